@@ -1,0 +1,3380 @@
+/* cai.h - the C-side CUDA Array Interface: descriptors, dtypes, checks, views - v0.1.0
+ * SPDX-License-Identifier: MIT (text at the end of this file)
+ * Plain C99 that is also C++11 and compiles under nvcc. No CUDA, no allocation, no stdio. */
+
+#if defined(CAI_IMPLEMENTATION) && !defined(CAI_CORE_IMPLEMENTATION)
+#define CAI_CORE_IMPLEMENTATION
+#endif
+
+#if defined(CAI_H_INCLUDED) && CAI_H_INCLUDED != 100
+#error "cai.h: another version of cai.h was included first; one translation unit takes one version"
+#endif
+
+#ifndef CAI_H_INCLUDED
+#define CAI_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+
+/*
+DO THIS
+    In one .c, .cpp or .cu file:
+
+        #define CAI_IMPLEMENTATION
+        #include "cai.h"
+
+    Everywhere else include it without the define.
+
+WHAT IT IS
+    Libraries hand GPU arrays to one another as the dictionary of the CUDA Array Interface
+    (__cuda_array_interface__: shape, typestr, data, version, strides, descr, mask, stream).
+    This header turns such a dictionary into a checked C struct, cai_array, and back. It judges
+    every entry, computes what a consumer needs to know, and says in one sentence what is wrong.
+
+THE FIVE FUNCTIONS MOST USERS NEED
+    cai_import          dictionary entries  -> cai_array, or an error that names the entry
+    cai_expect          "float32, 2-D, on the device, writable" - or one sentence why not
+    cai_kernel_view_of  cai_array -> pointer, extents and strides that pass by value to a kernel
+    cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
+    cai_export          cai_array -> dictionary entries of a chosen version
+
+EXAMPLE (a consumer)
+        cai_status sum_rows(const cai_array *x, const cai_array *y, cai_error *err)
+        {
+            CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
+            CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, 1, CAI_ON_DEVICE | CAI_WRITABLE, err));
+            ...
+        }
+
+CONFIGURATION (define before the first include; the same in every unit of one library)
+    CAI_IMPLEMENTATION       compile the implementation of every cai header here
+    CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
+    CAI_STATIC               all functions static: for a library in a single translation unit;
+                             every unit that includes the header then needs the implementation
+    CAI_SHARED               functions are exported by a shared library; add CAI_BUILD while
+                             building that library
+    CAI_NAMESPACE            prefix pasted onto every function, so that two libraries with a copy
+                             each can be linked into one program: #define CAI_NAMESPACE mylib_
+    CAI_API                  the whole linkage specifier, instead of the four above
+    Without any of them functions are external with hidden visibility: they do not leave the
+    shared object that you build. No macro changes a struct.
+
+READERS AND JUDGES
+    A reader (a literal reader, a Python or Julia binding) only tags what it finds: it writes
+    cai_token runs and points a cai_interface at them. Every verdict is made here, so that two
+    readers cannot disagree. The profile is strict; CAI_LENIENT forgives a short list of common
+    slips (see cai_import), and a strict message about one ends in "(accepted by CAI_LENIENT)".
+
+OWNERSHIP
+    An array with a release callback is owned, one without is borrowed. Call cai_array_release
+    once when done; it is a no-op on a borrowed array. The struct may be moved (cai_array_move),
+    never copied while owned. Views are borrowed: they end with the array they were made of.
+    mask, fields and event point to memory of the owner, valid until release. Field names and the
+    sub-array shapes of a descr point to the text that the reader tagged.
+
+ERRORS
+    Fallible functions return cai_status: 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument
+    cai_error *err may be NULL. On failure no output is touched; a message names the entry, the
+    index, the value and the limit: "shape[2] = -1 is negative". On success err is not touched.
+
+THREADS
+    No globals, no thread-locals. Every function may run on any thread; one object must not be
+    used by two threads at a time unless both only read it. A release callback may run on any
+    thread.
+
+ABI
+    cai_array, cai_dtype and cai_field cross shared objects. Their layout is asserted at compile
+    time for 64-bit and 32-bit targets. Experimental (_v0) until 1.0. A consumer that does not
+    know the abi value calls release and nothing else.
+
+RULES
+    R1-R61, R70-R85 in comments are the rules of the CUDA Array Interface and of NumPy's array
+    interface as this project numbers them; docs/rules.md lists them.
+
+NOT HERE
+    Streams and memory queries (cai_stream.h), allocation (cai_emm.h), Python objects
+    (ext/cai_python.h), host access to device data, copying, casting.
+
+CHANGES
+    0.1.0  first version
+*/
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CAI_VERSION_MAJOR 0
+#define CAI_VERSION_MINOR 1
+#define CAI_VERSION_PATCH 0
+
+/* ------------------------------------------------------------------ >>linkage */
+
+#if defined(CAI_STATIC)
+#define CAI_PRIV_DECLARED_STATIC
+#endif
+#if defined(CAI_SHARED)
+#define CAI_PRIV_DECLARED_SHARED
+#endif
+#if defined(CAI_NAMESPACE)
+#define CAI_PRIV_DECLARED_NAMESPACE
+#endif
+
+#if defined(CAI_STATIC) && defined(CAI_SHARED)
+#error "cai.h: CAI_STATIC and CAI_SHARED exclude each other"
+#endif
+
+#if !defined(CAI_API)
+#if defined(CAI_STATIC) && (defined(__GNUC__) || defined(__clang__))
+#define CAI_API __attribute__((unused)) static
+#elif defined(CAI_STATIC)
+#define CAI_API static
+#elif defined(CAI_SHARED) && defined(_WIN32) && defined(CAI_BUILD)
+#define CAI_API __declspec(dllexport) extern
+#elif defined(CAI_SHARED) && defined(_WIN32)
+#define CAI_API __declspec(dllimport) extern
+#elif defined(_WIN32) || !(defined(__GNUC__) || defined(__clang__))
+#define CAI_API extern
+#elif defined(CAI_SHARED)
+#define CAI_API __attribute__((visibility("default"))) extern
+#else
+#define CAI_API __attribute__((visibility("hidden"))) extern
+#endif
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define CAI_MUST_CHECK
+#endif
+
+#if defined(CAI_NAMESPACE)
+#define CAI_PRIV_PASTE2(prefix, name) prefix##name
+#define CAI_PRIV_PASTE(prefix, name) CAI_PRIV_PASTE2(prefix, name)
+#define CAI_PRIV_RENAMED(name) CAI_PRIV_PASTE(CAI_NAMESPACE, name)
+#define cai_array_check CAI_PRIV_RENAMED(cai_array_check)
+#define cai_array_init CAI_PRIV_RENAMED(cai_array_init)
+#define cai_array_init_dtype CAI_PRIV_RENAMED(cai_array_init_dtype)
+#define cai_array_move CAI_PRIV_RENAMED(cai_array_move)
+#define cai_array_own CAI_PRIV_RENAMED(cai_array_own)
+#define cai_array_release CAI_PRIV_RENAMED(cai_array_release)
+#define cai_array_text CAI_PRIV_RENAMED(cai_array_text)
+#define cai_dtype_name CAI_PRIV_RENAMED(cai_dtype_name)
+#define cai_dtype_of CAI_PRIV_RENAMED(cai_dtype_of)
+#define cai_dtype_parse CAI_PRIV_RENAMED(cai_dtype_parse)
+#define cai_dtype_typestr CAI_PRIV_RENAMED(cai_dtype_typestr)
+#define cai_entry_name CAI_PRIV_RENAMED(cai_entry_name)
+#define cai_expect CAI_PRIV_RENAMED(cai_expect)
+#define cai_expect_same_shape CAI_PRIV_RENAMED(cai_expect_same_shape)
+#define cai_export CAI_PRIV_RENAMED(cai_export)
+#define cai_fields_compile CAI_PRIV_RENAMED(cai_fields_compile)
+#define cai_import CAI_PRIV_RENAMED(cai_import)
+#define cai_kernel_view_of CAI_PRIV_RENAMED(cai_kernel_view_of)
+#define cai_overlap CAI_PRIV_RENAMED(cai_overlap)
+#define cai_status_name CAI_PRIV_RENAMED(cai_status_name)
+#define cai_status_text CAI_PRIV_RENAMED(cai_status_text)
+#define cai_stream_from_dlpack CAI_PRIV_RENAMED(cai_stream_from_dlpack)
+#define cai_stream_from_interface CAI_PRIV_RENAMED(cai_stream_from_interface)
+#define cai_stream_from_protocol CAI_PRIV_RENAMED(cai_stream_from_protocol)
+#define cai_version CAI_PRIV_RENAMED(cai_version)
+#define cai_view_broadcast CAI_PRIV_RENAMED(cai_view_broadcast)
+#define cai_view_coalesce CAI_PRIV_RENAMED(cai_view_coalesce)
+#define cai_view_expand CAI_PRIV_RENAMED(cai_view_expand)
+#define cai_view_field CAI_PRIV_RENAMED(cai_view_field)
+#define cai_view_index CAI_PRIV_RENAMED(cai_view_index)
+#define cai_view_permute CAI_PRIV_RENAMED(cai_view_permute)
+#define cai_view_reinterpret CAI_PRIV_RENAMED(cai_view_reinterpret)
+#define cai_view_reshape CAI_PRIV_RENAMED(cai_view_reshape)
+#define cai_view_slice CAI_PRIV_RENAMED(cai_view_slice)
+#define cai_view_squeeze CAI_PRIV_RENAMED(cai_view_squeeze)
+#define cai_view_values CAI_PRIV_RENAMED(cai_view_values)
+enum { CAI_PRIV_RENAMED(cai_priv_declared) }; /* asked for by the implementation */
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of the implementation that is linked: 10000 * major + 100 * minor + patch. Compare it
+ *  with CAI_H_INCLUDED where header and implementation come from different places. */
+CAI_API int32_t cai_version(void);
+
+/* ------------------------------------------------------------------- >>errors */
+
+/** CAI_OK or one of CAI_STATUS_LIST. Numbers are stable and only ever appended. */
+typedef int32_t cai_status;
+
+/** Every error: X(name, number, Python exception, meaning). Enumerators, cai_status_name,
+ *  cai_status_text, docs/errors.md and the exceptions of ext/cai_python.h come from this list. */
+#define CAI_STATUS_LIST(X)                                                                         \
+    X(CAI_ERR_ARGUMENT, 1, ValueError, "an argument of the call is NULL or out of range")          \
+    X(CAI_ERR_INTERFACE, 2, TypeError, "the interface is not a dictionary that can be read")       \
+    X(CAI_ERR_MISSING, 3, ValueError, "a required entry is missing")                               \
+    X(CAI_ERR_TYPE, 4, TypeError, "an entry or an item of it has the wrong Python type")           \
+    X(CAI_ERR_SHAPE, 5, ValueError, "the shape is not valid")                                      \
+    X(CAI_ERR_TYPESTR, 6, ValueError, "the typestr is not valid")                                  \
+    X(CAI_ERR_DATA, 7, ValueError, "the data pointer is not valid for this shape")                 \
+    X(CAI_ERR_VERSION, 8, ValueError, "the version is not valid")                                  \
+    X(CAI_ERR_STRIDES, 9, ValueError, "the strides are not valid for this shape and typestr")      \
+    X(CAI_ERR_STREAM, 10, ValueError, "the stream number is not valid")                            \
+    X(CAI_ERR_DESCR, 11, ValueError, "the descr is not valid or does not match the typestr")       \
+    X(CAI_ERR_MASK, 12, ValueError, "the mask is not valid, or a mask cannot be handled here")     \
+    X(CAI_ERR_CAPACITY, 13, BufferError, "storage given by the caller is too small")               \
+    X(CAI_ERR_EXPORT, 14, BufferError, "the chosen form cannot carry this array")                  \
+    X(CAI_ERR_EXPECT, 15, ValueError, "the array is not what the consumer expects")                \
+    X(CAI_ERR_VIEW, 16, ValueError, "the view does not exist or would need a copy")                \
+    X(CAI_ERR_ABI, 17, BufferError, "the struct has another layout than this header knows")
+
+enum {
+    CAI_OK = 0,
+#define CAI_PRIV_ENUMERATOR(name, number, exception, text) name = number,
+    CAI_STATUS_LIST(CAI_PRIV_ENUMERATOR)
+#undef CAI_PRIV_ENUMERATOR
+    CAI_STATUS_COUNT = 18
+};
+
+/** The entries of an interface, in the order in which they are judged: X(name, number, key). */
+#define CAI_ENTRY_LIST(X)                                                                          \
+    X(CAI_ENTRY_SHAPE, 1, "shape")                                                                 \
+    X(CAI_ENTRY_TYPESTR, 2, "typestr")                                                             \
+    X(CAI_ENTRY_DATA, 3, "data")                                                                   \
+    X(CAI_ENTRY_VERSION, 4, "version")                                                             \
+    X(CAI_ENTRY_STRIDES, 5, "strides")                                                             \
+    X(CAI_ENTRY_STREAM, 6, "stream")                                                               \
+    X(CAI_ENTRY_DESCR, 7, "descr")                                                                 \
+    X(CAI_ENTRY_MASK, 8, "mask")
+
+enum {
+    CAI_ENTRY_NONE = 0, /* the error is not about an entry of an interface */
+#define CAI_PRIV_ENUMERATOR(name, number, key) name = number,
+    CAI_ENTRY_LIST(CAI_PRIV_ENUMERATOR)
+#undef CAI_PRIV_ENUMERATOR
+    CAI_ENTRY_COUNT = 9
+};
+
+/** Where a fallible function says what went wrong. Put it on the stack; nothing to initialize or
+ *  to free. Written on failure only. */
+typedef struct cai_error {
+    int32_t code;      /* the cai_status that was returned */
+    int32_t native;    /* CUDA's own error number where CUDA failed, else 0 */
+    int32_t entry;     /* CAI_ENTRY_...: the entry at fault */
+    int32_t index;     /* the item of it at fault, counted from 0; -1: none in particular */
+    char message[240]; /* one English sentence, always NUL-terminated */
+} cai_error;
+
+/** "CAI_ERR_SHAPE" for CAI_ERR_SHAPE; "CAI_ERR_UNKNOWN" for a number that is not in the list. */
+CAI_API const char *cai_status_name(cai_status status);
+
+/** The meaning of a status in a few words, without the particulars that cai_error has. */
+CAI_API const char *cai_status_text(cai_status status);
+
+/** "shape" for CAI_ENTRY_SHAPE; "" for CAI_ENTRY_NONE and unknown numbers. */
+CAI_API const char *cai_entry_name(int32_t entry);
+
+/** Returns from the calling function if `call` fails. */
+#define CAI_TRY(call)                                                                              \
+    do {                                                                                           \
+        cai_status cai_priv_status = (call);                                                       \
+        if (cai_priv_status != CAI_OK) return cai_priv_status;                                     \
+    } while (0)
+
+/* ------------------------------------------------------------------- >>dtypes */
+
+/** Code of a dtype: kind (the letter of the typestr), bytes, and a number that tells the formats
+ *  apart which have no typestr of their own. Flexible types (CAI_BYTES, CAI_UNICODE, CAI_VOID,
+ *  CAI_BITFIELD) have 0 bytes here; their size is in cai_dtype. */
+#define CAI_CODE(kind, bytes, format) ((kind) << 8 | (bytes) | (format) << 16)
+
+/** Code of the same dtype in the other byte order than this machine's: a different number, so
+ *  that a switch on codes never takes big-endian data for its own. */
+#define CAI_SWAPPED(code) ((code) | 0x01000000)
+
+/** Every dtype: X(name, kind, bytes, format, text). */
+#define CAI_DTYPE_LIST(X)                                                                          \
+    X(CAI_BOOL, 'b', 1, 0, "bool")                                                                 \
+    X(CAI_INT8, 'i', 1, 0, "int8")                                                                 \
+    X(CAI_INT16, 'i', 2, 0, "int16")                                                               \
+    X(CAI_INT32, 'i', 4, 0, "int32")                                                               \
+    X(CAI_INT64, 'i', 8, 0, "int64")                                                               \
+    X(CAI_UINT8, 'u', 1, 0, "uint8")                                                               \
+    X(CAI_UINT16, 'u', 2, 0, "uint16")                                                             \
+    X(CAI_UINT32, 'u', 4, 0, "uint32")                                                             \
+    X(CAI_UINT64, 'u', 8, 0, "uint64")                                                             \
+    X(CAI_FLOAT16, 'f', 2, 0, "float16")                                                           \
+    X(CAI_FLOAT32, 'f', 4, 0, "float32")                                                           \
+    X(CAI_FLOAT64, 'f', 8, 0, "float64")                                                           \
+    X(CAI_FLOAT80, 'f', 10, 0, "float80")                                                          \
+    X(CAI_FLOAT96, 'f', 12, 0, "float96")                                                          \
+    X(CAI_FLOAT128, 'f', 16, 0, "float128")                                                        \
+    X(CAI_COMPLEX32, 'c', 4, 0, "complex32")                                                       \
+    X(CAI_COMPLEX64, 'c', 8, 0, "complex64")                                                       \
+    X(CAI_COMPLEX128, 'c', 16, 0, "complex128")                                                    \
+    X(CAI_COMPLEX160, 'c', 20, 0, "complex160")                                                    \
+    X(CAI_COMPLEX192, 'c', 24, 0, "complex192")                                                    \
+    X(CAI_COMPLEX256, 'c', 32, 0, "complex256")                                                    \
+    X(CAI_TIMEDELTA64, 'm', 8, 0, "timedelta64")                                                   \
+    X(CAI_DATETIME64, 'M', 8, 0, "datetime64")                                                     \
+    X(CAI_BYTES, 'S', 0, 0, "bytes")                                                               \
+    X(CAI_UNICODE, 'U', 0, 0, "unicode")                                                           \
+    X(CAI_VOID, 'V', 0, 0, "void")                                                                 \
+    X(CAI_BITFIELD, 't', 0, 0, "bitfield")                                                         \
+    X(CAI_BFLOAT16, 'f', 2, 1, "bfloat16")                                                         \
+    X(CAI_FLOAT8_E3M4, 'f', 1, 2, "float8_e3m4")                                                   \
+    X(CAI_FLOAT8_E4M3, 'f', 1, 3, "float8_e4m3")                                                   \
+    X(CAI_FLOAT8_E4M3B11FNUZ, 'f', 1, 4, "float8_e4m3b11fnuz")                                     \
+    X(CAI_FLOAT8_E4M3FN, 'f', 1, 5, "float8_e4m3fn")                                               \
+    X(CAI_FLOAT8_E4M3FNUZ, 'f', 1, 6, "float8_e4m3fnuz")                                           \
+    X(CAI_FLOAT8_E5M2, 'f', 1, 7, "float8_e5m2")                                                   \
+    X(CAI_FLOAT8_E5M2FNUZ, 'f', 1, 8, "float8_e5m2fnuz")                                           \
+    X(CAI_FLOAT8_E8M0FNU, 'f', 1, 9, "float8_e8m0fnu")
+
+enum {
+    CAI_ANY_DTYPE = 0, /* for cai_expect */
+#define CAI_PRIV_ENUMERATOR(name, kind, bytes, format, text) name = CAI_CODE(kind, bytes, format),
+    CAI_DTYPE_LIST(CAI_PRIV_ENUMERATOR)
+#undef CAI_PRIV_ENUMERATOR
+    /* the types of C on this platform */
+    CAI_SHORT = CAI_CODE('i', sizeof(short), 0),
+    CAI_INT = CAI_CODE('i', sizeof(int), 0),
+    CAI_LONG = CAI_CODE('i', sizeof(long), 0),
+    CAI_LONG_LONG = CAI_CODE('i', sizeof(long long), 0),
+    CAI_PTRDIFF = CAI_CODE('i', sizeof(ptrdiff_t), 0),
+    CAI_UNSIGNED_SHORT = CAI_CODE('u', sizeof(short), 0),
+    CAI_UNSIGNED_INT = CAI_CODE('u', sizeof(int), 0),
+    CAI_UNSIGNED_LONG = CAI_CODE('u', sizeof(long), 0),
+    CAI_UNSIGNED_LONG_LONG = CAI_CODE('u', sizeof(long long), 0),
+    CAI_SIZE = CAI_CODE('u', sizeof(size_t), 0),
+    CAI_FLOAT = CAI_CODE('f', sizeof(float), 0),
+    CAI_DOUBLE = CAI_CODE('f', sizeof(double), 0),
+    CAI_LONG_DOUBLE = CAI_CODE('f', sizeof(long double), 0)
+};
+
+/** Units of CAI_TIMEDELTA64 and CAI_DATETIME64 (R34). */
+enum {
+    CAI_UNIT_NONE = 0,
+    CAI_UNIT_YEAR,
+    CAI_UNIT_MONTH,
+    CAI_UNIT_WEEK,
+    CAI_UNIT_DAY,
+    CAI_UNIT_HOUR,
+    CAI_UNIT_MINUTE,
+    CAI_UNIT_SECOND,
+    CAI_UNIT_MILLISECOND,
+    CAI_UNIT_MICROSECOND,
+    CAI_UNIT_NANOSECOND,
+    CAI_UNIT_PICOSECOND,
+    CAI_UNIT_FEMTOSECOND,
+    CAI_UNIT_ATTOSECOND
+};
+
+enum {
+    CAI_MAX_NDIM = 64,        /* dimensions of an array (R29: as NumPy 2 and PyTorch) */
+    CAI_MAX_FIELD_NDIM = 8,   /* dimensions of a sub-array in a descr */
+    CAI_MAX_FIELD_DEPTH = 32, /* nesting of a descr (R45) */
+    CAI_MAX_FIELDS = 4096,    /* fields of a descr, nested ones and padding included */
+    CAI_MAX_KERNEL_NDIM = 8,  /* dimensions of a cai_kernel_view */
+    CAI_TYPESTR_SIZE = 40     /* bytes that hold any typestr with its NUL */
+};
+
+/* The structs below cross shared objects. The guard and the names never change, so that any
+ * number of copies of this header, renamed or not, share one definition. */
+#ifndef CAI_ARRAY_ABI_V0
+#define CAI_ARRAY_ABI_V0
+
+/** An element type. */
+struct cai_dtype_v0 {
+    int32_t code;       /* CAI_FLOAT32, CAI_SWAPPED(CAI_FLOAT32), ... */
+    int32_t itemsize;   /* bytes of one element; 0 for CAI_BITFIELD */
+    int32_t bits;       /* bits of one element of CAI_BITFIELD, else 0 */
+    int32_t unit;       /* CAI_UNIT_... of the datetime kinds */
+    int32_t unit_count; /* 25 for [25s]; 0 where unit is CAI_UNIT_NONE */
+    int32_t alignment;  /* natural alignment in bytes: a power of two, at most 16 */
+};
+
+/** One row of the flat table that a descr compiles to: parents before children, in the order of
+ *  the descr. Padding is a row with name_length 0 and CAI_VOID. */
+struct cai_field_v0 {
+    const char *name;           /* UTF-8, not NUL-terminated; memory of the owner */
+    const char *title;          /* the full name of ('full name', 'basic name'), or NULL */
+    uint32_t name_length;       /* bytes */
+    uint32_t title_length;      /* bytes */
+    struct cai_dtype_v0 dtype;  /* CAI_VOID for a nested record, whose rows follow */
+    int64_t offset;             /* bytes from the start of the enclosing record */
+    int64_t nbytes;             /* bytes of the field, all repeats included */
+    int32_t parent;             /* row of the enclosing record; -1 at the top level */
+    int32_t child_count;        /* rows directly in this record; 0 for a plain field */
+    int32_t ndim;               /* of the sub-array; 0 for a single item */
+    int32_t reserved;           /* 0 */
+    int64_t shape[8];           /* of the sub-array, elements; in C order */
+};
+
+/** An array: what the dictionary says, and what follows from it. Read the fields freely; make
+ *  one with cai_import, cai_array_init or a view, so that they agree with one another. */
+struct cai_array_v0 {
+    uint32_t abi;         /* CAI_ABI */
+    uint32_t struct_size; /* sizeof of the maker's struct */
+    void (*release)(struct cai_array_v0 *self); /* NULL: borrowed. Sets itself to NULL. */
+    void *owner;                /* of whoever set release */
+    uint32_t flags;             /* CAI_WRITABLE, CAI_C_CONTIGUOUS, ... */
+    int32_t version;            /* of the interface it came from */
+    uint64_t data;              /* address of the first element; 0 where size is 0 */
+    struct cai_dtype_v0 dtype;
+    int32_t device;             /* CUDA ordinal, or CAI_DEVICE_UNKNOWN */
+    int32_t memory;             /* CAI_MEMORY_... */
+    int32_t sync;               /* CAI_SYNC_...: what a consumer must wait for */
+    int32_t ndim;               /* 0 to 64 */
+    uint64_t stream;            /* 1 legacy, 2 per-thread, else a handle; 0: none */
+    uint64_t event;             /* recorded before hand-over, with CAI_SYNC_EVENT */
+    uint64_t thread;            /* the host thread that stream 2 means; 0: not known */
+    int64_t size;               /* elements */
+    int64_t nbytes;             /* of the elements, gaps not counted */
+    int64_t lo, hi;             /* byte extent [lo, hi) relative to data */
+    const struct cai_field_v0 *fields; /* NULL: no descr, or no storage given for it */
+    struct cai_array_v0 *mask;  /* true means valid; NULL: no mask. Itself without mask. */
+    int64_t field_count;        /* rows of fields */
+    uint64_t reserved[4];       /* 0 */
+    int64_t shape[64];          /* elements; slots past ndim are unspecified */
+    int64_t strides[64];        /* bytes, always filled in (0 for CAI_BITFIELD) */
+};
+
+#endif /* CAI_ARRAY_ABI_V0 */
+
+typedef struct cai_dtype_v0 cai_dtype;
+typedef struct cai_field_v0 cai_field;
+typedef struct cai_array_v0 cai_array;
+
+#define CAI_ABI 0x43414930u /* "CAI0" */
+
+/** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED; datetime
+ *  kinds get no unit. Flexible kinds have no size in their code: use cai_dtype_parse.
+ *  Errors: CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err);
+
+/** Parses a typestr by the strict grammar (R30-R38): byteorder kind digits [unit], the whole
+ *  string. `typestr` need not be NUL-terminated; `length` in bytes; `flags` 0 or CAI_LENIENT
+ *  ('=' or no byte order). Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index: the position). */
+CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length,
+                                                  uint32_t flags, cai_dtype *out, cai_error *err);
+
+/** Writes the typestr ("<f4", "<m8[25s]"; "<V2" for bfloat16, "|V1" for float8, which have none)
+ *  and a NUL; returns its length in bytes. CAI_TYPESTR_SIZE bytes always suffice; a smaller
+ *  capacity truncates, 0 writes nothing. */
+CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
+
+/** "float32" for CAI_FLOAT32 and for CAI_SWAPPED(CAI_FLOAT32); "unknown" for no code of the list. */
+CAI_API const char *cai_dtype_name(int32_t code);
+
+/* ------------------------------------------------------------------- >>arrays */
+
+/** Facts about an array (cai_array.flags), computed, never taken from the producer. The first
+ *  five may also be required of it in cai_expect. Neither CAI_NO_SELF_OVERLAP nor
+ *  CAI_SELF_OVERLAP: the search was given up (it is bounded). */
+enum {
+    CAI_WRITABLE = 1 << 0,        /* R6 */
+    CAI_C_CONTIGUOUS = 1 << 1,    /* R23: extents of 1 do not count; an empty array is both */
+    CAI_F_CONTIGUOUS = 1 << 2,    /* R23 */
+    CAI_ALIGNED = 1 << 3,         /* R26: data and the strides that matter */
+    CAI_NO_SELF_OVERLAP = 1 << 4, /* no two elements share a byte */
+    CAI_SELF_OVERLAP = 1 << 5,    /* two elements share a byte (R25) */
+    CAI_DENSE = 1 << 6,           /* elements fill [lo, hi), in any order of the axes */
+    CAI_BYTE_SWAPPED = 1 << 7,    /* R31 */
+    CAI_HAD_STRIDES = 1 << 8,     /* the producer wrote strides (R21) */
+    CAI_FUTURE_VERSION = 1 << 9   /* R61: version above 3; its known entries were judged */
+};
+
+/** Requirements of cai_expect that are no facts of their own. */
+enum {
+    CAI_ON_DEVICE = 1 << 16,      /* not known to be plain host memory */
+    CAI_ALLOW_MASK = 1 << 17,     /* the caller looks at mask (R52: else it must refuse) */
+    CAI_ALLOW_UNALIGNED = 1 << 18 /* the caller loads byte by byte */
+};
+
+enum {
+    CAI_LENIENT = 1 /* cai_import, cai_dtype_parse, cai_fields_compile */
+};
+
+enum {
+    CAI_DEVICE_UNKNOWN = -1,
+    CAI_ANY_NDIM = -1 /* for cai_expect */
+};
+
+/** Kind of memory (cai_array.memory). An import leaves it unknown; cai_stream.h finds out. */
+enum {
+    CAI_MEMORY_UNKNOWN = 0,
+    CAI_MEMORY_HOST = 1,    /* plain host memory */
+    CAI_MEMORY_PINNED = 2,  /* page-locked or registered host memory */
+    CAI_MEMORY_MANAGED = 3,
+    CAI_MEMORY_DEVICE = 4
+};
+
+/** What orders a consumer after the producer's work (cai_array.sync). */
+enum {
+    CAI_SYNC_UNKNOWN = 0, /* versions 0-2 without a stream: work may be pending */
+    CAI_SYNC_NONE = 1,    /* R70, R78: no work is pending */
+    CAI_SYNC_STREAM = 2,  /* R75-R77: order on cai_array.stream, both ways */
+    CAI_SYNC_EVENT = 3    /* wait for cai_array.event; a stream beside it gets the back edge */
+};
+
+enum {
+    CAI_STREAM_LEGACY = 1,    /* R72: the legacy default stream */
+    CAI_STREAM_PER_THREAD = 2 /* R73: the default stream of a host thread */
+};
+
+/** Describes a buffer of your own as a borrowed, writable array.
+ *  code: a dtype of fixed size. ndim: 0 to 64. shape: ndim extents in elements, >= 0. strides:
+ *  ndim strides in bytes, or NULL for C order. data: the first element; ignored where the array
+ *  is empty. sync is CAI_SYNC_UNKNOWN: say what is pending by cai_stream_export, or store
+ *  CAI_SYNC_NONE in out->sync if nothing is. version is 3, device and memory are unknown.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
+CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
+                                                 const int64_t *shape, const int64_t *strides,
+                                                 void *data, cai_error *err);
+
+/** cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit address.
+ *  `dtype` as cai_dtype_of or cai_dtype_parse made it; it is copied. */
+CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype,
+                                                       int32_t ndim, const int64_t *shape,
+                                                       const int64_t *strides, uint64_t data,
+                                                       cai_error *err);
+
+/** Makes `array` owned: `release` will be called once, on any thread, with owner still in
+ *  array->owner. The callback sets array->release to NULL, as consumers in other libraries may
+ *  call it directly. */
+CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
+
+/** Moves `from` to `to` (memory of the caller, overwritten without release). `from` becomes
+ *  borrowed and must not be used after `to` was released. */
+CAI_API void cai_array_move(cai_array *to, cai_array *from);
+
+/** Calls the release callback once, if there is one. NULL and borrowed arrays are fine. */
+CAI_API void cai_array_release(cai_array *array);
+
+/** Checks that a struct that came from elsewhere has the layout of this header and sane bounds
+ *  (ndim, field_count). Every function below that reads an array does this first.
+ *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
+
+/** Writes one line for logs, such as "float32 (2, 3) strides (12, 4), C-contiguous, read-only,
+ *  stream 7, at 0x7f0000000000", and a NUL; returns its length in bytes. A smaller capacity
+ *  truncates (the line ends in "..."), 0 writes nothing. Never fails; NULL gives "NULL". */
+CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity);
+
+/** Checks an argument of a consumer. name: how the message calls it. code: CAI_FLOAT32, ..., or
+ *  CAI_ANY_DTYPE. ndim: or CAI_ANY_NDIM. requirements: CAI_WRITABLE, CAI_C_CONTIGUOUS,
+ *  CAI_F_CONTIGUOUS, CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE; without CAI_ALLOW_MASK an array with a
+ *  mask is refused, without CAI_ALLOW_UNALIGNED an unaligned one. An overlap that could not be
+ *  decided counts as one.
+ *  Errors: CAI_ERR_EXPECT with the whole sentence: "x: expected float32, 2-D, C-contiguous,
+ *  writable; got >f8, 2-D, strides (8, 16), read-only"; CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name,
+                                             int32_t code, int32_t ndim, uint32_t requirements,
+                                             cai_error *err);
+
+/** Checks that two arrays have the same extents. Errors: CAI_ERR_EXPECT (index: the first axis
+ *  that differs, or -1 for a different number of axes), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b,
+                                                        cai_error *err);
+
+enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
+
+/** Do two arrays share a byte? Element by element, not by extents: the even and the odd columns
+ *  of one buffer do not overlap. Exact but for a bounded search that may end in
+ *  CAI_OVERLAP_UNDECIDED; treat that as an overlap. Both addresses are taken to be of one address
+ *  space. Masks are not looked at. NULL and unknown layouts: CAI_OVERLAP_UNDECIDED. */
+CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b);
+
+/* ---------------------------------------------------------------- >>interface */
+
+/** What a reader found, in Python's terms. */
+enum {
+    CAI_TOKEN_NONE = 1, /* None */
+    CAI_TOKEN_BOOL,     /* number: 0 or 1 */
+    CAI_TOKEN_INT,      /* fits int64; number: its two's complement */
+    CAI_TOKEN_UINT,     /* above int64, fits uint64; number: the value */
+    CAI_TOKEN_BIG_INT,  /* an int beyond both */
+    CAI_TOKEN_INDEX,    /* not an int, has __index__ (NumPy's integers), fits int64; as INT */
+    CAI_TOKEN_FLOAT,    /* number: 1 if not zero */
+    CAI_TOKEN_STR,      /* text, length: UTF-8 bytes */
+    CAI_TOKEN_BYTES,    /* text, length */
+    CAI_TOKEN_TUPLE,    /* length items, whose tokens follow */
+    CAI_TOKEN_LIST,     /* length items, whose tokens follow */
+    CAI_TOKEN_DICT,     /* nothing follows; number: 1 if not empty */
+    CAI_TOKEN_OBJECT,   /* any other object; number: 1 if true */
+    CAI_TOKEN_OTHER     /* the reader cannot say */
+};
+
+/** One tagged value. Tuples and lists are followed by the tokens of their items, nested ones in
+ *  place, so that a whole entry is one run of tokens. */
+typedef struct cai_token {
+    int32_t kind;     /* CAI_TOKEN_... */
+    uint32_t length;  /* STR, BYTES: bytes; TUPLE, LIST: items */
+    uint64_t number;  /* INT, UINT, BOOL, ...: as said at the kind */
+    const char *text; /* STR, BYTES: not NUL-terminated; else NULL */
+} cai_token;
+
+/** The entries of one dictionary as a reader tagged them: each points to the first token of its
+ *  run, or is NULL if the key is absent. Zero it before filling it in. */
+typedef struct cai_interface {
+    const cai_token *shape;
+    const cai_token *typestr;
+    const cai_token *data;
+    const cai_token *version;
+    const cai_token *strides;
+    const cai_token *stream;
+    const cai_token *descr;
+    const cai_token *mask;                     /* one token: NONE, OBJECT, ... */
+    const struct cai_interface *mask_interface; /* of a mask that exports the interface */
+} cai_interface;
+
+/** Options of cai_import; zero means the default. */
+typedef struct cai_import_options {
+    uint32_t flags;         /* 0 (strict) or CAI_LENIENT */
+    cai_array *mask;        /* storage for a mask; NULL: an array with a mask is refused (R52) */
+    cai_field *fields;      /* storage for the rows of a descr; NULL: it is checked, not kept */
+    int64_t field_capacity; /* rows that `fields` holds */
+} cai_import_options;
+
+/** Judges a dictionary completely and, if it is right, describes it in `out` as a borrowed array
+ *  (attach the object that keeps the memory by cai_array_own). `options` may be NULL.
+ *
+ *  The entries are judged one by one in the order of CAI_ENTRY_LIST, then what shape, typestr,
+ *  data and strides say together (the sign of extents, sizes, addresses), then the mask. On failure
+ *  nothing was stored, neither in `out` nor in the storage of the options.
+ *
+ *  CAI_LENIENT forgives, and nothing else: a missing version (taken as 0); `data` as a list or
+ *  with extra items; any Python truth value for the read-only flag; `shape` or `strides` as
+ *  lists; '=' or a missing byte order; `typestr` as bytes; an int as repeat in a descr; a descr of
+ *  tuples in a tuple; None as the pointer of an empty array; objects with __index__ as ints.
+ *
+ *  Fields and text that `out` points to are those of the options and of the tokens.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING, CAI_ERR_TYPE, CAI_ERR_SHAPE to CAI_ERR_CAPACITY. */
+CAI_API CAI_MUST_CHECK cai_status cai_import(const cai_interface *in,
+                                             const cai_import_options *options, cai_array *out,
+                                             cai_error *err);
+
+/** Compiles a descr by itself: counts its rows into *count and, if `fields` is not NULL, stores
+ *  them. `descr`: its token run. dtype: what the typestr says (R41). flags: 0 or CAI_LENIENT.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_DESCR, CAI_ERR_CAPACITY. */
+CAI_API CAI_MUST_CHECK cai_status cai_fields_compile(const cai_token *descr,
+                                                     const cai_dtype *dtype, uint32_t flags,
+                                                     cai_field *fields, int64_t capacity,
+                                                     int64_t *count, cai_error *err);
+
+/** Storage for cai_export. An array of n dimensions without descr takes 2 n + 8 tokens and
+ *  CAI_TYPESTR_SIZE bytes of text; a mask one token more, the same again, and `mask`; each row of a descr up to 16
+ *  tokens and CAI_TYPESTR_SIZE bytes, padding between rows the same. */
+typedef struct cai_export_storage {
+    cai_token *tokens;
+    int64_t token_capacity; /* tokens */
+    char *text;
+    int64_t text_capacity;  /* bytes */
+    cai_interface *mask;    /* for the mask's entries; may be NULL where there is no mask */
+} cai_export_storage;
+
+/** Writes the entries of an interface of `version` 0 to 3 for `array`; they point into the
+ *  storage, and names of fields to where the array's do. C-contiguous arrays have strides None.
+ *  What the version cannot say is refused, not dropped: a mask in version 0; a stream below
+ *  version 3; an event in any; CAI_SYNC_UNKNOWN in version 3, where no stream means no pending
+ *  work. (An empty array has nothing to wait for: it is exported without a stream.) Device and memory kind have no entry in any version.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
+CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
+                                             const cai_export_storage *storage,
+                                             cai_interface *out, cai_error *err);
+
+/* -------------------------------------------------------------------- >>views */
+
+/* A view is a borrowed array over the same memory, with its facts computed anew; it inherits
+ * device, memory, sync, stream, event and version. `out` may be the array itself if that is
+ * borrowed. Axes count from 0, negative ones from the end. Arrays with a mask are refused
+ * (CAI_ERR_MASK: take views of cai_view_values and of the mask), bit fields too (CAI_ERR_VIEW).
+ * Errors of all views: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW with index the
+ * axis at fault; CAI_ERR_SHAPE for a new shape that is negative or too large. */
+
+enum { CAI_ALL_AXES = INT32_MIN };
+
+/** The array without its mask. The caller looks after the mask. Bit fields are fine. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_values(const cai_array *array, cai_array *out,
+                                                  cai_error *err);
+
+/** Axis i of the view is axis axes[i] of the array; NULL reverses the axes. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_permute(const cai_array *array, const int32_t *axes,
+                                                   cai_array *out, cai_error *err);
+
+/** Elements start, start + step, ... (count of them) along one axis; every one must exist.
+ *  x[::-1] is start = extent - 1, count = extent, step = -1. step is in elements, not 0. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t axis,
+                                                 int64_t start, int64_t count, int64_t step,
+                                                 cai_array *out, cai_error *err);
+
+/** Element `index` along one axis, which goes away. A negative index counts from the end. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis,
+                                                 int64_t index, cai_array *out, cai_error *err);
+
+/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis,
+                                                   cai_array *out, cai_error *err);
+
+/** Inserts an axis of extent 1 that will be axis `axis` of the view. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis,
+                                                  cai_array *out, cai_error *err);
+
+/** NumPy's broadcasting to `shape` (ndim extents): axes are matched from the last; an extent of 1
+ *  is repeated by a stride of 0. The view is read-only, as NumPy's is, if anything is repeated. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
+                                                     const int64_t *shape, cai_array *out,
+                                                     cai_error *err);
+
+/** The elements in C order under another shape, if that needs no copy. One extent may be -1: it
+ *  follows from the others. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32_t ndim,
+                                                   const int64_t *shape, cai_array *out,
+                                                   cai_error *err);
+
+/** The same bytes as another dtype: "<V2" or "<u2" as CAI_BFLOAT16, float32 pairs as complex64,
+ *  a swapped type as its bytes. A different itemsize needs a contiguous last axis whose bytes the
+ *  new itemsize divides. The field table does not carry over. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array,
+                                                       const cai_dtype *dtype, cai_array *out,
+                                                       cai_error *err);
+
+/** The fewest axes that visit the same elements in the same (C) order: extents of 1 go, axes
+ *  that continue one another merge. What loops and kernels want. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out,
+                                                    cai_error *err);
+
+/** One field of a structured array (row `row` of array->fields) as an array of its own; the axes
+ *  of sub-arrays, those of enclosing records first, follow the array's. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_field(const cai_array *array, int64_t row,
+                                                 cai_array *out, cai_error *err);
+
+/* ------------------------------------------------------------------- >>kernel */
+
+/** What a kernel needs of an array; passes by value. */
+typedef struct cai_kernel_view {
+    char *data;         /* the first element; NULL where the array is empty */
+    int32_t ndim;       /* 0 to 8 */
+    int32_t itemsize;   /* bytes */
+    int64_t shape[8];   /* elements; 1 past ndim */
+    int64_t strides[8]; /* bytes; 0 past ndim */
+} cai_kernel_view;
+
+/** Fills a kernel view. Check with cai_expect first: a kernel view knows neither dtype nor
+ *  read-only nor mask. More than 8 axes: cai_view_coalesce may help.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW (too many axes; a bit field; an address
+ *  beyond this machine's pointers). */
+CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out,
+                                                     cai_error *err);
+
+#if defined(__CUDACC__)
+#define CAI_HOST_DEVICE __host__ __device__
+#else
+#define CAI_HOST_DEVICE
+#endif
+
+/** Address of element (i), (i, j) or (i, j, k) of a view of 1, 2 or 3 axes. Unchecked. */
+CAI_HOST_DEVICE static inline void *cai_kernel_at1(const cai_kernel_view *view, int64_t i)
+{
+    return view->data + i * view->strides[0];
+}
+
+CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i,
+                                                   int64_t j)
+{
+    return view->data + i * view->strides[0] + j * view->strides[1];
+}
+
+CAI_HOST_DEVICE static inline void *cai_kernel_at3(const cai_kernel_view *view, int64_t i,
+                                                   int64_t j, int64_t k)
+{
+    return view->data + i * view->strides[0] + j * view->strides[1] + k * view->strides[2];
+}
+
+/** Address of element number `n` in C order, for any number of axes. Unchecked. */
+CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *view, int64_t n)
+{
+    char *at = view->data;
+    int32_t axis = view->ndim;
+    while (--axis > 0) {
+        at += n % view->shape[axis] * view->strides[axis];
+        n /= view->shape[axis];
+    }
+    return axis < 0 ? at : at + n * view->strides[0];
+}
+
+/* ------------------------------------------------------------------ >>streams */
+
+/* Three protocols number streams, and the same number means different things. Each has its own
+ * decoder; all give a CAI_SYNC_... and a number in the sense of cai_array.stream. */
+
+/** The `stream` entry of an interface of `version`; NULL: absent. 0 is refused as ambiguous
+ *  (R71), so is -1, which is DLPack's (R74). Absent: CAI_SYNC_NONE from version 3 on, else
+ *  CAI_SYNC_UNKNOWN. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_from_interface(const cai_token *value,
+                                                            int32_t version, int32_t *sync,
+                                                            uint64_t *stream, cai_error *err);
+
+/** What an object's __cuda_stream__() returned: a tuple or list (0, handle). The handle 0 is a
+ *  NULL cudaStream_t, which the driver takes for the legacy default stream: 1 here. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_VERSION (protocol version not 0), CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_from_protocol(const cai_token *value,
+                                                           uint64_t *stream, cai_error *err);
+
+/** The `stream` argument of __dlpack__ for CUDA; NULL or None: the legacy default stream. -1: no
+ *  synchronization (CAI_SYNC_NONE, stream 0). 0 is disallowed by DLPack.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync,
+                                                         uint64_t *stream, cai_error *err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#else /* CAI_H_INCLUDED: the linkage is settled by the first include */
+
+#if defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC)
+#error "cai.h: define CAI_STATIC before the first include of cai.h in this translation unit"
+#endif
+#if defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED)
+#error "cai.h: define CAI_SHARED before the first include of cai.h in this translation unit"
+#endif
+#if defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
+#error "cai.h: define CAI_NAMESPACE before the first include of cai.h in this translation unit"
+#endif
+
+#endif /* CAI_H_INCLUDED */
+
+/* ============================================================ >>implementation
+ *
+ *   >>platform  >>text  >>failing  >>dtype  >>facts  >>overlap  >>judging  >>descr
+ *   >>import  >>export  >>describing  >>expecting  >>viewing  >>decoding streams
+ */
+
+#if defined(CAI_CORE_IMPLEMENTATION) && !defined(CAI_CORE_IMPLEMENTED)
+#define CAI_CORE_IMPLEMENTED
+
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#endif
+
+/* ----------------------------------------------------------------- >>platform */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_COLD __attribute__((cold, noinline)) static
+#define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
+#else
+#define CAI_PRIV_COLD static
+#define CAI_PRIV_NOINLINE static
+#endif
+
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define CAI_PRIV_NATIVE_ORDER '>'
+#endif
+#endif
+#ifndef CAI_PRIV_NATIVE_ORDER
+#define CAI_PRIV_NATIVE_ORDER '<'
+#endif
+
+/* On 32-bit targets clang's builtin needs a library function that libgcc does not have. */
+#if defined(__SIZEOF_POINTER__) && (defined(__clang__) || defined(__GNUC__))
+#if __SIZEOF_POINTER__ >= 8
+#define CAI_PRIV_OVERFLOW_BUILTINS
+#endif
+#endif
+
+#if defined(CAI_NAMESPACE)
+enum { CAI_PRIV_NAMESPACE_IS_THE_DECLARED_ONE = CAI_PRIV_RENAMED(cai_priv_declared) };
+#endif
+
+/* The layout of the ABI structs with pointers of 8 and of 4 bytes. */
+#define CAI_PRIV_ASSERT(name, condition) typedef char cai_priv_assert_##name[(condition) ? 1 : -1]
+#define CAI_PRIV_BY_POINTER(wide, narrow) (sizeof(void *) == 8 ? (size_t)(wide) : (size_t)(narrow))
+CAI_PRIV_ASSERT(dtype, sizeof(struct cai_dtype_v0) == 24);
+CAI_PRIV_ASSERT(field, sizeof(struct cai_field_v0) == CAI_PRIV_BY_POINTER(144, 136));
+CAI_PRIV_ASSERT(array, sizeof(struct cai_array_v0) == CAI_PRIV_BY_POINTER(1216, 1200));
+CAI_PRIV_ASSERT(data, offsetof(struct cai_array_v0, data) == CAI_PRIV_BY_POINTER(32, 24));
+CAI_PRIV_ASSERT(shape, offsetof(struct cai_array_v0, shape) == CAI_PRIV_BY_POINTER(192, 176));
+
+/* count * step for count >= 0; true if that overflows. */
+static inline int cai_priv_mul(int64_t count, int64_t step, int64_t *out)
+{
+#if defined(CAI_PRIV_OVERFLOW_BUILTINS)
+    return __builtin_mul_overflow(count, step, out);
+#else
+    if (count > 0 && (step > INT64_MAX / count || step < INT64_MIN / count)) return 1;
+    *out = count * step;
+    return 0;
+#endif
+}
+
+static inline int cai_priv_add(int64_t a, int64_t b, int64_t *out)
+{
+#if defined(CAI_PRIV_OVERFLOW_BUILTINS)
+    return __builtin_add_overflow(a, b, out);
+#else
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return 1;
+    *out = a + b;
+    return 0;
+#endif
+}
+
+static inline int cai_priv_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+#if defined(CAI_PRIV_OVERFLOW_BUILTINS)
+    return __builtin_mul_overflow(a, b, out);
+#else
+    *out = a * b;
+    return a && b > UINT64_MAX / a;
+#endif
+}
+
+/* A product modulo 2^64, for addresses and for strides that no element uses. */
+static inline int64_t cai_priv_wrap_mul(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+static inline uint64_t cai_priv_magnitude(int64_t value)
+{
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+/* --------------------------------------------------------------------- >>text */
+
+/* A bounded line of text: what does not fit is cut, and the cut is visible. */
+typedef struct cai_priv_text {
+    char *start, *at, *end; /* end: where the NUL goes at the latest */
+    int32_t cut;
+} cai_priv_text;
+
+static cai_priv_text cai_priv_text_open(char *buffer, int32_t capacity)
+{
+    cai_priv_text text;
+    text.start = text.at = buffer;
+    text.end = buffer + capacity - 1;
+    text.cut = 0;
+    return text;
+}
+
+static int32_t cai_priv_text_close(cai_priv_text *text)
+{
+    if (text->cut && text->end - text->start >= 3) memcpy(text->end - 3, "...", 3);
+    *text->at = 0;
+    return (int32_t)(text->at - text->start);
+}
+
+static void cai_priv_put_char(cai_priv_text *text, char c)
+{
+    if (text->at < text->end) *text->at++ = c;
+    else text->cut = 1;
+}
+
+static void cai_priv_put(cai_priv_text *text, const char *string)
+{
+    while (*string) cai_priv_put_char(text, *string++);
+}
+
+static void cai_priv_put_uint(cai_priv_text *text, uint64_t value, uint32_t base)
+{
+    char digits[20];
+    int32_t n = 0;
+    do {
+        digits[n++] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value);
+    while (n) cai_priv_put_char(text, digits[--n]);
+}
+
+static void cai_priv_put_int(cai_priv_text *text, int64_t value)
+{
+    if (value < 0) cai_priv_put_char(text, '-');
+    cai_priv_put_uint(text, cai_priv_magnitude(value), 10);
+}
+
+/* Text of a producer, quoted; at most 40 bytes of it, so that the rest of a message fits. */
+static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
+{
+    uint32_t i;
+    cai_priv_put_char(text, '\'');
+    for (i = 0; i < token->length && i < 40; ++i) {
+        const unsigned char c = (unsigned char)token->text[i];
+        if (c >= ' ' && c < 127) {
+            cai_priv_put_char(text, token->text[i]);
+            continue;
+        }
+        cai_priv_put(text, c < 16 ? "\\x0" : "\\x");
+        cai_priv_put_uint(text, c, 16);
+    }
+    cai_priv_put(text, i < token->length ? "...'" : "'");
+}
+
+/* As Python prints a tuple. */
+static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t *values)
+{
+    int32_t i;
+    cai_priv_put_char(text, '(');
+    for (i = 0; i < count; ++i) {
+        if (i) cai_priv_put(text, ", ");
+        cai_priv_put_int(text, values[i]);
+    }
+    cai_priv_put(text, count == 1 ? ",)" : ")");
+}
+
+/* ------------------------------------------------------------------ >>failing */
+
+CAI_API int32_t cai_version(void)
+{
+    return CAI_H_INCLUDED;
+}
+
+CAI_API const char *cai_status_name(cai_status status)
+{
+#define CAI_PRIV_CASE(name, number, exception, text)                                               \
+    case name: return #name;
+    switch (status) {
+    case CAI_OK: return "CAI_OK";
+        CAI_STATUS_LIST(CAI_PRIV_CASE)
+    default: return "CAI_ERR_UNKNOWN";
+    }
+#undef CAI_PRIV_CASE
+}
+
+CAI_API const char *cai_status_text(cai_status status)
+{
+#define CAI_PRIV_CASE(name, number, exception, text)                                               \
+    case name: return text;
+    switch (status) {
+    case CAI_OK: return "success";
+        CAI_STATUS_LIST(CAI_PRIV_CASE)
+    default: return "no status of this version of cai";
+    }
+#undef CAI_PRIV_CASE
+}
+
+CAI_API const char *cai_entry_name(int32_t entry)
+{
+#define CAI_PRIV_CASE(name, number, key)                                                           \
+    case name: return key;
+    switch (entry) {
+        CAI_ENTRY_LIST(CAI_PRIV_CASE)
+    default: return "";
+    }
+#undef CAI_PRIV_CASE
+}
+
+static const char *cai_priv_kind_name(int32_t kind)
+{
+    switch (kind) {
+    case CAI_TOKEN_NONE: return "None";
+    case CAI_TOKEN_BOOL: return "a bool";
+    case CAI_TOKEN_INT:
+    case CAI_TOKEN_UINT:
+    case CAI_TOKEN_BIG_INT: return "an int";
+    case CAI_TOKEN_INDEX: return "an object with __index__";
+    case CAI_TOKEN_FLOAT: return "a float";
+    case CAI_TOKEN_STR: return "a str";
+    case CAI_TOKEN_BYTES: return "bytes";
+    case CAI_TOKEN_TUPLE: return "a tuple";
+    case CAI_TOKEN_LIST: return "a list";
+    case CAI_TOKEN_DICT: return "a dict";
+    case CAI_TOKEN_OBJECT: return "an object";
+    default: return "a value that the reader cannot name";
+    }
+}
+
+static const char cai_priv_forgivable[] = " (accepted by CAI_LENIENT)";
+
+/* A sentence with its values: %a and %b signed, %A unsigned, %k the kind and %q the text of the
+ * token, %L that the lenient profile would forgive this. */
+CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *sentence,
+                                         const cai_token *token, int64_t a, int64_t b)
+{
+    for (; *sentence; ++sentence) {
+        if (*sentence != '%') {
+            cai_priv_put_char(text, *sentence);
+            continue;
+        }
+        switch (*++sentence) {
+        case 'a': cai_priv_put_int(text, a); break;
+        case 'b': cai_priv_put_int(text, b); break;
+        case 'A': cai_priv_put_uint(text, (uint64_t)a, 10); break;
+        case 'k': cai_priv_put(text, cai_priv_kind_name(token->kind)); break;
+        case 'q': cai_priv_put_quoted(text, token); break;
+        default: cai_priv_put(text, cai_priv_forgivable); break;
+        }
+    }
+}
+
+CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry,
+                                                int32_t index)
+{
+    err->code = status;
+    err->native = 0;
+    err->entry = entry;
+    err->index = index;
+    return cai_priv_text_open(err->message, (int32_t)sizeof err->message);
+}
+
+/* Failures of everything but judging end here; returns `status`. */
+CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_t entry,
+                                       int32_t index, const char *sentence, int64_t a, int64_t b)
+{
+    cai_priv_text text;
+    if (!err) return status;
+    text = cai_priv_error_open(err, status, entry, index);
+    cai_priv_put_sentence(&text, sentence, NULL, a, b);
+    (void)cai_priv_text_close(&text);
+    return status;
+}
+
+/* "cai_import: in is NULL" */
+CAI_PRIV_COLD cai_status cai_priv_null(cai_error *err, const char *sentence)
+{
+    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1, sentence, 0, 0);
+}
+
+/* Who judges: the profile, and whether it is about the mask of an array. */
+typedef struct cai_priv_judge {
+    cai_error *err;
+    uint32_t lenient;
+    int32_t of_mask;
+} cai_priv_judge;
+
+/* "shape[2]", or "shape" where there is no index that Python would write. */
+static void cai_priv_put_place(cai_priv_text *text, int32_t entry, int32_t index)
+{
+    cai_priv_put(text, cai_entry_name(entry));
+    if (index < 0 || entry == CAI_ENTRY_TYPESTR || entry == CAI_ENTRY_MASK) return;
+    cai_priv_put_char(text, '[');
+    cai_priv_put_int(text, index);
+    cai_priv_put_char(text, ']');
+}
+
+/* Every rejection ends here; the message is the place and `sentence`. Returns `status`. */
+CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status status,
+                                         int32_t entry, int32_t index, const char *sentence,
+                                         const cai_token *token, int64_t a, int64_t b)
+{
+    cai_priv_text text;
+    if (!judge->err) return status;
+    text = cai_priv_error_open(judge->err, status, judge->of_mask ? CAI_ENTRY_MASK : entry, index);
+    if (judge->of_mask) cai_priv_put(&text, "mask: ");
+    cai_priv_put_place(&text, entry, index);
+    cai_priv_put_sentence(&text, sentence, token, a, b);
+    (void)cai_priv_text_close(&text);
+    return status;
+}
+
+/* A value that is not right for its entry: the status of an entry is the entry + 4. */
+CAI_PRIV_COLD cai_status cai_priv_wrong(const cai_priv_judge *judge, int32_t entry,
+                                               int32_t index, const char *sentence, int64_t a,
+                                               int64_t b)
+{
+    return cai_priv_reject(judge, entry + 4, entry, index, sentence, NULL, a, b);
+}
+CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
+CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
+
+/* `sentence` ends before "not a list"; `forgiven` is the kind that CAI_LENIENT takes, or 0. */
+CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry,
+                                              int32_t index, const char *wanted,
+                                              const cai_token *token, int32_t forgiven)
+{
+    cai_priv_text text;
+    char sentence[96];
+    text = cai_priv_text_open(sentence, (int32_t)sizeof sentence);
+    cai_priv_put(&text, wanted);
+    cai_priv_put(&text, ", not %k");
+    if (token->kind == forgiven) cai_priv_put(&text, "%L");
+    (void)cai_priv_text_close(&text);
+    return cai_priv_reject(judge, CAI_ERR_TYPE, entry, index, sentence, token, 0, 0);
+}
+
+/* -------------------------------------------------------------------- >>dtype */
+
+/* Is this a code of the list? */
+static inline int cai_priv_code_known(int32_t code)
+{
+#define CAI_PRIV_CASE(name, kind, bytes, format, text) case name:
+    switch (code) {
+        CAI_DTYPE_LIST(CAI_PRIV_CASE)
+        return 1;
+    default: return 0;
+    }
+#undef CAI_PRIV_CASE
+}
+
+CAI_API const char *cai_dtype_name(int32_t code)
+{
+#define CAI_PRIV_CASE(name, kind, bytes, format, text)                                             \
+    case name: return text;
+    switch (code & ~CAI_SWAPPED(0)) {
+        CAI_DTYPE_LIST(CAI_PRIV_CASE)
+    default: return "unknown";
+    }
+#undef CAI_PRIV_CASE
+}
+
+/* Bytes of what a byte order applies to; 1 where none does (R31). */
+static inline int32_t cai_priv_unit_bytes(int32_t kind, int32_t itemsize)
+{
+    if (kind == 'c') return itemsize / 2;
+    if (kind == 'U') return 4;
+    return kind == 'S' || kind == 'V' || kind == 't' ? 1 : itemsize;
+}
+
+/* A unit is aligned to the largest power of two that divides it. */
+static inline int32_t cai_priv_alignment(int32_t unit_bytes)
+{
+    return unit_bytes & -unit_bytes;
+}
+
+static inline void cai_priv_dtype_fill(cai_dtype *out, int32_t code, int32_t itemsize, int32_t alignment)
+{
+    out->code = code;
+    out->itemsize = itemsize;
+    out->bits = 0;
+    out->unit = CAI_UNIT_NONE;
+    out->unit_count = 0;
+    out->alignment = alignment;
+}
+
+CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
+{
+    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
+                         "code %a is no dtype of a fixed size, or swaps one that cannot be", code, 0);
+}
+
+static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
+{
+    const int32_t itemsize = code & 0xff, plain = code & 0xffffff;
+    if (!itemsize || !cai_priv_code_known(plain)) return cai_priv_reject_code(code, err);
+    if (code != plain && (code != CAI_SWAPPED(plain) || plain > 0xffff ||
+                          cai_priv_unit_bytes(plain >> 8, itemsize) == 1))
+        return cai_priv_reject_code(code, err);
+    cai_priv_dtype_fill(out, code, itemsize,
+                        cai_priv_alignment(plain >> 8 == 'c' ? itemsize / 2 : itemsize));
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
+{
+    if (!out) return cai_priv_null(err, "cai_dtype_of: out is NULL");
+    return cai_priv_dtype_of(code, out, err);
+}
+
+/* Units in the order of CAI_UNIT_...; "generic" is NumPy's word for none. */
+static const char cai_priv_unit_names[][8] = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
+                                              "s",       "ms", "us", "ns", "ps", "fs", "as"};
+
+/* A number without sign or leading zeros; saturates above INT32_MAX. -1 if there is none. */
+static int64_t cai_priv_scan_number(const char *s, uint32_t n, uint32_t *at)
+{
+    const uint32_t first = *at;
+    int64_t number = 0;
+    for (; *at < n && s[*at] >= '0' && s[*at] <= '9'; ++*at) {
+        if (number <= INT32_MAX) number = number * 10 + (s[*at] - '0');
+    }
+    return *at == first || (s[first] == '0' && *at - first > 1) ? -1 : number;
+}
+
+/* "[25s]" from the bracket on (R34). Returns what is wrong, or NULL. */
+static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, cai_dtype *out)
+{
+    const uint32_t digits = *at + 1;
+    int64_t count;
+    uint32_t name = digits, end;
+    int32_t unit = 0;
+    count = cai_priv_scan_number(s, n, &name);
+    if (name > digits && (count < 1 || count > INT32_MAX)) return "no multiple in 1..2147483647";
+    for (end = name; end < n && s[end] != ']';) ++end;
+    while (unit <= CAI_UNIT_ATTOSECOND && (strlen(cai_priv_unit_names[unit]) != end - name ||
+                                           memcmp(cai_priv_unit_names[unit], s + name, end - name)))
+        ++unit;
+    if (end == n || unit > CAI_UNIT_ATTOSECOND || (unit == CAI_UNIT_NONE && name > digits))
+        return "no unit that NumPy has";
+    *at = end + 1;
+    out->unit = unit;
+    out->unit_count = unit == CAI_UNIT_NONE ? 0 : name > digits ? (int32_t)count : 1;
+    return NULL;
+}
+
+/* The itemsize by kind and number (R32, R36-R38). Returns what is wrong, or NULL. */
+static const char *cai_priv_scan_size(int32_t kind, int64_t number, cai_dtype *out)
+{
+    const int32_t flexible = kind == 'S' || kind == 'V' || kind == 'U' || kind == 't';
+    const int32_t size = (int32_t)number, code = CAI_CODE(kind, flexible ? 0 : size & 0xff, 0);
+    if (number == 0) return "the size is 0";
+    if (number > (kind == 'U' ? INT32_MAX / 4 : INT32_MAX)) return "the size exceeds 2147483647 bytes";
+    if (!flexible && (number > 32 || !cai_priv_code_known(code))) return "the kind has no such size";
+    cai_priv_dtype_fill(out, code, kind == 'U' ? 4 * size : kind == 't' ? 0 : size,
+                        cai_priv_alignment(cai_priv_unit_bytes(kind, size)));
+    if (kind == 't') out->bits = size;
+    return NULL;
+}
+
+/* Kind, digits and unit from *at on, by the grammar (R30). Returns what is wrong at *at, or NULL. */
+static const char *cai_priv_scan_typestr(const char *s, uint32_t n, uint32_t *at, char order,
+                                         cai_dtype *out)
+{
+    const char kind = *at < n ? s[*at] : (char)0, *wrong;
+    uint32_t end = *at + 1;
+    int64_t number;
+    if (kind == 'O') return "Python objects cannot live in device memory";
+    if (!kind || !strchr("tbiufcmMSUV", kind)) return "no kind, one of t b i u f c m M S U V";
+    number = cai_priv_scan_number(s, n, &end);
+    ++*at;
+    if (number < 0) return "no size in decimal digits";
+    wrong = cai_priv_scan_size(kind, number, out);
+    if (wrong) return wrong;
+    *at = end;
+    if ((kind == 'm' || kind == 'M') && end < n && s[end] == '[') {
+        wrong = cai_priv_scan_unit(s, n, at, out);
+        if (wrong) return wrong;
+    }
+    if (*at != n) return "something follows the size";
+    if (order != '|' && order != CAI_PRIV_NATIVE_ORDER &&
+        cai_priv_unit_bytes(kind, out->itemsize) > 1)
+        out->code = CAI_SWAPPED(out->code);
+    return NULL;
+}
+
+/* Three characters of a dtype of fixed size in native order, as nearly all are; those sizes are
+ * powers of two. */
+static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
+{
+    const unsigned char *s = (const unsigned char *)token->text;
+    int32_t code, size;
+    if (token->kind != CAI_TOKEN_STR || token->length != 3) return 0;
+    if ((s[0] != CAI_PRIV_NATIVE_ORDER && s[0] != '|') || s[2] < '1' || s[2] > '9') return 0;
+    size = s[2] - '0';
+    code = CAI_CODE(s[1], size, 0);
+    if (!cai_priv_code_known(code)) return 0;
+    cai_priv_dtype_fill(out, code, size, s[1] == 'c' ? size / 2 : size);
+    return 1;
+}
+
+/* "typestr '<i3' is not valid at 2: the kind has no such size" */
+CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, int32_t entry,
+                                                 int32_t index, const cai_token *token,
+                                                 uint32_t at, const char *wrong)
+{
+    const int in_descr = entry == CAI_ENTRY_DESCR;
+    cai_priv_text text;
+    char sentence[128];
+    text = cai_priv_text_open(sentence, (int32_t)sizeof sentence);
+    cai_priv_put(&text, in_descr ? ": typestr %q is not valid at %a: " : " %q is not valid at %a: ");
+    cai_priv_put(&text, wrong);
+    (void)cai_priv_text_close(&text);
+    return cai_priv_reject(judge, entry + 4, entry, index, sentence, token, at, 0);
+}
+
+/* Judges the typestr of an entry: its own (index -1), or that of field `index` of a descr. */
+static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
+                                         const cai_token *token, cai_dtype *out)
+{
+    const int in_descr = entry == CAI_ENTRY_DESCR;
+    const char *wrong;
+    char first;
+    int ordered;
+    uint32_t at;
+    if (token->kind != CAI_TOKEN_STR && !(token->kind == CAI_TOKEN_BYTES && judge->lenient))
+        return cai_priv_mistyped(judge, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
+    first = token->length ? token->text[0] : (char)0;
+    ordered = first == '<' || first == '>' || first == '|';
+    at = ordered || first == '=' ? 1 : 0;
+    wrong = cai_priv_scan_typestr(token->text, token->length, &at,
+                                  ordered ? first : CAI_PRIV_NATIVE_ORDER, out);
+    if (!ordered && !judge->lenient) {
+        at = 0;
+        wrong = wrong ? "no byte order, one of < > |" : "no byte order, one of < > |%L";
+    }
+    if (!wrong) return CAI_OK;
+    return cai_priv_reject_typestr(judge, entry, in_descr ? index : (int32_t)at, token, at, wrong);
+}
+
+CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
+                                   cai_dtype *out, cai_error *err)
+{
+    const cai_priv_judge judge = {err, flags & CAI_LENIENT, 0};
+    cai_token token;
+    cai_dtype dtype;
+    if (!typestr) return cai_priv_null(err, "cai_dtype_parse: typestr is NULL");
+    if (!out) return cai_priv_null(err, "cai_dtype_parse: out is NULL");
+    if (length < 0 || length > INT32_MAX)
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
+                             "cai_dtype_parse: length = %a is not in 0..2147483647", length, 0);
+    token.kind = CAI_TOKEN_STR;
+    token.length = (uint32_t)length;
+    token.number = 0;
+    token.text = typestr;
+    CAI_TRY(cai_priv_judge_typestr(&judge, CAI_ENTRY_TYPESTR, -1, &token, &dtype));
+    *out = dtype;
+    return CAI_OK;
+}
+
+CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity)
+{
+    cai_priv_text text;
+    const int32_t format = dtype ? dtype->code >> 16 & 0xff : 0;
+    const int32_t kind = !dtype ? 0 : format ? 'V' : dtype->code >> 8 & 0xff;
+    const char native = CAI_PRIV_NATIVE_ORDER, other = native == '<' ? '>' : '<';
+    int32_t unit_bytes;
+    if (!buffer || capacity < 1) return 0;
+    *buffer = 0;
+    if (!dtype) return 0;
+    unit_bytes = format ? dtype->itemsize : cai_priv_unit_bytes(kind, dtype->itemsize);
+    text = cai_priv_text_open(buffer, capacity);
+    cai_priv_put_char(&text, unit_bytes <= 1 ? '|'
+                             : dtype->code == (dtype->code & 0xffffff) ? native : other);
+    cai_priv_put_char(&text, (char)kind);
+    cai_priv_put_int(&text, kind == 't' ? dtype->bits
+                            : kind == 'U' ? dtype->itemsize / 4 : dtype->itemsize);
+    if (dtype->unit > CAI_UNIT_NONE && dtype->unit <= CAI_UNIT_ATTOSECOND) {
+        cai_priv_put_char(&text, '[');
+        if (dtype->unit_count != 1) cai_priv_put_int(&text, dtype->unit_count);
+        cai_priv_put(&text, cai_priv_unit_names[dtype->unit]);
+        cai_priv_put_char(&text, ']');
+    }
+    text.cut = 0; /* a cut typestr ends where it ends: dots would change its meaning */
+    return cai_priv_text_close(&text);
+}
+
+/* "float32" where that says it all, else the typestr. */
+static void cai_priv_put_dtype(cai_priv_text *text, const cai_dtype *dtype)
+{
+    const int32_t kind = dtype->code >> 8 & 0xff;
+    char typestr[CAI_TYPESTR_SIZE];
+    const int named = (dtype->code & 0xff) && dtype->code == (dtype->code & 0xffffff) &&
+                      kind != 'm' && kind != 'M';
+    if (!named) (void)cai_dtype_typestr(dtype, typestr, CAI_TYPESTR_SIZE);
+    cai_priv_put(text, named ? cai_dtype_name(dtype->code) : typestr);
+}
+
+/* -------------------------------------------------------------------- >>facts */
+
+/* Every array comes about in two steps: its maker fills in a draft, and cai_priv_describe judges
+ * what dtype, data, shape and strides say together and stores them with all that follows. */
+typedef struct cai_priv_draft {
+    const int64_t *shape;   /* in `array`, or of the caller */
+    const int64_t *strides; /* the same; NULL: C order */
+    cai_array array;        /* what does not follow from something else */
+} cai_priv_draft;
+
+/* The part of a new array that is the same for all. */
+static inline void cai_priv_draft_open(cai_array *array)
+{
+    array->abi = CAI_ABI;
+    array->struct_size = (uint32_t)sizeof *array;
+    array->release = NULL;
+    array->owner = NULL;
+    array->device = CAI_DEVICE_UNKNOWN;
+    array->memory = CAI_MEMORY_UNKNOWN;
+    array->event = array->thread = 0;
+    array->field_count = 0;
+}
+
+/* Copies the part of an array that is in use. */
+static void cai_priv_copy(cai_array *to, const cai_array *from)
+{
+    const size_t used = (size_t)from->ndim * sizeof from->shape[0];
+    memcpy(to, from, offsetof(cai_array, shape));
+    memcpy(to->shape, from->shape, used);
+    memcpy(to->strides, from->strides, used);
+}
+
+CAI_PRIV_COLD cai_status cai_priv_reject_extent(const cai_priv_judge *judge, int64_t axis, int64_t extent)
+{
+    return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, (int32_t)axis, extent < 0 ? " = %a is negative" :
+                          " = %a makes the array larger than 9223372036854775807 bytes", extent, 0);
+}
+
+/* Names the first axis, from the last, that takes the extent out of int64 (R27). */
+CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, const cai_priv_draft *draft)
+{
+    int64_t lo = 0, hi = draft->array.dtype.itemsize, span = 0;
+    int32_t axis = draft->array.ndim;
+    while (axis-- > 0) {
+        if (cai_priv_mul(draft->shape[axis] - 1, draft->strides[axis], &span) ||
+            (span < 0 ? cai_priv_add(lo, span, &lo) : cai_priv_add(hi, span, &hi)))
+            break;
+    }
+    return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, axis, " = %a over %b elements reaches beyond 64 bits",
+                          draft->strides[axis], draft->shape[axis]);
+}
+
+/* The pointer does not reach what it must (R14, R28); below, above: bytes from the first element. */
+CAI_PRIV_COLD cai_status cai_priv_reject_address(const cai_priv_judge *judge, uint64_t data,
+                                                 uint64_t below, uint64_t above)
+{
+    const int over = data >= below;
+    const char *wrong = over ? " = %A but elements reach %b bytes above it, past 2^64"
+                             : " = %A but elements begin at %b from it, below address 0";
+    if (!data) wrong = " = 0 (NULL) but the array is not empty";
+    return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, wrong, (int64_t)data,
+                          (int64_t)(over ? above : 0 - below));
+}
+
+/* C and Fortran order of the strides of a dense array (R23). */
+CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
+{
+    const int64_t *shape = draft->shape, *strides = draft->strides;
+    uint32_t flags = CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS;
+    int64_t c_run = draft->array.dtype.itemsize, f_run = c_run;
+    int32_t last = draft->array.ndim, first = 0;
+    for (; last-- > 0; ++first) {
+        if (shape[first] != 1 && strides[first] != f_run) flags &= ~(uint32_t)CAI_F_CONTIGUOUS;
+        if (shape[last] != 1 && strides[last] != c_run) flags &= ~(uint32_t)CAI_C_CONTIGUOUS;
+        f_run *= shape[first];
+        c_run *= shape[last];
+    }
+    return flags;
+}
+
+CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
+                                                 int64_t nbytes);
+
+/* Stores a description but for shape and strides; `offsets`: what addresses of elements add up from. */
+static inline void cai_priv_store(const cai_array *array, uint32_t flags, uint64_t offsets, int64_t size,
+                                  int64_t nbytes, cai_array *out)
+{
+    memcpy(out, array, offsetof(cai_array, size));
+    if (!((uint32_t)offsets & (uint32_t)(array->dtype.alignment - 1))) flags |= CAI_ALIGNED;
+    if (array->dtype.code > 0xffffff) flags |= CAI_BYTE_SWAPPED;
+    out->flags = array->flags | flags;
+    out->size = size;
+    out->nbytes = nbytes;
+    out->fields = NULL;
+    out->mask = NULL;
+    out->field_count = array->field_count;
+    memset(out->reserved, 0, sizeof out->reserved);
+}
+
+/* Elements and bytes, checked for overflow as NumPy does: extents of 0 are left out (R18), but
+ * make *size 0. Where the itemsize is 0, for bits, *nbytes are the elements but for extents of 0. */
+static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_priv_draft *draft,
+                                        int64_t *size, int64_t *nbytes)
+{
+    const int64_t *shape = draft->shape;
+    int64_t run = draft->array.dtype.itemsize, elements = 1, axis = draft->array.ndim;
+    if (!run) run = 1;
+    while (--axis >= 0) {
+        if (shape[axis] > 1) {
+            if (cai_priv_mul(shape[axis], run, &run)) return cai_priv_reject_extent(judge, axis, shape[axis]);
+            elements *= shape[axis];
+        } else if (shape[axis] != 1) {
+            if (shape[axis] < 0) return cai_priv_reject_extent(judge, axis, shape[axis]);
+            elements = 0;
+        }
+    }
+    *size = elements;
+    *nbytes = run;
+    return CAI_OK;
+}
+
+/* Stores a description without strides: those of C order follow (R20); of a bit field all are 0. */
+static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
+                                          int64_t size, int64_t nbytes, cai_array *out)
+{
+    const int64_t *shape = draft->shape;
+    uint32_t flags = CAI_C_CONTIGUOUS | CAI_NO_SELF_OVERLAP | CAI_DENSE;
+    int64_t run = draft->array.dtype.itemsize, last = 1, axis = draft->array.ndim;
+    uint64_t data = draft->array.data;
+    if (!size) {
+        data = 0;
+        nbytes = 0;
+        flags |= CAI_F_CONTIGUOUS;
+    } else if (data - 1 > UINT64_MAX - (uint64_t)nbytes) {
+        return cai_priv_reject_address(judge, data, 0, (uint64_t)nbytes);
+    }
+    while (--axis >= 0) {
+        const int64_t extent = shape[axis];
+        out->shape[axis] = extent;
+        out->strides[axis] = run;
+        if (extent <= 1) continue;
+        run *= extent;
+        last = extent;
+    }
+    if (size == last) flags |= CAI_F_CONTIGUOUS; /* at most one extent above 1 */
+    cai_priv_store(&draft->array, flags, data, size, nbytes, out);
+    out->data = data;
+    out->lo = 0;
+    out->hi = nbytes;
+    return CAI_OK;
+}
+
+/* A bit field, packed without gaps, least significant bit first (R33). */
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(const cai_priv_judge *judge, const cai_priv_draft *draft,
+                                                    cai_array *out)
+{
+    const int64_t bits = draft->array.dtype.bits;
+    int64_t size = 0, elements = 0, nbytes;
+    CAI_TRY(cai_priv_count(judge, draft, &size, &elements));
+    if (cai_priv_mul(elements / 8, bits, &nbytes) ||
+        cai_priv_add(nbytes, (elements % 8 * bits + 7) / 8, &nbytes))
+        return cai_priv_reject_extent(judge, 0, draft->shape[0]);
+    return cai_priv_store_c(judge, draft, size, nbytes, out);
+}
+
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
+                                                 cai_array *out)
+{
+    int64_t size = 0, nbytes = 0;
+    if (!draft->array.dtype.itemsize) return cai_priv_describe_bits(judge, draft, out);
+    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
+    return cai_priv_store_c(judge, draft, size, nbytes, out);
+}
+
+/* The rare ends of a description with strides: an array that is wrong, or empty: that has nothing
+ * to reach and nothing to overlap, whatever the strides. */
+CAI_PRIV_COLD cai_status cai_priv_describe_rare(const cai_priv_judge *judge, const cai_priv_draft *draft,
+                                                cai_array *out)
+{
+    int64_t size = 0, nbytes = 0;
+    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
+    if (size) return cai_priv_reject_reach(judge, draft);
+    CAI_TRY(cai_priv_describe_c(judge, draft, out));
+    memcpy(out->strides, draft->strides, (size_t)out->ndim * sizeof out->strides[0]);
+    return CAI_OK;
+}
+
+/* Strides that are not nested, see below, or span more than int64: do they overlap? */
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
+                                                    const cai_priv_draft *draft, uint64_t width,
+                                                    uint64_t below, uint32_t *flags)
+{
+    int64_t size = 0, nbytes = 0;
+    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
+    if (below > (uint64_t)INT64_MAX + 1 || width - below > INT64_MAX)
+        return cai_priv_reject_reach(judge, draft);
+    *flags = cai_priv_self_overlap(draft, width, nbytes);
+    return CAI_OK;
+}
+
+/* A description with strides. `width`: the extent in bytes of the axes so far, `below`: how much of
+ * it lies below the first element. Strides that go past all they enclose are nested: no two elements
+ * overlap, and as these fit into `width`, their bytes cannot overflow. */
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *judge,
+                                                       const cai_priv_draft *draft, cai_array *out)
+{
+    const uint64_t data = draft->array.data;
+    const int64_t *shape = draft->shape, *strides = draft->strides;
+    uint64_t size = 1, width = (uint64_t)draft->array.dtype.itemsize, below = 0, offsets = 0, span;
+    uint32_t flags = CAI_NO_SELF_OVERLAP;
+    int64_t axis = draft->array.ndim, nbytes;
+    int nested = 1;
+    while (--axis >= 0) {
+        const int64_t extent = shape[axis], stride = strides[axis];
+        const uint64_t step = cai_priv_magnitude(stride);
+        if (extent == 1) continue;
+        if (extent <= 0 || cai_priv_mul_u64((uint64_t)extent - 1, step, &span))
+            return cai_priv_describe_rare(judge, draft, out);
+        if (step < width) nested = 0;
+        width += span;
+        if (width < span) return cai_priv_describe_rare(judge, draft, out);
+        if (stride < 0) below += span;
+        size *= (uint64_t)extent;
+        offsets |= step;
+    }
+    if (!nested || width > INT64_MAX)
+        CAI_TRY(cai_priv_judge_overlap(judge, draft, width, below, &flags));
+    if (data < below || data - 1 > UINT64_MAX - (width - below))
+        return cai_priv_reject_address(judge, data, below, width - below);
+    nbytes = (int64_t)size * draft->array.dtype.itemsize;
+    if ((flags & CAI_NO_SELF_OVERLAP) && width == (uint64_t)nbytes)
+        flags |= CAI_DENSE | cai_priv_order(draft);
+    cai_priv_store(&draft->array, flags, data | offsets, (int64_t)size, nbytes, out);
+    out->lo = (int64_t)(0 - below);
+    out->hi = (int64_t)(width - below);
+    for (axis = out->ndim; --axis >= 0;) {
+        out->shape[axis] = shape[axis];
+        out->strides[axis] = strides[axis];
+    }
+    return CAI_OK;
+}
+
+static inline cai_status cai_priv_describe(const cai_priv_judge *judge, const cai_priv_draft *draft,
+                                           cai_array *out)
+{
+    return draft->strides ? cai_priv_describe_strided(judge, draft, out)
+                          : cai_priv_describe_c(judge, draft, out);
+}
+
+/* ------------------------------------------------------------------ >>overlap */
+
+/* Does some sum of step[i] * x[i], 0 <= x[i] <= most[i], lie in [lo, hi]? Steps are positive and
+ * descending; reach and divisor are, from each term on, the largest sum and the greatest common
+ * divisor. All sums stay below 2^62, see CAI_PRIV_MAX_REACH. */
+enum { CAI_PRIV_MAX_TERMS = 2 * CAI_MAX_NDIM, CAI_PRIV_MAX_WORK = 4096 };
+#define CAI_PRIV_MAX_REACH ((uint64_t)1 << 61)
+
+typedef struct cai_priv_sums {
+    int32_t count, work;
+    int64_t step[CAI_PRIV_MAX_TERMS], most[CAI_PRIV_MAX_TERMS];
+    int64_t reach[CAI_PRIV_MAX_TERMS + 1], divisor[CAI_PRIV_MAX_TERMS];
+} cai_priv_sums;
+
+static int32_t cai_priv_sum_in(cai_priv_sums *sums, int32_t term, int64_t lo, int64_t hi)
+{
+    int64_t step, first, x;
+    if (hi < 0 || lo > sums->reach[term]) return CAI_OVERLAP_NO;
+    if (lo <= 0) return CAI_OVERLAP_YES;
+    if (hi - hi % sums->divisor[term] < lo) return CAI_OVERLAP_NO;
+    if (term + 1 == sums->count) return CAI_OVERLAP_YES;
+    step = sums->step[term];
+    x = hi / step < sums->most[term] ? hi / step : sums->most[term];
+    first = lo > sums->reach[term + 1] ? (lo - sums->reach[term + 1] + step - 1) / step : 0;
+    for (; x >= first; --x) {
+        int32_t verdict;
+        if (--sums->work < 0) return CAI_OVERLAP_UNDECIDED;
+        verdict = cai_priv_sum_in(sums, term + 1, lo - x * step, hi - x * step);
+        if (verdict != CAI_OVERLAP_NO) return verdict;
+    }
+    return CAI_OVERLAP_NO;
+}
+
+/* Adds a term in its place; equal steps become one term, which changes no sum. */
+static void cai_priv_add_term(cai_priv_sums *sums, int64_t step, int64_t most)
+{
+    int32_t at = sums->count;
+    while (at > 0 && sums->step[at - 1] < step) --at;
+    if (at > 0 && sums->step[at - 1] == step) {
+        sums->most[at - 1] += most;
+        return;
+    }
+    memmove(sums->step + at + 1, sums->step + at, (size_t)(sums->count - at) * sizeof(int64_t));
+    memmove(sums->most + at + 1, sums->most + at, (size_t)(sums->count - at) * sizeof(int64_t));
+    sums->step[at] = step;
+    sums->most[at] = most;
+    ++sums->count;
+}
+
+static int64_t cai_priv_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void cai_priv_close_sums(cai_priv_sums *sums)
+{
+    int32_t term = sums->count;
+    int64_t reach = 0, divisor = 0;
+    sums->reach[term] = 0;
+    while (term-- > 0) {
+        sums->reach[term] = reach += sums->step[term] * sums->most[term];
+        sums->divisor[term] = divisor = cai_priv_gcd(sums->step[term], divisor);
+    }
+}
+
+/* The axes that have more than one element, by descending |stride|. */
+static int32_t cai_priv_sorted_axes(const cai_priv_draft *draft, uint64_t *step, int64_t *most)
+{
+    int32_t axis, count = 0;
+    for (axis = 0; axis < draft->array.ndim; ++axis) {
+        const uint64_t stride = cai_priv_magnitude(draft->strides[axis]);
+        int32_t at = count;
+        if (draft->shape[axis] == 1) continue;
+        for (; at > 0 && step[at - 1] < stride; --at) {
+            step[at] = step[at - 1];
+            most[at] = most[at - 1];
+        }
+        step[at] = stride;
+        most[at] = draft->shape[axis] - 1;
+        ++count;
+    }
+    return count;
+}
+
+/* Two elements whose positions first differ along axis `k`, by d >= 1 there and by -most..most
+ * along the shorter axes, are less than an item apart. */
+static int32_t cai_priv_overlap_from(const uint64_t *step, const int64_t *most, int32_t count,
+                                     int32_t k, int64_t itemsize, int32_t *work)
+{
+    const int64_t first = (int64_t)step[k];
+    cai_priv_sums sums;
+    int64_t reach = 0;
+    int32_t i, verdict;
+    sums.count = 0;
+    sums.work = *work;
+    for (i = k + 1; i < count; ++i) {
+        cai_priv_add_term(&sums, (int64_t)step[i], 2 * most[i]);
+        reach += (int64_t)step[i] * most[i];
+    }
+    if (first - itemsize >= reach) return CAI_OVERLAP_NO;
+    if (most[k] > 1) cai_priv_add_term(&sums, first, most[k] - 1);
+    cai_priv_close_sums(&sums);
+    verdict = cai_priv_sum_in(&sums, 0, reach - first - (itemsize - 1), reach - first + itemsize - 1);
+    *work = sums.work;
+    return verdict;
+}
+
+/* Strides, sorted, that each go past all they enclose cannot overlap. */
+static int cai_priv_is_nested(const uint64_t *step, const int64_t *most, int32_t count,
+                              int32_t itemsize)
+{
+    uint64_t width = (uint64_t)itemsize;
+    while (count-- > 0) {
+        if (step[count] < width) return 0;
+        width += step[count] * (uint64_t)most[count];
+    }
+    return 1;
+}
+
+/* CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP or, where the search is given up, 0. */
+CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
+                                                 int64_t nbytes)
+{
+    const int32_t itemsize = draft->array.dtype.itemsize;
+    uint64_t step[CAI_MAX_NDIM];
+    int64_t most[CAI_MAX_NDIM];
+    int32_t k, verdict, count, work = CAI_PRIV_MAX_WORK;
+    if (width < (uint64_t)nbytes) return CAI_SELF_OVERLAP; /* more bytes than places for them */
+    count = cai_priv_sorted_axes(draft, step, most);
+    if (cai_priv_is_nested(step, most, count, itemsize)) return CAI_NO_SELF_OVERLAP;
+    for (k = 0; k < count; ++k) {
+        if (step[k] < (uint64_t)itemsize || (k > 0 && step[k] == step[k - 1])) return CAI_SELF_OVERLAP;
+    }
+    if (width > CAI_PRIV_MAX_REACH) return 0;
+    for (k = 0; k < count; ++k) {
+        verdict = cai_priv_overlap_from(step, most, count, k, itemsize, &work);
+        if (verdict == CAI_OVERLAP_YES) return CAI_SELF_OVERLAP;
+        if (verdict == CAI_OVERLAP_UNDECIDED) return 0;
+    }
+    return CAI_NO_SELF_OVERLAP;
+}
+
+/* Adds the axes of one array to a sum; *item becomes the bytes that each sum stands for. A dense
+ * array is a single item. */
+static void cai_priv_add_axes(cai_priv_sums *sums, const cai_array *array, int64_t *item)
+{
+    int32_t axis;
+    *item = array->nbytes;
+    if (array->flags & CAI_DENSE) return;
+    *item = array->dtype.itemsize;
+    for (axis = 0; axis < array->ndim; ++axis) {
+        const int64_t step = (int64_t)cai_priv_magnitude(array->strides[axis]);
+        if (array->shape[axis] > 1 && step) cai_priv_add_term(sums, step, array->shape[axis] - 1);
+    }
+}
+
+CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b)
+{
+    uint64_t a_start, b_start, a_span, b_span;
+    int64_t a_item, b_item, apart;
+    cai_priv_sums sums;
+    if (cai_array_check(a, NULL) || cai_array_check(b, NULL)) return CAI_OVERLAP_UNDECIDED;
+    if (!a->size || !b->size) return CAI_OVERLAP_NO;
+    a_start = a->data + (uint64_t)a->lo;
+    b_start = b->data + (uint64_t)b->lo;
+    a_span = (uint64_t)a->hi - (uint64_t)a->lo;
+    b_span = (uint64_t)b->hi - (uint64_t)b->lo;
+    if (a_start <= b_start ? b_start - a_start >= a_span : a_start - b_start >= b_span)
+        return CAI_OVERLAP_NO;
+    if (a_span > CAI_PRIV_MAX_REACH || b_span > CAI_PRIV_MAX_REACH) return CAI_OVERLAP_UNDECIDED;
+    sums.count = 0;
+    sums.work = CAI_PRIV_MAX_WORK;
+    cai_priv_add_axes(&sums, a, &a_item);
+    cai_priv_add_axes(&sums, b, &b_item);
+    cai_priv_close_sums(&sums);
+    /* An element of a begins at a_start + s, one of b at b_start + b_reach - t, where s + t is a
+     * sum of the terms and b_reach the largest t; they share a byte if
+     * -a_item < a_start + s - (b_start + b_reach - t) < b_item. */
+    apart = (int64_t)(b_start - a_start) + ((int64_t)b_span - b_item);
+    return cai_priv_sum_in(&sums, 0, apart - (a_item - 1), apart + (b_item - 1));
+}
+
+/* ------------------------------------------------------------------ >>judging */
+
+static int cai_priv_is_items(const cai_token *token)
+{
+    return token->kind == CAI_TOKEN_TUPLE || token->kind == CAI_TOKEN_LIST;
+}
+
+/* The token after a value and all its items. */
+static const cai_token *cai_priv_skip(const cai_token *token)
+{
+    uint64_t pending = 1;
+    for (; pending; --pending, ++token) {
+        if (cai_priv_is_items(token)) pending += token->length;
+    }
+    return token;
+}
+
+/* A value of the wanted kind, or of the kind that is forgiven in its place. */
+static inline int cai_priv_is(const cai_priv_judge *judge, const cai_token *token, int32_t wanted,
+                              int32_t forgiven)
+{
+    return token->kind == wanted || (token->kind == forgiven && judge->lenient);
+}
+
+static inline int cai_priv_is_int(const cai_priv_judge *judge, const cai_token *token)
+{
+    return cai_priv_is(judge, token, CAI_TOKEN_INT, CAI_TOKEN_INDEX);
+}
+
+CAI_PRIV_COLD cai_status cai_priv_reject_missing(const cai_priv_judge *judge, int32_t entry)
+{
+    return cai_priv_reject(judge, CAI_ERR_MISSING, entry, -1,
+                           entry == CAI_ENTRY_VERSION ? " is missing%L" : " is missing", NULL, 0, 0);
+}
+
+/* An int that fits int64 was wanted, or fewer bits for a version and more for an address. */
+CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_t entry, int32_t index,
+                                             const cai_token *token)
+{
+    const char *wrong = " is an int that 64 bits cannot hold";
+    if (token->kind != CAI_TOKEN_UINT && token->kind != CAI_TOKEN_BIG_INT)
+        return cai_priv_mistyped(judge, entry, index, " must be an int", token, CAI_TOKEN_INDEX);
+    if (entry == CAI_ENTRY_VERSION) wrong = " is an int that is not in 0..2147483647";
+    else if (token->kind == CAI_TOKEN_UINT) wrong = " = %A exceeds 9223372036854775807";
+    return cai_priv_wrong(judge, entry, index, wrong, (int64_t)token->number, 0);
+}
+
+/* The ints of a tuple. */
+static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry,
+                                            const cai_token *tuple, int64_t *out)
+{
+    const cai_token *item = tuple + 1, *end = item + tuple->length;
+    for (; item != end; ++item) {
+        if (!cai_priv_is_int(judge, item))
+            return cai_priv_reject_int(judge, entry, (int32_t)(item - tuple) - 1, item);
+        *out++ = (int64_t)item->number;
+    }
+    return CAI_OK;
+}
+
+static inline cai_status cai_priv_judge_shape(const cai_priv_judge *judge, const cai_token *token,
+                                              cai_array *array)
+{
+    if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_SHAPE);
+    if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
+        return cai_priv_mistyped(judge, CAI_ENTRY_SHAPE, -1, " must be a tuple", token, CAI_TOKEN_LIST);
+    if (token->length > CAI_MAX_NDIM)
+        return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, -1, " has %a dimensions, the limit is 64",
+                              token->length, 0);
+    array->ndim = (int32_t)token->length;
+    return cai_priv_read_ints(judge, CAI_ENTRY_SHAPE, token, array->shape);
+}
+
+/* A pointer that is no int of 0 or more. CAI_LENIENT takes an object with __index__ for one, and
+ * None for that of an array with an extent of 0. */
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *judge, const cai_token *token,
+                                                        cai_array *array)
+{
+    int32_t axis = array->ndim, forgiven = CAI_TOKEN_INDEX;
+    if (token->kind == CAI_TOKEN_BIG_INT)
+        return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, " is not in 0..18446744073709551615", 0, 0);
+    while (axis-- > 0) {
+        if (array->shape[axis] == 0 && token->kind == CAI_TOKEN_NONE) forgiven = CAI_TOKEN_NONE;
+    }
+    if (!cai_priv_is(judge, token, CAI_TOKEN_INT, forgiven))
+        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 0, ", the pointer, must be an int", token, forgiven);
+    if (token->kind == CAI_TOKEN_NONE) array->data = 0;
+    if ((int64_t)array->data >= 0) return CAI_OK;
+    return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, " = %a is negative", (int64_t)token->number, 0);
+}
+
+/* Python's bool(value). */
+static int cai_priv_truth(const cai_token *token)
+{
+    const int text = token->kind == CAI_TOKEN_STR || token->kind == CAI_TOKEN_BYTES;
+    if (text || cai_priv_is_items(token)) return token->length != 0;
+    if (token->kind == CAI_TOKEN_NONE || token->kind == CAI_TOKEN_BIG_INT)
+        return token->kind != CAI_TOKEN_NONE;
+    return token->number != 0;
+}
+
+/* A read-only flag that is no bool: an int of 0 or 1 is one too (R6), any truth value is forgiven. */
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge, const cai_token *token,
+                                                     cai_array *array)
+{
+    const int32_t kind = token->kind, forgiven = kind == CAI_TOKEN_OTHER ? 0 : kind;
+    array->flags = cai_priv_truth(token) ? 0u : (uint32_t)CAI_WRITABLE;
+    if ((kind == CAI_TOKEN_INT && token->number <= 1) || (judge->lenient && forgiven)) return CAI_OK;
+    if (kind == CAI_TOKEN_INT)
+        return cai_priv_reject(judge, CAI_ERR_TYPE, CAI_ENTRY_DATA, 1,
+                               ", read-only, must be a bool, not %a%L", NULL, (int64_t)token->number, 0);
+    return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 1, ", read-only, must be a bool", token, forgiven);
+}
+
+static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const cai_token *token,
+                                             cai_array *array)
+{
+    if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_DATA);
+    if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
+        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)", token,
+                                 CAI_TOKEN_LIST);
+    if (token->length != 2 && (token->length < 2 || !judge->lenient))
+        return cai_priv_wrong(judge, CAI_ENTRY_DATA, -1, token->length < 2 ?
+                              " has length %a, it must be 2 (pointer, read-only)" :
+                              " has length %a, it must be 2 (pointer, read-only)%L", token->length, 0);
+    array->data = token[1].number;
+    if ((token[1].kind != CAI_TOKEN_INT || (int64_t)array->data < 0) && token[1].kind != CAI_TOKEN_UINT)
+        CAI_TRY(cai_priv_judge_odd_pointer(judge, token + 1, array));
+    if (token[2].kind != CAI_TOKEN_BOOL) return cai_priv_judge_odd_flag(judge, token + 2, array);
+    array->flags = token[2].number ? 0u : (uint32_t)CAI_WRITABLE;
+    return CAI_OK;
+}
+
+/* Any version from 0 on, future ones too (R61). */
+static inline cai_status cai_priv_judge_version(const cai_priv_judge *judge, const cai_token *token,
+                                                cai_array *array)
+{
+    if (!token) {
+        array->version = 0;
+        return judge->lenient ? CAI_OK : cai_priv_reject_missing(judge, CAI_ENTRY_VERSION);
+    }
+    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge, CAI_ENTRY_VERSION, -1, token);
+    if (token->number > INT32_MAX)
+        return cai_priv_wrong(judge, CAI_ENTRY_VERSION, -1, (int64_t)token->number < 0 ?
+                              " = %a is negative" : " = %a exceeds 2147483647", (int64_t)token->number, 0);
+    array->version = (int32_t)token->number;
+    if (array->version > 3) array->flags |= CAI_FUTURE_VERSION;
+    return CAI_OK;
+}
+
+static inline cai_status cai_priv_judge_strides(const cai_priv_judge *judge, const cai_token *token,
+                                                cai_array *array)
+{
+    if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
+    if (array->dtype.code == CAI_BITFIELD)
+        return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1,
+                              " must be None for a bit field: bytes cannot address bits", 0, 0);
+    if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
+        return cai_priv_mistyped(judge, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
+                                 CAI_TOKEN_LIST);
+    if (token->length != (uint32_t)array->ndim)
+        return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1, " has length %a, shape has %b", token->length,
+                              array->ndim);
+    array->flags |= CAI_HAD_STRIDES;
+    return cai_priv_read_ints(judge, CAI_ENTRY_STRIDES, token, array->strides);
+}
+
+/* The number of a stream (R70-R74). */
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *judge,
+                                                          const cai_token *token)
+{
+    const int64_t number = (int64_t)token->number;
+    const char *wrong = " = %a is negative";
+    if (token->kind == CAI_TOKEN_UINT) return CAI_OK;
+    if (token->kind == CAI_TOKEN_BIG_INT) wrong = " is not in 1..18446744073709551615";
+    else if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge, CAI_ENTRY_STREAM, -1, token);
+    else if (number > 0) return CAI_OK;
+    else if (number == 0)
+        wrong = " = 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one, "
+                "None is no pending work";
+    else if (number == -1) wrong = " = -1 is negative: -1 is DLPack's, say None";
+    return cai_priv_wrong(judge, CAI_ENTRY_STREAM, -1, wrong, number, 0);
+}
+
+static inline cai_status cai_priv_judge_stream(const cai_priv_judge *judge, const cai_token *token,
+                                               int32_t version, int32_t *sync, uint64_t *stream)
+{
+    *stream = 0;
+    *sync = version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
+    if (!token) return CAI_OK;
+    *sync = CAI_SYNC_NONE;
+    if (token->kind == CAI_TOKEN_NONE) return CAI_OK;
+    CAI_TRY(cai_priv_judge_stream_number(judge, token));
+    *sync = CAI_SYNC_STREAM;
+    *stream = token->number;
+    return CAI_OK;
+}
+
+/* -------------------------------------------------------------------- >>descr */
+
+/* The compiler of a descr: counts rows, and stores them where `fields` is not NULL. */
+typedef struct cai_priv_descr {
+    const cai_priv_judge *judge;
+    cai_field *fields;
+    int64_t rows;
+    int32_t top; /* item of the descr under way, for messages */
+} cai_priv_descr;
+
+static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list,
+                                        int32_t parent, int32_t depth, int64_t *nbytes);
+
+CAI_PRIV_COLD cai_status cai_priv_reject_field(const cai_priv_descr *descr, const char *sentence,
+                                               int64_t a, int64_t b)
+{
+    return cai_priv_wrong(descr->judge, CAI_ENTRY_DESCR, descr->top, sentence, a, b);
+}
+
+CAI_PRIV_COLD cai_status cai_priv_reject_field_type(const cai_priv_descr *descr, const char *wanted,
+                                                    const cai_token *token, int32_t forgiven)
+{
+    return cai_priv_mistyped(descr->judge, CAI_ENTRY_DESCR, descr->top, wanted, token, forgiven);
+}
+
+/* The basic name of a field: its name, or the second of ('full name', 'basic_name') (R44). */
+static const cai_token *cai_priv_field_name(const cai_token *field)
+{
+    return field[1].kind == CAI_TOKEN_TUPLE ? field + 3 : field + 1;
+}
+
+static cai_status cai_priv_judge_name(const cai_priv_descr *descr, const cai_token *first,
+                                      const cai_token *field)
+{
+    const cai_token *name = field + 1, *other;
+    if (name->kind != CAI_TOKEN_STR &&
+        !(name->kind == CAI_TOKEN_TUPLE && name->length == 2 && name[1].kind == CAI_TOKEN_STR &&
+          name[2].kind == CAI_TOKEN_STR))
+        return cai_priv_reject_field_type(descr, ": a name must be a str or a tuple of 2 str", name,
+                                          0);
+    name = cai_priv_field_name(field);
+    for (other = first; name->length && other < field; other = cai_priv_skip(other)) {
+        const cai_token *taken = cai_priv_field_name(other);
+        if (taken->length == name->length && memcmp(taken->text, name->text, name->length) == 0)
+            return cai_priv_reject(descr->judge, CAI_ERR_DESCR, CAI_ENTRY_DESCR, descr->top,
+                                   ": the name %q occurs twice", name, 0, 0);
+    }
+    return CAI_OK;
+}
+
+/* The repeat of a field: a tuple of extents; an int is forgiven. */
+static cai_status cai_priv_judge_repeat(const cai_priv_descr *descr, const cai_token *token,
+                                        cai_field *field)
+{
+    const int bare = descr->judge->lenient && cai_priv_is_int(descr->judge, token);
+    const cai_token *items = bare ? token : token + 1;
+    int32_t i;
+    if (token->kind != CAI_TOKEN_TUPLE && !bare)
+        return cai_priv_reject_field_type(
+            descr, ": a repeat must be a tuple", token,
+            (int64_t)token->number >= 0 ? CAI_TOKEN_INT : 0);
+    if (!bare && token->length > CAI_MAX_FIELD_NDIM)
+        return cai_priv_reject_field(descr, ": a repeat of %a dimensions, the limit is 8",
+                                     token->length, 0);
+    field->ndim = bare ? 1 : (int32_t)token->length;
+    for (i = 0; i < field->ndim; ++i) {
+        const int32_t kind = items[i].kind;
+        const int huge = kind == CAI_TOKEN_UINT || kind == CAI_TOKEN_BIG_INT;
+        if (!huge && !cai_priv_is_int(descr->judge, items + i))
+            return cai_priv_reject_field_type(descr, ": an extent of a repeat must be an int",
+                                              items + i, CAI_TOKEN_INDEX);
+        field->shape[i] = (int64_t)items[i].number;
+        if (huge || field->shape[i] < 0)
+            return cai_priv_reject_field(descr, huge ? ": extent %a of the repeat exceeds int64"
+                                                     : ": extent %a of the repeat is negative: %b",
+                                         i, field->shape[i]);
+    }
+    return CAI_OK;
+}
+
+/* The type of a field, plain or a nested list: field->dtype and the bytes of one item. */
+static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_token *type,
+                                            int32_t row, int32_t depth, cai_field *field,
+                                            int64_t *nbytes)
+{
+    if (cai_priv_is(descr->judge, type, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE)) {
+        CAI_TRY(cai_priv_descr_record(descr, type, row, depth + 1, nbytes));
+        cai_priv_dtype_fill(&field->dtype, CAI_VOID, (int32_t)*nbytes, 1);
+        field->child_count = (int32_t)type->length;
+        return CAI_OK;
+    }
+    if (!cai_priv_is(descr->judge, type, CAI_TOKEN_STR, CAI_TOKEN_BYTES))
+        return cai_priv_reject_field_type(
+            descr, ": a type must be a typestr or a list", type,
+            type->kind == CAI_TOKEN_TUPLE ? CAI_TOKEN_TUPLE : CAI_TOKEN_BYTES);
+    CAI_TRY(cai_priv_judge_typestr(descr->judge, CAI_ENTRY_DESCR, descr->top, type, &field->dtype));
+    *nbytes = field->dtype.itemsize;
+    if (field->dtype.code != CAI_BITFIELD) return CAI_OK;
+    return cai_priv_reject_field(descr, ": a bit field has no place in a record", 0, 0);
+}
+
+/* Bytes of a field with its repeats; none may pass INT32_MAX, as an itemsize may not. */
+static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *field, int64_t item)
+{
+    int64_t nbytes = item;
+    int32_t i, empty = 0;
+    for (i = 0; i < field->ndim; ++i) {
+        if (field->shape[i] == 0) empty = 1;
+        else if (nbytes <= INT32_MAX / field->shape[i]) nbytes *= field->shape[i];
+        else nbytes = (int64_t)INT32_MAX + 1;
+    }
+    field->nbytes = empty ? 0 : nbytes;
+    if (field->nbytes <= INT32_MAX) return CAI_OK;
+    return cai_priv_reject_field(descr, ": larger than 2147483647 bytes, the limit of an itemsize",
+                                 0, 0);
+}
+
+/* One tuple of a descr; `first` is the first of its list. */
+static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *first,
+                                       const cai_token *token, cai_field *field, int32_t depth)
+{
+    const int64_t row = descr->rows++;
+    const cai_token *name, *type;
+    int64_t item = 0;
+    if (token->kind != CAI_TOKEN_TUPLE || token->length < 2 || token->length > 3)
+        return cai_priv_reject_field_type(descr, ": a field must be a tuple of 2 or 3 items", token,
+                                          0);
+    if (descr->rows > CAI_MAX_FIELDS)
+        return cai_priv_reject_field(descr, ": more than 4096 fields", 0, 0);
+    CAI_TRY(cai_priv_judge_name(descr, first, token));
+    name = cai_priv_field_name(token);
+    type = cai_priv_skip(token + 1);
+    field->name = name->text;
+    field->name_length = name->length;
+    if (name != token + 1) {
+        field->title = token[2].text;
+        field->title_length = token[2].length;
+    }
+    CAI_TRY(cai_priv_judge_field_type(descr, type, (int32_t)row, depth, field, &item));
+    if (token->length == 3) CAI_TRY(cai_priv_judge_repeat(descr, cai_priv_skip(type), field));
+    CAI_TRY(cai_priv_field_bytes(descr, field, item));
+    if (descr->fields) descr->fields[row] = *field;
+    return CAI_OK;
+}
+
+/* The fields of one list, one after the other. */
+static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list,
+                                        int32_t parent, int32_t depth, int64_t *nbytes)
+{
+    const cai_token *token = list + 1;
+    cai_field field;
+    int64_t offset = 0;
+    uint32_t i;
+    if (depth > CAI_MAX_FIELD_DEPTH)
+        return cai_priv_reject_field(descr, ": nested deeper than 32 lists", 0, 0);
+    if (list->length == 0) return cai_priv_reject_field(descr, ": a list without fields", 0, 0);
+    for (i = 0; i < list->length; ++i, token = cai_priv_skip(token)) {
+        if (depth == 1) descr->top = (int32_t)i;
+        memset(&field, 0, sizeof field);
+        field.offset = offset;
+        field.parent = parent;
+        CAI_TRY(cai_priv_descr_field(descr, list + 1, token, &field, depth));
+        offset += field.nbytes;
+        if (offset > INT32_MAX)
+            return cai_priv_reject_field(
+                descr, ": ends beyond 2147483647 bytes, the limit of an itemsize", 0, 0);
+    }
+    *nbytes = offset;
+    return CAI_OK;
+}
+
+/* [('', typestr)] says nothing that the typestr does not (R40). */
+static int cai_priv_is_default_descr(const cai_priv_judge *judge, const cai_token *descr,
+                                     const cai_dtype *dtype)
+{
+    const cai_priv_judge quiet = {NULL, judge->lenient, 0};
+    const cai_token *field = descr + 1;
+    cai_dtype same;
+    return descr->length == 1 && field->kind == CAI_TOKEN_TUPLE && field->length == 2 &&
+           field[1].kind == CAI_TOKEN_STR && field[1].length == 0 &&
+           cai_priv_judge_typestr(&quiet, CAI_ENTRY_DESCR, 0, field + 2, &same) == CAI_OK &&
+           same.code != CAI_BITFIELD && memcmp(&same, dtype, sizeof same) == 0;
+}
+
+/* Judges a descr against its dtype (R41) and counts its rows; stores them if `fields`. */
+static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_token *token,
+                                       const cai_dtype *dtype, cai_field *fields, int64_t *rows)
+{
+    cai_priv_descr descr = {NULL, NULL, 0, -1};
+    int64_t nbytes = 0;
+    *rows = 0;
+    if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
+    if (!cai_priv_is(judge, token, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE))
+        return cai_priv_mistyped(judge, CAI_ENTRY_DESCR, -1, " must be a list", token,
+                                    CAI_TOKEN_TUPLE);
+    if (cai_priv_is_default_descr(judge, token, dtype)) return CAI_OK;
+    descr.judge = judge;
+    descr.fields = fields;
+    CAI_TRY(cai_priv_descr_record(&descr, token, -1, 1, &nbytes));
+    if (nbytes != dtype->itemsize)
+        return cai_priv_wrong(judge, CAI_ENTRY_DESCR, -1,
+                                     " adds up to %a bytes, typestr says %b", nbytes,
+                                     dtype->itemsize);
+    *rows = descr.rows;
+    return CAI_OK;
+}
+
+CAI_PRIV_COLD cai_status cai_priv_reject_capacity(const cai_priv_judge *judge, int64_t rows,
+                                                  int64_t capacity)
+{
+    return cai_priv_reject(judge, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
+                           " takes %a rows, the storage holds %b", NULL, rows, capacity);
+}
+
+CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *dtype,
+                                      uint32_t flags, cai_field *fields, int64_t capacity,
+                                      int64_t *count, cai_error *err)
+{
+    const cai_priv_judge judge = {err, flags & CAI_LENIENT, 0};
+    int64_t rows;
+    if (!dtype) return cai_priv_null(err, "cai_fields_compile: dtype is NULL");
+    if (!count) return cai_priv_null(err, "cai_fields_compile: count is NULL");
+    CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, NULL, &rows));
+    if (fields && rows > capacity) return cai_priv_reject_capacity(&judge, rows, capacity);
+    if (fields) CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, fields, &rows));
+    *count = rows;
+    return CAI_OK;
+}
+
+/* ------------------------------------------------------------------- >>import */
+
+/* All of an interface but its mask; stored in `out` if it is right, with the number of rows that are
+ * worth keeping in field_count. */
+static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judge judge, cai_array *out)
+{
+    cai_priv_draft draft;
+    cai_array *array = &draft.array;
+    cai_priv_draft_open(array);
+    CAI_TRY(cai_priv_judge_shape(&judge, in->shape, array));
+    if (!in->typestr) return cai_priv_reject_missing(&judge, CAI_ENTRY_TYPESTR);
+    if (!cai_priv_plain_typestr(in->typestr, &array->dtype))
+        CAI_TRY(cai_priv_judge_typestr(&judge, CAI_ENTRY_TYPESTR, -1, in->typestr, &array->dtype));
+    CAI_TRY(cai_priv_judge_data(&judge, in->data, array));
+    CAI_TRY(cai_priv_judge_version(&judge, in->version, array));
+    CAI_TRY(cai_priv_judge_strides(&judge, in->strides, array));
+    CAI_TRY(cai_priv_judge_stream(&judge, in->stream, array->version, &array->sync, &array->stream));
+    if (in->descr)
+        CAI_TRY(cai_priv_judge_descr(&judge, in->descr, &array->dtype, NULL, &array->field_count));
+    draft.shape = array->shape;
+    draft.strides = array->flags & CAI_HAD_STRIDES ? array->strides : NULL;
+    return cai_priv_describe(&judge, &draft, out);
+}
+
+/* A mask broadcasts to the array's shape (R51). */
+static cai_status cai_priv_judge_mask_shape(const cai_priv_judge *judge, const cai_array *mask,
+                                            const cai_array *array)
+{
+    const int32_t more = array->ndim - mask->ndim;
+    int32_t axis;
+    if (more < 0)
+        return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1, " has %a dimensions, the array has %b",
+                              mask->ndim, array->ndim);
+    for (axis = 0; axis < mask->ndim; ++axis) {
+        const int64_t extent = mask->shape[axis], wanted = array->shape[axis + more];
+        if (extent != wanted && extent != 1)
+            return cai_priv_wrong(judge, CAI_ENTRY_MASK, axis,
+                                  ": an extent of %a does not broadcast to the array's %b", extent, wanted);
+    }
+    return CAI_OK;
+}
+
+/* A mask is None or an object that exports the interface (R50), itself without a mask. */
+static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_interface *in,
+                                       const cai_import_options *options, const cai_array *array,
+                                       cai_array *mask)
+{
+    const cai_priv_judge of_mask = {judge->err, judge->lenient, 1};
+    const cai_interface *entries = in->mask_interface;
+    if (in->mask->kind != CAI_TOKEN_OBJECT || !entries)
+        return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface",
+                                 in->mask, 0);
+    if (!options || !options->mask)
+        return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1,
+                              " is present, this consumer takes arrays without one", 0, 0);
+    CAI_TRY(cai_priv_import_entries(entries, of_mask, mask));
+    mask->field_count = 0;
+    if (entries->mask && entries->mask->kind != CAI_TOKEN_NONE)
+        return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1, " has a mask itself", 0, 0);
+    return cai_priv_judge_mask_shape(judge, mask, array);
+}
+
+/* With a mask or a descr there is more to judge after the array was described: so that nothing is
+ * stored before the end, that happens aside. */
+CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, const cai_priv_judge judge,
+                                                   const cai_import_options *options, cai_array *out)
+{
+    cai_array array, mask;
+    int64_t rows;
+    CAI_TRY(cai_priv_import_entries(in, judge, &array));
+    rows = array.field_count;
+    if (!options || !options->fields) rows = array.field_count = 0;
+    if (rows && rows > options->field_capacity)
+        return cai_priv_reject_capacity(&judge, rows, options->field_capacity);
+    if (rows) array.fields = options->fields;
+    if (in->mask && in->mask->kind != CAI_TOKEN_NONE) {
+        CAI_TRY(cai_priv_import_mask(&judge, in, options, &array, &mask));
+        array.mask = options->mask;
+        cai_priv_copy(options->mask, &mask);
+    }
+    if (rows) CAI_TRY(cai_priv_judge_descr(&judge, in->descr, &array.dtype, options->fields, &rows));
+    cai_priv_copy(out, &array);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options *options,
+                              cai_array *out, cai_error *err)
+{
+    const cai_priv_judge judge = {err, options ? options->flags & CAI_LENIENT : 0, 0};
+    if (!in) return cai_priv_null(err, "cai_import: in is NULL");
+    if (!out) return cai_priv_null(err, "cai_import: out is NULL");
+    if (in->mask || in->descr) return cai_priv_import_aside(in, judge, options, out);
+    return cai_priv_import_entries(in, judge, out);
+}
+
+/* ------------------------------------------------------------------- >>export */
+
+/* Storage of the caller, handed out from the start. */
+typedef struct cai_priv_pool {
+    const cai_export_storage *storage;
+    int64_t tokens, text; /* taken so far */
+    cai_priv_judge judge; /* whom to tell, and whether it is about the mask */
+} cai_priv_pool;
+
+/* The next token, filled; NULL if there is no room. */
+static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number,
+                                const char *text, uint32_t length)
+{
+    cai_token *token;
+    if (pool->tokens >= pool->storage->token_capacity) return NULL;
+    token = pool->storage->tokens + pool->tokens++;
+    token->kind = kind;
+    token->length = length;
+    token->number = number;
+    token->text = text;
+    return token;
+}
+
+static cai_token *cai_priv_emit_none(cai_priv_pool *pool)
+{
+    return cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
+}
+
+static cai_token *cai_priv_emit_uint(cai_priv_pool *pool, uint64_t value)
+{
+    return cai_priv_emit(pool, value > INT64_MAX ? CAI_TOKEN_UINT : CAI_TOKEN_INT, value, NULL, 0);
+}
+
+static cai_token *cai_priv_emit_items(cai_priv_pool *pool, int32_t kind, int32_t count)
+{
+    return cai_priv_emit(pool, kind, 0, NULL, (uint32_t)count);
+}
+
+static cai_token *cai_priv_emit_tuple(cai_priv_pool *pool, int32_t count, const int64_t *values)
+{
+    cai_token *first = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, count);
+    int32_t i;
+    for (i = 0; i < count && first; ++i) {
+        if (!cai_priv_emit(pool, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0)) return NULL;
+    }
+    return first;
+}
+
+static cai_token *cai_priv_emit_typestr(cai_priv_pool *pool, const cai_dtype *dtype)
+{
+    char *text;
+    if (pool->storage->text_capacity - pool->text < CAI_TYPESTR_SIZE) return NULL;
+    text = pool->storage->text + pool->text;
+    pool->text += CAI_TYPESTR_SIZE;
+    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text,
+                         (uint32_t)cai_dtype_typestr(dtype, text, CAI_TYPESTR_SIZE));
+}
+
+CAI_PRIV_COLD cai_status cai_priv_pool_full(const cai_priv_pool *pool)
+{
+    return cai_priv_fail(pool->judge.err, CAI_ERR_CAPACITY, CAI_ENTRY_NONE, -1,
+                         "storage of %a tokens and %b bytes of text is too small",
+                         pool->storage->token_capacity, pool->storage->text_capacity);
+}
+
+static int cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
+{
+    cai_dtype padding;
+    cai_priv_dtype_fill(&padding, CAI_VOID, (int32_t)nbytes, 1);
+    return cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2) &&
+           cai_priv_emit(pool, CAI_TOKEN_STR, 0, "", 0) && cai_priv_emit_typestr(pool, &padding);
+}
+
+/* The tuple of a field and its name; its type and repeat follow. */
+static int cai_priv_emit_field_head(cai_priv_pool *pool, const cai_field *field)
+{
+    return cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, field->ndim ? 3 : 2) &&
+           (!field->title ||
+            (cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2) &&
+             cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->title, field->title_length))) &&
+           cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->name, field->name_length);
+}
+
+/* The rows of one record as a list, with padding where they leave bytes out (R42). */
+static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *array, int32_t parent,
+                                       int64_t record_bytes, int32_t depth)
+{
+    cai_token *list = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+    int64_t row, at = 0;
+    if (!list) return cai_priv_pool_full(pool);
+    for (row = parent + 1; row <= array->field_count; ++row) {
+        const cai_field *field = row < array->field_count ? array->fields + row : NULL;
+        const int64_t offset = field ? field->offset : record_bytes;
+        if (field && field->parent != parent) continue;
+        if (offset < at || offset > record_bytes || depth > CAI_MAX_FIELD_DEPTH)
+            return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_DESCR, -1,
+                                   ": row %a at %b does not follow the rows before it", NULL, row,
+                                   offset);
+        if (offset > at) {
+            if (!cai_priv_emit_padding(pool, offset - at)) return cai_priv_pool_full(pool);
+            ++list->length;
+        }
+        if (!field) break;
+        if (!cai_priv_emit_field_head(pool, field)) return cai_priv_pool_full(pool);
+        if (field->child_count)
+            CAI_TRY(cai_priv_emit_record(pool, array, (int32_t)row, field->dtype.itemsize,
+                                         depth + 1));
+        else if (!cai_priv_emit_typestr(pool, &field->dtype)) return cai_priv_pool_full(pool);
+        if (field->ndim && !cai_priv_emit_tuple(pool, field->ndim, field->shape))
+            return cai_priv_pool_full(pool);
+        ++list->length;
+        at = offset + field->nbytes;
+    }
+    return CAI_OK;
+}
+
+/* The stream entry, or what of the array's order the version cannot say. */
+static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *array,
+                                         int32_t version, cai_interface *out)
+{
+    const int32_t sync = array->size ? array->sync : CAI_SYNC_NONE;
+    const char *wrong = NULL;
+    if (sync == CAI_SYNC_EVENT) wrong = ": the array waits for an event, which no version can say";
+    else if (sync == CAI_SYNC_STREAM && !array->stream) wrong = " = 0 is no stream";
+    else if (sync == CAI_SYNC_STREAM && version < 3) wrong = " = %A cannot be said in version %b";
+    else if (sync == CAI_SYNC_UNKNOWN && version >= 3)
+        wrong = ": work may be pending; version %b without a stream says that there is none";
+    if (wrong)
+        return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1, wrong, NULL,
+                               (int64_t)array->stream, version);
+    if (version < 3) return CAI_OK;
+    out->stream = sync == CAI_SYNC_STREAM ? cai_priv_emit_uint(pool, array->stream)
+                                          : cai_priv_emit_none(pool);
+    return out->stream ? CAI_OK : cai_priv_pool_full(pool);
+}
+
+/* All entries but the mask. */
+static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array,
+                                          int32_t version, cai_interface *out)
+{
+    memset(out, 0, sizeof *out);
+    out->shape = cai_priv_emit_tuple(pool, array->ndim, array->shape);
+    out->typestr = cai_priv_emit_typestr(pool, &array->dtype);
+    out->data = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
+    if (!cai_priv_emit_uint(pool, array->data) ||
+        !cai_priv_emit(pool, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0))
+        return cai_priv_pool_full(pool);
+    out->version = cai_priv_emit_uint(pool, (uint64_t)version);
+    out->strides = array->flags & CAI_C_CONTIGUOUS
+                       ? cai_priv_emit_none(pool)
+                       : cai_priv_emit_tuple(pool, array->ndim, array->strides);
+    if (!out->shape || !out->typestr || !out->data || !out->version || !out->strides)
+        return cai_priv_pool_full(pool);
+    CAI_TRY(cai_priv_export_stream(pool, array, version, out));
+    if (!array->fields || !array->field_count) return CAI_OK;
+    out->descr = pool->storage->tokens + pool->tokens;
+    return cai_priv_emit_record(pool, array, -1, array->dtype.itemsize, 1);
+}
+
+CAI_API cai_status cai_export(const cai_array *array, int32_t version,
+                              const cai_export_storage *storage, cai_interface *out,
+                              cai_error *err)
+{
+    cai_priv_pool pool = {NULL, 0, 0, {NULL, 0, 0}};
+    cai_interface entries, of_mask;
+    CAI_TRY(cai_array_check(array, err));
+    if (!storage) return cai_priv_null(err, "cai_export: storage is NULL");
+    if (!out) return cai_priv_null(err, "cai_export: out is NULL");
+    if (version < 0 || version > 3)
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_VERSION, -1,
+                             "version = %a is not in 0..3", version, 0);
+    pool.storage = storage;
+    pool.judge.err = err;
+    CAI_TRY(cai_priv_export_entries(&pool, array, version, &entries));
+    if (array->mask) {
+        if (version < 1)
+            return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1,
+                                 "a mask cannot be said in version 0", 0, 0);
+        CAI_TRY(cai_array_check(array->mask, err));
+        pool.judge.of_mask = 1;
+        CAI_TRY(cai_priv_export_entries(&pool, array->mask, version, &of_mask));
+        entries.mask = cai_priv_emit(&pool, CAI_TOKEN_OBJECT, 1, NULL, 0);
+        if (!entries.mask || !storage->mask) return cai_priv_pool_full(&pool);
+        *storage->mask = of_mask;
+        entries.mask_interface = storage->mask;
+    }
+    *out = entries;
+    return CAI_OK;
+}
+
+/* --------------------------------------------------------------- >>describing */
+
+CAI_API cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim, const int64_t *shape,
+                                  const int64_t *strides, void *data, cai_error *err)
+{
+    cai_dtype dtype;
+    CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
+    return cai_array_init_dtype(out, &dtype, ndim, shape, strides, (uint64_t)(uintptr_t)data, err);
+}
+
+CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
+                                        const int64_t *shape, const int64_t *strides,
+                                        uint64_t data, cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    cai_priv_draft draft;
+    cai_array *array = &draft.array;
+    if (!out) return cai_priv_null(err, "cai_array_init: out is NULL");
+    if (!dtype) return cai_priv_null(err, "cai_array_init: dtype is NULL");
+    if (!shape && ndim) return cai_priv_null(err, "cai_array_init: shape is NULL");
+    if (ndim < 0 || ndim > CAI_MAX_NDIM)
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
+                             "ndim = %a is not in 0..64", ndim, 0);
+    if (strides && dtype->code == CAI_BITFIELD)
+        return cai_priv_fail(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
+                             "strides must be NULL for a bit field: bytes cannot address bits", 0, 0);
+    draft.shape = shape;
+    draft.strides = strides;
+    cai_priv_draft_open(array);
+    array->flags = strides ? CAI_WRITABLE | CAI_HAD_STRIDES : CAI_WRITABLE;
+    array->version = 3;
+    array->data = data;
+    array->dtype = *dtype;
+    array->sync = CAI_SYNC_UNKNOWN;
+    array->ndim = ndim;
+    array->stream = 0;
+    return cai_priv_describe(&judge, &draft, out);
+}
+
+CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner)
+{
+    array->release = release;
+    array->owner = owner;
+}
+
+CAI_API void cai_array_move(cai_array *to, cai_array *from)
+{
+    cai_priv_copy(to, from);
+    from->release = NULL;
+}
+
+CAI_API void cai_array_release(cai_array *array)
+{
+    void (*release)(cai_array *self);
+    if (!array || !array->release) return;
+    release = array->release;
+    array->release = NULL; /* before the call: the callback may free the memory of the struct */
+    release(array);
+}
+
+CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
+{
+    const char *wrong = NULL;
+    int64_t value = 0;
+    if (!array) return cai_priv_null(err, "array is NULL");
+    if (array->abi != CAI_ABI) {
+        wrong = "abi = %a is not %b, the one of this header";
+        value = array->abi;
+    } else if (array->struct_size < sizeof *array) {
+        wrong = "struct_size = %a is less than the 1216 (32-bit: 1200) of this header";
+        value = array->struct_size;
+    } else if (array->ndim < 0 || array->ndim > CAI_MAX_NDIM) {
+        wrong = "ndim = %a is not in 0..64";
+        value = array->ndim;
+    } else if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS) {
+        wrong = "field_count = %a is not in 0..4096";
+        value = array->field_count;
+    }
+    return wrong ? cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1, wrong, value, CAI_ABI)
+                 : CAI_OK;
+}
+
+static void cai_priv_put_sync(cai_priv_text *text, const cai_array *array)
+{
+    if (array->sync == CAI_SYNC_NONE) cai_priv_put(text, ", no pending work");
+    else if (array->sync == CAI_SYNC_EVENT) cai_priv_put(text, ", event");
+    else if (array->sync != CAI_SYNC_STREAM) cai_priv_put(text, ", work may be pending");
+    else {
+        const int handle = array->stream > CAI_STREAM_PER_THREAD;
+        cai_priv_put(text, handle ? ", stream 0x" : ", stream ");
+        cai_priv_put_uint(text, array->stream, handle ? 16 : 10);
+    }
+}
+
+static const char *cai_priv_order_text(uint32_t flags)
+{
+    if (flags & CAI_C_CONTIGUOUS) return ", C-contiguous";
+    if (flags & CAI_F_CONTIGUOUS) return ", F-contiguous";
+    if (flags & CAI_SELF_OVERLAP) return ", overlapping itself";
+    return flags & CAI_NO_SELF_OVERLAP ? ", strided" : ", may overlap itself";
+}
+
+/* "float32 (4, 6) strides (48, 8)" */
+static void cai_priv_put_layout(cai_priv_text *text, const cai_array *array)
+{
+    cai_priv_put_dtype(text, &array->dtype);
+    cai_priv_put_char(text, ' ');
+    cai_priv_put_tuple(text, array->ndim, array->shape);
+    if (array->flags & CAI_C_CONTIGUOUS) return;
+    cai_priv_put(text, " strides ");
+    cai_priv_put_tuple(text, array->ndim, array->strides);
+}
+
+CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity)
+{
+    cai_priv_text text;
+    if (!buffer || capacity < 1) return 0;
+    text = cai_priv_text_open(buffer, capacity);
+    if (cai_array_check(array, NULL)) {
+        cai_priv_put(&text, array ? "no cai_array" : "NULL");
+        return cai_priv_text_close(&text);
+    }
+    cai_priv_put_layout(&text, array);
+    cai_priv_put(&text, cai_priv_order_text(array->flags));
+    if (!(array->flags & CAI_ALIGNED)) cai_priv_put(&text, ", unaligned");
+    if (!(array->flags & CAI_WRITABLE)) cai_priv_put(&text, ", read-only");
+    if (array->mask) cai_priv_put(&text, ", with a mask");
+    cai_priv_put_sync(&text, array);
+    if (array->device != CAI_DEVICE_UNKNOWN) {
+        cai_priv_put(&text, ", device ");
+        cai_priv_put_int(&text, array->device);
+    }
+    cai_priv_put(&text, ", at 0x");
+    cai_priv_put_uint(&text, array->data, 16);
+    return cai_priv_text_close(&text);
+}
+
+/* ---------------------------------------------------------------- >>expecting */
+
+/* The bits of `requirements` that the array does not meet. */
+static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
+{
+    const uint32_t facts = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED |
+                           CAI_NO_SELF_OVERLAP;
+    const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements
+                                                               : requirements | CAI_ALIGNED;
+    uint32_t unmet = wanted & facts & ~array->flags;
+    if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST) unmet |= CAI_ON_DEVICE;
+    if (array->mask && !(requirements & CAI_ALLOW_MASK)) unmet |= CAI_ALLOW_MASK;
+    return unmet;
+}
+
+/* An item of a list between commas; the first has none before it. */
+static void cai_priv_put_item(cai_priv_text *text, int condition, const char *word)
+{
+    if (!condition) return;
+    if (text->at[-1] != ' ') cai_priv_put(text, ", ");
+    cai_priv_put(text, word);
+}
+
+static void cai_priv_put_rank(cai_priv_text *text, int32_t ndim)
+{
+    cai_priv_put_item(text, 1, "");
+    cai_priv_put_int(text, ndim);
+    cai_priv_put(text, "-D");
+}
+
+static void cai_priv_put_expected(cai_priv_text *text, int32_t code, int32_t ndim, uint32_t wanted,
+                                  uint32_t unmet)
+{
+    cai_dtype dtype;
+    cai_priv_dtype_fill(&dtype, code, code & 0xff, 1);
+    if (dtype.itemsize) cai_priv_put_dtype(text, &dtype);
+    else if (code != CAI_ANY_DTYPE) cai_priv_put(text, cai_dtype_name(code));
+    if (ndim != CAI_ANY_NDIM) cai_priv_put_rank(text, ndim);
+    cai_priv_put_item(text, (wanted & CAI_C_CONTIGUOUS) != 0, "C-contiguous");
+    cai_priv_put_item(text, (wanted & CAI_F_CONTIGUOUS) != 0, "F-contiguous");
+    cai_priv_put_item(text, (wanted & CAI_WRITABLE) != 0, "writable");
+    cai_priv_put_item(text, (wanted & CAI_NO_SELF_OVERLAP) != 0, "no self-overlap");
+    cai_priv_put_item(text, (wanted & CAI_ON_DEVICE) != 0, "on the device");
+    cai_priv_put_item(text, ((wanted | unmet) & CAI_ALIGNED) != 0, "aligned");
+    cai_priv_put_item(text, (unmet & CAI_ALLOW_MASK) != 0, "no mask");
+}
+
+static void cai_priv_put_got(cai_priv_text *text, const cai_array *array, uint32_t unmet)
+{
+    const uint32_t order = CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_NO_SELF_OVERLAP;
+    cai_priv_put_dtype(text, &array->dtype);
+    cai_priv_put_rank(text, array->ndim);
+    if (unmet & order) {
+        cai_priv_put(text, ", strides ");
+        cai_priv_put_tuple(text, array->ndim, array->strides);
+    }
+    if (unmet & CAI_NO_SELF_OVERLAP)
+        cai_priv_put(text, array->flags & CAI_SELF_OVERLAP ? ", overlapping itself"
+                                                            : ", may overlap itself");
+    cai_priv_put_item(text, (unmet & CAI_WRITABLE) != 0, "read-only");
+    cai_priv_put_item(text, (unmet & CAI_ON_DEVICE) != 0, "in host memory");
+    if (unmet & CAI_ALIGNED) {
+        cai_priv_put(text, ", not aligned to ");
+        cai_priv_put_int(text, array->dtype.alignment);
+        cai_priv_put(text, " bytes");
+    }
+    cai_priv_put_item(text, (unmet & CAI_ALLOW_MASK) != 0, "with a mask");
+}
+
+CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t code, int32_t ndim,
+                              uint32_t requirements, cai_error *err)
+{
+    cai_priv_text text;
+    uint32_t unmet;
+    CAI_TRY(cai_array_check(array, err));
+    if (!name) return cai_priv_null(err, "cai_expect: name is NULL");
+    unmet = cai_priv_unmet(array, requirements);
+    if (!unmet && (code == CAI_ANY_DTYPE || code == array->dtype.code) &&
+        (ndim == CAI_ANY_NDIM || ndim == array->ndim))
+        return CAI_OK;
+    if (!err) return CAI_ERR_EXPECT;
+    text = cai_priv_error_open(err, CAI_ERR_EXPECT, CAI_ENTRY_NONE, -1);
+    cai_priv_put(&text, name);
+    cai_priv_put(&text, ": expected ");
+    cai_priv_put_expected(&text, code, ndim, requirements, unmet);
+    cai_priv_put(&text, "; got ");
+    cai_priv_put_got(&text, array, unmet);
+    (void)cai_priv_text_close(&text);
+    return CAI_ERR_EXPECT;
+}
+
+CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b, cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    int32_t axis = 0;
+    CAI_TRY(cai_array_check(a, err));
+    CAI_TRY(cai_array_check(b, err));
+    if (a->ndim != b->ndim)
+        return cai_priv_reject(&judge, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
+                               " has %a dimensions in one array, %b in the other", NULL, a->ndim,
+                               b->ndim);
+    while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
+    if (axis == a->ndim) return CAI_OK;
+    return cai_priv_reject(&judge, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
+                           " = %a in one array, %b in the other", NULL, a->shape[axis],
+                           b->shape[axis]);
+}
+
+/* ------------------------------------------------------------------ >>viewing */
+
+CAI_PRIV_COLD cai_status cai_priv_no_view(cai_error *err, int32_t entry, int32_t index,
+                                          const char *sentence, int64_t a, int64_t b)
+{
+    return cai_priv_fail(err, CAI_ERR_VIEW, entry, index, sentence, a, b);
+}
+
+/* What every view checks first; an owned array would lose its owner. */
+static cai_status cai_priv_view_check(const cai_array *array, const cai_array *out, cai_error *err)
+{
+    CAI_TRY(cai_array_check(array, err));
+    if (!out) return cai_priv_null(err, "out of a view is NULL");
+    if (out == array && array->release)
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
+                             "an owned array cannot become a view of itself", 0, 0);
+    return CAI_OK;
+}
+
+static cai_status cai_priv_view_open(const cai_array *array, const cai_array *out, cai_priv_draft *view,
+                                     cai_error *err)
+{
+    CAI_TRY(cai_priv_view_check(array, out, err));
+    if (array->mask)
+        return cai_priv_fail(err, CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
+                             "the array has a mask: take views of cai_view_values and of the mask", 0, 0);
+    if (array->dtype.code == CAI_BITFIELD)
+        return cai_priv_no_view(err, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0, 0);
+    cai_priv_copy(&view->array, array);
+    view->array.release = NULL;
+    view->array.owner = NULL;
+    view->array.struct_size = (uint32_t)sizeof *out;
+    view->array.flags = (array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION)) | CAI_HAD_STRIDES;
+    view->shape = view->array.shape;
+    view->strides = view->array.strides;
+    return CAI_OK;
+}
+
+/* Computes the facts and stores the view; `fields`: the rows of a descr still apply. */
+static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    if (!fields) view->array.field_count = 0;
+    CAI_TRY(cai_priv_describe(&judge, view, out));
+    if (fields) out->fields = view->array.fields;
+    return CAI_OK;
+}
+
+/* Makes a negative axis count from the end; `ndim` is the number of axes to choose from. */
+static cai_status cai_priv_axis(int32_t *axis, int32_t ndim, cai_error *err)
+{
+    const int32_t given = *axis;
+    if (given < -ndim || given >= ndim)
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, given,
+                                "axis %a does not exist: there are %b axes", given, ndim);
+    if (given < 0) *axis = given + ndim;
+    return CAI_OK;
+}
+
+static void cai_priv_remove_axis(cai_array *view, int32_t axis)
+{
+    for (--view->ndim; axis < view->ndim; ++axis) {
+        view->shape[axis] = view->shape[axis + 1];
+        view->strides[axis] = view->strides[axis + 1];
+    }
+}
+
+static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride)
+{
+    view->shape[view->ndim] = extent;
+    view->strides[view->ndim++] = stride;
+}
+
+/* Moves the first element; strides of an empty array may be anything, hence modulo 2^64. */
+static void cai_priv_advance(cai_array *view, int32_t axis, int64_t elements)
+{
+    view->data += (uint64_t)cai_priv_wrap_mul(elements, view->strides[axis]);
+}
+
+CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
+{
+    CAI_TRY(cai_priv_view_check(array, out, err));
+    if (out != array) cai_priv_copy(out, array);
+    out->release = NULL;
+    out->owner = NULL;
+    out->mask = NULL;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes, cai_array *out,
+                                    cai_error *err)
+{
+    cai_priv_draft view;
+    uint64_t seen = 0;
+    int32_t i;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    for (i = 0; i < array->ndim; ++i) {
+        int32_t axis = axes ? axes[i] : array->ndim - 1 - i;
+        CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
+        if (seen >> axis & 1)
+            return cai_priv_no_view(err, CAI_ENTRY_NONE, i, "axes[%a] = %b occurs twice", i, axis);
+        seen |= (uint64_t)1 << axis;
+        view.array.shape[i] = array->shape[axis];
+        view.array.strides[i] = array->strides[axis];
+    }
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start,
+                                  int64_t count, int64_t step, cai_array *out, cai_error *err)
+{
+    cai_priv_draft view;
+    int64_t extent, travel = 0, last = start;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    CAI_TRY(cai_priv_axis(&axis, view.array.ndim, err));
+    extent = view.array.shape[axis];
+    if (step == 0 || count < 0)
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
+                                "slice with step = %a, must not be 0, and count = %b, not negative",
+                                step, count);
+    if (start < 0 || start > extent - (count > 0))
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
+                                "slice from start = %a is outside of an extent of %b", start,
+                                extent);
+    if (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) ||
+                  last < 0 || last >= extent))
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
+                                "slice of count = %a elements leaves an extent of %b", count,
+                                extent);
+    if (count) cai_priv_advance(&view.array, axis, start);
+    view.array.shape[axis] = count;
+    view.array.strides[axis] = cai_priv_wrap_mul(view.array.strides[axis], step);
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
+                                  cai_array *out, cai_error *err)
+{
+    cai_priv_draft view;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    CAI_TRY(cai_priv_axis(&axis, view.array.ndim, err));
+    if (index < -view.array.shape[axis] || index >= view.array.shape[axis])
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
+                                "index %a is outside of an extent of %b", index, view.array.shape[axis]);
+    cai_priv_advance(&view.array, axis, index < 0 ? index + view.array.shape[axis] : index);
+    cai_priv_remove_axis(&view.array, axis);
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
+                                    cai_error *err)
+{
+    cai_priv_draft view;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    if (axis == CAI_ALL_AXES) {
+        for (axis = view.array.ndim; axis-- > 0;) {
+            if (view.array.shape[axis] == 1) cai_priv_remove_axis(&view.array, axis);
+        }
+        return cai_priv_view_close(&view, 1, out, err);
+    }
+    CAI_TRY(cai_priv_axis(&axis, view.array.ndim, err));
+    if (view.array.shape[axis] != 1)
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
+                                "axis %a has extent %b, only an extent of 1 can go", axis,
+                                view.array.shape[axis]);
+    cai_priv_remove_axis(&view.array, axis);
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
+                                   cai_error *err)
+{
+    cai_priv_draft view;
+    int32_t i;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    CAI_TRY(cai_priv_axis(&axis, view.array.ndim + 1, err));
+    if (view.array.ndim == CAI_MAX_NDIM)
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis, "the array has 64 dimensions, the limit",
+                                0, 0);
+    for (i = view.array.ndim++; i > axis; --i) {
+        view.array.shape[i] = view.array.shape[i - 1];
+        view.array.strides[i] = view.array.strides[i - 1];
+    }
+    view.array.shape[axis] = 1;
+    view.array.strides[axis] = 0;
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+/* Checks the arguments that say a new shape. */
+static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
+{
+    if (ndim < 0 || ndim > CAI_MAX_NDIM)
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
+                             "ndim = %a is not in 0..64", ndim, 0);
+    return shape || !ndim ? CAI_OK : cai_priv_null(err, "shape of a view is NULL");
+}
+
+CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, const int64_t *shape,
+                                      cai_array *out, cai_error *err)
+{
+    cai_priv_draft view;
+    int32_t axis, more;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    CAI_TRY(cai_priv_new_shape(ndim, shape, err));
+    more = ndim - array->ndim;
+    if (more < 0)
+        return cai_priv_no_view(err, CAI_ENTRY_SHAPE, -1, "%a dimensions do not broadcast to %b",
+                                array->ndim, ndim);
+    view.array.ndim = ndim;
+    for (axis = ndim; axis-- > 0;) {
+        const int64_t extent = axis < more ? 1 : array->shape[axis - more];
+        if (extent != shape[axis] && extent != 1)
+            return cai_priv_no_view(err, CAI_ENTRY_SHAPE, axis,
+                                    "an extent of %a does not broadcast to %b", extent, shape[axis]);
+        view.array.strides[axis] =
+            axis < more || extent != shape[axis] ? 0 : array->strides[axis - more];
+        view.array.shape[axis] = shape[axis];
+        if (extent != shape[axis]) view.array.flags &= ~(uint32_t)CAI_WRITABLE;
+    }
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+/* Resolves the -1 of a new shape and checks that it has as many elements as the array. */
+static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view,
+                                         cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    int64_t count = 1;
+    int32_t axis, open = -1, empty = 0, huge = 0;
+    for (axis = 0; axis < view->ndim; ++axis) {
+        const int64_t extent = view->shape[axis];
+        if (extent == -1 && open < 0) open = axis;
+        else if (extent < 0)
+            return cai_priv_wrong(&judge, CAI_ENTRY_SHAPE, axis,
+                                         extent == -1 ? " = -1 is a second extent to infer"
+                                                      : " = %a is negative", extent, 0);
+        else if (extent == 0) empty = 1;
+        else huge |= cai_priv_mul(extent, huge ? 1 : count, &count);
+    }
+    if (open >= 0 && !empty && !huge && array->size % count == 0) {
+        view->shape[open] = array->size / count;
+        return CAI_OK;
+    }
+    if (open < 0 && (empty ? array->size == 0 : !huge && count == array->size)) return CAI_OK;
+    return cai_priv_no_view(err, CAI_ENTRY_SHAPE, open,
+                            "%a elements do not fill that shape of %b dimensions", array->size,
+                            view->ndim);
+}
+
+/* Strides for a new shape of the same elements in C order; false if that needs a copy. Runs of
+ * old axes that continue one another are cut into runs of new axes with the same product. */
+static int cai_priv_restride(const cai_array *old, cai_array *view)
+{
+    int32_t from = 0, to = 0, from_end, to_end, axis;
+    while (from < old->ndim && to < view->ndim) {
+        int64_t have = old->shape[from], want = view->shape[to], stride;
+        from_end = from + 1;
+        to_end = to + 1;
+        while (have != want) {
+            if (have < want) have *= old->shape[from_end++];
+            else want *= view->shape[to_end++];
+        }
+        for (axis = from; axis + 1 < from_end; ++axis) {
+            if (old->strides[axis] != cai_priv_wrap_mul(old->shape[axis + 1], old->strides[axis + 1]))
+                return 0;
+        }
+        stride = old->strides[from_end - 1];
+        for (axis = to_end; axis-- > to;) {
+            view->strides[axis] = stride;
+            stride = cai_priv_wrap_mul(stride, view->shape[axis]);
+        }
+        from = from_end;
+        to = to_end;
+    }
+    for (; to < view->ndim; ++to) view->strides[to] = view->dtype.itemsize;
+    return 1;
+}
+
+CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *array,
+                                             const cai_array *view)
+{
+    cai_priv_text text;
+    if (!err) return CAI_ERR_VIEW;
+    text = cai_priv_error_open(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1);
+    cai_priv_put_layout(&text, array);
+    cai_priv_put(&text, " needs a copy to become ");
+    cai_priv_put_tuple(&text, view->ndim, view->shape);
+    (void)cai_priv_text_close(&text);
+    return CAI_ERR_VIEW;
+}
+
+CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
+                                    cai_array *out, cai_error *err)
+{
+    cai_priv_draft view;
+    cai_array old;
+    int32_t axis;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    CAI_TRY(cai_priv_new_shape(ndim, shape, err));
+    view.array.ndim = ndim;
+    for (axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
+    CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
+    old.ndim = 0;
+    for (axis = 0; axis < array->ndim; ++axis) {
+        if (array->shape[axis] != 1)
+            cai_priv_append_axis(&old, array->shape[axis], array->strides[axis]);
+    }
+    if (array->size == 0) view.strides = NULL; /* C order */
+    else if (!cai_priv_restride(&old, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype,
+                                        cai_array *out, cai_error *err)
+{
+    cai_priv_draft view;
+    int64_t nbytes;
+    int32_t last;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    if (!dtype) return cai_priv_null(err, "cai_view_reinterpret: dtype is NULL");
+    view.array.dtype = *dtype;
+    if (dtype->itemsize == array->dtype.itemsize)
+        return cai_priv_view_close(&view, 0, out, err);
+    last = view.array.ndim - 1;
+    if (dtype->itemsize < 1 || last < 0 ||
+        (array->size && view.array.shape[last] != 1 && view.array.strides[last] != array->dtype.itemsize))
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, last,
+                                "items of %a bytes as items of %b need a contiguous last axis",
+                                array->dtype.itemsize, dtype->itemsize);
+    if (cai_priv_mul(view.array.shape[last], array->dtype.itemsize, &nbytes) || nbytes % dtype->itemsize)
+        return cai_priv_no_view(err, CAI_ENTRY_NONE, last,
+                                "a last axis of %a elements is no whole number of items of %b bytes",
+                                view.array.shape[last], dtype->itemsize);
+    view.array.shape[last] = nbytes / dtype->itemsize;
+    view.array.strides[last] = dtype->itemsize;
+    return cai_priv_view_close(&view, 0, out, err);
+}
+
+CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
+{
+    cai_priv_draft view;
+    int32_t axis;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    view.array.ndim = 0;
+    if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
+    for (axis = 0; axis < array->ndim && array->size; ++axis) {
+        const int64_t extent = array->shape[axis], stride = array->strides[axis];
+        const int32_t last = view.array.ndim - 1;
+        if (extent == 1) continue;
+        if (last >= 0 && view.array.strides[last] == cai_priv_wrap_mul(extent, stride)) {
+            view.array.shape[last] *= extent;
+            view.array.strides[last] = stride;
+        } else {
+            cai_priv_append_axis(&view.array, extent, stride);
+        }
+    }
+    return cai_priv_view_close(&view, 1, out, err);
+}
+
+/* Appends the axes of the sub-array of a field, in C order over its items. */
+static cai_status cai_priv_append_repeat(cai_array *view, const cai_field *field,
+                                         cai_error *err)
+{
+    int64_t stride = field->dtype.itemsize;
+    int32_t i, ndim = view->ndim;
+    if (field->ndim < 0 || field->ndim > CAI_MAX_FIELD_NDIM || ndim + field->ndim > CAI_MAX_NDIM)
+        return cai_priv_no_view(err, CAI_ENTRY_DESCR, -1,
+                                "%a dimensions and %b of the sub-array, the limit is 64", ndim,
+                                field->ndim);
+    for (i = field->ndim; i-- > 0;) {
+        view->shape[ndim + i] = field->shape[i];
+        view->strides[ndim + i] = stride;
+        stride = cai_priv_wrap_mul(stride, field->shape[i]);
+    }
+    view->ndim += field->ndim;
+    view->data += (uint64_t)field->offset;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_view_field(const cai_array *array, int64_t row, cai_array *out,
+                                  cai_error *err)
+{
+    const cai_field *chain[CAI_MAX_FIELD_DEPTH];
+    cai_priv_draft view;
+    int32_t depth = 0;
+    int64_t at, rows;
+    CAI_TRY(cai_priv_view_open(array, out, &view, err));
+    rows = array->fields ? array->field_count : 0;
+    if (row < 0 || row >= rows)
+        return cai_priv_no_view(err, CAI_ENTRY_DESCR, -1, "row %a does not exist: there are %b rows",
+                                row, rows);
+    for (at = row; at >= 0 && at < rows && depth < CAI_MAX_FIELD_DEPTH; at = array->fields[at].parent)
+        chain[depth++] = array->fields + at;
+    view.array.dtype = chain[0]->dtype;
+    while (depth > 0) CAI_TRY(cai_priv_append_repeat(&view.array, chain[--depth], err));
+    return cai_priv_view_close(&view, 0, out, err);
+}
+
+CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out, cai_error *err)
+{
+    int32_t axis;
+    CAI_TRY(cai_array_check(array, err));
+    if (!out) return cai_priv_null(err, "cai_kernel_view_of: out is NULL");
+    if (array->ndim > CAI_MAX_KERNEL_NDIM)
+        return cai_priv_no_view(err, CAI_ENTRY_SHAPE, -1,
+                                "%a dimensions, a kernel view has at most 8; cai_view_coalesce may "
+                                "make them fewer", array->ndim, 0);
+    if (array->dtype.code == CAI_BITFIELD)
+        return cai_priv_no_view(err, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0, 0);
+    if (array->data > UINTPTR_MAX)
+        return cai_priv_no_view(err, CAI_ENTRY_DATA, 0,
+                                "data = %A is beyond this machine's pointers", (int64_t)array->data,
+                                0);
+    out->data = (char *)(uintptr_t)array->data;
+    out->ndim = array->ndim;
+    out->itemsize = array->dtype.itemsize;
+    for (axis = 0; axis < CAI_MAX_KERNEL_NDIM; ++axis) {
+        out->shape[axis] = axis < array->ndim ? array->shape[axis] : 1;
+        out->strides[axis] = axis < array->ndim ? array->strides[axis] : 0;
+    }
+    return CAI_OK;
+}
+
+/* --------------------------------------------------------- >>decoding streams */
+
+CAI_API cai_status cai_stream_from_interface(const cai_token *value, int32_t version,
+                                             int32_t *sync, uint64_t *stream, cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    int32_t found;
+    uint64_t number;
+    if (!sync) return cai_priv_null(err, "cai_stream_from_interface: sync is NULL");
+    if (!stream) return cai_priv_null(err, "cai_stream_from_interface: stream is NULL");
+    CAI_TRY(cai_priv_judge_stream(&judge, value, version, &found, &number));
+    *sync = found;
+    *stream = number;
+    return CAI_OK;
+}
+
+/* A stream handle: an int of 0 to UINTPTR_MAX. */
+static cai_status cai_priv_judge_handle(const cai_priv_judge *judge, const cai_token *token)
+{
+    const int is_int = token->kind == CAI_TOKEN_INT || token->kind == CAI_TOKEN_UINT;
+    const int negative = token->kind == CAI_TOKEN_INT && (int64_t)token->number < 0;
+    if (is_int && !negative && token->number <= UINTPTR_MAX) return CAI_OK;
+    if (is_int)
+        return cai_priv_wrong(judge, CAI_ENTRY_STREAM, 1,
+                                     negative ? " = %a, the handle, is negative"
+                                              : " = %A, the handle, is beyond a pointer",
+                                     (int64_t)token->number, 0);
+    return cai_priv_reject_int(judge, CAI_ENTRY_STREAM, 1, token);
+}
+
+CAI_API cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *stream,
+                                            cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    if (!value) return cai_priv_null(err, "cai_stream_from_protocol: value is NULL");
+    if (!stream) return cai_priv_null(err, "cai_stream_from_protocol: stream is NULL");
+    if (!cai_priv_is_items(value))
+        return cai_priv_mistyped(&judge, CAI_ENTRY_STREAM, -1,
+                                    ": __cuda_stream__() must return a tuple (0, handle)", value, 0);
+    if (value->length != 2)
+        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
+                                     ": __cuda_stream__() must return (0, handle), not %a items",
+                                     value->length, 0);
+    if (value[1].kind != CAI_TOKEN_INT)
+        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 0, value + 1);
+    if (value[1].number != 0)
+        return cai_priv_reject(&judge, CAI_ERR_VERSION, CAI_ENTRY_STREAM, 0,
+                               ": __cuda_stream__() has protocol version %a, only 0 is known", NULL,
+                               (int64_t)value[1].number, 0);
+    CAI_TRY(cai_priv_judge_handle(&judge, value + 2));
+    *stream = value[2].number ? value[2].number : (uint64_t)CAI_STREAM_LEGACY;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync, uint64_t *stream,
+                                          cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    const int absent = !value || value->kind == CAI_TOKEN_NONE;
+    const uint64_t number = absent ? (uint64_t)CAI_STREAM_LEGACY : value->number;
+    const int is_signed = !absent && value->kind == CAI_TOKEN_INT;
+    if (!sync) return cai_priv_null(err, "cai_stream_from_dlpack: sync is NULL");
+    if (!stream) return cai_priv_null(err, "cai_stream_from_dlpack: stream is NULL");
+    if (!absent && !is_signed && value->kind != CAI_TOKEN_UINT)
+        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, -1, value);
+    if (number == 0)
+        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
+                                     " = 0 is disallowed by DLPack for CUDA: 1 is the legacy "
+                                     "default stream, 2 the per-thread one", 0, 0);
+    if (is_signed && (int64_t)number < -1)
+        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
+                                     " = %a is below -1, which asks for no synchronization",
+                                     (int64_t)number, 0);
+    *sync = is_signed && (int64_t)number == -1 ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
+    *stream = *sync == CAI_SYNC_NONE ? 0 : number;
+    return CAI_OK;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_CORE_IMPLEMENTATION */
+
+/*
+MIT License
+
+Copyright (c) 2026 the cai authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+associated documentation files (the "Software"), to deal in the Software without restriction,
+including without limitation the rights to use, copy, modify, merge, publish, distribute,
+sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or
+substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT
+OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+*/

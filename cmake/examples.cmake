@@ -1,0 +1,24 @@
+# The examples. cai_inspect is also what the tests judge dictionaries with.
+
+set(cai_demo_dir "${PROJECT_SOURCE_DIR}/examples/demo")
+
+add_executable(cai_inspect examples/cai_inspect.c)
+target_link_libraries(cai_inspect PRIVATE cai::cai cai_own_flags)
+set_target_properties(cai_inspect PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
+                                             C_STANDARD 99)
+
+# Exit status 1 means that some entries were rejected: that is what the demo shows.
+add_custom_target(demo
+  COMMAND ${CMAKE_COMMAND} "-DPROGRAM=$<TARGET_FILE:cai_inspect>"
+          "-DINPUT=${cai_demo_dir}/interfaces.txt" -P "${PROJECT_SOURCE_DIR}/cmake/demo.cmake"
+  DEPENDS cai_inspect USES_TERMINAL VERBATIM)
+
+add_executable(consumer examples/consumer.c)
+target_link_libraries(consumer PRIVATE cai::cai cai_own_flags)
+set_target_properties(consumer PROPERTIES C_STANDARD 99)
+
+if(CAI_HAVE_CUDA)
+  add_executable(saxpy examples/saxpy.cu)
+  target_link_libraries(saxpy PRIVATE cai::cai)
+  set_target_properties(saxpy PROPERTIES CUDA_STANDARD 17)
+endif()

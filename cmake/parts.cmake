@@ -1,0 +1,131 @@
+# Finds what the examples and tests can use beside a C compiler. Each part sets CAI_HAVE_<PART>;
+# what is missing is named in one line at the end, and its tests are shown as skipped.
+
+include(CheckCSourceCompiles)
+include(CheckLanguage)
+set(cai_missing "")
+
+# cai_part(NAME "what it is" found): records a part.
+macro(cai_part name what)
+  if(${ARGN})
+    set(CAI_HAVE_${name} TRUE)
+  else()
+    set(CAI_HAVE_${name} FALSE)
+    list(APPEND cai_missing "${what}")
+  endif()
+  set(CAI_PART_${name} "${what}")
+endmacro()
+
+# cai_program(NAME "what it is" names...): a part that is a program, found as CAI_<NAME>.
+macro(cai_program name what)
+  find_program(CAI_${name} NAMES ${ARGN} DOC "${what}")
+  mark_as_advanced(CAI_${name})
+  cai_part(${name} "${what}" CAI_${name})
+endmacro()
+
+# Languages
+check_language(CXX)
+if(CMAKE_CXX_COMPILER)
+  enable_language(CXX)
+endif()
+cai_part(CXX "C++ compiler" CMAKE_CXX_COMPILER)
+
+find_program(CAI_NVCC nvcc HINTS /usr/local/cuda/bin DOC "nvcc")
+mark_as_advanced(CAI_NVCC)
+if(CAI_NVCC AND NOT DEFINED ENV{CUDACXX})
+  set(ENV{CUDACXX} "${CAI_NVCC}")
+endif()
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER AND CAI_HAVE_CXX)
+  enable_language(CUDA)
+endif()
+cai_part(CUDA "nvcc" CMAKE_CUDA_COMPILER AND CAI_HAVE_CXX AND CAI_NVCC)
+
+# Python
+find_package(Python3 3.8 QUIET COMPONENTS Interpreter)
+cai_part(PYTHON "Python 3.8" Python3_Interpreter_FOUND)
+set(cai_numpy_status 1)
+if(CAI_HAVE_PYTHON)
+  execute_process(COMMAND "${Python3_EXECUTABLE}" -c "from numpy.lib import array_utils"
+                  RESULT_VARIABLE cai_numpy_status OUTPUT_QUIET ERROR_QUIET)
+endif()
+cai_part(NUMPY "Python with NumPy 2" cai_numpy_status EQUAL 0)
+
+# Compilers of the compile matrix, by name; whichever the project itself is built with
+cai_program(GCC gcc gcc)
+cai_program(GXX g++ g++)
+cai_program(CLANG clang clang)
+cai_program(CLANGXX clang++ clang++)
+cai_program(NM nm nm)
+
+# Other machines: compilers and what runs their programs
+cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)
+cai_program(WINE wine wine64 wine HINTS /usr/lib/wine)
+cai_program(AARCH64 "aarch64 gcc" aarch64-linux-gnu-gcc)
+cai_program(QEMU_AARCH64 qemu-aarch64 qemu-aarch64-static qemu-aarch64)
+cai_program(S390X "s390x gcc" s390x-linux-gnu-gcc)
+cai_program(QEMU_S390X qemu-s390x qemu-s390x-static qemu-s390x)
+
+# 32-bit programs: where gcc-multilib gave way to a cross compiler, <asm/...> needs a hint.
+set(CMAKE_REQUIRED_QUIET TRUE)
+set(cai_m32_source "#include <errno.h>
+#include <stdio.h>
+int main(void) { return printf(\"%d\", errno) < 0 || sizeof(void *) != 4; }")
+set(CAI_M32_FLAGS -m32)
+set(CMAKE_REQUIRED_FLAGS "-m32")
+check_c_source_compiles("${cai_m32_source}" CAI_M32_PLAIN)
+if(NOT CAI_M32_PLAIN)
+  set(CAI_M32_FLAGS -m32 -idirafter "/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}")
+  list(JOIN CAI_M32_FLAGS " " CMAKE_REQUIRED_FLAGS)
+  check_c_source_compiles("${cai_m32_source}" CAI_M32_HINTED)
+endif()
+unset(CMAKE_REQUIRED_FLAGS)
+cai_part(M32 "-m32" CAI_M32_PLAIN OR CAI_M32_HINTED)
+
+# Checkers
+set(CAI_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all)
+set(CMAKE_REQUIRED_FLAGS "-fsanitize=address,undefined -fno-sanitize-recover=all")
+check_c_source_compiles("int main(void) { return 0; }" CAI_SANITIZE_WORKS)
+unset(CMAKE_REQUIRED_FLAGS)
+cai_part(SANITIZE "sanitizers" CAI_SANITIZE_WORKS)
+cai_program(VALGRIND valgrind valgrind)
+cai_part(PLAIN "programs that valgrind can run" NOT CMAKE_C_FLAGS MATCHES "-fsanitize")
+cai_program(CLANG_TIDY clang-tidy clang-tidy)
+cai_program(CPPCHECK cppcheck cppcheck)
+cai_program(PKG_CONFIG pkg-config pkg-config)
+unset(CMAKE_REQUIRED_QUIET)
+
+# A GPU is required by CAI_REQUIRE_GPU alone.
+set(cai_required_missing ${cai_missing})
+execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE cai_gpus ERROR_QUIET RESULT_VARIABLE cai_ignored)
+cai_part(GPU "GPU" cai_gpus MATCHES "GPU 0")
+if(NOT CAI_REQUIRE_ALL)
+  set(cai_required_missing "")
+endif()
+if(CAI_REQUIRE_GPU AND NOT CAI_HAVE_GPU)
+  list(APPEND cai_required_missing "GPU")
+endif()
+
+list(JOIN cai_missing ", " cai_missing_text)
+if(cai_required_missing)
+  list(JOIN cai_required_missing ", " cai_missing_text)
+  message(FATAL_ERROR "cai: required and missing: ${cai_missing_text}")
+elseif(cai_missing)
+  message(STATUS "cai ${PROJECT_VERSION}: tests will be skipped for want of: ${cai_missing_text}")
+else()
+  message(STATUS "cai ${PROJECT_VERSION}: every part of the tests was found")
+endif()
+
+# The flags of our own programs; never of a consumer.
+add_library(cai_own_flags INTERFACE)
+set(cai_gnu "$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:GNU,Clang,AppleClang>>")
+set(cai_warnings
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wcast-align
+  -Wdouble-promotion -Wformat=2 -Wvla -Wstrict-prototypes -Wmissing-prototypes
+  -Wold-style-definition)
+target_compile_options(cai_own_flags INTERFACE
+  "$<${cai_gnu}:${cai_warnings};-UNDEBUG>" "$<$<C_COMPILER_ID:MSVC>:/W4>"
+  "$<$<AND:${cai_gnu},$<BOOL:${CAI_REQUIRE_ALL}>>:-Werror>")
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()

@@ -1,0 +1,25 @@
+#define CAI_IMPLEMENTATION
+#include "cai.h"
+#include <stdio.h>
+
+static cai_status scale(float a, const cai_array *y, cai_error *err)
+{
+    cai_kernel_view v; /* pointer, extents, strides: passes by value to a kernel */
+    CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, 2, CAI_WRITABLE | CAI_NO_SELF_OVERLAP, err));
+    CAI_TRY(cai_kernel_view_of(y, &v, err));
+    for (int64_t n = 0; n < y->size; n++) *(float *)cai_kernel_element(&v, n) *= a;
+    return CAI_OK;
+}
+
+int main(void)
+{
+    float buffer[6] = {1, 2, 3, 4, 5, 6};
+    int64_t shape[2] = {2, 3};
+    cai_array x, odd;
+    cai_error err;
+    CAI_TRY(cai_array_init(&x, CAI_FLOAT32, 2, shape, NULL, buffer, &err));
+    CAI_TRY(cai_view_slice(&x, 1, 2, 2, -2, &odd, &err));   /* x[:, ::-2] without a copy */
+    CAI_TRY(scale(10, &odd, &err));                         /* buffer: 10 2 30 40 5 60 */
+    x.flags &= ~(uint32_t)CAI_WRITABLE;                     /* as JAX exports its arrays */
+    return scale(10, &x, &err) ? puts(err.message) < 0 : 1; /* refused, in one sentence */
+}

@@ -1,0 +1,111 @@
+/* print_layout - prints size and offsets of the ABI structs in the form of layout.txt
+ * SPDX-License-Identifier: MIT
+ *
+ * Exit status 1 if the members listed here do not tile a struct: one was added and not listed. */
+#include "cai.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+static const char *of; /* the struct being printed */
+static size_t end;     /* of its last member */
+static int holes;
+
+static void begin(const char *name, size_t size)
+{
+    printf("%s sizeof %lu\n", name, (unsigned long)size);
+    of = name;
+    end = 0;
+}
+
+static void expect_end(size_t offset, const char *name)
+{
+    if (offset == end) return;
+    fprintf(stderr, "%s: bytes %lu to %lu, before %s, belong to no member\n", of,
+            (unsigned long)end, (unsigned long)offset, name);
+    holes++;
+}
+
+static void member(const char *name, size_t offset, size_t size)
+{
+    printf("%s %s %lu\n", of, name, (unsigned long)offset);
+    expect_end(offset, name);
+    end = offset + size;
+}
+
+#define MEMBER(name) member(#name, offsetof(STRUCT, name), sizeof(((STRUCT *)0)->name))
+
+static void print_dtype(void)
+{
+#define STRUCT struct cai_dtype_v0
+    begin("cai_dtype_v0", sizeof(STRUCT));
+    MEMBER(code);
+    MEMBER(itemsize);
+    MEMBER(bits);
+    MEMBER(unit);
+    MEMBER(unit_count);
+    MEMBER(alignment);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
+static void print_field(void)
+{
+#define STRUCT struct cai_field_v0
+    begin("cai_field_v0", sizeof(STRUCT));
+    MEMBER(name);
+    MEMBER(title);
+    MEMBER(name_length);
+    MEMBER(title_length);
+    MEMBER(dtype);
+    MEMBER(offset);
+    MEMBER(nbytes);
+    MEMBER(parent);
+    MEMBER(child_count);
+    MEMBER(ndim);
+    MEMBER(reserved);
+    MEMBER(shape);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
+static void print_array(void)
+{
+#define STRUCT struct cai_array_v0
+    begin("cai_array_v0", sizeof(STRUCT));
+    MEMBER(abi);
+    MEMBER(struct_size);
+    MEMBER(release);
+    MEMBER(owner);
+    MEMBER(flags);
+    MEMBER(version);
+    MEMBER(data);
+    MEMBER(dtype);
+    MEMBER(device);
+    MEMBER(memory);
+    MEMBER(sync);
+    MEMBER(ndim);
+    MEMBER(stream);
+    MEMBER(event);
+    MEMBER(thread);
+    MEMBER(size);
+    MEMBER(nbytes);
+    MEMBER(lo);
+    MEMBER(hi);
+    MEMBER(fields);
+    MEMBER(mask);
+    MEMBER(field_count);
+    MEMBER(reserved);
+    MEMBER(shape);
+    MEMBER(strides);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
+int main(void)
+{
+    print_dtype();
+    print_field();
+    print_array();
+    return holes > 0;
+}

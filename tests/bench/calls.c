@@ -1,0 +1,244 @@
+/* calls.c - calls one function of cai.h many times; bench.py counts or times it.
+ *
+ *     calls CASE N     N calls of the case; prints the nanoseconds per call
+ *
+ * Linked with an object that has the implementation, without LTO, so that the calls are real. */
+
+#if !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+#endif
+
+#include "cai.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static float buffer[4096];
+static const int64_t shape2[2] = {20, 30}, shape4[4] = {2, 3, 4, 5};
+/* every second element along each axis of (4, 6, 8, 20) */
+static const int64_t strides4[4] = {4 * 1920, 4 * 320, 4 * 40, 8};
+
+static cai_array out, a2, a4, even, odd;
+static cai_kernel_view view;
+static cai_error err;
+static cai_field fields[8];
+static int64_t rows;
+static cai_interface dictionary, exported;
+static cai_token export_tokens[64];
+static char export_text[CAI_TYPESTR_SIZE];
+static cai_export_storage storage;
+
+/* ------------------------------------------------------------------ token runs */
+
+static cai_token shape_run[5], typestr_run[1], data_run[3], version_run[1], strides_run[5];
+static cai_token stream_run[1], descr_run[16];
+
+static cai_token token(int32_t kind, uint32_t length, uint64_t number, const char *text)
+{
+    cai_token t;
+    t.kind = kind;
+    t.length = length;
+    t.number = number;
+    t.text = text;
+    return t;
+}
+
+static cai_token string(const char *text)
+{
+    return token(CAI_TOKEN_STR, (uint32_t)strlen(text), 0, text);
+}
+
+static void int_tuple(cai_token *run, int32_t count, const int64_t *values)
+{
+    int32_t i;
+    run[0] = token(CAI_TOKEN_TUPLE, (uint32_t)count, 0, NULL);
+    for (i = 0; i < count; i++) run[1 + i] = token(CAI_TOKEN_INT, 0, (uint64_t)values[i], NULL);
+}
+
+/** shape, typestr, data, version, strides (NULL: None), as most producers write them. */
+static void make_dictionary(int32_t ndim, const int64_t *shape, const int64_t *strides)
+{
+    memset(&dictionary, 0, sizeof dictionary);
+    int_tuple(shape_run, ndim, shape);
+    typestr_run[0] = string("<f4");
+    data_run[0] = token(CAI_TOKEN_TUPLE, 2, 0, NULL);
+    data_run[1] = token(CAI_TOKEN_INT, 0, (uint64_t)(uintptr_t)buffer, NULL);
+    data_run[2] = token(CAI_TOKEN_BOOL, 0, 0, NULL);
+    version_run[0] = token(CAI_TOKEN_INT, 0, 3, NULL);
+    if (strides) int_tuple(strides_run, ndim, strides);
+    else strides_run[0] = token(CAI_TOKEN_NONE, 0, 0, NULL);
+    dictionary.shape = shape_run;
+    dictionary.typestr = typestr_run;
+    dictionary.data = data_run;
+    dictionary.version = version_run;
+    dictionary.strides = strides_run;
+}
+
+static void field_tokens(cai_token *run, const char *name, const char *typestr)
+{
+    run[0] = token(CAI_TOKEN_TUPLE, 2, 0, NULL);
+    run[1] = string(name);
+    run[2] = string(typestr);
+}
+
+/* ----------------------------------------------------------------------- cases */
+
+static void check(cai_status status)
+{
+    if (status == CAI_OK) return;
+    fprintf(stderr, "calls: %s: %s\n", cai_status_name(status), err.message);
+    exit(1);
+}
+
+static void no_setup(void)
+{
+}
+
+static void arrays(void)
+{
+    check(cai_array_init(&a2, CAI_FLOAT32, 2, shape2, NULL, buffer, &err));
+    check(cai_array_init(&a4, CAI_FLOAT32, 4, shape4, strides4, buffer, &err));
+    a2.sync = a4.sync = CAI_SYNC_NONE;
+    check(cai_view_slice(&a2, 1, 0, 15, 2, &even, &err));
+    check(cai_view_slice(&a2, 1, 1, 15, 2, &odd, &err));
+}
+
+static void storage_too(void)
+{
+    arrays();
+    storage.tokens = export_tokens;
+    storage.token_capacity = 64;
+    storage.text = export_text;
+    storage.text_capacity = sizeof export_text;
+}
+
+static void dictionary2(void)
+{
+    make_dictionary(2, shape2, NULL);
+}
+
+static void dictionary4(void)
+{
+    make_dictionary(4, shape4, strides4);
+}
+
+/** With a stream and the descr that says nothing new, as CuPy writes it. */
+static void dictionary_cupy(void)
+{
+    make_dictionary(2, shape2, NULL);
+    stream_run[0] = token(CAI_TOKEN_INT, 0, 1, NULL);
+    descr_run[0] = token(CAI_TOKEN_LIST, 1, 0, NULL);
+    field_tokens(descr_run + 1, "", "<f4");
+    dictionary.stream = stream_run;
+    dictionary.descr = descr_run;
+}
+
+static cai_dtype record_dtype;
+
+static void record(void)
+{
+    check(cai_dtype_parse("|V16", 4, 0, &record_dtype, &err));
+    descr_run[0] = token(CAI_TOKEN_LIST, 3, 0, NULL);
+    field_tokens(descr_run + 1, "x", "<f4");
+    field_tokens(descr_run + 4, "y", "<f4");
+    field_tokens(descr_run + 7, "id", "<i8");
+}
+
+static cai_status init_2d(void)
+{
+    return cai_array_init(&out, CAI_FLOAT32, 2, shape2, NULL, buffer, &err);
+}
+
+static cai_status init_4d(void)
+{
+    return cai_array_init(&out, CAI_FLOAT32, 4, shape4, strides4, buffer, &err);
+}
+
+static cai_status import_dictionary(void)
+{
+    return cai_import(&dictionary, NULL, &out, &err);
+}
+
+static cai_status expect_2d(void)
+{
+    return cai_expect(&a2, "a", CAI_FLOAT32, 2,
+                      CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP, &err);
+}
+
+static cai_status kernel_view_4d(void)
+{
+    return cai_kernel_view_of(&a4, &view, &err);
+}
+
+static cai_status overlap_same(void)
+{
+    return cai_overlap(&a2, &a2) == CAI_OVERLAP_YES ? CAI_OK : CAI_ERR_ARGUMENT;
+}
+
+static cai_status overlap_interleaved(void)
+{
+    return cai_overlap(&even, &odd) == CAI_OVERLAP_NO ? CAI_OK : CAI_ERR_ARGUMENT;
+}
+
+static cai_status compile_record(void)
+{
+    return cai_fields_compile(descr_run, &record_dtype, 0, fields, 8, &rows, &err);
+}
+
+static cai_status export_2d(void)
+{
+    return cai_export(&a2, 3, &storage, &exported, &err);
+}
+
+static cai_status slice_4d(void)
+{
+    return cai_view_slice(&a4, 3, 4, 3, -2, &out, &err);
+}
+
+static const struct {
+    const char *name;
+    void (*prepare)(void);
+    cai_status (*call)(void);
+} cases[] = {
+    {"init_2d", no_setup, init_2d},
+    {"init_4d", no_setup, init_4d},
+    {"import_2d", dictionary2, import_dictionary},
+    {"import_4d", dictionary4, import_dictionary},
+    {"import_cupy", dictionary_cupy, import_dictionary},
+    {"expect_2d", arrays, expect_2d},
+    {"kernel_view_4d", arrays, kernel_view_4d},
+    {"overlap_same", arrays, overlap_same},
+    {"overlap_interleaved", arrays, overlap_interleaved},
+    {"compile_record", record, compile_record},
+    {"export_2d", storage_too, export_2d},
+    {"slice_4d", arrays, slice_4d},
+};
+
+static double seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int run(size_t which, long n)
+{
+    double start;
+    long i;
+    cases[which].prepare();
+    start = seconds();
+    for (i = 0; i < n; i++) check(cases[which].call());
+    printf("%.2f\n", (seconds() - start) * 1e9 / (double)n);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    size_t i;
+    for (i = 0; argc == 3 && i < sizeof cases / sizeof cases[0]; i++)
+        if (strcmp(argv[1], cases[i].name) == 0) return run(i, strtol(argv[2], NULL, 10));
+    fprintf(stderr, "usage: calls CASE N\n");
+    return 2;
+}

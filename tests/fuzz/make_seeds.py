@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Seeds of the fuzz targets: make_seeds.py FOLDER writes FOLDER/import and FOLDER/literal.
+
+literal: one file per case of tests/data/descriptor_cases.jsonl, and some lines that are hard to
+read. import: the target takes bytes as choices, so its seeds are bytes; zeros choose what is
+valid, and the random ones are the same in every run.
+"""
+
+import json
+import pathlib
+import random
+import sys
+
+CASES = pathlib.Path(__file__).resolve().parents[1] / "data" / "descriptor_cases.jsonl"
+
+HARD_LINES = [
+    "", "{}", "{", "None", "({})", "{'shape': ((((()))))}", "{1: 2, 'shape': (), }",
+    "{'shape': (0x10, 0o7, 0b1, 1_000, -1, +1), 'typestr': u'\\u20ac\\U0001F600\\x00\\N{DASH}'}",
+    "{'shape': (np.int64(3),), 'stream': <Stream at 0x7f00>, 'mask': array([1, 2])}",
+    "{'typestr': 'a' \"b\" '''c''', 'data': (1e5, 1.5, 1j, nan, inf, ...)}",
+    "{'mask': {'mask': {'mask': {'shape': ()}}}, 'descr': [('a', [('b', '<f4', (2,))])]}",
+    "{'data': {1, 2}, 'x': b'\\xff\\'', 'y': {'shape': 5}, 'shape': 18446744073709551616}",
+    "[" * 250, "(" * 199 + ")" * 199,
+]
+
+
+def write(folder, name, content):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+def literal_seeds(folder):
+    for line in CASES.read_text().splitlines():
+        case = json.loads(line)
+        write(folder, case["id"].replace("/", "_"), case["input"].encode())
+    for number, line in enumerate(HARD_LINES):
+        write(folder, f"hard{number:02}", line.encode())
+
+
+def import_seeds(folder):
+    choices = random.Random(1)
+    write(folder, "zeros", bytes(64))
+    for number in range(96):
+        largest = choices.choice([4, 8, 12, 16, 256])
+        seed = bytes(choices.randrange(largest) for _ in range(choices.randrange(16, 400)))
+        write(folder, f"random{number:02}", seed)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: make_seeds.py FOLDER")
+    folder = pathlib.Path(sys.argv[1])
+    literal_seeds(folder / "literal")
+    import_seeds(folder / "import")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+/* numpy_driver - answers requests of numpy_arrays.py through the public functions of cai.h
+ * SPDX-License-Identifier: MIT
+ *
+ * One request a line, decimal integers, one answer a line:
+ *
+ *     0 ARRAY ARRAY            do they overlap              -> 0 no, 1 yes, 2 undecided
+ *     1 ARRAY                  does it overlap itself       -> 0 no, 1 yes, 2 undecided
+ *     2 ARRAY ndim shape...    reshape without a copy       -> status [VIEW]
+ *     3 ARRAY ndim shape...    broadcast                    -> status [VIEW]
+ *
+ * ARRAY is: itemsize ndim shape... strides... data. VIEW is: writable data ndim shape...
+ * strides... A request that cannot be read or an ARRAY that cai_array_init_dtype refuses ends the
+ * program with exit status 2. */
+
+#define CAI_IMPLEMENTATION
+#include "cai.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static char line[16384];
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "numpy_driver: %s\n", what);
+    exit(2);
+}
+
+static uint64_t next_number(char **at)
+{
+    char *end = *at;
+    int negative = 0;
+    uint64_t value;
+    while (*end == ' ') end++;
+    if (*end == '-') {
+        negative = 1;
+        end++;
+    }
+    if (*end < '0' || *end > '9') fail("a number is missing");
+    value = (uint64_t)strtoull(end, at, 10);
+    return negative ? 0 - value : value;
+}
+
+static int32_t next_shape(char **at, int64_t *numbers)
+{
+    int32_t i;
+    int32_t ndim = (int32_t)next_number(at);
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) fail("more axes than an array has");
+    for (i = 0; i < ndim; i++) numbers[i] = (int64_t)next_number(at);
+    return ndim;
+}
+
+static void next_array(char **at, cai_array *out)
+{
+    cai_error err;
+    cai_dtype dtype;
+    int64_t shape[CAI_MAX_NDIM], strides[CAI_MAX_NDIM];
+    char typestr[CAI_TYPESTR_SIZE];
+    uint64_t data;
+    int32_t i, ndim;
+    int length = sprintf(typestr, "|V%" PRIu64, next_number(at));
+    ndim = next_shape(at, shape);
+    for (i = 0; i < ndim; i++) strides[i] = (int64_t)next_number(at);
+    data = next_number(at);
+    if (cai_dtype_parse(typestr, length, 0, &dtype, &err)) fail(err.message);
+    if (cai_array_init_dtype(out, &dtype, ndim, shape, strides, data, &err)) fail(err.message);
+}
+
+static void print_view(const cai_array *view)
+{
+    int32_t i;
+    printf(" %d %" PRIu64 " %" PRId32, (view->flags & CAI_WRITABLE) != 0, view->data, view->ndim);
+    for (i = 0; i < view->ndim; i++) printf(" %" PRId64, view->shape[i]);
+    for (i = 0; i < view->ndim; i++) printf(" %" PRId64, view->strides[i]);
+}
+
+static void answer_view(char **at, int reshape)
+{
+    cai_array array, view;
+    cai_status status;
+    int64_t shape[CAI_MAX_NDIM];
+    int32_t ndim;
+    next_array(at, &array);
+    ndim = next_shape(at, shape);
+    status = reshape ? cai_view_reshape(&array, ndim, shape, &view, NULL)
+                     : cai_view_broadcast(&array, ndim, shape, &view, NULL);
+    printf("%" PRId32, status);
+    if (status == CAI_OK) print_view(&view);
+    printf("\n");
+}
+
+static void answer_overlap(char **at)
+{
+    cai_array a, b;
+    next_array(at, &a);
+    next_array(at, &b);
+    printf("%" PRId32 "\n", cai_overlap(&a, &b));
+}
+
+static void answer_self_overlap(char **at)
+{
+    cai_array array;
+    int no, yes;
+    next_array(at, &array);
+    no = (array.flags & CAI_NO_SELF_OVERLAP) != 0;
+    yes = (array.flags & CAI_SELF_OVERLAP) != 0;
+    if (no && yes) fail("both with and without self-overlap");
+    printf("%d\n", yes ? 1 : no ? 0 : 2);
+}
+
+int main(void)
+{
+    while (fgets(line, (int)sizeof line, stdin)) {
+        char *at = line;
+        switch (next_number(&at)) {
+        case 0: answer_overlap(&at); break;
+        case 1: answer_self_overlap(&at); break;
+        case 2: answer_view(&at, 1); break;
+        case 3: answer_view(&at, 0); break;
+        default: fail("no such request");
+        }
+        while (*at == ' ') at++;
+        if (*at != '\n' && *at != '\0') fail("a number too many");
+    }
+    return fflush(stdout) ? 2 : 0;
+}
