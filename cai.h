@@ -24,9 +24,9 @@ DO THIS
 
 WHAT IT IS
     Libraries hand GPU arrays to one another as the dictionary of the CUDA Array Interface
-    (__cuda_array_interface__: shape, typestr, data, version, strides, descr, mask, stream).
-    This header turns such a dictionary into a checked C struct, cai_array, and back. It judges
-    every entry, computes what a consumer needs to know, and says in one sentence what is wrong.
+    (__cuda_array_interface__: shape, typestr, data, version, strides, descr, mask, stream). This header turns
+    such a dictionary into a checked C struct, cai_array, and back. It judges every entry, computes what a
+    consumer needs to know, and says in one sentence what is wrong.
 
 THE FIVE FUNCTIONS MOST USERS NEED
     cai_import          dictionary entries  -> cai_array, or an error that names the entry
@@ -36,11 +36,14 @@ THE FIVE FUNCTIONS MOST USERS NEED
     cai_export          cai_array -> dictionary entries of a chosen version
 
 EXAMPLE (a consumer)
-        cai_status sum_rows(const cai_array *x, const cai_array *y, cai_error *err)
+        cai_status double_it(const cai_array *y, cai_error *err);
+        cai_status double_it(const cai_array *y, cai_error *err)
         {
-            CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
-            CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, 1, CAI_ON_DEVICE | CAI_WRITABLE, err));
-            ...
+            cai_kernel_view v;
+            CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, CAI_ANY_NDIM, CAI_WRITABLE | CAI_NO_SELF_OVERLAP, err));
+            CAI_TRY(cai_kernel_view_of(y, &v, err));
+            for (int64_t n = 0; n < y->size; n++) *(float *)cai_kernel_element(&v, n) *= 2;
+            return CAI_OK;
         }
 
 CONFIGURATION (define before the first include; the same in every unit of one library)
@@ -57,40 +60,39 @@ CONFIGURATION (define before the first include; the same in every unit of one li
     shared object that you build. No macro changes a struct.
 
 READERS AND JUDGES
-    A reader (a literal reader, a Python or Julia binding) only tags what it finds: it writes
-    cai_token runs and points a cai_interface at them. Every verdict is made here, so that two
-    readers cannot disagree. The profile is strict; CAI_LENIENT forgives a short list of common
-    slips (see cai_import), and a strict message about one ends in "(accepted by CAI_LENIENT)".
+    A reader (a literal reader, a Python or Julia binding) only tags what it finds: it writes cai_token runs
+    and points a cai_interface at them. Every verdict is made here, so that two readers cannot disagree. The
+    profile is strict; CAI_LENIENT forgives a short list of common slips (see cai_import), and a strict
+    message about one ends in "(accepted by CAI_LENIENT)".
 
 OWNERSHIP
-    An array with a release callback is owned, one without is borrowed. Call cai_array_release
-    once when done; it is a no-op on a borrowed array. The struct may be moved (cai_array_move),
-    never copied while owned. Views are borrowed: they end with the array they were made of.
-    mask, fields and event point to memory of the owner, valid until release. Field names and the
-    sub-array shapes of a descr point to the text that the reader tagged.
+    An array with a release callback is owned, one without is borrowed. Call cai_array_release once when done;
+    it is a no-op on a borrowed array. The struct may be moved (cai_array_move), never copied while owned.
+    Views are borrowed: they end with the array they were made of. mask, fields and event point to memory of
+    the owner, valid until release. Field names and the sub-array shapes of a descr point to the text that the
+    reader tagged.
 
 ERRORS
-    Fallible functions return cai_status: 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument
-    cai_error *err may be NULL. On failure no output is touched; a message names the entry, the
-    index, the value and the limit: "shape[2] = -1 is negative". On success err is not touched.
+    Fallible functions return cai_status: 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument cai_error
+    *err may be NULL. On failure no output is touched; a message names the entry, the index, the value and the
+    limit: "shape[2] = -1 is negative". On success err is not touched.
 
 THREADS
-    No globals, no thread-locals. Every function may run on any thread; one object must not be
-    used by two threads at a time unless both only read it. A release callback may run on any
-    thread.
+    No globals, no thread-locals. Every function may run on any thread; one object must not be used by two
+    threads at a time unless both only read it. A release callback may run on any thread.
 
 ABI
-    cai_array, cai_dtype and cai_field cross shared objects. Their layout is asserted at compile
-    time for 64-bit and 32-bit targets. Experimental (_v0) until 1.0. A consumer that does not
-    know the abi value calls release and nothing else.
+    cai_array, cai_dtype and cai_field cross shared objects. Their layout is asserted at compile time for
+    64-bit and 32-bit targets. Experimental (_v0) until 1.0. A consumer that does not know the abi value calls
+    release and nothing else.
 
 RULES
-    R1-R61, R70-R85 in comments are the rules of the CUDA Array Interface and of NumPy's array
-    interface as this project numbers them; docs/rules.md lists them.
+    R1-R61, R70-R85 in comments are the rules of the CUDA Array Interface and of NumPy's array interface as
+    this project numbers them; docs/rules.md lists them.
 
 NOT HERE
-    Streams and memory queries (cai_stream.h), allocation (cai_emm.h), Python objects
-    (ext/cai_python.h), host access to device data, copying, casting.
+    Streams and memory queries (cai_stream.h), allocation (cai_emm.h), Python objects (ext/cai_python.h), host
+    access to device data, copying, casting.
 
 CHANGES
     0.1.0  first version
@@ -104,7 +106,6 @@ CHANGES
 #define CAI_VERSION_PATCH 0
 
 /* ------------------------------------------------------------------ >>linkage */
-
 #if defined(CAI_STATIC)
 #define CAI_PRIV_DECLARED_STATIC
 #endif
@@ -167,7 +168,6 @@ CHANGES
 #define cai_kernel_view_of CAI_PRIV_RENAMED(cai_kernel_view_of)
 #define cai_overlap CAI_PRIV_RENAMED(cai_overlap)
 #define cai_status_name CAI_PRIV_RENAMED(cai_status_name)
-#define cai_status_text CAI_PRIV_RENAMED(cai_status_text)
 #define cai_stream_from_dlpack CAI_PRIV_RENAMED(cai_stream_from_dlpack)
 #define cai_stream_from_interface CAI_PRIV_RENAMED(cai_stream_from_interface)
 #define cai_stream_from_protocol CAI_PRIV_RENAMED(cai_stream_from_protocol)
@@ -190,17 +190,16 @@ enum { CAI_PRIV_RENAMED(cai_priv_declared) }; /* asked for by the implementation
 extern "C" {
 #endif
 
-/** Version of the implementation that is linked: 10000 * major + 100 * minor + patch. Compare it
- *  with CAI_H_INCLUDED where header and implementation come from different places. */
+/** Version of the implementation that is linked: 10000 * major + 100 * minor + patch. Compare it with
+ *  CAI_H_INCLUDED where header and implementation come from different places. */
 CAI_API int32_t cai_version(void);
 
 /* ------------------------------------------------------------------- >>errors */
-
 /** CAI_OK or one of CAI_STATUS_LIST. Numbers are stable and only ever appended. */
 typedef int32_t cai_status;
 
-/** Every error: X(name, number, Python exception, meaning). Enumerators, cai_status_name,
- *  cai_status_text, docs/errors.md and the exceptions of ext/cai_python.h come from this list. */
+/** Every error: X(name, number, Python exception, meaning). Enumerators, cai_status_name, docs/errors.md and
+ *  the exceptions of ext/cai_python.h come from this list. */
 #define CAI_STATUS_LIST(X)                                                                         \
     X(CAI_ERR_ARGUMENT, 1, ValueError, "an argument of the call is NULL or out of range")          \
     X(CAI_ERR_INTERFACE, 2, TypeError, "the interface is not a dictionary that can be read")       \
@@ -229,15 +228,11 @@ enum {
 };
 
 /** The entries of an interface, in the order in which they are judged: X(name, number, key). */
-#define CAI_ENTRY_LIST(X)                                                                          \
-    X(CAI_ENTRY_SHAPE, 1, "shape")                                                                 \
-    X(CAI_ENTRY_TYPESTR, 2, "typestr")                                                             \
-    X(CAI_ENTRY_DATA, 3, "data")                                                                   \
-    X(CAI_ENTRY_VERSION, 4, "version")                                                             \
-    X(CAI_ENTRY_STRIDES, 5, "strides")                                                             \
-    X(CAI_ENTRY_STREAM, 6, "stream")                                                               \
-    X(CAI_ENTRY_DESCR, 7, "descr")                                                                 \
-    X(CAI_ENTRY_MASK, 8, "mask")
+#define CAI_ENTRY_LIST(X)                                                                                    \
+    X(CAI_ENTRY_SHAPE, 1, "shape")     X(CAI_ENTRY_TYPESTR, 2, "typestr")                                    \
+    X(CAI_ENTRY_DATA, 3, "data")       X(CAI_ENTRY_VERSION, 4, "version")                                    \
+    X(CAI_ENTRY_STRIDES, 5, "strides") X(CAI_ENTRY_STREAM, 6, "stream")                                      \
+    X(CAI_ENTRY_DESCR, 7, "descr")     X(CAI_ENTRY_MASK, 8, "mask")
 
 enum {
     CAI_ENTRY_NONE = 0, /* the error is not about an entry of an interface */
@@ -247,8 +242,8 @@ enum {
     CAI_ENTRY_COUNT = 9
 };
 
-/** Where a fallible function says what went wrong. Put it on the stack; nothing to initialize or
- *  to free. Written on failure only. */
+/** Where a fallible function says what went wrong. Put it on the stack; nothing to initialize or to free.
+ *  Written on failure only. */
 typedef struct cai_error {
     int32_t code;      /* the cai_status that was returned */
     int32_t native;    /* CUDA's own error number where CUDA failed, else 0 */
@@ -259,9 +254,6 @@ typedef struct cai_error {
 
 /** "CAI_ERR_SHAPE" for CAI_ERR_SHAPE; "CAI_ERR_UNKNOWN" for a number that is not in the list. */
 CAI_API const char *cai_status_name(cai_status status);
-
-/** The meaning of a status in a few words, without the particulars that cai_error has. */
-CAI_API const char *cai_status_text(cai_status status);
 
 /** "shape" for CAI_ENTRY_SHAPE; "" for CAI_ENTRY_NONE and unknown numbers. */
 CAI_API const char *cai_entry_name(int32_t entry);
@@ -274,53 +266,36 @@ CAI_API const char *cai_entry_name(int32_t entry);
     } while (0)
 
 /* ------------------------------------------------------------------- >>dtypes */
-
-/** Code of a dtype: kind (the letter of the typestr), bytes, and a number that tells the formats
- *  apart which have no typestr of their own. Flexible types (CAI_BYTES, CAI_UNICODE, CAI_VOID,
- *  CAI_BITFIELD) have 0 bytes here; their size is in cai_dtype. */
+/** Code of a dtype: kind (the letter of the typestr), bytes, and a number that tells the formats apart which
+ *  have no typestr of their own. Flexible types (CAI_BYTES, CAI_UNICODE, CAI_VOID, CAI_BITFIELD) have 0 bytes
+ *  here; their size is in cai_dtype. */
 #define CAI_CODE(kind, bytes, format) ((kind) << 8 | (bytes) | (format) << 16)
 
-/** Code of the same dtype in the other byte order than this machine's: a different number, so
- *  that a switch on codes never takes big-endian data for its own. */
+/** Code of the same dtype in the other byte order than this machine's: a different number, so that a switch
+ *  on codes never takes big-endian data for its own. */
 #define CAI_SWAPPED(code) ((code) | 0x01000000)
 
 /** Every dtype: X(name, kind, bytes, format, text). */
-#define CAI_DTYPE_LIST(X)                                                                          \
-    X(CAI_BOOL, 'b', 1, 0, "bool")                                                                 \
-    X(CAI_INT8, 'i', 1, 0, "int8")                                                                 \
-    X(CAI_INT16, 'i', 2, 0, "int16")                                                               \
-    X(CAI_INT32, 'i', 4, 0, "int32")                                                               \
-    X(CAI_INT64, 'i', 8, 0, "int64")                                                               \
-    X(CAI_UINT8, 'u', 1, 0, "uint8")                                                               \
-    X(CAI_UINT16, 'u', 2, 0, "uint16")                                                             \
-    X(CAI_UINT32, 'u', 4, 0, "uint32")                                                             \
-    X(CAI_UINT64, 'u', 8, 0, "uint64")                                                             \
-    X(CAI_FLOAT16, 'f', 2, 0, "float16")                                                           \
-    X(CAI_FLOAT32, 'f', 4, 0, "float32")                                                           \
-    X(CAI_FLOAT64, 'f', 8, 0, "float64")                                                           \
-    X(CAI_FLOAT80, 'f', 10, 0, "float80")                                                          \
-    X(CAI_FLOAT96, 'f', 12, 0, "float96")                                                          \
-    X(CAI_FLOAT128, 'f', 16, 0, "float128")                                                        \
-    X(CAI_COMPLEX32, 'c', 4, 0, "complex32")                                                       \
-    X(CAI_COMPLEX64, 'c', 8, 0, "complex64")                                                       \
-    X(CAI_COMPLEX128, 'c', 16, 0, "complex128")                                                    \
-    X(CAI_COMPLEX160, 'c', 20, 0, "complex160")                                                    \
-    X(CAI_COMPLEX192, 'c', 24, 0, "complex192")                                                    \
-    X(CAI_COMPLEX256, 'c', 32, 0, "complex256")                                                    \
-    X(CAI_TIMEDELTA64, 'm', 8, 0, "timedelta64")                                                   \
-    X(CAI_DATETIME64, 'M', 8, 0, "datetime64")                                                     \
-    X(CAI_BYTES, 'S', 0, 0, "bytes")                                                               \
-    X(CAI_UNICODE, 'U', 0, 0, "unicode")                                                           \
-    X(CAI_VOID, 'V', 0, 0, "void")                                                                 \
-    X(CAI_BITFIELD, 't', 0, 0, "bitfield")                                                         \
-    X(CAI_BFLOAT16, 'f', 2, 1, "bfloat16")                                                         \
-    X(CAI_FLOAT8_E3M4, 'f', 1, 2, "float8_e3m4")                                                   \
-    X(CAI_FLOAT8_E4M3, 'f', 1, 3, "float8_e4m3")                                                   \
-    X(CAI_FLOAT8_E4M3B11FNUZ, 'f', 1, 4, "float8_e4m3b11fnuz")                                     \
-    X(CAI_FLOAT8_E4M3FN, 'f', 1, 5, "float8_e4m3fn")                                               \
-    X(CAI_FLOAT8_E4M3FNUZ, 'f', 1, 6, "float8_e4m3fnuz")                                           \
-    X(CAI_FLOAT8_E5M2, 'f', 1, 7, "float8_e5m2")                                                   \
-    X(CAI_FLOAT8_E5M2FNUZ, 'f', 1, 8, "float8_e5m2fnuz")                                           \
+#define CAI_DTYPE_LIST(X)                                                                                    \
+    X(CAI_BOOL, 'b', 1, 0, "bool")                                                                           \
+    X(CAI_INT8, 'i', 1, 0, "int8")                     X(CAI_INT16, 'i', 2, 0, "int16")                      \
+    X(CAI_INT32, 'i', 4, 0, "int32")                   X(CAI_INT64, 'i', 8, 0, "int64")                      \
+    X(CAI_UINT8, 'u', 1, 0, "uint8")                   X(CAI_UINT16, 'u', 2, 0, "uint16")                    \
+    X(CAI_UINT32, 'u', 4, 0, "uint32")                 X(CAI_UINT64, 'u', 8, 0, "uint64")                    \
+    X(CAI_FLOAT16, 'f', 2, 0, "float16")               X(CAI_FLOAT32, 'f', 4, 0, "float32")                  \
+    X(CAI_FLOAT64, 'f', 8, 0, "float64")               X(CAI_FLOAT80, 'f', 10, 0, "float80")                 \
+    X(CAI_FLOAT96, 'f', 12, 0, "float96")              X(CAI_FLOAT128, 'f', 16, 0, "float128")               \
+    X(CAI_COMPLEX32, 'c', 4, 0, "complex32")           X(CAI_COMPLEX64, 'c', 8, 0, "complex64")              \
+    X(CAI_COMPLEX128, 'c', 16, 0, "complex128")        X(CAI_COMPLEX160, 'c', 20, 0, "complex160")           \
+    X(CAI_COMPLEX192, 'c', 24, 0, "complex192")        X(CAI_COMPLEX256, 'c', 32, 0, "complex256")           \
+    X(CAI_TIMEDELTA64, 'm', 8, 0, "timedelta64")       X(CAI_DATETIME64, 'M', 8, 0, "datetime64")            \
+    X(CAI_BYTES, 'S', 0, 0, "bytes")                   X(CAI_UNICODE, 'U', 0, 0, "unicode")                  \
+    X(CAI_VOID, 'V', 0, 0, "void")                     X(CAI_BITFIELD, 't', 0, 0, "bitfield")                \
+    X(CAI_BFLOAT16, 'f', 2, 1, "bfloat16")             X(CAI_FLOAT8_E3M4, 'f', 1, 2, "float8_e3m4")          \
+    X(CAI_FLOAT8_E4M3, 'f', 1, 3, "float8_e4m3")                                                             \
+    X(CAI_FLOAT8_E4M3B11FNUZ, 'f', 1, 4, "float8_e4m3b11fnuz")                                               \
+    X(CAI_FLOAT8_E4M3FN, 'f', 1, 5, "float8_e4m3fn")   X(CAI_FLOAT8_E4M3FNUZ, 'f', 1, 6, "float8_e4m3fnuz")  \
+    X(CAI_FLOAT8_E5M2, 'f', 1, 7, "float8_e5m2")       X(CAI_FLOAT8_E5M2FNUZ, 'f', 1, 8, "float8_e5m2fnuz")  \
     X(CAI_FLOAT8_E8M0FNU, 'f', 1, 9, "float8_e8m0fnu")
 
 enum {
@@ -329,37 +304,21 @@ enum {
     CAI_DTYPE_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
     /* the types of C on this platform */
-    CAI_SHORT = CAI_CODE('i', sizeof(short), 0),
-    CAI_INT = CAI_CODE('i', sizeof(int), 0),
-    CAI_LONG = CAI_CODE('i', sizeof(long), 0),
+    CAI_SHORT = CAI_CODE('i', sizeof(short), 0), CAI_UNSIGNED_SHORT = CAI_CODE('u', sizeof(short), 0),
+    CAI_INT = CAI_CODE('i', sizeof(int), 0), CAI_UNSIGNED_INT = CAI_CODE('u', sizeof(int), 0),
+    CAI_LONG = CAI_CODE('i', sizeof(long), 0), CAI_UNSIGNED_LONG = CAI_CODE('u', sizeof(long), 0),
     CAI_LONG_LONG = CAI_CODE('i', sizeof(long long), 0),
-    CAI_PTRDIFF = CAI_CODE('i', sizeof(ptrdiff_t), 0),
-    CAI_UNSIGNED_SHORT = CAI_CODE('u', sizeof(short), 0),
-    CAI_UNSIGNED_INT = CAI_CODE('u', sizeof(int), 0),
-    CAI_UNSIGNED_LONG = CAI_CODE('u', sizeof(long), 0),
     CAI_UNSIGNED_LONG_LONG = CAI_CODE('u', sizeof(long long), 0),
-    CAI_SIZE = CAI_CODE('u', sizeof(size_t), 0),
-    CAI_FLOAT = CAI_CODE('f', sizeof(float), 0),
-    CAI_DOUBLE = CAI_CODE('f', sizeof(double), 0),
+    CAI_PTRDIFF = CAI_CODE('i', sizeof(ptrdiff_t), 0), CAI_SIZE = CAI_CODE('u', sizeof(size_t), 0),
+    CAI_FLOAT = CAI_CODE('f', sizeof(float), 0), CAI_DOUBLE = CAI_CODE('f', sizeof(double), 0),
     CAI_LONG_DOUBLE = CAI_CODE('f', sizeof(long double), 0)
 };
 
 /** Units of CAI_TIMEDELTA64 and CAI_DATETIME64 (R34). */
 enum {
-    CAI_UNIT_NONE = 0,
-    CAI_UNIT_YEAR,
-    CAI_UNIT_MONTH,
-    CAI_UNIT_WEEK,
-    CAI_UNIT_DAY,
-    CAI_UNIT_HOUR,
-    CAI_UNIT_MINUTE,
-    CAI_UNIT_SECOND,
-    CAI_UNIT_MILLISECOND,
-    CAI_UNIT_MICROSECOND,
-    CAI_UNIT_NANOSECOND,
-    CAI_UNIT_PICOSECOND,
-    CAI_UNIT_FEMTOSECOND,
-    CAI_UNIT_ATTOSECOND
+    CAI_UNIT_NONE = 0, CAI_UNIT_YEAR, CAI_UNIT_MONTH, CAI_UNIT_WEEK, CAI_UNIT_DAY, CAI_UNIT_HOUR,
+    CAI_UNIT_MINUTE, CAI_UNIT_SECOND, CAI_UNIT_MILLISECOND, CAI_UNIT_MICROSECOND, CAI_UNIT_NANOSECOND,
+    CAI_UNIT_PICOSECOND, CAI_UNIT_FEMTOSECOND, CAI_UNIT_ATTOSECOND
 };
 
 enum {
@@ -371,8 +330,8 @@ enum {
     CAI_TYPESTR_SIZE = 40     /* bytes that hold any typestr with its NUL */
 };
 
-/* The structs below cross shared objects. The guard and the names never change, so that any
- * number of copies of this header, renamed or not, share one definition. */
+/* The structs below cross shared objects. The guard and the names never change, so that any number of copies
+ * of this header, renamed or not, share one definition. */
 #ifndef CAI_ARRAY_ABI_V0
 #define CAI_ARRAY_ABI_V0
 
@@ -386,8 +345,8 @@ struct cai_dtype_v0 {
     int32_t alignment;  /* natural alignment in bytes: a power of two, at most 16 */
 };
 
-/** One row of the flat table that a descr compiles to: parents before children, in the order of
- *  the descr. Padding is a row with name_length 0 and CAI_VOID. */
+/** One row of the flat table that a descr compiles to: parents before children, in the order of the descr.
+ *  Padding is a row with name_length 0 and CAI_VOID. */
 struct cai_field_v0 {
     const char *name;           /* UTF-8, not NUL-terminated; memory of the owner */
     const char *title;          /* the full name of ('full name', 'basic name'), or NULL */
@@ -403,8 +362,8 @@ struct cai_field_v0 {
     int64_t shape[8];           /* of the sub-array, elements; in C order */
 };
 
-/** An array: what the dictionary says, and what follows from it. Read the fields freely; make
- *  one with cai_import, cai_array_init or a view, so that they agree with one another. */
+/** An array: what the dictionary says, and what follows from it. Read the fields freely; make one with
+ *  cai_import, cai_array_init or a view, so that they agree with one another. */
 struct cai_array_v0 {
     uint32_t abi;         /* CAI_ABI */
     uint32_t struct_size; /* sizeof of the maker's struct */
@@ -440,30 +399,29 @@ typedef struct cai_array_v0 cai_array;
 
 #define CAI_ABI 0x43414930u /* "CAI0" */
 
-/** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED; datetime
- *  kinds get no unit. Flexible kinds have no size in their code: use cai_dtype_parse.
+/** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED; datetime kinds get no
+ *  unit. Flexible kinds have no size in their code: use cai_dtype_parse.
  *  Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err);
 
-/** Parses a typestr by the strict grammar (R30-R38): byteorder kind digits [unit], the whole
- *  string. `typestr` need not be NUL-terminated; `length` in bytes; `flags` 0 or CAI_LENIENT
- *  ('=' or no byte order). Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index: the position). */
-CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length,
-                                                  uint32_t flags, cai_dtype *out, cai_error *err);
+/** Parses a typestr by the strict grammar (R30-R38): byteorder kind digits [unit], the whole string.
+ *  `typestr` need not be NUL-terminated; `length` in bytes; `flags` 0 or CAI_LENIENT ('=' or no byte order).
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index: the position). */
+CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
+                                                  cai_dtype *out, cai_error *err);
 
-/** Writes the typestr ("<f4", "<m8[25s]"; "<V2" for bfloat16, "|V1" for float8, which have none)
- *  and a NUL; returns its length in bytes. CAI_TYPESTR_SIZE bytes always suffice; a smaller
- *  capacity truncates, 0 writes nothing. */
+/** Writes the typestr ("<f4", "<m8[25s]"; "<V2" for bfloat16, "|V1" for float8, which have none) and a NUL;
+ *  returns its length in bytes. CAI_TYPESTR_SIZE bytes always suffice; a smaller capacity truncates, 0 writes
+ *  nothing. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** "float32" for CAI_FLOAT32 and for CAI_SWAPPED(CAI_FLOAT32); "unknown" for no code of the list. */
 CAI_API const char *cai_dtype_name(int32_t code);
 
 /* ------------------------------------------------------------------- >>arrays */
-
-/** Facts about an array (cai_array.flags), computed, never taken from the producer. The first
- *  five may also be required of it in cai_expect. Neither CAI_NO_SELF_OVERLAP nor
- *  CAI_SELF_OVERLAP: the search was given up (it is bounded). */
+/** Facts about an array (cai_array.flags), computed, never taken from the producer. The first five may also
+ *  be required of it in cai_expect. Neither CAI_NO_SELF_OVERLAP nor CAI_SELF_OVERLAP: the search was given up
+ *  (it is bounded). */
 enum {
     CAI_WRITABLE = 1 << 0,        /* R6 */
     CAI_C_CONTIGUOUS = 1 << 1,    /* R23: extents of 1 do not count; an empty array is both */
@@ -515,71 +473,66 @@ enum {
     CAI_STREAM_PER_THREAD = 2 /* R73: the default stream of a host thread */
 };
 
-/** Describes a buffer of your own as a borrowed, writable array.
- *  code: a dtype of fixed size. ndim: 0 to 64. shape: ndim extents in elements, >= 0. strides:
- *  ndim strides in bytes, or NULL for C order. data: the first element; ignored where the array
- *  is empty. sync is CAI_SYNC_UNKNOWN: say what is pending by cai_stream_export, or store
- *  CAI_SYNC_NONE in out->sync if nothing is. version is 3, device and memory are unknown.
+/** Describes a buffer of your own as a borrowed, writable array. code: a dtype of fixed size. ndim: 0 to 64.
+ *  shape: ndim extents in elements, >= 0. strides: ndim strides in bytes, or NULL for C order. data: the
+ *  first element; ignored where the array is empty. sync is CAI_SYNC_UNKNOWN: say what is pending by
+ *  cai_stream_export, or store CAI_SYNC_NONE in out->sync if nothing is. version is 3, device and memory are
+ *  unknown.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
-                                                 const int64_t *shape, const int64_t *strides,
-                                                 void *data, cai_error *err);
+                                                 const int64_t *shape, const int64_t *strides, void *data,
+                                                 cai_error *err);
 
-/** cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit address.
- *  `dtype` as cai_dtype_of or cai_dtype_parse made it; it is copied. */
-CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype,
-                                                       int32_t ndim, const int64_t *shape,
-                                                       const int64_t *strides, uint64_t data,
-                                                       cai_error *err);
+/** cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit address. `dtype` as
+ *  cai_dtype_of or cai_dtype_parse made it; it is copied. */
+CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
+                                                       const int64_t *shape, const int64_t *strides,
+                                                       uint64_t data, cai_error *err);
 
-/** Makes `array` owned: `release` will be called once, on any thread, with owner still in
- *  array->owner. The callback sets array->release to NULL, as consumers in other libraries may
- *  call it directly. */
+/** Makes `array` owned: `release` will be called once, on any thread, with owner still in array->owner. The
+ *  callback sets array->release to NULL, as consumers in other libraries may call it directly. */
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
 
-/** Moves `from` to `to` (memory of the caller, overwritten without release). `from` becomes
- *  borrowed and must not be used after `to` was released. */
+/** Moves `from` to `to` (memory of the caller, overwritten without release). `from` becomes borrowed and must
+ *  not be used after `to` was released. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
 /** Calls the release callback once, if there is one. NULL and borrowed arrays are fine. */
 CAI_API void cai_array_release(cai_array *array);
 
-/** Checks that a struct that came from elsewhere has the layout of this header and sane bounds
- *  (ndim, field_count). Every function below that reads an array does this first.
+/** Checks that a struct that came from elsewhere has the layout of this header and sane bounds (ndim,
+ *  field_count). Every function below that reads an array does this first.
  *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
-/** Writes one line for logs, such as "float32 (2, 3) strides (12, 4), C-contiguous, read-only,
- *  stream 7, at 0x7f0000000000", and a NUL; returns its length in bytes. A smaller capacity
- *  truncates (the line ends in "..."), 0 writes nothing. Never fails; NULL gives "NULL". */
+/** Writes one line for logs, such as "float32 (2, 3) strides (12, 4), C-contiguous, read-only, stream 7, at
+ *  0x7f0000000000", and a NUL; returns its length in bytes. A smaller capacity truncates (the line ends in
+ *  "..."), 0 writes nothing. Never fails; NULL gives "NULL". */
 CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity);
 
 /** Checks an argument of a consumer. name: how the message calls it. code: CAI_FLOAT32, ..., or
- *  CAI_ANY_DTYPE. ndim: or CAI_ANY_NDIM. requirements: CAI_WRITABLE, CAI_C_CONTIGUOUS,
- *  CAI_F_CONTIGUOUS, CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE; without CAI_ALLOW_MASK an array with a
- *  mask is refused, without CAI_ALLOW_UNALIGNED an unaligned one. An overlap that could not be
- *  decided counts as one.
- *  Errors: CAI_ERR_EXPECT with the whole sentence: "x: expected float32, 2-D, C-contiguous,
- *  writable; got >f8, 2-D, strides (8, 16), read-only"; CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
-CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name,
-                                             int32_t code, int32_t ndim, uint32_t requirements,
-                                             cai_error *err);
+ *  CAI_ANY_DTYPE. ndim: or CAI_ANY_NDIM. requirements: CAI_WRITABLE, CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS,
+ *  CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE; without CAI_ALLOW_MASK an array with a mask is refused, without
+ *  CAI_ALLOW_UNALIGNED an unaligned one. An overlap that could not be decided counts as one.
+ *  Errors: CAI_ERR_EXPECT with the whole sentence: "x: expected float32, 2-D, C-contiguous, writable; got
+ *  >f8, 2-D, strides (8, 16), read-only"; CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
+                                             int32_t ndim, uint32_t requirements, cai_error *err);
 
-/** Checks that two arrays have the same extents. Errors: CAI_ERR_EXPECT (index: the first axis
- *  that differs, or -1 for a different number of axes), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+/** Checks that two arrays have the same extents. Errors: CAI_ERR_EXPECT (index: the first axis that differs,
+ *  or -1 for a different number of axes), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b,
                                                         cai_error *err);
 
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
-/** Do two arrays share a byte? Element by element, not by extents: the even and the odd columns
- *  of one buffer do not overlap. Exact but for a bounded search that may end in
- *  CAI_OVERLAP_UNDECIDED; treat that as an overlap. Both addresses are taken to be of one address
- *  space. Masks are not looked at. NULL and unknown layouts: CAI_OVERLAP_UNDECIDED. */
+/** Do two arrays share a byte? Element by element, not by extents: the even and the odd columns of one buffer
+ *  do not overlap. Exact but for a bounded search that may end in CAI_OVERLAP_UNDECIDED; treat that as an
+ *  overlap. Both addresses are taken to be of one address space. Masks are not looked at. NULL and unknown
+ *  layouts: CAI_OVERLAP_UNDECIDED. */
 CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b);
 
 /* ---------------------------------------------------------------- >>interface */
-
 /** What a reader found, in Python's terms. */
 enum {
     CAI_TOKEN_NONE = 1, /* None */
@@ -598,8 +551,8 @@ enum {
     CAI_TOKEN_OTHER     /* the reader cannot say */
 };
 
-/** One tagged value. Tuples and lists are followed by the tokens of their items, nested ones in
- *  place, so that a whole entry is one run of tokens. */
+/** One tagged value. Tuples and lists are followed by the tokens of their items, nested ones in place, so
+ *  that a whole entry is one run of tokens. */
 typedef struct cai_token {
     int32_t kind;     /* CAI_TOKEN_... */
     uint32_t length;  /* STR, BYTES: bytes; TUPLE, LIST: items */
@@ -607,8 +560,8 @@ typedef struct cai_token {
     const char *text; /* STR, BYTES: not NUL-terminated; else NULL */
 } cai_token;
 
-/** The entries of one dictionary as a reader tagged them: each points to the first token of its
- *  run, or is NULL if the key is absent. Zero it before filling it in. */
+/** The entries of one dictionary as a reader tagged them: each points to the first token of its run, or is
+ *  NULL if the key is absent. Zero it before filling it in. */
 typedef struct cai_interface {
     const cai_token *shape;
     const cai_token *typestr;
@@ -629,35 +582,33 @@ typedef struct cai_import_options {
     int64_t field_capacity; /* rows that `fields` holds */
 } cai_import_options;
 
-/** Judges a dictionary completely and, if it is right, describes it in `out` as a borrowed array
- *  (attach the object that keeps the memory by cai_array_own). `options` may be NULL.
+/** Judges a dictionary completely and, if it is right, describes it in `out` as a borrowed array (attach the
+ *  object that keeps the memory by cai_array_own). `options` may be NULL.
  *
- *  The entries are judged one by one in the order of CAI_ENTRY_LIST, then what shape, typestr,
- *  data and strides say together (the sign of extents, sizes, addresses), then the mask. On failure
- *  nothing was stored, neither in `out` nor in the storage of the options.
+ *  The entries are judged one by one in the order of CAI_ENTRY_LIST, then what shape, typestr, data and
+ *  strides say together (the sign of extents, sizes, addresses), then the mask. On failure nothing was
+ *  stored, neither in `out` nor in the storage of the options.
  *
- *  CAI_LENIENT forgives, and nothing else: a missing version (taken as 0); `data` as a list or
- *  with extra items; any Python truth value for the read-only flag; `shape` or `strides` as
- *  lists; '=' or a missing byte order; `typestr` as bytes; an int as repeat in a descr; a descr of
- *  tuples in a tuple; None as the pointer of an empty array; objects with __index__ as ints.
+ *  CAI_LENIENT forgives, and nothing else: a missing version (taken as 0); `data` as a list or with extra
+ *  items; any Python truth value for the read-only flag; `shape` or `strides` as lists; '=' or a missing byte
+ *  order; `typestr` as bytes; an int as repeat in a descr; a descr of tuples in a tuple; None as the pointer
+ *  of an empty array; objects with __index__ as ints.
  *
  *  Fields and text that `out` points to are those of the options and of the tokens.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING, CAI_ERR_TYPE, CAI_ERR_SHAPE to CAI_ERR_CAPACITY. */
-CAI_API CAI_MUST_CHECK cai_status cai_import(const cai_interface *in,
-                                             const cai_import_options *options, cai_array *out,
-                                             cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_import(const cai_interface *in, const cai_import_options *options,
+                                             cai_array *out, cai_error *err);
 
-/** Compiles a descr by itself: counts its rows into *count and, if `fields` is not NULL, stores
- *  them. `descr`: its token run. dtype: what the typestr says (R41). flags: 0 or CAI_LENIENT.
+/** Compiles a descr by itself: counts its rows into *count and, if `fields` is not NULL, stores them.
+ *  `descr`: its token run. dtype: what the typestr says (R41). flags: 0 or CAI_LENIENT.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_DESCR, CAI_ERR_CAPACITY. */
-CAI_API CAI_MUST_CHECK cai_status cai_fields_compile(const cai_token *descr,
-                                                     const cai_dtype *dtype, uint32_t flags,
-                                                     cai_field *fields, int64_t capacity,
+CAI_API CAI_MUST_CHECK cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *dtype,
+                                                     uint32_t flags, cai_field *fields, int64_t capacity,
                                                      int64_t *count, cai_error *err);
 
-/** Storage for cai_export. An array of n dimensions without descr takes 2 n + 8 tokens and
- *  CAI_TYPESTR_SIZE bytes of text; a mask one token more, the same again, and `mask`; each row of a descr up to 16
- *  tokens and CAI_TYPESTR_SIZE bytes, padding between rows the same. */
+/** Storage for cai_export. An array of n dimensions without descr takes 2 n + 8 tokens and CAI_TYPESTR_SIZE
+ *  bytes of text; a mask one token more, the same again, and `mask`; each row of a descr up to 16 tokens and
+ *  CAI_TYPESTR_SIZE bytes, padding between rows the same. */
 typedef struct cai_export_storage {
     cai_token *tokens;
     int64_t token_capacity; /* tokens */
@@ -666,84 +617,76 @@ typedef struct cai_export_storage {
     cai_interface *mask;    /* for the mask's entries; may be NULL where there is no mask */
 } cai_export_storage;
 
-/** Writes the entries of an interface of `version` 0 to 3 for `array`; they point into the
- *  storage, and names of fields to where the array's do. C-contiguous arrays have strides None.
- *  What the version cannot say is refused, not dropped: a mask in version 0; a stream below
- *  version 3; an event in any; CAI_SYNC_UNKNOWN in version 3, where no stream means no pending
- *  work. (An empty array has nothing to wait for: it is exported without a stream.) Device and memory kind have no entry in any version.
+/** Writes the entries of an interface of `version` 0 to 3 for `array`; they point into the storage, and names
+ *  of fields to where the array's do. C-contiguous arrays have strides None. What the version cannot say is
+ *  refused, not dropped: a mask in version 0; a stream below version 3; an event in any; CAI_SYNC_UNKNOWN in
+ *  version 3, where no stream means no pending work. (An empty array has nothing to wait for: it is exported
+ *  without a stream.) Device and memory kind have no entry in any version.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
-                                             const cai_export_storage *storage,
-                                             cai_interface *out, cai_error *err);
+                                             const cai_export_storage *storage, cai_interface *out,
+                                             cai_error *err);
 
 /* -------------------------------------------------------------------- >>views */
-
-/* A view is a borrowed array over the same memory, with its facts computed anew; it inherits
- * device, memory, sync, stream, event and version. `out` may be the array itself if that is
- * borrowed. Axes count from 0, negative ones from the end. Arrays with a mask are refused
- * (CAI_ERR_MASK: take views of cai_view_values and of the mask), bit fields too (CAI_ERR_VIEW).
- * Errors of all views: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW with index the
- * axis at fault; CAI_ERR_SHAPE for a new shape that is negative or too large. */
+/* A view is a borrowed array over the same memory, with its facts computed anew; it inherits device, memory,
+ * sync, stream, event and version. `out` may be the array itself if that is borrowed. Axes count from 0,
+ * negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK: take views of cai_view_values and
+ * of the mask), bit fields too (CAI_ERR_VIEW). Errors of all views: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
+ * CAI_ERR_MASK, CAI_ERR_VIEW with index the axis at fault; CAI_ERR_SHAPE for a new shape that is negative or
+ * too large. */
 
 enum { CAI_ALL_AXES = INT32_MIN };
 
 /** The array without its mask. The caller looks after the mask. Bit fields are fine. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_values(const cai_array *array, cai_array *out,
-                                                  cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err);
 
 /** Axis i of the view is axis axes[i] of the array; NULL reverses the axes. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_permute(const cai_array *array, const int32_t *axes,
                                                    cai_array *out, cai_error *err);
 
-/** Elements start, start + step, ... (count of them) along one axis; every one must exist.
- *  x[::-1] is start = extent - 1, count = extent, step = -1. step is in elements, not 0. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t axis,
-                                                 int64_t start, int64_t count, int64_t step,
-                                                 cai_array *out, cai_error *err);
+/** Elements start, start + step, ... (count of them) along one axis; every one must exist. x[::-1] is start =
+ *  extent - 1, count = extent, step = -1. step is in elements, not 0. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start,
+                                                 int64_t count, int64_t step, cai_array *out, cai_error *err);
 
 /** Element `index` along one axis, which goes away. A negative index counts from the end. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis,
-                                                 int64_t index, cai_array *out, cai_error *err);
-
-/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis,
-                                                   cai_array *out, cai_error *err);
-
-/** Inserts an axis of extent 1 that will be axis `axis` of the view. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis,
-                                                  cai_array *out, cai_error *err);
-
-/** NumPy's broadcasting to `shape` (ndim extents): axes are matched from the last; an extent of 1
- *  is repeated by a stride of 0. The view is read-only, as NumPy's is, if anything is repeated. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
-                                                     const int64_t *shape, cai_array *out,
-                                                     cai_error *err);
-
-/** The elements in C order under another shape, if that needs no copy. One extent may be -1: it
- *  follows from the others. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32_t ndim,
-                                                   const int64_t *shape, cai_array *out,
-                                                   cai_error *err);
-
-/** The same bytes as another dtype: "<V2" or "<u2" as CAI_BFLOAT16, float32 pairs as complex64,
- *  a swapped type as its bytes. A different itemsize needs a contiguous last axis whose bytes the
- *  new itemsize divides. The field table does not carry over. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array,
-                                                       const cai_dtype *dtype, cai_array *out,
-                                                       cai_error *err);
-
-/** The fewest axes that visit the same elements in the same (C) order: extents of 1 go, axes
- *  that continue one another merge. What loops and kernels want. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out,
-                                                    cai_error *err);
-
-/** One field of a structured array (row `row` of array->fields) as an array of its own; the axes
- *  of sub-arrays, those of enclosing records first, follow the array's. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_field(const cai_array *array, int64_t row,
+CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
                                                  cai_array *out, cai_error *err);
 
-/* ------------------------------------------------------------------- >>kernel */
+/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
+                                                   cai_error *err);
 
+/** Inserts an axis of extent 1 that will be axis `axis` of the view. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
+                                                  cai_error *err);
+
+/** NumPy's broadcasting to `shape` (ndim extents): axes are matched from the last; an extent of 1 is repeated
+ *  by a stride of 0. The view is read-only, as NumPy's is, if anything is repeated. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
+                                                     const int64_t *shape, cai_array *out, cai_error *err);
+
+/** The elements in C order under another shape, if that needs no copy. One extent may be -1: it follows from
+ *  the others. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
+                                                   cai_array *out, cai_error *err);
+
+/** The same bytes as another dtype: "<V2" or "<u2" as CAI_BFLOAT16, float32 pairs as complex64, a swapped
+ *  type as its bytes. A different itemsize needs a contiguous last axis whose bytes the new itemsize divides.
+ *  The field table does not carry over. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype,
+                                                       cai_array *out, cai_error *err);
+
+/** The fewest axes that visit the same elements in the same (C) order: extents of 1 go, axes that continue
+ *  one another merge. What loops and kernels want. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
+
+/** One field of a structured array (row `row` of array->fields) as an array of its own; the axes of
+ *  sub-arrays, those of enclosing records first, follow the array's. */
+CAI_API CAI_MUST_CHECK cai_status cai_view_field(const cai_array *array, int64_t row, cai_array *out,
+                                                 cai_error *err);
+
+/* ------------------------------------------------------------------- >>kernel */
 /** What a kernel needs of an array; passes by value. */
 typedef struct cai_kernel_view {
     char *data;         /* the first element; NULL where the array is empty */
@@ -753,10 +696,10 @@ typedef struct cai_kernel_view {
     int64_t strides[8]; /* bytes; 0 past ndim */
 } cai_kernel_view;
 
-/** Fills a kernel view. Check with cai_expect first: a kernel view knows neither dtype nor
- *  read-only nor mask. More than 8 axes: cai_view_coalesce may help.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW (too many axes; a bit field; an address
- *  beyond this machine's pointers). */
+/** Fills a kernel view. Check with cai_expect first: a kernel view knows neither dtype nor read-only nor
+ *  mask. More than 8 axes: cai_view_coalesce may help.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW (too many axes; a bit field; an address beyond this
+ *  machine's pointers). */
 CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out,
                                                      cai_error *err);
 
@@ -797,22 +740,20 @@ CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *vi
 }
 
 /* ------------------------------------------------------------------ >>streams */
+/* Three protocols number streams, and the same number means different things. Each has its own decoder; all
+ * give a CAI_SYNC_... and a number in the sense of cai_array.stream. */
 
-/* Three protocols number streams, and the same number means different things. Each has its own
- * decoder; all give a CAI_SYNC_... and a number in the sense of cai_array.stream. */
+/** The `stream` entry of an interface of `version`; NULL: absent. 0 is refused as ambiguous (R71), so is -1,
+ *  which is DLPack's (R74). Absent: CAI_SYNC_NONE from version 3 on, else CAI_SYNC_UNKNOWN. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_from_interface(const cai_token *value, int32_t version,
+                                                            int32_t *sync, uint64_t *stream, cai_error *err);
 
-/** The `stream` entry of an interface of `version`; NULL: absent. 0 is refused as ambiguous
- *  (R71), so is -1, which is DLPack's (R74). Absent: CAI_SYNC_NONE from version 3 on, else
- *  CAI_SYNC_UNKNOWN. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_from_interface(const cai_token *value,
-                                                            int32_t version, int32_t *sync,
-                                                            uint64_t *stream, cai_error *err);
-
-/** What an object's __cuda_stream__() returned: a tuple or list (0, handle). The handle 0 is a
- *  NULL cudaStream_t, which the driver takes for the legacy default stream: 1 here. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_VERSION (protocol version not 0), CAI_ERR_STREAM. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_from_protocol(const cai_token *value,
-                                                           uint64_t *stream, cai_error *err);
+/** What an object's __cuda_stream__() returned: a tuple or list (0, handle). The handle 0 is a NULL
+ *  cudaStream_t, which the driver takes for the legacy default stream: 1 here. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_TYPE, CAI_ERR_VERSION (protocol version not 0), CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *stream,
+                                                           cai_error *err);
 
 /** The `stream` argument of __dlpack__ for CUDA; NULL or None: the legacy default stream. -1: no
  *  synchronization (CAI_SYNC_NONE, stream 0). 0 is disallowed by DLPack.
@@ -839,10 +780,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_from_dlpack(const cai_token *value,
 #endif /* CAI_H_INCLUDED */
 
 /* ============================================================ >>implementation
- *
  *   >>platform  >>text  >>failing  >>dtype  >>facts  >>overlap  >>judging  >>descr
- *   >>import  >>export  >>describing  >>expecting  >>viewing  >>decoding streams
- */
+ *   >>import  >>export  >>describing  >>expecting  >>viewing  >>decoding streams */
 
 #if defined(CAI_CORE_IMPLEMENTATION) && !defined(CAI_CORE_IMPLEMENTED)
 #define CAI_CORE_IMPLEMENTED
@@ -860,7 +799,6 @@ extern "C" {
 #endif
 
 /* ----------------------------------------------------------------- >>platform */
-
 #if defined(__GNUC__) || defined(__clang__)
 #define CAI_PRIV_COLD __attribute__((cold, noinline)) static
 #define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
@@ -943,7 +881,6 @@ static inline uint64_t cai_priv_magnitude(int64_t value)
 }
 
 /* --------------------------------------------------------------------- >>text */
-
 /* A bounded line of text: what does not fit is cut, and the cut is visible. */
 typedef struct cai_priv_text {
     char *start, *at, *end; /* end: where the NUL goes at the latest */
@@ -1001,12 +938,12 @@ static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
     cai_priv_put_char(text, '\'');
     for (i = 0; i < token->length && i < 40; ++i) {
         const unsigned char c = (unsigned char)token->text[i];
-        if (c >= ' ' && c < 127) {
+        if (c < ' ' || c >= 127) {
+            cai_priv_put(text, c < 16 ? "\\x0" : "\\x");
+            cai_priv_put_uint(text, c, 16);
+        } else {
             cai_priv_put_char(text, token->text[i]);
-            continue;
         }
-        cai_priv_put(text, c < 16 ? "\\x0" : "\\x");
-        cai_priv_put_uint(text, c, 16);
     }
     cai_priv_put(text, i < token->length ? "...'" : "'");
 }
@@ -1014,84 +951,28 @@ static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
 /* As Python prints a tuple. */
 static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t *values)
 {
-    int32_t i;
-    cai_priv_put_char(text, '(');
-    for (i = 0; i < count; ++i) {
-        if (i) cai_priv_put(text, ", ");
+    for (int32_t i = 0; i < count; ++i) {
+        cai_priv_put(text, i ? ", " : "(");
         cai_priv_put_int(text, values[i]);
     }
-    cai_priv_put(text, count == 1 ? ",)" : ")");
-}
-
-/* ------------------------------------------------------------------ >>failing */
-
-CAI_API int32_t cai_version(void)
-{
-    return CAI_H_INCLUDED;
-}
-
-CAI_API const char *cai_status_name(cai_status status)
-{
-#define CAI_PRIV_CASE(name, number, exception, text)                                               \
-    case name: return #name;
-    switch (status) {
-    case CAI_OK: return "CAI_OK";
-        CAI_STATUS_LIST(CAI_PRIV_CASE)
-    default: return "CAI_ERR_UNKNOWN";
-    }
-#undef CAI_PRIV_CASE
-}
-
-CAI_API const char *cai_status_text(cai_status status)
-{
-#define CAI_PRIV_CASE(name, number, exception, text)                                               \
-    case name: return text;
-    switch (status) {
-    case CAI_OK: return "success";
-        CAI_STATUS_LIST(CAI_PRIV_CASE)
-    default: return "no status of this version of cai";
-    }
-#undef CAI_PRIV_CASE
-}
-
-CAI_API const char *cai_entry_name(int32_t entry)
-{
-#define CAI_PRIV_CASE(name, number, key)                                                           \
-    case name: return key;
-    switch (entry) {
-        CAI_ENTRY_LIST(CAI_PRIV_CASE)
-    default: return "";
-    }
-#undef CAI_PRIV_CASE
+    cai_priv_put(text, count > 1 ? ")" : count ? ",)" : "()");
 }
 
 static const char *cai_priv_kind_name(int32_t kind)
 {
-    switch (kind) {
-    case CAI_TOKEN_NONE: return "None";
-    case CAI_TOKEN_BOOL: return "a bool";
-    case CAI_TOKEN_INT:
-    case CAI_TOKEN_UINT:
-    case CAI_TOKEN_BIG_INT: return "an int";
-    case CAI_TOKEN_INDEX: return "an object with __index__";
-    case CAI_TOKEN_FLOAT: return "a float";
-    case CAI_TOKEN_STR: return "a str";
-    case CAI_TOKEN_BYTES: return "bytes";
-    case CAI_TOKEN_TUPLE: return "a tuple";
-    case CAI_TOKEN_LIST: return "a list";
-    case CAI_TOKEN_DICT: return "a dict";
-    case CAI_TOKEN_OBJECT: return "an object";
-    default: return "a value that the reader cannot name";
-    }
+    static const char *const names[] = {
+        "a value that the reader cannot name", "None", "a bool", "an int", "an int", "an int",
+        "an object with __index__", "a float", "a str", "bytes", "a tuple", "a list", "a dict", "an object"};
+    return names[kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0];
 }
 
-static const char cai_priv_forgivable[] = " (accepted by CAI_LENIENT)";
-
-/* A sentence with its values: %a and %b signed, %A unsigned, %k the kind and %q the text of the
- * token, %L that the lenient profile would forgive this. */
-CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *sentence,
-                                         const cai_token *token, int64_t a, int64_t b)
+/* A sentence with its values. %a and %b: signed, %A: unsigned, %x: hexadecimal; %k: the kind and %q:
+ * the text of the token; %n: its kind is not right, CAI_LENIENT takes it if it is a; %L: CAI_LENIENT
+ * would forgive this. */
+CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *sentence, const cai_token *token,
+                                         int64_t a, int64_t b, int32_t index)
 {
+    static const char forgivable[] = " (accepted by CAI_LENIENT)";
     for (; *sentence; ++sentence) {
         if (*sentence != '%') {
             cai_priv_put_char(text, *sentence);
@@ -1101,12 +982,55 @@ CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *senten
         case 'a': cai_priv_put_int(text, a); break;
         case 'b': cai_priv_put_int(text, b); break;
         case 'A': cai_priv_put_uint(text, (uint64_t)a, 10); break;
-        case 'k': cai_priv_put(text, cai_priv_kind_name(token->kind)); break;
-        case 'q': cai_priv_put_quoted(text, token); break;
-        default: cai_priv_put(text, cai_priv_forgivable); break;
+        case 'x': cai_priv_put_uint(text, (uint64_t)a, 16); break;
+        case 'i': cai_priv_put_int(text, index); break;
+        case 'q':
+            if (token) cai_priv_put_quoted(text, token);
+            break;
+        case 'n':
+            if (!token) break;
+            cai_priv_put(text, ", not ");
+            cai_priv_put(text, cai_priv_kind_name(token->kind));
+            if (token->kind == a) cai_priv_put(text, forgivable);
+            break;
+        default: cai_priv_put(text, forgivable); break;
         }
     }
 }
+
+/* ------------------------------------------------------------------ >>failing */
+CAI_API int32_t cai_version(void)
+{
+    return CAI_H_INCLUDED;
+}
+
+CAI_API const char *cai_status_name(cai_status status)
+{
+#define CAI_PRIV_CASE(name, number, exception, text) case name: return #name;
+    switch (status) {
+    case CAI_OK: return "CAI_OK";
+        CAI_STATUS_LIST(CAI_PRIV_CASE)
+    default: return "CAI_ERR_UNKNOWN";
+    }
+#undef CAI_PRIV_CASE
+}
+
+CAI_API const char *cai_entry_name(int32_t entry)
+{
+#define CAI_PRIV_CASE(name, number, key) case name: return key;
+    switch (entry) {
+        CAI_ENTRY_LIST(CAI_PRIV_CASE)
+    default: return "";
+    }
+#undef CAI_PRIV_CASE
+}
+
+/* Who judges: the profile, and whether it is about the mask of an array. */
+typedef struct cai_priv_judge {
+    cai_error *err;
+    uint32_t lenient;
+    int32_t of_mask;
+} cai_priv_judge;
 
 CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry,
                                                 int32_t index)
@@ -1118,83 +1042,62 @@ CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status statu
     return cai_priv_text_open(err->message, (int32_t)sizeof err->message);
 }
 
-/* Failures of everything but judging end here; returns `status`. */
-CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_t entry,
-                                       int32_t index, const char *sentence, int64_t a, int64_t b)
-{
-    cai_priv_text text;
-    if (!err) return status;
-    text = cai_priv_error_open(err, status, entry, index);
-    cai_priv_put_sentence(&text, sentence, NULL, a, b);
-    (void)cai_priv_text_close(&text);
-    return status;
-}
-
-/* "cai_import: in is NULL" */
-CAI_PRIV_COLD cai_status cai_priv_null(cai_error *err, const char *sentence)
-{
-    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1, sentence, 0, 0);
-}
-
-/* Who judges: the profile, and whether it is about the mask of an array. */
-typedef struct cai_priv_judge {
-    cai_error *err;
-    uint32_t lenient;
-    int32_t of_mask;
-} cai_priv_judge;
-
-/* "shape[2]", or "shape" where there is no index that Python would write. */
-static void cai_priv_put_place(cai_priv_text *text, int32_t entry, int32_t index)
-{
-    cai_priv_put(text, cai_entry_name(entry));
-    if (index < 0 || entry == CAI_ENTRY_TYPESTR || entry == CAI_ENTRY_MASK) return;
-    cai_priv_put_char(text, '[');
-    cai_priv_put_int(text, index);
-    cai_priv_put_char(text, ']');
-}
-
-/* Every rejection ends here; the message is the place and `sentence`. Returns `status`. */
-CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status status,
-                                         int32_t entry, int32_t index, const char *sentence,
-                                         const cai_token *token, int64_t a, int64_t b)
+/* Every rejection ends here; returns `status`. A sentence that does not begin with a word begins with
+ * the place: "shape[2]", or "shape" where there is no index that Python would write. */
+CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status status, int32_t entry,
+                                         int32_t index, const char *sentence, const cai_token *token,
+                                         int64_t a, int64_t b)
 {
     cai_priv_text text;
     if (!judge->err) return status;
     text = cai_priv_error_open(judge->err, status, judge->of_mask ? CAI_ENTRY_MASK : entry, index);
     if (judge->of_mask) cai_priv_put(&text, "mask: ");
-    cai_priv_put_place(&text, entry, index);
-    cai_priv_put_sentence(&text, sentence, token, a, b);
+    if (strchr(" ,:", *sentence)) {
+        const int indexed = index >= 0 && entry != CAI_ENTRY_TYPESTR && entry != CAI_ENTRY_MASK;
+        cai_priv_put(&text, cai_entry_name(entry));
+        if (indexed) cai_priv_put_sentence(&text, "[%i]", NULL, 0, 0, index);
+    }
+    cai_priv_put_sentence(&text, sentence, token, a, b, index);
     (void)cai_priv_text_close(&text);
     return status;
 }
 
 /* A value that is not right for its entry: the status of an entry is the entry + 4. */
-CAI_PRIV_COLD cai_status cai_priv_wrong(const cai_priv_judge *judge, int32_t entry,
-                                               int32_t index, const char *sentence, int64_t a,
-                                               int64_t b)
+CAI_PRIV_COLD cai_status cai_priv_wrong(const cai_priv_judge *judge, int32_t entry, int32_t index,
+                                        const char *sentence, int64_t a, int64_t b)
 {
     return cai_priv_reject(judge, entry + 4, entry, index, sentence, NULL, a, b);
 }
 CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
 CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
 
-/* `sentence` ends before "not a list"; `forgiven` is the kind that CAI_LENIENT takes, or 0. */
-CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry,
-                                              int32_t index, const char *wanted,
-                                              const cai_token *token, int32_t forgiven)
+/* A value of the wrong type; the sentence has a %n. `forgiven`: the kind that CAI_LENIENT takes, or 0. */
+CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry, int32_t index,
+                                           const char *sentence, const cai_token *token, int32_t forgiven)
 {
-    cai_priv_text text;
-    char sentence[96];
-    text = cai_priv_text_open(sentence, (int32_t)sizeof sentence);
-    cai_priv_put(&text, wanted);
-    cai_priv_put(&text, ", not %k");
-    if (token->kind == forgiven) cai_priv_put(&text, "%L");
-    (void)cai_priv_text_close(&text);
-    return cai_priv_reject(judge, CAI_ERR_TYPE, entry, index, sentence, token, 0, 0);
+    return cai_priv_reject(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
+}
+
+/* A failure of everything but judging. */
+CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_t entry, int32_t index,
+                                       const char *sentence, int64_t a, int64_t b)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    return cai_priv_reject(&judge, status, entry, index, sentence, NULL, a, b);
+}
+
+/* "cai_import: in is NULL" */
+CAI_PRIV_COLD cai_status cai_priv_misuse(cai_error *err, const char *sentence)
+{
+    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1, sentence, 0, 0);
+}
+
+CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int64_t ndim)
+{
+    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1, "ndim = %a is not in 0..64", ndim, 0);
 }
 
 /* -------------------------------------------------------------------- >>dtype */
-
 /* Is this a code of the list? */
 static inline int cai_priv_code_known(int32_t code)
 {
@@ -1209,8 +1112,7 @@ static inline int cai_priv_code_known(int32_t code)
 
 CAI_API const char *cai_dtype_name(int32_t code)
 {
-#define CAI_PRIV_CASE(name, kind, bytes, format, text)                                             \
-    case name: return text;
+#define CAI_PRIV_CASE(name, kind, bytes, format, text) case name: return text;
     switch (code & ~CAI_SWAPPED(0)) {
         CAI_DTYPE_LIST(CAI_PRIV_CASE)
     default: return "unknown";
@@ -1250,20 +1152,18 @@ CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
 
 static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
-    const int32_t itemsize = code & 0xff, plain = code & 0xffffff;
+    const int32_t itemsize = code & 0xff, plain = code & 0xffffff, kind = plain >> 8;
     if (!itemsize || !cai_priv_code_known(plain)) return cai_priv_reject_code(code, err);
-    if (code != plain && (code != CAI_SWAPPED(plain) || plain > 0xffff ||
-                          cai_priv_unit_bytes(plain >> 8, itemsize) == 1))
+    if (code != plain &&
+        (code != CAI_SWAPPED(plain) || plain > 0xffff || cai_priv_unit_bytes(kind, itemsize) == 1))
         return cai_priv_reject_code(code, err);
-    cai_priv_dtype_fill(out, code, itemsize,
-                        cai_priv_alignment(plain >> 8 == 'c' ? itemsize / 2 : itemsize));
+    cai_priv_dtype_fill(out, code, itemsize, cai_priv_alignment(kind == 'c' ? itemsize / 2 : itemsize));
     return CAI_OK;
 }
 
 CAI_API cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
-    if (!out) return cai_priv_null(err, "cai_dtype_of: out is NULL");
-    return cai_priv_dtype_of(code, out, err);
+    return out ? cai_priv_dtype_of(code, out, err) : cai_priv_misuse(err, "cai_dtype_of: out is NULL");
 }
 
 /* Units in the order of CAI_UNIT_...; "generic" is NumPy's word for none. */
@@ -1285,11 +1185,11 @@ static int64_t cai_priv_scan_number(const char *s, uint32_t n, uint32_t *at)
 static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, cai_dtype *out)
 {
     const uint32_t digits = *at + 1;
-    int64_t count;
     uint32_t name = digits, end;
+    int64_t count = cai_priv_scan_number(s, n, &name);
     int32_t unit = 0;
-    count = cai_priv_scan_number(s, n, &name);
-    if (name > digits && (count < 1 || count > INT32_MAX)) return "no multiple in 1..2147483647";
+    if (name == digits) count = 1;
+    if (count < 1 || count > INT32_MAX) return "no multiple in 1..2147483647";
     for (end = name; end < n && s[end] != ']';) ++end;
     while (unit <= CAI_UNIT_ATTOSECOND && (strlen(cai_priv_unit_names[unit]) != end - name ||
                                            memcmp(cai_priv_unit_names[unit], s + name, end - name)))
@@ -1298,7 +1198,7 @@ static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, c
         return "no unit that NumPy has";
     *at = end + 1;
     out->unit = unit;
-    out->unit_count = unit == CAI_UNIT_NONE ? 0 : name > digits ? (int32_t)count : 1;
+    out->unit_count = unit == CAI_UNIT_NONE ? 0 : (int32_t)count;
     return NULL;
 }
 
@@ -1317,37 +1217,33 @@ static const char *cai_priv_scan_size(int32_t kind, int64_t number, cai_dtype *o
 }
 
 /* Kind, digits and unit from *at on, by the grammar (R30). Returns what is wrong at *at, or NULL. */
-static const char *cai_priv_scan_typestr(const char *s, uint32_t n, uint32_t *at, char order,
-                                         cai_dtype *out)
+CAI_PRIV_NOINLINE const char *cai_priv_scan_typestr(const char *s, uint32_t n, uint32_t *at, char order,
+                                                    cai_dtype *out)
 {
+    int64_t number;
     const char kind = *at < n ? s[*at] : (char)0, *wrong;
     uint32_t end = *at + 1;
-    int64_t number;
     if (kind == 'O') return "Python objects cannot live in device memory";
     if (!kind || !strchr("tbiufcmMSUV", kind)) return "no kind, one of t b i u f c m M S U V";
     number = cai_priv_scan_number(s, n, &end);
     ++*at;
-    if (number < 0) return "no size in decimal digits";
-    wrong = cai_priv_scan_size(kind, number, out);
+    wrong = number < 0 ? "no size in decimal digits" : cai_priv_scan_size(kind, number, out);
     if (wrong) return wrong;
     *at = end;
-    if ((kind == 'm' || kind == 'M') && end < n && s[end] == '[') {
-        wrong = cai_priv_scan_unit(s, n, at, out);
-        if (wrong) return wrong;
-    }
+    if ((kind == 'm' || kind == 'M') && end < n && s[end] == '[') wrong = cai_priv_scan_unit(s, n, at, out);
+    if (wrong) return wrong;
     if (*at != n) return "something follows the size";
-    if (order != '|' && order != CAI_PRIV_NATIVE_ORDER &&
-        cai_priv_unit_bytes(kind, out->itemsize) > 1)
+    if (order != '|' && order != CAI_PRIV_NATIVE_ORDER && cai_priv_unit_bytes(kind, out->itemsize) > 1)
         out->code = CAI_SWAPPED(out->code);
     return NULL;
 }
 
-/* Three characters of a dtype of fixed size in native order, as nearly all are; those sizes are
- * powers of two. */
+/* Three characters of a dtype of fixed size in native order, as nearly all are; those sizes are powers
+ * of two. */
 static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 {
     const unsigned char *s = (const unsigned char *)token->text;
-    int32_t code, size;
+    int32_t size, code;
     if (token->kind != CAI_TOKEN_STR || token->length != 3) return 0;
     if ((s[0] != CAI_PRIV_NATIVE_ORDER && s[0] != '|') || s[2] < '1' || s[2] > '9') return 0;
     size = s[2] - '0';
@@ -1358,15 +1254,13 @@ static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 }
 
 /* "typestr '<i3' is not valid at 2: the kind has no such size" */
-CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, int32_t entry,
-                                                 int32_t index, const cai_token *token,
-                                                 uint32_t at, const char *wrong)
+CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
+                                                 const cai_token *token, uint32_t at, const char *wrong)
 {
-    const int in_descr = entry == CAI_ENTRY_DESCR;
-    cai_priv_text text;
     char sentence[128];
-    text = cai_priv_text_open(sentence, (int32_t)sizeof sentence);
-    cai_priv_put(&text, in_descr ? ": typestr %q is not valid at %a: " : " %q is not valid at %a: ");
+    cai_priv_text text = cai_priv_text_open(sentence, (int32_t)sizeof sentence);
+    cai_priv_put(&text, entry == CAI_ENTRY_DESCR ? ": typestr" : "");
+    cai_priv_put(&text, " %q is not valid at %a: ");
     cai_priv_put(&text, wrong);
     (void)cai_priv_text_close(&text);
     return cai_priv_reject(judge, entry + 4, entry, index, sentence, token, at, 0);
@@ -1376,41 +1270,35 @@ CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, in
 static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                          const cai_token *token, cai_dtype *out)
 {
-    const int in_descr = entry == CAI_ENTRY_DESCR;
-    const char *wrong;
     char first;
+    const char *wrong, native = CAI_PRIV_NATIVE_ORDER;
     int ordered;
     uint32_t at;
     if (token->kind != CAI_TOKEN_STR && !(token->kind == CAI_TOKEN_BYTES && judge->lenient))
-        return cai_priv_mistyped(judge, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
+        return cai_priv_mistyped(judge, entry, index, " must be a str%n", token, CAI_TOKEN_BYTES);
     first = token->length ? token->text[0] : (char)0;
     ordered = first == '<' || first == '>' || first == '|';
     at = ordered || first == '=' ? 1 : 0;
-    wrong = cai_priv_scan_typestr(token->text, token->length, &at,
-                                  ordered ? first : CAI_PRIV_NATIVE_ORDER, out);
+    wrong = cai_priv_scan_typestr(token->text, token->length, &at, ordered ? first : native, out);
     if (!ordered && !judge->lenient) {
         at = 0;
         wrong = wrong ? "no byte order, one of < > |" : "no byte order, one of < > |%L";
     }
-    if (!wrong) return CAI_OK;
-    return cai_priv_reject_typestr(judge, entry, in_descr ? index : (int32_t)at, token, at, wrong);
+    if (entry == CAI_ENTRY_TYPESTR) index = (int32_t)at;
+    return wrong ? cai_priv_reject_typestr(judge, entry, index, token, at, wrong) : CAI_OK;
 }
 
-CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
-                                   cai_dtype *out, cai_error *err)
+CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags, cai_dtype *out,
+                                   cai_error *err)
 {
     const cai_priv_judge judge = {err, flags & CAI_LENIENT, 0};
-    cai_token token;
+    const cai_token token = {CAI_TOKEN_STR, (uint32_t)length, 0, typestr};
     cai_dtype dtype;
-    if (!typestr) return cai_priv_null(err, "cai_dtype_parse: typestr is NULL");
-    if (!out) return cai_priv_null(err, "cai_dtype_parse: out is NULL");
+    if (!typestr) return cai_priv_misuse(err, "cai_dtype_parse: typestr is NULL");
+    if (!out) return cai_priv_misuse(err, "cai_dtype_parse: out is NULL");
     if (length < 0 || length > INT32_MAX)
         return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
                              "cai_dtype_parse: length = %a is not in 0..2147483647", length, 0);
-    token.kind = CAI_TOKEN_STR;
-    token.length = (uint32_t)length;
-    token.number = 0;
-    token.text = typestr;
     CAI_TRY(cai_priv_judge_typestr(&judge, CAI_ENTRY_TYPESTR, -1, &token, &dtype));
     *out = dtype;
     return CAI_OK;
@@ -1419,20 +1307,19 @@ CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity)
 {
     cai_priv_text text;
-    const int32_t format = dtype ? dtype->code >> 16 & 0xff : 0;
-    const int32_t kind = !dtype ? 0 : format ? 'V' : dtype->code >> 8 & 0xff;
     const char native = CAI_PRIV_NATIVE_ORDER, other = native == '<' ? '>' : '<';
-    int32_t unit_bytes;
+    int32_t format, kind, size, unit_bytes;
     if (!buffer || capacity < 1) return 0;
     *buffer = 0;
     if (!dtype) return 0;
+    format = dtype->code >> 16 & 0xff;
+    kind = format ? 'V' : dtype->code >> 8 & 0xff;
+    size = kind == 't' ? dtype->bits : kind == 'U' ? dtype->itemsize / 4 : dtype->itemsize;
     unit_bytes = format ? dtype->itemsize : cai_priv_unit_bytes(kind, dtype->itemsize);
     text = cai_priv_text_open(buffer, capacity);
-    cai_priv_put_char(&text, unit_bytes <= 1 ? '|'
-                             : dtype->code == (dtype->code & 0xffffff) ? native : other);
+    cai_priv_put_char(&text, unit_bytes <= 1 ? '|' : dtype->code > 0xffffff ? other : native);
     cai_priv_put_char(&text, (char)kind);
-    cai_priv_put_int(&text, kind == 't' ? dtype->bits
-                            : kind == 'U' ? dtype->itemsize / 4 : dtype->itemsize);
+    cai_priv_put_int(&text, size);
     if (dtype->unit > CAI_UNIT_NONE && dtype->unit <= CAI_UNIT_ATTOSECOND) {
         cai_priv_put_char(&text, '[');
         if (dtype->unit_count != 1) cai_priv_put_int(&text, dtype->unit_count);
@@ -1446,16 +1333,14 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
 /* "float32" where that says it all, else the typestr. */
 static void cai_priv_put_dtype(cai_priv_text *text, const cai_dtype *dtype)
 {
-    const int32_t kind = dtype->code >> 8 & 0xff;
+    const int32_t kind = dtype->code >> 8 & 0xff, plain = dtype->code == (dtype->code & 0xffffff);
     char typestr[CAI_TYPESTR_SIZE];
-    const int named = (dtype->code & 0xff) && dtype->code == (dtype->code & 0xffffff) &&
-                      kind != 'm' && kind != 'M';
+    const int named = (dtype->code & 0xff) && plain && kind != 'm' && kind != 'M';
     if (!named) (void)cai_dtype_typestr(dtype, typestr, CAI_TYPESTR_SIZE);
     cai_priv_put(text, named ? cai_dtype_name(dtype->code) : typestr);
 }
 
 /* -------------------------------------------------------------------- >>facts */
-
 /* Every array comes about in two steps: its maker fills in a draft, and cai_priv_describe judges
  * what dtype, data, shape and strides say together and stores them with all that follows. */
 typedef struct cai_priv_draft {
@@ -1636,7 +1521,7 @@ CAI_PRIV_COLD cai_status cai_priv_describe_rare(const cai_priv_judge *judge, con
     int64_t size = 0, nbytes = 0;
     CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
     if (size) return cai_priv_reject_reach(judge, draft);
-    CAI_TRY(cai_priv_describe_c(judge, draft, out));
+    (void)cai_priv_describe_c(judge, draft, out); /* counted, and empty: cannot fail */
     memcpy(out->strides, draft->strides, (size_t)out->ndim * sizeof out->strides[0]);
     return CAI_OK;
 }
@@ -1704,27 +1589,25 @@ static inline cai_status cai_priv_describe(const cai_priv_judge *judge, const ca
 }
 
 /* ------------------------------------------------------------------ >>overlap */
-
-/* Does some sum of step[i] * x[i], 0 <= x[i] <= most[i], lie in [lo, hi]? Steps are positive and
- * descending; reach and divisor are, from each term on, the largest sum and the greatest common
- * divisor. All sums stay below 2^62, see CAI_PRIV_MAX_REACH. */
+/* Does some sum of step[i] * x[i], 0 <= x[i] <= most[i], lie in [lo, hi], where lo is at most the largest
+ * sum and hi at least 0? Steps are positive and descending; reach and divisor are, from each term on, the
+ * largest sum and the greatest common divisor. All sums stay below 2^62, see CAI_PRIV_MAX_REACH. */
 enum { CAI_PRIV_MAX_TERMS = 2 * CAI_MAX_NDIM, CAI_PRIV_MAX_WORK = 4096 };
 #define CAI_PRIV_MAX_REACH ((uint64_t)1 << 61)
 
 typedef struct cai_priv_sums {
     int32_t count, work;
-    int64_t step[CAI_PRIV_MAX_TERMS], most[CAI_PRIV_MAX_TERMS];
-    int64_t reach[CAI_PRIV_MAX_TERMS + 1], divisor[CAI_PRIV_MAX_TERMS];
+    uint64_t step[CAI_PRIV_MAX_TERMS];
+    int64_t most[CAI_PRIV_MAX_TERMS], reach[CAI_PRIV_MAX_TERMS + 1], divisor[CAI_PRIV_MAX_TERMS];
 } cai_priv_sums;
 
 static int32_t cai_priv_sum_in(cai_priv_sums *sums, int32_t term, int64_t lo, int64_t hi)
 {
-    int64_t step, first, x;
-    if (hi < 0 || lo > sums->reach[term]) return CAI_OVERLAP_NO;
+    int64_t first, x, step;
     if (lo <= 0) return CAI_OVERLAP_YES;
     if (hi - hi % sums->divisor[term] < lo) return CAI_OVERLAP_NO;
     if (term + 1 == sums->count) return CAI_OVERLAP_YES;
-    step = sums->step[term];
+    step = (int64_t)sums->step[term];
     x = hi / step < sums->most[term] ? hi / step : sums->most[term];
     first = lo > sums->reach[term + 1] ? (lo - sums->reach[term + 1] + step - 1) / step : 0;
     for (; x >= first; --x) {
@@ -1737,7 +1620,7 @@ static int32_t cai_priv_sum_in(cai_priv_sums *sums, int32_t term, int64_t lo, in
 }
 
 /* Adds a term in its place; equal steps become one term, which changes no sum. */
-static void cai_priv_add_term(cai_priv_sums *sums, int64_t step, int64_t most)
+static void cai_priv_add_term(cai_priv_sums *sums, uint64_t step, int64_t most)
 {
     int32_t at = sums->count;
     while (at > 0 && sums->step[at - 1] < step) --at;
@@ -1745,21 +1628,12 @@ static void cai_priv_add_term(cai_priv_sums *sums, int64_t step, int64_t most)
         sums->most[at - 1] += most;
         return;
     }
-    memmove(sums->step + at + 1, sums->step + at, (size_t)(sums->count - at) * sizeof(int64_t));
-    memmove(sums->most + at + 1, sums->most + at, (size_t)(sums->count - at) * sizeof(int64_t));
+    for (int32_t i = sums->count++; i > at; --i) {
+        sums->step[i] = sums->step[i - 1];
+        sums->most[i] = sums->most[i - 1];
+    }
     sums->step[at] = step;
     sums->most[at] = most;
-    ++sums->count;
-}
-
-static int64_t cai_priv_gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 static void cai_priv_close_sums(cai_priv_sums *sums)
@@ -1768,98 +1642,79 @@ static void cai_priv_close_sums(cai_priv_sums *sums)
     int64_t reach = 0, divisor = 0;
     sums->reach[term] = 0;
     while (term-- > 0) {
-        sums->reach[term] = reach += sums->step[term] * sums->most[term];
-        sums->divisor[term] = divisor = cai_priv_gcd(sums->step[term], divisor);
-    }
-}
-
-/* The axes that have more than one element, by descending |stride|. */
-static int32_t cai_priv_sorted_axes(const cai_priv_draft *draft, uint64_t *step, int64_t *most)
-{
-    int32_t axis, count = 0;
-    for (axis = 0; axis < draft->array.ndim; ++axis) {
-        const uint64_t stride = cai_priv_magnitude(draft->strides[axis]);
-        int32_t at = count;
-        if (draft->shape[axis] == 1) continue;
-        for (; at > 0 && step[at - 1] < stride; --at) {
-            step[at] = step[at - 1];
-            most[at] = most[at - 1];
+        int64_t a = (int64_t)sums->step[term], b = divisor;
+        while (b) { /* Euclid */
+            divisor = a % b;
+            a = b;
+            b = divisor;
         }
-        step[at] = stride;
-        most[at] = draft->shape[axis] - 1;
-        ++count;
+        sums->divisor[term] = divisor = a;
+        sums->reach[term] = reach += (int64_t)sums->step[term] * sums->most[term];
     }
-    return count;
 }
 
-/* Two elements whose positions first differ along axis `k`, by d >= 1 there and by -most..most
- * along the shorter axes, are less than an item apart. */
-static int32_t cai_priv_overlap_from(const uint64_t *step, const int64_t *most, int32_t count,
-                                     int32_t k, int64_t itemsize, int32_t *work)
+/* Two elements whose positions first differ along term `k` of the axes, by d >= 1 there and by -most..most
+ * along those of shorter strides, are less than an item apart. */
+static int32_t cai_priv_overlap_from(cai_priv_sums *axes, int32_t k, int64_t item)
 {
-    const int64_t first = (int64_t)step[k];
+    int32_t verdict;
+    const int64_t first = (int64_t)axes->step[k];
     cai_priv_sums sums;
     int64_t reach = 0;
-    int32_t i, verdict;
     sums.count = 0;
-    sums.work = *work;
-    for (i = k + 1; i < count; ++i) {
-        cai_priv_add_term(&sums, (int64_t)step[i], 2 * most[i]);
-        reach += (int64_t)step[i] * most[i];
+    sums.work = axes->work;
+    for (int32_t i = k + 1; i < axes->count; ++i) {
+        cai_priv_add_term(&sums, axes->step[i], 2 * axes->most[i]);
+        reach += (int64_t)axes->step[i] * axes->most[i];
     }
-    if (first - itemsize >= reach) return CAI_OVERLAP_NO;
-    if (most[k] > 1) cai_priv_add_term(&sums, first, most[k] - 1);
+    if (first - item >= reach) return CAI_OVERLAP_NO;
+    if (axes->most[k] > 1) cai_priv_add_term(&sums, axes->step[k], axes->most[k] - 1);
     cai_priv_close_sums(&sums);
-    verdict = cai_priv_sum_in(&sums, 0, reach - first - (itemsize - 1), reach - first + itemsize - 1);
-    *work = sums.work;
+    verdict = cai_priv_sum_in(&sums, 0, reach - first - (item - 1), reach - first + item - 1);
+    axes->work = sums.work;
     return verdict;
 }
 
-/* Strides, sorted, that each go past all they enclose cannot overlap. */
-static int cai_priv_is_nested(const uint64_t *step, const int64_t *most, int32_t count,
-                              int32_t itemsize)
+/* CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP or, where the search is given up, 0. The axes with more than one
+ * element become terms, by descending stride: two of one stride overlap, strides that each go past all they
+ * enclose do not. */
+CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width, int64_t nbytes)
 {
-    uint64_t width = (uint64_t)itemsize;
-    while (count-- > 0) {
-        if (step[count] < width) return 0;
-        width += step[count] * (uint64_t)most[count];
-    }
-    return 1;
-}
-
-/* CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP or, where the search is given up, 0. */
-CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
-                                                 int64_t nbytes)
-{
-    const int32_t itemsize = draft->array.dtype.itemsize;
-    uint64_t step[CAI_MAX_NDIM];
-    int64_t most[CAI_MAX_NDIM];
-    int32_t k, verdict, count, work = CAI_PRIV_MAX_WORK;
+    const int64_t itemsize = draft->array.dtype.itemsize;
+    uint64_t enclosed = (uint64_t)itemsize;
+    cai_priv_sums axes;
+    int32_t count = 0, nested = 1;
     if (width < (uint64_t)nbytes) return CAI_SELF_OVERLAP; /* more bytes than places for them */
-    count = cai_priv_sorted_axes(draft, step, most);
-    if (cai_priv_is_nested(step, most, count, itemsize)) return CAI_NO_SELF_OVERLAP;
-    for (k = 0; k < count; ++k) {
-        if (step[k] < (uint64_t)itemsize || (k > 0 && step[k] == step[k - 1])) return CAI_SELF_OVERLAP;
+    axes.count = 0;
+    axes.work = CAI_PRIV_MAX_WORK;
+    for (int32_t axis = 0; axis < draft->array.ndim; ++axis) {
+        if (draft->shape[axis] == 1) continue;
+        cai_priv_add_term(&axes, cai_priv_magnitude(draft->strides[axis]), draft->shape[axis] - 1);
+        ++count;
     }
+    if (axes.count < count || (count && axes.step[count - 1] < enclosed)) return CAI_SELF_OVERLAP;
+    for (int32_t k = count; k-- > 0;) {
+        if (axes.step[k] < enclosed) nested = 0;
+        enclosed += axes.step[k] * (uint64_t)axes.most[k];
+    }
+    if (nested) return CAI_NO_SELF_OVERLAP;
     if (width > CAI_PRIV_MAX_REACH) return 0;
-    for (k = 0; k < count; ++k) {
-        verdict = cai_priv_overlap_from(step, most, count, k, itemsize, &work);
-        if (verdict == CAI_OVERLAP_YES) return CAI_SELF_OVERLAP;
-        if (verdict == CAI_OVERLAP_UNDECIDED) return 0;
+    for (int32_t k = 0; k < count; ++k) {
+        const int32_t verdict = cai_priv_overlap_from(&axes, k, itemsize);
+        if (verdict != CAI_OVERLAP_NO) return verdict == CAI_OVERLAP_YES ? CAI_SELF_OVERLAP : 0;
     }
     return CAI_NO_SELF_OVERLAP;
 }
 
-/* Adds the axes of one array to a sum; *item becomes the bytes that each sum stands for. A dense
- * array is a single item. */
+/* Adds the axes of one array to a sum; *item becomes the bytes that each sum stands for. A dense array is
+ * a single item. */
 static void cai_priv_add_axes(cai_priv_sums *sums, const cai_array *array, int64_t *item)
 {
-    int32_t axis;
     *item = array->nbytes;
     if (array->flags & CAI_DENSE) return;
     *item = array->dtype.itemsize;
-    for (axis = 0; axis < array->ndim; ++axis) {
-        const int64_t step = (int64_t)cai_priv_magnitude(array->strides[axis]);
+    for (int32_t axis = 0; axis < array->ndim; ++axis) {
+        const uint64_t step = cai_priv_magnitude(array->strides[axis]);
         if (array->shape[axis] > 1 && step) cai_priv_add_term(sums, step, array->shape[axis] - 1);
     }
 }
@@ -1875,23 +1730,22 @@ CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b)
     b_start = b->data + (uint64_t)b->lo;
     a_span = (uint64_t)a->hi - (uint64_t)a->lo;
     b_span = (uint64_t)b->hi - (uint64_t)b->lo;
-    if (a_start <= b_start ? b_start - a_start >= a_span : a_start - b_start >= b_span)
-        return CAI_OVERLAP_NO;
+    if (a_start <= b_start ? b_start - a_start >= a_span : a_start - b_start >= b_span) return CAI_OVERLAP_NO;
     if (a_span > CAI_PRIV_MAX_REACH || b_span > CAI_PRIV_MAX_REACH) return CAI_OVERLAP_UNDECIDED;
     sums.count = 0;
     sums.work = CAI_PRIV_MAX_WORK;
     cai_priv_add_axes(&sums, a, &a_item);
     cai_priv_add_axes(&sums, b, &b_item);
     cai_priv_close_sums(&sums);
-    /* An element of a begins at a_start + s, one of b at b_start + b_reach - t, where s + t is a
-     * sum of the terms and b_reach the largest t; they share a byte if
+    /* An element of a begins at a_start + s, one of b at b_start + b_reach - t, where s + t is a sum of
+     * the terms and b_reach the largest t; they share a byte if
      * -a_item < a_start + s - (b_start + b_reach - t) < b_item. */
     apart = (int64_t)(b_start - a_start) + ((int64_t)b_span - b_item);
+    if (apart - (a_item - 1) > sums.reach[0]) return CAI_OVERLAP_UNDECIDED; /* lo and hi are wrong */
     return cai_priv_sum_in(&sums, 0, apart - (a_item - 1), apart + (b_item - 1));
 }
 
 /* ------------------------------------------------------------------ >>judging */
-
 static int cai_priv_is_items(const cai_token *token)
 {
     return token->kind == CAI_TOKEN_TUPLE || token->kind == CAI_TOKEN_LIST;
@@ -1931,7 +1785,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_
 {
     const char *wrong = " is an int that 64 bits cannot hold";
     if (token->kind != CAI_TOKEN_UINT && token->kind != CAI_TOKEN_BIG_INT)
-        return cai_priv_mistyped(judge, entry, index, " must be an int", token, CAI_TOKEN_INDEX);
+        return cai_priv_mistyped(judge, entry, index, " must be an int%n", token, CAI_TOKEN_INDEX);
     if (entry == CAI_ENTRY_VERSION) wrong = " is an int that is not in 0..2147483647";
     else if (token->kind == CAI_TOKEN_UINT) wrong = " = %A exceeds 9223372036854775807";
     return cai_priv_wrong(judge, entry, index, wrong, (int64_t)token->number, 0);
@@ -1955,7 +1809,7 @@ static inline cai_status cai_priv_judge_shape(const cai_priv_judge *judge, const
 {
     if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_SHAPE);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_SHAPE, -1, " must be a tuple", token, CAI_TOKEN_LIST);
+        return cai_priv_mistyped(judge, CAI_ENTRY_SHAPE, -1, " must be a tuple%n", token, CAI_TOKEN_LIST);
     if (token->length > CAI_MAX_NDIM)
         return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, -1, " has %a dimensions, the limit is 64",
                               token->length, 0);
@@ -1975,7 +1829,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
         if (array->shape[axis] == 0 && token->kind == CAI_TOKEN_NONE) forgiven = CAI_TOKEN_NONE;
     }
     if (!cai_priv_is(judge, token, CAI_TOKEN_INT, forgiven))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 0, ", the pointer, must be an int", token, forgiven);
+        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 0, ", the pointer, must be an int%n", token,
+                                 forgiven);
     if (token->kind == CAI_TOKEN_NONE) array->data = 0;
     if ((int64_t)array->data >= 0) return CAI_OK;
     return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, " = %a is negative", (int64_t)token->number, 0);
@@ -2001,7 +1856,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge
     if (kind == CAI_TOKEN_INT)
         return cai_priv_reject(judge, CAI_ERR_TYPE, CAI_ENTRY_DATA, 1,
                                ", read-only, must be a bool, not %a%L", NULL, (int64_t)token->number, 0);
-    return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 1, ", read-only, must be a bool", token, forgiven);
+    return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 1, ", read-only, must be a bool%n", token, forgiven);
 }
 
 static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const cai_token *token,
@@ -2009,7 +1864,7 @@ static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const 
 {
     if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_DATA);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)", token,
+        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)%n", token,
                                  CAI_TOKEN_LIST);
     if (token->length != 2 && (token->length < 2 || !judge->lenient))
         return cai_priv_wrong(judge, CAI_ENTRY_DATA, -1, token->length < 2 ?
@@ -2048,7 +1903,7 @@ static inline cai_status cai_priv_judge_strides(const cai_priv_judge *judge, con
         return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1,
                               " must be None for a bit field: bytes cannot address bits", 0, 0);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
+        return cai_priv_mistyped(judge, CAI_ENTRY_STRIDES, -1, " must be None or a tuple%n", token,
                                  CAI_TOKEN_LIST);
     if (token->length != (uint32_t)array->ndim)
         return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1, " has length %a, shape has %b", token->length,
@@ -2089,7 +1944,6 @@ static inline cai_status cai_priv_judge_stream(const cai_priv_judge *judge, cons
 }
 
 /* -------------------------------------------------------------------- >>descr */
-
 /* The compiler of a descr: counts rows, and stores them where `fields` is not NULL. */
 typedef struct cai_priv_descr {
     const cai_priv_judge *judge;
@@ -2098,39 +1952,38 @@ typedef struct cai_priv_descr {
     int32_t top; /* item of the descr under way, for messages */
 } cai_priv_descr;
 
-static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list,
-                                        int32_t parent, int32_t depth, int64_t *nbytes);
+static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list, int32_t parent,
+                                        int32_t depth, int64_t *nbytes);
 
-CAI_PRIV_COLD cai_status cai_priv_reject_field(const cai_priv_descr *descr, const char *sentence,
-                                               int64_t a, int64_t b)
+CAI_PRIV_COLD cai_status cai_priv_bad_field(const cai_priv_descr *descr, const char *sentence, int64_t a,
+                                            int64_t b)
 {
     return cai_priv_wrong(descr->judge, CAI_ENTRY_DESCR, descr->top, sentence, a, b);
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_field_type(const cai_priv_descr *descr, const char *wanted,
-                                                    const cai_token *token, int32_t forgiven)
+CAI_PRIV_COLD cai_status cai_priv_bad_type(const cai_priv_descr *descr, const char *sentence,
+                                           const cai_token *token, int32_t forgiven)
 {
-    return cai_priv_mistyped(descr->judge, CAI_ENTRY_DESCR, descr->top, wanted, token, forgiven);
+    return cai_priv_mistyped(descr->judge, CAI_ENTRY_DESCR, descr->top, sentence, token, forgiven);
 }
 
-/* The basic name of a field: its name, or the second of ('full name', 'basic_name') (R44). */
-static const cai_token *cai_priv_field_name(const cai_token *field)
-{
-    return field[1].kind == CAI_TOKEN_TUPLE ? field + 3 : field + 1;
-}
-
+/* The name of a field, or ('full name', 'basic name') (R44); no other of its record may have the latter. */
 static cai_status cai_priv_judge_name(const cai_priv_descr *descr, const cai_token *first,
-                                      const cai_token *field)
+                                      const cai_token *token, cai_field *field)
 {
-    const cai_token *name = field + 1, *other;
-    if (name->kind != CAI_TOKEN_STR &&
-        !(name->kind == CAI_TOKEN_TUPLE && name->length == 2 && name[1].kind == CAI_TOKEN_STR &&
-          name[2].kind == CAI_TOKEN_STR))
-        return cai_priv_reject_field_type(descr, ": a name must be a str or a tuple of 2 str", name,
-                                          0);
-    name = cai_priv_field_name(field);
-    for (other = first; name->length && other < field; other = cai_priv_skip(other)) {
-        const cai_token *taken = cai_priv_field_name(other);
+    const cai_token *name = token + 1, *other;
+    if (name->kind == CAI_TOKEN_TUPLE && name->length == 2 && name[1].kind == CAI_TOKEN_STR &&
+        name[2].kind == CAI_TOKEN_STR) {
+        field->title = name[1].text;
+        field->title_length = name[1].length;
+        name += 2;
+    } else if (name->kind != CAI_TOKEN_STR) {
+        return cai_priv_bad_type(descr, ": a name must be a str or a tuple of 2 str%n", name, 0);
+    }
+    field->name = name->text;
+    field->name_length = name->length;
+    for (other = first; name->length && other < token; other = cai_priv_skip(other)) {
+        const cai_token *taken = other[1].kind == CAI_TOKEN_TUPLE ? other + 3 : other + 1;
         if (taken->length == name->length && memcmp(taken->text, name->text, name->length) == 0)
             return cai_priv_reject(descr->judge, CAI_ERR_DESCR, CAI_ENTRY_DESCR, descr->top,
                                    ": the name %q occurs twice", name, 0, 0);
@@ -2139,93 +1992,77 @@ static cai_status cai_priv_judge_name(const cai_priv_descr *descr, const cai_tok
 }
 
 /* The repeat of a field: a tuple of extents; an int is forgiven. */
-static cai_status cai_priv_judge_repeat(const cai_priv_descr *descr, const cai_token *token,
-                                        cai_field *field)
+static cai_status cai_priv_judge_repeat(const cai_priv_descr *descr, const cai_token *token, cai_field *field)
 {
     const int bare = descr->judge->lenient && cai_priv_is_int(descr->judge, token);
     const cai_token *items = bare ? token : token + 1;
-    int32_t i;
     if (token->kind != CAI_TOKEN_TUPLE && !bare)
-        return cai_priv_reject_field_type(
-            descr, ": a repeat must be a tuple", token,
-            (int64_t)token->number >= 0 ? CAI_TOKEN_INT : 0);
+        return cai_priv_bad_type(descr, ": a repeat must be a tuple%n", token,
+                                 (int64_t)token->number >= 0 ? CAI_TOKEN_INT : 0);
     if (!bare && token->length > CAI_MAX_FIELD_NDIM)
-        return cai_priv_reject_field(descr, ": a repeat of %a dimensions, the limit is 8",
-                                     token->length, 0);
+        return cai_priv_bad_field(descr, ": a repeat of %a dimensions, the limit is 8", token->length, 0);
     field->ndim = bare ? 1 : (int32_t)token->length;
-    for (i = 0; i < field->ndim; ++i) {
-        const int32_t kind = items[i].kind;
-        const int huge = kind == CAI_TOKEN_UINT || kind == CAI_TOKEN_BIG_INT;
+    for (int32_t i = 0; i < field->ndim; ++i) {
+        const int64_t extent = (int64_t)items[i].number;
+        const int huge = items[i].kind == CAI_TOKEN_UINT || items[i].kind == CAI_TOKEN_BIG_INT;
         if (!huge && !cai_priv_is_int(descr->judge, items + i))
-            return cai_priv_reject_field_type(descr, ": an extent of a repeat must be an int",
-                                              items + i, CAI_TOKEN_INDEX);
-        field->shape[i] = (int64_t)items[i].number;
-        if (huge || field->shape[i] < 0)
-            return cai_priv_reject_field(descr, huge ? ": extent %a of the repeat exceeds int64"
-                                                     : ": extent %a of the repeat is negative: %b",
-                                         i, field->shape[i]);
+            return cai_priv_bad_type(descr, ": an extent of a repeat must be an int%n", items + i,
+                                     CAI_TOKEN_INDEX);
+        if (huge) return cai_priv_bad_field(descr, ": extent %a of the repeat exceeds int64", i, 0);
+        if (extent < 0)
+            return cai_priv_bad_field(descr, ": extent %a of the repeat is negative: %b", i, extent);
+        field->shape[i] = extent;
     }
     return CAI_OK;
 }
 
 /* The type of a field, plain or a nested list: field->dtype and the bytes of one item. */
-static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_token *type,
-                                            int32_t row, int32_t depth, cai_field *field,
-                                            int64_t *nbytes)
+static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_token *type, int32_t row,
+                                            int32_t depth, cai_field *field, int64_t *nbytes)
 {
-    if (cai_priv_is(descr->judge, type, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE)) {
+    const cai_priv_judge *judge = descr->judge;
+    if (cai_priv_is(judge, type, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE)) {
         CAI_TRY(cai_priv_descr_record(descr, type, row, depth + 1, nbytes));
         cai_priv_dtype_fill(&field->dtype, CAI_VOID, (int32_t)*nbytes, 1);
         field->child_count = (int32_t)type->length;
         return CAI_OK;
     }
-    if (!cai_priv_is(descr->judge, type, CAI_TOKEN_STR, CAI_TOKEN_BYTES))
-        return cai_priv_reject_field_type(
-            descr, ": a type must be a typestr or a list", type,
-            type->kind == CAI_TOKEN_TUPLE ? CAI_TOKEN_TUPLE : CAI_TOKEN_BYTES);
-    CAI_TRY(cai_priv_judge_typestr(descr->judge, CAI_ENTRY_DESCR, descr->top, type, &field->dtype));
+    if (!cai_priv_is(judge, type, CAI_TOKEN_STR, CAI_TOKEN_BYTES))
+        return cai_priv_bad_type(descr, ": a type must be a typestr or a list%n", type,
+                                 type->kind == CAI_TOKEN_TUPLE ? CAI_TOKEN_TUPLE : CAI_TOKEN_BYTES);
+    CAI_TRY(cai_priv_judge_typestr(judge, CAI_ENTRY_DESCR, descr->top, type, &field->dtype));
     *nbytes = field->dtype.itemsize;
     if (field->dtype.code != CAI_BITFIELD) return CAI_OK;
-    return cai_priv_reject_field(descr, ": a bit field has no place in a record", 0, 0);
+    return cai_priv_bad_field(descr, ": a bit field has no place in a record", 0, 0);
 }
 
 /* Bytes of a field with its repeats; none may pass INT32_MAX, as an itemsize may not. */
 static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *field, int64_t item)
 {
     int64_t nbytes = item;
-    int32_t i, empty = 0;
-    for (i = 0; i < field->ndim; ++i) {
+    int32_t empty = 0;
+    for (int32_t i = 0; i < field->ndim; ++i) {
         if (field->shape[i] == 0) empty = 1;
         else if (nbytes <= INT32_MAX / field->shape[i]) nbytes *= field->shape[i];
         else nbytes = (int64_t)INT32_MAX + 1;
     }
     field->nbytes = empty ? 0 : nbytes;
     if (field->nbytes <= INT32_MAX) return CAI_OK;
-    return cai_priv_reject_field(descr, ": larger than 2147483647 bytes, the limit of an itemsize",
-                                 0, 0);
+    return cai_priv_bad_field(descr, ": larger than 2147483647 bytes, the limit of an itemsize", 0, 0);
 }
 
 /* One tuple of a descr; `first` is the first of its list. */
-static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *first,
-                                       const cai_token *token, cai_field *field, int32_t depth)
+static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *first, const cai_token *token,
+                                       cai_field *field, int32_t depth)
 {
+    const cai_token *type;
     const int64_t row = descr->rows++;
-    const cai_token *name, *type;
     int64_t item = 0;
     if (token->kind != CAI_TOKEN_TUPLE || token->length < 2 || token->length > 3)
-        return cai_priv_reject_field_type(descr, ": a field must be a tuple of 2 or 3 items", token,
-                                          0);
-    if (descr->rows > CAI_MAX_FIELDS)
-        return cai_priv_reject_field(descr, ": more than 4096 fields", 0, 0);
-    CAI_TRY(cai_priv_judge_name(descr, first, token));
-    name = cai_priv_field_name(token);
+        return cai_priv_bad_type(descr, ": a field must be a tuple of 2 or 3 items%n", token, 0);
+    if (descr->rows > CAI_MAX_FIELDS) return cai_priv_bad_field(descr, ": more than 4096 fields", 0, 0);
+    CAI_TRY(cai_priv_judge_name(descr, first, token, field));
     type = cai_priv_skip(token + 1);
-    field->name = name->text;
-    field->name_length = name->length;
-    if (name != token + 1) {
-        field->title = token[2].text;
-        field->title_length = token[2].length;
-    }
     CAI_TRY(cai_priv_judge_field_type(descr, type, (int32_t)row, depth, field, &item));
     if (token->length == 3) CAI_TRY(cai_priv_judge_repeat(descr, cai_priv_skip(type), field));
     CAI_TRY(cai_priv_field_bytes(descr, field, item));
@@ -2234,17 +2071,15 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
 }
 
 /* The fields of one list, one after the other. */
-static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list,
-                                        int32_t parent, int32_t depth, int64_t *nbytes)
+static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list, int32_t parent,
+                                        int32_t depth, int64_t *nbytes)
 {
     const cai_token *token = list + 1;
     cai_field field;
     int64_t offset = 0;
-    uint32_t i;
-    if (depth > CAI_MAX_FIELD_DEPTH)
-        return cai_priv_reject_field(descr, ": nested deeper than 32 lists", 0, 0);
-    if (list->length == 0) return cai_priv_reject_field(descr, ": a list without fields", 0, 0);
-    for (i = 0; i < list->length; ++i, token = cai_priv_skip(token)) {
+    if (depth > CAI_MAX_FIELD_DEPTH) return cai_priv_bad_field(descr, ": nested deeper than 32 lists", 0, 0);
+    if (list->length == 0) return cai_priv_bad_field(descr, ": a list without fields", 0, 0);
+    for (uint32_t i = 0; i < list->length; ++i, token = cai_priv_skip(token)) {
         if (depth == 1) descr->top = (int32_t)i;
         memset(&field, 0, sizeof field);
         field.offset = offset;
@@ -2252,8 +2087,8 @@ static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *
         CAI_TRY(cai_priv_descr_field(descr, list + 1, token, &field, depth));
         offset += field.nbytes;
         if (offset > INT32_MAX)
-            return cai_priv_reject_field(
-                descr, ": ends beyond 2147483647 bytes, the limit of an itemsize", 0, 0);
+            return cai_priv_bad_field(descr, ": ends beyond 2147483647 bytes, the limit of an itemsize", 0,
+                                      0);
     }
     *nbytes = offset;
     return CAI_OK;
@@ -2281,35 +2116,31 @@ static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_to
     *rows = 0;
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (!cai_priv_is(judge, token, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DESCR, -1, " must be a list", token,
-                                    CAI_TOKEN_TUPLE);
+        return cai_priv_mistyped(judge, CAI_ENTRY_DESCR, -1, " must be a list%n", token, CAI_TOKEN_TUPLE);
     if (cai_priv_is_default_descr(judge, token, dtype)) return CAI_OK;
     descr.judge = judge;
     descr.fields = fields;
     CAI_TRY(cai_priv_descr_record(&descr, token, -1, 1, &nbytes));
     if (nbytes != dtype->itemsize)
-        return cai_priv_wrong(judge, CAI_ENTRY_DESCR, -1,
-                                     " adds up to %a bytes, typestr says %b", nbytes,
-                                     dtype->itemsize);
+        return cai_priv_wrong(judge, CAI_ENTRY_DESCR, -1, " adds up to %a bytes, typestr says %b", nbytes,
+                              dtype->itemsize);
     *rows = descr.rows;
     return CAI_OK;
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_capacity(const cai_priv_judge *judge, int64_t rows,
-                                                  int64_t capacity)
+CAI_PRIV_COLD cai_status cai_priv_reject_capacity(const cai_priv_judge *judge, int64_t rows, int64_t capacity)
 {
     return cai_priv_reject(judge, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
                            " takes %a rows, the storage holds %b", NULL, rows, capacity);
 }
 
-CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *dtype,
-                                      uint32_t flags, cai_field *fields, int64_t capacity,
-                                      int64_t *count, cai_error *err)
+CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *dtype, uint32_t flags,
+                                      cai_field *fields, int64_t capacity, int64_t *count, cai_error *err)
 {
     const cai_priv_judge judge = {err, flags & CAI_LENIENT, 0};
     int64_t rows;
-    if (!dtype) return cai_priv_null(err, "cai_fields_compile: dtype is NULL");
-    if (!count) return cai_priv_null(err, "cai_fields_compile: count is NULL");
+    if (!dtype) return cai_priv_misuse(err, "cai_fields_compile: dtype is NULL");
+    if (!count) return cai_priv_misuse(err, "cai_fields_compile: count is NULL");
     CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, NULL, &rows));
     if (fields && rows > capacity) return cai_priv_reject_capacity(&judge, rows, capacity);
     if (fields) CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, fields, &rows));
@@ -2318,7 +2149,6 @@ CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *d
 }
 
 /* ------------------------------------------------------------------- >>import */
-
 /* All of an interface but its mask; stored in `out` if it is right, with the number of rows that are
  * worth keeping in field_count. */
 static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judge judge, cai_array *out)
@@ -2346,15 +2176,14 @@ static cai_status cai_priv_judge_mask_shape(const cai_priv_judge *judge, const c
                                             const cai_array *array)
 {
     const int32_t more = array->ndim - mask->ndim;
-    int32_t axis;
     if (more < 0)
         return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1, " has %a dimensions, the array has %b",
                               mask->ndim, array->ndim);
-    for (axis = 0; axis < mask->ndim; ++axis) {
+    for (int32_t axis = 0; axis < mask->ndim; ++axis) {
         const int64_t extent = mask->shape[axis], wanted = array->shape[axis + more];
         if (extent != wanted && extent != 1)
             return cai_priv_wrong(judge, CAI_ENTRY_MASK, axis,
-                                  ": an extent of %a does not broadcast to the array's %b", extent, wanted);
+                                  ": shape[%i] = %a does not broadcast to the array's %b", extent, wanted);
     }
     return CAI_OK;
 }
@@ -2367,7 +2196,7 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
     const cai_priv_judge of_mask = {judge->err, judge->lenient, 1};
     const cai_interface *entries = in->mask_interface;
     if (in->mask->kind != CAI_TOKEN_OBJECT || !entries)
-        return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface",
+        return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface%n",
                                  in->mask, 0);
     if (!options || !options->mask)
         return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1,
@@ -2384,8 +2213,8 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
 CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, const cai_priv_judge judge,
                                                    const cai_import_options *options, cai_array *out)
 {
-    cai_array array, mask;
     int64_t rows;
+    cai_array array, mask;
     CAI_TRY(cai_priv_import_entries(in, judge, &array));
     rows = array.field_count;
     if (!options || !options->fields) rows = array.field_count = 0;
@@ -2406,28 +2235,29 @@ CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options 
                               cai_array *out, cai_error *err)
 {
     const cai_priv_judge judge = {err, options ? options->flags & CAI_LENIENT : 0, 0};
-    if (!in) return cai_priv_null(err, "cai_import: in is NULL");
-    if (!out) return cai_priv_null(err, "cai_import: out is NULL");
+    if (!in) return cai_priv_misuse(err, "cai_import: in is NULL");
+    if (!out) return cai_priv_misuse(err, "cai_import: out is NULL");
     if (in->mask || in->descr) return cai_priv_import_aside(in, judge, options, out);
     return cai_priv_import_entries(in, judge, out);
 }
 
 /* ------------------------------------------------------------------- >>export */
-
 /* Storage of the caller, handed out from the start. */
 typedef struct cai_priv_pool {
     const cai_export_storage *storage;
     int64_t tokens, text; /* taken so far */
     cai_priv_judge judge; /* whom to tell, and whether it is about the mask */
+    cai_token spare;      /* takes what found no room */
+    int32_t full;         /* something did not */
 } cai_priv_pool;
 
-/* The next token, filled; NULL if there is no room. */
-static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number,
-                                const char *text, uint32_t length)
+/* The next token, filled. */
+static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number, const char *text,
+                                uint32_t length)
 {
-    cai_token *token;
-    if (pool->tokens >= pool->storage->token_capacity) return NULL;
-    token = pool->storage->tokens + pool->tokens++;
+    cai_token *token = &pool->spare;
+    if (pool->tokens < pool->storage->token_capacity) token = pool->storage->tokens + pool->tokens++;
+    else pool->full = 1;
     token->kind = kind;
     token->length = length;
     token->number = number;
@@ -2435,16 +2265,17 @@ static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t numb
     return token;
 }
 
-static cai_token *cai_priv_emit_none(cai_priv_pool *pool)
-{
-    return cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
-}
-
 static cai_token *cai_priv_emit_uint(cai_priv_pool *pool, uint64_t value)
 {
     return cai_priv_emit(pool, value > INT64_MAX ? CAI_TOKEN_UINT : CAI_TOKEN_INT, value, NULL, 0);
 }
 
+static cai_token *cai_priv_emit_str(cai_priv_pool *pool, const char *text, uint32_t length)
+{
+    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, length);
+}
+
+/* None, or the start of a tuple or list, whose items follow. */
 static cai_token *cai_priv_emit_items(cai_priv_pool *pool, int32_t kind, int32_t count)
 {
     return cai_priv_emit(pool, kind, 0, NULL, (uint32_t)count);
@@ -2453,84 +2284,74 @@ static cai_token *cai_priv_emit_items(cai_priv_pool *pool, int32_t kind, int32_t
 static cai_token *cai_priv_emit_tuple(cai_priv_pool *pool, int32_t count, const int64_t *values)
 {
     cai_token *first = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, count);
-    int32_t i;
-    for (i = 0; i < count && first; ++i) {
-        if (!cai_priv_emit(pool, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0)) return NULL;
-    }
+    for (int32_t i = 0; i < count && !pool->full; ++i)
+        (void)cai_priv_emit(pool, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0);
     return first;
 }
 
 static cai_token *cai_priv_emit_typestr(cai_priv_pool *pool, const cai_dtype *dtype)
 {
-    char *text;
-    if (pool->storage->text_capacity - pool->text < CAI_TYPESTR_SIZE) return NULL;
-    text = pool->storage->text + pool->text;
-    pool->text += CAI_TYPESTR_SIZE;
-    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text,
-                         (uint32_t)cai_dtype_typestr(dtype, text, CAI_TYPESTR_SIZE));
+    char *text = pool->storage->text;
+    int32_t length = 0;
+    if (pool->storage->text_capacity - pool->text < CAI_TYPESTR_SIZE) {
+        pool->full = 1;
+    } else {
+        text += pool->text;
+        length = cai_dtype_typestr(dtype, text, CAI_TYPESTR_SIZE);
+        pool->text += CAI_TYPESTR_SIZE;
+    }
+    return cai_priv_emit_str(pool, text, (uint32_t)length);
 }
 
-CAI_PRIV_COLD cai_status cai_priv_pool_full(const cai_priv_pool *pool)
-{
-    return cai_priv_fail(pool->judge.err, CAI_ERR_CAPACITY, CAI_ENTRY_NONE, -1,
-                         "storage of %a tokens and %b bytes of text is too small",
-                         pool->storage->token_capacity, pool->storage->text_capacity);
-}
-
-static int cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
+static void cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
 {
     cai_dtype padding;
     cai_priv_dtype_fill(&padding, CAI_VOID, (int32_t)nbytes, 1);
-    return cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2) &&
-           cai_priv_emit(pool, CAI_TOKEN_STR, 0, "", 0) && cai_priv_emit_typestr(pool, &padding);
+    (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
+    (void)cai_priv_emit_str(pool, "", 0);
+    (void)cai_priv_emit_typestr(pool, &padding);
 }
 
-/* The tuple of a field and its name; its type and repeat follow. */
-static int cai_priv_emit_field_head(cai_priv_pool *pool, const cai_field *field)
+/* The rows of one record as items of `list`, with padding where they leave bytes out (R42). */
+static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *array, cai_token *list,
+                                       int32_t parent, int64_t record_bytes, int32_t depth)
 {
-    return cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, field->ndim ? 3 : 2) &&
-           (!field->title ||
-            (cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2) &&
-             cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->title, field->title_length))) &&
-           cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->name, field->name_length);
-}
-
-/* The rows of one record as a list, with padding where they leave bytes out (R42). */
-static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *array, int32_t parent,
-                                       int64_t record_bytes, int32_t depth)
-{
-    cai_token *list = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
-    int64_t row, at = 0;
-    if (!list) return cai_priv_pool_full(pool);
-    for (row = parent + 1; row <= array->field_count; ++row) {
+    int64_t at = 0;
+    for (int64_t row = parent + 1; row <= array->field_count && !pool->full; ++row) {
         const cai_field *field = row < array->field_count ? array->fields + row : NULL;
         const int64_t offset = field ? field->offset : record_bytes;
         if (field && field->parent != parent) continue;
         if (offset < at || offset > record_bytes || depth > CAI_MAX_FIELD_DEPTH)
             return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_DESCR, -1,
-                                   ": row %a at %b does not follow the rows before it", NULL, row,
-                                   offset);
+                                   ": row %a at %b does not follow the rows before it", NULL, row, offset);
         if (offset > at) {
-            if (!cai_priv_emit_padding(pool, offset - at)) return cai_priv_pool_full(pool);
+            cai_priv_emit_padding(pool, offset - at);
             ++list->length;
         }
         if (!field) break;
-        if (!cai_priv_emit_field_head(pool, field)) return cai_priv_pool_full(pool);
-        if (field->child_count)
-            CAI_TRY(cai_priv_emit_record(pool, array, (int32_t)row, field->dtype.itemsize,
-                                         depth + 1));
-        else if (!cai_priv_emit_typestr(pool, &field->dtype)) return cai_priv_pool_full(pool);
-        if (field->ndim && !cai_priv_emit_tuple(pool, field->ndim, field->shape))
-            return cai_priv_pool_full(pool);
         ++list->length;
+        (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, field->ndim ? 3 : 2);
+        if (field->title) {
+            (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
+            (void)cai_priv_emit_str(pool, field->title, field->title_length);
+        }
+        (void)cai_priv_emit_str(pool, field->name, field->name_length);
+        if (field->child_count) {
+            cai_token *items = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+            const int64_t bytes = field->dtype.itemsize;
+            CAI_TRY(cai_priv_emit_record(pool, array, items, (int32_t)row, bytes, depth + 1));
+        } else {
+            (void)cai_priv_emit_typestr(pool, &field->dtype);
+        }
+        if (field->ndim) (void)cai_priv_emit_tuple(pool, field->ndim, field->shape);
         at = offset + field->nbytes;
     }
     return CAI_OK;
 }
 
 /* The stream entry, or what of the array's order the version cannot say. */
-static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *array,
-                                         int32_t version, cai_interface *out)
+static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *array, int32_t version,
+                                         cai_interface *out)
 {
     const int32_t sync = array->size ? array->sync : CAI_SYNC_NONE;
     const char *wrong = NULL;
@@ -2542,47 +2363,44 @@ static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *a
     if (wrong)
         return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1, wrong, NULL,
                                (int64_t)array->stream, version);
-    if (version < 3) return CAI_OK;
-    out->stream = sync == CAI_SYNC_STREAM ? cai_priv_emit_uint(pool, array->stream)
-                                          : cai_priv_emit_none(pool);
-    return out->stream ? CAI_OK : cai_priv_pool_full(pool);
+    if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(pool, array->stream);
+    else if (version >= 3) out->stream = cai_priv_emit_items(pool, CAI_TOKEN_NONE, 0);
+    return CAI_OK;
 }
 
 /* All entries but the mask. */
-static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array,
-                                          int32_t version, cai_interface *out)
+static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array, int32_t version,
+                                          cai_interface *out)
 {
+    cai_token *list;
     memset(out, 0, sizeof *out);
     out->shape = cai_priv_emit_tuple(pool, array->ndim, array->shape);
     out->typestr = cai_priv_emit_typestr(pool, &array->dtype);
     out->data = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
-    if (!cai_priv_emit_uint(pool, array->data) ||
-        !cai_priv_emit(pool, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0))
-        return cai_priv_pool_full(pool);
+    (void)cai_priv_emit_uint(pool, array->data);
+    (void)cai_priv_emit(pool, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0);
     out->version = cai_priv_emit_uint(pool, (uint64_t)version);
-    out->strides = array->flags & CAI_C_CONTIGUOUS
-                       ? cai_priv_emit_none(pool)
-                       : cai_priv_emit_tuple(pool, array->ndim, array->strides);
-    if (!out->shape || !out->typestr || !out->data || !out->version || !out->strides)
-        return cai_priv_pool_full(pool);
+    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit_items(pool, CAI_TOKEN_NONE, 0);
+    else out->strides = cai_priv_emit_tuple(pool, array->ndim, array->strides);
     CAI_TRY(cai_priv_export_stream(pool, array, version, out));
     if (!array->fields || !array->field_count) return CAI_OK;
-    out->descr = pool->storage->tokens + pool->tokens;
-    return cai_priv_emit_record(pool, array, -1, array->dtype.itemsize, 1);
+    out->descr = list = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+    return cai_priv_emit_record(pool, array, list, -1, array->dtype.itemsize, 1);
 }
 
-CAI_API cai_status cai_export(const cai_array *array, int32_t version,
-                              const cai_export_storage *storage, cai_interface *out,
-                              cai_error *err)
+CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai_export_storage *storage,
+                              cai_interface *out, cai_error *err)
 {
-    cai_priv_pool pool = {NULL, 0, 0, {NULL, 0, 0}};
+    cai_priv_pool pool;
     cai_interface entries, of_mask;
     CAI_TRY(cai_array_check(array, err));
-    if (!storage) return cai_priv_null(err, "cai_export: storage is NULL");
-    if (!out) return cai_priv_null(err, "cai_export: out is NULL");
+    if (!storage) return cai_priv_misuse(err, "cai_export: storage is NULL");
+    if (!out) return cai_priv_misuse(err, "cai_export: out is NULL");
     if (version < 0 || version > 3)
-        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_VERSION, -1,
-                             "version = %a is not in 0..3", version, 0);
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_VERSION, -1, "version = %a is not in 0..3",
+                             version, 0);
+    memset(&pool, 0, sizeof pool);
+    memset(&of_mask, 0, sizeof of_mask);
     pool.storage = storage;
     pool.judge.err = err;
     CAI_TRY(cai_priv_export_entries(&pool, array, version, &entries));
@@ -2594,16 +2412,18 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version,
         pool.judge.of_mask = 1;
         CAI_TRY(cai_priv_export_entries(&pool, array->mask, version, &of_mask));
         entries.mask = cai_priv_emit(&pool, CAI_TOKEN_OBJECT, 1, NULL, 0);
-        if (!entries.mask || !storage->mask) return cai_priv_pool_full(&pool);
-        *storage->mask = of_mask;
         entries.mask_interface = storage->mask;
     }
+    if (pool.full || (array->mask && !storage->mask))
+        return cai_priv_fail(err, CAI_ERR_CAPACITY, CAI_ENTRY_NONE, -1,
+                             "storage of %a tokens and %b bytes of text is too small",
+                             storage->token_capacity, storage->text_capacity);
+    if (array->mask) *storage->mask = of_mask;
     *out = entries;
     return CAI_OK;
 }
 
 /* --------------------------------------------------------------- >>describing */
-
 CAI_API cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim, const int64_t *shape,
                                   const int64_t *strides, void *data, cai_error *err)
 {
@@ -2613,18 +2433,16 @@ CAI_API cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim, co
 }
 
 CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
-                                        const int64_t *shape, const int64_t *strides,
-                                        uint64_t data, cai_error *err)
+                                        const int64_t *shape, const int64_t *strides, uint64_t data,
+                                        cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
     cai_priv_draft draft;
     cai_array *array = &draft.array;
-    if (!out) return cai_priv_null(err, "cai_array_init: out is NULL");
-    if (!dtype) return cai_priv_null(err, "cai_array_init: dtype is NULL");
-    if (!shape && ndim) return cai_priv_null(err, "cai_array_init: shape is NULL");
-    if (ndim < 0 || ndim > CAI_MAX_NDIM)
-        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
-                             "ndim = %a is not in 0..64", ndim, 0);
+    if (!out) return cai_priv_misuse(err, "cai_array_init: out is NULL");
+    if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
+    if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
                              "strides must be NULL for a bit field: bytes cannot address bits", 0, 0);
@@ -2664,36 +2482,21 @@ CAI_API void cai_array_release(cai_array *array)
 
 CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
 {
-    const char *wrong = NULL;
-    int64_t value = 0;
-    if (!array) return cai_priv_null(err, "array is NULL");
-    if (array->abi != CAI_ABI) {
-        wrong = "abi = %a is not %b, the one of this header";
-        value = array->abi;
-    } else if (array->struct_size < sizeof *array) {
-        wrong = "struct_size = %a is less than the 1216 (32-bit: 1200) of this header";
-        value = array->struct_size;
-    } else if (array->ndim < 0 || array->ndim > CAI_MAX_NDIM) {
-        wrong = "ndim = %a is not in 0..64";
-        value = array->ndim;
-    } else if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS) {
-        wrong = "field_count = %a is not in 0..4096";
-        value = array->field_count;
-    }
-    return wrong ? cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1, wrong, value, CAI_ABI)
-                 : CAI_OK;
-}
-
-static void cai_priv_put_sync(cai_priv_text *text, const cai_array *array)
-{
-    if (array->sync == CAI_SYNC_NONE) cai_priv_put(text, ", no pending work");
-    else if (array->sync == CAI_SYNC_EVENT) cai_priv_put(text, ", event");
-    else if (array->sync != CAI_SYNC_STREAM) cai_priv_put(text, ", work may be pending");
-    else {
-        const int handle = array->stream > CAI_STREAM_PER_THREAD;
-        cai_priv_put(text, handle ? ", stream 0x" : ", stream ");
-        cai_priv_put_uint(text, array->stream, handle ? 16 : 10);
-    }
+    if (!array) return cai_priv_misuse(err, "array is NULL");
+    if (array->abi != CAI_ABI)
+        return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
+                             "abi = %a is not %b, the one of this header", array->abi, CAI_ABI);
+    if (array->struct_size < sizeof *array)
+        return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
+                             "struct_size = %a is less than the 1216 (32-bit: 1200) of this header",
+                             array->struct_size, 0);
+    if (array->ndim < 0 || array->ndim > CAI_MAX_NDIM)
+        return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
+                             "ndim = %a is not in 0..64", array->ndim, 0);
+    if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS)
+        return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
+                             "field_count = %a is not in 0..4096", array->field_count, 0);
+    return CAI_OK;
 }
 
 static const char *cai_priv_order_text(uint32_t flags)
@@ -2702,6 +2505,14 @@ static const char *cai_priv_order_text(uint32_t flags)
     if (flags & CAI_F_CONTIGUOUS) return ", F-contiguous";
     if (flags & CAI_SELF_OVERLAP) return ", overlapping itself";
     return flags & CAI_NO_SELF_OVERLAP ? ", strided" : ", may overlap itself";
+}
+
+static const char *cai_priv_sync_text(const cai_array *array)
+{
+    if (array->sync == CAI_SYNC_NONE) return ", no pending work";
+    if (array->sync == CAI_SYNC_EVENT) return ", event";
+    if (array->sync != CAI_SYNC_STREAM) return ", work may be pending";
+    return array->stream > CAI_STREAM_PER_THREAD ? ", stream 0x%x" : ", stream %a";
 }
 
 /* "float32 (4, 6) strides (48, 8)" */
@@ -2729,44 +2540,32 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
     if (!(array->flags & CAI_ALIGNED)) cai_priv_put(&text, ", unaligned");
     if (!(array->flags & CAI_WRITABLE)) cai_priv_put(&text, ", read-only");
     if (array->mask) cai_priv_put(&text, ", with a mask");
-    cai_priv_put_sync(&text, array);
-    if (array->device != CAI_DEVICE_UNKNOWN) {
-        cai_priv_put(&text, ", device ");
-        cai_priv_put_int(&text, array->device);
-    }
-    cai_priv_put(&text, ", at 0x");
-    cai_priv_put_uint(&text, array->data, 16);
+    cai_priv_put_sentence(&text, cai_priv_sync_text(array), NULL, (int64_t)array->stream, 0, -1);
+    if (array->device != CAI_DEVICE_UNKNOWN)
+        cai_priv_put_sentence(&text, ", device %a", NULL, array->device, 0, -1);
+    cai_priv_put_sentence(&text, ", at 0x%x", NULL, (int64_t)array->data, 0, -1);
     return cai_priv_text_close(&text);
 }
 
 /* ---------------------------------------------------------------- >>expecting */
-
 /* The bits of `requirements` that the array does not meet. */
 static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
 {
-    const uint32_t facts = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED |
-                           CAI_NO_SELF_OVERLAP;
-    const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements
-                                                               : requirements | CAI_ALIGNED;
+    const uint32_t facts =
+        CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP;
+    const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements : requirements | CAI_ALIGNED;
     uint32_t unmet = wanted & facts & ~array->flags;
     if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST) unmet |= CAI_ON_DEVICE;
     if (array->mask && !(requirements & CAI_ALLOW_MASK)) unmet |= CAI_ALLOW_MASK;
     return unmet;
 }
 
-/* An item of a list between commas; the first has none before it. */
-static void cai_priv_put_item(cai_priv_text *text, int condition, const char *word)
+/* An item of a list between commas, where a condition holds; the first has none before it. */
+static void cai_priv_put_item(cai_priv_text *text, uint32_t condition, const char *sentence, int64_t a)
 {
     if (!condition) return;
     if (text->at[-1] != ' ') cai_priv_put(text, ", ");
-    cai_priv_put(text, word);
-}
-
-static void cai_priv_put_rank(cai_priv_text *text, int32_t ndim)
-{
-    cai_priv_put_item(text, 1, "");
-    cai_priv_put_int(text, ndim);
-    cai_priv_put(text, "-D");
+    cai_priv_put_sentence(text, sentence, NULL, a, 0, -1);
 }
 
 static void cai_priv_put_expected(cai_priv_text *text, int32_t code, int32_t ndim, uint32_t wanted,
@@ -2776,36 +2575,31 @@ static void cai_priv_put_expected(cai_priv_text *text, int32_t code, int32_t ndi
     cai_priv_dtype_fill(&dtype, code, code & 0xff, 1);
     if (dtype.itemsize) cai_priv_put_dtype(text, &dtype);
     else if (code != CAI_ANY_DTYPE) cai_priv_put(text, cai_dtype_name(code));
-    if (ndim != CAI_ANY_NDIM) cai_priv_put_rank(text, ndim);
-    cai_priv_put_item(text, (wanted & CAI_C_CONTIGUOUS) != 0, "C-contiguous");
-    cai_priv_put_item(text, (wanted & CAI_F_CONTIGUOUS) != 0, "F-contiguous");
-    cai_priv_put_item(text, (wanted & CAI_WRITABLE) != 0, "writable");
-    cai_priv_put_item(text, (wanted & CAI_NO_SELF_OVERLAP) != 0, "no self-overlap");
-    cai_priv_put_item(text, (wanted & CAI_ON_DEVICE) != 0, "on the device");
-    cai_priv_put_item(text, ((wanted | unmet) & CAI_ALIGNED) != 0, "aligned");
-    cai_priv_put_item(text, (unmet & CAI_ALLOW_MASK) != 0, "no mask");
+    cai_priv_put_item(text, ndim != CAI_ANY_NDIM, "%a-D", ndim);
+    cai_priv_put_item(text, wanted & CAI_C_CONTIGUOUS, "C-contiguous", 0);
+    cai_priv_put_item(text, wanted & CAI_F_CONTIGUOUS, "F-contiguous", 0);
+    cai_priv_put_item(text, wanted & CAI_WRITABLE, "writable", 0);
+    cai_priv_put_item(text, wanted & CAI_NO_SELF_OVERLAP, "no self-overlap", 0);
+    cai_priv_put_item(text, wanted & CAI_ON_DEVICE, "on the device", 0);
+    cai_priv_put_item(text, (wanted | unmet) & CAI_ALIGNED, "aligned", 0);
+    cai_priv_put_item(text, unmet & CAI_ALLOW_MASK, "no mask", 0);
 }
 
 static void cai_priv_put_got(cai_priv_text *text, const cai_array *array, uint32_t unmet)
 {
-    const uint32_t order = CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_NO_SELF_OVERLAP;
+    const uint32_t overlap = unmet & CAI_NO_SELF_OVERLAP;
     cai_priv_put_dtype(text, &array->dtype);
-    cai_priv_put_rank(text, array->ndim);
-    if (unmet & order) {
+    cai_priv_put_item(text, 1, "%a-D", array->ndim);
+    if (overlap | (unmet & (CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS))) {
         cai_priv_put(text, ", strides ");
         cai_priv_put_tuple(text, array->ndim, array->strides);
     }
-    if (unmet & CAI_NO_SELF_OVERLAP)
-        cai_priv_put(text, array->flags & CAI_SELF_OVERLAP ? ", overlapping itself"
-                                                            : ", may overlap itself");
-    cai_priv_put_item(text, (unmet & CAI_WRITABLE) != 0, "read-only");
-    cai_priv_put_item(text, (unmet & CAI_ON_DEVICE) != 0, "in host memory");
-    if (unmet & CAI_ALIGNED) {
-        cai_priv_put(text, ", not aligned to ");
-        cai_priv_put_int(text, array->dtype.alignment);
-        cai_priv_put(text, " bytes");
-    }
-    cai_priv_put_item(text, (unmet & CAI_ALLOW_MASK) != 0, "with a mask");
+    cai_priv_put_item(text, overlap, array->flags & CAI_SELF_OVERLAP ? "overlapping itself" :
+                                                                       "may overlap itself", 0);
+    cai_priv_put_item(text, unmet & CAI_WRITABLE, "read-only", 0);
+    cai_priv_put_item(text, unmet & CAI_ON_DEVICE, "in host memory", 0);
+    cai_priv_put_item(text, unmet & CAI_ALIGNED, "not aligned to %a bytes", array->dtype.alignment);
+    cai_priv_put_item(text, unmet & CAI_ALLOW_MASK, "with a mask", 0);
 }
 
 CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t code, int32_t ndim,
@@ -2814,7 +2608,7 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     cai_priv_text text;
     uint32_t unmet;
     CAI_TRY(cai_array_check(array, err));
-    if (!name) return cai_priv_null(err, "cai_expect: name is NULL");
+    if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
     unmet = cai_priv_unmet(array, requirements);
     if (!unmet && (code == CAI_ANY_DTYPE || code == array->dtype.code) &&
         (ndim == CAI_ANY_NDIM || ndim == array->ndim))
@@ -2838,31 +2632,27 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b,
     CAI_TRY(cai_array_check(b, err));
     if (a->ndim != b->ndim)
         return cai_priv_reject(&judge, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
-                               " has %a dimensions in one array, %b in the other", NULL, a->ndim,
-                               b->ndim);
+                               " has %a dimensions in one array, %b in the other", NULL, a->ndim, b->ndim);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis == a->ndim) return CAI_OK;
     return cai_priv_reject(&judge, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
-                           " = %a in one array, %b in the other", NULL, a->shape[axis],
-                           b->shape[axis]);
+                           " = %a in one array, %b in the other", NULL, a->shape[axis], b->shape[axis]);
 }
 
 /* ------------------------------------------------------------------ >>viewing */
-
-CAI_PRIV_COLD cai_status cai_priv_no_view(cai_error *err, int32_t entry, int32_t index,
-                                          const char *sentence, int64_t a, int64_t b)
+CAI_PRIV_COLD cai_status cai_priv_no_view(cai_error *err, int32_t axis, const char *sentence, int64_t a,
+                                          int64_t b)
 {
-    return cai_priv_fail(err, CAI_ERR_VIEW, entry, index, sentence, a, b);
+    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis, sentence, a, b);
 }
 
 /* What every view checks first; an owned array would lose its owner. */
 static cai_status cai_priv_view_check(const cai_array *array, const cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_null(err, "out of a view is NULL");
+    if (!out) return cai_priv_misuse(err, "out of a view is NULL");
     if (out == array && array->release)
-        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
-                             "an owned array cannot become a view of itself", 0, 0);
+        return cai_priv_misuse(err, "an owned array cannot become a view of itself");
     return CAI_OK;
 }
 
@@ -2874,14 +2664,15 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
         return cai_priv_fail(err, CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
                              "the array has a mask: take views of cai_view_values and of the mask", 0, 0);
     if (array->dtype.code == CAI_BITFIELD)
-        return cai_priv_no_view(err, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0, 0);
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0,
+                             0);
     cai_priv_copy(&view->array, array);
-    view->array.release = NULL;
-    view->array.owner = NULL;
-    view->array.struct_size = (uint32_t)sizeof *out;
-    view->array.flags = (array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION)) | CAI_HAD_STRIDES;
     view->shape = view->array.shape;
     view->strides = view->array.strides;
+    view->array.struct_size = (uint32_t)sizeof view->array;
+    view->array.release = NULL;
+    view->array.owner = NULL;
+    view->array.flags = (array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION)) | CAI_HAD_STRIDES;
     return CAI_OK;
 }
 
@@ -2900,8 +2691,8 @@ static cai_status cai_priv_axis(int32_t *axis, int32_t ndim, cai_error *err)
 {
     const int32_t given = *axis;
     if (given < -ndim || given >= ndim)
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, given,
-                                "axis %a does not exist: there are %b axes", given, ndim);
+        return cai_priv_no_view(err, given < 0 ? -1 : given, "axis %a does not exist: there are %b axes",
+                                given, ndim);
     if (given < 0) *axis = given + ndim;
     return CAI_OK;
 }
@@ -2920,12 +2711,6 @@ static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride
     view->strides[view->ndim++] = stride;
 }
 
-/* Moves the first element; strides of an empty array may be anything, hence modulo 2^64. */
-static void cai_priv_advance(cai_array *view, int32_t axis, int64_t elements)
-{
-    view->data += (uint64_t)cai_priv_wrap_mul(elements, view->strides[axis]);
-}
-
 CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_priv_view_check(array, out, err));
@@ -2941,13 +2726,13 @@ CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes,
 {
     cai_priv_draft view;
     uint64_t seen = 0;
-    int32_t i;
+    int32_t axis;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    for (i = 0; i < array->ndim; ++i) {
-        int32_t axis = axes ? axes[i] : array->ndim - 1 - i;
+    for (int32_t i = 0; i < array->ndim; ++i) {
+        axis = axes ? axes[i] : array->ndim - 1 - i;
         CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
         if (seen >> axis & 1)
-            return cai_priv_no_view(err, CAI_ENTRY_NONE, i, "axes[%a] = %b occurs twice", i, axis);
+            return cai_priv_no_view(err, i, "axes[%a] = %b occurs twice", i, axis);
         seen |= (uint64_t)1 << axis;
         view.array.shape[i] = array->shape[axis];
         view.array.strides[i] = array->strides[axis];
@@ -2955,78 +2740,71 @@ CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes,
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start,
-                                  int64_t count, int64_t step, cai_array *out, cai_error *err)
+CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start, int64_t count,
+                                  int64_t step, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    int64_t extent, travel = 0, last = start;
+    int64_t travel = 0, last = start, extent;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_axis(&axis, view.array.ndim, err));
-    extent = view.array.shape[axis];
+    CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
+    extent = array->shape[axis];
     if (step == 0 || count < 0)
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
-                                "slice with step = %a, must not be 0, and count = %b, not negative",
-                                step, count);
+        return cai_priv_no_view(err, axis,
+                                "slice of axis %i: step = %a must not be 0, count = %b not negative", step,
+                                count);
     if (start < 0 || start > extent - (count > 0))
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
-                                "slice from start = %a is outside of an extent of %b", start,
-                                extent);
-    if (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) ||
-                  last < 0 || last >= extent))
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
-                                "slice of count = %a elements leaves an extent of %b", count,
-                                extent);
-    if (count) cai_priv_advance(&view.array, axis, start);
+        return cai_priv_no_view(err, axis,
+                                "slice of axis %i: start = %a is outside of an extent of %b", start, extent);
+    if (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) || last < 0 ||
+                  last >= extent))
+        return cai_priv_no_view(err, axis,
+                                "slice of axis %i: count = %a elements leave an extent of %b", count, extent);
+    if (count) view.array.data += (uint64_t)cai_priv_wrap_mul(start, array->strides[axis]);
     view.array.shape[axis] = count;
-    view.array.strides[axis] = cai_priv_wrap_mul(view.array.strides[axis], step);
+    view.array.strides[axis] = cai_priv_wrap_mul(array->strides[axis], step);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
-                                  cai_array *out, cai_error *err)
+CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index, cai_array *out,
+                                  cai_error *err)
 {
+    int64_t extent;
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_axis(&axis, view.array.ndim, err));
-    if (index < -view.array.shape[axis] || index >= view.array.shape[axis])
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
-                                "index %a is outside of an extent of %b", index, view.array.shape[axis]);
-    cai_priv_advance(&view.array, axis, index < 0 ? index + view.array.shape[axis] : index);
+    CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
+    extent = array->shape[axis];
+    if (index < -extent || index >= extent)
+        return cai_priv_no_view(err, axis, "axis %i: index %a is outside of an extent of %b", index, extent);
+    if (index < 0) index += extent;
+    view.array.data += (uint64_t)cai_priv_wrap_mul(index, array->strides[axis]);
     cai_priv_remove_axis(&view.array, axis);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
-                                    cai_error *err)
+CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out, cai_error *err)
 {
+    const int all = axis == CAI_ALL_AXES;
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    if (axis == CAI_ALL_AXES) {
-        for (axis = view.array.ndim; axis-- > 0;) {
-            if (view.array.shape[axis] == 1) cai_priv_remove_axis(&view.array, axis);
-        }
-        return cai_priv_view_close(&view, 1, out, err);
+    if (!all) CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
+    if (!all && array->shape[axis] != 1)
+        return cai_priv_no_view(err, axis, "axis %a has extent %b, only an extent of 1 can go",
+                                axis, array->shape[axis]);
+    for (int32_t i = array->ndim; i-- > 0;) {
+        if (view.array.shape[i] == 1 && (all || i == axis)) cai_priv_remove_axis(&view.array, i);
     }
-    CAI_TRY(cai_priv_axis(&axis, view.array.ndim, err));
-    if (view.array.shape[axis] != 1)
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis,
-                                "axis %a has extent %b, only an extent of 1 can go", axis,
-                                view.array.shape[axis]);
-    cai_priv_remove_axis(&view.array, axis);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
-                                   cai_error *err)
+CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    int32_t i;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_axis(&axis, view.array.ndim + 1, err));
-    if (view.array.ndim == CAI_MAX_NDIM)
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, axis, "the array has 64 dimensions, the limit",
-                                0, 0);
-    for (i = view.array.ndim++; i > axis; --i) {
+    CAI_TRY(cai_priv_axis(&axis, array->ndim + 1, err));
+    if (array->ndim == CAI_MAX_NDIM)
+        return cai_priv_no_view(err, axis, "the array has 64 dimensions, the limit", 0, 0);
+    cai_priv_append_axis(&view.array, 1, 0);
+    for (int32_t i = array->ndim; i > axis; --i) {
         view.array.shape[i] = view.array.shape[i - 1];
         view.array.strides[i] = view.array.strides[i - 1];
     }
@@ -3038,51 +2816,47 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
 /* Checks the arguments that say a new shape. */
 static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
 {
-    if (ndim < 0 || ndim > CAI_MAX_NDIM)
-        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
-                             "ndim = %a is not in 0..64", ndim, 0);
-    return shape || !ndim ? CAI_OK : cai_priv_null(err, "shape of a view is NULL");
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
+    return shape || !ndim ? CAI_OK : cai_priv_misuse(err, "shape of a view is NULL");
 }
 
 CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, const int64_t *shape,
                                       cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    int32_t axis, more;
+    int32_t more;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_new_shape(ndim, shape, err));
     more = ndim - array->ndim;
     if (more < 0)
-        return cai_priv_no_view(err, CAI_ENTRY_SHAPE, -1, "%a dimensions do not broadcast to %b",
-                                array->ndim, ndim);
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%a dimensions do not broadcast to %b",
+                             array->ndim, ndim);
     view.array.ndim = ndim;
-    for (axis = ndim; axis-- > 0;) {
+    for (int32_t axis = ndim; axis-- > 0;) {
         const int64_t extent = axis < more ? 1 : array->shape[axis - more];
-        if (extent != shape[axis] && extent != 1)
-            return cai_priv_no_view(err, CAI_ENTRY_SHAPE, axis,
-                                    "an extent of %a does not broadcast to %b", extent, shape[axis]);
-        view.array.strides[axis] =
-            axis < more || extent != shape[axis] ? 0 : array->strides[axis - more];
+        const int same = extent == shape[axis];
+        if (!same && extent != 1)
+            return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, axis,
+                                 "axis %i: an extent of %a does not broadcast to %b", extent, shape[axis]);
+        view.array.strides[axis] = same && axis >= more ? array->strides[axis - more] : 0;
         view.array.shape[axis] = shape[axis];
-        if (extent != shape[axis]) view.array.flags &= ~(uint32_t)CAI_WRITABLE;
+        if (!same) view.array.flags &= ~(uint32_t)CAI_WRITABLE;
     }
     return cai_priv_view_close(&view, 1, out, err);
 }
 
 /* Resolves the -1 of a new shape and checks that it has as many elements as the array. */
-static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view,
-                                         cai_error *err)
+static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
     int64_t count = 1;
-    int32_t axis, open = -1, empty = 0, huge = 0;
-    for (axis = 0; axis < view->ndim; ++axis) {
+    int32_t open = -1, empty = 0, huge = 0;
+    for (int32_t axis = 0; axis < view->ndim; ++axis) {
         const int64_t extent = view->shape[axis];
         if (extent == -1 && open < 0) open = axis;
-        else if (extent < 0)
-            return cai_priv_wrong(&judge, CAI_ENTRY_SHAPE, axis,
-                                         extent == -1 ? " = -1 is a second extent to infer"
-                                                      : " = %a is negative", extent, 0);
+        else if (extent == -1)
+            return cai_priv_wrong(&judge, CAI_ENTRY_SHAPE, axis, " = -1 is a second extent to infer", 0, 0);
+        else if (extent < 0) return cai_priv_reject_extent(&judge, axis, extent);
         else if (extent == 0) empty = 1;
         else huge |= cai_priv_mul(extent, huge ? 1 : count, &count);
     }
@@ -3091,16 +2865,15 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
         return CAI_OK;
     }
     if (open < 0 && (empty ? array->size == 0 : !huge && count == array->size)) return CAI_OK;
-    return cai_priv_no_view(err, CAI_ENTRY_SHAPE, open,
-                            "%a elements do not fill that shape of %b dimensions", array->size,
-                            view->ndim);
+    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, open,
+                         "%a elements do not fill that shape of %b dimensions", array->size, view->ndim);
 }
 
-/* Strides for a new shape of the same elements in C order; false if that needs a copy. Runs of
- * old axes that continue one another are cut into runs of new axes with the same product. */
+/* Strides for a new shape of the same elements in C order; false if that needs a copy. Runs of old axes
+ * that continue one another are cut into runs of new axes with the same product. */
 static int cai_priv_restride(const cai_array *old, cai_array *view)
 {
-    int32_t from = 0, to = 0, from_end, to_end, axis;
+    int32_t from = 0, to = 0, from_end, to_end;
     while (from < old->ndim && to < view->ndim) {
         int64_t have = old->shape[from], want = view->shape[to], stride;
         from_end = from + 1;
@@ -3109,12 +2882,11 @@ static int cai_priv_restride(const cai_array *old, cai_array *view)
             if (have < want) have *= old->shape[from_end++];
             else want *= view->shape[to_end++];
         }
-        for (axis = from; axis + 1 < from_end; ++axis) {
-            if (old->strides[axis] != cai_priv_wrap_mul(old->shape[axis + 1], old->strides[axis + 1]))
-                return 0;
+        for (int32_t axis = from + 1; axis < from_end; ++axis) {
+            if (old->strides[axis - 1] != cai_priv_wrap_mul(old->shape[axis], old->strides[axis])) return 0;
         }
         stride = old->strides[from_end - 1];
-        for (axis = to_end; axis-- > to;) {
+        for (int32_t axis = to_end; axis-- > to;) {
             view->strides[axis] = stride;
             stride = cai_priv_wrap_mul(stride, view->shape[axis]);
         }
@@ -3125,8 +2897,7 @@ static int cai_priv_restride(const cai_array *old, cai_array *view)
     return 1;
 }
 
-CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *array,
-                                             const cai_array *view)
+CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *array, const cai_array *view)
 {
     cai_priv_text text;
     if (!err) return CAI_ERR_VIEW;
@@ -3143,59 +2914,57 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
 {
     cai_priv_draft view;
     cai_array old;
-    int32_t axis;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_new_shape(ndim, shape, err));
     view.array.ndim = ndim;
-    for (axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
+    for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
     old.ndim = 0;
-    for (axis = 0; axis < array->ndim; ++axis) {
-        if (array->shape[axis] != 1)
-            cai_priv_append_axis(&old, array->shape[axis], array->strides[axis]);
+    for (int32_t axis = 0; axis < array->ndim; ++axis) {
+        if (array->shape[axis] != 1) cai_priv_append_axis(&old, array->shape[axis], array->strides[axis]);
     }
     if (array->size == 0) view.strides = NULL; /* C order */
     else if (!cai_priv_restride(&old, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype,
-                                        cai_array *out, cai_error *err)
+CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype, cai_array *out,
+                                        cai_error *err)
 {
     cai_priv_draft view;
-    int64_t nbytes;
+    int64_t nbytes, size, old_size;
     int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    if (!dtype) return cai_priv_null(err, "cai_view_reinterpret: dtype is NULL");
+    if (!dtype) return cai_priv_misuse(err, "cai_view_reinterpret: dtype is NULL");
     view.array.dtype = *dtype;
-    if (dtype->itemsize == array->dtype.itemsize)
-        return cai_priv_view_close(&view, 0, out, err);
-    last = view.array.ndim - 1;
-    if (dtype->itemsize < 1 || last < 0 ||
-        (array->size && view.array.shape[last] != 1 && view.array.strides[last] != array->dtype.itemsize))
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, last,
-                                "items of %a bytes as items of %b need a contiguous last axis",
-                                array->dtype.itemsize, dtype->itemsize);
-    if (cai_priv_mul(view.array.shape[last], array->dtype.itemsize, &nbytes) || nbytes % dtype->itemsize)
-        return cai_priv_no_view(err, CAI_ENTRY_NONE, last,
+    last = array->ndim - 1;
+    size = dtype->itemsize;
+    old_size = array->dtype.itemsize;
+    if (size == old_size) return cai_priv_view_close(&view, 0, out, err);
+    if (size < 1 || last < 0 || (array->size && array->shape[last] != 1 && array->strides[last] != old_size))
+        return cai_priv_no_view(err, last,
+                                "items of %a bytes as items of %b need a contiguous last axis", old_size,
+                                size);
+    if (cai_priv_mul(array->shape[last], old_size, &nbytes) || nbytes % size)
+        return cai_priv_no_view(err, last,
                                 "a last axis of %a elements is no whole number of items of %b bytes",
-                                view.array.shape[last], dtype->itemsize);
-    view.array.shape[last] = nbytes / dtype->itemsize;
-    view.array.strides[last] = dtype->itemsize;
+                                array->shape[last], size);
+    view.array.shape[last] = nbytes / size;
+    view.array.strides[last] = size;
     return cai_priv_view_close(&view, 0, out, err);
 }
 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    int32_t axis;
+    int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     view.array.ndim = 0;
     if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
-    for (axis = 0; axis < array->ndim && array->size; ++axis) {
+    for (int32_t axis = 0; axis < array->ndim && array->size; ++axis) {
         const int64_t extent = array->shape[axis], stride = array->strides[axis];
-        const int32_t last = view.array.ndim - 1;
         if (extent == 1) continue;
+        last = view.array.ndim - 1;
         if (last >= 0 && view.array.strides[last] == cai_priv_wrap_mul(extent, stride)) {
             view.array.shape[last] *= extent;
             view.array.strides[last] = stride;
@@ -3207,16 +2976,14 @@ CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai
 }
 
 /* Appends the axes of the sub-array of a field, in C order over its items. */
-static cai_status cai_priv_append_repeat(cai_array *view, const cai_field *field,
-                                         cai_error *err)
+static cai_status cai_priv_append_repeat(cai_array *view, const cai_field *field, cai_error *err)
 {
     int64_t stride = field->dtype.itemsize;
-    int32_t i, ndim = view->ndim;
+    int32_t ndim = view->ndim;
     if (field->ndim < 0 || field->ndim > CAI_MAX_FIELD_NDIM || ndim + field->ndim > CAI_MAX_NDIM)
-        return cai_priv_no_view(err, CAI_ENTRY_DESCR, -1,
-                                "%a dimensions and %b of the sub-array, the limit is 64", ndim,
-                                field->ndim);
-    for (i = field->ndim; i-- > 0;) {
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
+                                "%a dimensions and %b of the sub-array, the limit is 64", ndim, field->ndim);
+    for (int32_t i = field->ndim; i-- > 0;) {
         view->shape[ndim + i] = field->shape[i];
         view->strides[ndim + i] = stride;
         stride = cai_priv_wrap_mul(stride, field->shape[i]);
@@ -3226,19 +2993,18 @@ static cai_status cai_priv_append_repeat(cai_array *view, const cai_field *field
     return CAI_OK;
 }
 
-CAI_API cai_status cai_view_field(const cai_array *array, int64_t row, cai_array *out,
-                                  cai_error *err)
+CAI_API cai_status cai_view_field(const cai_array *array, int64_t row, cai_array *out, cai_error *err)
 {
     const cai_field *chain[CAI_MAX_FIELD_DEPTH];
     cai_priv_draft view;
     int32_t depth = 0;
-    int64_t at, rows;
+    int64_t rows;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     rows = array->fields ? array->field_count : 0;
     if (row < 0 || row >= rows)
-        return cai_priv_no_view(err, CAI_ENTRY_DESCR, -1, "row %a does not exist: there are %b rows",
-                                row, rows);
-    for (at = row; at >= 0 && at < rows && depth < CAI_MAX_FIELD_DEPTH; at = array->fields[at].parent)
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
+                             "row %a does not exist: there are %b rows", row, rows);
+    for (int64_t at = row; at >= 0 && at < rows && depth < CAI_MAX_FIELD_DEPTH; at = array->fields[at].parent)
         chain[depth++] = array->fields + at;
     view.array.dtype = chain[0]->dtype;
     while (depth > 0) CAI_TRY(cai_priv_append_repeat(&view.array, chain[--depth], err));
@@ -3247,23 +3013,21 @@ CAI_API cai_status cai_view_field(const cai_array *array, int64_t row, cai_array
 
 CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out, cai_error *err)
 {
-    int32_t axis;
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_null(err, "cai_kernel_view_of: out is NULL");
+    if (!out) return cai_priv_misuse(err, "cai_kernel_view_of: out is NULL");
     if (array->ndim > CAI_MAX_KERNEL_NDIM)
-        return cai_priv_no_view(err, CAI_ENTRY_SHAPE, -1,
-                                "%a dimensions, a kernel view has at most 8; cai_view_coalesce may "
-                                "make them fewer", array->ndim, 0);
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%a dimensions, a kernel view has at "
+                             "most 8; cai_view_coalesce may make them fewer", array->ndim, 0);
     if (array->dtype.code == CAI_BITFIELD)
-        return cai_priv_no_view(err, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0, 0);
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0,
+                             0);
     if (array->data > UINTPTR_MAX)
-        return cai_priv_no_view(err, CAI_ENTRY_DATA, 0,
-                                "data = %A is beyond this machine's pointers", (int64_t)array->data,
-                                0);
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DATA, 0,
+                             "data = %A is beyond this machine's pointers", (int64_t)array->data, 0);
     out->data = (char *)(uintptr_t)array->data;
     out->ndim = array->ndim;
     out->itemsize = array->dtype.itemsize;
-    for (axis = 0; axis < CAI_MAX_KERNEL_NDIM; ++axis) {
+    for (int32_t axis = 0; axis < CAI_MAX_KERNEL_NDIM; ++axis) {
         out->shape[axis] = axis < array->ndim ? array->shape[axis] : 1;
         out->strides[axis] = axis < array->ndim ? array->strides[axis] : 0;
     }
@@ -3271,55 +3035,44 @@ CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *o
 }
 
 /* --------------------------------------------------------- >>decoding streams */
-
-CAI_API cai_status cai_stream_from_interface(const cai_token *value, int32_t version,
-                                             int32_t *sync, uint64_t *stream, cai_error *err)
+CAI_API cai_status cai_stream_from_interface(const cai_token *value, int32_t version, int32_t *sync,
+                                             uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
     int32_t found;
     uint64_t number;
-    if (!sync) return cai_priv_null(err, "cai_stream_from_interface: sync is NULL");
-    if (!stream) return cai_priv_null(err, "cai_stream_from_interface: stream is NULL");
+    if (!sync) return cai_priv_misuse(err, "cai_stream_from_interface: sync is NULL");
+    if (!stream) return cai_priv_misuse(err, "cai_stream_from_interface: stream is NULL");
     CAI_TRY(cai_priv_judge_stream(&judge, value, version, &found, &number));
     *sync = found;
     *stream = number;
     return CAI_OK;
 }
 
-/* A stream handle: an int of 0 to UINTPTR_MAX. */
-static cai_status cai_priv_judge_handle(const cai_priv_judge *judge, const cai_token *token)
+CAI_API cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
 {
-    const int is_int = token->kind == CAI_TOKEN_INT || token->kind == CAI_TOKEN_UINT;
-    const int negative = token->kind == CAI_TOKEN_INT && (int64_t)token->number < 0;
-    if (is_int && !negative && token->number <= UINTPTR_MAX) return CAI_OK;
-    if (is_int)
-        return cai_priv_wrong(judge, CAI_ENTRY_STREAM, 1,
-                                     negative ? " = %a, the handle, is negative"
-                                              : " = %A, the handle, is beyond a pointer",
-                                     (int64_t)token->number, 0);
-    return cai_priv_reject_int(judge, CAI_ENTRY_STREAM, 1, token);
-}
-
-CAI_API cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *stream,
-                                            cai_error *err)
-{
+    int64_t handle;
     const cai_priv_judge judge = {err, 0, 0};
-    if (!value) return cai_priv_null(err, "cai_stream_from_protocol: value is NULL");
-    if (!stream) return cai_priv_null(err, "cai_stream_from_protocol: stream is NULL");
+    if (!value) return cai_priv_misuse(err, "cai_stream_from_protocol: value is NULL");
+    if (!stream) return cai_priv_misuse(err, "cai_stream_from_protocol: stream is NULL");
     if (!cai_priv_is_items(value))
         return cai_priv_mistyped(&judge, CAI_ENTRY_STREAM, -1,
-                                    ": __cuda_stream__() must return a tuple (0, handle)", value, 0);
+                                 ": __cuda_stream__() must return a tuple (0, handle)%n", value, 0);
     if (value->length != 2)
         return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
-                                     ": __cuda_stream__() must return (0, handle), not %a items",
-                                     value->length, 0);
-    if (value[1].kind != CAI_TOKEN_INT)
-        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 0, value + 1);
+                              ": __cuda_stream__() must return (0, handle), not %a items", value->length, 0);
+    if (value[1].kind != CAI_TOKEN_INT) return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 0, value + 1);
     if (value[1].number != 0)
         return cai_priv_reject(&judge, CAI_ERR_VERSION, CAI_ENTRY_STREAM, 0,
                                ": __cuda_stream__() has protocol version %a, only 0 is known", NULL,
                                (int64_t)value[1].number, 0);
-    CAI_TRY(cai_priv_judge_handle(&judge, value + 2));
+    handle = (int64_t)value[2].number;
+    if (value[2].kind != CAI_TOKEN_INT && value[2].kind != CAI_TOKEN_UINT)
+        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 1, value + 2);
+    if (value[2].kind == CAI_TOKEN_INT && handle < 0)
+        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, 1, " = %a, the handle, is negative", handle, 0);
+    if (value[2].number > UINTPTR_MAX)
+        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, 1, " = %A, the handle, exceeds a pointer", handle, 0);
     *stream = value[2].number ? value[2].number : (uint64_t)CAI_STREAM_LEGACY;
     return CAI_OK;
 }
@@ -3331,20 +3084,19 @@ CAI_API cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync,
     const int absent = !value || value->kind == CAI_TOKEN_NONE;
     const uint64_t number = absent ? (uint64_t)CAI_STREAM_LEGACY : value->number;
     const int is_signed = !absent && value->kind == CAI_TOKEN_INT;
-    if (!sync) return cai_priv_null(err, "cai_stream_from_dlpack: sync is NULL");
-    if (!stream) return cai_priv_null(err, "cai_stream_from_dlpack: stream is NULL");
+    const int no_sync = is_signed && (int64_t)number == -1;
+    if (!sync) return cai_priv_misuse(err, "cai_stream_from_dlpack: sync is NULL");
+    if (!stream) return cai_priv_misuse(err, "cai_stream_from_dlpack: stream is NULL");
     if (!absent && !is_signed && value->kind != CAI_TOKEN_UINT)
         return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, -1, value);
     if (number == 0)
-        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
-                                     " = 0 is disallowed by DLPack for CUDA: 1 is the legacy "
-                                     "default stream, 2 the per-thread one", 0, 0);
+        return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1, " = 0 is disallowed by DLPack for CUDA: "
+                              "1 is the legacy default stream, 2 the per-thread one", 0, 0);
     if (is_signed && (int64_t)number < -1)
         return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
-                                     " = %a is below -1, which asks for no synchronization",
-                                     (int64_t)number, 0);
-    *sync = is_signed && (int64_t)number == -1 ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
-    *stream = *sync == CAI_SYNC_NONE ? 0 : number;
+                              " = %a is below -1, which asks for no synchronization", (int64_t)number, 0);
+    *sync = no_sync ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
+    *stream = no_sync ? 0 : number;
     return CAI_OK;
 }
 
@@ -3363,18 +3115,18 @@ MIT License
 
 Copyright (c) 2026 the cai authors
 
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
-associated documentation files (the "Software"), to deal in the Software without restriction,
-including without limitation the rights to use, copy, modify, merge, publish, distribute,
-sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without
+limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+conditions:
 
-The above copyright notice and this permission notice shall be included in all copies or
-substantial portions of the Software.
+The above copyright notice and this permission notice shall be included in all copies or substantial portions
+of the Software.
 
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
-NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
-NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
-DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT
-OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+DEALINGS IN THE SOFTWARE.
 */

@@ -17,6 +17,17 @@ add_executable(consumer examples/consumer.c)
 target_link_libraries(consumer PRIVATE cai::cai cai_own_flags)
 set_target_properties(consumer PROPERTIES C_STANDARD 99)
 
+# build/libcai.so, .dylib or .dll: what other languages load. Never sanitized, as their programs are
+# not; never installed, as it is an example.
+set(cai_unsanitized "$<$<C_COMPILER_ID:GNU,Clang,AppleClang>:-fno-sanitize=all>")
+add_library(cai_shared SHARED examples/shared/cai_shared.c)
+target_link_libraries(cai_shared PRIVATE cai::cai cai_own_flags)
+target_compile_options(cai_shared PRIVATE "${cai_unsanitized}")
+target_link_options(cai_shared PRIVATE "${cai_unsanitized}")
+set_target_properties(cai_shared PROPERTIES PREFIX lib OUTPUT_NAME cai C_STANDARD 99
+                                            LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
+                                            RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
 if(CAI_HAVE_CUDA)
   add_executable(saxpy examples/saxpy.cu)
   target_link_libraries(saxpy PRIVATE cai::cai)

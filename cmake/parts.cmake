@@ -57,6 +57,7 @@ cai_program(GXX g++ g++)
 cai_program(CLANG clang clang)
 cai_program(CLANGXX clang++ clang++)
 cai_program(NM nm nm)
+cai_program(GCOV gcov gcov)
 
 # Other machines: compilers and what runs their programs
 cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)

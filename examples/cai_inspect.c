@@ -1,15 +1,17 @@
 /* cai_inspect - judges interface dictionaries, one a line, as Python's repr prints them
  * SPDX-License-Identifier: MIT
  *
- *     cai_inspect [--lenient] [--table] [FILE...]
+ *     cai_inspect [--lenient] [--lint] [--table] [FILE...]
  *
- * One JSON object a line, in order; --table for people. Exit status 0: all were accepted, 1: at
- * least one was rejected, 2: usage, I/O or out of memory. Plain C99, no CUDA. */
+ * One JSON object a line, in order; --table for people; --lint adds what consumers commonly lose of
+ * it. Exit status 0: all were accepted, 1: at least one was rejected, 2: usage, I/O or out of
+ * memory. Plain C99, no CUDA. */
 
 #define CAI_IMPLEMENTATION
 #include "cai.h"
 
 #include "cai_literal.h"
+#include "cai_lint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,17 +282,39 @@ static void json_array(inspect_out *o, const cai_array *array)
     json_key(o, "mask");
 }
 
-static void json_accepted(inspect_out *o, const cai_array *array)
+/* What consumers lose of it; `in` is what it was made of. */
+static void json_lint(inspect_out *o, const cai_array *array, const cai_interface *in)
+{
+    int i, count = 0;
+    json_key(o, "lint");
+    out_text(o, "[");
+    for (i = 0; i < CAI_LINT_RULES; i++) {
+        const cai_lint_rule *rule = &cai_lint_rules[i];
+        if (!rule->applies(array, in)) continue;
+        out_text(o, count++ > 0 ? ", {\"entry\": \"" : "{\"entry\": \"");
+        out_text(o, cai_entry_name(rule->entry));
+        out_text(o, "\"");
+        json_name(o, "loses", rule->loses);
+        json_name(o, "advice", rule->advice);
+        out_text(o, "}");
+    }
+    out_text(o, "]");
+}
+
+/* lint: the entries if --lint was given, else NULL. */
+static void json_accepted(inspect_out *o, const cai_array *array, const cai_interface *lint)
 {
     out_text(o, "{\"ok\": true, ");
     json_array(o, array);
     if (array->mask == NULL) {
-        out_text(o, "null}\n");
-        return;
+        out_text(o, "null");
+    } else {
+        out_text(o, "{");
+        json_array(o, array->mask);
+        out_text(o, "null}");
     }
-    out_text(o, "{");
-    json_array(o, array->mask);
-    out_text(o, "null}}\n");
+    if (lint != NULL) json_lint(o, array, lint);
+    out_text(o, "}\n");
 }
 
 static void json_rejected(inspect_out *o, const cai_error *err)
@@ -554,6 +578,24 @@ static void table_notes(inspect_out *o, const cai_array *array)
     if (flags & CAI_FUTURE_VERSION) out_detail(o, "newer than version 3: known entries judged");
 }
 
+/* What consumers lose of it and what to do, in place of the notes. */
+static void table_lint(inspect_out *o, const cai_array *array, const cai_interface *in)
+{
+    inspect_text t;
+    int i;
+    for (i = 0; i < CAI_LINT_RULES; i++) {
+        const cai_lint_rule *rule = &cai_lint_rules[i];
+        if (!rule->applies(array, in)) continue;
+        t.used = 0;
+        text_put(&t, cai_entry_name(rule->entry));
+        text_put(&t, ": consumers lose ");
+        text_put(&t, rule->loses);
+        text_put(&t, ". ");
+        text_put(&t, rule->advice);
+        out_wrapped(o, t.text, t.used);
+    }
+}
+
 /* The line of a shape or of strides. */
 static void table_tuple(inspect_out *o, const char *name, const int64_t *values, int32_t count)
 {
@@ -564,7 +606,8 @@ static void table_tuple(inspect_out *o, const char *name, const int64_t *values,
     out_wrapped(o, t.text, t.used);
 }
 
-static void table_accepted(inspect_out *o, const cai_array *array, int column)
+static void table_accepted(inspect_out *o, const cai_array *array, const cai_interface *lint,
+                           int column)
 {
     inspect_text t;
     int long_shape;
@@ -594,7 +637,11 @@ static void table_accepted(inspect_out *o, const cai_array *array, int column)
     }
     if (array->fields != NULL && array->field_count > 1) table_fields(o, array, &t);
     if (array->mask != NULL) table_mask(o, array->mask, &t);
-    table_notes(o, array);
+    if (lint == NULL) {
+        table_notes(o, array);
+    } else {
+        table_lint(o, array, lint);
+    }
 }
 
 static void table_header(inspect_out *o)
@@ -721,7 +768,7 @@ typedef struct inspect {
     inspect_out out;
     inspect_label label;
     uint32_t flags; /* of cai_import */
-    int table;
+    int table, lint;
     int64_t accepted, rejected;
     cai_token *tokens;
     size_t token_capacity;
@@ -738,13 +785,14 @@ static int inspect_trouble(const char *what, const char *name)
     return 2;
 }
 
-static void inspect_table_row(inspect *it, const cai_array *array, const cai_error *err)
+static void inspect_table_row(inspect *it, const cai_array *array, const cai_interface *lint,
+                              const cai_error *err)
 {
     inspect_out *o = &it->out;
     int column;
     column = label_begin(o, &it->label, it->line_number);
     if (array != NULL) {
-        table_accepted(o, array, column);
+        table_accepted(o, array, lint, column);
     } else {
         out_text(o, "rejected\n");
         out_detail(o, err->message);
@@ -758,6 +806,7 @@ static int inspect_dictionary(inspect *it, char *line, size_t length)
 {
     const size_t capacity = cai_literal_capacity(length < INT32_MAX ? length : 0);
     cai_interface in[CAI_LITERAL_LEVELS];
+    const cai_interface *lint = it->lint ? in : NULL;
     cai_import_options options;
     cai_array array, mask;
     cai_error err;
@@ -781,9 +830,9 @@ static int inspect_dictionary(inspect *it, char *line, size_t length)
         it->rejected++;
     }
     if (it->table) {
-        inspect_table_row(it, status == CAI_OK ? &array : NULL, &err);
+        inspect_table_row(it, status == CAI_OK ? &array : NULL, lint, &err);
     } else if (status == CAI_OK) {
-        json_accepted(&it->out, &array);
+        json_accepted(&it->out, &array, lint);
     } else {
         json_rejected(&it->out, &err);
     }
@@ -862,13 +911,15 @@ static int inspect_file(inspect *it, const char *name)
 /* ------------------------------------------------------------------------------ main */
 
 static const char usage_text[] =
-    "usage: cai_inspect [--lenient] [--table] [--] [FILE...]\n"
+    "usage: cai_inspect [--lenient] [--lint] [--table] [--] [FILE...]\n"
     "\n"
     "Reads __cuda_array_interface__ dictionaries, one a line, as Python's repr prints them,\n"
     "from the files or from standard input (no file, or -), and judges each.\n"
     "Blank lines and lines that begin with # are skipped.\n"
     "\n"
     "  --lenient  forgive what CAI_LENIENT forgives (see cai.h)\n"
+    "  --lint     add what consumers commonly lose of an accepted dictionary, and how the\n"
+    "             producer avoids it\n"
     "  --table    a table for people instead of one JSON object a line; a comment line above a\n"
     "             dictionary, '# Library - what it is | origin', is its label\n"
     "  --help     this text\n"
@@ -927,6 +978,8 @@ int main(int argc, char **argv)
             options = 0;
         } else if (strcmp(argv[i], "--lenient") == 0) {
             it->flags = CAI_LENIENT;
+        } else if (strcmp(argv[i], "--lint") == 0) {
+            it->lint = 1;
         } else if (strcmp(argv[i], "--table") == 0) {
             it->table = 1;
         } else {

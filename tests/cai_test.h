@@ -7,12 +7,12 @@
 #ifndef CAI_TEST_H
 #define CAI_TEST_H
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { CAI_TEST_SHOWN = 200 /* failures printed; the rest is only counted */ };
+enum { CAI_TEST_LIMIT = 200 /* failures, then the test stops */ };
 static int64_t cai_test_checks, cai_test_failures;
 static char cai_test_noted[400];
 
@@ -25,61 +25,62 @@ static inline void cai_test_note(const char *text)
     cai_test_noted[length] = 0;
 }
 
-static inline void cai_test_report(const char *file, int line, const char *what,
-                                   const char *format, ...)
+static inline int cai_test_good(const char *file, int line, const char *what, int good)
 {
-    va_list arguments;
-    if (++cai_test_failures > CAI_TEST_SHOWN) return;
-    printf("%s:%d: %s: ", file, line, what);
-    va_start(arguments, format);
-    vprintf(format, arguments);
-    va_end(arguments);
+    cai_test_checks++;
+    if (!good) printf("%s:%d: %s: ", file, line, what);
+    return good;
+}
+
+static inline int cai_test_close(void)
+{
     printf("%s%s\n", cai_test_noted[0] ? "\n    in: " : "", cai_test_noted);
     fflush(stdout);
+    if (++cai_test_failures < CAI_TEST_LIMIT) return 0;
+    printf("too many failures\n");
+    exit(1);
 }
 
 static inline int cai_test_true(const char *file, int line, const char *what, int good)
 {
-    if (cai_test_checks++, !good) cai_test_report(file, line, what, "does not hold");
-    return good;
+    if (cai_test_good(file, line, what, good)) return 1;
+    printf("does not hold");
+    return cai_test_close();
 }
 
 static inline int cai_test_int(const char *file, int line, const char *what, int64_t a, int64_t b)
 {
-    if (cai_test_checks++, a == b) return 1;
-    cai_test_report(file, line, what, "is %lld, not %lld", (long long)a, (long long)b);
-    return 0;
+    if (cai_test_good(file, line, what, a == b)) return 1;
+    printf("is %lld, not %lld", (long long)a, (long long)b);
+    return cai_test_close();
 }
 
 static inline int cai_test_uint(const char *file, int line, const char *what, uint64_t a,
                                 uint64_t b)
 {
-    if (cai_test_checks++, a == b) return 1;
-    cai_test_report(file, line, what, "is 0x%llx, not 0x%llx", (unsigned long long)a,
-                    (unsigned long long)b);
-    return 0;
+    if (cai_test_good(file, line, what, a == b)) return 1;
+    printf("is 0x%llx, not 0x%llx", (unsigned long long)a, (unsigned long long)b);
+    return cai_test_close();
 }
 
 static inline int cai_test_str(const char *file, int line, const char *what, const char *a,
                                const char *b)
 {
-    if (cai_test_checks++, a != NULL && b != NULL && strcmp(a, b) == 0) return 1;
-    cai_test_report(file, line, what, "\n    is  \"%s\"\n    not \"%s\"", a == NULL ? "NULL" : a,
-                    b == NULL ? "NULL" : b);
-    return 0;
+    const int same = a != NULL && b != NULL && strcmp(a, b) == 0;
+    if (cai_test_good(file, line, what, same)) return 1;
+    printf("\n    is  \"%s\"\n    not \"%s\"", a == NULL ? "NULL" : a, b == NULL ? "NULL" : b);
+    return cai_test_close();
 }
 
 static inline int cai_test_bytes(const char *file, int line, const char *what, const void *a,
                                  const void *b, size_t size)
 {
-    const unsigned char *x = (const unsigned char *)a;
-    const unsigned char *y = (const unsigned char *)b;
+    const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;
     size_t i;
-    if (cai_test_checks++, memcmp(a, b, size) == 0) return 1;
+    if (cai_test_good(file, line, what, memcmp(a, b, size) == 0)) return 1;
     for (i = 0; x[i] == y[i];) i++;
-    cai_test_report(file, line, what, "byte %lu is 0x%02x, not 0x%02x", (unsigned long)i,
-                    (unsigned)x[i], (unsigned)y[i]);
-    return 0;
+    printf("byte %lu is 0x%02x, not 0x%02x", (unsigned long)i, (unsigned)x[i], (unsigned)y[i]);
+    return cai_test_close();
 }
 
 static inline int cai_test_end(void)

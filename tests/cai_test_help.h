@@ -6,8 +6,6 @@
 #ifndef CAI_TEST_HELP_H
 #define CAI_TEST_HELP_H
 
-#include <stdlib.h>
-
 /* ------------------------------------------------------------------ byte order */
 
 static inline int help_is_little(void)

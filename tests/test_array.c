@@ -43,6 +43,10 @@ static void check_init_more(void)
 {
     const int64_t shape[2] = {2, 3}, strides[2] = {1, -9}, empty[2] = {0, 3};
     cai_dtype dtype = help_dtype("`M8[25s]");
+    char line[80];
+    CHECK_INT(cai_array_init(&a, CAI_DATETIME64, 0, NULL, NULL, memory, NULL), CAI_OK);
+    CHECK(cai_array_text(&a, line, (int32_t)sizeof line) > 0);
+    CHECK(line[1] == 'M' && line[2] == '8' && line[3] == ' ');
     CHECK_INT(cai_array_init(&a, CAI_FLOAT32, 2, shape, strides, memory + 64, NULL), CAI_OK);
     CHECK(a.flags & CAI_HAD_STRIDES);
     CHECK_INT(a.strides[1], -9);

@@ -391,19 +391,19 @@ static void check_every_byte(void)
                 cai_array array;
                 cai_token token;
                 cai_interface in = *help_dict("shape=(1,)");
-                int good;
+                int valid;
                 strcpy(text, texts[i]);
                 text[at] = (char)byte;
-                good = is_typestr4(text, (int)strlen(text));
+                valid = is_typestr4(text, (int)strlen(text));
                 memset(&token, 0, sizeof token);
                 token.kind = CAI_TOKEN_STR;
                 token.text = text;
                 token.length = (uint32_t)strlen(text);
                 in.typestr = &token;
                 help_reset();
-                CHECK_INT(cai_dtype_parse(text, token.length, 0, &dtype, NULL) == CAI_OK, good);
-                CHECK_INT(cai_import(&in, NULL, &array, NULL) == CAI_OK, good);
-                if (good) CHECK_BYTES(&array.dtype, &dtype, sizeof dtype);
+                CHECK_INT(cai_dtype_parse(text, token.length, 0, &dtype, NULL) == CAI_OK, valid);
+                CHECK_INT(cai_import(&in, NULL, &array, NULL) == CAI_OK, valid);
+                if (valid) CHECK_BYTES(&array.dtype, &dtype, sizeof dtype);
             }
         }
     }

@@ -127,8 +127,8 @@ static const row typestr_rows[] = {
             "typestr '(2,)<f4' is not valid at 0: no byte order, one of < > |"),
     TYPESTR(SAME, TYPESTR, 1, "typestr='<\\x7f4'",
             "typestr '<\\x7f4' is not valid at 1: no kind, one of t b i u f c m M S U V"),
-    TYPESTR(SAME, TYPESTR, 1, "typestr='<\\x1f4'",
-            "typestr '<\\x1f4' is not valid at 1: no kind, one of t b i u f c m M S U V"),
+    TYPESTR(SAME, TYPESTR, 1, "typestr='<\\x104'",
+            "typestr '<\\x104' is not valid at 1: no kind, one of t b i u f c m M S U V"),
     TYPESTR(SAME, TYPESTR, 1, "typestr='<\\x014'",
             "typestr '<\\x014' is not valid at 1: no kind, one of t b i u f c m M S U V"),
     TYPESTR(SAME, TYPESTR, 3, "typestr='<f4 a name of many more bytes than forty, cut'",
@@ -351,6 +351,10 @@ static const row descr_rows[] = {
           "descr[0]: a name must be a str or a tuple of 2 str, not a tuple"),
     DESCR(SAME, TYPE, 0, V8 "[(['t','n'],'<f8')]",
           "descr[0]: a name must be a str or a tuple of 2 str, not a list"),
+    DESCR(SAME, DESCR, 0, V8 "[('','<x4')]",
+          "descr[0]: typestr '<x4' is not valid at 1: no kind, one of t b i u f c m M S U V"),
+    DESCR(SAME, DESCR, 0, V8 "[('a','<i4',(9223372036854775808,))]",
+          "descr[0]: extent 0 of the repeat exceeds int64"),
     DESCR(SAME, TYPE, 0, V8 "[('a',8)]",
           "descr[0]: a type must be a typestr or a list, not an int"),
     DESCR(SAME, TYPE, 0, V8 "[('a',None)]",
@@ -434,13 +438,13 @@ static const row mask_rows[] = {
          "mask must be None or an object with the interface, not a value that the reader cannot "
          "name"),
     MASK(SAME, MASK, 0, "mask={shape=(4,); " GOOD_MASK "}",
-         "mask: an extent of 4 does not broadcast to the array's 3"),
+         "mask: shape[0] = 4 does not broadcast to the array's 3"),
     MASK(SAME, MASK, 0, "mask={shape=(3,1); " GOOD_MASK "}",
-         "mask: an extent of 3 does not broadcast to the array's 2"),
+         "mask: shape[0] = 3 does not broadcast to the array's 2"),
     MASK(SAME, MASK, -1, "mask={shape=(1,2,3); " GOOD_MASK "}",
          "mask has 3 dimensions, the array has 2"),
     MASK(SAME, MASK, 0, "shape=(3,); mask={shape=(0,); " GOOD_MASK "}",
-         "mask: an extent of 0 does not broadcast to the array's 3"),
+         "mask: shape[0] = 0 does not broadcast to the array's 3"),
     MASK(SAME, MISSING, -1, "mask={" GOOD_MASK "}", "mask: shape is missing"),
     MASK(SAME, SHAPE, 1, "mask={shape=(3,-1); " GOOD_MASK "}", "mask: shape[1] = -1 is negative"),
     MASK(SAME, TYPESTR, 2, "mask={shape=(3,); typestr='|b2'; data=(8192,True); version=3}",
@@ -830,7 +834,7 @@ static void check_other_errors(void)
     CHECK_FAILS(cai_expect(&a, "x", CAI_FLOAT64, 2, 0, err), CAI_ERR_EXPECT, -1,
                 "x: expected float64, 2-D; got float32, 2-D");
     CHECK_FAILS(cai_view_index(&a, 1, 3, &out, err), CAI_ERR_VIEW, 1,
-                "index 3 is outside of an extent of 3");
+                "axis 1: index 3 is outside of an extent of 3");
     b.mask = &a;
     CHECK_FAILS_AT(cai_view_index(&b, 1, 0, &out, err), CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
                    "the array has a mask: take views of cai_view_values and of the mask");
@@ -859,7 +863,7 @@ static void check_view_errors(void)
     CHECK_FAILS_AT(cai_view_broadcast(&a, 65, shape23, &out, err), CAI_ERR_ARGUMENT,
                    CAI_ENTRY_SHAPE, -1, "ndim = 65 is not in 0..64");
     CHECK_FAILS_AT(cai_view_broadcast(&a, 2, four, &out, err), CAI_ERR_VIEW, CAI_ENTRY_SHAPE, 1,
-                   "an extent of 3 does not broadcast to 4");
+                   "axis 1: an extent of 3 does not broadcast to 4");
     CHECK_FAILS_AT(cai_view_reshape(&a, 2, negative, &out, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE,
                    1, "shape[1] = -5 is negative");
     CHECK_FAILS_AT(cai_view_reshape(&a, 2, unknown, &out, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE,
@@ -869,9 +873,9 @@ static void check_view_errors(void)
     CHECK_FAILS(cai_view_permute(&a, twice, &out, err), CAI_ERR_VIEW, 1,
                 "axes[1] = 1 occurs twice");
     CHECK_FAILS(cai_view_slice(&a, 1, 0, 2, 3, &out, err), CAI_ERR_VIEW, 1,
-                "slice of count = 2 elements leaves an extent of 3");
+                "slice of axis 1: count = 2 elements leave an extent of 3");
     CHECK_FAILS(cai_view_slice(&a, 1, 0, -2, 3, &out, err), CAI_ERR_VIEW, 1,
-                "slice with step = 3, must not be 0, and count = -2, not negative");
+                "slice of axis 1: step = 3 must not be 0, count = -2 not negative");
     CHECK_FAILS(cai_view_index(&a, 7, 0, &out, err), CAI_ERR_VIEW, 7,
                 "axis 7 does not exist: there are 2 axes");
     CHECK_FAILS(cai_view_squeeze(&a, 1, &out, err), CAI_ERR_VIEW, 1,
@@ -959,26 +963,16 @@ static void check_numbers(void)
     }
     for (i = 0; i < CAI_STATUS_COUNT; i++) {
         CHECK_INT(listed[i].number, i);
-        CHECK(strlen(cai_status_text(i)) > 0);
-        for (k = 0; k < i; k++) {
-            CHECK(strcmp(cai_status_name(i), cai_status_name(k)) != 0);
-            CHECK(strcmp(cai_status_text(i), cai_status_text(k)) != 0);
-        }
+        for (k = 0; k < i; k++) CHECK(strcmp(cai_status_name(i), cai_status_name(k)) != 0);
     }
 }
 
-static void check_texts(void)
+static void check_unknown_numbers(void)
 {
-#define TEXT_OF(name, number, exception, text) CHECK_STR(cai_status_text(number), text);
-    CAI_STATUS_LIST(TEXT_OF)
-#undef TEXT_OF
     CHECK_STR(cai_status_name(-1), "CAI_ERR_UNKNOWN");
     CHECK_STR(cai_status_name(CAI_STATUS_COUNT), "CAI_ERR_UNKNOWN");
     CHECK_STR(cai_status_name(INT32_MAX), "CAI_ERR_UNKNOWN");
     CHECK_STR(cai_status_name(INT32_MIN), "CAI_ERR_UNKNOWN");
-    CHECK(strlen(cai_status_text(-1)) > 0);
-    CHECK(strlen(cai_status_text(INT32_MIN)) > 0);
-    CHECK(strlen(cai_status_text(CAI_STATUS_COUNT)) > 0);
 }
 
 static void check_entries(void)
@@ -1024,7 +1018,7 @@ static void check_all_seen(void)
 static void run(void)
 {
     check_numbers();
-    check_texts();
+    check_unknown_numbers();
     check_entries();
     check_try();
     check_import_rows();

@@ -264,6 +264,20 @@ static void check_dimensions(void)
     CHECK(has(CAI_C_CONTIGUOUS) && has(CAI_F_CONTIGUOUS) && has(CAI_ALIGNED));
 }
 
+/* Where the search for an overlap is given up, neither flag is set, and no other one changes. */
+static void check_undecided(void)
+{
+    const char *wide = "shape=(2,2); strides=(2305843009213693952,2305843009213693951);";
+    char text[200];
+    sprintf(text, "%s data=(4096,True)", wide); /* two elements are 1 byte apart */
+    import_good(text);
+    CHECK(!has(CAI_WRITABLE) && !has(CAI_DENSE) && !has(CAI_C_CONTIGUOUS));
+    CHECK(!has(CAI_NO_SELF_OVERLAP));
+    sprintf(text, "%s data=(4096,True); typestr='|u1'", wide);
+    import_good(text);
+    CHECK(!has(CAI_WRITABLE) && !has(CAI_SELF_OVERLAP));
+}
+
 /* Random layouts: facts against the elements. */
 static void check_random(void)
 {
@@ -324,6 +338,13 @@ static void check_bits(void)
     CHECK_INT(a.nbytes, INT64_MAX);
     CHECK_INT(import_with("shape=(9223372036854775807,); typestr='|t9'", 0), CAI_ERR_SHAPE);
     CHECK_INT(import_with("shape=(0,9223372036854775807); typestr='|t9'", 0), CAI_ERR_SHAPE);
+    CHECK_INT(import_with("shape=(-1,); typestr='|t1'", 0), CAI_ERR_SHAPE);
+    /* 8 q + 7 elements of b = 2^31 - 1 bits: q b bytes fit int64, the rest does not */
+    CHECK_INT(import_with("shape=(34359738391,); typestr='|t2147483647'; data=(1,False)", 0),
+              CAI_ERR_SHAPE);
+    CHECK_INT(import_with("shape=(0,); data=('',False)", 0), CAI_ERR_TYPE);
+    CHECK_INT(import_with("shape=(0,-1); strides=(1,1)", 0), CAI_ERR_SHAPE);
+    CHECK_INT(import_with("typestr='|V8'; descr=[('a','<i4',-1)]", 0), CAI_ERR_TYPE);
     CHECK_INT(import_with("shape=(9223372036854775807,); typestr='|t1';"
                           "data=(18446744073709551000,False)", 0), CAI_ERR_DATA);
 }
@@ -563,6 +584,7 @@ static void run(void)
     check_limits();
     check_limit_refusals();
     check_dimensions();
+    check_undecided();
     check_random();
     check_bits();
     check_masks();

@@ -380,7 +380,7 @@ static void check_hard(void)
     int k, found = 0;
     for (k = 0; k < 64; k++) {
         shape[k] = 2;
-        strides[k] = (int64_t)(help_random() >> 7) | 1;
+        strides[k] = (int64_t)(help_random() >> 10) | 1; /* all sums below 2^61 */
     }
     CHECK_INT(cai_array_init_dtype(&a, &types[1], 60, shape, strides, 4096, NULL), CAI_OK);
     found += self_verdict(&a) == CAI_OVERLAP_UNDECIDED;
@@ -392,6 +392,27 @@ static void check_hard(void)
     }
     printf("hard instances left undecided: %d of 51\n", found);
     CHECK(found > 0);
+}
+
+/* Strides that nobody makes on purpose: the search is given up, and neither fact is claimed. */
+static void check_hard_self(void)
+{
+    const int64_t shape[3] = {1000, 100, 1001}, strides[3] = {-3903093, 373499, 3956669};
+    cai_array a;
+    CHECK_INT(cai_array_init_dtype(&a, &types[1], 3, shape, strides, (uint64_t)1 << 40, NULL), CAI_OK);
+    CHECK_UINT(a.flags & (CAI_SELF_OVERLAP | CAI_NO_SELF_OVERLAP | CAI_DENSE), 0);
+    CHECK_INT(cai_expect(&a, "a", CAI_ANY_DTYPE, 3, CAI_NO_SELF_OVERLAP | CAI_ALLOW_UNALIGNED, NULL),
+              CAI_ERR_EXPECT);
+}
+
+/* A struct from elsewhere whose extent contradicts its shape: no verdict, and no division by 0. */
+static void check_contradiction(void)
+{
+    cai_array a, b;
+    CHECK_INT(cai_array_init_dtype(&a, &types[4], 0, NULL, NULL, 4096, NULL), CAI_OK);
+    CHECK_INT(cai_array_init_dtype(&b, &types[4], 0, NULL, NULL, 8192, NULL), CAI_OK);
+    a.hi = 8192;
+    CHECK_INT(cai_overlap(&a, &b), CAI_OVERLAP_UNDECIDED);
 }
 
 static void run(void)
@@ -412,6 +433,8 @@ static void run(void)
     check_images();
     check_special();
     check_hard();
+    check_hard_self();
+    check_contradiction();
 }
 
 CAI_TEST_MAIN(run)

@@ -248,6 +248,11 @@ static void check_messages(void)
                   "-1");
     check_message(cai_stream_from_protocol(value_of("(1,7)"), &stream, &err), "version 1", "0");
     check_message(cai_stream_from_protocol(value_of("(0,-7)"), &stream, &err), "handle", "-7");
+    {
+        const cai_token strange = {-5, 0, 7, NULL};
+        check_message(cai_stream_from_interface(&strange, 3, &sync, &stream, &err), "int",
+                      "cannot name");
+    }
     cai_test_note("");
 }
 

@@ -610,6 +610,7 @@ static void check_extremes(void)
 {
     const int64_t two[2] = {2, 2}, wide[2] = {INT64_MAX, 1}, one[1] = {1};
     int64_t strides[2] = {INT64_MAX / 2, 4}, huge[2] = {(int64_t)1 << 62, 3};
+    const int64_t huger[3] = {(int64_t)1 << 62, 4, 3}, huger_open[3] = {-1, (int64_t)1 << 62, 4};
     set_array(CAI_FLOAT32, 2, two, strides, 4096);
     CHECK_INT(cai_view_slice(&a, 0, 0, 1, INT64_MAX, &out, &err), CAI_OK);
     CHECK_UINT(out.data, 4096);
@@ -621,6 +622,9 @@ static void check_extremes(void)
     CHECK_INT(cai_view_slice(&a, 0, 1, 2, INT64_MIN, &out, &err), CAI_ERR_VIEW);
     CHECK_INT(cai_view_slice(&a, 0, 1, 2, INT64_MAX, &out, &err), CAI_ERR_VIEW);
     CHECK_INT(cai_view_slice(&a, 0, 1, 2, INT64_MAX, &out, NULL), CAI_ERR_VIEW);
+    CHECK_INT(cai_view_slice(&a, 0, 0, 3, INT64_MAX, &out, &err), CAI_ERR_VIEW);
+    CHECK_INT(cai_view_reshape(&a, 3, huger, &out, &err), CAI_ERR_VIEW);
+    CHECK_INT(cai_view_reshape(&a, 3, huger_open, &out, &err), CAI_ERR_VIEW);
     CHECK_INT(cai_view_slice(&a, 0, INT64_MAX, INT64_MAX, INT64_MAX, &out, &err), CAI_ERR_VIEW);
     CHECK_INT(cai_view_slice(&a, 0, INT64_MIN, 1, 1, &out, &err), CAI_ERR_VIEW);
     CHECK_INT(cai_view_slice(&a, INT32_MIN, 0, 1, 1, &out, &err), CAI_ERR_VIEW);

@@ -25,6 +25,13 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     return parser
 
 
+def name_and_root(header: pathlib.Path) -> tuple[str, pathlib.Path]:
+    """How a unit includes a header, and from which folder: "cai.h", or "ext/cai_x.h" of the folder above."""
+    folder = header.resolve().parent
+    root = folder.parent if folder.name == "ext" else folder
+    return str(header.resolve().relative_to(root)), root
+
+
 @dataclass
 class Job:
     """One command. `refuse`: it must fail, with this text in what it prints. `only`: diagnostics

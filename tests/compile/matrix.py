@@ -1,4 +1,4 @@
-"""Compiles cai.h with every compiler, standard and mode; no compiler may say anything.
+"""Compiles cai.h, or an extension of it, with every compiler, standard and mode; no compiler may say anything.
 
     matrix.py [gcc] [clang] [nvcc] [linkage]     all of them without arguments
               [--header FILE] [--gcc PROGRAM] ... [--jobs N]
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from compilers import Job, Tally, argument_parser, run_all
+from compilers import Job, Tally, argument_parser, name_and_root, run_all
 
 MAX_IGNORED = 3  # diagnostic pragmas that the header may contain
 
@@ -78,14 +78,15 @@ class Sources:
     def __init__(self, folder: pathlib.Path, header: pathlib.Path) -> None:
         self.folder = folder
         self.header = str(header.resolve())
-        self.include = f"-I{header.resolve().parent}"
+        self.name, root = name_and_root(header)
+        self.include = f"-I{root}"
         self.count = 0
 
     def write(self, text: str, suffix: str) -> str:
         """The path of a new file with this text."""
         self.count += 1
         path = self.folder / f"unit{self.count}{suffix}"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text.replace('"cai.h"', f'"{self.name}"'), encoding="utf-8")
         return str(path)
 
     def output(self, suffix: str = ".o") -> str:

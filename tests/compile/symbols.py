@@ -1,4 +1,4 @@
-"""The symbols that cai.h makes: names, prefixes, visibility, what it needs, and no mutable data.
+"""The symbols of cai.h, or of an extension with it: names, prefixes, visibility, what it needs, no mutable data.
 
     symbols.py [--header FILE] [--nm PROGRAM] [--gcc PROGRAM] ... [--jobs N]
 
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
-from compilers import argument_parser
+from compilers import HEADER, argument_parser, name_and_root
 
 # Plain functions of <string.h> (clang writes bcmp for some memcmp), and what compilers and linkers add by themselves.
 ALLOWED = {
@@ -84,7 +84,7 @@ def symbols(nm: str, path: pathlib.Path, *flags: str) -> list[tuple[str, str]]:
 
 def compile_unit(compiler: str, source: pathlib.Path, header: pathlib.Path, output: pathlib.Path, *flags: str) -> None:
     """Compiles one unit; a failure ends the program."""
-    subprocess.run([compiler, *flags, f"-I{header.parent}", str(source), "-o", str(output)], check=True)
+    subprocess.run([compiler, *flags, f"-I{name_and_root(header)[1]}", str(source), "-o", str(output)], check=True)
 
 
 def check_object(nm: str, label: str, path: pathlib.Path, wanted: set[str], report: Report) -> None:
@@ -107,7 +107,7 @@ def check_mode(args: argparse.Namespace, compiler: str, suffix: str, mode: str, 
     """One mode with one compiler: an object at two levels and a shared object."""
     label = f"{pathlib.Path(compiler).name} {suffix} {mode}"
     source = folder / f"unit{suffix}"
-    text = f'{MODES[mode]}#define CAI_IMPLEMENTATION\n#include "cai.h"\n'
+    text = f'{MODES[mode]}#define CAI_IMPLEMENTATION\n#include "{name_and_root(args.header)[0]}"\n'
     source.write_text(text + (KEEP if mode == "static" else ""), encoding="utf-8")
     prefix = "mylib_" if "namespace" in mode else ""
     wanted = {"keep"} if mode == "static" else {prefix + name for name in api}
@@ -132,6 +132,8 @@ def main() -> int:
     args.header = args.header.resolve()
     report = Report()
     api = api_names(args.header, report)
+    if args.header.parent.name == "ext":  # an extension comes with the header that it extends
+        api |= api_names(HEADER, report)
     with tempfile.TemporaryDirectory(prefix="cai-symbols-") as name:
         for compiler, suffix in ((args.gcc, ".c"), (args.gxx, ".cpp"), (args.clang, ".c"), (args.clangxx, ".cpp")):
             for mode in MODES if compiler else ():

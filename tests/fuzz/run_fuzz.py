@@ -165,8 +165,9 @@ def plant(target, headers, folder):
 def self_test(clang, target, args, folder):
     root, binary = plant(target, args.root, folder), folder / f"planted_fuzz_{target}"
     build(clang, target, root, binary, SANITIZERS)
-    found, _ = fuzz(binary, target, args.seconds, folder / "planted" / target,
-                    folder / "seeds" / target, folder / f"planted_crashes_{target}")
+    crashed, log = fuzz(binary, target, args.seconds, folder / "planted" / target,
+                        folder / "seeds" / target, folder / f"planted_crashes_{target}")
+    found = crashed and re.search(r"out of bounds|buffer-overflow", log)
     print(f"fuzz_{target}: the planted bug was {'found' if found else 'NOT FOUND'}")
     return not found
 
