@@ -75,7 +75,7 @@ OWNERSHIP
 ERRORS
     Fallible functions return cai_status: 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument cai_error
     *err may be NULL. On failure no output is touched; a message names the entry, the index, the value and the
-    limit: "shape[2] = -1 is negative". On success err is not touched.
+    limit: "shape[2] = -1 is negative". On success err is not touched. (The storage of cai_export is scratch.)
 
 THREADS
     No globals, no thread-locals. Every function may run on any thread; one object must not be used by two
@@ -91,8 +91,8 @@ RULES
     this project numbers them; docs/rules.md lists them.
 
 NOT HERE
-    Streams and memory queries (cai_stream.h), allocation (cai_emm.h), Python objects (ext/cai_python.h), host
-    access to device data, copying, casting.
+    Ordering on streams, memory queries, allocation, Python objects, host access to device data, copying,
+    casting.
 
 CHANGES
     0.1.0  first version
@@ -199,7 +199,7 @@ CAI_API int32_t cai_version(void);
 typedef int32_t cai_status;
 
 /** Every error: X(name, number, Python exception, meaning). Enumerators, cai_status_name, docs/errors.md and
- *  the exceptions of ext/cai_python.h come from this list. */
+ *  the exceptions of a Python binding come from this list. */
 #define CAI_STATUS_LIST(X)                                                                         \
     X(CAI_ERR_ARGUMENT, 1, ValueError, "an argument of the call is NULL or out of range")          \
     X(CAI_ERR_INTERFACE, 2, TypeError, "the interface is not a dictionary that can be read")       \
@@ -451,7 +451,7 @@ enum {
     CAI_ANY_NDIM = -1 /* for cai_expect */
 };
 
-/** Kind of memory (cai_array.memory). An import leaves it unknown; cai_stream.h finds out. */
+/** Kind of memory (cai_array.memory). An import leaves it unknown. */
 enum {
     CAI_MEMORY_UNKNOWN = 0,
     CAI_MEMORY_HOST = 1,    /* plain host memory */
@@ -475,9 +475,8 @@ enum {
 
 /** Describes a buffer of your own as a borrowed, writable array. code: a dtype of fixed size. ndim: 0 to 64.
  *  shape: ndim extents in elements, >= 0. strides: ndim strides in bytes, or NULL for C order. data: the
- *  first element; ignored where the array is empty. sync is CAI_SYNC_UNKNOWN: say what is pending by
- *  cai_stream_export, or store CAI_SYNC_NONE in out->sync if nothing is. version is 3, device and memory are
- *  unknown.
+ *  first element; ignored where the array is empty. sync is CAI_SYNC_UNKNOWN: store in
+ *  out->sync, and out->stream, what is pending, or CAI_SYNC_NONE. version is 3, device and memory are unknown.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
                                                  const int64_t *shape, const int64_t *strides, void *data,
@@ -505,7 +504,7 @@ CAI_API void cai_array_release(cai_array *array);
  *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
-/** Writes one line for logs, such as "float32 (2, 3) strides (12, 4), C-contiguous, read-only, stream 7, at
+/** Writes one line for logs, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only, stream 1, at
  *  0x7f0000000000", and a NUL; returns its length in bytes. A smaller capacity truncates (the line ends in
  *  "..."), 0 writes nothing. Never fails; NULL gives "NULL". */
 CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity);
@@ -513,7 +512,8 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 /** Checks an argument of a consumer. name: how the message calls it. code: CAI_FLOAT32, ..., or
  *  CAI_ANY_DTYPE. ndim: or CAI_ANY_NDIM. requirements: CAI_WRITABLE, CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS,
  *  CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE; without CAI_ALLOW_MASK an array with a mask is refused, without
- *  CAI_ALLOW_UNALIGNED an unaligned one. An overlap that could not be decided counts as one.
+ *  CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED, an unaligned one. An overlap that could not be decided counts as
+ *  one. Other bits are CAI_ERR_ARGUMENT.
  *  Errors: CAI_ERR_EXPECT with the whole sentence: "x: expected float32, 2-D, C-contiguous, writable; got
  *  >f8, 2-D, strides (8, 16), read-only"; CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
@@ -570,8 +570,8 @@ typedef struct cai_interface {
     const cai_token *strides;
     const cai_token *stream;
     const cai_token *descr;
-    const cai_token *mask;                     /* one token: NONE, OBJECT, ... */
-    const struct cai_interface *mask_interface; /* of a mask that exports the interface */
+    const cai_token *mask;                      /* one token: NONE, OBJECT, ...; goes with: */
+    const struct cai_interface *mask_interface; /* what an object exports; alone it is a mask, too */
 } cai_interface;
 
 /** Options of cai_import; zero means the default. */
@@ -594,7 +594,8 @@ typedef struct cai_import_options {
  *  order; `typestr` as bytes; an int as repeat in a descr; a descr of tuples in a tuple; None as the pointer
  *  of an empty array; objects with __index__ as ints.
  *
- *  Fields and text that `out` points to are those of the options and of the tokens.
+ *  A mask may have any dtype: its elements are true or not. How many rows a descr takes, cai_fields_compile
+ *  tells. Fields and their names are those of the options and of the tokens: keep both as long as `out`.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING, CAI_ERR_TYPE, CAI_ERR_SHAPE to CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_import(const cai_interface *in, const cai_import_options *options,
                                              cai_array *out, cai_error *err);
@@ -1147,7 +1148,7 @@ static inline void cai_priv_dtype_fill(cai_dtype *out, int32_t code, int32_t ite
 CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
 {
     return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
-                         "code %a is no dtype of a fixed size, or swaps one that cannot be", code, 0);
+                         "code 0x%x is no dtype of a fixed size (for others: cai_dtype_parse)", code, 0);
 }
 
 static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
@@ -2188,6 +2189,11 @@ static cai_status cai_priv_judge_mask_shape(const cai_priv_judge *judge, const c
     return CAI_OK;
 }
 
+static int cai_priv_has_mask(const cai_interface *in)
+{
+    return in->mask ? in->mask->kind != CAI_TOKEN_NONE : in->mask_interface != NULL;
+}
+
 /* A mask is None or an object that exports the interface (R50), itself without a mask. */
 static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_interface *in,
                                        const cai_import_options *options, const cai_array *array,
@@ -2195,7 +2201,7 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
 {
     const cai_priv_judge of_mask = {judge->err, judge->lenient, 1};
     const cai_interface *entries = in->mask_interface;
-    if (in->mask->kind != CAI_TOKEN_OBJECT || !entries)
+    if ((in->mask && in->mask->kind != CAI_TOKEN_OBJECT) || !entries)
         return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface%n",
                                  in->mask, 0);
     if (!options || !options->mask)
@@ -2203,7 +2209,7 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
                               " is present, this consumer takes arrays without one", 0, 0);
     CAI_TRY(cai_priv_import_entries(entries, of_mask, mask));
     mask->field_count = 0;
-    if (entries->mask && entries->mask->kind != CAI_TOKEN_NONE)
+    if (cai_priv_has_mask(entries))
         return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1, " has a mask itself", 0, 0);
     return cai_priv_judge_mask_shape(judge, mask, array);
 }
@@ -2215,13 +2221,14 @@ CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, cons
 {
     int64_t rows;
     cai_array array, mask;
+    if (options && options->mask == out) return cai_priv_misuse(judge.err, "cai_import: options->mask is out");
     CAI_TRY(cai_priv_import_entries(in, judge, &array));
     rows = array.field_count;
     if (!options || !options->fields) rows = array.field_count = 0;
     if (rows && rows > options->field_capacity)
         return cai_priv_reject_capacity(&judge, rows, options->field_capacity);
     if (rows) array.fields = options->fields;
-    if (in->mask && in->mask->kind != CAI_TOKEN_NONE) {
+    if (cai_priv_has_mask(in)) {
         CAI_TRY(cai_priv_import_mask(&judge, in, options, &array, &mask));
         array.mask = options->mask;
         cai_priv_copy(options->mask, &mask);
@@ -2237,7 +2244,7 @@ CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options 
     const cai_priv_judge judge = {err, options ? options->flags & CAI_LENIENT : 0, 0};
     if (!in) return cai_priv_misuse(err, "cai_import: in is NULL");
     if (!out) return cai_priv_misuse(err, "cai_import: out is NULL");
-    if (in->mask || in->descr) return cai_priv_import_aside(in, judge, options, out);
+    if (in->mask || in->mask_interface || in->descr) return cai_priv_import_aside(in, judge, options, out);
     return cai_priv_import_entries(in, judge, out);
 }
 
@@ -2548,6 +2555,11 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 }
 
 /* ---------------------------------------------------------------- >>expecting */
+enum {
+    CAI_PRIV_REQUIREMENTS = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED |
+                            CAI_NO_SELF_OVERLAP | CAI_ON_DEVICE | CAI_ALLOW_MASK | CAI_ALLOW_UNALIGNED
+};
+
 /* The bits of `requirements` that the array does not meet. */
 static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
 {
@@ -2609,6 +2621,9 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     uint32_t unmet;
     CAI_TRY(cai_array_check(array, err));
     if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
+    if (requirements & ~(uint32_t)CAI_PRIV_REQUIREMENTS)
+        return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
+                             "cai_expect: requirements = 0x%x has bits that it cannot require", requirements, 0);
     unmet = cai_priv_unmet(array, requirements);
     if (!unmet && (code == CAI_ANY_DTYPE || code == array->dtype.code) &&
         (ndim == CAI_ANY_NDIM || ndim == array->ndim))
@@ -2748,10 +2763,8 @@ CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t 
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
     extent = array->shape[axis];
-    if (step == 0 || count < 0)
-        return cai_priv_no_view(err, axis,
-                                "slice of axis %i: step = %a must not be 0, count = %b not negative", step,
-                                count);
+    if (step == 0) return cai_priv_no_view(err, axis, "slice of axis %i: step = 0", 0, 0);
+    if (count < 0) return cai_priv_no_view(err, axis, "slice of axis %i: count = %a is negative", count, 0);
     if (start < 0 || start > extent - (count > 0))
         return cai_priv_no_view(err, axis,
                                 "slice of axis %i: start = %a is outside of an extent of %b", start, extent);

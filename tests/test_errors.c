@@ -681,9 +681,9 @@ static void check_null_arrays(void)
     CHECK_FAILS_AT(cai_array_init(&out, CAI_FLOAT32, -1, shape23, NULL, memory, err), A,
                    CAI_ENTRY_SHAPE, -1, "ndim = -1 is not in 0..64");
     CHECK_NULL(cai_array_init(&out, 7, 2, shape23, NULL, memory, err),
-               "code 7 is no dtype of a fixed size, or swaps one that cannot be");
+               "code 0x7 is no dtype of a fixed size (for others: cai_dtype_parse)");
     CHECK_NULL(cai_array_init(&out, CAI_VOID, 2, shape23, NULL, memory, err),
-               "code 22016 is no dtype of a fixed size, or swaps one that cannot be");
+               "code 0x5600 is no dtype of a fixed size (for others: cai_dtype_parse)");
     CHECK_NULL(cai_array_init_dtype(NULL, &a.dtype, 2, shape23, NULL, 64, err),
                "cai_array_init: out is NULL");
     CHECK_NULL(cai_array_init_dtype(&out, NULL, 2, shape23, NULL, 64, err),
@@ -875,7 +875,7 @@ static void check_view_errors(void)
     CHECK_FAILS(cai_view_slice(&a, 1, 0, 2, 3, &out, err), CAI_ERR_VIEW, 1,
                 "slice of axis 1: count = 2 elements leave an extent of 3");
     CHECK_FAILS(cai_view_slice(&a, 1, 0, -2, 3, &out, err), CAI_ERR_VIEW, 1,
-                "slice of axis 1: step = 3 must not be 0, count = -2 not negative");
+                "slice of axis 1: count = -2 is negative");
     CHECK_FAILS(cai_view_index(&a, 7, 0, &out, err), CAI_ERR_VIEW, 7,
                 "axis 7 does not exist: there are 2 axes");
     CHECK_FAILS(cai_view_squeeze(&a, 1, &out, err), CAI_ERR_VIEW, 1,

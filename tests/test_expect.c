@@ -287,9 +287,23 @@ static void check_same_shape(void)
     CHECK_INT(cai_expect_same_shape(&mask, &a, &err), CAI_ERR_ABI);
 }
 
+/* What it cannot require it refuses to require. */
+static void check_bits(void)
+{
+    uint32_t bit;
+    import_array("");
+    for (bit = 1; bit; bit <<= 1) {
+        const cai_status status = cai_expect(&a, "a", ANY, ANYD, bit, &err);
+        if (bit & (W | C | F | A | N | D | M | U)) CHECK(status != CAI_ERR_ARGUMENT);
+        else CHECK_INT(status, CAI_ERR_ARGUMENT);
+    }
+    CHECK_STR(err.message, "cai_expect: requirements = 0x80000000 has bits that it cannot require");
+}
+
 static void run(void)
 {
     check_rows();
+    check_bits();
     check_sets();
     check_memory();
     check_undecided();

@@ -393,6 +393,26 @@ static void check_masks(void)
     CHECK(a.mask == NULL);
 }
 
+/* A reader that hands over the mask's entries and forgets its token: the mask is not lost. */
+static void check_mask_alone(void)
+{
+    cai_import_options options;
+    cai_interface in = *help_dict("mask={shape=(3,); " GOOD_MASK "}"), of_mask = *in.mask_interface;
+    memset(&options, 0, sizeof options);
+    in.mask = NULL;
+    CHECK_INT(cai_import(&in, &options, &a, NULL), CAI_ERR_MASK);
+    CHECK_INT(cai_import(&in, NULL, &a, NULL), CAI_ERR_MASK);
+    options.mask = &mask;
+    CHECK_INT(cai_import(&in, &options, &a, NULL), CAI_OK);
+    CHECK(a.mask == &mask);
+    options.mask = &a;
+    CHECK_INT(cai_import(&in, &options, &a, NULL), CAI_ERR_ARGUMENT);
+    options.mask = &mask;
+    of_mask.mask_interface = &in;
+    in.mask_interface = &of_mask;
+    CHECK_INT(cai_import(&in, &options, &a, NULL), CAI_ERR_MASK);
+}
+
 static void check_mask_streams(void)
 {
     check_mask_good("stream=5; mask={shape=(3,); stream=9; " GOOD_MASK "}");
@@ -588,6 +608,7 @@ static void run(void)
     check_random();
     check_bits();
     check_masks();
+    check_mask_alone();
     check_mask_streams();
     check_mask_refusals();
     check_lenient();

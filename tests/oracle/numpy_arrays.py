@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import mmap
 import random
 import subprocess
 from typing import Any, Callable, Iterator
@@ -35,8 +36,9 @@ try:
 except ImportError:  # no public function; without it only arrays that can be enumerated
     internal_overlap = None
 
-RAW = np.zeros((1 << 16) + 64, dtype=np.uint8)
-BUFFER = RAW[-RAW.__array_interface__["data"][0] % 64 :][: 1 << 16]  # aligned: the same arrays in each run
+# Whole pages, so that arrays are the same in each run; mapped, so that they lie high enough for large
+# arrays to reach far below them: NumPy's solver takes an address below 0 for a very high one.
+BUFFER = np.frombuffer(mmap.mmap(-1, 1 << 16), dtype=np.uint8)
 START = BUFFER.__array_interface__["data"][0]
 MAX_ELEMENTS = 2000
 LEAST_SHARE = 5.0  # percent of each class
@@ -429,12 +431,9 @@ def check_typestrs(program: str | None) -> bool:
 # ---------------------------------------------------------------- part 2: through the header
 
 
-LIFT = 1 << 44  # added to every address, which may be low: no large array reaches below 0
-
-
 def words(a: Array) -> str:
     """An array in the format of numpy_driver."""
-    numbers = (a.itemsize, a.ndim, *a.shape, *a.strides, a.__array_interface__["data"][0] + LIFT)
+    numbers = (a.itemsize, a.ndim, *a.shape, *a.strides, a.__array_interface__["data"][0])
     return " ".join(map(str, numbers))
 
 
@@ -612,7 +611,7 @@ def view_answer(text: str, view: Array | None, source: Array) -> str | None:
     if view.size == 0:
         return None if data == 0 else f"data of an empty view: {data}"
     wanted = byte_offsets(view.shape, view.strides) + view.__array_interface__["data"][0]
-    if not np.array_equal(byte_offsets(shape, strides) + (data - LIFT), wanted):
+    if not np.array_equal(byte_offsets(shape, strides) + data, wanted):
         return f"elements: cai data {data} strides {strides}, NumPy strides {view.strides}"
     repeated = view.size > source.size
     return None if writable != repeated else f"writable {writable}, repeated {repeated}"
