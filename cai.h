@@ -69,8 +69,7 @@ OWNERSHIP
     An array with a release callback is owned, one without is borrowed. Call cai_array_release once when done;
     it is a no-op on a borrowed array. The struct may be moved (cai_array_move), never copied while owned.
     Views are borrowed: they end with the array they were made of. mask, fields and event point to memory of
-    the owner, valid until release. Field names and the sub-array shapes of a descr point to the text that the
-    reader tagged.
+    the owner, valid until release. Field names point to the text that the reader tagged.
 
 ERRORS
     Fallible functions return cai_status: 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument cai_error
@@ -2641,17 +2640,16 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
 
 CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b, cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0, 0};
     int32_t axis = 0;
     CAI_TRY(cai_array_check(a, err));
     CAI_TRY(cai_array_check(b, err));
     if (a->ndim != b->ndim)
-        return cai_priv_reject(&judge, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
-                               " has %a dimensions in one array, %b in the other", NULL, a->ndim, b->ndim);
+        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
+                             " has %a dimensions in one array, %b in the other", a->ndim, b->ndim);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis == a->ndim) return CAI_OK;
-    return cai_priv_reject(&judge, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
-                           " = %a in one array, %b in the other", NULL, a->shape[axis], b->shape[axis]);
+    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
+                         " = %a in one array, %b in the other", a->shape[axis], b->shape[axis]);
 }
 
 /* ------------------------------------------------------------------ >>viewing */
@@ -2659,6 +2657,12 @@ CAI_PRIV_COLD cai_status cai_priv_no_view(cai_error *err, int32_t axis, const ch
                                           int64_t b)
 {
     return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis, sentence, a, b);
+}
+
+static cai_status cai_priv_addressable(const cai_array *array, cai_error *err)
+{
+    if (array->dtype.code != CAI_BITFIELD) return CAI_OK;
+    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0, 0);
 }
 
 /* What every view checks first; an owned array would lose its owner. */
@@ -2678,9 +2682,7 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     if (array->mask)
         return cai_priv_fail(err, CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
                              "the array has a mask: take views of cai_view_values and of the mask", 0, 0);
-    if (array->dtype.code == CAI_BITFIELD)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0,
-                             0);
+    CAI_TRY(cai_priv_addressable(array, err));
     cai_priv_copy(&view->array, array);
     view->shape = view->array.shape;
     view->strides = view->array.strides;
@@ -2995,7 +2997,7 @@ static cai_status cai_priv_append_repeat(cai_array *view, const cai_field *field
     int32_t ndim = view->ndim;
     if (field->ndim < 0 || field->ndim > CAI_MAX_FIELD_NDIM || ndim + field->ndim > CAI_MAX_NDIM)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
-                                "%a dimensions and %b of the sub-array, the limit is 64", ndim, field->ndim);
+                             "%a dimensions and %b of the sub-array, the limit is 64", ndim, field->ndim);
     for (int32_t i = field->ndim; i-- > 0;) {
         view->shape[ndim + i] = field->shape[i];
         view->strides[ndim + i] = stride;
@@ -3031,9 +3033,7 @@ CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *o
     if (array->ndim > CAI_MAX_KERNEL_NDIM)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%a dimensions, a kernel view has at "
                              "most 8; cai_view_coalesce may make them fewer", array->ndim, 0);
-    if (array->dtype.code == CAI_BITFIELD)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0,
-                             0);
+    CAI_TRY(cai_priv_addressable(array, err));
     if (array->data > UINTPTR_MAX)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DATA, 0,
                              "data = %A is beyond this machine's pointers", (int64_t)array->data, 0);

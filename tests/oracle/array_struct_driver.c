@@ -12,27 +12,7 @@
 
 #define CAI_IMPLEMENTATION
 #include "ext/cai_array_struct.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static char line[16384];
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "array_struct_driver: %s\n", what);
-    exit(2);
-}
-
-static int64_t next_number(char **at)
-{
-    char *end = *at;
-    const uint64_t value = (uint64_t)strtoull(*at, &end, 10); /* a minus sign negates it */
-    if (end == *at) fail("a number is missing");
-    *at = end;
-    return (int64_t)value;
-}
+#include "driver.h"
 
 static void next_struct(char **at, cai_array_struct *s, intptr_t *numbers)
 {

@@ -14,33 +14,7 @@
 
 #define CAI_IMPLEMENTATION
 #include "cai.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static char line[16384];
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "numpy_driver: %s\n", what);
-    exit(2);
-}
-
-static uint64_t next_number(char **at)
-{
-    char *end = *at;
-    int negative = 0;
-    uint64_t value;
-    while (*end == ' ') end++;
-    if (*end == '-') {
-        negative = 1;
-        end++;
-    }
-    if (*end < '0' || *end > '9') fail("a number is missing");
-    value = (uint64_t)strtoull(end, at, 10);
-    return negative ? 0 - value : value;
-}
+#include "driver.h"
 
 static int32_t next_shape(char **at, int64_t *numbers)
 {
