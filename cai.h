@@ -90,8 +90,8 @@ RULES
     this project numbers them; docs/rules.md lists them.
 
 NOT HERE
-    Ordering on streams, memory queries, allocation, Python objects, host access to device data, copying,
-    casting.
+    Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
+    data, copying, casting.
 
 CHANGES
     0.1.0  first version
@@ -216,14 +216,21 @@ typedef int32_t cai_status;
     X(CAI_ERR_EXPORT, 14, BufferError, "the chosen form cannot carry this array")                  \
     X(CAI_ERR_EXPECT, 15, ValueError, "the array is not what the consumer expects")                \
     X(CAI_ERR_VIEW, 16, ValueError, "the view does not exist or would need a copy")                \
-    X(CAI_ERR_ABI, 17, BufferError, "the struct has another layout than this header knows")
+    X(CAI_ERR_ABI, 17, BufferError, "the struct has another layout than this header knows")        \
+    X(CAI_ERR_CUDA, 18, RuntimeError, "a CUDA call failed")                                        \
+    X(CAI_ERR_UNAVAILABLE, 19, RuntimeError, "CUDA, or an operation of it, is not available")      \
+    X(CAI_ERR_THREAD, 20, RuntimeError, "the per-thread stream belongs to another host thread")    \
+    X(CAI_ERR_CAPTURE, 21, RuntimeError, "a stream capture does not allow this")                   \
+    X(CAI_ERR_MEMORY, 22, ValueError, "the data is not memory that a device can use")              \
+    X(CAI_ERR_STALE, 23, RuntimeError, "a handle is not what it was when it was handed over")      \
+    X(CAI_ERR_PENDING, 24, RuntimeError, "something that was begun has not ended")
 
 enum {
     CAI_OK = 0,
 #define CAI_PRIV_ENUMERATOR(name, number, exception, text) name = number,
     CAI_STATUS_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
-    CAI_STATUS_COUNT = 18
+    CAI_STATUS_COUNT = 25
 };
 
 /** The entries of an interface, in the order in which they are judged: X(name, number, key). */

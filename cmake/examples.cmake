@@ -7,11 +7,29 @@ target_link_libraries(cai_inspect PRIVATE cai::cai cai_own_flags)
 set_target_properties(cai_inspect PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
                                              C_STANDARD 99)
 
-# Exit status 1 means that some entries were rejected: that is what the demo shows.
+# The whole exchange, on the GPU if one answers, else on the simulated runtime
+find_package(Threads REQUIRED)
+add_library(cai_sim STATIC tests/sim/cai_sim.c)
+target_link_libraries(cai_sim PUBLIC cai::cai Threads::Threads PRIVATE cai_own_flags)
+target_include_directories(cai_sim PUBLIC tests/sim)
+set_target_properties(cai_sim PROPERTIES C_STANDARD 99)
+
+add_executable(exchange examples/exchange.c examples/exchange_simulated.c)
+target_link_libraries(exchange PRIVATE cai_sim cai_own_flags)
+set_target_properties(exchange PROPERTIES C_STANDARD 99)
+if(CAI_HAVE_CUDA)
+  target_sources(exchange PRIVATE examples/exchange_gpu.cu)
+  target_compile_definitions(exchange PRIVATE EXCHANGE_WITH_GPU)
+  set_target_properties(exchange PROPERTIES CUDA_STANDARD 17)
+endif()
+
+# Exit status 1 of cai_inspect means that some entries were rejected: that is what the demo shows.
 add_custom_target(demo
   COMMAND ${CMAKE_COMMAND} "-DPROGRAM=$<TARGET_FILE:cai_inspect>"
           "-DINPUT=${cai_demo_dir}/interfaces.txt" -P "${PROJECT_SOURCE_DIR}/cmake/demo.cmake"
-  DEPENDS cai_inspect USES_TERMINAL VERBATIM)
+  COMMAND ${CMAKE_COMMAND} -E echo ""
+  COMMAND exchange
+  DEPENDS cai_inspect exchange USES_TERMINAL VERBATIM)
 
 add_executable(consumer examples/consumer.c)
 target_link_libraries(consumer PRIVATE cai::cai cai_own_flags)

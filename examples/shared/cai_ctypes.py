@@ -103,7 +103,8 @@ LENIENT = 1  # CAI_LENIENT
 FLAGS = {"writable": 1, "c_contiguous": 2, "f_contiguous": 4, "aligned": 8, "byte_swapped": 128}
 PLAIN = ("data", "version", "ndim", "size", "nbytes", "device", "memory")
 SYNC = ("unknown", "none", "stream", "event")
-OTHER_EXCEPTIONS = {2: TypeError, 4: TypeError, 13: BufferError, 14: BufferError, 17: BufferError}
+OTHER_EXCEPTIONS = {2: TypeError, 4: TypeError, 13: BufferError, 14: BufferError, 17: BufferError,
+                    **dict.fromkeys((18, 19, 20, 21, 23, 24), RuntimeError)}
 
 _library: Any = None
 

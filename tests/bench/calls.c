@@ -1,6 +1,7 @@
-/* calls.c - calls one function of cai.h many times; bench.py counts or times it.
+/* calls.c - calls one function of the headers many times; bench.py counts or times it.
  *
  *     calls CASE N     N calls of the case; prints the nanoseconds per call
+ *     calls count      the CUDA calls of each exchange, once warm: "exchange_same_1 record 0 wait 0 ..."
  *
  * Linked with an object that has the implementation, without LTO, so that the calls are real. */
 
@@ -8,7 +9,7 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #endif
 
-#include "cai.h"
+#include "cai_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,131 @@ static cai_status slice_4d(void)
     return cai_view_slice(&a4, 3, 4, 3, -2, &out, &err);
 }
 
+/* ------------------------------------------------------------------ exchanges */
+
+/* A CUDA that only counts. */
+static struct {
+    int64_t record, wait, create, destroy, query;
+} counted;
+
+static int32_t context_current(void *self, uint64_t *context)
+{
+    (void)self;
+    counted.query++;
+    *context = 4096;
+    return 0;
+}
+
+static int32_t stream_context(void *self, uint64_t stream, uint64_t *context)
+{
+    (void)stream;
+    return context_current(self, context);
+}
+
+static int32_t stream_capture(void *self, uint64_t stream, cai_cuda_capture *capture)
+{
+    (void)self;
+    (void)stream;
+    counted.query++;
+    memset(capture, 0, sizeof *capture);
+    return 0;
+}
+
+static int32_t event_create(void *self, uint64_t *event)
+{
+    (void)self;
+    *event = 4096 + (uint64_t)++counted.create;
+    return 0;
+}
+
+static int32_t event_destroy(void *self, uint64_t event)
+{
+    (void)self;
+    (void)event;
+    counted.destroy++;
+    return 0;
+}
+
+static int32_t event_record(void *self, uint64_t event, uint64_t stream)
+{
+    (void)self;
+    (void)event;
+    (void)stream;
+    counted.record++;
+    return 0;
+}
+
+static int32_t stream_wait_event(void *self, uint64_t stream, uint64_t event)
+{
+    (void)self;
+    (void)event;
+    (void)stream;
+    counted.wait++;
+    return 0;
+}
+
+static cai_array exchanged[8];
+static const cai_array *to_exchange[8];
+static cai_cuda counting;
+static cai_stream_pool pool;
+
+enum { CONSUMER = 5000 };
+
+/* Eight arrays on the consumer's stream (streams 0), or spread over `streams` others. */
+static void exchange_over(int32_t streams)
+{
+    int32_t i;
+    memset(&counting, 0, sizeof counting);
+    counting.struct_size = (uint32_t)sizeof counting;
+    counting.version = CAI_CUDA_VERSION;
+    counting.context_current = context_current;
+    counting.stream_context = stream_context;
+    counting.stream_capture = stream_capture;
+    counting.event_create = event_create;
+    counting.event_destroy = event_destroy;
+    counting.event_record = event_record;
+    counting.stream_wait_event = stream_wait_event;
+    check(cai_stream_pool_init(&pool, &counting, NULL, 0, 0, &err));
+    for (i = 0; i < 8; i++) {
+        check(cai_array_init(&exchanged[i], CAI_FLOAT32, 2, shape2, NULL, buffer, &err));
+        exchanged[i].sync = CAI_SYNC_STREAM;
+        exchanged[i].stream = streams ? CONSUMER + 1 + (uint64_t)(i % streams) : CONSUMER;
+        to_exchange[i] = &exchanged[i];
+    }
+}
+
+static void exchange_same(void)
+{
+    exchange_over(0);
+}
+
+static void exchange_over_1(void)
+{
+    exchange_over(1);
+}
+
+static void exchange_over_4(void)
+{
+    exchange_over(4);
+}
+
+static cai_status exchange(int32_t count)
+{
+    cai_exchange ex;
+    CAI_TRY(cai_exchange_begin(&ex, &pool, to_exchange, count, CONSUMER, &err));
+    return cai_exchange_end(&ex, CAI_OK, &err);
+}
+
+static cai_status exchange_1(void)
+{
+    return exchange(1);
+}
+
+static cai_status exchange_8(void)
+{
+    return exchange(8);
+}
+
 static const struct {
     const char *name;
     void (*prepare)(void);
@@ -214,6 +340,10 @@ static const struct {
     {"compile_record", record, compile_record},
     {"export_2d", storage_too, export_2d},
     {"slice_4d", arrays, slice_4d},
+    {"exchange_same_1", exchange_same, exchange_1},
+    {"exchange_same_8", exchange_same, exchange_8},
+    {"exchange_across_1", exchange_over_1, exchange_8},
+    {"exchange_across_4", exchange_over_4, exchange_8},
 };
 
 static double seconds(void)
@@ -234,9 +364,26 @@ static int run(size_t which, long n)
     return 0;
 }
 
+static int count(void)
+{
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (strncmp(cases[i].name, "exchange", 8) != 0) continue;
+        cases[i].prepare();
+        check(cases[i].call());
+        memset(&counted, 0, sizeof counted);
+        check(cases[i].call());
+        printf("%s record %ld wait %ld create %ld destroy %ld query %ld\n", cases[i].name,
+               (long)counted.record, (long)counted.wait, (long)counted.create, (long)counted.destroy,
+               (long)counted.query);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     size_t i;
+    if (argc == 2 && strcmp(argv[1], "count") == 0) return count();
     for (i = 0; argc == 3 && i < sizeof cases / sizeof cases[0]; i++)
         if (strcmp(argv[1], cases[i].name) == 0) return run(i, strtol(argv[2], NULL, 10));
     fprintf(stderr, "usage: calls CASE N\n");

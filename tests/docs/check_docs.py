@@ -3,7 +3,7 @@
 
     check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER]
 
-Compiles every C block of README.md, docs/ and the manual of cai.h; compares generated pages with
+Compiles every C block of README.md, docs/ and the manuals of the headers; compares generated pages with
 their sources (--write renews them), the example of the README with examples/consumer.c, what the
 README says cai_inspect prints with what it prints; runs the README's line for nvcc; looks for every
 file that a link names. Exit status 1 if something is not so.
@@ -83,15 +83,16 @@ def check_generated(header, write):
 # -------------------------------------------------------------------------------------- snippets
 
 
-def manual_examples(header):
-    """The indented code under EXAMPLE in the manual, as a unit."""
+def manual_example(name):
+    """The indented code under EXAMPLE in the manual of a header, as a unit."""
+    header = (ROOT / name).read_text()
     manual = header[header.index("\nEXAMPLE") : header.index("\nCONFIGURATION")]
     code = [line[8:] for line in manual.splitlines() if line.startswith(" " * 8)]
-    return ['#include "cai.h"\n' + "\n".join(code) + "\n"]
+    return f'#include "{name}"\n' + "\n".join(code) + "\n"
 
 
-def compile_snippets(header, cc):
-    found = [("cai.h, EXAMPLE", unit) for unit in manual_examples(header)]
+def compile_snippets(cc):
+    found = [(f"{name}, EXAMPLE", manual_example(name)) for name in ("cai.h", "cai_stream.h")]
     for page in pages():
         found += [(page.relative_to(ROOT), unit) for unit in blocks(page.read_text(), "c")]
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +158,7 @@ def main():
     header = (ROOT / "cai.h").read_text()
     check_generated(header, options.write)
     check_example()
-    snippets, links = compile_snippets(header, options.cc), check_links()
+    snippets, links = compile_snippets(options.cc), check_links()
     prints = check_inspect(options.inspect) if options.inspect else 0
     if options.nvcc:
         check_nvcc(options.nvcc)

@@ -1,0 +1,1767 @@
+/* cai_sim.c - the simulated CUDA of cai_sim.h
+ * SPDX-License-Identifier: MIT
+ *
+ *   >>objects     what a simulation consists of
+ *   >>support     growing arrays, text, host threads and the lock
+ *   >>lookup      handles and addresses to objects
+ *   >>operations  the trace, and what an operation waits for
+ *   >>scheduler   running them
+ *   >>captures    >>contexts  >>streams  >>events  >>memory: what the calls of CUDA do, the lock held
+ *   >>table       the same behind cai_cuda, with log and faults
+ *   >>test side   the functions of cai_sim.h
+ *
+ * Two invariants carry the scheduler: an operation waits only for operations with lower ids, so that ids are
+ * an order in which everything can run; and it waits for the one before it in its stream, so that of each
+ * stream at most one operation is ready. Ids are never reused, and nothing is freed before the simulation. */
+#include "cai_sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(CAI_SIM_NO_THREADS) && defined(_WIN32)
+#include <windows.h>
+#elif !defined(CAI_SIM_NO_THREADS)
+#include <pthread.h>
+#endif
+
+/* ------------------------------------------------------------------ >>objects */
+enum { SIM_ALIGNMENT = 256, SIM_HANDLE_STEP = 16, SIM_NAME = 32, SIM_FAULTS = 16 };
+enum { SIM_DEAD = 0, SIM_LIVE = 1, SIM_ORPHAN = 2 /* its context was destroyed, or reset */ };
+enum { SIM_CAPTURE_ENDED = 3 /* beside CAI_CAPTURE_ACTIVE and _INVALIDATED */ };
+
+typedef struct sim_text {
+    char *data;
+    size_t length, capacity;
+} sim_text;
+
+typedef struct sim_object { /* a context, stream or event: the first member of each */
+    uint64_t handle;
+    uint64_t destroyed; /* 1, 2, ... in the order of destruction */
+    struct sim_context *context;
+    int32_t number, state; /* for the log, 0: a default stream; SIM_LIVE... */
+} sim_object;
+
+typedef struct sim_kind { /* all objects of a kind, and the one that each handle means */
+    sim_object **all, **slots;
+    int32_t count, slot_count, named;
+    uint64_t base;
+    const char *letter;
+} sim_kind;
+
+typedef struct sim_context {
+    sim_object o;
+    struct sim_stream *legacy;
+    int32_t device, error, primary;
+} sim_context;
+
+typedef struct sim_capture {
+    uint64_t id, thread;
+    struct sim_stream *origin;
+    int32_t mode, status;
+} sim_capture;
+
+typedef struct sim_stream {
+    sim_object o;
+    uint64_t id;
+    uint64_t thread;        /* of a per-thread stream, else 0 */
+    uint64_t last;          /* the operation queued last, not those that were captured */
+    uint64_t captured_last; /* the same in `capture` */
+    sim_capture *capture;
+    int32_t nonblocking;
+} sim_stream;
+
+typedef struct sim_event {
+    sim_object o;
+    uint64_t record;      /* the operation that recorded it last, 0: none */
+    sim_capture *capture; /* that it was recorded in, NULL: in none */
+} sim_event;
+
+typedef struct sim_allocation {
+    void *block;
+    uint64_t address, bytes, device_offset;
+    sim_context *context; /* NULL: none */
+    int32_t number, kind, device, live;
+} sim_allocation;
+
+typedef struct sim_operation {
+    cai_sim_operation info;
+    sim_context *context;
+    cai_sim_function function;
+    void *argument;
+    uint64_t *waits;
+    cai_sim_access *accesses;
+    char name[SIM_NAME];
+} sim_operation;
+
+typedef struct sim_entry {
+    sim_context *context;
+    int32_t pushed; /* by context_push, not by cai_sim_set_context */
+} sim_entry;
+
+typedef struct sim_thread { /* a host thread */
+    uint64_t number;
+    sim_entry *stack;
+    int32_t depth, unbalanced; /* pops of what was not pushed */
+    int32_t last_error, mode;
+} sim_thread;
+
+typedef struct sim_os { /* a thread of the operating system */
+    sim_thread *itself, *plays;
+    int32_t in_function;
+} sim_os;
+
+typedef struct sim_fault {
+    int32_t operation; /* -1: any */
+    int32_t left, error, omit;
+} sim_fault;
+
+#define SIM_OPERATIONS(X) \
+    X(context_current) X(context_push) X(context_pop) X(context_synchronize) X(context_device) \
+    X(device_context) X(stream_context) X(stream_capture) X(stream_id) X(stream_wait_event) \
+    X(stream_synchronize) X(event_create) X(event_destroy) X(event_record) X(event_query) \
+    X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access)
+#define SIM_ENUM(name) SIM_##name,
+#define SIM_STRING(name) #name,
+enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
+static const char *const sim_operation_names[] = {SIM_OPERATIONS(SIM_STRING)};
+
+#if defined(CAI_SIM_NO_THREADS)
+typedef sim_os *sim_key; /* what the thread has of its own, and the lock */
+typedef int sim_mutex;
+#define SIM_LOCK_MAKE(sim) 1
+#define SIM_LOCK_FREE(sim) ((void)(sim))
+#define SIM_LOCK(sim) ((void)(sim))
+#define SIM_UNLOCK(sim) ((void)(sim))
+#define SIM_OWN(sim) (sim)->key
+#define SIM_OWN_SET(sim, os) ((sim)->key = (os))
+#elif defined(_WIN32)
+typedef DWORD sim_key;
+typedef CRITICAL_SECTION sim_mutex;
+#define SIM_LOCK_MAKE(sim) \
+    (InitializeCriticalSection(&(sim)->mutex), ((sim)->key = TlsAlloc()) != TLS_OUT_OF_INDEXES)
+#define SIM_LOCK_FREE(sim) (TlsFree((sim)->key), DeleteCriticalSection(&(sim)->mutex))
+#define SIM_LOCK(sim) EnterCriticalSection(&(sim)->mutex)
+#define SIM_UNLOCK(sim) LeaveCriticalSection(&(sim)->mutex)
+#define SIM_OWN(sim) ((sim_os *)TlsGetValue((sim)->key))
+#define SIM_OWN_SET(sim, os) TlsSetValue((sim)->key, (os))
+#else
+typedef pthread_key_t sim_key;
+typedef pthread_mutex_t sim_mutex;
+#define SIM_LOCK_MAKE(sim) \
+    (pthread_mutex_init(&(sim)->mutex, NULL) == 0 && pthread_key_create(&(sim)->key, NULL) == 0)
+#define SIM_LOCK_FREE(sim) (pthread_key_delete((sim)->key), pthread_mutex_destroy(&(sim)->mutex))
+#define SIM_LOCK(sim) pthread_mutex_lock(&(sim)->mutex)
+#define SIM_UNLOCK(sim) pthread_mutex_unlock(&(sim)->mutex)
+#define SIM_OWN(sim) ((sim_os *)pthread_getspecific((sim)->key))
+#define SIM_OWN_SET(sim, os) pthread_setspecific((sim)->key, (os))
+#endif
+
+struct cai_sim {
+    cai_cuda cuda;
+    int32_t device_count, teardown, recycle, queued, fault_count;
+    int32_t allocation_count, capture_count, thread_count, os_count;
+    uint64_t operation_count, first_queued, order, stream_ids, destroyed;
+    sim_kind contexts, streams, events;
+    sim_allocation **allocations;
+    sim_capture **captures;
+    sim_operation **operations;
+    sim_thread **threads;
+    sim_os **oses;
+    sim_thread *self; /* who calls, while the lock is held */
+    sim_os *os;
+    sim_text log;
+    int32_t calls[SIM_OPERATION_COUNT];
+    int32_t pageable[CAI_SIM_DEVICES];
+    sim_fault faults[SIM_FAULTS];
+    sim_key key;
+    sim_mutex mutex;
+};
+
+/* ------------------------------------------------------------------ >>support */
+/* Room for one more of `count` items; capacities are powers of two. A test that has no memory left ends. */
+static void *sim_grow(void *items, uint64_t count, size_t size)
+{
+    if (count & (count - 1)) return items;
+    items = realloc(items, (count ? 2 * (size_t)count : 1) * size);
+    if (items == NULL) abort();
+    return items;
+}
+
+static void *sim_new(size_t size)
+{
+    void *made = calloc(1, size);
+    if (made == NULL) abort();
+    return made;
+}
+
+#define SIM_APPEND(type, array, count, item) \
+    ((array) = (type *)sim_grow((array), (uint64_t)(count), sizeof *(array)), (array)[(count)++] = (item))
+
+static void sim_put(sim_text *text, const char *more)
+{
+    const size_t size = strlen(more) + 1;
+    if (text->length + size > text->capacity) {
+        text->capacity = 2 * (text->length + size);
+        text->data = (char *)realloc(text->data, text->capacity);
+        if (text->data == NULL) abort();
+    }
+    memcpy(text->data + text->length, more, size);
+    text->length += size - 1;
+}
+
+static void sim_put_number(sim_text *text, uint64_t number, unsigned base)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    *--at = 0;
+    do *--at = "0123456789abcdef"[number % base];
+    while (number /= base);
+    sim_put(text, at);
+}
+
+static sim_thread *sim_thread_of(cai_sim *sim, uint64_t number)
+{
+    sim_thread *thread;
+    int32_t i;
+    for (i = 0; i < sim->thread_count; i++)
+        if (sim->threads[i]->number == number) return sim->threads[i];
+    thread = (sim_thread *)sim_new(sizeof *thread);
+    thread->number = number;
+    SIM_APPEND(sim_thread *, sim->threads, sim->thread_count, thread);
+    return thread;
+}
+
+/* Takes the lock. 0: this thread has it, as it is inside a function of cai_sim_launch. */
+static int sim_enter(cai_sim *sim)
+{
+    sim_os *os = SIM_OWN(sim);
+    if (os != NULL && os->in_function) return 0;
+    SIM_LOCK(sim);
+    if (os == NULL) {
+        os = (sim_os *)sim_new(sizeof *os);
+        SIM_APPEND(sim_os *, sim->oses, sim->os_count, os);
+        os->itself = os->plays = sim_thread_of(sim, ((uint64_t)1 << 32) + (uint64_t)sim->os_count);
+        SIM_OWN_SET(sim, os);
+    }
+    sim->os = os;
+    sim->self = os->plays;
+    return 1;
+}
+
+static void sim_leave(cai_sim *sim, int entered)
+{
+    if (entered) SIM_UNLOCK(sim);
+}
+
+/* ------------------------------------------------------------------- >>lookup */
+static void sim_kind_set(sim_kind *kind, uint64_t base, const char *letter)
+{
+    kind->base = base;
+    kind->letter = letter;
+}
+
+static int32_t sim_operation_named(const char *name)
+{
+    int32_t i;
+    for (i = 0; i < SIM_OPERATION_COUNT; i++)
+        if (strcmp(sim_operation_names[i], name) == 0) return i;
+    return -1;
+}
+
+/* The object that a handle means or last meant; NULL: it never was one of this kind. */
+static sim_object *sim_object_of(const sim_kind *kind, uint64_t handle)
+{
+    const uint64_t slot = (handle - kind->base) / SIM_HANDLE_STEP;
+    if (handle < kind->base || handle % SIM_HANDLE_STEP || slot >= (uint64_t)kind->slot_count) return NULL;
+    return kind->slots[slot];
+}
+
+static int32_t sim_find(const sim_kind *kind, uint64_t handle, sim_object **found)
+{
+    *found = sim_object_of(kind, handle);
+    if (*found == NULL || (*found)->state == SIM_DEAD) return CAI_SIM_ERROR_INVALID_HANDLE;
+    return (*found)->state == SIM_LIVE ? 0 : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/* Gives a new object its handle: where they are recycled, that of the one destroyed last. */
+static uint64_t sim_place(cai_sim *sim, sim_kind *kind, sim_object *object)
+{
+    int32_t i, slot = -1;
+    for (i = 0; sim->recycle && i < kind->slot_count; i++)
+        if (kind->slots[i]->state == SIM_DEAD &&
+            (slot < 0 || kind->slots[i]->destroyed > kind->slots[slot]->destroyed))
+            slot = i;
+    if (slot < 0) {
+        slot = kind->slot_count;
+        SIM_APPEND(sim_object *, kind->slots, kind->slot_count, object);
+    }
+    kind->slots[slot] = object;
+    object->number = ++kind->named;
+    object->handle = kind->base + (uint64_t)slot * SIM_HANDLE_STEP;
+    return object->handle;
+}
+
+static void *sim_object_make(sim_kind *kind, sim_context *context, size_t size)
+{
+    sim_object *object = (sim_object *)sim_new(size);
+    object->context = context;
+    object->state = SIM_LIVE;
+    SIM_APPEND(sim_object *, kind->all, kind->count, object);
+    return object;
+}
+
+static sim_context *sim_context_of(cai_sim *sim, uint64_t handle)
+{
+    sim_object *object;
+    return sim_find(&sim->contexts, handle, &object) ? NULL : object->context;
+}
+
+static sim_context *sim_current_context(cai_sim *sim)
+{
+    return sim->self->depth ? sim->self->stack[sim->self->depth - 1].context : NULL;
+}
+
+/* The current context for a call that needs one; not yet its pending error. */
+static int32_t sim_need_context(cai_sim *sim, sim_context **context)
+{
+    *context = sim_current_context(sim);
+    if (*context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    return (*context)->o.state == SIM_LIVE ? 0 : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+static int32_t sim_use_context(cai_sim *sim, sim_context **context)
+{
+    const int32_t error = sim_need_context(sim, context);
+    return error ? error : (*context)->error;
+}
+
+static sim_stream *sim_stream_at(cai_sim *sim, int32_t i)
+{
+    return (sim_stream *)sim->streams.all[i];
+}
+
+static sim_stream *sim_stream_make(cai_sim *sim, sim_context *context)
+{
+    sim_stream *stream = (sim_stream *)sim_object_make(&sim->streams, context, sizeof *stream);
+    stream->id = ++sim->stream_ids;
+    return stream;
+}
+
+static sim_stream *sim_per_thread(cai_sim *sim, sim_context *context)
+{
+    sim_stream *stream;
+    int32_t i;
+    for (i = 0; i < sim->streams.count; i++) {
+        stream = sim_stream_at(sim, i);
+        if (stream->o.context == context && stream->thread == sim->self->number) return stream;
+    }
+    stream = sim_stream_make(sim, context);
+    stream->thread = sim->self->number;
+    return stream;
+}
+
+static int32_t sim_find_stream(cai_sim *sim, uint64_t handle, sim_stream **stream)
+{
+    sim_object *object;
+    sim_context *context;
+    int32_t error;
+    if (handle != CAI_STREAM_LEGACY && handle != CAI_STREAM_PER_THREAD) {
+        error = sim_find(&sim->streams, handle, &object);
+        *stream = (sim_stream *)object;
+        return error;
+    }
+    error = sim_need_context(sim, &context);
+    if (error) return error;
+    *stream = handle == CAI_STREAM_LEGACY ? context->legacy : sim_per_thread(sim, context);
+    return 0;
+}
+
+/* A stream or an event to do something with: the pending error of its context counts. */
+static int32_t sim_use_stream(cai_sim *sim, uint64_t handle, sim_stream **stream)
+{
+    const int32_t error = sim_find_stream(sim, handle, stream);
+    return error ? error : (*stream)->o.context->error;
+}
+
+static int32_t sim_use_event(cai_sim *sim, uint64_t handle, sim_event **event)
+{
+    sim_object *object;
+    const int32_t error = sim_find(&sim->events, handle, &object);
+    *event = (sim_event *)object;
+    return error ? error : object->context->error;
+}
+
+/* The allocation around an address, freed ones too: addresses are not used twice. */
+static sim_allocation *sim_allocation_of(cai_sim *sim, uint64_t address)
+{
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++) {
+        sim_allocation *a = sim->allocations[i];
+        if (address >= a->address && address - a->address < a->bytes) return a;
+    }
+    return NULL;
+}
+
+/* --------------------------------------------------------------- >>operations */
+static sim_operation *sim_operation_of(cai_sim *sim, uint64_t id)
+{
+    return sim->operations[id - 1];
+}
+
+static void sim_copy_name(char *to, const char *name)
+{
+    size_t length = name == NULL ? 0 : strlen(name);
+    if (length >= SIM_NAME) length = SIM_NAME - 1;
+    if (length) memcpy(to, name, length);
+    to[length] = 0;
+}
+
+static void sim_describe(sim_operation *op, const char *name, const cai_sim_access *accesses, int32_t count)
+{
+    sim_copy_name(op->name, name);
+    if (count < 1) return;
+    op->accesses = (cai_sim_access *)sim_new((size_t)count * sizeof *accesses);
+    memcpy(op->accesses, accesses, (size_t)count * sizeof *accesses);
+    op->info.accesses = op->accesses;
+    op->info.access_count = count;
+}
+
+/* A new entry of the trace, as an operation of the host. */
+static sim_operation *sim_trace(cai_sim *sim, int32_t kind, const char *name,
+                                const cai_sim_access *accesses, int32_t count)
+{
+    sim_operation *op = (sim_operation *)sim_new(sizeof *op);
+    op->context = sim_current_context(sim);
+    SIM_APPEND(sim_operation *, sim->operations, sim->operation_count, op);
+    op->info.id = sim->operation_count;
+    op->info.kind = kind;
+    op->info.state = CAI_SIM_STATE_DONE;
+    op->info.context = op->context == NULL ? 0 : op->context->o.handle;
+    op->info.thread = sim->self->number;
+    op->info.name = op->name;
+    sim_describe(op, name, accesses, count);
+    return op;
+}
+
+static void sim_wait_for(sim_operation *op, uint64_t id)
+{
+    int32_t i;
+    if (id == 0) return;
+    for (i = 0; i < op->info.wait_count; i++)
+        if (op->waits[i] == id) return;
+    SIM_APPEND(uint64_t, op->waits, op->info.wait_count, id);
+    op->info.waits = op->waits;
+}
+
+/* Implicit synchronization. What is older than the last operation of the stream, that one waits for. */
+static void sim_wait_implicitly(cai_sim *sim, sim_operation *op, const sim_stream *stream)
+{
+    const sim_stream *legacy = stream->o.context->legacy;
+    int32_t i;
+    if (stream->nonblocking) return;
+    if (stream != legacy) {
+        if (legacy->last > stream->last) sim_wait_for(op, legacy->last);
+        return;
+    }
+    for (i = 0; i < sim->streams.count; i++) {
+        const sim_stream *other = sim_stream_at(sim, i);
+        if (other->o.context == stream->o.context && !other->nonblocking && other->last > stream->last)
+            sim_wait_for(op, other->last);
+    }
+}
+
+/* Puts an operation at the end of a stream, or of its capture. */
+static sim_operation *sim_queue(cai_sim *sim, int32_t kind, sim_stream *stream, uint64_t event)
+{
+    sim_operation *op = sim_trace(sim, kind, NULL, NULL, 0);
+    op->context = stream->o.context;
+    op->info.context = stream->o.context->o.handle;
+    op->info.stream = stream->id;
+    op->info.event = event;
+    if (stream->capture != NULL) {
+        op->info.state = CAI_SIM_STATE_CAPTURED;
+        op->info.capture = stream->capture->id;
+        sim_wait_for(op, stream->captured_last);
+        stream->captured_last = op->info.id;
+        return op;
+    }
+    op->info.state = CAI_SIM_STATE_QUEUED;
+    sim_wait_for(op, stream->last);
+    sim_wait_implicitly(sim, op, stream);
+    stream->last = op->info.id;
+    sim->queued++;
+    return op;
+}
+
+/* ---------------------------------------------------------------- >>scheduler */
+static int sim_is_ready(cai_sim *sim, const sim_operation *op)
+{
+    int32_t i;
+    if (op->info.state != CAI_SIM_STATE_QUEUED) return 0;
+    for (i = 0; i < op->info.wait_count; i++)
+        if (sim_operation_of(sim, op->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+    return 1;
+}
+
+/* Memory that was freed, or an access over the end of an allocation, ends the context as on a device. */
+static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
+{
+    int32_t i;
+    for (i = 0; i < op->info.access_count; i++) {
+        const cai_sim_access *x = &op->accesses[i];
+        const sim_allocation *a = sim_allocation_of(sim, x->address);
+        if (a == NULL || x->bytes == 0) continue;
+        if (!a->live || x->bytes > a->bytes - (x->address - a->address)) return 0;
+    }
+    return 1;
+}
+
+static void sim_execute(cai_sim *sim, sim_operation *op)
+{
+    sim->queued--;
+    op->info.state = CAI_SIM_STATE_DROPPED;
+    if (op->context->error) return;
+    if (!sim_accesses_are_good(sim, op)) {
+        op->context->error = CAI_SIM_ERROR_ILLEGAL_ADDRESS;
+        return;
+    }
+    if (op->function != NULL) {
+        sim->os->in_function = 1;
+        op->function(op->argument);
+        sim->os->in_function = 0;
+    }
+    op->info.state = CAI_SIM_STATE_DONE;
+    op->info.order = ++sim->order;
+}
+
+/* The lowest id that may be queued. */
+static uint64_t sim_first(cai_sim *sim)
+{
+    uint64_t id = sim->first_queued;
+    while (id < sim->operation_count && sim->operations[id]->info.state != CAI_SIM_STATE_QUEUED) id++;
+    sim->first_queued = id;
+    return id + 1;
+}
+
+static int32_t sim_run_all(cai_sim *sim)
+{
+    uint64_t id;
+    int32_t count = 0;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (sim_operation_of(sim, id)->info.state != CAI_SIM_STATE_QUEUED) continue;
+        sim_execute(sim, sim_operation_of(sim, id));
+        count++;
+    }
+    return count;
+}
+
+/* Runs what `sync`, an entry of the host, waits for, and nothing else. */
+static void sim_run_for(cai_sim *sim, const sim_operation *sync)
+{
+    const uint64_t first = sim_first(sim), end = sync->info.id;
+    char *needed;
+    uint64_t id;
+    int32_t i;
+    if (sim->queued == 0) return;
+    needed = (char *)sim_new((size_t)(end - first + 1));
+    needed[end - first] = 1;
+    for (id = end; id >= first; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (!needed[id - first]) continue;
+        for (i = 0; i < op->info.wait_count; i++)
+            if (op->waits[i] >= first) needed[op->waits[i] - first] = 1;
+    }
+    for (id = first; id < end; id++) {
+        sim_operation *op = sim_operation_of(sim, id);
+        if (needed[id - first] && op->info.state == CAI_SIM_STATE_QUEUED) sim_execute(sim, op);
+    }
+    free(needed);
+}
+
+/* ----------------------------------------------------------------- >>captures */
+static void sim_invalidate(sim_capture *capture)
+{
+    if (capture->status == CAI_CAPTURE_ACTIVE) capture->status = CAI_CAPTURE_INVALIDATED;
+}
+
+/* Do streams of a context capture: any, or only blocking ones? Can invalidate the captures. */
+static int sim_capturing_in(cai_sim *sim, const sim_context *context, int blocking_only, int invalidate)
+{
+    int32_t i;
+    int found = 0;
+    for (i = 0; i < sim->streams.count; i++) {
+        sim_stream *stream = sim_stream_at(sim, i);
+        if (stream->capture == NULL || stream->o.context != context) continue;
+        if (blocking_only && stream->nonblocking) continue;
+        if (invalidate) sim_invalidate(stream->capture);
+        found = 1;
+    }
+    return found;
+}
+
+/* What all work in a stream needs: the legacy stream cannot be used while a blocking stream of its context
+ * captures (R103), and nothing can be done in a capture that was invalidated. */
+static int32_t sim_may_queue(cai_sim *sim, sim_stream *stream)
+{
+    if (stream == stream->o.context->legacy && sim_capturing_in(sim, stream->o.context, 1, 1))
+        return CAI_SIM_ERROR_CAPTURE_IMPLICIT;
+    if (stream->capture != NULL && stream->capture->status == CAI_CAPTURE_INVALIDATED)
+        return CAI_SIM_ERROR_CAPTURE_INVALIDATED;
+    return 0;
+}
+
+/* The rule of cuThreadExchangeStreamCaptureMode for calls that are potentially unsafe. */
+static int32_t sim_unsafe_call(cai_sim *sim)
+{
+    const sim_thread *self = sim->self;
+    int32_t i, error = 0;
+    if (self->mode == CAI_SIM_MODE_RELAXED) return 0;
+    for (i = 0; i < sim->capture_count; i++) {
+        sim_capture *capture = sim->captures[i];
+        const int own = capture->thread == self->number && capture->mode != CAI_SIM_MODE_RELAXED;
+        const int other = capture->thread != self->number && capture->mode == CAI_SIM_MODE_GLOBAL &&
+                          self->mode == CAI_SIM_MODE_GLOBAL;
+        if (capture->status == SIM_CAPTURE_ENDED || (!own && !other)) continue;
+        sim_invalidate(capture);
+        error = CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    }
+    return error;
+}
+
+static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
+{
+    int32_t i;
+    capture->status = SIM_CAPTURE_ENDED;
+    for (i = 0; i < sim->streams.count; i++) {
+        sim_stream *stream = sim_stream_at(sim, i);
+        if (stream->capture != capture) continue;
+        stream->capture = NULL;
+        stream->captured_last = 0;
+    }
+}
+
+/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph, which are launches:
+ * a stream that was pulled in and did nothing need not be joined. */
+static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
+{
+    char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
+    uint64_t id;
+    int32_t i;
+    int joined = 1;
+    reached[capture->origin->captured_last] = 1;
+    for (id = sim->operation_count; id > 0; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.capture != capture->id) continue;
+        if (!reached[id] && op->info.kind == CAI_SIM_OP_LAUNCH) joined = 0;
+        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
+    }
+    free(reached);
+    return joined;
+}
+
+static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
+{
+    sim_stream *stream;
+    sim_capture *capture;
+    const int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (mode < CAI_SIM_MODE_GLOBAL || mode > CAI_SIM_MODE_RELAXED) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (stream == stream->o.context->legacy) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    if (stream->capture != NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
+    capture = (sim_capture *)sim_new(sizeof *capture);
+    SIM_APPEND(sim_capture *, sim->captures, sim->capture_count, capture);
+    capture->id = (uint64_t)sim->capture_count;
+    capture->thread = sim->self->number;
+    capture->origin = stream;
+    capture->mode = mode;
+    capture->status = CAI_CAPTURE_ACTIVE;
+    stream->capture = capture;
+    stream->captured_last = 0;
+    return 0;
+}
+
+static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    sim_capture *capture;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    capture = stream->capture;
+    if (capture == NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
+    if (capture->origin != stream) return CAI_SIM_ERROR_CAPTURE_UNMATCHED;
+    if (capture->mode != CAI_SIM_MODE_RELAXED && capture->thread != sim->self->number)
+        return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
+    if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
+    else if (!sim_capture_is_joined(sim, capture)) error = CAI_SIM_ERROR_CAPTURE_UNJOINED;
+    sim_capture_finish(sim, capture);
+    return error;
+}
+
+static int32_t sim_do_stream_capture(cai_sim *sim, uint64_t handle, cai_cuda_capture *capture)
+{
+    sim_stream *stream;
+    const int32_t error = sim_find_stream(sim, handle, &stream);
+    if (error) return error;
+    if (stream == stream->o.context->legacy && sim_capturing_in(sim, stream->o.context, 1, 0))
+        return CAI_SIM_ERROR_CAPTURE_IMPLICIT;
+    if (stream->capture == NULL) return 0;
+    capture->status = stream->capture->status;
+    if (capture->status == CAI_CAPTURE_ACTIVE) capture->id = stream->capture->id;
+    return 0;
+}
+
+static int32_t sim_do_capture_mode(cai_sim *sim, int32_t *mode)
+{
+    const int32_t before = sim->self->mode;
+    if (*mode < CAI_SIM_MODE_GLOBAL || *mode > CAI_SIM_MODE_RELAXED) return CAI_SIM_ERROR_INVALID_VALUE;
+    sim->self->mode = *mode;
+    *mode = before;
+    return 0;
+}
+
+/* ----------------------------------------------------------------- >>contexts */
+static sim_context *sim_context_make(cai_sim *sim, int32_t device, int32_t primary)
+{
+    sim_context *context = (sim_context *)sim_object_make(&sim->contexts, NULL, sizeof *context);
+    sim_place(sim, &sim->contexts, &context->o);
+    context->o.context = context;
+    context->device = device;
+    context->primary = primary;
+    context->legacy = sim_stream_make(sim, context);
+    return context;
+}
+
+static void sim_push(sim_thread *thread, sim_context *context, int32_t pushed)
+{
+    sim_entry entry;
+    entry.context = context;
+    entry.pushed = pushed;
+    SIM_APPEND(sim_entry, thread->stack, thread->depth, entry);
+}
+
+static int32_t sim_do_context_current(cai_sim *sim, uint64_t *handle)
+{
+    const sim_context *context = sim_current_context(sim);
+    *handle = context == NULL ? 0 : context->o.handle;
+    return 0;
+}
+
+static int32_t sim_do_context_device(cai_sim *sim, int32_t *device)
+{
+    sim_context *context;
+    const int32_t error = sim_need_context(sim, &context);
+    if (!error) *device = context->device;
+    return error;
+}
+
+static int32_t sim_do_device_context(cai_sim *sim, int32_t device, uint64_t *handle)
+{
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    *handle = sim->contexts.all[device]->handle;
+    return 0;
+}
+
+static int32_t sim_do_context_push(cai_sim *sim, uint64_t handle)
+{
+    sim_context *context = sim_context_of(sim, handle);
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    sim_push(sim->self, context, 1);
+    return 0;
+}
+
+static int32_t sim_do_context_pop(cai_sim *sim)
+{
+    sim_thread *self = sim->self;
+    if (self->depth == 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    self->depth--;
+    if (!self->stack[self->depth].pushed) self->unbalanced++;
+    return 0;
+}
+
+static int32_t sim_do_set_context(cai_sim *sim, uint64_t handle)
+{
+    sim_context *context = sim_context_of(sim, handle);
+    sim_thread *self = sim->self;
+    if (handle == 0) {
+        if (self->depth) self->depth--;
+        return 0;
+    }
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (self->depth) self->stack[self->depth - 1].context = context;
+    else sim_push(self, context, 0);
+    return 0;
+}
+
+static int32_t sim_do_context_synchronize(cai_sim *sim)
+{
+    sim_context *context;
+    sim_operation *sync;
+    int32_t i, error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    error = sim_unsafe_call(sim);
+    if (error) return error;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "context_synchronize", NULL, 0);
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->o.context == context) sim_wait_for(sync, sim_stream_at(sim, i)->last);
+    sim_run_for(sim, sync);
+    return context->error;
+}
+
+/* What belongs to a context goes; what was queued in it counts as having run. */
+static void sim_context_empty(cai_sim *sim, sim_context *context)
+{
+    uint64_t id;
+    int32_t i;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        sim_operation *op = sim_operation_of(sim, id);
+        if (op->context != context || op->info.state != CAI_SIM_STATE_QUEUED) continue;
+        op->info.state = CAI_SIM_STATE_DROPPED;
+        sim->queued--;
+    }
+    for (i = 0; i < sim->streams.count; i++) {
+        sim_stream *stream = sim_stream_at(sim, i);
+        if (stream->o.context != context) continue;
+        if (stream->capture != NULL) sim_capture_finish(sim, stream->capture);
+        if (stream->o.number && stream->o.state == SIM_LIVE) stream->o.state = SIM_ORPHAN;
+    }
+    for (i = 0; i < sim->events.count; i++)
+        if (sim->events.all[i]->context == context && sim->events.all[i]->state == SIM_LIVE)
+            sim->events.all[i]->state = SIM_ORPHAN;
+    for (i = 0; i < sim->allocation_count; i++)
+        if (sim->allocations[i]->context == context) sim->allocations[i]->live = 0;
+    context->error = 0;
+}
+
+static int32_t sim_do_context_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_context *context = sim_context_of(sim, handle);
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    sim_context_empty(sim, context);
+    if (context->primary) return 0;
+    context->o.state = SIM_ORPHAN; /* not recycled */
+    if (sim_current_context(sim) == context) sim->self->depth--;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ >>streams */
+static int32_t sim_do_stream_create(cai_sim *sim, int32_t nonblocking, uint64_t *handle)
+{
+    sim_context *context;
+    sim_stream *stream;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    stream = sim_stream_make(sim, context);
+    stream->nonblocking = nonblocking != 0;
+    *handle = sim_place(sim, &sim->streams, &stream->o);
+    return 0;
+}
+
+/* A pending error of the context is reported, but the stream goes all the same. */
+static int32_t sim_do_stream_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    const int32_t error = sim_find_stream(sim, handle, &stream);
+    if (error) return error;
+    if (stream->o.number == 0) return CAI_SIM_ERROR_INVALID_HANDLE;
+    if (stream->capture != NULL) {
+        sim_invalidate(stream->capture);
+        if (stream->capture->origin == stream) sim_capture_finish(sim, stream->capture);
+    }
+    stream->o.state = SIM_DEAD;
+    stream->o.destroyed = ++sim->destroyed;
+    return stream->o.context->error;
+}
+
+static int32_t sim_do_stream_context(cai_sim *sim, uint64_t handle, uint64_t *context)
+{
+    sim_stream *stream;
+    const int32_t error = sim_find_stream(sim, handle, &stream);
+    if (!error) *context = stream->o.context->o.handle;
+    return error;
+}
+
+static int32_t sim_do_stream_id(cai_sim *sim, uint64_t handle, uint64_t *id)
+{
+    sim_stream *stream;
+    const int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (stream->capture != NULL) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    *id = stream->id;
+    return 0;
+}
+
+/* A wait of a stream that captures, or for an event of a capture (R103). */
+static int32_t sim_wait_captured(sim_stream *stream, const sim_event *event)
+{
+    if (stream->capture == event->capture) return 0;
+    if (stream->capture == NULL) {
+        if (event->capture->status != CAI_CAPTURE_ACTIVE) return CAI_SIM_ERROR_INVALID_VALUE;
+        if (stream != stream->o.context->legacy) {
+            stream->capture = event->capture; /* pulled in */
+            stream->captured_last = 0;
+            return 0;
+        }
+        sim_invalidate(event->capture);
+        return CAI_SIM_ERROR_CAPTURE_ISOLATION;
+    }
+    sim_invalidate(stream->capture);
+    if (event->capture == NULL) return CAI_SIM_ERROR_CAPTURE_ISOLATION;
+    sim_invalidate(event->capture);
+    return CAI_SIM_ERROR_CAPTURE_MERGE;
+}
+
+static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, uint64_t event_handle)
+{
+    sim_stream *stream;
+    sim_event *event;
+    int32_t error = sim_use_stream(sim, stream_handle, &stream);
+    if (!error) error = sim_use_event(sim, event_handle, &event);
+    if (!error) error = sim_may_queue(sim, stream);
+    if (!error) error = sim_wait_captured(stream, event);
+    if (error || event->record == 0) return error; /* never recorded: nothing to wait for (R101) */
+    sim_wait_for(sim_queue(sim, CAI_SIM_OP_WAIT, stream, event_handle), event->record);
+    return 0;
+}
+
+static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    sim_operation *sync;
+    int32_t i, error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_queue(sim, stream);
+    if (error) return error;
+    if (stream->capture != NULL) {
+        sim_invalidate(stream->capture);
+        return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    }
+    error = sim_unsafe_call(sim);
+    if (error) return error;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "stream_synchronize", NULL, 0);
+    sim_wait_for(sync, stream->last);
+    /* The legacy stream stands for the blocking streams of its context. */
+    for (i = 0; stream == stream->o.context->legacy && i < sim->streams.count; i++) {
+        const sim_stream *other = sim_stream_at(sim, i);
+        if (other->o.context == stream->o.context && !other->nonblocking) sim_wait_for(sync, other->last);
+    }
+    sim_run_for(sim, sync);
+    return stream->o.context->error;
+}
+
+static int32_t sim_do_launch(cai_sim *sim, uint64_t handle, const char *name, cai_sim_function function,
+                             void *argument, const cai_sim_access *accesses, int32_t count)
+{
+    sim_stream *stream;
+    sim_operation *op;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (count < 0 || (count > 0 && accesses == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (stream->o.context != sim_current_context(sim)) return CAI_SIM_ERROR_INVALID_HANDLE;
+    error = sim_may_queue(sim, stream);
+    if (error) return error;
+    op = sim_queue(sim, CAI_SIM_OP_LAUNCH, stream, 0);
+    sim_describe(op, name, accesses, count);
+    op->function = function;
+    op->argument = argument;
+    return 0;
+}
+
+/* ------------------------------------------------------------------- >>events */
+static int32_t sim_do_event_create(cai_sim *sim, uint64_t *handle)
+{
+    sim_context *context;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    *handle = sim_place(sim, &sim->events,
+                        (sim_object *)sim_object_make(&sim->events, context, sizeof(sim_event)));
+    return 0;
+}
+
+/* As of a stream: it goes, whatever is pending on the device or waits for it. */
+static int32_t sim_do_event_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_event *event = NULL;
+    const int32_t error = sim_use_event(sim, handle, &event);
+    if (event == NULL || event->o.state != SIM_LIVE) return error;
+    event->o.state = SIM_DEAD;
+    event->o.destroyed = ++sim->destroyed;
+    return error;
+}
+
+static int32_t sim_do_event_record(cai_sim *sim, uint64_t event_handle, uint64_t stream_handle)
+{
+    sim_stream *stream;
+    sim_event *event;
+    int32_t error = sim_use_event(sim, event_handle, &event);
+    if (!error) error = sim_use_stream(sim, stream_handle, &stream);
+    if (error) return error;
+    if (event->o.context != stream->o.context) return CAI_SIM_ERROR_INVALID_HANDLE; /* R100 */
+    error = sim_may_queue(sim, stream);
+    if (error) return error;
+    event->record = sim_queue(sim, CAI_SIM_OP_RECORD, stream, event_handle)->info.id;
+    event->capture = stream->capture;
+    return 0;
+}
+
+/* What query and synchronize have in common. */
+static int32_t sim_look_at_event(cai_sim *sim, uint64_t handle, sim_event **event)
+{
+    const int32_t error = sim_use_event(sim, handle, event);
+    if (error) return error;
+    if ((*event)->capture == NULL) return sim_unsafe_call(sim);
+    sim_invalidate((*event)->capture);
+    return CAI_SIM_ERROR_CAPTURED_EVENT;
+}
+
+static int32_t sim_do_event_query(cai_sim *sim, uint64_t handle)
+{
+    sim_event *event;
+    const int32_t error = sim_look_at_event(sim, handle, &event);
+    if (error || event->record == 0) return error;
+    if (sim_operation_of(sim, event->record)->info.state == CAI_SIM_STATE_QUEUED)
+        return CAI_SIM_ERROR_NOT_READY;
+    sim_wait_for(sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_query", NULL, 0), event->record);
+    return 0;
+}
+
+static int32_t sim_do_event_synchronize(cai_sim *sim, uint64_t handle)
+{
+    sim_event *event;
+    sim_operation *sync;
+    const int32_t error = sim_look_at_event(sim, handle, &event);
+    if (error || event->record == 0) return error;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_synchronize", NULL, 0);
+    sim_wait_for(sync, event->record);
+    sim_run_for(sim, sync);
+    return event->o.context->error;
+}
+
+/* ------------------------------------------------------------------- >>memory */
+static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t *address)
+{
+    sim_context *context;
+    sim_allocation *a;
+    cai_sim_access whole;
+    uint64_t space = bytes;
+    int32_t error = sim_use_context(sim, &context);
+    if (!error && kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
+    if (error) return error;
+    if (kind < CAI_SIM_MEM_DEVICE || kind > CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (bytes == 0) return 0;
+    if (bytes > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    if (kind == CAI_SIM_MEM_ALIASED) space = 2 * (bytes + SIM_ALIGNMENT);
+    a = (sim_allocation *)sim_new(sizeof *a);
+    a->block = calloc(1, (size_t)(space + SIM_ALIGNMENT));
+    if (a->block == NULL) {
+        free(a);
+        return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    }
+    SIM_APPEND(sim_allocation *, sim->allocations, sim->allocation_count, a);
+    a->number = sim->allocation_count;
+    a->address = ((uint64_t)(uintptr_t)a->block + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
+    a->bytes = bytes;
+    a->kind = kind;
+    a->device = context->device;
+    a->context = kind == CAI_SIM_MEM_POOL || kind == CAI_SIM_MEM_VIRTUAL ? NULL : context;
+    a->live = 1;
+    if (kind == CAI_SIM_MEM_ALIASED)
+        a->device_offset = (bytes + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
+    *address = a->address;
+    whole = cai_sim_writes(a->address, bytes);
+    sim_trace(sim, CAI_SIM_OP_ALLOC, "alloc", &whole, 1);
+    return 0;
+}
+
+static int32_t sim_do_free(cai_sim *sim, uint64_t address)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    cai_sim_access whole;
+    if (address == 0) return 0;
+    if (a == NULL || !a->live || a->address != address) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (a->kind != CAI_SIM_MEM_POOL) {
+        const int32_t error = sim_unsafe_call(sim);
+        if (error) return error;
+    }
+    a->live = 0;
+    whole = cai_sim_writes(address, a->bytes);
+    sim_trace(sim, CAI_SIM_OP_FREE, "free", &whole, 1);
+    return 0;
+}
+
+static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_pointer *info)
+{
+    static const int32_t memory[] = {CAI_MEMORY_DEVICE, CAI_MEMORY_MANAGED, CAI_MEMORY_PINNED,
+                                     CAI_MEMORY_PINNED, CAI_MEMORY_PINNED,  CAI_MEMORY_DEVICE,
+                                     CAI_MEMORY_DEVICE, CAI_MEMORY_DEVICE};
+    const sim_allocation *a = sim_allocation_of(sim, pointer);
+    const sim_context *current = sim_current_context(sim);
+    if (current != NULL && current->error) return current->error;
+    info->memory = CAI_MEMORY_HOST;
+    info->device = CAI_DEVICE_UNKNOWN;
+    if (a == NULL || !a->live) return 0;
+    if (a->context != NULL && a->context->error) return a->context->error;
+    info->memory = memory[a->kind];
+    info->device = a->device;
+    info->flags = a->kind == CAI_SIM_MEM_POOL    ? (uint32_t)CAI_POINTER_POOL
+                  : a->kind == CAI_SIM_MEM_ARRAY ? (uint32_t)CAI_POINTER_ARRAY
+                                                 : 0;
+    info->context = a->context == NULL ? 0 : a->context->o.handle;
+    info->device_pointer = a->kind == CAI_SIM_MEM_REGISTERED ? 0 : pointer + a->device_offset;
+    return 0;
+}
+
+static int32_t sim_do_pointer_range(cai_sim *sim, uint64_t pointer, uint64_t *base, uint64_t *size)
+{
+    const sim_allocation *a = sim_allocation_of(sim, pointer);
+    sim_context *context;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (a == NULL || !a->live || a->kind == CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_NOT_FOUND;
+    *base = a->address;
+    *size = a->bytes;
+    return 0;
+}
+
+static int32_t sim_do_pageable_access(cai_sim *sim, int32_t device, int32_t *yes)
+{
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    *yes = sim->pageable[device];
+    return 0;
+}
+
+/* -------------------------------------------------------------------- >>table */
+/* Each piece of a line begins with its blank. */
+static void sim_log(cai_sim *sim, const char *word)
+{
+    sim_put(&sim->log, " ");
+    sim_put(&sim->log, word);
+}
+
+static void sim_log_number(cai_sim *sim, uint64_t number)
+{
+    sim_put(&sim->log, " ");
+    sim_put_number(&sim->log, number, 10);
+}
+
+static void sim_log_int(cai_sim *sim, int32_t number)
+{
+    sim_put(&sim->log, number < 0 ? " -" : " ");
+    sim_put_number(&sim->log, (uint64_t)(number < 0 ? -(int64_t)number : number), 10);
+}
+
+static void sim_log_object(cai_sim *sim, const sim_kind *kind, uint64_t handle)
+{
+    const sim_object *object = sim_object_of(kind, handle);
+    sim_log(sim, object == NULL ? "0x" : kind->letter);
+    sim_put_number(&sim->log, object == NULL ? handle : (uint64_t)object->number, object == NULL ? 16 : 10);
+}
+
+static void sim_log_context(cai_sim *sim, uint64_t handle)
+{
+    if (handle == 0) sim_log(sim, "none");
+    else sim_log_object(sim, &sim->contexts, handle);
+}
+
+static void sim_log_stream(cai_sim *sim, uint64_t handle)
+{
+    if (handle == CAI_STREAM_LEGACY) sim_log(sim, "legacy");
+    else if (handle == CAI_STREAM_PER_THREAD) sim_log(sim, "per_thread");
+    else sim_log_object(sim, &sim->streams, handle);
+}
+
+static void sim_log_event(cai_sim *sim, uint64_t handle)
+{
+    sim_log_object(sim, &sim->events, handle);
+}
+
+static void sim_log_address(cai_sim *sim, uint64_t address)
+{
+    const sim_allocation *a = sim_allocation_of(sim, address);
+    sim_log(sim, a == NULL ? "0x" : "m");
+    sim_put_number(&sim->log, a == NULL ? address : (uint64_t)a->number, a == NULL ? 16 : 10);
+    if (a == NULL || address == a->address) return;
+    sim_put(&sim->log, "+");
+    sim_put_number(&sim->log, address - a->address, 10);
+}
+
+static void sim_log_mode(cai_sim *sim, const int32_t *mode)
+{
+    static const char *const words[] = {"global", "thread_local", "relaxed"};
+    if (mode == NULL) return;
+    if (*mode >= CAI_SIM_MODE_GLOBAL && *mode <= CAI_SIM_MODE_RELAXED) sim_log(sim, words[*mode]);
+    else sim_log_int(sim, *mode);
+}
+
+static void sim_log_capture(cai_sim *sim, const cai_cuda_capture *capture)
+{
+    static const char *const words[] = {"none", "active", "invalidated"};
+    sim_log(sim, words[capture->status]);
+    if (capture->status == CAI_CAPTURE_ACTIVE) sim_log_number(sim, capture->id);
+}
+
+static void sim_log_pointer(cai_sim *sim, const cai_cuda_pointer *info)
+{
+    static const char *const words[] = {"unknown", "host", "pinned", "managed", "device"};
+    sim_log(sim, words[info->memory]);
+    sim_log_int(sim, info->device);
+    sim_log_context(sim, info->context);
+}
+
+/* A call of the table between sim_call_begin and sim_call_end. */
+typedef struct sim_call {
+    cai_sim *sim;
+    int entered, run, omitted;
+    int32_t error;
+} sim_call;
+
+static void sim_call_faults(sim_call *call, int32_t operation)
+{
+    cai_sim *sim = call->sim;
+    int32_t i, kept = 0;
+    for (i = 0; i < sim->fault_count; i++) {
+        sim_fault fault = sim->faults[i];
+        if (fault.operation < 0 || fault.operation == operation) fault.left--;
+        if (fault.left > 0) {
+            sim->faults[kept++] = fault;
+            continue;
+        }
+        call->run = 0;
+        call->omitted = fault.omit;
+        call->error = fault.error;
+    }
+    sim->fault_count = kept;
+}
+
+/* good: the caller gave a place for each answer. */
+static sim_call sim_call_begin(void *self, int32_t operation, int good)
+{
+    sim_call call;
+    call.sim = (cai_sim *)self;
+    call.entered = sim_enter(call.sim);
+    call.omitted = 0;
+    call.error = !call.entered        ? CAI_SIM_ERROR_NOT_PERMITTED
+                 : call.sim->teardown ? CAI_SIM_ERROR_DEINITIALIZED
+                 : !good              ? CAI_SIM_ERROR_INVALID_VALUE
+                                      : 0;
+    call.run = call.error == 0;
+    sim_call_faults(&call, operation);
+    call.sim->calls[operation]++;
+    sim_put(&call.sim->log, sim_operation_names[operation]);
+    return call;
+}
+
+static int32_t sim_call_end(const sim_call *call)
+{
+    if (call->omitted) {
+        sim_log(call->sim, "(omitted)");
+    } else if (call->error == CAI_SIM_ERROR_NOT_READY) {
+        sim_log(call->sim, "-> not_ready");
+    } else if (call->error) {
+        sim_log(call->sim, "!");
+        sim_log_int(call->sim, call->error);
+    }
+    sim_put(&call->sim->log, "\n");
+    sim_leave(call->sim, call->entered);
+    return call->error;
+}
+
+/* A slot: its name, its parameters after `self`, what it logs of them, and what it does. */
+#define SIM_SLOT(name, parameters, log, work) \
+    static int32_t sim_##name parameters \
+    { \
+        sim_call call = sim_call_begin(self, SIM_##name, 1); \
+        cai_sim *const sim = call.sim; \
+        log; \
+        if (call.run) call.error = work; \
+        return sim_call_end(&call); \
+    }
+/* The same with an answer in *out, 0 where there is none, and how that is logged. */
+#define SIM_ASKS(name, parameters, out, log, work, answer) \
+    static int32_t sim_##name parameters \
+    { \
+        sim_call call = sim_call_begin(self, SIM_##name, (out) != NULL); \
+        cai_sim *const sim = call.sim; \
+        if ((out) != NULL) memset((out), 0, sizeof *(out)); \
+        log; \
+        if (call.run) call.error = work; \
+        if (call.run && !call.error) { \
+            sim_log(sim, "->"); \
+            answer; \
+        } \
+        return sim_call_end(&call); \
+    }
+
+SIM_ASKS(context_current, (void *self, uint64_t *context), context, (void)0,
+         sim_do_context_current(sim, context), sim_log_context(sim, *context))
+SIM_SLOT(context_push, (void *self, uint64_t context), sim_log_context(sim, context),
+         sim_do_context_push(sim, context))
+SIM_SLOT(context_pop, (void *self), (void)0, sim_do_context_pop(sim))
+SIM_SLOT(context_synchronize, (void *self), (void)0, sim_do_context_synchronize(sim))
+SIM_ASKS(context_device, (void *self, int32_t *device), device, (void)0, sim_do_context_device(sim, device),
+         sim_log_int(sim, *device))
+SIM_ASKS(device_context, (void *self, int32_t device, uint64_t *context), context, sim_log_int(sim, device),
+         sim_do_device_context(sim, device, context), sim_log_context(sim, *context))
+SIM_ASKS(stream_context, (void *self, uint64_t stream, uint64_t *context), context,
+         sim_log_stream(sim, stream), sim_do_stream_context(sim, stream, context),
+         sim_log_context(sim, *context))
+SIM_ASKS(stream_capture, (void *self, uint64_t stream, cai_cuda_capture *capture), capture,
+         sim_log_stream(sim, stream), sim_do_stream_capture(sim, stream, capture),
+         sim_log_capture(sim, capture))
+SIM_ASKS(stream_id, (void *self, uint64_t stream, uint64_t *id), id, sim_log_stream(sim, stream),
+         sim_do_stream_id(sim, stream, id), sim_log_number(sim, *id))
+SIM_SLOT(stream_wait_event, (void *self, uint64_t stream, uint64_t event),
+         (sim_log_stream(sim, stream), sim_log_event(sim, event)),
+         sim_do_stream_wait_event(sim, stream, event))
+SIM_SLOT(stream_synchronize, (void *self, uint64_t stream), sim_log_stream(sim, stream),
+         sim_do_stream_synchronize(sim, stream))
+SIM_ASKS(event_create, (void *self, uint64_t *event), event, (void)0, sim_do_event_create(sim, event),
+         sim_log_event(sim, *event))
+SIM_SLOT(event_destroy, (void *self, uint64_t event), sim_log_event(sim, event),
+         sim_do_event_destroy(sim, event))
+SIM_SLOT(event_record, (void *self, uint64_t event, uint64_t stream),
+         (sim_log_event(sim, event), sim_log_stream(sim, stream)), sim_do_event_record(sim, event, stream))
+SIM_SLOT(event_synchronize, (void *self, uint64_t event), sim_log_event(sim, event),
+         sim_do_event_synchronize(sim, event))
+SIM_ASKS(pointer_info, (void *self, uint64_t pointer, cai_cuda_pointer *info), info,
+         sim_log_address(sim, pointer), sim_do_pointer_info(sim, pointer, info), sim_log_pointer(sim, info))
+SIM_ASKS(pageable_access, (void *self, int32_t device, int32_t *yes), yes, sim_log_int(sim, device),
+         sim_do_pageable_access(sim, device, yes), sim_log(sim, *yes ? "yes" : "no"))
+
+static int32_t sim_event_query(void *self, uint64_t event)
+{
+    sim_call call = sim_call_begin(self, SIM_event_query, 1);
+    sim_log_event(call.sim, event);
+    if (call.run) call.error = sim_do_event_query(call.sim, event);
+    if (call.run && !call.error) sim_log(call.sim, "-> done");
+    return sim_call_end(&call);
+}
+
+/* *mode goes in, too. */
+static int32_t sim_capture_mode(void *self, int32_t *mode)
+{
+    sim_call call = sim_call_begin(self, SIM_capture_mode, mode != NULL);
+    sim_log_mode(call.sim, mode);
+    if (call.run) call.error = sim_do_capture_mode(call.sim, mode);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_mode(call.sim, mode);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_pointer_range(void *self, uint64_t pointer, uint64_t *base, uint64_t *size)
+{
+    sim_call call = sim_call_begin(self, SIM_pointer_range, base != NULL && size != NULL);
+    if (base != NULL) *base = 0;
+    if (size != NULL) *size = 0;
+    sim_log_address(call.sim, pointer);
+    if (call.run) call.error = sim_do_pointer_range(call.sim, pointer, base, size);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_address(call.sim, *base);
+        sim_log_number(call.sim, *size);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_host_thread(void *self, uint64_t *thread)
+{
+    cai_sim *sim = (cai_sim *)self;
+    const int entered = sim_enter(sim);
+    if (thread != NULL) *thread = sim->self->number;
+    sim_leave(sim, entered);
+    return thread == NULL ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+}
+
+static void sim_fill_table(cai_sim *sim)
+{
+    cai_cuda *cuda = &sim->cuda;
+    cuda->struct_size = sizeof *cuda;
+    cuda->version = CAI_CUDA_VERSION;
+    cuda->self = sim;
+#define SIM_FILL(name) cuda->name = sim_##name;
+    SIM_OPERATIONS(SIM_FILL)
+    cuda->host_thread = sim_host_thread;
+}
+
+/* ---------------------------------------------------------------- >>test side */
+/* Frames of the functions of cai_sim.h, which says what each does. SIM_CALL: one that stands for a call of
+ * CUDA; not from a launched function, and an error stays as the last one of the host thread. SIM_MAKES: the
+ * same of one that returns what it made. SIM_GETS, SIM_SETS: no call of CUDA. */
+static int32_t sim_enter_driver(cai_sim *sim, int *entered)
+{
+    *entered = sim_enter(sim);
+    return *entered ? 0 : CAI_SIM_ERROR_NOT_PERMITTED;
+}
+
+/* As the runtime: without a current context the primary one of device 0 becomes current. */
+static int32_t sim_enter_runtime(cai_sim *sim, int *entered)
+{
+    const int32_t error = sim_enter_driver(sim, entered);
+    if (!error && sim->self->depth == 0) sim_push(sim->self, sim->contexts.all[0]->context, 0);
+    return error;
+}
+
+static int32_t sim_end(cai_sim *sim, int entered, int32_t error)
+{
+    if (error) sim->self->last_error = error;
+    sim_leave(sim, entered);
+    return error;
+}
+
+#define SIM_CALL(name, enter, parameters, work) \
+    int32_t name parameters \
+    { \
+        int entered; \
+        int32_t error = enter(sim, &entered); \
+        if (!error) error = work; \
+        return sim_end(sim, entered, error); \
+    }
+#define SIM_MAKES(name, enter, parameters, work) \
+    uint64_t name parameters \
+    { \
+        int entered; \
+        uint64_t made = 0; \
+        int32_t error = enter(sim, &entered); \
+        if (!error) error = work; \
+        return sim_end(sim, entered, error) ? 0 : made; \
+    }
+#define SIM_GETS(type, name, parameters, value) \
+    type name parameters \
+    { \
+        const int entered = sim_enter(sim); \
+        const type got = value; \
+        sim_leave(sim, entered); \
+        return got; \
+    }
+#define SIM_SETS(name, parameters, work) \
+    void name parameters \
+    { \
+        const int entered = sim_enter(sim); \
+        work; \
+        sim_leave(sim, entered); \
+    }
+
+cai_sim *cai_sim_create(int32_t devices)
+{
+    cai_sim *sim;
+    int32_t i;
+    if (devices < 1 || devices > CAI_SIM_DEVICES) return NULL;
+    sim = (cai_sim *)calloc(1, sizeof *sim);
+    if (sim == NULL || !SIM_LOCK_MAKE(sim)) {
+        free(sim);
+        return NULL;
+    }
+    sim_kind_set(&sim->streams, 0x50000000, "s");
+    sim_kind_set(&sim->events, 0x60000000, "e");
+    sim_kind_set(&sim->contexts, 0x70000000, "c");
+    sim->device_count = devices;
+    for (i = 0; i < devices; i++) sim_context_make(sim, i, 1);
+    sim_fill_table(sim);
+    sim_put(&sim->log, "");
+    return sim;
+}
+
+static void sim_free_all(void **items, uint64_t count)
+{
+    uint64_t i;
+    for (i = 0; i < count; i++) free(items[i]);
+    free(items);
+}
+
+static void sim_kind_free(sim_kind *kind)
+{
+    sim_free_all((void **)kind->all, (uint64_t)kind->count);
+    free(kind->slots);
+}
+
+void cai_sim_destroy(cai_sim *sim)
+{
+    uint64_t i;
+    if (sim == NULL) return;
+    for (i = 0; i < sim->operation_count; i++) {
+        free(sim->operations[i]->waits);
+        free(sim->operations[i]->accesses);
+    }
+    for (i = 0; i < (uint64_t)sim->allocation_count; i++) free(sim->allocations[i]->block);
+    for (i = 0; i < (uint64_t)sim->thread_count; i++) free(sim->threads[i]->stack);
+    sim_free_all((void **)sim->operations, sim->operation_count);
+    sim_free_all((void **)sim->allocations, (uint64_t)sim->allocation_count);
+    sim_free_all((void **)sim->captures, (uint64_t)sim->capture_count);
+    sim_free_all((void **)sim->threads, (uint64_t)sim->thread_count);
+    sim_free_all((void **)sim->oses, (uint64_t)sim->os_count);
+    sim_kind_free(&sim->contexts);
+    sim_kind_free(&sim->streams);
+    sim_kind_free(&sim->events);
+    free(sim->log.data);
+    SIM_LOCK_FREE(sim);
+    free(sim);
+}
+
+const cai_cuda *cai_sim_cuda(cai_sim *sim)
+{
+    return &sim->cuda;
+}
+
+SIM_SETS(cai_sim_host_thread, (cai_sim *sim, uint64_t number),
+         if (entered) sim->os->plays = number ? sim_thread_of(sim, number) : sim->os->itself)
+
+uint64_t cai_sim_primary(cai_sim *sim, int32_t device)
+{
+    uint64_t context = 0;
+    return sim_do_device_context(sim, device, &context) ? 0 : context;
+}
+
+static int32_t sim_do_context_create(cai_sim *sim, int32_t device, uint64_t *context)
+{
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    *context = sim_context_make(sim, device, 0)->o.handle;
+    return 0;
+}
+
+SIM_MAKES(cai_sim_context_create, sim_enter_driver, (cai_sim *sim, int32_t device),
+          sim_do_context_create(sim, device, &made))
+SIM_CALL(cai_sim_context_destroy, sim_enter_driver, (cai_sim *sim, uint64_t context),
+         sim_do_context_destroy(sim, context))
+SIM_CALL(cai_sim_set_context, sim_enter_driver, (cai_sim *sim, uint64_t context),
+         sim_do_set_context(sim, context))
+SIM_GETS(uint64_t, cai_sim_current, (cai_sim *sim),
+         sim_current_context(sim) == NULL ? 0 : sim_current_context(sim)->o.handle)
+SIM_MAKES(cai_sim_stream_create, sim_enter_runtime, (cai_sim *sim, int32_t nonblocking),
+          sim_do_stream_create(sim, nonblocking, &made))
+SIM_CALL(cai_sim_stream_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+         sim_do_stream_destroy(sim, stream))
+SIM_SETS(cai_sim_recycle_handles, (cai_sim *sim, int32_t on), sim->recycle = on)
+SIM_MAKES(cai_sim_event_create, sim_enter_runtime, (cai_sim *sim), sim_do_event_create(sim, &made))
+SIM_CALL(cai_sim_event_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t event),
+         sim_do_event_destroy(sim, event))
+SIM_CALL(cai_sim_event_record, sim_enter_runtime, (cai_sim *sim, uint64_t event, uint64_t stream),
+            sim_do_event_record(sim, event, stream))
+SIM_CALL(cai_sim_event_query, sim_enter_runtime, (cai_sim *sim, uint64_t event),
+         sim_do_event_query(sim, event))
+SIM_CALL(cai_sim_event_synchronize, sim_enter_runtime, (cai_sim *sim, uint64_t event),
+         sim_do_event_synchronize(sim, event))
+SIM_CALL(cai_sim_stream_wait_event, sim_enter_runtime, (cai_sim *sim, uint64_t stream, uint64_t event),
+            sim_do_stream_wait_event(sim, stream, event))
+SIM_CALL(cai_sim_stream_synchronize, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+            sim_do_stream_synchronize(sim, stream))
+SIM_CALL(cai_sim_context_synchronize, sim_enter_runtime, (cai_sim *sim), sim_do_context_synchronize(sim))
+SIM_CALL(cai_sim_launch, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
+             const cai_sim_access *accesses, int32_t count),
+            sim_do_launch(sim, stream, name, function, argument, accesses, count))
+SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
+            sim_do_capture_begin(sim, stream, mode))
+SIM_CALL(cai_sim_capture_end, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+         sim_do_capture_end(sim, stream))
+SIM_MAKES(cai_sim_alloc, sim_enter_runtime, (cai_sim *sim, int32_t kind, uint64_t bytes),
+          sim_do_alloc(sim, kind, bytes, &made))
+SIM_CALL(cai_sim_free, sim_enter_runtime, (cai_sim *sim, uint64_t address), sim_do_free(sim, address))
+
+int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count)
+{
+    const int entered = sim_enter(sim);
+    const int good = count >= 0 && (count == 0 || accesses != NULL);
+    if (good) sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, name, accesses, count);
+    return sim_end(sim, entered, good ? 0 : CAI_SIM_ERROR_INVALID_VALUE);
+}
+
+int32_t cai_sim_run_operation(cai_sim *sim, uint64_t operation)
+{
+    const int entered = sim_enter(sim);
+    const int good = entered && operation > 0 && operation <= sim->operation_count &&
+                     sim_is_ready(sim, sim_operation_of(sim, operation));
+    if (good) sim_execute(sim, sim_operation_of(sim, operation));
+    sim_leave(sim, entered);
+    return good;
+}
+
+/* The operation at the head of a stream; 0: none. */
+static uint64_t sim_head(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    uint64_t id;
+    if (sim_find_stream(sim, handle, &stream)) return 0;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        const cai_sim_operation *op = &sim_operation_of(sim, id)->info;
+        if (op->stream == stream->id && op->state == CAI_SIM_STATE_QUEUED) return id;
+    }
+    return 0;
+}
+
+static SIM_GETS(uint64_t, sim_head_locked, (cai_sim *sim, uint64_t stream), sim_head(sim, stream))
+
+int32_t cai_sim_step(cai_sim *sim, uint64_t stream)
+{
+    return cai_sim_run_operation(sim, sim_head_locked(sim, stream));
+}
+
+int32_t cai_sim_ready(cai_sim *sim, uint64_t *operations, int32_t capacity)
+{
+    const int entered = sim_enter(sim);
+    uint64_t id;
+    int32_t count = 0;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
+        if (count < capacity) operations[count] = id;
+        count++;
+    }
+    sim_leave(sim, entered);
+    return count;
+}
+
+SIM_GETS(int32_t, cai_sim_run, (cai_sim *sim), entered ? sim_run_all(sim) : 0)
+SIM_GETS(int32_t, cai_sim_pending, (cai_sim *sim), sim->queued)
+SIM_GETS(uint64_t, cai_sim_operation_count, (cai_sim *sim), sim->operation_count)
+
+int32_t cai_sim_operation_get(cai_sim *sim, uint64_t id, cai_sim_operation *out)
+{
+    const int entered = sim_enter(sim);
+    const int good = id > 0 && id <= sim->operation_count;
+    if (good) *out = sim_operation_of(sim, id)->info;
+    sim_leave(sim, entered);
+    return good;
+}
+
+void *cai_sim_bytes(cai_sim *sim, uint64_t address)
+{
+    const int entered = sim_enter(sim);
+    const sim_allocation *a = sim_allocation_of(sim, address);
+    void *bytes = a != NULL && a->live ? (void *)(uintptr_t)address : NULL;
+    sim_leave(sim, entered);
+    return bytes;
+}
+
+SIM_SETS(cai_sim_set_pageable_access, (cai_sim *sim, int32_t device, int32_t yes),
+         if (device >= 0 && device < sim->device_count) sim->pageable[device] = yes != 0)
+
+void cai_sim_set_device_error(cai_sim *sim, int32_t device, int32_t error)
+{
+    const int entered = sim_enter(sim);
+    int32_t i;
+    for (i = 0; i < sim->contexts.count; i++) {
+        sim_context *context = sim->contexts.all[i]->context;
+        if (context->device == device && context->o.state == SIM_LIVE) context->error = error;
+    }
+    sim_leave(sim, entered);
+}
+
+/* The pending error of the current context shows there too. */
+static int32_t sim_error_now(cai_sim *sim, int clear)
+{
+    const sim_context *context = sim_current_context(sim);
+    const int32_t error = sim->self->last_error;
+    if (clear) sim->self->last_error = 0;
+    return error || context == NULL ? error : context->error;
+}
+
+SIM_GETS(int32_t, cai_sim_last_error, (cai_sim *sim), sim_error_now(sim, 0))
+SIM_GETS(int32_t, cai_sim_clear_error, (cai_sim *sim), sim_error_now(sim, 1))
+SIM_SETS(cai_sim_teardown, (cai_sim *sim), sim->teardown = 1)
+
+const char *cai_sim_log(cai_sim *sim)
+{
+    return sim->log.data;
+}
+
+SIM_SETS(cai_sim_log_clear, (cai_sim *sim),
+         (sim->log.length = 0, sim->log.data[0] = 0, memset(sim->calls, 0, sizeof sim->calls)))
+
+/* How many calls of an operation; NULL: of all. -1: there is none of that name. */
+static int32_t sim_count_calls(cai_sim *sim, const char *operation)
+{
+    const int32_t which = operation == NULL ? -1 : sim_operation_named(operation);
+    int32_t i, count = 0;
+    for (i = 0; i < SIM_OPERATION_COUNT; i++) count += sim->calls[i];
+    if (which >= 0) return sim->calls[which];
+    return operation == NULL ? count : -1;
+}
+
+SIM_GETS(int32_t, cai_sim_calls, (cai_sim *sim), sim_count_calls(sim, NULL))
+SIM_GETS(int32_t, cai_sim_calls_of, (cai_sim *sim, const char *operation), sim_count_calls(sim, operation))
+SIM_GETS(int32_t, cai_sim_ordering_calls, (cai_sim *sim),
+         sim->calls[SIM_event_create] + sim->calls[SIM_event_destroy] + sim->calls[SIM_event_record] +
+             sim->calls[SIM_event_synchronize] + sim->calls[SIM_stream_wait_event] +
+             sim->calls[SIM_stream_synchronize] + sim->calls[SIM_context_synchronize])
+
+static int32_t sim_add_fault(cai_sim *sim, const char *operation, int32_t n, int32_t error, int32_t omit)
+{
+    const int32_t which = operation == NULL ? -1 : sim_operation_named(operation);
+    sim_fault *fault = &sim->faults[sim->fault_count];
+    if (n < 1 || sim->fault_count == SIM_FAULTS || (operation != NULL && which < 0)) return 0;
+    fault->operation = which;
+    fault->left = n;
+    fault->error = error;
+    fault->omit = omit;
+    sim->fault_count++;
+    return 1;
+}
+
+SIM_GETS(int32_t, cai_sim_fail, (cai_sim *sim, int32_t n, int32_t error),
+         sim_add_fault(sim, NULL, n, error, 0))
+SIM_GETS(int32_t, cai_sim_fail_op, (cai_sim *sim, const char *operation, int32_t n, int32_t error),
+         sim_add_fault(sim, operation, n, error, 0))
+SIM_GETS(int32_t, cai_sim_omit, (cai_sim *sim, int32_t n), sim_add_fault(sim, NULL, n, 0, 1))
+SIM_GETS(int32_t, cai_sim_omit_op, (cai_sim *sim, const char *operation, int32_t n),
+         sim_add_fault(sim, operation, n, 0, 1))
+SIM_GETS(int32_t, cai_sim_faults, (cai_sim *sim), sim->fault_count)
+SIM_SETS(cai_sim_faults_clear, (cai_sim *sim), sim->fault_count = 0)
+
+/* "streams: s1 s3; events: e2": the heading with the first one. */
+static void sim_leak(sim_text *text, const char **heading, const char *letter, int32_t number)
+{
+    if (*heading != NULL) {
+        if (text->length) sim_put(text, "; ");
+        sim_put(text, *heading);
+        *heading = NULL;
+    }
+    sim_put(text, " ");
+    sim_put(text, letter);
+    sim_put_number(text, (uint64_t)number, 10);
+}
+
+static int32_t sim_leak_kind(sim_text *text, const sim_kind *kind, int32_t first, const char *heading)
+{
+    int32_t i, count = 0;
+    for (i = first; i < kind->slot_count; i++) {
+        if (kind->slots[i]->state != SIM_LIVE) continue;
+        sim_leak(text, &heading, kind->letter, kind->slots[i]->number);
+        count++;
+    }
+    return count;
+}
+
+static int32_t sim_leak_all(cai_sim *sim, sim_text *text)
+{
+    const char *memory = "allocations:", *captures = "captures:", *stacks = "context stack:";
+    int32_t i, k, stack = 0, count = sim_leak_kind(text, &sim->streams, 0, "streams:");
+    count += sim_leak_kind(text, &sim->events, 0, "events:");
+    for (i = 0; i < sim->allocation_count; i++)
+        if (sim->allocations[i]->live && ++count) sim_leak(text, &memory, "m", i + 1);
+    count += sim_leak_kind(text, &sim->contexts, sim->device_count, "contexts:");
+    for (i = 0; i < sim->capture_count; i++)
+        if (sim->captures[i]->status != SIM_CAPTURE_ENDED && ++count) sim_leak(text, &captures, "", i + 1);
+    for (i = 0; i < sim->thread_count; i++) {
+        stack += sim->threads[i]->unbalanced;
+        for (k = 0; k < sim->threads[i]->depth; k++) stack += sim->threads[i]->stack[k].pushed;
+    }
+    if (stack) sim_leak(text, &stacks, "", stack);
+    return count + stack;
+}
+
+int32_t cai_sim_leaks(cai_sim *sim, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    sim_text all = {NULL, 0, 0};
+    int32_t count;
+    sim_put(&all, "");
+    count = sim_leak_all(sim, &all);
+    sim_leave(sim, entered);
+    if (text != NULL && capacity > 0) {
+        const size_t length = all.length < capacity ? all.length : capacity - 1;
+        memcpy(text, all.data, length);
+        text[length] = 0;
+    }
+    free(all.data);
+    return count;
+}

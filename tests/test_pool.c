@@ -1,0 +1,2093 @@
+/* test_pool.c - the pool, the exchange and the keep-alive list, beyond the cases of tests/cases.
+ * SPDX-License-Identifier: MIT */
+#define CAI_IMPLEMENTATION
+#define CAI_NO_CUDART
+#define CAI_NO_LOADER
+#include "cai_stream.h"
+#if !defined(CAI_SIM_LINKED)
+#include "sim/cai_sim.c"
+#endif
+#include "cai_test.h"
+
+enum { MOST = 64, PLACES = 160 };
+
+static cai_sim *sim;
+static cai_cuda cuda; /* a copy of the simulation's table, so that tests may take slots out */
+static cai_stream_pool pool;
+static cai_keepalive places[PLACES];
+static cai_error err;
+static uint64_t c1, c2;       /* primary contexts of devices 0 and 1; c1 is current */
+static uint64_t m1, m2;       /* memory in each */
+static uint64_t made[MOST];   /* streams, in order: s1, s2, ... */
+static int32_t made_count;
+
+/* ------------------------------------------------------------------ setting up */
+
+static void open_table(void)
+{
+    sim = cai_sim_create(2);
+    if (!sim) exit(2);
+    cuda = *cai_sim_cuda(sim);
+    c1 = cai_sim_primary(sim, 0);
+    c2 = cai_sim_primary(sim, 1);
+    made_count = 0;
+    memset(&err, 0, sizeof err);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    m1 = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4096);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    m2 = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4096);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+}
+
+static void open_pool(int32_t capacity, uint32_t flags)
+{
+    open_table();
+    CHECK_INT(cai_stream_pool_init(&pool, &cuda, capacity ? places : NULL, capacity, flags, &err), CAI_OK);
+}
+
+static uint64_t stream_in(uint64_t context)
+{
+    const uint64_t before = cai_sim_current(sim);
+    CHECK_INT(cai_sim_set_context(sim, context), 0);
+    made[made_count] = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, before), 0);
+    CHECK(made[made_count] != 0);
+    return made[made_count++];
+}
+
+/* Everything back where it was: nothing leaked, the context as before. */
+static void close_table(void)
+{
+    char text[400];
+    int32_t i;
+    CHECK_UINT(cai_sim_current(sim), c1);
+    cai_sim_run(sim);
+    for (i = 0; i < made_count; i++) CHECK_INT(cai_sim_stream_destroy(sim, made[i]), 0);
+    CHECK_INT(cai_sim_free(sim, m1), 0);
+    CHECK_INT(cai_sim_free(sim, m2), 0);
+    cai_sim_leaks(sim, text, sizeof text);
+    CHECK_STR(text, "");
+    cai_sim_destroy(sim);
+}
+
+static void close_pool(void)
+{
+    CHECK_INT(pool.open_exchanges, 0);
+    CHECK_INT(pool.waiting, 0);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
+    close_table();
+}
+
+/* A float32 array of 16 in the memory of c1 or c2. */
+static void make(cai_array *array, uint64_t data, int32_t sync, uint64_t stream)
+{
+    const int64_t extent = 16;
+    cai_dtype dtype;
+    CHECK_INT(cai_dtype_of(CAI_FLOAT32, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_array_init_dtype(array, &dtype, 1, &extent, NULL, data, NULL), CAI_OK);
+    array->sync = sync;
+    array->stream = stream;
+}
+
+static void make_empty(cai_array *array, int32_t sync, uint64_t stream)
+{
+    const int64_t extent = 0;
+    CHECK_INT(cai_array_init(array, CAI_FLOAT32, 1, &extent, NULL, NULL, NULL), CAI_OK);
+    array->sync = sync;
+    array->stream = stream;
+}
+
+static int32_t released;        /* how many */
+static int32_t release_order[MOST];
+
+static void on_release(cai_array *array)
+{
+    const int32_t *number = (const int32_t *)array->owner;
+    array->release = NULL;
+    release_order[released++ % MOST] = number ? *number : -1;
+}
+
+static void own(cai_array *array)
+{
+    released = 0;
+    cai_array_own(array, on_release, NULL);
+}
+
+static cai_exchange_options options_of(int32_t mode, int32_t unknown)
+{
+    cai_exchange_options options;
+    memset(&options, 0, sizeof options);
+    options.mode = mode;
+    options.unknown = unknown;
+    return options;
+}
+
+/* The calls since the last time. */
+static void logged(const char *expected)
+{
+    CHECK_STR(cai_sim_log(sim), expected);
+    cai_sim_log_clear(sim);
+}
+
+/* A refusal: its status, its sentence, and not a call of CUDA. */
+#define REFUSED(call, status, sentence)                                                                      \
+    do {                                                                                                     \
+        cai_sim_log_clear(sim);                                                                              \
+        memset(&err, 0x5a, sizeof err);                                                                      \
+        CHECK_INT(call, status);                                                                             \
+        CHECK_INT(err.code, status);                                                                         \
+        CHECK_STR(err.message, sentence);                                                                    \
+        CHECK_INT(err.native, 0);                                                                            \
+        CHECK_STR(cai_sim_log(sim), "");                                                                     \
+    } while (0)
+
+static void exchange_once(const cai_array *const *list, int32_t count, uint64_t stream)
+{
+    cai_exchange ex;
+    const int32_t open = pool.open_exchanges;
+    memset(&ex, 0x5a, sizeof ex);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, count, stream, &err), CAI_OK);
+    CHECK_INT(pool.open_exchanges, open + 1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(pool.open_exchanges, open);
+}
+
+/* ------------------------------------------------------------------ numbers and texts */
+
+static void check_numbers(void)
+{
+    struct CUstream_st *handle = cai_cuda_stream(0x1230);
+    CHECK_UINT(cai_stream_number(handle, 7), 0x1230);
+    CHECK_UINT(cai_stream_number(NULL, 7), 7);
+    CHECK_UINT(CAI_STREAM(handle), 0x1230);
+    CHECK(cai_cuda_stream(0) == NULL);
+    CHECK_UINT((uintptr_t)cai_cuda_stream(2), 2);
+    CHECK_UINT(CAI_STREAM(cai_cuda_stream(2)), 2);
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM) || defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+    CHECK_UINT(CAI_STREAM(NULL), 2);
+#else
+    CHECK_UINT(CAI_STREAM(NULL), 1);
+#endif
+}
+
+static void check_cuda_status(void)
+{
+    cai_error untouched;
+    memset(&err, 0x5a, sizeof err);
+    memset(&untouched, 0x5a, sizeof untouched);
+    CHECK_INT(cai_cuda_status(0, "scale_kernel", &err), CAI_OK);
+    CHECK_INT(cai_cuda_status(0, NULL, &err), CAI_OK);
+    CHECK_BYTES(&err, &untouched, sizeof err);
+    CHECK_INT(cai_cuda_status(700, "scale_kernel", &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "scale_kernel: CUDA error 700 (illegal address)");
+    CHECK_INT(err.native, 700);
+    CHECK_INT(err.code, CAI_ERR_CUDA);
+    CHECK_INT(err.entry, CAI_ENTRY_NONE);
+    CHECK_INT(err.index, -1);
+    CHECK_INT(cai_cuda_status(400, "event_record", &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "event_record: CUDA error 400 (invalid resource handle)");
+    CHECK_INT(cai_cuda_status(12345, "x", &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "x: CUDA error 12345 (see CUDA's list)");
+    CHECK_INT(cai_cuda_status(-1, "x", &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "x: CUDA error -1 (see CUDA's list)");
+    CHECK_INT(cai_cuda_status(INT32_MIN, "x", &err), CAI_ERR_CUDA);
+    CHECK_INT(err.native, INT32_MIN);
+    CHECK_INT(cai_cuda_status(2, NULL, &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "CUDA: CUDA error 2 (out of memory)");
+    CHECK_INT(cai_cuda_status(2, "x", NULL), CAI_ERR_CUDA);
+}
+
+/* ------------------------------------------------------------------ tables */
+
+typedef struct slot {
+    const char *name;
+    size_t offset;
+} slot;
+
+#define SLOT(name) {#name, offsetof(cai_cuda, name)}
+
+static const slot slots[] = {
+    SLOT(context_current), SLOT(context_push), SLOT(context_pop), SLOT(context_synchronize),
+    SLOT(context_device), SLOT(device_context), SLOT(stream_context), SLOT(stream_capture), SLOT(stream_id),
+    SLOT(stream_wait_event), SLOT(stream_synchronize), SLOT(event_create), SLOT(event_destroy),
+    SLOT(event_record), SLOT(event_query), SLOT(event_synchronize), SLOT(capture_mode), SLOT(pointer_info),
+    SLOT(pointer_range), SLOT(pageable_access), SLOT(host_thread)};
+
+enum { SLOTS = (int)(sizeof slots / sizeof slots[0]) };
+
+static void without(const char *name)
+{
+    int32_t i;
+    for (i = 0; i < SLOTS; i++) {
+        if (strcmp(slots[i].name, name) == 0) {
+            memset((char *)&cuda + slots[i].offset, 0, sizeof cuda.context_pop);
+            return;
+        }
+    }
+    CHECK_STR(name, "the name of a slot");
+}
+
+static void check_pool_init(void)
+{
+    cai_stream_pool before;
+    open_table();
+    memset(&pool, 0x5a, sizeof pool);
+    memcpy(&before, &pool, sizeof pool);
+    REFUSED(cai_stream_pool_init(NULL, &cuda, NULL, 0, 0, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_init: pool is NULL");
+    REFUSED(cai_stream_pool_init(&pool, NULL, NULL, 0, 0, &err), CAI_ERR_ARGUMENT, "cuda is NULL");
+    REFUSED(cai_stream_pool_init(&pool, &cuda, NULL, 1, 0, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_init: keepalive is NULL, or capacity negative");
+    REFUSED(cai_stream_pool_init(&pool, &cuda, places, -1, 0, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_init: keepalive is NULL, or capacity negative");
+    REFUSED(cai_stream_pool_init(&pool, &cuda, NULL, 0, 2, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_init: flags = 0x2 has unknown bits");
+    REFUSED(cai_stream_pool_init(&pool, &cuda, NULL, 0, 0x80000000u, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_init: flags = 0x80000000 has unknown bits");
+    CHECK_BYTES(&pool, &before, sizeof pool);
+    CHECK_INT(cai_stream_pool_init(&pool, &cuda, places, 0, 0, NULL), CAI_OK);
+    CHECK_INT(cai_stream_pool_init(&pool, &cuda, places, PLACES, CAI_POOL_CHECK_STREAMS, NULL), CAI_OK);
+    CHECK(pool.cuda == &cuda && pool.keepalive == places);
+    CHECK_INT(pool.open_exchanges | pool.idle_count | pool.waiting, 0);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
+    logged("");
+    close_table();
+}
+
+/* A table of another version is refused; one that is longer is as good. */
+static void check_pool_tables(void)
+{
+    const char *const needed[4] = {"event_create", "event_destroy", "event_record", "stream_wait_event"};
+    char sentence[80];
+    int32_t i;
+    open_table();
+    for (i = 0; i < 4; i++) {
+        without(needed[i]);
+        strcpy(sentence, "the CUDA table has no ");
+        strcat(sentence, needed[i]);
+        REFUSED(cai_stream_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_ERR_UNAVAILABLE, sentence);
+        cuda = *cai_sim_cuda(sim);
+    }
+    without("stream_id");
+    CHECK_INT(cai_stream_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_OK);
+    REFUSED(cai_stream_pool_init(&pool, &cuda, NULL, 0, CAI_POOL_CHECK_STREAMS, &err), CAI_ERR_UNAVAILABLE,
+            "the CUDA table has no stream_id");
+    for (i = 0; i < 3; i++) {
+        cuda = *cai_sim_cuda(sim);
+        if (i < 2) cuda.version = (uint32_t)(2 * i); /* 0 and 2 */
+        else cuda.struct_size = 0;
+        cai_sim_log_clear(sim);
+        CHECK_INT(cai_stream_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_ERR_ABI);
+        logged("");
+    }
+    cuda = *cai_sim_cuda(sim);
+    cuda.struct_size += 64; /* a newer one, with slots that nobody here knows */
+    CHECK_INT(cai_stream_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_OK);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
+    close_table();
+}
+
+/* A table that ends before a slot is another layout. */
+static void check_shorter_tables(void)
+{
+    char sentence[120];
+    int32_t i;
+    open_table();
+    for (i = 0; i < SLOTS; i++) {
+        cuda.struct_size = (uint32_t)slots[i].offset;
+        sprintf(sentence, "a CUDA table of version 1 and %lu bytes; this header knows version 1 of %lu bytes",
+                (unsigned long)slots[i].offset, (unsigned long)sizeof cuda);
+        REFUSED(cai_stream_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_ERR_ABI, sentence);
+    }
+    close_table();
+}
+
+/* ------------------------------------------------------------------ arguments */
+
+static void check_begin_arguments(void)
+{
+    cai_array a, odd;
+    const cai_array *list[2] = {&a, &odd};
+    const cai_array *hole[2] = {&a, NULL};
+    cai_stream_pool none;
+    cai_exchange ex;
+    memset(&none, 0, sizeof none);
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, stream_in(c1));
+    make(&odd, m1, CAI_SYNC_NONE, 0);
+    REFUSED(cai_exchange_begin(NULL, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_begin: ex is NULL");
+    REFUSED(cai_exchange_begin(&ex, NULL, list, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_begin: pool is NULL or not made");
+    REFUSED(cai_exchange_begin(&ex, &none, list, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_begin: pool is NULL or not made");
+    REFUSED(cai_exchange_begin(&ex, &pool, NULL, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_begin: arrays is NULL");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, -1, 77, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_begin: count = -1 is negative");
+    REFUSED(cai_exchange_begin(&ex, &pool, hole, 2, 77, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    CHECK_INT(err.index, 1);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, hole, 2, 77, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, NULL, 0, 77, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    odd.abi = 7;
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, a.stream, &err), CAI_ERR_ABI);
+    CHECK_INT(err.index, 1);
+    odd.abi = CAI_ABI;
+    odd.ndim = 65;
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, a.stream, &err), CAI_ERR_ABI);
+    CHECK_INT(err.index, 1);
+    logged("");
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT);
+    close_pool();
+}
+
+static void check_begin_streams(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, 0);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    CHECK_INT(err.index, 0);
+    CHECK_INT(err.entry, CAI_ENTRY_STREAM);
+    a.stream = 77;
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 0, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    CHECK_INT(err.index, -1);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, UINT64_MAX, &err), CAI_ERR_STREAM,
+            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    a.stream = UINT64_MAX;
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, UINT64_MAX, &err), CAI_ERR_STREAM,
+            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_STREAM,
+            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    make(&a, m1, CAI_SYNC_EVENT, 77);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT, "CAI_SYNC_EVENT with event 0");
+    a.sync = 4;
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT, "sync = 4 is no CAI_SYNC_...");
+    a.sync = -1;
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "sync = -1 is no CAI_SYNC_...");
+    make_empty(&a, CAI_SYNC_STREAM, 0); /* nobody asks an empty array */
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    logged("");
+    close_pool();
+}
+
+static void check_no_default_streams(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s;
+    open_pool(1, 0);
+    s = stream_in(c1);
+    cuda.flags = CAI_CUDA_NO_DEFAULT_STREAMS;
+    make(&a, m1, CAI_SYNC_STREAM, 1);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s, &err), CAI_ERR_STREAM,
+            "stream 1 is no stream of this platform: pass a handle");
+    a.stream = s;
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 2, &err), CAI_ERR_STREAM,
+            "stream 2 is no stream of this platform: pass a handle");
+    REFUSED(cai_stream_order(&pool, 1, s, &err), CAI_ERR_STREAM,
+            "stream 1 is no stream of this platform: pass a handle");
+    REFUSED(cai_stream_order(&pool, s, 1, &err), CAI_ERR_STREAM,
+            "stream 1 is no stream of this platform: pass a handle");
+    REFUSED(cai_stream_export(&a, &pool, 2, NULL, 0, &err), CAI_ERR_STREAM,
+            "stream 2 is no stream of this platform: pass a handle");
+    own(&a);
+    REFUSED(cai_keepalive_push(&a, &pool, 1, &err), CAI_ERR_STREAM,
+            "stream 1 is no stream of this platform: pass a handle");
+    cai_array_release(&a);
+    exchange_once(list, 1, s);
+    close_pool();
+}
+
+static void check_options(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    cai_exchange_options o = options_of(4, 0);
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
+            "mode = 4 is no CAI_MODE_...");
+    o = options_of(-1, 0);
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
+            "mode = -1 is no CAI_MODE_...");
+    o = options_of(0, 4);
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
+            "unknown = 4 is no CAI_UNKNOWN_...");
+    o = options_of(0, -1);
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
+            "unknown = -1 is no CAI_UNKNOWN_...");
+    o = options_of(0, 0);
+    o.flags = 6;
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
+            "flags = 0x6 has unknown bits");
+    o.flags = 0;
+    o.reserved = 1;
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
+            "reserved = 1 is not 0");
+    o = options_of(0, CAI_UNKNOWN_STREAM); /* unknown_stream is 0 */
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    o = options_of(CAI_MODE_IGNORE, 0);
+    make(&a, m1, CAI_SYNC_STREAM, 0);
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    close_pool();
+}
+
+static void check_end_arguments(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    cai_error before;
+    memset(&ex, 0x5a, sizeof ex);
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    REFUSED(cai_exchange_end(NULL, CAI_OK, &err), CAI_ERR_ARGUMENT, "cai_exchange_end: not begun, or ended before");
+    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT, "cai_exchange_end: not begun, or ended before");
+    REFUSED(cai_exchange_release(NULL, &a, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_release: the exchange was not ended");
+    REFUSED(cai_exchange_release(&ex, &a, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_release: the exchange was not ended");
+    memset(&err, 0x5a, sizeof err);
+    before = err;
+    CHECK_INT(cai_exchange_end(&ex, CAI_ERR_SHAPE, &err), CAI_ERR_SHAPE);
+    CHECK_BYTES(&err, &before, sizeof err);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_OK);
+    REFUSED(cai_exchange_release(&ex, &a, &err), CAI_ERR_ARGUMENT,
+            "cai_exchange_release: the exchange was not ended");
+    before = err;
+    CHECK_INT(cai_exchange_end(&ex, CAI_ERR_SHAPE, &err), CAI_ERR_SHAPE);
+    CHECK_BYTES(&err, &before, sizeof err);
+    CHECK_INT(pool.open_exchanges, 0);
+    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT, "cai_exchange_end: not begun, or ended before");
+    CHECK_INT(pool.open_exchanges, 0);
+    REFUSED(cai_exchange_release(&ex, NULL, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    a.abi = 0;
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_ERR_ABI);
+    a.abi = CAI_ABI;
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK); /* borrowed */
+    logged("");
+    close_pool();
+}
+
+static void check_other_arguments(void)
+{
+    cai_array a;
+    cai_stream_pool none;
+    memset(&none, 0, sizeof none);
+    open_pool(1, 0);
+    make(&a, m1, CAI_SYNC_STREAM, 77);
+    REFUSED(cai_stream_order(NULL, 7, 8, &err), CAI_ERR_ARGUMENT, "cai_stream_order: pool is NULL or not made");
+    REFUSED(cai_stream_order(&none, 7, 8, &err), CAI_ERR_ARGUMENT, "cai_stream_order: pool is NULL or not made");
+    REFUSED(cai_stream_order(&pool, 0, 8, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_stream_order(&pool, 7, 0, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_stream_export(NULL, &pool, 7, NULL, 0, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_stream_export(&a, NULL, 7, NULL, 0, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_export: pool is NULL or not made");
+    REFUSED(cai_stream_export(&a, &pool, 7, NULL, 1, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_export: pending is NULL, or count negative");
+    REFUSED(cai_stream_export(&a, &pool, 7, &a.stream, -1, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_export: pending is NULL, or count negative");
+    REFUSED(cai_stream_export(&a, &pool, UINT64_MAX, NULL, 0, &err), CAI_ERR_STREAM,
+            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    REFUSED(cai_stream_remember_thread(NULL, &pool, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_stream_remember_thread(&a, NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_remember_thread: pool is NULL or not made");
+    REFUSED(cai_stream_detach(NULL, &pool, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_stream_detach(&a, NULL, &err), CAI_ERR_ARGUMENT, "cai_stream_detach: pool is NULL or not made");
+    REFUSED(cai_stream_drop_event(NULL, &pool, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_stream_drop_event(&a, NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_drop_event: pool is NULL or not made");
+    REFUSED(cai_keepalive_push(NULL, &pool, 7, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_keepalive_push(&a, NULL, 7, &err), CAI_ERR_ARGUMENT,
+            "cai_keepalive_push: pool is NULL or not made");
+    REFUSED(cai_keepalive_push(&a, &pool, 0, &err), CAI_ERR_STREAM,
+            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_keepalive_poll(NULL, NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_keepalive_poll: pool is NULL or not made");
+    REFUSED(cai_keepalive_drain(NULL, &err), CAI_ERR_ARGUMENT, "cai_keepalive_drain: pool is NULL or not made");
+    REFUSED(cai_stream_pool_destroy(NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_destroy: pool is NULL or not made");
+    cai_stream_pool_forget(NULL, 0);
+    cai_stream_pool_forget(&none, 0);
+    CHECK_UINT(a.stream, 77);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
+    REFUSED(cai_stream_order(&pool, 7, 8, &err), CAI_ERR_ARGUMENT, "cai_stream_order: pool is NULL or not made");
+    REFUSED(cai_stream_pool_destroy(&pool, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_destroy: pool is NULL or not made");
+    close_table();
+}
+
+/* ------------------------------------------------------------------ exchange, call by call */
+
+static void check_two_contexts(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    uint64_t s1, s2, s3;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    s3 = stream_in(c2);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m2, CAI_SYNC_STREAM, s2);
+    exchange_once(list, 2, s3);
+    logged("context_current -> c1\nstream_context s3 -> c2\nstream_context s1 -> c1\n"
+           "stream_context s2 -> c2\nstream_capture s3 -> none\nstream_capture s1 -> none\n"
+           "stream_capture s2 -> none\n"
+           "event_create -> e1\nevent_record e1 s1\ncontext_push c2\nstream_wait_event s3 e1\ncontext_pop\n"
+           "context_push c2\nevent_create -> e2\nevent_record e2 s2\ncontext_pop\n"
+           "context_push c2\nstream_wait_event s3 e2\ncontext_pop\n"
+           "context_current -> c1\nstream_capture s3 -> none\nstream_capture s1 -> none\n"
+           "stream_capture s2 -> none\n"
+           "context_push c2\nevent_record e2 s3\ncontext_pop\nstream_wait_event s1 e2\n"
+           "context_push c2\nstream_wait_event s2 e2\ncontext_pop\n");
+    exchange_once(list, 2, s3); /* warm: the same without event_create */
+    CHECK_INT(cai_sim_calls_of(sim, "event_create"), 0);
+    CHECK_INT(cai_sim_calls_of(sim, "event_record"), 3);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 4);
+    CHECK_INT(pool.idle_count, 2);
+    close_pool();
+}
+
+/* The same handle with a mask, twice and in any order, is one stream. */
+static void check_masks_and_repeats(void)
+{
+    cai_array a, b, mask;
+    const cai_array *list[4] = {&b, &a, &b, &a};
+    uint64_t s1, s2, s3;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    s3 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m1, CAI_SYNC_STREAM, s3);
+    make(&mask, m1, CAI_SYNC_STREAM, s2);
+    b.mask = &mask;
+    exchange_once(list, 4, s3);
+    logged("context_current -> c1\nstream_context s3 -> c1\nstream_context s2 -> c1\n"
+           "stream_context s1 -> c1\nstream_capture s3 -> none\nstream_capture s2 -> none\n"
+           "stream_capture s1 -> none\n"
+           "event_create -> e1\nevent_record e1 s2\nstream_wait_event s3 e1\n"
+           "event_record e1 s1\nstream_wait_event s3 e1\n"
+           "context_current -> c1\nstream_capture s3 -> none\nstream_capture s2 -> none\n"
+           "stream_capture s1 -> none\nevent_record e1 s3\nstream_wait_event s2 e1\nstream_wait_event s1 e1\n");
+    close_pool();
+}
+
+/* Streams 1 and 2 are one stream per context; of an argument, that of the current context. */
+static void check_default_streams(void)
+{
+    cai_array here, there, again;
+    const cai_array *list[3] = {&here, &there, &again};
+    open_pool(0, 0);
+    make(&here, m1, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    make(&there, m2, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    make(&again, m2 + 256, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    exchange_once(list, 3, CAI_STREAM_LEGACY);
+    logged("context_current -> c1\npointer_info m1 -> device 0 c1\npointer_info m2 -> device 1 c2\n"
+           "pointer_info m2+256 -> device 1 c2\nstream_capture legacy -> none\n"
+           "context_push c2\nstream_capture legacy -> none\ncontext_pop\n"
+           "context_push c2\nevent_create -> e1\nevent_record e1 legacy\ncontext_pop\n"
+           "stream_wait_event legacy e1\n"
+           "context_current -> c1\nstream_capture legacy -> none\n"
+           "context_push c2\nstream_capture legacy -> none\ncontext_pop\n"
+           "event_create -> e2\nevent_record e2 legacy\n"
+           "context_push c2\nstream_wait_event legacy e2\ncontext_pop\n");
+    CHECK_INT(cai_sim_set_context(sim, 0), 0);
+    CHECK_INT(cai_exchange_begin(NULL, &pool, list, 1, 1, &err), CAI_ERR_ARGUMENT);
+    {
+        cai_exchange ex;
+        CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, CAI_STREAM_LEGACY, &err), CAI_ERR_CUDA);
+        CHECK_INT(err.native, 201);
+        CHECK_STR(err.message, "context_current: CUDA error 201 (no valid context is current)");
+        CHECK_INT(cai_exchange_end(&ex, CAI_OK, NULL), CAI_ERR_ARGUMENT);
+    }
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    close_pool();
+}
+
+/* The consumer's stream 1 is that of begin's context, also if another is current at the end. */
+static void check_context_changed_between(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s1;
+    open_pool(1, 0);
+    s1 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, CAI_STREAM_LEGACY, &err), CAI_OK);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    logged("context_current -> c2\ncontext_push c1\nstream_capture legacy -> none\ncontext_pop\n"
+           "stream_capture s1 -> none\ncontext_push c1\nevent_record e1 legacy\ncontext_pop\n"
+           "context_push c1\nstream_wait_event s1 e1\ncontext_pop\n");
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    own(&a);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    logged("context_current -> c2\ncontext_push c1\nstream_capture legacy -> none\ncontext_pop\n"
+           "context_push c1\nevent_record e1 legacy\ncontext_pop\n");
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    close_pool();
+}
+
+static void check_moved(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange first, second;
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    CHECK_INT(cai_exchange_begin(&first, &pool, list, 1, s2, &err), CAI_OK);
+    memset(&a, 0x5a, sizeof a); /* arrays may die before the end */
+    memcpy(&second, &first, sizeof first);
+    memset(&first, 0x5a, sizeof first);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_end(&second, CAI_OK, &err), CAI_OK);
+    logged("context_current -> c1\nstream_capture s2 -> none\nstream_capture s1 -> none\n"
+           "event_record e1 s2\nstream_wait_event s1 e1\n");
+    close_pool();
+}
+
+/* Distinct streams: 16 are taken, 17 are refused before any call that orders. */
+static void check_sixteen(void)
+{
+    static cai_array arrays[1000];
+    static const cai_array *list[1000];
+    cai_exchange ex;
+    uint64_t streams[17], consumer;
+    int32_t i;
+    open_pool(0, 0);
+    for (i = 0; i < 17; i++) streams[i] = stream_in(i & 1 ? c2 : c1);
+    consumer = stream_in(c1);
+    for (i = 0; i < 1000; i++) {
+        make(&arrays[i], m1, CAI_SYNC_STREAM, streams[(i * 7) % 16]);
+        list[i] = &arrays[i];
+    }
+    exchange_once(list, 1000, consumer);
+    CHECK_INT(cai_sim_calls_of(sim, "event_record"), 17);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 32);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_context"), 17);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_capture"), 34);
+    CHECK_INT(cai_sim_calls_of(sim, "context_current"), 2);
+    arrays[998].stream = consumer; /* does not count */
+    exchange_once(list, 1000, consumer);
+    arrays[999].stream = streams[16];
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1000, consumer, &err), CAI_ERR_CAPACITY,
+            "more than 16 distinct streams in one exchange");
+    CHECK_INT(err.index, 999);
+    REFUSED(cai_stream_export(&arrays[0], &pool, consumer, streams, 17, &err), CAI_ERR_CAPACITY,
+            "more than 16 distinct streams in one exchange");
+    CHECK_UINT(arrays[0].stream, streams[0]);
+    CHECK_INT(cai_stream_export(&arrays[0], &pool, consumer, streams, 16, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 16);
+    CHECK_INT(pool.open_exchanges, 0);
+    close_pool();
+}
+
+/* 1 and 2 of each context count, too, but are known only after queries. */
+static void check_seventeen_by_context(void)
+{
+    cai_array arrays[19];
+    const cai_array *list[19];
+    cai_exchange ex;
+    uint64_t consumer;
+    int32_t i;
+    open_pool(0, 0);
+    for (i = 0; i < 14; i++) make(&arrays[i], m1, CAI_SYNC_STREAM, stream_in(c1));
+    make(&arrays[14], m1, CAI_SYNC_STREAM, 1);
+    make(&arrays[15], m2, CAI_SYNC_STREAM, 1);
+    make(&arrays[16], m2 + 512, CAI_SYNC_STREAM, 1);
+    make(&arrays[17], m2, CAI_SYNC_STREAM, 2);
+    for (i = 0; i < 19; i++) list[i] = &arrays[i];
+    consumer = stream_in(c1);
+    exchange_once(list, 17, consumer);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 18, consumer, &err), CAI_ERR_CAPACITY);
+    CHECK_INT(err.index, 17);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(pool.open_exchanges, 0);
+    close_pool();
+}
+
+static void check_many_events(void)
+{
+    cai_array arrays[17];
+    const cai_array *list[17];
+    cai_exchange ex;
+    uint64_t s1, s2;
+    int32_t i;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    for (i = 0; i < 17; i++) {
+        make(&arrays[i], m1, CAI_SYNC_STREAM, s1);
+        CHECK_INT(cai_stream_detach(&arrays[i], &pool, &err), CAI_OK);
+        CHECK_UINT(arrays[i].stream, s1);
+        list[i] = &arrays[i];
+    }
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 17, s2, &err), CAI_ERR_CAPACITY);
+    CHECK_INT(err.index, 16);
+    CHECK_STR(err.message, "more than 16 distinct events in one exchange");
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    list[16] = &arrays[0]; /* the same event twice is one */
+    exchange_once(list, 17, s2);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 17);
+    CHECK_INT(cai_sim_calls_of(sim, "event_record"), 1);
+    for (i = 0; i < 17; i++) CHECK_INT(cai_stream_drop_event(&arrays[i], &pool, &err), CAI_OK);
+    close_pool();
+}
+
+/* ------------------------------------------------------------------ modes and policies */
+
+static void check_unknown(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    cai_exchange ex;
+    cai_exchange_options o = options_of(0, CAI_UNKNOWN_STREAM);
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    make(&b, m2, CAI_SYNC_UNKNOWN, 0);
+    exchange_once(list, 2, s2); /* both contexts are synchronized; nothing to do at the end */
+    logged("context_current -> c1\npointer_info m1 -> device 0 c1\npointer_info m2 -> device 1 c2\n"
+           "stream_capture s2 -> none\n"
+           "capture_mode relaxed -> global\ncontext_synchronize\ncapture_mode global -> relaxed\n"
+           "capture_mode relaxed -> global\ncontext_push c2\ncontext_synchronize\ncontext_pop\n"
+           "capture_mode global -> relaxed\n");
+    o.unknown_stream = s1;
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 2, s2, &o, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_ordering_calls(sim), 5); /* a create, 2 records, 2 waits */
+    cai_sim_log_clear(sim);
+    o = options_of(0, CAI_UNKNOWN_LEGACY);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 2, s2, &o, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_record"), 3);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 4);
+    cai_sim_log_clear(sim);
+    o = options_of(0, CAI_UNKNOWN_TRUST);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 2, s2, &o, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    logged("");
+    close_pool();
+}
+
+static void check_host_mode(void)
+{
+    cai_array a, b, c;
+    const cai_array *list[3] = {&a, &b, &c};
+    cai_exchange ex;
+    cai_exchange_options o = options_of(CAI_MODE_HOST, 0);
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m2, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    make(&c, m1, CAI_SYNC_STREAM, s1);
+    CHECK_INT(cai_stream_detach(&c, &pool, &err), CAI_OK);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 3, s2, &o, &err), CAI_OK);
+    logged("context_current -> c1\nstream_context s2 -> c1\nstream_context s1 -> c1\n"
+           "pointer_info m2 -> device 1 c2\n"
+           "stream_capture s2 -> none\nstream_capture s1 -> none\n"
+           "context_push c2\nstream_capture legacy -> none\ncontext_pop\n"
+           "capture_mode relaxed -> global\nstream_synchronize s1\ncapture_mode global -> relaxed\n"
+           "capture_mode relaxed -> global\ncontext_push c2\nstream_synchronize legacy\ncontext_pop\n"
+           "capture_mode global -> relaxed\n"
+           "capture_mode relaxed -> global\nevent_synchronize e1\ncapture_mode global -> relaxed\n");
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
+    CHECK_INT(cai_sim_ordering_calls(sim), 1);
+    own(&a);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    CHECK_INT(cai_stream_drop_event(&c, &pool, &err), CAI_OK);
+    close_pool();
+}
+
+static void check_enqueue(void)
+{
+    cai_array none, empty, a, b;
+    const cai_array *list[4] = {&none, &empty, &a, &b};
+    cai_exchange ex;
+    cai_exchange_options o = options_of(CAI_MODE_ENQUEUE, 0);
+    uint64_t s1, s2, s3;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    s3 = stream_in(c1);
+    make(&none, m1, CAI_SYNC_NONE, 0);
+    make_empty(&empty, CAI_SYNC_STREAM, s3);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m1, CAI_SYNC_STREAM, s2);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 4, s3, &o, &err), CAI_OK);
+    CHECK_UINT(ex.stream, s1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_record"), 2);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 2);
+    own(&a);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    own(&none);
+    CHECK_INT(cai_exchange_release(&ex, &none, &err), CAI_ERR_CAPACITY); /* a pool without a list */
+    CHECK_STR(err.message, "the keep-alive list is full (0 arrays): cai_keepalive_drain, or release later");
+    CHECK_INT(released, 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 3, s3, &o, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    logged("");
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 2, s3, &o, &err), CAI_OK);
+    CHECK_UINT(ex.stream, s3);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    logged("");
+    close_pool();
+}
+
+/* An event beside a stream: the event is waited for, the stream gets the back edge. */
+static void check_event_arrays(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
+    CHECK_INT(cai_stream_detach(&b, &pool, &err), CAI_OK);
+    CHECK_INT(a.sync, CAI_SYNC_EVENT);
+    CHECK_UINT(a.stream, s1);
+    CHECK_INT(b.sync, CAI_SYNC_EVENT);
+    CHECK_UINT(b.stream, 0);
+    logged("context_current -> c1\nstream_context s1 -> c1\nstream_capture s1 -> none\n"
+           "event_create -> e1\nevent_record e1 s1\n"
+           "context_current -> c1\npointer_info m1 -> device 0 c1\nstream_capture per_thread -> none\n"
+           "event_create -> e2\nevent_record e2 per_thread\n");
+    exchange_once(list, 2, s2);
+    logged("context_current -> c1\nstream_context s2 -> c2\nstream_context s1 -> c1\n"
+           "stream_capture s2 -> none\nstream_capture s1 -> none\n"
+           "context_push c2\nstream_wait_event s2 e1\ncontext_pop\n"
+           "context_push c2\nstream_wait_event s2 e2\ncontext_pop\n"
+           "context_current -> c1\nstream_capture s2 -> none\nstream_capture s1 -> none\n"
+           "context_push c2\nevent_create -> e3\nevent_record e3 s2\ncontext_pop\nstream_wait_event s1 e3\n");
+    CHECK_INT(cai_stream_drop_event(&a, &pool, &err), CAI_OK);
+    CHECK_INT(cai_stream_drop_event(&b, &pool, &err), CAI_OK);
+    CHECK_INT(cai_stream_drop_event(&b, &pool, &err), CAI_OK); /* no event any more */
+    CHECK_INT(a.sync, CAI_SYNC_UNKNOWN);
+    CHECK_UINT(a.event | b.event, 0);
+    logged("event_destroy e1\nevent_destroy e2\n");
+    close_pool();
+}
+
+static void check_detach(void)
+{
+    cai_array a;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
+    CHECK_INT(a.sync, CAI_SYNC_NONE);
+    make_empty(&a, CAI_SYNC_STREAM, 77);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
+    CHECK_INT(a.sync, CAI_SYNC_STREAM);
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    REFUSED(cai_stream_detach(&a, &pool, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_detach: the array is not ordered by a stream");
+    make(&a, m2, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
+    logged("context_current -> c1\npointer_info m2 -> device 1 c2\n"
+           "context_push c2\nstream_capture legacy -> none\ncontext_pop\n"
+           "context_push c2\nevent_create -> e1\nevent_record e1 legacy\ncontext_pop\n");
+    CHECK_UINT(a.stream, CAI_STREAM_LEGACY); /* any thread can give it the back edge */
+    CHECK_INT(cai_stream_drop_event(&a, &pool, &err), CAI_OK);
+    close_pool();
+}
+
+static void check_order_and_export(void)
+{
+    cai_array a, before;
+    uint64_t s[5], pending[4];
+    int32_t i;
+    open_pool(0, 0);
+    for (i = 0; i < 4; i++) s[i] = stream_in(c1);
+    s[4] = stream_in(c2);
+    CHECK_INT(cai_stream_order(&pool, s[0], s[4], &err), CAI_OK);
+    logged("context_current -> c1\nstream_context s5 -> c2\nstream_context s1 -> c1\n"
+           "stream_capture s5 -> none\nstream_capture s1 -> none\nevent_create -> e1\nevent_record e1 s1\n"
+           "context_push c2\nstream_wait_event s5 e1\ncontext_pop\n");
+    CHECK_INT(cai_stream_order(&pool, s[0], s[0], &err), CAI_OK);
+    CHECK_INT(cai_stream_order(&pool, 1, 1, &err), CAI_OK);
+    logged("");
+    CHECK_INT(cai_stream_order(&pool, 1, 2, &err), CAI_OK);
+    logged("context_current -> c1\nstream_capture per_thread -> none\nstream_capture legacy -> none\n"
+           "event_record e1 legacy\nstream_wait_event per_thread e1\n");
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    pending[0] = s[0];
+    pending[1] = s[3]; /* the exported one itself */
+    pending[2] = s[1];
+    pending[3] = s[0]; /* again */
+    CHECK_INT(cai_stream_export(&a, &pool, s[3], pending, 4, &err), CAI_OK);
+    logged("context_current -> c1\nstream_context s4 -> c1\nstream_context s1 -> c1\n"
+           "stream_context s2 -> c1\nstream_capture s4 -> none\nstream_capture s1 -> none\n"
+           "stream_capture s2 -> none\nevent_record e1 s1\nstream_wait_event s4 e1\n"
+           "event_record e1 s2\nstream_wait_event s4 e1\n");
+    CHECK_INT(a.sync, CAI_SYNC_STREAM);
+    CHECK_UINT(a.stream, s[3]);
+    CHECK_UINT(a.thread, 0);
+    cai_sim_host_thread(sim, 9);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_PER_THREAD, NULL, 0, &err), CAI_OK);
+    CHECK_UINT(a.thread, 9);
+    logged("");
+    before = a;
+    pending[0] = 0xdead;
+    CHECK_INT(cai_stream_export(&a, &pool, s[1], pending, 1, &err), CAI_ERR_CUDA);
+    CHECK_BYTES(&a, &before, offsetof(cai_array, shape));
+    cai_sim_host_thread(sim, 0);
+    close_pool();
+}
+
+/* ------------------------------------------------------------------ captures */
+
+static void check_same_capture(void)
+{
+    cai_array a, event;
+    const cai_array *list[2] = {&a, &event};
+    cai_exchange ex;
+    uint64_t s1, s2, s3;
+    open_pool(1, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    s3 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&event, m1, CAI_SYNC_EVENT, 0);
+    event.event = cai_sim_event_create(sim);
+    exchange_once(list, 1, s3); /* an idle event */
+    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_stream_order(&pool, s1, s2, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s1, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_ERR_CAPTURE);
+    own(&a);
+    CHECK_INT(cai_keepalive_push(&a, &pool, s1, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(released, 0);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(pool.free, 0); /* the place in the list was given back */
+    cai_array_release(&a);
+    {
+        cai_exchange_options o = options_of(0, 0);
+        o.flags = CAI_EXCHANGE_JOIN_CAPTURE;
+        cai_sim_log_clear(sim);
+        CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, s2, &o, &err), CAI_OK);
+        logged("context_current -> c1\nstream_context s2 -> c1\nstream_context s1 -> c1\n"
+               "stream_capture s2 -> none\nstream_capture s1 -> active 1\n"
+               "event_record e2 s1\nstream_wait_event s2 e2\nevent_destroy e2\n");
+        exchange_once(list, 1, s2); /* both are in the capture now */
+        CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+        CHECK_INT(cai_sim_calls_of(sim, "event_create"), 3);
+        CHECK_INT(cai_sim_calls_of(sim, "event_destroy"), 3);
+    }
+    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(pool.idle_count, 0);
+    exchange_once(list, 1, s2);
+    CHECK_INT(cai_sim_event_destroy(sim, event.event), 0);
+    close_pool();
+}
+
+static void check_capture_refusals(void)
+{
+    cai_array a, unknown;
+    const cai_array *list[2] = {&a, &unknown};
+    cai_exchange ex;
+    cai_exchange_options host = options_of(CAI_MODE_HOST, 0);
+    uint64_t s1, s2, s3;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    s3 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&unknown, m1, CAI_SYNC_UNKNOWN, 0);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s3, &err), CAI_OK);
+    CHECK_INT(cai_sim_capture_begin(sim, s3, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_CAPTURE); /* a capture began in between */
+    CHECK_INT(pool.open_exchanges, 0);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s3, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(err.index, 0);
+    CHECK_INT(err.native, 0);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, s3, &host, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list + 1, 1, s3, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s3, &err), CAI_ERR_CAPTURE); /* two captures */
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK(cai_sim_stream_synchronize(sim, s3) != 0); /* spoils the capture */
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s3, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_stream_order(&pool, s3, s2, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK(cai_sim_capture_end(sim, s3) != 0);
+    cai_sim_clear_error(sim);
+    exchange_once(list, 1, s2);
+    close_pool();
+}
+
+/* ------------------------------------------------------------------ handles made anew */
+
+static void check_stale(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    cai_exchange ex;
+    uint64_t s1, s2, s3;
+    open_pool(2, CAI_POOL_CHECK_STREAMS);
+    cai_sim_recycle_handles(sim, 1);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    s3 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m1, CAI_SYNC_STREAM, s2);
+    exchange_once(list, 2, s3);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_id"), 6);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s3, &err), CAI_OK);
+    CHECK_INT(cai_sim_stream_destroy(sim, s1), 0);
+    CHECK_UINT(cai_sim_stream_create(sim, 1), s1);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_STALE);
+    CHECK(strstr(err.message, " was destroyed and another made with its handle: id ") != NULL);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(pool.open_exchanges, 0);
+    own(&b);
+    CHECK_INT(cai_exchange_release(&ex, &b, &err), CAI_OK); /* its stream did not get the back edge */
+    CHECK_INT(released, 0);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    exchange_once(list, 2, s3);
+    close_pool();
+}
+
+/* ------------------------------------------------------------------ host threads */
+
+static void check_threads(void)
+{
+    cai_array a, mask;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s1;
+    open_pool(2, 0);
+    s1 = stream_in(c1);
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
+    CHECK_UINT(a.thread, 0);
+    make(&mask, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    a.mask = &mask;
+    a.stream = CAI_STREAM_PER_THREAD;
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
+    CHECK_UINT(a.thread, 7);
+    CHECK_UINT(mask.thread, 7);
+    exchange_once(list, 1, s1);
+    cai_sim_host_thread(sim, 0x1f);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_ERR_THREAD,
+            "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; cai_stream_detach there makes an "
+            "event of it");
+    CHECK_INT(err.index, 0);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 2, &err), CAI_ERR_THREAD,
+            "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; cai_stream_detach there makes an "
+            "event of it");
+    REFUSED(cai_stream_detach(&a, &pool, &err), CAI_ERR_THREAD,
+            "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; cai_stream_detach there makes an "
+            "event of it");
+    CHECK_INT(pool.open_exchanges, 0);
+    cai_sim_host_thread(sim, 0);
+    close_pool();
+}
+
+/* An event goes from thread to thread; the array is released there by way of the list. */
+static void check_detached_elsewhere(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    open_pool(2, 0);
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    make(&a, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
+    cai_sim_host_thread(sim, 8);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, CAI_STREAM_PER_THREAD, &err), CAI_OK);
+    logged("context_current -> c1\nstream_capture per_thread -> none\nstream_wait_event per_thread e1\n");
+    cai_sim_host_thread(sim, 9); /* the consumer's stream 2 is of thread 8 */
+    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_THREAD,
+            "stream 2 is the per-thread stream of host thread 0x8, this is 0x9; cai_stream_detach there makes an "
+            "event of it");
+    CHECK_INT(cai_exchange_end(&ex, CAI_ERR_SHAPE, &err), CAI_ERR_THREAD);
+    CHECK_INT(pool.open_exchanges, 1);
+    cai_sim_host_thread(sim, 8);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    logged(""); /* no stream that could get the back edge */
+    CHECK_INT(pool.open_exchanges, 0);
+    CHECK_INT(cai_stream_drop_event(&a, &pool, &err), CAI_OK);
+    own(&a);
+    cai_sim_host_thread(sim, 9);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_ERR_THREAD);
+    CHECK_INT(released, 0);
+    cai_sim_host_thread(sim, 8);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    CHECK_INT(pool.waiting, 1);
+    cai_sim_host_thread(sim, 0); /* any thread may drain */
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    close_pool();
+}
+
+/* ------------------------------------------------------------------ release */
+
+enum { WAITS = 0, AT_ONCE = 1 };
+
+/* One array through an exchange on `stream`: is it released at once? */
+static void releases(int32_t sync, uint64_t from, uint64_t stream, cai_exchange_options o, int32_t when)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t event;
+    make(&a, m1, sync, from);
+    if (sync == CAI_SYNC_EVENT) {
+        a.sync = CAI_SYNC_STREAM;
+        a.stream = from ? from : (uint64_t)CAI_STREAM_PER_THREAD;
+        CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
+    }
+    event = a.event;
+    own(&a);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, stream, &o, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(released, 0);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    CHECK(a.release == NULL);
+    CHECK_INT(released, when);
+    CHECK_INT(pool.waiting, 1 - when);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK); /* it is borrowed now */
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    if (event) CHECK_INT(cai_sim_event_destroy(sim, event), 0);
+}
+
+static void check_releases(void)
+{
+    cai_exchange_options by_stream = options_of(0, CAI_UNKNOWN_STREAM);
+    uint64_t s1, s2;
+    open_pool(2, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    by_stream.unknown_stream = s1;
+    releases(CAI_SYNC_STREAM, s1, s2, options_of(0, 0), AT_ONCE);
+    releases(CAI_SYNC_STREAM, s2, s2, options_of(0, 0), AT_ONCE);
+    releases(CAI_SYNC_STREAM, 1, 1, options_of(0, 0), AT_ONCE);
+    releases(CAI_SYNC_STREAM, 1, s2, options_of(0, 0), AT_ONCE);
+    releases(CAI_SYNC_STREAM, s1, s2, options_of(CAI_MODE_HOST, 0), AT_ONCE);
+    releases(CAI_SYNC_STREAM, s1, s2, options_of(CAI_MODE_ENQUEUE, 0), AT_ONCE);
+    releases(CAI_SYNC_STREAM, s1, s2, options_of(CAI_MODE_IGNORE, 0), WAITS);
+    releases(CAI_SYNC_STREAM, s2, s2, options_of(CAI_MODE_IGNORE, 0), WAITS);
+    releases(CAI_SYNC_NONE, 0, s2, options_of(0, 0), WAITS);
+    releases(CAI_SYNC_NONE, 0, s2, options_of(CAI_MODE_HOST, 0), AT_ONCE);
+    releases(CAI_SYNC_UNKNOWN, 0, s2, options_of(0, 0), WAITS);
+    releases(CAI_SYNC_UNKNOWN, 0, s2, options_of(0, CAI_UNKNOWN_TRUST), WAITS);
+    releases(CAI_SYNC_UNKNOWN, 0, s2, options_of(0, CAI_UNKNOWN_LEGACY), WAITS);
+    releases(CAI_SYNC_UNKNOWN, 0, s2, by_stream, AT_ONCE);
+    releases(CAI_SYNC_EVENT, 0, s2, options_of(0, 0), WAITS);
+    releases(CAI_SYNC_EVENT, s1, s2, options_of(0, 0), AT_ONCE);
+    releases(CAI_SYNC_EVENT, s2, s2, options_of(0, 0), AT_ONCE);
+    releases(CAI_SYNC_EVENT, 0, s2, options_of(CAI_MODE_HOST, 0), AT_ONCE);
+    close_pool();
+}
+
+/* A mask that did not get the back edge keeps the array. */
+static void check_release_with_mask(void)
+{
+    cai_array a, mask, empty;
+    const cai_array *list[2] = {&a, &empty};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    open_pool(2, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&mask, m1, CAI_SYNC_NONE, 0);
+    make_empty(&empty, CAI_SYNC_NONE, 0);
+    a.mask = &mask;
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s2, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    own(&empty);
+    CHECK_INT(cai_exchange_release(&ex, &empty, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    own(&a);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    CHECK_INT(released, 0);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    mask.sync = CAI_SYNC_STREAM;
+    mask.stream = s2;
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s2, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    own(&a);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    close_pool();
+}
+
+/* ------------------------------------------------------------------ keep-alive */
+
+static int32_t numbers[MOST];
+
+/* Array `number`, kept until what is in `stream` now has run. */
+static cai_status keep(int32_t number, uint64_t stream)
+{
+    cai_array a;
+    cai_status status;
+    numbers[number] = number;
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    cai_array_own(&a, on_release, &numbers[number]);
+    status = cai_keepalive_push(&a, &pool, stream, &err);
+    CHECK((a.release == NULL) == (status == CAI_OK));
+    return status;
+}
+
+static void polled(int32_t waits, const char *order)
+{
+    char text[MOST + 1];
+    int32_t i, waiting = -7;
+    released = 0;
+    CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_OK);
+    CHECK_INT(waiting, waits);
+    CHECK_INT(pool.waiting, waits);
+    for (i = 0; i < released; i++) text[i] = (char)('0' + release_order[i]);
+    text[released] = 0;
+    CHECK_STR(text, order);
+}
+
+static void check_keepalive_order(void)
+{
+    uint64_t s1, s2;
+    open_pool(8, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    polled(0, "");
+    logged("");
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s2), CAI_OK);
+    CHECK_INT(keep(3, s1), CAI_OK);
+    logged("context_current -> c1\nstream_context s1 -> c1\nstream_capture s1 -> none\nevent_create -> e1\n"
+           "event_record e1 s1\n"
+           "context_current -> c1\nstream_context s2 -> c2\nstream_capture s2 -> none\ncontext_push c2\n"
+           "event_create -> e2\nevent_record e2 s2\ncontext_pop\n"
+           "context_current -> c1\nstream_context s1 -> c1\nstream_capture s1 -> none\nevent_create -> e3\n"
+           "event_record e3 s1\n");
+    polled(3, "");
+    logged("capture_mode relaxed -> global\nevent_query e1 -> not_ready\nevent_query e2 -> not_ready\n"
+           "event_query e3 -> not_ready\ncapture_mode global -> relaxed\n");
+    CHECK_INT(cai_sim_step(sim, s2), 1);
+    polled(2, "2");
+    CHECK_INT(keep(4, s2), CAI_OK);
+    CHECK_INT(pool.idle_count, 0);
+    CHECK_INT(cai_sim_step(sim, s1), 1);
+    CHECK_INT(keep(5, s2), CAI_OK);
+    polled(3, "1");
+    CHECK_INT(cai_sim_run(sim), 3);
+    polled(0, "345");
+    CHECK_INT(pool.idle_count, 4);
+    CHECK_INT(keep(6, s2), CAI_OK);
+    CHECK_INT(keep(7, s1), CAI_OK);
+    cai_sim_log_clear(sim);
+    released = 0;
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    logged("capture_mode relaxed -> global\nevent_synchronize e4\nevent_synchronize e3\n"
+           "capture_mode global -> relaxed\n");
+    CHECK_INT(released, 2);
+    CHECK_INT(release_order[0] * 10 + release_order[1], 67);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    logged("");
+    close_pool();
+}
+
+static void check_keepalive_full(void)
+{
+    uint64_t s1;
+    int32_t i;
+    open_pool(2, 0);
+    s1 = stream_in(c1);
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s1), CAI_OK);
+    cai_sim_log_clear(sim);
+    CHECK_INT(keep(3, s1), CAI_ERR_CAPACITY);
+    CHECK_STR(err.message, "the keep-alive list is full (2 arrays): cai_keepalive_drain, or release later");
+    logged("capture_mode relaxed -> global\nevent_query e1 -> not_ready\nevent_query e2 -> not_ready\n"
+           "capture_mode global -> relaxed\n");
+    CHECK_INT(pool.waiting, 2);
+    CHECK_INT(cai_sim_step(sim, s1), 1);
+    released = 0;
+    CHECK_INT(keep(3, s1), CAI_OK); /* its poll made room */
+    CHECK_INT(released, 1);
+    CHECK_INT(pool.waiting, 2);
+    for (i = 0; i < 30; i++) { /* nothing is lost of the list */
+        CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+        CHECK_INT(keep(1, s1), CAI_OK);
+        CHECK_INT(keep(2, s1), CAI_OK);
+        CHECK_INT(keep(3, s1), CAI_ERR_CAPACITY);
+    }
+    CHECK_INT(cai_sim_run(sim), 2);
+    polled(0, "12");
+    without("event_query");
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s1), CAI_OK);
+    CHECK_INT(keep(3, s1), CAI_ERR_CAPACITY);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    close_pool();
+}
+
+/* A release callback may use the pool for anything. */
+static void on_release_busy(cai_array *array)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    const uint64_t *streams = (const uint64_t *)array->owner;
+    int32_t waiting;
+    array->release = NULL;
+    CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_OK);
+    make(&a, m1, CAI_SYNC_STREAM, streams[0]);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, streams[1], &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    if (released++ < 3) {
+        make(&a, m1, CAI_SYNC_NONE, 0);
+        cai_array_own(&a, on_release_busy, array->owner);
+        CHECK_INT(cai_keepalive_push(&a, &pool, streams[0], &err), CAI_OK);
+    }
+    if (released == 2) CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+}
+
+static void check_reentrancy(void)
+{
+    cai_array a;
+    uint64_t streams[2];
+    int32_t i;
+    open_pool(4, 0);
+    streams[0] = stream_in(c1);
+    streams[1] = stream_in(c2);
+    released = 0;
+    for (i = 0; i < 4; i++) {
+        make(&a, m1, CAI_SYNC_NONE, 0);
+        cai_array_own(&a, on_release_busy, streams);
+        CHECK_INT(cai_keepalive_push(&a, &pool, streams[0], &err), CAI_OK);
+    }
+    CHECK_INT(cai_sim_run(sim), 4);
+    CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 7);
+    CHECK_INT(pool.waiting, 0);
+    for (i = 0; i < 4; i++) CHECK_INT(keep(i, streams[1]), CAI_OK); /* all four places are free */
+    CHECK_INT(keep(4, streams[1]), CAI_ERR_CAPACITY);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    close_pool();
+}
+
+/* An error of a query keeps the array, unless the context is dead. */
+static void check_query_errors(void)
+{
+    const int32_t kept[] = {1, 2, 3, 35, 201, 400, 800, 900, 907, 999};
+    const int32_t dead[] = {214, 220, 700, 702, 709, 710, 715, 716, 717, 718, 719};
+    uint64_t s1;
+    size_t i;
+    int32_t waiting;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s1), CAI_OK);
+    CHECK_INT(keep(3, s1), CAI_OK);
+    CHECK_INT(cai_sim_step(sim, s1), 1);
+    for (i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, kept[i]), 1);
+        CHECK_INT(cai_sim_fail_op(sim, "event_query", 2, 400), 1);
+        released = 0;
+        CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_ERR_CUDA);
+        CHECK_INT(err.native, kept[i]); /* the first */
+        CHECK_INT(waiting, 3);
+        CHECK_INT(released, 0);
+    }
+    polled(2, "1");
+    CHECK_INT(cai_sim_run(sim), 2);
+    CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, 999), 1);
+    CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_ERR_CUDA); /* the other one goes all the same */
+    CHECK_INT(waiting, 1);
+    polled(0, "2");
+    for (i = 0; i < sizeof dead / sizeof dead[0]; i++) {
+        CHECK_INT(keep(1, s1), CAI_OK);
+        CHECK_INT(keep(2, s1), CAI_OK);
+        CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, dead[i]), 1);
+        released = 0;
+        CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_ERR_CUDA);
+        CHECK_INT(err.native, dead[i]);
+        CHECK_INT(waiting, 1);
+        CHECK_INT(released, 1);
+        CHECK_INT(cai_sim_fail_op(sim, "event_synchronize", 1, dead[i]), 1);
+        CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_ERR_CUDA);
+        CHECK_INT(released, 2);
+    }
+    close_pool();
+}
+
+/* A context with an error lets go of everything that waits for it. */
+static void check_dead_device(void)
+{
+    char text[80];
+    uint64_t s1, s2;
+    int32_t waiting;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s2), CAI_OK);
+    CHECK_INT(keep(3, s1), CAI_OK);
+    cai_sim_set_device_error(sim, 0, 700);
+    released = 0;
+    CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_ERR_CUDA);
+    CHECK_INT(err.native, 700);
+    CHECK_INT(released, 2);
+    CHECK_INT(waiting, 1);
+    CHECK_INT(keep(4, s1), CAI_ERR_CUDA);
+    CHECK_INT(pool.waiting, 1);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(pool.waiting, 0);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK); /* of c2; those of c1 went with the context */
+    cai_sim_set_device_error(sim, 0, 0);
+    cai_sim_leaks(sim, text, sizeof text);
+    cai_sim_destroy(sim);
+}
+
+/* ------------------------------------------------------------------ the pool's events */
+
+/* No more than 64 idle events are kept. */
+static void check_idle_events(void)
+{
+    uint64_t s1;
+    int32_t i;
+    open_pool(100, 0);
+    s1 = stream_in(c1);
+    for (i = 0; i < 70; i++) CHECK_INT(keep(i % MOST, s1), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_create"), 70);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_destroy"), 6);
+    CHECK_INT(pool.idle_count, CAI_POOL_EVENTS);
+    for (i = 0; i < 70; i++) CHECK_INT(keep(i % MOST, s1), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_create"), 76);
+    CHECK_INT(pool.idle_count, 0);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_destroy"), CAI_POOL_EVENTS);
+    CHECK_INT(cai_sim_calls(sim), CAI_POOL_EVENTS);
+    close_table();
+}
+
+static void check_forget(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    uint64_t s1, s2, s3, other;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    other = cai_sim_context_create(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, other), 0);
+    s3 = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    exchange_once(list, 1, s3);
+    CHECK_INT(pool.idle_count, 2);
+    CHECK_INT(keep(1, s3), CAI_OK);
+    CHECK_INT(keep(2, s1), CAI_OK);
+    exchange_once(list, 1, s3);
+    CHECK_INT(pool.idle_count, 2);
+    cai_stream_pool_forget(&pool, c2); /* nothing of that */
+    CHECK_INT(pool.idle_count, 2);
+    cai_sim_log_clear(sim);
+    cai_stream_pool_forget(&pool, other);
+    CHECK_INT(pool.idle_count, 1);
+    CHECK_UINT(pool.idle[0].context, c1);
+    CHECK_INT(cai_sim_context_destroy(sim, other), 0);
+    logged("");
+    polled(1, "1"); /* what waited for that context waits no more */
+    CHECK_INT(cai_sim_run(sim) > 0, 1);
+    polled(0, "2");
+    exchange_once(list, 1, s2);
+    CHECK_INT(pool.idle_count, 2);
+    cai_stream_pool_forget(&pool, 0);
+    CHECK_INT(pool.idle_count, 0);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
+    {
+        char text[400];
+        cai_sim_leaks(sim, text, sizeof text);
+        CHECK(strstr(text, "events: ") != NULL); /* forgotten is not destroyed */
+    }
+    cai_sim_destroy(sim);
+}
+
+static void check_destroy_refused(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex, ex2;
+    uint64_t s1, s2;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    exchange_once(list, 1, s2);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_OK);
+    a.stream = s2;
+    CHECK_INT(cai_exchange_begin(&ex2, &pool, list, 1, s2, &err), CAI_OK); /* no CUDA call, but open */
+    CHECK_INT(keep(1, s2), CAI_OK);
+    REFUSED(cai_stream_pool_destroy(&pool, &err), CAI_ERR_PENDING,
+            "2 exchanges were begun and not ended, 1 arrays wait in the keep-alive list");
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex2, CAI_OK, &err), CAI_OK);
+    REFUSED(cai_stream_pool_destroy(&pool, &err), CAI_ERR_PENDING,
+            "0 exchanges were begun and not ended, 1 arrays wait in the keep-alive list");
+    CHECK(pool.idle_count > 0);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(cai_sim_fail_op(sim, "event_destroy", 1, 400), 1);
+    CHECK_INT(pool.idle_count, 2);
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_ERR_CUDA); /* the other one is destroyed all the same */
+    CHECK_INT(err.native, 400);
+    CHECK_INT(pool.idle_count, 0);
+    CHECK_INT(cai_sim_leaks(sim, NULL, 0), 1 + 2 + 2); /* that event, streams, memory */
+    cai_sim_destroy(sim);
+}
+
+/* ------------------------------------------------------------------ tables that lack something */
+
+/* The statuses of ten things that a table may be wanted for. */
+static void try_everything(char *text)
+{
+    cai_array a, b, c, u;
+    const cai_array *one[1] = {&a}, *two[1] = {&b}, *own_thread[1] = {&c}, *unknown[1] = {&u};
+    cai_exchange ex;
+    cai_exchange_options host = options_of(CAI_MODE_HOST, 0);
+    cai_location where;
+    int32_t got[10], i;
+    make(&a, m1, CAI_SYNC_STREAM, made[0]);
+    make(&b, m2, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    make(&c, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    make(&u, m1, CAI_SYNC_UNKNOWN, 0);
+    got[0] = cai_exchange_begin(&ex, &pool, one, 1, made[1], &err);
+    if (!got[0]) got[0] = cai_exchange_end(&ex, CAI_OK, &err);
+    got[1] = cai_exchange_begin(&ex, &pool, two, 1, made[1], &err); /* another context */
+    if (!got[1]) got[1] = cai_exchange_end(&ex, CAI_OK, &err);
+    got[2] = cai_exchange_begin(&ex, &pool, own_thread, 1, made[1], &err);
+    if (!got[2]) got[2] = cai_exchange_end(&ex, CAI_OK, &err);
+    got[3] = cai_exchange_begin_with(&ex, &pool, one, 1, made[1], &host, &err);
+    if (!got[3]) got[3] = cai_exchange_end(&ex, CAI_OK, &err);
+    got[4] = cai_exchange_begin(&ex, &pool, unknown, 1, made[1], &err);
+    if (!got[4]) got[4] = cai_exchange_end(&ex, CAI_OK, &err);
+    got[5] = keep(1, made[0]);
+    got[6] = cai_keepalive_poll(&pool, NULL, &err);
+    got[7] = cai_keepalive_drain(&pool, &err);
+    cai_sim_run(sim);
+    if (got[7]) CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
+    got[8] = cai_locate(&a, &cuda, 0, NULL, &err);
+    got[9] = cai_locate(&a, &cuda, CAI_LOCATE_BOUNDS, &where, &err);
+    if (!got[9]) got[9] = -where.bounds;
+    for (text[0] = 0, i = 0; i < 10; i++) sprintf(text + strlen(text), "%d ", got[i]);
+}
+
+static void check_lacking(void)
+{
+    /* 18 is CAI_ERR_CUDA, 19 CAI_ERR_UNAVAILABLE, -1 CAI_BOUNDS_INSIDE */
+    static const char *const expected[][2] = {
+        {"", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"context_current", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"context_push", "0 19 0 0 0 0 0 0 0 -1 "},
+        {"context_pop", "0 19 0 0 0 0 0 0 0 -1 "},
+        {"context_synchronize", "0 0 0 0 19 0 0 0 0 -1 "},
+        {"context_device", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"device_context", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"stream_context", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"stream_capture", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"stream_id", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"stream_synchronize", "0 0 0 19 0 0 0 0 0 -1 "},
+        {"event_query", "0 0 0 0 0 0 19 0 0 -1 "},
+        {"event_synchronize", "0 0 0 0 0 0 0 19 0 -1 "},
+        {"capture_mode", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"pointer_info", "0 0 0 0 0 0 0 0 19 19 "},
+        {"pointer_range", "0 0 0 0 0 0 0 0 0 0 "},
+        {"pageable_access", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"host_thread", "0 0 19 0 0 0 0 0 0 -1 "}};
+    char got[80];
+    size_t i;
+    for (i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        cai_test_note(expected[i][0]);
+        open_pool(4, 0);
+        stream_in(c1);
+        stream_in(c1);
+        if (expected[i][0][0]) without(expected[i][0]);
+        try_everything(got);
+        CHECK_STR(got, expected[i][1]);
+        close_pool();
+    }
+    cai_test_note("");
+}
+
+/* What stays of an exchange in one context, slot by slot: the order. */
+static void check_lacking_order(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    int32_t i;
+    for (i = 0; i < SLOTS; i++) {
+        if (strcmp(slots[i].name, "stream_wait_event") == 0 || strcmp(slots[i].name, "event_create") == 0 ||
+            strcmp(slots[i].name, "event_destroy") == 0 || strcmp(slots[i].name, "event_record") == 0)
+            continue; /* needed */
+        cai_test_note(slots[i].name);
+        open_pool(0, 0);
+        s1 = stream_in(c1);
+        s2 = stream_in(c1);
+        without(slots[i].name);
+        make(&a, m1, CAI_SYNC_STREAM, s1);
+        CHECK_INT(cai_sim_launch(sim, s1, "producer", NULL, NULL, NULL, 0), 0);
+        CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_OK);
+        CHECK_INT(cai_sim_step(sim, s2), 0);
+        CHECK_INT(cai_sim_launch(sim, s2, "consumer", NULL, NULL, NULL, 0), 0);
+        CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+        CHECK_INT(cai_sim_step(sim, s1) + cai_sim_step(sim, s1), 2); /* the work and its record */
+        CHECK_INT(cai_sim_step(sim, s1), 0);                         /* waits for the consumer */
+        CHECK_INT(cai_sim_run(sim), 4);
+        close_pool();
+    }
+    cai_test_note("");
+}
+
+/* ------------------------------------------------------------------ order, whatever the schedule */
+
+/* Random programs of producers, consumers and chains of them. A kernel says which array it works on and in
+ * which phase; phases of one array must run one after the other in every order that the queued work allows.
+ * The simulation's scheduler is driven by chance: either any operation that is ready, or that of the stream
+ * that comes first in an order drawn before. */
+
+enum { LANES = 8, SUBJECTS = 5, PHASES = 600, WORKS = 6000, DEPTH = 2 };
+
+typedef struct lane {
+    uint64_t stream, context;
+} lane;
+
+typedef struct work {
+    int32_t array, phase;
+} work;
+
+typedef struct keeper { /* of an owned array */
+    int32_t array, phase;
+    const lane *from; /* whose stream got the back edge; NULL: none did */
+} keeper;
+
+static lane lanes[LANES];
+static work works[WORKS];
+static keeper keepers[WORKS];
+static int32_t work_count, keeper_count, violations;
+static int32_t phase_of[SUBJECTS], left_of[SUBJECTS][PHASES];
+static uint64_t program_chance, schedule_chance;
+static int32_t schedule_kind; /* bit 0: by the order of streams; bit 1: nothing runs before the end */
+
+static uint32_t draw(uint64_t *chance, uint32_t below)
+{
+    *chance = *chance * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*chance >> 33) % below;
+}
+
+static int32_t earlier_work_left(int32_t array, int32_t phase)
+{
+    int32_t q, sum = 0;
+    for (q = 0; q < phase; q++) sum += left_of[array][q];
+    return sum;
+}
+
+static void run_work(void *argument)
+{
+    const work *w = (const work *)argument;
+    if (earlier_work_left(w->array, w->phase)) violations++;
+    left_of[w->array][w->phase]--;
+}
+
+static void launch(const lane *on, int32_t array)
+{
+    work *w = &works[work_count++ % WORKS];
+    w->array = array;
+    w->phase = phase_of[array];
+    left_of[array][w->phase]++;
+    CHECK(work_count <= WORKS);
+    CHECK_INT(cai_sim_set_context(sim, on->context), 0);
+    CHECK_INT(cai_sim_launch(sim, on->stream, "work", run_work, w, NULL, 0), 0);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+}
+
+static void next_phase(int32_t array)
+{
+    if (phase_of[array] < PHASES - 1) phase_of[array]++;
+    else CHECK_INT(array, -1);
+}
+
+/* The owner uses the memory again: on its stream, or, if that did not get the back edge, right away. */
+static void on_release_reuse(cai_array *array)
+{
+    const keeper *k = (const keeper *)array->owner;
+    array->release = NULL;
+    released++;
+    if (!k->from) {
+        if (earlier_work_left(k->array, k->phase + 1)) violations++;
+        return;
+    }
+    next_phase(k->array);
+    launch(k->from, k->array);
+}
+
+/* Runs up to `most` operations in an order that the schedule chooses. */
+static void shuffle(int32_t most)
+{
+    uint64_t ready[64];
+    cai_sim_operation operation;
+    while (most-- > 0) {
+        int32_t i, best = 0, count = cai_sim_ready(sim, ready, 64);
+        uint64_t least = UINT64_MAX;
+        if (!count) return;
+        if (count > 64) count = 64;
+        best = (int32_t)draw(&schedule_chance, (uint32_t)count);
+        for (i = 0; i < count && schedule_kind & 1; i++) {
+            uint64_t rank;
+            CHECK_INT(cai_sim_operation_get(sim, ready[i], &operation), 1);
+            rank = (operation.stream * 2654435761u ^ (uint64_t)(uint32_t)schedule_kind >> 2) * 0x9e3779b97f4a7c15u;
+            if (rank < least) best = i;
+            if (rank < least) least = rank;
+        }
+        CHECK_INT(cai_sim_run_operation(sim, ready[best]), 1);
+    }
+}
+
+static void sometimes(void)
+{
+    if (!(schedule_kind & 2) && draw(&schedule_chance, 2)) shuffle((int32_t)draw(&schedule_chance, 6));
+}
+
+static void open_lanes(void)
+{
+    int32_t i;
+    open_pool(PLACES, 0);
+    for (i = 0; i < LANES; i++) lanes[i].context = i == 3 || i == 4 || i == 7 ? c2 : c1;
+    for (i = 0; i < 5; i++) lanes[i].stream = stream_in(lanes[i].context);
+    lanes[5].stream = lanes[7].stream = CAI_STREAM_LEGACY;
+    lanes[6].stream = CAI_STREAM_PER_THREAD;
+    memset(phase_of, 0, sizeof phase_of);
+    memset(left_of, 0, sizeof left_of);
+    work_count = keeper_count = violations = 0;
+}
+
+static void finish_lanes(void)
+{
+    int32_t i;
+    shuffle(INT32_MAX);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    shuffle(INT32_MAX);
+    for (i = 0; i < SUBJECTS; i++) CHECK_INT(earlier_work_left(i, PHASES), 0);
+    close_pool();
+}
+
+typedef struct member {
+    int32_t array;
+    const lane *from; /* where its work is pending */
+    int32_t sync;
+    cai_array description;
+} member;
+
+/* Hands an array over in one of the ways that there are; the rest is up to its stream. */
+static void hand_over(member *m)
+{
+    const int handle = m->from->stream > CAI_STREAM_PER_THREAD;
+    const int32_t kinds[6] = {CAI_SYNC_STREAM, CAI_SYNC_STREAM, CAI_SYNC_STREAM,
+                              CAI_SYNC_EVENT, CAI_SYNC_UNKNOWN, CAI_SYNC_NONE};
+    m->sync = kinds[draw(&program_chance, 6)];
+    if (!handle && m->from->context != c1) m->sync = CAI_SYNC_STREAM;
+    make(&m->description, m->from->context == c1 ? m1 : m2, m->sync, m->from->stream);
+    if (m->sync == CAI_SYNC_NONE) {
+        CHECK_INT(cai_sim_set_context(sim, m->from->context), 0);
+        CHECK_INT(cai_sim_stream_synchronize(sim, m->from->stream), 0);
+        CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    }
+    if (m->sync == CAI_SYNC_EVENT) {
+        m->description.sync = CAI_SYNC_STREAM;
+        CHECK_INT(cai_stream_detach(&m->description, &pool, &err), CAI_OK);
+    }
+}
+
+static void take_back(member *m, cai_exchange *ex, const lane *consumer)
+{
+    const int returned = m->sync == CAI_SYNC_STREAM || (m->sync == CAI_SYNC_EVENT && m->description.stream);
+    const uint64_t event = m->sync == CAI_SYNC_EVENT ? m->description.event : 0;
+    keeper *k = &keepers[keeper_count++ % WORKS];
+    k->array = m->array;
+    k->phase = phase_of[m->array];
+    k->from = returned ? m->from : NULL;
+    if (draw(&program_chance, 3) == 0) {
+        cai_array_own(&m->description, on_release_reuse, k);
+        CHECK_INT(cai_exchange_release(ex, &m->description, &err), CAI_OK);
+    }
+    if (event) CHECK_INT(cai_sim_event_destroy(sim, event), 0);
+    if (!returned) CHECK_INT(cai_stream_order(&pool, consumer->stream, m->from->stream, &err), CAI_OK);
+}
+
+static void work_on(member *members, int32_t count, const lane *consumer)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        next_phase(members[i].array);
+        launch(consumer ? consumer : members[i].from, members[i].array);
+    }
+}
+
+/* What is pending on members[i].from is consumed on another stream; that one may hand it on. */
+static void consume(member *members, int32_t count, int32_t depth)
+{
+    const cai_array *list[SUBJECTS];
+    member inner[SUBJECTS];
+    cai_exchange ex;
+    cai_exchange_options o = options_of(draw(&program_chance, 6) ? CAI_MODE_EVENT : CAI_MODE_HOST, 0);
+    const lane *consumer = &lanes[draw(&program_chance, LANES - 1)]; /* not the legacy stream of c2 */
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        hand_over(&members[i]);
+        list[i] = &members[i].description;
+    }
+    sometimes();
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, count, consumer->stream, &o, &err), CAI_OK);
+    work_on(members, count, consumer);
+    sometimes();
+    if (depth < DEPTH && draw(&program_chance, 3) == 0) {
+        for (i = 0; i < count; i++) {
+            inner[i].array = members[i].array;
+            inner[i].from = consumer;
+        }
+        consume(inner, count, depth + 1);
+        work_on(members, count, consumer);
+    }
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    for (i = 0; i < count; i++) take_back(&members[i], &ex, consumer);
+    sometimes();
+    work_on(members, count, NULL);
+}
+
+/* Work on one array in several streams, exported on its own; they start after what was there before. */
+static void spread(int32_t array, const lane *home)
+{
+    uint64_t pending[3];
+    cai_array exported;
+    int32_t i, count = (int32_t)draw(&program_chance, 4);
+    next_phase(array);
+    launch(home, array);
+    if (home->stream <= CAI_STREAM_PER_THREAD) return; /* relative to a context: a plain producer */
+    for (i = 0; i < count; i++) {
+        const lane *on = &lanes[draw(&program_chance, 5)];
+        CHECK_INT(cai_stream_order(&pool, home->stream, on->stream, &err), CAI_OK);
+        pending[i] = on->stream;
+        if (i == 0) next_phase(array);
+        launch(on, array);
+    }
+    make(&exported, home->context == c1 ? m1 : m2, CAI_SYNC_UNKNOWN, 0);
+    CHECK_INT(cai_stream_export(&exported, &pool, home->stream, pending, count, &err), CAI_OK);
+}
+
+static void random_program(int32_t steps)
+{
+    member members[SUBJECTS];
+    int32_t step, i;
+    for (step = 0; step < steps; step++) {
+        const int32_t first = (int32_t)draw(&program_chance, SUBJECTS);
+        const int32_t count = 1 + (int32_t)draw(&program_chance, (uint32_t)(SUBJECTS - first));
+        for (i = 0; i < count; i++) {
+            members[i].array = first + i;
+            members[i].from = &lanes[(first + i) % 2 ? 7 - first - i : first + i]; /* a home that stays */
+            spread(members[i].array, members[i].from);
+        }
+        consume(members, count, 0);
+        if (draw(&program_chance, 4) == 0) CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
+    }
+}
+
+/* One of each thing that orders, every one of them needed. */
+static void straight_program(void)
+{
+    member m[2];
+    cai_array a, mask;
+    const cai_array *list[1] = {&a};
+    const uint64_t pending[2] = {lanes[0].stream, lanes[1].stream};
+    cai_exchange ex;
+    m[0].array = 0;
+    m[1].array = 1;
+    m[0].from = &lanes[2];
+    m[1].from = &lanes[3];
+    launch(&lanes[0], 0);
+    launch(&lanes[1], 0);
+    launch(&lanes[3], 1);
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    make(&mask, m2, CAI_SYNC_STREAM, lanes[3].stream);
+    CHECK_INT(cai_stream_export(&a, &pool, lanes[2].stream, pending, 2, &err), CAI_OK);
+    a.mask = &mask;
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, lanes[4].stream, &err), CAI_OK);
+    work_on(m, 2, &lanes[4]);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    work_on(m, 2, NULL);
+    CHECK_INT(cai_stream_order(&pool, lanes[2].stream, lanes[0].stream, &err), CAI_OK);
+    next_phase(0);
+    launch(&lanes[0], 0);
+}
+
+static void schedule(int32_t number)
+{
+    schedule_kind = number;
+    schedule_chance = (uint64_t)(uint32_t)number * 977 + 5;
+}
+
+static void check_order(int32_t programs)
+{
+    int32_t program, number;
+    int64_t sum = 0;
+    for (program = 0; program < programs; program++) {
+        for (number = 0; number < 6; number++) {
+            char note[60];
+            sprintf(note, "program %d, schedule %d", (int)program, (int)number);
+            cai_test_note(note);
+            program_chance = (uint64_t)(uint32_t)program + 1;
+            schedule(number);
+            open_lanes();
+            random_program(8);
+            finish_lanes();
+            CHECK_INT(violations, 0);
+            sum += work_count;
+        }
+    }
+    cai_test_note("");
+    printf("order: %d programs in 6 schedules each, %ld kernels\n", (int)programs, (long)sum);
+}
+
+/* How many of the calls of one operation, when they are left out one by one, some schedule shows. */
+static void check_omissions(const char *operation, void (*program)(void), int32_t every, int32_t least)
+{
+    int32_t n, number, shown = 0, tried = 0, struck = 1;
+    for (n = 1; struck; n += every) {
+        int32_t found = 0;
+        for (number = 0; number < 80 && struck && !found; number++) {
+            program_chance = 12345;
+            schedule(number);
+            open_lanes();
+            CHECK_INT(cai_sim_omit_op(sim, operation, n), 1);
+            program();
+            struck = !cai_sim_faults(sim);
+            cai_sim_faults_clear(sim);
+            finish_lanes();
+            found = violations != 0;
+        }
+        tried += struck;
+        shown += found;
+    }
+    printf("left out: %s: %d of %d seen\n", operation, (int)shown, (int)tried);
+    CHECK(tried > 0);
+    CHECK(shown * 100 >= tried * least);
+}
+
+static void short_random_program(void) { random_program(3); }
+
+static void run(int32_t programs)
+{
+    check_numbers();
+    check_cuda_status();
+    check_pool_init();
+    check_pool_tables();
+    check_shorter_tables();
+    check_begin_arguments();
+    check_begin_streams();
+    check_no_default_streams();
+    check_options();
+    check_end_arguments();
+    check_other_arguments();
+    check_two_contexts();
+    check_masks_and_repeats();
+    check_default_streams();
+    check_context_changed_between();
+    check_moved();
+    check_sixteen();
+    check_seventeen_by_context();
+    check_many_events();
+    check_unknown();
+    check_host_mode();
+    check_enqueue();
+    check_event_arrays();
+    check_detach();
+    check_order_and_export();
+    check_same_capture();
+    check_capture_refusals();
+    check_stale();
+    check_threads();
+    check_detached_elsewhere();
+    check_releases();
+    check_release_with_mask();
+    check_keepalive_order();
+    check_keepalive_full();
+    check_reentrancy();
+    check_query_errors();
+    check_dead_device();
+    check_idle_events();
+    check_forget();
+    check_destroy_refused();
+    check_lacking();
+    check_lacking_order();
+    check_order(programs);
+    check_omissions("stream_wait_event", straight_program, 1, 100);
+    check_omissions("event_record", straight_program, 1, 100);
+    check_omissions("stream_wait_event", short_random_program, 3, 40);
+}
+
+/* test_pool [programs]: how many random programs are run */
+int main(int argc, char **argv)
+{
+    run(argc > 1 ? (int32_t)atoi(argv[1]) : 30);
+    return cai_test_end();
+}
