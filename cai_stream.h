@@ -37,11 +37,13 @@ DO THIS
 WHAT IT IS
     Two libraries exchange arrays on different streams. The consumer's work must come after the producer's,
     and what the producer does next must come after the consumer's work. This header puts both orders in place
-    with one event and one wait each, blocks no host thread, and calls CUDA not at all where there is nothing
-    to order.
+    with one event and one wait each, and calls CUDA not at all where there is nothing to order. No host
+    thread waits, unless the producer does not say where its work is pending.
 
 THE FUNCTIONS MOST USERS NEED
-    cai_stream_pool_init   once: the pool of events, and which CUDA
+    cai_cuda_linked        once: the CUDA that the program is linked with; or
+    cai_cuda_load          CUDA loaded at run time, where there is one
+    cai_stream_pool_init   once: the pool of events, on either
     cai_exchange_begin     consumer: my stream waits for the producers' streams
     cai_exchange_end       consumer: their streams wait for mine
     cai_exchange_release   consumer: give the arrays back, at once or when my stream has passed
@@ -49,16 +51,18 @@ THE FUNCTIONS MOST USERS NEED
     cai_locate             which device, which kind of memory, inside its allocation?
 
 EXAMPLE (a consumer)
+        int32_t launch(const cai_array *x, struct CUstream_st *s); // your kernel; returns cudaGetLastError()
+
         cai_status scale(cai_stream_pool *pool, cai_array *x, struct CUstream_st *s, cai_error *err);
         cai_status scale(cai_stream_pool *pool, cai_array *x, struct CUstream_st *s, cai_error *err)
         {
             const cai_array *io[1] = {x};
             cai_exchange ex;
-            cai_status status;
+            cai_status worked, released;
             CAI_TRY(cai_exchange_begin(&ex, pool, io, 1, CAI_STREAM(s), err));
-            status = CAI_OK; // launch on s: cai_cuda_status(cudaGetLastError(), "scale_kernel", err)
-            CAI_TRY(cai_exchange_end(&ex, status, err));
-            return cai_exchange_release(&ex, x, err);
+            worked = cai_exchange_end(&ex, cai_cuda_status(launch(x, s), "scale_kernel", err), err);
+            released = cai_exchange_release(&ex, x, worked ? NULL : err); // whatever end says
+            return worked ? worked : released;
         }
 
 CONFIGURATION (define before the first include; besides that of cai.h)
@@ -71,7 +75,8 @@ STREAMS
     A stream is a uint64_t as in cai_array.stream: 1 legacy default, 2 per-thread default, else a handle. 0 is
     refused everywhere: it means 1 or 2, as your own unit was compiled. CAI_STREAM(s) makes the number of a
     cudaStream_t in your unit. 1 and 2 are relative to a context: of an array, the context of its memory; of
-    an argument, the current one. 2 belongs to a host thread: used on another it is CAI_ERR_THREAD.
+    an argument, the current one. 2 belongs to a host thread: used on another it is CAI_ERR_THREAD, and as an
+    import cannot know the thread, say it there: cai_stream_remember_thread.
 
 OWNERSHIP
     A pool is the caller's, at one address from init to destroy, and outlives the exchanges, the events and
@@ -84,9 +89,10 @@ WHAT A CALL LEAVES BEHIND
     elsewhere live on.
 
 ERRORS
-    As in cai.h. Where CUDA failed: CAI_ERR_CUDA, cai_error.native is its number, and the message names the
-    operation: "event_record: CUDA error 400 (invalid resource handle)". While the process ends CUDA answers
-    4 (deinitialized) to everything: end, release and destroy take that for success.
+    As in cai.h. Where CUDA failed: CAI_ERR_CUDA, or CAI_ERR_CAPTURE where its error is about a capture (900
+    to 908); cai_error.native is its number, and the message names the operation: "event_record: CUDA error
+    400 (invalid resource handle)". While the process ends CUDA answers 4 (deinitialized) to everything:
+    cai_exchange_end and everything that releases, drops or destroys take that for success.
 
 THREADS
     Any number of threads may use one pool. Each exchange belongs to the thread that began it until it ends.
@@ -192,7 +198,8 @@ struct cai_cuda_v0 {
     int32_t (*pointer_info)(void *self, uint64_t pointer, struct cai_cuda_pointer_v0 *info);
     int32_t (*pointer_range)(void *self, uint64_t pointer, uint64_t *base, uint64_t *size); /* bytes */
     int32_t (*pageable_access)(void *self, int32_t device, int32_t *yes); /* may it read plain host memory? */
-    /* the calling host thread, never 0; not a CUDA call */
+    /* the calling host thread, never 0; not a CUDA call. Systems give the number of a thread that ended to a
+     * later one. */
     int32_t (*host_thread)(void *self, uint64_t *thread);
 };
 
@@ -220,7 +227,7 @@ enum {
 typedef struct cai_cuda_driver {
     cai_cuda cuda;
     void *library;           /* what cai_cuda_load opened */
-    int32_t runtime_version; /* 12040 for 12.4; 0: no runtime was needed */
+    int32_t runtime_version; /* of the runtime that was asked, 12040 for 12.4; 0: none was found */
     int32_t driver_version;  /* the newest CUDA that the driver can do */
     void (*entries[24])(void);
 } cai_cuda_driver;
@@ -228,8 +235,11 @@ typedef struct cai_cuda_driver {
 /** The CUDA that this program is linked with. Not under CAI_NO_CUDART. Makes no context, but may initialize
  *  the driver. out: of the caller, stays where it is; nothing to free.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (no driver, or one without an operation that is needed). */
+#if !defined(CAI_NO_CUDART) || !defined(CAI_STATIC)
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err);
+#endif
 
+#if !defined(CAI_NO_LOADER) || !defined(CAI_STATIC)
 /** CUDA loaded at run time, for programs that must start where there is none. path: of a libcudart, or NULL;
  *  a path that does not load is an error, nothing else is tried. With NULL: a runtime that is already in the
  *  process, else one of CUDA 13, 12 or 11, and if that does not lead to the driver, the driver's own library.
@@ -239,12 +249,17 @@ CAI_API CAI_MUST_CHECK cai_status cai_cuda_load(cai_cuda_driver *out, const char
 /** Closes what cai_cuda_load opened; its table must not be used any more. NULL is fine. Not
  *  under CAI_NO_LOADER. */
 CAI_API void cai_cuda_unload(cai_cuda_driver *driver);
+#endif
 
 /** The status of your own call: CAI_OK for 0, else CAI_ERR_CUDA with the message "scale_kernel: CUDA error
  *  700 (illegal address)". error: a cudaError_t or CUresult. what: names the call. */
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_status(int32_t error, const char *what, cai_error *err);
 
 /* ------------------------------------------------------------------ >>streams */
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* as in the implementation */
+#endif
 /** The number of a cudaStream_t; `when_null` is what a NULL stream means. Use CAI_STREAM. */
 static inline uint64_t cai_stream_number(struct CUstream_st *stream, uint64_t when_null)
 {
@@ -256,12 +271,25 @@ static inline struct CUstream_st *cai_cuda_stream(uint64_t stream)
 {
     return (struct CUstream_st *)(uintptr_t)stream;
 }
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
 
 /** The number of a cudaStream_t, in the unit where it stands: a NULL stream is the per-thread default stream
  *  where that unit is compiled so (nvcc --default-stream per-thread), else the legacy one. If CUDA's headers
  *  were included before, what they took it for decides. */
-#if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM) || defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM) ||      \
-    (defined(CUDA_API_PER_THREAD_DEFAULT_STREAM) && !defined(__CUDA_RUNTIME_API_H__))
+#if defined(__CUDA_RUNTIME_API_H__)
+#if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
+#define CAI_PRIV_PER_THREAD
+#endif
+#elif defined(__cuda_cuda_h__)
+#if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define CAI_PRIV_PER_THREAD
+#endif
+#elif defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define CAI_PRIV_PER_THREAD
+#endif
+#if defined(CAI_PRIV_PER_THREAD)
 #define CAI_STREAM(stream) cai_stream_number(stream, CAI_STREAM_PER_THREAD)
 #else
 #define CAI_STREAM(stream) cai_stream_number(stream, CAI_STREAM_LEGACY)
@@ -275,7 +303,7 @@ typedef struct cai_location {
     int32_t memory;    /* CAI_MEMORY_... */
     int32_t device;    /* of the memory; for pinned and managed memory the one current when it was made */
     int32_t bounds;    /* CAI_BOUNDS_...; unknown unless asked for */
-    int32_t needs_peer; /* 1: in a pool of another device than the current; it must grant access (G15) */
+    int32_t needs_peer; /* 1: in a pool of another device than the current; it must grant access */
     uint64_t context;  /* of the allocation, or 0 */
     uint64_t data;     /* the address that kernels use; nearly always array->data */
     uint64_t base;     /* of the allocation; 0: not known */
@@ -289,7 +317,8 @@ enum {
 
 /** Asks CUDA where an array lives, stores array->device and ->memory, of the mask too, and fills `out` (may
  *  be NULL). An empty array is not asked about. On failure nothing is stored.
- *  flags: CAI_LOCATE_.... Bounds stay unknown where CUDA does not know the allocation.
+ *  flags: CAI_LOCATE_.... Bounds stay unknown where CUDA does not know the allocation, as it may not from the
+ *  context of another device.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also for an earlier error of the
  *  device), CAI_ERR_MEMORY (plain or freed memory, a texture, no address for devices, extent outside the
  *  allocation, mask on another device). */
@@ -340,27 +369,31 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_pool_init(cai_stream_pool *pool, co
                                                        cai_keepalive *keepalive, int32_t capacity,
                                                        uint32_t flags, cai_error *err);
 
-/** Destroys the idle events. Refused (CAI_ERR_PENDING, nothing done) while an exchange is open or an array
- *  waits. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA (the first; the pool is empty then). */
+/** Destroys the idle events. No other call uses the pool any more. Refused (CAI_ERR_PENDING, nothing done)
+ *  while an exchange is open or an array waits. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA
+ *  (the first; the pool is empty then). */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_pool_destroy(cai_stream_pool *pool, cai_error *err);
 
-/** Forgets the idle events of a context that is about to be, or was, destroyed or reset; 0: of all. They are
- *  not destroyed: they went with their context. */
+/** Forgets the idle events of a context that was destroyed or reset; 0: of all. They went with their context.
+ *  Arrays that wait for its streams are released by the next poll. No other call uses the pool meanwhile. */
 CAI_API void cai_stream_pool_forget(cai_stream_pool *pool, uint64_t context);
 
 /* ----------------------------------------------------------------- >>exchange */
 /** How both ends are ordered. */
 enum {
-    CAI_MODE_EVENT = 0,   /* by events on the device (R75, R76a) */
-    CAI_MODE_HOST = 1,    /* the host waits for the producers at begin, for the consumer at end (R76b); in
+    CAI_MODE_EVENT = 0,   /* by events on the device (R75, R76) */
+    CAI_MODE_HOST = 1,    /* the host waits for the producers at begin, for the consumer at end (R76); in
                              between it may touch host-accessible data itself */
-    CAI_MODE_ENQUEUE = 2, /* work in the first producer's stream: launch on ex->stream (R75) */
+    CAI_MODE_ENQUEUE = 2, /* work in the first producer's stream: launch on ex->stream (R75); as 1 or 2 that
+                             is the current context's, ordered with the producer's */
     CAI_MODE_IGNORE = 3   /* R79: not at all; the caller has its own order */
 };
 
 /** What CAI_SYNC_UNKNOWN means: pending work, but where? */
 enum {
-    CAI_UNKNOWN_SYNCHRONIZE = 0, /* synchronize the context of the data: blocks the host; always right */
+    CAI_UNKNOWN_SYNCHRONIZE = 0, /* synchronize the context of the data: blocks the host. Of pinned and
+                                    managed memory that is the one where it was made; no stream of it may be
+                                    capturing, or CUDA ends that capture */
     CAI_UNKNOWN_STREAM = 1,      /* order on unknown_stream: the caller knows the producer's stream */
     CAI_UNKNOWN_LEGACY = 2,      /* order on the legacy stream: right for blocking streams only (R104) */
     CAI_UNKNOWN_TRUST = 3        /* no work is pending: the caller knows */
@@ -382,7 +415,7 @@ typedef struct cai_exchange_options {
 
 /** A producer stream of an exchange. */
 typedef struct cai_exchange_edge {
-    uint64_t stream, context, id;
+    uint64_t stream, context, id, capture;
     uint32_t flags;
     int32_t array; /* the first that names it */
 } cai_exchange_edge;
@@ -396,7 +429,7 @@ typedef struct cai_exchange {
     cai_exchange_options options;
     uint64_t context; /* of that stream, once it is known */
     uint64_t thread;  /* that began, where it matters */
-    uint64_t id;
+    uint64_t id, capture;
     int32_t edge_count;
     int32_t reserved;
     cai_exchange_edge edges[CAI_EXCHANGE_EDGES];
@@ -407,18 +440,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_strea
                                                      const cai_array *const *arrays, int32_t count,
                                                      uint64_t stream, cai_error *err);
 
-/** Makes `stream`, the consumer's, wait for what the producers of `arrays`, and of their masks, have pending:
- *  one record and one wait for each distinct stream; no CUDA call for arrays on `stream` itself, without
- *  pending work, or empty. arrays: `count` of them, 0 or more, the same one twice is fine; they may die
- *  before the end. At most 16 distinct streams, and as many events. options: NULL for the default.
+/** Makes `stream`, the consumer's, wait for what the producers of `arrays`, and of their masks, have
+ *  pending: one record and one wait for each distinct stream; no CUDA call for arrays on `stream` itself
+ *  (a handle), without pending work, or empty. arrays: `count` of them, 0 or more, the same one twice is
+ *  fine; they may die before the end. At most 16 distinct streams, and as many events. options: NULL for
+ *  the default.
  *
  *  Everything is checked, captures included, before the first record. If begin fails nothing is owed (a
  *  stream that a first wait pulled into a capture stays there), and `ex` is scratch; after success call
- *  cai_exchange_end exactly once, also when your work failed.
- *  Queries: the current context, and of each distinct stream its context and its capture; the memory where an
- *  array says 1 or 2 (R83) or its sync is unknown, as those are relative to the device of the data.
+ *  cai_exchange_end exactly once, also when your work failed. Queries: the current context, and of each
+ *  distinct stream its context and its capture; the memory where an array says 1 or 2 (R83) or its sync is
+ *  unknown, as those are relative to the device of the data.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_THREAD (stream 2 of another
- *  thread; cai_stream_detach on that one), CAI_ERR_CAPTURE, CAI_ERR_CAPACITY, CAI_ERR_UNAVAILABLE,
+ *  thread; cai_stream_detach on that one), CAI_ERR_CAPTURE (R103; always with an event), CAI_ERR_CAPACITY, CAI_ERR_UNAVAILABLE,
  *  CAI_ERR_CUDA. index: the array. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_stream_pool *pool,
                                                           const cai_array *const *arrays, int32_t count,
@@ -426,19 +460,23 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_
                                                           const cai_exchange_options *options,
                                                           cai_error *err);
 
-/** Ends an exchange: each producer's stream waits for the consumer's work (R76) - one record in all, one wait
- *  each, also when that work failed. status: of the work; it is returned if it is not CAI_OK, and `err` is
- *  left as it is. Otherwise the first error: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_CAPTURE,
- *  CAI_ERR_STALE, CAI_ERR_CUDA. Before all that CAI_ERR_THREAD, whatever the status: stream 2 takes part and
- *  this is another thread; the exchange stays open, end it on the right one. */
+/** Ends an exchange: each producer's stream waits for the consumer's work (R76) - one record in all, one
+ *  wait each, also when that work failed. A producer whose stream cannot get its wait does not keep back
+ *  the others. No back edge goes to arrays without a stream: those with CAI_SYNC_NONE, or an event alone,
+ *  or CAI_SYNC_UNKNOWN but for a stream that you named; their owners must not touch the data before your
+ *  stream has passed (CAI_MODE_HOST waits for it). status: of the work; it is returned if it is not
+ *  CAI_OK, and `err` is left as it is. Otherwise the first error: CAI_ERR_ARGUMENT (not begun, or ended
+ *  before), CAI_ERR_CAPTURE, CAI_ERR_STALE, CAI_ERR_CUDA. Before all that CAI_ERR_THREAD, whatever the
+ *  status: stream 2 takes part and this is another thread; the exchange stays open, end it on the right
+ *  one. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
 
-/** Releases an array of an exchange that was ended (R80, W43): at once if its owner's streams wait for the
- *  consumer's work, else when that has passed, by way of the keep-alive list. A borrowed array is not
- *  touched. An owned one is borrowed after success. If you launched on stream 1 or 2, the same context must
- *  be current.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_THREAD, and those of cai_keepalive_push; the array is still
- *  owned then. */
+/** Releases an array of an exchange that was ended, one of those that took part (R80): at once if its
+ *  owner's streams wait for the consumer's work, else when that has passed, by way of the keep-alive list.
+ *  A borrowed array is not touched. Call it whatever end returned; if it fails, array->release is still
+ *  set and the array still owned. In a capture, the owner of an array must outlive the graph: that is not
+ *  looked after.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_THREAD, and those of cai_keepalive_push. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_error *err);
 
 /* ----------------------------------------------------------------- >>ordering */
@@ -447,10 +485,12 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_release(cai_exchange *ex, cai_arr
 CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_stream_pool *pool, uint64_t before, uint64_t after,
                                                    cai_error *err);
 
-/** Producer: says that what is pending on `array` is on `stream`, and makes `stream` wait for `count` other
- *  streams with work on it (R77: work on 7, 9 and 15, exported 3). pending: may be NULL where count is 0; may
- *  name `stream` itself. A stream that is exported outlives the array (R81). The mask is exported by a call
- *  of its own. On failure `array` is unchanged. Errors: as cai_exchange_begin. */
+/** Producer: says that what is pending on `array` is on `stream`, and makes `stream` wait for `count`
+ *  other streams with work on it (R77: work on 7, 9 and 15, exported 3). pending: may be NULL where count
+ *  is 0; may name `stream` itself. Later work on those must come after `stream`, which alone gets the back
+ *  edges. 1 and 2 are refused (CAI_ERR_STREAM) if the memory is of another context, where they would mean
+ *  another stream. A stream that is exported outlives the array (R81). The mask is exported by a call of
+ *  its own. On failure `array` is unchanged. Errors: as cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_stream_pool *pool, uint64_t stream,
                                                     const uint64_t *pending, int32_t count, cai_error *err);
 
@@ -460,12 +500,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_stream
 CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_stream_pool *pool,
                                                              cai_error *err);
 
-/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT: records an event, which any thread can wait for. Stream 2, only
- *  from its own thread, does not stay beside the event, as others cannot give it the back edge; other streams
- *  do. Before the array is released, cai_stream_drop_event. Errors: as cai_exchange_begin. */
+/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT: records an event, which any thread can wait for. Stream 2,
+ *  only from its own thread, does not stay beside the event, as others cannot give it the back edge; other
+ *  streams do. The mask is detached by a call of its own. Before the array is released,
+ *  cai_stream_drop_event. Errors: as cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_stream_pool *pool, cai_error *err);
 
-/** Destroys the event of cai_stream_detach; sync is CAI_SYNC_UNKNOWN then, and the array ready for release.
+/** Destroys the event of cai_stream_detach, not of a view; sync is CAI_SYNC_UNKNOWN then, and the array
+ *  ready for release.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_stream_pool *pool,
                                                         cai_error *err);
@@ -496,7 +538,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_stream_pool *pool, cai
 
 /* ============================================================ >>implementation
  *   >>guard  >>failing  >>driver table  >>finding the driver  >>calling  >>events  >>members
- *   >>captures  >>begin  >>end  >>ordering  >>keeping  >>locating */
+ *   >>captures  >>begin  >>end  >>ordering  >>keeping  >>pool  >>locating */
 
 #if defined(CAI_STREAM_IMPLEMENTATION) && !defined(CAI_STREAM_IMPLEMENTED)
 #define CAI_STREAM_IMPLEMENTED
@@ -587,7 +629,8 @@ static const char *cai_priv_cuda_error_text(int32_t error)
         const char *text;
     } list[] = {
         {1, "invalid value"}, {2, "out of memory"}, {3, "not initialized"}, {4, "the process is ending"},
-        {9, "invalid configuration"}, {35, "insufficient driver"}, {46, "devices unavailable"},
+        {9, "invalid configuration"}, {35, "insufficient driver"}, {36, "insufficient driver for a call"},
+        {46, "devices unavailable"},
         {98, "invalid device function"}, {100, "no device"}, {101, "invalid device"},
         {201, "no valid context is current"}, {209, "no kernel image for this device"},
         {214, "uncorrectable ECC error"}, {217, "peer access unsupported"}, {220, "NVLink error"},
@@ -725,6 +768,7 @@ enum {
 #undef CAI_PRIV_ENUMERATOR
     CAI_PRIV_CU_COUNT
 };
+typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 24 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
 /* Copies an entry to a pointer of the right type: ISO C has no cast between the two. */
 static inline void cai_priv_entry(void *self, int32_t entry, void *function)
@@ -743,7 +787,7 @@ static inline uint64_t cai_priv_number(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* The first call of a process finds the driver not initialized (G17). True: it is now, try again. */
+/* The first call of a process finds the driver not initialized. True: it is now, try again. */
 static int cai_priv_driver_init(void *self, int32_t *error)
 {
     int(CAI_PRIV_CUDAAPI *init)(unsigned int);
@@ -907,11 +951,11 @@ static int32_t cai_priv_driver_capture_mode(void *self, int32_t *mode)
     return call(mode);
 }
 
-/* The plural form takes any pointer and gives zeros for one that CUDA does not know (R102, G11, G14). */
+/* The plural form takes any pointer and gives zeros for one that CUDA does not know (R102). */
 static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
 {
-    enum { TYPE, DEVICE, CONTEXT, DEVICE_POINTER, MANAGED, POOL, ATTRIBUTES };
-    int attributes[ATTRIBUTES] = {2, 9, 1, 3, 8, 17}; /* CU_POINTER_ATTRIBUTE_... */
+    enum { TYPE, DEVICE, CONTEXT, MANAGED, DEVICE_POINTER, POOL, ATTRIBUTES };
+    int attributes[ATTRIBUTES] = {2, 9, 1, 8, 3, 17}; /* CU_POINTER_ATTRIBUTE_... */
     uint64_t answers[ATTRIBUTES] = {0, 0, 0, 0, 0, 0};
     void *places[ATTRIBUTES];
     int(CAI_PRIV_CUDAAPI *call)(unsigned int, int *, void **, uint64_t);
@@ -921,6 +965,7 @@ static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cu
     error = call(ATTRIBUTES, attributes, places, pointer);
     if (cai_priv_driver_init(self, &error)) error = call(ATTRIBUTES, attributes, places, pointer);
     if (error == 1) error = call(POOL, attributes, places, pointer); /* CUDA 11.2 does not know the last */
+    if (error == 201) error = call(DEVICE_POINTER, attributes, places, pointer); /* it needs a context */
     if (error) return error;
     memcpy(&type, &answers[TYPE], sizeof type);
     memcpy(&device, &answers[DEVICE], sizeof device);
@@ -932,6 +977,7 @@ static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cu
     if (type == 3) info->flags |= CAI_POINTER_ARRAY;
     info->context = answers[CONTEXT];
     info->device_pointer = answers[DEVICE_POINTER];
+    if (!info->device_pointer && info->memory > CAI_MEMORY_PINNED) info->device_pointer = pointer;
     return 0;
 }
 
@@ -1055,6 +1101,7 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *out, const cai_priv_
 CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
 {
     cai_priv_finder finder = {NULL, CUDART_VERSION / 1000, NULL};
+    cai_cuda_driver driver;
     cudaError_t pending, error;
     int version = 0;
     if (!out) return cai_priv_stream_misuse(err, "cai_cuda_linked: out is NULL");
@@ -1081,9 +1128,12 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
         return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, (int32_t)error, "looking for the CUDA driver");
     if (!finder.get_proc_address)
         return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver is older than 11.3", "", 0, 0, 0);
-    memset(out, 0, sizeof *out);
-    if (cudaRuntimeGetVersion(&version) == cudaSuccess) out->runtime_version = version;
-    return cai_priv_driver_find_all(out, &finder, err);
+    memset(&driver, 0, sizeof driver);
+    if (cudaRuntimeGetVersion(&version) == cudaSuccess) driver.runtime_version = version;
+    CAI_TRY(cai_priv_driver_find_all(&driver, &finder, err));
+    *out = driver;
+    out->cuda.self = out;
+    return CAI_OK;
 }
 #endif
 
@@ -1266,7 +1316,16 @@ static inline cai_status cai_priv_did(cai_priv_call *call, int32_t error, const 
 {
     if (!error) return CAI_OK;
     if (error == 4 && call->ending) call->gone = 1;
-    return cai_priv_cuda_failed(call->gone ? NULL : call->err, CAI_ERR_CUDA, error, operation);
+    return cai_priv_cuda_failed(call->gone ? NULL : call->err,
+                                error >= 900 && error <= 908 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA, error,
+                                operation);
+}
+
+/* Says which array a failure is about. */
+static cai_status cai_priv_blame(const cai_priv_call *call, int32_t index, cai_status status)
+{
+    if (status && call->err && !call->gone) call->err->index = index;
+    return status;
 }
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_lacks(const cai_priv_call *call, const char *operation)
@@ -1297,17 +1356,29 @@ static cai_status cai_priv_ask_context(cai_priv_call *call, uint64_t stream, uin
     return cai_priv_did(call, cuda->stream_context(cuda->self, stream, context), "stream_context");
 }
 
+/* After a push or pop that failed, which may have been done all the same: CUDA also reports earlier
+ * errors. */
+static void cai_priv_restore(const cai_priv_call *call)
+{
+    const cai_cuda *cuda = call->cuda;
+    uint64_t current = call->current;
+    if (!cuda->context_current || cuda->context_current(cuda->self, &current)) return;
+    if (current != call->current) (void)cuda->context_pop(cuda->self);
+}
+
 /* Makes `context` current where it is not; cai_priv_leave undoes that and keeps the first error. */
 static cai_status cai_priv_enter(cai_priv_call *call, uint64_t context, int32_t *entered)
 {
     const cai_cuda *cuda = call->cuda;
+    int32_t error;
     *entered = 0;
     if (context == call->current || !context) return CAI_OK;
     if (!cuda->context_push || !cuda->context_pop) /* fine where there is but one context */
         return cuda->context_current ? cai_priv_lacks(call, "context_push and context_pop") : CAI_OK;
-    CAI_TRY(cai_priv_did(call, cuda->context_push(cuda->self, context), "context_push"));
-    *entered = 1;
-    return CAI_OK;
+    error = cuda->context_push(cuda->self, context);
+    *entered = !error;
+    if (error) cai_priv_restore(call);
+    return cai_priv_did(call, error, "context_push");
 }
 
 static cai_status cai_priv_leave(cai_priv_call *call, int32_t entered, cai_status status)
@@ -1317,7 +1388,7 @@ static cai_status cai_priv_leave(cai_priv_call *call, int32_t entered, cai_statu
     int32_t error;
     if (!entered) return status;
     error = cuda->context_pop(cuda->self);
-    if (error && error != 4) (void)cuda->context_pop(cuda->self); /* leave no other context behind */
+    if (error) cai_priv_restore(call);
     if (status) call->err = NULL;
     status = status ? status : cai_priv_did(call, error, "context_pop");
     call->err = err;
@@ -1341,7 +1412,7 @@ static cai_status cai_priv_unrelax(cai_priv_call *call, int32_t mode, cai_status
     int32_t error, again = mode;
     if (!cuda->capture_mode) return status;
     error = cuda->capture_mode(cuda->self, &mode);
-    if (error && error != 4) (void)cuda->capture_mode(cuda->self, &again);
+    if (error) (void)cuda->capture_mode(cuda->self, &again);
     if (status) call->err = NULL;
     status = status ? status : cai_priv_did(call, error, "capture_mode");
     call->err = err;
@@ -1442,9 +1513,8 @@ enum {
     CAI_PRIV_FORWARD = 1 << 0,  /* of an edge: the consumer waits for it */
     CAI_PRIV_BACK = 1 << 1,     /* it waits for the consumer */
     CAI_PRIV_RETURNED = 1 << 2, /* it does, since end */
-    CAI_PRIV_CAPTURES = 1 << 3,
-    CAI_PRIV_SETTLED = 1 << 0,  /* of an exchange: the consumer's work has passed, or the process ends */
-    CAI_PRIV_MEETS = 1 << 1     /* of an exchange: its stream captures */
+    CAI_PRIV_LOST = 1 << 3,     /* it cannot */
+    CAI_PRIV_SETTLED = 1 << 0   /* of an exchange: the consumer's work has passed, or the process ends */
 };
 
 /* What begin is about to do. */
@@ -1453,7 +1523,7 @@ typedef struct cai_priv_plan {
     cai_exchange *ex;
     const cai_array *const *arrays;
     int64_t member_count; /* arrays and masks */
-    int32_t index;        /* the array that is looked at */
+    int32_t item;         /* index of the array that is looked at */
     int32_t ordered;      /* members that need the consumer's context */
     int32_t blocking;     /* members whose context is to be synchronized */
     int32_t event_count, context_count;
@@ -1510,7 +1580,12 @@ static cai_status cai_priv_check_thread(const cai_priv_call *call, uint64_t thre
 {
     uint64_t here;
     CAI_TRY(cai_priv_thread(call, &here));
-    if (!thread || thread == here) return CAI_OK;
+    if (thread == here) return CAI_OK;
+    if (!thread)
+        return cai_priv_say(call->err, CAI_ERR_THREAD, index,
+                            "stream 2 of an array does not say of which host thread it is: "
+                            "cai_stream_remember_thread where it was imported",
+                            "", 0, 0, 0);
     return cai_priv_say(
         call->err, CAI_ERR_THREAD, index,
         "stream 2 is the per-thread stream of host thread 0x%x, this is 0x%x; cai_stream_detach "
@@ -1530,7 +1605,7 @@ static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, 
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what)
 {
-    return cai_priv_say(plan->call.err, CAI_ERR_CAPACITY, plan->index,
+    return cai_priv_say(plan->call.err, CAI_ERR_CAPACITY, plan->item,
                         "more than %d distinct %w in one exchange", what, CAI_EXCHANGE_EDGES, 0, 0);
 }
 
@@ -1544,7 +1619,7 @@ static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64
         memset(edge, 0, sizeof *edge);
         edge->stream = stream;
         edge->context = context;
-        edge->array = plan->index;
+        edge->array = plan->item;
     }
     edge->flags |= flags;
     return CAI_OK;
@@ -1571,16 +1646,19 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     const int has_stream = sync == CAI_SYNC_STREAM || (sync == CAI_SYNC_EVENT && stream);
     if (sync < CAI_SYNC_UNKNOWN || sync > CAI_SYNC_EVENT)
-        return cai_priv_say(call->err, CAI_ERR_ARGUMENT, plan->index, "sync = %d is no CAI_SYNC_...", "",
+        return cai_priv_say(call->err, CAI_ERR_ARGUMENT, plan->item, "sync = %d is no CAI_SYNC_...", "",
                             sync, 0, 0);
     if (sync == CAI_SYNC_EVENT && !member->event)
-        return cai_priv_say(call->err, CAI_ERR_ARGUMENT, plan->index, "CAI_SYNC_EVENT with event 0", "", 0, 0,
+        return cai_priv_say(call->err, CAI_ERR_ARGUMENT, plan->item, "CAI_SYNC_EVENT with event 0", "", 0, 0,
                             0);
-    if (has_stream) CAI_TRY(cai_priv_check_stream(call, stream, plan->index));
+    if (has_stream) CAI_TRY(cai_priv_check_stream(call, stream, plan->item));
+    if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
+    if (sync == CAI_SYNC_EVENT)
+        CAI_TRY(cai_priv_add_once(plan, plan->events, &plan->event_count, member->event, "events"));
     if (has_stream && stream == CAI_STREAM_PER_THREAD) {
-        CAI_TRY(
-            cai_priv_check_thread(call, member->sync == CAI_SYNC_UNKNOWN ? 0 : member->thread, plan->index));
         CAI_TRY(cai_priv_thread(call, &ex->thread));
+        if (member->sync != CAI_SYNC_UNKNOWN)
+            CAI_TRY(cai_priv_check_thread(call, member->thread, plan->item));
     }
     plan->blocking += sync == CAI_SYNC_UNKNOWN;
     plan->ordered += sync == CAI_SYNC_EVENT;
@@ -1638,11 +1716,8 @@ static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *
         CAI_TRY(cai_priv_memory_context(plan, member, &context));
         return cai_priv_add_once(plan, plan->contexts, &plan->context_count, context, "contexts");
     }
-    if (sync == CAI_SYNC_EVENT) {
-        CAI_TRY(cai_priv_add_once(plan, plan->events, &plan->event_count, member->event, "events"));
-        if (!stream) return CAI_OK;
-        flags = CAI_PRIV_BACK;
-    }
+    if (sync == CAI_SYNC_EVENT) flags = CAI_PRIV_BACK;
+    if (!stream) return CAI_OK;
     if (cai_priv_is_handle(stream)) {
         if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
         CAI_TRY(cai_priv_handle_context(plan, stream, &context));
@@ -1661,33 +1736,42 @@ static cai_status cai_priv_each_member(cai_priv_plan *plan, cai_priv_visit visit
     int64_t k;
     for (k = 0; k < plan->member_count; ++k) {
         const cai_array *member = cai_priv_member(plan->arrays, k);
-        plan->index = (int32_t)(k >> 1);
-        if (member) CAI_TRY(visit(plan, member));
+        plan->item = (int32_t)(k >> 1);
+        if (member) CAI_TRY(cai_priv_blame(&plan->call, plan->item, visit(plan, member)));
     }
     return CAI_OK;
 }
 
 /* ----------------------------------------------------------------- >>captures */
-/* Asks whether a stream captures. The query does no harm to a capture; a refusal is about one (R103). */
-static cai_status cai_priv_ask_capture(cai_priv_call *call, uint64_t stream, uint64_t context,
-                                       cai_cuda_capture *capture)
+/* The id of the capture that a stream is in; 0: none. The query does no harm to a capture; a refusal is about
+ * one (R103). */
+static cai_status cai_priv_ask_capture(cai_priv_call *call, uint64_t stream, uint64_t context, uint64_t *id)
 {
     const cai_cuda *cuda = call->cuda;
-    int32_t entered = 0, error;
+    cai_cuda_capture capture;
+    int32_t entered = 0;
     cai_status status;
-    memset(capture, 0, sizeof *capture);
+    *id = 0;
     if (!cuda->stream_capture) return CAI_OK;
+    memset(&capture, 0, sizeof capture);
     if (!cai_priv_is_handle(stream)) CAI_TRY(cai_priv_enter(call, context, &entered));
-    error = cuda->stream_capture(cuda->self, stream, capture);
-    if (error >= 900 && error <= 907)
-        status = cai_priv_cuda_failed(call->err, CAI_ERR_CAPTURE, error, "stream_capture");
-    else
-        status = cai_priv_did(call, error, "stream_capture");
-    status = cai_priv_leave(call, entered, status);
-    if (!status && capture->status == CAI_CAPTURE_INVALIDATED)
+    status = cai_priv_did(call, cuda->stream_capture(cuda->self, stream, &capture), "stream_capture");
+    CAI_TRY(cai_priv_leave(call, entered, status));
+    if (capture.status == CAI_CAPTURE_INVALIDATED)
         return cai_priv_say(call->err, CAI_ERR_CAPTURE, -1, "the capture of stream 0x%x was invalidated", "",
                             (int64_t)stream, 0, 0);
-    return status;
+    if (capture.status) *id = capture.id;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_ask_edge_capture(cai_priv_call *call, const cai_exchange *ex,
+                                            cai_exchange_edge *edge)
+{
+    cai_status status = CAI_OK;
+    edge->capture = ex->capture;
+    if (edge->stream != ex->stream || edge->context != ex->context)
+        status = cai_priv_ask_capture(call, edge->stream, edge->context, &edge->capture);
+    return cai_priv_blame(call, edge->array, status);
 }
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_capture_refused(const cai_priv_call *call, int32_t index,
@@ -1696,79 +1780,66 @@ CAI_PRIV_STREAM_COLD cai_status cai_priv_capture_refused(const cai_priv_call *ca
     return cai_priv_say(call->err, CAI_ERR_CAPTURE, index, sentence, "", (int64_t)a, (int64_t)b, 0);
 }
 
-/* The edges against the consumer's capture: all in one capture or none in any (R103). `join`: the id of the
- * producers' capture if they may pull the consumer into it, else 0. */
+/* All streams are in the capture `wanted`, or none is in any (0). */
 static cai_status cai_priv_compare_capture(const cai_priv_call *call, const cai_exchange *ex,
-                                           const cai_exchange_edge *edge, const cai_cuda_capture *consumer,
-                                           const cai_cuda_capture *producer)
+                                           const cai_exchange_edge *edge, uint64_t wanted)
 {
-    if (consumer->status == producer->status && consumer->id == producer->id) return CAI_OK;
-    if (consumer->status && producer->status)
-        return cai_priv_capture_refused(call, edge->array, "streams 0x%x and 0x%x are in different captures",
-                                        ex->stream, edge->stream);
-    if (consumer->status)
+    if (edge->capture == wanted) return CAI_OK;
+    if (!wanted)
         return cai_priv_capture_refused(
             call, edge->array,
-            "stream 0x%x is capturing and stream 0x%x is not: its work is no part of "
-            "the capture",
-            ex->stream, edge->stream);
+            "stream 0x%x is capturing and would pull stream 0x%x into its capture "
+            "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
+            edge->stream, ex->stream);
     return cai_priv_capture_refused(call, edge->array,
-                                    "stream 0x%x is capturing and would pull stream 0x%x into its capture "
-                                    "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
-                                    edge->stream, ex->stream);
+                                    edge->capture ? "streams 0x%x and 0x%x are in different captures"
+                                    : ex->capture
+                                        ? "stream 0x%x is capturing and stream 0x%x is not"
+                                        : "stream 0x%x would join a capture and stream 0x%x is in none",
+                                    ex->stream, edge->stream);
 }
 
-/* Asks for the capture of every edge with one of `flags` and marks it. */
-static cai_status cai_priv_check_captures(cai_priv_call *call, cai_exchange *ex, uint32_t flags,
-                                          int32_t may_join)
+/* Captures of the consumer and of all edges, and that they agree. may_join: a producer's capture may pull the
+ * consumer in. */
+static cai_status cai_priv_check_captures(cai_priv_call *call, cai_exchange *ex, uint32_t may_join)
 {
-    cai_cuda_capture consumer, producer;
+    uint64_t wanted;
     int32_t i;
-    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &consumer));
-    ex->flags &= ~(uint32_t)CAI_PRIV_MEETS;
-    if (consumer.status) ex->flags |= CAI_PRIV_MEETS;
-    for (i = 0; i < ex->edge_count; ++i) {
-        cai_exchange_edge *edge = &ex->edges[i];
-        edge->flags &= ~(uint32_t)CAI_PRIV_CAPTURES;
-        producer = consumer;
-        if (!(edge->flags & flags)) continue;
-        if (edge->stream != ex->stream || edge->context != ex->context)
-            CAI_TRY(cai_priv_ask_capture(call, edge->stream, edge->context, &producer));
-        if (producer.status) edge->flags |= CAI_PRIV_CAPTURES;
-        if (ex->options.mode == CAI_MODE_HOST) continue; /* none may: see the caller */
-        if (may_join && !consumer.status && producer.status && i == 0) consumer = producer;
-        CAI_TRY(cai_priv_compare_capture(call, ex, edge, &consumer, &producer));
-    }
+    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
+    for (i = 0; i < ex->edge_count; ++i) CAI_TRY(cai_priv_ask_edge_capture(call, ex, &ex->edges[i]));
+    wanted = ex->capture;
+    for (i = 0; i < ex->edge_count && may_join && !wanted; ++i) wanted = ex->edges[i].capture;
+    for (i = 0; i < ex->edge_count && ex->options.mode != CAI_MODE_HOST; ++i)
+        CAI_TRY(cai_priv_compare_capture(call, ex, &ex->edges[i], wanted));
     return CAI_OK;
 }
 
-/* What a capture forbids beside edges. */
+/* What a capture forbids beside edges: waits of the host, and events of which nobody knows where they were
+ * recorded. */
 static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
-    const int32_t host = ex->options.mode == CAI_MODE_HOST;
-    int32_t captures, i, k;
-    CAI_TRY(cai_priv_check_captures(&plan->call, ex, CAI_PRIV_FORWARD | CAI_PRIV_BACK,
-                                    ex->options.flags & CAI_EXCHANGE_JOIN_CAPTURE && !host));
-    captures = (ex->flags & CAI_PRIV_MEETS) != 0;
-    for (i = 0; i < ex->edge_count; ++i) captures |= (ex->edges[i].flags & CAI_PRIV_CAPTURES) != 0;
-    if (!captures) return CAI_OK;
-    if (host || plan->context_count)
-        return cai_priv_capture_refused(
-            &plan->call, -1,
-            host ? "CAI_MODE_HOST: stream 0x%x, or one of a producer, is capturing and "
-                   "cannot be waited for"
-                 : "an array says nothing of its stream, and while stream 0x%x, or one "
-                   "of a producer, is capturing its context cannot be synchronized",
-            ex->stream, 0);
-    for (k = 0; k < plan->member_count; ++k) {
+    const char *sentence = NULL;
+    uint64_t capture;
+    int64_t k = 0;
+    int32_t i;
+    CAI_TRY(cai_priv_check_captures(&plan->call, ex, ex->options.flags & CAI_EXCHANGE_JOIN_CAPTURE));
+    capture = ex->capture;
+    for (i = 0; i < ex->edge_count; ++i) capture |= ex->edges[i].capture;
+    if (ex->options.mode == CAI_MODE_HOST)
+        sentence = "CAI_MODE_HOST: stream 0x%x or a producer's is capturing and cannot be waited for";
+    else if (plan->context_count)
+        sentence =
+            "an array does not say where work is pending, and its context cannot be synchronized while "
+            "stream 0x%x or a producer's is capturing";
+    else if (plan->event_count)
+        sentence = "an event may be from outside of the capture that stream 0x%x or a producer's is in";
+    if (!capture || !sentence) return CAI_OK;
+    for (i = -1; i < 0 && plan->event_count && k < plan->member_count; ++k) {
         const cai_array *member = cai_priv_member(plan->arrays, k);
-        if (member && member->sync == CAI_SYNC_EVENT && !member->stream)
-            return cai_priv_capture_refused(&plan->call, k >> 1,
-                                            "an event without a stream may be from outside of the capture of "
-                                            "stream 0x%x", ex->stream, 0);
+        if (member && member->sync == CAI_SYNC_EVENT) i = (int32_t)(k >> 1);
     }
-    return CAI_OK;
+    return cai_priv_capture_refused(&plan->call, i, sentence, ex->stream, 0);
 }
 
 /* R85: stream_id tells a stream from another that got its handle. */
@@ -1784,16 +1855,24 @@ static cai_status cai_priv_check_id(cai_priv_call *call, uint64_t stream, uint64
                         (int64_t)stream, (int64_t)*id, (int64_t)before);
 }
 
+static int cai_priv_checks_ids(const cai_priv_call *call)
+{
+    return call->pool->flags & CAI_POOL_CHECK_STREAMS && call->cuda->stream_id;
+}
+
+/* The stream of an edge; one that captures cannot be asked. */
+static cai_status cai_priv_check_edge_id(cai_priv_call *call, const cai_exchange *ex, cai_exchange_edge *edge)
+{
+    if (edge->stream == ex->stream || edge->capture) return CAI_OK;
+    return cai_priv_blame(call, edge->array, cai_priv_check_id(call, edge->stream, &edge->id));
+}
+
 static cai_status cai_priv_check_ids(cai_priv_call *call, cai_exchange *ex)
 {
     int32_t i;
-    if (!(call->pool->flags & CAI_POOL_CHECK_STREAMS) || !call->cuda->stream_id) return CAI_OK;
-    if (!(ex->flags & CAI_PRIV_MEETS)) CAI_TRY(cai_priv_check_id(call, ex->stream, &ex->id));
-    for (i = 0; i < ex->edge_count; ++i) {
-        cai_exchange_edge *edge = &ex->edges[i];
-        if (edge->stream == ex->stream || edge->flags & CAI_PRIV_CAPTURES) continue;
-        CAI_TRY(cai_priv_check_id(call, edge->stream, &edge->id));
-    }
+    if (!cai_priv_checks_ids(call)) return CAI_OK;
+    if (!ex->capture) CAI_TRY(cai_priv_check_id(call, ex->stream, &ex->id));
+    for (i = 0; i < ex->edge_count; ++i) CAI_TRY(cai_priv_check_edge_id(call, ex, &ex->edges[i]));
     return CAI_OK;
 }
 
@@ -1801,7 +1880,7 @@ static cai_status cai_priv_check_ids(cai_priv_call *call, cai_exchange *ex)
 /* `after` waits for what is in `edge` now. */
 static cai_status cai_priv_follow(cai_priv_call *call, const cai_exchange *ex, const cai_exchange_edge *edge)
 {
-    const int32_t retire = (edge->flags & CAI_PRIV_CAPTURES) != 0;
+    const int32_t retire = edge->capture != 0;
     uint64_t event;
     cai_status status;
     CAI_TRY(cai_priv_record(call, edge->stream, edge->context, retire, &event));
@@ -1822,7 +1901,7 @@ static cai_status cai_priv_carry_out(cai_priv_plan *plan)
     for (i = 0; i < ex->edge_count; ++i) {
         const cai_exchange_edge *edge = &ex->edges[i];
         if (!(edge->flags & CAI_PRIV_FORWARD)) continue;
-        if (!host) CAI_TRY(cai_priv_follow(call, ex, edge));
+        if (!host) CAI_TRY(cai_priv_blame(call, edge->array, cai_priv_follow(call, ex, edge)));
         else CAI_TRY(cai_priv_block(call, cai_priv_is_handle(edge->stream) ? 0 : edge->context, edge->stream,
                                     "stream_synchronize", cuda->stream_synchronize));
     }
@@ -1885,7 +1964,9 @@ static cai_status cai_priv_order_members(cai_priv_plan *plan)
     cai_exchange *ex = plan->ex;
     CAI_TRY(cai_priv_each_member(plan, cai_priv_judge_member));
     ex->edge_count = 0;
-    if (ex->options.mode == CAI_MODE_IGNORE || !(plan->ordered + plan->blocking)) return CAI_OK;
+    if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(&plan->call));
+    ex->context = plan->call.current; /* of 1 and 2; the release needs it, too */
+    if (!(plan->ordered + plan->blocking)) return CAI_OK;
     CAI_TRY(cai_priv_find_current(&plan->call));
     if (plan->ordered) CAI_TRY(cai_priv_find_consumer(plan));
     CAI_TRY(cai_priv_each_member(plan, cai_priv_resolve_member));
@@ -1929,7 +2010,7 @@ CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_stream_pool *pool, c
                                       int32_t count, uint64_t stream, cai_error *err)
 {
     int32_t i = 0;
-    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !arrays || count < 1) /* no handle, or an error */
+    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1)
         return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
     do {
         if (!cai_priv_in_order(arrays[i], stream))
@@ -1962,34 +2043,66 @@ CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_stream_pool *po
 }
 
 /* ---------------------------------------------------------------------- >>end */
-/* One record, and a wait for each producer; a wait that fails does not keep back the others. */
-static cai_status cai_priv_give_back(cai_priv_call *call, cai_exchange *ex)
+/* Keeps the first error of several. */
+static void cai_priv_keep_first(cai_priv_call *call, cai_status *first, cai_status status)
 {
-    const int32_t retire = (ex->flags & CAI_PRIV_MEETS) != 0;
-    cai_error *err = call->err;
-    cai_status first = CAI_OK;
-    uint64_t event;
+    if (!status || *first) return;
+    *first = status;
+    call->err = NULL;
+}
+
+/* Finds the edges that cannot get a back edge, and says what is wrong with the first of them; the others get
+ * theirs all the same. */
+static cai_status cai_priv_check_edges(cai_priv_call *call, cai_exchange *ex)
+{
+    cai_status first = CAI_OK, status, stale;
     int32_t i;
-    CAI_TRY(cai_priv_record(call, ex->stream, ex->context, retire, &event));
     for (i = 0; i < ex->edge_count; ++i) {
         cai_exchange_edge *edge = &ex->edges[i];
-        const cai_status status = cai_priv_wait(call, edge->stream, edge->context, event);
-        if (!status) edge->flags |= CAI_PRIV_RETURNED;
-        if (!status || first) continue;
-        first = status;
-        call->err = NULL;
+        status = cai_priv_ask_edge_capture(call, ex, edge);
+        if (!status) status = cai_priv_compare_capture(call, ex, edge, ex->capture);
+        if (status) edge->flags |= CAI_PRIV_LOST;
+        cai_priv_keep_first(call, &first, status);
     }
-    call->err = err;
-    return cai_priv_event_give(call, ex->context, event, retire, first);
+    if (!cai_priv_checks_ids(call)) return first;
+    stale = ex->capture ? CAI_OK : cai_priv_check_id(call, ex->stream, &ex->id);
+    cai_priv_keep_first(call, &first, stale);
+    for (i = 0; i < ex->edge_count; ++i) {
+        cai_exchange_edge *edge = &ex->edges[i];
+        if (edge->flags & CAI_PRIV_LOST) continue;
+        status = stale ? stale : cai_priv_check_edge_id(call, ex, edge);
+        if (status) edge->flags |= CAI_PRIV_LOST;
+        cai_priv_keep_first(call, &first, status);
+    }
+    return first;
+}
+
+/* One record, and a wait for each producer. */
+static cai_status cai_priv_give_back(cai_priv_call *call, cai_exchange *ex)
+{
+    cai_status first = CAI_OK;
+    uint64_t event;
+    int32_t i, lost = 0;
+    for (i = 0; i < ex->edge_count; ++i) lost += (ex->edges[i].flags & CAI_PRIV_LOST) != 0;
+    if (lost == ex->edge_count) return CAI_OK;
+    CAI_TRY(cai_priv_record(call, ex->stream, ex->context, ex->capture != 0, &event));
+    for (i = 0; i < ex->edge_count; ++i) {
+        cai_exchange_edge *edge = &ex->edges[i];
+        cai_status status;
+        if (edge->flags & CAI_PRIV_LOST) continue;
+        status = cai_priv_blame(call, edge->array, cai_priv_wait(call, edge->stream, edge->context, event));
+        if (!status) edge->flags |= CAI_PRIV_RETURNED;
+        cai_priv_keep_first(call, &first, status);
+    }
+    return cai_priv_event_give(call, ex->context, event, ex->capture != 0, first);
 }
 
 static cai_status cai_priv_end_on_host(cai_priv_call *call, cai_exchange *ex)
 {
-    cai_cuda_capture capture;
     cai_status status;
     if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(call));
-    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &capture));
-    if (capture.status)
+    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
+    if (ex->capture)
         return cai_priv_capture_refused(
             call, -1, "CAI_MODE_HOST: stream 0x%x is capturing and cannot be waited for", ex->stream, 0);
     status = cai_priv_block(call, cai_priv_is_handle(ex->stream) ? 0 : ex->context, ex->stream,
@@ -2000,10 +2113,12 @@ static cai_status cai_priv_end_on_host(cai_priv_call *call, cai_exchange *ex)
 
 static cai_status cai_priv_end_on_device(cai_priv_call *call, cai_exchange *ex)
 {
+    cai_status first, status;
     CAI_TRY(cai_priv_find_current(call));
-    CAI_TRY(cai_priv_check_captures(call, ex, CAI_PRIV_BACK, 0));
-    CAI_TRY(cai_priv_check_ids(call, ex));
-    return cai_priv_give_back(call, ex);
+    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
+    first = cai_priv_check_edges(call, ex);
+    status = cai_priv_give_back(call, ex);
+    return first ? first : status;
 }
 
 /* With CUDA calls, or a thread to check. */
@@ -2014,7 +2129,8 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     if (!ex || ex->state != CAI_PRIV_OPEN)
         return status ? status : cai_priv_stream_misuse(err, "cai_exchange_end: not begun, or ended before");
     call = cai_priv_open(ex->pool, err);
-    if (ex->thread) CAI_TRY(cai_priv_check_thread(&call, ex->thread, -1));
+    if (ex->thread && ex->options.mode != CAI_MODE_IGNORE)
+        CAI_TRY(cai_priv_check_thread(&call, ex->thread, -1));
     call.err = status ? NULL : err;
     call.ending = 1;
     if (ex->options.mode == CAI_MODE_HOST) ended = cai_priv_end_on_host(&call, ex);
@@ -2079,19 +2195,19 @@ static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, in
 {
     cai_exchange *ex = plan->ex;
     cai_priv_call *call = &plan->call;
-    for (plan->index = 0; plan->index < count; ++plan->index) {
-        const uint64_t stream = streams[plan->index];
-        CAI_TRY(cai_priv_check_stream(call, stream, plan->index));
+    for (plan->item = 0; plan->item < count; ++plan->item) {
+        const uint64_t stream = streams[plan->item];
+        CAI_TRY(cai_priv_check_stream(call, stream, plan->item));
         if (stream != ex->stream) CAI_TRY(cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD));
     }
     if (!ex->edge_count) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
     CAI_TRY(cai_priv_find_consumer(plan));
-    for (plan->index = 0; plan->index < ex->edge_count; ++plan->index) {
-        cai_exchange_edge *edge = &ex->edges[plan->index];
+    for (plan->item = 0; plan->item < ex->edge_count; ++plan->item) {
+        cai_exchange_edge *edge = &ex->edges[plan->item];
         CAI_TRY(cai_priv_ask_context(call, edge->stream, &edge->context));
     }
-    CAI_TRY(cai_priv_check_captures(call, ex, CAI_PRIV_FORWARD, 0));
+    CAI_TRY(cai_priv_check_captures(call, ex, 0));
     return cai_priv_carry_out(plan);
 }
 
@@ -2105,6 +2221,20 @@ CAI_API cai_status cai_stream_order(cai_stream_pool *pool, uint64_t before, uint
     return cai_priv_join(&plan, &before, 1);
 }
 
+/* 1 and 2 are the caller's in the current context, and to a consumer in that of the memory (R83). */
+static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_array *array)
+{
+    uint64_t context;
+    if (cai_priv_is_handle(plan->ex->stream) || !array->size) return CAI_OK;
+    CAI_TRY(cai_priv_find_current(&plan->call));
+    CAI_TRY(cai_priv_memory_context(plan, array, &context));
+    if (context == plan->call.current) return CAI_OK;
+    return cai_priv_say(plan->call.err, CAI_ERR_STREAM, -1,
+                        "stream %d of the current context is not that of the memory's context, for which a "
+                        "consumer takes it: export a handle",
+                        "", (int64_t)plan->ex->stream, 0, 0);
+}
+
 CAI_API cai_status cai_stream_export(cai_array *array, cai_stream_pool *pool, uint64_t stream,
                                      const uint64_t *pending, int32_t count, cai_error *err)
 {
@@ -2115,7 +2245,11 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_stream_pool *pool, ui
     if (count < 0 || (count && !pending))
         return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count negative");
     CAI_TRY(cai_array_check(array, err));
+    if (array->sync == CAI_SYNC_EVENT)
+        return cai_priv_stream_misuse(err,
+                                      "cai_stream_export: the array has an event: cai_stream_drop_event");
     CAI_TRY(cai_priv_prepare(&plan, &ex, pool, stream, NULL, err));
+    CAI_TRY(cai_priv_check_default_stream(&plan, array));
     CAI_TRY(cai_priv_join(&plan, pending, count));
     array->sync = CAI_SYNC_STREAM;
     array->stream = stream;
@@ -2144,21 +2278,20 @@ CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_stream_pool 
 static cai_status cai_priv_detach(cai_priv_plan *plan, cai_array *array)
 {
     cai_priv_call *call = &plan->call;
-    cai_cuda_capture capture;
-    uint64_t context, event;
+    uint64_t context, event, capture;
     if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(call, array->thread, -1));
     CAI_TRY(cai_priv_find_current(call));
     if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(call, array->stream, &context));
     else CAI_TRY(cai_priv_memory_context(plan, array, &context));
     CAI_TRY(cai_priv_ask_capture(call, array->stream, context, &capture));
-    if (capture.status)
+    if (capture)
         return cai_priv_capture_refused(
             call, -1, "stream 0x%x is capturing: an event of a capture cannot be handed out", array->stream,
             0);
     CAI_TRY(cai_priv_record(call, array->stream, context, 0, &event));
     array->sync = CAI_SYNC_EVENT;
     array->event = event;
-    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = 0;
+    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
     return CAI_OK;
 }
 
@@ -2230,21 +2363,13 @@ static void cai_priv_node_give(cai_stream_pool *pool, int32_t node, int32_t wait
 /* Errors after which no work of a context goes on: what it kept alive may go. */
 static int cai_priv_is_dead(int32_t error)
 {
-    switch (error) {
-    case 4:
-    case 214:
-    case 220:
-    case 700:
-    case 702:
-    case 709:
-    case 710:
-    case 714:
-    case 715:
-    case 716:
-    case 717:
-    case 718: case 719: case 721: return 1;
-    default: return 0;
+    static const int32_t dead[] = {4,   214, 220, 226, 700, 702, 709, 710, 714,
+                                   715, 716, 717, 718, 719, 721, 810, 911};
+    size_t i;
+    for (i = 0; i < sizeof dead / sizeof dead[0]; ++i) {
+        if (dead[i] == error) return 1;
     }
+    return 0;
 }
 
 /* Has the stream passed? Keeps the first error in *status. */
@@ -2303,14 +2428,14 @@ static cai_status cai_priv_keepalive_run(cai_stream_pool *pool, int32_t wait, ca
 {
     cai_priv_call call = cai_priv_open(pool, err);
     cai_priv_list list = cai_priv_take_list(pool), rest = {-1, -1}, passed = {-1, -1};
-    cai_status status;
+    cai_status status, relaxed;
     int32_t node, next, mode;
     if (list.first < 0) return CAI_OK;
     call.ending = 1;
-    status = cai_priv_relax(&call, &mode);
-    if (status && !call.gone) {
+    relaxed = cai_priv_relax(&call, &mode);
+    if (relaxed && !call.gone) {
         cai_priv_put_list(pool, &list);
-        return status;
+        return relaxed;
     }
     status = CAI_OK;
     for (node = list.first; node >= 0; node = next) {
@@ -2320,7 +2445,7 @@ static cai_status cai_priv_keepalive_run(cai_stream_pool *pool, int32_t wait, ca
         else
             cai_priv_list_append(pool->keepalive, &rest, node);
     }
-    if (!call.gone) status = cai_priv_unrelax(&call, mode, status);
+    if (!relaxed) status = cai_priv_unrelax(&call, mode, status);
     if (call.gone) status = CAI_OK;
     cai_priv_put_list(pool, &rest);
     for (node = passed.first; node >= 0; node = next) {
@@ -2370,11 +2495,11 @@ CAI_API cai_status cai_keepalive_drain(cai_stream_pool *pool, cai_error *err)
 static cai_status cai_priv_keep_until(cai_priv_call *call, cai_keepalive *node, uint64_t stream,
                                       uint64_t context)
 {
-    cai_cuda_capture capture;
+    uint64_t capture;
     CAI_TRY(cai_priv_find_current(call));
     if (!context) CAI_TRY(cai_priv_ask_context(call, stream, &context));
     CAI_TRY(cai_priv_ask_capture(call, stream, context, &capture));
-    if (capture.status)
+    if (capture)
         return cai_priv_capture_refused(call, -1,
                                         "stream 0x%x is capturing: nothing can be released after its work",
                                         stream, 0);
@@ -2382,25 +2507,42 @@ static cai_status cai_priv_keep_until(cai_priv_call *call, cai_keepalive *node, 
     return cai_priv_record(call, stream, context, 0, &node->event);
 }
 
+/* While the process ends there is nothing to wait for. */
+static cai_status cai_priv_unless_gone(const cai_priv_call *call, cai_array *array, cai_status status)
+{
+    if (!call->gone) return status;
+    cai_array_release(array);
+    return CAI_OK;
+}
+
 static cai_status cai_priv_keep(cai_priv_call *call, cai_array *array, uint64_t stream, uint64_t context)
 {
     cai_stream_pool *pool = call->pool;
     cai_priv_list list;
     cai_status status;
-    int32_t node = cai_priv_node_take(pool);
-    if (node < 0 && pool->cuda->event_query) (void)cai_priv_keepalive_run(pool, 0, NULL);
-    if (node < 0) node = cai_priv_node_take(pool);
-    if (node < 0)
-        return cai_priv_say(call->err, CAI_ERR_CAPACITY, -1,
-                            "the keep-alive list is full (%d arrays): cai_keepalive_drain, or release later",
-                            "", pool->capacity, 0, 0);
+    int32_t node;
     call->ending = 1;
+    if (!context && !cai_priv_is_handle(stream)) { /* before a callback can make another one current */
+        status = cai_priv_find_current(call);
+        if (status) return cai_priv_unless_gone(call, array, status);
+        context = call->current;
+    }
+    node = cai_priv_node_take(pool);
+    if (node < 0 && pool->cuda->event_query) {
+        (void)cai_priv_keepalive_run(pool, 0, NULL);
+        call->current_known = 0;
+        node = cai_priv_node_take(pool);
+    }
+    if (node < 0)
+        return cai_priv_say(
+            call->err, CAI_ERR_CAPACITY, -1,
+            pool->capacity ? "the keep-alive list is full (%d arrays): cai_keepalive_drain, or release later"
+                           : "the pool was made without places for arrays that wait (capacity %d)",
+            "", pool->capacity, 0, 0);
     status = cai_priv_keep_until(call, &pool->keepalive[node], stream, context);
     if (status) {
         cai_priv_node_give(pool, node, 0);
-        if (!call->gone) return status;
-        cai_array_release(array);
-        return CAI_OK;
+        return cai_priv_unless_gone(call, array, status);
     }
     cai_array_move(&pool->keepalive[node].array, array);
     cai_priv_lock(pool);
@@ -2530,7 +2672,7 @@ static cai_status cai_priv_current_device(cai_priv_call *call, int32_t *device)
     return cai_priv_did(call, cuda->context_device(cuda->self, device), "context_device");
 }
 
-/* Memory that CUDA does not know: some devices read it all the same (G09-G11). */
+/* Memory that CUDA does not know: some devices read it all the same. */
 static cai_status cai_priv_locate_pageable(cai_priv_call *call, const cai_array *array, uint32_t flags,
                                            cai_location *out)
 {
@@ -2552,7 +2694,7 @@ static cai_status cai_priv_locate_pageable(cai_priv_call *call, const cai_array 
     return CAI_OK;
 }
 
-/* Every byte of [lo, hi) against the allocation (G03-G05). */
+/* Every byte of [lo, hi) against the allocation. */
 static cai_status cai_priv_locate_bounds(cai_priv_call *call, const cai_array *array, cai_location *out)
 {
     const cai_cuda *cuda = call->cuda;
@@ -2560,7 +2702,7 @@ static cai_status cai_priv_locate_bounds(cai_priv_call *call, const cai_array *a
     int32_t error;
     if (!cuda->pointer_range) return CAI_OK;
     error = cuda->pointer_range(cuda->self, array->data, &out->base, &out->nbytes);
-    if (error == 1 || error == 500) { /* invalid value, not found: no allocation of CUDA's */
+    if (error == 1 || error == 201 || error == 500) { /* not known, or not in the current context */
         out->base = out->nbytes = 0;
         return CAI_OK;
     }
@@ -2595,14 +2737,14 @@ static cai_status cai_priv_locate_one(cai_priv_call *call, const cai_array *arra
     if (info.flags & CAI_POINTER_ARRAY)
         return cai_priv_no_memory(call, array, "data 0x%x is a CUDA array (a texture), no linear memory", 0,
                                   0);
-    if (!info.device_pointer)
+    if (!info.device_pointer && info.memory == CAI_MEMORY_PINNED)
         return cai_priv_no_memory(call, array,
                                   "data 0x%x has no address for devices: it was registered without "
                                   "mapping",
                                   0, 0);
     out->device = info.device;
     out->context = info.context;
-    out->data = info.device_pointer;
+    out->data = info.device_pointer ? info.device_pointer : array->data;
     if (info.flags & CAI_POINTER_POOL) {
         CAI_TRY(cai_priv_current_device(call, &device));
         out->needs_peer = device >= 0 && device != info.device;

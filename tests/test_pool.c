@@ -78,7 +78,7 @@ static void close_pool(void)
     close_table();
 }
 
-/* A float32 array of 16 in the memory of c1 or c2. */
+/* A float32 array of 16 in the memory of c1 or c2; its stream 2 is that of this thread. */
 static void make(cai_array *array, uint64_t data, int32_t sync, uint64_t stream)
 {
     const int64_t extent = 16;
@@ -87,6 +87,8 @@ static void make(cai_array *array, uint64_t data, int32_t sync, uint64_t stream)
     CHECK_INT(cai_array_init_dtype(array, &dtype, 1, &extent, NULL, data, NULL), CAI_OK);
     array->sync = sync;
     array->stream = stream;
+    if (stream == CAI_STREAM_PER_THREAD) /* this thread's; 0, not known, is refused */
+        CHECK_INT(cai_sim_cuda(sim)->host_thread(sim, &array->thread), 0);
 }
 
 static void make_empty(cai_array *array, int32_t sync, uint64_t stream)
@@ -129,6 +131,21 @@ static void logged(const char *expected)
     cai_sim_log_clear(sim);
 }
 
+/* Sentences that several functions say. */
+static const char ambiguous[] =
+    "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)";
+static const char minus_one[] = "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE";
+static const char not_open[] = "cai_exchange_end: not begun, or ended before";
+static const char not_ended[] = "cai_exchange_release: the exchange was not ended";
+static const char no_stream_1[] = "stream 1 is no stream of this platform: pass a handle";
+static const char no_stream_2[] = "stream 2 is no stream of this platform: pass a handle";
+static const char not_of_1f[] = "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; "
+                                "cai_stream_detach there makes an event of it";
+static const char of_no_thread[] = "stream 2 of an array does not say of which host thread it is: "
+                                   "cai_stream_remember_thread where it was imported";
+static const char not_of_9[] = "stream 2 is the per-thread stream of host thread 0x8, this is 0x9; "
+                               "cai_stream_detach there makes an event of it";
+
 /* A refusal: its status, its sentence, and not a call of CUDA. */
 #define REFUSED(call, status, sentence)                                                                      \
     do {                                                                                                     \
@@ -163,7 +180,7 @@ static void check_numbers(void)
     CHECK(cai_cuda_stream(0) == NULL);
     CHECK_UINT((uintptr_t)cai_cuda_stream(2), 2);
     CHECK_UINT(CAI_STREAM(cai_cuda_stream(2)), 2);
-#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM) || defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
     CHECK_UINT(CAI_STREAM(NULL), 2);
 #else
     CHECK_UINT(CAI_STREAM(NULL), 1);
@@ -350,25 +367,22 @@ static void check_begin_streams(void)
     cai_exchange ex;
     open_pool(0, 0);
     make(&a, m1, CAI_SYNC_STREAM, 0);
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_STREAM, ambiguous);
     CHECK_INT(err.index, 0);
     CHECK_INT(err.entry, CAI_ENTRY_STREAM);
     a.stream = 77;
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 0, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 0, &err), CAI_ERR_STREAM, ambiguous);
     CHECK_INT(err.index, -1);
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, UINT64_MAX, &err), CAI_ERR_STREAM,
-            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, UINT64_MAX, &err), CAI_ERR_STREAM, minus_one);
     a.stream = UINT64_MAX;
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, UINT64_MAX, &err), CAI_ERR_STREAM,
-            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_STREAM,
-            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, UINT64_MAX, &err), CAI_ERR_STREAM, minus_one);
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_STREAM, minus_one);
     make(&a, m1, CAI_SYNC_EVENT, 77);
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT, "CAI_SYNC_EVENT with event 0");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "CAI_SYNC_EVENT with event 0");
     a.sync = 4;
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT, "sync = 4 is no CAI_SYNC_...");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT,
+            "sync = 4 is no CAI_SYNC_...");
     a.sync = -1;
     REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_ERR_ARGUMENT,
             "sync = -1 is no CAI_SYNC_...");
@@ -389,20 +403,14 @@ static void check_no_default_streams(void)
     s = stream_in(c1);
     cuda.flags = CAI_CUDA_NO_DEFAULT_STREAMS;
     make(&a, m1, CAI_SYNC_STREAM, 1);
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s, &err), CAI_ERR_STREAM,
-            "stream 1 is no stream of this platform: pass a handle");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s, &err), CAI_ERR_STREAM, no_stream_1);
     a.stream = s;
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 2, &err), CAI_ERR_STREAM,
-            "stream 2 is no stream of this platform: pass a handle");
-    REFUSED(cai_stream_order(&pool, 1, s, &err), CAI_ERR_STREAM,
-            "stream 1 is no stream of this platform: pass a handle");
-    REFUSED(cai_stream_order(&pool, s, 1, &err), CAI_ERR_STREAM,
-            "stream 1 is no stream of this platform: pass a handle");
-    REFUSED(cai_stream_export(&a, &pool, 2, NULL, 0, &err), CAI_ERR_STREAM,
-            "stream 2 is no stream of this platform: pass a handle");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 2, &err), CAI_ERR_STREAM, no_stream_2);
+    REFUSED(cai_stream_order(&pool, 1, s, &err), CAI_ERR_STREAM, no_stream_1);
+    REFUSED(cai_stream_order(&pool, s, 1, &err), CAI_ERR_STREAM, no_stream_1);
+    REFUSED(cai_stream_export(&a, &pool, 2, NULL, 0, &err), CAI_ERR_STREAM, no_stream_2);
     own(&a);
-    REFUSED(cai_keepalive_push(&a, &pool, 1, &err), CAI_ERR_STREAM,
-            "stream 1 is no stream of this platform: pass a handle");
+    REFUSED(cai_keepalive_push(&a, &pool, 1, &err), CAI_ERR_STREAM, no_stream_1);
     cai_array_release(&a);
     exchange_once(list, 1, s);
     close_pool();
@@ -436,12 +444,10 @@ static void check_options(void)
     REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
             "reserved = 1 is not 0");
     o = options_of(0, CAI_UNKNOWN_STREAM); /* unknown_stream is 0 */
-    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_STREAM, ambiguous);
     o = options_of(CAI_MODE_IGNORE, 0);
     make(&a, m1, CAI_SYNC_STREAM, 0);
-    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_STREAM, ambiguous);
     close_pool();
 }
 
@@ -454,24 +460,21 @@ static void check_end_arguments(void)
     memset(&ex, 0x5a, sizeof ex);
     open_pool(0, 0);
     make(&a, m1, CAI_SYNC_NONE, 0);
-    REFUSED(cai_exchange_end(NULL, CAI_OK, &err), CAI_ERR_ARGUMENT, "cai_exchange_end: not begun, or ended before");
-    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT, "cai_exchange_end: not begun, or ended before");
-    REFUSED(cai_exchange_release(NULL, &a, &err), CAI_ERR_ARGUMENT,
-            "cai_exchange_release: the exchange was not ended");
-    REFUSED(cai_exchange_release(&ex, &a, &err), CAI_ERR_ARGUMENT,
-            "cai_exchange_release: the exchange was not ended");
+    REFUSED(cai_exchange_end(NULL, CAI_OK, &err), CAI_ERR_ARGUMENT, not_open);
+    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT, not_open);
+    REFUSED(cai_exchange_release(NULL, &a, &err), CAI_ERR_ARGUMENT, not_ended);
+    REFUSED(cai_exchange_release(&ex, &a, &err), CAI_ERR_ARGUMENT, not_ended);
     memset(&err, 0x5a, sizeof err);
     before = err;
     CHECK_INT(cai_exchange_end(&ex, CAI_ERR_SHAPE, &err), CAI_ERR_SHAPE);
     CHECK_BYTES(&err, &before, sizeof err);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, 77, &err), CAI_OK);
-    REFUSED(cai_exchange_release(&ex, &a, &err), CAI_ERR_ARGUMENT,
-            "cai_exchange_release: the exchange was not ended");
+    REFUSED(cai_exchange_release(&ex, &a, &err), CAI_ERR_ARGUMENT, not_ended);
     before = err;
     CHECK_INT(cai_exchange_end(&ex, CAI_ERR_SHAPE, &err), CAI_ERR_SHAPE);
     CHECK_BYTES(&err, &before, sizeof err);
     CHECK_INT(pool.open_exchanges, 0);
-    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT, "cai_exchange_end: not begun, or ended before");
+    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_ARGUMENT, not_open);
     CHECK_INT(pool.open_exchanges, 0);
     REFUSED(cai_exchange_release(&ex, NULL, &err), CAI_ERR_ARGUMENT, "array is NULL");
     a.abi = 0;
@@ -482,19 +485,19 @@ static void check_end_arguments(void)
     close_pool();
 }
 
-static void check_other_arguments(void)
+static void check_export_arguments(void)
 {
     cai_array a;
     cai_stream_pool none;
     memset(&none, 0, sizeof none);
     open_pool(1, 0);
     make(&a, m1, CAI_SYNC_STREAM, 77);
-    REFUSED(cai_stream_order(NULL, 7, 8, &err), CAI_ERR_ARGUMENT, "cai_stream_order: pool is NULL or not made");
-    REFUSED(cai_stream_order(&none, 7, 8, &err), CAI_ERR_ARGUMENT, "cai_stream_order: pool is NULL or not made");
-    REFUSED(cai_stream_order(&pool, 0, 8, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
-    REFUSED(cai_stream_order(&pool, 7, 0, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_stream_order(NULL, 7, 8, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_order: pool is NULL or not made");
+    REFUSED(cai_stream_order(&none, 7, 8, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_order: pool is NULL or not made");
+    REFUSED(cai_stream_order(&pool, 0, 8, &err), CAI_ERR_STREAM, ambiguous);
+    REFUSED(cai_stream_order(&pool, 7, 0, &err), CAI_ERR_STREAM, ambiguous);
     REFUSED(cai_stream_export(NULL, &pool, 7, NULL, 0, &err), CAI_ERR_ARGUMENT, "array is NULL");
     REFUSED(cai_stream_export(&a, NULL, 7, NULL, 0, &err), CAI_ERR_ARGUMENT,
             "cai_stream_export: pool is NULL or not made");
@@ -502,33 +505,43 @@ static void check_other_arguments(void)
             "cai_stream_export: pending is NULL, or count negative");
     REFUSED(cai_stream_export(&a, &pool, 7, &a.stream, -1, &err), CAI_ERR_ARGUMENT,
             "cai_stream_export: pending is NULL, or count negative");
-    REFUSED(cai_stream_export(&a, &pool, UINT64_MAX, NULL, 0, &err), CAI_ERR_STREAM,
-            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE");
+    REFUSED(cai_stream_export(&a, &pool, UINT64_MAX, NULL, 0, &err), CAI_ERR_STREAM, minus_one);
+    CHECK_UINT(a.stream, 77);
+    close_pool();
+}
+
+static void check_other_arguments(void)
+{
+    cai_array a;
+    open_pool(1, 0);
+    make(&a, m1, CAI_SYNC_STREAM, 77);
     REFUSED(cai_stream_remember_thread(NULL, &pool, &err), CAI_ERR_ARGUMENT, "array is NULL");
     REFUSED(cai_stream_remember_thread(&a, NULL, &err), CAI_ERR_ARGUMENT,
             "cai_stream_remember_thread: pool is NULL or not made");
     REFUSED(cai_stream_detach(NULL, &pool, &err), CAI_ERR_ARGUMENT, "array is NULL");
-    REFUSED(cai_stream_detach(&a, NULL, &err), CAI_ERR_ARGUMENT, "cai_stream_detach: pool is NULL or not made");
+    REFUSED(cai_stream_detach(&a, NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_detach: pool is NULL or not made");
     REFUSED(cai_stream_drop_event(NULL, &pool, &err), CAI_ERR_ARGUMENT, "array is NULL");
     REFUSED(cai_stream_drop_event(&a, NULL, &err), CAI_ERR_ARGUMENT,
             "cai_stream_drop_event: pool is NULL or not made");
     REFUSED(cai_keepalive_push(NULL, &pool, 7, &err), CAI_ERR_ARGUMENT, "array is NULL");
     REFUSED(cai_keepalive_push(&a, NULL, 7, &err), CAI_ERR_ARGUMENT,
             "cai_keepalive_push: pool is NULL or not made");
-    REFUSED(cai_keepalive_push(&a, &pool, 0, &err), CAI_ERR_STREAM,
-            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)");
+    REFUSED(cai_keepalive_push(&a, &pool, 0, &err), CAI_ERR_STREAM, ambiguous);
     REFUSED(cai_keepalive_poll(NULL, NULL, &err), CAI_ERR_ARGUMENT,
             "cai_keepalive_poll: pool is NULL or not made");
-    REFUSED(cai_keepalive_drain(NULL, &err), CAI_ERR_ARGUMENT, "cai_keepalive_drain: pool is NULL or not made");
+    REFUSED(cai_keepalive_drain(NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_keepalive_drain: pool is NULL or not made");
     REFUSED(cai_stream_pool_destroy(NULL, &err), CAI_ERR_ARGUMENT,
             "cai_stream_pool_destroy: pool is NULL or not made");
     cai_stream_pool_forget(NULL, 0);
-    cai_stream_pool_forget(&none, 0);
     CHECK_UINT(a.stream, 77);
     CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
-    REFUSED(cai_stream_order(&pool, 7, 8, &err), CAI_ERR_ARGUMENT, "cai_stream_order: pool is NULL or not made");
+    REFUSED(cai_stream_order(&pool, 7, 8, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_order: pool is NULL or not made");
     REFUSED(cai_stream_pool_destroy(&pool, &err), CAI_ERR_ARGUMENT,
             "cai_stream_pool_destroy: pool is NULL or not made");
+    cai_stream_pool_forget(&pool, 0);
     close_table();
 }
 
@@ -585,7 +598,8 @@ static void check_masks_and_repeats(void)
            "event_create -> e1\nevent_record e1 s2\nstream_wait_event s3 e1\n"
            "event_record e1 s1\nstream_wait_event s3 e1\n"
            "context_current -> c1\nstream_capture s3 -> none\nstream_capture s2 -> none\n"
-           "stream_capture s1 -> none\nevent_record e1 s3\nstream_wait_event s2 e1\nstream_wait_event s1 e1\n");
+           "stream_capture s1 -> none\n"
+           "event_record e1 s3\nstream_wait_event s2 e1\nstream_wait_event s1 e1\n");
     close_pool();
 }
 
@@ -760,6 +774,83 @@ static void check_many_events(void)
     close_pool();
 }
 
+/* Calls that are done, and report what went wrong before. */
+static int32_t earlier_push, earlier_pop;
+
+static int32_t push_after_error(void *self, uint64_t context)
+{
+    const int32_t error = cai_sim_cuda(sim)->context_push(self, context);
+    return error ? error : earlier_push;
+}
+
+static int32_t pop_after_error(void *self)
+{
+    const int32_t error = cai_sim_cuda(sim)->context_pop(self);
+    return error ? error : earlier_pop;
+}
+
+/* However push and pop fail, the context that was current is current again. */
+static void check_earlier_errors(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    exchange_once(list, 1, s2);
+    cuda.context_push = push_after_error;
+    cuda.context_pop = pop_after_error;
+    for (earlier_push = 719; earlier_push >= 0; earlier_push -= 719) {
+        earlier_pop = 719 - earlier_push;
+        CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_ERR_CUDA);
+        CHECK_INT(err.native, 719);
+        CHECK_STR(err.message, earlier_pop ? "context_pop: CUDA error 719 (launch failure)"
+                                           : "context_push: CUDA error 719 (launch failure)");
+        CHECK_UINT(cai_sim_current(sim), c1);
+        CHECK_INT(pool.idle_count, 2);
+    }
+    close_pool();
+}
+
+/* An error of a producer's stream says which array brought it; one of the consumer's none. */
+static void check_blame(void)
+{
+    static const struct {
+        const char *operation;
+        int32_t n, end, index;
+    } rows[] = {{"context_current", 1, 0, -1},  {"stream_context", 1, 0, -1},
+                {"stream_context", 3, 0, 2},    {"stream_capture", 1, 0, -1},
+                {"stream_capture", 3, 0, 2},    {"event_record", 1, 0, 0},
+                {"event_record", 2, 0, 2},      {"stream_wait_event", 2, 0, 2},
+                {"stream_capture", 1, 1, -1},   {"stream_capture", 3, 1, 2},
+                {"stream_wait_event", 1, 1, 0}, {"stream_wait_event", 2, 1, 2}};
+    cai_array a, b, c;
+    const cai_array *list[4] = {&a, &b, &c, &a};
+    cai_exchange ex;
+    uint64_t consumer;
+    size_t i;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, stream_in(c1));
+    make(&b, m1, CAI_SYNC_NONE, 0);
+    make(&c, m1, CAI_SYNC_STREAM, stream_in(c1));
+    consumer = stream_in(c1);
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cai_test_note(rows[i].operation);
+        if (rows[i].end) CHECK_INT(cai_exchange_begin(&ex, &pool, list, 4, consumer, &err), CAI_OK);
+        CHECK_INT(cai_sim_fail_op(sim, rows[i].operation, rows[i].n, 400), 1);
+        memset(&err, 0x5a, sizeof err);
+        if (rows[i].end) CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_CUDA);
+        else CHECK_INT(cai_exchange_begin(&ex, &pool, list, 4, consumer, &err), CAI_ERR_CUDA);
+        CHECK_INT(err.index, rows[i].index);
+        CHECK_INT(err.native, 400);
+    }
+    cai_test_note("");
+    close_pool();
+}
+
 /* ------------------------------------------------------------------ modes and policies */
 
 static void check_unknown(void)
@@ -857,7 +948,7 @@ static void check_enqueue(void)
     CHECK_INT(released, 1);
     own(&none);
     CHECK_INT(cai_exchange_release(&ex, &none, &err), CAI_ERR_CAPACITY); /* a pool without a list */
-    CHECK_STR(err.message, "the keep-alive list is full (0 arrays): cai_keepalive_drain, or release later");
+    CHECK_STR(err.message, "the pool was made without places for arrays that wait (capacity 0)");
     CHECK_INT(released, 0);
     cai_sim_log_clear(sim);
     CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 3, s3, &o, &err), CAI_OK);
@@ -966,7 +1057,7 @@ static void check_order_and_export(void)
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_PER_THREAD, NULL, 0, &err), CAI_OK);
     CHECK_UINT(a.thread, 9);
-    logged("");
+    logged("context_current -> c1\npointer_info m1 -> device 0 c1\n");
     before = a;
     pending[0] = 0xdead;
     CHECK_INT(cai_stream_export(&a, &pool, s[1], pending, 1, &err), CAI_ERR_CUDA);
@@ -977,23 +1068,57 @@ static void check_order_and_export(void)
 
 /* ------------------------------------------------------------------ captures */
 
-static void check_same_capture(void)
+/* Outside of the capture of a producer, and then in it. */
+static void check_joined_capture(void)
 {
-    cai_array a, event;
-    const cai_array *list[2] = {&a, &event};
+    cai_array a, b;
+    const cai_array *list[1] = {&a}, *both[3] = {&a, &b, &a};
     cai_exchange ex;
+    cai_exchange_options o = options_of(0, 0);
     uint64_t s1, s2, s3;
-    open_pool(1, 0);
+    open_pool(0, 0);
     s1 = stream_in(c1);
     s2 = stream_in(c1);
     s3 = stream_in(c1);
     make(&a, m1, CAI_SYNC_STREAM, s1);
-    make(&event, m1, CAI_SYNC_EVENT, 0);
-    event.event = cai_sim_event_create(sim);
     exchange_once(list, 1, s3); /* an idle event */
     CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    o.flags = CAI_EXCHANGE_JOIN_CAPTURE;
     cai_sim_log_clear(sim);
+    make(&b, m1, CAI_SYNC_STREAM, s3); /* does not capture: nobody can be after both */
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, both, 2, s2, &o, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, both + 1, 2, s2, &o, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, s2, &o, &err), CAI_OK);
+    logged("context_current -> c1\nstream_context s2 -> c1\nstream_context s1 -> c1\n"
+           "stream_capture s2 -> none\nstream_capture s1 -> active 1\n"
+           "event_record e1 s1\nstream_wait_event s2 e1\nevent_destroy e1\n");
+    exchange_once(list, 1, s2); /* both are in the capture now */
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "event_create"), 3);
+    CHECK_INT(cai_sim_calls_of(sim, "event_destroy"), 3);
+    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(pool.idle_count, 0); /* an event of a capture is not used again */
+    exchange_once(list, 1, s2);
+    close_pool();
+}
+
+static void check_captured_producer(void)
+{
+    cai_array a, event;
+    const cai_array *list[2] = {&a, &event};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    open_pool(1, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&event, m1, CAI_SYNC_EVENT, 0);
+    event.event = cai_sim_event_create(sim);
+    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
     CHECK_INT(cai_stream_order(&pool, s1, s2, &err), CAI_ERR_CAPTURE);
+    CHECK(strstr(err.message, "cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE") != NULL);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_ERR_CAPTURE);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s1, &err), CAI_ERR_CAPTURE);
     CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_ERR_CAPTURE);
@@ -1003,22 +1128,7 @@ static void check_same_capture(void)
     CHECK_INT(cai_sim_ordering_calls(sim), 0);
     CHECK_INT(pool.free, 0); /* the place in the list was given back */
     cai_array_release(&a);
-    {
-        cai_exchange_options o = options_of(0, 0);
-        o.flags = CAI_EXCHANGE_JOIN_CAPTURE;
-        cai_sim_log_clear(sim);
-        CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, s2, &o, &err), CAI_OK);
-        logged("context_current -> c1\nstream_context s2 -> c1\nstream_context s1 -> c1\n"
-               "stream_capture s2 -> none\nstream_capture s1 -> active 1\n"
-               "event_record e2 s1\nstream_wait_event s2 e2\nevent_destroy e2\n");
-        exchange_once(list, 1, s2); /* both are in the capture now */
-        CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
-        CHECK_INT(cai_sim_calls_of(sim, "event_create"), 3);
-        CHECK_INT(cai_sim_calls_of(sim, "event_destroy"), 3);
-    }
     CHECK_INT(cai_sim_capture_end(sim, s1), 0);
-    CHECK_INT(pool.idle_count, 0);
-    exchange_once(list, 1, s2);
     CHECK_INT(cai_sim_event_destroy(sim, event.event), 0);
     close_pool();
 }
@@ -1083,10 +1193,13 @@ static void check_stale(void)
     cai_sim_log_clear(sim);
     CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_STALE);
     CHECK(strstr(err.message, " was destroyed and another made with its handle: id ") != NULL);
-    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(cai_sim_ordering_calls(sim), 2); /* the other one gets its back edge */
     CHECK_INT(pool.open_exchanges, 0);
     own(&b);
-    CHECK_INT(cai_exchange_release(&ex, &b, &err), CAI_OK); /* its stream did not get the back edge */
+    CHECK_INT(cai_exchange_release(&ex, &b, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    own(&a);
+    CHECK_INT(cai_exchange_release(&ex, &a, &err), CAI_OK); /* its stream did not */
     CHECK_INT(released, 0);
     CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
     CHECK_INT(released, 1);
@@ -1110,23 +1223,20 @@ static void check_threads(void)
     CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
     CHECK_UINT(a.thread, 0);
     make(&mask, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    mask.thread = 0;
     a.mask = &mask;
     a.stream = CAI_STREAM_PER_THREAD;
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_ERR_THREAD, of_no_thread);
+    REFUSED(cai_stream_detach(&a, &pool, &err), CAI_ERR_THREAD, of_no_thread);
     CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
     CHECK_UINT(a.thread, 7);
     CHECK_UINT(mask.thread, 7);
     exchange_once(list, 1, s1);
     cai_sim_host_thread(sim, 0x1f);
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_ERR_THREAD,
-            "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; cai_stream_detach there makes an "
-            "event of it");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_ERR_THREAD, not_of_1f);
     CHECK_INT(err.index, 0);
-    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 2, &err), CAI_ERR_THREAD,
-            "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; cai_stream_detach there makes an "
-            "event of it");
-    REFUSED(cai_stream_detach(&a, &pool, &err), CAI_ERR_THREAD,
-            "stream 2 is the per-thread stream of host thread 0x7, this is 0x1f; cai_stream_detach there makes an "
-            "event of it");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 1, 2, &err), CAI_ERR_THREAD, not_of_1f);
+    REFUSED(cai_stream_detach(&a, &pool, &err), CAI_ERR_THREAD, not_of_1f);
     CHECK_INT(pool.open_exchanges, 0);
     cai_sim_host_thread(sim, 0);
     close_pool();
@@ -1150,9 +1260,7 @@ static void check_detached_elsewhere(void)
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, CAI_STREAM_PER_THREAD, &err), CAI_OK);
     logged("context_current -> c1\nstream_capture per_thread -> none\nstream_wait_event per_thread e1\n");
     cai_sim_host_thread(sim, 9); /* the consumer's stream 2 is of thread 8 */
-    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_THREAD,
-            "stream 2 is the per-thread stream of host thread 0x8, this is 0x9; cai_stream_detach there makes an "
-            "event of it");
+    REFUSED(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_THREAD, not_of_9);
     CHECK_INT(cai_exchange_end(&ex, CAI_ERR_SHAPE, &err), CAI_ERR_THREAD);
     CHECK_INT(pool.open_exchanges, 1);
     cai_sim_host_thread(sim, 8);
@@ -1186,8 +1294,8 @@ static void releases(int32_t sync, uint64_t from, uint64_t stream, cai_exchange_
     uint64_t event;
     make(&a, m1, sync, from);
     if (sync == CAI_SYNC_EVENT) {
-        a.sync = CAI_SYNC_STREAM;
-        a.stream = from ? from : (uint64_t)CAI_STREAM_PER_THREAD;
+        make(&a, m1, CAI_SYNC_STREAM, from ? from : (uint64_t)CAI_STREAM_PER_THREAD);
+        CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
         CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_OK);
     }
     event = a.event;
@@ -1377,6 +1485,36 @@ static void check_keepalive_full(void)
     close_pool();
 }
 
+static uint64_t stream_meanwhile;
+
+/* event_query during which another thread keeps an array. */
+static int32_t query_meanwhile(void *self, uint64_t event)
+{
+    cuda.event_query = cai_sim_cuda(sim)->event_query;
+    CHECK_INT(keep(4, stream_meanwhile), CAI_OK);
+    return cuda.event_query(self, event);
+}
+
+/* What still waits stays before what came while it was asked. */
+static void check_keepalive_meanwhile(void)
+{
+    uint64_t s1, s2;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    stream_meanwhile = s1;
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s2), CAI_OK);
+    CHECK_INT(keep(3, s1), CAI_OK);
+    CHECK_INT(cai_sim_step(sim, s2), 1);
+    cuda.event_query = query_meanwhile;
+    polled(3, "2");
+    CHECK_INT(keep(5, s1), CAI_OK);
+    CHECK_INT(cai_sim_run(sim), 4);
+    polled(0, "1345");
+    close_pool();
+}
+
 /* A release callback may use the pool for anything. */
 static void on_release_busy(cai_array *array)
 {
@@ -1441,7 +1579,8 @@ static void check_query_errors(void)
         CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, kept[i]), 1);
         CHECK_INT(cai_sim_fail_op(sim, "event_query", 2, 400), 1);
         released = 0;
-        CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_ERR_CUDA);
+        CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err),
+                  kept[i] < 900 || kept[i] > 908 ? CAI_ERR_CUDA : CAI_ERR_CAPTURE);
         CHECK_INT(err.native, kept[i]); /* the first */
         CHECK_INT(waiting, 3);
         CHECK_INT(released, 0);
@@ -1453,8 +1592,7 @@ static void check_query_errors(void)
     CHECK_INT(waiting, 1);
     polled(0, "2");
     for (i = 0; i < sizeof dead / sizeof dead[0]; i++) {
-        CHECK_INT(keep(1, s1), CAI_OK);
-        CHECK_INT(keep(2, s1), CAI_OK);
+        CHECK_INT(keep(1, s1) + keep(2, s1), CAI_OK);
         CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, dead[i]), 1);
         released = 0;
         CHECK_INT(cai_keepalive_poll(&pool, &waiting, &err), CAI_ERR_CUDA);
@@ -1578,6 +1716,8 @@ static void check_destroy_refused(void)
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_OK);
     a.stream = s2;
     CHECK_INT(cai_exchange_begin(&ex2, &pool, list, 1, s2, &err), CAI_OK); /* no CUDA call, but open */
+    REFUSED(cai_stream_pool_destroy(&pool, &err), CAI_ERR_PENDING,
+            "2 exchanges were begun and not ended, 0 arrays wait in the keep-alive list");
     CHECK_INT(keep(1, s2), CAI_OK);
     REFUSED(cai_stream_pool_destroy(&pool, &err), CAI_ERR_PENDING,
             "2 exchanges were begun and not ended, 1 arrays wait in the keep-alive list");
@@ -1589,7 +1729,7 @@ static void check_destroy_refused(void)
     CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
     CHECK_INT(cai_sim_fail_op(sim, "event_destroy", 1, 400), 1);
     CHECK_INT(pool.idle_count, 2);
-    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_ERR_CUDA); /* the other one is destroyed all the same */
+    CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_ERR_CUDA); /* the other one goes, too */
     CHECK_INT(err.native, 400);
     CHECK_INT(pool.idle_count, 0);
     CHECK_INT(cai_sim_leaks(sim, NULL, 0), 1 + 2 + 2); /* that event, streams, memory */
@@ -1796,7 +1936,8 @@ static void shuffle(int32_t most)
         for (i = 0; i < count && schedule_kind & 1; i++) {
             uint64_t rank;
             CHECK_INT(cai_sim_operation_get(sim, ready[i], &operation), 1);
-            rank = (operation.stream * 2654435761u ^ (uint64_t)(uint32_t)schedule_kind >> 2) * 0x9e3779b97f4a7c15u;
+            rank = operation.stream * 2654435761u ^ (uint64_t)(uint32_t)schedule_kind >> 2;
+            rank *= 0x9e3779b97f4a7c15u;
             if (rank < least) best = i;
             if (rank < least) least = rank;
         }
@@ -2035,7 +2176,7 @@ static void check_omissions(const char *operation, void (*program)(void), int32_
 
 static void short_random_program(void) { random_program(3); }
 
-static void run(int32_t programs)
+static void run_arguments(void)
 {
     check_numbers();
     check_cuda_status();
@@ -2047,11 +2188,20 @@ static void run(int32_t programs)
     check_no_default_streams();
     check_options();
     check_end_arguments();
+    check_export_arguments();
     check_other_arguments();
+    check_lacking();
+    check_lacking_order();
+}
+
+static void run_exchanges(void)
+{
     check_two_contexts();
     check_masks_and_repeats();
     check_default_streams();
     check_context_changed_between();
+    check_earlier_errors();
+    check_blame();
     check_moved();
     check_sixteen();
     check_seventeen_by_context();
@@ -2062,32 +2212,38 @@ static void run(int32_t programs)
     check_event_arrays();
     check_detach();
     check_order_and_export();
-    check_same_capture();
+    check_joined_capture();
+    check_captured_producer();
     check_capture_refusals();
     check_stale();
     check_threads();
     check_detached_elsewhere();
+}
+
+static void run_keepalive(void)
+{
     check_releases();
     check_release_with_mask();
     check_keepalive_order();
     check_keepalive_full();
+    check_keepalive_meanwhile();
     check_reentrancy();
     check_query_errors();
     check_dead_device();
     check_idle_events();
     check_forget();
     check_destroy_refused();
-    check_lacking();
-    check_lacking_order();
-    check_order(programs);
-    check_omissions("stream_wait_event", straight_program, 1, 100);
-    check_omissions("event_record", straight_program, 1, 100);
-    check_omissions("stream_wait_event", short_random_program, 3, 40);
 }
 
 /* test_pool [programs]: how many random programs are run */
 int main(int argc, char **argv)
 {
-    run(argc > 1 ? (int32_t)atoi(argv[1]) : 30);
+    run_arguments();
+    run_exchanges();
+    run_keepalive();
+    check_order(argc > 1 ? (int32_t)atoi(argv[1]) : 200);
+    check_omissions("stream_wait_event", straight_program, 1, 100);
+    check_omissions("event_record", straight_program, 1, 100);
+    check_omissions("stream_wait_event", short_random_program, 3, 40);
     return cai_test_end();
 }

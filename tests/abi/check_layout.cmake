@@ -7,7 +7,7 @@ math(EXPR column "${column} + 2")
 file(STRINGS "${TABLE}" lines REGEX "^[a-z]")
 
 set(expected "")
-set(asserts "#include <stddef.h>\n#include \"cai.h\"\n")
+set(asserts "#include <stddef.h>\n#include \"cai_stream.h\"\n")
 set(count 0)
 foreach(line IN LISTS lines)
   string(REGEX REPLACE " +" ";" row "${line}")

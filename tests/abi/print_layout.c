@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Exit status 1 if the members listed here do not tile a struct: one was added and not listed. */
-#include "cai.h"
+#include "cai_stream.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -102,10 +102,72 @@ static void print_array(void)
 #undef STRUCT
 }
 
+static void print_capture(void)
+{
+#define STRUCT struct cai_cuda_capture_v0
+    begin("cai_cuda_capture_v0", sizeof(STRUCT));
+    MEMBER(status);
+    MEMBER(reserved);
+    MEMBER(id);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
+static void print_pointer(void)
+{
+#define STRUCT struct cai_cuda_pointer_v0
+    begin("cai_cuda_pointer_v0", sizeof(STRUCT));
+    MEMBER(memory);
+    MEMBER(device);
+    MEMBER(flags);
+    MEMBER(reserved);
+    MEMBER(context);
+    MEMBER(device_pointer);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
+static void print_cuda(void)
+{
+#define STRUCT struct cai_cuda_v0
+    begin("cai_cuda_v0", sizeof(STRUCT));
+    MEMBER(struct_size);
+    MEMBER(version);
+    MEMBER(flags);
+    MEMBER(reserved);
+    MEMBER(self);
+    MEMBER(context_current);
+    MEMBER(context_push);
+    MEMBER(context_pop);
+    MEMBER(context_synchronize);
+    MEMBER(context_device);
+    MEMBER(device_context);
+    MEMBER(stream_context);
+    MEMBER(stream_capture);
+    MEMBER(stream_id);
+    MEMBER(stream_wait_event);
+    MEMBER(stream_synchronize);
+    MEMBER(event_create);
+    MEMBER(event_destroy);
+    MEMBER(event_record);
+    MEMBER(event_query);
+    MEMBER(event_synchronize);
+    MEMBER(capture_mode);
+    MEMBER(pointer_info);
+    MEMBER(pointer_range);
+    MEMBER(pageable_access);
+    MEMBER(host_thread);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
 int main(void)
 {
     print_dtype();
     print_field();
     print_array();
+    print_capture();
+    print_pointer();
+    print_cuda();
     return holes > 0;
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -21,8 +22,25 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--header", type=pathlib.Path, default=HEADER)
     for name, program in (("gcc", "gcc"), ("gxx", "g++"), ("clang", "clang"), ("clangxx", "clang++"), ("nvcc", "nvcc")):
         parser.add_argument(f"--{name}", default=shutil.which(program))
+    parser.add_argument("--cuda-include", help="folder of cuda_runtime_api.h; nvcc's by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser
+
+
+def cuda_flags(args: argparse.Namespace) -> list[str]:
+    """How a host compiler finds CUDA's headers; empty where there are none."""
+    folder = args.cuda_include or nvcc_include(args.nvcc)
+    return ["-isystem", str(folder)] if folder else []
+
+
+@functools.lru_cache(maxsize=None)
+def nvcc_include(nvcc: str | None) -> str | None:
+    """The include folder that nvcc uses."""
+    if not nvcc or not shutil.which(nvcc):
+        return None
+    done = subprocess.run([nvcc, "--dryrun", "-x", "cu", "-E", os.devnull], capture_output=True, text=True, check=False)
+    found = re.findall(r'"-I([^"]+)"', done.stderr)
+    return next((folder for folder in found if pathlib.Path(folder, "cuda_runtime_api.h").is_file()), None)
 
 
 def name_and_root(header: pathlib.Path) -> tuple[str, pathlib.Path]:
@@ -35,12 +53,14 @@ def name_and_root(header: pathlib.Path) -> tuple[str, pathlib.Path]:
 @dataclass
 class Job:
     """One command. `refuse`: it must fail, with this text in what it prints. `only`: diagnostics
-    count if the line names one of these files; without it every line of output counts."""
+    count if the line names one of these files; without it every line of output counts. `runs`: a
+    program that it makes, which must end with 0."""
 
     name: str
     command: list[str]
     refuse: str = ""
     only: tuple[str, ...] = ()
+    runs: str = ""
 
 
 @dataclass
@@ -50,21 +70,32 @@ class Tally:
     compilations: int = 0
     diagnostics: int = 0
     refused: int = 0
+    ran: int = 0
     failures: list[str] = field(default_factory=list)
 
 
-def run_job(job: Job) -> tuple[Job, int, str]:
-    """Runs one command; its output has stdout and stderr."""
+def run_command(command: list[str]) -> tuple[int, str]:
+    """Exit status, and stdout and stderr together."""
     done = subprocess.run(
-        job.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", timeout=300, check=False,
     )  # fmt: skip
-    return job, done.returncode, done.stdout
+    return done.returncode, done.stdout
+
+
+def run_job(job: Job) -> tuple[Job, int, str]:
+    """Runs one command, and the program that it makes."""
+    status, output = run_command(job.command)
+    if job.runs and not status:
+        status, said = run_command([job.runs])
+        output += f"the program ended with {status}: {said}\n" if status else ""
+    return job, status, output
 
 
 def judge(job: Job, status: int, output: str, tally: Tally) -> None:
     """Adds a finished job to the tally."""
     tally.compilations += 1
+    tally.ran += bool(job.runs)
     if job.only and status == 0:
         output = "\n".join(line for line in output.splitlines() if any(name in line for name in job.only))
     found = len(DIAGNOSTIC.findall(output))

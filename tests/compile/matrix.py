@@ -1,24 +1,28 @@
 """Compiles cai.h, or an extension of it, with every compiler, standard and mode; no compiler may say anything.
 
     matrix.py [gcc] [clang] [nvcc] [linkage]     all of them without arguments
-              [--header FILE] [--gcc PROGRAM] ... [--jobs N]
+              [--header FILE] [--gcc PROGRAM] ... [--cuda-include FOLDER] [--jobs N]
 
-Modes: declarations only; the implementation; CAI_STATIC, all or few functions used; CAI_SHARED with
-CAI_BUILD; CAI_NAMESPACE; included twice. Family linkage: what must not compile or link (late
-configuration, two versions, a misspelt switch), each beside a control that must, and programs made
-of two renamed copies. At the end the diagnostic pragmas of the header.
+Modes (subjects.py): declarations only; the implementation; CAI_STATIC, all or few functions used;
+CAI_SHARED with CAI_BUILD; CAI_NAMESPACE; included twice; of cai_stream.h also its backends and
+switches. Family linkage: what must not compile or link (late configuration, two versions, a misspelt
+switch), each beside a control that must, and programs made of two renamed copies. First the
+diagnostic pragmas of the header.
 """
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-from compilers import Job, Tally, argument_parser, name_and_root, run_all
+from compilers import HEADER, Job, Tally, argument_parser, cuda_flags, name_and_root, run_all
+from subjects import (
+    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LINKED, LINKED_MAIN, NVCC, ONE, RUNTIME_HEADER, USUAL, Mode, modes_of, subject_of,
+)  # fmt: skip
 
 MAX_IGNORED = 3  # diagnostic pragmas that the header may contain
 
@@ -44,49 +48,22 @@ C_STANDARDS = ("c99", "c11", "c17", "c2x")
 CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 CUDA_STANDARDS = ("c++17", "c++20")
 
-# Mode -> (needs flow analysis, i.e. real compilation; the source)
-SOME_USE = """
-int use(const cai_array *array, cai_error *err);
-int use(const cai_array *array, cai_error *err)
-{
-    cai_kernel_view view;
-    CAI_TRY(cai_expect(array, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
-    return cai_kernel_view_of(array, &view, err);
-}
-"""
-MODES: dict[str, tuple[bool, str]] = {
-    "declarations": (False, '#include "cai.h"\n' + SOME_USE),
-    "declarations, shared": (False, '#define CAI_SHARED\n#include "cai.h"\n' + SOME_USE),
-    "implementation": (True, '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'),
-    "own switch": (False, '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n' + SOME_USE),
-    "static": (True, '#define CAI_STATIC\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n'),
-    "static, declarations first": (
-        False, '#define CAI_STATIC\n#include "cai.h"\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n' + SOME_USE),
-    "static, few used": (True, '#define CAI_STATIC\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n' + SOME_USE),
-    "shared": (False, '#define CAI_SHARED\n#define CAI_BUILD\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n'),
-    "namespace": (False, '#define CAI_NAMESPACE mylib_\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n' + SOME_USE),
-    "declarations, then implementation": (
-        False, '#include "cai.h"\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n#include "cai.h"\n' + SOME_USE),
-    "implementation twice": (
-        False, '#define CAI_IMPLEMENTATION\n#include "cai.h"\n#define CAI_IMPLEMENTATION\n#include "cai.h"\n' + SOME_USE),
-}  # fmt: skip
-
-
 class Sources:
     """Files in a temporary folder, written once each."""
 
-    def __init__(self, folder: pathlib.Path, header: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, header: pathlib.Path, cuda: list[str]) -> None:
         self.folder = folder
-        self.header = str(header.resolve())
-        self.name, root = name_and_root(header)
-        self.include = f"-I{root}"
+        self.subject = subject_of(header)
+        self.name, self.root = name_and_root(header)
+        self.include = f"-I{self.root}"
+        self.cuda = cuda
         self.count = 0
 
     def write(self, text: str, suffix: str) -> str:
         """The path of a new file with this text."""
         self.count += 1
         path = self.folder / f"unit{self.count}{suffix}"
-        path.write_text(text.replace('"cai.h"', f'"{self.name}"'), encoding="utf-8")
+        path.write_text(text.replace("@header", self.name), encoding="utf-8")
         return str(path)
 
     def output(self, suffix: str = ".o") -> str:
@@ -95,19 +72,36 @@ class Sources:
         return str(self.folder / f"made{self.count}{suffix}")
 
 
+def backend_flags(sources: Sources, mode: Mode) -> list[str] | None:
+    """What a host compiler needs for the backend of a mode; None where CUDA's headers are missing."""
+    if mode.backend == LINKED:
+        return [*sources.cuda, *mode.flags] if sources.cuda else None
+    return [*(sources.subject.host_flags if mode.backend == USUAL else ()), *mode.flags]
+
+
+def optimizations(mode: Mode, standard: str) -> tuple[str, ...]:
+    """The levels at which a mode is compiled in a standard; none: its syntax alone."""
+    main = standard in ("c99", "c++17")
+    if mode.levels == ALL:
+        return ("-O0", "-O2", "-O3", "-Os") if main else ("-O0", "-O2")
+    return ("-O2",) if mode.levels == ONE and main else ()
+
+
 def host_jobs(sources: Sources, compiler: str, language: str, flags: list[str]) -> list[Job]:
     """Every mode and standard of one compiler and language ("c" or "c++")."""
     jobs = []
     standards = C_STANDARDS if language == "c" else CXX_STANDARDS
-    for mode, (whole, text) in MODES.items():
-        source = sources.write(text, ".c" if language == "c" else ".cpp")
+    for title, mode in modes_of(sources.subject).items():
+        backend = backend_flags(sources, mode)
+        if mode.where == NVCC or backend is None:
+            continue
+        source = sources.write(mode.text, ".c" if language == "c" else ".cpp")
         for standard in standards:
-            command = [compiler, "-x", language, f"-std={standard}", *flags, sources.include]
-            name = f"{compiler} {standard} {mode}"
-            if not whole:
+            command = [compiler, "-x", language, f"-std={standard}", *flags, *backend, sources.include]
+            name = f"{compiler} {standard} {title}"
+            levels = optimizations(mode, standard)
+            if not levels:
                 jobs.append(Job(f"{name} syntax", [*command, "-fsyntax-only", source]))
-                continue
-            levels = ("-O0", "-O2", "-O3", "-Os") if standard in ("c99", "c++17") else ("-O0", "-O2")
             for level in levels:
                 jobs.append(Job(f"{name} {level}", [*command, level, "-c", source, "-o", sources.output()]))
     return jobs
@@ -139,139 +133,191 @@ def nvcc_jobs(sources: Sources, nvcc: str, gxx: str) -> list[Job]:
     -Wpedantic is about the line directives that nvcc itself writes."""
     host = ",".join(flag for flag in STRICT + STRICT_CXX if flag not in ("-Werror", "-Wpedantic"))
     jobs = []
-    for mode, (whole, text) in MODES.items():
-        source = sources.write(text, ".cu")
+    for title, mode in modes_of(sources.subject).items():
+        if mode.where == HOST:
+            continue
+        source = sources.write(mode.text, ".cu")
         for standard in CUDA_STANDARDS:
-            for level in ("-O0", "-O2") if whole else ("-O0",):
+            for level in ("-O0", "-O2") if mode.levels == ALL else ("-O0",):
                 jobs.append(Job(
-                    f"nvcc {standard} {mode} {level}",
-                    [nvcc, "-ccbin", gxx, "-x", "cu", f"-std={standard}", level, "-Xcompiler", host, sources.include,
-                     "-c", source, "-o", sources.output()],
-                    only=(sources.header, source),
+                    f"nvcc {standard} {title} {level}",
+                    [nvcc, "-ccbin", gxx, "-x", "cu", f"-std={standard}", level, "-Xcompiler", host, *mode.flags,
+                     sources.include, "-c", source, "-o", sources.output()],
+                    only=(str(sources.root), source),
                 ))  # fmt: skip
+    return jobs + stream_jobs_nvcc(sources, nvcc, gxx)
+
+
+def program(sources: Sources, name: str, compiler: list[str], texts: list[str], suffix: str, refuse: str = "") -> Job:
+    """Compiles and links units to a program and runs it; or must fail to."""
+    made = sources.output(".exe")
+    files = [sources.write(text, suffix) for text in texts]
+    return Job(name, [*compiler, sources.include, *files, "-o", made], refuse, runs="" if refuse else made)
+
+
+def stream_jobs_nvcc(sources: Sources, nvcc: str, gxx: str) -> list[Job]:
+    """What a NULL stream means, and cai_cuda_linked, in programs made by nvcc; neither needs a GPU."""
+    if sources.name != "cai_stream.h":
+        return []
+    jobs = []
+    per_thread, define = ["--default-stream", "per-thread"], "#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n"
+    for title, flags, first, expected in (
+        ("legacy", [], "", 1), ("--default-stream legacy", ["--default-stream", "legacy"], "", 1),
+        ("--default-stream per-thread", per_thread, "", 2), ("-D", ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"], "", 2),
+        ("defined in the unit, too late for nvcc", [], define, 1),
+        ("defined before, and the core there", per_thread, '#include "cai.h"\n', 2),
+    ):  # fmt: skip
+        text = first + DEFAULT_STREAM % {"decorated": "__CUDART_API_PTSZ(cudaMemcpyAsync)", "expected": expected}
+        jobs.append(program(sources, f"nvcc CAI_STREAM(0), {title}", [nvcc, "-ccbin", gxx, *flags], [text], ".cu"))
+    for title, flags in (("legacy", []), ("per-thread", per_thread)):
+        jobs.append(program(sources, f"nvcc cai_cuda_linked, {title}", [nvcc, "-ccbin", gxx, *flags], [LINKED_MAIN], ".cu"))
+    core = '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n'
+    jobs.append(program(sources, "nvcc core in another unit", [nvcc, "-ccbin", gxx],
+                        [core, LINKED_MAIN.replace("CAI_IMPLEMENTATION", "CAI_STREAM_IMPLEMENTATION")], ".cu"))  # fmt: skip
     return jobs
 
 
-PROGRAM = """
-int make_%(name)s(cai_array *out, const int64_t *shape, void *data, cai_error *err);
-int make_%(name)s(cai_array *out, const int64_t *shape, void *data, cai_error *err)
-{
-    return cai_array_init(out, CAI_FLOAT32, 2, shape, NULL, data, err);
-}
-int32_t version_%(name)s(void);
-int32_t version_%(name)s(void)
-{
-    return cai_version();
-}
-"""
-MAIN = """
-#include "cai.h"
-#include <stdio.h>
-int make_alpha(cai_array *out, const int64_t *shape, void *data, cai_error *err);
-int make_beta(cai_array *out, const int64_t *shape, void *data, cai_error *err);
-int32_t version_alpha(void);
-int32_t version_beta(void);
-int main(void)
-{
-    static float values[6];
-    const int64_t shape[2] = {2, 3};
-    const int64_t bad[2] = {2, -3};
-    cai_array a, b;
-    cai_error err;
-    if (make_alpha(&a, shape, values, &err) || make_beta(&b, shape, values, &err)) return 1;
-    if (a.size != 6 || b.size != 6 || a.data != b.data || a.strides[0] != 12) return 2;
-    if (make_alpha(&a, bad, values, &err) != CAI_ERR_SHAPE || err.index != 1) return 3;
-    if (version_alpha() != CAI_H_INCLUDED || version_beta() != CAI_H_INCLUDED) return 4;
-    printf("two copies run\\n");
-    return 0;
-}
-"""
-
-
-def two_copies(sources: Sources, compiler: str, suffix: str, flags: list[str], first: str, second: str) -> list[str]:
-    """Links a program of two copies and runs it; gives what went wrong."""
+def two_copies(sources: Sources, compiler: str, suffix: str, flags: list[str], first: str, second: str) -> Job:
+    """A program of two copies."""
     how = {
         "namespace": "#define CAI_NAMESPACE %s_\n", "static": "#define CAI_STATIC\n", "plain": "",
     }  # fmt: skip
-    files = [sources.write(MAIN, suffix)]
+    copy, main = sources.subject.copies
+    texts = [main]
     for name, kind in (("alpha", first), ("beta", second)):
         configuration = how[kind] % name if "%s" in how[kind] else how[kind]
-        files.append(sources.write(
-            f'{configuration}#define CAI_IMPLEMENTATION\n#include "cai.h"\n#include <stddef.h>\n' + PROGRAM % {"name": name},
-            suffix))  # fmt: skip
-    # Across .c and .cpp the wrappers are of one language, as all files of a program here are.
-    program = sources.output(".exe")
-    made = subprocess.run(
-        [compiler, *flags, sources.include, *files, "-o", program], stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    label = f"{compiler}: copies {first} + {second}"
-    if made.returncode or made.stderr.strip():
-        return [f"{label}: does not link\n{made.stdout}{made.stderr}"]
-    ran = subprocess.run([program], capture_output=True, text=True, check=False)
-    print(f"{label}: exit status {ran.returncode}: {ran.stdout.strip()}")
-    return [] if ran.returncode == 0 else [f"{label}: exit status {ran.returncode}"]
+        texts.append(f"{configuration}{IMPLEMENT}#include <stddef.h>\n" + copy % {"name": name})
+    return program(sources, f"{compiler}: copies {first} + {second}", [compiler, *flags], texts, suffix)
 
 
-def other_version(header: pathlib.Path, folder: pathlib.Path) -> str:
-    """An include flag for a copy of the header that says another version."""
-    text = header.read_text(encoding="utf-8")
-    number = re.search(r"^#define CAI_H_INCLUDED (\d+)", text, re.MULTILINE)
-    assert number, "CAI_H_INCLUDED has no value"
-    later = str(int(number[1]) + 1)
-    (folder / "later.h").write_text(re.sub(rf"(CAI_H_INCLUDED (?:!= )?){number[1]}\b", rf"\g<1>{later}", text), encoding="utf-8")
-    return f"-I{folder}"
+def other_versions(sources: Sources, header: pathlib.Path) -> str:
+    """An include flag for a folder with copies that say other versions: later.h of the header, and in
+    folder core/ of it one beside a cai.h that it does not know."""
+
+    def copy(path: pathlib.Path, guard: str, by: int, to: pathlib.Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        number = re.search(rf"^#define {guard} (\d+)", text, re.MULTILINE)
+        assert number, f"{guard} has no value"
+        text = re.sub(rf"\b({guard} (?:!= )?){number[1]}\b", rf"\g<1>{int(number[1]) + by}", text)
+        to.write_text(text, encoding="utf-8")
+
+    copy(header, sources.subject.guard, 1, sources.folder / "later.h")
+    (sources.folder / "core").mkdir(exist_ok=True)
+    shutil.copy(header, sources.folder / "core" / "later.h")
+    copy(sources.root / HEADER.name, "CAI_H_INCLUDED", 100, sources.folder / "core" / "cai.h")
+    return f"-I{sources.folder}"
 
 
 def linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, language: str) -> list[Job]:
     """What must be refused, and the same thing done right."""
-    use = "int main(void) { return cai_version() == CAI_H_INCLUDED ? 0 : 1; }\n"
-    implement = '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'
-    command = [compiler, "-x", language, sources.include, other_version(header, sources.folder)]
+    subject = sources.subject
+    use = f"#include <stddef.h>\nint main(void) {{ return {subject.link}; }}\n"
+    command = [compiler, "-x", language, *subject.host_flags, sources.include, other_versions(sources, header)]
     jobs = []
 
-    def add(name: str, text: str, refuse: str = "", link: bool = False) -> None:
+    def add(name: str, text: str, refuse: str = "", link: bool = False, flags: tuple[str, ...] = ()) -> None:
         source = sources.write(text, ".c" if language == "c" else ".cpp")
         output = [source, "-o", sources.output(".exe")] if link else ["-fsyntax-only", source]
-        jobs.append(Job(f"{compiler} {language} {name}", [*command, *output], refuse))
+        jobs.append(Job(f"{compiler} {language} {name}", [*command, *flags, *output], refuse))
 
+    first = '#include "@header"\n'
     for macro, value in (("CAI_STATIC", ""), ("CAI_SHARED", ""), ("CAI_NAMESPACE", " mylib_")):
         define = f"#define {macro}{value}\n"
         late = f"define {macro} before the first include"
-        add(f"early {macro}", define + '#include "cai.h"\n' + define + implement)
-        add(f"late {macro}, implementation", '#include "cai.h"\n' + define + implement, late)
-        add(f"late {macro}, declarations", '#include "cai.h"\n' + define + '#include "cai.h"\n', late)
-        add(f"{macro} taken back", define + '#include "cai.h"\n' + f"#undef {macro}\n" + implement, late)
-    add("other namespace", '#define CAI_NAMESPACE one_\n#include "cai.h"\n#undef CAI_NAMESPACE\n'
-        "#define CAI_NAMESPACE two_\n" + implement, "error")  # fmt: skip
-    add("static and shared", '#define CAI_STATIC\n#define CAI_SHARED\n#include "cai.h"\n', "exclude each other")
-    add("same version twice", '#include "cai.h"\n#include "cai.h"\n')
-    add("later version after", '#include "cai.h"\n#include "later.h"\n', "another version of cai.h")
-    add("later version before", '#include "later.h"\n#include "cai.h"\n', "another version of cai.h")
-    add("linked", implement + use, link=True)
-    misspelt = implement.replace("CAI_IMPLEMENTATION", "CAI_IMPLEMENTATIOn")
-    add("misspelt switch", misspelt + use, "cai_version", link=True)
-    add("static without implementation", "#define CAI_STATIC\n" + misspelt + use, "cai_version", link=True)
+        add(f"early {macro}", define + first + define + IMPLEMENT)
+        add(f"late {macro}, implementation", first + define + IMPLEMENT, late)
+        add(f"late {macro}, declarations", first + define + first, late)
+        add(f"{macro} taken back", define + first + f"#undef {macro}\n" + IMPLEMENT, late)
+        if header.name != HEADER.name:
+            core = '#include "cai.h"\n'
+            add(f"{macro} between core and header", core + define + first, late)
+            add(f"{macro} before both", define + core + first)
+    add("other namespace", "#define CAI_NAMESPACE one_\n" + first + "#undef CAI_NAMESPACE\n"
+        "#define CAI_NAMESPACE two_\n" + IMPLEMENT, "error")  # fmt: skip
+    add("static and shared", "#define CAI_STATIC\n#define CAI_SHARED\n" + first, "exclude each other")
+    add("same version twice", first + first)
+    add("later version after", first + '#include "later.h"\n', subject.other_version)
+    add("later version before", '#include "later.h"\n' + first, subject.other_version)
+    if header.name != HEADER.name:
+        add("another core", '#include "core/later.h"\n', "needs cai.h 0.1", flags=(f"-I{sources.folder}/core",))
+    add("linked", IMPLEMENT + use, link=True)
+    misspelt = IMPLEMENT.replace("CAI_IMPLEMENTATION", "CAI_IMPLEMENTATIOn")
+    add("misspelt switch", misspelt + use, subject.linked, link=True)
+    add("static without implementation", "#define CAI_STATIC\n" + misspelt + use, subject.linked, link=True)
     return jobs
 
 
-def linkage(sources: Sources, header: pathlib.Path, args: object) -> tuple[list[Job], list[str]]:
-    """All of the family linkage: jobs still to run, and failures so far."""
-    jobs, failures = [], []
+def stream_linkage_jobs(sources: Sources, compiler: str, language: str) -> list[Job]:
+    """What of cai_stream.h each switch leaves out, units of its own, runtimes, and what a NULL stream means."""
+    suffix = ".c" if language == "c" else ".cpp"
+    alone = '#define CAI_STREAM_IMPLEMENTATION\n#include "@header"\n'
+    core = '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n'
+    use = "static cai_cuda_driver driver;\nint main(void) { return %s; }\n"
+    load = use % "cai_cuda_load(&driver, NULL, NULL) && driver.library"
+    linked = use % "cai_cuda_linked(&driver, NULL) && driver.library"
+    jobs = []
+
+    def add(name: str, texts: list[str], flags: list[str], refuse: str = "") -> None:
+        jobs.append(program(sources, f"{compiler} {language} {name}", [compiler, *flags], texts, suffix, refuse))
+
+    no_cudart = ["-DCAI_NO_CUDART"]
+    link = ["-ldl", "-pthread"]  # nothing of glibc 2.34 and later, which has both in itself
+    copy, main = sources.subject.copies
+    units = [main, copy % {"name": "alpha"}, copy % {"name": "beta"}]
+    declared = [f'#include "@header"\n#include <stddef.h>\n{text}' for text in units]
+    add("core in another unit", [core, alone, *declared], [*no_cudart, *link])
+    add("core missing", [alone, *declared], [*no_cudart, *link], "cai_array_check")
+    add("stream missing", [core, *declared], [*no_cudart, *link], "cai_exchange_begin")
+    add("CAI_IMPLEMENTATION is both", [IMPLEMENT, *declared], [*no_cudart, *link])
+    add("with the loader", [IMPLEMENT + load], [*no_cudart, *link])
+    add("CAI_NO_LOADER", [IMPLEMENT + load], [*no_cudart, "-DCAI_NO_LOADER"], "cai_cuda_load")
+    add("CAI_NO_CUDART", [IMPLEMENT + linked], [*no_cudart, *link], "cai_cuda_linked")
+    add("CAI_NO_CUDART and CAI_NO_LOADER need no library", [IMPLEMENT, *declared], [*no_cudart, "-DCAI_NO_LOADER"])
+    if sources.cuda:
+        add("linked without the runtime", [IMPLEMENT + linked], [*sources.cuda, *link], "cudaGetDriverEntryPoint")
+    for version in (11020, 11030, 12000, 12050, 13000):
+        folder = sources.folder / f"runtime{version}"
+        folder.mkdir(exist_ok=True)
+        (folder / "cuda_runtime_api.h").write_text(RUNTIME_HEADER % {"version": version}, encoding="utf-8")
+        unit = sources.write(IMPLEMENT, suffix)
+        jobs.append(Job(f"{compiler} {language} runtime {version}",
+                        [compiler, "-Wall", "-Wextra", f"-I{folder}", sources.include, "-fsyntax-only", unit],
+                        "needs CUDA 11.3" if version < 11030 else ""))  # fmt: skip
+    define = "#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n"
+    runtime = "#include <cuda_runtime_api.h>\n"
+    plain = [("legacy", "", "x", 1, no_cudart), ("per thread", define, "x_ptsz", 2, no_cudart)]
+    named = "__CUDART_API_PTSZ(cudaMemcpyAsync)"
+    with_headers = [
+        ("legacy, runtime first", runtime, named, 1, sources.cuda),
+        ("per thread, runtime first", define + runtime, named, 2, sources.cuda),
+        ("defined too late for the runtime", runtime + define, named, 1, sources.cuda),
+        ("per thread by cuda.h", define + "#include <cuda.h>\n", "__CUDA_API_PTSZ(cuMemcpyAsync)", 2, sources.cuda),
+        ("defined too late for cuda.h", "#include <cuda.h>\n" + define, "__CUDA_API_PTSZ(cuMemcpyAsync)", 1, sources.cuda),
+    ]
+    for title, text, decorated, expected, flags in plain + (with_headers if sources.cuda else []):
+        text += DEFAULT_STREAM % {"decorated": decorated, "expected": expected}
+        add(f"CAI_STREAM(0), {title}", [text], list(flags))
+    return jobs
+
+
+def linkage(sources: Sources, header: pathlib.Path, args: argparse.Namespace) -> list[Job]:
+    """All of the family linkage."""
+    jobs = []
+    flags = ["-O1", *sources.subject.host_flags]
     for compiler, language in ((args.gcc, "c"), (args.gxx, "c++"), (args.clang, "c"), (args.clangxx, "c++")):
         if not compiler:
             continue
         jobs += linkage_jobs(sources, header, compiler, language)
         suffix = ".c" if language == "c" else ".cpp"
         for pair in (("namespace", "namespace"), ("namespace", "plain"), ("static", "static")):
-            failures += two_copies(sources, compiler, suffix, ["-O1"], *pair)
+            jobs.append(two_copies(sources, compiler, suffix, flags, *pair))
+        if header.name == "cai_stream.h":
+            jobs += stream_linkage_jobs(sources, compiler, language)
     # Two plain copies clash: the control of the lines above, and why CAI_NAMESPACE exists.
     if args.gcc:
-        clash = [sources.write('#define CAI_IMPLEMENTATION\n#include "cai.h"\n', ".c") for _ in range(2)]
-        main = sources.write("int main(void) { return 0; }\n", ".c")
-        jobs.append(Job("two plain copies", [args.gcc, sources.include, *clash, main, "-o", sources.output(".exe")],
-                        "multiple definition"))  # fmt: skip
-    return jobs, failures
+        jobs.append(program(sources, "two plain copies", [args.gcc, *flags],
+                            [IMPLEMENT, IMPLEMENT, "int main(void) { return 0; }\n"], ".c", "multiple definition"))  # fmt: skip
+    return jobs
 
 
 def pragmas(header: pathlib.Path) -> list[str]:
@@ -301,13 +347,16 @@ def pragmas(header: pathlib.Path) -> list[str]:
 
 def main() -> int:
     """Runs the families asked for."""
-    parser = argument_parser("Compiles cai.h with every compiler, standard and mode.")
+    parser = argument_parser("Compiles cai.h, or an extension of it, with every compiler, standard and mode.")
     parser.add_argument("families", nargs="*", help="gcc, clang, nvcc, linkage; all by default")
     args = parser.parse_args()
     families = args.families or [name for name in ("gcc", "clang", "nvcc") if getattr(args, name)] + ["linkage"]
     failures = pragmas(args.header)
+    cuda = cuda_flags(args)
     with tempfile.TemporaryDirectory(prefix="cai-matrix-") as name:
-        sources = Sources(pathlib.Path(name), args.header)
+        sources = Sources(pathlib.Path(name), args.header, cuda)
+        if any(mode.backend == LINKED for mode in sources.subject.modes.values()):
+            print(f"CUDA's headers: {cuda[-1]}" if cuda else "no headers of CUDA here: the linked backend is left to nvcc")
         jobs: list[Job] = []
         if "gcc" in families:
             jobs += gcc_jobs(sources, args.gcc, args.gxx)
@@ -318,15 +367,13 @@ def main() -> int:
         if "nvcc" in families:
             jobs += nvcc_jobs(sources, args.nvcc, args.gxx)
         if "linkage" in families:
-            more, wrong = linkage(sources, args.header, args)
-            jobs += more
-            failures += wrong
+            jobs += linkage(sources, args.header, args)
         tally: Tally = run_all(jobs, args.jobs)
     failures += tally.failures
     for failure in failures[:10]:
         print(f"\nFAILED: {failure}")
     print(f"{' '.join(families)}: {tally.compilations} compilations, {tally.diagnostics} warnings and errors, "
-          f"{tally.refused} refused as they must be, {len(failures)} failures")  # fmt: skip
+          f"{tally.refused} refused as they must be, {tally.ran} programs run, {len(failures)} failures")  # fmt: skip
     return 1 if failures else 0
 
 

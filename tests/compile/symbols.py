@@ -1,22 +1,28 @@
 """The symbols of cai.h, or of an extension with it: names, prefixes, visibility, what it needs, no mutable data.
 
-    symbols.py [--header FILE] [--nm PROGRAM] [--gcc PROGRAM] ... [--jobs N]
+    symbols.py [--header FILE] [--nm PROGRAM] [--gcc PROGRAM] ... [--cuda-include FOLDER] [--jobs N]
 
-First the rename list of the header against its CAI_API declarations.
+First the rename list of the header against its CAI_API declarations, and every name that the
+declarations bring along.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import json
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from typing import Any
 
-from compilers import HEADER, argument_parser, name_and_root
+from compilers import HEADER, argument_parser, cuda_flags, name_and_root
+from subjects import subject_of
 
 # Plain functions of <string.h> (clang writes bcmp for some memcmp), and what compilers and linkers add by themselves.
 ALLOWED = {
@@ -35,8 +41,42 @@ KEEP = """#ifdef __cplusplus
 extern "C"
 #endif
 const char *keep(void);
-const char *keep(void) { return cai_status_name(0); }
+const char *keep(void) { return cai_status_name(%s); }
 """
+# Names that a unit may get from the declarations besides cai_ and CAI_: what cudaStream_t points to.
+FOREIGN = {"CUstream_st"}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Switches of the implementation, and the functions from outside that it needs then, exactly."""
+
+    name: str = ""
+    macros: tuple[str, ...] = ()
+    linked: bool = False  # needs CUDA's headers
+    needs: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()  # functions that are not there
+    keep: str = "0"
+    modes: tuple[str, ...] = tuple(MODES)
+
+
+LOADER = frozenset({"dlopen", "dlsym", "dlclose"})
+THREAD = frozenset({"pthread_self"})
+RUNTIME = frozenset({"cudaGetDriverEntryPoint*", "cudaRuntimeGetVersion", "cudaGetLastError", "cudaPeekAtLastError"})
+LOADS = frozenset({"cai_cuda_load", "cai_cuda_unload"})
+LINKS = frozenset({"cai_cuda_linked"})
+USE = "cai_exchange_end(NULL, 0, NULL) + cai_exchange_begin(NULL, NULL, NULL, 0, 1, NULL)"
+FEW = ("default", "static")
+STREAM = (
+    Configuration("CAI_NO_CUDART", ("CAI_NO_CUDART",), needs=LOADER | THREAD, without=LINKS,
+                  keep=f"{USE} + cai_cuda_load(NULL, NULL, NULL)"),
+    Configuration("linked", (), True, LOADER | THREAD | RUNTIME, keep=f"{USE} + cai_cuda_linked(NULL, NULL)", modes=FEW),
+    Configuration("linked, CAI_NO_LOADER", ("CAI_NO_LOADER",), True, THREAD | RUNTIME, LOADS, f"{USE} + cai_cuda_linked(NULL, NULL)", FEW),
+    Configuration("linked, CAI_NO_THREADS", ("CAI_NO_THREADS",), True, LOADER | THREAD | RUNTIME, keep=USE, modes=FEW),
+    Configuration("linked per thread", ("CUDA_API_PER_THREAD_DEFAULT_STREAM",), True, LOADER | THREAD | RUNTIME, keep=USE, modes=FEW),
+    Configuration("CAI_NO_CUDART, CAI_NO_LOADER", ("CAI_NO_CUDART", "CAI_NO_LOADER"), without=LINKS | LOADS, keep=USE, modes=FEW),
+    Configuration("all three", ("CAI_NO_CUDART", "CAI_NO_LOADER", "CAI_NO_THREADS"), without=LINKS | LOADS, keep=USE, modes=FEW),
+)  # fmt: skip
 
 
 @dataclass
@@ -58,6 +98,13 @@ class Report:
         for name in sorted(expected - actual):
             self.failures.append(f"{label}: {what}: {name} is missing")
 
+    def add(self, other: Report) -> None:
+        """Adds another report to this one."""
+        for name in ("objects", "defined", "exported", "foreign", "mutable"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.needed |= other.needed
+        self.failures += other.failures
+
 
 def api_names(header: pathlib.Path, report: Report) -> set[str]:
     """The functions declared with CAI_API; they must be those of the rename list."""
@@ -72,8 +119,40 @@ def api_names(header: pathlib.Path, report: Report) -> set[str]:
     for names, what in ((listed, "renamed"), (declared, "declared")):
         for name in sorted({name for name in names if names.count(name) > 1}):
             report.failures.append(f"rename list: {name} is {what} twice")
-    print(f"rename list: {len(listed)} names, {len(declared)} CAI_API declarations")
+    print(f"{header.name}: rename list: {len(listed)} names, {len(declared)} CAI_API declarations")
     return set(declared)
+
+
+def ast_names(node: dict[str, Any]) -> set[str]:
+    """Names at file scope of clang's tree: functions, types, tags, objects, enumerators."""
+    names = set()
+    for child in node.get("inner", ()):
+        if child["kind"] in ("LinkageSpecDecl", "EnumDecl"):
+            names |= ast_names(child)
+        if child["kind"].endswith("Decl") and child.get("name"):
+            names.add(child["name"])
+    return names
+
+
+def check_declarations(args: argparse.Namespace, compiler: str, language: str, folder: pathlib.Path, report: Report) -> None:
+    """Every name that including the header brings along, macros too, without those of <stddef.h> and <stdint.h>."""
+    standard = "-std=c99" if language == "c" else "-std=c++11"
+    command = [compiler, "-x", language, standard, f"-I{name_and_root(args.header)[1]}"]
+
+    def brought(text: str) -> tuple[set[str], set[str]]:
+        source = folder / "declared.h"
+        source.write_text(text, encoding="utf-8")
+        tree = subprocess.run([*command, "-fsyntax-only", "-Xclang", "-ast-dump=json", str(source)], capture_output=True, text=True, check=True)
+        macros = subprocess.run([*command, "-E", "-dM", str(source)], capture_output=True, text=True, check=True)
+        return ast_names(json.loads(tree.stdout)), set(re.findall(r"^#define (\w+)", macros.stdout, re.MULTILINE))
+
+    include = f'#include "{name_and_root(args.header)[0]}"\n'
+    names, macros = (now - before for now, before in zip(brought(include), brought("#include <stddef.h>\n#include <stdint.h>\n")))
+    wrong = {name for name in names | macros if not name.startswith(("cai_", "CAI_"))}
+    report.expect(f"{compiler} {language} declarations", "names", wrong - FOREIGN, set())
+    report.expect(f"{compiler} {language} declarations", "names of CUDA", {n for n in names | macros if re.match("cu|CU|__cu", n)} - FOREIGN, set())
+    print(f"{pathlib.Path(compiler).name} {language}: declarations bring {len(names)} names and {len(macros)} macros, "
+          f"without cai_: {', '.join(sorted(wrong)) or 'none'}")  # fmt: skip
 
 
 def symbols(nm: str, path: pathlib.Path, *flags: str) -> list[tuple[str, str]]:
@@ -82,62 +161,132 @@ def symbols(nm: str, path: pathlib.Path, *flags: str) -> list[tuple[str, str]]:
     return [(row.split()[1], row.split()[0]) for row in done.stdout.splitlines() if len(row.split()) > 1]
 
 
+def writable_sections(path: pathlib.Path) -> set[str]:
+    """Sections of an ELF object that have bytes and can be written: data without a symbol, thread-local data."""
+    data = path.read_bytes()
+    if data[:5] != b"\x7fELF\x02":
+        return set()  # nm's letters must do
+    order = "<" if data[5] == 1 else ">"
+    at, _, _, _, _, size, count, index = struct.unpack_from(order + "QI6H", data, 40)
+    rows = [struct.unpack_from(order + "IIQQQQ", data, at + i * size) for i in range(count)]
+    names = data[rows[index][4] :]
+    write, allocate = 1, 2
+    return {
+        names[row[0] : names.index(b"\0", row[0])].decode()
+        for row in rows if row[2] & write and row[2] & allocate and row[5]
+    }  # fmt: skip
+
+
 def compile_unit(compiler: str, source: pathlib.Path, header: pathlib.Path, output: pathlib.Path, *flags: str) -> None:
     """Compiles one unit; a failure ends the program."""
     subprocess.run([compiler, *flags, f"-I{name_and_root(header)[1]}", str(source), "-o", str(output)], check=True)
 
 
-def check_object(nm: str, label: str, path: pathlib.Path, wanted: set[str], report: Report) -> None:
-    """One object: what it defines, what it needs, and whether it has data that can be written."""
+def check_object(nm: str, label: str, path: pathlib.Path, wanted: set[str], allowed: set[str], report: Report) -> set[str]:
+    """One object: what it defines, what it needs, and whether it has data that can be written. Gives what it
+    needs from outside besides plain functions."""
     found = symbols(nm, path)
     defined = {name for letter, name in found if letter.isupper() and letter != "U"}
-    undefined = {name for letter, name in found if letter == "U"}
-    mutable = {name for letter, name in found if letter in MUTABLE}
+    undefined = {re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name) for letter, name in found if letter == "U"}
+    mutable = {name for letter, name in found if letter in MUTABLE} | writable_sections(path)
     report.objects += 1
     report.defined += len(defined)
-    report.foreign += len(defined - wanted) + len(undefined - ALLOWED)
+    report.foreign += len(defined - wanted) + len(undefined - ALLOWED - allowed)
     report.mutable += len(mutable)
     report.needed |= undefined
     report.expect(label, "defined", defined, wanted)
-    report.expect(label, "undefined", undefined - ALLOWED, set())
+    report.expect(label, "undefined", undefined - ALLOWED - allowed, set())
     report.expect(label, "mutable data", mutable, set())
+    return undefined - ALLOWED
 
 
-def check_mode(args: argparse.Namespace, compiler: str, suffix: str, mode: str, folder: pathlib.Path, api: set[str], report: Report) -> None:
+@dataclass(frozen=True)
+class Task:
+    """A compiler, a language, a configuration and a mode."""
+
+    compiler: str
+    suffix: str
+    configuration: Configuration
+    mode: str
+    number: int
+
+    @property
+    def label(self) -> str:
+        """What stands before a failure."""
+        return " ".join(filter(None, (pathlib.Path(self.compiler).name, self.suffix, self.configuration.name, self.mode)))
+
+
+def check_mode(args: argparse.Namespace, task: Task, folder: pathlib.Path, api: set[str]) -> Report:
     """One mode with one compiler: an object at two levels and a shared object."""
-    label = f"{pathlib.Path(compiler).name} {suffix} {mode}"
-    source = folder / f"unit{suffix}"
+    report, configuration, mode = Report(), task.configuration, task.mode
+    flags = [f"-D{macro}" for macro in configuration.macros] + (cuda_flags(args) if configuration.linked else [])
+    source = folder / f"unit{task.number}{task.suffix}"
     text = f'{MODES[mode]}#define CAI_IMPLEMENTATION\n#include "{name_and_root(args.header)[0]}"\n'
-    source.write_text(text + (KEEP if mode == "static" else ""), encoding="utf-8")
+    source.write_text(text + (KEEP % configuration.keep if mode == "static" else ""), encoding="utf-8")
     prefix = "mylib_" if "namespace" in mode else ""
-    wanted = {"keep"} if mode == "static" else {prefix + name for name in api}
+    wanted = {"keep"} if mode == "static" else {prefix + name for name in api - configuration.without}
     for level in ("-O0", "-O2"):
-        unit = folder / "unit.o"
+        unit = source.with_suffix(".o")
+        label = f"{task.label} {level}"
         # Not position-independent: constant tables of pointers then lie in read-only data.
-        compile_unit(compiler, source, args.header, unit, level, "-c", "-fno-pic")
-        check_object(args.nm, f"{label} {level}", unit, wanted, report)
-    library = folder / "unit.so"
-    compile_unit(compiler, source, args.header, library, "-O2", "-shared", "-fPIC", "-nostdlib")
+        compile_unit(task.compiler, source, args.header, unit, *flags, level, "-c", "-fno-pic")
+        needed = check_object(args.nm, label, unit, wanted, set(configuration.needs), report)
+        if mode != "static":  # static functions that nobody calls are dropped, with what they need
+            report.expect(label, "needed", needed & configuration.needs, set(configuration.needs))
+    library = source.with_suffix(".so")
+    compile_unit(task.compiler, source, args.header, library, *flags, "-O2", "-shared", "-fPIC", "-nostdlib")
     exported = {name for letter, name in symbols(args.nm, library, "-D", "--defined-only") if letter != "A"}
     report.objects += 1
     report.exported += len(exported)
-    report.expect(label, "exported", exported, wanted if "shared" in mode or mode == "static" else set())
+    report.expect(task.label, "exported", exported, wanted if "shared" in mode or mode == "static" else set())
+    return report
+
+
+def check_alone(args: argparse.Namespace, task: Task, folder: pathlib.Path, own: set[str], core: set[str]) -> Report:
+    """The implementation of an extension without that of the core, of which it needs functions then."""
+    report = Report()
+    source = folder / f"alone{task.number}{task.suffix}"
+    source.write_text(f'#define {subject_of(args.header).switch}\n#include "{name_and_root(args.header)[0]}"\n', encoding="utf-8")
+    unit = source.with_suffix(".o")
+    flags = [f"-D{macro}" for macro in task.configuration.macros]
+    compile_unit(task.compiler, source, args.header, unit, *flags, "-O2", "-c", "-fno-pic")
+    needs = set(task.configuration.needs)
+    needed = check_object(args.nm, f"{task.label} alone", unit, own - task.configuration.without, needs | core, report)
+    report.needed -= core
+    print(f"{task.label} alone: needs of cai.h: {', '.join(sorted(needed & core))}")
+    return report
 
 
 def main() -> int:
-    """Every compiler, language and mode."""
+    """Every compiler, language, configuration and mode."""
     parser = argument_parser(__doc__ or "")
     parser.add_argument("--nm", default=shutil.which("nm"))
     args = parser.parse_args()
     args.header = args.header.resolve()
     report = Report()
-    api = api_names(args.header, report)
-    if args.header.parent.name == "ext":  # an extension comes with the header that it extends
-        api |= api_names(HEADER, report)
-    with tempfile.TemporaryDirectory(prefix="cai-symbols-") as name:
-        for compiler, suffix in ((args.gcc, ".c"), (args.gxx, ".cpp"), (args.clang, ".c"), (args.clangxx, ".cpp")):
-            for mode in MODES if compiler else ():
-                check_mode(args, compiler, suffix, mode, pathlib.Path(name), api, report)
+    own = api_names(args.header, report)
+    # An extension comes with the header that it extends.
+    core = api_names(name_and_root(args.header)[1] / HEADER.name, report) if args.header.name != HEADER.name else set()
+    configurations = STREAM if args.header.name == "cai_stream.h" else (Configuration(),)
+    if not cuda_flags(args):
+        skipped = [configuration.name for configuration in configurations if configuration.linked]
+        print(f"no headers of CUDA here, so not: {'; '.join(skipped)}" if skipped else "no headers of CUDA here")
+        configurations = tuple(configuration for configuration in configurations if not configuration.linked)
+    compilers = [(args.gcc, ".c"), (args.gxx, ".cpp"), (args.clang, ".c"), (args.clangxx, ".cpp")]
+    chosen = [(compiler, suffix, configuration, mode) for compiler, suffix in compilers if compiler
+              for configuration in configurations for mode in configuration.modes]  # fmt: skip
+    tasks = [Task(*row, number) for number, row in enumerate(chosen)]
+    with tempfile.TemporaryDirectory(prefix="cai-symbols-") as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        folder = pathlib.Path(name)
+        for compiler, language in ((args.clang, "c"), (args.clangxx, "c++")):
+            if compiler:
+                check_declarations(args, compiler, language, folder, report)
+        done = list(pool.map(lambda task: check_mode(args, task, folder, own | core), tasks))
+        if core:
+            first = [task for task in tasks if task.configuration is configurations[0] and task.mode == "default"]
+            done += pool.map(lambda task: check_alone(args, task, folder, own, core), first)
+    for part in done:
+        report.add(part)
     for failure in report.failures[:40]:
         print(f"FAILED: {failure}")
     print(f"{report.objects} objects, {report.defined} global symbols defined, {report.exported} exported; "

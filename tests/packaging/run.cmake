@@ -10,13 +10,16 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-function(run_consumer program)
+function(run_consumer program pattern)
   run("${program}")
   message(STATUS "the consumer says: ${output}")
-  if(NOT output MATCHES "^cai [0-9]+: float32")
+  if(NOT output MATCHES "${pattern}")
     message(FATAL_ERROR "that is not what it should say")
   endif()
 endfunction()
+
+set(core_says "^cai [0-9]+: float32")
+set(stream_says "^cai_stream [0-9]+: (no CUDA here: .|CUDA [0-9]+ loaded)")
 
 # build_consumer(way variables...): configures and builds the consumer project.
 function(build_consumer way)
@@ -24,14 +27,37 @@ function(build_consumer way)
       -G "${GENERATOR}" -DWAY=${way} -DLANGUAGE=${LANGUAGE}
       "-DCMAKE_${LANGUAGE}_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=${CONFIG} ${ARGN})
   run("${CMAKE_COMMAND}" --build "${WORK}/build" --config "${CONFIG}")
-  find_program(consumer consumer PATHS "${WORK}/build" "${WORK}/build/${CONFIG}"
-               NO_DEFAULT_PATH REQUIRED)
-  run_consumer("${consumer}")
+  foreach(program consumer stream_consumer)
+    find_program(${program} ${program} PATHS "${WORK}/build" "${WORK}/build/${CONFIG}"
+                 NO_DEFAULT_PATH REQUIRED)
+  endforeach()
+  run_consumer("${consumer}" "${core_says}")
+  run_consumer("${stream_consumer}" "${stream_says}")
+endfunction()
+
+# compile(source program FOLDER folder [FLAGS flags...] [LIBRARIES libraries...]): by hand, there.
+function(compile source program)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "FOLDER" "FLAGS;LIBRARIES")
+  run("${CMAKE_COMMAND}" -E chdir "${arg_FOLDER}" "${COMPILER}" ${arg_FLAGS} "${source}"
+      -o "${program}" ${arg_LIBRARIES})
+endfunction()
+
+# What stream.c needs besides the C library, as it says: with a recent one the test links nothing.
+function(find_stream_libraries)
+  file(WRITE "${WORK}/libc.c" "#include <stdlib.h>\n#if defined(__GLIBC__)\n"
+             "#if !__GLIBC_PREREQ(2, 34)\nold glibc\n#endif\n#endif\n")
+  run("${COMPILER}" -E "${WORK}/libc.c")
+  set(stream_libraries "" PARENT_SCOPE)
+  if(output MATCHES "old glibc")
+    set(stream_libraries -ldl -pthread PARENT_SCOPE)
+  endif()
 endfunction()
 
 function(install_cai)
   run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix" --config "${CONFIG}")
 endfunction()
+
+set(consumers "${ROOT}/tests/packaging/consumer")
 
 # The version as cai.h has it, not as CMakeLists.txt read it.
 file(READ "${ROOT}/cai.h" header)
@@ -65,12 +91,22 @@ elseif(CASE STREQUAL "pkg_config")
   set(ENV{PKG_CONFIG_PATH} "${WORK}/prefix/share/pkgconfig")
   run("${PKG_CONFIG}" --cflags "cai = ${version}")
   separate_arguments(flags UNIX_COMMAND "${output}")
-  run("${COMPILER}" ${flags} "${ROOT}/tests/packaging/consumer/main.c" -o "${WORK}/consumer")
-  run_consumer("${WORK}/consumer")
+  find_stream_libraries()
+  compile("${consumers}/main.c" consumer FOLDER "${WORK}" FLAGS ${flags})
+  compile("${consumers}/stream.c" stream_consumer FOLDER "${WORK}" FLAGS ${flags}
+          LIBRARIES ${stream_libraries})
+  run_consumer("${WORK}/consumer" "${core_says}")
+  run_consumer("${WORK}/stream_consumer" "${stream_says}")
 elseif(CASE STREQUAL "one_file")
-  file(COPY "${ROOT}/cai.h" "${ROOT}/tests/packaging/consumer/main.c" DESTINATION "${WORK}/copy")
-  run("${CMAKE_COMMAND}" -E chdir "${WORK}/copy" "${COMPILER}" main.c -o consumer)
-  run_consumer("${WORK}/copy/consumer")
+  file(COPY "${ROOT}/cai.h" "${consumers}/main.c" DESTINATION "${WORK}/copy")
+  compile(main.c consumer FOLDER "${WORK}/copy")
+  run_consumer("${WORK}/copy/consumer" "${core_says}")
+elseif(CASE STREQUAL "two_files")
+  file(COPY "${ROOT}/cai.h" "${ROOT}/cai_stream.h" "${consumers}/stream.c"
+       DESTINATION "${WORK}/copy")
+  find_stream_libraries()
+  compile(stream.c consumer FOLDER "${WORK}/copy" LIBRARIES ${stream_libraries})
+  run_consumer("${WORK}/copy/consumer" "${stream_says}")
 else()
   message(FATAL_ERROR "CASE ${CASE}")
 endif()

@@ -65,7 +65,7 @@ typedef struct sim_stream {
     uint64_t id;
     uint64_t thread;        /* of a per-thread stream, else 0 */
     uint64_t last;          /* the operation queued last, not those that were captured */
-    uint64_t captured_last; /* the same in `capture` */
+    uint64_t captured_last; /* the same in `capture`; 0: none, or no capture */
     sim_capture *capture;
     int32_t nonblocking;
 } sim_stream;
@@ -676,7 +676,6 @@ static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
     capture->mode = mode;
     capture->status = CAI_CAPTURE_ACTIVE;
     stream->capture = capture;
-    stream->captured_last = 0;
     return 0;
 }
 
@@ -899,7 +898,6 @@ static int32_t sim_wait_captured(sim_stream *stream, const sim_event *event)
         if (event->capture->status != CAI_CAPTURE_ACTIVE) return CAI_SIM_ERROR_INVALID_VALUE;
         if (stream != stream->o.context->legacy) {
             stream->capture = event->capture; /* pulled in */
-            stream->captured_last = 0;
             return 0;
         }
         sim_invalidate(event->capture);

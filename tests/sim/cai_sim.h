@@ -23,20 +23,32 @@ DO THIS
 EXAMPLE
         static void fill(void *x) { *(float *)x = 1.0f; }
 
-        cai_sim *sim = cai_sim_create(1);
-        uint64_t s = cai_sim_stream_create(sim, 0);
-        uint64_t m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4);
-        cai_sim_access w = cai_sim_writes(m, 4);
-        cai_stream_pool pool;
-        cai_exchange ex;
-
-        cai_sim_launch(sim, s, "fill", fill, cai_sim_bytes(sim, m), &w, 1);    the producer's kernel; queued
-        cai_stream_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, NULL);
-        cai_exchange_begin(&ex, &pool, arrays, 1, consumer_stream, NULL);      your code
-        puts(cai_sim_log(sim));                                                ... event_record e1 s1 ...
-        cai_sim_run(sim);                                                      now `fill` has run
-        cai_sim_leaks(sim, text, sizeof text);                                 what was left behind
-        cai_sim_destroy(sim);
+        static void test_consumer(void)
+        {
+            const int64_t shape[1] = {1};
+            cai_sim *sim = cai_sim_create(1);
+            uint64_t producer = cai_sim_stream_create(sim, 0), consumer = cai_sim_stream_create(sim, 0);
+            uint64_t memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4);
+            cai_sim_access write = cai_sim_writes(memory, 4);
+            cai_stream_pool pool;
+            cai_array x;
+            // a producer: its kernel is queued, and has not run
+            cai_sim_launch(sim, producer, "fill", fill, cai_sim_bytes(sim, memory), &write, 1);
+            CHECK(!cai_array_init(&x, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(sim, memory), NULL));
+            CHECK(!cai_stream_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, NULL));
+            CHECK(!cai_stream_export(&x, &pool, producer, NULL, 0, NULL));
+            // your code: begins an exchange, launches on `consumer`, ends the exchange
+            CHECK(!your_consumer(&pool, &x, consumer));
+            CHECK_INT(cai_sim_calls_of(sim, "event_record"), 2); // puts(cai_sim_log(sim)) shows the calls
+            cai_sim_run(sim);
+            CHECK(*(float *)cai_sim_bytes(sim, memory) == 2.0f); // fill, then yours
+            CHECK(!cai_stream_pool_destroy(&pool, NULL));
+            cai_sim_stream_destroy(sim, producer);
+            cai_sim_stream_destroy(sim, consumer);
+            cai_sim_free(sim, memory);
+            CHECK_INT(cai_sim_leaks(sim, NULL, 0), 0);
+            cai_sim_destroy(sim);
+        }
 
 TWO SIDES
     The table (cai_sim_cuda) is what the code under test calls. Its calls act like calls of the driver, are
@@ -78,6 +90,8 @@ THE TRACE
     Every operation that was queued, every synchronization, and every access of the host is kept, in the order
     of the calls, with its stream, its context, its host thread and the operations that it waited for
     (cai_sim_operation_get). With the order of the calls of each host thread that is all of "happens before".
+    Entries stay until the simulation is destroyed, some 250 bytes each: a test that makes millions of calls
+    takes a new one now and then. Without memory a simulation ends the program.
 
 WHAT IS CUDA AND WHAT IS NOT
     D: CUDA documents it. R: reported of real devices. S: so in the simulation only, where CUDA leaves it

@@ -1,0 +1,677 @@
+/* world_sim.c - the world of the rules on the simulation of tests/sim, and the bugs to plant in it.
+ * SPDX-License-Identifier: MIT
+ *
+ * The simulation runs a kernel when something waits for it. Here a kernel whose flag is not set is left
+ * alone, and what may run runs when a rule asks whether a mark is reached: all of it, so that what should
+ * have been held back, and was not, shows. */
+#include "world.h"
+
+#include "../sim/cai_sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_JOBS = 256, MOST_PLAIN = 8, MOST_PAIRS = 32, ONE_THREAD = 7, NOT_INITIALIZED = 3 };
+
+typedef struct job { /* a kernel */
+    uint64_t operation;
+    int32_t flag, mark;
+} job;
+
+typedef struct pair {
+    uint64_t a, b;
+} pair;
+
+static cai_sim *sim;
+static int32_t device_count;
+static cai_cuda table; /* with the planted bug */
+static const char *planted;
+
+static job jobs[MOST_JOBS];
+static int32_t job_count;
+static int flags[WORLD_FLAGS], flag_comes[WORLD_FLAGS], ran[WORLD_MARKS];
+static int saw[WORLD_MARKS][WORLD_MARKS];
+static int endless; /* a host thread waited for a kernel whose flag nobody sets */
+static void *plain[MOST_PLAIN];
+static int32_t plain_count;
+
+/* What the planted bugs remember. */
+static pair recorded[MOST_PAIRS], waited[MOST_PAIRS];
+static int32_t recorded_count, waited_count;
+static cai_cuda_pointer known[MOST_PAIRS];
+static uint64_t known_at[MOST_PAIRS];
+static int32_t known_count;
+static uint64_t only_stream, capturing_thread;
+
+static int is_planted(const char *name)
+{
+    return planted != NULL && strcmp(planted, name) == 0;
+}
+
+/* ------------------------------------------------------------- planted wrongs */
+static int has_pair(const pair *pairs, int32_t count, uint64_t a)
+{
+    int32_t i;
+    for (i = 0; i < count; i++)
+        if (pairs[i].a == a) return 1;
+    return 0;
+}
+
+static void add_pair(pair *pairs, int32_t *count, uint64_t a, uint64_t b)
+{
+    if (*count == MOST_PAIRS) return;
+    pairs[*count].a = a;
+    pairs[(*count)++].b = b;
+}
+
+static const cai_cuda *honest(void)
+{
+    return cai_sim_cuda(sim);
+}
+
+static int32_t note_record(void *self, uint64_t event, uint64_t stream)
+{
+    const int32_t error = honest()->event_record(self, event, stream);
+    if (!error) add_pair(recorded, &recorded_count, event, stream);
+    return error;
+}
+
+static int32_t strict_wait(void *self, uint64_t stream, uint64_t event)
+{
+    if (!has_pair(recorded, recorded_count, event)) return CAI_SIM_ERROR_INVALID_HANDLE;
+    return honest()->stream_wait_event(self, stream, event);
+}
+
+static int32_t note_wait(void *self, uint64_t stream, uint64_t event)
+{
+    const int32_t error = honest()->stream_wait_event(self, stream, event);
+    if (!error) add_pair(waited, &waited_count, event, stream);
+    return error;
+}
+
+static int32_t retroactive_record(void *self, uint64_t event, uint64_t stream)
+{
+    const int32_t error = honest()->event_record(self, event, stream);
+    int32_t i;
+    for (i = 0; !error && i < waited_count; i++)
+        if (waited[i].a == event) (void)honest()->stream_wait_event(self, waited[i].b, event);
+    return error;
+}
+
+static int32_t tolerant_record(void *self, uint64_t event, uint64_t stream)
+{
+    const int32_t error = honest()->event_record(self, event, stream);
+    return error == CAI_SIM_ERROR_INVALID_HANDLE ? 0 : error;
+}
+
+static int32_t ruinous_query(void *self, uint64_t stream, cai_cuda_capture *capture)
+{
+    const int32_t error = honest()->stream_capture(self, stream, capture);
+    if (!error && capture->status == CAI_CAPTURE_ACTIVE) (void)honest()->stream_synchronize(self, stream);
+    return error;
+}
+
+static int32_t lazy_pop(void *self)
+{
+    uint64_t context = 0;
+    int32_t error = honest()->context_current(self, &context);
+    if (!error) error = honest()->context_pop(self);
+    if (!error && cai_sim_current(sim) != 0) (void)cai_sim_set_context(sim, context);
+    return error;
+}
+
+static int32_t hasty_query(void *self, uint64_t event)
+{
+    const int32_t error = honest()->event_query(self, event);
+    return error == CAI_SIM_ERROR_NOT_READY ? 0 : error;
+}
+
+static int32_t loud_record(void *self, uint64_t event, uint64_t stream)
+{
+    (void)self;
+    return cai_sim_event_record(sim, event, stream);
+}
+
+static int32_t stream_id_by_handle(void *self, uint64_t stream, uint64_t *id)
+{
+    (void)self;
+    *id = stream;
+    return 0;
+}
+
+static int32_t deaf_mode(void *self, int32_t *mode)
+{
+    static int32_t imagined;
+    const int32_t before = imagined;
+    (void)self;
+    imagined = *mode;
+    *mode = before;
+    return 0;
+}
+
+/* Freed memory is still what it was. */
+static int32_t fond_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    const int32_t error = honest()->pointer_info(self, pointer, info);
+    int32_t i;
+    if (error) return error;
+    for (i = 0; i < known_count; i++)
+        if (known_at[i] == pointer) *info = known[i];
+    if (known_count == MOST_PAIRS) return 0;
+    known_at[known_count] = pointer;
+    known[known_count++] = *info;
+    return 0;
+}
+
+static int32_t base_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    uint64_t base = 0, size;
+    const int32_t error = honest()->pointer_info(self, pointer, info);
+    if (error || honest()->pointer_range(self, pointer, &base, &size) || base == pointer) return error;
+    memset(info, 0, sizeof *info);
+    info->memory = CAI_MEMORY_HOST;
+    info->device = CAI_DEVICE_UNKNOWN;
+    return 0;
+}
+
+static int32_t current_device_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    const int32_t error = honest()->pointer_info(self, pointer, info);
+    if (!error && info->memory != CAI_MEMORY_HOST) {
+        (void)honest()->context_current(self, &info->context);
+        (void)honest()->context_device(self, &info->device);
+    }
+    return error;
+}
+
+static int32_t pushy_device_context(void *self, int32_t device, uint64_t *context)
+{
+    const int32_t error = honest()->device_context(self, device, context);
+    if (!error) (void)cai_sim_set_context(sim, *context);
+    return error;
+}
+
+static int32_t narrow_synchronize(void *self)
+{
+    return honest()->stream_synchronize(self, CAI_STREAM_LEGACY);
+}
+
+static int32_t stream_of_here(void *self, uint64_t stream, uint64_t *context)
+{
+    (void)stream;
+    return honest()->context_current(self, context);
+}
+
+static int32_t eager_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    if (cai_sim_current(sim) == 0) (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    return honest()->pointer_info(self, pointer, info);
+}
+
+static int32_t late_wait(void *self, uint64_t stream, uint64_t event)
+{
+    int32_t i;
+    for (i = recorded_count; i-- > 0;) {
+        if (recorded[i].a != event) continue;
+        (void)honest()->event_record(self, event, recorded[i].b);
+        break;
+    }
+    return honest()->stream_wait_event(self, stream, event);
+}
+
+static int32_t reserved_query(void *self, uint64_t event)
+{
+    if (!has_pair(recorded, recorded_count, event)) return CAI_SIM_ERROR_NOT_READY;
+    return honest()->event_query(self, event);
+}
+
+static int32_t device_by_context(void *self, int32_t *device)
+{
+    const int32_t error = honest()->context_device(self, device);
+    if (!error && cai_sim_current(sim) != cai_sim_primary(sim, *device)) *device += 1;
+    return error;
+}
+
+static int32_t tolerant_device_context(void *self, int32_t device, uint64_t *context)
+{
+    return honest()->device_context(self, device >= 0 && device < device_count ? device : 0, context);
+}
+
+static int32_t restless_id(void *self, uint64_t stream, uint64_t *id)
+{
+    static uint64_t next;
+    const int32_t error = honest()->stream_id(self, stream, id);
+    *id = ++next;
+    return error;
+}
+
+/* Operations that do nothing, or always fail. */
+#define WRONG_ANSWER 999
+#define IDLE(name, parameters, unused, answer)    \
+    static int32_t idle_##name parameters         \
+    {                                             \
+        unused;                                   \
+        answer;                                   \
+        return 0;                                 \
+    }                                             \
+    static int32_t broken_##name parameters       \
+    {                                             \
+        unused;                                   \
+        answer;                                   \
+        return WRONG_ANSWER;                      \
+    }
+IDLE(context_current, (void *self, uint64_t *context), (void)self, *context = 0)
+IDLE(context_push, (void *self, uint64_t context), (void)self, (void)context)
+IDLE(context_pop, (void *self), (void)self, (void)0)
+IDLE(context_synchronize, (void *self), (void)self, (void)0)
+IDLE(context_device, (void *self, int32_t *device), (void)self, *device = 0)
+IDLE(device_context, (void *self, int32_t device, uint64_t *context), ((void)self, (void)device),
+     *context = 0)
+IDLE(stream_context, (void *self, uint64_t stream, uint64_t *context), ((void)self, (void)stream),
+     *context = 0)
+IDLE(stream_capture, (void *self, uint64_t stream, cai_cuda_capture *capture), ((void)self, (void)stream),
+     memset(capture, 0, sizeof *capture))
+IDLE(stream_id, (void *self, uint64_t stream, uint64_t *id), ((void)self, (void)stream), *id = 0)
+IDLE(stream_wait_event, (void *self, uint64_t stream, uint64_t event), ((void)self, (void)stream),
+     (void)event)
+IDLE(stream_synchronize, (void *self, uint64_t stream), (void)self, (void)stream)
+IDLE(event_create, (void *self, uint64_t *event), (void)self, *event = 0)
+IDLE(event_destroy, (void *self, uint64_t event), (void)self, (void)event)
+IDLE(event_record, (void *self, uint64_t event, uint64_t stream), ((void)self, (void)stream), (void)event)
+IDLE(event_query, (void *self, uint64_t event), (void)self, (void)event)
+IDLE(event_synchronize, (void *self, uint64_t event), (void)self, (void)event)
+IDLE(capture_mode, (void *self, int32_t *mode), (void)self, (void)mode)
+IDLE(pointer_info, (void *self, uint64_t pointer, cai_cuda_pointer *info), ((void)self, (void)pointer),
+     memset(info, 0, sizeof *info))
+IDLE(pointer_range, (void *self, uint64_t pointer, uint64_t *base, uint64_t *size),
+     ((void)self, (void)pointer), (*base = 0, *size = 0))
+IDLE(pageable_access, (void *self, int32_t device, int32_t *yes), ((void)self, (void)device), *yes = 0)
+
+/* X(operation, whether rules cannot even begin without it) */
+#define OPERATIONS(X) \
+    X(context_current, 0) X(context_push, 0) X(context_pop, 0) X(context_synchronize, 0) \
+    X(context_device, 0) X(device_context, 1) X(stream_context, 0) X(stream_capture, 0) X(stream_id, 0) \
+    X(stream_wait_event, 0) X(stream_synchronize, 0) X(event_create, 1) X(event_destroy, 0) \
+    X(event_record, 0) X(event_query, 0) X(event_synchronize, 0) X(capture_mode, 0) X(pointer_info, 0) \
+    X(pointer_range, 0) X(pageable_access, 0)
+
+/* X(name, what is wrong, the rule that must fail, the slots that are other); where those are none, a function
+ * below asks is_planted. */
+#define WRONGS(X) \
+    X("no-legacy-order", "streams do not synchronize with the legacy stream", "L01", (void)0) \
+    X("all-legacy-order", "non-blocking streams synchronize with the legacy stream", "L04", (void)0) \
+    X("one-stream", "all streams that are made are the same", "L06", (void)0) \
+    X("per-thread-is-legacy", "stream 2 is stream 1", "L09", (void)0) \
+    X("one-legacy", "the legacy stream is the same in all contexts", "D06", (void)0) \
+    X("strict-wait", "a wait for an event that was never recorded fails", "E03", \
+      (table.event_record = note_record, table.stream_wait_event = strict_wait)) \
+    X("late-wait", "an event covers what its stream has got when it is waited for", "E06", \
+      (table.event_record = note_record, table.stream_wait_event = late_wait)) \
+    X("reserved-query", "an event that was never recorded is pending", "E09", \
+      (table.event_record = note_record, table.event_query = reserved_query)) \
+    X("tolerant-record", "a record in a stream of another context is accepted", "E01", \
+      table.event_record = tolerant_record) \
+    X("retroactive-record", "recording again adds to the waits made before", "E05", \
+      (table.event_record = retroactive_record, table.stream_wait_event = note_wait)) \
+    X("hasty-query", "an event is said to have passed while it is pending", "E08", \
+      table.event_query = hasty_query) \
+    X("loud-record", "a failed record stays behind as the last error", "Q01", \
+      table.event_record = loud_record) \
+    X("migrant-launch", "a launch in a stream of another context is accepted", "D07", (void)0) \
+    X("no-capture", "captured work runs", "C01", (void)0) \
+    X("ruinous-query", "a capture query invalidates the capture", "C03", \
+      table.stream_capture = ruinous_query) \
+    X("legacy-capture", "the legacy stream can be captured", "C04", (void)0) \
+    X("tolerant-begin", "a capture can be begun twice", "C06", (void)0) \
+    X("tolerant-end", "a capture that was not begun can be ended", "C07", (void)0) \
+    X("unjoined-end", "a capture with a fork is never joined", "C20", table.stream_wait_event = note_wait) \
+    X("bound-end", "a relaxed capture is bound to its host thread", "C26", (void)0) \
+    X("deaf-mode", "the capture mode of the thread is exchanged and not used", "M04", \
+      table.capture_mode = deaf_mode) \
+    X("lazy-pop", "pop leaves the popped context current", "X04", table.context_pop = lazy_pop) \
+    X("pushy-device", "device_context makes the context current", "X03", \
+      table.device_context = pushy_device_context) \
+    X("tolerant-device", "every number is that of a device", "X11", \
+      table.device_context = tolerant_device_context) \
+    X("device-by-context", "a further context is on a further device", "X10", \
+      table.context_device = device_by_context) \
+    X("one-thread", "host threads are not told apart", "L10", (void)0) \
+    X("one-context", "a further context is the primary one", "X04", (void)0) \
+    X("undying-context", "a context is not destroyed", "X13", (void)0) \
+    X("narrow-synchronize", "context_synchronize leaves out non-blocking streams", "X14", \
+      table.context_synchronize = narrow_synchronize) \
+    X("stream-of-here", "stream_context is the current context", "S01", \
+      table.stream_context = stream_of_here) \
+    X("id-by-handle", "the id of a stream is its handle", "S05", table.stream_id = stream_id_by_handle) \
+    X("restless-id", "the id of a stream is another each time", "S06", table.stream_id = restless_id) \
+    X("fond-info", "freed memory is still known", "P12", table.pointer_info = fond_info) \
+    X("base-info", "only the first address of an allocation is known", "P02", \
+      table.pointer_info = base_info) \
+    X("current-info", "memory is said to be on the current device", "D04", \
+      table.pointer_info = current_device_info) \
+    X("eager-info", "a question about memory makes a context current", "P17", \
+      table.pointer_info = eager_info) \
+    X("no-init", "the first calls find the driver not initialized", "Q05", (void)0)
+
+static const world_plant plants[] = {
+#define PLANT_WRONG(name, what, rule, slots) {name, what, rule, 0},
+#define PLANT_IDLE(name, coarse) {"idle-" #name, #name " does nothing", NULL, coarse},
+#define PLANT_BROKEN(name, coarse) {"broken-" #name, #name " fails", NULL, 1},
+    WRONGS(PLANT_WRONG) OPERATIONS(PLANT_IDLE) OPERATIONS(PLANT_BROKEN){NULL, NULL, NULL, 0}};
+
+const world_plant *world_plants(void)
+{
+    return plants;
+}
+
+static void plant_in_table(void)
+{
+#define APPLY_WRONG(name, what, rule, slots) \
+    if (is_planted(name)) slots;
+#define APPLY_IDLE(name, coarse) \
+    if (is_planted("idle-" #name)) table.name = idle_##name;
+#define APPLY_BROKEN(name, coarse) \
+    if (is_planted("broken-" #name)) table.name = broken_##name;
+    WRONGS(APPLY_WRONG)
+    OPERATIONS(APPLY_IDLE)
+    OPERATIONS(APPLY_BROKEN)
+}
+
+/* ------------------------------------------------------------------ the world */
+int world_open(int32_t devices)
+{
+    device_count = devices;
+    return devices > 0;
+}
+
+void world_close(void)
+{
+}
+
+int world_is_simulation(void)
+{
+    return 1;
+}
+
+const char *world_about(void)
+{
+    return "the simulation";
+}
+
+int32_t world_devices(void)
+{
+    return device_count;
+}
+
+int world_has_contexts(void)
+{
+    return 1;
+}
+
+const cai_cuda *world_cuda(void)
+{
+    return &table;
+}
+
+int32_t world_first_error(void)
+{
+    cai_sim *fresh = cai_sim_create(1);
+    const cai_cuda *first = cai_sim_cuda(fresh);
+    cai_cuda_pointer info;
+    uint64_t context;
+    int32_t error = first->pointer_info(first->self, (uint64_t)(uintptr_t)&info, &info);
+    if (!error) error = first->context_current(first->self, &context);
+    if (!error) error = first->device_context(first->self, 0, &context);
+    cai_sim_destroy(fresh);
+    return is_planted("no-init") ? NOT_INITIALIZED : error;
+}
+
+void world_begin(const char *rule, const char *plant)
+{
+    (void)rule;
+    planted = plant;
+    sim = cai_sim_create(device_count);
+    if (sim == NULL) abort();
+    table = *cai_sim_cuda(sim);
+    plant_in_table();
+    cai_sim_recycle_handles(sim, 1); /* as CUDA may */
+    job_count = plain_count = 0;
+    recorded_count = waited_count = known_count = 0;
+    only_stream = capturing_thread = 0;
+    endless = 0;
+    memset(flags, 0, sizeof flags);
+    memset(flag_comes, 0, sizeof flag_comes);
+    memset(ran, 0, sizeof ran);
+    memset(saw, 0, sizeof saw);
+    world_thread_begins();
+    (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+}
+
+const char *world_end(void)
+{
+    world_threads_end();
+    cai_sim_destroy(sim);
+    sim = NULL;
+    while (plain_count > 0) free(plain[--plain_count]);
+    return endless ? "a wait without end: for a kernel that nobody lets go" : NULL;
+}
+
+void world_thread_begins(void)
+{
+    if (is_planted("one-thread")) cai_sim_host_thread(sim, ONE_THREAD);
+}
+
+void world_thread_ends(void)
+{
+}
+
+/* ------------------------------------------------------- contexts and streams */
+int32_t world_set_device(int32_t device)
+{
+    return cai_sim_set_context(sim, cai_sim_primary(sim, device));
+}
+
+int32_t world_set_context(uint64_t context)
+{
+    return cai_sim_set_context(sim, context);
+}
+
+uint64_t world_context_create(int32_t device)
+{
+    if (is_planted("one-context")) return cai_sim_primary(sim, device);
+    return cai_sim_context_create(sim, device);
+}
+
+int32_t world_context_destroy(uint64_t context)
+{
+    if (is_planted("undying-context")) return 0;
+    return cai_sim_context_destroy(sim, context);
+}
+
+uint64_t world_stream_create(int nonblocking)
+{
+    if (is_planted("no-legacy-order")) nonblocking = 1;
+    if (is_planted("all-legacy-order")) nonblocking = 0;
+    if (!is_planted("one-stream")) return cai_sim_stream_create(sim, nonblocking);
+    if (only_stream == 0) only_stream = cai_sim_stream_create(sim, nonblocking);
+    return only_stream;
+}
+
+int32_t world_stream_destroy(uint64_t stream)
+{
+    return cai_sim_stream_destroy(sim, stream);
+}
+
+/* -------------------------------------------------------------------- kernels */
+static void kernel(void *argument)
+{
+    const job *self = (const job *)argument;
+    if (self->flag && !flags[self->flag]) {
+        if (!flag_comes[self->flag]) endless = 1;
+        flags[self->flag] = 1;
+    }
+    memcpy(saw[self->mark], ran, sizeof ran);
+    ran[self->mark] = 1;
+}
+
+/* A launch as it is, and with the bugs that are in launches. */
+static int32_t launch(uint64_t stream, job *made)
+{
+    return cai_sim_launch(sim, stream, "kernel", kernel, made, NULL, 0);
+}
+
+static int32_t launch_wrongly(uint64_t stream, job *made)
+{
+    const uint64_t here = cai_sim_current(sim);
+    uint64_t there = here;
+    int32_t error;
+    if (is_planted("per-thread-is-legacy") && stream == CAI_STREAM_PER_THREAD) stream = CAI_STREAM_LEGACY;
+    if (is_planted("one-legacy") && stream == CAI_STREAM_LEGACY) there = cai_sim_primary(sim, 0);
+    if (is_planted("migrant-launch")) (void)honest()->stream_context(sim, stream, &there);
+    if (there == 0 || there == here) return launch(stream, made);
+    (void)cai_sim_set_context(sim, there);
+    error = launch(stream, made);
+    (void)cai_sim_set_context(sim, here);
+    return error;
+}
+
+int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark)
+{
+    job *made = &jobs[job_count];
+    cai_sim_operation queued;
+    int32_t error;
+    if (job_count == MOST_JOBS) abort();
+    made->flag = flag;
+    made->mark = mark;
+    error = launch_wrongly(stream, made);
+    if (error) return error;
+    made->operation = cai_sim_operation_count(sim);
+    job_count++;
+    if (!is_planted("no-capture")) return 0;
+    if (cai_sim_operation_get(sim, made->operation, &queued) && queued.capture != 0) kernel(made);
+    return 0;
+}
+
+void world_set(int32_t flag)
+{
+    flags[flag] = 1;
+}
+
+int world_is_set(int32_t flag)
+{
+    return flags[flag];
+}
+
+void world_set_while_waiting(int32_t flag)
+{
+    flag_comes[flag] = 1;
+}
+
+static int is_held(uint64_t operation)
+{
+    int32_t i;
+    for (i = 0; i < job_count; i++)
+        if (jobs[i].operation == operation) return jobs[i].flag && !flags[jobs[i].flag];
+    return 0;
+}
+
+int world_reaches(int32_t mark)
+{
+    uint64_t ready[MOST_JOBS];
+    int32_t i, count, progress;
+    do {
+        progress = 0;
+        count = cai_sim_ready(sim, ready, MOST_JOBS);
+        for (i = 0; i < count && i < MOST_JOBS; i++)
+            if (!is_held(ready[i])) progress += cai_sim_run_operation(sim, ready[i]);
+    } while (progress);
+    return ran[mark];
+}
+
+int world_ran(int32_t mark)
+{
+    return ran[mark];
+}
+
+int world_saw(int32_t mark, int32_t earlier)
+{
+    return ran[mark] && saw[mark][earlier];
+}
+
+/* -------------------------------------------------- captures, memory and errors */
+static uint64_t host_thread(void)
+{
+    uint64_t thread = 0;
+    (void)honest()->host_thread(sim, &thread);
+    return thread;
+}
+
+int32_t world_capture_begin(uint64_t stream, int32_t mode)
+{
+    int32_t error;
+    if (is_planted("legacy-capture") && stream == CAI_STREAM_LEGACY) return 0;
+    error = cai_sim_capture_begin(sim, stream, mode);
+    capturing_thread = host_thread();
+    return is_planted("tolerant-begin") && error == CAI_SIM_ERROR_ILLEGAL_STATE ? 0 : error;
+}
+
+int32_t world_capture_end(uint64_t stream)
+{
+    int32_t error;
+    if (is_planted("bound-end") && capturing_thread != host_thread())
+        return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
+    error = cai_sim_capture_end(sim, stream);
+    if (is_planted("tolerant-end") && error == CAI_SIM_ERROR_ILLEGAL_STATE) return 0;
+    if (is_planted("unjoined-end") && waited_count > 0 && !error) return CAI_SIM_ERROR_CAPTURE_UNJOINED;
+    return error;
+}
+
+/* Registered memory is of the kind that devices address in another way. */
+int32_t world_alloc(int32_t kind, uint64_t bytes, uint64_t *address)
+{
+    static const int32_t kinds[] = {CAI_SIM_MEM_DEVICE,  CAI_SIM_MEM_MANAGED, CAI_SIM_MEM_PINNED,
+                                    CAI_SIM_MEM_ALIASED, CAI_SIM_MEM_POOL,    CAI_SIM_MEM_VIRTUAL,
+                                    0,                   CAI_SIM_MEM_REGISTERED, CAI_SIM_MEM_ARRAY};
+    if (kind != WORLD_PLAIN) {
+        *address = cai_sim_alloc(sim, kinds[kind], bytes);
+        return *address ? 0 : cai_sim_last_error(sim);
+    }
+    if (plain_count == MOST_PLAIN) return WORLD_NO_SUCH_MEMORY;
+    plain[plain_count] = malloc((size_t)bytes);
+    if (plain[plain_count] == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    *address = (uint64_t)(uintptr_t)plain[plain_count++];
+    return 0;
+}
+
+int32_t world_free(uint64_t address)
+{
+    return cai_sim_free(sim, address);
+}
+
+int32_t world_pageable_access(int32_t device)
+{
+    cai_sim_set_pageable_access(sim, device, 1);
+    return 1;
+}
+
+int32_t world_last_error(void)
+{
+    return cai_sim_last_error(sim);
+}
+
+int32_t world_clear_error(void)
+{
+    return cai_sim_clear_error(sim);
+}
+
+void world_break_device(void)
+{
+    cai_sim_set_device_error(sim, 0, CAI_SIM_ERROR_LAUNCH_FAILED);
+}
+
+int world_teardown(void)
+{
+    cai_sim_teardown(sim);
+    return 1;
+}

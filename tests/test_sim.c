@@ -1,0 +1,1601 @@
+/* test_sim.c - the simulated CUDA itself: each rule of CUDA that it keeps, and its own services.
+ * SPDX-License-Identifier: MIT
+ *
+ * What is asked of "CUDA" goes through the table (cuda->...), the test's own part through cai_sim_.... */
+#if defined(CAI_SIM_LINKED)
+#include "sim/cai_sim.h"
+#else
+#include "sim/cai_sim.c"
+#endif
+#include "cai_test.h"
+
+static cai_sim *sim;
+static const cai_cuda *cuda;
+static uint64_t c1, c2;   /* the primary contexts of two devices */
+static char order[64];    /* the letters of the functions that ran */
+
+static void letter(void *x)
+{
+    const size_t length = strlen(order);
+    order[length] = *(const char *)x;
+    order[length + 1] = 0;
+}
+
+static void start(const char *note)
+{
+    cai_test_note(note);
+    sim = cai_sim_create(2);
+    if (sim == NULL) exit(2);
+    cuda = cai_sim_cuda(sim);
+    c1 = cai_sim_primary(sim, 0);
+    c2 = cai_sim_primary(sim, 1);
+    order[0] = 0;
+}
+
+static void finish(void)
+{
+    cai_sim_destroy(sim);
+    cai_test_note("");
+}
+
+/* Launches a function that writes a letter to `order`. */
+static int32_t launch(uint64_t stream, const char *name)
+{
+    static char letters[26];
+    char *place = &letters[name[0] - 'A'];
+    *place = name[0];
+    return cai_sim_launch(sim, stream, name, letter, place, NULL, 0);
+}
+
+static uint64_t event(void)
+{
+    uint64_t made = 0;
+    CHECK_INT(cuda->event_create(sim, &made), 0);
+    return made;
+}
+
+static uint64_t stream_on(uint64_t context, int32_t nonblocking)
+{
+    uint64_t made;
+    const uint64_t before = cai_sim_current(sim);
+    CHECK_INT(cai_sim_set_context(sim, context), 0);
+    made = cai_sim_stream_create(sim, nonblocking);
+    CHECK(made > 2);
+    CHECK_INT(cai_sim_set_context(sim, before), 0);
+    return made;
+}
+
+static void expect_log(const char *text)
+{
+    CHECK_STR(cai_sim_log(sim), text);
+    cai_sim_log_clear(sim);
+}
+
+static void expect_leaks(int32_t count, const char *text)
+{
+    char got[200];
+    CHECK_INT(cai_sim_leaks(sim, got, sizeof got), count);
+    CHECK_STR(got, text);
+}
+
+static int32_t capture_status(uint64_t stream)
+{
+    cai_cuda_capture capture;
+    const int32_t error = cuda->stream_capture(sim, stream, &capture);
+    return error ? error : capture.status;
+}
+
+/* ------------------------------------------------------------------ making, contexts */
+
+static void test_making(void)
+{
+    CHECK(cai_sim_create(0) == NULL);
+    CHECK(cai_sim_create(-1) == NULL);
+    CHECK(cai_sim_create(CAI_SIM_DEVICES + 1) == NULL);
+    cai_sim_destroy(NULL);
+    start("making");
+    CHECK_UINT(cuda->struct_size, sizeof(cai_cuda));
+    CHECK_INT(cuda->version, CAI_CUDA_VERSION);
+    CHECK_UINT(cuda->flags, 0);
+    CHECK(cuda->self == sim);
+    CHECK(cuda->context_current && cuda->context_push && cuda->context_pop && cuda->context_synchronize);
+    CHECK(cuda->context_device && cuda->device_context && cuda->stream_context && cuda->stream_capture);
+    CHECK(cuda->stream_id && cuda->stream_wait_event && cuda->stream_synchronize && cuda->event_create);
+    CHECK(cuda->event_destroy && cuda->event_record && cuda->event_query && cuda->event_synchronize);
+    CHECK(cuda->capture_mode && cuda->pointer_info && cuda->pointer_range && cuda->pageable_access);
+    CHECK(cuda->host_thread != NULL);
+    CHECK_UINT(cai_sim_primary(sim, 2), 0);
+    CHECK_UINT(cai_sim_primary(sim, -1), 0);
+    expect_leaks(0, "");
+    expect_log("");
+    finish();
+}
+
+static void test_contexts(void)
+{
+    uint64_t context = 99, third;
+    int32_t device = 9;
+    start("contexts: current, push, pop");
+    CHECK_INT(cuda->context_current(sim, &context), 0); /* (D) none is no error */
+    CHECK_UINT(context, 0);
+    CHECK_INT(cuda->context_pop(sim), 201);
+    CHECK_INT(cuda->context_device(sim, &device), 201);
+    CHECK_INT(cuda->context_synchronize(sim), 201);
+    CHECK_INT(cuda->event_create(sim, &context), 201);
+    CHECK_INT(cuda->context_push(sim, 77), 201);
+    CHECK_INT(cuda->context_push(sim, 0), 201);
+    CHECK_INT(cuda->context_push(sim, c2), 0);
+    CHECK_INT(cuda->context_push(sim, c1), 0);
+    CHECK_INT(cuda->context_current(sim, &context), 0);
+    CHECK_UINT(context, c1);
+    CHECK_INT(cuda->context_pop(sim), 0);
+    CHECK_UINT(cai_sim_current(sim), c2);
+    CHECK_INT(cuda->context_device(sim, &device), 0);
+    CHECK_INT(device, 1);
+    CHECK_INT(cuda->device_context(sim, 0, &context), 0);
+    CHECK_UINT(context, c1);
+    CHECK_INT(cuda->device_context(sim, 2, &context), 101);
+    CHECK_UINT(context, 0);
+    CHECK_INT(cuda->device_context(sim, -1, &context), 101);
+    expect_leaks(1, "context stack: 1");
+    third = cai_sim_context_create(sim, 1);
+    CHECK_UINT(cai_sim_current(sim), c2); /* not made current */
+    CHECK_INT(cai_sim_set_context(sim, third), 0);
+    CHECK_INT(cuda->context_device(sim, &device), 0);
+    CHECK_INT(device, 1);
+    expect_leaks(2, "contexts: c3; context stack: 1"); /* the top was replaced, it is still a pushed one */
+    CHECK_INT(cuda->context_pop(sim), 0);
+    CHECK_UINT(cai_sim_current(sim), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, third), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, third), 201);
+    CHECK_INT(cuda->context_push(sim, third), 201); /* (D) */
+    CHECK_INT(cai_sim_set_context(sim, third), 201);
+    CHECK_UINT(cai_sim_context_create(sim, 2), 0);
+    CHECK_INT(cai_sim_clear_error(sim), 101);
+    expect_leaks(0, "");
+    finish();
+    start("contexts: a pop too many");
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cuda->context_pop(sim), 0);
+    expect_leaks(1, "context stack: 1");
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cai_sim_set_context(sim, 0), 0);
+    CHECK_UINT(cai_sim_current(sim), 0);
+    CHECK_INT(cai_sim_set_context(sim, 0), 0);
+    finish();
+    start("contexts: the runtime makes that of device 0 current");
+    CHECK(cai_sim_stream_create(sim, 0) != 0);
+    CHECK_UINT(cai_sim_current(sim), c1);
+    cai_sim_host_thread(sim, 7); /* on each thread anew */
+    CHECK_UINT(cai_sim_current(sim), 0);
+    finish();
+}
+
+static void test_context_destroyed(void)
+{
+    uint64_t context, stream, e, m, p, out;
+    int32_t device;
+    start("a destroyed context");
+    context = cai_sim_context_create(sim, 0);
+    cai_sim_set_context(sim, context);
+    stream = cai_sim_stream_create(sim, 0);
+    e = event();
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    p = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 64);
+    CHECK_INT(launch(stream, "A"), 0);
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(launch(1, "B"), 0);
+    cai_sim_set_context(sim, context);
+    CHECK_INT(cai_sim_stream_destroy(sim, cai_sim_stream_create(sim, 0)), 0);
+    CHECK_INT(cuda->event_destroy(sim, event()), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, 2, CAI_SIM_MODE_GLOBAL), 0);
+    CHECK_INT(cuda->event_record(sim, e, stream), 0);
+    cai_sim_host_thread(sim, 5);
+    cai_sim_set_context(sim, context); /* current on two threads */
+    cai_sim_host_thread(sim, 0);
+    CHECK_INT(cai_sim_context_destroy(sim, context), 0);
+    CHECK_UINT(cai_sim_current(sim), 0); /* (D) popped here */
+    CHECK_INT(cai_sim_pending(sim), 1);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_STR(order, "B"); /* what was queued in it does not run */
+    CHECK_INT(cuda->event_query(sim, e), 709);
+    CHECK_INT(cuda->event_destroy(sim, e), 709);
+    CHECK_INT(cuda->stream_context(sim, stream, &out), 709);
+    CHECK_INT(cuda->stream_synchronize(sim, stream), 709);
+    CHECK(cai_sim_bytes(sim, m) == NULL);
+    CHECK(cai_sim_bytes(sim, p) != NULL); /* (D) pool memory has no context */
+    CHECK_INT(cai_sim_free(sim, p), 0);
+    cai_sim_set_context(sim, 0); /* cai_sim_free is of the runtime */
+    cai_sim_host_thread(sim, 5);
+    CHECK_INT(cuda->context_current(sim, &out), 0);
+    CHECK_UINT(out, context); /* (D) it stays current elsewhere, and is dead */
+    CHECK_INT(cuda->context_device(sim, &device), 709);
+    CHECK_INT(cuda->event_create(sim, &out), 709);
+    CHECK_INT(cuda->stream_context(sim, 1, &out), 709);
+    CHECK_UINT(cai_sim_stream_create(sim, 0), 0);
+    CHECK_INT(cai_sim_last_error(sim), 709);
+    expect_leaks(0, "");
+    cai_sim_set_device_error(sim, 0, 719); /* a dead context has none */
+    cai_sim_set_device_error(sim, 5, 719);
+    CHECK_INT(cuda->event_create(sim, &out), 709);
+    finish();
+    start("a primary context is reset");
+    stream = cai_sim_stream_create(sim, 0);
+    e = event();
+    cai_sim_set_device_error(sim, 0, 719);
+    CHECK_INT(cai_sim_context_destroy(sim, c1), 0);
+    CHECK_UINT(cai_sim_current(sim), c1);
+    CHECK_INT(cuda->stream_synchronize(sim, stream), 709);
+    CHECK_INT(cuda->event_query(sim, e), 709);
+    CHECK_INT(cuda->event_create(sim, &e), 0); /* it works again, and its error is gone */
+    CHECK_INT(cuda->event_destroy(sim, e), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 0);
+    expect_leaks(0, "");
+    finish();
+}
+
+/* ------------------------------------------------------------------ streams */
+
+static void test_streams(void)
+{
+    uint64_t s, t, out, id1, id2;
+    start("streams");
+    s = stream_on(c1, 0);
+    t = stream_on(c2, 1);
+    CHECK_INT(cuda->stream_context(sim, t, &out), 0);
+    CHECK_UINT(out, c2);
+    CHECK_INT(cuda->stream_context(sim, 1, &out), 201); /* (D) relative to the current context */
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->stream_context(sim, 1, &out), 0);
+    CHECK_UINT(out, c2);
+    CHECK_INT(cuda->stream_context(sim, 2, &out), 0);
+    CHECK_UINT(out, c2);
+    CHECK_INT(cuda->stream_context(sim, 0, &out), 400);
+    CHECK_INT(cuda->stream_context(sim, 3, &out), 400); /* W35: a handle, and an unknown one */
+    CHECK_INT(cuda->stream_context(sim, UINT64_MAX, &out), 400);
+    CHECK_INT(cuda->stream_synchronize(sim, s + 1), 400);
+    CHECK_INT(launch(s, "A"), 400); /* (D) not the current context */
+    CHECK_INT(cai_sim_clear_error(sim), 400);
+    CHECK_INT(cai_sim_last_error(sim), 0);
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(launch(s, "A"), 0);
+    CHECK_INT(cai_sim_stream_destroy(sim, s), 0); /* (D) what it has queued is done all the same */
+    CHECK_INT(cai_sim_stream_destroy(sim, s), 400);
+    CHECK_INT(cai_sim_stream_destroy(sim, 1), 400);
+    CHECK_INT(cai_sim_stream_destroy(sim, 2), 400);
+    CHECK_INT(cuda->stream_context(sim, s, &out), 400);
+    CHECK_INT(launch(s, "B"), 400);
+    CHECK_INT(cai_sim_step(sim, s), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_STR(order, "A");
+    CHECK_INT(cuda->stream_id(sim, 1, &id1), 0); /* default streams have ids, too */
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->stream_id(sim, 1, &id2), 0);
+    CHECK(id1 != id2);
+    CHECK_INT(cuda->stream_id(sim, 2, &id1), 0);
+    cai_sim_host_thread(sim, 3);
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->stream_id(sim, 2, &id2), 0);
+    CHECK(id1 != id2);
+    finish();
+}
+
+static void test_recycling(void)
+{
+    uint64_t s, t, u, e, f, id1, id2;
+    start("R85, W39: handles that come back");
+    s = stream_on(c1, 0);
+    t = stream_on(c1, 0);
+    CHECK_INT(cuda->stream_id(sim, s, &id1), 0);
+    cai_sim_stream_destroy(sim, s);
+    u = stream_on(c1, 0);
+    CHECK(u != s && u != t); /* not unless asked for */
+    cai_sim_recycle_handles(sim, 1);
+    cai_sim_stream_destroy(sim, u);
+    cai_sim_stream_destroy(sim, t);
+    CHECK_UINT(stream_on(c2, 1), t); /* destroyed last */
+    CHECK_UINT(stream_on(c2, 1), u);
+    CHECK_UINT(stream_on(c2, 1), s);
+    CHECK_INT(cuda->stream_id(sim, s, &id2), 0);
+    CHECK(id1 != id2);
+    cai_sim_set_context(sim, c1);
+    e = event();
+    cuda->event_record(sim, e, 1);
+    CHECK_INT(cuda->event_destroy(sim, e), 0);
+    cai_sim_set_context(sim, c2);
+    f = event();
+    CHECK_UINT(f, e);
+    CHECK_INT(cuda->event_query(sim, f), 0); /* a new one: not recorded, of another context */
+    CHECK_INT(cuda->event_record(sim, f, s), 0);
+    cai_sim_log_clear(sim);
+    cuda->stream_synchronize(sim, s);
+    cuda->event_destroy(sim, f);
+    expect_log("stream_synchronize s6\nevent_destroy e2\n");
+    expect_leaks(3, "streams: s6 s4 s5"); /* by handle */
+    finish();
+}
+
+static void test_legacy_stream(void)
+{
+    uint64_t a, b, n, ids[8], x;
+    cai_sim_operation op;
+    start("R104: the legacy stream");
+    cai_sim_set_context(sim, c1);
+    a = stream_on(c1, 0);
+    b = stream_on(c1, 0);
+    n = stream_on(c1, 1);
+    x = stream_on(c2, 0);
+    launch(a, "A"); /* 1 */
+    launch(n, "N"); /* 2 */
+    launch(2, "T"); /* 3: the per-thread stream is blocking */
+    launch(1, "L"); /* 4: after A and T, not N */
+    launch(b, "B"); /* 5: after L */
+    launch(n, "M"); /* 6: after N only */
+    launch(1, "K"); /* 7: after L, B; A and T are before L */
+    cai_sim_set_context(sim, c2);
+    launch(x, "X"); /* 8: another context */
+    launch(1, "Y"); /* 9 */
+    CHECK_INT(cai_sim_operation_get(sim, 4, &op), 1);
+    CHECK_INT(op.wait_count, 2);
+    CHECK(op.waits[0] == 1 && op.waits[1] == 3);
+    cai_sim_operation_get(sim, 5, &op);
+    CHECK(op.wait_count == 1 && op.waits[0] == 4);
+    cai_sim_operation_get(sim, 6, &op);
+    CHECK(op.wait_count == 1 && op.waits[0] == 2);
+    cai_sim_operation_get(sim, 7, &op);
+    CHECK(op.wait_count == 2 && op.waits[0] == 4 && op.waits[1] == 5);
+    cai_sim_operation_get(sim, 9, &op);
+    CHECK(op.wait_count == 1 && op.waits[0] == 8);
+    CHECK_INT(cai_sim_ready(sim, ids, 8), 4);
+    CHECK(ids[0] == 1 && ids[1] == 2 && ids[2] == 3 && ids[3] == 8);
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cai_sim_step(sim, 1), 0);
+    CHECK_INT(cai_sim_step(sim, b), 0);
+    CHECK_INT(cai_sim_step(sim, n), 1);
+    CHECK_INT(cai_sim_step(sim, n), 1); /* needs nobody */
+    CHECK_INT(cuda->stream_synchronize(sim, b), 0);
+    CHECK_STR(order, "NMATLB"); /* what B needs, and nothing else */
+    CHECK_INT(cai_sim_run(sim), 3);
+    CHECK_STR(order, "NMATLBKXY");
+    finish();
+    start("R104: synchronizing the legacy stream");
+    cai_sim_set_context(sim, c1);
+    a = stream_on(c1, 0);
+    n = stream_on(c1, 1);
+    launch(n, "N");
+    launch(a, "A");
+    launch(2, "T");
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 0); /* (D) it stands for all blocking streams */
+    CHECK_STR(order, "AT");
+    launch(1, "L");
+    CHECK_INT(cuda->stream_synchronize(sim, 2), 0);
+    CHECK_STR(order, "AT"); /* nothing new in 2 */
+    CHECK_INT(cuda->context_synchronize(sim), 0);
+    CHECK_STR(order, "ATNL");
+    finish();
+}
+
+static void test_per_thread_stream(void)
+{
+    uint64_t thread = 0, e;
+    start("R73, R84: the per-thread stream");
+    CHECK_INT(cuda->host_thread(sim, &thread), 0);
+    CHECK(thread > UINT32_MAX);
+    CHECK_INT(cuda->host_thread(sim, NULL), 1);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cuda->host_thread(sim, &thread), 0);
+    CHECK_UINT(thread, 1);
+    launch(2, "A");
+    cai_sim_host_thread(sim, 2);
+    launch(2, "B");
+    CHECK_INT(cuda->stream_synchronize(sim, 2), 0);
+    CHECK_STR(order, "B"); /* streams of different threads do not wait for one another */
+    e = event();
+    CHECK_INT(cuda->event_record(sim, e, 2), 0);
+    CHECK_INT(cuda->event_synchronize(sim, e), 0); /* W08: it tells nothing of A */
+    CHECK_STR(order, "B");
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cuda->stream_synchronize(sim, 2), 0);
+    CHECK_STR(order, "BA");
+    cai_sim_set_context(sim, c2);
+    launch(2, "C");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->stream_synchronize(sim, 2), 0);
+    CHECK_STR(order, "BA"); /* nor those of different contexts */
+    finish();
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void test_events(void)
+{
+    uint64_t s, t, e, f;
+    start("R100: contexts of events");
+    s = stream_on(c1, 1);
+    t = stream_on(c2, 1);
+    cai_sim_set_context(sim, c1);
+    e = event();
+    CHECK_INT(cuda->event_record(sim, e, t), 400);
+    CHECK_INT(cuda->event_record(sim, e, s), 0);
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->event_record(sim, e, 1), 400); /* 1 of c2 */
+    CHECK_INT(cuda->event_record(sim, e, 0), 400);
+    CHECK_INT(cuda->event_record(sim, e, s), 0);
+    CHECK_INT(cuda->stream_wait_event(sim, t, e), 0); /* a wait may cross */
+    CHECK_INT(cuda->event_query(sim, e), 600);
+    CHECK_INT(cuda->event_synchronize(sim, e), 0);
+    CHECK_INT(cuda->event_query(sim, e), 0);
+    CHECK_INT(cuda->event_query(sim, e + 1), 400);
+    CHECK_INT(cuda->stream_wait_event(sim, t, s), 400);
+    CHECK_INT(cuda->stream_wait_event(sim, 5, e), 400);
+    finish();
+    start("R101: events that were not recorded, recorded again, destroyed");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    e = event();
+    f = event();
+    CHECK_INT(cuda->event_query(sim, e), 0);
+    CHECK_INT(cuda->event_synchronize(sim, e), 0);
+    CHECK_INT(cuda->stream_wait_event(sim, t, e), 0);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    launch(s, "A");
+    cuda->event_record(sim, e, s); /* W33 */
+    cuda->stream_wait_event(sim, t, e);
+    launch(s, "B");
+    cuda->event_record(sim, e, s);
+    launch(t, "T");
+    CHECK_INT(cuda->stream_synchronize(sim, t), 0);
+    CHECK_STR(order, "AT"); /* T waits for the first record */
+    CHECK_INT(cuda->event_query(sim, e), 600);
+    launch(t, "U");
+    cuda->event_record(sim, f, t);
+    cuda->stream_wait_event(sim, s, f);
+    CHECK_INT(cuda->event_destroy(sim, f), 0); /* while it is pending and waited for */
+    CHECK_INT(cuda->event_destroy(sim, f), 400);
+    CHECK_INT(cuda->event_query(sim, f), 400);
+    CHECK_INT(cuda->stream_wait_event(sim, s, f), 400);
+    launch(s, "C");
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    CHECK_STR(order, "ATBUC");
+    expect_leaks(3, "streams: s1 s2; events: e1");
+    finish();
+}
+
+/* ------------------------------------------------------------------ the scheduler */
+
+static void twice(void *x)
+{
+    *(int32_t *)x *= 2;
+}
+
+static void plus_three(void *x)
+{
+    *(int32_t *)x += 3;
+}
+
+static void test_every_order(void)
+{
+    int32_t value = 5;
+    uint64_t s, t, ids[4], e;
+    start("orders of work: the test chooses");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    cai_sim_launch(sim, s, "twice", twice, &value, NULL, 0);
+    cai_sim_launch(sim, t, "plus three", plus_three, &value, NULL, 0);
+    CHECK_INT(value, 5); /* nothing runs at launch */
+    CHECK_INT(cai_sim_ready(sim, ids, 1), 2);
+    CHECK_INT(cai_sim_run_operation(sim, 2), 1);
+    CHECK_INT(cai_sim_run_operation(sim, 2), 0);
+    CHECK_INT(cai_sim_run_operation(sim, 0), 0);
+    CHECK_INT(cai_sim_run_operation(sim, 99), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_INT(value, 16);
+    cai_sim_launch(sim, s, "twice", twice, &value, NULL, 0);
+    cai_sim_launch(sim, t, "plus three", plus_three, &value, NULL, 0);
+    CHECK_INT(cai_sim_run(sim), 2);
+    CHECK_INT(value, 35);
+    e = event();
+    cai_sim_launch(sim, s, "twice", twice, &value, NULL, 0);
+    cuda->event_record(sim, e, s);
+    cuda->stream_wait_event(sim, t, e);
+    cai_sim_launch(sim, t, "plus three", plus_three, &value, NULL, 0);
+    CHECK_INT(cai_sim_ready(sim, ids, 4), 1); /* ordered: one order only */
+    CHECK_INT(cai_sim_step(sim, t), 0);
+    CHECK_INT(cai_sim_step(sim, s), 1);
+    CHECK_INT(cai_sim_step(sim, t), 0);
+    CHECK_INT(cai_sim_step(sim, s), 1); /* the record */
+    CHECK_INT(cai_sim_step(sim, s), 0);
+    CHECK_INT(cai_sim_step(sim, t), 1); /* the wait */
+    CHECK_INT(value, 70);
+    CHECK_INT(cai_sim_step(sim, t), 1);
+    CHECK_INT(value, 73);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    CHECK_INT(cai_sim_step(sim, 77), 0);
+    CHECK_INT(cai_sim_ready(sim, NULL, 0), 0);
+    finish();
+}
+
+static int32_t errors_inside[6];
+
+static void calls_cuda(void *x)
+{
+    uint64_t out = 99;
+    int32_t mode = 2;
+    errors_inside[0] = cuda->event_create(sim, &out);
+    errors_inside[1] = cuda->event_query(sim, *(uint64_t *)x);
+    errors_inside[2] = launch(1, "Z");
+    errors_inside[3] = cai_sim_stream_create(sim, 0) == 0 && cai_sim_context_create(sim, 0) == 0;
+    errors_inside[4] = cuda->capture_mode(sim, &mode);
+    errors_inside[5] = cai_sim_run(sim) + cai_sim_run_operation(sim, 1) + cai_sim_step(sim, 1);
+    CHECK_UINT(out, 0);
+    CHECK_INT(cuda->host_thread(sim, &out), 0); /* no call of CUDA */
+    CHECK_INT(cai_sim_calls(sim), 3);
+}
+
+static void test_functions_make_no_calls(void)
+{
+    uint64_t e;
+    start("(D) no CUDA in host functions");
+    cai_sim_set_context(sim, c1);
+    e = event();
+    cai_sim_log_clear(sim);
+    cai_sim_launch(sim, 1, "calls", calls_cuda, &e, NULL, 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK(errors_inside[0] == 800 && errors_inside[1] == 800 && errors_inside[2] == 800);
+    CHECK_INT(errors_inside[3], 1);
+    CHECK_INT(errors_inside[4], 800);
+    CHECK_INT(errors_inside[5], 0);
+    CHECK_INT(cai_sim_clear_error(sim), 800);
+    expect_log("event_create ! 800\nevent_query e1 ! 800\ncapture_mode relaxed ! 800\n");
+    CHECK_INT(cuda->event_query(sim, e), 0); /* and afterwards it works */
+    finish();
+}
+
+static void test_trace(void)
+{
+    uint64_t s, t, e, m;
+    cai_sim_access access[2];
+    cai_sim_operation op;
+    start("the trace");
+    cai_sim_host_thread(sim, 3);
+    s = stream_on(c1, 1);
+    t = stream_on(c2, 1);
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    access[0] = cai_sim_reads(m, 4);
+    access[1] = cai_sim_writes(m + 4, 8);
+    CHECK_INT(cai_sim_launch(sim, s, "a kernel with a name that is far too long", NULL, NULL, access, 2), 0);
+    access[0].bytes = 99; /* it has its own copy */
+    e = event();
+    cuda->event_record(sim, e, s);
+    cuda->stream_wait_event(sim, t, e);
+    CHECK_INT(cai_sim_host_access(sim, "reads back", access, 1), 0);
+    cuda->event_synchronize(sim, e);
+    CHECK_INT(cuda->event_query(sim, e), 0);
+    cai_sim_host_thread(sim, 4);
+    cai_sim_set_context(sim, c2);
+    cuda->stream_synchronize(sim, t);
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_UINT(cai_sim_operation_count(sim), 9);
+    CHECK_INT(cai_sim_operation_get(sim, 0, &op), 0);
+    CHECK_INT(cai_sim_operation_get(sim, 10, &op), 0);
+    CHECK_INT(cai_sim_operation_get(sim, 1, &op), 1);
+    CHECK(op.kind == CAI_SIM_OP_ALLOC && op.accesses[0].address == m && op.accesses[0].bytes == 16);
+    cai_sim_operation_get(sim, 2, &op);
+    CHECK(op.id == 2 && op.kind == CAI_SIM_OP_LAUNCH && op.state == CAI_SIM_STATE_DONE && op.order == 1);
+    CHECK(op.context == c1 && op.thread == 3 && op.event == 0 && op.capture == 0 && op.wait_count == 0);
+    CHECK_STR(op.name, "a kernel with a name that is fa");
+    CHECK(op.access_count == 2 && op.accesses[0].bytes == 4 && !op.accesses[0].write);
+    CHECK(op.accesses[1].address == m + 4 && op.accesses[1].bytes == 8 && op.accesses[1].write == 1);
+    cai_sim_operation_get(sim, 3, &op);
+    CHECK(op.kind == CAI_SIM_OP_RECORD && op.event == e && op.wait_count == 1 && op.waits[0] == 2);
+    cai_sim_operation_get(sim, 4, &op);
+    CHECK(op.kind == CAI_SIM_OP_WAIT && op.context == c2 && op.wait_count == 1 && op.waits[0] == 3);
+    CHECK(op.order == 3 && op.stream != 0);
+    cai_sim_operation_get(sim, 5, &op);
+    CHECK(op.kind == CAI_SIM_OP_HOST_ACCESS && op.stream == 0 && op.thread == 3 && op.access_count == 1);
+    CHECK_STR(op.name, "reads back");
+    cai_sim_operation_get(sim, 6, &op);
+    CHECK(op.kind == CAI_SIM_OP_SYNCHRONIZE && op.wait_count == 1 && op.waits[0] == 3);
+    CHECK_STR(op.name, "event_synchronize");
+    cai_sim_operation_get(sim, 7, &op);
+    CHECK(op.kind == CAI_SIM_OP_SYNCHRONIZE && op.waits[0] == 3); /* a query that says yes */
+    cai_sim_operation_get(sim, 8, &op);
+    CHECK(op.kind == CAI_SIM_OP_SYNCHRONIZE && op.waits[0] == 4 && op.thread == 4);
+    cai_sim_operation_get(sim, 9, &op);
+    CHECK(op.kind == CAI_SIM_OP_FREE && op.accesses[0].address == m && op.thread == 4);
+    CHECK_INT(cai_sim_launch(sim, t, NULL, NULL, NULL, NULL, 1), 1);
+    CHECK_INT(cai_sim_launch(sim, t, NULL, NULL, NULL, access, -1), 1);
+    CHECK_INT(cai_sim_host_access(sim, NULL, NULL, 1), 1);
+    CHECK_INT(cai_sim_launch(sim, t, NULL, NULL, NULL, NULL, 0), 0);
+    cai_sim_operation_get(sim, 10, &op);
+    CHECK_STR(op.name, "");
+    CHECK_INT(op.state, CAI_SIM_STATE_QUEUED);
+    CHECK_UINT(op.order, 0);
+    finish();
+}
+
+/* ------------------------------------------------------------------ captures (R103) */
+
+static void test_capture_pulls_in(void)
+{
+    uint64_t s, t, n, e, f, id;
+    cai_cuda_capture capture;
+    cai_sim_operation op;
+    start("R103, W23, W24: a capture and what it pulls in");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c2, 0);
+    n = stream_on(c1, 1);
+    e = event();
+    launch(s, "A");
+    CHECK_INT(capture_status(s), CAI_CAPTURE_NONE);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL), 401);
+    CHECK_INT(cuda->stream_capture(sim, s, &capture), 0);
+    CHECK(capture.status == CAI_CAPTURE_ACTIVE && capture.id == 1 && capture.reserved == 0);
+    launch(s, "B");
+    CHECK_INT(cuda->event_record(sim, e, s), 0);
+    CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
+    CHECK_INT(cuda->stream_wait_event(sim, t, e), 0);
+    CHECK_INT(capture_status(t), CAI_CAPTURE_ACTIVE); /* W23: another context, and a blocking stream */
+    CHECK_INT(cuda->stream_id(sim, t, &id), 900);
+    CHECK_INT(capture_status(t), CAI_CAPTURE_ACTIVE);
+    cai_sim_set_context(sim, c2);
+    launch(t, "C");
+    f = event();
+    CHECK_INT(cuda->event_record(sim, f, t), 0);
+    CHECK_INT(cuda->stream_wait_event(sim, s, f), 0); /* W24: joins */
+    CHECK_INT(cai_sim_capture_end(sim, t), 903);
+    CHECK_INT(cai_sim_capture_end(sim, n), 401);
+    cai_sim_host_thread(sim, 8);
+    CHECK_INT(cai_sim_capture_end(sim, s), 908);
+    cai_sim_host_thread(sim, 0);
+    expect_leaks(6, "streams: s1 s2 s3; events: e1 e2; captures: 1");
+    CHECK_INT(cai_sim_capture_end(sim, s), 0); /* neither of them changed anything */
+    CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_STR(order, "A"); /* what was captured does not run */
+    launch(t, "D");
+    cai_sim_operation_get(sim, 3, &op); /* the record: after B, and not after A */
+    CHECK(op.state == CAI_SIM_STATE_CAPTURED && op.capture == 1 && op.wait_count == 1 && op.waits[0] == 2);
+    cai_sim_operation_get(sim, 2, &op);
+    CHECK_INT(op.wait_count, 0); /* (D) to enter a capture severs the dependency, */
+    cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op);
+    CHECK_INT(op.wait_count, 0); /* to leave it, too */
+    CHECK_INT(cuda->event_query(sim, e), 907);
+    CHECK_INT(cuda->stream_wait_event(sim, n, e), 1);
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->event_record(sim, e, s), 0); /* recorded outside it is an event as any */
+    CHECK_INT(cuda->event_synchronize(sim, e), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cuda->stream_capture(sim, s, &capture), 0);
+    CHECK_UINT(capture.id, 2);
+    cai_sim_host_thread(sim, 8);
+    CHECK_INT(cai_sim_capture_end(sim, s), 0); /* (D) relaxed: any thread */
+    finish();
+}
+
+static void test_capture_joins(void)
+{
+    uint64_t s, t, e, f;
+    cai_sim_operation op;
+    start("R103, W23: 904");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    e = event();
+    f = event();
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
+    launch(s, "A");
+    cuda->event_record(sim, e, s);
+    cuda->stream_wait_event(sim, t, e);
+    launch(t, "B");
+    CHECK_INT(cai_sim_capture_end(sim, s), 904);
+    CHECK_INT(capture_status(s), CAI_CAPTURE_NONE); /* (D) it has ended all the same */
+    CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
+    launch(s, "A");
+    cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op);
+    CHECK_INT(op.wait_count, 0); /* nothing of the capture before */
+    cuda->event_record(sim, e, s);
+    cuda->stream_wait_event(sim, t, e);
+    launch(t, "B");
+    cuda->event_record(sim, f, t);
+    launch(t, "C"); /* after the join */
+    cuda->stream_wait_event(sim, s, f);
+    CHECK_INT(cai_sim_capture_end(sim, s), 904);
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
+    launch(s, "A");
+    cuda->event_record(sim, e, s);
+    cuda->stream_wait_event(sim, t, e);
+    CHECK_INT(cai_sim_capture_begin(sim, 2, CAI_SIM_MODE_GLOBAL), 0); /* W25: another one beside it */
+    CHECK_INT(cai_sim_capture_end(sim, s), 0); /* pulled in, but no work */
+    CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
+    CHECK_INT(capture_status(2), CAI_CAPTURE_ACTIVE);
+    CHECK_INT(cai_sim_capture_end(sim, 2), 0);
+    finish();
+}
+
+/* Each step against a fresh global capture of s, which is non-blocking, beside t; returns its error. */
+typedef int32_t (*wrong_step)(uint64_t s, uint64_t t, uint64_t captured);
+
+static void check_invalidates(const char *note, wrong_step step, int32_t error)
+{
+    uint64_t s, t, e;
+    start(note);
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    e = event();
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL), 0);
+    CHECK_INT(launch(s, "A"), 0);
+    CHECK_INT(cuda->event_record(sim, e, s), 0);
+    CHECK_INT(step(s, t, e), error);
+    CHECK_INT(capture_status(s), CAI_CAPTURE_INVALIDATED);
+    CHECK_INT(launch(s, "B"), 901); /* (D) nothing works until it is ended */
+    CHECK_INT(cuda->event_record(sim, e, s), 901);
+    CHECK_INT(cuda->stream_wait_event(sim, s, e), 901);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 901);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL), 401);
+    CHECK_INT(cuda->stream_wait_event(sim, stream_on(c1, 1), e), 1);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(capture_status(s), CAI_CAPTURE_NONE);
+    CHECK_INT(launch(s, "C"), 0);
+    finish();
+}
+
+static int32_t synchronizes_stream(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)t, (void)captured, cuda->stream_synchronize(sim, s);
+}
+
+static int32_t synchronizes_context(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)s, (void)t, (void)captured, cuda->context_synchronize(sim);
+}
+
+static int32_t synchronizes_other_stream(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)s, (void)captured, cuda->stream_synchronize(sim, t);
+}
+
+static int32_t queries_event(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)s, (void)t, cuda->event_query(sim, captured);
+}
+
+static int32_t synchronizes_event(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)s, (void)t, cuda->event_synchronize(sim, captured);
+}
+
+static int32_t queries_other_event(uint64_t s, uint64_t t, uint64_t captured)
+{
+    const uint64_t e = event();
+    CHECK_INT(cuda->event_record(sim, e, t), 0);
+    return (void)s, (void)captured, cuda->event_query(sim, e);
+}
+
+static int32_t waits_for_outside(uint64_t s, uint64_t t, uint64_t captured)
+{
+    const uint64_t e = event();
+    CHECK_INT(cuda->event_record(sim, e, t), 0);
+    return (void)captured, cuda->stream_wait_event(sim, s, e);
+}
+
+static int32_t waits_for_nothing(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)t, (void)captured, cuda->stream_wait_event(sim, s, event());
+}
+
+static int32_t legacy_waits(uint64_t s, uint64_t t, uint64_t captured)
+{
+    return (void)s, (void)t, cuda->stream_wait_event(sim, 1, captured);
+}
+
+static int32_t merges(uint64_t s, uint64_t t, uint64_t captured)
+{
+    int32_t error;
+    CHECK_INT(cai_sim_capture_begin(sim, t, CAI_SIM_MODE_RELAXED), 0);
+    error = cuda->stream_wait_event(sim, t, captured);
+    CHECK_INT(capture_status(t), CAI_CAPTURE_INVALIDATED); /* both of them */
+    return (void)s, error;
+}
+
+static int32_t allocates(uint64_t s, uint64_t t, uint64_t captured)
+{
+    const uint64_t m = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 8); /* stream-ordered: allowed */
+    CHECK(m != 0);
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_INT(capture_status(s), CAI_CAPTURE_ACTIVE);
+    CHECK_UINT(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 8), 0);
+    return (void)t, (void)captured, cai_sim_last_error(sim);
+}
+
+static int32_t frees(uint64_t s, uint64_t t, uint64_t captured)
+{
+    uint64_t m;
+    int32_t mode = CAI_SIM_MODE_RELAXED;
+    CHECK_INT(cuda->capture_mode(sim, &mode), 0);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 8);
+    CHECK_INT(cuda->capture_mode(sim, &mode), 0);
+    CHECK(m != 0 && capture_status(s) == CAI_CAPTURE_ACTIVE);
+    return (void)t, (void)captured, cai_sim_free(sim, m);
+}
+
+static int32_t destroys_stream(uint64_t s, uint64_t t, uint64_t captured)
+{
+    CHECK_INT(cuda->stream_wait_event(sim, t, captured), 0);
+    return (void)s, cai_sim_stream_destroy(sim, t);
+}
+
+static void test_capture_invalidation(void)
+{
+    check_invalidates("R103: its stream is synchronized", synchronizes_stream, 900);
+    check_invalidates("R103: its context is synchronized", synchronizes_context, 900);
+    check_invalidates("another stream is synchronized", synchronizes_other_stream, 900);
+    check_invalidates("R103: its event is queried", queries_event, 907);
+    check_invalidates("R103: its event is synchronized", synchronizes_event, 907);
+    check_invalidates("R103: another event is queried", queries_other_event, 900);
+    check_invalidates("R103, W22: it waits for what is outside", waits_for_outside, 905);
+    check_invalidates("it waits for an event that was not recorded", waits_for_nothing, 905);
+    check_invalidates("the legacy stream waits for it", legacy_waits, 905);
+    check_invalidates("R103, W25: two captures meet", merges, 902);
+    check_invalidates("memory is allocated", allocates, 900);
+    check_invalidates("memory is freed", frees, 900);
+    check_invalidates("a stream in it is destroyed", destroys_stream, 0);
+}
+
+static void test_capture_and_legacy(void)
+{
+    uint64_t b, e, f;
+    int32_t mode;
+    for (mode = CAI_SIM_MODE_GLOBAL; mode <= CAI_SIM_MODE_RELAXED; mode++) {
+        start("R103, W27: the legacy stream while a blocking stream captures");
+        cai_sim_set_context(sim, c1);
+        b = stream_on(c1, 0);
+        e = event();
+        f = event();
+        CHECK_INT(cuda->event_record(sim, f, b), 0);
+        CHECK_INT(cai_sim_capture_begin(sim, 1, mode), 900);
+        CHECK_INT(cai_sim_capture_begin(sim, b, mode), 0);
+        CHECK_INT(capture_status(1), 906); /* (D) in any mode, and nothing is invalidated */
+        CHECK_INT(capture_status(b), CAI_CAPTURE_ACTIVE);
+        CHECK_INT(capture_status(2), CAI_CAPTURE_NONE);
+        cai_sim_set_context(sim, c2);
+        CHECK_INT(capture_status(1), CAI_CAPTURE_NONE); /* that of another context */
+        CHECK_INT(launch(1, "X"), 0);
+        cai_sim_set_context(sim, c1);
+        CHECK_INT(launch(2, "Y"), 0); /* and another blocking stream */
+        CHECK_INT(cuda->event_record(sim, e, 1), 906);
+        CHECK_INT(capture_status(b), CAI_CAPTURE_INVALIDATED);
+        CHECK_INT(capture_status(1), 906); /* until it is ended */
+        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        CHECK_INT(capture_status(1), CAI_CAPTURE_NONE);
+        cai_sim_capture_begin(sim, b, mode);
+        CHECK_INT(launch(1, "Z"), 906);
+        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        cai_sim_capture_begin(sim, b, mode);
+        CHECK_INT(cuda->stream_wait_event(sim, 1, f), 906);
+        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        cai_sim_capture_begin(sim, b, mode);
+        CHECK_INT(cuda->stream_synchronize(sim, 1), 906);
+        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        finish();
+    }
+    start("R104: the legacy stream while a non-blocking stream captures");
+    cai_sim_set_context(sim, c1);
+    b = stream_on(c1, 1);
+    cai_sim_capture_begin(sim, b, CAI_SIM_MODE_GLOBAL);
+    CHECK_INT(capture_status(1), CAI_CAPTURE_NONE);
+    CHECK_INT(launch(1, "L"), 0);
+    CHECK_INT(launch(b, "B"), 0);
+    CHECK_INT(cai_sim_capture_end(sim, b), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, b, 3), 1);
+    CHECK_INT(cai_sim_capture_begin(sim, 0, 0), 400);
+    CHECK_INT(cai_sim_capture_end(sim, 0), 400);
+    finish();
+}
+
+/* One thread captures in `mode`; another one with mode `own` queries an event of before. */
+static int32_t query_beside(int32_t mode, int32_t own, int32_t after)
+{
+    uint64_t s, e;
+    int32_t error, before = own;
+    start("capture modes");
+    s = stream_on(c1, 1);
+    cai_sim_set_context(sim, c1);
+    e = event();
+    CHECK_INT(cuda->event_record(sim, e, s), 0);
+    cai_sim_run(sim);
+    cai_sim_capture_begin(sim, s, mode);
+    cai_sim_host_thread(sim, 2);
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->capture_mode(sim, &before), 0);
+    CHECK_INT(before, CAI_SIM_MODE_GLOBAL);
+    error = cuda->event_query(sim, e);
+    CHECK_INT(capture_status(s), after);
+    CHECK_INT(cuda->capture_mode(sim, &before), 0);
+    CHECK_INT(before, own);
+    finish();
+    return error;
+}
+
+/* The thread that captures in `mode` changes its own mode and queries. */
+static int32_t query_within(int32_t mode, int32_t own)
+{
+    uint64_t s, e;
+    int32_t error;
+    start("capture modes, own thread");
+    s = stream_on(c1, 1);
+    cai_sim_set_context(sim, c1);
+    e = event();
+    cai_sim_capture_begin(sim, s, mode);
+    cuda->capture_mode(sim, &own);
+    error = cuda->event_query(sim, e);
+    finish();
+    return error;
+}
+
+static void test_capture_modes(void)
+{
+    const int32_t global = CAI_SIM_MODE_GLOBAL, local = CAI_SIM_MODE_THREAD_LOCAL;
+    const int32_t relaxed = CAI_SIM_MODE_RELAXED;
+    const int32_t active = CAI_CAPTURE_ACTIVE, dead = CAI_CAPTURE_INVALIDATED;
+    uint64_t s, e;
+    int32_t mode;
+    CHECK_INT(query_beside(global, global, dead), 900); /* (D) all nine of cuThreadExchange... */
+    CHECK_INT(query_beside(global, local, active), 0);
+    CHECK_INT(query_beside(global, relaxed, active), 0);
+    CHECK_INT(query_beside(local, global, active), 0);
+    CHECK_INT(query_beside(local, local, active), 0);
+    CHECK_INT(query_beside(local, relaxed, active), 0);
+    CHECK_INT(query_beside(relaxed, global, active), 0);
+    CHECK_INT(query_beside(relaxed, local, active), 0);
+    CHECK_INT(query_beside(relaxed, relaxed, active), 0);
+    CHECK_INT(query_within(global, global), 900);
+    CHECK_INT(query_within(global, local), 900);
+    CHECK_INT(query_within(global, relaxed), 0);
+    CHECK_INT(query_within(local, global), 900);
+    CHECK_INT(query_within(local, local), 900);
+    CHECK_INT(query_within(local, relaxed), 0);
+    CHECK_INT(query_within(relaxed, global), 0);
+    start("the relaxed mode does not allow what conflicts");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    e = event();
+    mode = 3;
+    CHECK_INT(cuda->capture_mode(sim, &mode), 1);
+    mode = -1;
+    CHECK_INT(cuda->capture_mode(sim, &mode), 1);
+    mode = relaxed;
+    CHECK_INT(cuda->capture_mode(sim, &mode), 0);
+    cai_sim_capture_begin(sim, s, global);
+    cuda->event_record(sim, e, s);
+    CHECK_INT(cuda->stream_synchronize(sim, stream_on(c1, 1)), 0);
+    CHECK_INT(capture_status(s), active);
+    CHECK_INT(cuda->event_query(sim, e), 907);
+    CHECK_INT(capture_status(s), dead);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    cai_sim_capture_begin(sim, s, relaxed);
+    CHECK_INT(cuda->context_synchronize(sim), 900);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    cai_sim_capture_begin(sim, s, global); /* destroyed while it captures */
+    CHECK_INT(cai_sim_stream_destroy(sim, s), 0);
+    mode = global;
+    cuda->capture_mode(sim, &mode);
+    CHECK_INT(cuda->context_synchronize(sim), 0);
+    finish();
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void test_memory(void)
+{
+    static const struct {
+        const char *log;
+        int32_t memory, flags, has_context, device_address;
+    } rows[] = {
+        {"device 0 c1", CAI_MEMORY_DEVICE, 0, 1, 1},
+        {"managed 0 c1", CAI_MEMORY_MANAGED, 0, 1, 1},
+        {"pinned 0 c1", CAI_MEMORY_PINNED, 0, 1, 1},
+        {"pinned 0 c1", CAI_MEMORY_PINNED, 0, 1, 2},
+        {"pinned 0 c1", CAI_MEMORY_PINNED, 0, 1, 0},
+        {"device 0 none", CAI_MEMORY_DEVICE, CAI_POINTER_POOL, 0, 1},
+        {"device 0 none", CAI_MEMORY_DEVICE, 0, 0, 1},
+        {"device 0 c1", CAI_MEMORY_DEVICE, CAI_POINTER_ARRAY, 1, 1}};
+    uint64_t m, base, size;
+    int32_t kind, i;
+    cai_cuda_pointer info;
+    char line[80];
+    start("G01-G08, G14, G15, G20: kinds of memory");
+    for (kind = CAI_SIM_MEM_DEVICE; kind <= CAI_SIM_MEM_ARRAY; kind++) {
+        cai_test_note(rows[kind].log);
+        cai_sim_set_context(sim, c1);
+        m = cai_sim_alloc(sim, kind, 1000);
+        CHECK(m != 0 && m % 256 == 0);
+        for (i = 0; i < 1000; i++) ((unsigned char *)cai_sim_bytes(sim, m))[i] = 1;
+        cai_sim_set_context(sim, c2); /* G02: the answer is of the memory, not of the current context */
+        cai_sim_log_clear(sim);
+        memset(&info, 0xFF, sizeof info);
+        CHECK_INT(cuda->pointer_info(sim, m + 256, &info), 0); /* G03 */
+        sprintf(line, "pointer_info m%d+256 -> %s\n", (int)kind + 1, rows[kind].log);
+        expect_log(line);
+        CHECK_INT(info.memory, rows[kind].memory);
+        CHECK_INT(info.device, 0);
+        CHECK_INT(info.flags, rows[kind].flags);
+        CHECK_UINT(info.context, rows[kind].has_context ? c1 : 0);
+        CHECK_UINT(info.reserved, 0);
+        if (rows[kind].device_address == 0) CHECK_UINT(info.device_pointer, 0);
+        if (rows[kind].device_address == 1) CHECK_UINT(info.device_pointer, m + 256);
+        if (rows[kind].device_address == 2) CHECK(info.device_pointer > m + 1000);
+        CHECK_INT(cuda->pointer_range(sim, m + 999, &base, &size), kind == CAI_SIM_MEM_ARRAY ? 500 : 0);
+        CHECK_UINT(base, kind == CAI_SIM_MEM_ARRAY ? 0 : m);
+        CHECK_UINT(size, kind == CAI_SIM_MEM_ARRAY ? 0 : 1000);
+        CHECK_INT(cuda->pointer_info(sim, m + 1000, &info), 0); /* one past the end */
+        CHECK_INT(info.memory, CAI_MEMORY_HOST);
+    }
+    expect_leaks(8, "allocations: m1 m2 m3 m4 m5 m6 m7 m8");
+    finish();
+}
+
+static void test_memory_unknown(void)
+{
+    uint64_t m, base, size;
+    int32_t plain = 0, yes = 9;
+    cai_cuda_pointer info;
+    start("G09, G11: plain and freed memory");
+    memset(&info, 0xFF, sizeof info);
+    CHECK_INT(cuda->pointer_info(sim, (uint64_t)(uintptr_t)&plain, &info), 0); /* without a context, too */
+    CHECK(info.memory == CAI_MEMORY_HOST && info.device == CAI_DEVICE_UNKNOWN && info.flags == 0);
+    CHECK(info.context == 0 && info.device_pointer == 0);
+    CHECK_INT(cuda->pointer_range(sim, (uint64_t)(uintptr_t)&plain, &base, &size), 201);
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->pointer_range(sim, (uint64_t)(uintptr_t)&plain, &base, &size), 500);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    CHECK_INT(cai_sim_free(sim, m + 1), 1);
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_INT(cai_sim_free(sim, m), 1);
+    CHECK_INT(cai_sim_clear_error(sim), 1);
+    CHECK_INT(cai_sim_free(sim, 0), 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cuda->pointer_info(sim, m, &info), 0);
+    CHECK_INT(info.memory, CAI_MEMORY_HOST);
+    CHECK_INT(cuda->pointer_range(sim, m, &base, &size), 500);
+    CHECK_INT(cuda->pointer_info(sim, 0, &info), 0);
+    expect_log("pointer_info m1 -> host -1 none\npointer_range m1 ! 500\npointer_info 0x0 -> host -1 none\n");
+    CHECK_INT(cai_sim_last_error(sim), 0); /* G12: calls of the table leave no last error */
+    CHECK(cai_sim_bytes(sim, m) == NULL);
+    CHECK(cai_sim_bytes(sim, 0) == NULL);
+    CHECK_UINT(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 0), 0); /* (D) nothing, and no error */
+    CHECK_INT(cai_sim_last_error(sim), 0);
+    CHECK_UINT(cai_sim_alloc(sim, 8, 16), 0);
+    CHECK_INT(cai_sim_clear_error(sim), 1);
+    CHECK_UINT(cai_sim_alloc(sim, 0, UINT64_MAX), 0);
+    CHECK_INT(cai_sim_clear_error(sim), 2);
+    CHECK_INT(cuda->pageable_access(sim, 1, &yes), 0);
+    CHECK_INT(yes, 0);
+    cai_sim_set_pageable_access(sim, 1, 5); /* G10 */
+    cai_sim_set_pageable_access(sim, 7, 1);
+    CHECK_INT(cuda->pageable_access(sim, 1, &yes), 0);
+    CHECK_INT(yes, 1);
+    CHECK_INT(cuda->pageable_access(sim, 0, &yes), 0);
+    CHECK_INT(yes, 0);
+    CHECK_INT(cuda->pageable_access(sim, 2, &yes), 101);
+    finish();
+}
+
+static void test_memory_misused(void)
+{
+    uint64_t m, other;
+    int32_t plain = 0;
+    cai_sim_access access[1];
+    cai_sim_operation op;
+    cai_cuda_pointer info;
+    start("work on memory that was freed");
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 16);
+    other = cai_sim_context_create(sim, 0);
+    access[0] = cai_sim_writes(m, 16);
+    cai_sim_launch(sim, 2, "A", letter, &order[60], access, 1);
+    CHECK_INT(cai_sim_free(sim, m), 0); /* too early */
+    access[0] = cai_sim_writes((uint64_t)(uintptr_t)&plain, sizeof plain);
+    cai_sim_launch(sim, 1, "B", letter, &order[60], access, 1);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 700);
+    CHECK_STR(order, ""); /* neither ran */
+    cai_sim_operation_get(sim, 2, &op);
+    CHECK_INT(op.state, CAI_SIM_STATE_DROPPED);
+    CHECK_UINT(op.order, 0);
+    CHECK_INT(cuda->pointer_info(sim, m, &info), 700); /* G18 */
+    CHECK_INT(cai_sim_last_error(sim), 700);
+    CHECK_INT(cai_sim_clear_error(sim), 700);
+    CHECK_INT(cai_sim_last_error(sim), 700); /* that of a context stays */
+    cai_sim_set_context(sim, other);
+    CHECK_INT(cai_sim_last_error(sim), 0);
+    CHECK_INT(cuda->context_synchronize(sim), 0); /* only that context */
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    access[0] = cai_sim_reads(m + 8, 8);
+    CHECK_INT(cai_sim_launch(sim, 1, "C", NULL, NULL, access, 1), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 0);
+    access[0] = cai_sim_reads(m + 8, 9); /* over the end */
+    CHECK_INT(cai_sim_launch(sim, 1, "D", NULL, NULL, access, 1), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_INT(cuda->context_synchronize(sim), 700);
+    finish();
+}
+
+/* ------------------------------------------------------------------ errors */
+
+static void test_device_error(void)
+{
+    uint64_t s, t, e, f, m, out, own;
+    int32_t device;
+    cai_cuda_capture capture;
+    cai_cuda_pointer info;
+    start("G18: a pending error of a device");
+    s = stream_on(c1, 0);
+    t = stream_on(c2, 0);
+    own = cai_sim_context_create(sim, 0);
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    e = event();
+    f = event();
+    cuda->event_record(sim, e, s);
+    launch(s, "A");
+    cai_sim_set_device_error(sim, 0, 719);
+    CHECK_INT(cuda->event_query(sim, e), 719);
+    CHECK_INT(cuda->event_synchronize(sim, e), 719);
+    CHECK_INT(cuda->event_record(sim, e, s), 719);
+    CHECK_INT(cuda->stream_wait_event(sim, s, e), 719);
+    CHECK_INT(cuda->stream_wait_event(sim, t, e), 719);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 719);
+    CHECK_INT(cuda->stream_id(sim, s, &out), 719);
+    CHECK_INT(cuda->context_synchronize(sim), 719);
+    CHECK_INT(cuda->event_create(sim, &out), 719);
+    CHECK_INT(cuda->pointer_info(sim, m, &info), 719);
+    CHECK_INT(cuda->pointer_range(sim, m, &out, &out), 719);
+    CHECK_INT(cuda->stream_context(sim, s, &out), 0);
+    CHECK_INT(cuda->stream_capture(sim, s, &capture), 0);
+    CHECK_INT(cuda->context_device(sim, &device), 0);
+    CHECK_INT(launch(s, "B"), 719);
+    CHECK_UINT(cai_sim_alloc(sim, 0, 8), 0);
+    CHECK_INT(cai_sim_run(sim), 2);
+    CHECK_STR(order, "");
+    CHECK_INT(cuda->event_destroy(sim, f), 719); /* destroyed all the same */
+    expect_leaks(5, "streams: s1 s2; events: e1; allocations: m1; contexts: c3");
+    CHECK_INT(cuda->context_push(sim, own), 0);
+    CHECK_INT(cuda->context_synchronize(sim), 719); /* all contexts of the device */
+    CHECK_INT(cuda->context_pop(sim), 0);
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->stream_synchronize(sim, t), 0); /* not those of others */
+    CHECK_INT(cuda->event_create(sim, &out), 0);
+    CHECK_INT(cuda->pointer_info(sim, m, &info), 719); /* but that memory is on it */
+    cai_sim_set_device_error(sim, 0, 0);
+    CHECK_INT(cuda->event_query(sim, e), 0);
+    finish();
+    start("errors and the last error of a host thread");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->stream_synchronize(sim, 77), 400);
+    CHECK_INT(cai_sim_last_error(sim), 0); /* G12: as the driver */
+    CHECK_INT(cai_sim_stream_synchronize(sim, 77), 400);
+    CHECK_INT(cai_sim_last_error(sim), 400); /* as the runtime */
+    CHECK_INT(cai_sim_stream_synchronize(sim, 1), 0);
+    CHECK_INT(cai_sim_last_error(sim), 400);
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_last_error(sim), 0);
+    cai_sim_host_thread(sim, 0);
+    CHECK_INT(cai_sim_clear_error(sim), 400);
+    CHECK_INT(cai_sim_clear_error(sim), 0);
+    finish();
+}
+
+static void test_teardown(void)
+{
+    uint64_t out = 7;
+    int32_t number = 7;
+    cai_cuda_capture capture;
+    cai_cuda_pointer info;
+    start("R105, W31: the process ends");
+    cai_sim_set_context(sim, c1);
+    cai_sim_teardown(sim);
+    CHECK_INT(cuda->context_current(sim, &out), 4);
+    CHECK_UINT(out, 0);
+    CHECK_INT(cuda->context_push(sim, c1), 4);
+    CHECK_INT(cuda->context_pop(sim), 4);
+    CHECK_INT(cuda->context_synchronize(sim), 4);
+    CHECK_INT(cuda->context_device(sim, &number), 4);
+    CHECK_INT(cuda->device_context(sim, 0, &out), 4);
+    CHECK_INT(cuda->stream_context(sim, 1, &out), 4);
+    CHECK_INT(cuda->stream_capture(sim, 1, &capture), 4);
+    CHECK_INT(cuda->stream_id(sim, 1, &out), 4);
+    CHECK_INT(cuda->stream_wait_event(sim, 1, 1), 4);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 4);
+    CHECK_INT(cuda->event_create(sim, &out), 4);
+    CHECK_INT(cuda->event_destroy(sim, 1), 4);
+    CHECK_INT(cuda->event_record(sim, 1, 1), 4);
+    CHECK_INT(cuda->event_query(sim, 1), 4);
+    CHECK_INT(cuda->event_synchronize(sim, 1), 4);
+    number = 2;
+    CHECK_INT(cuda->capture_mode(sim, &number), 4);
+    CHECK_INT(number, 2);
+    CHECK_INT(cuda->pointer_info(sim, 1, &info), 4);
+    CHECK_INT(cuda->pointer_range(sim, 1, &out, &out), 4);
+    CHECK_INT(cuda->pageable_access(sim, 0, &number), 4);
+    CHECK_INT(cuda->host_thread(sim, &out), 0);
+    CHECK_INT(cai_sim_calls(sim), 20);
+    CHECK_UINT(cai_sim_current(sim), c1);
+    expect_leaks(0, "");
+    finish();
+}
+
+/* ------------------------------------------------------------------ log, faults, leaks */
+
+static void test_log(void)
+{
+    uint64_t s, e, out, m, base, size;
+    int32_t number;
+    cai_cuda_capture capture;
+    cai_cuda_pointer info;
+    start("the log");
+    cuda->context_current(sim, &out);
+    cuda->context_push(sim, c2);
+    cuda->context_current(sim, &out);
+    cuda->context_device(sim, &number);
+    cuda->device_context(sim, 1, &out);
+    cuda->context_synchronize(sim);
+    s = cai_sim_stream_create(sim, 1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 1024);
+    cuda->stream_context(sim, s, &out);
+    cuda->stream_capture(sim, s, &capture);
+    cuda->stream_id(sim, s, &out);
+    cuda->event_create(sim, &e);
+    cuda->event_record(sim, e, s);
+    cuda->stream_wait_event(sim, 2, e);
+    cuda->event_query(sim, e);
+    cuda->event_synchronize(sim, e);
+    cuda->event_query(sim, e);
+    cuda->stream_synchronize(sim, 1);
+    cuda->event_destroy(sim, e);
+    cuda->pointer_info(sim, m, &info);
+    cuda->pointer_range(sim, m + 5, &base, &size);
+    cuda->host_thread(sim, &out); /* not logged */
+    cuda->context_pop(sim);
+    expect_log("context_current -> none\n"
+               "context_push c2\n"
+               "context_current -> c2\n"
+               "context_device -> 1\n"
+               "device_context 1 -> c2\n"
+               "context_synchronize\n"
+               "stream_context s1 -> c2\n"
+               "stream_capture s1 -> none\n"
+               "stream_id s1 -> 3\n"
+               "event_create -> e1\n"
+               "event_record e1 s1\n"
+               "stream_wait_event per_thread e1\n"
+               "event_query e1 -> not_ready\n"
+               "event_synchronize e1\n"
+               "event_query e1 -> done\n"
+               "stream_synchronize legacy\n"
+               "event_destroy e1\n"
+               "pointer_info m1 -> device 1 c2\n"
+               "pointer_range m1+5 -> m1 1024\n"
+               "context_pop\n");
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_THREAD_LOCAL);
+    cuda->stream_capture(sim, s, &capture);
+    number = 1;
+    cuda->capture_mode(sim, &number);
+    number = 2;
+    cuda->capture_mode(sim, &number);
+    cuda->capture_mode(sim, &number);
+    number = 5;
+    cuda->capture_mode(sim, &number);
+    cuda->stream_synchronize(sim, s);
+    cuda->stream_capture(sim, s, &capture);
+    cuda->event_record(sim, 66, 0xabc);
+    cuda->pageable_access(sim, 0, &number);
+    cai_sim_set_pageable_access(sim, 0, 1);
+    cuda->pageable_access(sim, 0, &number);
+    cuda->pageable_access(sim, -4, &number);
+    cuda->context_push(sim, 0x12);
+    cuda->event_destroy(sim, e); /* a name outlives its object */
+    expect_log("stream_capture s1 -> active 1\n"
+               "capture_mode thread_local -> global\n"
+               "capture_mode relaxed -> thread_local\n"
+               "capture_mode thread_local -> relaxed\n"
+               "capture_mode 5 ! 1\n"
+               "stream_synchronize s1 ! 900\n"
+               "stream_capture s1 -> invalidated\n"
+               "event_record 0x42 0xabc ! 400\n"
+               "pageable_access 0 -> no\n"
+               "pageable_access 0 -> yes\n"
+               "pageable_access -4 ! 101\n"
+               "context_push 0x12 ! 201\n"
+               "event_destroy e1 ! 400\n");
+    finish();
+}
+
+static void test_counts(void)
+{
+    uint64_t e;
+    start("counting calls");
+    cai_sim_set_context(sim, c1);
+    e = event();
+    cuda->event_record(sim, e, 1);
+    cuda->event_record(sim, e, 1);
+    cuda->stream_wait_event(sim, 2, e);
+    cuda->event_query(sim, e);
+    cuda->event_synchronize(sim, e);
+    cuda->stream_synchronize(sim, 1);
+    cuda->context_synchronize(sim);
+    cuda->event_destroy(sim, e);
+    cai_sim_stream_synchronize(sim, 1); /* the test's own calls do not count */
+    CHECK_INT(cai_sim_calls(sim), 9);
+    CHECK_INT(cai_sim_ordering_calls(sim), 8);
+    CHECK_INT(cai_sim_calls_of(sim, "event_record"), 2);
+    CHECK_INT(cai_sim_calls_of(sim, "context_pop"), 0);
+    CHECK_INT(cai_sim_calls_of(sim, "no_such_call"), -1);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_sim_calls(sim) + cai_sim_ordering_calls(sim), 0);
+    CHECK_STR(cai_sim_log(sim), "");
+    finish();
+}
+
+static void test_test_side_events(void)
+{
+    uint64_t e;
+    start("events by the test's own hand");
+    e = cai_sim_event_create(sim);
+    CHECK_INT(cai_sim_event_query(sim, e), 0);
+    launch(1, "A");
+    CHECK_INT(cai_sim_event_record(sim, e, 1), 0);
+    CHECK_INT(cai_sim_event_query(sim, e), 600);
+    CHECK_INT(cai_sim_clear_error(sim), 600); /* the runtime keeps that, too */
+    CHECK_INT(cai_sim_stream_wait_event(sim, 2, e), 0);
+    CHECK_INT(cai_sim_event_synchronize(sim, e), 0);
+    CHECK_STR(order, "A");
+    CHECK_INT(cai_sim_context_synchronize(sim), 0);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    CHECK_INT(cai_sim_event_destroy(sim, e), 0);
+    CHECK_INT(cai_sim_event_destroy(sim, e), 400);
+    expect_log("");
+    finish();
+}
+
+static void test_faults(void)
+{
+    uint64_t e, f = 7, out;
+    int32_t i;
+    start("faults");
+    cai_sim_set_context(sim, c1);
+    e = event();
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_sim_fail(sim, 2, 700), 1);
+    CHECK_INT(cai_sim_fail_op(sim, "event_record", 2, 719), 1);
+    CHECK_INT(cai_sim_faults(sim), 2);
+    CHECK_INT(cuda->event_record(sim, e, 1), 0);
+    CHECK_INT(cuda->event_create(sim, &f), 700);
+    CHECK_UINT(f, 0);
+    CHECK_INT(cuda->event_query(sim, e), 600);
+    CHECK_INT(cuda->event_record(sim, e, 1), 719);
+    CHECK_INT(cai_sim_faults(sim), 0);
+    CHECK_INT(cai_sim_pending(sim), 1); /* it did nothing */
+    CHECK_INT(cuda->event_record(sim, e, 1), 0);
+    expect_log("event_record e1 legacy\nevent_create ! 700\nevent_query e1 -> not_ready\n"
+               "event_record e1 legacy ! 719\nevent_record e1 legacy\n");
+    CHECK_INT(cai_sim_last_error(sim), 0);
+    CHECK_INT(cai_sim_omit(sim, 1), 1);
+    CHECK_INT(cai_sim_omit_op(sim, "event_destroy", 1), 1);
+    CHECK_INT(cuda->context_current(sim, &out), 0);
+    CHECK_UINT(out, 0);
+    CHECK_INT(cuda->event_destroy(sim, e), 0);
+    CHECK_INT(cuda->context_current(sim, &out), 0);
+    CHECK_UINT(out, c1);
+    expect_log("context_current (omitted)\nevent_destroy e1 (omitted)\ncontext_current -> c1\n");
+    expect_leaks(1, "events: e1");
+    CHECK_INT(cai_sim_fail(sim, 0, 1), 0);
+    CHECK_INT(cai_sim_fail_op(sim, "event_recrod", 1, 1), 0);
+    CHECK_INT(cai_sim_omit_op(sim, "", 1), 0);
+    for (i = 0; i < 16; i++) CHECK_INT(cai_sim_fail(sim, 100, 1), 1);
+    CHECK_INT(cai_sim_fail(sim, 100, 1), 0);
+    cai_sim_faults_clear(sim);
+    CHECK_INT(cai_sim_faults(sim), 0);
+    cai_sim_fail_op(sim, "event_query", 1, 600);
+    CHECK_INT(cuda->event_query(sim, e), 600);
+    cai_sim_fail(sim, 1, 4);
+    CHECK_INT(cuda->context_pop(sim), 4);
+    CHECK_UINT(cai_sim_current(sim), c1);
+    finish();
+}
+
+static void test_missing_answers(void)
+{
+    uint64_t out;
+    start("nowhere to put the answer");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->context_current(sim, NULL), 1);
+    CHECK_INT(cuda->context_device(sim, NULL), 1);
+    CHECK_INT(cuda->device_context(sim, 0, NULL), 1);
+    CHECK_INT(cuda->stream_context(sim, 1, NULL), 1);
+    CHECK_INT(cuda->stream_capture(sim, 1, NULL), 1);
+    CHECK_INT(cuda->stream_id(sim, 1, NULL), 1);
+    CHECK_INT(cuda->event_create(sim, NULL), 1);
+    CHECK_INT(cuda->capture_mode(sim, NULL), 1);
+    CHECK_INT(cuda->pointer_info(sim, 1, NULL), 1);
+    CHECK_INT(cuda->pointer_range(sim, 1, NULL, &out), 1);
+    CHECK_INT(cuda->pointer_range(sim, 1, &out, NULL), 1);
+    CHECK_INT(cuda->pageable_access(sim, 0, NULL), 1);
+    expect_leaks(0, "");
+    finish();
+}
+
+static void test_table_copy(void)
+{
+    uint64_t out = 0;
+    cai_cuda poor;
+    start("a copy of the table with a slot less");
+    poor = *cai_sim_cuda(sim);
+    poor.stream_id = NULL;
+    CHECK_INT(poor.context_push(poor.self, c1), 0);
+    CHECK_INT(poor.context_current(poor.self, &out), 0);
+    CHECK_UINT(out, c1);
+    CHECK(cuda->stream_id != NULL);
+    finish();
+}
+
+static void test_leaks(void)
+{
+    char text[12];
+    start("leaks");
+    cai_sim_set_context(sim, c1);
+    stream_on(c1, 0);
+    cai_sim_stream_destroy(sim, stream_on(c1, 0));
+    stream_on(c1, 0);
+    event();
+    cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 1);
+    cai_sim_context_create(sim, 1);
+    cuda->context_push(sim, c2);
+    cai_sim_capture_begin(sim, 2, CAI_SIM_MODE_RELAXED);
+    cai_sim_host_thread(sim, 9);
+    cuda->context_push(sim, c2);
+    expect_leaks(8, "streams: s1 s3; events: e1; allocations: m1; contexts: c3; captures: 1; "
+                    "context stack: 2");
+    CHECK_INT(cai_sim_leaks(sim, NULL, 0), 8);
+    CHECK_INT(cai_sim_leaks(sim, text, sizeof text), 8);
+    CHECK_STR(text, "streams: s1");
+    finish();
+}
+
+/* ------------------------------------------------------------------ threads, size */
+
+#if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
+#include <pthread.h>
+
+enum { THREADS = 4, ROUNDS = 300 };
+static uint64_t threads_seen[THREADS];
+
+static void *one_thread(void *x)
+{
+    const int32_t which = *(const int32_t *)x;
+    uint64_t e, s, current;
+    int32_t i, bad = 0;
+    bad += cuda->context_current(sim, &current) != 0 || current != 0;
+    bad += cuda->host_thread(sim, &threads_seen[which]) != 0;
+    bad += cai_sim_set_context(sim, which % 2 ? c1 : c2) != 0;
+    s = cai_sim_stream_create(sim, 0);
+    for (i = 0; i < ROUNDS; i++) {
+        bad += cuda->event_create(sim, &e) != 0;
+        bad += cai_sim_launch(sim, i % 2 ? s : 2, "x", NULL, NULL, NULL, 0) != 0;
+        bad += cuda->event_record(sim, e, i % 2 ? s : 2) != 0;
+        bad += cuda->stream_wait_event(sim, 1, e) != 0;
+        bad += cuda->event_synchronize(sim, e) != 0 || cuda->event_query(sim, e) != 0;
+        bad += cuda->event_destroy(sim, e) != 0;
+    }
+    bad += cai_sim_stream_destroy(sim, s) != 0;
+    return bad ? x : NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[THREADS];
+    int32_t numbers[THREADS];
+    void *bad;
+    int32_t i, k;
+    start("threads of the operating system");
+    for (i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        CHECK_INT(pthread_create(&threads[i], NULL, one_thread, &numbers[i]), 0);
+    }
+    for (i = 0; i < THREADS; i++) {
+        CHECK_INT(pthread_join(threads[i], &bad), 0);
+        CHECK(bad == NULL);
+    }
+    for (i = 0; i < THREADS; i++)
+        for (k = 0; k < i; k++) CHECK(threads_seen[i] != threads_seen[k]);
+    CHECK_INT(cai_sim_calls(sim), THREADS * (1 + 6 * ROUNDS));
+    cai_sim_run(sim);
+    expect_leaks(0, "");
+    finish();
+}
+#else
+static void test_threads(void)
+{
+}
+#endif
+
+/* Random work in random orders: whatever is chosen, an operation runs after all that it waits for. */
+static void test_random(void)
+{
+    uint64_t streams[6], events[6], ids[64], id, seed = 1;
+    cai_sim_operation op, before;
+    int32_t i, k, count;
+    memset(&before, 0, sizeof before);
+    start("random work in random orders");
+    cai_sim_set_context(sim, c1);
+    for (i = 0; i < 4; i++) streams[i] = stream_on(c1, i % 2);
+    streams[4] = 1;
+    streams[5] = 2;
+    for (i = 0; i < 6; i++) events[i] = event();
+    for (i = 0; i < 4000; i++) {
+        uint64_t s, e;
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        s = streams[(seed >> 33) % 6];
+        e = events[(seed >> 40) % 6];
+        switch ((seed >> 48) % 5) {
+        case 0: CHECK_INT(cuda->event_record(sim, e, s), 0); break;
+        case 1: CHECK_INT(cuda->stream_wait_event(sim, s, e), 0); break;
+        case 2: CHECK_INT(cai_sim_launch(sim, s, "k", NULL, NULL, NULL, 0), 0); break;
+        default:
+            count = cai_sim_ready(sim, ids, 64);
+            CHECK((count > 0) == (cai_sim_pending(sim) > 0));
+            if (count > 0) CHECK_INT(cai_sim_run_operation(sim, ids[(seed >> 52) % (uint64_t)count]), 1);
+            break;
+        }
+    }
+    cai_sim_run(sim);
+    for (id = 1; cai_sim_operation_get(sim, id, &op); id++)
+        for (k = 0; k < op.wait_count; k++) {
+            CHECK(op.waits[k] < id && cai_sim_operation_get(sim, op.waits[k], &before));
+            CHECK(op.order > before.order && before.order > 0);
+        }
+    CHECK(id > 1500);
+    finish();
+}
+
+static void run(void)
+{
+    test_making();
+    test_contexts();
+    test_context_destroyed();
+    test_streams();
+    test_recycling();
+    test_legacy_stream();
+    test_per_thread_stream();
+    test_events();
+    test_every_order();
+    test_functions_make_no_calls();
+    test_trace();
+    test_capture_pulls_in();
+    test_capture_joins();
+    test_capture_invalidation();
+    test_capture_and_legacy();
+    test_capture_modes();
+    test_memory();
+    test_memory_unknown();
+    test_memory_misused();
+    test_device_error();
+    test_teardown();
+    test_log();
+    test_counts();
+    test_test_side_events();
+    test_faults();
+    test_missing_answers();
+    test_table_copy();
+    test_leaks();
+    test_threads();
+    test_random();
+}
+
+CAI_TEST_MAIN(run)

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs many threads on one pool, under ThreadSanitizer too, with and without the pool's guard.
+
+    tests/threads/run_threads.py [--cc CC] [--threads N] [--rounds N] [--root FOLDER]
+
+The program must be correct and clean; compiled with CAI_NO_THREADS, which takes the guard out, it
+must be reported, or a clean report would mean nothing. Exit status 0: both so; 1: not; 77: no
+compiler with ThreadSanitizer here.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+EMPTY = """#include <pthread.h>
+static int n;
+static void *f(void *p) { n = 1; return p; }
+int main(void) { pthread_t t; return pthread_create(&t, 0, f, 0) || pthread_join(t, 0) || n != 1; }
+"""
+RACE = """#include <pthread.h>
+static int n;
+static void *f(void *p) { n++; return p; }
+int main(void) { pthread_t t; if (pthread_create(&t, 0, f, 0)) return 0; n++; return pthread_join(t, 0); }
+"""
+
+
+def build(cc, source, out, flags):
+    command = [cc, "-std=c99", "-O1", "-g", *flags, str(source), "-o", str(out), "-pthread"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return None if result.returncode == 0 else f"{' '.join(command)}\n{result.stderr}"
+
+
+def run(prefix, binary, arguments, seconds):
+    """(exit status, output); a run that does not end counts as a failure."""
+    environment = dict(os.environ, TSAN_OPTIONS="halt_on_error=1:exitcode=66")
+    try:
+        done = subprocess.run([*prefix, str(binary), *map(str, arguments)], capture_output=True,
+                              text=True, errors="replace", timeout=seconds, env=environment)
+    except subprocess.TimeoutExpired:
+        return 124, "did not end"
+    return done.returncode, done.stdout + done.stderr
+
+
+def sanitizer_prefix(cc, folder):
+    """What goes before a program so that ThreadSanitizer works here, or None. Some kernels place
+    programs where it does not want them, unless told not to."""
+    programs = []
+    for name, text in (("empty", EMPTY), ("race", RACE)):
+        source = pathlib.Path(folder, name + ".c")
+        source.write_text(text)
+        programs.append(source.with_suffix(""))
+        if build(cc, source, programs[-1], ["-fsanitize=thread"]):
+            return None
+    prefixes = [[]] + ([["setarch", "-R"]] if shutil.which("setarch") else [])
+    for prefix in prefixes:
+        if run(prefix, programs[0], [], 60)[0] == 0 and run(prefix, programs[1], [], 60)[0] == 66:
+            return prefix
+    return None
+
+
+def race_of(log):
+    """What the first report says, and where."""
+    kind = re.search(r"WARNING: ThreadSanitizer: (.*?) \(pid", log)
+    places = re.findall(r"(?:[Ww]rite|[Rr]ead) of size .*\n +#0 (\w+) \S*?([\w.]+:\d+)", log)
+    where = " and ".join(f"{name} ({place})" for name, place in places[:2])
+    return f"{kind.group(1)}, {where}" if kind else ""
+
+
+def check(name, status, log, racy):
+    """Prints one line; True if the run was as it should be."""
+    if racy:
+        good = status == 66 and bool(race_of(log))
+        print(f"{name}: {'reported: ' + race_of(log) if good else f'NOT REPORTED, status {status}'}")
+        return good
+    good = status == 0 and "ThreadSanitizer" not in log
+    print(f"{name}: {'clean: ' + log.strip() if good else f'FAILED, status {status}: {log[-4000:]}'}")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=4000)
+    parser.add_argument("--root", default=str(HERE.parents[1]), help="where the headers are")
+    options = parser.parse_args()
+    if not shutil.which(options.cc):
+        print(f"run_threads.py: skipped, no {options.cc}")
+        return 77
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = sanitizer_prefix(options.cc, folder)
+        if prefix is None:
+            print(f"run_threads.py: skipped, {options.cc} has no ThreadSanitizer that works here")
+            return 77
+        guarded, without = ["-fsanitize=thread"], ["-fsanitize=thread", "-DCAI_NO_THREADS"]
+        binary = pathlib.Path(folder, "threads")
+        for name, flags, table, rounds in (
+                ("plain", [], "thin", options.rounds * 10),
+                ("plain, simulation", [], "sim", options.rounds // 4),
+                ("ThreadSanitizer", guarded, "thin", options.rounds),
+                ("ThreadSanitizer, simulation", guarded, "sim", options.rounds // 8),
+                ("ThreadSanitizer without the guard", without, "thin", options.rounds)):
+            problem = build(options.cc, HERE / "threads.c", binary, [*flags, f"-I{options.root}"])
+            if problem:
+                print(problem)
+                return 1
+            status, log = run(prefix if flags else [], binary, [table, options.threads, rounds], 500)
+            bad |= not check(name, status, log, flags is without)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
