@@ -243,7 +243,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_cuda_linked(cai_cuda_driver *out, cai_erro
 /** CUDA loaded at run time, for programs that must start where there is none. path: of a libcudart, or NULL;
  *  a path that does not load is an error, nothing else is tried. With NULL: a runtime that is already in the
  *  process, else one of CUDA 13, 12 or 11, and if that does not lead to the driver, the driver's own library.
- *  Not under CAI_NO_LOADER. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the message says why). */
+ *  Not under CAI_NO_LOADER. Success says that there is a driver, not that there is a device.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the message says why). */
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err);
 
 /** Closes what cai_cuda_load opened; its table must not be used any more. NULL is fine. Not

@@ -160,6 +160,33 @@ static void check_far_addresses(void)
     cai_sim_destroy(sim);
 }
 
+/* Backwards, and over the end all the same. */
+static void check_both_ends(void)
+{
+    open_sim();
+    bounded(m1 + 1022, 1, 2, -4, CAI_ERR_MEMORY);
+    bounded(m1 + 1020, 1, 2, -4, CAI_OK);
+    cai_sim_destroy(sim);
+}
+
+static int32_t no_address(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    const int32_t error = told_info(self, pointer, info);
+    info->device_pointer = 0;
+    return error;
+}
+
+/* Where CUDA tells no address of device memory, that of the array is the one. */
+static void check_no_address(void)
+{
+    open_sim();
+    cuda.pointer_info = no_address;
+    make(&a, m1, 1, 10, 4);
+    CHECK_INT(cai_locate(&a, &cuda, 0, &where, &err), CAI_OK);
+    CHECK_UINT(where.data, m1);
+    cai_sim_destroy(sim);
+}
+
 /* An allocation that CUDA does not know is no error: bounds stay unknown. */
 static void check_unknown_range(void)
 {
@@ -373,6 +400,8 @@ static void run(void)
 {
     check_edges();
     check_far_addresses();
+    check_both_ends();
+    check_no_address();
     check_unknown_range();
     check_masks();
     check_shared_masks();

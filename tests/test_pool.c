@@ -1691,8 +1691,12 @@ static void check_forget(void)
     polled(0, "2");
     exchange_once(list, 1, s2);
     CHECK_INT(pool.idle_count, 2);
+    CHECK_INT(keep(3, s1), CAI_OK);
+    cai_stream_pool_forget(&pool, 77); /* of nobody: it goes on waiting */
+    polled(1, "");
     cai_stream_pool_forget(&pool, 0);
     CHECK_INT(pool.idle_count, 0);
+    polled(0, "3");
     CHECK_INT(cai_stream_pool_destroy(&pool, &err), CAI_OK);
     {
         char text[400];
@@ -1838,6 +1842,342 @@ static void check_lacking_order(void)
         close_pool();
     }
     cai_test_note("");
+}
+
+/* ------------------------------------------------------------------ corners */
+
+/* A pool of zeros is none, and neither is one that was destroyed. */
+static void check_pools_not_made(void)
+{
+    cai_array a;
+    cai_stream_pool none;
+    memset(&none, 0, sizeof none);
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, 77);
+    own(&a);
+    REFUSED(cai_stream_export(&a, &none, 7, NULL, 0, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_export: pool is NULL or not made");
+    REFUSED(cai_stream_remember_thread(&a, &none, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_remember_thread: pool is NULL or not made");
+    REFUSED(cai_stream_detach(&a, &none, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_detach: pool is NULL or not made");
+    REFUSED(cai_stream_drop_event(&a, &none, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_drop_event: pool is NULL or not made");
+    REFUSED(cai_keepalive_push(&a, &none, 7, &err), CAI_ERR_ARGUMENT,
+            "cai_keepalive_push: pool is NULL or not made");
+    REFUSED(cai_keepalive_poll(&none, NULL, &err), CAI_ERR_ARGUMENT,
+            "cai_keepalive_poll: pool is NULL or not made");
+    REFUSED(cai_keepalive_drain(&none, &err), CAI_ERR_ARGUMENT,
+            "cai_keepalive_drain: pool is NULL or not made");
+    REFUSED(cai_stream_pool_destroy(&none, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_pool_destroy: pool is NULL or not made");
+    CHECK(a.release != NULL);
+    cai_array_release(&a);
+    close_pool();
+}
+
+static int32_t threads_told; /* so many calls of host_thread succeed */
+
+static int32_t failing_host_thread(void *self, uint64_t *thread)
+{
+    return threads_told-- > 0 ? cai_sim_cuda(sim)->host_thread(self, thread) : 3;
+}
+
+/* Whichever call of host_thread fails, it is told. */
+static void check_failing_host_thread(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    int32_t n, succeeded = 0;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    cuda.host_thread = failing_host_thread;
+    for (n = 0; n < 8 && !succeeded; n++) {
+        cai_status status;
+        threads_told = n;
+        memset(&err, 0x5a, sizeof err);
+        status = cai_exchange_begin(&ex, &pool, list, 1, CAI_STREAM_PER_THREAD, &err);
+        succeeded = status == CAI_OK;
+        if (succeeded) continue;
+        CHECK_INT(status, CAI_ERR_CUDA);
+        CHECK_STR(err.message, "host_thread: CUDA error 3 (not initialized)");
+    }
+    CHECK(succeeded);
+    threads_told = 0;
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_CUDA); /* stays open */
+    threads_told = 9;
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    threads_told = 0;
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_stream_detach(&a, &pool, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_PER_THREAD, NULL, 0, &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "host_thread: CUDA error 3 (not initialized)");
+    close_pool();
+}
+
+static void check_remember_masks(void)
+{
+    cai_array a, mask;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    make(&mask, m1, CAI_SYNC_STREAM, 77);
+    a.mask = &mask;
+    a.thread = 0;
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
+    CHECK(a.thread != 0);
+    CHECK_UINT(mask.thread, 0);
+    a.stream = 77;
+    a.thread = 0;
+    mask.stream = CAI_STREAM_PER_THREAD;
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
+    CHECK_UINT(a.thread, 0);
+    CHECK(mask.thread != 0);
+    mask.stream = 77;
+    mask.thread = 0;
+    CHECK_INT(cai_stream_remember_thread(&a, &pool, &err), CAI_OK);
+    CHECK_UINT(a.thread | mask.thread, 0);
+    close_pool();
+}
+
+/* A default stream is exported where the memory has the same one. */
+static void check_export_default(void)
+{
+    cai_array a, empty;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    make_empty(&empty, CAI_SYNC_NONE, 0);
+    CHECK_INT(cai_stream_export(&empty, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_OK);
+    logged("");
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_OK);
+    CHECK_UINT(a.stream, CAI_STREAM_LEGACY);
+    make(&a, m2, CAI_SYNC_NONE, 0);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_ERR_STREAM);
+    CHECK_STR(err.message, "stream 1 of the current context is not that of the memory's context, for which a "
+                           "consumer takes it: export a handle");
+    CHECK_INT(cai_sim_fail_op(sim, "context_current", 1, 999), 1);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_sim_fail_op(sim, "pointer_info", 1, 999), 1);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_ERR_CUDA);
+    CHECK_STR(err.message, "pointer_info: CUDA error 999 (unknown error)");
+    CHECK_INT(a.sync, CAI_SYNC_NONE);
+    a.sync = CAI_SYNC_EVENT;
+    REFUSED(cai_stream_export(&a, &pool, 77, NULL, 0, &err), CAI_ERR_ARGUMENT,
+            "cai_stream_export: the array has an event: cai_stream_drop_event");
+    close_pool();
+}
+
+/* Nothing about contexts in the table: streams of the current one are ordered all the same. */
+static void check_no_contexts(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m1, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    without("context_push");
+    without("context_pop");
+    without("context_current");
+    exchange_once(list, 2, s2);
+    exchange_once(list, 1, CAI_STREAM_LEGACY);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_context"), 3);
+    CHECK_INT(cai_sim_calls_of(sim, "context_push"), 0);
+    without("stream_context");
+    exchange_once(list, 2, s2);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 10);
+    close_pool();
+}
+
+/* Memory without a context and a table that cannot tell the one of a device: the current one. */
+static void check_no_device_context(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    uint64_t pooled, s1;
+    open_pool(0, 0);
+    pooled = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 64);
+    s1 = stream_in(c1);
+    make(&a, pooled, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    exchange_once(list, 1, s1);
+    CHECK_INT(cai_sim_calls_of(sim, "device_context"), 1);
+    without("device_context");
+    exchange_once(list, 1, s1);
+    CHECK_INT(cai_sim_calls_of(sim, "device_context"), 1);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 4);
+    CHECK_INT(cai_sim_free(sim, pooled), 0);
+    close_pool();
+}
+
+/* What restores a context may fail, too, or be missing: the first error is told, the rest is the caller's. */
+static void check_helpless(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    int32_t turn;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    exchange_once(list, 1, s2);
+    for (turn = 0; turn < 2; turn++) {
+        if (turn) without("context_current");
+        CHECK_INT(cai_sim_fail_op(sim, "context_pop", 1, 999), 1);
+        if (!turn) CHECK_INT(cai_sim_fail_op(sim, "context_current", 2, 719), 1);
+        CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_ERR_CUDA);
+        CHECK_STR(err.message, "context_pop: CUDA error 999 (unknown error)");
+        CHECK_INT(cai_sim_faults(sim), 0);
+        CHECK(cai_sim_current(sim) != c1 || turn);
+        while (cai_sim_leaks(sim, NULL, 0) > 2 + 2 + pool.idle_count) CHECK_INT(cuda.context_pop(sim), 0);
+        CHECK_UINT(cai_sim_current(sim), c1);
+    }
+    close_pool();
+}
+
+/* The short way of begin, for arrays of which nothing is to be asked, sees what the long one sees. */
+static void check_short_way(void)
+{
+    cai_array a, mask;
+    const cai_array *list[2] = {&a, NULL}, *hole[1] = {NULL};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&mask, m1, CAI_SYNC_STREAM, s2);
+    REFUSED(cai_exchange_begin(&ex, &pool, hole, 1, s1, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_exchange_begin(&ex, &pool, list, 2, s1, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    CHECK_INT(err.index, 1);
+    exchange_once(list, 1, s1);
+    logged("");
+    a.struct_size += 8; /* a newer layout, with more at its end */
+    exchange_once(list, 1, s1);
+    a.struct_size -= 8;
+    a.mask = &mask;
+    exchange_once(list, 1, s1);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 2);
+    close_pool();
+}
+
+/* Handles have ids to compare, default streams have none. */
+static void check_ids_of_defaults(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    open_pool(0, CAI_POOL_CHECK_STREAMS);
+    make(&a, m2, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+    make(&b, m1, CAI_SYNC_STREAM, stream_in(c1));
+    exchange_once(list, 2, CAI_STREAM_LEGACY);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_id"), 2);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 4);
+    without("stream_id"); /* a table that changes; init refuses one that never had it */
+    exchange_once(list, 2, CAI_STREAM_LEGACY);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_id"), 2);
+    close_pool();
+}
+
+/* In a capture the array with the event is named, wherever it stands. */
+static void check_events_in_captures(void)
+{
+    cai_array a, b, c;
+    const cai_array *list[3] = {&a, &b, &c};
+    cai_exchange ex;
+    uint64_t s1;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    make(&b, m1, CAI_SYNC_EVENT, 0);
+    make(&c, m1, CAI_SYNC_EVENT, 0);
+    b.event = cai_sim_event_create(sim);
+    c.event = cai_sim_event_create(sim);
+    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 3, s1, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(err.index, 1);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list + 1, 2, s1, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(err.index, 0);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_event_destroy(sim, b.event) | cai_sim_event_destroy(sim, c.event), 0);
+    close_pool();
+}
+
+/* An exchange that orders nothing may end anywhere, stream 2 or not. */
+static void check_ignore_elsewhere(void)
+{
+    cai_array a;
+    const cai_array *list[1] = {&a};
+    cai_exchange ex;
+    cai_exchange_options o = options_of(CAI_MODE_IGNORE, 0);
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, CAI_STREAM_PER_THREAD, &o, &err), CAI_OK);
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    cai_sim_host_thread(sim, 0);
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    close_pool();
+}
+
+/* Two failures of one call, the second being that the process ends: that is a success. */
+static void check_gone_after_error(void)
+{
+    cai_array a, b;
+    const cai_array *list[2] = {&a, &b};
+    cai_exchange ex;
+    uint64_t s1;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, stream_in(c1));
+    make(&b, m1, CAI_SYNC_STREAM, stream_in(c1));
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s1, &err), CAI_OK);
+    CHECK_INT(cai_sim_fail_op(sim, "stream_wait_event", 1, 400), 1);
+    CHECK_INT(cai_sim_fail_op(sim, "stream_wait_event", 2, 4), 1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(keep(1, s1), CAI_OK);
+    CHECK_INT(keep(2, s1), CAI_OK);
+    CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, 400), 1);
+    CHECK_INT(cai_sim_fail_op(sim, "event_query", 2, 4), 1);
+    CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    close_pool();
+}
+
+/* A sentence that does not fit is cut off. */
+static void check_long_names(void)
+{
+    char name[400];
+    size_t n;
+    for (n = 200; n < sizeof name; n++) {
+        memset(name, 'x', n);
+        name[n] = 0;
+        memset(&err, 0x5a, sizeof err);
+        CHECK_INT(cai_cuda_status(700, name, &err), CAI_ERR_CUDA);
+        CHECK(strlen(err.message) < sizeof err.message);
+        CHECK(strncmp(err.message, name, n < 239 ? n : 239) == 0);
+        CHECK_INT(err.native, 700);
+    }
+}
+
+static void run_corners(void)
+{
+    check_pools_not_made();
+    check_failing_host_thread();
+    check_remember_masks();
+    check_export_default();
+    check_no_contexts();
+    check_no_device_context();
+    check_helpless();
+    check_short_way();
+    check_ids_of_defaults();
+    check_events_in_captures();
+    check_ignore_elsewhere();
+    check_gone_after_error();
+    check_long_names();
 }
 
 /* ------------------------------------------------------------------ order, whatever the schedule */
@@ -2241,6 +2581,7 @@ int main(int argc, char **argv)
     run_arguments();
     run_exchanges();
     run_keepalive();
+    run_corners();
     check_order(argc > 1 ? (int32_t)atoi(argv[1]) : 200);
     check_omissions("stream_wait_event", straight_program, 1, 100);
     check_omissions("event_record", straight_program, 1, 100);
