@@ -453,8 +453,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_strea
  *  distinct stream its context and its capture; the memory where an array says 1 or 2 (R83) or its sync is
  *  unknown, as those are relative to the device of the data.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_THREAD (stream 2 of another
- *  thread; cai_stream_detach on that one), CAI_ERR_CAPTURE (R103; always with an event), CAI_ERR_CAPACITY, CAI_ERR_UNAVAILABLE,
- *  CAI_ERR_CUDA. index: the array. */
+ *  thread; cai_stream_detach on that one), CAI_ERR_CAPTURE (R103; always with an event), CAI_ERR_CAPACITY,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. index: the array. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_stream_pool *pool,
                                                           const cai_array *const *arrays, int32_t count,
                                                           uint64_t stream,
@@ -581,6 +581,11 @@ extern "C" {
 #define CAI_PRIV_STREAM_COLD static
 #define CAI_PRIV_STREAM_NOINLINE static
 #endif
+
+/* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
+typedef char cai_priv_assert_cai_cuda_capture_v0[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
+typedef char cai_priv_assert_cai_cuda_pointer_v0[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
+typedef char cai_priv_assert_cai_cuda_v0[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 192 : 104) ? 1 : -1];
 
 /* -------------------------------------------------------------------- >>guard */
 /* Held for a few instructions, never across a CUDA call or a callback. */
