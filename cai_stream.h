@@ -583,9 +583,9 @@ extern "C" {
 #endif
 
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
-typedef char cai_priv_assert_cai_cuda_capture_v0[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
-typedef char cai_priv_assert_cai_cuda_pointer_v0[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cai_cuda_v0[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 192 : 104) ? 1 : -1];
+typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
+typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 192 : 104) ? 1 : -1];
 
 /* -------------------------------------------------------------------- >>guard */
 /* Held for a few instructions, never across a CUDA call or a callback. */
@@ -1305,6 +1305,7 @@ typedef struct cai_priv_call {
     int32_t current_known;
     int32_t ending;       /* the end of something: "the process is ending" is no error (R105) */
     int32_t gone;         /* and that was answered */
+    int32_t failed;       /* something else went wrong before that */
 } cai_priv_call;
 
 static cai_priv_call cai_priv_open(cai_stream_pool *pool, cai_error *err)
@@ -1322,6 +1323,7 @@ static inline cai_status cai_priv_did(cai_priv_call *call, int32_t error, const 
 {
     if (!error) return CAI_OK;
     if (error == 4 && call->ending) call->gone = 1;
+    if (!call->gone) call->failed = 1;
     return cai_priv_cuda_failed(call->gone ? NULL : call->err,
                                 error >= 900 && error <= 908 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA, error,
                                 operation);
@@ -2143,7 +2145,7 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     else if (ex->edge_count) ended = cai_priv_end_on_device(&call, ex);
     if (call.gone) {
         ex->flags |= CAI_PRIV_SETTLED;
-        ended = CAI_OK;
+        if (!call.failed) ended = CAI_OK;
     }
     ex->state = CAI_PRIV_ENDED;
     cai_priv_count_open(ex->pool, -1);
@@ -2452,7 +2454,7 @@ static cai_status cai_priv_keepalive_run(cai_stream_pool *pool, int32_t wait, ca
             cai_priv_list_append(pool->keepalive, &rest, node);
     }
     if (!relaxed) status = cai_priv_unrelax(&call, mode, status);
-    if (call.gone) status = CAI_OK;
+    if (call.gone && !call.failed) status = CAI_OK;
     cai_priv_put_list(pool, &rest);
     for (node = passed.first; node >= 0; node = next) {
         next = pool->keepalive[node].next;

@@ -2137,12 +2137,14 @@ static void check_gone_after_error(void)
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s1, &err), CAI_OK);
     CHECK_INT(cai_sim_fail_op(sim, "stream_wait_event", 1, 400), 1);
     CHECK_INT(cai_sim_fail_op(sim, "stream_wait_event", 2, 4), 1);
-    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_ERR_CUDA);
+    CHECK_INT(err.native, 400);
     CHECK_INT(keep(1, s1), CAI_OK);
     CHECK_INT(keep(2, s1), CAI_OK);
     CHECK_INT(cai_sim_fail_op(sim, "event_query", 1, 400), 1);
     CHECK_INT(cai_sim_fail_op(sim, "event_query", 2, 4), 1);
-    CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
+    CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_ERR_CUDA);
+    CHECK_INT(err.native, 400);
     CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
     close_pool();
 }
