@@ -111,8 +111,6 @@ CHANGES
     0.1.0  first version
 */
 
-#include "cai.h"
-
 struct CUstream_st; /* what cudaStream_t points to */
 
 #if defined(CAI_NAMESPACE)
@@ -1329,6 +1327,14 @@ static inline cai_status cai_priv_did(cai_priv_call *call, int32_t error, const 
                                 operation);
 }
 
+/* Keeps the first error of several. */
+static void cai_priv_keep_first(cai_priv_call *call, cai_status *first, cai_status status)
+{
+    if (!status || *first) return;
+    *first = status;
+    call->err = NULL;
+}
+
 /* Says which array a failure is about. */
 static cai_status cai_priv_blame(const cai_priv_call *call, int32_t index, cai_status status)
 {
@@ -1392,15 +1398,11 @@ static cai_status cai_priv_enter(cai_priv_call *call, uint64_t context, int32_t 
 static cai_status cai_priv_leave(cai_priv_call *call, int32_t entered, cai_status status)
 {
     const cai_cuda *cuda = call->cuda;
-    cai_error *err = call->err;
     int32_t error;
     if (!entered) return status;
     error = cuda->context_pop(cuda->self);
     if (error) cai_priv_restore(call);
-    if (status) call->err = NULL;
-    status = status ? status : cai_priv_did(call, error, "context_pop");
-    call->err = err;
-    return status;
+    return status ? status : cai_priv_did(call, error, "context_pop");
 }
 
 /* Host waits and queries are forbidden on a thread while something captures globally, unless its mode is
@@ -1416,15 +1418,11 @@ static cai_status cai_priv_relax(cai_priv_call *call, int32_t *mode)
 static cai_status cai_priv_unrelax(cai_priv_call *call, int32_t mode, cai_status status)
 {
     const cai_cuda *cuda = call->cuda;
-    cai_error *err = call->err;
     int32_t error, again = mode;
     if (!cuda->capture_mode) return status;
     error = cuda->capture_mode(cuda->self, &mode);
     if (error) (void)cuda->capture_mode(cuda->self, &again);
-    if (status) call->err = NULL;
-    status = status ? status : cai_priv_did(call, error, "capture_mode");
-    call->err = err;
-    return status;
+    return status ? status : cai_priv_did(call, error, "capture_mode");
 }
 
 /* ------------------------------------------------------------------- >>events */
@@ -1519,9 +1517,8 @@ enum {
     CAI_PRIV_OPEN_IN_ORDER = 0x43414946, /* begun without a CUDA call; ends without one */
     CAI_PRIV_ENDED = 0x43414958,
     CAI_PRIV_FORWARD = 1 << 0,  /* of an edge: the consumer waits for it */
-    CAI_PRIV_BACK = 1 << 1,     /* it waits for the consumer */
-    CAI_PRIV_RETURNED = 1 << 2, /* it does, since end */
-    CAI_PRIV_LOST = 1 << 3,     /* it cannot */
+    CAI_PRIV_RETURNED = 1 << 1, /* it waits for the consumer, since end */
+    CAI_PRIV_LOST = 1 << 2,     /* it cannot */
     CAI_PRIV_SETTLED = 1 << 0   /* of an exchange: the consumer's work has passed, or the process ends */
 };
 
@@ -1678,9 +1675,8 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
 }
 
 /* The context of the memory of an array, which its streams 1 and 2 are relative to (R83). */
-static cai_status cai_priv_memory_context(cai_priv_plan *plan, const cai_array *member, uint64_t *context)
+static cai_status cai_priv_memory_context(cai_priv_call *call, const cai_array *member, uint64_t *context)
 {
-    cai_priv_call *call = &plan->call;
     const cai_cuda *cuda = call->cuda;
     cai_cuda_pointer info;
     memset(&info, 0, sizeof info);
@@ -1712,29 +1708,27 @@ static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
     return cai_priv_did(&plan->call, 201, "context_current");
 }
 
-/* Makes edges, events and contexts of a member. */
+/* Makes the edge of a member, or puts down its context to be synchronized. */
 static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
     uint64_t stream, context;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
-    uint32_t flags = CAI_PRIV_FORWARD | CAI_PRIV_BACK;
     if (sync == CAI_SYNC_NONE) return CAI_OK;
     if (sync == CAI_SYNC_UNKNOWN) {
-        CAI_TRY(cai_priv_memory_context(plan, member, &context));
+        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context));
         return cai_priv_add_once(plan, plan->contexts, &plan->context_count, context, "contexts");
     }
-    if (sync == CAI_SYNC_EVENT) flags = CAI_PRIV_BACK;
     if (!stream) return CAI_OK;
     if (cai_priv_is_handle(stream)) {
         if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
         CAI_TRY(cai_priv_handle_context(plan, stream, &context));
     } else {
-        CAI_TRY(cai_priv_memory_context(plan, member, &context));
+        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context));
         if (stream == ex->stream && context == ex->context && ex->options.mode != CAI_MODE_HOST)
             return CAI_OK;
     }
-    return cai_priv_add_edge(plan, stream, context, flags);
+    return cai_priv_add_edge(plan, stream, context, sync == CAI_SYNC_STREAM ? CAI_PRIV_FORWARD : 0);
 }
 
 typedef cai_status (*cai_priv_visit)(cai_priv_plan *plan, const cai_array *member);
@@ -2051,14 +2045,6 @@ CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_stream_pool *po
 }
 
 /* ---------------------------------------------------------------------- >>end */
-/* Keeps the first error of several. */
-static void cai_priv_keep_first(cai_priv_call *call, cai_status *first, cai_status status)
-{
-    if (!status || *first) return;
-    *first = status;
-    call->err = NULL;
-}
-
 /* Finds the edges that cannot get a back edge, and says what is wrong with the first of them; the others get
  * theirs all the same. */
 static cai_status cai_priv_check_edges(cai_priv_call *call, cai_exchange *ex)
@@ -2235,7 +2221,7 @@ static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_a
     uint64_t context;
     if (cai_priv_is_handle(plan->ex->stream) || !array->size) return CAI_OK;
     CAI_TRY(cai_priv_find_current(&plan->call));
-    CAI_TRY(cai_priv_memory_context(plan, array, &context));
+    CAI_TRY(cai_priv_memory_context(&plan->call, array, &context));
     if (context == plan->call.current) return CAI_OK;
     return cai_priv_say(plan->call.err, CAI_ERR_STREAM, -1,
                         "stream %d of the current context is not that of the memory's context, for which a "
@@ -2283,14 +2269,14 @@ CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_stream_pool 
     return CAI_OK;
 }
 
-static cai_status cai_priv_detach(cai_priv_plan *plan, cai_array *array)
+static cai_status cai_priv_detach(cai_priv_call *call, cai_array *array)
 {
-    cai_priv_call *call = &plan->call;
     uint64_t context, event, capture;
+    CAI_TRY(cai_priv_check_stream(call, array->stream, -1));
     if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(call, array->thread, -1));
     CAI_TRY(cai_priv_find_current(call));
     if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(call, array->stream, &context));
-    else CAI_TRY(cai_priv_memory_context(plan, array, &context));
+    else CAI_TRY(cai_priv_memory_context(call, array, &context));
     CAI_TRY(cai_priv_ask_capture(call, array->stream, context, &capture));
     if (capture)
         return cai_priv_capture_refused(
@@ -2305,16 +2291,15 @@ static cai_status cai_priv_detach(cai_priv_plan *plan, cai_array *array)
 
 CAI_API cai_status cai_stream_detach(cai_array *array, cai_stream_pool *pool, cai_error *err)
 {
-    cai_priv_plan plan;
-    cai_exchange ex;
+    cai_priv_call call;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_stream_detach: pool is NULL or not made");
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
     if (array->sync != CAI_SYNC_STREAM)
         return cai_priv_stream_misuse(err, "cai_stream_detach: the array is not ordered by a stream");
-    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, array->stream, NULL, err));
-    return cai_priv_detach(&plan, array);
+    call = cai_priv_open(pool, err);
+    return cai_priv_detach(&call, array);
 }
 
 CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_stream_pool *pool, cai_error *err)
@@ -2392,9 +2377,8 @@ static int cai_priv_has_passed(cai_priv_call *call, cai_keepalive *node, int32_t
         wait ? cuda->event_synchronize(cuda->self, node->event) : cuda->event_query(cuda->self, node->event);
     if (!error || error == 600) return !error;
     node->dead = cai_priv_is_dead(error);
-    if (*status) call->err = NULL;
     failed = cai_priv_did(call, error, wait ? "event_synchronize" : "event_query");
-    if (!*status && !call->gone) *status = failed;
+    if (!call->gone) cai_priv_keep_first(call, status, failed);
     return node->dead;
 }
 
@@ -2639,9 +2623,7 @@ CAI_API cai_status cai_stream_pool_destroy(cai_stream_pool *pool, cai_error *err
         const uint64_t event = pool->idle[--pool->idle_count].event;
         const cai_status status =
             cai_priv_did(&call, call.cuda->event_destroy(call.cuda->self, event), "event_destroy");
-        if (!status || first || call.gone) continue;
-        first = status;
-        call.err = NULL;
+        if (!call.gone) cai_priv_keep_first(&call, &first, status);
     }
     pool->cuda = NULL;
     return first;

@@ -56,7 +56,7 @@ LINES, SIZE, IMPORT_SIZE, COMPILE_SECONDS = 2800, 32 * 1024, 8 * 1024, 1.0
 STREAM_LINES = 2000
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3160, "cai_stream.h": 2825, "a unit that calls only cai_import (CAI_STATIC)": 12800}
+NOT_MET = {"cai.h": 3160, "cai_stream.h": 2805, "a unit that calls only cai_import (CAI_STATIC)": 12800}
 
 IMPLEMENTATION = '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'
 ALL = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "cai_stream.h"\n'
