@@ -105,7 +105,7 @@ RULES
     R70-R85, R100-R106 in comments: docs/rules.md.
 
 NOT HERE
-    Allocation, copies, kernels, creation of streams, peer access.
+    Allocation (cai_emm.h), copies, kernels, creation of streams, peer access.
 
 CHANGES
     0.1.0  first version
@@ -199,6 +199,23 @@ struct cai_cuda_v0 {
     /* the calling host thread, never 0; not a CUDA call. Systems give the number of a thread that ended to a
      * later one. */
     int32_t (*host_thread)(void *self, uint64_t *thread);
+    /* allocation, for cai_emm.h: in the current context; sizes in bytes, flags as CUDA has them */
+    int32_t (*memory_alloc)(void *self, uint64_t *pointer, uint64_t size);
+    int32_t (*memory_free)(void *self, uint64_t pointer);
+    int32_t (*memory_alloc_async)(void *self, uint64_t *pointer, uint64_t size, uint64_t stream); /* from the
+                                                                          current pool of the device */
+    int32_t (*memory_free_async)(void *self, uint64_t pointer, uint64_t stream);
+    int32_t (*host_alloc)(void *self, uint64_t *pointer, uint64_t size, uint32_t flags);
+    int32_t (*host_free)(void *self, uint64_t pointer);
+    int32_t (*host_register)(void *self, uint64_t pointer, uint64_t size, uint32_t flags);
+    int32_t (*host_unregister)(void *self, uint64_t pointer);
+    int32_t (*managed_alloc)(void *self, uint64_t *pointer, uint64_t size, uint32_t flags);
+    int32_t (*memory_info)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
+    /* other processes: handles of 64 bytes, UUIDs of 16 */
+    int32_t (*ipc_export)(void *self, uint64_t pointer, void *handle); /* of the whole allocation */
+    int32_t (*ipc_open)(void *self, const void *handle, uint64_t *pointer);
+    int32_t (*ipc_close)(void *self, uint64_t pointer);
+    int32_t (*device_uuid)(void *self, int32_t device, void *uuid);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
@@ -227,7 +244,7 @@ typedef struct cai_cuda_driver {
     void *library;           /* what cai_cuda_load opened */
     int32_t runtime_version; /* of the runtime that was asked, 12040 for 12.4; 0: none was found */
     int32_t driver_version;  /* the newest CUDA that the driver can do */
-    void (*entries[24])(void);
+    void (*entries[40])(void);
 } cai_cuda_driver;
 
 /** The CUDA that this program is linked with. Not under CAI_NO_CUDART. Makes no context, but may initialize
@@ -583,7 +600,7 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 192 : 104) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 304 : 160) ? 1 : -1];
 
 /* -------------------------------------------------------------------- >>guard */
 /* Held for a few instructions, never across a CUDA call or a callback. */
@@ -764,7 +781,21 @@ CAI_API cai_status cai_cuda_status(int32_t error, const char *what, cai_error *e
     X(CAPTURE_MODE, "cuThreadExchangeStreamCaptureMode", "cuThreadExchangeStreamCaptureMode", 10010, 1)      \
     X(POINTER_INFO, "cuPointerGetAttributes", "cuPointerGetAttributes", 7000, 1)                             \
     X(POINTER_RANGE, "cuMemGetAddressRange", "cuMemGetAddressRange_v2", 3020, 1)                             \
-    X(DEVICE_ATTRIBUTE, "cuDeviceGetAttribute", "cuDeviceGetAttribute", 2000, 1)
+    X(DEVICE_ATTRIBUTE, "cuDeviceGetAttribute", "cuDeviceGetAttribute", 2000, 1)                             \
+    X(MEM_ALLOC, "cuMemAlloc", "cuMemAlloc_v2", 3020, 0)                                                     \
+    X(MEM_FREE, "cuMemFree", "cuMemFree_v2", 3020, 0)                                                        \
+    X(MEM_ALLOC_ASYNC, "cuMemAllocAsync", "cuMemAllocAsync", 11020, 0)                                       \
+    X(MEM_FREE_ASYNC, "cuMemFreeAsync", "cuMemFreeAsync", 11020, 0)                                          \
+    X(HOST_ALLOC, "cuMemHostAlloc", "cuMemHostAlloc", 2020, 0)                                               \
+    X(HOST_FREE, "cuMemFreeHost", "cuMemFreeHost", 2000, 0)                                                  \
+    X(HOST_REGISTER, "cuMemHostRegister", "cuMemHostRegister_v2", 6050, 0)                                   \
+    X(HOST_UNREGISTER, "cuMemHostUnregister", "cuMemHostUnregister", 4000, 0)                                \
+    X(MANAGED_ALLOC, "cuMemAllocManaged", "cuMemAllocManaged", 6000, 0)                                      \
+    X(MEM_INFO, "cuMemGetInfo", "cuMemGetInfo_v2", 3020, 0)                                                  \
+    X(IPC_EXPORT, "cuIpcGetMemHandle", "cuIpcGetMemHandle", 4010, 0)                                         \
+    X(IPC_OPEN, "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", 11000, 0)                                     \
+    X(IPC_CLOSE, "cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 4010, 0)                                      \
+    X(DEVICE_UUID, "cuDeviceGetUuid", "cuDeviceGetUuid_v2", 11040, 0)
 
 enum {
 #define CAI_PRIV_ENUMERATOR(name, symbol, library, version, needed) CAI_PRIV_CU_##name,
@@ -772,7 +803,7 @@ enum {
 #undef CAI_PRIV_ENUMERATOR
     CAI_PRIV_CU_COUNT
 };
-typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 24 ? 1 : -1]; /* of cai_cuda_driver.entries */
+typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 40 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
 /* Copies an entry to a pointer of the right type: ISO C has no cast between the two. */
 static inline void cai_priv_entry(void *self, int32_t entry, void *function)
@@ -790,6 +821,15 @@ static inline uint64_t cai_priv_number(const void *handle)
 {
     return (uint64_t)(uintptr_t)handle;
 }
+
+/* A slot that is one call: of the entry with parameters of these types, by these arguments. */
+#define CAI_PRIV_SLOT(name, entry, types, parameters, arguments)                                             \
+    static int32_t cai_priv_driver_##name parameters                                                         \
+    {                                                                                                        \
+        int(CAI_PRIV_CUDAAPI *call) types;                                                                   \
+        cai_priv_entry(self, CAI_PRIV_CU_##entry, &call);                                                    \
+        return call arguments;                                                                               \
+    }
 
 /* The first call of a process finds the driver not initialized. True: it is now, try again. */
 static int cai_priv_driver_init(void *self, int32_t *error)
@@ -813,12 +853,7 @@ static int32_t cai_priv_driver_context_current(void *self, uint64_t *context)
     return error;
 }
 
-static int32_t cai_priv_driver_context_push(void *self, uint64_t context)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *);
-    cai_priv_entry(self, CAI_PRIV_CU_CTX_PUSH, &call);
-    return call(cai_priv_handle(context));
-}
+CAI_PRIV_SLOT(context_push, CTX_PUSH, (void *), (void *self, uint64_t context), (cai_priv_handle(context)))
 
 static int32_t cai_priv_driver_context_pop(void *self)
 {
@@ -828,19 +863,8 @@ static int32_t cai_priv_driver_context_pop(void *self)
     return call(&popped);
 }
 
-static int32_t cai_priv_driver_context_synchronize(void *self)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void);
-    cai_priv_entry(self, CAI_PRIV_CU_CTX_SYNCHRONIZE, &call);
-    return call();
-}
-
-static int32_t cai_priv_driver_context_device(void *self, int32_t *device)
-{
-    int(CAI_PRIV_CUDAAPI *call)(int *);
-    cai_priv_entry(self, CAI_PRIV_CU_CTX_DEVICE, &call);
-    return call(device);
-}
+CAI_PRIV_SLOT(context_synchronize, CTX_SYNCHRONIZE, (void), (void *self), ())
+CAI_PRIV_SLOT(context_device, CTX_DEVICE, (int *), (void *self, int32_t *device), (device))
 
 /* The reference is given back at once: the context lives as long as the runtime, or whoever made the memory,
  * uses it. */
@@ -895,19 +919,12 @@ static int32_t cai_priv_driver_stream_id(void *self, uint64_t stream, uint64_t *
     return error;
 }
 
-static int32_t cai_priv_driver_stream_wait_event(void *self, uint64_t stream, uint64_t event)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *, void *, unsigned int);
-    cai_priv_entry(self, CAI_PRIV_CU_STREAM_WAIT, &call);
-    return call(cai_priv_handle(stream), cai_priv_handle(event), 0);
-}
+CAI_PRIV_SLOT(stream_wait_event, STREAM_WAIT, (void *, void *, unsigned int),
+              (void *self, uint64_t stream, uint64_t event),
+              (cai_priv_handle(stream), cai_priv_handle(event), 0))
 
-static int32_t cai_priv_driver_stream_synchronize(void *self, uint64_t stream)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *);
-    cai_priv_entry(self, CAI_PRIV_CU_STREAM_SYNCHRONIZE, &call);
-    return call(cai_priv_handle(stream));
-}
+CAI_PRIV_SLOT(stream_synchronize, STREAM_SYNCHRONIZE, (void *), (void *self, uint64_t stream),
+              (cai_priv_handle(stream)))
 
 static int32_t cai_priv_driver_event_create(void *self, uint64_t *event)
 {
@@ -920,40 +937,13 @@ static int32_t cai_priv_driver_event_create(void *self, uint64_t *event)
     return error;
 }
 
-static int32_t cai_priv_driver_event_destroy(void *self, uint64_t event)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *);
-    cai_priv_entry(self, CAI_PRIV_CU_EVENT_DESTROY, &call);
-    return call(cai_priv_handle(event));
-}
-
-static int32_t cai_priv_driver_event_record(void *self, uint64_t event, uint64_t stream)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *, void *);
-    cai_priv_entry(self, CAI_PRIV_CU_EVENT_RECORD, &call);
-    return call(cai_priv_handle(event), cai_priv_handle(stream));
-}
-
-static int32_t cai_priv_driver_event_query(void *self, uint64_t event)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *);
-    cai_priv_entry(self, CAI_PRIV_CU_EVENT_QUERY, &call);
-    return call(cai_priv_handle(event));
-}
-
-static int32_t cai_priv_driver_event_synchronize(void *self, uint64_t event)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *);
-    cai_priv_entry(self, CAI_PRIV_CU_EVENT_SYNCHRONIZE, &call);
-    return call(cai_priv_handle(event));
-}
-
-static int32_t cai_priv_driver_capture_mode(void *self, int32_t *mode)
-{
-    int(CAI_PRIV_CUDAAPI *call)(int *);
-    cai_priv_entry(self, CAI_PRIV_CU_CAPTURE_MODE, &call);
-    return call(mode);
-}
+CAI_PRIV_SLOT(event_destroy, EVENT_DESTROY, (void *), (void *self, uint64_t event), (cai_priv_handle(event)))
+CAI_PRIV_SLOT(event_record, EVENT_RECORD, (void *, void *), (void *self, uint64_t event, uint64_t stream),
+              (cai_priv_handle(event), cai_priv_handle(stream)))
+CAI_PRIV_SLOT(event_query, EVENT_QUERY, (void *), (void *self, uint64_t event), (cai_priv_handle(event)))
+CAI_PRIV_SLOT(event_synchronize, EVENT_SYNCHRONIZE, (void *), (void *self, uint64_t event),
+              (cai_priv_handle(event)))
+CAI_PRIV_SLOT(capture_mode, CAPTURE_MODE, (int *), (void *self, int32_t *mode), (mode))
 
 /* The plural form takes any pointer and gives zeros for one that CUDA does not know (R102). */
 static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
@@ -996,11 +986,71 @@ static int32_t cai_priv_driver_pointer_range(void *self, uint64_t pointer, uint6
     return error;
 }
 
-static int32_t cai_priv_driver_pageable_access(void *self, int32_t device, int32_t *yes)
+CAI_PRIV_SLOT(pageable_access, DEVICE_ATTRIBUTE, (int *, int, int),
+              (void *self, int32_t device, int32_t *yes),
+              (yes, 88, device)) /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */
+
+CAI_PRIV_SLOT(memory_alloc, MEM_ALLOC, (uint64_t *, size_t), (void *self, uint64_t *pointer, uint64_t size),
+              (pointer, (size_t)size))
+CAI_PRIV_SLOT(memory_free, MEM_FREE, (uint64_t), (void *self, uint64_t pointer), (pointer))
+CAI_PRIV_SLOT(memory_alloc_async, MEM_ALLOC_ASYNC, (uint64_t *, size_t, void *),
+              (void *self, uint64_t *pointer, uint64_t size, uint64_t stream),
+              (pointer, (size_t)size, cai_priv_handle(stream)))
+CAI_PRIV_SLOT(memory_free_async, MEM_FREE_ASYNC, (uint64_t, void *),
+              (void *self, uint64_t pointer, uint64_t stream), (pointer, cai_priv_handle(stream)))
+CAI_PRIV_SLOT(host_free, HOST_FREE, (void *), (void *self, uint64_t pointer), (cai_priv_handle(pointer)))
+CAI_PRIV_SLOT(host_register, HOST_REGISTER, (void *, size_t, unsigned int),
+              (void *self, uint64_t pointer, uint64_t size, uint32_t flags),
+              (cai_priv_handle(pointer), (size_t)size, flags))
+CAI_PRIV_SLOT(host_unregister, HOST_UNREGISTER, (void *), (void *self, uint64_t pointer),
+              (cai_priv_handle(pointer)))
+CAI_PRIV_SLOT(managed_alloc, MANAGED_ALLOC, (uint64_t *, size_t, unsigned int),
+              (void *self, uint64_t *pointer, uint64_t size, uint32_t flags), (pointer, (size_t)size, flags))
+CAI_PRIV_SLOT(ipc_export, IPC_EXPORT, (void *, uint64_t), (void *self, uint64_t pointer, void *handle),
+              (handle, pointer))
+CAI_PRIV_SLOT(ipc_close, IPC_CLOSE, (uint64_t), (void *self, uint64_t pointer), (pointer))
+
+static int32_t cai_priv_driver_host_alloc(void *self, uint64_t *pointer, uint64_t size, uint32_t flags)
 {
-    int(CAI_PRIV_CUDAAPI *call)(int *, int, int);
-    cai_priv_entry(self, CAI_PRIV_CU_DEVICE_ATTRIBUTE, &call);
-    return call(yes, 88, device); /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */
+    int(CAI_PRIV_CUDAAPI *call)(void **, size_t, unsigned int);
+    void *made = NULL;
+    int32_t error;
+    cai_priv_entry(self, CAI_PRIV_CU_HOST_ALLOC, &call);
+    error = call(&made, (size_t)size, flags);
+    *pointer = cai_priv_number(made);
+    return error;
+}
+
+static int32_t cai_priv_driver_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    int(CAI_PRIV_CUDAAPI *call)(size_t *, size_t *);
+    size_t available = 0, total = 0;
+    int32_t error;
+    cai_priv_entry(self, CAI_PRIV_CU_MEM_INFO, &call);
+    error = call(&available, &total);
+    *free_bytes = available;
+    *total_bytes = total;
+    return error;
+}
+
+static int32_t cai_priv_driver_ipc_open(void *self, const void *handle, uint64_t *pointer)
+{
+    struct by_value {
+        char bytes[64];
+    } copy;
+    int(CAI_PRIV_CUDAAPI *call)(uint64_t *, struct by_value, unsigned int);
+    memcpy(&copy, handle, sizeof copy);
+    cai_priv_entry(self, CAI_PRIV_CU_IPC_OPEN, &call);
+    return call(pointer, copy, 1); /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+}
+
+static int32_t cai_priv_driver_device_uuid(void *self, int32_t device, void *uuid)
+{
+    int(CAI_PRIV_CUDAAPI *call)(void *, int);
+    int32_t error;
+    cai_priv_entry(self, CAI_PRIV_CU_DEVICE_UUID, &call);
+    error = call(uuid, device);
+    return cai_priv_driver_init(self, &error) ? call(uuid, device) : error;
 }
 
 static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
@@ -1013,6 +1063,8 @@ static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
 #endif
     return 0;
 }
+
+#undef CAI_PRIV_SLOT
 
 static void cai_priv_driver_fill(cai_cuda_driver *out)
 {
@@ -1028,7 +1080,6 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     cuda->device_context = cai_priv_driver_device_context;
     cuda->stream_context = cai_priv_driver_stream_context;
     cuda->stream_capture = cai_priv_driver_stream_capture;
-    cuda->stream_id = out->entries[CAI_PRIV_CU_STREAM_ID] ? cai_priv_driver_stream_id : NULL;
     cuda->stream_wait_event = cai_priv_driver_stream_wait_event;
     cuda->stream_synchronize = cai_priv_driver_stream_synchronize;
     cuda->event_create = cai_priv_driver_event_create;
@@ -1040,7 +1091,18 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     cuda->pointer_info = cai_priv_driver_pointer_info;
     cuda->pointer_range = cai_priv_driver_pointer_range;
     cuda->pageable_access = cai_priv_driver_pageable_access;
-    cuda->host_thread = cai_priv_driver_host_thread;
+    cuda->host_thread = cai_priv_driver_host_thread; /* the others: of entries that were found */
+#define CAI_PRIV_FILL(slot, entry)                                                                           \
+    if (out->entries[CAI_PRIV_CU_##entry]) cuda->slot = cai_priv_driver_##slot;
+    CAI_PRIV_FILL(stream_id, STREAM_ID) CAI_PRIV_FILL(memory_alloc, MEM_ALLOC)
+    CAI_PRIV_FILL(memory_free, MEM_FREE) CAI_PRIV_FILL(memory_alloc_async, MEM_ALLOC_ASYNC)
+    CAI_PRIV_FILL(memory_free_async, MEM_FREE_ASYNC) CAI_PRIV_FILL(host_alloc, HOST_ALLOC)
+    CAI_PRIV_FILL(host_free, HOST_FREE) CAI_PRIV_FILL(host_register, HOST_REGISTER)
+    CAI_PRIV_FILL(host_unregister, HOST_UNREGISTER) CAI_PRIV_FILL(managed_alloc, MANAGED_ALLOC)
+    CAI_PRIV_FILL(memory_info, MEM_INFO) CAI_PRIV_FILL(ipc_export, IPC_EXPORT)
+    CAI_PRIV_FILL(ipc_open, IPC_OPEN) CAI_PRIV_FILL(ipc_close, IPC_CLOSE)
+    CAI_PRIV_FILL(device_uuid, DEVICE_UUID)
+#undef CAI_PRIV_FILL
 }
 
 /* ------------------------------------------------------- >>finding the driver */

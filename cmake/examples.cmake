@@ -31,6 +31,24 @@ add_custom_target(demo
   COMMAND exchange
   DEPENDS cai_inspect exchange USES_TERMINAL VERBATIM)
 
+# A plugin for cai_emm.h, on the simulated runtime
+add_executable(pool_demo examples/pool_demo.c)
+target_link_libraries(pool_demo PRIVATE cai_sim cai_own_flags)
+set_target_properties(pool_demo PROPERTIES C_STANDARD 99)
+
+# One table of hooks as the allocator of NVIDIA's libraries: with their headers, as far as they are found
+add_executable(nvidia_adapters examples/adapters/nvidia.c)
+target_link_libraries(nvidia_adapters PRIVATE cai_sim cai_own_flags)
+set_target_properties(nvidia_adapters PROPERTIES C_STANDARD 99)
+get_filename_component(cai_cuda_root "${CAI_NVCC}" DIRECTORY)
+foreach(header cuda_runtime cutensornet custatevec cudss nvjpeg)
+  find_path(CAI_${header}_DIR ${header}.h HINTS "${cai_cuda_root}/../include" DOC "where ${header}.h is")
+  mark_as_advanced(CAI_${header}_DIR)
+  if(CAI_${header}_DIR)
+    target_include_directories(nvidia_adapters SYSTEM PRIVATE "${CAI_${header}_DIR}")
+  endif()
+endforeach()
+
 add_executable(consumer examples/consumer.c)
 target_link_libraries(consumer PRIVATE cai::cai cai_own_flags)
 set_target_properties(consumer PROPERTIES C_STANDARD 99)
@@ -45,6 +63,14 @@ target_link_options(cai_shared PRIVATE "${cai_unsanitized}")
 set_target_properties(cai_shared PROPERTIES PREFIX lib OUTPUT_NAME cai C_STANDARD 99
                                             LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
                                             RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
+# build/libcai_torch.so: what PyTorch's CUDAPluggableAllocator loads. It needs nothing of PyTorch.
+add_library(cai_torch MODULE examples/adapters/torch/cai_torch.c)
+target_link_libraries(cai_torch PRIVATE cai::cai cai_own_flags Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_options(cai_torch PRIVATE "${cai_unsanitized}")
+target_link_options(cai_torch PRIVATE "${cai_unsanitized}")
+set_target_properties(cai_torch PROPERTIES PREFIX lib C_STANDARD 99
+                                           LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 
 if(CAI_HAVE_CUDA)
   add_executable(saxpy examples/saxpy.cu)

@@ -18,16 +18,12 @@ __global__ static void ramp_kernel(float *x, int64_t size, long long cycles)
     if (i < size) x[i] = static_cast<float>(i);
 }
 
-__global__ static void scale_kernel(cai_kernel_view x, int64_t size, float a)
+__global__ static void scale_kernel(cai_kernel_view y, cai_kernel_view x, int64_t size, float a, float b)
 {
     const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < size) *static_cast<float *>(cai_kernel_element(&x, i)) *= a;
-}
-
-__global__ static void increment_kernel(float *x, int64_t size)
-{
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < size) x[i] += 1;
+    if (i >= size) return;
+    const float value = *static_cast<float *>(cai_kernel_element(&x, i));
+    *static_cast<float *>(cai_kernel_element(&y, i)) = a * value + b;
 }
 
 static unsigned blocks(int64_t size)
@@ -46,15 +42,9 @@ static int32_t ramp(float *x, int64_t size, uint64_t stream)
     return cudaGetLastError();
 }
 
-static int32_t scale(cai_kernel_view x, int64_t size, float a, uint64_t stream)
+static int32_t scale(cai_kernel_view y, cai_kernel_view x, int64_t size, float a, float b, uint64_t stream)
 {
-    scale_kernel<<<blocks(size), 256, 0, handle(stream)>>>(x, size, a);
-    return cudaGetLastError();
-}
-
-static int32_t increment(float *x, int64_t size, uint64_t stream)
-{
-    increment_kernel<<<blocks(size), 256, 0, handle(stream)>>>(x, size);
+    scale_kernel<<<blocks(size), 256, 0, handle(stream)>>>(y, x, size, a, b);
     return cudaGetLastError();
 }
 
@@ -72,20 +62,14 @@ static uint64_t new_stream()
     return CAI_STREAM(stream);
 }
 
-static void *allocate(size_t bytes)
-{
-    void *memory = nullptr;
-    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
-}
-
-static int32_t deallocate(void *memory)
-{
-    return cudaFree(memory);
-}
-
 static const char *calls()
 {
     return "";
+}
+
+static int32_t close_device()
+{
+    return cudaDeviceSynchronize();
 }
 
 extern "C" int exchange_gpu(exchange_device *out)
@@ -107,12 +91,10 @@ extern "C" int exchange_gpu(exchange_device *out)
                   driver.driver_version / 1000, driver.driver_version % 1000 / 10);
     out->cuda = &driver.cuda;
     out->new_stream = new_stream;
-    out->allocate = allocate;
-    out->deallocate = deallocate;
     out->ramp = ramp;
     out->scale = scale;
-    out->increment = increment;
     out->read = read_back;
     out->calls = calls;
+    out->close = close_device;
     return 1;
 }

@@ -11,49 +11,50 @@
 #include <string.h>
 
 typedef struct kernel {
-    cai_kernel_view x;
+    cai_kernel_view y, x;
     int64_t size;
-    float a;
+    float a, b;
 } kernel;
 
 static cai_sim *sim;
 static kernel kernels[16];
-static int32_t kernel_count;
+static uint64_t streams[2];
+static int32_t kernel_count, stream_count;
 
 static void ramp_kernel(void *argument)
 {
     const kernel *k = (const kernel *)argument;
     int64_t i;
-    for (i = 0; i < k->size; ++i) *(float *)cai_kernel_element(&k->x, i) = (float)i;
+    for (i = 0; i < k->size; ++i) *(float *)cai_kernel_element(&k->y, i) = (float)i;
 }
 
 static void scale_kernel(void *argument)
 {
     const kernel *k = (const kernel *)argument;
     int64_t i;
-    for (i = 0; i < k->size; ++i) *(float *)cai_kernel_element(&k->x, i) *= k->a;
+    for (i = 0; i < k->size; ++i)
+        *(float *)cai_kernel_element(&k->y, i) = k->a * *(float *)cai_kernel_element(&k->x, i) + k->b;
 }
 
-static void increment_kernel(void *argument)
+static kernel *new_kernel(const cai_kernel_view *y, const cai_kernel_view *x, int64_t size)
 {
-    const kernel *k = (const kernel *)argument;
-    int64_t i;
-    for (i = 0; i < k->size; ++i) *(float *)cai_kernel_element(&k->x, i) += 1;
-}
-
-static int32_t launch(const char *name, cai_sim_function function, const cai_kernel_view *x, int64_t size, float a,
-                      uint64_t stream)
-{
-    const cai_sim_access access =
-        cai_sim_writes((uint64_t)(uintptr_t)x->data, (uint64_t)size * (uint64_t)sizeof(float));
     kernel *k = &kernels[kernel_count++ % 16];
+    k->y = *y;
     k->x = *x;
     k->size = size;
-    k->a = a;
-    return cai_sim_launch(sim, stream, name, function, k, &access, 1);
+    return k;
 }
 
-static cai_kernel_view line(float *x, int64_t size)
+static int32_t launch(const char *name, cai_sim_function function, kernel *k, uint64_t stream)
+{
+    const uint64_t bytes = (uint64_t)k->size * (uint64_t)sizeof(float);
+    cai_sim_access access[2];
+    access[0] = cai_sim_writes((uint64_t)(uintptr_t)k->y.data, bytes);
+    access[1] = cai_sim_reads((uint64_t)(uintptr_t)k->x.data, bytes);
+    return cai_sim_launch(sim, stream, name, function, k, access, k->x.data == k->y.data ? 1 : 2);
+}
+
+static int32_t ramp(float *x, int64_t size, uint64_t stream)
 {
     cai_kernel_view view;
     memset(&view, 0, sizeof view);
@@ -62,24 +63,15 @@ static cai_kernel_view line(float *x, int64_t size)
     view.itemsize = (int32_t)sizeof *x;
     view.shape[0] = size;
     view.strides[0] = (int64_t)sizeof *x;
-    return view;
+    return launch("ramp", ramp_kernel, new_kernel(&view, &view, size), stream);
 }
 
-static int32_t ramp(float *x, int64_t size, uint64_t stream)
+static int32_t scale(cai_kernel_view y, cai_kernel_view x, int64_t size, float a, float b, uint64_t stream)
 {
-    const cai_kernel_view view = line(x, size);
-    return launch("ramp", ramp_kernel, &view, size, 0, stream);
-}
-
-static int32_t scale(cai_kernel_view x, int64_t size, float a, uint64_t stream)
-{
-    return launch("scale", scale_kernel, &x, size, a, stream);
-}
-
-static int32_t increment(float *x, int64_t size, uint64_t stream)
-{
-    const cai_kernel_view view = line(x, size);
-    return launch("increment", increment_kernel, &view, size, 1, stream);
+    kernel *k = new_kernel(&y, &x, size);
+    k->a = a;
+    k->b = b;
+    return launch("scale", scale_kernel, k, stream);
 }
 
 static int32_t read_back(float *to, const float *from, int64_t size, uint64_t stream)
@@ -94,39 +86,42 @@ static int32_t read_back(float *to, const float *from, int64_t size, uint64_t st
 
 static uint64_t new_stream(void)
 {
-    return cai_sim_stream_create(sim, 1);
+    streams[stream_count] = cai_sim_stream_create(sim, 1);
+    return streams[stream_count++];
 }
 
-static void *allocate(size_t bytes)
+/* Queries and changes of context are left out. */
+static int told(const char *line)
 {
-    return cai_sim_bytes(sim, cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, bytes));
-}
-
-static int32_t deallocate(void *memory)
-{
-    const int32_t error = cai_sim_free(sim, (uint64_t)(uintptr_t)memory);
-    cai_sim_destroy(sim);
-    return error;
+    return !strncmp(line, "event_", 6) || !strncmp(line, "stream_wait", 11) ||
+           (!strncmp(line, "memory_", 7) && strncmp(line, "memory_info", 11));
 }
 
 /* The log of the simulation, indented. */
 static const char *calls(void)
 {
     static char text[4096];
-    const char *log = cai_sim_log(sim);
+    const char *line = cai_sim_log(sim), *end;
     size_t n = 0;
-    int32_t start = 1;
-    for (; *log && n + 6 < sizeof text; ++log) {
-        if (start) {
-            memcpy(text + n, "    ", 4);
-            n += 4;
-        }
-        text[n++] = *log;
-        start = *log == '\n';
+    for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        const size_t length = (size_t)(end - line) + 1;
+        if (!told(line) || n + length + 5 > sizeof text) continue;
+        memcpy(text + n, "    ", 4);
+        memcpy(text + n + 4, line, length);
+        n += length + 4;
     }
     text[n] = 0;
     cai_sim_log_clear(sim);
     return text;
+}
+
+static int32_t close_device(void)
+{
+    int32_t leaks;
+    while (stream_count) (void)cai_sim_stream_destroy(sim, streams[--stream_count]);
+    leaks = cai_sim_leaks(sim, NULL, 0);
+    cai_sim_destroy(sim);
+    return leaks;
 }
 
 int exchange_simulated(exchange_device *out)
@@ -137,13 +132,11 @@ int exchange_simulated(exchange_device *out)
     memcpy(out->name, "the simulated runtime", sizeof "the simulated runtime");
     out->cuda = cai_sim_cuda(sim);
     out->new_stream = new_stream;
-    out->allocate = allocate;
-    out->deallocate = deallocate;
     out->ramp = ramp;
     out->scale = scale;
-    out->increment = increment;
     out->read = read_back;
     out->calls = calls;
+    out->close = close_device;
     (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
     return 1;
 }

@@ -78,6 +78,31 @@ static void expect_leaks(int32_t count, const char *text)
     CHECK_STR(got, text);
 }
 
+/* Each call about allocation, on the legacy stream. */
+enum { MEMORY_CALLS = 14 };
+
+static int32_t memory_call(int32_t which, uint64_t pointer)
+{
+    static unsigned char handle[64];
+    uint64_t out, other;
+    switch (which) {
+    case 0: return cuda->memory_alloc(sim, &out, 8);
+    case 1: return cuda->memory_free(sim, pointer);
+    case 2: return cuda->host_alloc(sim, &out, 8, 0);
+    case 3: return cuda->host_free(sim, pointer);
+    case 4: return cuda->host_register(sim, (uint64_t)(uintptr_t)order, 8, 0);
+    case 5: return cuda->host_unregister(sim, pointer);
+    case 6: return cuda->managed_alloc(sim, &out, 8, 1);
+    case 7: return cuda->memory_alloc_async(sim, &out, 8, 1);
+    case 8: return cuda->memory_free_async(sim, pointer, 1);
+    case 9: return cuda->memory_info(sim, &out, &other);
+    case 10: return cuda->ipc_export(sim, pointer, handle);
+    case 11: return cuda->ipc_open(sim, handle, &out);
+    case 12: return cuda->ipc_close(sim, pointer);
+    default: return cuda->device_uuid(sim, 0, handle);
+    }
+}
+
 static int32_t capture_status(uint64_t stream)
 {
     cai_cuda_capture capture;
@@ -103,7 +128,10 @@ static void test_making(void)
     CHECK(cuda->stream_id && cuda->stream_wait_event && cuda->stream_synchronize && cuda->event_create);
     CHECK(cuda->event_destroy && cuda->event_record && cuda->event_query && cuda->event_synchronize);
     CHECK(cuda->capture_mode && cuda->pointer_info && cuda->pointer_range && cuda->pageable_access);
-    CHECK(cuda->host_thread != NULL);
+    CHECK(cuda->memory_alloc && cuda->memory_free && cuda->memory_alloc_async && cuda->memory_free_async);
+    CHECK(cuda->host_alloc && cuda->host_free && cuda->host_register && cuda->host_unregister);
+    CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
+    CHECK(cuda->host_thread != NULL && cuda->device_uuid != NULL);
     CHECK_UINT(cai_sim_primary(sim, 2), 0);
     CHECK_UINT(cai_sim_primary(sim, -1), 0);
     expect_leaks(0, "");
@@ -517,7 +545,7 @@ static void test_every_order(void)
     finish();
 }
 
-static int32_t errors_inside[6];
+static int32_t errors_inside[7];
 
 static void calls_cuda(void *x)
 {
@@ -529,9 +557,10 @@ static void calls_cuda(void *x)
     errors_inside[3] = cai_sim_stream_create(sim, 0) == 0 && cai_sim_context_create(sim, 0) == 0;
     errors_inside[4] = cuda->capture_mode(sim, &mode);
     errors_inside[5] = cai_sim_run(sim) + cai_sim_run_operation(sim, 1) + cai_sim_step(sim, 1);
+    errors_inside[6] = memory_call(0, 0);
     CHECK_UINT(out, 0);
     CHECK_INT(cuda->host_thread(sim, &out), 0); /* no call of CUDA */
-    CHECK_INT(cai_sim_calls(sim), 3);
+    CHECK_INT(cai_sim_calls(sim), 4);
 }
 
 static void test_functions_make_no_calls(void)
@@ -547,8 +576,10 @@ static void test_functions_make_no_calls(void)
     CHECK_INT(errors_inside[3], 1);
     CHECK_INT(errors_inside[4], 800);
     CHECK_INT(errors_inside[5], 0);
+    CHECK_INT(errors_inside[6], 800);
     CHECK_INT(cai_sim_clear_error(sim), 800);
-    expect_log("event_create ! 800\nevent_query e1 ! 800\ncapture_mode relaxed ! 800\n");
+    expect_log("event_create ! 800\nevent_query e1 ! 800\ncapture_mode relaxed ! 800\n"
+               "memory_alloc 8 ! 800\n");
     CHECK_INT(cuda->event_query(sim, e), 0); /* and afterwards it works */
     finish();
 }
@@ -1127,6 +1158,550 @@ static void test_memory_misused(void)
     finish();
 }
 
+/* ------------------------------------------------------------------ allocation */
+
+static int32_t memory_of(uint64_t pointer)
+{
+    cai_cuda_pointer info;
+    const int32_t error = cuda->pointer_info(sim, pointer, &info);
+    return error ? error : info.memory;
+}
+
+static uint64_t allocate(uint64_t bytes)
+{
+    uint64_t pointer = 0;
+    CHECK_INT(cuda->memory_alloc(sim, &pointer, bytes), 0);
+    return pointer;
+}
+
+static uint64_t allocate_async(uint64_t bytes, uint64_t stream)
+{
+    uint64_t pointer = 0;
+    CHECK_INT(cuda->memory_alloc_async(sim, &pointer, bytes, stream), 0);
+    return pointer;
+}
+
+/* Launches a letter that writes the first 8 bytes. */
+static void launch_on(uint64_t stream, const char *name, uint64_t pointer)
+{
+    static char letters[26];
+    const cai_sim_access access = cai_sim_writes(pointer, 8);
+    char *place = &letters[name[0] - 'A'];
+    *place = name[0];
+    CHECK_INT(cai_sim_launch(sim, stream, name, letter, place, &access, 1), 0);
+}
+
+static void expect_free(uint64_t free_bytes, uint64_t total_bytes)
+{
+    uint64_t got = 7, total = 7;
+    CHECK_INT(cuda->memory_info(sim, &got, &total), 0);
+    CHECK_UINT(got, free_bytes);
+    CHECK_UINT(total, total_bytes);
+}
+
+static void test_allocation(void)
+{
+    uint64_t m, p, h, g, base, size;
+    int32_t i;
+    start("allocation through the table");
+    for (i = 0; i < MEMORY_CALLS - 1; i++) CHECK_INT(memory_call(i, 1), 201); /* (D) no context */
+    CHECK_INT(memory_call(i, 1), 0);
+    cai_sim_set_context(sim, c2);
+    cai_sim_log_clear(sim);
+    m = allocate(1000);
+    p = allocate_async(1000, 1);
+    CHECK_INT(cuda->host_alloc(sim, &h, 1000, 7), 0);
+    CHECK_INT(cuda->managed_alloc(sim, &g, 1000, 2), 0);
+    CHECK(m % 256 == 0 && p % 256 == 0 && h % 256 == 0 && g % 256 == 0);
+    CHECK_INT(((const unsigned char *)cai_sim_bytes(sim, m))[999], 0);
+    CHECK_INT(cuda->pointer_range(sim, m + 999, &base, &size), 0);
+    CHECK_UINT(base, m);
+    CHECK_UINT(size, 1000);
+    memory_of(m), memory_of(p), memory_of(h), memory_of(g);
+    expect_leaks(4, "allocations: m1 m2 m3 m4");
+    CHECK_INT(cuda->memory_free(sim, m), 0);
+    CHECK_INT(cuda->memory_free(sim, p), 0); /* (D) pool memory, too */
+    CHECK_INT(cuda->host_free(sim, h), 0);
+    CHECK_INT(cuda->memory_free(sim, g), 0);
+    expect_log("memory_alloc 1000 -> m1\nmemory_alloc_async 1000 legacy -> m2\n"
+               "host_alloc 1000 flags 7 -> m3\nmanaged_alloc 1000 flags 2 -> m4\n"
+               "pointer_range m1+999 -> m1 1000\npointer_info m1 -> device 1 c2\n"
+               "pointer_info m2 -> device 1 none\npointer_info m3 -> pinned 1 c2\n"
+               "pointer_info m4 -> managed 1 c2\nmemory_free m1\nmemory_free m2\nhost_free m3\n"
+               "memory_free m4\n");
+    CHECK_INT(memory_of(m), CAI_MEMORY_HOST);
+    CHECK(cai_sim_bytes(sim, h) == NULL);
+    CHECK_INT(cai_sim_last_error(sim), 0); /* calls of the driver */
+    expect_leaks(0, "");
+    finish();
+}
+
+static void test_allocation_refused(void)
+{
+    uint64_t m, p, h, out = 7;
+    start("allocation that is not to be had");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->memory_alloc(sim, &out, 0), 1);
+    CHECK_UINT(out, 0);
+    CHECK_INT(cuda->memory_alloc_async(sim, &out, 0, 1), 1);
+    CHECK_INT(cuda->host_alloc(sim, &out, 0, 0), 1);
+    CHECK_INT(cuda->host_alloc(sim, &out, 8, 8), 1); /* (D) no such flag */
+    CHECK_INT(cuda->managed_alloc(sim, &out, 0, 1), 1);
+    CHECK_INT(cuda->managed_alloc(sim, &out, 8, 0), 1);
+    CHECK_INT(cuda->managed_alloc(sim, &out, 8, 3), 1);
+    CHECK_INT(cuda->memory_alloc_async(sim, &out, 8, 77), 400);
+    CHECK_INT(cuda->memory_alloc(sim, &out, UINT64_MAX), 2);
+    CHECK_INT(cuda->host_alloc(sim, &out, UINT64_MAX, 0), 2);
+    expect_leaks(0, "");
+    m = allocate(16);
+    p = allocate_async(16, 2);
+    CHECK_INT(cuda->host_alloc(sim, &h, 16, 0), 0);
+    CHECK_INT(cuda->memory_free(sim, 0), 1);
+    CHECK_INT(cuda->memory_free(sim, m + 1), 1);
+    CHECK_INT(cuda->memory_free(sim, h), 1);
+    CHECK_INT(cuda->memory_free(sim, (uint64_t)(uintptr_t)order), 1);
+    CHECK_INT(cuda->host_free(sim, m), 1);
+    CHECK_INT(cuda->host_free(sim, p), 1);
+    CHECK_INT(cuda->memory_free_async(sim, m, 2), 1);
+    CHECK_INT(cuda->memory_free_async(sim, p + 8, 2), 1);
+    CHECK_INT(cuda->memory_free_async(sim, p, 77), 400);
+    expect_leaks(3, "allocations: m1 m2 m3");
+    CHECK_INT(cuda->memory_free(sim, m), 0);
+    CHECK_INT(cuda->memory_free(sim, m), 1); /* twice */
+    CHECK_INT(cuda->host_free(sim, h), 0);
+    CHECK_INT(cuda->host_free(sim, h), 1);
+    CHECK_INT(cai_sim_free(sim, cai_sim_alloc(sim, CAI_SIM_MEM_ARRAY, 8)), 0);
+    CHECK_INT(cuda->memory_free(sim, cai_sim_alloc(sim, CAI_SIM_MEM_ARRAY, 8)), 1);
+    CHECK_INT(cuda->memory_free(sim, cai_sim_alloc(sim, CAI_SIM_MEM_VIRTUAL, 8)), 1);
+    CHECK_INT(cuda->host_free(sim, cai_sim_alloc(sim, CAI_SIM_MEM_ALIASED, 8)), 0);
+    finish();
+}
+
+/* (R) A free waits for the context of the memory, and for nothing else. */
+static void test_free_waits(void)
+{
+    uint64_t s, x, m, h;
+    cai_sim_operation op;
+    start("free of pool memory does not wait");
+    cai_sim_set_context(sim, c1);
+    m = allocate_async(16, 2);
+    launch_on(2, "A", m);
+    CHECK_INT(cuda->memory_free(sim, m), 0); /* (D) */
+    CHECK_STR(order, "");
+    CHECK_INT(cuda->stream_synchronize(sim, 2), 700);
+    finish();
+    start("free waits");
+    s = stream_on(c1, 1);
+    x = stream_on(c2, 1);
+    cai_sim_set_context(sim, c2);
+    launch(x, "X"); /* 1 */
+    cai_sim_set_context(sim, c1);
+    m = allocate(16);                               /* 2 */
+    CHECK_INT(cuda->host_alloc(sim, &h, 16, 0), 0); /* 3 */
+    launch_on(s, "A", m);                           /* 4 */
+    cai_sim_set_context(sim, c2);                   /* whatever is current */
+    CHECK_INT(cuda->memory_free(sim, m), 0);        /* 5, 6 */
+    CHECK_STR(order, "A");
+    cai_sim_operation_get(sim, 5, &op);
+    CHECK(op.kind == CAI_SIM_OP_SYNCHRONIZE && op.wait_count == 1 && op.waits[0] == 4);
+    CHECK_STR(op.name, "memory_free");
+    cai_sim_operation_get(sim, 6, &op);
+    CHECK(op.kind == CAI_SIM_OP_FREE && op.stream == 0 && op.accesses[0].address == m);
+    cai_sim_set_context(sim, c1);
+    launch_on(2, "B", h);
+    CHECK_INT(cuda->host_free(sim, h), 0);
+    CHECK_STR(order, "AB");
+    CHECK_INT(cai_sim_pending(sim), 1);
+    CHECK_INT(cai_sim_free(sim, allocate(8)), 0); /* (S) that of the test does not */
+    CHECK_INT(cai_sim_pending(sim), 1);
+    cai_sim_run(sim);
+    CHECK_STR(order, "ABX");
+    finish();
+}
+
+static void test_free_in_stream_order(void)
+{
+    uint64_t s, t, m, e;
+    cai_sim_operation op;
+    start("memory_free_async is an operation of the stream");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    e = event();
+    m = allocate_async(16, s);
+    launch_on(s, "A", m);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 0);
+    CHECK_INT(cai_sim_pending(sim), 2);
+    CHECK_INT(memory_of(m), CAI_MEMORY_DEVICE); /* (S) until it runs */
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 1);
+    CHECK_INT(cuda->memory_free(sim, m), 1);
+    CHECK_INT(cai_sim_free(sim, m), 1);
+    expect_log("memory_free_async m1 s1\npointer_info m1 -> device 0 none\nmemory_free_async m1 s1 ! 1\n"
+               "memory_free m1 ! 1\n");
+    expect_leaks(3, "streams: s1 s2; events: e1");
+    cai_sim_operation_get(sim, 3, &op);
+    CHECK(op.kind == CAI_SIM_OP_FREE && op.state == CAI_SIM_STATE_QUEUED && op.waits[0] == 2);
+    CHECK(op.stream != 0 && op.accesses[0].address == m && op.accesses[0].bytes == 16);
+    CHECK_INT(cai_sim_step(sim, s) + cai_sim_step(sim, s), 2);
+    CHECK_STR(order, "A");
+    CHECK_INT(memory_of(m), CAI_MEMORY_HOST);
+    m = allocate_async(16, s);
+    launch_on(t, "B", m);
+    cuda->event_record(sim, e, t);
+    cuda->stream_wait_event(sim, s, e); /* ordered: whatever comes first */
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    CHECK_STR(order, "AB");
+    m = allocate_async(16, s);
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 0);
+    launch_on(t, "C", m); /* not ordered: it may come late, or early */
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, t), 700);
+    CHECK_STR(order, "AB");
+    finish();
+}
+
+static void test_free_that_does_not_run(void)
+{
+    uint64_t s, m, h, own;
+    start("memory_free_async, and the context goes");
+    own = cai_sim_context_create(sim, 0);
+    s = stream_on(own, 1);
+    m = allocate_async(16, s); /* (D) a handle of a stream needs no context */
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 0);
+    CHECK(cai_sim_bytes(sim, m) != NULL);
+    CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    CHECK(cai_sim_bytes(sim, m) == NULL); /* it counts as having run */
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 709);
+    expect_leaks(0, "");
+    cai_sim_set_context(sim, c1);
+    expect_free((uint64_t)1 << 40, (uint64_t)1 << 40);
+    finish();
+    start("memory, and an error of the device");
+    cai_sim_set_context(sim, c1);
+    m = allocate_async(16, 1);
+    s = allocate(16);
+    CHECK_INT(cuda->memory_free_async(sim, m, 1), 0);
+    CHECK_INT(cuda->host_alloc(sim, &h, 8, 0), 0);
+    CHECK_INT(cuda->host_register(sim, (uint64_t)(uintptr_t)order, 8, 0), 0);
+    cai_sim_set_device_error(sim, 0, 719);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK(cai_sim_bytes(sim, m) != NULL); /* dropped */
+    CHECK_INT(cuda->memory_alloc(sim, &own, 8), 719);
+    CHECK_INT(cuda->memory_alloc_async(sim, &own, 8, 1), 719);
+    CHECK_INT(cuda->host_alloc(sim, &own, 8, 0), 719);
+    CHECK_INT(cuda->host_register(sim, (uint64_t)(uintptr_t)order, 8, 0), 719);
+    CHECK_INT(memory_call(9, 0), 719);
+    CHECK_INT(memory_call(10, s), 719);
+    CHECK_INT(cuda->memory_free_async(sim, s, 1), 719);
+    CHECK_INT(cuda->host_free(sim, h), 719); /* it is reported, and it is freed */
+    CHECK_INT(cuda->host_unregister(sim, (uint64_t)(uintptr_t)order), 719);
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->memory_free(sim, s), 719); /* that of its own context, too */
+    expect_leaks(0, "");
+    finish();
+}
+
+static void test_allocation_and_captures(void)
+{
+    uint64_t s, t, m, p;
+    int32_t i, mode = CAI_SIM_MODE_RELAXED;
+    for (i = 0; i < 7; i++) { /* (D) of memory_alloc, (S) of the others */
+        start("calls that are potentially unsafe");
+        cai_sim_set_context(sim, c1);
+        s = stream_on(c1, 1);
+        m = i == 3 ? cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 8)
+                   : cai_sim_alloc(sim, i == 5 ? CAI_SIM_MEM_REGISTERED : CAI_SIM_MEM_DEVICE, 8);
+        cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
+        mode = CAI_SIM_MODE_RELAXED;
+        CHECK_INT(cuda->capture_mode(sim, &mode), 0);
+        CHECK_INT(memory_call(i == 0 ? 2 : 0, m), 0);
+        CHECK_INT(capture_status(s), CAI_CAPTURE_ACTIVE);
+        CHECK_INT(cuda->capture_mode(sim, &mode), 0);
+        CHECK_INT(memory_call(i, m), 900);
+        CHECK_INT(capture_status(s), CAI_CAPTURE_INVALIDATED);
+        expect_leaks(4, "streams: s1; allocations: m1 m2; captures: 1"); /* it did nothing */
+        finish();
+    }
+    start("(S) memory of graphs is not modelled");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    p = allocate_async(8, t);
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
+    m = allocate_async(8, t); /* beside a capture: not unsafe */
+    CHECK_INT(cuda->memory_free_async(sim, m, t), 0);
+    CHECK_INT(capture_status(s), CAI_CAPTURE_ACTIVE);
+    CHECK_INT(cuda->memory_alloc_async(sim, &m, 8, s), 900);
+    CHECK_INT(cuda->memory_alloc_async(sim, &m, 8, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED);
+    CHECK_INT(cuda->memory_free_async(sim, p, s), 900);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    s = stream_on(c1, 0);
+    cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED);
+    CHECK_INT(cuda->memory_alloc_async(sim, &m, 8, 1), 906);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cuda->memory_free_async(sim, p, s), 0);
+    finish();
+}
+
+static void test_memory_limit(void)
+{
+    uint64_t m = 7, p, g, other = 7;
+    start("the memory of a device");
+    CHECK_INT(cuda->memory_info(sim, &m, &other), 201);
+    CHECK_UINT(m + other, 0);
+    cai_sim_set_context(sim, c1);
+    expect_free((uint64_t)1 << 40, (uint64_t)1 << 40);
+    cai_sim_set_memory(sim, 0, 1000);
+    cai_sim_set_memory(sim, 2, 1);
+    cai_sim_set_memory(sim, -1, 1);
+    m = allocate(500);
+    p = allocate_async(300, 1);
+    CHECK_INT(cuda->managed_alloc(sim, &other, 201, 1), 2);
+    CHECK_INT(cuda->managed_alloc(sim, &g, 200, 1), 0);
+    expect_free(0, 1000);
+    CHECK_INT(cuda->memory_alloc(sim, &other, 1), 2);
+    CHECK_UINT(other, 0);
+    CHECK_INT(cuda->memory_alloc_async(sim, &other, 1, 1), 2);
+    CHECK_UINT(cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 1), 0);
+    CHECK_INT(cai_sim_clear_error(sim), 2);
+    CHECK_INT(cuda->host_alloc(sim, &other, 5000, 0), 0); /* not of the device */
+    CHECK(cai_sim_alloc(sim, CAI_SIM_MEM_VIRTUAL, 5000) != 0);
+    cai_sim_set_context(sim, c2); /* another device */
+    expect_free((uint64_t)1 << 40, (uint64_t)1 << 40);
+    CHECK_INT(cuda->memory_free(sim, m), 0);
+    cai_sim_set_context(sim, c1);
+    expect_free(500, 1000);
+    CHECK_INT(cuda->memory_free_async(sim, p, 1), 0);
+    expect_free(500, 1000); /* not before it runs */
+    CHECK_INT(cuda->memory_alloc_async(sim, &p, 501, 1), 2);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 0);
+    expect_free(800, 1000);
+    cai_sim_set_memory(sim, 0, 100); /* less than there is in use */
+    expect_free(0, 100);
+    CHECK_INT(cai_sim_free(sim, g), 0);
+    cai_sim_log_clear(sim);
+    expect_free(100, 100);
+    expect_log("memory_info -> 100 100\n");
+    CHECK_INT(cuda->memory_alloc(sim, &m, 100), 0);
+    expect_free(0, 100);
+    CHECK_INT(cai_sim_context_destroy(sim, c1), 0);
+    expect_free(100, 100);
+    finish();
+}
+
+static void test_host_registered(void)
+{
+    static unsigned char block[64];
+    const uint64_t h = (uint64_t)(uintptr_t)block;
+    uint64_t pinned, m;
+    cai_cuda_pointer info;
+    start("host memory that is registered");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->host_register(sim, h, 64, 0), 0);
+    CHECK_INT(cuda->pointer_info(sim, h + 63, &info), 0);
+    CHECK(info.memory == CAI_MEMORY_PINNED && info.context == c1 && info.device_pointer == 0);
+    CHECK(cai_sim_bytes(sim, h) == block);
+    expect_leaks(1, "allocations: m1");
+    CHECK_INT(cuda->host_register(sim, h + 16, 16, 0), 712); /* (D) any part of it */
+    CHECK_INT(cuda->host_register(sim, h - 16, 17, 0), 712);
+    CHECK_INT(cuda->host_free(sim, h), 1);
+    CHECK_INT(cuda->memory_free(sim, h), 1);
+    CHECK_INT(cuda->host_unregister(sim, h + 1), 713);
+    launch_on(1, "A", h);
+    CHECK_INT(cuda->host_unregister(sim, h), 0);
+    CHECK_STR(order, ""); /* (S) it does not wait */
+    CHECK_INT(cuda->host_unregister(sim, h), 713); /* (D) */
+    CHECK_INT(memory_of(h), CAI_MEMORY_HOST);
+    CHECK_INT(cuda->host_register(sim, h + 32, 16, 2), 0);
+    CHECK_INT(cuda->host_register(sim, h + 48, 16, 2), 0); /* side by side */
+    CHECK_INT(cuda->host_register(sim, h, 32, 2), 0);      /* again, and mapped */
+    CHECK_INT(cuda->pointer_info(sim, h + 8, &info), 0);
+    CHECK_UINT(info.device_pointer, h + 8);
+    expect_log("host_register 64 flags 0 -> m1\npointer_info m1+63 -> pinned 0 c1\n"
+               "host_register 16 flags 0 ! 712\nhost_register 17 flags 0 ! 712\nhost_free m1 ! 1\n"
+               "memory_free m1 ! 1\nhost_unregister m1+1 ! 713\nhost_unregister m1\n"
+               "host_unregister m1 ! 713\npointer_info m1 -> host -1 none\nhost_register 16 flags 2 -> m2\n"
+               "host_register 16 flags 2 -> m3\nhost_register 32 flags 2 -> m4\n"
+               "pointer_info m4+8 -> pinned 0 c1\n");
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 0); /* A finds the memory that is registered now */
+    CHECK_INT(cuda->host_unregister(sim, h), 0);
+    launch_on(1, "B", h);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 700);
+    CHECK_STR(order, "A");
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->host_register(sim, 0, 16, 0), 1);
+    CHECK_INT(cuda->host_register(sim, h, 0, 0), 1);
+    CHECK_INT(cuda->host_register(sim, h, UINT64_MAX, 0), 1);
+    CHECK_INT(cuda->host_register(sim, h, 16, 16), 1);
+    CHECK_INT(cuda->host_alloc(sim, &pinned, 16, 0), 0);
+    CHECK_INT(cuda->host_register(sim, pinned + 8, 8, 0), 712); /* (S) */
+    CHECK_INT(cuda->host_unregister(sim, pinned), 713);
+    m = allocate(16);
+    CHECK_INT(cuda->host_register(sim, m, 8, 0), 1);
+    CHECK_INT(cuda->host_unregister(sim, cai_sim_alloc(sim, CAI_SIM_MEM_REGISTERED, 8)), 0);
+    finish();
+}
+
+/* Two simulations play two processes: `sim` exports, `other` opens. */
+static void test_other_process(void)
+{
+    cai_sim *other = cai_sim_create(1);
+    const cai_cuda *there = cai_sim_cuda(other);
+    unsigned char handle[65], again[65];
+    cai_cuda_pointer info;
+    uint64_t m, opened = 7, twice = 7, out = 7, size = 7;
+    start("memory of another process");
+    CHECK_INT(cai_sim_set_context(sim, c1) + cai_sim_set_context(other, cai_sim_primary(other, 0)), 0);
+    m = allocate(100);
+    *(unsigned char *)cai_sim_bytes(sim, m) = 42;
+    memset(handle, 0x77, sizeof handle);
+    memset(again, 0x77, sizeof again);
+    CHECK_INT(cuda->ipc_export(sim, m, handle), 0);
+    CHECK_INT(cuda->ipc_export(sim, m + 99, again), 0); /* of the whole allocation */
+    CHECK_BYTES(handle, again, 65);
+    CHECK_INT(handle[64], 0x77);
+    CHECK_INT(cuda->ipc_export(sim, allocate(1), again), 0);
+    CHECK(memcmp(handle, again, 64) != 0);
+    CHECK_INT(cuda->ipc_open(sim, handle, &opened), 201); /* (R) in its own process */
+    CHECK_UINT(opened, 0);
+    CHECK_INT(there->ipc_open(other, handle, &opened), 0);
+    CHECK_INT(*(const unsigned char *)cai_sim_bytes(other, opened), 42);
+    CHECK_INT(there->pointer_range(other, opened + 99, &out, &size), 0);
+    CHECK_UINT(size, 100);
+    CHECK_INT(there->ipc_open(other, handle, &twice), 0); /* (D) counted */
+    CHECK_UINT(twice, opened);
+    CHECK_INT(there->memory_free(other, opened), 1);
+    CHECK_INT(there->ipc_export(other, opened, again), 1);
+    CHECK_INT(there->ipc_close(other, opened + 1), 1);
+    CHECK_INT(there->ipc_close(other, opened), 0);
+    CHECK_INT(cai_sim_leaks(other, NULL, 0), 1);
+    CHECK_INT(there->ipc_close(other, opened), 0);
+    CHECK_INT(there->ipc_close(other, opened), 1);
+    CHECK(cai_sim_bytes(other, opened) == NULL);
+    CHECK_STR(cai_sim_log(other), "ipc_open -> m1\npointer_range m1+99 -> m1 100\nipc_open -> m1\n"
+                                  "memory_free m1 ! 1\nipc_export m1 ! 1\nipc_close m1+1 ! 1\nipc_close m1\n"
+                                  "ipc_close m1\nipc_close m1 ! 1\n");
+    expect_log("memory_alloc 100 -> m1\nipc_export m1\nipc_export m1+99\nmemory_alloc 1 -> m2\n"
+               "ipc_export m2\nipc_open ! 201\n");
+    CHECK_INT(cai_sim_leaks(other, NULL, 0), 0);
+    CHECK_INT(cuda->ipc_close(sim, m), 1);
+    CHECK_INT(there->memory_info(other, &out, &size), 0);
+    CHECK_UINT(out, size); /* (S) it does not count */
+    CHECK_INT(there->ipc_open(other, handle, &opened), 0);
+    CHECK(cai_sim_bytes(other, opened) != NULL);
+    cai_sim_set_device_error(other, 0, 719);
+    CHECK_INT(there->ipc_close(other, opened), 719);
+    CHECK_INT(cai_sim_leaks(other, NULL, 0), 0);
+    cai_sim_destroy(other);
+    finish();
+    start("memory of another process, on its second device");
+    other = cai_sim_create(2);
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cai_sim_set_context(other, cai_sim_primary(other, 0)), 0);
+    CHECK_INT(cuda->ipc_export(sim, allocate(8), handle), 0);
+    CHECK_INT(cai_sim_cuda(other)->ipc_open(other, handle, &opened), 0);
+    CHECK_INT(cai_sim_cuda(other)->pointer_info(other, opened, &info), 0);
+    CHECK(info.memory == CAI_MEMORY_DEVICE && info.device == 1 && info.context == cai_sim_primary(other, 0));
+    cai_sim_destroy(other);
+    finish();
+}
+
+static void test_other_process_refused(void)
+{
+    cai_sim *other = cai_sim_create(1);
+    const cai_cuda *there = cai_sim_cuda(other);
+    unsigned char handle[64];
+    uint64_t m, kept, opened = 0, own;
+    cai_sim_access access;
+    int32_t kind;
+    start("memory of another process: refused");
+    CHECK_INT(cai_sim_set_context(sim, c1) + cai_sim_set_context(other, cai_sim_primary(other, 0)), 0);
+    for (kind = CAI_SIM_MEM_MANAGED; kind <= CAI_SIM_MEM_ARRAY; kind++)
+        CHECK_INT(cuda->ipc_export(sim, cai_sim_alloc(sim, kind, 8), handle), 1);
+    CHECK_INT(cuda->ipc_export(sim, 8, handle), 1);
+    CHECK_INT(there->ipc_open(other, handle, &opened), 1); /* no handle */
+    m = allocate(8);
+    kept = allocate(8);
+    CHECK_INT(cuda->ipc_export(sim, m, handle), 0);
+    CHECK_INT(cuda->memory_free(sim, m), 0);
+    CHECK_INT(cuda->ipc_export(sim, m, handle), 1);
+    CHECK_INT(cuda->ipc_export(sim, kept, handle), 0);
+    CHECK_INT(there->ipc_open(other, handle, &opened), 0);
+    own = cai_sim_context_create(other, 0);
+    CHECK_INT(cai_sim_set_context(other, own), 0);
+    CHECK_INT(there->ipc_open(other, handle, &m), 208); /* (S) one context of a device */
+    CHECK_UINT(m, 0);
+    access = cai_sim_reads(opened, 8);
+    CHECK_INT(cai_sim_launch(other, 1, "A", letter, &order[60], &access, 1), 0);
+    CHECK_INT(cai_sim_context_synchronize(other), 0);
+    CHECK_INT(cuda->memory_free(sim, kept), 0);
+    CHECK_INT(cai_sim_launch(other, 1, "B", letter, &order[60], &access, 1), 0);
+    CHECK_INT(cai_sim_context_synchronize(other), 700); /* (S) undefined in CUDA */
+    CHECK_INT(cai_sim_set_context(other, cai_sim_primary(other, 0)), 0);
+    CHECK_INT(there->ipc_close(other, opened), 0);
+    CHECK_INT(there->ipc_open(other, handle, &opened), 1); /* freed meanwhile */
+    cai_sim_set_context(sim, c2);
+    CHECK_INT(cuda->ipc_export(sim, allocate(8), handle), 0);
+    CHECK_INT(there->ipc_open(other, handle, &opened), 101); /* the other one has one device */
+    cai_sim_destroy(other);
+    finish();
+}
+
+static void test_uuid(void)
+{
+    cai_sim *other = cai_sim_create(CAI_SIM_DEVICES);
+    unsigned char here[17], there[17];
+    start("UUIDs of devices");
+    memset(here, 0x77, sizeof here);
+    memset(there, 0x77, sizeof there);
+    CHECK_INT(cuda->device_uuid(sim, 1, here), 0);
+    CHECK_INT(cai_sim_cuda(other)->device_uuid(other, 1, there), 0);
+    CHECK_BYTES(here, there, 17); /* the same device for every process */
+    CHECK_INT(here[16], 0x77);
+    CHECK_INT(cai_sim_cuda(other)->device_uuid(other, CAI_SIM_DEVICES - 1, there), 0);
+    CHECK(memcmp(here, there, 16) != 0);
+    CHECK_INT(cuda->device_uuid(sim, 2, here), 101);
+    CHECK_INT(here[0] | here[15], 0);
+    CHECK_INT(cuda->device_uuid(sim, -1, here), 101);
+    expect_log("device_uuid 1\ndevice_uuid 2 ! 101\ndevice_uuid -1 ! 101\n");
+    cai_sim_destroy(other);
+    finish();
+}
+
+static void test_allocation_faults(void)
+{
+    static const char *const names[MEMORY_CALLS] = {
+        "memory_alloc", "memory_free", "host_alloc", "host_free", "host_register", "host_unregister",
+        "managed_alloc", "memory_alloc_async", "memory_free_async", "memory_info", "ipc_export", "ipc_open",
+        "ipc_close", "device_uuid"};
+    unsigned char handle[64];
+    uint64_t m = 7;
+    int32_t i;
+    start("allocation that is made to fail");
+    cai_sim_set_context(sim, c1);
+    for (i = 0; i < MEMORY_CALLS; i++) {
+        CHECK_INT(cai_sim_fail_op(sim, names[i], 1, 5), 1);
+        CHECK_INT(memory_call(i, 1), 5);
+        CHECK_INT(cai_sim_omit_op(sim, names[i], 1), 1);
+        CHECK_INT(memory_call(i, 1), 0);
+        CHECK_INT(cai_sim_calls_of(sim, names[i]), 2);
+    }
+    expect_leaks(0, "");
+    CHECK_INT(cai_sim_ordering_calls(sim), 0);
+    CHECK_INT(cai_sim_fail(sim, 1, 2), 1);
+    CHECK_INT(cuda->memory_alloc(sim, &m, 8), 2);
+    CHECK_UINT(m, 0);
+    CHECK_INT(cai_sim_omit(sim, 1), 1);
+    memset(handle, 0x77, sizeof handle);
+    CHECK_INT(cuda->ipc_export(sim, 8, handle), 0);
+    CHECK_INT(handle[0] | handle[63], 0);
+    finish();
+}
+
 /* ------------------------------------------------------------------ errors */
 
 static void test_device_error(void)
@@ -1224,8 +1799,9 @@ static void test_teardown(void)
     CHECK_INT(cuda->pointer_info(sim, 1, &info), 4);
     CHECK_INT(cuda->pointer_range(sim, 1, &out, &out), 4);
     CHECK_INT(cuda->pageable_access(sim, 0, &number), 4);
+    for (number = 0; number < MEMORY_CALLS; number++) CHECK_INT(memory_call(number, 1), 4);
     CHECK_INT(cuda->host_thread(sim, &out), 0);
-    CHECK_INT(cai_sim_calls(sim), 20);
+    CHECK_INT(cai_sim_calls(sim), 20 + MEMORY_CALLS);
     CHECK_UINT(cai_sim_current(sim), c1);
     expect_leaks(0, "");
     finish();
@@ -1427,6 +2003,16 @@ static void test_missing_answers(void)
     CHECK_INT(cuda->pointer_range(sim, 1, NULL, &out), 1);
     CHECK_INT(cuda->pointer_range(sim, 1, &out, NULL), 1);
     CHECK_INT(cuda->pageable_access(sim, 0, NULL), 1);
+    CHECK_INT(cuda->memory_alloc(sim, NULL, 8), 1);
+    CHECK_INT(cuda->memory_alloc_async(sim, NULL, 8, 1), 1);
+    CHECK_INT(cuda->host_alloc(sim, NULL, 8, 0), 1);
+    CHECK_INT(cuda->managed_alloc(sim, NULL, 8, 1), 1);
+    CHECK_INT(cuda->memory_info(sim, NULL, &out), 1);
+    CHECK_INT(cuda->memory_info(sim, &out, NULL), 1);
+    CHECK_INT(cuda->ipc_export(sim, 8, NULL), 1);
+    CHECK_INT(cuda->ipc_open(sim, NULL, &out), 1);
+    CHECK_INT(cuda->ipc_open(sim, order, NULL), 1);
+    CHECK_INT(cuda->device_uuid(sim, 0, NULL), 1);
     expect_leaks(0, "");
     finish();
 }
@@ -1585,6 +2171,18 @@ static void run(void)
     test_memory();
     test_memory_unknown();
     test_memory_misused();
+    test_allocation();
+    test_allocation_refused();
+    test_free_waits();
+    test_free_in_stream_order();
+    test_free_that_does_not_run();
+    test_allocation_and_captures();
+    test_memory_limit();
+    test_host_registered();
+    test_other_process();
+    test_other_process_refused();
+    test_uuid();
+    test_allocation_faults();
     test_device_error();
     test_teardown();
     test_log();

@@ -157,6 +157,20 @@ static void print_cuda(void)
     MEMBER(pointer_range);
     MEMBER(pageable_access);
     MEMBER(host_thread);
+    MEMBER(memory_alloc);
+    MEMBER(memory_free);
+    MEMBER(memory_alloc_async);
+    MEMBER(memory_free_async);
+    MEMBER(host_alloc);
+    MEMBER(host_free);
+    MEMBER(host_register);
+    MEMBER(host_unregister);
+    MEMBER(managed_alloc);
+    MEMBER(memory_info);
+    MEMBER(ipc_export);
+    MEMBER(ipc_open);
+    MEMBER(ipc_close);
+    MEMBER(device_uuid);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }

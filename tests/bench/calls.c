@@ -3,13 +3,14 @@
  *     calls CASE N     N calls of the case; prints the nanoseconds per call
  *     calls count      the CUDA calls of each exchange, once warm: "exchange_same_1 record 0 wait 0 ..."
  *
- * Linked with an object that has the implementation, without LTO, so that the calls are real. */
+ * Linked with an object that has the implementation, and hooks.c, without LTO, so that the calls are real. */
 
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #endif
 
-#include "cai_stream.h"
+#include "cai_emm.h"
+#include "hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -323,6 +324,48 @@ static cai_status exchange_8(void)
     return exchange(8);
 }
 
+/* -------------------------------------------------------------------- memory */
+
+static cai_emm emm;
+static cai_memory memory;
+
+/* A manager that allocates on a stream with hooks that do nothing; one object lives. */
+static void manager(void)
+{
+    cai_emm_hooks hooks;
+    exchange_over(0);
+    no_op_hooks(&hooks);
+    check(cai_emm_init(&emm, &pool, &hooks, NULL, &err));
+    check(cai_emm_alloc(&memory, &emm, 4096, 0, CONSUMER, &err));
+}
+
+static cai_status alloc_free(void)
+{
+    cai_memory made;
+    CAI_TRY(cai_emm_alloc(&made, &emm, 4096, 0, CONSUMER, &err));
+    return cai_emm_free(&emm, made, CONSUMER, &err);
+}
+
+static cai_status view_free(void)
+{
+    cai_memory made;
+    CAI_TRY(cai_emm_view(&made, &emm, memory, 256, 1024, &err));
+    return cai_emm_free(&emm, made, CONSUMER, &err);
+}
+
+static cai_status retain_free(void)
+{
+    CAI_TRY(cai_emm_retain(&emm, memory, &err));
+    return cai_emm_free(&emm, memory, CONSUMER, &err);
+}
+
+static cai_status array_release(void)
+{
+    CAI_TRY(cai_emm_array(&out, &emm, CAI_FLOAT32, 2, shape2, CONSUMER, &err));
+    cai_array_release(&out);
+    return CAI_OK;
+}
+
 static const struct {
     const char *name;
     void (*prepare)(void);
@@ -344,6 +387,10 @@ static const struct {
     {"exchange_same_8", exchange_same, exchange_8},
     {"exchange_across_1", exchange_over_1, exchange_8},
     {"exchange_across_4", exchange_over_4, exchange_8},
+    {"alloc_free", manager, alloc_free},
+    {"view_free", manager, view_free},
+    {"retain_free", manager, retain_free},
+    {"array_release", manager, array_release},
 };
 
 static double seconds(void)

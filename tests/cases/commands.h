@@ -75,20 +75,49 @@ static void do_pool(script_words *in)
     make_pool(in, flags, (int32_t)capacity);
 }
 
+/* Takes the name of a slot away from the table; 0: it is none of those that may be lacking. */
+static int leave_out(script_words *in)
+{
+#define LEAVE_OUT(slot)                                                                                      \
+    if (script_take(in, #slot)) {                                                                            \
+        w.cuda.slot = NULL;                                                                                  \
+        return 1;                                                                                            \
+    }
+    LEAVE_OUT(stream_id)
+    LEAVE_OUT(stream_capture)
+    LEAVE_OUT(capture_mode)
+    LEAVE_OUT(pointer_info)
+    LEAVE_OUT(pointer_range)
+    LEAVE_OUT(pageable_access)
+    LEAVE_OUT(context_current)
+    LEAVE_OUT(context_push)
+    LEAVE_OUT(context_pop)
+    LEAVE_OUT(context_synchronize)
+    LEAVE_OUT(host_thread)
+    LEAVE_OUT(stream_synchronize)
+    LEAVE_OUT(event_synchronize)
+    LEAVE_OUT(memory_alloc)
+    LEAVE_OUT(memory_free)
+    LEAVE_OUT(memory_alloc_async)
+    LEAVE_OUT(memory_free_async)
+    LEAVE_OUT(host_alloc)
+    LEAVE_OUT(host_free)
+    LEAVE_OUT(host_register)
+    LEAVE_OUT(host_unregister)
+    LEAVE_OUT(managed_alloc)
+    LEAVE_OUT(memory_info)
+    LEAVE_OUT(ipc_export)
+#undef LEAVE_OUT
+    return 0;
+}
+
 /* table no_default_streams | without pointer_range ... */
 static void do_table(script_words *in)
 {
     if (script_take(in, "no_default_streams")) w.cuda.flags |= (uint32_t)CAI_CUDA_NO_DEFAULT_STREAMS;
     if (!script_take(in, "without")) return;
     while (script_more(in)) {
-        if (script_take(in, "stream_id")) w.cuda.stream_id = NULL;
-        else if (script_take(in, "stream_capture")) w.cuda.stream_capture = NULL;
-        else if (script_take(in, "capture_mode")) w.cuda.capture_mode = NULL;
-        else if (script_take(in, "pointer_info")) w.cuda.pointer_info = NULL;
-        else if (script_take(in, "pointer_range")) w.cuda.pointer_range = NULL;
-        else if (script_take(in, "pageable_access")) w.cuda.pageable_access = NULL;
-        else if (script_take(in, "context_synchronize")) w.cuda.context_synchronize = NULL;
-        else script_bad(in, "cannot be left out");
+        if (!leave_out(in)) script_bad(in, "cannot be left out");
     }
 }
 
@@ -136,7 +165,7 @@ static void do_warm(script_words *in)
     while (script_more(in)) {
         const thing *t = thing_word(in, 's');
         cai_sim_set_context(w.sim, t->context);
-        cai_sim_log_clear(w.sim);
+        begin_log();
         if (script_take(in, "times")) warm_by_waiting(in, t->handle, script_number(in));
         else warm_by_order(in);
     }

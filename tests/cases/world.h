@@ -12,7 +12,7 @@
 #include "cai_stream.h"
 #include "script.h"
 
-enum { WORLD_NAME = 24, WORLD_THINGS = 160, WORLD_ARRAYS = 48, WORLD_PLACES = 80, WORLD_LINE = 160 };
+enum { WORLD_NAME = 24, WORLD_THINGS = 300, WORLD_ARRAYS = 48, WORLD_PLACES = 80, WORLD_LINE = 160 };
 enum { WORLD_LOG = 512, WORLD_EVENTS = 400, WORLD_BYTES = 1024, WORLD_THREADS = 8 };
 
 /* A stream, context, event, memory or operation that the case named. */
@@ -55,6 +55,7 @@ typedef struct world {
     int threads[WORLD_THREADS];                 /* met before */
     int pool_gone, failed, quiet;
     int garbage; /* the byte of which fresh storage is full */
+    const script_words *in; /* the command that runs */
     char released[SCRIPT_TEXT];                 /* names, in the order of the releases */
     char leaves[SCRIPT_TEXT];                   /* what may be left behind */
     cai_location location;
@@ -248,6 +249,15 @@ static void translate_line(const char *line, size_t length, char *out)
     translate_id(start);
 }
 
+/* The number of the allocation that a call made, as the simulation names them. */
+static void follow_allocations(const char *line)
+{
+    const char *answer = strstr(line, "-> m");
+    unsigned number;
+    if (answer == NULL || sscanf(answer, "-> m%u", &number) != 1) return;
+    if ((int)number > w.allocations) w.allocations = (int)number;
+}
+
 /* Which events the calls made and recorded; a wait for one that was never recorded orders nothing (W34). */
 static void follow_events(const script_words *in, const char *log, size_t length)
 {
@@ -255,6 +265,7 @@ static void follow_events(const script_words *in, const char *log, size_t length
     unsigned number = 0, stream = 0;
     int failed;
     memcpy(line, log, length < sizeof line ? length : sizeof line - 1);
+    follow_allocations(line);
     failed = strstr(line, " ! ") != NULL || strstr(line, "(omitted)") != NULL;
     if (sscanf(line, "event_create -> e%u", &number) == 1) {
         w.created++;
@@ -270,11 +281,16 @@ static void follow_events(const script_words *in, const char *log, size_t length
     }
 }
 
-/* Takes the log of the last call. */
+static void begin_log(void)
+{
+    cai_sim_log_clear(w.sim);
+    w.log_count = 0;
+}
+
+/* Takes over what the simulation has logged since it was asked last. */
 static void take_log(const script_words *in)
 {
     const char *at = cai_sim_log(w.sim);
-    w.log_count = 0;
     while (*at != 0) {
         const size_t length = strcspn(at, "\n");
         if (w.log_count == WORLD_LOG) script_stop(in->path, in->line, "too many calls", in->text);
@@ -283,6 +299,7 @@ static void take_log(const script_words *in)
         follow_events(in, at, length);
         at += length + (at[length] == '\n');
     }
+    cai_sim_log_clear(w.sim);
 }
 
 /* The name of an event as the log has it. Asks the table, so not while anything captures. */

@@ -4,8 +4,8 @@
               [--header FILE] [--gcc PROGRAM] ... [--cuda-include FOLDER] [--jobs N]
 
 Modes (subjects.py): declarations only; the implementation; CAI_STATIC, all or few functions used;
-CAI_SHARED with CAI_BUILD; CAI_NAMESPACE; included twice; of cai_stream.h also its backends and
-switches. Family linkage: what must not compile or link (late configuration, two versions, a misspelt
+CAI_SHARED with CAI_BUILD; CAI_NAMESPACE; included twice; of cai_stream.h and cai_emm.h also the
+backends, the switches and the orders of headers. Family linkage: what must not compile or link (late configuration, two versions, a misspelt
 switch), each beside a control that must, and programs made of two renamed copies. First the
 diagnostic pragmas of the header.
 """
@@ -21,7 +21,8 @@ import tempfile
 
 from compilers import HEADER, Job, Tally, argument_parser, cuda_flags, name_and_root, run_all
 from subjects import (
-    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LINKED, LINKED_MAIN, NVCC, ONE, RUNTIME_HEADER, USUAL, Mode, modes_of, subject_of,
+    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LINKED, LINKED_MAIN, NVCC, ONE, RUNTIME_HEADER, SUBJECTS, USUAL, Mode,
+    modes_of, subject_of,
 )  # fmt: skip
 
 MAX_IGNORED = 3  # diagnostic pragmas that the header may contain
@@ -191,8 +192,8 @@ def two_copies(sources: Sources, compiler: str, suffix: str, flags: list[str], f
 
 
 def other_versions(sources: Sources, header: pathlib.Path) -> str:
-    """An include flag for a folder with copies that say other versions: later.h of the header, and in
-    folder core/ of it one beside a cai.h that it does not know."""
+    """An include flag for a folder with copies that say other versions: later.h of the header, and for each
+    header below it a folder of that name: the header as later.h, beside one below that it does not know."""
 
     def copy(path: pathlib.Path, guard: str, by: int, to: pathlib.Path) -> None:
         text = path.read_text(encoding="utf-8")
@@ -202,9 +203,12 @@ def other_versions(sources: Sources, header: pathlib.Path) -> str:
         to.write_text(text, encoding="utf-8")
 
     copy(header, sources.subject.guard, 1, sources.folder / "later.h")
-    (sources.folder / "core").mkdir(exist_ok=True)
-    shutil.copy(header, sources.folder / "core" / "later.h")
-    copy(sources.root / HEADER.name, "CAI_H_INCLUDED", 100, sources.folder / "core" / "cai.h")
+    for unknown in sources.subject.below:
+        folder = sources.folder / pathlib.Path(unknown).stem
+        folder.mkdir(exist_ok=True)
+        shutil.copy(header, folder / "later.h")
+        for name in sources.subject.below:
+            copy(sources.root / name, SUBJECTS[name].guard, 100 if name == unknown else 0, folder / name)
     return f"-I{sources.folder}"
 
 
@@ -228,18 +232,19 @@ def linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, language
         add(f"late {macro}, implementation", first + define + IMPLEMENT, late)
         add(f"late {macro}, declarations", first + define + first, late)
         add(f"{macro} taken back", define + first + f"#undef {macro}\n" + IMPLEMENT, late)
-        if header.name != HEADER.name:
-            core = '#include "cai.h"\n'
-            add(f"{macro} between core and header", core + define + first, late)
-            add(f"{macro} before both", define + core + first)
+        for name in subject.below:
+            below = f'#include "{name}"\n'
+            add(f"{macro} between {name} and header", below + define + first, late)
+            add(f"{macro} before {name} and header", define + below + first)
     add("other namespace", "#define CAI_NAMESPACE one_\n" + first + "#undef CAI_NAMESPACE\n"
         "#define CAI_NAMESPACE two_\n" + IMPLEMENT, "error")  # fmt: skip
     add("static and shared", "#define CAI_STATIC\n#define CAI_SHARED\n" + first, "exclude each other")
     add("same version twice", first + first)
     add("later version after", first + '#include "later.h"\n', subject.other_version)
     add("later version before", '#include "later.h"\n' + first, subject.other_version)
-    if header.name != HEADER.name:
-        add("another core", '#include "core/later.h"\n', "needs cai.h 0.1", flags=(f"-I{sources.folder}/core",))
+    for name in subject.below:
+        folder = pathlib.Path(name).stem
+        add(f"another {name}", f'#include "{folder}/later.h"\n', f"needs {name} 0.1", flags=(f"-I{sources.folder}/{folder}",))
     add("linked", IMPLEMENT + use, link=True)
     misspelt = IMPLEMENT.replace("CAI_IMPLEMENTATION", "CAI_IMPLEMENTATIOn")
     add("misspelt switch", misspelt + use, subject.linked, link=True)
@@ -300,6 +305,32 @@ def stream_linkage_jobs(sources: Sources, compiler: str, language: str) -> list[
     return jobs
 
 
+def emm_linkage_jobs(sources: Sources, compiler: str, language: str) -> list[Job]:
+    """Units of its own for each of the three headers, and which of them is missed where it is not there."""
+    suffix = ".c" if language == "c" else ".cpp"
+    units = {
+        "core": '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n',
+        "stream": '#define CAI_STREAM_IMPLEMENTATION\n#include "cai_stream.h"\n',
+        "emm": '#define CAI_EMM_IMPLEMENTATION\n#include "@header"\n',
+    }
+    copy, main = sources.subject.copies
+    declared = [f'#include "@header"\n#include <stddef.h>\n{text}' for text in (main, copy % {"name": "alpha"}, copy % {"name": "beta"})]
+    jobs = []
+
+    def add(name: str, texts: list[str], refuse: str = "", flags: tuple[str, ...] = ()) -> None:
+        command = [compiler, "-DCAI_NO_CUDART", "-DCAI_NO_LOADER", *flags]
+        jobs.append(program(sources, f"{compiler} {language} {name}", command, [*texts, *declared], suffix, refuse))
+
+    add("three units", list(units.values()))
+    add("CAI_IMPLEMENTATION is all three", [IMPLEMENT])
+    add("CAI_NO_THREADS", [IMPLEMENT], flags=("-DCAI_NO_THREADS",))
+    below = units["core"] + units["stream"]
+    add("both below in one unit", [below, units["emm"]])
+    for missing, function in (("core", "cai_array_check"), ("stream", "cai_stream_order"), ("emm", "cai_emm_init")):
+        add(f"{missing} missing", [text for name, text in units.items() if name != missing], function)
+    return jobs
+
+
 def linkage(sources: Sources, header: pathlib.Path, args: argparse.Namespace) -> list[Job]:
     """All of the family linkage."""
     jobs = []
@@ -313,6 +344,8 @@ def linkage(sources: Sources, header: pathlib.Path, args: argparse.Namespace) ->
             jobs.append(two_copies(sources, compiler, suffix, flags, *pair))
         if header.name == "cai_stream.h":
             jobs += stream_linkage_jobs(sources, compiler, language)
+        if header.name == "cai_emm.h":
+            jobs += emm_linkage_jobs(sources, compiler, language)
     # Two plain copies clash: the control of the lines above, and why CAI_NAMESPACE exists.
     if args.gcc:
         jobs.append(program(sources, "two plain copies", [args.gcc, *flags],

@@ -39,6 +39,7 @@ class Subject:
     linked: str  # the function in it
     copies: tuple[str, str]  # a unit of a copy, and the main of a program of two
     host_flags: tuple[str, ...] = ()  # without CUDA's headers
+    below: tuple[str, ...] = ()  # the headers that it extends, the lowest first
     modes: dict[str, Mode] = field(default_factory=dict)
 
 
@@ -183,6 +184,53 @@ int main(void)
 }
 """)  # fmt: skip
 
+# One copy fills in a table of hooks, the other's manager takes memory from it, for an array that the main releases.
+EMM_FUNCTIONS = """
+int table_%(name)s(cai_emm_hooks *out)%(end)s
+int make_%(name)s(cai_array *out, cai_emm *emm, const cai_emm_hooks *hooks)%(end)s
+int close_%(name)s(cai_emm *emm, cai_emm_count *count)%(end)s
+"""
+EMM_COPY = (EMM_FUNCTIONS.replace("%(end)s", ";") + """
+int table_%(name)s(cai_emm_hooks *out)
+{
+    cai_emm_hooks_host(out);
+    return cai_emm_hooks_check(out, NULL);
+}
+int make_%(name)s(cai_array *out, cai_emm *emm, const cai_emm_hooks *hooks)
+{
+    const int64_t shape[1] = {6};
+    cai_error err;
+    CAI_TRY(cai_emm_init(emm, NULL, hooks, NULL, &err));
+    return cai_emm_array(out, emm, CAI_FLOAT32, 1, shape, CAI_STREAM_LEGACY, &err);
+}
+int close_%(name)s(cai_emm *emm, cai_emm_count *count)
+{
+    cai_error err;
+    cai_emm_counts(emm, count);
+    return cai_emm_destroy(emm, &err);
+}
+""")  # fmt: skip
+EMM_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n#include <string.h>\n'
+    + (EMM_FUNCTIONS % {"name": "alpha", "end": ";"}) + (EMM_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static cai_emm one, other;
+    cai_emm_hooks hooks;
+    cai_emm_count count;
+    cai_array x, y;
+    if (table_alpha(&hooks) || make_beta(&x, &one, &hooks)) return 1;
+    if (table_beta(&hooks) || make_alpha(&y, &other, &hooks)) return 2;
+    if (x.nbytes != 24 || !x.data || x.data == y.data || !x.release || !y.release) return 3;
+    memset((void *)(uintptr_t)x.data, 0, 24);
+    if (!close_beta(&one, &count) || count.live != 1) return 4; /* refused: the array lives */
+    x.release(&x);
+    y.release(&y);
+    if (close_beta(&one, &count) || count.live || count.freed != 1) return 5;
+    return close_alpha(&other, &count) || count.live ? 6 : 0;
+}
+""")  # fmt: skip
+
 # --------------------------------------------------------------------- cai_stream.h
 STREAM_USE = """
 #if defined(__CUDACC__)
@@ -316,6 +364,80 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **, unsigned int
 #endif
 """
 
+# --------------------------------------------------------------------- cai_emm.h
+EMM_USE = """
+#if defined(__CUDACC__)
+typedef cudaStream_t use_stream;
+__global__ void use_kernel(const float *x, float *scratch) { scratch[threadIdx.x] = x[threadIdx.x] * 2; }
+#else
+typedef struct CUstream_st *use_stream;
+#endif
+int use(cai_emm *emm, const cai_array *x, cai_array *out, use_stream s, cai_error *err);
+int use(cai_emm *emm, const cai_array *x, cai_array *out, use_stream s, cai_error *err)
+{
+    cai_memory scratch;
+    cai_status status, freed;
+    CAI_TRY(cai_emm_alloc(&scratch, emm, 4096, 0, CAI_STREAM(s), err));
+    status = cai_emm_array(out, emm, CAI_FLOAT32, x->ndim, x->shape, CAI_STREAM(s), err);
+#if defined(__CUDACC__)
+    use_kernel<<<1, 1, 0, s>>>(reinterpret_cast<const float *>(x->data), static_cast<float *>(cai_emm_pointer(emm, scratch)));
+    if (!status) status = cai_cuda_status(cudaGetLastError(), "use_kernel", err);
+#else
+    if (!cai_emm_pointer(emm, scratch)) status = cai_cuda_status(1, "use_kernel", err);
+#endif
+    if (status) cai_array_release(out);
+    freed = cai_emm_free(emm, scratch, CAI_STREAM(s), status ? NULL : err);
+    return status ? status : freed;
+}
+"""
+NO_HOST_HEADER = """
+#if defined(BUFSIZ) || defined(EXIT_SUCCESS)
+#error "a header of the C library was included"
+#endif
+"""
+
+
+def emm_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of the three headers."""
+    core = '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n'
+    stream = '#define CAI_STREAM_IMPLEMENTATION\n#include "cai_stream.h"\n'
+    alone = '#define CAI_EMM_IMPLEMENTATION\n#include "@header"\n'
+    cuda = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n"
+    struct = '#include "ext/cai_array_struct.h"\n'
+    nothing = NO_CUDA_HEADER + NO_LOADER_HEADER
+    both = IMPLEMENT.replace("@header", "cai_stream.h") + '#include "@header"\n'
+    modes = {
+        "nothing of CUDA or the C library in the declarations": Mode('#include "@header"\n' + nothing + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + EMM_USE, ALL, LINKED, HOST),
+        "linked, static": Mode("#define CAI_STATIC\n" + IMPLEMENT, ONE, LINKED, HOST),
+        "linked, namespace": Mode("#define CAI_NAMESPACE mylib_\n" + IMPLEMENT, ONE, LINKED, HOST),
+        "headers of CUDA first": Mode(cuda + IMPLEMENT + EMM_USE, ONE, LINKED),
+        "headers of CUDA last": Mode(IMPLEMENT + cuda + EMM_USE, SYNTAX, LINKED),
+        "headers of CUDA between": Mode('#include "@header"\n' + cuda + IMPLEMENT + EMM_USE, SYNTAX, LINKED),
+        "stream first": Mode(both + EMM_USE, ONE),
+        "stream last": Mode(IMPLEMENT + '#include "cai_stream.h"\n' + EMM_USE),
+        "stream declared first": Mode('#include "cai_stream.h"\n' + IMPLEMENT + EMM_USE),
+        "core declared first": Mode('#include "cai.h"\n' + IMPLEMENT + EMM_USE),
+        "from below": Mode(core + stream + alone + EMM_USE, ONE),
+        "from above": Mode(alone + stream + core + EMM_USE),
+        "core in the middle": Mode(stream + core + alone + EMM_USE),
+        "static, from below": Mode("#define CAI_STATIC\n" + core + stream + alone + EMM_USE),
+        "static, from above": Mode("#define CAI_STATIC\n" + alone + stream + core + EMM_USE),
+        "every header": Mode(IMPLEMENT + struct + EMM_USE, ONE),
+        "every header, the other way": Mode("#define CAI_IMPLEMENTATION\n" + struct + '#include "@header"\n' + EMM_USE),
+    }
+    switches = ("CAI_NO_CUDART", "CAI_NO_LOADER", "CAI_NO_THREADS")
+    for number in range(8):
+        chosen = [name for bit, name in enumerate(switches) if number >> bit & 1]
+        text = "".join(f"#define {name}\n" for name in chosen)
+        name = ", ".join(chosen) or "no switch"
+        modes[f"all, {name}"] = Mode(text + IMPLEMENT, ONE, NEITHER if "CAI_NO_CUDART" in chosen else LINKED, HOST)
+        modes[f"alone, {name}"] = Mode(text + alone + nothing, ONE, NEITHER, HOST)
+        if number in (0, 4, 7):
+            modes[f"alone in a .cu, {name}"] = Mode(text + alone, where=NVCC)
+    return modes
+
+
 # --------------------------------------------------------------------- the table
 CORE = Subject(
     guard="CAI_H_INCLUDED", switch="CAI_CORE_IMPLEMENTATION", other_version="another version of cai.h", use=USE,
@@ -326,12 +448,17 @@ SUBJECTS = {
     "cai_array_struct.h": Subject(
         guard="CAI_ARRAY_STRUCT_H_INCLUDED", switch="CAI_ARRAY_STRUCT_IMPLEMENTATION", other_version="another version of it",
         use=USE, link="cai_array_struct_import(NULL, NULL, NULL, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
-        linked="cai_array_struct_import", copies=(CORE_COPY, CORE_MAIN),
+        linked="cai_array_struct_import", copies=(CORE_COPY, CORE_MAIN), below=("cai.h",),
     ),
     "cai_stream.h": Subject(
         guard="CAI_STREAM_H_INCLUDED", switch="CAI_STREAM_IMPLEMENTATION", other_version="another version of it",
         use=STREAM_USE, link='cai_cuda_status(0, "x", NULL)', linked="cai_cuda_status", copies=(STREAM_COPY, STREAM_MAIN),
-        host_flags=("-DCAI_NO_CUDART",), modes=stream_modes(),
+        host_flags=("-DCAI_NO_CUDART",), below=("cai.h",), modes=stream_modes(),
+    ),
+    "cai_emm.h": Subject(
+        guard="CAI_EMM_H_INCLUDED", switch="CAI_EMM_IMPLEMENTATION", other_version="another version of it", use=EMM_USE,
+        link="cai_emm_hooks_check(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_emm_hooks_check",
+        copies=(EMM_COPY, EMM_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"), modes=emm_modes(),
     ),
 }  # fmt: skip
 

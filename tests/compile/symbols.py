@@ -18,10 +18,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compilers import HEADER, argument_parser, cuda_flags, name_and_root
+from compilers import argument_parser, cuda_flags, name_and_root
 from subjects import subject_of
 
 # Plain functions of <string.h> (clang writes bcmp for some memcmp), and what compilers and linkers add by themselves.
@@ -57,6 +57,7 @@ class Configuration:
     needs: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()  # functions that are not there
     keep: str = "0"
+    alone: frozenset[str] | None = None  # what the implementation of the extension alone needs; None: as `needs`
     modes: tuple[str, ...] = tuple(MODES)
 
 
@@ -77,6 +78,20 @@ STREAM = (
     Configuration("CAI_NO_CUDART, CAI_NO_LOADER", ("CAI_NO_CUDART", "CAI_NO_LOADER"), without=LINKS | LOADS, keep=USE, modes=FEW),
     Configuration("all three", ("CAI_NO_CUDART", "CAI_NO_LOADER", "CAI_NO_THREADS"), without=LINKS | LOADS, keep=USE, modes=FEW),
 )  # fmt: skip
+# cai_emm.h: the default allocator of its lists, and messages.
+HEAP = frozenset({"malloc", "free", "snprintf", "vsnprintf"})
+MANAGE = "cai_emm_init(NULL, NULL, NULL, NULL, NULL) + cai_emm_array(NULL, NULL, 0, 0, NULL, 1, NULL)"
+EMM = tuple(
+    replace(row, needs=row.needs | HEAP, keep=f"{MANAGE} + {row.keep}", alone=HEAP)
+    for row in STREAM if row.name != "linked per thread"
+)  # fmt: skip
+CONFIGURATIONS = {"cai_stream.h": STREAM, "cai_emm.h": EMM}
+
+
+def plain_name(name: str) -> str:
+    """A function by the name that the source has: fortified, MinGW's own, or one of several versions."""
+    name = re.sub(r"^__(?:mingw_)?(v?snprintf)(?:_chk)?$", r"\1", name)
+    return re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name)
 
 
 @dataclass
@@ -187,7 +202,7 @@ def check_object(nm: str, label: str, path: pathlib.Path, wanted: set[str], allo
     needs from outside besides plain functions."""
     found = symbols(nm, path)
     defined = {name for letter, name in found if letter.isupper() and letter != "U"}
-    undefined = {re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name) for letter, name in found if letter == "U"}
+    undefined = {plain_name(name) for letter, name in found if letter == "U"}
     mutable = {name for letter, name in found if letter in MUTABLE} | writable_sections(path)
     report.objects += 1
     report.defined += len(defined)
@@ -250,10 +265,11 @@ def check_alone(args: argparse.Namespace, task: Task, folder: pathlib.Path, own:
     unit = source.with_suffix(".o")
     flags = [f"-D{macro}" for macro in task.configuration.macros]
     compile_unit(task.compiler, source, args.header, unit, *flags, "-O2", "-c", "-fno-pic")
-    needs = set(task.configuration.needs)
+    needs = set(task.configuration.needs if task.configuration.alone is None else task.configuration.alone)
     needed = check_object(args.nm, f"{task.label} alone", unit, own - task.configuration.without, needs | core, report)
     report.needed -= core
-    print(f"{task.label} alone: needs of cai.h: {', '.join(sorted(needed & core))}")
+    below = " and ".join(subject_of(args.header).below)
+    print(f"{task.label} alone: needs of {below}: {', '.join(sorted(needed & core))}")
     return report
 
 
@@ -265,9 +281,11 @@ def main() -> int:
     args.header = args.header.resolve()
     report = Report()
     own = api_names(args.header, report)
-    # An extension comes with the header that it extends.
-    core = api_names(name_and_root(args.header)[1] / HEADER.name, report) if args.header.name != HEADER.name else set()
-    configurations = STREAM if args.header.name == "cai_stream.h" else (Configuration(),)
+    # An extension comes with the headers that it extends.
+    core: set[str] = set()
+    for name in subject_of(args.header).below:
+        core |= api_names(name_and_root(args.header)[1] / name, report)
+    configurations = CONFIGURATIONS.get(args.header.name, (Configuration(),))
     if not cuda_flags(args):
         skipped = [configuration.name for configuration in configurations if configuration.linked]
         print(f"no headers of CUDA here, so not: {'; '.join(skipped)}" if skipped else "no headers of CUDA here")

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const rule *const rule_lists[] = {rules_of_events,   rules_of_legacy, rules_of_contexts, rules_of_captures,
-                                  rules_of_modes,    rules_of_memory, rules_of_errors,   rules_of_devices,
+const rule *const rule_lists[] = {rules_of_events,     rules_of_legacy, rules_of_contexts,
+                                  rules_of_captures,   rules_of_modes,  rules_of_memory,
+                                  rules_of_allocation, rules_of_errors, rules_of_devices,
                                   NULL};
 
 const cai_cuda *cuda;

@@ -63,6 +63,9 @@ int32_t world_stream_destroy(uint64_t stream);
  * it, and sets mark `mark` (0, ...). Each mark and each flag serves once in a rule. */
 int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark);
 
+/* The same of a kernel that also writes to memory, once the flag is set. */
+int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory);
+
 void world_set(int32_t flag);
 int world_is_set(int32_t flag);
 

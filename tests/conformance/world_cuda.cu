@@ -38,12 +38,13 @@ struct board {
     volatile uint64_t seen[WORLD_MARKS]; /* bit m: mark m was set before */
 };
 
-__global__ void work(board *b, int flag, int mark)
+__global__ void work(board *b, int flag, int mark, unsigned char *touched)
 {
     uint64_t seen = 0;
     if (b == nullptr) return; /* only loaded */
     while (flag && !b->flags[flag] && !b->given_up) {}
     if (b->given_up) return;
+    if (touched != nullptr) *touched = 1;
     for (int i = 0; i < WORLD_MARKS; i++)
         if (b->ran[i]) seen |= static_cast<uint64_t>(1) << i;
     b->seen[mark] = seen;
@@ -158,17 +159,17 @@ CUcontext current_context()
     return context;
 }
 
-cudaError_t launch(board *b, cudaStream_t stream, int flag, int mark)
+cudaError_t launch(board *b, cudaStream_t stream, int flag, int mark, void *touched)
 {
-    void *arguments[3] = {&b, &flag, &mark};
+    void *arguments[4] = {&b, &flag, &mark, &touched};
     return cudaLaunchKernel(reinterpret_cast<const void *>(&work), dim3(1), dim3(1), arguments, 0, stream);
 }
 
 /* Loads the kernel into the current context, and makes its default streams. */
 bool warm_up()
 {
-    return launch(nullptr, cudaStreamLegacy, 0, 0) == cudaSuccess &&
-           launch(nullptr, cudaStreamPerThread, 0, 0) == cudaSuccess &&
+    return launch(nullptr, cudaStreamLegacy, 0, 0, nullptr) == cudaSuccess &&
+           launch(nullptr, cudaStreamPerThread, 0, 0, nullptr) == cudaSuccess &&
            cudaDeviceSynchronize() == cudaSuccess;
 }
 
@@ -524,7 +525,12 @@ int32_t world_stream_destroy(uint64_t stream)
 /* -------------------------------------------------------------------- kernels */
 int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark)
 {
-    return launch(shared, cai_cuda_stream(stream), flag, mark);
+    return launch(shared, cai_cuda_stream(stream), flag, mark, nullptr);
+}
+
+int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t address)
+{
+    return launch(shared, cai_cuda_stream(stream), flag, mark, as_pointer(address));
 }
 
 void world_set(int32_t flag)

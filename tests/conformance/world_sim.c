@@ -13,9 +13,10 @@
 #include <string.h>
 
 enum { MOST_JOBS = 256, MOST_PLAIN = 8, MOST_PAIRS = 32, ONE_THREAD = 7, NOT_INITIALIZED = 3 };
+enum { HANDLE_BYTES = 64, UUID_BYTES = 16, ENOUGH_BYTES = 1 << 22 };
 
 typedef struct job { /* a kernel */
-    uint64_t operation;
+    uint64_t operation, memory; /* memory: that it writes to, or 0 */
     int32_t flag, mark;
 } job;
 
@@ -246,6 +247,122 @@ static int32_t restless_id(void *self, uint64_t stream, uint64_t *id)
     return error;
 }
 
+static int32_t forceful_alloc(void *self, uint64_t *pointer, uint64_t size)
+{
+    if (cai_sim_current(sim) == 0) (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    return honest()->memory_alloc(self, pointer, size);
+}
+
+static int32_t boundless_alloc(void *self, uint64_t *pointer, uint64_t size)
+{
+    return honest()->memory_alloc(self, pointer, size < 1 ? 1 : size > ENOUGH_BYTES ? ENOUGH_BYTES : size);
+}
+
+static int32_t primary_alloc(void *self, uint64_t *pointer, uint64_t size)
+{
+    const uint64_t here = cai_sim_current(sim);
+    int32_t error;
+    if (here != 0) (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    error = honest()->memory_alloc(self, pointer, size);
+    if (here != 0) (void)cai_sim_set_context(sim, here);
+    return error;
+}
+
+static int32_t current_alloc_async(void *self, uint64_t *pointer, uint64_t size, uint64_t stream)
+{
+    *pointer = 0;
+    if (cai_sim_current(sim) == 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    return honest()->memory_alloc_async(self, pointer, size, stream);
+}
+
+static int32_t obliging_host_alloc(void *self, uint64_t *pointer, uint64_t size, uint32_t how)
+{
+    return honest()->host_alloc(self, pointer, size == 0 ? 1 : size, how);
+}
+
+/* As the simulation's own free: without a wait. */
+static int32_t rash_free(void *self, uint64_t pointer)
+{
+    if (cai_sim_current(sim) == 0) return honest()->memory_free(self, pointer);
+    return cai_sim_free(sim, pointer);
+}
+
+static int32_t rash_host_free(void *self, uint64_t pointer)
+{
+    if (cai_sim_current(sim) == 0) return honest()->host_free(self, pointer);
+    return cai_sim_free(sim, pointer);
+}
+
+static int32_t waiting_free(void *self, uint64_t pointer)
+{
+    const int32_t error = honest()->context_synchronize(self);
+    return error ? error : honest()->memory_free(self, pointer);
+}
+
+static int32_t tolerant_free(void *self, uint64_t pointer)
+{
+    const int32_t error = honest()->memory_free(self, pointer);
+    return error == CAI_SIM_ERROR_INVALID_VALUE ? 0 : error;
+}
+
+/* At once, and not in the order of the stream. */
+static int32_t rash_free_async(void *self, uint64_t pointer, uint64_t stream)
+{
+    uint64_t context;
+    const int32_t error = honest()->stream_context(self, stream, &context);
+    return error ? error : cai_sim_free(sim, pointer);
+}
+
+static int32_t waiting_free_async(void *self, uint64_t pointer, uint64_t stream)
+{
+    const int32_t error = honest()->memory_free_async(self, pointer, stream);
+    return error ? error : honest()->stream_synchronize(self, stream);
+}
+
+static int32_t tolerant_register(void *self, uint64_t pointer, uint64_t size, uint32_t how)
+{
+    const int32_t error = honest()->host_register(self, pointer, size, how);
+    return error == CAI_SIM_ERROR_ALREADY_REGISTERED ? 0 : error;
+}
+
+static int32_t tolerant_managed(void *self, uint64_t *pointer, uint64_t size, uint32_t how)
+{
+    return honest()->managed_alloc(self, pointer, size, how ? how : 1);
+}
+
+static int32_t restless_export(void *self, uint64_t pointer, void *handle)
+{
+    static unsigned char next;
+    const int32_t error = honest()->ipc_export(self, pointer, handle);
+    ((unsigned char *)handle)[HANDLE_BYTES - 1] = ++next;
+    return error;
+}
+
+static int32_t base_export(void *self, uint64_t pointer, void *handle)
+{
+    uint64_t base = 0, size;
+    const int32_t error = honest()->pointer_range(self, pointer, &base, &size);
+    if (!error && base != pointer) return CAI_SIM_ERROR_INVALID_VALUE;
+    return honest()->ipc_export(self, pointer, handle);
+}
+
+static int32_t pool_export(void *self, uint64_t pointer, void *handle)
+{
+    const int32_t error = honest()->ipc_export(self, pointer, handle);
+    return error == CAI_SIM_ERROR_INVALID_VALUE ? 0 : error;
+}
+
+static int32_t own_open(void *self, const void *handle, uint64_t *pointer)
+{
+    const int32_t error = honest()->ipc_open(self, handle, pointer);
+    return error == CAI_SIM_ERROR_INVALID_CONTEXT ? 0 : error;
+}
+
+static int32_t one_uuid(void *self, int32_t device, void *uuid)
+{
+    return honest()->device_uuid(self, device > 0 && device < device_count ? 0 : device, uuid);
+}
+
 /* Operations that do nothing, or always fail. */
 #define WRONG_ANSWER 999
 #define IDLE(name, parameters, unused, answer)    \
@@ -288,13 +405,39 @@ IDLE(pointer_range, (void *self, uint64_t pointer, uint64_t *base, uint64_t *siz
      ((void)self, (void)pointer), (*base = 0, *size = 0))
 IDLE(pageable_access, (void *self, int32_t device, int32_t *yes), ((void)self, (void)device), *yes = 0)
 
+IDLE(memory_alloc, (void *self, uint64_t *pointer, uint64_t size), ((void)self, (void)size), *pointer = 0)
+IDLE(memory_free, (void *self, uint64_t pointer), (void)self, (void)pointer)
+IDLE(memory_alloc_async, (void *self, uint64_t *pointer, uint64_t size, uint64_t stream),
+     ((void)self, (void)size, (void)stream), *pointer = 0)
+IDLE(memory_free_async, (void *self, uint64_t pointer, uint64_t stream), ((void)self, (void)stream),
+     (void)pointer)
+IDLE(host_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t how),
+     ((void)self, (void)size, (void)how), *pointer = 0)
+IDLE(host_free, (void *self, uint64_t pointer), (void)self, (void)pointer)
+IDLE(host_register, (void *self, uint64_t pointer, uint64_t size, uint32_t how),
+     ((void)self, (void)size, (void)how), (void)pointer)
+IDLE(host_unregister, (void *self, uint64_t pointer), (void)self, (void)pointer)
+IDLE(managed_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t how),
+     ((void)self, (void)size, (void)how), *pointer = 0)
+IDLE(memory_info, (void *self, uint64_t *available, uint64_t *total), (void)self,
+     (*available = 0, *total = 0))
+IDLE(ipc_export, (void *self, uint64_t pointer, void *handle), ((void)self, (void)pointer),
+     memset(handle, 0, HANDLE_BYTES))
+IDLE(ipc_open, (void *self, const void *handle, uint64_t *pointer), ((void)self, (void)handle), *pointer = 0)
+IDLE(ipc_close, (void *self, uint64_t pointer), (void)self, (void)pointer)
+IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)device),
+     memset(uuid, 0, UUID_BYTES))
+
 /* X(operation, whether rules cannot even begin without it) */
 #define OPERATIONS(X) \
     X(context_current, 0) X(context_push, 0) X(context_pop, 0) X(context_synchronize, 0) \
     X(context_device, 0) X(device_context, 1) X(stream_context, 0) X(stream_capture, 0) X(stream_id, 0) \
     X(stream_wait_event, 0) X(stream_synchronize, 0) X(event_create, 1) X(event_destroy, 0) \
     X(event_record, 0) X(event_query, 0) X(event_synchronize, 0) X(capture_mode, 0) X(pointer_info, 0) \
-    X(pointer_range, 0) X(pageable_access, 0)
+    X(pointer_range, 0) X(pageable_access, 0) X(memory_alloc, 0) X(memory_free, 0) \
+    X(memory_alloc_async, 0) X(memory_free_async, 0) X(host_alloc, 0) X(host_free, 0) X(host_register, 0) \
+    X(host_unregister, 0) X(managed_alloc, 0) X(memory_info, 0) X(ipc_export, 0) X(ipc_open, 0) \
+    X(ipc_close, 0) X(device_uuid, 0)
 
 /* X(name, what is wrong, the rule that must fail, the slots that are other); where those are none, a function
  * below asks is_planted. */
@@ -352,6 +495,34 @@ IDLE(pageable_access, (void *self, int32_t device, int32_t *yes), ((void)self, (
       table.pointer_info = current_device_info) \
     X("eager-info", "a question about memory makes a context current", "P17", \
       table.pointer_info = eager_info) \
+    X("forceful-alloc", "an allocation makes a context current", "A03", table.memory_alloc = forceful_alloc) \
+    X("boundless-alloc", "every size can be had", "A07", table.memory_alloc = boundless_alloc) \
+    X("size-0-alloc", "memory of size 0 can be had", "A05", table.memory_alloc = boundless_alloc) \
+    X("size-0-host-alloc", "pinned memory of size 0 can be had", "A06", \
+      table.host_alloc = obliging_host_alloc) \
+    X("primary-alloc", "memory is always of the primary context", "A02", \
+      table.memory_alloc = primary_alloc) \
+    X("current-alloc-async", "an allocation in a stream needs a current context", "A04", \
+      table.memory_alloc_async = current_alloc_async) \
+    X("tolerant-free", "what is freed twice is freed twice", "A08", table.memory_free = tolerant_free) \
+    X("rash-free", "a free does not wait", "A09", table.memory_free = rash_free) \
+    X("rash-host-free", "a free of pinned memory does not wait", "A10", \
+      table.host_free = rash_host_free) \
+    X("waiting-free", "a free of pool memory waits", "A12", table.memory_free = waiting_free) \
+    X("rash-free-async", "a free is not in the order of the stream", "A13", \
+      table.memory_free_async = rash_free_async) \
+    X("rash-free-async-too", "a free does not wait for another stream", "A14", \
+      table.memory_free_async = rash_free_async) \
+    X("waiting-free-async", "a free in the order of the stream waits", "A13", \
+      table.memory_free_async = waiting_free_async) \
+    X("tolerant-register", "memory can be registered twice", "A17", \
+      table.host_register = tolerant_register) \
+    X("tolerant-managed", "managed memory needs no flag", "A18", table.managed_alloc = tolerant_managed) \
+    X("restless-export", "a handle is another each time", "A20", table.ipc_export = restless_export) \
+    X("base-export", "only the first address has a handle", "A21", table.ipc_export = base_export) \
+    X("pool-export", "pool memory has a handle", "A22", table.ipc_export = pool_export) \
+    X("own-open", "a handle can be opened where it comes from", "A23", table.ipc_open = own_open) \
+    X("one-uuid", "all devices have one UUID", "A25", table.device_uuid = one_uuid) \
     X("no-init", "the first calls find the driver not initialized", "Q05", (void)0)
 
 static const world_plant plants[] = {
@@ -518,7 +689,8 @@ static void kernel(void *argument)
 /* A launch as it is, and with the bugs that are in launches. */
 static int32_t launch(uint64_t stream, job *made)
 {
-    return cai_sim_launch(sim, stream, "kernel", kernel, made, NULL, 0);
+    const cai_sim_access touched = cai_sim_writes(made->memory, 1);
+    return cai_sim_launch(sim, stream, "kernel", kernel, made, &touched, made->memory != 0);
 }
 
 static int32_t launch_wrongly(uint64_t stream, job *made)
@@ -538,10 +710,16 @@ static int32_t launch_wrongly(uint64_t stream, job *made)
 
 int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark)
 {
+    return world_touch(stream, flag, mark, 0);
+}
+
+int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory)
+{
     job *made = &jobs[job_count];
     cai_sim_operation queued;
     int32_t error;
     if (job_count == MOST_JOBS) abort();
+    made->memory = memory;
     made->flag = flag;
     made->mark = mark;
     error = launch_wrongly(stream, made);

@@ -4,7 +4,8 @@
  * The driver has two devices, contexts c1 (primary of device 0), c2 (primary of device 1) and c3 (device 0);
  * streams s1, s2 (c1), s3 (c2), s4 and s6 (c1, one capture), s5 (c1, its capture is invalid);
  * memory m1 (device 0, c1, 5 GiB), m2 (device 1, c2), m3 (pinned, another address on the device), m4
- * (managed), m5 (a pool of device 1), m6 (a CUDA array). Every call is a line of the log: the function, the
+ * (managed), m5 (a pool of device 1), m6 (a CUDA array). What is allocated or opened is FAKE_MADE, and as
+ * large as that, no memory of the model. Every call is a line of the log: the function, the
  * CUDA version whose signature it has, the inputs; `*name` for an output that is wanted, `-` for one that is
  * NULL; and ` ! 400` if it fails. FAKE_CUDA_DRIVER in the environment: the newest CUDA it can do. */
 #ifndef FAKE_CUDA_H
@@ -32,6 +33,11 @@
 #define FAKE_M5 0x00007a5000000000ULL
 #define FAKE_M6 0x00007a6000000000ULL
 #define FAKE_SIZE 0x10000ULL
+#define FAKE_MADE 0x00007a7000000000ULL
+#define FAKE_FREE 0x0000000150000000ULL  /* bytes of a device */
+#define FAKE_TOTAL 0x0000000250000000ULL
+#define FAKE_HANDLE_BYTE(i) ((unsigned char)(0x31 + 3 * (int)(i))) /* of the handle of every allocation */
+#define FAKE_UUID_BYTE(device, i) ((unsigned char)(0xd0 + 32 * (int)(device) + (int)(i)))
 
 enum { FAKE_FOUND = 0, FAKE_NOT_FOUND = 1, FAKE_VERSION_TOO_OLD = 2 };
 

@@ -763,6 +763,233 @@ static CUresult CUDAAPI fake_cuMemGetAddressRange_2000(CUdeviceptr_v1 *base, uns
     return leave(result ? result : CUDA_ERROR_NOT_FOUND);
 }
 
+/* ----------------------------------------------------- functions: allocation */
+/* The end of a call that makes memory in a context. */
+static CUresult make(CUresult result, CUdeviceptr_v2 *pointer, size_t size, int32_t context)
+{
+    if (!result && !context) result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!result && (!pointer || !size)) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result) *pointer = FAKE_MADE;
+    return leave(result);
+}
+
+/* The end of one that takes memory, or a part of its name, back. */
+static CUresult take_back(CUresult result, uint64_t pointer)
+{
+    put(" 0x%llx", (unsigned long long)pointer);
+    if (!result && !current()) result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!result && pointer != FAKE_MADE) result = CUDA_ERROR_INVALID_VALUE;
+    return leave(result);
+}
+
+static void put_size(size_t size)
+{
+    put(" %llu", (unsigned long long)size);
+}
+
+static CUresult CUDAAPI fake_cuMemAlloc_3020(CUdeviceptr_v2 *pointer, size_t size)
+{
+    const CUresult result = enter("cuMemAlloc.3020");
+    put_output("pointer", pointer);
+    put_size(size);
+    return make(result, pointer, size, current());
+}
+
+/* Those of 32-bit addresses have none to give. */
+static CUresult CUDAAPI fake_cuMemAlloc_2000(CUdeviceptr_v1 *pointer, unsigned int size)
+{
+    const CUresult result = enter("cuMemAlloc.2000");
+    put_output("pointer", pointer);
+    put(" %u", size);
+    return leave(result ? result : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static CUresult CUDAAPI fake_cuMemFree_3020(CUdeviceptr_v2 pointer)
+{
+    return take_back(enter("cuMemFree.3020"), pointer);
+}
+
+static CUresult CUDAAPI fake_cuMemFree_2000(CUdeviceptr_v1 pointer)
+{
+    return take_back(enter("cuMemFree.2000"), pointer);
+}
+
+static CUresult alloc_async(const char *function, CUdeviceptr_v2 *pointer, size_t size, CUstream handle)
+{
+    CUresult result = enter(function);
+    struct object *stream;
+    int32_t context = 0;
+    put_output("pointer", pointer);
+    put_size(size);
+    put_handle(handle);
+    if (!result) result = find_stream(handle, &stream, &context);
+    return make(result, pointer, size, context);
+}
+
+static CUresult CUDAAPI fake_cuMemAllocAsync_11020(CUdeviceptr_v2 *pointer, size_t size, CUstream stream)
+{
+    return alloc_async("cuMemAllocAsync.11020", pointer, size, stream);
+}
+
+static CUresult CUDAAPI fake_cuMemAllocAsync_11020_ptsz(CUdeviceptr_v2 *pointer, size_t size, CUstream stream)
+{
+    return alloc_async("cuMemAllocAsync.11020_ptsz", pointer, size, stream);
+}
+
+static CUresult free_async(const char *function, CUdeviceptr_v2 pointer, CUstream handle)
+{
+    CUresult result = enter(function);
+    struct object *stream;
+    int32_t context;
+    put_handle(handle);
+    if (!result) result = find_stream(handle, &stream, &context);
+    return take_back(result, pointer);
+}
+
+static CUresult CUDAAPI fake_cuMemFreeAsync_11020(CUdeviceptr_v2 pointer, CUstream stream)
+{
+    return free_async("cuMemFreeAsync.11020", pointer, stream);
+}
+
+static CUresult CUDAAPI fake_cuMemFreeAsync_11020_ptsz(CUdeviceptr_v2 pointer, CUstream stream)
+{
+    return free_async("cuMemFreeAsync.11020_ptsz", pointer, stream);
+}
+
+static CUresult CUDAAPI fake_cuMemHostAlloc_2020(void **pointer, size_t size, unsigned int flags)
+{
+    CUresult result = enter("cuMemHostAlloc.2020");
+    CUdeviceptr_v2 made = 0;
+    put_output("pointer", (const void *)pointer);
+    put_size(size);
+    put(" %u", flags);
+    if (!result && flags > 7) result = CUDA_ERROR_INVALID_VALUE;
+    result = make(result, &made, size, current());
+    if (!result) *pointer = (void *)(uintptr_t)made;
+    return result;
+}
+
+static CUresult CUDAAPI fake_cuMemFreeHost_2000(void *pointer)
+{
+    return take_back(enter("cuMemFreeHost.2000"), (uint64_t)(uintptr_t)pointer);
+}
+
+static CUresult host_register(const char *function, const void *pointer, size_t size, unsigned int flags)
+{
+    const CUresult result = enter(function);
+    put_size(size);
+    put(" %u", flags);
+    return take_back(result, (uint64_t)(uintptr_t)pointer);
+}
+
+static CUresult CUDAAPI fake_cuMemHostRegister_4000(void *pointer, size_t size, unsigned int flags)
+{
+    return host_register("cuMemHostRegister.4000", pointer, size, flags);
+}
+
+static CUresult CUDAAPI fake_cuMemHostRegister_6050(void *pointer, size_t size, unsigned int flags)
+{
+    return host_register("cuMemHostRegister.6050", pointer, size, flags);
+}
+
+static CUresult CUDAAPI fake_cuMemHostUnregister_4000(void *pointer)
+{
+    return take_back(enter("cuMemHostUnregister.4000"), (uint64_t)(uintptr_t)pointer);
+}
+
+static CUresult CUDAAPI fake_cuMemAllocManaged_6000(CUdeviceptr_v2 *pointer, size_t size, unsigned int flags)
+{
+    CUresult result = enter("cuMemAllocManaged.6000");
+    put_output("pointer", pointer);
+    put_size(size);
+    put(" %u", flags);
+    if (!result && flags != 1 && flags != 2) result = CUDA_ERROR_INVALID_VALUE;
+    return make(result, pointer, size, current());
+}
+
+static CUresult CUDAAPI fake_cuMemGetInfo_3020(size_t *available, size_t *total)
+{
+    const CUresult result = enter("cuMemGetInfo.3020");
+    put_output("free", available);
+    put_output("total", total);
+    if (result) return leave(result);
+    if (!current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    *available = (size_t)FAKE_FREE;
+    *total = (size_t)FAKE_TOTAL;
+    return leave(CUDA_SUCCESS);
+}
+
+static CUresult CUDAAPI fake_cuMemGetInfo_2000(unsigned int *available, unsigned int *total)
+{
+    const CUresult result = enter("cuMemGetInfo.2000");
+    put_output("free", available);
+    put_output("total", total);
+    if (!result) *available = *total = 0xffffffff;
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuIpcGetMemHandle_4010(CUipcMemHandle *handle, CUdeviceptr_v2 pointer)
+{
+    const CUresult result = enter("cuIpcGetMemHandle.4010");
+    size_t i;
+    put_output("handle", handle);
+    for (i = 0; !result && i < sizeof *handle; i++)
+        ((unsigned char *)handle)[i] = pointer == FAKE_MADE ? FAKE_HANDLE_BYTE(i) : 0;
+    return take_back(result, pointer);
+}
+
+static CUresult ipc_open(const char *function, CUdeviceptr_v2 *pointer, const CUipcMemHandle *handle,
+                         unsigned int flags)
+{
+    CUresult result = enter(function);
+    size_t i;
+    put_output("pointer", pointer);
+    put(" %u", flags);
+    if (!result && flags != 1) result = CUDA_ERROR_INVALID_VALUE;
+    for (i = 0; !result && i < sizeof *handle; i++)
+        if (((const unsigned char *)handle)[i] != FAKE_HANDLE_BYTE(i)) result = CUDA_ERROR_INVALID_VALUE;
+    return make(result, pointer, 1, current());
+}
+
+static CUresult CUDAAPI fake_cuIpcOpenMemHandle_4010(CUdeviceptr_v2 *pointer, CUipcMemHandle handle,
+                                                     unsigned int flags)
+{
+    return ipc_open("cuIpcOpenMemHandle.4010", pointer, &handle, flags);
+}
+
+static CUresult CUDAAPI fake_cuIpcOpenMemHandle_11000(CUdeviceptr_v2 *pointer, CUipcMemHandle handle,
+                                                      unsigned int flags)
+{
+    return ipc_open("cuIpcOpenMemHandle.11000", pointer, &handle, flags);
+}
+
+static CUresult CUDAAPI fake_cuIpcCloseMemHandle_4010(CUdeviceptr_v2 pointer)
+{
+    return take_back(enter("cuIpcCloseMemHandle.4010"), pointer);
+}
+
+static CUresult device_uuid(const char *function, CUuuid *uuid, CUdevice_v1 device)
+{
+    const CUresult result = enter(function);
+    size_t i;
+    put_output("uuid", uuid);
+    put(" %d", device);
+    if (result) return leave(result);
+    if (device < 0 || device > 1) return leave(CUDA_ERROR_INVALID_DEVICE);
+    for (i = 0; i < sizeof *uuid; i++) ((unsigned char *)uuid)[i] = FAKE_UUID_BYTE(device, i);
+    return leave(CUDA_SUCCESS);
+}
+
+static CUresult CUDAAPI fake_cuDeviceGetUuid_9020(CUuuid *uuid, CUdevice_v1 device)
+{
+    return device_uuid("cuDeviceGetUuid.9020", uuid, device);
+}
+
+static CUresult CUDAAPI fake_cuDeviceGetUuid_11040(CUuuid *uuid, CUdevice_v1 device)
+{
+    return device_uuid("cuDeviceGetUuid.11040", uuid, device);
+}
+
 /* ------------------------------------------------------------------- lookup */
 static CUresult CUDAAPI fake_cuGetProcAddress_11030(const char *symbol, void **function, int version,
                                                     cuuint64_t flags);
@@ -780,14 +1007,21 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuStreamGetCaptureInfo, 11030) X(cuStreamWaitEvent, 3020) X(cuStreamSynchronize, 2000)                 \
     X(cuThreadExchangeStreamCaptureMode, 10010) X(cuEventCreate, 2000) X(cuEventDestroy, 2000)               \
     X(cuEventDestroy, 4000) X(cuEventRecord, 2000) X(cuEventQuery, 2000) X(cuEventSynchronize, 2000)         \
-    X(cuPointerGetAttributes, 7000) X(cuMemGetAddressRange, 2000) X(cuMemGetAddressRange, 3020)
+    X(cuPointerGetAttributes, 7000) X(cuMemGetAddressRange, 2000) X(cuMemGetAddressRange, 3020)              \
+    X(cuMemAlloc, 2000) X(cuMemAlloc, 3020) X(cuMemFree, 2000) X(cuMemFree, 3020)                            \
+    X(cuMemAllocAsync, 11020) X(cuMemFreeAsync, 11020) X(cuMemHostAlloc, 2020) X(cuMemFreeHost, 2000)        \
+    X(cuMemHostRegister, 4000) X(cuMemHostRegister, 6050) X(cuMemHostUnregister, 4000)                       \
+    X(cuMemAllocManaged, 6000) X(cuMemGetInfo, 2000) X(cuMemGetInfo, 3020) X(cuIpcGetMemHandle, 4010)        \
+    X(cuIpcOpenMemHandle, 4010) X(cuIpcOpenMemHandle, 11000) X(cuIpcCloseMemHandle, 4010)                    \
+    X(cuDeviceGetUuid, 9020) X(cuDeviceGetUuid, 11040)
 #define FUNCTIONS_12(X)                                                                                      \
     X(cuGetProcAddress, 12000) X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030)                      \
     X(cuStreamGetCtx, 12050)
 #define FUNCTIONS_13(X) X(cuCtxGetDevice, 13000) X(cuCtxSynchronize, 13000)
 #define PER_THREAD_11(X)                                                                                     \
     X(cuStreamGetCtx, 9020) X(cuStreamGetCaptureInfo, 10010) X(cuStreamGetCaptureInfo, 11030)                \
-    X(cuStreamWaitEvent, 7000) X(cuStreamSynchronize, 7000) X(cuEventRecord, 7000)
+    X(cuStreamWaitEvent, 7000) X(cuStreamSynchronize, 7000) X(cuEventRecord, 7000)                           \
+    X(cuMemAllocAsync, 11020) X(cuMemFreeAsync, 11020)
 #define PER_THREAD_12(X)                                                                                     \
     X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030) X(cuStreamGetCtx, 12050)
 
@@ -920,6 +1154,42 @@ EXPORTED(cuMemGetAddressRange, (CUdeviceptr_v1 * base, unsigned int *size, CUdev
          fake_cuMemGetAddressRange_2000(base, size, pointer))
 EXPORTED(cuMemGetAddressRange_v2, (CUdeviceptr_v2 * base, size_t *size, CUdeviceptr_v2 pointer),
          fake_cuMemGetAddressRange_3020(base, size, pointer))
+EXPORTED(cuMemAlloc, (CUdeviceptr_v1 * pointer, unsigned int size), fake_cuMemAlloc_2000(pointer, size))
+EXPORTED(cuMemAlloc_v2, (CUdeviceptr_v2 * pointer, size_t size), fake_cuMemAlloc_3020(pointer, size))
+EXPORTED(cuMemFree, (CUdeviceptr_v1 pointer), fake_cuMemFree_2000(pointer))
+EXPORTED(cuMemFree_v2, (CUdeviceptr_v2 pointer), fake_cuMemFree_3020(pointer))
+EXPORTED(cuMemAllocAsync, (CUdeviceptr_v2 * pointer, size_t size, CUstream stream),
+         fake_cuMemAllocAsync_11020(pointer, size, stream))
+EXPORTED(cuMemAllocAsync_ptsz, (CUdeviceptr_v2 * pointer, size_t size, CUstream stream),
+         fake_cuMemAllocAsync_11020_ptsz(pointer, size, stream))
+EXPORTED(cuMemFreeAsync, (CUdeviceptr_v2 pointer, CUstream stream),
+         fake_cuMemFreeAsync_11020(pointer, stream))
+EXPORTED(cuMemFreeAsync_ptsz, (CUdeviceptr_v2 pointer, CUstream stream),
+         fake_cuMemFreeAsync_11020_ptsz(pointer, stream))
+EXPORTED(cuMemHostAlloc, (void **pointer, size_t size, unsigned int flags),
+         fake_cuMemHostAlloc_2020(pointer, size, flags))
+EXPORTED(cuMemFreeHost, (void *pointer), fake_cuMemFreeHost_2000(pointer))
+EXPORTED(cuMemHostRegister, (void *pointer, size_t size, unsigned int flags),
+         fake_cuMemHostRegister_4000(pointer, size, flags))
+EXPORTED(cuMemHostRegister_v2, (void *pointer, size_t size, unsigned int flags),
+         fake_cuMemHostRegister_6050(pointer, size, flags))
+EXPORTED(cuMemHostUnregister, (void *pointer), fake_cuMemHostUnregister_4000(pointer))
+EXPORTED(cuMemAllocManaged, (CUdeviceptr_v2 * pointer, size_t size, unsigned int flags),
+         fake_cuMemAllocManaged_6000(pointer, size, flags))
+EXPORTED(cuMemGetInfo, (unsigned int *available, unsigned int *total),
+         fake_cuMemGetInfo_2000(available, total))
+EXPORTED(cuMemGetInfo_v2, (size_t *available, size_t *total), fake_cuMemGetInfo_3020(available, total))
+EXPORTED(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr_v2 pointer),
+         fake_cuIpcGetMemHandle_4010(handle, pointer))
+EXPORTED(cuIpcOpenMemHandle, (CUdeviceptr_v2 * pointer, CUipcMemHandle handle, unsigned int flags),
+         fake_cuIpcOpenMemHandle_4010(pointer, handle, flags))
+EXPORTED(cuIpcOpenMemHandle_v2, (CUdeviceptr_v2 * pointer, CUipcMemHandle handle, unsigned int flags),
+         fake_cuIpcOpenMemHandle_11000(pointer, handle, flags))
+EXPORTED(cuIpcCloseMemHandle, (CUdeviceptr_v2 pointer), fake_cuIpcCloseMemHandle_4010(pointer))
+EXPORTED(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device), fake_cuDeviceGetUuid_9020(uuid, device))
+#if FAKE_DRIVER >= 11040
+EXPORTED(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), fake_cuDeviceGetUuid_11040(uuid, device))
+#endif
 #if FAKE_DRIVER >= 11030
 EXPORTED(cuGetProcAddress, (const char *symbol, void **function, int version, cuuint64_t flags),
          fake_cuGetProcAddress_11030(symbol, function, version, flags))

@@ -22,6 +22,8 @@
 #define CAI_IMPLEMENTATION
 #include "cai_stream.h"
 
+#include <stddef.h>
+
 #include "cai_test.h"
 #include "fake_cuda.h"
 
@@ -231,6 +233,20 @@ static const char *const lookups[] = {
     "cuPointerGetAttributes 7000 1",
     "cuMemGetAddressRange 3020 1",
     "cuDeviceGetAttribute 2000 1",
+    "cuMemAlloc 3020 1",
+    "cuMemFree 3020 1",
+    "cuMemAllocAsync 11020 1",
+    "cuMemFreeAsync 11020 1",
+    "cuMemHostAlloc 2020 1",
+    "cuMemFreeHost 2000 1",
+    "cuMemHostRegister 6050 1",
+    "cuMemHostUnregister 4000 1",
+    "cuMemAllocManaged 6000 1",
+    "cuMemGetInfo 3020 1",
+    "cuIpcGetMemHandle 4010 1",
+    "cuIpcOpenMemHandle 11000 1",
+    "cuIpcCloseMemHandle 4010 1",
+    "cuDeviceGetUuid 11040 1",
 };
 enum { LOOKUPS = sizeof lookups / sizeof lookups[0] };
 
@@ -469,6 +485,85 @@ static void check_memory(int32_t driver)
     fake->clear();
 }
 
+#define SIZE 0x0000000123456700ULL /* does not survive 32 bits */
+
+static void check_allocation(void)
+{
+    guard(&first);
+    CHECK_INT(cuda->memory_alloc(cuda->self, &first.at.u, SIZE), 0);
+    CHECK_CALLS("cuMemAlloc.3020 *pointer 4886718208");
+    CHECK_UINT(first.at.u, FAKE_MADE);
+    CHECK_GUARDS(first, 8);
+    CHECK_INT(cuda->memory_free(cuda->self, FAKE_MADE), 0);
+    CHECK_CALLS("cuMemFree.3020 0x7a7000000000");
+    guard(&first);
+    CHECK_INT(cuda->memory_alloc_async(cuda->self, &first.at.u, SIZE, handle("s3")), 0);
+    CHECK_CALLS("cuMemAllocAsync.11020 *pointer 4886718208 s3");
+    CHECK_UINT(first.at.u, FAKE_MADE);
+    CHECK_GUARDS(first, 8);
+    CHECK_INT(cuda->memory_alloc_async(cuda->self, &first.at.u, 1, 2), 0);
+    CHECK_CALLS("cuMemAllocAsync.11020 *pointer 1 per_thread");
+    CHECK_INT(cuda->memory_free_async(cuda->self, FAKE_MADE, handle("s1")), 0);
+    CHECK_INT(cuda->memory_free_async(cuda->self, FAKE_MADE, 1), 0);
+    CHECK_CALLS("cuMemFreeAsync.11020 s1 0x7a7000000000\ncuMemFreeAsync.11020 legacy 0x7a7000000000");
+    guard(&first);
+    CHECK_INT(cuda->managed_alloc(cuda->self, &first.at.u, SIZE, 2), 0);
+    CHECK_CALLS("cuMemAllocManaged.6000 *pointer 4886718208 2");
+    CHECK_UINT(first.at.u, FAKE_MADE);
+    CHECK_GUARDS(first, 8);
+    guard(&first);
+    guard(&second);
+    CHECK_INT(cuda->memory_info(cuda->self, &first.at.u, &second.at.u), 0);
+    CHECK_CALLS("cuMemGetInfo.3020 *free *total");
+    CHECK_UINT(first.at.u, FAKE_FREE);
+    CHECK_UINT(second.at.u, FAKE_TOTAL);
+    CHECK_GUARDS(first, 8);
+    CHECK_GUARDS(second, 8);
+}
+
+static void check_host_memory(void)
+{
+    guard(&first);
+    CHECK_INT(cuda->host_alloc(cuda->self, &first.at.u, SIZE, 5), 0);
+    CHECK_CALLS("cuMemHostAlloc.2020 *pointer 4886718208 5");
+    CHECK_UINT(first.at.u, FAKE_MADE);
+    CHECK_GUARDS(first, 8);
+    CHECK_INT(cuda->host_free(cuda->self, FAKE_MADE), 0);
+    CHECK_CALLS("cuMemFreeHost.2000 0x7a7000000000");
+    CHECK_INT(cuda->host_register(cuda->self, FAKE_MADE, SIZE, 3), 0);
+    CHECK_CALLS("cuMemHostRegister.6050 4886718208 3 0x7a7000000000");
+    CHECK_INT(cuda->host_unregister(cuda->self, FAKE_MADE), 0);
+    CHECK_CALLS("cuMemHostUnregister.4000 0x7a7000000000");
+}
+
+static void check_other_processes(void)
+{
+    unsigned char name[64];
+    int32_t i;
+    guard(&first);
+    CHECK_INT(cuda->ipc_export(cuda->self, FAKE_MADE, first.at.bytes), 0);
+    CHECK_CALLS("cuIpcGetMemHandle.4010 *handle 0x7a7000000000");
+    memcpy(name, first.at.bytes, sizeof name);
+    for (i = 0; i < 64; i++) CHECK_INT(name[i], FAKE_HANDLE_BYTE(i));
+    CHECK_GUARDS(first, 64);
+    guard(&first);
+    CHECK_INT(cuda->ipc_open(cuda->self, name, &first.at.u), 0); /* with access to peers */
+    CHECK_CALLS("cuIpcOpenMemHandle.11000 *pointer 1");
+    CHECK_UINT(first.at.u, FAKE_MADE);
+    CHECK_GUARDS(first, 8);
+    name[63] ^= 1;
+    CHECK_INT(cuda->ipc_open(cuda->self, name, &first.at.u), 1);
+    fake->clear();
+    CHECK_INT(cuda->ipc_close(cuda->self, FAKE_MADE), 0);
+    CHECK_CALLS("cuIpcCloseMemHandle.4010 0x7a7000000000");
+    if (!cuda->device_uuid) return;
+    guard(&first);
+    CHECK_INT(cuda->device_uuid(cuda->self, 1, first.at.bytes), 0);
+    CHECK_CALLS("cuDeviceGetUuid.11040 *uuid 1");
+    for (i = 0; i < 16; i++) CHECK_INT(first.at.bytes[i], FAKE_UUID_BYTE(1, i));
+    CHECK_GUARDS(first, 16);
+}
+
 /* The first call of a process may find the driver not initialized (G17). */
 static void check_first_call(void)
 {
@@ -487,13 +582,34 @@ static void check_first_call(void)
     CHECK_UINT(first.at.u, handle("c2"));
     CHECK_INT(fake->retained(), 0);
     fake->set_initialized(0);
+    if (cuda->device_uuid) CHECK_INT(cuda->device_uuid(cuda->self, 0, first.at.bytes), 0);
+    fake->set_initialized(0);
     fake->fail("cuInit", 100);
+    if (cuda->device_uuid) CHECK_INT(cuda->device_uuid(cuda->self, 0, first.at.bytes), 100);
     CHECK_INT(cuda->context_current(cuda->self, &first.at.u), 100);
     CHECK_INT(cuda->pointer_info(cuda->self, FAKE_M1, &first.at.pointer), 100);
     CHECK_INT(cuda->device_context(cuda->self, 0, &first.at.u), 100);
     fake->fail("", 0);
     CHECK_INT(cuda->context_current(cuda->self, &first.at.u), 0);
     fake->clear();
+}
+
+static void check_errors_of_memory(int32_t error)
+{
+    CHECK_INT(cuda->memory_alloc(cuda->self, &first.at.u, SIZE), error);
+    CHECK_INT(cuda->memory_free(cuda->self, FAKE_MADE), error);
+    CHECK_INT(cuda->memory_alloc_async(cuda->self, &first.at.u, SIZE, handle("s1")), error);
+    CHECK_INT(cuda->memory_free_async(cuda->self, FAKE_MADE, handle("s1")), error);
+    CHECK_INT(cuda->host_alloc(cuda->self, &first.at.u, SIZE, 0), error);
+    CHECK_INT(cuda->host_free(cuda->self, FAKE_MADE), error);
+    CHECK_INT(cuda->host_register(cuda->self, FAKE_MADE, SIZE, 0), error);
+    CHECK_INT(cuda->host_unregister(cuda->self, FAKE_MADE), error);
+    CHECK_INT(cuda->managed_alloc(cuda->self, &first.at.u, SIZE, 1), error);
+    CHECK_INT(cuda->memory_info(cuda->self, &first.at.u, &second.at.u), error);
+    CHECK_INT(cuda->ipc_export(cuda->self, FAKE_MADE, first.at.bytes), error);
+    CHECK_INT(cuda->ipc_open(cuda->self, second.at.bytes, &first.at.u), error);
+    CHECK_INT(cuda->ipc_close(cuda->self, FAKE_MADE), error);
+    if (cuda->device_uuid) CHECK_INT(cuda->device_uuid(cuda->self, 0, first.at.bytes), error);
 }
 
 /* Every error of the driver comes back as it is, and is made by one call. */
@@ -524,6 +640,7 @@ static void check_errors(void)
         CHECK_INT(cuda->pointer_info(cuda->self, FAKE_M1, &first.at.pointer), error);
         CHECK_INT(cuda->pointer_range(cuda->self, FAKE_M1, &first.at.u, &second.at.u), error);
         CHECK_INT(cuda->pageable_access(cuda->self, 0, &first.at.i), error);
+        check_errors_of_memory(error);
         CHECK_INT(count_calls("cuInit"), 0);
         fake->fail("", 0);
         fake->clear();
@@ -532,7 +649,7 @@ static void check_errors(void)
     CHECK_INT(fake->retained(), 0);
 }
 
-static void check_table(void)
+static void check_table(int32_t driver)
 {
     uint64_t thread = 0, again = 0;
     CHECK_UINT(cuda->struct_size, sizeof(cai_cuda));
@@ -544,6 +661,10 @@ static void check_table(void)
     CHECK(cuda->stream_wait_event && cuda->stream_synchronize && cuda->event_create && cuda->event_destroy);
     CHECK(cuda->event_record && cuda->event_query && cuda->event_synchronize && cuda->capture_mode);
     CHECK(cuda->pointer_info && cuda->pointer_range && cuda->pageable_access && cuda->host_thread);
+    CHECK(cuda->memory_alloc && cuda->memory_free && cuda->memory_alloc_async && cuda->memory_free_async);
+    CHECK(cuda->host_alloc && cuda->host_free && cuda->host_register && cuda->host_unregister);
+    CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
+    CHECK_INT(cuda->device_uuid != NULL, driver >= 11040);
     CHECK_INT(cuda->host_thread(cuda->self, &thread), 0);
     CHECK_INT(cuda->host_thread(cuda->self, &again), 0);
     CHECK(thread != 0 && thread == again);
@@ -703,6 +824,50 @@ static void check_locating(int32_t driver)
 }
 
 /* --------------------------------------------------------------------- failures */
+/* What may be missing, and the slot that then is empty. */
+static const struct {
+    const char *symbol;
+    size_t slot;
+} may_miss[] = {
+    {"cuStreamGetId", offsetof(cai_cuda, stream_id)},
+    {"cuMemAlloc", offsetof(cai_cuda, memory_alloc)},
+    {"cuMemFree", offsetof(cai_cuda, memory_free)},
+    {"cuMemAllocAsync", offsetof(cai_cuda, memory_alloc_async)},
+    {"cuMemFreeAsync", offsetof(cai_cuda, memory_free_async)},
+    {"cuMemHostAlloc", offsetof(cai_cuda, host_alloc)},
+    {"cuMemFreeHost", offsetof(cai_cuda, host_free)},
+    {"cuMemHostRegister", offsetof(cai_cuda, host_register)},
+    {"cuMemHostUnregister", offsetof(cai_cuda, host_unregister)},
+    {"cuMemAllocManaged", offsetof(cai_cuda, managed_alloc)},
+    {"cuMemGetInfo", offsetof(cai_cuda, memory_info)},
+    {"cuIpcGetMemHandle", offsetof(cai_cuda, ipc_export)},
+    {"cuIpcOpenMemHandle", offsetof(cai_cuda, ipc_open)},
+    {"cuIpcCloseMemHandle", offsetof(cai_cuda, ipc_close)},
+    {"cuDeviceGetUuid", offsetof(cai_cuda, device_uuid)},
+};
+enum { MAY_MISS = sizeof may_miss / sizeof may_miss[0] };
+
+/* Which of them a symbol is; -1: none. */
+static int32_t optional_of(const char *symbol)
+{
+    int32_t i;
+    for (i = 0; i < MAY_MISS; i++)
+        if (!strcmp(symbol, may_miss[i].symbol)) return i;
+    return -1;
+}
+
+/* The slots that are empty are those that the driver is too old for, and this one. */
+static void check_empty_slots(const cai_cuda *table, int32_t missing)
+{
+    void (*slot)(void);
+    int32_t i;
+    for (i = 0; i < MAY_MISS; i++) {
+        const int32_t since = i == 0 ? 12000 : i == MAY_MISS - 1 ? 11040 : 11020;
+        memcpy(&slot, (const char *)table + may_miss[i].slot, sizeof slot);
+        CHECK_INT(slot == NULL, i == missing || fake->driver() < since);
+    }
+}
+
 /* The functions without which there is no table; the others may be missing. */
 static void check_missing_functions(const char *library)
 {
@@ -717,9 +882,9 @@ static void check_missing_functions(const char *library)
         cai_test_note(symbol);
         fake->hide(symbol);
         memcpy(&driver, &before, sizeof driver);
-        if (!strcmp(symbol, "cuStreamGetId")) {
+        if (optional_of(symbol) >= 0) {
             CHECK_INT(open_driver(&driver, library, &err), CAI_OK);
-            CHECK(driver.cuda.stream_id == NULL);
+            check_empty_slots(&driver.cuda, optional_of(symbol));
             close_driver(&driver);
             continue;
         }
@@ -804,12 +969,15 @@ static int slots(int32_t runtime, const char *library)
     CHECK_INT(cudaPeekAtLastError(), 0);
 #endif
     check_lookups(runtime);
-    check_table();
+    check_table(newest);
     check_first_call();
     check_contexts();
     check_streams(newest >= 12000);
     check_events();
     check_memory(newest);
+    check_allocation();
+    check_host_memory();
+    check_other_processes();
     check_errors();
     fake->reset();
     fake->set_initialized(1);

@@ -26,6 +26,11 @@
 
 /* ------------------------------------------------------------------ >>objects */
 enum { SIM_ALIGNMENT = 256, SIM_HANDLE_STEP = 16, SIM_NAME = 32, SIM_FAULTS = 16 };
+enum { SIM_IPC_BYTES = 64, SIM_UUID_BYTES = 16 };
+#define SIM_ALL_KINDS (~(uint32_t)0)
+#define SIM_FREED_BY_MEMORY_FREE \
+    (1u << CAI_SIM_MEM_DEVICE | 1u << CAI_SIM_MEM_MANAGED | 1u << CAI_SIM_MEM_POOL)
+#define SIM_FREED_BY_HOST_FREE (1u << CAI_SIM_MEM_PINNED | 1u << CAI_SIM_MEM_ALIASED)
 enum { SIM_DEAD = 0, SIM_LIVE = 1, SIM_ORPHAN = 2 /* its context was destroyed, or reset */ };
 enum { SIM_CAPTURE_ENDED = 3 /* beside CAI_CAPTURE_ACTIVE and _INVALIDATED */ };
 
@@ -77,17 +82,27 @@ typedef struct sim_event {
 } sim_event;
 
 typedef struct sim_allocation {
-    void *block;
+    void *block; /* NULL: memory of somebody else, registered or opened */
     uint64_t address, bytes, device_offset;
-    sim_context *context; /* NULL: none */
-    int32_t number, kind, device, live;
+    sim_context *context;                /* NULL: none */
+    const struct sim_allocation *origin; /* of another simulation, opened `opened` times; NULL: not so */
+    int32_t number, kind, device, live, opened;
+    int32_t unmapped; /* registered, and devices have no address of it */
+    int32_t freeing;  /* the operation that ends it is queued */
 } sim_allocation;
+
+typedef struct sim_ipc { /* the beginning of a handle of ipc_export */
+    char magic[8];
+    const cai_sim *sim;
+    const sim_allocation *allocation;
+} sim_ipc;
 
 typedef struct sim_operation {
     cai_sim_operation info;
     sim_context *context;
     cai_sim_function function;
     void *argument;
+    sim_allocation *frees; /* what ends when it runs */
     uint64_t *waits;
     cai_sim_access *accesses;
     char name[SIM_NAME];
@@ -119,7 +134,10 @@ typedef struct sim_fault {
     X(context_current) X(context_push) X(context_pop) X(context_synchronize) X(context_device) \
     X(device_context) X(stream_context) X(stream_capture) X(stream_id) X(stream_wait_event) \
     X(stream_synchronize) X(event_create) X(event_destroy) X(event_record) X(event_query) \
-    X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access)
+    X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access) \
+    X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
+    X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
+    X(ipc_close) X(device_uuid)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -172,6 +190,7 @@ struct cai_sim {
     sim_text log;
     int32_t calls[SIM_OPERATION_COUNT];
     int32_t pageable[CAI_SIM_DEVICES];
+    uint64_t memory[CAI_SIM_DEVICES], memory_used[CAI_SIM_DEVICES]; /* bytes */
     sim_fault faults[SIM_FAULTS];
     sim_key key;
     sim_mutex mutex;
@@ -391,15 +410,28 @@ static int32_t sim_use_event(cai_sim *sim, uint64_t handle, sim_event **event)
     return error ? error : object->context->error;
 }
 
-/* The allocation around an address, freed ones too: addresses are not used twice. */
+/* The last allocation around an address, if freed too: blocks are not used twice, but host memory may be
+ * registered again, and memory of others opened again. */
 static sim_allocation *sim_allocation_of(cai_sim *sim, uint64_t address)
 {
     int32_t i;
-    for (i = 0; i < sim->allocation_count; i++) {
+    for (i = sim->allocation_count - 1; i >= 0; i--) {
         sim_allocation *a = sim->allocations[i];
         if (address >= a->address && address - a->address < a->bytes) return a;
     }
     return NULL;
+}
+
+/* Does a kind take memory of its device? */
+static int sim_is_on_device(int32_t kind)
+{
+    return kind == CAI_SIM_MEM_DEVICE || kind == CAI_SIM_MEM_MANAGED || kind == CAI_SIM_MEM_POOL;
+}
+
+static void sim_memory_end(cai_sim *sim, sim_allocation *a)
+{
+    if (a->live && a->block != NULL && sim_is_on_device(a->kind)) sim->memory_used[a->device] -= a->bytes;
+    a->live = 0;
 }
 
 /* --------------------------------------------------------------- >>operations */
@@ -511,7 +543,8 @@ static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
         const cai_sim_access *x = &op->accesses[i];
         const sim_allocation *a = sim_allocation_of(sim, x->address);
         if (a == NULL || x->bytes == 0) continue;
-        if (!a->live || x->bytes > a->bytes - (x->address - a->address)) return 0;
+        if (!a->live || (a->origin != NULL && !a->origin->live)) return 0;
+        if (x->bytes > a->bytes - (x->address - a->address)) return 0;
     }
     return 1;
 }
@@ -530,6 +563,7 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
         op->function(op->argument);
         sim->os->in_function = 0;
     }
+    if (op->frees != NULL) sim_memory_end(sim, op->frees);
     op->info.state = CAI_SIM_STATE_DONE;
     op->info.order = ++sim->order;
 }
@@ -608,6 +642,15 @@ static int32_t sim_may_queue(cai_sim *sim, sim_stream *stream)
     if (stream->capture != NULL && stream->capture->status == CAI_CAPTURE_INVALIDATED)
         return CAI_SIM_ERROR_CAPTURE_INVALIDATED;
     return 0;
+}
+
+/* The same of what cannot be captured. */
+static int32_t sim_may_not_capture(cai_sim *sim, sim_stream *stream)
+{
+    const int32_t error = sim_may_queue(sim, stream);
+    if (error || stream->capture == NULL) return error;
+    sim_invalidate(stream->capture);
+    return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
 }
 
 /* The rule of cuThreadExchangeStreamCaptureMode for calls that are potentially unsafe. */
@@ -791,19 +834,25 @@ static int32_t sim_do_set_context(cai_sim *sim, uint64_t handle)
     return 0;
 }
 
+/* The host waits for all that is queued in a context. */
+static void sim_wait_for_context(cai_sim *sim, const sim_context *context, const char *name)
+{
+    sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+    int32_t i;
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->o.context == context) sim_wait_for(sync, sim_stream_at(sim, i)->last);
+    sim_run_for(sim, sync);
+}
+
 static int32_t sim_do_context_synchronize(cai_sim *sim)
 {
     sim_context *context;
-    sim_operation *sync;
-    int32_t i, error = sim_use_context(sim, &context);
+    int32_t error = sim_use_context(sim, &context);
     if (error) return error;
     if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
     error = sim_unsafe_call(sim);
     if (error) return error;
-    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "context_synchronize", NULL, 0);
-    for (i = 0; i < sim->streams.count; i++)
-        if (sim_stream_at(sim, i)->o.context == context) sim_wait_for(sync, sim_stream_at(sim, i)->last);
-    sim_run_for(sim, sync);
+    sim_wait_for_context(sim, context, "context_synchronize");
     return context->error;
 }
 
@@ -817,6 +866,7 @@ static void sim_context_empty(cai_sim *sim, sim_context *context)
         if (op->context != context || op->info.state != CAI_SIM_STATE_QUEUED) continue;
         op->info.state = CAI_SIM_STATE_DROPPED;
         sim->queued--;
+        if (op->frees != NULL) sim_memory_end(sim, op->frees);
     }
     for (i = 0; i < sim->streams.count; i++) {
         sim_stream *stream = sim_stream_at(sim, i);
@@ -828,7 +878,7 @@ static void sim_context_empty(cai_sim *sim, sim_context *context)
         if (sim->events.all[i]->context == context && sim->events.all[i]->state == SIM_LIVE)
             sim->events.all[i]->state = SIM_ORPHAN;
     for (i = 0; i < sim->allocation_count; i++)
-        if (sim->allocations[i]->context == context) sim->allocations[i]->live = 0;
+        if (sim->allocations[i]->context == context) sim_memory_end(sim, sim->allocations[i]);
     context->error = 0;
 }
 
@@ -927,13 +977,8 @@ static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
     sim_stream *stream;
     sim_operation *sync;
     int32_t i, error = sim_use_stream(sim, handle, &stream);
-    if (!error) error = sim_may_queue(sim, stream);
-    if (error) return error;
-    if (stream->capture != NULL) {
-        sim_invalidate(stream->capture);
-        return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
-    }
-    error = sim_unsafe_call(sim);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "stream_synchronize", NULL, 0);
     sim_wait_for(sync, stream->last);
@@ -1035,54 +1080,271 @@ static int32_t sim_do_event_synchronize(cai_sim *sim, uint64_t handle)
 }
 
 /* ------------------------------------------------------------------- >>memory */
-static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t *address)
+/* A new allocation, at an address where there is memory. */
+static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t kind, uint64_t address,
+                                     uint64_t bytes, const char *name)
 {
-    sim_context *context;
-    sim_allocation *a;
-    cai_sim_access whole;
-    uint64_t space = bytes;
-    int32_t error = sim_use_context(sim, &context);
-    if (!error && kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
-    if (error) return error;
-    if (kind < CAI_SIM_MEM_DEVICE || kind > CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (bytes == 0) return 0;
-    if (bytes > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    if (kind == CAI_SIM_MEM_ALIASED) space = 2 * (bytes + SIM_ALIGNMENT);
-    a = (sim_allocation *)sim_new(sizeof *a);
-    a->block = calloc(1, (size_t)(space + SIM_ALIGNMENT));
-    if (a->block == NULL) {
-        free(a);
-        return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    }
+    const cai_sim_access whole = cai_sim_writes(address, bytes);
+    sim_allocation *a = (sim_allocation *)sim_new(sizeof *a);
     SIM_APPEND(sim_allocation *, sim->allocations, sim->allocation_count, a);
     a->number = sim->allocation_count;
-    a->address = ((uint64_t)(uintptr_t)a->block + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
+    a->address = address;
     a->bytes = bytes;
     a->kind = kind;
     a->device = context->device;
     a->context = kind == CAI_SIM_MEM_POOL || kind == CAI_SIM_MEM_VIRTUAL ? NULL : context;
     a->live = 1;
-    if (kind == CAI_SIM_MEM_ALIASED)
-        a->device_offset = (bytes + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
+    sim_trace(sim, CAI_SIM_OP_ALLOC, name, &whole, 1);
+    return a;
+}
+
+static uint64_t sim_memory_left(const cai_sim *sim, int32_t device)
+{
+    const uint64_t total = sim->memory[device], used = sim->memory_used[device];
+    return used < total ? total - used : 0;
+}
+
+static uint64_t sim_aligned(uint64_t number)
+{
+    return (number + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
+}
+
+static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, uint64_t bytes,
+                              const char *name, uint64_t *address)
+{
+    const uint64_t space = kind == CAI_SIM_MEM_ALIASED ? 2 * (bytes + SIM_ALIGNMENT) : bytes;
+    const int on_device = sim_is_on_device(kind);
+    sim_allocation *a;
+    void *block;
+    if (bytes > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    if (on_device && bytes > sim_memory_left(sim, context->device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    block = calloc(1, (size_t)(space + SIM_ALIGNMENT));
+    if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    a = sim_memory_at(sim, context, kind, sim_aligned((uint64_t)(uintptr_t)block), bytes, name);
+    a->block = block;
+    a->unmapped = kind == CAI_SIM_MEM_REGISTERED;
+    if (on_device) sim->memory_used[a->device] += bytes;
+    if (kind == CAI_SIM_MEM_ALIASED) a->device_offset = sim_aligned(bytes);
     *address = a->address;
-    whole = cai_sim_writes(a->address, bytes);
-    sim_trace(sim, CAI_SIM_OP_ALLOC, "alloc", &whole, 1);
     return 0;
+}
+
+static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t *address)
+{
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (!error && kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
+    if (error) return error;
+    if (kind < CAI_SIM_MEM_DEVICE || kind > CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_INVALID_VALUE;
+    return bytes == 0 ? 0 : sim_memory_new(sim, context, kind, bytes, "alloc", address);
+}
+
+/* The allocation that begins at an address and can be freed: of one of the kinds in a mask, and not mapped
+ * here by ipc_open. */
+static int32_t sim_find_memory(cai_sim *sim, uint64_t address, uint32_t kinds, sim_allocation **found)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    *found = a;
+    if (a == NULL || !a->live || a->freeing || a->origin != NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    return a->address == address && (kinds >> a->kind & 1) ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+}
+
+static void sim_memory_release(cai_sim *sim, sim_allocation *a, const char *name)
+{
+    const cai_sim_access whole = cai_sim_writes(a->address, a->bytes);
+    sim_memory_end(sim, a);
+    sim_trace(sim, CAI_SIM_OP_FREE, name, &whole, 1);
 }
 
 static int32_t sim_do_free(cai_sim *sim, uint64_t address)
 {
-    sim_allocation *a = sim_allocation_of(sim, address);
-    cai_sim_access whole;
+    sim_allocation *a;
+    int32_t error;
     if (address == 0) return 0;
-    if (a == NULL || !a->live || a->address != address) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (a->kind != CAI_SIM_MEM_POOL) {
-        const int32_t error = sim_unsafe_call(sim);
-        if (error) return error;
-    }
-    a->live = 0;
+    error = sim_find_memory(sim, address, SIM_ALL_KINDS, &a);
+    if (!error && a->kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
+    if (!error) sim_memory_release(sim, a, "free");
+    return error;
+}
+
+static int32_t sim_do_memory_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, int flags_are_good,
+                                   const char *name, uint64_t *address)
+{
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (!error && (bytes == 0 || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
+    if (!error) error = sim_unsafe_call(sim);
+    return error ? error : sim_memory_new(sim, context, kind, bytes, name, address);
+}
+
+/* Waits for the context of the memory; pool memory has none. A pending error is reported, but it goes. */
+static int32_t sim_do_memory_free(cai_sim *sim, uint64_t address, uint32_t kinds, const char *name)
+{
+    sim_context *context;
+    sim_allocation *a;
+    int32_t error = sim_need_context(sim, &context);
+    if (!error) error = sim_find_memory(sim, address, kinds, &a);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    if (a->context != NULL) sim_wait_for_context(sim, a->context, name);
+    sim_memory_release(sim, a, name);
+    return a->context != NULL && a->context->error ? a->context->error : context->error;
+}
+
+static int32_t sim_do_memory_alloc_async(cai_sim *sim, uint64_t bytes, uint64_t handle, uint64_t *address)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error && bytes == 0) error = CAI_SIM_ERROR_INVALID_VALUE;
+    if (!error) error = sim_may_not_capture(sim, stream);
+    return error ? error : sim_memory_new(sim, stream->o.context, CAI_SIM_MEM_POOL, bytes,
+                                          "memory_alloc_async", address);
+}
+
+static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t handle)
+{
+    sim_stream *stream;
+    sim_allocation *a;
+    sim_operation *op;
+    cai_sim_access whole;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_find_memory(sim, address, 1u << CAI_SIM_MEM_POOL, &a);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (error) return error;
     whole = cai_sim_writes(address, a->bytes);
-    sim_trace(sim, CAI_SIM_OP_FREE, "free", &whole, 1);
+    op = sim_queue(sim, CAI_SIM_OP_FREE, stream, 0);
+    sim_describe(op, "memory_free_async", &whole, 1);
+    op->frees = a;
+    a->freeing = 1;
+    return 0;
+}
+
+/* May host memory be registered? Pinned memory is registered already. */
+static int32_t sim_may_register(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++) {
+        const sim_allocation *a = sim->allocations[i];
+        if (!a->live || address >= a->address + a->bytes || a->address >= address + bytes) continue;
+        return a->kind == CAI_SIM_MEM_PINNED || a->kind == CAI_SIM_MEM_ALIASED ||
+                       a->kind == CAI_SIM_MEM_REGISTERED
+                   ? CAI_SIM_ERROR_ALREADY_REGISTERED
+                   : CAI_SIM_ERROR_INVALID_VALUE;
+    }
+    return 0;
+}
+
+static int32_t sim_do_host_register(cai_sim *sim, uint64_t address, uint64_t bytes, uint32_t flags)
+{
+    enum { DEVICEMAP = 2, ALL_FLAGS = 15 };
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address || flags > ALL_FLAGS)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    error = sim_may_register(sim, address, bytes);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_memory_at(sim, context, CAI_SIM_MEM_REGISTERED, address, bytes, "host_register")->unmapped =
+        !(flags & DEVICEMAP);
+    return 0;
+}
+
+static int32_t sim_do_host_unregister(cai_sim *sim, uint64_t address)
+{
+    sim_context *context;
+    sim_allocation *a;
+    int32_t error = sim_need_context(sim, &context);
+    if (error) return error;
+    if (sim_find_memory(sim, address, 1u << CAI_SIM_MEM_REGISTERED, &a))
+        return CAI_SIM_ERROR_NOT_REGISTERED;
+    error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_memory_release(sim, a, "host_unregister");
+    return context->error;
+}
+
+static int32_t sim_do_memory_info(cai_sim *sim, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    sim_context *context;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    *free_bytes = sim_memory_left(sim, context->device);
+    *total_bytes = sim->memory[context->device];
+    return 0;
+}
+
+static const char sim_ipc_magic[8] = {'c', 'a', 'i', '_', 's', 'i', 'm', 0};
+
+static int32_t sim_do_ipc_export(cai_sim *sim, uint64_t address, void *handle)
+{
+    const sim_allocation *a = sim_allocation_of(sim, address);
+    sim_context *context;
+    sim_ipc ipc;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (a == NULL || !a->live || a->kind != CAI_SIM_MEM_DEVICE || a->origin != NULL)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    memcpy(ipc.magic, sim_ipc_magic, sizeof ipc.magic);
+    ipc.sim = sim;
+    ipc.allocation = a;
+    memcpy(handle, &ipc, sizeof ipc);
+    return 0;
+}
+
+/* What maps an allocation of another simulation here, or NULL. */
+static sim_allocation *sim_opened(cai_sim *sim, const sim_allocation *origin)
+{
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++)
+        if (sim->allocations[i]->live && sim->allocations[i]->origin == origin) return sim->allocations[i];
+    return NULL;
+}
+
+static int32_t sim_do_ipc_open(cai_sim *sim, const void *handle, uint64_t *address)
+{
+    sim_context *context;
+    sim_allocation *a;
+    sim_ipc ipc;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    memcpy(&ipc, handle, sizeof ipc);
+    if (memcmp(ipc.magic, sim_ipc_magic, sizeof ipc.magic) != 0) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (ipc.sim == sim) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (!ipc.allocation->live) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (ipc.allocation->device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    a = sim_opened(sim, ipc.allocation);
+    if (a != NULL && a->context != context) return CAI_SIM_ERROR_ALREADY_MAPPED;
+    if (a == NULL) {
+        a = sim_memory_at(sim, context, CAI_SIM_MEM_DEVICE, ipc.allocation->address, ipc.allocation->bytes,
+                          "ipc_open");
+        a->origin = ipc.allocation;
+        a->device = ipc.allocation->device;
+    }
+    a->opened++;
+    *address = a->address;
+    return 0;
+}
+
+static int32_t sim_do_ipc_close(cai_sim *sim, uint64_t address)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    sim_context *context;
+    const int32_t error = sim_need_context(sim, &context);
+    if (error) return error;
+    if (a == NULL || !a->live || a->origin == NULL || a->address != address)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (--a->opened == 0) sim_memory_release(sim, a, "ipc_close");
+    return context->error;
+}
+
+/* "cai_sim device " and the number. */
+static int32_t sim_do_device_uuid(cai_sim *sim, int32_t device, void *uuid)
+{
+    unsigned char bytes[SIM_UUID_BYTES + 1] = "cai_sim device ";
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    bytes[SIM_UUID_BYTES - 1] = (unsigned char)device;
+    memcpy(uuid, bytes, SIM_UUID_BYTES);
     return 0;
 }
 
@@ -1104,7 +1366,7 @@ static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_poin
                   : a->kind == CAI_SIM_MEM_ARRAY ? (uint32_t)CAI_POINTER_ARRAY
                                                  : 0;
     info->context = a->context == NULL ? 0 : a->context->o.handle;
-    info->device_pointer = a->kind == CAI_SIM_MEM_REGISTERED ? 0 : pointer + a->device_offset;
+    info->device_pointer = a->unmapped ? 0 : pointer + a->device_offset;
     return 0;
 }
 
@@ -1180,6 +1442,13 @@ static void sim_log_address(cai_sim *sim, uint64_t address)
     if (a == NULL || address == a->address) return;
     sim_put(&sim->log, "+");
     sim_put_number(&sim->log, address - a->address, 10);
+}
+
+static void sim_log_flags(cai_sim *sim, uint64_t bytes, uint32_t flags)
+{
+    sim_log_number(sim, bytes);
+    sim_log(sim, "flags");
+    sim_log_number(sim, flags);
 }
 
 static void sim_log_mode(cai_sim *sim, const int32_t *mode)
@@ -1362,6 +1631,90 @@ static int32_t sim_pointer_range(void *self, uint64_t pointer, uint64_t *base, u
     return sim_call_end(&call);
 }
 
+SIM_ASKS(memory_alloc, (void *self, uint64_t *pointer, uint64_t size), pointer, sim_log_number(sim, size),
+         sim_do_memory_alloc(sim, CAI_SIM_MEM_DEVICE, size, 1, "memory_alloc", pointer),
+         sim_log_address(sim, *pointer))
+SIM_SLOT(memory_free, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_memory_free(sim, pointer, SIM_FREED_BY_MEMORY_FREE, "memory_free"))
+SIM_ASKS(memory_alloc_async, (void *self, uint64_t *pointer, uint64_t size, uint64_t stream), pointer,
+         (sim_log_number(sim, size), sim_log_stream(sim, stream)),
+         sim_do_memory_alloc_async(sim, size, stream, pointer), sim_log_address(sim, *pointer))
+SIM_SLOT(memory_free_async, (void *self, uint64_t pointer, uint64_t stream),
+         (sim_log_address(sim, pointer), sim_log_stream(sim, stream)),
+         sim_do_memory_free_async(sim, pointer, stream))
+SIM_ASKS(host_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags), pointer,
+         sim_log_flags(sim, size, flags),
+         sim_do_memory_alloc(sim, CAI_SIM_MEM_PINNED, size, flags <= 7, "host_alloc", pointer),
+         sim_log_address(sim, *pointer))
+SIM_SLOT(host_free, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_memory_free(sim, pointer, SIM_FREED_BY_HOST_FREE, "host_free"))
+SIM_SLOT(host_unregister, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_host_unregister(sim, pointer))
+SIM_ASKS(managed_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags), pointer,
+         sim_log_flags(sim, size, flags),
+         sim_do_memory_alloc(sim, CAI_SIM_MEM_MANAGED, size, flags == 1 || flags == 2, "managed_alloc",
+                             pointer),
+         sim_log_address(sim, *pointer))
+SIM_SLOT(ipc_close, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_ipc_close(sim, pointer))
+
+/* Its answer, in the log, is the name of the allocation. */
+static int32_t sim_host_register(void *self, uint64_t pointer, uint64_t size, uint32_t flags)
+{
+    sim_call call = sim_call_begin(self, SIM_host_register, 1);
+    sim_log_flags(call.sim, size, flags);
+    if (call.run) call.error = sim_do_host_register(call.sim, pointer, size, flags);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_address(call.sim, pointer);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    sim_call call = sim_call_begin(self, SIM_memory_info, free_bytes != NULL && total_bytes != NULL);
+    if (free_bytes != NULL) *free_bytes = 0;
+    if (total_bytes != NULL) *total_bytes = 0;
+    if (call.run) call.error = sim_do_memory_info(call.sim, free_bytes, total_bytes);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_number(call.sim, *free_bytes);
+        sim_log_number(call.sim, *total_bytes);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_ipc_export(void *self, uint64_t pointer, void *handle)
+{
+    sim_call call = sim_call_begin(self, SIM_ipc_export, handle != NULL);
+    if (handle != NULL) memset(handle, 0, SIM_IPC_BYTES);
+    sim_log_address(call.sim, pointer);
+    if (call.run) call.error = sim_do_ipc_export(call.sim, pointer, handle);
+    return sim_call_end(&call);
+}
+
+static int32_t sim_ipc_open(void *self, const void *handle, uint64_t *pointer)
+{
+    sim_call call = sim_call_begin(self, SIM_ipc_open, handle != NULL && pointer != NULL);
+    if (pointer != NULL) *pointer = 0;
+    if (call.run) call.error = sim_do_ipc_open(call.sim, handle, pointer);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_address(call.sim, *pointer);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_device_uuid(void *self, int32_t device, void *uuid)
+{
+    sim_call call = sim_call_begin(self, SIM_device_uuid, uuid != NULL);
+    if (uuid != NULL) memset(uuid, 0, SIM_UUID_BYTES);
+    sim_log_int(call.sim, device);
+    if (call.run) call.error = sim_do_device_uuid(call.sim, device, uuid);
+    return sim_call_end(&call);
+}
+
 static int32_t sim_host_thread(void *self, uint64_t *thread)
 {
     cai_sim *sim = (cai_sim *)self;
@@ -1454,7 +1807,10 @@ cai_sim *cai_sim_create(int32_t devices)
     sim_kind_set(&sim->events, 0x60000000, "e");
     sim_kind_set(&sim->contexts, 0x70000000, "c");
     sim->device_count = devices;
-    for (i = 0; i < devices; i++) sim_context_make(sim, i, 1);
+    for (i = 0; i < devices; i++) {
+        sim_context_make(sim, i, 1);
+        sim->memory[i] = (uint64_t)1 << 40;
+    }
     sim_fill_table(sim);
     sim_put(&sim->log, "");
     return sim;
@@ -1633,6 +1989,9 @@ void *cai_sim_bytes(cai_sim *sim, uint64_t address)
 SIM_SETS(cai_sim_set_pageable_access, (cai_sim *sim, int32_t device, int32_t yes),
          if (device >= 0 && device < sim->device_count) sim->pageable[device] = yes != 0)
 
+SIM_SETS(cai_sim_set_memory, (cai_sim *sim, int32_t device, uint64_t total_bytes),
+         if (device >= 0 && device < sim->device_count) sim->memory[device] = total_bytes)
+
 void cai_sim_set_device_error(cai_sim *sim, int32_t device, int32_t error)
 {
     const int entered = sim_enter(sim);
@@ -1735,7 +2094,8 @@ static int32_t sim_leak_all(cai_sim *sim, sim_text *text)
     int32_t i, k, stack = 0, count = sim_leak_kind(text, &sim->streams, 0, "streams:");
     count += sim_leak_kind(text, &sim->events, 0, "events:");
     for (i = 0; i < sim->allocation_count; i++)
-        if (sim->allocations[i]->live && ++count) sim_leak(text, &memory, "m", i + 1);
+        if (sim->allocations[i]->live && !sim->allocations[i]->freeing && ++count)
+            sim_leak(text, &memory, "m", i + 1);
     count += sim_leak_kind(text, &sim->contexts, sim->device_count, "contexts:");
     for (i = 0; i < sim->capture_count; i++)
         if (sim->captures[i]->status != SIM_CAPTURE_ENDED && ++count) sim_leak(text, &captures, "", i + 1);

@@ -129,21 +129,49 @@ WHAT IS CUDA AND WHAT IS NOT
     D  The capture mode of the thread decides whether potentially unsafe calls fail, with 900: under `global`
        because of its own captures that are not relaxed and those of other threads that are global, under
        `thread_local` because of its own, under `relaxed` not. R: that invalidates these captures.
-    D  event_query is such a call. S: so are event_synchronize, stream_synchronize, context_synchronize,
-       cai_sim_free, and cai_sim_alloc, of other than pool memory.
+    D  event_query is such a call, and memory_alloc. S: so are event_synchronize, stream_synchronize,
+       context_synchronize, memory_free, host_alloc, host_free, host_register, host_unregister, managed_alloc,
+       and cai_sim_free and cai_sim_alloc of other than pool memory.
     S  stream_id of a capturing stream: 900, and invalidates nothing (disputed). Destroying a capturing stream
        invalidates its capture; the first one of a capture ends it. What was captured cannot be launched.
 
     Memory
     D  pointer_info of memory that CUDA does not know succeeds: CAI_MEMORY_HOST. S: without a current context
        too. pointer_range needs one (R), and gives 500 for memory that CUDA does not know (R).
-    S  Free does not wait for the device, as a caching allocator does not. Work with an access to memory that
-       was freed, or over the end of its allocation, does not run; its context has error 700 from then on.
+    S  cai_sim_free does not wait for the device, as a caching allocator does not. Work with an access to
+       memory that was freed, or over the end of its allocation, does not run; its context has error 700 from
+       then on.
+    D  Allocation through the table: without a current context 201, over the memory of the device 2, flags
+       that are none 1; a handle of a stream brings its own context. Size 0 is 1 (S: also of host_alloc and
+       memory_alloc_async).
+    D  memory_free of pool memory does not wait. R: of other memory it waits for the work of the memory's
+       context; so does host_free. S: host_unregister and ipc_close do not.
+    D  memory_free_async is an operation of the stream: the memory ends when it runs. S: until then
+       pointer_info knows it, but it can not be freed again.
+    S  Memory of memory_alloc_async is good at once, in every stream. memory_free_async takes pool memory only
+       (CUDA: that of memory_alloc as well). Both are 900 on a stream that captures: there are no graphs.
+    S  An address that was not given out so, was freed, or is 0, cannot be freed: 1. A free reports a pending
+       error, and works.
+    D  Registered twice: 712 (S: pinned memory, too; 1 for other memory of CUDA). Unregistered without: 713.
+    S  Registered memory has an address for devices with the flag DEVICEMAP (2) only. Work with an access to
+       it after it was unregistered: 700.
+    S  Only memory of CAI_SIM_MEM_DEVICE, _MANAGED and _POOL counts against that of the device.
+
+    Other processes
+    S  Another simulation plays another process. Its devices are the same: device n has the same UUID in each.
+       A handle holds addresses in this process. The simulation that exported is destroyed last, and the two
+       are used by one thread at a time.
+    R  Pool memory cannot be exported: 1. S: other memory than CAI_SIM_MEM_DEVICE, and what was opened,
+       neither. A pointer into an allocation has the handle of the allocation.
+    R  A handle cannot be opened where it comes from: 201. S: what is none, or freed meanwhile: 1.
+    D  Opened again in the same context it is the same address, to be closed as often. S: in another context
+       208. Opened memory does not count against that of the device.
+    S  Work on opened memory that the exporter has freed: 700 (undefined in CUDA).
 
     Errors
     D  An asynchronous error of the device is reported by later calls (G18). S: by all that name or need one
-       of its contexts, except context_current, _push, _pop and _device, device_context, stream_context and
-       capture queries. Destroying a stream or an event reports it, too, and works.
+       of its contexts, except context_current, _push, _pop and _device, device_context, device_uuid,
+       stream_context and capture queries. Destroying a stream or an event reports it, too, and works.
     S  No peer access, no pools beyond the kind of memory, no graphs, no timing, no copies: launch a function
        that copies.
 */
@@ -165,12 +193,15 @@ enum {
     CAI_SIM_ERROR_DEINITIALIZED = 4,
     CAI_SIM_ERROR_INVALID_DEVICE = 101,
     CAI_SIM_ERROR_INVALID_CONTEXT = 201,
+    CAI_SIM_ERROR_ALREADY_MAPPED = 208,
     CAI_SIM_ERROR_INVALID_HANDLE = 400,
     CAI_SIM_ERROR_ILLEGAL_STATE = 401,
     CAI_SIM_ERROR_NOT_FOUND = 500,
     CAI_SIM_ERROR_NOT_READY = 600,
     CAI_SIM_ERROR_ILLEGAL_ADDRESS = 700,
     CAI_SIM_ERROR_CONTEXT_IS_DESTROYED = 709,
+    CAI_SIM_ERROR_ALREADY_REGISTERED = 712,
+    CAI_SIM_ERROR_NOT_REGISTERED = 713,
     CAI_SIM_ERROR_LAUNCH_FAILED = 719,
     CAI_SIM_ERROR_NOT_PERMITTED = 800,
     CAI_SIM_ERROR_CAPTURE_UNSUPPORTED = 900,
@@ -311,7 +342,7 @@ enum {
     CAI_SIM_OP_SYNCHRONIZE = 4, /* the host waited for `waits`, or learned from a query that they had run */
     CAI_SIM_OP_HOST_ACCESS = 5, /* the host touched `accesses` */
     CAI_SIM_OP_ALLOC = 6,       /* the host allocated `accesses[0]` */
-    CAI_SIM_OP_FREE = 7         /* the host freed `accesses[0]` */
+    CAI_SIM_OP_FREE = 7         /* `accesses[0]` is freed, by the host or, with a stream, in its order */
 };
 
 enum {
@@ -368,6 +399,9 @@ int32_t cai_sim_free(cai_sim *sim, uint64_t address);
 /** Where the test can look at an address; NULL if it is in no live allocation. */
 void *cai_sim_bytes(cai_sim *sim, uint64_t address);
 
+/** The memory of a device, 2^40 bytes at first: what memory_info tells, and allocations have. */
+void cai_sim_set_memory(cai_sim *sim, int32_t device, uint64_t total_bytes);
+
 /** What pageable_access answers of a device; 0 at first. */
 void cai_sim_set_pageable_access(cai_sim *sim, int32_t device, int32_t yes);
 
@@ -406,6 +440,12 @@ void cai_sim_teardown(cai_sim *sim);
        context_device -> 0            stream_synchronize s1           event_synchronize e1
        device_context 1 -> c2         pageable_access 0 -> no         capture_mode relaxed -> global
        pointer_info m1 -> device 0 c1                                 pointer_range m1 -> m1 1024
+       memory_alloc 1024 -> m1        memory_free m1                  memory_info -> 1000 2000
+       memory_alloc_async 1024 s1 -> m1                               memory_free_async m1 s1
+       host_alloc 1024 flags 3 -> m1  host_free m1                    device_uuid 0
+       host_register 1024 flags 2 -> m1                               host_unregister m1
+       managed_alloc 1024 flags 1 -> m1                               ipc_export m1
+       ipc_open -> m1                 ipc_close m1
 
    event_query answers `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the answer, a

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs many threads on one pool, under ThreadSanitizer too, with and without the pool's guard.
+"""Runs many threads on one pool, and on one manager of memory, under ThreadSanitizer too, with and
+without the guard.
 
     tests/threads/run_threads.py [--cc CC] [--threads N] [--rounds N] [--root FOLDER]
 
-The program must be correct and clean; compiled with CAI_NO_THREADS, which takes the guard out, it
-must be reported, or a clean report would mean nothing. Exit status 0: both so; 1: not; 77: no
+The programs must be correct and clean; compiled with CAI_NO_THREADS, which takes the guards out,
+they must be reported, or a clean report would mean nothing. Exit status 0: both so; 1: not; 77: no
 compiler with ThreadSanitizer here.
 """
 
@@ -102,18 +103,20 @@ def main():
             return 77
         guarded, without = ["-fsanitize=thread"], ["-fsanitize=thread", "-DCAI_NO_THREADS"]
         binary = pathlib.Path(folder, "threads")
-        for name, flags, table, rounds in (
-                ("plain", [], "thin", options.rounds * 10),
-                ("plain, simulation", [], "sim", options.rounds // 4),
-                ("ThreadSanitizer", guarded, "thin", options.rounds),
-                ("ThreadSanitizer, simulation", guarded, "sim", options.rounds // 8),
-                ("ThreadSanitizer without the guard", without, "thin", options.rounds)):
-            problem = build(options.cc, HERE / "threads.c", binary, [*flags, f"-I{options.root}"])
-            if problem:
-                print(problem)
-                return 1
-            status, log = run(prefix if flags else [], binary, [table, options.threads, rounds], 500)
-            bad |= not check(name, status, log, flags is without)
+        rounds = options.rounds
+        for program in ("threads.c", "emm.c"):
+            for name, flags, table, count in (
+                    ("plain", [], "thin", rounds * 10),
+                    ("plain, simulation", [], "sim", rounds // 4),
+                    ("ThreadSanitizer", guarded, "thin", rounds),
+                    ("ThreadSanitizer, simulation", guarded, "sim", rounds // 8),
+                    ("ThreadSanitizer without the guard", without, "thin", rounds)):
+                problem = build(options.cc, HERE / program, binary, [*flags, f"-I{options.root}"])
+                if problem:
+                    print(problem)
+                    return 1
+                status, log = run(prefix if flags else [], binary, [table, options.threads, count], 500)
+                bad |= not check(f"{program}, {name}", status, log, flags is without)
     return 1 if bad else 0
 
 

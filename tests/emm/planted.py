@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants defects in cai_emm.h, one at a time; model.c must see each of them within 10,000 operations.
+
+    tests/emm/planted.py [--cc CC] [--operations N] [--seed N] [--root FOLDER] [--only TEXT]
+
+Each copy of the header with one defect is compiled with model.c. Prints one line per defect: at which operation
+it was found, and as what. A defect that is not found, or that does not apply to the header any more, is a failure,
+and so is a difference without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TESTS = HERE.parent
+HEADERS = ("cai.h", "cai_stream.h", "cai_emm.h")
+
+# What it is, where it is, what stands there instead
+DEFECTS = [
+    # handles
+    ("a generation is not raised", r"look->slot->generation\+\+;", r""),
+    ("generations are not compared", r"slot->generation == \(uint32_t\)\(memory >> 32\) && ", r""),
+    ("a second free of an object is taken",
+     r"slot->generation == \(uint32_t\)\(memory >> 32\) && slot->references && ", r"slot->source && "),
+    ("an object is freed twice by its hook",
+     r"(error = cai_priv_emm_call_free\(block->source.*\n)", r"(void)cai_priv_emm_call_free(block->source, "
+     r"block->pair, block->ptr, block->size, block->stream);\n    \1"),
+    ("a view does not keep its object", r"look->root->keeps\+\+;", r""),
+    ("a view starts at its object's first byte", r"(view->address = look->slot->address) \+ offset;", r"\1;"),
+    ("retain counts nothing", r"slot->references\+\+;", r""),
+    ("slots come back in another order", r"slot->next = slot->emm->idle;\n    slot->emm->idle = slot;",
+     r"slot->next = NULL;\n    if (slot->emm->idle) { struct cai_emm_slot *at = slot->emm->idle; "
+     r"while (at->next) at = at->next; at->next = slot; } else slot->emm->idle = slot;"),
+    ("a callback is left to the next object", r"slot->call = NULL;", r""),
+    ("on_free of an object is not called", r"if \(root->call\) cai_priv_emm_call_back\(root\);", r""),
+    # collected frees
+    ("defer is lost: a free in a scope goes to the hook at once", r"\(emm->defer_depth \|\| slot->source->collects",
+     r"(slot->source->collects"),
+    ("CAI_EMM_COLLECT is not looked at", r"emm->defer_depth \|\| slot->source->collects\[slot->pair\]",
+     r"emm->defer_depth"),
+    ("a flush drops one", r"(    list = emm->pending_first;\n)", r"\1    if (list && list->next) list = list->next;\n"),
+    ("the last comes first", r"if \(emm->pending_last\) emm->pending_last->next = slot;\n    else emm->pending_first"
+     r" = slot;\n    emm->pending_last = slot;", r"slot->next = emm->pending_first;\n    if (!slot->next) "
+     r"emm->pending_last = slot;\n    emm->pending_first = slot;"),
+    ("a limit of frees is reached, not passed", r"emm->count\.pending > \(uint64_t\)",
+     r"emm->count.pending >= (uint64_t)"),
+    ("the limit of bytes is not looked at", r"emm->count\.pending_bytes > source->limit", r"0"),
+    ("a scope does not flush at its end", r"if \(over\) cai_priv_emm_keep_first\(&call, &first, "
+     r"cai_priv_emm_flush", r"if (0) cai_priv_emm_keep_first(&call, &first, cai_priv_emm_flush"),
+    ("an inner scope ends them all", r"if \(depth\) emm->defer_depth--;", r"emm->defer_depth = 0;"),
+    ("a flush in a scope", r"emm->defer_depth \|\| !emm->pending_first", r"!emm->pending_first"),
+    ("pinned memory is collected", r"if \(!pin && ", r"if ("),
+    ("the host does not wait before it unpins", r"if \(pin\) cai_priv_emm_keep_first.*", r""),
+    ("a free that fails is not counted", r"if \(!emm->count\.failed\+\+\) emm->count\.first_failure = error;", r""),
+    ("pending is not reduced", r"emm->count\.pending--;", r""),
+    ("bytes that live are not reduced", r"call->emm->count\.live_bytes -= root->block_size;", r""),
+    ("while the process ends a free fails", r"if \(error == 4\) return CAI_OK; /\* R105 \*/", r""),
+    # streams and contexts
+    ("no order of streams", r"return look->last \? cai_priv_emm_order\(call, look->home, stream\)",
+     r"return call ? CAI_OK"),
+    ("the order of streams is the wrong way round", r"look->last \? cai_priv_emm_order", r"!look->last ? cai_priv_emm_order"),
+    ("the hook gets the memory's stream", r"\{slot->source, slot->block, slot->block_size, stream, ",
+     r"{slot->source, slot->block, slot->block_size, slot->stream ? slot->stream : stream, "),
+    ("set_stream orders the other way round", r"look\.last = 1; /\* the new one waits \*/", r"look.last = 0;"),
+    ("stream 2 of any thread", r"look->home == CAI_STREAM_PER_THREAD && look->thread != call->thread", r"0"),
+    ("a collected free on stream 2 of any thread", r"if \(quiet\.thread != slot->thread\) return CAI_ERR_THREAD;", r""),
+    ("a free on a stream that captures", r"CAI_TRY\(cai_priv_emm_no_capture\(call, stream\)\);", r""),
+    ("an allocation on a stream that captures", r"if \(wish->stream\) CAI_TRY\(cai_priv_emm_no_capture.*", r""),
+    ("the context is not made current", r"return current == call->emm->context \? CAI_OK : cai_priv_emm_push.*",
+     r"return CAI_OK;"),
+    ("the context stays pushed", r"return call->entered \? cai_priv_emm_pop\(call, status\) : status;", r"return status;"),
+    ("the first stream is not remembered", r"if \(!root->stream[^)]*\) \{", r"if (0) {"),
+    # allocations
+    ("no second try", r"if \(error == 2\) \{(\n        cai_priv_emm_make_room)", r"if (0) {\1"),
+    ("a second try without flushing", r"cai_priv_emm_ignore\(cai_priv_emm_carry_out\(&quiet[^;]*;", r""),
+    ("a second try without draining", r"if \(emm->pool\) .*cai_keepalive_drain\(emm->pool.*", r""),
+    ("the size is not that of the block", r"slot->block_size = size;", r"slot->block_size = wish->size;"),
+    ("an address is rounded down", r"\(\(uint64_t\)\(uintptr_t\)block \+ mask\) & ~mask", r"(uint64_t)(uintptr_t)block & ~mask"),
+    ("a crooked address is taken", r"promised = wish->alignment < 256 \? wish->alignment : 256;", r"promised = 1;"),
+    ("memory that cannot be given stays", r"if \(status\) cai_priv_emm_undo_outside.*", r""),
+    ("a context that cannot be popped is no failure", r"return status \? status : cai_priv_emm_did\(call, error, \"context_pop\"\);",
+     r"(void)error;\n    return status;"),
+    ("memory is freed outside of its context", r"cai_priv_emm_enter\(&again\)", r"CAI_OK"),
+    ("host memory has no flags", r"(hooks->host_alloc\([^;]*), wish->flags\)", r"\1, 0)"),
+    # tables and resets
+    ("memory is freed by the newest table", r"\{slot->source, slot->block, ", r"{slot->emm->source, slot->block, "),
+    ("a reset does not count", r"emm->epoch\+\+;", r""),
+    ("after a reset nothing is initialized", r"emm->ready = NULL;", r""),
+    ("a reset leaves the other tables out", r"if \(source != emm->source\) cai_priv_emm_reset_table.*", r""),
+    ("a reset leaves what no hook takes", r"!source->hooks\.reset \|\| source->from_cuda\[slot->pair\]", r"0"),
+    ("a table is initialized each time", r"source->ready = 1;", r""),
+    ("memory_info is asked in vain", r"limit = total / 5;", r"(void)total;"),
+    # arrays
+    ("an array does not wait", r"if \(status != CAI_ERR_CAPTURE\) status = cai_priv_emm_synchronize.*", r""),
+    ("an array's event is not waited for", r"if \(array->sync == CAI_SYNC_EVENT\) return cai_priv_emm_follow.*", r""),
+    ("an array is freed on its memory's stream", r"\*stream = array->stream;", r""),
+]  # fmt: skip
+
+
+def plant(root, folder, find, replace):
+    """Headers in `folder`, one of them with a defect; False if it does not apply."""
+    for name in HEADERS:
+        shutil.copy(root / name, folder / name)
+    text = (folder / "cai_emm.h").read_text()
+    changed, count = re.subn(find, replace, text, count=1)
+    (folder / "cai_emm.h").write_text(changed)
+    return count == 1 and (changed != text or not find)
+
+
+def run(options, folder):
+    """(exit status, output) of the model over the headers in a folder; the status of a compiler is None."""
+    binary = folder / "model"
+    command = [options.cc, "-std=c99", "-O0", "-w", f"-I{folder}", f"-I{TESTS}"]
+    command += [str(HERE / "model.c"), "-o", str(binary), "-pthread"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return None, f"{' '.join(command)}\n{done.stderr}"
+    arguments = [str(binary), str(options.seed), str(options.operations), "--quiet"]
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, errors="replace", timeout=120)
+    except subprocess.TimeoutExpired:
+        return None, "did not end"
+    return done.returncode, done.stdout + done.stderr
+
+
+def judge(options, work, number, defect):
+    """(good, line) of one defect."""
+    name, find, replace = defect
+    folder = work / str(number)
+    folder.mkdir()
+    if not plant(options.root, folder, find, replace):
+        return False, f"{name}: DOES NOT APPLY any more: {find}"
+    status, output = run(options, folder)
+    found = re.search(r"difference at operation (\d+): (.*)", output)
+    if status is None:
+        return False, f"{name}: FAILED: {output}"
+    if not find:
+        return status == 0, f"{name}: {'no difference' if status == 0 else 'A DIFFERENCE: ' + output}"
+    if not status or not (found or "leaks" in output):
+        return False, f"{name}: NOT FOUND: {output}"
+    if not found:
+        return True, f"{name}: {output.strip().splitlines()[-1]}"
+    return True, f"{name}: operation {found.group(1)}: {found.group(2)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
+    parser.add_argument("--operations", type=int, default=10000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="where the headers are")
+    parser.add_argument("--only", default="", help="defects with this in their names")
+    options = parser.parse_args()
+    if not shutil.which(options.cc):
+        print(f"planted.py: skipped, no {options.cc}")
+        return 77
+    defects = [("no defect", "", "")] + [defect for defect in DEFECTS if options.only in defect[0]]
+    with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(judge, options, pathlib.Path(work), *numbered) for numbered in enumerate(defects)]
+        results = [job.result() for job in jobs]
+    for _, line in results:
+        print(line)
+    bad = sum(not good for good, _ in results)
+    print(f"{len(defects) - 1} defects planted, {bad} of {len(defects)} results are wrong")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
