@@ -73,15 +73,16 @@ CONFIGURATION (define before the first include; besides that of cai.h and cai_st
 
 HANDLES
     A cai_memory names a memory object by index and generation; 0 is none, and what zero bytes give. An object
-    has a reference count, 1 at first; it is freed with its last reference. A handle that was freed stays
-    known as such: CAI_ERR_STALE, without a look at the memory.
+    has a reference count, 1 at first; it is freed with its last reference. As long as the manager lives, a
+    handle that was freed is known as such: CAI_ERR_STALE, without a look at the memory.
 
 STREAMS
     Stream numbers are those of cai_stream.h; 1 and 2 are default streams of the manager's context. Memory may
     be used on its stream, the one it was allocated on, at once, on another one after that (an exchange orders
     them). Freed on another stream, that one first waits for the memory's; a reference that is not the last
     makes the memory's stream wait instead. A stream outlives the memory on it (cai_emm_set_stream) and the
-    frees on it (cai_emm_flush). Nothing is allocated or freed on a stream that captures: CAI_ERR_CAPTURE.
+    frees and releases on it (cai_emm_flush). Nothing is allocated or freed on a stream that captures:
+    CAI_ERR_CAPTURE.
 
 COLLECTED FREES
     Where freeing waits for the device (cudaFree), frees are collected, and carried out together when there
@@ -178,7 +179,8 @@ struct cai_emm_hooks_v0 {
     int (*initialize)(void *ctx, int device); /* R112: before the first allocation; may come again */
     int (*reset)(void *ctx);                  /* R113: drops all that was given out; may come first */
     int (*memory_info)(void *ctx, size_t *free_bytes, size_t *total_bytes);
-    int (*defer)(void *ctx, int on);          /* R117: 1: from now on nothing that takes time; 0: over */
+    int (*defer)(void *ctx, int on);          /* R117: 1: a scope begins, nothing that takes time from now on;
+                                                 0: one ends. Count them: threads may cross. May come first */
     /* other processes: R116: the handle (64 bytes) and the first address of the allocation around ptr */
     int (*ipc_handle)(void *ctx, void *ptr, void *handle, void **base);
     /* host memory, pinned or mapped */
@@ -309,11 +311,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_init(cai_emm *emm, cai_stream_pool *po
                                                const cai_emm_hooks *hooks, const cai_emm_options *options,
                                                cai_error *err);
 
-/** Carries out what is collected and frees the manager's lists. Nothing is done while an object is referenced
- *  or a scope of defer open (CAI_ERR_PENDING), or while a collected free is on a stream that captures
- *  (CAI_ERR_CAPTURE) or on stream 2 of another thread (CAI_ERR_THREAD); cai_emm_reset frees those, too.
- *  Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context cannot be made current: nothing was done; or
- *  the first of the hooks that failed: the manager is gone all the same). */
+/** Carries out what is collected and frees the manager's lists. Nothing is done while an object is referenced,
+ *  a scope of defer open, or a release not to be waited for (CAI_ERR_PENDING), or while a collected free is on
+ *  a stream that captures (CAI_ERR_CAPTURE) or on stream 2 of another thread (CAI_ERR_THREAD); cai_emm_reset
+ *  frees those, too. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context cannot be made current:
+ *  nothing was done; or the first of the hooks that failed: the manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_destroy(cai_emm *emm, cai_error *err);
 
 /** Other hooks for what is allocated from now on (K22). Memory that lives is freed by the hooks that gave it.
@@ -328,8 +330,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_initialize(cai_emm *emm, cai_error *er
 /** R114: all memory of the manager goes, collected frees first; what is referenced becomes lost, and freeing
  *  it later is success without a hook. Memory goes by the hook reset; where that is NULL, or the memory is
  *  CUDA_HOST memory, by one free each. If the context cannot be made current any more, only the hook reset is
- *  called. No work may be pending on the memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING (in a scope of
- *  defer; nothing done), CAI_ERR_CUDA (the first; all of it was done). */
+ *  called; cudaDeviceReset comes after this. No work may be pending on the memory. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_PENDING (in a scope of defer; nothing done), CAI_ERR_CUDA (the first; all of it was done). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_reset(cai_emm *emm, cai_error *err);
 
 /** Free and total memory of the device in bytes, by the hook. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE
@@ -378,7 +380,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_managed_alloc(cai_memory *out, cai_emm
 CAI_API CAI_MUST_CHECK cai_status cai_emm_free(cai_emm *emm, cai_memory memory, uint64_t stream,
                                                cai_error *err);
 
-/** One more reference to the object, by the same handle. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
+/** One more reference to the object, by the same handle. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE,
+ *  CAI_ERR_CAPACITY (2^31 - 1 of them). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_retain(cai_emm *emm, cai_memory memory, cai_error *err);
 
 /** A part of an object, with a handle and a count of its own, that keeps the object. offset, size: bytes,
@@ -388,8 +391,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_view(cai_memory *out, cai_emm *emm, ca
                                                size_t offset, size_t size, cai_error *err);
 
 /** Has `callback` called once: of a view when its last reference goes, of an object when its views are gone,
- *  too, before the memory goes; after a reset as well. One each; NULL takes it back. It may call the manager.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_STALE. */
+ *  too, before the memory goes, while the device may still work on it; after a reset as well. One each; NULL
+ *  takes it back. It may allocate and free. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STALE. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_on_free(cai_emm *emm, cai_memory memory,
                                                   void (*callback)(void *user_data), void *user_data,
                                                   cai_error *err);
@@ -430,7 +433,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_array(cai_array *out, cai_emm *emm, in
 /** Gives a borrowed array that lies inside an object a reference of its own to it; yours stays. Stores device
  *  and memory. Its release gives the reference back in the order of the stream that the array names then, or
  *  else the memory's; where that cannot be, on the wrong thread or with CAI_SYNC_UNKNOWN, the host waits for
- *  the context first, in which nothing may be capturing then. While the memory's stream captures, the free is
+ *  the context first, in which nothing may be capturing then. While one of the streams captures, the free is
  *  collected. If a hook fails there, cai_emm_count.failed tells. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
  *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not inside), CAI_ERR_OUT_OF_MEMORY. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_own(cai_array *array, cai_emm *emm, cai_memory memory,
@@ -438,8 +441,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_own(cai_array *array, cai_emm *emm, ca
 
 /* -------------------------------------------------------------------- >>frees */
 /** Carries out the collected frees, in the order in which they came; one that fails does not keep back the
- *  others, and is not tried again. Those on streams that capture stay. In a scope of defer nothing is done.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first). */
+ *  others, and is not tried again. Those on streams that capture, or on stream 2 of another thread, stay.
+ *  What another thread is just carrying out is that thread's. For the free of an array whose work was not
+ *  known the host waits for the context, in which nothing may be capturing. In a scope of defer nothing is
+ *  done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_flush(cai_emm *emm, cai_error *err);
 
 /** Begins a scope, of the manager, not of the thread, in which nothing is freed (R117). The hook defer gets 1
@@ -490,9 +495,12 @@ extern "C" {
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define CAI_PRIV_EMM_COLD __attribute__((cold, noinline)) static
-#define CAI_PRIV_EMM_HOT __attribute__((always_inline)) static inline /* on the way of every alloc and free */
 #else
 #define CAI_PRIV_EMM_COLD static
+#endif
+#if defined(__GNUC__) && defined(__OPTIMIZE__)
+#define CAI_PRIV_EMM_HOT __attribute__((always_inline)) static inline /* on the way of every alloc and free */
+#else
 #define CAI_PRIV_EMM_HOT static inline
 #endif
 
@@ -525,11 +533,13 @@ struct cai_emm_slot {
     struct cai_emm_source *source; /* of objects, until they are lost */
     uint64_t number, address, size;
     uint64_t stream, thread;       /* of objects: the memory's; whose stream 2 that is */
+    uint64_t after, after_thread;  /* of objects: what their free must be ordered after, too, or 0 */
     void *block;                   /* of objects: as the hook gave it */
     size_t block_size;
     void (*call)(void *user_data);
     void *user_data;
     uint32_t index, generation, epoch;
+    uint32_t orders;               /* of objects: counts what changed the order of streams */
     int32_t references;            /* by the handle; 0: the handle is stale */
     int32_t keeps;                 /* of objects: the handle, if it is referenced, and the views */
     int32_t kind, pair;
@@ -588,16 +598,20 @@ static inline void cai_priv_emm_store(struct cai_emm_source **at, struct cai_emm
 #endif
 
 /* ------------------------------------------------------------------ >>failing */
+#define CAI_PRIV_ALL UINT64_MAX
+
 /* One public call. */
 typedef struct cai_priv_emm_call {
     cai_emm *emm;
     cai_error *err;
     uint64_t thread; /* this one, where stream 2 takes part */
+    cai_memory made; /* the new handle */
     int32_t entered; /* the manager's context was pushed */
     int32_t ending;  /* it frees: "the process is ending" is no error (R105) */
     int32_t gone;    /* that was answered */
     int32_t dropped; /* the reference is given back */
-    int32_t collect; /* whatever the hooks say */
+    int32_t settled; /* no order of streams is asked for */
+    uint64_t after;  /* the free is collected, and comes after this stream; CAI_PRIV_ALL: after everything */
 } cai_priv_emm_call;
 
 CAI_PRIV_EMM_PRINTF CAI_PRIV_EMM_COLD cai_status cai_priv_emm_say(cai_error *err, cai_status status,
@@ -948,7 +962,8 @@ static cai_status cai_priv_emm_wait(cai_priv_emm_call *call, uint64_t object,
 {
     const cai_cuda *cuda = call->emm->cuda;
     int32_t mode, error, restored;
-    if (object ? !wait : !cuda->context_synchronize)
+    if (!object && !cuda->context_synchronize) return CAI_OK; /* of such a platform nothing better is known */
+    if (object && !wait)
         return cai_priv_emm_say(call->err, CAI_ERR_UNAVAILABLE, "the CUDA table has no %s", what);
     error = cai_priv_emm_relax(cuda, &mode);
     if (error) return cai_priv_emm_failed(call, error, "capture_mode");
@@ -984,6 +999,18 @@ static cai_status cai_priv_emm_thread(cai_priv_emm_call *call)
     const cai_cuda *cuda = call->emm->cuda;
     if (!cuda || !cuda->host_thread) return CAI_OK;
     return cai_priv_emm_did(call, cuda->host_thread(cuda->self, &call->thread), "host_thread");
+}
+
+/* One stream of the manager's context waits for another. */
+static cai_status cai_priv_emm_order(cai_priv_emm_call *call, uint64_t before, uint64_t after)
+{
+    cai_error own;
+    const cai_status status = cai_stream_order(call->emm->pool, before, after, &own);
+    if (!status) return CAI_OK;
+    if (own.native == 4) call->gone = 1;
+    if (own.native == 4 && call->ending) return CAI_OK;
+    if (call->err) *call->err = own;
+    return status;
 }
 
 /* -------------------------------------------------------------------- >>hooks */
@@ -1109,31 +1136,59 @@ static int cai_priv_emm_over(const cai_emm *emm, const struct cai_emm_source *so
            emm->count.pending_bytes > source->limit;
 }
 
+/* Under the guard: to the end of the list. */
+static void cai_priv_emm_queue(struct cai_emm_slot *slot)
+{
+    cai_emm *emm = slot->emm;
+    slot->next = NULL;
+    if (emm->pending_last) emm->pending_last->next = slot;
+    else emm->pending_first = slot;
+    emm->pending_last = slot;
+}
+
 /* Under the guard. True: a limit is passed outside of any scope of defer. */
 static int cai_priv_emm_append(const cai_priv_emm_call *call, struct cai_emm_slot *slot, uint64_t stream)
 {
     cai_emm *emm = slot->emm;
     slot->stream = stream;
     slot->thread = call->thread;
-    slot->next = NULL;
-    if (emm->pending_last) emm->pending_last->next = slot;
-    else emm->pending_first = slot;
-    emm->pending_last = slot;
+    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == call->thread))
+        slot->after = 0;
+    cai_priv_emm_queue(slot);
     emm->count.pending++;
     emm->count.pending_bytes += slot->block_size;
     return !emm->defer_depth && cai_priv_emm_over(emm, slot->source);
 }
-
-/* Not CAI_OK: the free must wait, as its stream captures, or is stream 2 of another thread. */
-static cai_status cai_priv_emm_may_free(const cai_priv_emm_call *call, const struct cai_emm_slot *slot)
+/* True: the stream means nothing to the hook, as it waits for the device. */
+static inline int cai_priv_emm_waits(const struct cai_emm_slot *slot)
 {
-    cai_priv_emm_call quiet = cai_priv_emm_quiet(call);
-    if (slot->source->collects[slot->pair]) return CAI_OK; /* the stream means nothing to it */
-    if (slot->stream == CAI_STREAM_PER_THREAD) {
-        CAI_TRY(cai_priv_emm_thread(&quiet));
-        if (quiet.thread != slot->thread) return CAI_ERR_THREAD;
+    return slot->source->collects[slot->pair] && slot->pair != CAI_PRIV_BY_PIN;
+}
+
+/* Not CAI_OK: nothing may be freed on `stream` now, as it captures, or is stream 2 of another thread. */
+static cai_status cai_priv_emm_may_use(cai_priv_emm_call *call, uint64_t stream, uint64_t thread)
+{
+    cai_priv_emm_call asking = *call;
+    cai_error own;
+    asking.err = &own;
+    if (stream == CAI_STREAM_PER_THREAD) {
+        CAI_TRY(cai_priv_emm_thread(call));
+        if (call->thread != thread)
+            return cai_priv_emm_say(call->err, CAI_ERR_THREAD, "a free waits on stream 2 of host thread %llu",
+                                    (unsigned long long)thread);
     }
-    return cai_priv_emm_no_capture(&quiet, slot->stream) == CAI_ERR_CAPTURE ? CAI_ERR_CAPTURE : CAI_OK;
+    if (cai_priv_emm_no_capture(&asking, stream) != CAI_ERR_CAPTURE) return CAI_OK; /* the hook will say */
+    if (call->err) *call->err = own;
+    return CAI_ERR_CAPTURE;
+}
+
+static cai_status cai_priv_emm_may_free(cai_priv_emm_call *call, const struct cai_emm_slot *slot)
+{
+    if (cai_priv_emm_waits(slot)) return CAI_OK;
+    CAI_TRY(cai_priv_emm_may_use(call, slot->stream, slot->thread));
+    if (!slot->after) return CAI_OK;
+    if (slot->after != CAI_PRIV_ALL) return cai_priv_emm_may_use(call, slot->after, slot->after_thread);
+    return cai_priv_emm_wait(call, 0, NULL, "context_synchronize");
 }
 
 /* How collected frees are carried out: those that may be now; all, as somebody asked; all, as no work is
@@ -1146,45 +1201,73 @@ static inline uint64_t cai_priv_emm_idle_stream(uint64_t stream)
     return stream > CAI_STREAM_PER_THREAD ? stream : (uint64_t)CAI_STREAM_LEGACY;
 }
 
+/* Puts a collected free in its place in the order of streams; where that cannot be, the host waits. */
+static cai_status cai_priv_emm_follow(const cai_priv_emm_call *call, const struct cai_emm_slot *slot)
+{
+    cai_priv_emm_call quiet = cai_priv_emm_quiet(call);
+    const cai_cuda *cuda = call->emm->cuda;
+    if (!cuda || call->gone || cai_priv_emm_waits(slot)) return CAI_OK;
+    if (slot->after && slot->after != CAI_PRIV_ALL && cai_priv_emm_order(&quiet, slot->after, slot->stream))
+        CAI_TRY(cai_priv_emm_wait(&quiet, 0, NULL, "context_synchronize"));
+    if (slot->pair != CAI_PRIV_BY_PIN) return CAI_OK;
+    return cai_priv_emm_wait(&quiet, slot->stream, cuda->stream_synchronize, "stream_synchronize");
+}
+
+/* True: a collected free may be carried out now. */
+static int cai_priv_emm_clear(const cai_priv_emm_call *call, const struct cai_emm_slot *slot, int32_t how)
+{
+    cai_priv_emm_call quiet = cai_priv_emm_quiet(call);
+    cai_status followed;
+    if (call->gone || how == CAI_PRIV_IDLE) return 1;
+    if (how == CAI_PRIV_IF_ALLOWED && cai_priv_emm_may_free(&quiet, slot)) return 0;
+    followed = cai_priv_emm_follow(call, slot);
+    return !followed || how == CAI_PRIV_ALLOWED;
+}
+
 static cai_status cai_priv_emm_free_collected(cai_priv_emm_call *call, struct cai_emm_slot *slot,
                                               int32_t how)
 {
     cai_emm *emm = call->emm;
+    const uint64_t stream = how == CAI_PRIV_IDLE ? cai_priv_emm_idle_stream(slot->stream) : slot->stream;
     cai_priv_emm_block block;
     cai_priv_emm_lock(emm);
     emm->count.pending--;
     emm->count.pending_bytes -= slot->block_size;
-    block = cai_priv_emm_detach(slot, how == CAI_PRIV_IDLE ? cai_priv_emm_idle_stream(slot->stream)
-                                                           : slot->stream);
+    block = cai_priv_emm_detach(slot, stream);
     cai_priv_emm_unlock(emm);
     return cai_priv_emm_free_now(call, &block);
 }
 
-/* Frees what was collected and returns the first error. */
+/* The first of the list; NULL: it is empty. */
+static struct cai_emm_slot *cai_priv_emm_next_collected(cai_emm *emm)
+{
+    struct cai_emm_slot *slot;
+    cai_priv_emm_lock(emm);
+    slot = emm->pending_first;
+    if (slot) emm->pending_first = slot->next;
+    if (!emm->pending_first) emm->pending_last = NULL;
+    cai_priv_emm_unlock(emm);
+    return slot;
+}
+
+/* Frees what was collected, one after the other, so that threads may share that; those that must wait go to
+ * the end of the list. Returns the first error. */
 static cai_status cai_priv_emm_carry_out(cai_priv_emm_call *call, int32_t how)
 {
     cai_emm *emm = call->emm;
-    struct cai_emm_slot *list, *slot, *kept = NULL, **kept_end = &kept, *kept_last = NULL;
+    struct cai_emm_slot *slot;
     cai_status first = CAI_OK;
-    cai_priv_emm_lock(emm);
-    list = emm->pending_first;
-    emm->pending_first = emm->pending_last = NULL;
-    cai_priv_emm_unlock(emm);
-    while ((slot = list) != NULL) {
-        list = slot->next;
-        if (how != CAI_PRIV_IF_ALLOWED || !cai_priv_emm_may_free(call, slot)) {
+    cai_emm_count count;
+    cai_emm_counts(emm, &count);
+    for (; count.pending && (slot = cai_priv_emm_next_collected(emm)) != NULL; --count.pending) {
+        if (cai_priv_emm_clear(call, slot, how)) {
             cai_priv_emm_keep_first(call, &first, cai_priv_emm_free_collected(call, slot, how));
-        } else {
-            *kept_end = kept_last = slot;
-            kept_end = &slot->next;
+            continue;
         }
+        cai_priv_emm_lock(emm);
+        cai_priv_emm_queue(slot);
+        cai_priv_emm_unlock(emm);
     }
-    if (!kept) return first;
-    cai_priv_emm_lock(emm);
-    *kept_end = emm->pending_first;
-    emm->pending_first = kept;
-    if (!emm->pending_last) emm->pending_last = kept_last;
-    cai_priv_emm_unlock(emm);
     return first;
 }
 
@@ -1387,6 +1470,7 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_fill(cai_priv_emm_call *call, struct ca
     slot->size = wish->size;
     slot->stream = wish->stream;
     slot->thread = call->thread;
+    slot->after = 0;
     slot->block = block;
     slot->block_size = size;
     slot->call = NULL;
@@ -1400,6 +1484,7 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_fill(cai_priv_emm_call *call, struct ca
     emm->count.allocated++;
     emm->count.live++;
     emm->count.live_bytes += size;
+    call->made = cai_priv_emm_handle(slot);
     cai_priv_emm_unlock(emm);
     return CAI_OK;
 }
@@ -1456,7 +1541,7 @@ CAI_API cai_status cai_emm_alloc(cai_memory *out, cai_emm *emm, size_t size, siz
     if (!size) return CAI_OK;
     wish.stream = stream;
     CAI_TRY(cai_priv_emm_new(&call, &wish, &slot));
-    *out = cai_priv_emm_handle(slot);
+    *out = call.made;
     return CAI_OK;
 }
 
@@ -1475,7 +1560,7 @@ static cai_status cai_priv_emm_host(const char *function, cai_memory *out, cai_e
     if (!wish->size) return CAI_OK;
     if (wish->pair == CAI_PRIV_BY_PIN && !wish->ptr) return cai_priv_emm_misuse(err, function, "ptr is NULL");
     CAI_TRY(cai_priv_emm_new(&call, wish, &slot));
-    *out = cai_priv_emm_handle(slot);
+    *out = call.made;
     return CAI_OK;
 }
 
@@ -1512,6 +1597,7 @@ typedef struct cai_priv_emm_look {
     uint32_t generation;
     int32_t last;          /* the only reference to the object */
     int32_t lost;
+    uint32_t orders;
     uint64_t home, thread; /* the memory's stream, and whose it is if that is 2 */
 } cai_priv_emm_look;
 
@@ -1523,6 +1609,7 @@ CAI_PRIV_EMM_HOT void cai_priv_emm_look_at(struct cai_emm_slot *slot, cai_priv_e
     look->generation = slot->generation;
     look->last = slot->references == 1 && slot->root->keeps == 1;
     look->lost = cai_priv_emm_lost(slot);
+    look->orders = slot->root->orders;
     look->home = slot->root->stream;
     look->thread = slot->root->thread;
 }
@@ -1544,18 +1631,6 @@ static cai_status cai_priv_emm_look_up_live(const cai_priv_emm_call *call, cai_m
     if (!look->lost) return CAI_OK;
     return cai_priv_emm_say(call->err, CAI_ERR_STALE, "memory 0x%llx is gone with a reset",
                             (unsigned long long)memory);
-}
-
-/* One stream of the manager's context waits for another. */
-static cai_status cai_priv_emm_order(cai_priv_emm_call *call, uint64_t before, uint64_t after)
-{
-    cai_error own;
-    const cai_status status = cai_stream_order(call->emm->pool, before, after, &own);
-    if (!status) return CAI_OK;
-    if (own.native == 4) call->gone = 1;
-    if (own.native == 4 && call->ending) return CAI_OK;
-    if (call->err) *call->err = own;
-    return status;
 }
 
 /* K19: where memory is given back on a stream that is not its own, one waits for the other: with the last
@@ -1583,6 +1658,15 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_order_free(cai_priv_emm_call *call, con
     return cai_priv_emm_order_other(call, look, stream);
 }
 
+/* Under the guard: the free of an object must be ordered after `stream`. */
+CAI_PRIV_EMM_COLD void cai_priv_emm_come_after(struct cai_emm_slot *root, uint64_t stream, uint64_t thread)
+{
+    if (stream != CAI_STREAM_PER_THREAD) thread = 0;
+    if (root->after && (root->after != stream || root->after_thread != thread)) stream = CAI_PRIV_ALL;
+    root->after = stream;
+    root->after_thread = thread;
+}
+
 /* Under the guard: one reference less. True: it was the slot's last. */
 CAI_PRIV_EMM_HOT int cai_priv_emm_count_down(cai_priv_emm_call *call, const cai_priv_emm_look *look,
                                              uint64_t *stream)
@@ -1592,11 +1676,14 @@ CAI_PRIV_EMM_HOT int cai_priv_emm_count_down(cai_priv_emm_call *call, const cai_
         root->stream = *stream;
         root->thread = call->thread;
     }
+    if (call->after) cai_priv_emm_come_after(root, call->after, call->thread);
     call->dropped = 1;
+    root->orders++;
     if (--look->slot->references) return 0;
     look->slot->generation++;
     if (--root->keeps) return 1;
-    if (!look->last) *stream = root->stream; /* another thread was faster: this waits for its and our work */
+    if (!look->last || root->stream != look->home)
+        *stream = root->stream; /* another thread was faster: this waits for its and our work */
     if (look->lost) {
         call->emm->count.lost++;
         return 1;
@@ -1629,8 +1716,8 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_dispose(cai_priv_emm_call *call, struct
     const int32_t pin = slot->pair == CAI_PRIV_BY_PIN;
     cai_priv_emm_block block;
     cai_status status = CAI_OK;
-    if (!pin && !call->gone &&
-        (emm->defer_depth || slot->source->collects[slot->pair] || call->collect)) {
+    if (!call->gone &&
+        (slot->after || (!pin && (emm->defer_depth || slot->source->collects[slot->pair])))) {
         const int over = cai_priv_emm_append(call, slot, stream);
         cai_priv_emm_unlock(emm);
         return over ? cai_priv_emm_carry_out(call, CAI_PRIV_IF_ALLOWED) : CAI_OK;
@@ -1642,8 +1729,16 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_dispose(cai_priv_emm_call *call, struct
     return status;
 }
 
-/* Gives the reference back that was looked at. */
-CAI_PRIV_EMM_HOT cai_status cai_priv_emm_drop(cai_priv_emm_call *call, const cai_priv_emm_look *look,
+/* Under the guard. True: another thread changed what the order of streams depended on. */
+CAI_PRIV_EMM_HOT int cai_priv_emm_outdated(const cai_priv_emm_call *call, const cai_priv_emm_look *look)
+{
+    if (call->settled || call->gone || look->lost) return 0;
+    return look->root->stream != look->home ||
+           (look->last && (look->slot->references != 1 || look->root->keeps != 1));
+}
+
+/* Gives the reference back that was looked at. If call->dropped is not set after success, `look` is new. */
+CAI_PRIV_EMM_HOT cai_status cai_priv_emm_drop(cai_priv_emm_call *call, cai_priv_emm_look *look,
                                               uint64_t stream)
 {
     struct cai_emm_slot *slot = look->slot, *root = look->root;
@@ -1653,6 +1748,11 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_drop(cai_priv_emm_call *call, const cai
     if (slot->generation != look->generation || !slot->references) {
         cai_priv_emm_unlock(emm);
         return cai_priv_emm_stale(call->err, (uint64_t)look->generation << 32 | (slot->index + 1));
+    }
+    if (cai_priv_emm_outdated(call, look)) {
+        cai_priv_emm_look_at(slot, look);
+        cai_priv_emm_unlock(emm);
+        return CAI_OK;
     }
     gone = cai_priv_emm_count_down(call, look, &stream);
     last = gone && !root->keeps; /* or else another thread may free the object as soon as the guard is free */
@@ -1669,16 +1769,19 @@ CAI_PRIV_EMM_HOT cai_status cai_priv_emm_drop(cai_priv_emm_call *call, const cai
     return CAI_OK;
 }
 
-CAI_PRIV_EMM_HOT cai_status cai_priv_emm_give_back(cai_priv_emm_call *call, const cai_priv_emm_look *look,
-                                         uint64_t stream)
+CAI_PRIV_EMM_HOT cai_status cai_priv_emm_give_back(cai_priv_emm_call *call, cai_priv_emm_look *look,
+                                                   uint64_t stream)
 {
     cai_status status;
     call->ending = 1;
     if (look->lost) return cai_priv_emm_drop(call, look, stream);
-    status = cai_priv_emm_enter(call);
-    if (!status) status = cai_priv_emm_order_free(call, look, stream);
-    if (!status) status = cai_priv_emm_drop(call, look, stream);
-    return cai_priv_emm_leave(call, status);
+    do {
+        status = cai_priv_emm_enter(call);
+        if (!status) status = cai_priv_emm_order_free(call, look, stream);
+        if (!status) status = cai_priv_emm_drop(call, look, stream);
+        status = cai_priv_emm_leave(call, status);
+    } while (!status && !call->dropped);
+    return status;
 }
 
 CAI_API cai_status cai_emm_free(cai_emm *emm, cai_memory memory, uint64_t stream, cai_error *err)
@@ -1697,17 +1800,24 @@ CAI_API cai_status cai_emm_set_stream(cai_emm *emm, cai_memory memory, uint64_t 
     cai_priv_emm_call call;
     cai_priv_emm_look look;
     cai_status status;
+    int done;
     CAI_TRY(cai_priv_emm_open(&call, emm, "cai_emm_set_stream", err));
     CAI_TRY(cai_priv_emm_check_stream(emm, stream, err));
-    CAI_TRY(cai_priv_emm_look_up_live(&call, memory, &look));
-    look.last = 1; /* the new one waits */
-    status = cai_priv_emm_enter(&call);
-    if (!status) status = cai_priv_emm_order_free(&call, &look, stream);
-    CAI_TRY(cai_priv_emm_leave(&call, status));
-    cai_priv_emm_lock(emm);
-    look.root->stream = stream;
-    look.root->thread = call.thread;
-    cai_priv_emm_unlock(emm);
+    do { /* again if another thread was faster */
+        CAI_TRY(cai_priv_emm_look_up_live(&call, memory, &look));
+        look.last = 1; /* the new one waits */
+        status = cai_priv_emm_enter(&call);
+        if (!status) status = cai_priv_emm_order_free(&call, &look, stream);
+        CAI_TRY(cai_priv_emm_leave(&call, status));
+        cai_priv_emm_lock(emm);
+        done = look.slot->generation == look.generation && look.root->orders == look.orders;
+        if (done) {
+            look.root->orders++;
+            look.root->stream = stream;
+            look.root->thread = call.thread;
+        }
+        cai_priv_emm_unlock(emm);
+    } while (!done);
     return CAI_OK;
 }
 
@@ -1715,11 +1825,13 @@ CAI_API cai_status cai_emm_retain(cai_emm *emm, cai_memory memory, cai_error *er
 {
     cai_priv_emm_call call;
     struct cai_emm_slot *slot;
+    int full;
     CAI_TRY(cai_priv_emm_open(&call, emm, "cai_emm_retain", err));
     CAI_TRY(cai_priv_emm_seize(&call, memory, &slot));
-    slot->references++;
+    full = slot->references == INT32_MAX;
+    if (!full) slot->references++;
     cai_priv_emm_unlock(emm);
-    return CAI_OK;
+    return full ? cai_priv_emm_say(err, CAI_ERR_CAPACITY, "the object has 2147483647 references") : CAI_OK;
 }
 
 /* A view of what was looked at, if that is still there. */
@@ -1744,6 +1856,7 @@ static cai_status cai_priv_emm_make_view(cai_priv_emm_call *call, const cai_priv
         view->call = NULL;
         view->hidden = hidden;
         view->references = 1;
+        call->made = cai_priv_emm_handle(view);
     } else {
         cai_priv_emm_put(view);
     }
@@ -1769,7 +1882,7 @@ CAI_API cai_status cai_emm_view(cai_memory *out, cai_emm *emm, cai_memory memory
                                 (unsigned long long)look.slot->size);
     if (!size) return CAI_OK;
     CAI_TRY(cai_priv_emm_make_view(&call, &look, offset, size, 0, &view));
-    *out = cai_priv_emm_handle(view);
+    *out = call.made;
     return CAI_OK;
 }
 
@@ -1850,25 +1963,19 @@ CAI_API cai_status cai_emm_ipc_handle(cai_emm_ipc *out, cai_emm *emm, cai_memory
 }
 
 /* ------------------------------------------------------------------- >>arrays */
-/* The host waits for everything. CAI_ERR_CAPTURE: it cannot, as something captures. */
+/* The host waits for everything, unless that would end a capture of the memory's stream. */
 static cai_status cai_priv_emm_synchronize(cai_priv_emm_call *call, uint64_t home)
 {
-    cai_error own;
     cai_status status;
     if (!call->emm->cuda) return CAI_OK;
-    own.native = 0;
-    call->err = &own;
     status = cai_priv_emm_enter(call);
     if (!status && !call->gone) status = cai_priv_emm_no_capture(call, home);
     if (!status && !call->gone) status = cai_priv_emm_wait(call, 0, NULL, "context_synchronize");
-    if (status && own.native >= 900 && own.native <= 908) status = CAI_ERR_CAPTURE;
-    status = cai_priv_emm_leave(call, status);
-    call->err = NULL;
-    return status;
+    return cai_priv_emm_leave(call, status);
 }
 
 /* The memory's stream waits for the array's event; while it captures, the host does. */
-static cai_status cai_priv_emm_follow(cai_priv_emm_call *call, uint64_t event, uint64_t stream)
+static cai_status cai_priv_emm_follow_event(cai_priv_emm_call *call, uint64_t event, uint64_t stream)
 {
     const cai_cuda *cuda = call->emm->cuda;
     cai_status status;
@@ -1890,7 +1997,7 @@ static cai_status cai_priv_emm_order_array(cai_priv_emm_call *call, const cai_ar
 {
     *stream = home;
     if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    if (array->sync == CAI_SYNC_EVENT) return cai_priv_emm_follow(call, array->event, home);
+    if (array->sync == CAI_SYNC_EVENT) return cai_priv_emm_follow_event(call, array->event, home);
     if (array->sync == CAI_SYNC_NONE) return CAI_OK;
     *stream = array->stream;
     if (array->stream == CAI_STREAM_PER_THREAD) {
@@ -1900,7 +2007,8 @@ static cai_status cai_priv_emm_order_array(cai_priv_emm_call *call, const cai_ar
     return cai_priv_emm_check_stream(call->emm, array->stream, NULL);
 }
 
-/* Nobody can be told of a failure here: where the order cannot be made on the device, the host waits. */
+/* Nobody can be told of a failure here. While something captures, the free is collected, with the stream that
+ * it comes after; where the order cannot be made on the device, the host waits. */
 static void cai_priv_emm_give_back_array(cai_priv_emm_call *call, cai_priv_emm_look *look,
                                          const cai_array *array)
 {
@@ -1909,13 +2017,12 @@ static void cai_priv_emm_give_back_array(cai_priv_emm_call *call, cai_priv_emm_l
     cai_status status = home == CAI_STREAM_PER_THREAD ? cai_priv_emm_thread(call) : CAI_OK;
     if (!status) status = cai_priv_emm_order_array(call, array, home, &stream);
     if (!status) status = cai_priv_emm_give_back(call, look, stream);
-    if (status == CAI_ERR_CAPTURE && !call->dropped && stream != home)
-        status = cai_priv_emm_give_back(call, look, home); /* what was captured does not run on `stream` */
     if (!status || call->dropped) return;
     if (home == CAI_STREAM_PER_THREAD && look->thread != call->thread) home = legacy;
-    if (status != CAI_ERR_CAPTURE) status = cai_priv_emm_synchronize(call, home);
-    call->collect = status == CAI_ERR_CAPTURE; /* the flush waits for the end of the capture */
+    if (status == CAI_ERR_CAPTURE) call->after = stream;
+    else if (cai_priv_emm_synchronize(call, home)) call->after = CAI_PRIV_ALL;
     if (cai_priv_emm_enter(call)) call->gone = 1; /* no context, no memory of it */
+    call->settled = 1;
     look->last = 1;
     cai_priv_emm_ignore(cai_priv_emm_leave(call, cai_priv_emm_drop(call, look, home)));
 }
@@ -2278,7 +2385,7 @@ static cai_status cai_priv_emm_enlist(cai_priv_emm_call *call, const cai_emm_hoo
     *out = source ? source : fresh;
     if (source && !source->held && source != emm->source) { /* its ctx may be another by now */
         source->ready = 0;
-        if (emm->ready == source) cai_priv_emm_store(&emm->ready, NULL);
+        if (cai_priv_emm_load(&emm->ready) == source) cai_priv_emm_store(&emm->ready, NULL);
     }
     if (!source) {
         fresh->next = emm->sources;
@@ -2351,7 +2458,7 @@ CAI_API cai_status cai_emm_init(cai_emm *emm, cai_stream_pool *pool, const cai_e
         emm->options.alloc_fn = cai_priv_emm_malloc;
         emm->options.free_fn = cai_priv_emm_mfree;
     }
-    emm->generation = (uint32_t)((uintptr_t)emm / sizeof(void *) & 0xffffffu);
+    emm->generation = (uint32_t)((uintptr_t)emm / sizeof(void *)) * 2654435761u >> 1;
     emm->pool = pool;
     emm->cuda = pool ? pool->cuda : NULL;
     CAI_TRY(cai_priv_emm_open(&call, emm, "cai_emm_init", err));
@@ -2500,11 +2607,9 @@ static cai_status cai_priv_emm_finish(cai_priv_emm_call *call)
     CAI_TRY(cai_priv_emm_enter(call));
     for (slot = call->emm->pending_first; slot; slot = slot->next) {
         status = cai_priv_emm_may_free(call, slot);
-        if (!status) continue;
-        (void)cai_priv_emm_say(call->err, status, "cai_emm_destroy: a free waits on stream 0x%llx, %s",
-                               (unsigned long long)slot->stream,
-                               status == CAI_ERR_CAPTURE ? "which is capturing" : "of another host thread");
-        return cai_priv_emm_leave(call, status);
+        if (status == CAI_ERR_CUDA) status = CAI_ERR_PENDING; /* the host cannot wait */
+        if (status && call->err) call->err->code = status;
+        if (status) return cai_priv_emm_leave(call, status);
     }
     return cai_priv_emm_leave(call, cai_priv_emm_carry_out(call, CAI_PRIV_ALLOWED));
 }

@@ -72,6 +72,30 @@ target_link_options(cai_torch PRIVATE "${cai_unsanitized}")
 set_target_properties(cai_torch PROPERTIES PREFIX lib C_STANDARD 99
                                            LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 
+# build/libcai_cupy.so: what CuPy's CFunctionAllocator takes. It needs nothing of CuPy.
+add_library(cai_cupy MODULE examples/adapters/cupy/cai_cupy.c)
+target_link_libraries(cai_cupy PRIVATE cai::cai cai_own_flags Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_options(cai_cupy PRIVATE "${cai_unsanitized}")
+target_link_options(cai_cupy PRIVATE "${cai_unsanitized}")
+set_target_properties(cai_cupy PROPERTIES PREFIX lib C_STANDARD 99
+                                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
+# For CV-CUDA, a source of the program that has the implementation
+add_library(cai_cvcuda OBJECT examples/adapters/cvcuda/cai_cvcuda.c)
+target_link_libraries(cai_cvcuda PRIVATE cai::cai cai_own_flags)
+set_target_properties(cai_cvcuda PROPERTIES C_STANDARD 99)
+
+# A plugin in a shared object, and the loader for it
+add_library(plugin_example MODULE examples/plugin_example.c)
+target_link_libraries(plugin_example PRIVATE cai::cai cai_own_flags)
+target_compile_options(plugin_example PRIVATE "${cai_unsanitized}")
+target_link_options(plugin_example PRIVATE "${cai_unsanitized}")
+set_target_properties(plugin_example PROPERTIES PREFIX "" C_STANDARD 99
+                                                LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+add_library(plugin_loader OBJECT examples/plugin_loader.c)
+target_link_libraries(plugin_loader PRIVATE cai::cai cai_own_flags)
+set_target_properties(plugin_loader PROPERTIES C_STANDARD 99)
+
 if(CAI_HAVE_CUDA)
   add_executable(saxpy examples/saxpy.cu)
   target_link_libraries(saxpy PRIVATE cai::cai)

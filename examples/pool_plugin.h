@@ -8,7 +8,6 @@
 #include "cai_emm.h"
 #include <stdlib.h>
 #include <string.h>
-
 typedef struct pool_block {
     struct pool_block *next;
     void *ptr;
@@ -89,7 +88,8 @@ static inline int pool_alloc(void *ctx, void **ptr, size_t size, struct CUstream
         int error = pool->upstream.device_alloc(pool->upstream.ctx, &block->ptr, whole, stream);
         if (error == 2 && !pool_empty(pool, &pool->kept, NULL)) /* once more, with nothing kept */
             error = pool->upstream.device_alloc(pool->upstream.ctx, &block->ptr, whole, stream);
-        if (error) return free(block), error;
+        if (error) free(block);
+        if (error) return error;
     }
     block->stream = stream;
     *ptr = block->ptr;

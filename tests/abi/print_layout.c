@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Exit status 1 if the members listed here do not tile a struct: one was added and not listed. */
-#include "cai_stream.h"
+#include "cai_emm.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -175,6 +175,47 @@ static void print_cuda(void)
 #undef STRUCT
 }
 
+static void print_hooks(void)
+{
+#define STRUCT struct cai_emm_hooks_v0
+    begin("cai_emm_hooks_v0", sizeof(STRUCT));
+    MEMBER(struct_size);
+    MEMBER(version);
+    MEMBER(flags);
+    MEMBER(kind);
+    MEMBER(ctx);
+    MEMBER(device_alloc);
+    MEMBER(device_free);
+    MEMBER(name);
+    MEMBER(initialize);
+    MEMBER(reset);
+    MEMBER(memory_info);
+    MEMBER(defer);
+    MEMBER(ipc_handle);
+    MEMBER(host_alloc);
+    MEMBER(host_free);
+    MEMBER(pin);
+    MEMBER(unpin);
+    MEMBER(managed_alloc);
+    MEMBER(managed_free);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
+static void print_handles(void)
+{
+    begin("cai_memory", sizeof(cai_memory));
+#define STRUCT cai_emm_ipc
+    begin("cai_emm_ipc", sizeof(STRUCT));
+    MEMBER(handle);
+    MEMBER(offset);
+    MEMBER(size);
+    MEMBER(device);
+    MEMBER(reserved);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
 int main(void)
 {
     print_dtype();
@@ -183,5 +224,7 @@ int main(void)
     print_capture();
     print_pointer();
     print_cuda();
+    print_hooks();
+    print_handles();
     return holes > 0;
 }

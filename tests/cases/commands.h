@@ -222,7 +222,7 @@ static void do_event(script_words *in)
 /* capture X [thread_local | relaxed] */
 static void do_capture(script_words *in)
 {
-    const uint64_t stream = thing_word(in, 's')->handle;
+    const uint64_t stream = stream_word(in);
     int32_t mode = CAI_SIM_MODE_GLOBAL, error;
     if (script_take(in, "thread_local")) mode = CAI_SIM_MODE_THREAD_LOCAL;
     if (script_take(in, "relaxed")) mode = CAI_SIM_MODE_RELAXED;
@@ -233,7 +233,7 @@ static void do_capture(script_words *in)
 /* end_capture X [fails 904] */
 static void do_end_capture(script_words *in)
 {
-    const int32_t error = cai_sim_capture_end(w.sim, thing_word(in, 's')->handle);
+    const int32_t error = cai_sim_capture_end(w.sim, stream_word(in));
     const int64_t wanted = script_take(in, "fails") ? script_number(in) : 0;
     if (error != wanted) complain(in, "the end of the capture gives %d, not %d", error, (int)wanted);
     cai_sim_clear_error(w.sim);

@@ -22,6 +22,8 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--header", type=pathlib.Path, default=HEADER)
     for name, program in (("gcc", "gcc"), ("gxx", "g++"), ("clang", "clang"), ("clangxx", "clang++"), ("nvcc", "nvcc")):
         parser.add_argument(f"--{name}", default=shutil.which(program))
+    parser.add_argument("--mingw", default=shutil.which("x86_64-w64-mingw32-gcc"))
+    parser.add_argument("--m32-flags", default="-m32", help="how gcc makes 32-bit programs")
     parser.add_argument("--cuda-include", help="folder of cuda_runtime_api.h; nvcc's by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser

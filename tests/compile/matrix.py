@@ -1,6 +1,7 @@
 """Compiles cai.h, or an extension of it, with every compiler, standard and mode; no compiler may say anything.
 
-    matrix.py [gcc] [clang] [nvcc] [linkage]     all of them without arguments
+    matrix.py [gcc] [clang] [nvcc] [linkage]     all of these without arguments
+    matrix.py [m32] [mingw]                      32-bit and Windows, strict, without CUDA's headers
               [--header FILE] [--gcc PROGRAM] ... [--cuda-include FOLDER] [--jobs N]
 
 Modes (subjects.py): declarations only; the implementation; CAI_STATIC, all or few functions used;
@@ -88,10 +89,10 @@ def optimizations(mode: Mode, standard: str) -> tuple[str, ...]:
     return ("-O2",) if mode.levels == ONE and main else ()
 
 
-def host_jobs(sources: Sources, compiler: str, language: str, flags: list[str]) -> list[Job]:
+def host_jobs(sources: Sources, compiler: str, language: str, flags: list[str], standards: tuple[str, ...] = ()) -> list[Job]:
     """Every mode and standard of one compiler and language ("c" or "c++")."""
     jobs = []
-    standards = C_STANDARDS if language == "c" else CXX_STANDARDS
+    standards = standards or (C_STANDARDS if language == "c" else CXX_STANDARDS)
     for title, mode in modes_of(sources.subject).items():
         backend = backend_flags(sources, mode)
         if mode.where == NVCC or backend is None:
@@ -112,6 +113,16 @@ def gcc_jobs(sources: Sources, gcc: str, gxx: str) -> list[Job]:
     """gcc and g++."""
     flags = STRICT + GCC_MORE
     return host_jobs(sources, gcc, "c", flags + STRICT_C) + host_jobs(sources, gxx, "c++", flags + STRICT_CXX)
+
+
+def other_machine_jobs(sources: Sources, family: str, args: argparse.Namespace) -> list[Job]:
+    """32-bit and Windows: other widths of long, size_t and pointers. CUDA has no headers for the first."""
+    flags = STRICT + GCC_MORE
+    if family == "mingw":
+        return host_jobs(sources, args.mingw, "c", flags + STRICT_C, ("c99", "c11"))
+    flags = args.m32_flags.split() + flags
+    return (host_jobs(sources, args.gcc, "c", flags + STRICT_C, ("c99",))
+            + host_jobs(sources, args.gxx, "c++", flags + STRICT_CXX, ("c++11", "c++17")))  # fmt: skip
 
 
 def clang_jobs(sources: Sources, clang: str, clangxx: str) -> list[Job]:
@@ -381,7 +392,7 @@ def pragmas(header: pathlib.Path) -> list[str]:
 def main() -> int:
     """Runs the families asked for."""
     parser = argument_parser("Compiles cai.h, or an extension of it, with every compiler, standard and mode.")
-    parser.add_argument("families", nargs="*", help="gcc, clang, nvcc, linkage; all by default")
+    parser.add_argument("families", nargs="*", help="gcc, clang, nvcc, linkage, m32, mingw; the first four by default")
     args = parser.parse_args()
     families = args.families or [name for name in ("gcc", "clang", "nvcc") if getattr(args, name)] + ["linkage"]
     failures = pragmas(args.header)
@@ -401,6 +412,10 @@ def main() -> int:
             jobs += nvcc_jobs(sources, args.nvcc, args.gxx)
         if "linkage" in families:
             jobs += linkage(sources, args.header, args)
+        sources.cuda = []
+        for family in ("m32", "mingw"):
+            if family in families:
+                jobs += other_machine_jobs(sources, family, args)
         tally: Tally = run_all(jobs, args.jobs)
     failures += tally.failures
     for failure in failures[:10]:

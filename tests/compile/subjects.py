@@ -377,6 +377,7 @@ int use(cai_emm *emm, const cai_array *x, cai_array *out, use_stream s, cai_erro
 {
     cai_memory scratch;
     cai_status status, freed;
+    cai_error second;
     CAI_TRY(cai_emm_alloc(&scratch, emm, 4096, 0, CAI_STREAM(s), err));
     status = cai_emm_array(out, emm, CAI_FLOAT32, x->ndim, x->shape, CAI_STREAM(s), err);
 #if defined(__CUDACC__)
@@ -386,7 +387,7 @@ int use(cai_emm *emm, const cai_array *x, cai_array *out, use_stream s, cai_erro
     if (!cai_emm_pointer(emm, scratch)) status = cai_cuda_status(1, "use_kernel", err);
 #endif
     if (status) cai_array_release(out);
-    freed = cai_emm_free(emm, scratch, CAI_STREAM(s), status ? NULL : err);
+    freed = cai_emm_free(emm, scratch, CAI_STREAM(s), &second);
     return status ? status : freed;
 }
 """

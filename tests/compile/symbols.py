@@ -57,8 +57,8 @@ class Configuration:
     needs: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()  # functions that are not there
     keep: str = "0"
-    alone: frozenset[str] | None = None  # what the implementation of the extension alone needs; None: as `needs`
     modes: tuple[str, ...] = tuple(MODES)
+    alone: frozenset[str] | None = None  # what the implementation of the extension alone needs; None: as `needs`
 
 
 LOADER = frozenset({"dlopen", "dlsym", "dlclose"})

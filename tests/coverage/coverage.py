@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Lines and branches of cai.h, or of cai_stream.h, that the unit tests reach.
+"""Lines and branches of cai.h, of cai_stream.h or of cai_emm.h, that the tests reach.
 
-    coverage.py [--header cai_stream.h] [--gcc gcc] [--gcov gcov] [--list]
+    coverage.py [--header cai_stream.h|cai_emm.h] [--gcc gcc] [--gcov gcov] [--list]
 
 Builds the tests of the header with --coverage, runs them, and adds up what gcov saw of the header:
-tests/test_*.c, and for cai_stream.h tests/cases too. A branch that no test takes must stand in
-unreachable.txt (unreachable_stream.txt) beside this file, with the argument why it cannot be taken;
-one that stands there and is taken is an error, too. Exit status 1 for either, for a line that is
+tests/test_*.c, and for the other two headers tests/cases, for cai_emm.h tests/emm too. A branch that no
+test takes must stand in unreachable.txt (unreachable_stream.txt, unreachable_emm.txt) beside this file, with
+the argument why it cannot be taken; one that stands there and is taken is an error, too. Exit status 1 for either, for a line that is
 never reached, or if more than 1 % of the branches are not taken. --list prints the uncovered ones in
 the form of that file. The driver behind the table of cai_stream.h is not counted: tests/loader has it.
 """
@@ -32,7 +32,13 @@ Program = collections.namedtuple("Program", "name sources arguments")
 HEADERS = {
     "cai.h": ("unreachable.txt", ()),
     "cai_stream.h": ("unreachable_stream.txt", ("driver table", "finding the driver")),
+    "cai_emm.h": ("unreachable_emm.txt", ()),
 }
+
+
+# Runners of cases, the header that they are for, and their files
+CASES = (("run_cases.c", "cai_stream.h", ("streams.txt", "pointers.txt")),
+         ("run_memory.c", "cai_emm.h", ("memory.txt",)))
 
 
 def programs_of(header):
@@ -40,16 +46,21 @@ def programs_of(header):
     found = []
     for test in sorted(TESTS.glob("test_*.c")):
         included = re.findall(r'#include "(?:\.\./)*([\w/]+\.[ch])"', test.read_text())
-        if "cai_stream.h" in included:
+        if "cai_emm.h" in included:
+            of = "cai_emm.h"
+        elif "cai_stream.h" in included:
             of = "cai_stream.h"
         else:
             of = None if any(name.startswith("sim/") for name in included) else "cai.h"
         if of == header:
             found.append(Program(test.stem, [test], []))
-    cases = TESTS / "cases"
-    if header == "cai_stream.h" and (cases / "run_cases.c").exists():
-        sources = [cases / "run_cases.c", cases / "caller_per_thread.c", TESTS / "sim" / "cai_sim.c"]
-        found.append(Program("run_cases", sources, [str(path) for path in sorted(cases.glob("*.txt"))]))
+    cases, simulation = TESTS / "cases", TESTS / "sim" / "cai_sim.c"
+    for runner, of, files in CASES:
+        if header == of and (cases / runner).exists():
+            found.append(Program(runner[:-2], [cases / runner, cases / "caller_per_thread.c", simulation],
+                                 [str(cases / name) for name in files]))
+    if header == "cai_emm.h":
+        found.append(Program("model", [TESTS / "emm" / "model.c"], ["1", "50000", "--seeds", "4", "--quiet"]))
     return found
 
 
@@ -57,7 +68,7 @@ def measure(program, header, gcc, gcov, folder):
     """What gcov says of a header in one program: its list of lines."""
     work = pathlib.Path(folder) / program.name
     work.mkdir()
-    flags = ["--coverage", "-O0", "-std=c99", "-pthread", *(f"-I{path}" for path in (ROOT, TESTS, TESTS / "sim"))]
+    flags = ["--coverage", "-O0", "-std=c99", "-pthread", *(f"-I{path}" for path in (ROOT, TESTS, TESTS / "sim", ROOT / "examples"))]
     subprocess.run([gcc, *flags, *map(str, program.sources), "-o", "program"], cwd=work, check=True)
     done = subprocess.run(["./program", *program.arguments], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", check=False)  # fmt: skip

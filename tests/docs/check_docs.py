@@ -92,7 +92,7 @@ def manual_example(name):
 
 
 def compile_snippets(cc):
-    found = [(f"{name}, EXAMPLE", manual_example(name)) for name in ("cai.h", "cai_stream.h")]
+    found = [(f"{name}, EXAMPLE", manual_example(name)) for name in ("cai.h", "cai_stream.h", "cai_emm.h")]
     for page in pages():
         found += [(page.relative_to(ROOT), unit) for unit in blocks(page.read_text(), "c")]
     with tempfile.TemporaryDirectory() as folder:

@@ -459,6 +459,11 @@ static void do_own(void)
 static void use_array(cai_array *array)
 {
     array->sync = (int32_t)draw(4);
+    if (world.capturing && draw(2)) {
+        array->sync = draw(2) ? CAI_SYNC_STREAM : CAI_SYNC_UNKNOWN;
+        array->stream = world.capturing;
+        return;
+    }
     array->event = array->sync == CAI_SYNC_EVENT ? array_event : 0;
     if (array->sync != CAI_SYNC_STREAM) return;
     if (draw(2) || !array->stream) array->stream = any_stream();
@@ -475,9 +480,22 @@ static void release_place(int32_t place)
     look.native = -1;
 }
 
+static uint64_t home_of_array(int32_t place) { return object_of(m, &m->units[h->array_units[place]])->home; }
+
+/* Rather one whose memory's stream captures. */
+static int32_t array_to_release(void)
+{
+    int32_t place = NOBODY, tries;
+    for (tries = 0; tries < 4; tries++) {
+        place = any_array(1);
+        if (place == NOBODY || home_of_array(place) == world.capturing) break;
+    }
+    return place;
+}
+
 static void do_release(void)
 {
-    const int32_t place = any_array(1);
+    const int32_t place = array_to_release();
     if (place == NOBODY) return;
     if (draw(2)) use_array(&h->arrays[place]);
     release_place(place);
@@ -557,8 +575,10 @@ static void do_memory_info(void)
     equal("the memory of the device", total, status ? 0 : TOTAL_BYTES);
 }
 
+/* Often the stream of an array's memory: its release is where captures matter most. */
 static void do_capture(void)
 {
+    const int32_t place = any_array(1);
     if (world.capturing) {
         if (world.sim) (void)cai_sim_capture_end(world.sim, world.capturing);
         world.capturing = 0;
@@ -567,6 +587,8 @@ static void do_capture(void)
     }
     if (!m->pooled) return;
     world.capturing = streams[draw(STREAMS)];
+    if (place != NOBODY && home_of_array(place) > CAI_STREAM_PER_THREAD && draw(2))
+        world.capturing = home_of_array(place);
     if (!world.sim) return;
     (void)cai_sim_set_context(world.sim, world_own_context());
     if (cai_sim_capture_begin(world.sim, world.capturing, CAI_SIM_MODE_RELAXED))
@@ -593,7 +615,7 @@ static const struct {
     {40, do_array, "array"}, {30, do_own, "own"}, {70, do_release, "release"}, {8, do_keep, "keep"},
     {3, do_drain, "drain"}, {30, do_defer, "defer"}, {8, do_flush, "flush"}, {3, do_reset, "reset"},
     {12, do_change, "change"}, {4, do_initialize, "initialize"}, {4, do_memory_info, "memory_info"},
-    {8, do_capture, "capture"}, {2, do_destroy, "destroy"}};
+    {20, do_capture, "capture"}, {2, do_destroy, "destroy"}};
 
 /* ------------------------------------------------------------------ one operation */
 
@@ -897,7 +919,8 @@ int main(int argc, char **argv)
     for (n = 0; n < seeds && !look.differences; n++) leaks += run(seed + (uint64_t)n, count, simulated);
     if (!world.quiet || look.differences || leaks)
         printf("%lld operations, %lld hook and CUDA calls compared, %lld statuses compared, "
-               "%lld differences, %lld leaks\n", (long long)look.operations, (long long)look.calls, (long long)look.statuses,
+               "%lld differences, %lld leaks\n",
+               (long long)look.operations, (long long)look.calls, (long long)look.statuses,
                (long long)look.differences, (long long)leaks);
     return look.differences || leaks || !look.operations;
 }

@@ -46,7 +46,8 @@ DEFECTS = [
      r"(slot->source->collects"),
     ("CAI_EMM_COLLECT is not looked at", r"emm->defer_depth \|\| slot->source->collects\[slot->pair\]",
      r"emm->defer_depth"),
-    ("a flush drops one", r"(    list = emm->pending_first;\n)", r"\1    if (list && list->next) list = list->next;\n"),
+    ("a flush drops one", r"(    if \(slot\) emm->pending_first = slot->next;\n)",
+     r"    if (slot && slot->next) slot = slot->next;\n\1"),
     ("the last comes first", r"if \(emm->pending_last\) emm->pending_last->next = slot;\n    else emm->pending_first"
      r" = slot;\n    emm->pending_last = slot;", r"slot->next = emm->pending_first;\n    if (!slot->next) "
      r"emm->pending_last = slot;\n    emm->pending_first = slot;"),
@@ -57,7 +58,7 @@ DEFECTS = [
      r"cai_priv_emm_flush", r"if (0) cai_priv_emm_keep_first(&call, &first, cai_priv_emm_flush"),
     ("an inner scope ends them all", r"if \(depth\) emm->defer_depth--;", r"emm->defer_depth = 0;"),
     ("a flush in a scope", r"emm->defer_depth \|\| !emm->pending_first", r"!emm->pending_first"),
-    ("pinned memory is collected", r"if \(!pin && ", r"if ("),
+    ("pinned memory is collected", r"\(!pin && \(emm->defer_depth", r"((emm->defer_depth"),
     ("the host does not wait before it unpins", r"if \(pin\) cai_priv_emm_keep_first.*", r""),
     ("a free that fails is not counted", r"if \(!emm->count\.failed\+\+\) emm->count\.first_failure = error;", r""),
     ("pending is not reduced", r"emm->count\.pending--;", r""),
@@ -71,7 +72,7 @@ DEFECTS = [
      r"{slot->source, slot->block, slot->block_size, slot->stream ? slot->stream : stream, "),
     ("set_stream orders the other way round", r"look\.last = 1; /\* the new one waits \*/", r"look.last = 0;"),
     ("stream 2 of any thread", r"look->home == CAI_STREAM_PER_THREAD && look->thread != call->thread", r"0"),
-    ("a collected free on stream 2 of any thread", r"if \(quiet\.thread != slot->thread\) return CAI_ERR_THREAD;", r""),
+    ("a collected free on stream 2 of any thread", r"if \(call->thread != thread\) return CAI_ERR_THREAD;", r""),
     ("a free on a stream that captures", r"CAI_TRY\(cai_priv_emm_no_capture\(call, stream\)\);", r""),
     ("an allocation on a stream that captures", r"if \(wish->stream\) CAI_TRY\(cai_priv_emm_no_capture.*", r""),
     ("the context is not made current", r"return current == call->emm->context \? CAI_OK : cai_priv_emm_push.*",
@@ -99,7 +100,11 @@ DEFECTS = [
     ("a table is initialized each time", r"source->ready = 1;", r""),
     ("memory_info is asked in vain", r"limit = total / 5;", r"(void)total;"),
     # arrays
-    ("an array does not wait", r"if \(status != CAI_ERR_CAPTURE\) status = cai_priv_emm_synchronize.*", r""),
+    ("an array does not wait", r"else if \(cai_priv_emm_synchronize\(call, home\)\).*", r""),
+    ("a collected free is not ordered after its array's stream", r"if \(slot->after && slot->after != CAI_PRIV_ALL && ",
+     r"if (0 && "),
+    ("a collected free does not wait for everything",
+     r"return cai_priv_emm_wait\(&quiet, 0, NULL, \"context_synchronize\"\) \?", r"return 0 ?"),
     ("an array's event is not waited for", r"if \(array->sync == CAI_SYNC_EVENT\) return cai_priv_emm_follow.*", r""),
     ("an array is freed on its memory's stream", r"\*stream = array->stream;", r""),
 ]  # fmt: skip

@@ -11,6 +11,10 @@
 #include "world.h"
 
 enum { UNITS = 1024, SOURCES = 64, NOBODY = -1 };
+#define EVERYTHING UINT64_MAX
+
+/* How collected frees are carried out: those that may be; all; all, as no work is pending any more. */
+enum { WHAT_MAY, ALL_NOW, ALL_IDLE };
 
 typedef struct source {
     int32_t id, table; /* id 0: a free place */
@@ -27,6 +31,8 @@ typedef struct unit {
     int32_t slot, references, views, lost, kind, source; /* source: an id; 0 once lost */
     int32_t hidden, collected, callback;
     uint64_t number, address, size, block, block_size, home, thread;
+    uint64_t after; /* the stream that its free comes after, or everything; 0: nothing more */
+    uint64_t after_thread; /* whose that is, if it is stream 2 */
 } unit;
 
 typedef struct model {
@@ -196,7 +202,8 @@ static uint64_t context_before; /* of the host thread, before the operation */
 
 /* A call of the manager that frees: CUDA's 4 is success there, and `gone` from then on. */
 typedef struct flow {
-    int32_t ending, gone, entered, dropped, collect;
+    int32_t ending, gone, entered, dropped;
+    uint64_t after; /* the free is collected, and comes after this stream, or EVERYTHING */
 } flow;
 
 static cai_status answered(flow *f, int32_t error)
@@ -313,6 +320,7 @@ static void collect(model *m, unit *u, uint64_t stream)
     u->collected = 1;
     u->home = stream;
     u->thread = world.thread;
+    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == world.thread)) u->after = 0;
     m->queue[m->queued++] = (int32_t)(u - m->units);
     m->count.pending++;
     m->count.pending_bytes += u->block_size;
@@ -323,17 +331,58 @@ static int over(const model *m, uint64_t limit)
     return m->count.pending > (uint64_t)m->options.pending_count || m->count.pending_bytes > limit;
 }
 
-/* Why a collected free cannot be carried out now: the stream captures, or is stream 2 of another thread. */
-static cai_status must_wait(model *m, const flow *f, const unit *u)
+static int captures(const model *m, const flow *f, uint64_t stream)
 {
     flow own = *f;
+    return not_capturing(m, &own, stream) == CAI_ERR_CAPTURE;
+}
+
+/* The hook waits for the device: streams mean nothing to it. */
+static int hook_waits(model *m, const unit *u)
+{
+    return collects(source_of(m, u->source), u->kind) && u->kind != CAI_KIND_REGISTERED;
+}
+
+static int of_another_thread(const model *m, const unit *u, uint64_t stream)
+{
+    return m->pooled && stream == CAI_STREAM_PER_THREAD && u->thread != world.thread;
+}
+
+/* Why a collected free cannot be carried out now: a stream captures, or is stream 2 of another thread, or what it
+ * comes after cannot be waited for. */
+static cai_status must_wait(model *m, const flow *f, const unit *u)
+{
     const int32_t native = look.native;
-    cai_status status;
-    if (collects(source_of(m, u->source), u->kind)) return CAI_OK;
-    if (elsewhere(m, u)) return CAI_ERR_THREAD;
-    status = not_capturing(m, &own, u->home);
+    cai_status status = CAI_OK;
+    int32_t error;
+    if (f->gone || hook_waits(m, u)) return CAI_OK;
+    if (of_another_thread(m, u, u->home)) return CAI_ERR_THREAD;
+    if (captures(m, f, u->home)) status = CAI_ERR_CAPTURE;
+    else if (u->after == EVERYTHING && m->pooled) {
+        error = expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0);
+        if (error && error != 4) status = CAI_ERR_CAPTURE;
+    } else if (u->after && u->after != EVERYTHING) {
+        if (m->pooled && u->after == CAI_STREAM_PER_THREAD && u->after_thread != world.thread)
+            status = CAI_ERR_THREAD;
+        else if (captures(m, f, u->after)) status = CAI_ERR_CAPTURE;
+    }
     look.native = native;
-    return status == CAI_ERR_CAPTURE ? status : CAI_OK;
+    return status;
+}
+
+/* A collected free gets its place in the order of streams; if that fails, the host waits. 0: it cannot. */
+static int follow(model *m, const flow *f, const unit *u)
+{
+    const int32_t native = look.native;
+    flow own = *f;
+    int32_t error = 0;
+    if (f->gone || hook_waits(m, u) || !m->pooled) return 1;
+    if (u->after && u->after != EVERYTHING && order(m, &own, u->after, u->home))
+        error = expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0);
+    if ((!error || error == 4) && u->kind == CAI_KIND_REGISTERED)
+        error = expect_result(OP_STREAM_SYNC, 0, 0, 0, u->home, 0);
+    look.native = native;
+    return !error || error == 4;
 }
 
 /* Where memory goes when no work is pending on it. */
@@ -342,18 +391,19 @@ static uint64_t quiet_stream(uint64_t stream)
     return stream > CAI_STREAM_PER_THREAD ? stream : (uint64_t)CAI_STREAM_LEGACY;
 }
 
-/* All that is collected, oldest first; `all`: a reset, which waits for nothing. */
-static cai_status carry_out(model *m, const flow *f, int32_t all)
+/* What is collected, oldest first. */
+static cai_status carry_out(model *m, const flow *f, int32_t how)
 {
     int32_t i, kept = 0;
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        if (!all && must_wait(m, f, u)) {
+        if ((how == WHAT_MAY && must_wait(m, f, u)) ||
+            (how != ALL_IDLE && !follow(m, f, u) && how == WHAT_MAY)) {
             m->queue[kept++] = m->queue[i];
             continue;
         }
-        status = free_block(m, f, u, all ? quiet_stream(u->home) : u->home);
+        status = free_block(m, f, u, how == ALL_IDLE ? quiet_stream(u->home) : u->home);
         if (!first) first = status;
         m->count.pending--;
         m->count.pending_bytes -= u->block_size;
@@ -387,14 +437,14 @@ static cai_status let_go(model *m, flow *f, unit *u, uint64_t stream)
     m->count.live--;
     m->count.live_bytes -= u->block_size;
     call_back(u);
-    if (u->kind == CAI_KIND_REGISTERED) return unpin(m, f, u, stream);
-    if (f->gone || (!collects(s, u->kind) && !m->depth && !f->collect)) {
+    if (u->kind == CAI_KIND_REGISTERED && (f->gone || !u->after)) return unpin(m, f, u, stream);
+    if (f->gone || (!collects(s, u->kind) && !m->depth && !u->after)) {
         status = free_block(m, f, u, stream);
         end_unit(m, u);
         return status;
     }
     collect(m, u, stream);
-    return !m->depth && over(m, limit) ? carry_out(m, f, 0) : CAI_OK;
+    return !m->depth && over(m, limit) ? carry_out(m, f, WHAT_MAY) : CAI_OK;
 }
 
 /* Everything that may refuse a free, or another stream for the memory. last: `stream` waits; else the memory's
@@ -418,6 +468,15 @@ static void end_view(model *m, unit *u)
     object_of(m, u)->views--;
 }
 
+/* The object's free comes after a stream, or after everything where that is not one stream. */
+static void come_after(unit *object, uint64_t stream)
+{
+    const uint64_t thread = stream == CAI_STREAM_PER_THREAD ? world.thread : 0;
+    const int differs = object->after && (object->after != stream || object->after_thread != thread);
+    object->after = differs ? EVERYTHING : stream;
+    object->after_thread = thread;
+}
+
 /* The reference goes: nothing keeps it from here on. */
 static cai_status drop(model *m, flow *f, unit *u, uint64_t stream)
 {
@@ -426,6 +485,7 @@ static cai_status drop(model *m, flow *f, unit *u, uint64_t stream)
         object->home = stream;
         object->thread = world.thread;
     }
+    if (f->after) come_after(object, f->after);
     f->dropped = 1;
     if (--u->references) return CAI_OK;
     end_view(m, u);
@@ -509,7 +569,7 @@ static cai_status wait_for_all(model *m, flow *f, uint64_t home)
     if (!m->pooled) return CAI_OK;
     status = enter(m, f);
     if (!status && !f->gone) status = not_capturing(m, f, home);
-    if (!status && !f->gone) status = answered_of_capture(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    if (!status && !f->gone) status = answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return leave(f, status);
 }
 
@@ -526,11 +586,10 @@ static void predict_release(model *m, unit *u, const cai_array *array)
     }
     status = follow_array(m, &f, array, home, &stream);
     if (!status) status = give_back(m, &f, u, stream);
-    if (status == CAI_ERR_CAPTURE && stream != home && !f.dropped) status = give_back(m, &f, u, home);
     if (!status || f.dropped) return;
     if (elsewhere(m, object)) home = CAI_STREAM_LEGACY;
-    if (status != CAI_ERR_CAPTURE) status = wait_for_all(m, &f, home);
-    f.collect = status == CAI_ERR_CAPTURE;
+    if (status == CAI_ERR_CAPTURE) f.after = stream;
+    else if (wait_for_all(m, &f, home)) f.after = EVERYTHING;
     if (enter(m, &f)) f.gone = 1;
     status = drop(m, &f, u, home);
     (void)leave(&f, status);
@@ -607,7 +666,7 @@ static cai_status obtain(model *m, const flow *f, source *s, const wish *w, unit
         const uint64_t before = context_before;
         context_before = world_own_context();
         if (m->pooled) predict_drain(m);
-        (void)carry_out(m, &freeing, 0);
+        (void)carry_out(m, &freeing, WHAT_MAY);
         context_before = before;
         m->count.retries++;
         look.native = -1;
@@ -789,7 +848,7 @@ static cai_status predict_array(model *m, uint64_t size, uint64_t stream, unit *
 static cai_status flush_now(model *m, flow *f)
 {
     cai_status status = enter(m, f);
-    if (!status) status = carry_out(m, f, 0);
+    if (!status) status = carry_out(m, f, WHAT_MAY);
     return leave(f, status);
 }
 
@@ -955,7 +1014,7 @@ static cai_status predict_reset(model *m)
     if (m->depth) return CAI_ERR_PENDING;
     if (enter(m, &f)) f.gone = 1;
     look.native = -1;
-    first = carry_out(m, &f, 1);
+    first = carry_out(m, &f, ALL_IDLE);
     for (i = 0; i < m->source_count; i++) m->sources[i].lives = is_needed(m, &m->sources[i]);
     for (slot = 0; slot < m->slots; slot++)
         for (i = 0; i < UNITS; i++) {
@@ -982,7 +1041,7 @@ static cai_status predict_destroy(model *m, int32_t *stays)
     status = enter(m, &f);
     for (i = 0; !status && i < m->queued; i++) status = must_wait(m, &f, &m->units[m->queue[i]]);
     *stays = status != CAI_OK;
-    if (!status) status = carry_out(m, &f, 0);
+    if (!status) status = carry_out(m, &f, ALL_NOW);
     return leave(&f, status);
 }
 

@@ -20,6 +20,7 @@ endfunction()
 
 set(core_says "^cai [0-9]+: float32")
 set(stream_says "^cai_stream [0-9]+: (no CUDA here: .|CUDA [0-9]+ loaded)")
+set(emm_says "^cai_emm [0-9]+: 2 allocated, 0 live")
 
 # build_consumer(way variables...): configures and builds the consumer project.
 function(build_consumer way)
@@ -27,12 +28,13 @@ function(build_consumer way)
       -G "${GENERATOR}" -DWAY=${way} -DLANGUAGE=${LANGUAGE}
       "-DCMAKE_${LANGUAGE}_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=${CONFIG} ${ARGN})
   run("${CMAKE_COMMAND}" --build "${WORK}/build" --config "${CONFIG}")
-  foreach(program consumer stream_consumer)
+  foreach(program consumer stream_consumer emm_consumer)
     find_program(${program} ${program} PATHS "${WORK}/build" "${WORK}/build/${CONFIG}"
                  NO_DEFAULT_PATH REQUIRED)
   endforeach()
   run_consumer("${consumer}" "${core_says}")
   run_consumer("${stream_consumer}" "${stream_says}")
+  run_consumer("${emm_consumer}" "${emm_says}")
 endfunction()
 
 # compile(source program FOLDER folder [FLAGS flags...] [LIBRARIES libraries...]): by hand, there.
@@ -95,8 +97,10 @@ elseif(CASE STREQUAL "pkg_config")
   compile("${consumers}/main.c" consumer FOLDER "${WORK}" FLAGS ${flags})
   compile("${consumers}/stream.c" stream_consumer FOLDER "${WORK}" FLAGS ${flags}
           LIBRARIES ${stream_libraries})
+  compile("${consumers}/emm.c" emm_consumer FOLDER "${WORK}" FLAGS ${flags})
   run_consumer("${WORK}/consumer" "${core_says}")
   run_consumer("${WORK}/stream_consumer" "${stream_says}")
+  run_consumer("${WORK}/emm_consumer" "${emm_says}")
 elseif(CASE STREQUAL "one_file")
   file(COPY "${ROOT}/cai.h" "${consumers}/main.c" DESTINATION "${WORK}/copy")
   compile(main.c consumer FOLDER "${WORK}/copy")
@@ -107,6 +111,11 @@ elseif(CASE STREQUAL "two_files")
   find_stream_libraries()
   compile(stream.c consumer FOLDER "${WORK}/copy" LIBRARIES ${stream_libraries})
   run_consumer("${WORK}/copy/consumer" "${stream_says}")
+elseif(CASE STREQUAL "three_files")
+  file(COPY "${ROOT}/cai.h" "${ROOT}/cai_stream.h" "${ROOT}/cai_emm.h" "${consumers}/emm.c"
+       DESTINATION "${WORK}/copy")
+  compile(emm.c consumer FOLDER "${WORK}/copy")
+  run_consumer("${WORK}/copy/consumer" "${emm_says}")
 else()
   message(FATAL_ERROR "CASE ${CASE}")
 endif()

@@ -406,7 +406,8 @@ static int tell(const worker *workers, int64_t threads)
     if (cai_stream_pool_destroy(&pool, &err)) failures++;
     left += close_table();
     printf("%lld threads: %lld operations, %lld blocks, %lld times out of memory, %lld retries, "
-           "%lld objects; %lld callbacks of %lld, %lld wrong blocks, %lld left over, %lld context errors, %lld failures\n",
+           "%lld objects; %lld callbacks of %lld, %lld wrong blocks, %lld left over, %lld context errors, "
+           "%lld failures\n",
            (long long)threads, (long long)operations, (long long)get(&given), (long long)get(&out_of_memory),
            (long long)count.retries, (long long)count.allocated, (long long)get(&calls_back),
            (long long)get(&callbacks_set), (long long)get(&wrong_blocks), (long long)left,

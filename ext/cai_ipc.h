@@ -1,0 +1,677 @@
+/* cai_ipc.h - arrays in device memory between processes: one descriptor of plain bytes - v0.1.0
+ * SPDX-License-Identifier: MIT (text at the end of this file)
+ * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header: cai_stream.h calls CUDA. */
+
+#if defined(CAI_IMPLEMENTATION) && !defined(CAI_IPC_IMPLEMENTATION)
+#define CAI_IPC_IMPLEMENTATION
+#endif
+
+/* Included again, the headers below add what is wanted of them and refuse late configuration. */
+#if !defined(CAI_EMM_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                           \
+    defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
+    defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
+    defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
+#include "cai_emm.h"
+#endif
+
+#if CAI_EMM_H_INCLUDED / 100 != 1
+#error "cai_ipc.h: this is version 0.1, which needs cai_emm.h 0.1"
+#endif
+#if defined(CAI_IPC_H_INCLUDED) && CAI_IPC_H_INCLUDED != 100
+#error "cai_ipc.h: another version of it was included first; one translation unit takes one version"
+#endif
+
+#ifndef CAI_IPC_H_INCLUDED
+#define CAI_IPC_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+
+/*
+DO THIS
+    In one .c, .cpp or .cu file (CAI_IPC_IMPLEMENTATION for this header alone; all other configuration is that
+    of cai_emm.h, which is found by -I or beside this file):
+
+        #define CAI_IMPLEMENTATION
+        #include "cai_ipc.h"
+
+WHAT IT IS
+    One process allocates device memory, another works on an array in it, without a copy. The exporter makes a
+    descriptor, struct cai_ipc_v0, and sends its bytes in any way; the importer makes an array of them:
+
+        CAI_TRY(cai_ipc_export(&descriptor, &ipc, &emm, memory, &x, err));   // process A
+        write(pipe, &descriptor, sizeof descriptor);
+
+        read(pipe, &descriptor, sizeof descriptor);                          // process B
+        CAI_TRY(cai_ipc_import(&x, &ipc, &descriptor, err));
+        ...
+        cai_array_release(&x);
+
+ORDER AND LIFETIME
+    Neither events nor counts cross, so the two processes owe each other this, by messages of their own:
+    - before it sends, the exporter waits on the host for all work that writes the memory, or will free or
+      move it (cudaStreamSynchronize on each stream that has such work), and starts none until it is answered;
+    - the importer waits for its own work on the array, releases it, and then answers;
+    - the exporter frees the memory after all importers have answered (R116).
+    An import is therefore CAI_SYNC_NONE. Its release closes at once, on whatever thread, and waits for
+    nothing: cai_exchange_release with a keep-alive list releases it when a stream has passed.
+
+WHAT CAN BE SENT
+    Any array inside one memory object of CAI_KIND_DEVICE, slices and other strides included: CUDA's handle is
+    of a whole allocation, the descriptor says where in it. Not: memory of a pool (cudaMallocAsync), host and
+    managed memory; masks and fields, which point elsewhere.
+
+TRUST
+    cai_ipc_import takes the descriptor for untrusted bytes: what it says is checked before CUDA is asked, and
+    after opening against the size that CUDA tells (slot pointer_range; without that the exporter is trusted).
+    The 64 bytes of the handle are CUDA's to judge; whoever writes them chooses among the memory that this
+    user may open. Both processes may write to what was imported: CUDA knows no read-only mapping.
+
+THREADS
+    Any number of threads may use one cai_ipc, except while it is made or destroyed. Threads that open the
+    same handle at the same moment open it once each, which CUDA counts, and take a place each.
+*/
+
+#if defined(CAI_NAMESPACE)
+#define cai_ipc_destroy CAI_PRIV_RENAMED(cai_ipc_destroy)
+#define cai_ipc_export CAI_PRIV_RENAMED(cai_ipc_export)
+#define cai_ipc_import CAI_PRIV_RENAMED(cai_ipc_import)
+#define cai_ipc_init CAI_PRIV_RENAMED(cai_ipc_init)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The struct below crosses processes; see cai.h on the guard. */
+#ifndef CAI_IPC_ABI_V0
+#define CAI_IPC_ABI_V0
+
+/** An array in an allocation of another process of this machine: 1184 bytes without padding. */
+struct cai_ipc_v0 {
+    uint32_t abi;                  /* CAI_IPC_ABI */
+    uint32_t struct_size;          /* sizeof of the maker's struct */
+    uint32_t flags;                /* 0 or CAI_IPC_READ_ONLY */
+    int32_t ndim;                  /* 0 to 64 */
+    unsigned char handle[64];      /* CUDA's, of the allocation */
+    unsigned char device_uuid[16]; /* of the device with the memory: ordinals differ between processes */
+    uint64_t offset, size;         /* bytes: the memory object in the allocation */
+    uint64_t data_offset;          /* bytes: the first element in the object; 0 where the array is empty */
+    uint64_t process, cookie;      /* of the exporter; both together name it */
+    struct cai_dtype_v0 dtype;
+    int64_t shape[64];             /* elements; 0 past ndim */
+    int64_t strides[64];           /* bytes; 0 past ndim */
+};
+
+#endif /* CAI_IPC_ABI_V0 */
+
+#define CAI_IPC_ABI 0x43495030u /* "CIP0" */
+
+enum { CAI_IPC_READ_ONLY = 1 << 0 /* the array was not writable, and will not be */ };
+
+/** A place for an allocation of another process that is open here. Storage only. */
+typedef struct cai_ipc_mapping {
+    struct cai_ipc *ipc;
+    unsigned char handle[64];
+    uint64_t context, pointer;
+    uint64_t base, nbytes;  /* of the allocation; 0: not known */
+    int32_t device;
+    int32_t state;          /* 0: idle, 1: being opened or closed, 2: open */
+    int64_t references;     /* arrays */
+} cai_ipc_mapping;
+
+/** What a process knows of its imports. Not to be moved or copied; look, don't touch. */
+typedef struct cai_ipc {
+    const cai_cuda *cuda;
+    cai_ipc_mapping *mappings;
+    uint64_t cookie;
+    int32_t capacity;
+    int32_t guard;         /* held for a few instructions */
+    int32_t used;          /* mappings that are not idle */
+    int32_t failed;        /* mappings that could not be closed */
+    int32_t first_failure; /* CUDA's number of the first of those */
+    int32_t reserved;
+} cai_ipc;
+
+/** Makes one; best a single one in each process. cuda: outlives it. mappings: storage of the caller for
+ *  `capacity` allocations that are open at the same time; NULL and 0: exports only. cookie: a number that no
+ *  other process has (process ids come again, and containers share them); 0: made of the time and the address
+ *  of `ipc`. With several of them in one process give all the same cookie, else CUDA alone notices that a
+ *  process opens its own memory. Makes no CUDA call. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cuda, cai_ipc_mapping *mappings,
+                                               int32_t capacity, uint64_t cookie, cai_error *err);
+
+/** Ends it. Nothing is done while an imported array lives (CAI_ERR_PENDING). Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_PENDING. */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err);
+
+/** Describes an array inside a memory object to other processes. array: or NULL, for the bytes of the object
+ *  as uint8. All work on it is done (see ORDER AND LIFETIME): an array that says otherwise is refused, so
+ *  synchronize and store CAI_SYNC_NONE in its sync. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_MEMORY (memory of a pool; memory of the host; the array is not inside
+ *  the object), CAI_ERR_EXPORT (pending work, a mask, fields), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(struct cai_ipc_v0 *out, cai_ipc *ipc, cai_emm *emm,
+                                                 cai_memory memory, const cai_array *array, cai_error *err);
+
+/** Makes an owned array of a descriptor: its release closes the allocation, which is opened once for all
+ *  arrays in it, in the primary context of its device; that must be in use in this process (cudaFree(0)). An
+ *  array without elements opens nothing. in: untrusted, copied, need not be aligned. sync is CAI_SYNC_NONE,
+ *  memory CAI_MEMORY_DEVICE, device the ordinal here. A release that fails is told by ipc->failed.
+ *  Errors: CAI_ERR_ARGUMENT (also: this process exported it), CAI_ERR_ABI (no descriptor of this version),
+ *  CAI_ERR_SHAPE, CAI_ERR_TYPESTR, CAI_ERR_STRIDES, CAI_ERR_DATA (of the description), CAI_ERR_MEMORY
+ *  (outside the allocation), CAI_ERR_CAPACITY (no place), CAI_ERR_UNAVAILABLE (no such device here; CUDA
+ *  lacks an operation), CAI_ERR_CUDA (native 1: the exporter is gone, or has freed it). */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, const struct cai_ipc_v0 *in,
+                                                 cai_error *err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_IPC_H_INCLUDED */
+
+/* ============================================================ >>implementation */
+
+#if defined(CAI_IPC_IMPLEMENTATION) && !defined(CAI_IPC_IMPLEMENTED)
+#define CAI_IPC_IMPLEMENTED
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#if defined(_WIN32)
+#include <process.h>
+#else
+#include <unistd.h>
+#endif
+#if defined(_MSC_VER) && !defined(__clang__) && !defined(CAI_NO_THREADS)
+#include <intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#endif
+
+/* The same bytes for every data model: a 32-bit process may send to a 64-bit one. */
+typedef char cai_priv_assert_ipc[((offsetof(struct cai_ipc_v0, ndim) == 12) &
+                                  (offsetof(struct cai_ipc_v0, handle) == 16) &
+                                  (offsetof(struct cai_ipc_v0, device_uuid) == 80) &
+                                  (offsetof(struct cai_ipc_v0, offset) == 96) &
+                                  (offsetof(struct cai_ipc_v0, size) == 104) &
+                                  (offsetof(struct cai_ipc_v0, data_offset) == 112) &
+                                  (offsetof(struct cai_ipc_v0, process) == 120) &
+                                  (offsetof(struct cai_ipc_v0, cookie) == 128) &
+                                  (offsetof(struct cai_ipc_v0, dtype) == 136) &
+                                  (offsetof(struct cai_ipc_v0, shape) == 160) &
+                                  (offsetof(struct cai_ipc_v0, strides) == 672) &
+                                  (sizeof(struct cai_ipc_v0) == 1184)) ? 1 : -1];
+
+enum { CAI_PRIV_IPC_IDLE, CAI_PRIV_IPC_BUSY, CAI_PRIV_IPC_OPEN };
+enum { CAI_PRIV_IPC_DEVICES = 1024 /* asked at most for their UUID */ };
+
+#if defined(__MINGW_PRINTF_FORMAT)
+__attribute__((format(__MINGW_PRINTF_FORMAT, 3, 4)))
+#elif defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static cai_status cai_priv_ipc_say(cai_error *err, cai_status status, const char *format, ...)
+{
+    va_list values;
+    if (!err) return status;
+    va_start(values, format);
+    (void)vsnprintf(err->message, sizeof err->message, format, values);
+    va_end(values);
+    err->code = status;
+    err->native = 0;
+    err->entry = CAI_ENTRY_NONE;
+    err->index = -1;
+    return status;
+}
+
+static cai_status cai_priv_ipc_did(int32_t error, const char *operation, cai_error *err)
+{
+    return error ? cai_cuda_status(error, operation, err) : CAI_OK;
+}
+
+static cai_status cai_priv_ipc_made(const cai_ipc *ipc, const char *function, cai_error *err)
+{
+    if (ipc && ipc->cuda) return CAI_OK;
+    return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "%s: ipc is NULL or not made", function);
+}
+
+static cai_status cai_priv_ipc_own(cai_error *err, int32_t native)
+{
+    (void)cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "descriptor: opened in the process that exported it");
+    if (err) err->native = native;
+    return CAI_ERR_ARGUMENT;
+}
+
+static uint64_t cai_priv_ipc_process(void)
+{
+#if defined(_WIN32)
+    return (uint64_t)_getpid();
+#else
+    return (uint64_t)getpid();
+#endif
+}
+
+/* Held for a few instructions, never across a CUDA call. */
+static void cai_priv_ipc_lock(cai_ipc *ipc)
+{
+#if defined(CAI_NO_THREADS)
+    (void)ipc;
+#elif defined(_MSC_VER) && !defined(__clang__)
+    while (_InterlockedExchange((volatile long *)&ipc->guard, 1)) {}
+#else
+    while (__atomic_exchange_n(&ipc->guard, 1, __ATOMIC_ACQUIRE)) {}
+#endif
+}
+
+static void cai_priv_ipc_unlock(cai_ipc *ipc)
+{
+#if defined(CAI_NO_THREADS)
+    (void)ipc;
+#elif defined(_MSC_VER) && !defined(__clang__)
+    (void)_InterlockedExchange((volatile long *)&ipc->guard, 0);
+#else
+    __atomic_store_n(&ipc->guard, 0, __ATOMIC_RELEASE);
+#endif
+}
+
+/* ---------------------------------------------------------------- >>describing */
+/* A dtype is good if it is what its own code, or its own typestr, makes. */
+static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
+{
+    char text[CAI_TYPESTR_SIZE];
+    const int32_t length = cai_dtype_typestr(dtype, text, (int32_t)sizeof text);
+    cai_dtype made;
+    if (!cai_dtype_of(dtype->code, &made, NULL) && !memcmp(&made, dtype, sizeof made)) return CAI_OK;
+    if (!cai_dtype_parse(text, length, 0, &made, NULL) && !memcmp(&made, dtype, sizeof made)) return CAI_OK;
+    return cai_priv_ipc_say(err, CAI_ERR_TYPESTR, "descriptor: code 0x%lx with itemsize = %ld is no dtype",
+                            (unsigned long)(uint32_t)dtype->code, (long)dtype->itemsize);
+}
+
+/* The array, with the object at an address: 2^62 while that is not known. */
+static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t address, cai_array *out,
+                                        cai_error *err)
+{
+    const int64_t *strides = in->dtype.code == CAI_BITFIELD ? NULL : in->strides; /* C order, in bits */
+    CAI_TRY(cai_array_init_dtype(out, &in->dtype, in->ndim, in->shape, strides, address + in->data_offset,
+                                 err));
+    if (in->flags & CAI_IPC_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
+    out->sync = CAI_SYNC_NONE;
+    out->memory = CAI_MEMORY_DEVICE;
+    return CAI_OK;
+}
+
+/* All that can be said of a descriptor without CUDA. `out` has the right extent, and no address. */
+static cai_status cai_priv_ipc_judge(const struct cai_ipc_v0 *in, cai_array *out, cai_error *err)
+{
+    const uint64_t most = UINT64_C(1) << 61;
+    if (in->abi != CAI_IPC_ABI || in->struct_size != sizeof *in)
+        return cai_priv_ipc_say(err, CAI_ERR_ABI, "descriptor: abi = 0x%lx, size = %lu are not 0x%lx, %lu",
+                                (unsigned long)in->abi, (unsigned long)in->struct_size,
+                                (unsigned long)CAI_IPC_ABI, (unsigned long)sizeof *in);
+    if (in->flags & ~(uint32_t)CAI_IPC_READ_ONLY)
+        return cai_priv_ipc_say(err, CAI_ERR_ABI, "descriptor: flags = 0x%lx has unknown bits",
+                                (unsigned long)in->flags);
+    if (in->ndim < 0 || in->ndim > CAI_MAX_NDIM)
+        return cai_priv_ipc_say(err, CAI_ERR_SHAPE, "descriptor: ndim = %ld is not in 0..64", (long)in->ndim);
+    if (in->offset > most || in->size > most || in->data_offset > in->size)
+        return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
+                                "descriptor: offset %llu, data_offset %llu, size %llu are no part of memory",
+                                (unsigned long long)in->offset, (unsigned long long)in->data_offset,
+                                (unsigned long long)in->size);
+    CAI_TRY(cai_priv_ipc_dtype(&in->dtype, err));
+    CAI_TRY(cai_priv_ipc_describe(in, UINT64_C(1) << 62, out, err));
+    if (!out->size) return CAI_OK;
+    if (out->hi <= (int64_t)(in->size - in->data_offset) && -out->lo <= (int64_t)in->data_offset)
+        return CAI_OK;
+    return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
+                            "descriptor: bytes [%lld, %lld) from data_offset %llu are not inside size %llu",
+                            (long long)out->lo, (long long)out->hi, (unsigned long long)in->data_offset,
+                            (unsigned long long)in->size);
+}
+
+/* ------------------------------------------------------------------ >>contexts */
+/* Makes a context current. A push that failed may have been done, as CUDA also reports earlier errors. */
+static cai_status cai_priv_ipc_enter(const cai_cuda *cuda, uint64_t context, int32_t *pushed, cai_error *err)
+{
+    uint64_t before = 0, now = 0;
+    int32_t error;
+    *pushed = 0;
+    CAI_TRY(cai_priv_ipc_did(cuda->context_current(cuda->self, &before), "context_current", err));
+    if (before == context) return CAI_OK;
+    error = cuda->context_push(cuda->self, context);
+    *pushed = !error;
+    if (error && !cuda->context_current(cuda->self, &now) && now != before)
+        (void)cuda->context_pop(cuda->self);
+    return cai_priv_ipc_did(error, "context_push", err);
+}
+
+static int32_t cai_priv_ipc_leave(const cai_cuda *cuda, uint64_t context, int32_t pushed)
+{
+    uint64_t now = 0;
+    const int32_t error = pushed ? cuda->context_pop(cuda->self) : 0;
+    if (error && !cuda->context_current(cuda->self, &now) && now == context)
+        (void)cuda->context_pop(cuda->self);
+    return error;
+}
+
+/* ------------------------------------------------------------------ >>mappings */
+/* Makes a place idle; counts a failure to close it. Error 4: the process ends, and so did the mapping. */
+static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
+{
+    cai_ipc *ipc = mapping->ipc;
+    cai_priv_ipc_lock(ipc);
+    mapping->state = CAI_PRIV_IPC_IDLE;
+    ipc->used--;
+    if (error && error != 4 && !ipc->failed++) ipc->first_failure = error;
+    cai_priv_ipc_unlock(ipc);
+}
+
+static void cai_priv_ipc_close(cai_ipc_mapping *mapping)
+{
+    const cai_cuda *cuda = mapping->ipc->cuda;
+    cai_error err;
+    int32_t pushed = 0, error = 0, left;
+    err.native = 0;
+    if (cai_priv_ipc_enter(cuda, mapping->context, &pushed, &err)) error = err.native;
+    else error = cuda->ipc_close(cuda->self, mapping->pointer);
+    left = cai_priv_ipc_leave(cuda, mapping->context, pushed);
+    cai_priv_ipc_idle(mapping, error ? error : left);
+}
+
+static void cai_priv_ipc_drop(cai_ipc_mapping *mapping)
+{
+    int32_t last;
+    cai_priv_ipc_lock(mapping->ipc);
+    last = !--mapping->references;
+    if (last) mapping->state = CAI_PRIV_IPC_BUSY; /* nobody joins it any more */
+    cai_priv_ipc_unlock(mapping->ipc);
+    if (last) cai_priv_ipc_close(mapping);
+}
+
+static void cai_priv_ipc_release(cai_array *array)
+{
+    array->release = NULL;
+    cai_priv_ipc_drop((cai_ipc_mapping *)array->owner);
+}
+
+/* A reference to the open mapping of a handle; or else a place, to be opened; or NULL. */
+static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *handle, int32_t device)
+{
+    cai_ipc_mapping *found = NULL;
+    int32_t i;
+    cai_priv_ipc_lock(ipc);
+    for (i = 0; i < ipc->capacity; ++i) {
+        cai_ipc_mapping *mapping = &ipc->mappings[i];
+        if (mapping->state == CAI_PRIV_IPC_IDLE && !found) found = mapping;
+        if (mapping->state != CAI_PRIV_IPC_OPEN || mapping->device != device) continue;
+        if (memcmp(mapping->handle, handle, sizeof mapping->handle)) continue;
+        found = mapping;
+        break;
+    }
+    if (found && found->state == CAI_PRIV_IPC_IDLE) {
+        found->ipc = ipc;
+        found->state = CAI_PRIV_IPC_BUSY;
+        found->device = device;
+        found->references = 0;
+        memcpy(found->handle, handle, sizeof found->handle);
+        ipc->used++;
+    }
+    if (found) found->references++;
+    cai_priv_ipc_unlock(ipc);
+    return found;
+}
+
+/* Opens a place in the context that is current. */
+static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *opened, cai_error *err)
+{
+    const cai_cuda *cuda = mapping->ipc->cuda;
+    int32_t error;
+    mapping->pointer = mapping->base = mapping->nbytes = 0;
+    error = cuda->ipc_open(cuda->self, mapping->handle, &mapping->pointer);
+    *opened = !error && mapping->pointer;
+    if (error == 201) return cai_priv_ipc_own(err, error); /* though a context is current */
+    CAI_TRY(cai_priv_ipc_did(error, "ipc_open", err));
+    if (!mapping->pointer)
+        return cai_priv_ipc_say(err, CAI_ERR_MEMORY, "ipc_open succeeded and gave no address");
+    if (!cuda->pointer_range) return CAI_OK;
+    error = cuda->pointer_range(cuda->self, mapping->pointer, &mapping->base, &mapping->nbytes);
+    return cai_priv_ipc_did(error, "pointer_range", err);
+}
+
+static cai_status cai_priv_ipc_open(cai_ipc_mapping *mapping, cai_error *err)
+{
+    cai_ipc *ipc = mapping->ipc;
+    const cai_cuda *cuda = ipc->cuda;
+    int32_t error, pushed = 0, opened = 0, left;
+    cai_status status;
+    error = cuda->device_context(cuda->self, mapping->device, &mapping->context);
+    status = cai_priv_ipc_did(error, "device_context", err);
+    if (!status) status = cai_priv_ipc_enter(cuda, mapping->context, &pushed, err);
+    if (status) {
+        cai_priv_ipc_idle(mapping, 0);
+        return status;
+    }
+    status = cai_priv_ipc_open_here(mapping, &opened, err);
+    left = cai_priv_ipc_leave(cuda, mapping->context, pushed);
+    if (!status) status = cai_priv_ipc_did(left, "context_pop", err);
+    if (status && opened) cai_priv_ipc_close(mapping);
+    else if (status) cai_priv_ipc_idle(mapping, 0);
+    if (status) return status;
+    cai_priv_ipc_lock(ipc);
+    mapping->state = CAI_PRIV_IPC_OPEN;
+    cai_priv_ipc_unlock(ipc);
+    return CAI_OK;
+}
+
+/* Is the object inside what was opened? */
+static cai_status cai_priv_ipc_inside(const cai_ipc_mapping *mapping, const struct cai_ipc_v0 *in,
+                                      cai_error *err)
+{
+    const uint64_t nbytes = mapping->nbytes;
+    const uint64_t start = mapping->pointer + in->offset - mapping->base; /* before the base: very large */
+    if (!mapping->ipc->cuda->pointer_range) return CAI_OK;
+    if (start <= nbytes && in->size <= nbytes - start) return CAI_OK;
+    return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
+                            "descriptor: offset %llu, size %llu are not inside the %llu bytes opened",
+                            (unsigned long long)in->offset, (unsigned long long)in->size,
+                            (unsigned long long)nbytes);
+}
+
+static cai_status cai_priv_ipc_find_device(const cai_cuda *cuda, const unsigned char *uuid, int32_t *device,
+                                           cai_error *err)
+{
+    unsigned char other[16];
+    int32_t error = 0;
+    for (*device = 0; *device < CAI_PRIV_IPC_DEVICES && !error; ++*device) {
+        memset(other, 0, sizeof other);
+        error = cuda->device_uuid(cuda->self, *device, other);
+        if (!error && !memcmp(other, uuid, sizeof other)) return CAI_OK;
+    }
+    if (error && error != 100 && error != 101) return cai_cuda_status(error, "device_uuid", err);
+    return cai_priv_ipc_say(err, CAI_ERR_UNAVAILABLE,
+                            "descriptor: no device of this process has the UUID %02x%02x%02x%02x-...",
+                            uuid[0], uuid[1], uuid[2], uuid[3]);
+}
+
+/* -------------------------------------------------------------------- >>public */
+CAI_API cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cuda, cai_ipc_mapping *mappings,
+                                int32_t capacity, uint64_t cookie, cai_error *err)
+{
+    if (!ipc || !cuda || capacity < 0 || (capacity && !mappings))
+        return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "cai_ipc_init: %s",
+                                !ipc ? "ipc is NULL" : !cuda ? "cuda is NULL" : "wrong mappings or capacity");
+    if (cuda->struct_size < sizeof *cuda || cuda->version != CAI_CUDA_VERSION)
+        return cai_priv_ipc_say(err, CAI_ERR_ABI, "cai_ipc_init: the CUDA table has %lu bytes, version %lu",
+                                (unsigned long)cuda->struct_size, (unsigned long)cuda->version);
+    memset(ipc, 0, sizeof *ipc);
+    if (capacity) memset(mappings, 0, (size_t)capacity * sizeof *mappings);
+    if (!cookie) {
+        cookie = (uint64_t)(uintptr_t)ipc + ((uint64_t)time(NULL) << 20 ^ (uint64_t)clock());
+        cookie = (cookie ^ cookie >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    ipc->cuda = cuda;
+    ipc->mappings = mappings;
+    ipc->capacity = capacity;
+    ipc->cookie = cookie;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err)
+{
+    int32_t used;
+    CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_destroy", err));
+    cai_priv_ipc_lock(ipc);
+    used = ipc->used;
+    cai_priv_ipc_unlock(ipc);
+    if (used)
+        return cai_priv_ipc_say(err, CAI_ERR_PENDING, "cai_ipc_destroy: %ld imported allocations are open",
+                                (long)used);
+    memset(ipc, 0, sizeof *ipc);
+    return CAI_OK;
+}
+
+/* What of an array a descriptor has no place for. */
+static cai_status cai_priv_ipc_sayable(const cai_array *array, cai_error *err)
+{
+    if (array->mask) return cai_priv_ipc_say(err, CAI_ERR_EXPORT, "mask: a descriptor has none");
+    if (array->field_count)
+        return cai_priv_ipc_say(err, CAI_ERR_EXPORT, "descr: a descriptor has no place for fields");
+    if (!array->size || array->sync == CAI_SYNC_NONE) return CAI_OK;
+    return cai_priv_ipc_say(err, CAI_ERR_EXPORT, "stream: sync = %ld is not NONE (1): work may be pending",
+                            (long)array->sync);
+}
+
+/* All bytes of an object. */
+static cai_status cai_priv_ipc_whole(cai_array *out, const cai_memory_info *info, cai_error *err)
+{
+    const int64_t bytes = (int64_t)info->size;
+    return cai_array_init(out, CAI_UINT8, 1, &bytes, NULL, (void *)(uintptr_t)info->address, err);
+}
+
+static void cai_priv_ipc_fill(struct cai_ipc_v0 *out, const cai_array *array, uint64_t address)
+{
+    out->abi = CAI_IPC_ABI;
+    out->struct_size = (uint32_t)sizeof *out;
+    out->flags = array->flags & CAI_WRITABLE ? 0 : (uint32_t)CAI_IPC_READ_ONLY;
+    out->ndim = array->ndim;
+    out->data_offset = array->size ? array->data - address : 0;
+    out->process = cai_priv_ipc_process();
+    out->dtype = array->dtype;
+    memcpy(out->shape, array->shape, (size_t)array->ndim * sizeof *out->shape);
+    memcpy(out->strides, array->strides, (size_t)array->ndim * sizeof *out->strides);
+}
+
+CAI_API cai_status cai_ipc_export(struct cai_ipc_v0 *out, cai_ipc *ipc, cai_emm *emm, cai_memory memory,
+                                  const cai_array *array, cai_error *err)
+{
+    struct cai_ipc_v0 made;
+    cai_memory_info info;
+    cai_emm_ipc where;
+    cai_array whole;
+    int32_t error;
+    if (!out) return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "cai_ipc_export: out is NULL");
+    CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_export", err));
+    if (!ipc->cuda->device_uuid)
+        return cai_priv_ipc_say(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
+    if (array) CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_emm_info(emm, memory, &info, err));
+    if (info.kind == CAI_KIND_POOL)
+        return cai_priv_ipc_say(err, CAI_ERR_MEMORY, "memory of a pool has no handle for other processes");
+    if (info.kind != CAI_KIND_DEVICE)
+        return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
+                                "memory of kind %ld is no device memory: other processes cannot open it",
+                                (long)info.kind);
+    if (array) CAI_TRY(cai_priv_ipc_sayable(array, err));
+    CAI_TRY(cai_emm_ipc_handle(&where, emm, memory, err));
+    memset(&made, 0, sizeof made);
+    error = ipc->cuda->device_uuid(ipc->cuda->self, where.device, made.device_uuid);
+    CAI_TRY(cai_priv_ipc_did(error, "device_uuid", err));
+    memcpy(made.handle, where.handle, sizeof made.handle);
+    made.offset = where.offset;
+    made.size = where.size;
+    made.cookie = ipc->cookie;
+    if (!array) CAI_TRY(cai_priv_ipc_whole(&whole, &info, err));
+    cai_priv_ipc_fill(&made, array ? array : &whole, info.address);
+    CAI_TRY(cai_priv_ipc_judge(&made, &whole, err)); /* is it inside the object? */
+    *out = made;
+    return CAI_OK;
+}
+
+/* Gives the array its address, and an owner. */
+static cai_status cai_priv_ipc_map(cai_ipc *ipc, const struct cai_ipc_v0 *in, int32_t device, cai_array *out,
+                                   cai_error *err)
+{
+    cai_ipc_mapping *mapping = cai_priv_ipc_take(ipc, in->handle, device);
+    cai_status status;
+    if (!mapping)
+        return cai_priv_ipc_say(err, CAI_ERR_CAPACITY, "%ld allocations are open: no place for another one",
+                                (long)ipc->capacity);
+    if (mapping->state != CAI_PRIV_IPC_OPEN) CAI_TRY(cai_priv_ipc_open(mapping, err)); /* ours alone so far */
+    status = cai_priv_ipc_inside(mapping, in, err);
+    if (!status) status = cai_priv_ipc_describe(in, mapping->pointer + in->offset, out, err);
+    if (status) cai_priv_ipc_drop(mapping);
+    else cai_array_own(out, cai_priv_ipc_release, mapping);
+    return status;
+}
+
+CAI_API cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_error *err)
+{
+    struct cai_ipc_v0 copy;
+    const cai_cuda *cuda;
+    cai_array array;
+    int32_t device;
+    if (!out || !in)
+        return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "cai_ipc_import: %s is NULL", out ? "in" : "out");
+    CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_import", err));
+    memcpy(&copy, (const void *)in, sizeof copy); /* may lie in memory that others write */
+    CAI_TRY(cai_priv_ipc_judge(&copy, &array, err));
+    if (copy.process == cai_priv_ipc_process() && copy.cookie == ipc->cookie)
+        return cai_priv_ipc_own(err, 0);
+    cuda = ipc->cuda;
+    if (!cuda->device_uuid || !cuda->device_context || !cuda->context_current || !cuda->context_push ||
+        !cuda->context_pop || !cuda->ipc_open || !cuda->ipc_close)
+        return cai_priv_ipc_say(err, CAI_ERR_UNAVAILABLE, "the CUDA table lacks what opening memory takes");
+    CAI_TRY(cai_priv_ipc_find_device(cuda, copy.device_uuid, &device, err));
+    if (array.size) CAI_TRY(cai_priv_ipc_map(ipc, &copy, device, &array, err));
+    array.device = device;
+    cai_array_move(out, &array);
+    return CAI_OK;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_IPC_IMPLEMENTATION */
+
+/*
+MIT License
+
+Copyright (c) 2026 the cai authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without
+limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions
+of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+DEALINGS IN THE SOFTWARE.
+*/
