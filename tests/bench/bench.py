@@ -60,9 +60,9 @@ LINES, SIZE, IMPORT_SIZE, COMPILE_SECONDS = 2800, 32 * 1024, 8 * 1024, 1.0
 STREAM_LINES, EMM_LINES = 2000, 1200
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3160, "cai_stream.h": 2870, "cai_emm.h": 2670,
+NOT_MET = {"cai.h": 3160, "cai_stream.h": 2870, "cai_emm.h": 2680,
            "a unit that calls only cai_import (CAI_STATIC)": 12800,
-           "memory, allocate and free, no-op hooks": 480}
+           "memory, allocate and free, no-op hooks": 485}
 
 IMPLEMENTATION = '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'
 STREAM = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "cai_stream.h"\n'

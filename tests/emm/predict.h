@@ -360,7 +360,7 @@ static cai_status must_wait(model *m, const flow *f, const unit *u)
     if (captures(m, f, u->home)) status = CAI_ERR_CAPTURE;
     else if (u->after == EVERYTHING && m->pooled) {
         error = expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0);
-        if (error && error != 4) status = CAI_ERR_CAPTURE;
+        if (error && error != 4) status = CAI_ERR_PENDING;
     } else if (u->after && u->after != EVERYTHING) {
         if (m->pooled && u->after == CAI_STREAM_PER_THREAD && u->after_thread != world.thread)
             status = CAI_ERR_THREAD;
