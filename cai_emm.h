@@ -2087,17 +2087,18 @@ CAI_API cai_status cai_emm_own(cai_array *array, cai_emm *emm, cai_memory memory
     cai_priv_emm_call call;
     cai_priv_emm_look look;
     struct cai_emm_slot *slot;
-    uint64_t first, size;
+    uint64_t start, first, size;
     CAI_TRY(cai_priv_emm_open(&call, emm, "cai_emm_own", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->release) return cai_priv_emm_misuse(err, "cai_emm_own", "the array has an owner");
     CAI_TRY(cai_priv_emm_look_up_live(&call, memory, &look));
-    first = array->data + (uint64_t)array->lo - look.slot->address;
+    start = array->data + (uint64_t)array->lo;
+    first = start - look.slot->address;
     size = (uint64_t)(array->hi - array->lo);
     if (array->size && (first > look.slot->size || size > look.slot->size - first))
         return cai_priv_emm_say(err, CAI_ERR_MEMORY,
                                 "%llu bytes from 0x%llx are not inside the object: %llu from 0x%llx",
-                                (unsigned long long)size, (unsigned long long)(first + look.slot->address),
+                                (unsigned long long)size, (unsigned long long)start,
                                 (unsigned long long)look.slot->size, (unsigned long long)look.slot->address);
     CAI_TRY(cai_priv_emm_make_view(&call, &look, 0, (size_t)look.slot->size, 1, &slot));
     cai_priv_emm_dress(array, slot);
