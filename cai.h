@@ -224,14 +224,15 @@ typedef int32_t cai_status;
     X(CAI_ERR_MEMORY, 22, ValueError, "the data is not memory that a device can use")              \
     X(CAI_ERR_STALE, 23, RuntimeError, "a handle is not what it was when it was handed over")      \
     X(CAI_ERR_PENDING, 24, RuntimeError, "something that was begun has not ended")                 \
-    X(CAI_ERR_OUT_OF_MEMORY, 25, MemoryError, "there is not enough memory")
+    X(CAI_ERR_OUT_OF_MEMORY, 25, MemoryError, "there is not enough memory")                        \
+    X(CAI_ERR_PLACEMENT, 26, ValueError, "operands do not agree on a device or a stream")
 
 enum {
     CAI_OK = 0,
 #define CAI_PRIV_ENUMERATOR(name, number, exception, text) name = number,
     CAI_STATUS_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
-    CAI_STATUS_COUNT = 26
+    CAI_STATUS_COUNT = 27
 };
 
 /** The entries of an interface, in the order in which they are judged: X(name, number, key). */

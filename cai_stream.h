@@ -49,6 +49,7 @@ THE FUNCTIONS MOST USERS NEED
     cai_exchange_release   consumer: give the arrays back, at once or when my stream has passed
     cai_stream_export      producer: my work is on this stream (and on these others)
     cai_locate             which device, which kind of memory, inside its allocation?
+    cai_place              several arrays: on which device and stream to work on them
 
 EXAMPLE (a consumer)
         int32_t launch(const cai_array *x, struct CUstream_st *s); // your kernel; returns cudaGetLastError()
@@ -114,6 +115,7 @@ CHANGES
 struct CUstream_st; /* what cudaStream_t points to */
 
 #if defined(CAI_NAMESPACE)
+#define cai_coerce_memory CAI_PRIV_RENAMED(cai_coerce_memory)
 #define cai_cuda_linked CAI_PRIV_RENAMED(cai_cuda_linked)
 #define cai_cuda_load CAI_PRIV_RENAMED(cai_cuda_load)
 #define cai_cuda_status CAI_PRIV_RENAMED(cai_cuda_status)
@@ -126,6 +128,7 @@ struct CUstream_st; /* what cudaStream_t points to */
 #define cai_keepalive_poll CAI_PRIV_RENAMED(cai_keepalive_poll)
 #define cai_keepalive_push CAI_PRIV_RENAMED(cai_keepalive_push)
 #define cai_locate CAI_PRIV_RENAMED(cai_locate)
+#define cai_place CAI_PRIV_RENAMED(cai_place)
 #define cai_stream_detach CAI_PRIV_RENAMED(cai_stream_detach)
 #define cai_stream_drop_event CAI_PRIV_RENAMED(cai_stream_drop_event)
 #define cai_stream_export CAI_PRIV_RENAMED(cai_stream_export)
@@ -528,6 +531,49 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_stream
 CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_stream_pool *pool,
                                                         cai_error *err);
 
+/* --------------------------------------------------------------- >>placement */
+/** Where work on several arrays runs: it follows the data, and never guesses. */
+enum {
+    CAI_PLACE_IDENTICAL = 0,   /* all arrays that have a stream have the same one, or it is an error (what
+                                  dpctl demands) */
+    CAI_PLACE_SAME_DEVICE = 1, /* on the stream of the first input that has one; an exchange joins the rest */
+    CAI_PLACE_INTO = 2         /* on the stream that is given; an exchange joins all */
+};
+
+enum {
+    CAI_PLACE_ALLOW_OVERLAP = 1 << 0 /* out may share bytes with an input in any way: the caller looks at
+                                        placement.overlap, and works by way of other memory */
+};
+
+typedef struct cai_placement {
+    uint64_t stream; /* begin the exchange on this one, and launch there */
+    int32_t device;  /* of the operands; CAI_DEVICE_UNKNOWN: all can be used on every device */
+    int32_t memory;  /* CAI_MEMORY_...: the kind that a new result should have; unknown without inputs */
+    int32_t decided; /* the input that decided the stream; -1: `stream` was taken */
+    int32_t overlap; /* the first input that shares bytes with out otherwise than element by element, or -1 */
+} cai_placement;
+
+/** The kind of memory of a result of two: device before managed before pinned. CAI_MEMORY_UNKNOWN: one of
+ *  them is none that a device can use. */
+CAI_API int32_t cai_coerce_memory(int32_t a, int32_t b);
+
+/** Says where to work on `count` inputs, and checks `out`. Calls no CUDA; the arrays were located before
+ *  (cai_locate). inputs: NULL stands for a scalar; scalars, host arrays without axes and empty arrays have no
+ *  say. Of masks only the streams count. names: of the inputs, for messages; NULL: "input 0". out: NULL, or
+ *  the array to write to: it has no say in where, but must be there, must be writable, and must not overlap
+ *  itself or, other than element by element, an input. Arrays with work on several streams are joined by the
+ *  exchange, to which out belongs, too.
+ *  policy: CAI_PLACE_...; flags: 0 or CAI_PLACE_ALLOW_OVERLAP. stream: with CAI_PLACE_INTO where to work, on
+ *  the device of the operands; else taken if no input has a stream; 0: none. Streams 1 and 2 are compared by
+ *  device, 2 by host thread, too: the operands are taken to be of primary contexts. Thread rule: none.
+ *  Errors, with the operand named and its index (of out: `count`): CAI_ERR_PLACEMENT (device or stream; index
+ *  -1: no input has a stream), CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out),
+ *  CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. `placement` is not touched then. */
+CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_array *const *inputs, const char *const *names,
+                                            int32_t count, const cai_array *out, int32_t policy,
+                                            uint32_t flags, uint64_t stream, cai_placement *placement,
+                                            cai_error *err);
+
 /* --------------------------------------------------------------- >>keep-alive */
 /** Moves an owned array to the keep-alive list: it is released, on a thread that polls or drains, when the
  *  work that is in `stream` now has passed. Never from a callback of CUDA. `array` is borrowed after success;
@@ -554,7 +600,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_stream_pool *pool, cai
 
 /* ============================================================ >>implementation
  *   >>guard  >>failing  >>driver table  >>finding the driver  >>calling  >>events  >>members
- *   >>captures  >>begin  >>end  >>ordering  >>keeping  >>pool  >>locating */
+ *   >>captures  >>begin  >>end  >>ordering  >>placing  >>keeping  >>pool  >>locating */
 
 #if defined(CAI_STREAM_IMPLEMENTATION) && !defined(CAI_STREAM_IMPLEMENTED)
 #define CAI_STREAM_IMPLEMENTED
@@ -2379,6 +2425,183 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_stream_pool *pool
     array->event = 0;
     array->stream = 0;
     array->sync = CAI_SYNC_UNKNOWN;
+    return CAI_OK;
+}
+
+/* ------------------------------------------------------------------ >>placing */
+enum { CAI_PRIV_OPERAND_NAME = 64 };
+
+/* What is known so far, and the operand that is looked at. */
+typedef struct cai_priv_place {
+    cai_placement at;
+    uint64_t thread; /* of the stream, if that is 2 */
+    int32_t device;  /* of the operand that decided it, if it is 1 or 2 */
+    const char *const *names;
+    int32_t count, item, policy;
+    cai_error *err;
+} cai_priv_place;
+
+/* "x", "input 2", "out". */
+CAI_PRIV_STREAM_COLD cai_status cai_priv_misplaced(const cai_priv_place *place, cai_status status,
+                                                   const char *sentence, int64_t a, int64_t b)
+{
+    char name[CAI_PRIV_OPERAND_NAME] = "";
+    char *at = name;
+    const char *end = name + sizeof name - 1;
+    const int named = place->item < place->count && place->names && place->names[place->item];
+    at = cai_priv_say_text(at, end,
+                           place->item == place->count ? "out"
+                           : named                     ? place->names[place->item]
+                                                       : "input ");
+    if (place->item < place->count && !named) at = cai_priv_say_number(at, end, (uint64_t)place->item, 10);
+    *at = 0;
+    return cai_priv_say(place->err, status, place->item, sentence, name, a, b, 0);
+}
+
+CAI_API int32_t cai_coerce_memory(int32_t a, int32_t b)
+{
+    const int32_t least = a < b ? a : b, most = a < b ? b : a;
+    return least < CAI_MEMORY_PINNED || most > CAI_MEMORY_DEVICE ? CAI_MEMORY_UNKNOWN : most;
+}
+
+/* Only what is in the memory of a device is bound to it. */
+static cai_status cai_priv_place_memory(cai_priv_place *place, const cai_array *array)
+{
+    const int on_device = array->memory == CAI_MEMORY_DEVICE;
+    if (!cai_coerce_memory(array->memory, array->memory) || (on_device && array->device < 0))
+        return cai_priv_misplaced(place, CAI_ERR_MEMORY,
+                                  array->memory == CAI_MEMORY_HOST
+                                      ? "%w is plain host memory, %d bytes: no kernel can use it"
+                                      : "%w: where its memory is, is not known: cai_locate",
+                                  array->nbytes, 0);
+    if (!on_device) return CAI_OK;
+    if (place->at.device == CAI_DEVICE_UNKNOWN) place->at.device = array->device;
+    if (place->at.device == array->device) return CAI_OK;
+    return cai_priv_misplaced(place, CAI_ERR_PLACEMENT, "%w is on device %d, operands before it on device %d",
+                              array->device, place->at.device);
+}
+
+static cai_status cai_priv_place_stream(cai_priv_place *place, const cai_array *array)
+{
+    const int has = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
+    if (!has || !array->stream || place->policy == CAI_PLACE_INTO) return CAI_OK;
+    if (!place->at.stream) {
+        place->at.stream = array->stream;
+        place->at.decided = place->item;
+        place->thread = array->thread;
+        place->device = array->device;
+    }
+    if (place->policy == CAI_PLACE_SAME_DEVICE) return CAI_OK;
+    if (array->stream != place->at.stream)
+        return cai_priv_misplaced(place, CAI_ERR_PLACEMENT,
+                                  "%w is on stream 0x%x, and the work on stream 0x%x",
+                                  (int64_t)array->stream, (int64_t)place->at.stream);
+    if (cai_priv_is_handle(array->stream) || place->at.decided < 0) return CAI_OK;
+    if (array->device != place->device)
+        return cai_priv_misplaced(place, CAI_ERR_PLACEMENT,
+                                  "%w is on stream %d of another device than the work",
+                                  (int64_t)array->stream, 0);
+    if (array->stream != CAI_STREAM_PER_THREAD || array->thread == place->thread) return CAI_OK;
+    return cai_priv_misplaced(place, CAI_ERR_PLACEMENT,
+                              "%w is on stream 2 of another host thread than the work", 0, 0);
+}
+
+static cai_status cai_priv_place_check(const cai_priv_place *place, const cai_array *array)
+{
+    const cai_status status = cai_array_check(array, place->err);
+    if (status && place->err) place->err->index = place->item;
+    return status;
+}
+
+static cai_status cai_priv_place_operand(cai_priv_place *place, const cai_array *array)
+{
+    CAI_TRY(cai_priv_place_memory(place, array));
+    CAI_TRY(cai_priv_place_stream(place, array));
+    return array->mask ? cai_priv_place_stream(place, array->mask) : CAI_OK;
+}
+
+static cai_status cai_priv_place_inputs(cai_priv_place *place, const cai_array *const *inputs)
+{
+    for (place->item = 0; place->item < place->count; ++place->item) {
+        const cai_array *array = inputs[place->item];
+        if (!array) continue;
+        CAI_TRY(cai_priv_place_check(place, array));
+        if (!array->size || (!array->ndim && array->memory == CAI_MEMORY_HOST)) continue;
+        CAI_TRY(cai_priv_place_operand(place, array));
+        place->at.memory =
+            place->at.memory ? cai_coerce_memory(place->at.memory, array->memory) : array->memory;
+    }
+    return CAI_OK;
+}
+
+/* Element by element the same memory: work in place is right. */
+static int cai_priv_in_place(const cai_array *a, const cai_array *b)
+{
+    int32_t axis;
+    if (a->data != b->data || a->ndim != b->ndim || a->nbytes != b->nbytes) return 0;
+    for (axis = 0; axis < a->ndim; ++axis) {
+        if (a->shape[axis] != b->shape[axis]) return 0;
+        if (a->shape[axis] > 1 && a->strides[axis] != b->strides[axis]) return 0;
+    }
+    return 1;
+}
+
+static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *const *inputs,
+                                     const cai_array *out, uint32_t flags)
+{
+    int32_t i;
+    CAI_TRY(cai_priv_place_check(place, out));
+    if (!(out->flags & CAI_WRITABLE))
+        return cai_priv_misplaced(place, CAI_ERR_EXPECT, "%w is read-only", 0, 0);
+    if (!out->size) return CAI_OK;
+    if (!(out->flags & CAI_NO_SELF_OVERLAP))
+        return cai_priv_misplaced(place, CAI_ERR_EXPECT, "%w: elements share bytes, or may", 0, 0);
+    for (i = 0; i < place->count && place->at.overlap < 0; ++i) {
+        if (inputs[i] && cai_overlap(inputs[i], out) != CAI_OVERLAP_NO && !cai_priv_in_place(inputs[i], out))
+            place->at.overlap = i;
+    }
+    if (place->at.overlap >= 0 && !(flags & CAI_PLACE_ALLOW_OVERLAP))
+        return cai_priv_misplaced(place, CAI_ERR_EXPECT,
+                                  "%w shares bytes with input %d, or may, and not element by element",
+                                  place->at.overlap, 0);
+    return cai_priv_place_operand(place, out);
+}
+
+static cai_status cai_priv_place_begin(const cai_array *const *inputs, int32_t count, int32_t policy,
+                                       uint32_t flags, uint64_t stream, const cai_placement *placement,
+                                       cai_error *err)
+{
+    if (!placement || count < 0 || (count && !inputs))
+        return cai_priv_stream_misuse(err, "cai_place: placement or inputs is NULL, or count negative");
+    if (policy < CAI_PLACE_IDENTICAL || policy > CAI_PLACE_INTO)
+        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_place: policy = %d is none", "", policy, 0, 0);
+    if (flags & ~(uint32_t)CAI_PLACE_ALLOW_OVERLAP)
+        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_place: flags = 0x%x are none", "", (int64_t)flags,
+                            0, 0);
+    if (stream != UINT64_MAX && (stream || policy != CAI_PLACE_INTO)) return CAI_OK;
+    return cai_priv_say(err, CAI_ERR_STREAM, -1, "stream %d is none to work on", "", (int64_t)stream, 0, 0);
+}
+
+CAI_API cai_status cai_place(const cai_array *const *inputs, const char *const *names, int32_t count,
+                             const cai_array *out, int32_t policy, uint32_t flags, uint64_t stream,
+                             cai_placement *placement, cai_error *err)
+{
+    cai_priv_place place;
+    CAI_TRY(cai_priv_place_begin(inputs, count, policy, flags, stream, placement, err));
+    memset(&place, 0, sizeof place);
+    place.at.device = CAI_DEVICE_UNKNOWN;
+    place.at.decided = place.at.overlap = -1;
+    place.names = names;
+    place.count = count;
+    place.policy = policy;
+    place.err = err;
+    CAI_TRY(cai_priv_place_inputs(&place, inputs));
+    if (!place.at.stream) place.at.stream = stream;
+    if (!place.at.stream)
+        return cai_priv_say(err, CAI_ERR_PLACEMENT, -1, "none of %d inputs has a stream: say where to work",
+                            "", count, 0, 0);
+    if (out) CAI_TRY(cai_priv_place_out(&place, inputs, out, flags));
+    *placement = place.at;
     return CAI_OK;
 }
 

@@ -9,12 +9,12 @@ set_target_properties(cai_inspect PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT
 
 # The whole exchange, on the GPU if one answers, else on the simulated runtime
 find_package(Threads REQUIRED)
-add_library(cai_sim STATIC tests/sim/cai_sim.c)
+add_library(cai_sim STATIC tests/sim/cai_sim.c tests/sim/cai_check.c tests/sim/cai_timeline.c)
 target_link_libraries(cai_sim PUBLIC cai::cai Threads::Threads PRIVATE cai_own_flags)
 target_include_directories(cai_sim PUBLIC tests/sim)
 set_target_properties(cai_sim PROPERTIES C_STANDARD 99)
 
-add_executable(exchange examples/exchange.c examples/exchange_simulated.c)
+add_executable(exchange examples/exchange.c examples/exchange_races.c examples/exchange_simulated.c)
 target_link_libraries(exchange PRIVATE cai_sim cai_own_flags)
 set_target_properties(exchange PROPERTIES C_STANDARD 99)
 if(CAI_HAVE_CUDA)
@@ -28,7 +28,7 @@ add_custom_target(demo
   COMMAND ${CMAKE_COMMAND} "-DPROGRAM=$<TARGET_FILE:cai_inspect>"
           "-DINPUT=${cai_demo_dir}/interfaces.txt" -P "${PROJECT_SOURCE_DIR}/cmake/demo.cmake"
   COMMAND ${CMAKE_COMMAND} -E echo ""
-  COMMAND exchange
+  COMMAND exchange "${PROJECT_BINARY_DIR}"
   DEPENDS cai_inspect exchange USES_TERMINAL VERBATIM)
 
 # A plugin for cai_emm.h, on the simulated runtime

@@ -8,7 +8,8 @@
  * y = 2 x + 1.
  *
  * Runs on the GPU if one answers, else on the simulated runtime, which runs the newest work first wherever
- * the order on streams allows it. Exit status 0: the numbers are right, and nothing was leaked. */
+ * the order on streams allows it. There it then goes wrong on purpose (exchange_races.c): with a folder as
+ * argument it draws that. Exit status 0: the numbers are right, and nothing was leaked. */
 
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART /* exchange_gpu.cu has the table */
@@ -80,6 +81,12 @@ static int64_t count_wrong(const float *y)
     return wrong;
 }
 
+static void say(const exchange_device *device, const char *what, uint64_t stream, const char *then)
+{
+    if (device->quiet) return;
+    printf("%s on stream 0x%llx, %s\n%s", what, (unsigned long long)stream, then, device->calls());
+}
+
 static cai_status run(const exchange_device *device, cai_emm *emm, float *result, cai_error *err)
 {
     const uint64_t producer = device->new_stream(), consumer = device->new_stream();
@@ -91,10 +98,9 @@ static cai_status run(const exchange_device *device, cai_emm *emm, float *result
     storage.tokens = tokens;
     storage.text = text;
     CAI_TRY(produce(device, emm, producer, &x, &storage, &entries, err));
-    printf("produced on stream 0x%llx, handed over as shape, typestr, data, version, stream\n%s",
-           (unsigned long long)producer, device->calls());
+    say(device, "produced", producer, "handed over as shape, typestr, data, version, stream");
     CAI_TRY(consume(device, emm, &entries, &x, consumer, &y, err));
-    printf("consumed on stream 0x%llx, and let go\n%s", (unsigned long long)consumer, device->calls());
+    say(device, "consumed", consumer, "and let go");
     CAI_TRY(cai_cuda_status(device->read(result, (float *)(uintptr_t)y.data, SIZE, consumer), "read", err));
     cai_array_release(&y);
     return CAI_OK;
@@ -124,23 +130,30 @@ static int open_device(exchange_device *device)
     return exchange_simulated(device);
 }
 
-int main(void)
+/* 0: the numbers are right, and nothing was leaked. */
+static int exchange(const exchange_device *device)
 {
     static float result[SIZE];
-    exchange_device device;
     cai_error err;
-    cai_status status;
-    if (!open_device(&device)) return 1;
-    printf("exchange on %s\n", device.name);
-    status = run_with_memory(&device, result, &err);
+    const cai_status status = run_with_memory(device, result, &err);
+    const int32_t closed = device->close();
     if (status) {
         printf("%s: %s\n", cai_status_name(status), err.message);
         return 1;
     }
-    if (device.close()) {
+    if (closed) {
         printf("an error, or something was leaked\n");
         return 1;
     }
-    printf("%d elements, %lld wrong\n", SIZE, (long long)count_wrong(result));
+    if (!device->quiet) printf("%d elements, %lld wrong\n", SIZE, (long long)count_wrong(result));
     return count_wrong(result) != 0;
+}
+
+int main(int argc, char **argv)
+{
+    exchange_device device;
+    if (!open_device(&device)) return 1;
+    printf("exchange on %s\n", device.name);
+    if (exchange(&device)) return 1;
+    return device.simulated ? exchange_races(exchange, argc > 1 ? argv[1] : NULL) : 0;
 }

@@ -12,6 +12,8 @@ extern "C" {
 
 typedef struct exchange_device {
     char name[256];       /* what is running this */
+    int32_t simulated;    /* 1: no GPU; exchange_races can follow */
+    int32_t quiet;        /* 1: the exchange prints nothing */
     const cai_cuda *cuda; /* the table that cai_stream.h and cai_emm.h call */
     uint64_t (*new_stream)(void);                             /* 0 if that failed */
     /* Kernels; they are only enqueued. All return 0 or CUDA's error. */
@@ -32,6 +34,17 @@ int exchange_gpu(exchange_device *out);
 
 /** Fills `out` with the simulated runtime; 1, or 0 if memory ran out. */
 int exchange_simulated(exchange_device *out);
+
+/** Of exchange_simulated.c, for exchange_races.c: the simulation. newest_first: 1 (as at first) runs the
+ *  newest of all work that may run, 0 runs it in the order of the calls. */
+struct cai_sim *exchange_simulation(int32_t newest_first);
+
+/** The whole program on a device, which it closes: 0 if all was as it should be. */
+typedef int (*exchange_program)(const exchange_device *device);
+
+/** Runs the program on the simulated runtime, as it is and with one wait left out, and says what goes wrong.
+ *  folder: where to draw it, or NULL. 0: it went wrong as it should. */
+int exchange_races(exchange_program program, const char *folder);
 
 #ifdef __cplusplus
 } /* extern "C" */

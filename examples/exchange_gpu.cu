@@ -89,6 +89,7 @@ extern "C" int exchange_gpu(exchange_device *out)
     std::snprintf(out->name, sizeof out->name, "%.200s, CUDA %d.%d, driver for %d.%d", properties.name,
                   driver.runtime_version / 1000, driver.runtime_version % 1000 / 10,
                   driver.driver_version / 1000, driver.driver_version % 1000 / 10);
+    out->simulated = out->quiet = 0;
     out->cuda = &driver.cuda;
     out->new_stream = new_stream;
     out->ramp = ramp;

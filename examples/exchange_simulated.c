@@ -19,7 +19,7 @@ typedef struct kernel {
 static cai_sim *sim;
 static kernel kernels[16];
 static uint64_t streams[2];
-static int32_t kernel_count, stream_count;
+static int32_t kernel_count, stream_count, newest_first;
 
 static void ramp_kernel(void *argument)
 {
@@ -78,7 +78,8 @@ static int32_t read_back(float *to, const float *from, int64_t size, uint64_t st
 {
     uint64_t ready[16];
     int32_t count, error;
-    while ((count = cai_sim_ready(sim, ready, 16)) > 0) cai_sim_run_operation(sim, ready[count - 1]);
+    while ((count = cai_sim_ready(sim, ready, 16)) > 0)
+        cai_sim_run_operation(sim, newest_first ? ready[count - 1] : ready[0]);
     error = cai_sim_stream_synchronize(sim, stream);
     memcpy(to, from, (size_t)size * sizeof *to);
     return error;
@@ -124,12 +125,20 @@ static int32_t close_device(void)
     return leaks;
 }
 
+cai_sim *exchange_simulation(int32_t newest)
+{
+    newest_first = newest;
+    return sim;
+}
+
 int exchange_simulated(exchange_device *out)
 {
     sim = cai_sim_create(1);
     if (!sim) return 0;
     memset(out, 0, sizeof *out);
     memcpy(out->name, "the simulated runtime", sizeof "the simulated runtime");
+    newest_first = 1;
+    out->simulated = 1;
     out->cuda = cai_sim_cuda(sim);
     out->new_stream = new_stream;
     out->ramp = ramp;

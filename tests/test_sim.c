@@ -1332,7 +1332,7 @@ static void test_free_in_stream_order(void)
     launch_on(s, "A", m);
     cai_sim_log_clear(sim);
     CHECK_INT(cuda->memory_free_async(sim, m, s), 0);
-    CHECK_INT(cai_sim_pending(sim), 2);
+    CHECK_INT(cai_sim_pending(sim), 3);
     CHECK_INT(memory_of(m), CAI_MEMORY_DEVICE); /* (S) until it runs */
     CHECK_INT(cuda->memory_free_async(sim, m, s), 1);
     CHECK_INT(cuda->memory_free(sim, m), 1);
@@ -1343,7 +1343,9 @@ static void test_free_in_stream_order(void)
     cai_sim_operation_get(sim, 3, &op);
     CHECK(op.kind == CAI_SIM_OP_FREE && op.state == CAI_SIM_STATE_QUEUED && op.waits[0] == 2);
     CHECK(op.stream != 0 && op.accesses[0].address == m && op.accesses[0].bytes == 16);
-    CHECK_INT(cai_sim_step(sim, s) + cai_sim_step(sim, s), 2);
+    cai_sim_operation_get(sim, 1, &op);
+    CHECK(op.kind == CAI_SIM_OP_ALLOC && op.state == CAI_SIM_STATE_QUEUED && op.stream != 0);
+    CHECK_INT(cai_sim_step(sim, s) + cai_sim_step(sim, s) + cai_sim_step(sim, s), 3);
     CHECK_STR(order, "A");
     CHECK_INT(memory_of(m), CAI_MEMORY_HOST);
     m = allocate_async(16, s);
@@ -1359,6 +1361,32 @@ static void test_free_in_stream_order(void)
     CHECK_INT(cuda->stream_synchronize(sim, s), 0);
     CHECK_INT(cuda->stream_synchronize(sim, t), 700);
     CHECK_STR(order, "AB");
+    finish();
+}
+
+static void test_alloc_in_stream_order(void)
+{
+    uint64_t s, t, m;
+    start("memory_alloc_async is an operation of the stream");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    m = allocate_async(16, s);
+    CHECK_INT(memory_of(m), CAI_MEMORY_DEVICE);
+    launch_on(t, "A", m); /* not ordered: lucky if the allocation comes first */
+    CHECK_INT(cai_sim_step(sim, s), 1);
+    CHECK_INT(cuda->stream_synchronize(sim, t), 0);
+    CHECK_STR(order, "A");
+    CHECK_INT(cuda->memory_free_async(sim, m, s), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    m = allocate_async(16, s);
+    CHECK_INT(cuda->memory_free(sim, m), 0); /* waits until it is there */
+    CHECK_INT(cai_sim_pending(sim), 0);
+    CHECK_INT(memory_of(m), CAI_MEMORY_HOST);
+    m = allocate_async(16, s);
+    launch_on(t, "B", m);
+    CHECK_INT(cuda->stream_synchronize(sim, t), 700);
+    CHECK_STR(order, "A");
     finish();
 }
 
@@ -1386,7 +1414,7 @@ static void test_free_that_does_not_run(void)
     CHECK_INT(cuda->host_alloc(sim, &h, 8, 0), 0);
     CHECK_INT(cuda->host_register(sim, (uint64_t)(uintptr_t)order, 8, 0), 0);
     cai_sim_set_device_error(sim, 0, 719);
-    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_INT(cai_sim_run(sim), 2);
     CHECK(cai_sim_bytes(sim, m) != NULL); /* dropped */
     CHECK_INT(cuda->memory_alloc(sim, &own, 8), 719);
     CHECK_INT(cuda->memory_alloc_async(sim, &own, 8, 1), 719);
@@ -2054,6 +2082,900 @@ static void test_leaks(void)
     finish();
 }
 
+/* ------------------------------------------------------------------ work that does what it says */
+
+/* Fills 8 bytes, lets `name` touch them in a stream, or on the host (0), and returns them. */
+static uint64_t left_by(uint64_t stream, const char *name, uint64_t m, int32_t fill,
+                        const cai_sim_access *read)
+{
+    uint64_t left;
+    cai_sim_access access[2];
+    access[0] = cai_sim_writes(m, 8);
+    if (read != NULL) access[1] = *read;
+    memset(cai_sim_bytes(sim, m), fill, 8);
+    if (stream) {
+        CHECK_INT(cai_sim_touch(sim, stream, name, access, read != NULL ? 2 : 1), 0);
+        CHECK_INT(cuda->stream_synchronize(sim, stream), 0);
+    } else {
+        CHECK_INT(cai_sim_host_touch(sim, name, access, read != NULL ? 2 : 1), 0);
+    }
+    memcpy(&left, cai_sim_bytes(sim, m), 8);
+    return left;
+}
+
+/* What is left depends on the name, on what was there, on what is read and on who it is, and nothing else. */
+static void check_left(uint64_t stream, uint64_t m, uint64_t n)
+{
+    cai_sim_access read = cai_sim_reads(n, 16);
+    const uint64_t left = left_by(stream, "A", m, 0, NULL);
+    unsigned char *bytes = (unsigned char *)cai_sim_bytes(sim, n);
+    uint64_t reading;
+    CHECK(left != 0);
+    CHECK_UINT(left_by(stream, "A", m, 0, NULL), left);
+    CHECK(left_by(stream, "B", m, 0, NULL) != left);
+    CHECK(left_by(stream, NULL, m, 0, NULL) != left);
+    CHECK(left_by(stream, "A", m, 1, NULL) != left);
+    reading = left_by(stream, "A", m, 0, &read);
+    CHECK(reading != left);
+    CHECK_UINT(left_by(stream, "A", m, 0, &read), reading);
+    bytes[15] ^= 1;
+    CHECK(left_by(stream, "A", m, 0, &read) != reading);
+    bytes[15] ^= 1;
+    CHECK_UINT(left_by(stream, "A", m, 0, &read), reading);
+}
+
+static void test_touch(void)
+{
+    uint64_t s, t, m, n, left;
+    cai_sim_access access[2];
+    cai_sim_operation op;
+    unsigned char *bytes;
+    start("work that does what it says");
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    n = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    bytes = (unsigned char *)cai_sim_bytes(sim, m);
+    check_left(s, m, n);
+    check_left(1, m, n);
+    left = left_by(s, "A", m, 0, NULL);
+    CHECK(left != left_by(t, "A", m, 0, NULL));
+    cai_sim_host_thread(sim, 5); /* who queued it is nothing */
+    cai_sim_set_context(sim, c1);
+    CHECK_UINT(left_by(s, "A", m, 0, NULL), left);
+    CHECK(bytes[8] == 0 && bytes[15] == 0); /* not beyond what it says */
+    access[0] = cai_sim_reads(m, 16);
+    CHECK_INT(cai_sim_touch(sim, s, "reads", access, 1), 0);
+    access[0].bytes = 4; /* it has its own copy */
+    cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op);
+    CHECK(op.kind == CAI_SIM_OP_LAUNCH && op.state == CAI_SIM_STATE_QUEUED && op.accesses[0].bytes == 16);
+    CHECK_STR(op.name, "reads");
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_BYTES(bytes, &left, 8);
+    access[0] = cai_sim_writes(n, 8);
+    access[1] = cai_sim_writes(n + 8, 8);
+    memset(cai_sim_bytes(sim, n), 0, 16);
+    CHECK_INT(cai_sim_touch(sim, s, "two", access, 2), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK(memcmp(cai_sim_bytes(sim, n), cai_sim_bytes(sim, n + 8), 8) != 0);
+    access[0] = cai_sim_writes((uint64_t)(uintptr_t)order, 8); /* no memory of the simulation: left alone */
+    CHECK_INT(cai_sim_touch(sim, s, "elsewhere", access, 1), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_STR(order, "");
+    CHECK_INT(cai_sim_touch(sim, s, "x", NULL, 1), 1);
+    CHECK_INT(cai_sim_touch(sim, s, "x", access, -1), 1);
+    CHECK_INT(cai_sim_touch(sim, 0xabc, "x", NULL, 0), 400);
+    CHECK_INT(cai_sim_clear_error(sim), 400); /* as a call of the runtime */
+    CHECK_INT(cai_sim_touch(sim, s, NULL, NULL, 0), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    expect_leaks(4, "streams: s1 s2; allocations: m1 m2");
+    finish();
+}
+
+static void test_touch_that_does_not_run(void)
+{
+    uint64_t s, m;
+    cai_sim_access write;
+    start("work that does what it says, and does not run");
+    s = stream_on(c1, 1);
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 8);
+    write = cai_sim_writes(m, 8);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cai_sim_touch(sim, s, "A", &write, 1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s), 0);
+    CHECK_INT(cai_sim_run(sim), 0);
+    CHECK_INT(*(const unsigned char *)cai_sim_bytes(sim, m), 0);
+    write = cai_sim_writes(m, 9);
+    CHECK_INT(cai_sim_touch(sim, s, "A", &write, 1), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 700); /* over the end */
+    CHECK_INT(*(const unsigned char *)cai_sim_bytes(sim, m), 0);
+    finish();
+}
+
+static void test_touch_kinds_of_memory(void)
+{
+    static unsigned char own[8];
+    uint64_t m;
+    cai_sim_access write;
+    cai_cuda_pointer info;
+    start("work that does what it says, under the address for devices");
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_ALIASED, 8);
+    CHECK_INT(cuda->pointer_info(sim, m, &info), 0);
+    write = cai_sim_writes(info.device_pointer + 4, 4);
+    CHECK_INT(cai_sim_touch(sim, 1, "A", &write, 1), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK(memcmp(cai_sim_bytes(sim, m + 4), own, 4) != 0);
+    CHECK_BYTES(cai_sim_bytes(sim, m), own, 4);
+    CHECK_INT(cuda->host_register(sim, (uint64_t)(uintptr_t)own, 8, 2), 0);
+    write = cai_sim_writes((uint64_t)(uintptr_t)own, 4);
+    CHECK_INT(cai_sim_touch(sim, 1, "A", &write, 1), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK((own[0] | own[1] | own[2] | own[3]) != 0 && (own[4] | own[5] | own[6] | own[7]) == 0);
+    CHECK_INT(cuda->host_unregister(sim, (uint64_t)(uintptr_t)own), 0);
+    memset(own, 0, sizeof own);
+    write = cai_sim_writes(info.device_pointer, 8);
+    CHECK_INT(cai_sim_touch(sim, 1, "A", &write, 1), 0);
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 700); /* freed, under that address, too */
+    finish();
+    start("work beyond its memory, under the address for devices");
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_ALIASED, 8);
+    CHECK_INT(cuda->pointer_info(sim, m, &info), 0);
+    write = cai_sim_writes(info.device_pointer + 4, 5);
+    CHECK_INT(cai_sim_touch(sim, 1, "A", &write, 1), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 700);
+    finish();
+}
+
+static void test_host_touch(void)
+{
+    uint64_t m, n, left;
+    cai_sim_access write;
+    cai_sim_operation op;
+    start("a host that does what it says");
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 16);
+    n = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 16);
+    write = cai_sim_writes(m, 8);
+    check_left(0, m, n);
+    left = left_by(0, "A", m, 0, NULL);
+    CHECK(left != left_by(1, "A", m, 0, NULL)); /* the host is not a stream */
+    cai_sim_host_thread(sim, 5);
+    CHECK(left != left_by(0, "A", m, 0, NULL));
+    cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op);
+    CHECK(op.kind == CAI_SIM_OP_HOST_ACCESS && op.state == CAI_SIM_STATE_DONE && op.stream == 0);
+    CHECK(op.thread == 5 && op.access_count == 1 && op.accesses[0].write == 1);
+    CHECK_STR(op.name, "A");
+    memcpy(&left, cai_sim_bytes(sim, m), 8);
+    CHECK_INT(cai_sim_host_access(sim, "A", &write, 1), 0); /* says so, and changes nothing */
+    CHECK_BYTES(cai_sim_bytes(sim, m), &left, 8);
+    CHECK_INT(cai_sim_host_touch(sim, "A", NULL, 1), 1);
+    CHECK_INT(cai_sim_host_touch(sim, "A", &write, -1), 1);
+    CHECK_BYTES(cai_sim_bytes(sim, m), &left, 8);
+    CHECK_INT(cai_sim_host_touch(sim, NULL, NULL, 0), 0);
+    finish();
+}
+
+/* ------------------------------------------------------------------ two host threads, names, places */
+
+static void test_publish(void)
+{
+    uint64_t published, again, count;
+    cai_sim_operation op;
+    start("what one host thread tells another");
+    cai_sim_host_thread(sim, 1);
+    launch(1, "A");
+    published = cai_sim_publish(sim);
+    CHECK_UINT(published, cai_sim_operation_count(sim));
+    CHECK_INT(cai_sim_operation_get(sim, published, &op), 1);
+    CHECK(op.kind == CAI_SIM_OP_PUBLISH && op.thread == 1 && op.stream == 0 && op.wait_count == 0);
+    CHECK(op.state == CAI_SIM_STATE_DONE && op.access_count == 0);
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_observe(sim, published), 0);
+    CHECK_INT(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op), 1);
+    CHECK(op.kind == CAI_SIM_OP_OBSERVE && op.thread == 2 && op.stream == 0);
+    CHECK(op.wait_count == 1 && op.waits[0] == published);
+    CHECK_INT(cai_sim_observe(sim, published), 0); /* as often as it likes */
+    again = cai_sim_publish(sim);
+    CHECK(again > published);
+    count = cai_sim_operation_count(sim);
+    CHECK_INT(cai_sim_observe(sim, 0), 1);
+    CHECK_INT(cai_sim_observe(sim, published - 1), 1); /* the launch */
+    CHECK_INT(cai_sim_observe(sim, published + 1), 1); /* the observation */
+    CHECK_INT(cai_sim_observe(sim, again + 1), 1);
+    CHECK_INT(cai_sim_observe(sim, UINT64_MAX), 1);
+    CHECK_UINT(cai_sim_operation_count(sim), count);
+    CHECK_INT(cai_sim_pending(sim), 1); /* nothing ran for it */
+    expect_log("");
+    finish();
+}
+
+static uint64_t id_of(uint64_t stream)
+{
+    uint64_t id = 0;
+    CHECK_INT(cuda->stream_id(sim, stream, &id), 0);
+    return id;
+}
+
+static void check_stream_name(uint64_t id, const char *expected)
+{
+    char text[40];
+    memset(text, 'x', sizeof text);
+    cai_sim_stream_name(sim, id, text, sizeof text);
+    CHECK_STR(text, expected);
+}
+
+static void test_stream_names(void)
+{
+    uint64_t s, t, legacy;
+    char text[4] = "xxx";
+    start("names of streams");
+    s = stream_on(c2, 1);
+    t = stream_on(c1, 0);
+    cai_sim_set_context(sim, c1);
+    check_stream_name(id_of(s), "s1");
+    check_stream_name(id_of(t), "s2");
+    legacy = id_of(1);
+    check_stream_name(legacy, "legacy");
+    cai_sim_host_thread(sim, 1);
+    cai_sim_set_context(sim, c1);
+    check_stream_name(id_of(2), "per_thread");
+    CHECK_UINT(id_of(1), legacy); /* that of the context, not of the thread */
+    cai_sim_host_thread(sim, 3);
+    cai_sim_set_context(sim, c1);
+    check_stream_name(id_of(2), "per_thread 3");
+    cai_sim_set_context(sim, c2);
+    check_stream_name(id_of(1), "legacy c2");
+    check_stream_name(id_of(2), "per_thread 3 c2");
+    check_stream_name(0, "");
+    check_stream_name(12345, "");
+    cai_sim_stream_name(sim, legacy, text, sizeof text);
+    CHECK_STR(text, "leg");
+    cai_sim_stream_name(sim, legacy, text, 1);
+    CHECK_STR(text, "");
+    strcpy(text, "yes");
+    cai_sim_stream_name(sim, legacy, text, 0);
+    CHECK_STR(text, "yes");
+    cai_sim_stream_name(sim, legacy, NULL, 4);
+    legacy = id_of(s); /* a name outlives its stream, also where the handle comes back */
+    cai_sim_recycle_handles(sim, 1);
+    CHECK_INT(cai_sim_stream_destroy(sim, s), 0);
+    check_stream_name(legacy, "s1");
+    CHECK_UINT(stream_on(c2, 1), s);
+    check_stream_name(legacy, "s1");
+    check_stream_name(id_of(s), "s3");
+    finish();
+}
+
+static void test_other_names(void)
+{
+    uint64_t e, m, n;
+    char text[40];
+    start("names of events and memory");
+    cai_sim_set_context(sim, c1);
+    e = event();
+    cai_sim_event_name(sim, e, text, sizeof text);
+    CHECK_STR(text, "e1");
+    cai_sim_event_name(sim, event(), text, sizeof text);
+    CHECK_STR(text, "e2");
+    CHECK_INT(cuda->event_destroy(sim, e), 0);
+    cai_sim_event_name(sim, e, text, sizeof text);
+    CHECK_STR(text, "e1");
+    cai_sim_event_name(sim, 0x2f, text, sizeof text);
+    CHECK_STR(text, "0x2f");
+    cai_sim_event_name(sim, e, text, 2);
+    CHECK_STR(text, "e");
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 1024);
+    n = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 16);
+    cai_sim_memory_name(sim, m, 1024, text, sizeof text);
+    CHECK_STR(text, "m1[0, 1024)");
+    cai_sim_memory_name(sim, n + 4, 8, text, sizeof text);
+    CHECK_STR(text, "m2[4, 12)");
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    cai_sim_memory_name(sim, m + 1, 0, text, sizeof text);
+    CHECK_STR(text, "m1[1, 1)");
+    cai_sim_memory_name(sim, 0x10, 16, text, sizeof text);
+    CHECK_STR(text, "memory[0x10, 0x20)");
+    cai_sim_memory_name(sim, n, 16, text, 6);
+    CHECK_STR(text, "m2[0,");
+    finish();
+}
+
+static void check_place(uint64_t address, int32_t number, uint64_t expected)
+{
+    uint64_t offset = 99;
+    CHECK_INT(cai_sim_memory_at(sim, address, &offset), number);
+    if (number) CHECK_UINT(offset, expected);
+    CHECK_INT(cai_sim_memory_at(sim, address, NULL), number);
+}
+
+static void test_memory_at(void)
+{
+    uint64_t m, aliased;
+    char text[40];
+    cai_cuda_pointer info;
+    start("the allocation around an address");
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 100);
+    aliased = cai_sim_alloc(sim, CAI_SIM_MEM_ALIASED, 50);
+    check_place(m, 1, 0);
+    check_place(m + 99, 1, 99);
+    check_place(m + 100, 0, 0);
+    check_place(m - 1, 0, 0);
+    check_place(0, 0, 0);
+    check_place(aliased + 49, 2, 49);
+    CHECK_INT(cuda->pointer_info(sim, aliased, &info), 0);
+    CHECK(info.device_pointer != aliased);
+    check_place(info.device_pointer, 2, 0);
+    check_place(info.device_pointer + 49, 2, 49);
+    check_place(info.device_pointer + 50, 0, 0);
+    check_place(info.device_pointer - 1, 0, 0);
+    cai_sim_memory_name(sim, info.device_pointer + 10, 5, text, sizeof text);
+    CHECK_STR(text, "m2[10, 15)");
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_INT(cai_sim_free(sim, aliased), 0);
+    check_place(m + 5, 1, 5); /* it was one */
+    check_place(info.device_pointer + 5, 2, 5);
+    finish();
+}
+
+static void test_registered_memory_at(void)
+{
+    static unsigned char own[64];
+    const uint64_t mine = (uint64_t)(uintptr_t)own;
+    start("the registration around an address");
+    cai_sim_set_context(sim, c1);
+    check_place(mine, 0, 0);
+    CHECK_INT(cuda->host_register(sim, mine, 32, 0), 0);
+    check_place(mine + 31, 1, 31);
+    check_place(mine + 32, 0, 0);
+    CHECK_INT(cuda->host_unregister(sim, mine), 0);
+    check_place(mine, 1, 0);
+    CHECK_INT(cuda->host_register(sim, mine, 64, 2), 0);
+    check_place(mine + 1, 2, 1); /* the last one */
+    CHECK_INT(cuda->host_unregister(sim, mine), 0);
+    finish();
+}
+
+/* ------------------------------------------------------------------ the fingerprint */
+
+enum {
+    RUN_AS_CALLED,
+    RUN_AGAIN,        /* the same once more */
+    RUN_OTHERWISE,    /* the two writers in the other order */
+    RUN_READER_LATE,  /* the reader after the second writer of what it reads */
+    RUN_FREED,        /* as called, and freed then */
+    RUN_FREED_OTHERWISE,
+    RUN_HOST_LATE,    /* the host reads at the end, not at first */
+    RUN_HOST_WRITES,
+    RUN_BYTES,        /* as called, and a byte of memory changed then */
+    RUN_ERROR,        /* as called, and an error then */
+    RUN_ERROR_2,      /* on the other device */
+    RUN_ANOTHER_ERROR,
+    RUNS
+};
+
+static void run_in_order(const uint64_t *streams, const char *which)
+{
+    for (; *which; which++) CHECK_INT(cai_sim_step(sim, streams[*which - '0']), 1);
+}
+
+/* Two writers, 0 and 1, of the same memory, a third (2) of other memory; 3 reads the first. */
+static uint64_t fingerprint_of(int32_t how)
+{
+    static const char *const orders[RUNS] = {"0123", "0123", "1023", "0213", "0123", "1023", "0123", "0123",
+                                             "0123", "0123", "0123", "0123"};
+    uint64_t streams[4], m, n, fingerprint;
+    cai_sim_access access;
+    int32_t i;
+    start("the fingerprint");
+    cai_sim_set_context(sim, c1);
+    for (i = 0; i < 4; i++) streams[i] = cai_sim_stream_create(sim, 1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 8);
+    n = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 24);
+    access = cai_sim_reads(m, 8);
+    if (how != RUN_HOST_LATE) CHECK_INT(cai_sim_host_access(sim, "look", &access, 1), 0);
+    for (i = 0; i < 4; i++) {
+        access = i < 2 ? cai_sim_writes(m, 8) : i == 2 ? cai_sim_writes(n, 8) : cai_sim_reads(n, 8);
+        CHECK_INT(cai_sim_touch(sim, streams[i], "touch", &access, 1), 0);
+    }
+    if (how == RUN_READER_LATE) run_in_order(streams, "0132");
+    else run_in_order(streams, orders[how]);
+    access = how == RUN_HOST_WRITES ? cai_sim_writes(n + 16, 8) : cai_sim_reads(m, 8);
+    if (how == RUN_HOST_LATE) CHECK_INT(cai_sim_host_access(sim, "look", &access, 1), 0);
+    if (how == RUN_HOST_WRITES) CHECK_INT(cai_sim_host_touch(sim, "write", &access, 1), 0);
+    if (how == RUN_FREED || how == RUN_FREED_OTHERWISE) CHECK_INT(cai_sim_free(sim, m), 0);
+    if (how == RUN_BYTES) ++*(unsigned char *)cai_sim_bytes(sim, n + 23);
+    if (how == RUN_ERROR) cai_sim_set_device_error(sim, 0, 700);
+    if (how == RUN_ERROR_2) cai_sim_set_device_error(sim, 1, 700);
+    if (how == RUN_ANOTHER_ERROR) cai_sim_set_device_error(sim, 0, 719);
+    fingerprint = cai_sim_fingerprint(sim);
+    CHECK_UINT(cai_sim_fingerprint(sim), fingerprint);
+    finish();
+    return fingerprint;
+}
+
+static void test_fingerprint(void)
+{
+    uint64_t prints[RUNS];
+    int32_t i, k;
+    for (i = 0; i < RUNS; i++) prints[i] = fingerprint_of(i);
+    cai_test_note("the fingerprint");
+    CHECK_UINT(prints[RUN_AGAIN], prints[RUN_AS_CALLED]);
+    CHECK_UINT(prints[RUN_FREED], prints[RUN_AS_CALLED]); /* freed memory counts */
+    CHECK_UINT(prints[RUN_FREED_OTHERWISE], prints[RUN_OTHERWISE]);
+    for (i = 0; i < RUNS; i++) {
+        if (i == RUN_AGAIN || i == RUN_FREED || i == RUN_FREED_OTHERWISE) continue;
+        for (k = 0; k < i; k++) {
+            if (k == RUN_AGAIN || k == RUN_FREED || k == RUN_FREED_OTHERWISE) continue;
+            CHECK(prints[i] != prints[k]);
+        }
+    }
+}
+
+/* The order in which things that do not meet are run, or made, is nothing. */
+static uint64_t fingerprint_apart(int32_t how)
+{
+    uint64_t streams[2], m[2], fingerprint;
+    cai_sim_access access;
+    int32_t i;
+    start("the fingerprint of what does not meet");
+    cai_sim_set_context(sim, c1);
+    for (i = 0; i < 2; i++) streams[i] = cai_sim_stream_create(sim, 1);
+    for (i = 0; i < 2; i++) m[i ^ (how & 1)] = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, i ^ (how & 1) ? 8 : 16);
+    for (i = 0; i < 2; i++) {
+        access = cai_sim_writes(m[i], 8);
+        CHECK_INT(cai_sim_touch(sim, streams[i], "touch", &access, 1), 0);
+    }
+    run_in_order(streams, how & 2 ? "10" : "01");
+    fingerprint = cai_sim_fingerprint(sim);
+    finish();
+    return fingerprint;
+}
+
+static void test_fingerprint_apart(void)
+{
+    const uint64_t first = fingerprint_apart(0);
+    int32_t how;
+    for (how = 1; how < 4; how++) CHECK_UINT(fingerprint_apart(how), first);
+}
+
+static void expect_errors(int32_t count, const char *text)
+{
+    char got[200];
+    CHECK_INT(cai_sim_errors(sim, got, sizeof got), count);
+    CHECK_STR(got, text);
+    CHECK_INT(cai_sim_errors(sim, NULL, 0), count);
+}
+
+static void test_errors_left(void)
+{
+    uint64_t out;
+    char text[12];
+    start("errors that are there");
+    expect_errors(0, "");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cai_sim_stream_destroy(sim, 0xabc), 400);
+    expect_errors(1, "host: error 400");
+    CHECK_INT(cai_sim_clear_error(sim), 400);
+    expect_errors(0, "");
+    CHECK_INT(cuda->event_destroy(sim, 0xabc), 400); /* the table leaves none behind */
+    CHECK_INT(cuda->stream_context(sim, 0xabc, &out), 400);
+    expect_errors(0, "");
+    cai_sim_set_device_error(sim, 1, 719);
+    expect_errors(1, "context c2: error 719");
+    cai_sim_set_device_error(sim, 0, 700);
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_set_context(sim, 0xabc), 201);
+    cai_sim_host_thread(sim, 3);
+    CHECK_INT(cai_sim_free(sim, 1), 1);
+    expect_errors(4, "context c1: error 700; context c2: error 719; host: error 201; host: error 1");
+    CHECK_INT(cai_sim_errors(sim, text, sizeof text), 4);
+    CHECK_STR(text, "context c1:");
+    finish();
+    start("errors: not ready is none");
+    cai_sim_set_context(sim, c1);
+    out = event();
+    launch(1, "A");
+    CHECK_INT(cai_sim_event_record(sim, out, 1), 0);
+    CHECK_INT(cai_sim_event_query(sim, out), 600);
+    expect_errors(0, "");
+    finish();
+}
+
+static void test_salt(void)
+{
+    uint64_t s, e, id;
+    start("handles with salt");
+    cai_sim_set_context(sim, c1);
+    s = cai_sim_stream_create(sim, 0);
+    e = cai_sim_event_create(sim);
+    id = id_of(s);
+    cai_sim_salt_handles(sim, 5); /* too late */
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    CHECK_INT(cuda->event_synchronize(sim, e), 0);
+    finish();
+    start("handles with salt");
+    cai_sim_salt_handles(sim, 4095);
+    cai_sim_set_context(sim, c1);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 400);
+    CHECK_INT(cuda->event_query(sim, e), 400);
+    CHECK(cai_sim_stream_create(sim, 0) != s && cai_sim_event_create(sim) != e);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 400);
+    CHECK_INT(cuda->event_query(sim, e), 400);
+    s = cai_sim_stream_create(sim, 0);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    CHECK(strstr(cai_sim_log(sim), "stream_synchronize s2\n") != NULL);
+    CHECK(s % 2 == 0 && s >> 32 == 0);
+    finish();
+    start("handles without salt");
+    cai_sim_salt_handles(sim, 0);
+    cai_sim_set_context(sim, c1);
+    s = cai_sim_stream_create(sim, 0);
+    CHECK_UINT(id_of(s), id); /* ids are the same, whatever the handles */
+    finish();
+}
+
+/* ------------------------------------------------------------------ hooks */
+
+/* What the hooks were told, and what `choose` answers: a digit of `answers` after the other, '-' for none,
+ * the last one again and again. */
+typedef struct hearing {
+    char heard[400];
+    const char *answers;
+} hearing;
+
+static void hear(hearing *h, const char *text)
+{
+    const size_t length = strlen(h->heard);
+    if (length + strlen(text) + 1 < sizeof h->heard) strcpy(h->heard + length, text);
+}
+
+static void hear_before(void *context, const char *call, int32_t of_table)
+{
+    hearing *h = (hearing *)context;
+    hear(h, of_table ? "*" : "");
+    hear(h, call);
+    hear(h, " ");
+}
+
+/* "3 5?": operations 3 and 5 were offered; "3 5!": one of them had to be taken. */
+static int32_t hear_choose(void *context, const uint64_t *ready, int32_t count, int32_t needed)
+{
+    hearing *h = (hearing *)context;
+    const char answer = *h->answers;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        char number[24];
+        sprintf(number, "%s%d", i ? " " : "", (int)ready[i]);
+        hear(h, number);
+    }
+    hear(h, needed ? "! " : "? ");
+    if (h->answers[1]) h->answers++;
+    return answer == '-' ? -1 : answer - '0';
+}
+
+static void set_hooks(hearing *h, int before, int choose)
+{
+    cai_sim_hooks hooks;
+    memset(h, 0, sizeof *h);
+    memset(&hooks, 0, sizeof hooks);
+    h->answers = "-";
+    hooks.context = h;
+    if (before) hooks.before = hear_before;
+    if (choose) hooks.choose = hear_choose;
+    cai_sim_set_hooks(sim, &hooks);
+    memset(&hooks, 0, sizeof hooks); /* it has its own copy */
+}
+
+static void expect_heard(hearing *h, const char *text)
+{
+    CHECK_STR(h->heard, text);
+    h->heard[0] = 0;
+}
+
+static void test_hooks_set(void)
+{
+    hearing h;
+    cai_sim_hooks hooks;
+    start("hooks: set, get, clear");
+    memset(&hooks, 0xFF, sizeof hooks);
+    cai_sim_get_hooks(sim, &hooks);
+    CHECK(hooks.context == NULL && hooks.before == NULL && hooks.choose == NULL);
+    set_hooks(&h, 1, 1);
+    cai_sim_get_hooks(sim, &hooks);
+    CHECK(hooks.context == &h && hooks.before == hear_before && hooks.choose == hear_choose);
+    cai_sim_set_context(sim, c1);
+    expect_heard(&h, "set_context ");
+    hooks.before = NULL;
+    cai_sim_set_context(sim, c1);
+    expect_heard(&h, "set_context ");
+    cai_sim_set_hooks(sim, &hooks);
+    cai_sim_set_context(sim, c1);
+    expect_heard(&h, "");
+    cai_sim_set_hooks(sim, NULL);
+    cai_sim_get_hooks(sim, &hooks);
+    CHECK(hooks.context == NULL && hooks.before == NULL && hooks.choose == NULL);
+    CHECK_INT(cai_sim_host_access(sim, "x", NULL, 0), 0);
+    CHECK_INT(cai_sim_touch(sim, 1, "x", NULL, 0), 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    expect_heard(&h, "");
+    finish();
+}
+
+static void test_hook_before(void)
+{
+    hearing h;
+    uint64_t s, e, m, third;
+    cai_sim_operation op;
+    start("hooks: before a call");
+    set_hooks(&h, 1, 0);
+    cai_sim_set_context(sim, c1);
+    third = cai_sim_context_create(sim, 1);
+    CHECK_INT(cai_sim_context_destroy(sim, third), 0);
+    s = cai_sim_stream_create(sim, 1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 8);
+    e = cai_sim_event_create(sim);
+    CHECK_INT(cai_sim_launch(sim, s, "x", NULL, NULL, NULL, 0), 0);
+    CHECK_INT(cai_sim_touch(sim, s, "x", NULL, 0), 0);
+    CHECK_INT(cai_sim_event_record(sim, e, s), 0);
+    expect_heard(&h, "set_context context_create context_destroy stream_create alloc event_create launch "
+                     "touch event_record ");
+    CHECK_INT(cai_sim_event_query(sim, e), 600);
+    CHECK_INT(cai_sim_stream_wait_event(sim, s, e), 0);
+    CHECK_INT(cai_sim_event_synchronize(sim, e), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, s), 0);
+    CHECK_INT(cai_sim_context_synchronize(sim), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s), 0);
+    CHECK_INT(cai_sim_host_access(sim, "x", NULL, 0), 0);
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_INT(cai_sim_event_destroy(sim, e), 0);
+    expect_heard(&h, "event_query stream_wait_event event_synchronize stream_synchronize context_synchronize "
+                     "capture_begin capture_end host_access free event_destroy ");
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    CHECK_INT(cuda->event_destroy(sim, e), 400); /* also of one that fails, */
+    cai_sim_fail(sim, 1, 700);
+    CHECK_INT(cuda->context_synchronize(sim), 700);
+    cai_sim_omit(sim, 1);
+    CHECK_INT(cuda->event_record(sim, e, s), 0); /* and of one that is left out */
+    CHECK_INT(cai_sim_stream_destroy(sim, s), 0);
+    expect_heard(&h, "*stream_synchronize *event_destroy *context_synchronize *event_record stream_destroy ");
+    launch(1, "A"); /* what is no call of CUDA */
+    h.heard[0] = 0;
+    cai_sim_host_thread(sim, 4);
+    (void)cai_sim_step(sim, 1);
+    (void)cai_sim_ready(sim, NULL, 0);
+    (void)cai_sim_run(sim);
+    (void)cai_sim_observe(sim, cai_sim_publish(sim));
+    (void)cai_sim_operation_get(sim, 1, &op);
+    (void)cai_sim_fingerprint(sim);
+    (void)cai_sim_leaks(sim, NULL, 0);
+    cai_sim_log_clear(sim);
+    (void)cai_sim_memory_at(sim, m, NULL);
+    expect_heard(&h, "");
+    finish();
+}
+
+static void calls_both(void *x)
+{
+    int32_t *errors = (int32_t *)x;
+    errors[0] = cuda->context_synchronize(sim);
+    errors[1] = cai_sim_touch(sim, 1, "x", NULL, 0);
+}
+
+/* A call from inside a launched function fails, and is not told. */
+static void test_hook_before_inside(void)
+{
+    hearing h;
+    int32_t errors[2] = {0, 0};
+    start("hooks: not from inside a function");
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cai_sim_launch(sim, 1, "calls", calls_both, errors, NULL, 0), 0);
+    set_hooks(&h, 1, 0);
+    CHECK_INT(cuda->stream_synchronize(sim, 1), 0);
+    expect_heard(&h, "*stream_synchronize ");
+    CHECK_INT(errors[0], 800);
+    CHECK_INT(errors[1], 800);
+    finish();
+}
+
+/* Two writers in two streams, and an event after the first. */
+typedef struct two {
+    uint64_t s, t, e, m, pool;
+    uint64_t first, second; /* operations */
+} two;
+
+static two make_two(hearing *h)
+{
+    two made;
+    cai_sim_access write;
+    made.s = stream_on(c1, 1);
+    made.t = stream_on(c1, 1);
+    cai_sim_set_context(sim, c1);
+    made.m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 8);
+    made.pool = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 8);
+    made.e = event();
+    write = cai_sim_writes(made.m, 8);
+    set_hooks(h, 0, 1);
+    CHECK_INT(cai_sim_touch(sim, made.s, "first", &write, 1), 0);
+    made.first = cai_sim_operation_count(sim);
+    CHECK_INT(cuda->event_record(sim, made.e, made.s), 0);
+    CHECK_INT(cai_sim_touch(sim, made.t, "second", &write, 1), 0);
+    made.second = cai_sim_operation_count(sim);
+    CHECK_UINT(made.first, 3); /* two allocations; the record is 4 */
+    CHECK_UINT(made.second, 5);
+    return made;
+}
+
+static uint64_t order_of(uint64_t operation)
+{
+    cai_sim_operation op;
+    memset(&op, 0, sizeof op);
+    CHECK_INT(cai_sim_operation_get(sim, operation, &op), 1);
+    return op.order;
+}
+
+static void test_hook_choose_not_needed(void)
+{
+    hearing h;
+    two w;
+    cai_sim_access read;
+    start("hooks: what the host may notice");
+    w = make_two(&h);
+    expect_heard(&h, ""); /* queueing is nothing */
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    expect_heard(&h, "3 5? ");
+    CHECK_INT(cai_sim_event_query(sim, w.e), 600);
+    expect_heard(&h, "3 5? ");
+    read = cai_sim_reads(w.m, 8);
+    CHECK_INT(cai_sim_host_access(sim, "look", &read, 1), 0);
+    CHECK_INT(cai_sim_host_touch(sim, "look", &read, 1), 0);
+    expect_heard(&h, "3 5? 3 5? ");
+    CHECK_INT(cuda->memory_free(sim, w.pool), 0); /* which does not wait */
+    expect_heard(&h, "3 5? ");
+    CHECK_INT(cai_sim_pending(sim), 3);
+    h.answers = "1-";
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    expect_heard(&h, "3 5? 3? "); /* until it says none */
+    CHECK_UINT(order_of(w.second), 1);
+    h.answers = "0";
+    CHECK_INT(cuda->event_query(sim, w.e), 0);
+    expect_heard(&h, "3? "); /* the record ran unasked, and nothing is left */
+    CHECK_UINT(order_of(w.first), 2);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    CHECK_INT(cai_sim_free(sim, w.m), 0);
+    expect_heard(&h, "");
+    finish();
+    start("hooks: a free at once");
+    w = make_two(&h);
+    h.answers = "0-";
+    CHECK_INT(cai_sim_free(sim, w.m), 0);
+    expect_heard(&h, "3 5? 5? ");
+    h.answers = "0";
+    CHECK_INT(cuda->stream_synchronize(sim, w.s), 0); /* the first was in time, the second was not */
+    CHECK_INT(cuda->stream_synchronize(sim, w.t), 700);
+    finish();
+}
+
+static void test_hook_choose_needed(void)
+{
+    hearing h;
+    two w;
+    start("hooks: the host waits");
+    w = make_two(&h);
+    h.answers = "10";
+    CHECK_INT(cuda->stream_synchronize(sim, w.s), 0);
+    expect_heard(&h, "3 5! 3! ");
+    CHECK(order_of(w.second) == 1 && order_of(w.first) == 2);
+    finish();
+    start("hooks: no more than the host waits for");
+    w = make_two(&h);
+    h.answers = "0";
+    CHECK_INT(cuda->event_synchronize(sim, w.e), 0);
+    expect_heard(&h, "3 5! ");
+    CHECK_INT(cai_sim_pending(sim), 1);
+    CHECK_INT(cuda->event_synchronize(sim, w.e), 0); /* done: not asked */
+    expect_heard(&h, "");
+    CHECK_INT(cuda->memory_free(sim, w.m), 0); /* waits for the context */
+    expect_heard(&h, "5! ");
+    CHECK_UINT(order_of(w.second), 3);
+    finish();
+    start("hooks: none is no answer where one is needed");
+    w = make_two(&h);
+    h.answers = "-";
+    CHECK_INT(cuda->context_synchronize(sim), 0);
+    expect_heard(&h, "3 5! 5! ");
+    CHECK(order_of(w.first) == 1 && order_of(w.second) == 3);
+    finish();
+    start("hooks: all is run");
+    w = make_two(&h);
+    h.answers = "1";
+    CHECK_INT(cai_sim_run(sim), 3);
+    expect_heard(&h, "3 5! 3! ");
+    CHECK(order_of(w.second) == 1 && order_of(w.first) == 2);
+    finish();
+}
+
+/* Who asks for the same again and again waits in a loop: then something has to happen. */
+static void test_hook_choose_polling(void)
+{
+    hearing h;
+    two w;
+    uint64_t f;
+    start("hooks: a loop that polls");
+    w = make_two(&h);
+    f = event();
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_record(sim, f, w.t), 0); /* something did */
+    expect_heard(&h, "3 5? 3 5? 3 5? ");
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    CHECK_INT(cuda->event_query(sim, f), 600); /* another one */
+    expect_heard(&h, "3 5? 3 5? 3 5? 3 5? 3 5? ");
+    h.answers = "1-";
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    expect_heard(&h, "3 5! ");
+    CHECK_INT(cai_sim_pending(sim), 3); /* one operation, and no more */
+    CHECK_INT(cuda->event_query(sim, w.e), 600);
+    expect_heard(&h, "3? "); /* and again from the beginning */
+    CHECK_INT(cuda->event_query(sim, f), 0);
+    while (cuda->event_query(sim, w.e)) {}
+    CHECK_UINT(order_of(w.second), 1);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    cai_sim_set_hooks(sim, NULL); /* without the hook nothing ever runs by a query */
+    launch(w.s, "A");
+    CHECK_INT(cuda->event_record(sim, w.e, w.s), 0);
+    for (f = 0; f < 20; f++) CHECK_INT(cuda->event_query(sim, w.e), 600);
+    finish();
+}
+
+/* What touches nothing runs unasked: of what is left, somebody may notice the order. */
+static void test_hook_choose_quiet(void)
+{
+    hearing h;
+    uint64_t s, t, e, m, f;
+    cai_sim_access read;
+    start("hooks: what touches nothing");
+    s = stream_on(c1, 1);
+    t = stream_on(c1, 1);
+    cai_sim_set_context(sim, c1);
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 8); /* 1 */
+    read = cai_sim_reads(m, 8);
+    e = event();
+    f = event();
+    set_hooks(&h, 0, 1);
+    CHECK_INT(cai_sim_launch(sim, s, "x", NULL, NULL, NULL, 0), 0); /* 2 */
+    CHECK_INT(cuda->event_record(sim, e, s), 0);
+    CHECK_INT(cuda->stream_wait_event(sim, t, e), 0); /* 4 */
+    CHECK_INT(cai_sim_pending(sim), 3);
+    CHECK_INT(cuda->event_query(sim, e), 0);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    expect_heard(&h, "");
+    launch(s, "A"); /* 6: a function may do anything */
+    CHECK_INT(cai_sim_touch(sim, s, "x", &read, 1), 0);
+    CHECK_INT(cuda->event_record(sim, f, s), 0); /* 8 */
+    CHECK_INT(cuda->event_query(sim, f), 600);
+    expect_heard(&h, "6? ");
+    h.answers = "0-";
+    CHECK_INT(cuda->event_query(sim, f), 600);
+    expect_heard(&h, "6? 7? ");
+    CHECK_STR(order, "A");
+    h.answers = "0";
+    CHECK_INT(cuda->event_query(sim, f), 0);
+    expect_heard(&h, "7? ");
+    finish();
+}
+
 /* ------------------------------------------------------------------ threads, size */
 
 #if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
@@ -2175,6 +3097,7 @@ static void run(void)
     test_allocation_refused();
     test_free_waits();
     test_free_in_stream_order();
+    test_alloc_in_stream_order();
     test_free_that_does_not_run();
     test_allocation_and_captures();
     test_memory_limit();
@@ -2192,6 +3115,26 @@ static void run(void)
     test_missing_answers();
     test_table_copy();
     test_leaks();
+    test_touch();
+    test_touch_that_does_not_run();
+    test_touch_kinds_of_memory();
+    test_host_touch();
+    test_publish();
+    test_stream_names();
+    test_other_names();
+    test_memory_at();
+    test_registered_memory_at();
+    test_fingerprint();
+    test_fingerprint_apart();
+    test_errors_left();
+    test_salt();
+    test_hooks_set();
+    test_hook_before();
+    test_hook_before_inside();
+    test_hook_choose_not_needed();
+    test_hook_choose_needed();
+    test_hook_choose_polling();
+    test_hook_choose_quiet();
     test_threads();
     test_random();
 }

@@ -3,13 +3,15 @@
 
     check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER]
 
-Compiles every C block of README.md, docs/ and the manuals of the headers; compares generated pages with
+Compiles every C block of README.md, docs/ and the manuals of the headers. Where a page shows commands that
+compile its blocks, does all that it shows, and compares what that prints. Compares generated pages with
 their sources (--write renews them), the example of the README with examples/consumer.c, what the
 README says cai_inspect prints with what it prints; runs the README's line for nvcc; looks for every
 file that a link names. Exit status 1 if something is not so.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -83,6 +85,9 @@ def check_generated(header, write):
 # -------------------------------------------------------------------------------------- snippets
 
 
+NAMED = re.compile(r"/\* (\w+\.[ch])\b")  # how a block begins that is a file of a session
+
+
 def manual_example(name):
     """The indented code under EXAMPLE in the manual of a header, as a unit."""
     header = (ROOT / name).read_text()
@@ -94,16 +99,61 @@ def manual_example(name):
 def compile_snippets(cc):
     found = [(f"{name}, EXAMPLE", manual_example(name)) for name in ("cai.h", "cai_stream.h", "cai_emm.h")]
     for page in pages():
-        found += [(page.relative_to(ROOT), unit) for unit in blocks(page.read_text(), "c")]
+        found += [(page.relative_to(ROOT), unit) for unit in blocks(page.read_text(), "c")
+                  if not (is_session(page) and NAMED.match(unit))]
     with tempfile.TemporaryDirectory() as folder:
         for where, unit in found:
             source = pathlib.Path(folder) / "snippet.c"
             source.write_text(unit)
-            run = subprocess.run([cc, *FLAGS, "-I", str(ROOT), "-c", str(source), "-o", f"{folder}/snippet.o"],
+            run = subprocess.run([cc, *FLAGS, f"-I{ROOT}", f"-I{ROOT}/tests/sim", "-c", str(source), "-o", f"{folder}/snippet.o"],
                                  capture_output=True, text=True)
             if run.returncode:
                 fail(where, "a snippet does not compile:\n" + run.stderr)
     return len(found)
+
+
+# -------------------------------------------------------------------------------------- sessions
+
+
+def is_session(page):
+    return "\n$ cc " in page.read_text()
+
+
+def one_line(text):
+    return " ".join(text.split())  # a page may break a long line
+
+
+def session(page, cc, folder):
+    """Does what the page says, from the top: a block that begins with a name is written to that file, a line
+    after `$ ` is run, and prints what follows it. Returns how many blocks and how many commands that were."""
+    where, compiled, named, commands = page.relative_to(ROOT), "", [], 0
+    for path in (ROOT / "cai.h", ROOT / "cai_stream.h", *(ROOT / "tests" / "sim").glob("*.[ch]")):
+        shutil.copy(path, folder)
+    for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.M | re.S):
+        name = NAMED.match(text)
+        if language == "c" and name:
+            (pathlib.Path(folder) / name[1]).write_text(text)
+            named.append(name[1])
+        if language or not text.startswith("$ "):
+            continue
+        for command, said in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
+            strict = re.sub(r"^cc\b", " ".join([cc, *FLAGS, "-g"]), command)
+            run = subprocess.run(strict, shell=True, cwd=folder, capture_output=True, text=True, timeout=300)
+            commands, compiled = commands + 1, compiled + command
+            if run.returncode not in (0, 1) or one_line(run.stdout + run.stderr) != one_line(said):
+                fail(where, f"$ {command}\nends with {run.returncode} and prints\n{run.stdout}{run.stderr}not\n{said}")
+    for name in set(named):
+        if name.endswith(".c") and name not in compiled:
+            fail(where, f"no command compiles {name}")
+    return len(named), commands
+
+
+def run_sessions(cc):
+    counts = [0, 0]
+    for page in filter(is_session, pages()):
+        with tempfile.TemporaryDirectory() as folder:
+            counts = [sum(pair) for pair in zip(counts, session(page, cc, folder))]
+    return counts
 
 
 def check_example():
@@ -160,6 +210,9 @@ def main():
     check_example()
     snippets, links = compile_snippets(options.cc), check_links()
     prints = check_inspect(options.inspect) if options.inspect else 0
+    if os.name != "nt":  # what the page says is for a POSIX shell
+        files, commands = run_sessions(options.cc)
+        snippets, prints = snippets + files, prints + commands
     if options.nvcc:
         check_nvcc(options.nvcc)
     for failure in failures:

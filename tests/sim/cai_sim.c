@@ -26,6 +26,7 @@
 
 /* ------------------------------------------------------------------ >>objects */
 enum { SIM_ALIGNMENT = 256, SIM_HANDLE_STEP = 16, SIM_NAME = 32, SIM_FAULTS = 16 };
+enum { SIM_PATIENCE = 3 /* who asks more often, nothing having happened, waits in a loop */ };
 enum { SIM_IPC_BYTES = 64, SIM_UUID_BYTES = 16 };
 #define SIM_ALL_KINDS (~(uint32_t)0)
 #define SIM_FREED_BY_MEMORY_FREE \
@@ -79,6 +80,8 @@ typedef struct sim_event {
     sim_object o;
     uint64_t record;      /* the operation that recorded it last, 0: none */
     sim_capture *capture; /* that it was recorded in, NULL: in none */
+    uint64_t asked_order, asked_count; /* what had run, and been called for, when it was last not ready */
+    int32_t asked;                     /* how often in a row nothing had changed */
 } sim_event;
 
 typedef struct sim_allocation {
@@ -89,6 +92,7 @@ typedef struct sim_allocation {
     int32_t number, kind, device, live, opened;
     int32_t unmapped; /* registered, and devices have no address of it */
     int32_t freeing;  /* the operation that ends it is queued */
+    uint64_t maker;   /* the operation that makes it; 0: it was there at once */
 } sim_allocation;
 
 typedef struct sim_ipc { /* the beginning of a handle of ipc_export */
@@ -103,6 +107,8 @@ typedef struct sim_operation {
     cai_sim_function function;
     void *argument;
     sim_allocation *frees; /* what ends when it runs */
+    uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
+    int32_t touches;
     uint64_t *waits;
     cai_sim_access *accesses;
     char name[SIM_NAME];
@@ -187,6 +193,7 @@ struct cai_sim {
     sim_os **oses;
     sim_thread *self; /* who calls, while the lock is held */
     sim_os *os;
+    cai_sim_hooks hooks;
     sim_text log;
     int32_t calls[SIM_OPERATION_COUNT];
     int32_t pageable[CAI_SIM_DEVICES];
@@ -265,6 +272,14 @@ static int sim_enter(cai_sim *sim)
     sim->os = os;
     sim->self = os->plays;
     return 1;
+}
+
+/* Tells the hook of a call, but for one from inside a function of cai_sim_launch, which fails. */
+static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
+{
+    const sim_os *os = SIM_OWN(sim);
+    if (sim->hooks.before == NULL || (os != NULL && os->in_function)) return;
+    sim->hooks.before(sim->hooks.context, call, of_table);
 }
 
 static void sim_leave(cai_sim *sim, int entered)
@@ -422,6 +437,21 @@ static sim_allocation *sim_allocation_of(cai_sim *sim, uint64_t address)
     return NULL;
 }
 
+/* The same of an address of the host or of a device, with the offset in it. */
+static sim_allocation *sim_allocation_at(cai_sim *sim, uint64_t address, uint64_t *offset)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    int32_t i;
+    for (i = sim->allocation_count - 1; a == NULL && i >= 0; i--) {
+        sim_allocation *other = sim->allocations[i];
+        if (address - other->device_offset - other->address < other->bytes) a = other;
+    }
+    if (a == NULL) return NULL;
+    *offset = address - a->address;
+    if (*offset >= a->bytes) *offset -= a->device_offset;
+    return a;
+}
+
 /* Does a kind take memory of its device? */
 static int sim_is_on_device(int32_t kind)
 {
@@ -535,18 +565,69 @@ static int sim_is_ready(cai_sim *sim, const sim_operation *op)
     return 1;
 }
 
+static int sim_is_queued(cai_sim *sim, uint64_t id)
+{
+    return id && sim_operation_of(sim, id)->info.state == CAI_SIM_STATE_QUEUED;
+}
+
 /* Memory that was freed, or an access over the end of an allocation, ends the context as on a device. */
 static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
 {
     int32_t i;
     for (i = 0; i < op->info.access_count; i++) {
         const cai_sim_access *x = &op->accesses[i];
-        const sim_allocation *a = sim_allocation_of(sim, x->address);
+        uint64_t offset;
+        const sim_allocation *a = sim_allocation_at(sim, x->address, &offset);
         if (a == NULL || x->bytes == 0) continue;
-        if (!a->live || (a->origin != NULL && !a->origin->live)) return 0;
-        if (x->bytes > a->bytes - (x->address - a->address)) return 0;
+        if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
+        if (x->bytes > a->bytes - offset) return 0;
     }
     return 1;
+}
+
+/* Mixes 64 bits into a digest, so that the order counts. */
+static uint64_t sim_mix(uint64_t digest, uint64_t value)
+{
+    digest = (digest ^ value) * 0x9E3779B97F4A7C15u;
+    return digest ^ digest >> 29;
+}
+
+/* The bytes of an access as the host has them; NULL: there are none of the simulation. */
+static unsigned char *sim_bytes_of(cai_sim *sim, const cai_sim_access *access)
+{
+    uint64_t offset;
+    const sim_allocation *a = sim_allocation_at(sim, access->address, &offset);
+    if (a == NULL || a->unmapped || !access->bytes || access->bytes > a->bytes - offset) return NULL;
+    return (unsigned char *)(uintptr_t)(a->address + offset);
+}
+
+static uint64_t sim_digest_of(cai_sim *sim, uint64_t digest, const cai_sim_access *accesses, int32_t count)
+{
+    uint64_t k;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        const unsigned char *bytes = sim_bytes_of(sim, &accesses[i]);
+        for (k = 0; bytes != NULL && k < accesses[i].bytes; k++) digest = sim_mix(digest, bytes[k]);
+    }
+    return digest;
+}
+
+/* Leaves in what it writes something of all that was there, and of who it is: unordered work is of different
+ * streams, or host threads. */
+static void sim_touch(cai_sim *sim, sim_operation *op)
+{
+    uint64_t k, digest = sim_mix(op->info.stream, op->info.stream ? 0 : op->info.thread);
+    int32_t i;
+    const char *c;
+    for (c = op->name; *c; c++) digest = sim_mix(digest, (unsigned char)*c);
+    digest = op->digest = sim_digest_of(sim, digest, op->accesses, op->info.access_count);
+    for (i = 0; i < op->info.access_count; i++) {
+        unsigned char *bytes = op->accesses[i].write ? sim_bytes_of(sim, &op->accesses[i]) : NULL;
+        for (k = 0; bytes != NULL && k < op->accesses[i].bytes; k++) {
+            digest = sim_mix(digest, k);
+            bytes[k] = (unsigned char)(digest >> 32);
+        }
+    }
 }
 
 static void sim_execute(cai_sim *sim, sim_operation *op)
@@ -554,10 +635,11 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
     sim->queued--;
     op->info.state = CAI_SIM_STATE_DROPPED;
     if (op->context->error) return;
-    if (!sim_accesses_are_good(sim, op)) {
+    if (op->info.kind != CAI_SIM_OP_ALLOC && !sim_accesses_are_good(sim, op)) {
         op->context->error = CAI_SIM_ERROR_ILLEGAL_ADDRESS;
         return;
     }
+    if (op->touches) sim_touch(sim, op);
     if (op->function != NULL) {
         sim->os->in_function = 1;
         op->function(op->argument);
@@ -577,10 +659,72 @@ static uint64_t sim_first(cai_sim *sim)
     return id + 1;
 }
 
-static int32_t sim_run_all(cai_sim *sim)
+/* Does an operation do anything that another one, or the host, may notice? */
+static int sim_matters(const sim_operation *op)
+{
+    return op->info.access_count > 0 || op->function != NULL;
+}
+
+/* Runs what is ready and does not matter. */
+static void sim_run_quiet(cai_sim *sim)
+{
+    uint64_t id;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        sim_operation *op = sim_operation_of(sim, id);
+        if (!sim_matters(op) && sim_is_ready(sim, op)) sim_execute(sim, op);
+    }
+}
+
+/* Those that are ready, once what does not matter has run. */
+static int32_t sim_offers(cai_sim *sim, uint64_t **offers)
 {
     uint64_t id;
     int32_t count = 0;
+    *offers = NULL;
+    sim_run_quiet(sim);
+    for (id = sim_first(sim); id <= sim->operation_count; id++)
+        if (sim_is_ready(sim, sim_operation_of(sim, id))) SIM_APPEND(uint64_t, *offers, count, id);
+    return count;
+}
+
+/* Lets the hook choose what runs next. 0: nothing runs. */
+static int sim_choose(cai_sim *sim, int32_t needed)
+{
+    uint64_t *offers;
+    const int32_t count = sim_offers(sim, &offers);
+    int32_t chosen = -1;
+    sim->os->in_function = 1;
+    if (count) chosen = sim->hooks.choose(sim->hooks.context, offers, count, needed);
+    sim->os->in_function = 0;
+    if (needed && count && (chosen < 0 || chosen >= count)) chosen = 0;
+    if (chosen >= 0 && chosen < count) sim_execute(sim, sim_operation_of(sim, offers[chosen]));
+    free(offers);
+    return chosen >= 0 && chosen < count;
+}
+
+/* The host may notice what has run so far: what else has? */
+static void sim_offer(cai_sim *sim)
+{
+    if (sim->hooks.choose == NULL) return;
+    while (sim->queued && sim_choose(sim, 0)) {}
+}
+
+static int sim_is_done(cai_sim *sim, const sim_operation *sync)
+{
+    int32_t i;
+    sim_run_quiet(sim);
+    for (i = 0; i < sync->info.wait_count; i++)
+        if (sim_operation_of(sim, sync->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+    return 1;
+}
+
+static int32_t sim_run_all(cai_sim *sim)
+{
+    uint64_t id;
+    int32_t count = sim->queued;
+    while (sim->hooks.choose != NULL && sim->queued) (void)sim_choose(sim, 1);
+    if (sim->hooks.choose != NULL) return count;
+    count = 0;
     for (id = sim_first(sim); id <= sim->operation_count; id++) {
         if (sim_operation_of(sim, id)->info.state != CAI_SIM_STATE_QUEUED) continue;
         sim_execute(sim, sim_operation_of(sim, id));
@@ -596,7 +740,8 @@ static void sim_run_for(cai_sim *sim, const sim_operation *sync)
     char *needed;
     uint64_t id;
     int32_t i;
-    if (sim->queued == 0) return;
+    while (sim->hooks.choose != NULL && !sim_is_done(sim, sync)) (void)sim_choose(sim, 1);
+    if (sim->queued == 0 || sim->hooks.choose != NULL) return;
     needed = (char *)sim_new((size_t)(end - first + 1));
     needed[end - first] = 1;
     for (id = end; id >= first; id--) {
@@ -992,7 +1137,7 @@ static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
 }
 
 static int32_t sim_do_launch(cai_sim *sim, uint64_t handle, const char *name, cai_sim_function function,
-                             void *argument, const cai_sim_access *accesses, int32_t count)
+                             void *argument, const cai_sim_access *accesses, int32_t count, int32_t touches)
 {
     sim_stream *stream;
     sim_operation *op;
@@ -1006,6 +1151,7 @@ static int32_t sim_do_launch(cai_sim *sim, uint64_t handle, const char *name, ca
     sim_describe(op, name, accesses, count);
     op->function = function;
     op->argument = argument;
+    op->touches = touches;
     return 0;
 }
 
@@ -1061,8 +1207,15 @@ static int32_t sim_do_event_query(cai_sim *sim, uint64_t handle)
     sim_event *event;
     const int32_t error = sim_look_at_event(sim, handle, &event);
     if (error || event->record == 0) return error;
-    if (sim_operation_of(sim, event->record)->info.state == CAI_SIM_STATE_QUEUED)
+    if (event->asked < SIM_PATIENCE) sim_offer(sim);
+    else if (sim->hooks.choose != NULL) (void)sim_choose(sim, 1);
+    if (sim_operation_of(sim, event->record)->info.state == CAI_SIM_STATE_QUEUED) {
+        const int again = event->asked_order == sim->order && event->asked_count == sim->operation_count;
+        event->asked = again ? event->asked + 1 : 0;
+        event->asked_order = sim->order;
+        event->asked_count = sim->operation_count;
         return CAI_SIM_ERROR_NOT_READY;
+    }
     sim_wait_for(sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_query", NULL, 0), event->record);
     return 0;
 }
@@ -1080,11 +1233,12 @@ static int32_t sim_do_event_synchronize(cai_sim *sim, uint64_t handle)
 }
 
 /* ------------------------------------------------------------------- >>memory */
-/* A new allocation, at an address where there is memory. */
+/* A new allocation, at an address where there is memory. Made by the host, or in the order of a stream. */
 static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t kind, uint64_t address,
-                                     uint64_t bytes, const char *name)
+                                     uint64_t bytes, const char *name, sim_stream *stream)
 {
     const cai_sim_access whole = cai_sim_writes(address, bytes);
+    sim_operation *op;
     sim_allocation *a = (sim_allocation *)sim_new(sizeof *a);
     SIM_APPEND(sim_allocation *, sim->allocations, sim->allocation_count, a);
     a->number = sim->allocation_count;
@@ -1094,7 +1248,13 @@ static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t
     a->device = context->device;
     a->context = kind == CAI_SIM_MEM_POOL || kind == CAI_SIM_MEM_VIRTUAL ? NULL : context;
     a->live = 1;
-    sim_trace(sim, CAI_SIM_OP_ALLOC, name, &whole, 1);
+    if (stream == NULL) {
+        sim_trace(sim, CAI_SIM_OP_ALLOC, name, &whole, 1);
+        return a;
+    }
+    op = sim_queue(sim, CAI_SIM_OP_ALLOC, stream, 0);
+    sim_describe(op, name, &whole, 1);
+    a->maker = op->info.id;
     return a;
 }
 
@@ -1110,7 +1270,7 @@ static uint64_t sim_aligned(uint64_t number)
 }
 
 static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, uint64_t bytes,
-                              const char *name, uint64_t *address)
+                              const char *name, sim_stream *stream, uint64_t *address)
 {
     const uint64_t space = kind == CAI_SIM_MEM_ALIASED ? 2 * (bytes + SIM_ALIGNMENT) : bytes;
     const int on_device = sim_is_on_device(kind);
@@ -1120,7 +1280,7 @@ static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, 
     if (on_device && bytes > sim_memory_left(sim, context->device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     block = calloc(1, (size_t)(space + SIM_ALIGNMENT));
     if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    a = sim_memory_at(sim, context, kind, sim_aligned((uint64_t)(uintptr_t)block), bytes, name);
+    a = sim_memory_at(sim, context, kind, sim_aligned((uint64_t)(uintptr_t)block), bytes, name, stream);
     a->block = block;
     a->unmapped = kind == CAI_SIM_MEM_REGISTERED;
     if (on_device) sim->memory_used[a->device] += bytes;
@@ -1136,7 +1296,7 @@ static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t
     if (!error && kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
     if (error) return error;
     if (kind < CAI_SIM_MEM_DEVICE || kind > CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_INVALID_VALUE;
-    return bytes == 0 ? 0 : sim_memory_new(sim, context, kind, bytes, "alloc", address);
+    return bytes == 0 ? 0 : sim_memory_new(sim, context, kind, bytes, "alloc", NULL, address);
 }
 
 /* The allocation that begins at an address and can be freed: of one of the kinds in a mask, and not mapped
@@ -1149,9 +1309,16 @@ static int32_t sim_find_memory(cai_sim *sim, uint64_t address, uint32_t kinds, s
     return a->address == address && (kinds >> a->kind & 1) ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
 }
 
+/* The host frees; memory that is not there yet is waited for. */
 static void sim_memory_release(cai_sim *sim, sim_allocation *a, const char *name)
 {
     const cai_sim_access whole = cai_sim_writes(a->address, a->bytes);
+    if (a->maker) {
+        sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+        sim_wait_for(sync, a->maker);
+        sim_run_for(sim, sync);
+    }
+    sim_offer(sim);
     sim_memory_end(sim, a);
     sim_trace(sim, CAI_SIM_OP_FREE, name, &whole, 1);
 }
@@ -1174,7 +1341,7 @@ static int32_t sim_do_memory_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, i
     int32_t error = sim_use_context(sim, &context);
     if (!error && (bytes == 0 || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error) error = sim_unsafe_call(sim);
-    return error ? error : sim_memory_new(sim, context, kind, bytes, name, address);
+    return error ? error : sim_memory_new(sim, context, kind, bytes, name, NULL, address);
 }
 
 /* Waits for the context of the memory; pool memory has none. A pending error is reported, but it goes. */
@@ -1198,7 +1365,7 @@ static int32_t sim_do_memory_alloc_async(cai_sim *sim, uint64_t bytes, uint64_t 
     if (!error && bytes == 0) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error) error = sim_may_not_capture(sim, stream);
     return error ? error : sim_memory_new(sim, stream->o.context, CAI_SIM_MEM_POOL, bytes,
-                                          "memory_alloc_async", address);
+                                          "memory_alloc_async", stream, address);
 }
 
 static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t handle)
@@ -1245,8 +1412,8 @@ static int32_t sim_do_host_register(cai_sim *sim, uint64_t address, uint64_t byt
     error = sim_may_register(sim, address, bytes);
     if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
-    sim_memory_at(sim, context, CAI_SIM_MEM_REGISTERED, address, bytes, "host_register")->unmapped =
-        !(flags & DEVICEMAP);
+    sim_memory_at(sim, context, CAI_SIM_MEM_REGISTERED, address, bytes, "host_register", NULL)
+        ->unmapped = !(flags & DEVICEMAP);
     return 0;
 }
 
@@ -1317,7 +1484,7 @@ static int32_t sim_do_ipc_open(cai_sim *sim, const void *handle, uint64_t *addre
     if (a != NULL && a->context != context) return CAI_SIM_ERROR_ALREADY_MAPPED;
     if (a == NULL) {
         a = sim_memory_at(sim, context, CAI_SIM_MEM_DEVICE, ipc.allocation->address, ipc.allocation->bytes,
-                          "ipc_open");
+                          "ipc_open", NULL);
         a->origin = ipc.allocation;
         a->device = ipc.allocation->device;
     }
@@ -1504,6 +1671,7 @@ static sim_call sim_call_begin(void *self, int32_t operation, int good)
 {
     sim_call call;
     call.sim = (cai_sim *)self;
+    sim_before(call.sim, sim_operation_names[operation], 1);
     call.entered = sim_enter(call.sim);
     call.omitted = 0;
     call.error = !call.entered        ? CAI_SIM_ERROR_NOT_PERMITTED
@@ -1739,16 +1907,17 @@ static void sim_fill_table(cai_sim *sim)
 /* Frames of the functions of cai_sim.h, which says what each does. SIM_CALL: one that stands for a call of
  * CUDA; not from a launched function, and an error stays as the last one of the host thread. SIM_MAKES: the
  * same of one that returns what it made. SIM_GETS, SIM_SETS: no call of CUDA. */
-static int32_t sim_enter_driver(cai_sim *sim, int *entered)
+static int32_t sim_enter_driver(cai_sim *sim, int *entered, const char *call)
 {
+    sim_before(sim, call, 0);
     *entered = sim_enter(sim);
     return *entered ? 0 : CAI_SIM_ERROR_NOT_PERMITTED;
 }
 
 /* As the runtime: without a current context the primary one of device 0 becomes current. */
-static int32_t sim_enter_runtime(cai_sim *sim, int *entered)
+static int32_t sim_enter_runtime(cai_sim *sim, int *entered, const char *call)
 {
-    const int32_t error = sim_enter_driver(sim, entered);
+    const int32_t error = sim_enter_driver(sim, entered, call);
     if (!error && sim->self->depth == 0) sim_push(sim->self, sim->contexts.all[0]->context, 0);
     return error;
 }
@@ -1764,7 +1933,7 @@ static int32_t sim_end(cai_sim *sim, int entered, int32_t error)
     int32_t name parameters \
     { \
         int entered; \
-        int32_t error = enter(sim, &entered); \
+        int32_t error = enter(sim, &entered, &#name[sizeof "cai_sim"]); \
         if (!error) error = work; \
         return sim_end(sim, entered, error); \
     }
@@ -1773,7 +1942,7 @@ static int32_t sim_end(cai_sim *sim, int entered, int32_t error)
     { \
         int entered; \
         uint64_t made = 0; \
-        int32_t error = enter(sim, &entered); \
+        int32_t error = enter(sim, &entered, &#name[sizeof "cai_sim"]); \
         if (!error) error = work; \
         return sim_end(sim, entered, error) ? 0 : made; \
     }
@@ -1903,7 +2072,10 @@ SIM_CALL(cai_sim_context_synchronize, sim_enter_runtime, (cai_sim *sim), sim_do_
 SIM_CALL(cai_sim_launch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
              const cai_sim_access *accesses, int32_t count),
-            sim_do_launch(sim, stream, name, function, argument, accesses, count))
+            sim_do_launch(sim, stream, name, function, argument, accesses, count, 0))
+SIM_CALL(cai_sim_touch, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses, int32_t count),
+            sim_do_launch(sim, stream, name, NULL, NULL, accesses, count, 1))
 SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
             sim_do_capture_begin(sim, stream, mode))
 SIM_CALL(cai_sim_capture_end, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
@@ -1912,12 +2084,35 @@ SIM_MAKES(cai_sim_alloc, sim_enter_runtime, (cai_sim *sim, int32_t kind, uint64_
           sim_do_alloc(sim, kind, bytes, &made))
 SIM_CALL(cai_sim_free, sim_enter_runtime, (cai_sim *sim, uint64_t address), sim_do_free(sim, address))
 
+static void sim_do_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count,
+                               int touches)
+{
+    sim_operation *op;
+    sim_offer(sim);
+    op = sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, name, accesses, count);
+    if (touches) sim_touch(sim, op);
+    else op->digest = sim_digest_of(sim, 0, accesses, count);
+}
+
+static int32_t sim_host(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count,
+                        int touches)
+{
+    const int good = count >= 0 && (count == 0 || accesses != NULL);
+    int entered;
+    sim_before(sim, "host_access", 0);
+    entered = sim_enter(sim);
+    if (good) sim_do_host_access(sim, name, accesses, count, touches);
+    return sim_end(sim, entered, good ? 0 : CAI_SIM_ERROR_INVALID_VALUE);
+}
+
 int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count)
 {
-    const int entered = sim_enter(sim);
-    const int good = count >= 0 && (count == 0 || accesses != NULL);
-    if (good) sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, name, accesses, count);
-    return sim_end(sim, entered, good ? 0 : CAI_SIM_ERROR_INVALID_VALUE);
+    return sim_host(sim, name, accesses, count, 0);
+}
+
+int32_t cai_sim_host_touch(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count)
+{
+    return sim_host(sim, name, accesses, count, 1);
 }
 
 int32_t cai_sim_run_operation(cai_sim *sim, uint64_t operation)
@@ -1973,9 +2168,170 @@ int32_t cai_sim_operation_get(cai_sim *sim, uint64_t id, cai_sim_operation *out)
     const int entered = sim_enter(sim);
     const int good = id > 0 && id <= sim->operation_count;
     if (good) *out = sim_operation_of(sim, id)->info;
+    if (good) out->declared = sim_operation_of(sim, id)->function == NULL;
     sim_leave(sim, entered);
     return good;
 }
+
+/* An observation waits for what was published, as a synchronization waits for work. */
+SIM_GETS(uint64_t, cai_sim_publish, (cai_sim *sim),
+         sim_trace(sim, CAI_SIM_OP_PUBLISH, "publish", NULL, 0)->info.id)
+
+int32_t cai_sim_observe(cai_sim *sim, uint64_t published)
+{
+    const int entered = sim_enter(sim);
+    const int good = published > 0 && published <= sim->operation_count &&
+                     sim_operation_of(sim, published)->info.kind == CAI_SIM_OP_PUBLISH;
+    if (good) sim_wait_for(sim_trace(sim, CAI_SIM_OP_OBSERVE, "observe", NULL, 0), published);
+    sim_leave(sim, entered);
+    return good ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+}
+
+static void sim_copy_out(const sim_text *from, char *text, size_t capacity)
+{
+    const size_t length = from->length < capacity ? from->length : capacity - 1;
+    if (text == NULL || capacity == 0) return;
+    memcpy(text, from->data, length);
+    text[length] = 0;
+}
+
+static void sim_put_stream(sim_text *text, const sim_stream *stream)
+{
+    const sim_context *context = stream->o.context;
+    if (stream->o.number) {
+        sim_put(text, "s");
+        sim_put_number(text, (uint64_t)stream->o.number, 10);
+        return;
+    }
+    sim_put(text, stream == context->legacy ? "legacy" : "per_thread");
+    if (stream != context->legacy && (uint32_t)stream->thread != 1) {
+        sim_put(text, " ");
+        sim_put_number(text, (uint32_t)stream->thread, 10);
+    }
+    if (context->o.number == 1) return;
+    sim_put(text, " c");
+    sim_put_number(text, (uint64_t)context->o.number, 10);
+}
+
+void cai_sim_stream_name(cai_sim *sim, uint64_t id, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    sim_text name = {NULL, 0, 0};
+    int32_t i;
+    sim_put(&name, "");
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->id == id) sim_put_stream(&name, sim_stream_at(sim, i));
+    sim_leave(sim, entered);
+    sim_copy_out(&name, text, capacity);
+    free(name.data);
+}
+
+void cai_sim_event_name(cai_sim *sim, uint64_t event, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    const sim_object *object = sim_object_of(&sim->events, event);
+    sim_text name = {NULL, 0, 0};
+    sim_put(&name, object == NULL ? "0x" : "e");
+    sim_put_number(&name, object == NULL ? event : (uint64_t)object->number, object == NULL ? 16 : 10);
+    sim_leave(sim, entered);
+    sim_copy_out(&name, text, capacity);
+    free(name.data);
+}
+
+void cai_sim_memory_name(cai_sim *sim, uint64_t address, uint64_t bytes, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    uint64_t offset = address;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    sim_text name = {NULL, 0, 0};
+    sim_put(&name, a == NULL ? "memory" : "m");
+    if (a != NULL) sim_put_number(&name, (uint64_t)a->number, 10);
+    sim_put(&name, a == NULL ? "[0x" : "[");
+    sim_put_number(&name, offset, a == NULL ? 16 : 10);
+    sim_put(&name, a == NULL ? ", 0x" : ", ");
+    sim_put_number(&name, offset + bytes, a == NULL ? 16 : 10);
+    sim_put(&name, ")");
+    sim_leave(sim, entered);
+    sim_copy_out(&name, text, capacity);
+    free(name.data);
+}
+
+int32_t cai_sim_memory_at(cai_sim *sim, uint64_t address, uint64_t *offset)
+{
+    const int entered = sim_enter(sim);
+    uint64_t at = 0;
+    const sim_allocation *a = sim_allocation_at(sim, address, &at);
+    const int32_t number = a == NULL ? 0 : a->number;
+    if (offset != NULL) *offset = at;
+    sim_leave(sim, entered);
+    return number;
+}
+
+/* A sum, so that host threads may make things in any order. */
+uint64_t cai_sim_fingerprint(cai_sim *sim)
+{
+    const int entered = sim_enter(sim);
+    uint64_t id, sum = 0;
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++) {
+        const sim_allocation *a = sim->allocations[i];
+        const cai_sim_access whole = cai_sim_reads(a->address, a->bytes);
+        if (a->block != NULL) sum += sim_digest_of(sim, a->bytes, &whole, 1);
+    }
+    for (id = 1; id <= sim->operation_count; id++) sum += sim_operation_of(sim, id)->digest;
+    for (i = 0; i < sim->contexts.count; i++)
+        sum += sim_mix((uint64_t)i, (uint64_t)(uint32_t)sim->contexts.all[i]->context->error);
+    sim_leave(sim, entered);
+    return sum;
+}
+
+static int32_t sim_put_error(sim_text *text, int32_t error)
+{
+    if (error == 0) return 0;
+    sim_put(text, ": error ");
+    sim_put_number(text, (uint64_t)(uint32_t)error, 10);
+    return 1;
+}
+
+int32_t cai_sim_errors(cai_sim *sim, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    sim_text all = {NULL, 0, 0};
+    int32_t i, count = 0;
+    sim_put(&all, "");
+    for (i = 0; i < sim->contexts.count; i++) {
+        const sim_context *context = sim->contexts.all[i]->context;
+        if (context->error == 0) continue;
+        sim_put(&all, count ? "; context c" : "context c");
+        sim_put_number(&all, (uint64_t)context->o.number, 10);
+        count += sim_put_error(&all, context->error);
+    }
+    for (i = 0; i < sim->thread_count; i++) {
+        const int32_t error = sim->threads[i]->last_error;
+        if (error == 0 || error == CAI_SIM_ERROR_NOT_READY) continue;
+        sim_put(&all, count ? "; host" : "host");
+        count += sim_put_error(&all, error);
+    }
+    sim_leave(sim, entered);
+    sim_copy_out(&all, text, capacity);
+    free(all.data);
+    return count;
+}
+
+void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
+{
+    const int entered = sim_enter(sim);
+    const uint64_t other = (uint64_t)(salt % 4096) << 16;
+    if (sim->streams.slot_count == 0 && sim->events.slot_count == 0) {
+        sim->streams.base = 0x50000000 + other;
+        sim->events.base = 0x60000000 + other;
+    }
+    sim_leave(sim, entered);
+}
+
+SIM_SETS(cai_sim_set_hooks, (cai_sim *sim, const cai_sim_hooks *hooks),
+         if (hooks != NULL) sim->hooks = *hooks; else memset(&sim->hooks, 0, sizeof sim->hooks))
+SIM_SETS(cai_sim_get_hooks, (cai_sim *sim, cai_sim_hooks *out), *out = sim->hooks)
 
 void *cai_sim_bytes(cai_sim *sim, uint64_t address)
 {
@@ -2115,11 +2471,7 @@ int32_t cai_sim_leaks(cai_sim *sim, char *text, size_t capacity)
     sim_put(&all, "");
     count = sim_leak_all(sim, &all);
     sim_leave(sim, entered);
-    if (text != NULL && capacity > 0) {
-        const size_t length = all.length < capacity ? all.length : capacity - 1;
-        memcpy(text, all.data, length);
-        text[length] = 0;
-    }
+    sim_copy_out(&all, text, capacity);
     free(all.data);
     return count;
 }

@@ -148,8 +148,10 @@ WHAT IS CUDA AND WHAT IS NOT
        context; so does host_free. S: host_unregister and ipc_close do not.
     D  memory_free_async is an operation of the stream: the memory ends when it runs. S: until then
        pointer_info knows it, but it can not be freed again.
-    S  Memory of memory_alloc_async is good at once, in every stream. memory_free_async takes pool memory only
-       (CUDA: that of memory_alloc as well). Both are 900 on a stream that captures: there are no graphs.
+    D  memory_alloc_async is an operation of the stream, too. S: the address is good at once for the host, and
+       an immediate free waits for it; work that runs before the allocation has is work on memory that was
+       freed. memory_free_async takes pool memory only (CUDA: that of memory_alloc as well). Both are 900 on a
+       stream that captures: there are no graphs.
     S  An address that was not given out so, was freed, or is 0, cannot be freed: 1. A free reports a pending
        error, and works.
     D  Registered twice: 712 (S: pinned memory, too; 1 for other memory of CUDA). Unregistered without: 713.
@@ -315,8 +317,17 @@ static inline cai_sim_access cai_sim_writes(uint64_t address, uint64_t bytes)
 int32_t cai_sim_launch(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
                        void *argument, const cai_sim_access *accesses, int32_t count);
 
+/** Queues work that does what it says: what it leaves in the memory that it writes depends on all that it
+ *  reads, on what was there, on its name and on its stream, so that another order leaves something else. What
+ *  it read goes to the fingerprint, too. */
+int32_t cai_sim_touch(cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses,
+                      int32_t count);
+
 /** Says that the host itself touches memory now; goes to the trace, changes nothing. */
 int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
+
+/** The same of a host that does what it says, as cai_sim_touch does. */
+int32_t cai_sim_host_touch(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
 
 /** Runs the next operation of a stream if it is ready. 1: ran one; 0: none is queued, or it is not ready. */
 int32_t cai_sim_step(cai_sim *sim, uint64_t stream);
@@ -341,8 +352,10 @@ enum {
     CAI_SIM_OP_WAIT = 3,
     CAI_SIM_OP_SYNCHRONIZE = 4, /* the host waited for `waits`, or learned from a query that they had run */
     CAI_SIM_OP_HOST_ACCESS = 5, /* the host touched `accesses` */
-    CAI_SIM_OP_ALLOC = 6,       /* the host allocated `accesses[0]` */
-    CAI_SIM_OP_FREE = 7         /* `accesses[0]` is freed, by the host or, with a stream, in its order */
+    CAI_SIM_OP_ALLOC = 6,       /* `accesses[0]` is allocated, by the host or, with a stream, in its order */
+    CAI_SIM_OP_FREE = 7,        /* `accesses[0]` is freed, by the host or, with a stream, in its order */
+    CAI_SIM_OP_PUBLISH = 8,     /* the host lets another host thread know that it came this far */
+    CAI_SIM_OP_OBSERVE = 9      /* the host learned that another one came as far as `waits` */
 };
 
 enum {
@@ -368,6 +381,8 @@ typedef struct cai_sim_operation {
     const cai_sim_access *accesses;
     int32_t wait_count;
     int32_t access_count;
+    int32_t declared; /* 1: it does what `accesses` say and no more; 0: it has a function */
+    int32_t reserved;
 } cai_sim_operation;
 
 /** The number of entries; the last one has this id. */
@@ -375,6 +390,58 @@ uint64_t cai_sim_operation_count(cai_sim *sim);
 
 /** Reads an entry. 1: done; 0: there is none with this id. */
 int32_t cai_sim_operation_get(cai_sim *sim, uint64_t id, cai_sim_operation *out);
+
+/** Two host threads that are ordered by something that is not CUDA: what this one did so far is published
+ *  (returns a number, never 0), and comes before what another one does after it observed that. 1: there is no
+ *  such number. */
+uint64_t cai_sim_publish(cai_sim *sim);
+int32_t cai_sim_observe(cai_sim *sim, uint64_t published);
+
+/* The names of the log. A stream by its id: "s1", "legacy", "legacy c2" of another context than c1,
+ * "per_thread", "per_thread 3" of another host thread than the first. Memory: "m1[0, 1024)". `text` gets at
+ * most `capacity` bytes, ended by 0. */
+void cai_sim_stream_name(cai_sim *sim, uint64_t id, char *text, size_t capacity);
+void cai_sim_event_name(cai_sim *sim, uint64_t event, char *text, size_t capacity);
+void cai_sim_memory_name(cai_sim *sim, uint64_t address, uint64_t bytes, char *text, size_t capacity);
+
+/** The allocation around an address of the host or of a device: its number, 1, 2, ... in the order in which
+ *  they were made, and the offset in it. 0: there never was one. */
+int32_t cai_sim_memory_at(cai_sim *sim, uint64_t address, uint64_t *offset);
+
+/** A number made of the contents of all memory, freed or not, of what cai_sim_touch and the host read,
+ *  and of the errors of all contexts. If two runs of a test have different ones, they came out
+ *  differently. */
+uint64_t cai_sim_fingerprint(cai_sim *sim);
+
+/** Errors that are there: of contexts, and what the last function of this header that failed on each host
+ *  thread left behind, but for 600 of a query. Their number; text: as of cai_sim_leaks, a line like "context
+ *  c1: error 700; host: error 400". */
+int32_t cai_sim_errors(cai_sim *sim, char *text, size_t capacity);
+
+/** Before streams and events are made: their handles are not those of a simulation with another salt, 0 to
+ *  4095. A handle that is kept from one to the other is none there. */
+void cai_sim_salt_handles(cai_sim *sim, uint32_t salt);
+
+/** How a test takes part in what happens. NULL where it does not want to. */
+typedef struct cai_sim_hooks {
+    void *context;
+    /* Before a call of the table (of_table: 1; not of host_thread), of the functions of this header that
+       stand for calls of CUDA, and of cai_sim_host_access and _touch, both "host_access". call: its name, as
+       in the log or without "cai_sim_". Other threads go on meanwhile. */
+    void (*before)(void *context, const char *call, int32_t of_table);
+    /* Which of `count` operations that are ready, lowest id first, runs now: its index; -1: none. needed: the
+       host waits, or it queries an event for the fifth time while nothing happens, and none is no answer.
+       Asked where the host waits, and where it may notice what has run: by a query, an access, an immediate
+       free. What touches nothing runs before, unasked. Of the functions of this header it may call those
+       that only look. */
+    int32_t (*choose)(void *context, const uint64_t *ready, int32_t count, int32_t needed);
+} cai_sim_hooks;
+
+/** Sets the hooks; NULL: none any more. The struct is copied. */
+void cai_sim_set_hooks(cai_sim *sim, const cai_sim_hooks *hooks);
+
+/** The hooks as they were set. */
+void cai_sim_get_hooks(cai_sim *sim, cai_sim_hooks *out);
 
 /* ------------------------------------------------------------------- >>memory */
 enum {

@@ -1,0 +1,18 @@
+# Runs the demo's exchange; what it draws must be what the documentation shows. PROGRAM, WORK, IMAGES
+
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+execute_process(COMMAND "${PROGRAM}" "${WORK}" RESULT_VARIABLE status OUTPUT_QUIET)
+if(status)
+  message(FATAL_ERROR "${PROGRAM} ended with ${status}")
+endif()
+foreach(name exchange exchange-no-wait exchange-no-back-edge)
+  if(NOT EXISTS "${WORK}/${name}.svg")
+    message(FATAL_ERROR "${name}.svg was not drawn")
+  endif()
+  file(READ "${WORK}/${name}.svg" drawn)
+  file(READ "${IMAGES}/${name}.svg" shown)
+  if(NOT drawn STREQUAL shown)
+    message(FATAL_ERROR "${WORK}/${name}.svg is not ${IMAGES}/${name}.svg")
+  endif()
+endforeach()
