@@ -387,6 +387,27 @@ static void check_forms(int32_t x, int32_t y, int32_t out, const int32_t *form)
     }
 }
 
+/* As dpctl_rows, of a policy: of arrays with nothing pending, and with the streams A and B. */
+static void print_matrix(int32_t policy, const char *name)
+{
+    static const uint64_t streams[3] = {0, A, B};
+    int32_t cell;
+    printf("%s\n    out -AB:   y -   y A   y B\n", name);
+    for (cell = 0; cell < 27; cell++) {
+        cai_array arrays[3], masks[3];
+        call c = call_of(policy, policy == CAI_PLACE_INTO ? B : 0, NULL);
+        c.count = 2;
+        c.inputs[0] = operand_of(&arrays[0], &masks[0], HERE, streams[cell / 9], 0);
+        c.inputs[1] = operand_of(&arrays[1], &masks[1], 2 * HERE, streams[cell / 3 % 3], 0);
+        c.out = operand_of(&arrays[2], &masks[2], 3 * HERE, streams[cell % 3], 0);
+        if (cell % 9 == 0) printf("    x %c       ", "-AB"[cell / 9]);
+        if (cell % 3 == 0) printf("   ");
+        if (try_call(&c)) printf("%c", "!xyo"[err.index + 1]);
+        else printf("%c", at.stream == A ? 'A' : 'B');
+        if (cell % 9 == 8) printf("\n");
+    }
+}
+
 static void test_matrix(void)
 {
     int32_t cell, form[3];
@@ -1137,6 +1158,9 @@ int main(int argc, char **argv)
     const int64_t lists = argc > 1 ? strtoll(argv[1], NULL, 10) : 20000;
     if (argc > 2) help_random_state = strtoull(argv[2], NULL, 10);
     test_matrix();
+    print_matrix(CAI_PLACE_IDENTICAL, "CAI_PLACE_IDENTICAL: stream, or at fault x, y, o (out), ! (none)");
+    print_matrix(CAI_PLACE_SAME_DEVICE, "CAI_PLACE_SAME_DEVICE");
+    print_matrix(CAI_PLACE_INTO, "CAI_PLACE_INTO, B");
     test_three_inputs();
     test_masks();
     test_default_streams();

@@ -9,18 +9,14 @@ thing that was wrong. A defect that is not found, or that does not apply to the 
 is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
 
-import argparse
-import concurrent.futures
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-TESTS = HERE.parent
+sys.path.insert(0, str(HERE.parent))
+from planting import TESTS, compile_with, execute, judge_all, parser, substitute  # noqa: E402
+
 FILES = ("cai_check.c", "cai_sim.c")
 
 # What it is, where it is, what stands there instead
@@ -152,48 +148,17 @@ CHECK = [
 ]  # fmt: skip
 
 
-def plant(root, folder, name, find, replace):
-    """The file in `folder` with a defect; False if it does not apply."""
-    text = (root / "tests" / "sim" / name).read_text()
-    changed, count = re.subn(find, replace, text, count=1)
-    (folder / name).write_text(changed)
-    return count == 1 and changed != text
-
-
 def compile_to(options, source, target):
     """None, or what the compiler says."""
-    command = [options.cc, "-std=c99", "-O0", "-w", "-DCAI_SIM_LINKED", "-c", str(source), "-o", str(target)]
-    command += [f"-I{options.root / 'tests' / 'sim'}", f"-I{options.root}", f"-I{TESTS}", "-pthread"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return f"{' '.join(command)}\n{done.stderr}" if done.returncode else None
+    return compile_with(options, "-O0", "-DCAI_SIM_LINKED", "-c", source, "-o", target,
+                        f"-I{options.root / 'tests' / 'sim'}", f"-I{options.root}", f"-I{TESTS}")  # fmt: skip
 
 
-def compile_base(options, folder):
+def compile_base(options, work):
     """What all have in common, each file as it is; what the compiler says."""
-    folder.mkdir()
+    (work / "base").mkdir()
     sources = [options.root / "tests" / "sim" / name for name in FILES] + [TESTS / "test_check.c"]
-    return "".join(filter(None, (compile_to(options, at, folder / f"{at.stem}.o") for at in sources)))
-
-
-def run(options, folder, base, name):
-    """(exit status, output) of the test with a file of the folder; the status of a compiler is None."""
-    objects = {f"{at.stem}.o": at for at in base.glob("*.o")}
-    if name:
-        objects[f"{name[:-2]}.o"] = folder / f"{name[:-2]}.o"
-        error = compile_to(options, folder / name, objects[f"{name[:-2]}.o"])
-        if error:
-            return None, error
-    binary = folder / "test_check"
-    done = subprocess.run([options.cc, *map(str, objects.values()), "-o", str(binary), "-pthread"],
-                          capture_output=True, text=True)  # fmt: skip
-    if done.returncode:
-        return None, done.stderr
-    arguments = [str(binary), str(options.traces), str(options.programs), str(options.seed)]
-    try:
-        done = subprocess.run(arguments, capture_output=True, text=True, errors="replace", timeout=60)
-    except subprocess.TimeoutExpired as late:
-        return 1, (late.stdout or b"").decode(errors="replace") + "\ndid not end\n"
-    return done.returncode, done.stdout + done.stderr
+    return "".join(filter(None, (compile_to(options, at, work / "base" / f"{at.stem}.o") for at in sources)))
 
 
 def first_failure(status, output):
@@ -201,53 +166,35 @@ def first_failure(status, output):
     found = re.search(r"test_check\.c:\d+: (.*)", output)
     where = re.search(r"\n    in: (.*)", output[found.start() :]) if found else None
     if not found:
-        return "did not end" if "did not end" in output else f"exit status {status}"
+        return "did not end" if status is None else f"exit status {status}"
     return found.group(1).strip() + (f" ({where.group(1)})" if where else "")
 
 
-def judge(options, work, number, defect):
-    """(good, line) of one defect."""
-    file, name, find, replace = defect
-    folder = work / str(number)
-    folder.mkdir()
-    if file and not plant(options.root, folder, file, find, replace):
-        return False, f"{name}: DOES NOT APPLY any more: {find}"
-    status, output = run(options, folder, work / "base", file)
-    if status is None:
-        return False, f"{name}: FAILED: {output}"
-    if not file:
-        return status == 0, f"{name}: {'nothing is wrong' if status == 0 else 'WRONG: ' + output}"
-    if status == 0:
-        return False, f"{name}: NOT FOUND"
-    return True, f"{name}: {first_failure(status, output)}"
+def judge(options, folder, work, defect):
+    """(good, what to print) of one defect: the test with a file that has it."""
+    find, replace, name = defect[1:] or ("", "", FILES[0])
+    objects = {at.name: at for at in (work / "base").glob("*.o")}
+    objects[f"{name[:-2]}.o"] = folder / f"{name[:-2]}.o"
+    binary = folder / "test_check"
+    if not substitute(options.root / "tests" / "sim" / name, folder / name, find, replace):
+        return False, f"DOES NOT APPLY any more: {find}"
+    error = compile_to(options, folder / name, objects[f"{name[:-2]}.o"])
+    error = error or compile_with(options, *objects.values(), "-o", binary)
+    if error:
+        return False, f"FAILED: {error}"
+    status, output = execute([binary, options.traces, options.programs, options.seed], 60)
+    if not find:
+        return status == 0, "nothing is wrong" if status == 0 else f"WRONG: {output}"
+    return status != 0, "NOT FOUND" if status == 0 else first_failure(status, output)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
-    parser.add_argument("--traces", type=int, default=300)
-    parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="where the files are")
-    parser.add_argument("--only", default="", help="defects with this in their names")
-    options = parser.parse_args()
-    if not shutil.which(options.cc):
-        print(f"planted.py: skipped, no {options.cc}")
-        return 77
-    defects = [("cai_check.c", *defect) for defect in CHECK] + [("cai_sim.c", *defect) for defect in SIM]
-    defects = [("", "no defect", "", "")] + [defect for defect in defects if options.only in defect[1]]
-    with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        error = compile_base(options, pathlib.Path(work) / "base")
-        if error:
-            print(error)
-            return 1
-        jobs = [pool.submit(judge, options, pathlib.Path(work), *numbered) for numbered in enumerate(defects)]
-        results = [job.result() for job in jobs]
-    for _, line in results:
-        print(line)
-    bad = sum(not good for good, _ in results)
-    print(f"{len(defects) - 1} defects planted, {bad} of {len(defects)} results are wrong")
-    return 1 if bad else 0
+    arguments = parser(__doc__)
+    arguments.add_argument("--traces", type=int, default=300)
+    arguments.add_argument("--programs", type=int, default=200)
+    arguments.add_argument("--seed", type=int, default=1)
+    defects = [(*defect, "cai_check.c") for defect in CHECK] + [(*defect, "cai_sim.c") for defect in SIM]
+    return judge_all(arguments.parse_args(), defects, judge, compile_base)
 
 
 if __name__ == "__main__":

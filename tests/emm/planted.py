@@ -9,19 +9,13 @@ it was found, and as what. A defect that is not found, or that does not apply to
 and so is a difference without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
 
-import argparse
-import concurrent.futures
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-TESTS = HERE.parent
-HEADERS = ("cai.h", "cai_stream.h", "cai_emm.h")
+sys.path.insert(0, str(HERE.parent))
+from planting import TESTS, compile_with, copy_headers, execute, judge_all, parser  # noqa: E402
 
 # What it is, where it is, what stands there instead
 DEFECTS = [
@@ -111,72 +105,31 @@ DEFECTS = [
 ]  # fmt: skip
 
 
-def plant(root, folder, find, replace):
-    """Headers in `folder`, one of them with a defect; False if it does not apply."""
-    for name in HEADERS:
-        shutil.copy(root / name, folder / name)
-    text = (folder / "cai_emm.h").read_text()
-    changed, count = re.subn(find, replace, text, count=1)
-    (folder / "cai_emm.h").write_text(changed)
-    return count == 1 and (changed != text or not find)
-
-
-def run(options, folder):
-    """(exit status, output) of the model over the headers in a folder; the status of a compiler is None."""
+def judge(options, folder, work, defect):
+    """(good, what to print) of one defect: the model over the headers with it."""
+    find, replace = defect[1:] or ("", "")
     binary = folder / "model"
-    command = [options.cc, "-std=c99", "-O0", "-w", f"-I{folder}", f"-I{TESTS}"]
-    command += [str(HERE / "model.c"), "-o", str(binary), "-pthread"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        return None, f"{' '.join(command)}\n{done.stderr}"
-    arguments = [str(binary), str(options.seed), str(options.operations), "--quiet"]
-    try:
-        done = subprocess.run(arguments, capture_output=True, text=True, errors="replace", timeout=120)
-    except subprocess.TimeoutExpired:
-        return None, "did not end"
-    return done.returncode, done.stdout + done.stderr
-
-
-def judge(options, work, number, defect):
-    """(good, line) of one defect."""
-    name, find, replace = defect
-    folder = work / str(number)
-    folder.mkdir()
-    if not plant(options.root, folder, find, replace):
-        return False, f"{name}: DOES NOT APPLY any more: {find}"
-    status, output = run(options, folder)
+    if not copy_headers(options.root, folder, "cai_emm.h", find, replace):
+        return False, f"DOES NOT APPLY any more: {find}"
+    error = compile_with(options, "-O0", f"-I{folder}", f"-I{TESTS}", HERE / "model.c", "-o", binary)
+    if error:
+        return False, f"FAILED: {error}"
+    status, output = execute([binary, options.seed, options.operations, "--quiet"], 120)
     found = re.search(r"difference at operation (\d+): (.*)", output)
     if status is None:
-        return False, f"{name}: FAILED: {output}"
+        return False, f"FAILED: {output}"
     if not find:
-        return status == 0, f"{name}: {'no difference' if status == 0 else 'A DIFFERENCE: ' + output}"
+        return status == 0, "no difference" if status == 0 else f"A DIFFERENCE: {output}"
     if not status or not (found or "leaks" in output):
-        return False, f"{name}: NOT FOUND: {output}"
-    if not found:
-        return True, f"{name}: {output.strip().splitlines()[-1]}"
-    return True, f"{name}: operation {found.group(1)}: {found.group(2)}"
+        return False, f"NOT FOUND: {output}"
+    return True, f"operation {found.group(1)}: {found.group(2)}" if found else output.strip().splitlines()[-1]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
-    parser.add_argument("--operations", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="where the headers are")
-    parser.add_argument("--only", default="", help="defects with this in their names")
-    options = parser.parse_args()
-    if not shutil.which(options.cc):
-        print(f"planted.py: skipped, no {options.cc}")
-        return 77
-    defects = [("no defect", "", "")] + [defect for defect in DEFECTS if options.only in defect[0]]
-    with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(judge, options, pathlib.Path(work), *numbered) for numbered in enumerate(defects)]
-        results = [job.result() for job in jobs]
-    for _, line in results:
-        print(line)
-    bad = sum(not good for good, _ in results)
-    print(f"{len(defects) - 1} defects planted, {bad} of {len(defects)} results are wrong")
-    return 1 if bad else 0
+    arguments = parser(__doc__)
+    arguments.add_argument("--operations", type=int, default=10000)
+    arguments.add_argument("--seed", type=int, default=1)
+    return judge_all(arguments.parse_args(), DEFECTS, judge)
 
 
 if __name__ == "__main__":

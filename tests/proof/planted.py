@@ -10,19 +10,14 @@ one, and the first of them. A defect that no program shows, or that does not app
 failure, and so is a wrong result without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
 
-import argparse
-import concurrent.futures
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-TESTS = HERE.parent
-HEADERS = ("cai.h", "cai_stream.h", "cai_emm.h")
+sys.path.insert(0, str(HERE.parent))
+from planting import TESTS, compile_with, copy_headers, execute, judge_all, parser  # noqa: E402
+
 STREAM, EMM = "cai_stream.h", "cai_emm.h"
 
 # What it is, in which header, where it is, what stands there instead
@@ -143,74 +138,26 @@ DEFECTS = [
 ]  # fmt: skip
 
 
-def plant(root, folder, header, find, replace):
-    """Headers in `folder`, one of them with a defect; False if it does not apply."""
-    for name in HEADERS:
-        shutil.copy(root / name, folder / name)
-    if not header:
-        return True
-    text = (folder / header).read_text()
-    changed, count = re.subn(find, replace, text, count=1)
-    (folder / header).write_text(changed)
-    return count == 1 and changed != text
-
-
-def run(options, folder):
-    """(exit status, output) of the proof over the headers in a folder; the status of a compiler is None."""
+def judge(options, folder, work, defect):
+    """(good, what to print) of one defect: the proof over the headers with it."""
+    header, find, replace = defect[1:] or (STREAM, "", "")
     binary = folder / "proof"
+    if not copy_headers(options.root, folder, header, find, replace):
+        return False, f"DOES NOT APPLY any more: {find}"
     sources = sorted(HERE.glob("*.c")) + [TESTS / "sim" / "cai_check.c", TESTS / "sim" / "cai_sim.c"]
-    command = [options.cc, "-std=c99", "-O1", "-w", f"-I{folder}", f"-I{TESTS}", f"-I{TESTS / 'sim'}"]
-    command += [*map(str, sources), "-o", str(binary), "-pthread"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        return None, f"{' '.join(command)}\n{done.stderr}"
-    try:
-        done = subprocess.run([str(binary), "--no-mutants", "--stop"], capture_output=True, text=True, errors="replace",
-                              timeout=300)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None, "did not end"
-    return done.returncode, done.stdout + done.stderr
-
-
-def judge(options, work, number, defect):
-    """(good, line) of one defect."""
-    name, header, find, replace = defect
-    folder = work / str(number)
-    folder.mkdir()
-    if not plant(options.root, folder, header, find, replace):
-        return False, f"{name}: DOES NOT APPLY any more: {find}"
-    status, output = run(options, folder)
+    folders = [f"-I{at}" for at in (folder, TESTS, TESTS / "sim")]
+    error = compile_with(options, "-O1", *folders, *sources, "-o", binary)
+    if error:
+        return False, f"FAILED: {error}"
+    status, output = execute([binary, "--no-mutants", "--stop"], 300)
     shown = re.findall(r"^(.*): \d+ interleavings, .*\n    WRONG: (.*)$", output, re.M)
     races = [one for one in shown if one[1].startswith("race")]
-    if status is None or status not in (0, 1):
-        return False, f"{name}: FAILED ({status}): {output}"
-    if not header:
-        return status == 0, f"{name}: {'nothing is wrong' if status == 0 else 'WRONG: ' + output}"
-    if not races:
-        return False, f"{name}: NO RACE FOUND: {shown}"
-    return True, f"{name}: {len(races)} programs: {races[0][0]}: {races[0][1]}"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
-    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="where the headers are")
-    parser.add_argument("--only", default="", help="defects with this in their names")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    options = parser.parse_args()
-    if not shutil.which(options.cc):
-        print(f"planted.py: skipped, no {options.cc}")
-        return 77
-    defects = [("no defect", "", "", "")] + [defect for defect in DEFECTS if options.only in defect[0]]
-    with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = [pool.submit(judge, options, pathlib.Path(work), *numbered) for numbered in enumerate(defects)]
-        results = [job.result() for job in jobs]
-    for _, line in results:
-        print(line)
-    bad = sum(not good for good, _ in results)
-    print(f"{len(defects) - 1} defects planted, {bad} of {len(defects)} results are wrong")
-    return 1 if bad else 0
+    if status not in (0, 1):
+        return False, f"FAILED ({status}): {output}"
+    if not find:
+        return status == 0, "nothing is wrong" if status == 0 else f"WRONG: {output}"
+    return bool(races), f"{len(races)} programs: {races[0][0]}: {races[0][1]}" if races else f"NO RACE FOUND: {shown}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge_all(parser(__doc__).parse_args(), DEFECTS, judge))

@@ -1,7 +1,7 @@
 /* proof.c - that cai orders exchanges rightly: no order too few, none too many, over a family of programs
  * SPDX-License-Identifier: MIT
  *
- *     proof [--list] [--only TEXT] [--verbose] [--no-mutants] [--stop] [--write-results FILE]
+ *     proof [--list] [--only TEXT] [--verbose] [--no-mutants] [--stop]
  *
  * Every program is run by cai_check with the calls of its host threads interleaved in every way and its
  * queued work in every order; neither oracle may find anything.
@@ -16,7 +16,6 @@
  * --no-mutants leaves that out, --stop ends after the first family of programs with a race.
  *
  * Prints a line per program and a last line with totals. Exit status 0: proven; 1: not; 2: usage. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -181,19 +180,7 @@ typedef struct proof {
     cai_check_result base;
     int64_t mutants, caught, implied, disagreements, bad;
     int32_t verbose, no_mutants;
-    FILE *results;
 } proof;
-
-static void say(const proof *at, const char *format, ...)
-{
-    char text[2 * CAI_CHECK_TEXT];
-    va_list values;
-    va_start(values, format);
-    (void)vsnprintf(text, sizeof text, format, values);
-    va_end(values);
-    fputs(text, stdout);
-    if (at->results) fputs(text, at->results);
-}
 
 static void *argument_of(const proof *at)
 {
@@ -239,13 +226,13 @@ static void tell_mutant(const proof *at, const mutant *m)
 {
     const cai_check_result *result = &m->result;
     char where[40];
-    say(at, "    without %s %d%s: ", m->operation, (int)m->call, thread_text(m->thread, where, sizeof where));
+    printf("    without %s %d%s: ", m->operation, (int)m->call, thread_text(m->thread, where, sizeof where));
     if (m->implied) {
-        say(at, "implied: what comes before what among %d operations is the same%s%s\n",
+        printf("implied: what comes before what among %d operations is the same%s%s\n",
             (int)at->seen.relations[0].count, result->failed ? "; " : "", result->failed ? result->text : "");
         return;
     }
-    say(at, "%s: %lld of %lld racy, %lld changed, %lld disagree%s: %s%s%s\n",
+    printf("%s: %lld of %lld racy, %lld changed, %lld disagree%s: %s%s%s\n",
         m->caught ? "caught" : "NEITHER CAUGHT NOR IMPLIED", (long long)result->racy,
         (long long)result->interleavings, (long long)result->changed, (long long)result->disagreements,
         result->truncated ? ", cut off" : "", result->text, m->why[0] ? "; " : "", m->why);
@@ -316,7 +303,7 @@ static void run_mutants(proof *at)
         }
         for (call = 1; call <= at->seen.calls[operation]; call++) {
             if (run_mutant(at, operation, call, 0)) continue;
-            say(at, "    %s %d is not made\n", operations[operation], (int)call);
+            printf("    %s %d is not made\n", operations[operation], (int)call);
             at->bad++;
         }
     }
@@ -329,11 +316,11 @@ static void prove(proof *at, totals *all)
     const proof_program *program = at->program;
     const int32_t wrong = cai_check(program->program, argument_of(at), &at->options, &at->base);
     if (!wrong && !at->no_mutants) run_mutants(at);
-    say(at, "%s: %lld interleavings, %lld orders%s, %lld mutants, %lld caught, %lld implied%s\n",
+    printf("%s: %lld interleavings, %lld orders%s, %lld mutants, %lld caught, %lld implied%s\n",
         program->name, (long long)at->base.interleavings, (long long)at->base.orders,
         program->samples ? " sampled" : "", (long long)at->mutants, (long long)at->caught,
         (long long)at->implied, at->bad ? ": NOT PROVEN" : "");
-    if (wrong) say(at, "    WRONG: %s\n", at->base.text[0] ? at->base.text : "cut off by the limit");
+    if (wrong) printf("    WRONG: %s\n", at->base.text[0] ? at->base.text : "cut off by the limit");
     all->programs++;
     all->interleavings += at->base.interleavings;
     all->orders += at->base.orders;
@@ -350,7 +337,6 @@ static void prove(proof *at, totals *all)
 typedef struct arguments {
     const char *only;
     int32_t list, verbose, no_mutants, stop;
-    FILE *results;
 } arguments;
 
 static void prove_list(const proof_program *list, int32_t count, const arguments *given, totals *all)
@@ -367,7 +353,6 @@ static void prove_list(const proof_program *list, int32_t count, const arguments
         at.program = &list[i];
         at.verbose = given->verbose;
         at.no_mutants = given->no_mutants;
-        at.results = given->results;
         at.options.devices = list[i].devices;
         at.options.samples = list[i].samples;
         at.options.each = look;
@@ -387,10 +372,7 @@ static int read_arguments(int argc, char **argv, arguments *out)
         else if (!strcmp(argv[i], "--no-mutants")) out->no_mutants = 1;
         else if (!strcmp(argv[i], "--stop")) out->stop = 1;
         else if (!strcmp(argv[i], "--only") && i + 1 < argc) out->only = argv[++i];
-        else if (!strcmp(argv[i], "--write-results") && i + 1 < argc && !out->results) {
-            out->results = fopen(argv[++i], "w");
-            if (!out->results) return 0;
-        } else return 0;
+        else return 0;
     }
     return 1;
 }
@@ -401,12 +383,9 @@ int main(int argc, char **argv)
                                                                proof_threads};
     arguments given;
     totals all;
-    proof last;
     size_t i;
     if (!read_arguments(argc, argv, &given)) {
-        fputs("usage: proof [--list] [--only TEXT] [--verbose] [--no-mutants] [--stop] "
-              "[--write-results FILE]\n",
-              stderr);
+        fputs("usage: proof [--list] [--only TEXT] [--verbose] [--no-mutants] [--stop]\n", stderr);
         return 2;
     }
     memset(&all, 0, sizeof all);
@@ -416,15 +395,11 @@ int main(int argc, char **argv)
         prove_list(list, count, &given, &all);
     }
     if (given.list) return 0;
-    memset(&last, 0, sizeof last);
-    last.results = given.results;
-    say(&last,
-        "%lld programs, %lld interleavings, %lld orders: %lld races, %lld changed; %lld mutants: %lld caught "
-        "by both oracles, %lld implied (happens-before unchanged); %lld disagreements; "
-        "%lld programs not proven\n",
-        (long long)all.programs, (long long)all.interleavings, (long long)all.orders, (long long)all.races,
-        (long long)all.changed, (long long)all.mutants, (long long)all.caught, (long long)all.implied,
-        (long long)all.disagreements, (long long)all.bad);
-    if (given.results) fclose(given.results);
+    printf("%lld programs, %lld interleavings, %lld orders: %lld races, %lld changed; %lld mutants: "
+           "%lld caught by both oracles, %lld implied (happens-before unchanged); %lld disagreements; "
+           "%lld programs not proven\n",
+           (long long)all.programs, (long long)all.interleavings, (long long)all.orders, (long long)all.races,
+           (long long)all.changed, (long long)all.mutants, (long long)all.caught, (long long)all.implied,
+           (long long)all.disagreements, (long long)all.bad);
     return all.bad || all.races || all.changed || all.disagreements || !all.programs;
 }
