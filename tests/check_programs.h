@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { SIZE = 256, HALF = 128, SCENE_MOST = 8 };
+enum { BYTES = 256, HALF = 128, SCENE_MOST = 8 };
 
 typedef struct scene {
     cai_sim *sim;
@@ -49,7 +49,7 @@ static uint64_t scene_memory(scene *x, int32_t kind, uint64_t bytes)
 static uint64_t scene_pool(scene *x, uint64_t stream)
 {
     uint64_t made = 0;
-    x->cuda->memory_alloc_async(x->cuda->self, &made, SIZE, stream);
+    x->cuda->memory_alloc_async(x->cuda->self, &made, BYTES, stream);
     return x->m[x->memories++] = made;
 }
 
@@ -88,8 +88,8 @@ static void does(scene *x, uint64_t stream, const char *name, cai_sim_access acc
 static void copies(scene *x, uint64_t stream, const char *name, uint64_t to, uint64_t from)
 {
     cai_sim_access both[2];
-    both[0] = cai_sim_reads(from, SIZE);
-    both[1] = cai_sim_writes(to, SIZE);
+    both[0] = cai_sim_reads(from, BYTES);
+    both[1] = cai_sim_writes(to, BYTES);
     cai_sim_touch(x->sim, stream, name, both, 2);
 }
 
@@ -101,12 +101,12 @@ static void host(scene *x, const char *name, cai_sim_access access)
 
 static cai_sim_access reads(uint64_t memory)
 {
-    return cai_sim_reads(memory, SIZE);
+    return cai_sim_reads(memory, BYTES);
 }
 
 static cai_sim_access writes(uint64_t memory)
 {
-    return cai_sim_writes(memory, SIZE);
+    return cai_sim_writes(memory, BYTES);
 }
 
 /* `then` waits for what is in `first` by now. The event goes at once: what waits for it does so all the
@@ -126,7 +126,7 @@ static void edge(scene *x, uint64_t first, uint64_t then)
 static void consumer_ignores_stream(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "arange", writes(m));
     if (x.fixed) x.cuda->stream_synchronize(x.cuda->self, x.s[0]);
     does(&x, x.s[1], "MPI_Send", reads(m));
@@ -139,7 +139,7 @@ static void consumer_ignores_stream(cai_sim *sim, void *argument)
 static void reused_while_read(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t block = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t block = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "first tensor", writes(block));
     edge(&x, x.s[0], x.s[1]);
     does(&x, x.s[1], "copy to host", reads(block));
@@ -153,7 +153,7 @@ static void reused_while_read(cai_sim *sim, void *argument)
 static void legacy_means_no_order(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, CAI_STREAM_LEGACY, "producer", writes(m));
     if (x.fixed) edge(&x, CAI_STREAM_LEGACY, x.s[0]);
     does(&x, x.s[0], "xla", reads(m));
@@ -166,7 +166,7 @@ static void legacy_means_no_order(cai_sim *sim, void *argument)
 static void sort_in_other_stream(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, argument ? "b" : "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, CAI_STREAM_LEGACY, "forward", writes(m));
     does(&x, x.s[0], "sort", writes(m));
     does(&x, CAI_STREAM_LEGACY, "backward", reads(m));
@@ -178,8 +178,8 @@ static void sort_in_other_stream(cai_sim *sim, void *argument)
 static void copied_in_default_stream(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
-    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
+    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     does(&x, x.s[0], "decode", writes(m));
     if (x.fixed) cai_sim_stream_synchronize(sim, x.s[0]);
     copies(&x, CAI_STREAM_LEGACY, "memcpy", pinned, m);
@@ -194,10 +194,10 @@ static void copied_in_default_stream(cai_sim *sim, void *argument)
 static void halo_unpacked_early(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t field = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t field = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     cai_sim_access stencil[2];
     stencil[0] = cai_sim_reads(field, 64);
-    stencil[1] = cai_sim_writes(field + 64, SIZE - 64);
+    stencil[1] = cai_sim_writes(field + 64, BYTES - 64);
     cai_sim_touch(sim, x.s[0], "stencil", stencil, 2);
     if (x.fixed) edge(&x, x.s[0], x.s[1]);
     does(&x, x.s[1], "unpack", cai_sim_writes(field, 32));
@@ -211,7 +211,7 @@ static void halo_unpacked_early(cai_sim *sim, void *argument)
 static void wait_before_record(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     const uint64_t ready = scene_event(&x);
     does(&x, x.s[0], "prefill", writes(m));
     if (x.fixed) cai_sim_event_record(sim, ready, x.s[0]);
@@ -226,7 +226,7 @@ static void wait_before_record(cai_sim *sim, void *argument)
 static void one_event_for_all(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     const uint64_t event = scene_event(&x);
     does(&x, x.s[0], "left", cai_sim_writes(m, HALF));
     does(&x, x.s[1], "right", cai_sim_writes(m + HALF, HALF));
@@ -244,7 +244,7 @@ static void one_event_for_all(cai_sim *sim, void *argument)
 static void stale_event(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnn", argument);
-    const uint64_t block = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t block = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     const uint64_t list = scene_event(&x);
     cai_sim_event_record(sim, list, x.s[1]);
     does(&x, x.s[0], "first owner", writes(block));
@@ -261,7 +261,7 @@ static void stale_event(cai_sim *sim, void *argument)
 static void event_of_other_device(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nN", argument);
-    const uint64_t slab = scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    const uint64_t slab = scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     const uint64_t made = x.fixed ? cai_sim_primary(sim, 1) : cai_sim_primary(sim, 0);
     uint64_t event;
     cai_sim_set_context(sim, made);
@@ -280,7 +280,7 @@ static void event_of_other_device(cai_sim *sim, void *argument)
 static void query_then_reuse(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     const uint64_t copied = scene_event(&x);
     does(&x, x.s[0], "upload", reads(pinned));
     cai_sim_event_record(sim, copied, x.s[0]);
@@ -293,7 +293,7 @@ static void query_then_reuse(cai_sim *sim, void *argument)
 static void polls(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     const uint64_t copied = scene_event(&x);
     does(&x, x.s[0], "download", writes(pinned));
     cai_sim_event_record(sim, copied, x.s[0]);
@@ -360,7 +360,7 @@ static void freed_in_stream_for_frees(cai_sim *sim, void *argument)
 static void owner_dies(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "kernel", writes(m));
     if (x.fixed) x.cuda->memory_free(x.cuda->self, m);
     else cai_sim_free(sim, m);
@@ -375,8 +375,8 @@ static void owner_dies(cai_sim *sim, void *argument)
 static void pinned_overwritten(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     const uint64_t copied = scene_event(&x);
     host(&x, "fill", writes(pinned));
     copies(&x, x.s[0], "upload", m, pinned);
@@ -390,8 +390,8 @@ static void pinned_overwritten(cai_sim *sim, void *argument)
 static void read_too_early(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
-    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
+    const uint64_t pinned = scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     does(&x, x.s[0], "kernel", writes(m));
     copies(&x, x.s[0], "download", pinned, m);
     if (x.fixed) cai_sim_stream_synchronize(sim, x.s[0]);
@@ -403,7 +403,7 @@ static void read_too_early(cai_sim *sim, void *argument)
 static void mapped_at_two_addresses(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_ALIASED, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_ALIASED, BYTES);
     cai_cuda_pointer info;
     memset(&info, 0, sizeof info);
     x.cuda->pointer_info(x.cuda->self, m, &info);
@@ -422,12 +422,12 @@ static void copied_between_devices(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
     const uint64_t event = scene_event(&x);
-    const uint64_t source = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t source = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     uint64_t target;
     does(&x, CAI_STREAM_LEGACY, "fill", writes(source));
     if (x.fixed) cai_sim_event_record(sim, event, CAI_STREAM_LEGACY);
     cai_sim_set_context(sim, cai_sim_primary(sim, 1));
-    target = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    target = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     cai_sim_stream_wait_event(sim, CAI_STREAM_LEGACY, event);
     copies(&x, CAI_STREAM_LEGACY, "peer copy", target, source);
     scene_close(&x);
@@ -466,7 +466,7 @@ static void two_threads(cai_sim *sim, scene *x, cai_check_program first, cai_che
 static void pool_of_stream_two(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     scene_event(&x);
     two_threads(sim, &x, pool_thread_first, pool_thread_second);
     scene_close(&x);
@@ -493,7 +493,7 @@ static void waiting_thread(cai_sim *sim, void *argument)
 static void event_between_threads(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     scene_event(&x);
     two_threads(sim, &x, recording_thread, waiting_thread);
     scene_close(&x);
@@ -522,7 +522,7 @@ static void allocating_thread(cai_sim *sim, void *argument)
 static void listed_before_recorded(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     scene_event(&x);
     two_threads(sim, &x, freeing_thread, allocating_thread);
     scene_close(&x);
@@ -546,7 +546,7 @@ static void reading_thread(cai_sim *sim, void *argument)
 static void host_threads(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     two_threads(sim, &x, writing_thread, reading_thread);
     scene_close(&x);
 }
@@ -570,7 +570,7 @@ static void looking_thread(cai_sim *sim, void *argument)
 static void other_thread_waited(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    scene_memory(&x, CAI_SIM_MEM_MANAGED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_MANAGED, BYTES);
     two_threads(sim, &x, synchronizing_thread, looking_thread);
     scene_close(&x);
 }
@@ -604,7 +604,7 @@ static void three_threads(cai_sim *sim, void *argument)
     scene x = scene_open(sim, "n", argument);
     cai_check_program functions[3];
     void *arguments[3];
-    scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     functions[0] = asking_thread;
     functions[1] = functions[2] = plain_thread;
     arguments[0] = arguments[1] = arguments[2] = &x;
@@ -633,7 +633,7 @@ static void pong(cai_sim *sim, void *argument)
 static void in_turns(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     two_threads(sim, &x, ping, pong);
     scene_close(&x);
 }
@@ -644,7 +644,7 @@ static void in_turns(cai_sim *sim, void *argument)
 static void both_read(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "one", reads(m));
     does(&x, x.s[1], "other", reads(m));
     host(&x, "third", reads(m));
@@ -655,7 +655,7 @@ static void both_read(cai_sim *sim, void *argument)
 static void both_add(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "add", writes(m));
     if (x.fixed) edge(&x, x.s[0], x.s[1]);
     does(&x, x.s[1], "add", writes(m));
@@ -666,10 +666,10 @@ static void both_add(cai_sim *sim, void *argument)
 static void neighbours(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnnn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "first half", cai_sim_writes(m, HALF));
     does(&x, x.s[1], "second half", cai_sim_writes(m + HALF, HALF - 1));
-    does(&x, x.s[2], "last byte", cai_sim_writes(m + SIZE - 1, 1));
+    does(&x, x.s[2], "last byte", cai_sim_writes(m + BYTES - 1, 1));
     does(&x, x.s[3], "no byte", cai_sim_writes(m + 10, 0));
     scene_close(&x);
 }
@@ -678,7 +678,7 @@ static void neighbours(cai_sim *sim, void *argument)
 static void neighbours_that_meet(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "middle", cai_sim_writes(m + 64, 64));
     does(&x, x.s[1], "up to it", cai_sim_reads(m, 65));
     does(&x, x.s[2], "from its last", cai_sim_reads(m + 127, 129));
@@ -689,7 +689,7 @@ static void neighbours_that_meet(cai_sim *sim, void *argument)
 static void views_that_overlap(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     cai_sim_access rows[2], columns[2];
     rows[0] = cai_sim_reads(m, 16);
     rows[1] = cai_sim_writes(m + 32, 16);
@@ -705,7 +705,7 @@ static void views_that_overlap(cai_sim *sim, void *argument)
 static void same_stream(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "write", writes(m));
     edge(&x, x.s[0], x.s[0]);
     does(&x, x.s[0], "add", writes(m));
@@ -718,7 +718,7 @@ static void same_stream(cai_sim *sim, void *argument)
 static void legacy_orders(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "bb", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "warp", writes(m));
     does(&x, CAI_STREAM_LEGACY, "torch", writes(m));
     does(&x, x.s[1], "warp again", writes(m));
@@ -732,7 +732,7 @@ static void legacy_orders(cai_sim *sim, void *argument)
 static void blocking_streams_alone(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "bb", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "warp", writes(m));
     if (x.fixed) does(&x, CAI_STREAM_LEGACY, "nothing", cai_sim_reads(m, 0));
     does(&x, x.s[1], "warp again", writes(m));
@@ -743,7 +743,7 @@ static void blocking_streams_alone(cai_sim *sim, void *argument)
 static void by_a_chain(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnnn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "first", writes(m));
     edge(&x, x.s[0], x.s[1]);
     edge(&x, x.s[1], x.s[2]);
@@ -760,7 +760,7 @@ static void by_a_chain(cai_sim *sim, void *argument)
 static void recorded_again(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     const uint64_t event = cai_sim_event_create(sim);
     does(&x, x.s[0], "first", writes(m));
     cai_sim_event_record(sim, event, x.s[0]);
@@ -776,7 +776,7 @@ static void recorded_again(cai_sim *sim, void *argument)
 static void captured(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nn", argument);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     const uint64_t fork = scene_event(&x), join = scene_event(&x);
     does(&x, x.s[1], "before", writes(m));
     cai_sim_capture_begin(sim, x.s[0], CAI_SIM_MODE_GLOBAL);
@@ -809,7 +809,7 @@ static void joined_second(cai_sim *sim, void *argument)
 static void threads_and_caller(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     host(&x, "before", writes(x.m[0]));
     two_threads(sim, &x, joined_first, joined_second);
     host(&x, "after", writes(x.m[0]));

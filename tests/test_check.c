@@ -792,7 +792,7 @@ static void careful_thread(cai_sim *sim, void *argument)
 static void writes_after_threads(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
-    scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     two_threads(sim, &x, careful_thread, careful_thread);
     does(&x, x.s[0], "write", writes(x.m[0]));
     scene_close(&x);
@@ -836,7 +836,7 @@ static void wide(cai_sim *sim, void *argument)
     static const char *const names[] = {"one", "two", "three", "four", "five"};
     scene x = scene_open(sim, "nnnnn", NULL);
     int32_t i;
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     for (i = 0; i < 5; i++) {
         const cai_sim_access own = cai_sim_writes(m + 16 * (uint64_t)i, 16);
         if (argument) cai_sim_touch(sim, x.s[i], names[i], &own, 1);
@@ -893,7 +893,7 @@ static void passes_too_late(cai_sim *sim, void *argument)
 static void one_waits(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     two_threads(sim, &x, takes_in_vain, joined_first);
     scene_close(&x);
 }
@@ -901,7 +901,7 @@ static void one_waits(cai_sim *sim, void *argument)
 static void both_wait(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     two_threads(sim, &x, takes_then_passes, passes_too_late);
     scene_close(&x);
 }
@@ -931,7 +931,7 @@ static void says_no_if_done(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
     const uint64_t event = scene_event(&x);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "work", writes(m));
     cai_sim_event_record(sim, event, x.s[0]);
     if (cai_sim_event_query(sim, event) == 0) cai_check_fail(sim, "done");
@@ -983,7 +983,7 @@ static void two_stores(cai_sim *sim, void *argument)
 {
     const liars *all = (const liars *)argument;
     scene x = scene_open(sim, "nn", NULL);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     cai_sim_access access = cai_sim_reads(m, 1);
     void *place = cai_sim_bytes(sim, m);
     access.write = all->says;
@@ -1041,9 +1041,9 @@ static void shy_program(cai_sim *sim, void *argument)
     shy all;
     all.x = scene_open(sim, "nnn", argument);
     all.inside = 0;
-    scene_memory(&all.x, CAI_SIM_MEM_DEVICE, SIZE);
-    scene_memory(&all.x, CAI_SIM_MEM_DEVICE, SIZE);
-    scene_memory(&all.x, CAI_SIM_MEM_DEVICE, SIZE);
+    scene_memory(&all.x, CAI_SIM_MEM_DEVICE, BYTES);
+    scene_memory(&all.x, CAI_SIM_MEM_DEVICE, BYTES);
+    scene_memory(&all.x, CAI_SIM_MEM_DEVICE, BYTES);
     scene_event(&all.x);
     functions[0] = shy_thread;
     functions[1] = curious_thread;
@@ -1056,7 +1056,7 @@ static void leaks_if_pending(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", argument);
     const uint64_t event = scene_event(&x);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     does(&x, x.s[0], "work", writes(m));
     cai_sim_event_record(sim, event, x.s[0]);
     if (cai_sim_event_query(sim, event) != 0) cai_sim_event_create(sim);
@@ -1067,7 +1067,7 @@ static void fickle(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "nnn", NULL);
     int32_t *runs = (int32_t *)argument, i, count = 1 + (*runs)++ % 3;
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, SIZE);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
     for (i = 0; i < count; i++) does(&x, x.s[i], "work", cai_sim_writes(m + 16 * (uint64_t)i, 16));
     scene_close(&x);
 }
@@ -1108,8 +1108,8 @@ static void test_free_in_use(void)
 static void looked_at_in_use(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "n", NULL);
-    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_MANAGED, SIZE);
-    const cai_sim_access whole = cai_sim_reads(m, SIZE), half = cai_sim_reads(m, HALF);
+    const uint64_t m = scene_memory(&x, CAI_SIM_MEM_MANAGED, BYTES);
+    const cai_sim_access whole = cai_sim_reads(m, BYTES), half = cai_sim_reads(m, HALF);
     (void)argument;
     cai_sim_launch(sim, x.s[0], "use", nothing, NULL, &whole, 1);
     cai_sim_host_access(sim, "look", &half, 1);
@@ -1205,7 +1205,7 @@ static void declaring_thread(cai_sim *sim, void *argument)
 static void declared_only(cai_sim *sim, void *argument)
 {
     scene x = scene_open(sim, "", argument);
-    scene_memory(&x, CAI_SIM_MEM_PINNED, SIZE);
+    scene_memory(&x, CAI_SIM_MEM_PINNED, BYTES);
     two_threads(sim, &x, declaring_thread, declaring_thread);
     scene_close(&x);
 }

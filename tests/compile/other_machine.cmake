@@ -1,5 +1,5 @@
 # Builds the unit tests with another compiler and runs them, each on its own.
-# ROOT, SOURCES, COMPILER, FLAGS, WORK, and if the programs do not run as they are RUNNER, SUFFIX
+# ROOT, SOURCES (joined by |), COMPILER, FLAGS, WORK, and if the programs do not run as they are RUNNER, SUFFIX
 
 file(REMOVE_RECURSE "${WORK}/wine")
 file(MAKE_DIRECTORY "${WORK}")
@@ -7,6 +7,7 @@ set(ENV{WINEPREFIX} "${WORK}/wine")
 set(ENV{WINEDEBUG} "-all")
 set(ENV{WINEDLLOVERRIDES} "mscoree=;mshtml=;winemenubuilder.exe=")
 
+string(REPLACE "|" ";" SOURCES "${SOURCES}")
 set(failed "")
 foreach(source IN LISTS SOURCES)
   get_filename_component(name "${source}" NAME_WE)
