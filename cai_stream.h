@@ -567,8 +567,9 @@ CAI_API int32_t cai_coerce_memory(int32_t a, int32_t b);
  *  the device of the operands; else taken if no input has a stream; 0: none. Streams 1 and 2 are compared by
  *  device, 2 by host thread, too: the operands are taken to be of primary contexts. Thread rule: none.
  *  Errors, with the operand named and its index (of out: `count`): CAI_ERR_PLACEMENT (device or stream; index
- *  -1: no input has a stream), CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out),
- *  CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. `placement` is not touched then. */
+ *  -1: no input has a stream), CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out; the
+ *  name of an input that it overlaps), CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. `placement` is not
+ *  touched then. */
 CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_array *const *inputs, const char *const *names,
                                             int32_t count, const cai_array *out, int32_t policy,
                                             uint32_t flags, uint64_t stream, cai_placement *placement,
@@ -2560,10 +2561,13 @@ static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *con
         if (inputs[i] && cai_overlap(inputs[i], out) != CAI_OVERLAP_NO && !cai_priv_in_place(inputs[i], out))
             place->at.overlap = i;
     }
-    if (place->at.overlap >= 0 && !(flags & CAI_PLACE_ALLOW_OVERLAP))
-        return cai_priv_misplaced(place, CAI_ERR_EXPECT,
-                                  "%w shares bytes with input %d, or may, and not element by element",
-                                  place->at.overlap, 0);
+    if (place->at.overlap >= 0 && !(flags & CAI_PLACE_ALLOW_OVERLAP)) {
+        place->item = place->at.overlap; /* the name; the index is that of out */
+        (void)cai_priv_misplaced(place, CAI_ERR_EXPECT,
+                                 "%w shares bytes with out, or may, and not element by element", 0, 0);
+        if (place->err) place->err->index = place->count;
+        return CAI_ERR_EXPECT;
+    }
     return cai_priv_place_operand(place, out);
 }
 

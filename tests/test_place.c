@@ -710,8 +710,8 @@ static void test_coercion(void)
 
 /* ------------------------------------------------------------------ out */
 
-static const char shares_0[] = "out shares bytes with input 0, or may, and not element by element";
-static const char shares_1[] = "out shares bytes with input 1, or may, and not element by element";
+static const char shares_0[] = "input 0 shares bytes with out, or may, and not element by element";
+static const char shares_1[] = "input 1 shares bytes with out, or may, and not element by element";
 
 static void test_out(void)
 {
@@ -931,7 +931,7 @@ static void test_names(void)
         SIXTY_THREE " is on stream 0xfffffffffffffff0, and the work on stream 0x50");
     out.data = 3 * HERE + 4;
     z.stream = A;
-    bad(&c, CAI_ERR_EXPECT, 4, "out shares bytes with input 2, or may, and not element by element");
+    bad(&c, CAI_ERR_EXPECT, 4, SIXTY_THREE " shares bytes with out, or may, and not element by element");
     z.memory = CAI_MEMORY_UNKNOWN;
     c.inputs[2] = &y;
     bad(&c, CAI_ERR_MEMORY, 3, ": where its memory is, is not known: cai_locate");

@@ -60,7 +60,7 @@ LINES, SIZE, IMPORT_SIZE, COMPILE_SECONDS = 2800, 32 * 1024, 8 * 1024, 1.0
 STREAM_LINES, EMM_LINES = 2000, 1200
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3160, "cai_stream.h": 3090, "cai_emm.h": 2680,
+NOT_MET = {"cai.h": 3160, "cai_stream.h": 3095, "cai_emm.h": 2680,
            "a unit that calls only cai_import (CAI_STATIC)": 12800,
            "memory, allocate and free, no-op hooks": 485}
 
