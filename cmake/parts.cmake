@@ -50,6 +50,13 @@ if(CAI_HAVE_PYTHON)
                   RESULT_VARIABLE cai_numpy_status OUTPUT_QUIET ERROR_QUIET)
 endif()
 cai_part(NUMPY "Python with NumPy 2" cai_numpy_status EQUAL 0)
+set(CAI_PYTHON_INCLUDE "")
+if(CAI_HAVE_PYTHON)
+  execute_process(COMMAND "${Python3_EXECUTABLE}" -c
+                          "import sysconfig; print(sysconfig.get_path('include'))"
+                  OUTPUT_VARIABLE CAI_PYTHON_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+cai_part(PYTHON_H "Python.h" CAI_HAVE_PYTHON AND EXISTS "${CAI_PYTHON_INCLUDE}/Python.h")
 
 # Compilers of the compile matrix, by name; whichever the project itself is built with
 cai_program(GCC gcc gcc)
@@ -82,6 +89,21 @@ if(NOT CAI_M32_PLAIN)
 endif()
 unset(CMAKE_REQUIRED_FLAGS)
 cai_part(M32 "-m32" CAI_M32_PLAIN OR CAI_M32_HINTED)
+
+# DLPack's own header, of 1.0 or later
+find_path(CAI_DLPACK_INCLUDE dlpack/dlpack.h HINTS "${CMAKE_BINARY_DIR}/dlpack/tvm_ffi/include"
+          DOC "where dlpack/dlpack.h is")
+mark_as_advanced(CAI_DLPACK_INCLUDE)
+set(CAI_DLPACK_IS_VERSIONED FALSE)
+if(CAI_DLPACK_INCLUDE)
+  set(CMAKE_REQUIRED_INCLUDES "${CAI_DLPACK_INCLUDE}")
+  unset(CAI_DLPACK_IS_VERSIONED)
+  check_c_source_compiles("#include <dlpack/dlpack.h>
+struct DLManagedTensorVersioned x;
+int main(void) { return x.flags != 0; }" CAI_DLPACK_IS_VERSIONED)
+  unset(CMAKE_REQUIRED_INCLUDES)
+endif()
+cai_part(DLPACK "dlpack.h 1.0" CAI_DLPACK_IS_VERSIONED)
 
 # Checkers
 set(CAI_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all)

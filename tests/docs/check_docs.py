@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the documents say what is true.
 
-    check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER]
+    check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER] [--dlpack FOLDER]
+                  [--python-include FOLDER]
 
 Compiles every C block of README.md, docs/ and the manuals of the headers. Where a page shows commands that
 compile its blocks, does all that it shows, and compares what that prints. Compares generated pages with
@@ -96,16 +97,26 @@ def manual_example(name):
     return f'#include "{name}"\n' + "\n".join(code) + "\n"
 
 
-def compile_snippets(cc):
+def compile_snippets(cc, headers):
+    """headers: of other projects, and where they are, or None; snippets that need those are left out."""
+    without = [name for name, folder in headers.items() if not folder]
+    flags = [f"-I{ROOT}", f"-I{ROOT}/ext", f"-I{ROOT}/tests/sim"]
+    flags += [f"-isystem{folder}" for folder in headers.values() if folder]
     found = [(f"{name}, EXAMPLE", manual_example(name)) for name in ("cai.h", "cai_stream.h", "cai_emm.h")]
     for page in pages():
         found += [(page.relative_to(ROOT), unit) for unit in blocks(page.read_text(), "c")
                   if not (is_session(page) and NAMED.match(unit))]
     with tempfile.TemporaryDirectory() as folder:
         for where, unit in found:
+            lacking = [name for name in without if f'"{name}"' in unit]
+            if lacking:
+                print(f"{where}: a snippet is left out, it needs what {lacking[0]} includes")
+                continue
+            # slots of a Python module are functions as void *
+            strict = [flag for flag in FLAGS if flag != "-Wpedantic" or '"cai_python.h"' not in unit]
             source = pathlib.Path(folder) / "snippet.c"
             source.write_text(unit)
-            run = subprocess.run([cc, *FLAGS, f"-I{ROOT}", f"-I{ROOT}/tests/sim", "-c", str(source), "-o", f"{folder}/snippet.o"],
+            run = subprocess.run([cc, *strict, *flags, "-c", str(source), "-o", f"{folder}/snippet.o"],
                                  capture_output=True, text=True)
             if run.returncode:
                 fail(where, "a snippet does not compile:\n" + run.stderr)
@@ -204,11 +215,14 @@ def main():
     parser.add_argument("--inspect", help="the program cai_inspect")
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--nvcc", help="run the line for nvcc, too")
+    parser.add_argument("--dlpack", help="a folder with dlpack/dlpack.h")
+    parser.add_argument("--python-include", help="the folder with Python.h")
     options = parser.parse_args()
+    headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include}
     header = (ROOT / "cai.h").read_text()
     check_generated(header, options.write)
     check_example()
-    snippets, links = compile_snippets(options.cc), check_links()
+    snippets, links = compile_snippets(options.cc, headers), check_links()
     prints = check_inspect(options.inspect) if options.inspect else 0
     if os.name != "nt":  # what the page says is for a POSIX shell
         files, commands = run_sessions(options.cc)
