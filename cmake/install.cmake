@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(cai_package_dir share/cmake/cai)
 
 install(FILES cai.h cai_stream.h cai_emm.h ext/cai_array_struct.h ext/cai_dlpack.h
-        ext/cai_ipc.h LICENSE DESTINATION include/cai)
+        ext/cai_ipc.h ext/cai_python.h LICENSE DESTINATION include/cai)
 install(TARGETS cai EXPORT caiTargets)
 install(EXPORT caiTargets NAMESPACE cai:: DESTINATION ${cai_package_dir} FILE caiConfig.cmake)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/caiConfigVersion.cmake"

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants defects in cai_python.h, one at a time; check_python.py must find each of them.
+
+    tests/python/planted.py [--cc CC] [--inspect build/cai_inspect] [--root FOLDER] [--only TEXT] [--jobs N]
+
+Prints one line per defect: the first thing that was wrong. A defect that is not found, or that does not apply to the
+file any more, is a failure, and so is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C
+compiler, or no Python.h.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from planting import compile_with, execute, judge_all, parser, substitute  # noqa: E402
+
+PARTS = "cases,exports,streams,group,threads,lies,references,memory"
+
+SUMMARY = re.compile(r"^checks \d|\d live, |\d imports, |\d paths|\d streams |\d groups|^TypeError \d|arrays released|^skipped")
+
+# What it is, what is there, what stands there instead
+DEFECTS = [
+    # what things mean
+    ("a bool is an int", r"if \(PyBool_Check\(object\)\) return[^;]*;", r""),
+    ("a list is a tuple", r"tuple, CAI_TOKEN_LIST,", r"tuple, CAI_TOKEN_TUPLE,"),
+    ("a number by __index__ is an int", r"cai_priv_py_put_int\(reader, number, CAI_TOKEN_INDEX\)",
+     r"cai_priv_py_put_int(reader, number, CAI_TOKEN_INT)"),
+    ("a number by __index__ may be larger than int64", r"if \(kind == CAI_TOKEN_INDEX\) return[^;]*;", r""),
+    ("an int above int64 is too big", r"cai_priv_py_put\(reader, CAI_TOKEN_UINT, 0, above, NULL\)",
+     r"cai_priv_py_put(reader, CAI_TOKEN_BIG_INT, 0, 0, NULL)"),
+    ("bytes are a str", r"CAI_TOKEN_BYTES, \(size_t\)length", r"CAI_TOKEN_STR, (size_t)length"),
+    ("text ends at its NUL", r"CAI_TOKEN_STR, \(size_t\)length, 0, text\)", r"CAI_TOKEN_STR, strlen(text), 0, text)"),
+    ("an error stays set over a lone surrogate", r"PyErr_Clear\(\); /\* lone surrogates \*/", r""),
+    ("a float is never zero", r"value < 0 \|\| value > 0 \|\| value != value", r"1"),
+    ("a descr is read up to 65 items", r"reader->whole = i == CAI_PRIV_PY_DESCR;", r"reader->whole = 0;"),
+    ("two keys are exchanged", r"\"strides\", \"stream\"", r'"stream", "strides"'),
+    ("every error is a ValueError", r"type = PyExc_##exception", r"type = PyExc_ValueError"),
+    ("an error of another number is none", r"PyObject \*type = PyExc_RuntimeError, \*text;",
+     r"PyObject *type = PyExc_ValueError, *text;"),
+    ("lenient is for all", r"options\.flags = in->flags & CAI_LENIENT;", r"options.flags = CAI_LENIENT;"),
+    ("a class is an array (R1)", r"if \(!PyType_Check\(object\)\) [^\n]*\n", r""),
+    ("a mapping is a dictionary",
+     r"if \(!found \|\| PyDict_Check\(found\)\)",
+     r"if (!found || PyMapping_Check(found))"),
+    ("only AttributeError itself means that there is none",
+     r"(PyObject \*found = [^;]*;\n    if \(!found && )PyErr_ExceptionMatches\(PyExc_AttributeError\)",
+     r"\1PyErr_Occurred() == PyExc_AttributeError"),
+    ("any error means that there is none",
+     r"(PyObject \*found = [^;]*;\n    if \(!found && )PyErr_ExceptionMatches\(PyExc_AttributeError\)",
+     r"\1PyErr_ExceptionMatches(PyExc_Exception)"),
+    ("host memory is read unasked", r"if \(in->flags & CAI_PYTHON_HOST\) \{", r"if (1) {"),
+    ("host memory is of no known kind", r"out->memory = CAI_MEMORY_HOST;\n", r"\n"),
+    ("a stream counts in host memory, too", r"if \(in->on_host\) interfaces\[0\]\.stream[^;]*;", r""),
+    ("a mask is always welcome", r"in->flags & CAI_PYTHON_MASK \? &owner->mask : NULL", r"&owner->mask"),
+    ("a mask is judged by the dictionary of its array",
+     r"cai_priv_py_link\(&in->reader, &entries\[1\]", r"cai_priv_py_link(&in->reader, &entries[0]"),
+    ("None is a stream", r"if \(object == Py_None\) \{", r"if (0) {"),
+    ("the two decoders of streams are one", r"status = by_protocol \?", r"status = 0 ?"),
+    ("an import of flags of no meaning", r"if \(flags & ~known\) \{", r"if (0) {"),
+    ("a mask is left out of an export", r"if \(!failed && mask\) failed = PyDict_SetItem[^;]*;", r""),
+    ("tuples are exported as lists",
+     r"cai_priv_py_sequence\(at, token->length, 0\)",
+     r"cai_priv_py_sequence(at, token->length, 1)"),
+    ("pointers are exported with a sign",
+     r"PyLong_FromUnsignedLongLong\(token->number\)",
+     r"PyLong_FromLongLong((long long)token->number)"),
+    # what objects do meanwhile
+    ("an entry is not held", r"Py_INCREF\(value\);[^\n]*\n\s*reader->held\[reader->held_count\+\+\] = value;", r""),
+    ("a list is read where it is", r"failed = PyList_Append\(reader->snapshots, tuple\);", r"failed = 0;"),
+    ("nesting without end", r"if \(depth > CAI_PRIV_PY_DEPTH\) return[^;]*;", r""),
+    ("what failed keeps its arrays", r"cai_priv_py_undo\(py, out, i\);", r""),
+    ("what is undone is one too few",
+     r"cai_priv_py_undo\(py, out, i\);",
+     r"cai_priv_py_undo(py, out, i ? i - 1 : 0);"),
+    ("the exception is lost when others are released", r"PyErr_Restore\(type, value, trace\);",
+     r"PyErr_Restore(type, value, trace); PyErr_SetNone(PyExc_ValueError);"),
+    # references and memory
+    ("leak: the object of an array", r"Py_XDECREF\(owner->object\);", r""),
+    ("leak: the mask of an array", r"Py_XDECREF\(owner->mask_object\);", r""),
+    ("leak: what an array owns", r"PyMem_Free\(owner\);", r""),
+    ("leak: the dictionary", r"Py_DECREF\(in\.dictionary\);", r""),
+    ("leak: the dictionary of a mask", r"Py_XDECREF\(in\.mask_dictionary\);", r""),
+    ("leak: what is no dictionary", r"(name\);\n    )Py_DECREF\(found\);", r"\1"),
+    ("leak: the entries",
+     r"while \(reader->held_count\) Py_DECREF\(reader->held\[--reader->held_count\]\);",
+     r"reader->held_count = 0;"),
+    ("leak: the first entry", r"while \(reader->held_count\)", r"while (reader->held_count > 1)"),
+    ("leak: what lists were", r"Py_XDECREF\(reader->snapshots\);", r""),
+    ("leak: one list", r"Py_XDECREF\(tuple\);", r""),
+    ("leak: a number by __index__", r"Py_DECREF\(number\);", r""),
+    ("leak: tokens",
+     r"if \(reader->tokens != reader->room\) PyMem_Free\(reader->tokens\);\n    Py_XDECREF",
+     r"Py_XDECREF"),
+    ("leak: tokens that were too few",
+     r"if \(reader->tokens != reader->room\) PyMem_Free\(reader->tokens\);\n    reader->tokens = more",
+     r"reader->tokens = more"),
+    ("leak: what failed", r"if \(owner\) cai_priv_py_forget\(owner\);", r""),
+    ("leak: the text of an error", r"(PyErr_SetObject\(type, text\);\n)    Py_XDECREF\(text\);", r"\1"),
+    ("leak: the method of a stream", r"Py_XDECREF\(method\);", r""),
+    ("leak: what a stream says", r"Py_DECREF\(pair\);", r""),
+    ("leak: a value of an export",
+     r"(failed = !value \|\| PyDict_SetItem\(dictionary, key, value\);\n)\s*Py_XDECREF\(value\);",
+     r"\1"),
+    ("leak: a key", r"Py_CLEAR\(py->keys\[i\]\);", r"if (i != 3) Py_CLEAR(py->keys[i]);"),
+    ("leak: the names", r"Py_CLEAR\(py->names\[i\]\);", r";"),
+    ("one reference too many is dropped", r"(Py_XDECREF\(owner->object\);)", r"\1 Py_XDECREF(owner->object);"),
+    ("the object is not kept", r"Py_INCREF\(object\);\n    owner->object", r"owner->object"),
+    ("the mask is not kept", r"Py_XINCREF\(owner->mask_object\);", r""),
+    ("what was released is not counted", r"cai_priv_py_count\(py, -1\);", r""),
+    ("an import drops nothing", r"(Py_ssize_t i;\n    )cai_python_drain\(py\);", r"\1"),
+    ("a list that others push to is read without care",
+     r"do owner->next = \(cai_priv_py_owner \*\)first;\n    while \(!__atomic_compare_exchange_n[^;]*;",
+     r"owner->next = (cai_priv_py_owner *)first; py->released = owner;"),
+]  # fmt: skip
+
+
+def judge(options, folder, work, defect):
+    """(good, what to print)"""
+    (folder / "ext").mkdir()
+    shutil.copy(options.root / "cai.h", folder / "cai.h")
+    find, replace = defect[1:] if len(defect) > 1 else ("", "")
+    if not substitute(options.root / "ext" / "cai_python.h", folder / "ext" / "cai_python.h", find, replace):
+        return False, "does not apply"
+    command = [sys.executable, HERE / "check_python.py", "--cc", options.cc, "--root", folder, "--inspect", options.inspect,
+               "--small", "--first", "--imports", "12000", "--count", "500", "--parts", PARTS]  # fmt: skip
+    status, output = execute(command, 300)
+    if len(defect) == 1:
+        return status == 0, "nothing found" if status == 0 else output[:3000]
+    lines = [line for line in output.splitlines() if line]
+    said = next((line for line in lines if "ended with" in line or is_finding(line)), "no word")
+    if "error: " in output and ": checks " not in output:
+        return False, "does not compile: " + output[-800:]
+    return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
+
+
+def is_finding(line):
+    """Whether it is one of the differences that check_python.py prints, and no summary of a part."""
+    part, _, text = line.partition(": ")
+    return part in PARTS.split(",") and not text.startswith(("refused in", "NumPy ")) and not SUMMARY.search(text)
+
+
+def prepare(options, work):
+    """cai_inspect, if none is given."""
+    if options.inspect:
+        return None
+    options.inspect = str(work / "cai_inspect")
+    examples = options.root / "examples"
+    return compile_with(options, "-O1", f"-I{options.root}", examples / "cai_inspect.c", "-o", options.inspect)
+
+
+def main():
+    made = parser(__doc__)
+    made.add_argument("--inspect", help="the program cai_inspect; built without it")
+    options = made.parse_args()
+    status, output = execute([sys.executable, HERE / "check_python.py", "--cc", options.cc, "--parts", ""], 60)
+    if status == 77:
+        print(output.replace("check_python.py", "planted.py"), end="")
+        return 77
+    return judge_all(options, DEFECTS, judge, prepare)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
