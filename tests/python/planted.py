@@ -133,7 +133,7 @@ def judge(options, folder, work, defect):
         return status == 0, "nothing found" if status == 0 else output[:3000]
     lines = [line for line in output.splitlines() if line]
     said = next((line for line in lines if "ended with" in line or is_finding(line)), "no word")
-    if "error: " in output and ": checks " not in output:
+    if re.search(r"\.[ch]:\d+:\d+: error: ", output):
         return False, "does not compile: " + output[-800:]
     return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
 
