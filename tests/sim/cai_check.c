@@ -259,9 +259,10 @@ static int check_race_order(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-int32_t cai_check_races(cai_sim *sim, cai_check_race *races, int32_t capacity)
+/* The first races of an order that is worked out already. */
+static int32_t check_first_races(cai_sim *sim, const cai_check_order *order, cai_check_race *races,
+                                 int32_t capacity)
 {
-    cai_check_order *order = check_order_make(sim, 0);
     const int32_t count = check_races(sim, order, 0, NULL, 0);
     const int32_t stored = count < capacity ? count : capacity;
     cai_check_race *all;
@@ -272,6 +273,13 @@ int32_t cai_check_races(cai_sim *sim, cai_check_race *races, int32_t capacity)
         memcpy(races, all, (size_t)stored * sizeof *races);
         free(all);
     }
+    return count;
+}
+
+int32_t cai_check_races(cai_sim *sim, cai_check_race *races, int32_t capacity)
+{
+    cai_check_order *order = check_order_make(sim, 0);
+    const int32_t count = check_first_races(sim, order, races, capacity);
     cai_check_order_free(order);
     return count;
 }
@@ -471,7 +479,7 @@ typedef struct check_run {
     check_baton batons[CHECK_BATONS];
     check_gate gate;
     int32_t thread_count, turn; /* who runs; CHECK_NOBODY: the program itself */
-    int32_t stuck, failed, omit_calls;
+    int32_t stuck, omit_calls;
     int32_t strays; /* turns are not those of the interleaving any more, as a query answered otherwise */
     int32_t needless;
     uint64_t *before, ran; /* what was ready when the work that ran last was chosen, and that */
@@ -487,7 +495,6 @@ static int check_can_run(const check_run *run, const check_thread *thread)
 
 static void check_failure(check_run *run, const char *text)
 {
-    run->failed = 1;
     if (run->result->failed) return;
     run->result->failed = 1;
     if (!run->result->text[0]) snprintf(run->result->text, CAI_CHECK_TEXT, "%s", text);
@@ -611,11 +618,10 @@ static void check_before_call(void *context, const char *call, int32_t of_table)
 {
     check_run *run = (check_run *)context;
     run->ran = 0; /* what runs from here on comes after something of the host */
-    if (run->orders == NULL) (void)cai_sim_run(run->sim);
 #if CHECK_OS_THREADS
     if (run->thread_count && !check_is_private(call)) check_yield(run, run->turn);
-    if (run->orders == NULL) (void)cai_sim_run(run->sim);
 #endif
+    if (run->orders == NULL) (void)cai_sim_run(run->sim);
     if (of_table) check_omit(run, call);
 }
 
@@ -822,14 +828,13 @@ typedef struct check_search {
 
 static void check_find_races(check_run *run, check_outcome *out)
 {
-    cai_check_order *order;
+    cai_check_order *order = check_order_make(run->sim, 0);
     cai_check_race race;
-    out->races = cai_check_races(run->sim, &race, 1);
-    out->live_races = out->queued_races = 0;
-    if (out->races == 0) return;
-    order = check_order_make(run->sim, 0);
-    out->live_races = check_races(run->sim, order, 1, NULL, 0);
+    out->races = check_first_races(run->sim, order, &race, 1);
+    out->live_races = out->races ? check_races(run->sim, order, 1, NULL, 0) : 0;
+    out->queued_races = 0;
     cai_check_order_free(order);
+    if (out->races == 0) return;
     order = check_order_make(run->sim, 1);
     out->queued_races = check_races(run->sim, order, 1, NULL, 0);
     cai_check_order_free(order);
