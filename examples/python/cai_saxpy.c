@@ -158,7 +158,7 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     PyObject *source, *stream, *self = new_object(type);
     module_state *state = self ? state_of(self) : NULL;
     array_object *array = (array_object *)self;
-    const cai_python_options options = {CAI_PYTHON_HOST, 0};
+    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
     cai_array x;
     cai_error err;
     cai_status status;

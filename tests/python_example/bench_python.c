@@ -68,7 +68,7 @@ static PyObject *device(PyObject *module, PyObject *object)
 
 static PyObject *host(PyObject *module, PyObject *object)
 {
-    const cai_python_options options = {CAI_PYTHON_HOST, 0};
+    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
     return import_one(module, object, &options);
 }
 
