@@ -65,7 +65,8 @@ WHAT IT READS (the first of these that an object has)
        it is read, and a list is read as it was when it was met, so that code that runs meanwhile (__index__
        of an item) changes nothing. A class whose attribute is a property is no array (R1).
     4. With CAI_PYTHON_HOST: __array_interface__.
-    5. __dlpack__, which lets options.stream wait. With cai_dlpack.h.
+    5. __dlpack__, which lets options.stream wait. With cai_dlpack.h. What comes in the struct of before
+       DLPack 1.0, which cannot say whether it may be written to, is read-only, as with NumPy.
     6. With CAI_PYTHON_HOST: the buffer protocol. Without it arrays in plain host memory are refused, by 1, 2
        and 5, too.
     Of a type that was met before, what it offers in C (or that it does not) is remembered: types do not
@@ -147,7 +148,7 @@ typedef struct cai_python_exchange_v0 cai_python_exchange;
 /** The attribute of a type, and the name of the capsule that it is. */
 #define CAI_PYTHON_EXCHANGE "__cai_exchange__"
 
-enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 8, CAI_PYTHON_TYPES = 8 };
+enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 10, CAI_PYTHON_TYPES = 8 };
 
 /** What is remembered of a type. */
 typedef struct cai_python_type {
@@ -155,6 +156,7 @@ typedef struct cai_python_type {
     const cai_python_exchange *exchange; /* NULL: none */
     const void *dlpack;                  /* DLPack's exchange; NULL: none */
     uint32_t lacks;                      /* attributes that neither it nor an instance can have unseen */
+    int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
 } cai_python_type;
 
 /** What a module knows. In its state; not to be moved or copied; look, don't touch. */
@@ -296,7 +298,7 @@ static const void *cai_priv_py_table(const DLPackExchangeAPIHeader *header);
 
 /* Attributes, by their places in cai_python.names. */
 enum { CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_STREAM, CAI_PRIV_PY_EXCHANGE, CAI_PRIV_PY_TABLE,
-       CAI_PRIV_PY_DLPACK, CAI_PRIV_PY_DEVICE, CAI_PRIV_PY_DTYPE };
+       CAI_PRIV_PY_DLPACK, CAI_PRIV_PY_DEVICE, CAI_PRIV_PY_DTYPE, CAI_PRIV_PY_IS_CONJ, CAI_PRIV_PY_IS_NEG };
 enum {
     CAI_PRIV_PY_TOKENS = 160,     /* on the stack: shape and strides of 64 axes, and the rest */
     CAI_PRIV_PY_MOST = 1 << 20,   /* tokens of one dictionary */
@@ -454,7 +456,8 @@ CAI_API int cai_python_init(cai_python *py)
                                                       "strides", "stream",  "descr", "mask"};
     static const char *const names[CAI_PYTHON_NAMES] = {
         "__cuda_array_interface__",   "__array_interface__", "__cuda_stream__",    CAI_PYTHON_EXCHANGE,
-        "__dlpack_c_exchange_api__", "__dlpack__",          "__dlpack_device__", "dtype"};
+        "__dlpack_c_exchange_api__", "__dlpack__",          "__dlpack_device__", "dtype",
+        "is_conj",                   "is_neg"};
     int i;
     memset(py, 0, sizeof *py);
     for (i = 0; i < CAI_PYTHON_KEYS + CAI_PYTHON_NAMES; ++i) {
@@ -551,9 +554,11 @@ static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python
     out->type = type;
     out->exchange = exchange;
     out->dlpack = NULL;
+    out->lazy = 0;
 #if defined(CAI_PRIV_PY_HAS_TABLE)
     if (cai_priv_py_capsule(type, py->names[CAI_PRIV_PY_TABLE], "dlpack_exchange_api", &found)) return -1;
     out->dlpack = cai_priv_py_table((const DLPackExchangeAPIHeader *)found);
+    if (out->dlpack) out->lazy = PyObject_HasAttr(type, py->names[CAI_PRIV_PY_IS_NEG]);
 #endif
     return cai_priv_py_find_lacks(py, type, &out->lacks);
 }
@@ -568,15 +573,18 @@ static int cai_priv_py_type_of(cai_python *py, PyObject *object, cai_python_type
     const uintptr_t address = (uintptr_t)type;
     cai_python_type *place = &py->types[(address >> 4 ^ address >> 8) % CAI_PYTHON_TYPES];
     PyObject *before = place->type;
-    if (before != type) {
-        if (cai_priv_py_ask_type(py, type, out)) return -1;
-        Py_INCREF(type);
-        before = place->type;
-        *place = *out;
-        Py_XDECREF(before);
+    if (before == type) {
+        *out = *place;
         return 0;
     }
-    *out = *place;
+    Py_INCREF(type);
+    if (cai_priv_py_ask_type(py, type, out)) {
+        Py_DECREF(type);
+        return -1;
+    }
+    before = place->type;
+    *place = *out;
+    Py_XDECREF(before);
     return 0;
 #endif
 }
@@ -746,6 +754,7 @@ static int cai_priv_py_put_list(cai_priv_py_reader *reader, PyObject *list, int 
 static int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, int depth)
 {
     if (!object) return -1;
+    if (Py_TYPE(object) == &PyLong_Type) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
     if (depth > CAI_PRIV_PY_DEPTH) return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
     if (PyBool_Check(object)) return cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, object == Py_True, NULL);
     if (PyLong_Check(object)) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
@@ -783,16 +792,28 @@ static int cai_priv_py_put_mask(cai_priv_py_reader *reader, PyObject *value, PyO
     return cai_priv_py_put(reader, CAI_TOKEN_OBJECT, 0, 1, NULL);
 }
 
+/* A new reference to an entry; NULL without an exception: absent. */
+static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
+{
+    PyObject *value = NULL;
+#if defined(Py_GIL_DISABLED)
+    (void)PyDict_GetItemRef(dictionary, key, &value);
+#else
+    value = PyDict_GetItemWithError(dictionary, key);
+    Py_XINCREF(value);
+#endif
+    return value;
+}
+
 static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
                             cai_priv_py_entries *entries, PyObject **mask)
 {
     int i;
     memset(entries, 0, sizeof *entries);
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
-        PyObject *value = PyDict_GetItemWithError(dictionary, py->keys[i]);
+    for (i = 0; i < CAI_PYTHON_KEYS; ++i) { /* held, as code that runs meanwhile may change the dictionary */
+        PyObject *value = cai_priv_py_entry(dictionary, py->keys[i]);
         if (!value && PyErr_Occurred()) return -1;
         if (!value) continue;
-        Py_INCREF(value); /* code that runs meanwhile may change the dictionary */
         reader->held[reader->held_count++] = value;
         entries->at[i] = reader->count + 1;
         reader->whole = i == CAI_PRIV_PY_DESCR;
@@ -885,9 +906,12 @@ static int cai_priv_py_judge(cai_priv_py_import *in, const cai_priv_py_entries e
     options.fields = fields;
     options.field_capacity = (int64_t)in->reader.count;
     cai_priv_py_link(&in->reader, &entries[0], &interfaces[0]);
-    cai_priv_py_link(&in->reader, &entries[1], &interfaces[1]);
-    if (in->mask_dictionary) interfaces[0].mask_interface = &interfaces[1];
-    if (in->on_host) interfaces[0].stream = interfaces[1].stream = NULL;
+    if (in->mask_dictionary) {
+        cai_priv_py_link(&in->reader, &entries[1], &interfaces[1]);
+        if (in->on_host) interfaces[1].stream = NULL;
+        interfaces[0].mask_interface = &interfaces[1];
+    }
+    if (in->on_host) interfaces[0].stream = NULL;
     if (cai_import(&interfaces[0], &options, out, &err)) {
         cai_python_raise(&err);
         return -1;
@@ -1029,7 +1053,7 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
 static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const uint32_t with_storage = (uint32_t)CAI_PYTHON_MASK | (uint32_t)CAI_PYTHON_FIELDS;
-    const int owned = !(in->flags & CAI_PYTHON_BORROW) || in->flags & with_storage;
+    const int owned = !(in->flags & CAI_PYTHON_BORROW) || (in->flags & with_storage) != 0;
     cai_priv_py_owner *owner = NULL;
     int failed = 0;
     if (owned) owner = cai_priv_py_owner_new(in->py, object, (in->flags & CAI_PYTHON_MASK) != 0);
@@ -1175,6 +1199,12 @@ static int cai_priv_py_refuse_host(void)
     return -1;
 }
 
+static int cai_priv_py_check_host(const cai_priv_py_import *in, const cai_array *array)
+{
+    if (array->memory != CAI_MEMORY_HOST || in->flags & CAI_PYTHON_HOST) return 0;
+    return cai_priv_py_refuse_host();
+}
+
 #if defined(CAI_DLPACK_H_INCLUDED)
 /* Device types of DLPack. */
 enum { CAI_PRIV_PY_DL_CPU = 1, CAI_PRIV_PY_DL_CUDA = 2, CAI_PRIV_PY_DL_PINNED = 3,
@@ -1205,6 +1235,23 @@ static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice d
     return 0;
 }
 
+/* PyTorch's table says nothing of values that are to be conjugated or negated when they are read. */
+static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
+{
+    int name;
+    for (name = CAI_PRIV_PY_IS_CONJ; name <= CAI_PRIV_PY_IS_NEG; ++name) {
+        PyObject *answer = PyObject_CallMethodObjArgs(object, py->names[name], NULL);
+        const int truth = answer ? PyObject_IsTrue(answer) : -1;
+        Py_XDECREF(answer);
+        if (!truth) continue;
+        if (truth > 0)
+            PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
+                                            "resolve_conj() and resolve_neg() make them so", py->names[name]);
+        return -1;
+    }
+    return 0;
+}
+
 static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const DLPackExchangeAPI *table = (const DLPackExchangeAPI *)in->type.dlpack;
@@ -1215,10 +1262,12 @@ static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, ca
     cai_status status;
     memset(&options, 0, sizeof options);
     options.flags = in->flags & CAI_LENIENT;
+    if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
     if (table->managed_tensor_from_py_object_no_sync(object, &managed)) return -1;
     owner = cai_priv_py_owner_new(in->py, NULL, 0);
     status = owner ? cai_dlpack_import_versioned(managed, &options, out, &err) : CAI_ERR_ARGUMENT;
-    if (!status && !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
+    if (!status && !cai_priv_py_check_host(in, out) &&
+        !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
         cai_priv_py_take_tensor(out, owner, object);
         return 0;
     }
@@ -1244,6 +1293,7 @@ static int cai_priv_py_ask_device(const cai_python *py, PyObject *object, long d
 {
     PyObject *pair = PyObject_CallMethodObjArgs(object, py->names[CAI_PRIV_PY_DEVICE], NULL);
     int i;
+    device[0] = device[1] = 0;
     if (!pair) return -1;
     if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
         PyErr_SetString(PyExc_TypeError, "__dlpack_device__ returned no tuple (type, id)");
@@ -1300,7 +1350,9 @@ static int cai_priv_py_open_capsule(PyObject *capsule, const cai_dlpack_options 
     cai_error err;
     if (PyCapsule_IsValid(capsule, "dltensor")) {
         DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
-        status = cai_dlpack_import(managed, options, out, &err);
+        cai_dlpack_options read_only = *options; /* it cannot say so, and JAX means it */
+        read_only.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
+        status = cai_dlpack_import(managed, &read_only, out, &err);
 #if defined(CAI_DLPACK_VERSIONED)
     } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         void *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
@@ -1543,8 +1595,8 @@ static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object,
     }
     if (cai_array_check(out, &err)) {
         cai_python_raise(&err);
-    } else if (out->memory == CAI_MEMORY_HOST && !(in->flags & CAI_PYTHON_HOST)) {
-        (void)cai_priv_py_refuse_host();
+    } else if (cai_priv_py_check_host(in, out)) {
+        /* the exception is set */
     } else if (out->mask && !(in->flags & CAI_PYTHON_MASK)) {
         PyErr_SetString(PyExc_ValueError, "mask is present, this consumer takes arrays without one");
     } else {

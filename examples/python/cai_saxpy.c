@@ -196,6 +196,21 @@ static PyObject *array_cuda_interface(PyObject *self, void *unused)
     return cai_python_interface(&state_of(self)->py, &((array_object *)self)->array, 3, NULL);
 }
 
+/* The exchange of the type in C, for those who know it: no dictionary is made and read. Borrowed: the memory
+ * is the object's for as long as that lives. */
+static int array_describe(PyObject *self, cai_array *out)
+{
+    const cai_array *array = &((array_object *)self)->array;
+    const size_t axes = (size_t)array->ndim * sizeof(int64_t);
+    memcpy(out, array, offsetof(cai_array, shape));
+    memcpy(out->shape, array->shape, axes);
+    memcpy(out->strides, array->strides, axes);
+    return 0;
+}
+
+static const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe,
+                                                   NULL};
+
 /* Device memory is host memory in simulation: NumPy may look at it, once the stream has passed. */
 static PyObject *array_host_interface(PyObject *self, void *unused)
 {
@@ -236,7 +251,7 @@ static void stream_dealloc(PyObject *self)
 static PyObject *stream_protocol(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return Py_BuildValue("(iK)", 0, (unsigned long long)((object *)self)->handle);
+    return cai_python_cuda_stream(((object *)self)->handle);
 }
 
 /* --------------------------------------------------------------------------- the module */
@@ -274,14 +289,15 @@ static PyType_Slot stream_slots[] = {
     {Py_tp_traverse, (void *)traverse}, {Py_tp_methods, stream_methods},
     {Py_tp_doc, (void *)"stream()"},    {0, NULL}};
 
-enum { TYPE_FLAGS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE };
+enum { TYPE_FLAGS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC };
 static PyType_Spec array_spec = {"cai_saxpy.array", sizeof(array_object), 0, TYPE_FLAGS, array_slots};
 static PyType_Spec stream_spec = {"cai_saxpy.stream", sizeof(object), 0, TYPE_FLAGS, stream_slots};
 
-static int add_type(PyObject *module, PyType_Spec *spec)
+static int add_type(PyObject *module, PyType_Spec *spec, const cai_python_exchange *exchange)
 {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    const int failed = !type || PyModule_AddType(module, (PyTypeObject *)type);
+    int failed = !type || PyModule_AddType(module, (PyTypeObject *)type);
+    if (!failed && exchange) failed = cai_python_offer((PyTypeObject *)type, exchange);
     Py_XDECREF(type);
     return failed;
 }
@@ -298,11 +314,18 @@ static int exec_module(PyObject *module)
         (void)cai_python_raise(&err);
         return -1;
     }
-    return add_type(module, &stream_spec) || add_type(module, &array_spec) ? -1 : 0;
+    if (add_type(module, &stream_spec, NULL)) return -1;
+    return add_type(module, &array_spec, &array_exchange) ? -1 : 0;
 }
 
-/* Runs when no stream and no array is left. There is no m_traverse and no m_clear, as nothing in the state
- * refers to what could refer to the module, and all of it is needed to the end. */
+/* The state remembers types, those of this module, too. No m_clear: all of it is needed to the end. */
+static int traverse_module(PyObject *module, visitproc visit, void *arg)
+{
+    module_state *state = (module_state *)PyModule_GetState(module);
+    return state ? cai_python_traverse(&state->py, visit, arg) : 0;
+}
+
+/* Runs when no stream and no array is left. */
 static void free_module(void *module)
 {
     module_state *state = (module_state *)PyModule_GetState((PyObject *)module);
@@ -327,7 +350,8 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)exec_module},
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cai_saxpy",
                                         "y = a x + y on arrays of any library, in order on any stream",
-                                        sizeof(module_state), functions, slots, NULL, NULL, free_module};
+                                        sizeof(module_state), functions, slots, traverse_module, NULL,
+                                        free_module};
 
 PyMODINIT_FUNC PyInit_cai_saxpy(void);
 PyMODINIT_FUNC PyInit_cai_saxpy(void)

@@ -1,6 +1,9 @@
 /* bench_python.c - what bench_python.py measures
  * SPDX-License-Identifier: MIT */
 #define CAI_IMPLEMENTATION
+#if defined(BENCH_DLPACK)
+#include "cai_dlpack.h"
+#endif
 #include "cai_python.h"
 
 static PyObject *import_one(PyObject *module, PyObject *object, const cai_python_options *options)
@@ -86,9 +89,195 @@ static PyObject *interface(PyObject *module, PyObject *object)
     return cai_python_interface(py, &array, 3, NULL);
 }
 
+/* ---- exchanges in C: a type that offers ours, a type that offers DLPack's, both of the same array */
+typedef struct bench_array {
+    PyObject_HEAD
+    cai_array array;
+    int64_t strides[2]; /* in elements, as DLPack has them */
+} bench_array;
+
+static int describe(PyObject *object, cai_array *out)
+{
+    const cai_array *array = &((bench_array *)object)->array;
+    const size_t axes = (size_t)array->ndim * sizeof(int64_t);
+    memcpy(out, array, offsetof(cai_array, shape));
+    memcpy(out->shape, array->shape, axes);
+    memcpy(out->strides, array->strides, axes);
+    return 0;
+}
+
+static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    const int64_t shape[2] = {2, 3};
+    allocfunc alloc = NULL;
+    void *slot = PyType_GetSlot(type, Py_tp_alloc);
+    bench_array *made;
+    cai_error err;
+    (void)args;
+    (void)kwargs;
+    memcpy(&alloc, &slot, sizeof alloc);
+    made = (bench_array *)alloc(type, 0);
+    if (!made) return NULL;
+    if (cai_array_init(&made->array, CAI_FLOAT32, 2, shape, NULL, made, &err)) return cai_python_raise(&err);
+    made->array.memory = CAI_MEMORY_DEVICE;
+    made->array.device = 0;
+    made->array.sync = CAI_SYNC_STREAM;
+    made->array.stream = 1;
+    made->strides[0] = 3;
+    made->strides[1] = 1;
+    return (PyObject *)made;
+}
+
+static PyObject *borrowed(PyObject *module, PyObject *object)
+{
+    const cai_python_options options = {CAI_PYTHON_BORROW, 0, 0};
+    return import_one(module, object, &options);
+}
+
+/* The consumer's part of an exchange at its least: the table is at hand, the type is compared. */
+static PyObject *raw_exchange(PyObject *module, PyObject *object)
+{
+    static PyTypeObject *type;
+    static const cai_python_exchange *exchange;
+    cai_array array;
+    (void)module;
+    if (Py_TYPE(object) != type) {
+        PyObject *capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), CAI_PYTHON_EXCHANGE);
+        if (!capsule) return NULL;
+        exchange = (const cai_python_exchange *)PyCapsule_GetPointer(capsule, CAI_PYTHON_EXCHANGE);
+        type = Py_TYPE(object);
+        Py_DECREF(capsule);
+        if (!exchange) return NULL;
+    }
+    return exchange->describe(object, &array) ? NULL : Py_NewRef(Py_None);
+}
+
+#if defined(BENCH_DLPACK)
+static int to_tensor(void *object, DLTensor *out)
+{
+    bench_array *from = (bench_array *)object;
+    out->data = (void *)(uintptr_t)from->array.data;
+    out->device.device_type = kDLCUDA;
+    out->device.device_id = from->array.device;
+    out->ndim = from->array.ndim;
+    out->dtype.code = kDLFloat;
+    out->dtype.bits = 32;
+    out->dtype.lanes = 1;
+    out->shape = from->array.shape;
+    out->strides = from->strides;
+    out->byte_offset = 0;
+    return 0;
+}
+
+static void drop_tensor(struct DLManagedTensorVersioned *managed)
+{
+    Py_DECREF((PyObject *)managed->manager_ctx);
+    PyMem_Free(managed);
+}
+
+static int to_managed(void *object, struct DLManagedTensorVersioned **out)
+{
+    struct DLManagedTensorVersioned *made = (struct DLManagedTensorVersioned *)PyMem_Malloc(sizeof *made);
+    if (!made) return PyErr_NoMemory() ? 0 : -1;
+    made->version.major = DLPACK_MAJOR_VERSION;
+    made->version.minor = DLPACK_MINOR_VERSION;
+    made->manager_ctx = Py_NewRef((PyObject *)object);
+    made->deleter = drop_tensor;
+    made->flags = 0;
+    *out = made;
+    return to_tensor(object, &made->dl_tensor);
+}
+
+static int current_stream(DLDeviceType type, int32_t device, void **out)
+{
+    (void)type;
+    (void)device;
+    *out = (void *)1;
+    return 0;
+}
+
+static const DLPackExchangeAPI *raw_table(PyObject *object)
+{
+    static PyTypeObject *type;
+    static const DLPackExchangeAPI *table;
+    PyObject *capsule;
+    if (Py_TYPE(object) == type) return table;
+    capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
+    if (!capsule) return NULL;
+    table = (const DLPackExchangeAPI *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    type = Py_TYPE(object);
+    Py_DECREF(capsule);
+    return table;
+}
+
+/* What DLPack's exchange costs its consumer at the least, borrowed and owned, with the stream that both need. */
+static PyObject *raw_tensor(PyObject *module, PyObject *object)
+{
+    const DLPackExchangeAPI *table = raw_table(object);
+    DLTensor tensor;
+    void *stream;
+    (void)module;
+    if (!table || table->dltensor_from_py_object_no_sync(object, &tensor)) return NULL;
+    return table->current_work_stream(kDLCUDA, tensor.device.device_id, &stream) ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *raw_managed(PyObject *module, PyObject *object)
+{
+    const DLPackExchangeAPI *table = raw_table(object);
+    struct DLManagedTensorVersioned *managed;
+    void *stream;
+    int failed;
+    (void)module;
+    if (!table || table->managed_tensor_from_py_object_no_sync(object, &managed)) return NULL;
+    failed = table->current_work_stream(kDLCUDA, managed->dl_tensor.device.device_id, &stream);
+    managed->deleter(managed);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+#endif
+
+static PyObject *new_type(const char *name)
+{
+    PyType_Slot slots[2];
+    PyType_Spec spec;
+    memset(slots, 0, sizeof slots);
+    slots[0].slot = Py_tp_new;
+    slots[0].pfunc = (void *)make;
+    memset(&spec, 0, sizeof spec);
+    spec.name = name;
+    spec.basicsize = (int)sizeof(bench_array);
+    spec.flags = Py_TPFLAGS_DEFAULT;
+    spec.slots = slots;
+    return PyType_FromSpec(&spec);
+}
+
+static int add_types(PyObject *module)
+{
+    static const cai_python_exchange exchange = {CAI_ABI, sizeof(cai_python_exchange), describe, NULL};
+    PyObject *type = new_type("bench_python.Exchanger");
+    if (!type || cai_python_offer((PyTypeObject *)type, &exchange)) return -1;
+    if (PyModule_AddObject(module, "Exchanger", type)) return -1;
+#if defined(BENCH_DLPACK)
+    {
+        static DLPackExchangeAPI table;
+        PyObject *capsule;
+        table.header.version.major = DLPACK_MAJOR_VERSION;
+        table.header.version.minor = DLPACK_MINOR_VERSION;
+        table.managed_tensor_from_py_object_no_sync = to_managed;
+        table.dltensor_from_py_object_no_sync = to_tensor;
+        table.current_work_stream = current_stream;
+        type = new_type("bench_python.Tensor");
+        capsule = type ? PyCapsule_New(&table, "dlpack_exchange_api", NULL) : NULL;
+        if (!capsule || PyObject_SetAttrString(type, "__dlpack_c_exchange_api__", capsule)) return -1;
+        Py_DECREF(capsule);
+        if (PyModule_AddObject(module, "Tensor", type)) return -1;
+    }
+#endif
+    return 0;
+}
+
 static int begin(PyObject *module)
 {
-    return cai_python_init((cai_python *)PyModule_GetState(module));
+    return cai_python_init((cai_python *)PyModule_GetState(module)) ? -1 : add_types(module);
 }
 
 static void end(void *module)
@@ -102,6 +291,12 @@ static PyMethodDef functions[] = {{"nothing", nothing, METH_O, NULL},
                                   {"device", device, METH_O, NULL},
                                   {"host", host, METH_O, NULL},
                                   {"interface", interface, METH_O, NULL},
+                                  {"borrowed", borrowed, METH_O, NULL},
+                                  {"raw_exchange", raw_exchange, METH_O, NULL},
+#if defined(BENCH_DLPACK)
+                                  {"raw_tensor", raw_tensor, METH_O, NULL},
+                                  {"raw_managed", raw_managed, METH_O, NULL},
+#endif
                                   {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)begin}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "bench_python", NULL, sizeof(cai_python),

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """What an import costs: of dictionaries through cai_python.h, beside NumPy and mpi4py, in one run.
 
-    bench_python.py --cc COMPILER [--repeat 7]
+    bench_python.py --cc COMPILER [--dlpack FOLDER] [--repeat 7]
 
 Best of 7 runs of a loop each, the runs of all lines interleaved; nanoseconds per call, and less those of a call that
-does nothing. mpi4py is measured where it can be imported. Exit status 77 where the build needs something that is
+does nothing. mpi4py is measured where it can be imported, DLPack's exchange of a type in C where FOLDER has dlpack/dlpack.h.
+The two types that offer an exchange are of the benchmark, and hold the same array. Exit status 77 where the build needs something that is
 missing.
 """
 
@@ -23,12 +24,8 @@ ENTRIES = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "version": 
 LONG = {**ENTRIES, "strides": (12, 4), "stream": 1, "descr": [("", "<f4")]}
 
 
-class Slots:
-    __slots__ = ("__cuda_array_interface__", "__array_interface__")
-
-
 def with_attribute(name, entries):
-    made = Slots()
+    made = type("Holder", (), {"__slots__": (name,)})()
     setattr(made, name, entries)
     return made
 
@@ -74,6 +71,19 @@ def subjects(bench, numpy, frombuffer):
         ("numpy.array(copy=False), the same", lambda o: numpy.array(o, copy=False), host),
         ("numpy.from_dlpack of a numpy.ndarray", numpy.from_dlpack, array),
     ]
+    ours = bench.Exchanger()
+    made += [
+        ("type-level exchange, the table at hand", bench.raw_exchange, ours),
+        ("cai: type-level exchange, borrowed", bench.borrowed, ours),
+        ("cai: type-level exchange, owned", bench.device, ours),
+    ]
+    if hasattr(bench, "Tensor"):
+        theirs = bench.Tensor()
+        made += [
+            ("DLPack's exchange, the table at hand, borrowed", bench.raw_tensor, theirs),
+            ("DLPack's exchange, the table at hand, owned", bench.raw_managed, theirs),
+            ("cai: DLPack's exchange", bench.device, theirs),
+        ]
     if frombuffer:
         made.append(("mpi4py frombuffer, prebuilt dictionary", frombuffer, prebuilt))
         made.append(("mpi4py frombuffer, the same with stream", frombuffer, contiguous))
@@ -87,6 +97,7 @@ def compiler_version(cc):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cc", default="cc")
+    parser.add_argument("--dlpack")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--number", type=int, default=100000, help="calls of a run")
     options = parser.parse_args()
@@ -96,7 +107,8 @@ def main():
     frombuffer, about = frombuffer_of_mpi4py()
     with tempfile.TemporaryDirectory() as folder:
         source = ROOT / "tests" / "python_example" / "bench_python.c"
-        bench = load(build(options.cc, folder, "bench_python", [source], [ROOT, ROOT / "ext"], ["-O2"]), "bench_python")
+        flags = ["-O2"] + (["-DBENCH_DLPACK", "-isystem", options.dlpack] if options.dlpack else [])
+        bench = load(build(options.cc, folder, "bench_python", [source], [ROOT, ROOT / "ext"], flags), "bench_python")
         timers = [(name, timeit.Timer("f(o)", globals={"f": function, "o": given}))
                   for name, function, given in subjects(bench, numpy, frombuffer)]
         best = dict.fromkeys((name for name, _ in timers), float("inf"))
