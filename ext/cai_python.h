@@ -992,9 +992,8 @@ static PyObject *cai_priv_py_dtype_name(const cai_python *py, PyObject *object)
     return name;
 }
 
-/* Where the typestr cannot tell a narrow format, the exporter's dtype is asked. swapped: the typestr says the
- * other byte order, which a dtype of kind V does not keep. */
-static int cai_priv_py_narrow(const cai_python *py, PyObject *object, int swapped, cai_array *array)
+/* Where the typestr cannot tell a narrow format, the exporter's dtype is asked. */
+static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array *array)
 {
     const int32_t kind = array->dtype.code >> 8 & 0xff;
     const uint32_t had_strides = array->flags & CAI_HAD_STRIDES;
@@ -1011,7 +1010,6 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, int swappe
     code = text ? cai_priv_py_narrow_of(text, array->dtype.itemsize) : 0;
     Py_XDECREF(name);
     if (!code) return PyErr_Occurred() ? -1 : 0;
-    if (swapped && array->dtype.itemsize == 2) code = CAI_SWAPPED(code);
     array->mask = NULL; /* views are of values */
     failed = cai_dtype_of(code, &narrow, &err) || cai_view_reinterpret(array, &narrow, array, &err);
     array->mask = mask;
@@ -1020,6 +1018,8 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, int swappe
     return failed ? -1 : 0;
 }
 
+/* Does the typestr say the other byte order? A dtype of kind V does not keep that, and there is no swapped
+ * bfloat16: such items stay as they are. */
 static int cai_priv_py_is_swapped(const cai_priv_py_reader *reader, const cai_priv_py_entries *entries)
 {
     static const uint16_t one = 1;
@@ -1046,8 +1046,8 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
         owner->mask_object = mask;
         Py_INCREF(mask);
     }
-    if (!(in->flags & CAI_PYTHON_NARROW)) return 0;
-    return cai_priv_py_narrow(in->py, object, cai_priv_py_is_swapped(&in->reader, &entries[0]), out);
+    if (!(in->flags & CAI_PYTHON_NARROW) || cai_priv_py_is_swapped(&in->reader, &entries[0])) return 0;
+    return cai_priv_py_narrow(in->py, object, out);
 }
 
 static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *object, cai_array *out)

@@ -3,12 +3,13 @@
     matrix.py [gcc] [clang] [nvcc] [linkage]     all of these without arguments
     matrix.py [m32] [mingw]                      32-bit and Windows, strict, without CUDA's headers
               [--header FILE] [--gcc PROGRAM] ... [--cuda-include FOLDER] [--jobs N]
+              [--dlpack-include FOLDER] [--python-include FOLDER]
 
 Modes (subjects.py): declarations only; the implementation; CAI_STATIC, all or few functions used;
 CAI_SHARED with CAI_BUILD; CAI_NAMESPACE; included twice; of cai_stream.h and cai_emm.h also the
 backends, the switches and the orders of headers. Family linkage: what must not compile or link (late configuration, two versions, a misspelt
 switch), each beside a control that must, and programs made of two renamed copies. First the
-diagnostic pragmas of the header.
+diagnostic pragmas of the header. Exit status 77: the header needs one of another project, which is not there.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import tempfile
 
 from compilers import HEADER, Job, Tally, argument_parser, cuda_flags, name_and_root, run_all
 from subjects import (
-    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LINKED, LINKED_MAIN, NVCC, ONE, RUNTIME_HEADER, SUBJECTS, USUAL, Mode,
-    modes_of, subject_of,
+    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LINKED, LINKED_MAIN, NVCC, ONE, OTHERS, RUNTIME_HEADER, SUBJECTS, USUAL, Mode,
+    add_others, missing, modes_of, other_flags, others_of, subject_of,
 )  # fmt: skip
 
 MAX_IGNORED = 3  # diagnostic pragmas that the header may contain
@@ -49,16 +50,21 @@ NOT_EVERYTHING = {
 C_STANDARDS = ("c99", "c11", "c17", "c2x")
 CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 CUDA_STANDARDS = ("c++17", "c++20")
+# Of subjects that are light; the first of each language is the one in which all is compiled.
+LIGHT = {"c": ("c99", "c11"), "c++": ("c++11", "c++17"), "cuda": ("c++17",)}
+
 
 class Sources:
     """Files in a temporary folder, written once each."""
 
-    def __init__(self, folder: pathlib.Path, header: pathlib.Path, cuda: list[str]) -> None:
+    def __init__(self, folder: pathlib.Path, args: argparse.Namespace, cuda: list[str]) -> None:
         self.folder = folder
-        self.subject = subject_of(header)
-        self.name, self.root = name_and_root(header)
+        self.subject = subject_of(args.header)
+        self.name, self.root = name_and_root(args.header)
         self.include = f"-I{self.root}"
         self.cuda = cuda
+        self.others = set(others_of(args))
+        self.other = other_flags(args)
         self.count = 0
 
     def write(self, text: str, suffix: str) -> str:
@@ -75,33 +81,46 @@ class Sources:
 
 
 def backend_flags(sources: Sources, mode: Mode) -> list[str] | None:
-    """What a host compiler needs for the backend of a mode; None where CUDA's headers are missing."""
+    """What a host compiler needs for the backend and the headers of a mode; None where those are missing."""
+    if set(mode.others) - sources.others:
+        return None
     if mode.backend == LINKED:
-        return [*sources.cuda, *mode.flags] if sources.cuda else None
-    return [*(sources.subject.host_flags if mode.backend == USUAL else ()), *mode.flags]
+        return [*sources.cuda, *mode.flags, *sources.other] if sources.cuda else None
+    return [*(sources.subject.host_flags if mode.backend == USUAL else ()), *mode.flags, *sources.other]
 
 
-def optimizations(mode: Mode, standard: str) -> tuple[str, ...]:
+def standards_of(sources: Sources, mode: Mode, language: str) -> tuple[str, ...]:
+    """The standards in which a mode is compiled."""
+    if sources.subject.light:
+        return LIGHT[language][: 2 if mode.levels == ALL else 1]
+    return {"c": C_STANDARDS, "c++": CXX_STANDARDS, "cuda": CUDA_STANDARDS}[language]
+
+
+def optimizations(mode: Mode, standard: str, light: bool = False) -> tuple[str, ...]:
     """The levels at which a mode is compiled in a standard; none: its syntax alone."""
+    if light:
+        return ("-O2",) if mode.levels in (ALL, ONE) and standard in ("c99", "c++11") else ()
     main = standard in ("c99", "c++17")
     if mode.levels == ALL:
         return ("-O0", "-O2", "-O3", "-Os") if main else ("-O0", "-O2")
     return ("-O2",) if mode.levels == ONE and main else ()
 
 
-def host_jobs(sources: Sources, compiler: str, language: str, flags: list[str], standards: tuple[str, ...] = ()) -> list[Job]:
-    """Every mode and standard of one compiler and language ("c" or "c++")."""
+def host_jobs(sources: Sources, compiler: str, language: str, flags: list[str],
+              standards: tuple[str, ...] = (), few: bool = False) -> list[Job]:
+    """Every mode and standard of one compiler and language ("c" or "c++"). few: the modes that have all levels,
+    in one standard."""
     jobs = []
-    standards = standards or (C_STANDARDS if language == "c" else CXX_STANDARDS)
+    standards = LIGHT[language][:1] if few else standards
     for title, mode in modes_of(sources.subject).items():
         backend = backend_flags(sources, mode)
-        if mode.where == NVCC or backend is None:
+        if mode.where == NVCC or backend is None or (few and mode.levels != ALL):
             continue
         source = sources.write(mode.text, ".c" if language == "c" else ".cpp")
-        for standard in standards:
+        for standard in standards or standards_of(sources, mode, language):
             command = [compiler, "-x", language, f"-std={standard}", *flags, *backend, sources.include]
             name = f"{compiler} {standard} {title}"
-            levels = optimizations(mode, standard)
+            levels = optimizations(mode, standard, sources.subject.light)
             if not levels:
                 jobs.append(Job(f"{name} syntax", [*command, "-fsyntax-only", source]))
             for level in levels:
@@ -135,8 +154,9 @@ def clang_jobs(sources: Sources, clang: str, clangxx: str) -> list[Job]:
             pairs.add((later, laterxx))
     jobs = []
     for c, cxx in sorted(pairs):
-        jobs += host_jobs(sources, c, "c", everything + STRICT_C)
-        jobs += host_jobs(sources, cxx, "c++", everything + STRICT_CXX)
+        few = sources.subject.light and c != clang
+        jobs += host_jobs(sources, c, "c", everything + STRICT_C, few=few)
+        jobs += host_jobs(sources, cxx, "c++", everything + STRICT_CXX, few=few)
     return jobs
 
 
@@ -146,15 +166,16 @@ def nvcc_jobs(sources: Sources, nvcc: str, gxx: str) -> list[Job]:
     host = ",".join(flag for flag in STRICT + STRICT_CXX if flag not in ("-Werror", "-Wpedantic"))
     jobs = []
     for title, mode in modes_of(sources.subject).items():
-        if mode.where == HOST:
+        light = sources.subject.light
+        if mode.where == HOST or set(mode.others) - sources.others or (light and mode.levels != ALL):
             continue
         source = sources.write(mode.text, ".cu")
-        for standard in CUDA_STANDARDS:
-            for level in ("-O0", "-O2") if mode.levels == ALL else ("-O0",):
+        for standard in standards_of(sources, mode, "cuda"):
+            for level in ("-O0", "-O2") if mode.levels == ALL and not light else ("-O0",):
                 jobs.append(Job(
                     f"nvcc {standard} {title} {level}",
                     [nvcc, "-ccbin", gxx, "-x", "cu", f"-std={standard}", level, "-Xcompiler", host, *mode.flags,
-                     sources.include, "-c", source, "-o", sources.output()],
+                     *sources.other, sources.include, "-c", source, "-o", sources.output()],
                     only=(str(sources.root), source),
                 ))  # fmt: skip
     return jobs + stream_jobs_nvcc(sources, nvcc, gxx)
@@ -164,7 +185,8 @@ def program(sources: Sources, name: str, compiler: list[str], texts: list[str], 
     """Compiles and links units to a program and runs it; or must fail to."""
     made = sources.output(".exe")
     files = [sources.write(text, suffix) for text in texts]
-    return Job(name, [*compiler, sources.include, *files, "-o", made], refuse, runs="" if refuse else made)
+    runs = made if not refuse and "-r" not in compiler else ""
+    return Job(name, [*compiler, *sources.other, sources.include, *files, "-o", made], refuse, runs=runs)
 
 
 def stream_jobs_nvcc(sources: Sources, nvcc: str, gxx: str) -> list[Job]:
@@ -227,7 +249,7 @@ def linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, language
     """What must be refused, and the same thing done right."""
     subject = sources.subject
     use = f"#include <stddef.h>\nint main(void) {{ return {subject.link}; }}\n"
-    command = [compiler, "-x", language, *subject.host_flags, sources.include, other_versions(sources, header)]
+    command = [compiler, "-x", language, *subject.host_flags, *sources.other, sources.include, other_versions(sources, header)]
     jobs = []
 
     def add(name: str, text: str, refuse: str = "", link: bool = False, flags: tuple[str, ...] = ()) -> None:
@@ -256,6 +278,8 @@ def linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, language
     for name in subject.below:
         folder = pathlib.Path(name).stem
         add(f"another {name}", f'#include "{folder}/later.h"\n', f"needs {name} 0.1", flags=(f"-I{sources.folder}/{folder}",))
+    if not subject.link:
+        return jobs
     add("linked", IMPLEMENT + use, link=True)
     misspelt = IMPLEMENT.replace("CAI_IMPLEMENTATION", "CAI_IMPLEMENTATIOn")
     add("misspelt switch", misspelt + use, subject.linked, link=True)
@@ -346,7 +370,10 @@ def linkage(sources: Sources, header: pathlib.Path, args: argparse.Namespace) ->
     """All of the family linkage."""
     jobs = []
     flags = ["-O1", *sources.subject.host_flags]
-    for compiler, language in ((args.gcc, "c"), (args.gxx, "c++"), (args.clang, "c"), (args.clangxx, "c++")):
+    if not sources.subject.link:  # one object of several then, which is what clashes, too
+        flags += ["-r", "-nostdlib"]
+    compilers = ((args.gcc, "c"), (args.clangxx, "c++"), (args.gxx, "c++"), (args.clang, "c"))
+    for compiler, language in compilers[: 2 if sources.subject.light else 4]:
         if not compiler:
             continue
         jobs += linkage_jobs(sources, header, compiler, language)
@@ -393,14 +420,21 @@ def main() -> int:
     """Runs the families asked for."""
     parser = argument_parser("Compiles cai.h, or an extension of it, with every compiler, standard and mode.")
     parser.add_argument("families", nargs="*", help="gcc, clang, nvcc, linkage, m32, mingw; the first four by default")
+    add_others(parser)
     args = parser.parse_args()
+    if missing(args):
+        print(f"skipped: {args.header.name}: {missing(args)}")
+        return 77
     families = args.families or [name for name in ("gcc", "clang", "nvcc") if getattr(args, name)] + ["linkage"]
     failures = pragmas(args.header)
     cuda = cuda_flags(args)
     with tempfile.TemporaryDirectory(prefix="cai-matrix-") as name:
-        sources = Sources(pathlib.Path(name), args.header, cuda)
+        sources = Sources(pathlib.Path(name), args, cuda)
         if any(mode.backend == LINKED for mode in sources.subject.modes.values()):
             print(f"CUDA's headers: {cuda[-1]}" if cuda else "no headers of CUDA here: the linked backend is left to nvcc")
+        lacking = sorted({other for mode in sources.subject.modes.values() for other in mode.others} - sources.others)
+        for other in lacking:
+            print(f"left out: what needs {OTHERS[other]} (--{other}-include FOLDER)")
         jobs: list[Job] = []
         if "gcc" in families:
             jobs += gcc_jobs(sources, args.gcc, args.gxx)

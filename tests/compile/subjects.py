@@ -5,6 +5,7 @@ In the text of a unit, "@header" is the header under test as a unit includes it.
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ SYNTAX, ONE, ALL = "none", "one", "all"
 # With the flags of the subject; with CUDA's headers instead; with neither.
 USUAL, LINKED, NEITHER = "usual", "linked", "neither"
 BOTH, HOST, NVCC = "both", "host", "nvcc"
+# Headers of other projects, by the option with their folder, and the file that is looked for in it.
+OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h"}
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,12 @@ class Mode:
     backend: str = USUAL  # for host compilers; nvcc has CUDA's headers in every unit
     where: str = BOTH
     flags: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # of OTHERS, besides those of the subject
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One header."""
+    """One header. `link` and `linked` are empty where a program would need the library of another project."""
 
     guard: str  # the macro that has its version
     switch: str  # compiles the implementation of it alone
@@ -41,6 +45,9 @@ class Subject:
     host_flags: tuple[str, ...] = ()  # without CUDA's headers
     below: tuple[str, ...] = ()  # the headers that it extends, the lowest first
     modes: dict[str, Mode] = field(default_factory=dict)
+    others: tuple[str, ...] = ()  # of OTHERS: what its declarations need
+    brought: str = ""  # how a unit includes them
+    light: bool = False  # fewer standards and levels: what it adds to the headers below it is small
 
 
 # --------------------------------------------------------------------- every header
@@ -439,6 +446,234 @@ def emm_modes() -> dict[str, Mode]:
     return modes
 
 
+# --------------------------------------------------------------------- ext/cai_dlpack.h
+DLPACK_USE = """
+int use(cai_array *x, cai_dlpack_storage *storage, DLManagedTensor **out, cai_error *err);
+int use(cai_array *x, cai_dlpack_storage *storage, DLManagedTensor **out, cai_error *err)
+{
+    CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
+    return cai_dlpack_export(x, CAI_DLPACK_ORDERED, storage, out, err);
+}
+#if defined(CAI_DLPACK_VERSIONED)
+int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err);
+int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err)
+{
+    const cai_dlpack_options options = {CAI_LENIENT, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
+    return cai_dlpack_import_versioned(managed, &options, x, err);
+}
+#endif
+"""
+# One copy exports an array, the other imports the tensor.
+DLPACK_FUNCTIONS = """
+int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)%(end)s
+int import_%(name)s(DLManagedTensor *managed, cai_array *out)%(end)s
+"""
+DLPACK_COPY = (DLPACK_FUNCTIONS.replace("%(end)s", ";") + """
+int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)
+{
+    static float values[6];
+    const int64_t shape[2] = {2, 3};
+    cai_array array;
+    cai_error err;
+    CAI_TRY(cai_array_init(&array, CAI_FLOAT32, 2, shape, NULL, values, &err));
+    array.sync = CAI_SYNC_NONE;
+    array.memory = CAI_MEMORY_HOST;
+    return cai_dlpack_export(&array, CAI_DLPACK_DROP_READ_ONLY, storage, out, &err);
+}
+int import_%(name)s(DLManagedTensor *managed, cai_array *out)
+{
+    return cai_dlpack_import(managed, NULL, out, NULL);
+}
+""")  # fmt: skip
+DLPACK_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n'
+    + (DLPACK_FUNCTIONS % {"name": "alpha", "end": ";"}) + (DLPACK_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+static int ended;
+static void end(cai_dlpack_storage *self) { (void)self; ++ended; }
+int main(void)
+{
+    static cai_dlpack_storage one, other;
+    DLManagedTensor *managed = NULL;
+    cai_array array;
+    one.done = other.done = end;
+    if (export_alpha(&one, &managed) || import_beta(managed, &array)) return 1;
+    if (array.size != 6 || array.strides[0] != 12 || !array.release) return 2;
+    array.release(&array);
+    if (ended != 1 || export_beta(&other, &managed) || import_alpha(managed, &array)) return 3;
+    array.release(&array);
+    return ended == 2 ? 0 : 4;
+}
+""")  # fmt: skip
+
+
+def dlpack_modes() -> dict[str, Mode]:
+    """How dlpack.h is found, orders of headers."""
+    stream = '#include "cai_stream.h"\n'
+    return {
+        "dlpack.h first": Mode("#include <dlpack/dlpack.h>\n" + IMPLEMENT + DLPACK_USE),
+        "dlpack.h named": Mode("#define CAI_DLPACK_H <dlpack/dlpack.h>\n" + IMPLEMENT + DLPACK_USE),
+        "with cai_stream.h": Mode("#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + DLPACK_USE),
+        "core in another unit": Mode('#include "cai.h"\n#define CAI_DLPACK_IMPLEMENTATION\n#include "@header"\n' + DLPACK_USE, ONE),
+    }
+
+
+# --------------------------------------------------------------------- ext/cai_ipc.h
+IPC_USE = """
+int use(cai_ipc *ipc, cai_emm *emm, cai_memory memory, const cai_array *x, cai_array *out, cai_error *err);
+int use(cai_ipc *ipc, cai_emm *emm, cai_memory memory, const cai_array *x, cai_array *out, cai_error *err)
+{
+    struct cai_ipc_v0 descriptor;
+    CAI_TRY(cai_ipc_export(&descriptor, ipc, emm, memory, x, err));
+    return cai_ipc_import(out, ipc, &descriptor, err);
+}
+"""
+# One copy makes what knows the imports, the other judges a descriptor.
+IPC_FUNCTIONS = """
+int make_%(name)s(cai_ipc *ipc, const cai_cuda *cuda)%(end)s
+int import_%(name)s(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out)%(end)s
+int close_%(name)s(cai_ipc *ipc)%(end)s
+"""
+IPC_COPY = (IPC_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_ipc *ipc, const cai_cuda *cuda)
+{
+    return cai_ipc_init(ipc, cuda, NULL, 0, 7, NULL);
+}
+int import_%(name)s(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out)
+{
+    return cai_ipc_import(out, ipc, in, NULL);
+}
+int close_%(name)s(cai_ipc *ipc)
+{
+    return cai_ipc_destroy(ipc, NULL);
+}
+""")  # fmt: skip
+IPC_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n'
+    + (IPC_FUNCTIONS % {"name": "alpha", "end": ";"}) + (IPC_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static cai_cuda cuda;
+    static cai_ipc ipc;
+    static struct cai_ipc_v0 in;
+    cai_array array;
+    cuda.struct_size = (uint32_t)sizeof cuda;
+    cuda.version = CAI_CUDA_VERSION;
+    in.abi = CAI_IPC_ABI;
+    in.struct_size = (uint32_t)sizeof in;
+    in.ndim = 1;
+    in.process = in.cookie = 3;
+    in.dtype.code = CAI_UINT8;
+    in.dtype.itemsize = in.dtype.alignment = 1;
+    in.strides[0] = 1;
+    if (make_alpha(&ipc, &cuda)) return 1;
+    if (import_beta(&ipc, &in, &array) != CAI_ERR_UNAVAILABLE) return 2; /* a good one, but no CUDA */
+    in.dtype.alignment++;
+    if (import_beta(&ipc, &in, &array) != CAI_ERR_TYPESTR) return 3;
+    in.abi++;
+    if (import_beta(&ipc, &in, &array) != CAI_ERR_ABI) return 4;
+    return close_beta(&ipc) ? 5 : 0;
+}
+""")  # fmt: skip
+
+
+def ipc_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of the four headers."""
+    alone = '#define CAI_IPC_IMPLEMENTATION\n#include "@header"\n'
+    emm = '#include "cai_emm.h"\n'
+    modes = {
+        "nothing of CUDA or the C library in the declarations":
+            Mode('#include "@header"\n' + NO_CUDA_HEADER + NO_LOADER_HEADER + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + IPC_USE, SYNTAX, LINKED, HOST),
+        "emm first": Mode("#define CAI_IMPLEMENTATION\n" + emm + '#include "@header"\n' + IPC_USE),
+        "emm last": Mode(IMPLEMENT + emm + IPC_USE),
+        "alone": Mode(alone + NO_CUDA_HEADER + NO_LOADER_HEADER + IPC_USE, ALL, where=HOST),
+    }  # fmt: skip
+    for name in ("CAI_NO_THREADS", "CAI_NO_LOADER"):
+        modes[f"alone, {name}"] = Mode(f"#define {name}\n" + alone + IPC_USE, ONE)
+    return modes
+
+
+# --------------------------------------------------------------------- ext/cai_python.h
+PYTHON_USE = """
+int use(cai_python *py, PyObject *const *objects, uint64_t *stream, cai_array *out);
+int use(cai_python *py, PyObject *const *objects, uint64_t *stream, cai_array *out)
+{
+    const cai_python_options options = {CAI_PYTHON_HOST | CAI_PYTHON_BORROW, 0, CAI_STREAM_LEGACY};
+    if (cai_python_stream(py, objects[0], stream)) return -1;
+    if (cai_python_import(py, objects + 1, 1, &options, out)) return -1;
+    cai_python_release(py, out, 1);
+    return cai_python_clear(py) ? -1 : 0;
+}
+int use_offer(PyTypeObject *type, PyObject *(*adopt)(PyTypeObject *, struct cai_array_v0 *));
+int use_offer(PyTypeObject *type, PyObject *(*adopt)(PyTypeObject *, struct cai_array_v0 *))
+{
+    static cai_python_exchange exchange;
+    exchange.abi = CAI_ABI;
+    exchange.struct_size = sizeof exchange;
+    exchange.adopt = adopt;
+    return cai_python_offer(type, &exchange);
+}
+#if defined(CAI_STREAM_H_INCLUDED)
+int use_after(cai_python *py, cai_stream_pool *pool, cai_array *arrays, uint64_t stream);
+int use_after(cai_python *py, cai_stream_pool *pool, cai_array *arrays, uint64_t stream)
+{
+    return cai_python_release_after(py, pool, arrays, 1, stream);
+}
+#endif
+#if defined(CAI_DLPACK_H_INCLUDED)
+PyObject *use_dlpack(cai_python *py, PyObject *object, const cai_array *x, PyObject *args, PyObject *kwargs);
+PyObject *use_dlpack(cai_python *py, PyObject *object, const cai_array *x, PyObject *args, PyObject *kwargs)
+{
+    cai_python_dlpack_request request;
+    if (cai_python_dlpack_ask(x, args, kwargs, &request)) return cai_python_dlpack_device(x);
+    return cai_python_dlpack(py, object, x, &request);
+}
+#endif
+"""
+# Two copies become one object: a program would need Python's library.
+PYTHON_COPY = """
+int make_%(name)s(cai_python *py);
+int make_%(name)s(cai_python *py) { return cai_python_init(py); }
+"""
+PYTHON_MAIN = """
+#include "@header"
+int make_alpha(cai_python *py);
+int make_beta(cai_python *py);
+int both(cai_python *py);
+int both(cai_python *py) { return make_alpha(py) || make_beta(py); }
+"""
+LIMITED = "-DPy_LIMITED_API=0x030b0000"
+
+
+def python_modes() -> dict[str, Mode]:
+    """The limited API and all of it; what was included before; orders of headers."""
+    stream, dlpack = '#include "cai_stream.h"\n', '#include "ext/cai_dlpack.h"\n'
+    modes = {
+        "Python.h first": Mode("#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n" + IMPLEMENT + PYTHON_USE),
+        "cai_stream.h after": Mode(IMPLEMENT + PYTHON_USE + stream),
+        "cai_stream.h between": Mode('#include "@header"\n#define CAI_IMPLEMENTATION\n' + stream + '#include "@header"\n'),
+        "cai_dlpack.h between":
+            Mode('#include "@header"\n#define CAI_IMPLEMENTATION\n' + dlpack + '#include "@header"\n', others=("dlpack",)),
+        "core in another unit": Mode('#include "cai.h"\n#define CAI_PYTHON_IMPLEMENTATION\n#include "@header"\n' + PYTHON_USE),
+        "CAI_NO_THREADS": Mode("#define CAI_NO_THREADS\n" + IMPLEMENT + PYTHON_USE),
+    }  # fmt: skip
+    before = {"stream": ("cai_stream.h", stream, ()), "dlpack": ("cai_dlpack.h", dlpack, ("dlpack",)),
+              "both": ("both", stream + dlpack, ("dlpack",))}  # fmt: skip
+    for name, text, others in before.values():
+        text += '#include "@header"\n'
+        everything = "#define CAI_IMPLEMENTATION\n" + text + PYTHON_USE
+        level = ALL if name == "both" else SYNTAX
+        modes[f"after {name}, declarations"] = Mode(text + PYTHON_USE, others=others)
+        modes[f"after {name}"] = Mode(everything, level, others=others)
+        modes[f"after {name}, limited"] = Mode(everything, ONE, others=others, flags=(LIMITED,))
+    modes["after both, static"] = Mode("#define CAI_STATIC\n" + everything, others=others)
+    modes["after both, namespace"] = Mode("#define CAI_NAMESPACE mylib_\n" + everything, others=others)
+    modes["limited"] = Mode(IMPLEMENT + PYTHON_USE, ALL, flags=(LIMITED,))
+    modes["limited, declarations"] = Mode('#include "@header"\n' + PYTHON_USE, flags=(LIMITED,))
+    modes["limited, static"] = Mode("#define CAI_STATIC\n" + IMPLEMENT, flags=(LIMITED,))
+    return modes
+
+
 # --------------------------------------------------------------------- the table
 CORE = Subject(
     guard="CAI_H_INCLUDED", switch="CAI_CORE_IMPLEMENTATION", other_version="another version of cai.h", use=USE,
@@ -461,9 +696,52 @@ SUBJECTS = {
         link="cai_emm_hooks_check(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_emm_hooks_check",
         copies=(EMM_COPY, EMM_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"), modes=emm_modes(),
     ),
+    "cai_dlpack.h": Subject(
+        guard="CAI_DLPACK_H_INCLUDED", switch="CAI_DLPACK_IMPLEMENTATION", other_version="another version of it",
+        use=DLPACK_USE, link="cai_dlpack_device(NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_dlpack_device",
+        copies=(DLPACK_COPY, DLPACK_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h",), modes=dlpack_modes(),
+        others=("dlpack",), brought="#include <dlpack/dlpack.h>\n", light=True,
+    ),
+    "cai_ipc.h": Subject(
+        guard="CAI_IPC_H_INCLUDED", switch="CAI_IPC_IMPLEMENTATION", other_version="another version of it", use=IPC_USE,
+        link="cai_ipc_destroy(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_ipc_destroy",
+        copies=(IPC_COPY, IPC_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h", "cai_emm.h"),
+        modes=ipc_modes(), light=True,
+    ),
+    "cai_python.h": Subject(
+        guard="CAI_PYTHON_H_INCLUDED", switch="CAI_PYTHON_IMPLEMENTATION", other_version="another version of it",
+        use=PYTHON_USE, link="", linked="", copies=(PYTHON_COPY, PYTHON_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h",), modes=python_modes(), others=("python",),
+        brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n", light=True,
+    ),
 }  # fmt: skip
 
 
 def subject_of(header: pathlib.Path) -> Subject:
     """What is known of a header; a copy of one under another name is taken for cai.h."""
     return SUBJECTS.get(header.name, CORE)
+
+
+def add_others(parser: argparse.ArgumentParser) -> None:
+    """An option for the folder of each header of another project."""
+    for name, file in OTHERS.items():
+        parser.add_argument(f"--{name}-include", help=f"folder of {file}")
+
+
+def others_of(args: argparse.Namespace) -> dict[str, str]:
+    """The folders that were given and have the file."""
+    given = {name: getattr(args, f"{name}_include") for name in OTHERS}
+    return {name: folder for name, folder in given.items() if folder and pathlib.Path(folder, OTHERS[name]).is_file()}
+
+
+def other_flags(args: argparse.Namespace) -> list[str]:
+    """How a compiler finds the headers of other projects: as a system's, whose warnings are not ours. Folders
+    that it searches anyway must keep their place for C++ (#include_next)."""
+    folders = [folder for folder in others_of(args).values() if folder not in ("/usr/include", "/usr/local/include")]
+    return [flag for folder in folders for flag in ("-isystem", folder)]
+
+
+def missing(args: argparse.Namespace) -> str:
+    """Why the header cannot be compiled here; empty if it can."""
+    lacking = [name for name in subject_of(args.header).others if name not in others_of(args)]
+    return " and ".join(f"{OTHERS[name]} is not there (--{name}-include FOLDER)" for name in lacking)
