@@ -11,6 +11,10 @@
 #endif
 #include <Python.h>
 
+#if PY_VERSION_HEX < 0x030b0000 || (defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030b0000)
+#error "cai_python.h: Python 3.11 or later is needed, and a Py_LIMITED_API of 0x030b0000 or above"
+#endif
+
 /* Included again, cai.h adds what is wanted of it and refuses late configuration. */
 #if !defined(CAI_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                               \
     defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
@@ -205,15 +209,6 @@ CAI_API CAI_MUST_CHECK int cai_python_import(cai_python *py, PyObject *const *ob
 /** Releases `count` arrays, and drops what was released so far. Borrowed arrays are not touched. */
 CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t count);
 
-#if defined(CAI_STREAM_H_INCLUDED)
-/** cai_python_release of arrays that work on `stream` may still use (R80): at once where the array's own
- *  stream took part in an exchange with `stream` (by the default mode) and so waits for that work; else when
- *  `stream` has passed, by the keep-alive list of `pool`, which is polled here. Returns 0, or -1 with an
- *  exception set: from the first that could not be kept on, nothing is released. */
-CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_stream_pool *pool, cai_array *arrays,
-                                                    Py_ssize_t count, uint64_t stream);
-#endif
-
 /** Drops the references of arrays that were released, perhaps elsewhere. Each import does that, too. */
 CAI_API void cai_python_drain(cai_python *py);
 
@@ -235,7 +230,40 @@ CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python
 CAI_API PyObject *cai_python_interface(cai_python *py, const cai_array *array, int32_t version,
                                        PyObject *mask);
 
-#if defined(CAI_DLPACK_H_INCLUDED)
+/** Raises what a function of cai said; returns NULL. err->code: not CAI_OK. */
+CAI_API PyObject *cai_python_raise(const cai_error *err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_PYTHON_H_INCLUDED */
+
+/* What needs another header, which may come between two inclusions of this one. */
+#if defined(CAI_STREAM_H_INCLUDED) && !defined(CAI_PRIV_PY_WITH_STREAM)
+#define CAI_PRIV_PY_WITH_STREAM
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** cai_python_release of arrays that work on `stream` may still use (R80): at once where the array's own
+ *  stream took part in an exchange with `stream` (by the default mode) and so waits for that work; else when
+ *  `stream` has passed, by the keep-alive list of `pool`, which is polled here. Returns 0, or -1 with an
+ *  exception set: from the first that could not be kept on, nothing is released. */
+CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_stream_pool *pool, cai_array *arrays,
+                                                    Py_ssize_t count, uint64_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CAI_PRIV_PY_WITH_STREAM */
+
+#if defined(CAI_DLPACK_H_INCLUDED) && !defined(CAI_PRIV_PY_WITH_DLPACK)
+#define CAI_PRIV_PY_WITH_DLPACK
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** What a consumer asks of __dlpack__. */
 typedef struct cai_python_dlpack_request {
     uint64_t stream;   /* that is to wait for the array's pending work; 0: none is */
@@ -257,16 +285,11 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
 
 /** What __dlpack_device__ returns for `array`: a new tuple; or NULL (cai_dlpack_device). */
 CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
-#endif
-
-/** Raises what a function of cai said; returns NULL. err->code: not CAI_OK. */
-CAI_API PyObject *cai_python_raise(const cai_error *err);
 
 #ifdef __cplusplus
-} /* extern "C" */
+}
 #endif
-
-#endif /* CAI_PYTHON_H_INCLUDED */
+#endif /* CAI_PRIV_PY_WITH_DLPACK */
 
 /* ============================================================ >>implementation
  *   >>released  >>types  >>tagging  >>reading  >>dictionaries  >>buffers  >>dlpack  >>importing  >>streams
@@ -963,11 +986,11 @@ static int cai_priv_py_judge_fields(cai_priv_py_import *in, const cai_priv_py_en
 }
 
 /* The narrow format that the last word of a text names and that has so many bytes, or 0. */
-static int32_t cai_priv_py_narrow_of(const char *text, int64_t itemsize)
+static int32_t cai_priv_py_narrow_of(const char *text, size_t length, int64_t itemsize)
 {
-    size_t end = strlen(text), start;
-    while (end && strchr("'> ", text[end - 1])) --end; /* of "<class 'warp.types.bfloat16'>" */
-    for (start = end; start && !strchr(".' ", text[start - 1]); --start) {}
+    size_t end = length, start;
+    while (end && (text[end - 1] == '>' || text[end - 1] == '\'')) --end; /* "<class 'warp.bfloat16'>" */
+    for (start = end; start && text[start - 1] != '.' && text[start - 1] != '\''; --start) {}
 #define CAI_PRIV_PY_NARROW(code, kind, size, format, name)                                                   \
     if (format && kind == 'f' && size == itemsize && end - start == sizeof name - 1 &&                       \
         !memcmp(text + start, name, end - start))                                                            \
@@ -999,6 +1022,7 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array 
     const uint32_t had_strides = array->flags & CAI_HAD_STRIDES;
     cai_array *const mask = array->mask;
     PyObject *name;
+    Py_ssize_t length;
     const char *text;
     cai_dtype narrow;
     cai_error err;
@@ -1006,8 +1030,8 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array 
     int failed;
     if (array->dtype.itemsize > 2 || (kind != 'V' && kind != 'u' && kind != 'f')) return 0;
     name = cai_priv_py_dtype_name(py, object);
-    text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    code = text ? cai_priv_py_narrow_of(text, array->dtype.itemsize) : 0;
+    text = name ? PyUnicode_AsUTF8AndSize(name, &length) : NULL;
+    code = text ? cai_priv_py_narrow_of(text, (size_t)length, array->dtype.itemsize) : 0;
     Py_XDECREF(name);
     if (!code) return PyErr_Occurred() ? -1 : 0;
     array->mask = NULL; /* views are of values */
@@ -1046,7 +1070,8 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
         owner->mask_object = mask;
         Py_INCREF(mask);
     }
-    if (!(in->flags & CAI_PYTHON_NARROW) || cai_priv_py_is_swapped(&in->reader, &entries[0])) return 0;
+    if (!(in->flags & CAI_PYTHON_NARROW)) return 0;
+    if (out->dtype.itemsize != 1 && cai_priv_py_is_swapped(&in->reader, &entries[0])) return 0;
     return cai_priv_py_narrow(in->py, object, out);
 }
 
@@ -1153,7 +1178,8 @@ static int cai_priv_py_judge_buffer(cai_priv_py_import *in, const Py_buffer *vie
     cai_priv_py_entries entries[2];
     char text[CAI_TYPESTR_SIZE];
     int i, failed, indirect = 0;
-    for (i = 0; view->suboffsets && i < view->ndim; ++i) indirect |= view->suboffsets[i] >= 0;
+    for (i = 0; view->suboffsets && i < view->ndim && i < CAI_MAX_NDIM; ++i)
+        indirect |= view->suboffsets[i] >= 0;
     if (indirect || view->ndim < 0 || view->ndim > CAI_MAX_NDIM || (view->ndim && !view->shape)) {
         PyErr_Format(PyExc_BufferError, indirect ? "the buffer has %d dimensions, with pointers to pointers"
                                                  : "the buffer has %d dimensions, not 0 to 64 with a shape",
@@ -1192,6 +1218,14 @@ static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, c
 }
 
 /* ------------------------------------------------------------------ >>dlpack */
+/* A function of an exporter failed; it may have forgotten to say why. */
+static int cai_priv_py_failed(const char *function)
+{
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_RuntimeError, "%s of the exporter failed without a word", function);
+    return -1;
+}
+
 static int cai_priv_py_refuse_host(void)
 {
     PyErr_SetString(PyExc_TypeError, "the array is in plain host memory, this consumer takes those that CUDA "
@@ -1205,7 +1239,7 @@ static int cai_priv_py_check_host(const cai_priv_py_import *in, const cai_array 
     return cai_priv_py_refuse_host();
 }
 
-#if defined(CAI_DLPACK_H_INCLUDED)
+#if defined(CAI_PRIV_PY_WITH_DLPACK)
 /* Device types of DLPack. */
 enum { CAI_PRIV_PY_DL_CPU = 1, CAI_PRIV_PY_DL_CUDA = 2, CAI_PRIV_PY_DL_PINNED = 3,
        CAI_PRIV_PY_DL_MANAGED = 13 };
@@ -1229,7 +1263,8 @@ static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice d
 {
     void *stream = NULL;
     if (array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED) return 0;
-    if (table->current_work_stream(kDLCUDA, device.device_id, &stream)) return -1;
+    if (table->current_work_stream(kDLCUDA, device.device_id, &stream))
+        return cai_priv_py_failed("current_work_stream");
     array->sync = CAI_SYNC_STREAM;
     array->stream = stream ? (uint64_t)(uintptr_t)stream : (uint64_t)CAI_STREAM_LEGACY;
     return 0;
@@ -1263,16 +1298,20 @@ static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, ca
     memset(&options, 0, sizeof options);
     options.flags = in->flags & CAI_LENIENT;
     if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
-    if (table->managed_tensor_from_py_object_no_sync(object, &managed)) return -1;
     owner = cai_priv_py_owner_new(in->py, NULL, 0);
-    status = owner ? cai_dlpack_import_versioned(managed, &options, out, &err) : CAI_ERR_ARGUMENT;
-    if (!status && !cai_priv_py_check_host(in, out) &&
-        !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
+    if (!owner) return -1;
+    if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed) {
+        PyMem_Free(owner);
+        return cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
+    }
+    status = cai_dlpack_import_versioned(managed, &options, out, &err);
+    if (status && status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
+    if (status) cai_python_raise(&err);
+    else if (!cai_priv_py_check_host(in, out) &&
+             !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
         cai_priv_py_take_tensor(out, owner, object);
         return 0;
-    }
-    if (status && owner) cai_python_raise(&err);
-    if (status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
+    } else cai_priv_py_undo(in->py, out, 1);
     PyMem_Free(owner);
     return -1;
 }
@@ -1291,9 +1330,13 @@ static const void *cai_priv_py_table(const DLPackExchangeAPIHeader *header)
 /* What __dlpack_device__ says: type and number. */
 static int cai_priv_py_ask_device(const cai_python *py, PyObject *object, long device[2])
 {
-    PyObject *pair = PyObject_CallMethodObjArgs(object, py->names[CAI_PRIV_PY_DEVICE], NULL);
+    PyObject *method = cai_priv_py_attribute(py, object, CAI_PRIV_PY_DEVICE), *pair = NULL;
     int i;
     device[0] = device[1] = 0;
+    if (method) pair = PyObject_CallObject(method, NULL);
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the object has __dlpack__ without __dlpack_device__");
+    Py_XDECREF(method);
     if (!pair) return -1;
     if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
         PyErr_SetString(PyExc_TypeError, "__dlpack_device__ returned no tuple (type, id)");
@@ -1376,9 +1419,9 @@ static int cai_priv_py_check_device(cai_array *array, const long device[2])
                            : device[0] == CAI_PRIV_PY_DL_CUDA   ? CAI_MEMORY_DEVICE
                                                                 : CAI_MEMORY_MANAGED;
     if (array->memory == memory && (memory != CAI_MEMORY_DEVICE || array->device == device[1])) return 0;
+    cai_array_release(array);
     PyErr_Format(PyExc_BufferError, "__dlpack_device__ returned (%ld, %ld), and the tensor is elsewhere",
                  device[0], device[1]);
-    cai_array_release(array);
     return -1;
 }
 
@@ -1387,7 +1430,7 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
 {
     cai_dlpack_options options;
     cai_priv_py_owner *owner;
-    PyObject *capsule;
+    PyObject *capsule, *type, *value, *trace;
     long device[2];
     int failed;
     memset(&options, 0, sizeof options);
@@ -1410,7 +1453,9 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
              cai_priv_py_check_device(out, device);
     if (failed) PyMem_Free(owner);
     else cai_priv_py_take_tensor(out, owner, object);
+    PyErr_Fetch(&type, &value, &trace); /* an unused capsule runs its deleter */
     Py_XDECREF(capsule);
+    PyErr_Restore(type, value, trace);
     return failed ? -1 : 0;
 }
 
@@ -1429,7 +1474,7 @@ static int cai_priv_py_ask_stream(const cai_array *array, PyObject *stream, cai_
     cai_priv_py_reader reader;
     cai_error err;
     int32_t sync = CAI_SYNC_NONE;
-    int failed;
+    int failed, there;
     if (!of_device && stream == Py_None) return 0;
     cai_priv_py_open(&reader, 0);
     failed = cai_priv_py_put_value(&reader, stream, 0);
@@ -1439,7 +1484,9 @@ static int cai_priv_py_ask_stream(const cai_array *array, PyObject *stream, cai_
     }
     cai_priv_py_close(&reader);
     if (failed) return -1;
-    if (sync == CAI_SYNC_NONE || (array->sync == CAI_SYNC_STREAM && array->stream == out->stream)) {
+    there = array->sync == CAI_SYNC_STREAM && array->stream == out->stream &&
+            out->stream != CAI_STREAM_PER_THREAD; /* of which each thread has its own */
+    if (sync == CAI_SYNC_NONE || there) {
         out->flags |= (uint32_t)CAI_DLPACK_ORDERED; /* the consumer sees to it, or is there already */
         out->stream = 0;
     }
@@ -1580,7 +1627,7 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
     cai_priv_py_undo(py, &moving, 1);
     return NULL;
 }
-#endif /* CAI_DLPACK_H_INCLUDED */
+#endif /* CAI_PRIV_PY_WITH_DLPACK */
 
 /* --------------------------------------------------------------- >>importing */
 /* Takes what the exchange of a type in C describes. */
@@ -1588,11 +1635,7 @@ static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object,
 {
     cai_priv_py_owner *owner;
     cai_error err;
-    if (in->type.exchange->describe(object, out)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_SystemError, CAI_PYTHON_EXCHANGE " failed without a word");
-        return -1;
-    }
+    if (in->type.exchange->describe(object, out)) return cai_priv_py_failed("describe");
     if (cai_array_check(out, &err)) {
         cai_python_raise(&err);
     } else if (cai_priv_py_check_host(in, out)) {
@@ -1607,7 +1650,7 @@ static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object,
         if (owner) cai_priv_py_attach(out, owner);
         return owner ? 0 : -1;
     }
-    cai_array_release(out);
+    cai_priv_py_undo(in->py, out, 1);
     return -1;
 }
 
@@ -1630,7 +1673,7 @@ static PyObject *cai_priv_py_find_dictionary(cai_priv_py_import *in, PyObject *o
 static int cai_priv_py_import_else(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const int on_host = (in->flags & CAI_PYTHON_HOST) != 0;
-#if defined(CAI_DLPACK_H_INCLUDED)
+#if defined(CAI_PRIV_PY_WITH_DLPACK)
     PyObject *method = PyType_Check(object) ? NULL : cai_priv_py_find(in, object, CAI_PRIV_PY_DLPACK);
     if (method) {
         const int failed = cai_priv_py_import_tensor(in, object, method, out);
@@ -1640,9 +1683,13 @@ static int cai_priv_py_import_else(cai_priv_py_import *in, PyObject *object, cai
     if (PyErr_Occurred()) return -1;
 #endif
     if (on_host && PyObject_CheckBuffer(object)) return cai_priv_py_import_buffer(in, object, out);
-    PyErr_SetString(PyExc_TypeError, on_host ? "the object has neither __cuda_array_interface__ nor "
-                                               "__array_interface__"
-                                             : "the object has no __cuda_array_interface__");
+#if defined(CAI_PRIV_PY_WITH_DLPACK)
+#define CAI_PRIV_PY_NONE_OF "the object has no __cuda_array_interface__, no __dlpack__"
+#else
+#define CAI_PRIV_PY_NONE_OF "the object has no __cuda_array_interface__"
+#endif
+    PyErr_SetString(PyExc_TypeError, on_host ? CAI_PRIV_PY_NONE_OF ", no __array_interface__, no buffer"
+                                             : CAI_PRIV_PY_NONE_OF);
     return -1;
 }
 
@@ -1751,7 +1798,7 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream)
     return Py_BuildValue("(iK)", 0, (unsigned long long)stream);
 }
 
-#if defined(CAI_STREAM_H_INCLUDED)
+#if defined(CAI_PRIV_PY_WITH_STREAM)
 /* Does the owner's own stream come after what `stream` has now, as an exchange let it? */
 static int cai_priv_py_is_settled(const cai_array *array)
 {

@@ -211,7 +211,7 @@ def test_errors(saxpy, numpy):
             check(f"stream {stream!r}", (type(error), str(error)[:6]), (kind, "stream" if stream != "1" else "a stre"))
     check_raises("source", ValueError, "source: expected float32; got float64, 1-D",
                  lambda: saxpy.array(numpy.ones(3), s))
-    check_raises("nothing", TypeError, "the object has neither __cuda_array_interface__ nor __array_interface__",
+    check_raises("nothing", TypeError, "the object has no __cuda_array_interface__, no __array_interface__, no buffer",
                  lambda: saxpy.array(None, s))
     check_raises("arguments", TypeError, "function takes exactly 4 arguments (1 given)".replace("function", "saxpy()"),
                  lambda: saxpy.saxpy(1))
