@@ -101,6 +101,7 @@ CHANGES
 */
 
 #if defined(CAI_NAMESPACE)
+#define cai_python_adopt CAI_PRIV_RENAMED(cai_python_adopt)
 #define cai_python_clear CAI_PRIV_RENAMED(cai_python_clear)
 #define cai_python_cuda_stream CAI_PRIV_RENAMED(cai_python_cuda_stream)
 #define cai_python_dlpack CAI_PRIV_RENAMED(cai_python_dlpack)
@@ -159,7 +160,7 @@ typedef struct cai_python_type {
     PyObject *type;                      /* a reference; NULL: free */
     const cai_python_exchange *exchange; /* NULL: none */
     const void *dlpack;                  /* DLPack's exchange; NULL: none */
-    uint32_t lacks;                      /* attributes that neither it nor an instance can have unseen */
+    uint32_t lacks;                      /* of the names: not on the type, and no __getattr__ answers for it */
     int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
 } cai_python_type;
 
@@ -190,9 +191,9 @@ typedef struct cai_python_options {
 /** Makes an empty one. Returns 0, or -1 with an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_init(cai_python *py);
 
-/** Drops what it holds: for the m_free of a module. Returns how many
- *  imported arrays are still alive: with any, the memory of `py` must stay where it is. NULL, or one of
- *  zeros, is fine. No other function takes it any more. */
+/** Drops what it holds: for the m_free of a module. Returns how many imported arrays are still alive: with
+ *  any, the memory of `py` must stay where it is. NULL, or one of zeros, is fine. No other function takes it
+ *  any more. */
 CAI_API int64_t cai_python_clear(cai_python *py);
 
 /** Visits the types that are remembered: for the m_traverse of a module, as types lead back to modules. (An
@@ -223,6 +224,11 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream);
 /** Offers the exchange of a type: to be called before its first instance is seen elsewhere. Types that derive
  *  from it inherit it. Returns 0, or -1 with an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exchange);
+
+/** The exchange the other way: a new instance of `type` that owns what the owned `array` owned; pending work
+ *  stays pending. NULL with an exception set, and `array` as it was: TypeError for a type that does not offer
+ *  it, ValueError for a borrowed array, or what the type raised. */
+CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array);
 
 /** A new dictionary of `version` 0 to 3 for an array, as __cuda_array_interface__ returns it. mask: the
  *  object that exports array->mask, or NULL where there is none. NULL with an exception set: BufferError for
@@ -529,6 +535,14 @@ CAI_API PyObject *cai_python_raise(const cai_error *err)
 }
 
 /* -------------------------------------------------------------------- >>types */
+/* A function of an exporter failed; it may have forgotten to say why. */
+static int cai_priv_py_failed(const char *function)
+{
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_RuntimeError, "%s of the exporter failed without a word", function);
+    return -1;
+}
+
 /* The pointer in a capsule that is an attribute of a type. *out NULL: it has none, or something else (None in
  * a derived class that does not want what it inherits; an int in early versions of DLPack's). */
 static int cai_priv_py_capsule(PyObject *type, PyObject *name, const char *capsule_name, void **out)
@@ -586,10 +600,9 @@ static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python
     return cai_priv_py_find_lacks(py, type, &out->lacks);
 }
 
-/* What the type of an object offers, remembered or asked. Asking may run code that imports. */
-static int cai_priv_py_type_of(cai_python *py, PyObject *object, cai_python_type *out)
+/* What a type offers, remembered or asked. Asking may run code that imports. */
+static int cai_priv_py_know(cai_python *py, PyObject *type, cai_python_type *out)
 {
-    PyObject *type = (PyObject *)Py_TYPE(object);
 #if defined(Py_GIL_DISABLED)
     return cai_priv_py_ask_type(py, type, out); /* a memory that threads share would need a lock */
 #else
@@ -618,6 +631,26 @@ CAI_API int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exch
     const int failed = !capsule || PyObject_SetAttrString((PyObject *)type, CAI_PYTHON_EXCHANGE, capsule);
     Py_XDECREF(capsule);
     return failed ? -1 : 0;
+}
+
+CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array)
+{
+    cai_python_type known;
+    PyObject *made;
+    cai_error err;
+    if (cai_array_check(array, &err)) return cai_python_raise(&err);
+    if (cai_priv_py_know(py, (PyObject *)type, &known)) return NULL;
+    if (!known.exchange || !known.exchange->adopt) {
+        PyErr_SetString(PyExc_TypeError, "the type has no " CAI_PYTHON_EXCHANGE " that adopts arrays");
+        return NULL;
+    }
+    if (!array->release) {
+        PyErr_SetString(PyExc_ValueError, "cai_python_adopt: the array is borrowed, nobody would own it");
+        return NULL;
+    }
+    made = known.exchange->adopt(type, array);
+    if (!made) (void)cai_priv_py_failed("adopt");
+    return made;
 }
 
 /* ------------------------------------------------------------------ >>tagging */
@@ -1218,14 +1251,6 @@ static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, c
 }
 
 /* ------------------------------------------------------------------ >>dlpack */
-/* A function of an exporter failed; it may have forgotten to say why. */
-static int cai_priv_py_failed(const char *function)
-{
-    if (!PyErr_Occurred())
-        PyErr_Format(PyExc_RuntimeError, "%s of the exporter failed without a word", function);
-    return -1;
-}
-
 static int cai_priv_py_refuse_host(void)
 {
     PyErr_SetString(PyExc_TypeError, "the array is in plain host memory, this consumer takes those that CUDA "
@@ -1696,7 +1721,7 @@ static int cai_priv_py_import_else(cai_priv_py_import *in, PyObject *object, cai
 static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     int failed;
-    if (cai_priv_py_type_of(in->py, object, &in->type)) return -1;
+    if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
     if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
 #if defined(CAI_PRIV_PY_HAS_TABLE)
     if (in->type.dlpack) return cai_priv_py_import_table(in, object, out);
