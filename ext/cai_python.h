@@ -160,7 +160,7 @@ typedef struct cai_python_type {
     PyObject *type;                      /* a reference; NULL: free */
     const cai_python_exchange *exchange; /* NULL: none */
     const void *dlpack;                  /* DLPack's exchange; NULL: none */
-    uint32_t lacks;                      /* of the names: not on the type, and no __getattr__ answers for it */
+    uint32_t lacks;                      /* of the names: not on the type, and no __getattr__ answers */
     int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
 } cai_python_type;
 
@@ -1561,8 +1561,8 @@ static int cai_priv_py_ask_version(PyObject *version, int32_t *versioned)
 CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
                                   cai_python_dlpack_request *out)
 {
-    static char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
-                copy_name[] = "copy";
+    char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
+         copy_name[] = "copy";
     char *names[5];
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
     names[0] = stream_name;
