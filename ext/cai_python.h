@@ -1055,7 +1055,7 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array 
     const uint32_t had_strides = array->flags & CAI_HAD_STRIDES;
     cai_array *const mask = array->mask;
     PyObject *name;
-    Py_ssize_t length;
+    Py_ssize_t length = 0;
     const char *text;
     cai_dtype narrow;
     cai_error err;
