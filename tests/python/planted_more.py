@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants defects in cai_python.h, one at a time; check_more.py must find each of them.
+
+    tests/python/planted_more.py [--cc CC] [--root FOLDER] [--only TEXT] [--jobs N]
+
+Prints one line per defect: the first thing that was wrong. A defect that is not found, or that does not apply to the
+file any more, is a failure, and so is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C
+compiler, no Python.h, or no NumPy.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from planting import execute, judge_all, parser, substitute  # noqa: E402
+
+ALL = "formats,arrays,objects,held,fields,narrow,after,streams,types,memory"
+# What check_more.py prints though nothing is wrong
+SUMMARY = re.compile(r"^checks \d|^skipped|^ml_dtypes [\d.]+: \d+ formats|^late attributes|^[a-z][\w -]* \d+, [^'{]* \d+$"
+                     r"|^\d+ (released|objects|buffers|records|typestrs|streams|rounds)")  # fmt: skip
+SETTLED = r"return \(on_stream \|\| !array->size\) &&"
+
+# Parts that must find it, what it is, what is there, what stands there instead
+DEFECTS = [
+    # what a format means
+    ("formats", "items of another size than the format's", r"if \(size != itemsize\) return 0;", r""),
+    ("formats", "text of another size than the format's", r"if \(count \* [^\n]* != itemsize\) return 0;", r""),
+    ("formats", "standard sizes are those of the platform", r"standard = \*at != '@';", r"standard = 0;"),
+    ("formats", "the order of networks is native", r"if \(\*at == '!'\) order = '>';", r""),
+    ("formats", "every order is native", r"order = \*at;", r";"),
+    ("formats", "text has no order", r"at\[0\] == 'w' \? order : '\|'", r"'|'"),
+    ("formats", "complex numbers are as large as their parts", r"if \(is_complex\) size \*= 2;", r""),
+    ("formats", "complex numbers of ints", r" \|\| \(is_complex && kind != 'f'\)", r""),
+    ("formats", "a count is ignored", r" \|\| count != 1", r""),
+    ("formats", "what follows the letter is ignored", r" \|\| at\[1\]( \|\| count)", r"\1"),
+    ("formats", "no format is signed bytes", r"format \? format : \"B\";", r'format ? format : "b";'),
+    ("formats", "an unsigned type is signed", r"\"biuiuiuiuiuiuffff\"", r'"biiiuiuiuiuiuffff"'),
+    ("formats", "half precision is no format", r"\"\?bBhHiIlLqQnNefdg\"", r'"?bBhHiIlLqQnN.fdg"'),
+    ("formats", "a refusal does not name the format", r"the buffer's format '%s' with", r"the buffer with %.0s"),
+    # what a buffer says
+    ("held", "suboffsets are not looked at", r"indirect \|= view->suboffsets\[i\] >= 0;", r"indirect |= 0;"),
+    ("held", "suboffsets that lead nowhere are refused", r"view->suboffsets\[i\] >= 0;", r"view->suboffsets[i] >= -1;"),
+    ("held", "suboffsets are read past their end", r"(view->suboffsets && i < view->ndim)[^;]*;", r"\1;"),
+    ("held", "any number of dimensions", r"view->ndim < 0 \|\| view->ndim > CAI_MAX_NDIM \|\|", r""),
+    ("held", "no shape is none too few", r" \|\| \(view->ndim && !view->shape\)", r""),
+    ("objects,arrays", "strides are not looked at", r"if \(!view->strides\) return failed;", r"return failed;"),
+    ("objects,arrays", "all buffers are writable", r"view->readonly != 0", r"0"),
+    ("objects,arrays", "the address is that of the view", r"\(uintptr_t\)view->buf", r"(uintptr_t)&view->buf"),
+    ("objects,arrays", "only writable buffers are read", r"PyBUF_FULL_RO", r"PyBUF_FULL"),
+    ("objects", "buffers are read unasked", r"if \(on_host && PyObject_CheckBuffer", r"if (PyObject_CheckBuffer"),
+    ("objects,arrays", "a buffer is memory of no known kind", r"in->on_host = 1;(\n    in->mask_dictionary)", r"in->on_host = 0;\1"),
+    # how long a buffer is held
+    ("held", "a buffer is not returned", r"if \(owner->buffer\) PyBuffer_Release\(owner->buffer\);", r""),
+    ("held", "a buffer is returned at once", r"(owner->buffer && !cai_priv_py_judge_buffer\(in, view, out\)\) \{)",
+     r"\1 PyBuffer_Release(view);"),
+    ("held", "a borrowed array's buffer is returned at once", r"(out->fields = NULL;\n        out->field_count = 0;\n)(        cai_priv_py_attach)",
+     r"\1        if (in->flags & CAI_PYTHON_BORROW) { cai_priv_py_forget(owner); return 0; }\n\2"),
+    ("held", "a buffer that is refused is kept", r"if \(owner\) cai_priv_py_forget\(owner\);(\n    return -1;\n\}\n\n/\* -+ >>dlpack)",
+     r"PyMem_Free(owner);\1"),
+    ("memory", "leak: the description of a buffer", r"    PyMem_Free\(owner->buffer\);", r""),
+    ("memory", "leak: the description of a buffer that was refused", r"else PyMem_Free\(view\);", r""),
+    # rows of a descr
+    ("fields", "names are the exporter's", r"field->name = at;", r";"),
+    ("fields", "titles are the exporter's", r"field->title = at;", r";"),
+    ("fields", "names lie one over the other", r"at \+= field->name_length;", r""),
+    ("fields", "names have no room", r"rows \* sizeof\(cai_field\) \+ text\)", r"rows * sizeof(cai_field) + text / 2)"),
+    ("fields", "the rows are those that were counted with", r"array->fields = owner->fields;", r""),
+    ("fields", "no rows are kept", r"if \(!failed && out->fields\) failed = cai_priv_py_keep_fields",
+     r"out->fields = NULL;\n    if (0) failed = cai_priv_py_keep_fields"),
+    ("fields", "rows that nobody asked for", r"if \(in->flags & CAI_PYTHON_FIELDS && entries", r"if (entries"),
+    ("fields", "rows of a borrowed array have no owner", r"\(uint32_t\)CAI_PYTHON_MASK \| \(uint32_t\)CAI_PYTHON_FIELDS;",
+     r"(uint32_t)CAI_PYTHON_MASK;"),
+    ("memory", "leak: rows", r"    PyMem_Free\(owner->fields\);", r""),
+    ("memory", "leak: the room for rows", r"    PyMem_Free\(fields\);", r""),
+    # narrow formats
+    ("narrow", "a format of another size", r"size == itemsize && ", r""),
+    ("narrow", "the beginning of a name is enough", r"end - start == sizeof name - 1 &&", r"end - start <= sizeof name - 1 &&"),
+    ("narrow", "formats that have a typestr", r"if \(format && kind == 'f'", r"if (kind == 'f'"),
+    ("narrow", "only a name alone counts", r"for \(start = end; start && [^;]*; --start\) \{\}", r"start = 0;"),
+    ("narrow", "a dtype without a name says nothing", r"name = PyObject_Str\(dtype\);", r"name = NULL;"),
+    ("narrow", "a name that is no text is taken", r"if \(!PyErr_Occurred\(\) && !\(name && PyUnicode_Check\(name\)\)\)",
+     r"if (!PyErr_Occurred() && !name)"),
+    ("narrow", "an error of the name is lost", r"if \(!name && PyErr_ExceptionMatches\(PyExc_AttributeError\)\) PyErr_Clear",
+     r"if (!name) PyErr_Clear"),
+    ("narrow", "an error of the dtype is no failure", r"if \(!code\) return PyErr_Occurred\(\) \? -1 : 0;", r"if (!code) return 0;"),
+    ("narrow", "narrow formats unasked", r"if \(!\(in->flags & CAI_PYTHON_NARROW\)\) return 0;", r""),
+    ("narrow", "the other byte order is this one", r"if \([^\n]*cai_priv_py_is_swapped\([^\n]*\) return 0;", r""),
+    ("narrow", "a byte has an order", r"out->dtype\.itemsize != 1 && ", r""),
+    ("narrow", "any item may be narrow", r"array->dtype\.itemsize > 2 \|\| \(kind[^)]*\)", r"0"),
+    ("narrow", "the mask is lost", r"array->mask = mask;", r""),
+    ("narrow", "strides are said that were not", r"array->flags = \(array->flags & [^;]*;", r""),
+    ("narrow", "leak: the dtype", r"    Py_DECREF\(dtype\);", r""),
+    ("narrow", "leak: its name", r"(narrow_of\([^;]*;\n)    Py_XDECREF\(name\);", r"\1"),
+    # release after a stream
+    ("after", "everything is released at once", SETTLED, r"return 1 || (on_stream || !array->size) &&"),
+    ("after", "nothing is released at once", SETTLED, r"return 0 && (on_stream || !array->size) &&"),
+    ("after", "an empty array has to wait", r"\(on_stream \|\| !array->size\)", r"on_stream"),
+    ("after", "a mask has no say", r" && \(!array->mask \|\| cai_priv_py_is_settled\(array->mask\)\);", r";"),
+    ("after", "an event has a stream", r"array->sync == CAI_SYNC_EVENT && array->stream", r"array->sync == CAI_SYNC_EVENT"),
+    ("after", "an event has none", r"\(array->sync == CAI_SYNC_EVENT && array->stream\)", r"0"),
+    ("after", "pending somewhere is settled", r"on_stream = array->sync == CAI_SYNC_STREAM",
+     r"on_stream = array->sync == CAI_SYNC_UNKNOWN || array->sync == CAI_SYNC_STREAM"),
+    ("after", "nobody polls", r"status = cai_keepalive_poll\(pool, NULL, &err\);", r"status = CAI_OK;"),
+    ("after", "the legacy stream is waited for", r"cai_keepalive_push\(&arrays\[i\], pool, stream, &err\)",
+     r"cai_keepalive_push(&arrays[i], pool, CAI_STREAM_LEGACY, &err)"),
+    ("after", "what fails is forgotten", r"for \(i = 0; i < count && !status; \+\+i\) \{(\n        if \(cai_priv_py_is_settled)",
+     r"for (i = 0; i < count; ++i) {\1"),
+    ("after", "what fails is released", r"(cai_python_drain\(py\);\n)(    if \(status\) cai_python_raise)",
+     r"\1    if (status) cai_python_release(py, arrays, count);\n\2"),
+    ("after", "what was polled is dropped by the next call", r"cai_python_drain\(py\);\n(    if \(status\) cai_python_raise)", r"\1"),
+    # streams
+    ("streams", "a stream has a sign", r"\"\(iK\)\", 0, \(unsigned long long\)stream", r'"(iL)", 0, (long long)stream'),
+    ("streams", "a list of two", r"\"\(iK\)\"", r'"[iK]"'),
+    ("streams", "another protocol", r"\"\(iK\)\", 0,", r'"(iK)", 1,'),
+    ("streams", "leak: the pair", r"return Py_BuildValue\(\"\(iK\)\", 0, \(unsigned long long\)stream\);",
+     r'PyObject *pair = Py_BuildValue("(iK)", 0, (unsigned long long)stream);\n    Py_XINCREF(pair);\n    return pair;'),
+    # what is remembered of types
+    ("types", "nothing is known to lack anything", r"if \(!found\) \*lacks \|= [^;]*;", r""),
+    ("types", "instances have what their type has", r"if \(lacks && !PyObject_HasAttr\([^;]*\)\) return NULL;", r"if (lacks) return NULL;"),
+    ("types", "types are remembered for ever", r"(\*place = \*out;\n)    Py_XDECREF\(before\);", r"\1"),
+    ("types", "types are not kept", r"    Py_INCREF\(type\);\n    if \(cai_priv_py_ask_type", r"    if (cai_priv_py_ask_type"),
+    ("types,arrays", "types that were met say nothing anew", r"if \(before == type\) \{", r"if (before) {"),
+]  # fmt: skip
+
+
+def judge(options, folder, work, defect):
+    """(good, what to print)"""
+    (folder / "ext").mkdir()
+    for name in ("cai.h", "cai_stream.h"):
+        shutil.copy(options.root / name, folder / name)
+    parts, find, replace = (defect[1], *defect[2:]) if len(defect) > 1 else (ALL, "", "")
+    if not substitute(options.root / "ext" / "cai_python.h", folder / "ext" / "cai_python.h", find, replace):
+        return False, "does not apply"
+    command = [sys.executable, HERE / "check_more.py", "--cc", options.cc, "--root", folder, "--first",
+               "--rounds", "3000", "--count", "500", "--parts", parts]  # fmt: skip
+    status, output = execute(command, 300)
+    if len(defect) == 1:
+        return status == 0, "nothing found" if status == 0 else output[:3000]
+    if re.search(r"\.[ch]:\d+:\d+: error: ", output):
+        return False, "does not compile: " + output[-800:]
+    said = next((line for line in output.splitlines() if is_finding(line)), "no word")
+    return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
+
+
+def is_finding(line):
+    """Whether it is one of the differences that check_more.py prints, and no summary of a part."""
+    part, _, text = line.partition(": ")
+    if "ended with" in line or "did not end" in line:
+        return True
+    return part in ALL.split(",") and not SUMMARY.search(text)
+
+
+def main():
+    options = parser(__doc__).parse_args()
+    status, output = execute([sys.executable, HERE / "check_more.py", "--cc", options.cc, "--parts", ""], 120)
+    if status == 77:
+        print(output.replace("check_more.py", "planted_more.py"), end="")
+        return 77
+    if execute([sys.executable, "-c", "import numpy"], 60)[0]:
+        print("planted_more.py: skipped, no NumPy")
+        return 77
+    return judge_all(options, [(name, parts, *change) for parts, name, *change in DEFECTS], judge)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
