@@ -90,8 +90,14 @@ endif()
 unset(CMAKE_REQUIRED_FLAGS)
 cai_part(M32 "-m32" CAI_M32_PLAIN OR CAI_M32_HINTED)
 
-# DLPack's own header, of 1.0 or later
-find_path(CAI_DLPACK_INCLUDE dlpack/dlpack.h HINTS "${CMAKE_BINARY_DIR}/dlpack/tvm_ffi/include"
+# DLPack's own header, of 1.0 or later: where CAI_DLPACK_INCLUDE says, in a package of Python, in the system
+set(cai_packages "")
+if(CAI_HAVE_PYTHON)
+  execute_process(
+    COMMAND "${Python3_EXECUTABLE}" -c "import sysconfig; print(sysconfig.get_path('platlib'))"
+    OUTPUT_VARIABLE cai_packages OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+find_path(CAI_DLPACK_INCLUDE dlpack/dlpack.h HINTS "${cai_packages}/tvm_ffi/include"
           DOC "where dlpack/dlpack.h is")
 mark_as_advanced(CAI_DLPACK_INCLUDE)
 set(CAI_DLPACK_IS_VERSIONED FALSE)

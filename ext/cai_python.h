@@ -591,11 +591,11 @@ static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python
     out->type = type;
     out->exchange = exchange;
     out->dlpack = NULL;
-    out->lazy = 0;
+    out->lazy = PyObject_HasAttr(type, py->names[CAI_PRIV_PY_IS_CONJ]) &&
+                PyObject_HasAttr(type, py->names[CAI_PRIV_PY_IS_NEG]);
 #if defined(CAI_PRIV_PY_HAS_TABLE)
     if (cai_priv_py_capsule(type, py->names[CAI_PRIV_PY_TABLE], "dlpack_exchange_api", &found)) return -1;
     out->dlpack = cai_priv_py_table((const DLPackExchangeAPIHeader *)found);
-    if (out->dlpack) out->lazy = PyObject_HasAttr(type, py->names[CAI_PRIV_PY_IS_NEG]);
 #endif
     return cai_priv_py_find_lacks(py, type, &out->lacks);
 }
@@ -1295,23 +1295,6 @@ static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice d
     return 0;
 }
 
-/* PyTorch's table says nothing of values that are to be conjugated or negated when they are read. */
-static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
-{
-    int name;
-    for (name = CAI_PRIV_PY_IS_CONJ; name <= CAI_PRIV_PY_IS_NEG; ++name) {
-        PyObject *answer = PyObject_CallMethodObjArgs(object, py->names[name], NULL);
-        const int truth = answer ? PyObject_IsTrue(answer) : -1;
-        Py_XDECREF(answer);
-        if (!truth) continue;
-        if (truth > 0)
-            PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
-                                            "resolve_conj() and resolve_neg() make them so", py->names[name]);
-        return -1;
-    }
-    return 0;
-}
-
 static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const DLPackExchangeAPI *table = (const DLPackExchangeAPI *)in->type.dlpack;
@@ -1322,7 +1305,6 @@ static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, ca
     cai_status status;
     memset(&options, 0, sizeof options);
     options.flags = in->flags & CAI_LENIENT;
-    if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
     owner = cai_priv_py_owner_new(in->py, NULL, 0);
     if (!owner) return -1;
     if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed) {
@@ -1718,11 +1700,31 @@ static int cai_priv_py_import_else(cai_priv_py_import *in, PyObject *object, cai
     return -1;
 }
 
+/* PyTorch says nowhere but here that values are to be conjugated or negated when they are read: neither its
+ * dictionary nor its table does, and __dlpack__ only of the conjugate. */
+static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
+{
+    int name;
+    for (name = CAI_PRIV_PY_IS_CONJ; name <= CAI_PRIV_PY_IS_NEG; ++name) {
+        PyObject *method = cai_priv_py_attribute(py, object, name);
+        PyObject *answer = method ? PyObject_CallObject(method, NULL) : NULL;
+        const int is_lazy = answer == Py_True;
+        Py_XDECREF(method);
+        Py_XDECREF(answer);
+        if (is_lazy)
+            PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
+                                            "resolve_conj() and resolve_neg() make them so", py->names[name]);
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
 static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     int failed;
     if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
     if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
+    if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
 #if defined(CAI_PRIV_PY_HAS_TABLE)
     if (in->type.dlpack) return cai_priv_py_import_table(in, object, out);
 #endif

@@ -576,9 +576,9 @@ def check_tables(table: Any) -> None:
 
 
 def check_bits(table: Any) -> None:
-    """PyTorch's table does not tell of tensors whose values are to be conjugated or negated when they are read."""
+    """PyTorch's exports do not tell of tensors whose values are to be conjugated or negated when they are read."""
     error = Own("by is_neg")
-    rows = ((False, False, "ok"), (0, None, "ok"), (True, False, "is_conj()"), (False, 1, "is_neg()"),
+    rows = ((False, False, "ok"), (0, None, "ok"), (True, False, "is_conj()"), (False, True, "is_neg()"),
             (True, True, "is_conj()"), (False, error, error))  # fmt: skip
     current(7)
     for conjugated, negated, expected in rows:
@@ -590,6 +590,13 @@ def check_bits(table: Any) -> None:
         refused = isinstance(expected, str) and expected != "ok"
         good = type(got) is BufferError and expected in str(got) if refused else as_expected(got, expected)
         check(good and bool(thing.asked) == (expected == "ok"), f"{text}: {got!r}, asked {thing.asked}")
+    entries = {"shape": (2,), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
+    for bit in (False, True):
+        kind = type("Lazy", (), {"__cuda_array_interface__": entries, "is_conj": lambda _: False,
+                                 "is_neg": lambda _, answer=bit: answer})  # fmt: skip
+        with balanced(f"a dictionary, negated {bit}"):
+            _, got = attempt(lambda: probe.release(probe.hold((kind(),), 0)))
+        check(type(got) is BufferError if bit else got is None, f"a dictionary, negated {bit}: {got!r}")
 
 
 def check_what_it_says(table: Any) -> None:

@@ -62,7 +62,7 @@ DEFECTS = [
      r"if \(array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED\) return 0;", r""),
     ("a failure to say the current stream is ignored", r"if \((table->current_work_stream\(kDLCUDA, [^)]*\))\)",
      r"if (\1 && 0)"),
-    ("bits of PyTorch are ignored", r"if \(out->dlpack\) out->lazy = [^;]*;", r""),
+    ("bits of PyTorch are ignored", r"out->lazy = PyObject_HasAttr[^;]*;", r"out->lazy = 0;"),
     ("the negative bit is ignored", r"name <= CAI_PRIV_PY_IS_NEG", r"name <= CAI_PRIV_PY_IS_CONJ"),
     ("leak: a tensor of a table that is refused",
      r"(status != CAI_ERR_VERSION && managed->deleter\) )managed->deleter\(managed\)", r"\1(void)0"),
