@@ -23,7 +23,7 @@ import tempfile
 
 from compilers import HEADER, Job, Tally, argument_parser, cuda_flags, name_and_root, run_all
 from subjects import (
-    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LINKED, LINKED_MAIN, NVCC, ONE, OTHERS, RUNTIME_HEADER, SUBJECTS, USUAL, Mode,
+    ALL, DEFAULT_STREAM, HOST, IMPLEMENT, LIMITED, LINKED, LINKED_MAIN, NVCC, ONE, OTHERS, RUNTIME_HEADER, SUBJECTS, USUAL, Mode,
     add_others, missing, modes_of, other_flags, others_of, subject_of,
 )  # fmt: skip
 
@@ -366,20 +366,48 @@ def emm_linkage_jobs(sources: Sources, compiler: str, language: str) -> list[Job
     return jobs
 
 
+def other_header_jobs(sources: Sources, compiler: str, language: str) -> list[Job]:
+    """Versions of the header of another project that are refused, each beside one that is taken."""
+    first = '#include "@header"\n'
+    dlpack = "#include <dlpack/dlpack.h>\n#undef DLPACK_VERSION\n#undef DLPACK_MAJOR_VERSION\n"
+    units = {
+        "cai_dlpack.h": (
+            ("DLPack 0.6", dlpack + "#define DLPACK_VERSION 60\n" + IMPLEMENT, ""),
+            ("DLPack 0.5", dlpack + "#define DLPACK_VERSION 50\n" + IMPLEMENT, "older than 0.6"),
+            ("DLPack 1", dlpack + "#define DLPACK_MAJOR_VERSION 1\n" + IMPLEMENT, ""),
+            ("DLPack 2", dlpack + "#define DLPACK_MAJOR_VERSION 2\n" + IMPLEMENT, "another layout"),
+        ),
+        "cai_python.h": (
+            ("limited API of 3.11", f"#define {LIMITED[2:].replace('=', ' ')}\n" + first, ""),
+            ("limited API of 3.10", "#define Py_LIMITED_API 0x030a0000\n" + first, "0x030b0000 or above"),
+            ("limited API without a version", "#define Py_LIMITED_API\n" + first, "0x030b0000 or above"),
+            ("limited API of 3", "#define Py_LIMITED_API 3\n" + first, "0x030b0000 or above"),
+            ("Python 3.10", "#include <Python.h>\n#undef PY_VERSION_HEX\n#define PY_VERSION_HEX 0x030a00f0\n" + first, "Python 3.11"),
+        ),
+    }  # fmt: skip
+    jobs = []
+    for name, text, refuse in units.get(pathlib.Path(sources.name).name, ()):
+        source = sources.write(text, ".c" if language == "c" else ".cpp")
+        command = [compiler, "-x", language, *sources.subject.host_flags, *sources.other, sources.include]
+        jobs.append(Job(f"{compiler} {language} {name}", [*command, "-fsyntax-only", source], refuse))
+    return jobs
+
+
 def linkage(sources: Sources, header: pathlib.Path, args: argparse.Namespace) -> list[Job]:
     """All of the family linkage."""
     jobs = []
     flags = ["-O1", *sources.subject.host_flags]
     if not sources.subject.link:  # one object of several then, which is what clashes, too
         flags += ["-r", "-nostdlib"]
-    compilers = ((args.gcc, "c"), (args.clangxx, "c++"), (args.gxx, "c++"), (args.clang, "c"))
-    for compiler, language in compilers[: 2 if sources.subject.light else 4]:
+    compilers = ((args.gcc, "c"), (args.gxx, "c++"), (args.clang, "c"), (args.clangxx, "c++"))
+    for compiler, language in (compilers[0], compilers[3]) if sources.subject.light else compilers:
         if not compiler:
             continue
         jobs += linkage_jobs(sources, header, compiler, language)
         suffix = ".c" if language == "c" else ".cpp"
         for pair in (("namespace", "namespace"), ("namespace", "plain"), ("static", "static")):
             jobs.append(two_copies(sources, compiler, suffix, flags, *pair))
+        jobs += other_header_jobs(sources, compiler, language)
         if header.name == "cai_stream.h":
             jobs += stream_linkage_jobs(sources, compiler, language)
         if header.name == "cai_emm.h":

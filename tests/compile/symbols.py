@@ -1,9 +1,10 @@
 """The symbols of cai.h, or of an extension with it: names, prefixes, visibility, what it needs, no mutable data.
 
     symbols.py [--header FILE] [--nm PROGRAM] [--gcc PROGRAM] ... [--cuda-include FOLDER] [--jobs N]
+               [--dlpack-include FOLDER] [--python-include FOLDER]
 
 First the rename list of the header against its CAI_API declarations, and every name that the
-declarations bring along.
+declarations bring along. Exit status 77: the header needs one of another project, which is not there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilers import argument_parser, cuda_flags, name_and_root
-from subjects import subject_of
+from subjects import LIMITED, SUBJECTS, add_others, missing, other_flags, others_of, subject_of
 
 # Plain functions of <string.h> (clang writes bcmp for some memcmp), and what compilers and linkers add by themselves.
 ALLOWED = {
@@ -59,6 +60,7 @@ class Configuration:
     keep: str = "0"
     modes: tuple[str, ...] = tuple(MODES)
     alone: frozenset[str] | None = None  # what the implementation of the extension alone needs; None: as `needs`
+    before: tuple[str, ...] = ()  # headers of ours that are included before
 
 
 LOADER = frozenset({"dlopen", "dlsym", "dlclose"})
@@ -85,12 +87,36 @@ EMM = tuple(
     replace(row, needs=row.needs | HEAP, keep=f"{MANAGE} + {row.keep}", alone=HEAP)
     for row in STREAM if row.name != "linked per thread"
 )  # fmt: skip
-CONFIGURATIONS = {"cai_stream.h": STREAM, "cai_emm.h": EMM}
+# The extensions. Which functions of Python are taken is the matter of tests/python/check_abi3.py.
+PRINT = frozenset({"vsnprintf"})
+PROCESS = frozenset({"getpid", "clock", "time"})
+PYTHON = frozenset({"Py*"})
+ALLOCATOR = frozenset({"malloc", "free"})  # for what a deleter frees, without the GIL
+ON_STREAM, ON_DLPACK = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
+                        ("release_after", "dlpack dlpack_ask dlpack_device"))  # fmt: skip
+LIMIT = LIMITED.removeprefix("-D")
+CONFIGURATIONS = {
+    "cai_stream.h": STREAM, "cai_emm.h": EMM,
+    "cai_dlpack.h": (Configuration(needs=PRINT, keep="cai_dlpack_device(NULL, NULL, NULL)"),),
+    "cai_ipc.h": tuple(
+        replace(row, needs=row.needs | HEAP | PROCESS, keep="cai_ipc_init(NULL, NULL, NULL, 0, 0, NULL)", alone=PROCESS | PRINT,
+                modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
+    "cai_python.h": (
+        Configuration("all of the API", needs=PYTHON, without=ON_STREAM | ON_DLPACK, keep="(int)cai_python_clear(NULL)"),
+        Configuration("limited, after cai_stream.h and cai_dlpack.h", (LIMIT, "CAI_NO_CUDART"),
+                      needs=PYTHON | LOADER | THREAD | PRINT | ALLOCATOR, without=LINKS, keep="(int)cai_python_clear(NULL)", modes=("default", "shared namespace", "static"),
+                      before=("cai_stream.h", "ext/cai_dlpack.h")),
+    ),
+}  # fmt: skip
 
 
 def plain_name(name: str) -> str:
-    """A function by the name that the source has: fortified, MinGW's own, or one of several versions."""
+    """A function by the name that the source has: fortified, MinGW's own, or one of several versions. Those of
+    Python are one."""
     name = re.sub(r"^__(?:mingw_)?(v?snprintf)(?:_chk)?$", r"\1", name)
+    name = re.sub(r"^_?Py[A-Z_]\w*$", "Py*", name)
     return re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name)
 
 
@@ -150,9 +176,10 @@ def ast_names(node: dict[str, Any]) -> set[str]:
 
 
 def check_declarations(args: argparse.Namespace, compiler: str, language: str, folder: pathlib.Path, report: Report) -> None:
-    """Every name that including the header brings along, macros too, without those of <stddef.h> and <stdint.h>."""
+    """Every name that including the header brings along, macros too, without those of <stddef.h>,
+    <stdint.h> and the headers of other projects."""
     standard = "-std=c99" if language == "c" else "-std=c++11"
-    command = [compiler, "-x", language, standard, f"-I{name_and_root(args.header)[1]}"]
+    command = [compiler, "-x", language, standard, f"-I{name_and_root(args.header)[1]}", *other_flags(args)]
 
     def brought(text: str) -> tuple[set[str], set[str]]:
         source = folder / "declared.h"
@@ -162,7 +189,8 @@ def check_declarations(args: argparse.Namespace, compiler: str, language: str, f
         return ast_names(json.loads(tree.stdout)), set(re.findall(r"^#define (\w+)", macros.stdout, re.MULTILINE))
 
     include = f'#include "{name_and_root(args.header)[0]}"\n'
-    names, macros = (now - before for now, before in zip(brought(include), brought("#include <stddef.h>\n#include <stdint.h>\n")))
+    known = subject_of(args.header).brought + "#include <stddef.h>\n#include <stdint.h>\n"
+    names, macros = (now - before for now, before in zip(brought(include), brought(known)))
     wrong = {name for name in names | macros if not name.startswith(("cai_", "CAI_"))}
     report.expect(f"{compiler} {language} declarations", "names", wrong - FOREIGN, set())
     report.expect(f"{compiler} {language} declarations", "names of CUDA", {n for n in names | macros if re.match("cu|CU|__cu", n)} - FOREIGN, set())
@@ -235,12 +263,15 @@ def check_mode(args: argparse.Namespace, task: Task, folder: pathlib.Path, api: 
     """One mode with one compiler: an object at two levels and a shared object."""
     report, configuration, mode = Report(), task.configuration, task.mode
     flags = [f"-D{macro}" for macro in configuration.macros] + (cuda_flags(args) if configuration.linked else [])
+    flags += other_flags(args)
     source = folder / f"unit{task.number}{task.suffix}"
-    text = f'{MODES[mode]}#define CAI_IMPLEMENTATION\n#include "{name_and_root(args.header)[0]}"\n'
+    names = (*configuration.before, name_and_root(args.header)[0])
+    text = f"{MODES[mode]}#define CAI_IMPLEMENTATION\n" + "".join(f'#include "{name}"\n' for name in names)
     source.write_text(text + (KEEP % configuration.keep if mode == "static" else ""), encoding="utf-8")
     prefix = "mylib_" if "namespace" in mode else ""
     wanted = {"keep"} if mode == "static" else {prefix + name for name in api - configuration.without}
-    for level in ("-O0", "-O2"):
+    light = subject_of(args.header).light
+    for level in ("-O1",) if light else ("-O0", "-O2"):
         unit = source.with_suffix(".o")
         label = f"{task.label} {level}"
         # Not position-independent: constant tables of pointers then lie in read-only data.
@@ -249,7 +280,7 @@ def check_mode(args: argparse.Namespace, task: Task, folder: pathlib.Path, api: 
         if mode != "static":  # static functions that nobody calls are dropped, with what they need
             report.expect(label, "needed", needed & configuration.needs, set(configuration.needs))
     library = source.with_suffix(".so")
-    compile_unit(task.compiler, source, args.header, library, *flags, "-O2", "-shared", "-fPIC", "-nostdlib")
+    compile_unit(task.compiler, source, args.header, library, *flags, "-O1" if light else "-O2", "-shared", "-fPIC", "-nostdlib")
     exported = {name for letter, name in symbols(args.nm, library, "-D", "--defined-only") if letter != "A"}
     report.objects += 1
     report.exported += len(exported)
@@ -263,7 +294,7 @@ def check_alone(args: argparse.Namespace, task: Task, folder: pathlib.Path, own:
     source = folder / f"alone{task.number}{task.suffix}"
     source.write_text(f'#define {subject_of(args.header).switch}\n#include "{name_and_root(args.header)[0]}"\n', encoding="utf-8")
     unit = source.with_suffix(".o")
-    flags = [f"-D{macro}" for macro in task.configuration.macros]
+    flags = [f"-D{macro}" for macro in task.configuration.macros] + other_flags(args)
     compile_unit(task.compiler, source, args.header, unit, *flags, "-O2", "-c", "-fno-pic")
     needs = set(task.configuration.needs if task.configuration.alone is None else task.configuration.alone)
     needed = check_object(args.nm, f"{task.label} alone", unit, own - task.configuration.without, needs | core, report)
@@ -273,11 +304,30 @@ def check_alone(args: argparse.Namespace, task: Task, folder: pathlib.Path, own:
     return report
 
 
+def with_headers(
+    args: argparse.Namespace, configurations: tuple[Configuration, ...], report: Report
+) -> tuple[tuple[Configuration, ...], dict[Configuration, set[str]]]:
+    """Those whose headers can be compiled here, and the functions of these."""
+    root = name_and_root(args.header)[1]
+    lacks = {name: set(SUBJECTS[pathlib.Path(name).name].others) - set(others_of(args))
+             for row in configurations for name in row.before}  # fmt: skip
+    rows = tuple(row for row in configurations if not any(lacks[name] for name in row.before))
+    for row in configurations:
+        if row not in rows:
+            print(f"left out: {row.name}, which needs {' and '.join(sorted(set().union(*map(lacks.get, row.before))))}")
+    functions = {name: api_names(root / name, report) for name in sorted({name for row in rows for name in row.before})}
+    return rows, {row: set().union(*(functions[name] for name in row.before)) for row in rows}
+
+
 def main() -> int:
     """Every compiler, language, configuration and mode."""
     parser = argument_parser(__doc__ or "")
     parser.add_argument("--nm", default=shutil.which("nm"))
+    add_others(parser)
     args = parser.parse_args()
+    if missing(args):
+        print(f"skipped: {args.header.name}: {missing(args)}")
+        return 77
     args.header = args.header.resolve()
     report = Report()
     own = api_names(args.header, report)
@@ -286,11 +336,14 @@ def main() -> int:
     for name in subject_of(args.header).below:
         core |= api_names(name_and_root(args.header)[1] / name, report)
     configurations = CONFIGURATIONS.get(args.header.name, (Configuration(),))
+    configurations, before = with_headers(args, configurations, report)
     if not cuda_flags(args):
         skipped = [configuration.name for configuration in configurations if configuration.linked]
         print(f"no headers of CUDA here, so not: {'; '.join(skipped)}" if skipped else "no headers of CUDA here")
         configurations = tuple(configuration for configuration in configurations if not configuration.linked)
     compilers = [(args.gcc, ".c"), (args.gxx, ".cpp"), (args.clang, ".c"), (args.clangxx, ".cpp")]
+    if subject_of(args.header).light:
+        compilers = [compilers[0], compilers[3]]
     chosen = [(compiler, suffix, configuration, mode) for compiler, suffix in compilers if compiler
               for configuration in configurations for mode in configuration.modes]  # fmt: skip
     tasks = [Task(*row, number) for number, row in enumerate(chosen)]
@@ -299,7 +352,7 @@ def main() -> int:
         for compiler, language in ((args.clang, "c"), (args.clangxx, "c++")):
             if compiler:
                 check_declarations(args, compiler, language, folder, report)
-        done = list(pool.map(lambda task: check_mode(args, task, folder, own | core), tasks))
+        done = list(pool.map(lambda task: check_mode(args, task, folder, own | core | before[task.configuration]), tasks))
         if core:
             first = [task for task in tasks if task.configuration is configurations[0] and task.mode == "default"]
             done += pool.map(lambda task: check_alone(args, task, folder, own, core), first)

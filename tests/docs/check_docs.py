@@ -65,9 +65,10 @@ def errors_page(header):
 
 
 def abi_page():
-    """docs/abi.md up to the marker, and the table of tests/abi/layout.txt after it."""
+    """docs/abi.md up to the marker, and the tables of tests/abi/layout*.txt after it."""
     page = (ROOT / "docs" / "abi.md").read_text()
-    rows = [line.split() for line in (ROOT / "tests" / "abi" / "layout.txt").read_text().splitlines()
+    tables = [ROOT / "tests" / "abi" / name for name in ("layout.txt", "layout_python.txt")]
+    rows = [line.split() for table in tables for line in table.read_text().splitlines()
             if line and not line.startswith("#")]
     table = ["", "| struct | member | LP64 | LLP64 | ILP32 |", "|---|---|---|---|---|"]
     table += [f"| `{row[0]}` | `{row[1]}` | {' | '.join(row[2:])} |" for row in rows]
