@@ -35,12 +35,14 @@
 
 /*
 DO THIS
-    Copy cai.h and cai_python.h into your extension module. In one file, before any other header:
+    Copy cai.h and cai_python.h into your extension module. In one file, before any other header, as Python.h
+    wants it:
 
         #define CAI_IMPLEMENTATION
         #include "cai_python.h"
 
-    Included before it, cai_stream.h adds cai_python_release_after, and cai_dlpack.h all that is of DLPack.
+    cai_stream.h adds cai_python_release_after, and cai_dlpack.h all that is of DLPack, where they come before
+    it; Python.h, after #define PY_SSIZE_T_CLEAN, then comes before them.
 
 WHAT IT IS
     An array of CuPy, PyTorch, Numba, JAX, Warp, RMM or NumPy becomes a cai_array: its dictionary is read
@@ -84,7 +86,7 @@ OWNERSHIP
     An imported array owns a reference to the object, but with CAI_PYTHON_BORROW, for arguments of a call: the
     caller holds those anyway. Its release may run on any thread, with or without the GIL: the reference goes
     to a list in `cai_python`, and is dropped by the next call that has the GIL (cai_python_release at once).
-    `cai_python` outlives its arrays.
+    An object that was exported by DLPack is let go of by the deleter, on a thread of Python's at once.
 
 THREADS
     All functions but the release of an array need the GIL, or, in a build without one, an attached thread;
@@ -164,13 +166,20 @@ typedef struct cai_python_type {
     int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
 } cai_python_type;
 
+/** Where references go that are to be dropped. Memory of its own, as arrays may outlive the module. */
+typedef struct cai_python_home {
+    void *released;  /* owners of references */
+    int64_t holders; /* the module, and each array that owns one */
+    int32_t closed;  /* the module is gone: nobody looks here any more */
+    int32_t is_main; /* of the main interpreter, in which any thread can get the GIL */
+} cai_python_home;
+
 /** What a module knows. In its state; not to be moved or copied; look, don't touch. */
 typedef struct cai_python {
     PyObject *keys[CAI_PYTHON_KEYS];   /* of the dictionary, in the order of CAI_ENTRY_LIST */
     PyObject *names[CAI_PYTHON_NAMES]; /* of the attributes */
     cai_python_type types[CAI_PYTHON_TYPES];
-    void *released;                    /* references to drop */
-    int64_t live;                      /* arrays that own one */
+    cai_python_home *home;
 } cai_python;
 
 enum {
@@ -191,13 +200,13 @@ typedef struct cai_python_options {
 /** Makes an empty one. Returns 0, or -1 with an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_init(cai_python *py);
 
-/** Drops what it holds: for the m_free of a module. Returns how many imported arrays are still alive: with
- *  any, the memory of `py` must stay where it is. NULL, or one of zeros, is fine. No other function takes it
- *  any more. */
+/** Drops what it holds: for the m_free of a module. Returns how many arrays are still alive; their references
+ *  are dropped by whoever releases them, at once (in an interpreter that is not the main one, never). NULL,
+ *  or one of zeros, is fine. No other function takes it any more. */
 CAI_API int64_t cai_python_clear(cai_python *py);
 
-/** Visits the types that are remembered: for the m_traverse of a module, as types lead back to modules. (An
- *  m_clear is not needed: types have their own.) */
+/** Visits the types that are remembered, and what was released and not dropped yet: for the m_traverse of a
+ *  module, as these lead back to modules. (An m_clear is not needed: types have their own.) */
 CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg);
 
 /** Imports `count` objects, all or none. out: `count` arrays; scratch where the import fails. options: NULL
@@ -231,8 +240,9 @@ CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python
 CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array);
 
 /** A new dictionary of `version` 0 to 3 for an array, as __cuda_array_interface__ returns it. mask: the
- *  object that exports array->mask, or NULL where there is none. NULL with an exception set: BufferError for
- *  what the version cannot say (cai_export). */
+ *  object that exports array->mask, or NULL where there is none. An array in host memory (CAI_MEMORY_HOST,
+ *  CAI_SYNC_NONE) returns it from __array_interface__, and has no other. NULL with an exception set:
+ *  BufferError for what the version cannot say (cai_export). */
 CAI_API PyObject *cai_python_interface(cai_python *py, const cai_array *array, int32_t version,
                                        PyObject *mask);
 
@@ -246,6 +256,11 @@ CAI_API PyObject *cai_python_raise(const cai_error *err);
 #endif /* CAI_PYTHON_H_INCLUDED */
 
 /* What needs another header, which may come between two inclusions of this one. */
+#if defined(CAI_PYTHON_IMPLEMENTED) &&                                                                       \
+    (defined(CAI_STREAM_H_INCLUDED) != defined(CAI_PRIV_PY_WITH_STREAM) ||                                   \
+     defined(CAI_DLPACK_H_INCLUDED) != defined(CAI_PRIV_PY_WITH_DLPACK))
+#error "cai_python.h: cai_stream.h and cai_dlpack.h are to be included before its implementation"
+#endif
 #if defined(CAI_STREAM_H_INCLUDED) && !defined(CAI_PRIV_PY_WITH_STREAM)
 #define CAI_PRIV_PY_WITH_STREAM
 #ifdef __cplusplus
@@ -336,72 +351,79 @@ enum {
 };
 
 /* ----------------------------------------------------------------- >>released */
-/* What an imported array owns. */
+/* What an imported array owns, and an exported tensor. */
 typedef struct cai_priv_py_owner {
     struct cai_priv_py_owner *next; /* once it is released */
-    cai_python *py;
+    cai_python_home *home;
     PyObject *object, *mask_object;
     void (*release)(cai_array *self); /* of the array as DLPack made it, with that owner; or NULL */
     void *inner;
     Py_buffer *buffer; /* or NULL */
     cai_field *fields; /* and the text of their names behind them; or NULL */
+    int32_t at_once;   /* a thread of Python's that releases it takes the GIL */
     cai_array mask;    /* its storage, there only if one was asked for */
 } cai_priv_py_owner;
 
 /* Puts an owner on the list. Any thread, without the GIL. */
 static void cai_priv_py_push(cai_priv_py_owner *owner)
 {
-    cai_python *py = owner->py;
+    cai_python_home *home = owner->home;
 #if defined(CAI_NO_THREADS)
-    owner->next = (cai_priv_py_owner *)py->released;
-    py->released = owner;
+    owner->next = (cai_priv_py_owner *)home->released;
+    home->released = owner;
 #elif defined(_MSC_VER) && !defined(__clang__)
     void *first;
     do {
-        first = *(void *volatile *)&py->released;
+        first = *(void *volatile *)&home->released;
         owner->next = (cai_priv_py_owner *)first;
-    } while (_InterlockedCompareExchangePointer(&py->released, owner, first) != first);
+    } while (_InterlockedCompareExchangePointer(&home->released, owner, first) != first);
 #elif defined(__GNUC__) || defined(__clang__)
-    void *first = __atomic_load_n(&py->released, __ATOMIC_RELAXED);
+    void *first = __atomic_load_n(&home->released, __ATOMIC_RELAXED);
     do owner->next = (cai_priv_py_owner *)first;
-    while (!__atomic_compare_exchange_n(&py->released, &first, (void *)owner, 1, __ATOMIC_RELEASE,
+    while (!__atomic_compare_exchange_n(&home->released, &first, (void *)owner, 1, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED));
 #else
 #error "cai_python.h: no atomics for this compiler; define CAI_NO_THREADS for one thread at a time"
 #endif
 }
 
-/* Takes the whole list. */
-static cai_priv_py_owner *cai_priv_py_take(cai_python *py)
+/* The list as it is now. */
+static cai_priv_py_owner *cai_priv_py_look(cai_python_home *home)
 {
-#if defined(CAI_NO_THREADS)
-    void *first = py->released;
-    py->released = NULL;
-    return (cai_priv_py_owner *)first;
-#elif defined(_MSC_VER) && !defined(__clang__)
-    return (cai_priv_py_owner *)_InterlockedExchangePointer(&py->released, NULL);
+#if defined(CAI_NO_THREADS) || (defined(_MSC_VER) && !defined(__clang__))
+    return (cai_priv_py_owner *)*(void *volatile *)&home->released;
 #else
-    if (!__atomic_load_n(&py->released, __ATOMIC_RELAXED)) return NULL;
-    return (cai_priv_py_owner *)__atomic_exchange_n(&py->released, NULL, __ATOMIC_ACQUIRE);
+    return (cai_priv_py_owner *)__atomic_load_n(&home->released, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/* Takes the whole list. */
+static cai_priv_py_owner *cai_priv_py_take(cai_python_home *home)
+{
+    if (!cai_priv_py_look(home)) return NULL;
+#if defined(CAI_NO_THREADS)
+    {
+        void *first = home->released;
+        home->released = NULL;
+        return (cai_priv_py_owner *)first;
+    }
+#elif defined(_MSC_VER) && !defined(__clang__)
+    return (cai_priv_py_owner *)_InterlockedExchangePointer(&home->released, NULL);
+#else
+    return (cai_priv_py_owner *)__atomic_exchange_n(&home->released, NULL, __ATOMIC_ACQUIRE);
 #endif
 }
 
 /* Only callers that have the GIL count. */
-static int64_t cai_priv_py_count(cai_python *py, int64_t change)
+static int64_t cai_priv_py_count(cai_python_home *home, int64_t change)
 {
 #if !defined(Py_GIL_DISABLED)
-    return py->live += change;
+    return home->holders += change;
 #elif defined(_MSC_VER) && !defined(__clang__)
-    return _InterlockedExchangeAdd64(&py->live, change) + change;
+    return _InterlockedExchangeAdd64(&home->holders, change) + change;
 #else
-    return __atomic_add_fetch(&py->live, change, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&home->holders, change, __ATOMIC_ACQ_REL);
 #endif
-}
-
-static void cai_priv_py_let_go(cai_array *array)
-{
-    array->release = NULL;
-    cai_priv_py_push((cai_priv_py_owner *)array->owner);
 }
 
 /* May run any code. */
@@ -421,8 +443,41 @@ static void cai_priv_py_forget(cai_priv_py_owner *owner)
     PyMem_Free(owner);
 }
 
+/* Forgets an owner that an array had. */
+static void cai_priv_py_drop(cai_priv_py_owner *owner)
+{
+    cai_python_home *home = owner->home;
+    cai_priv_py_forget(owner);
+    if (!cai_priv_py_count(home, -1)) free(home);
+}
+
+/* To take the GIL may be to wait for who waits for us: only a thread of Python's does so, and whoever would
+ * leave the reference to nobody. */
+static int cai_priv_py_takes_gil(const cai_priv_py_owner *owner)
+{
+    if (!owner->home->is_main || !Py_IsInitialized()) return 0;
+    return owner->home->closed || (owner->at_once && PyGILState_GetThisThreadState());
+}
+
+static void cai_priv_py_let_go(cai_array *array)
+{
+    cai_priv_py_owner *owner = (cai_priv_py_owner *)array->owner;
+    PyObject *type, *value, *trace;
+    PyGILState_STATE state;
+    array->release = NULL;
+    if (!cai_priv_py_takes_gil(owner)) {
+        cai_priv_py_push(owner);
+        return;
+    }
+    state = PyGILState_Ensure();
+    PyErr_Fetch(&type, &value, &trace);
+    cai_priv_py_drop(owner);
+    PyErr_Restore(type, value, trace);
+    PyGILState_Release(state);
+}
+
 /* An owner; the storage for a mask is left out where none is wanted. */
-static cai_priv_py_owner *cai_priv_py_owner_new(cai_python *py, PyObject *object, int with_mask)
+static cai_priv_py_owner *cai_priv_py_owner_new(const cai_python *py, PyObject *object, int with_mask)
 {
     const size_t size = with_mask ? sizeof(cai_priv_py_owner) : offsetof(cai_priv_py_owner, mask);
     cai_priv_py_owner *owner = (cai_priv_py_owner *)PyMem_Malloc(size);
@@ -431,7 +486,7 @@ static cai_priv_py_owner *cai_priv_py_owner_new(cai_python *py, PyObject *object
         return NULL;
     }
     memset(owner, 0, offsetof(cai_priv_py_owner, mask));
-    owner->py = py;
+    owner->home = py->home;
     Py_XINCREF(object);
     owner->object = object;
     return owner;
@@ -440,17 +495,16 @@ static cai_priv_py_owner *cai_priv_py_owner_new(cai_python *py, PyObject *object
 static void cai_priv_py_attach(cai_array *array, cai_priv_py_owner *owner)
 {
     cai_array_own(array, cai_priv_py_let_go, owner);
-    cai_priv_py_count(owner->py, 1);
+    cai_priv_py_count(owner->home, 1);
 }
 
 CAI_API void cai_python_drain(cai_python *py)
 {
-    cai_priv_py_owner *owner = cai_priv_py_take(py);
+    cai_priv_py_owner *owner = cai_priv_py_take(py->home);
     while (owner) {
         cai_priv_py_owner *next = owner->next;
-        cai_priv_py_count(py, -1);
-        cai_priv_py_forget(owner); /* may run code that imports and releases: the list is ours */
-        owner = next;
+        cai_priv_py_drop(owner); /* may run code that imports and releases: this list is ours */
+        owner = next ? next : cai_priv_py_take(py->home);
     }
 }
 
@@ -464,8 +518,7 @@ CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t co
             continue;
         }
         arrays[i].release = NULL; /* no need of the list */
-        cai_priv_py_count(owner->py, -1);
-        cai_priv_py_forget(owner);
+        cai_priv_py_drop(owner);
     }
     cai_python_drain(py);
 }
@@ -489,6 +542,13 @@ CAI_API int cai_python_init(cai_python *py)
         "is_conj",                   "is_neg"};
     int i;
     memset(py, 0, sizeof *py);
+    py->home = (cai_python_home *)calloc(1, sizeof *py->home);
+    if (!py->home) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    py->home->holders = 1;
+    py->home->is_main = !PyInterpreterState_GetID(PyInterpreterState_Get());
     for (i = 0; i < CAI_PYTHON_KEYS + CAI_PYTHON_NAMES; ++i) {
         const int is_key = i < CAI_PYTHON_KEYS;
         PyObject **const at = is_key ? &py->keys[i] : &py->names[i - CAI_PYTHON_KEYS];
@@ -502,19 +562,31 @@ CAI_API int cai_python_init(cai_python *py)
 
 CAI_API int64_t cai_python_clear(cai_python *py)
 {
+    cai_python_home *home = py ? py->home : NULL;
+    int64_t left;
     int i;
-    if (!py) return 0;
+    if (!home) return 0;
     cai_python_drain(py);
     for (i = 0; i < CAI_PYTHON_KEYS; ++i) Py_CLEAR(py->keys[i]);
     for (i = 0; i < CAI_PYTHON_NAMES; ++i) Py_CLEAR(py->names[i]);
     for (i = 0; i < CAI_PYTHON_TYPES; ++i) Py_CLEAR(py->types[i].type);
-    return cai_priv_py_count(py, 0);
+    py->home = NULL;
+    home->closed = 1;
+    left = cai_priv_py_count(home, -1);
+    if (!left) free(home);
+    return left;
 }
 
 CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg)
 {
+    const cai_priv_py_owner *owner;
     int i;
     for (i = 0; i < CAI_PYTHON_TYPES; ++i) Py_VISIT(py->types[i].type);
+    for (owner = py->home ? cai_priv_py_look(py->home) : NULL; owner; owner = owner->next) {
+        Py_VISIT(owner->object);
+        Py_VISIT(owner->mask_object);
+        if (owner->buffer) Py_VISIT(owner->buffer->obj);
+    }
     return 0;
 }
 
@@ -1616,10 +1688,12 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
     PyObject *capsule = NULL;
     cai_array moving;
     cai_error err;
+    cai_python_drain(py);
     if (cai_array_check(array, &err)) return cai_python_raise(&err);
     moving = *array;
     owner = cai_priv_py_owner_new(py, object, 0);
     if (!owner) return NULL;
+    owner->at_once = 1;
     cai_priv_py_attach(&moving, owner);
     storage = (cai_dlpack_storage *)malloc(sizeof *storage);
     if (storage) {

@@ -266,7 +266,7 @@ static PyObject *simulation(PyObject *module, PyObject *args)
     if (all) (void)saxpy_device_run(state->device);
     if (all && cai_keepalive_poll(&state->pool, NULL, &err)) return cai_python_raise(&err);
     cai_python_drain(&state->py);
-    return Py_BuildValue("{s:L,s:i,s:i,s:s}", "imported", (long long)state->py.live, "waiting",
+    return Py_BuildValue("{s:L,s:i,s:i,s:s}", "imported", (long long)state->py.home->holders - 1, "waiting",
                          (int)state->pool.waiting, "queued", (int)saxpy_device_queued(state->device), "calls",
                          saxpy_device_calls(state->device));
 }

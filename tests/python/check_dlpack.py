@@ -339,8 +339,8 @@ def part_numpy_out(options: argparse.Namespace) -> None:
         check(b.tobytes() == wanted, "elements after the array went")
         check(gone() is not None, "the memory went before the array that shows it")
         del b
+        check(strong or gone() is None, "the memory stays until the next call")
         probe.drain()
-        check(strong or gone() is None, "the memory stays")
 
     for _ in range(options.count):
         a = numpy_dlpack.random_array(dice)
@@ -1236,7 +1236,10 @@ def part_references(options: argparse.Namespace) -> None:
             before = before or references_of(things)
         gone = [a - b for a, b in zip(references_of(things), before)]
         kept = isinstance(thing, Tabled)  # `lent`, and what it was asked
-        check(not any(gone) or (kept and not any(gone[1:])), f"{type(thing).__name__}: references {gone}")
+        own, of_names = gone[kept:-len(names)], gone[-len(names):]
+        check(not any(own), f"{type(thing).__name__}: references {gone}")
+        # the interpreter's cache of attributes holds a name or lets it go; 20 rounds would show more
+        check(max(map(abs, of_names)) < 3, f"{type(thing).__name__}: references {of_names} of names")
         paths += 1
     tracemalloc.start()
     for name, call in memory_paths():

@@ -728,14 +728,16 @@ def cache_of_states() -> None:
     types_ = [type("Sub", (maker,), {}) for _ in range(25 * probe.TYPES)]  # some for each place
     things = tuple(type_(ADDRESS, (2, 3)) for type_ in types_)
     before = references_of(types_)
-    for count in (1, probe.TYPES, len(things)):
-        for flags in (0, probe.BORROW):
-            said = probe.own_state(things[:count], flags)
-            check(said == (0 if flags else count, 0), f"a state of its own: {said} live of {count}")
-            now = grown(types_, before)
-            check(not any(now), f"references of types after cai_python_clear: {now}")
+    owners = references_of(things)
+    for count, flags, outlived in itertools.product((1, probe.TYPES, len(things)), (0, probe.BORROW), (False, True)):
+        said = probe.own_state(things[:count], flags, outlived)
+        live = 0 if flags else count
+        check(said == (live, live if outlived else 0), f"a state of its own: {said} live of {count}, {outlived}")
+        now = grown(types_, before)
+        check(not any(now), f"references of types after cai_python_clear: {now}")
+        check(references_of(things) == owners, f"references after release, outlived {outlived}")
     failing = types_[0](ADDRESS, (2, 3), mode=probe.RAISES, error=Own())
-    _, error = attempt(lambda: probe.own_state((*things, failing), 0))
+    _, error = attempt(lambda: probe.own_state((*things, failing), 0, False))
     check(type(error) is Own, f"a state of its own, failed: {error!r}")
     error = None
     now = grown(types_, before)

@@ -658,7 +658,7 @@ static PyObject *probe_facts(PyObject *module, PyObject *capsule)
 static PyObject *probe_live(PyObject *module, PyObject *unused)
 {
     (void)unused;
-    return PyLong_FromLongLong((long long)__atomic_load_n(&probe_of(module)->py.live, __ATOMIC_RELAXED));
+    return PyLong_FromLongLong((long long)(probe_of(module)->py.home->holders - 1));
 }
 
 static PyObject *probe_drain(PyObject *module, PyObject *unused)

@@ -612,7 +612,7 @@ static PyObject *exchange_counts(PyObject *module, PyObject *unused)
     return Py_BuildValue("(lllL)", __atomic_load_n(&exchange_described, __ATOMIC_RELAXED),
                          __atomic_load_n(&exchange_released, __ATOMIC_RELAXED),
                          __atomic_load_n(&exchange_adopted, __ATOMIC_RELAXED),
-                         (long long)exchange_of(module)->live);
+                         (long long)exchange_of(module)->home->holders - 1);
 }
 
 static PyObject *exchange_drain(PyObject *module, PyObject *unused)
@@ -622,7 +622,8 @@ static PyObject *exchange_drain(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* own_state(objects, flags): a cai_python from init to clear -> (live before, live after) */
+/* own_state(objects, flags, outlived): a cai_python from init to clear, before or after which the arrays are
+ * released -> (live before, live after) */
 static PyObject *exchange_own_state(PyObject *module, PyObject *args)
 {
     cai_python py;
@@ -630,18 +631,21 @@ static PyObject *exchange_own_state(PyObject *module, PyObject *args)
     exchange_held *held;
     unsigned int flags;
     int64_t before = 0, after;
-    int failed;
+    int failed, outlived;
+    Py_ssize_t i;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!I", &PyTuple_Type, &tuple, &flags)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!Ip", &PyTuple_Type, &tuple, &flags, &outlived)) return NULL;
     held = held_new(PyTuple_Size(tuple));
     if (!held) return NULL;
     failed = cai_python_init(&py);
     if (!failed) {
         failed = held_import(&py, held, tuple, flags);
-        before = py.live;
-        cai_python_release(&py, held->arrays, held->count);
+        before = py.home->holders - 1;
+        if (!outlived) cai_python_release(&py, held->arrays, held->count);
     }
     after = cai_python_clear(&py);
+    memset(&py, 0xa5, sizeof py); /* its memory goes with the module */
+    for (i = 0; !failed && outlived && i < held->count; ++i) cai_array_release(&held->arrays[i]);
     held_free(held);
     return failed ? NULL : Py_BuildValue("(LL)", (long long)before, (long long)after);
 }

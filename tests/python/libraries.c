@@ -569,7 +569,7 @@ static PyObject *counts(PyObject *module, PyObject *unused)
     (void)unused;
     if (state->pool.cuda && cai_keepalive_poll(&state->pool, NULL, &err)) return cai_python_raise(&err);
     cai_python_drain(&state->py);
-    return Py_BuildValue("(LLi)", (long long)state->py.live, (long long)state->blocks,
+    return Py_BuildValue("(LLi)", (long long)state->py.home->holders - 1, (long long)state->blocks,
                          (int)state->pool.waiting);
 }
 

@@ -1,0 +1,51 @@
+/* caster_example.cpp - a module with pybind11 that takes arrays of any library, by cai_pybind11.h
+ * SPDX-License-Identifier: MIT
+ *
+ *     c++ -std=c++17 -O2 -shared -fPIC $(python3 -m pybind11 --includes) -I../.. -I../../ext \
+ *         caster_example.cpp -o caster_example$(python3-config --extension-suffix) */
+#define CAI_IMPLEMENTATION
+#include "cai_pybind11.h"
+
+namespace py = pybind11;
+using any_array = cai::basic_array<CAI_PYTHON_HOST>;
+
+/* (shape, dtype, whether it may be written to): borrowed from the caster for the time of the call. */
+static py::tuple facts(const cai_array &x)
+{
+    py::tuple shape(static_cast<size_t>(x.ndim));
+    for (int32_t i = 0; i < x.ndim; ++i) shape[static_cast<size_t>(i)] = x.shape[i];
+    return py::make_tuple(shape, cai_dtype_name(x.dtype.code), (x.flags & CAI_WRITABLE) != 0);
+}
+
+/* What is no array at all comes here. */
+static py::str facts_of_int(long long number)
+{
+    return py::str("the int {}").format(number);
+}
+
+/* The sum of doubles in host memory, without the GIL: the array is ours, and goes before the GIL is back. */
+static double total(any_array x)
+{
+    cai_error err;
+    if (cai_expect(&x, "x", CAI_FLOAT64, 1, 0, &err)) {
+        cai_python_raise(&err);
+        throw py::error_already_set();
+    }
+    if (x.memory != CAI_MEMORY_HOST) throw py::value_error("x is not in host memory");
+    py::gil_scoped_release without_gil;
+    const any_array mine(std::move(x));
+    double sum = 0;
+    for (int64_t i = 0; i < mine.shape[0]; ++i) {
+        double item;
+        memcpy(&item, reinterpret_cast<const char *>(mine.data) + i * mine.strides[0], sizeof item);
+        sum += item;
+    }
+    return sum;
+}
+
+PYBIND11_MODULE(caster_example, module)
+{
+    module.def("facts", facts, py::arg("x"));
+    module.def("facts", facts_of_int, py::arg("x"));
+    module.def("total", total, py::arg("x"));
+}
