@@ -775,6 +775,15 @@ def cache_of_modules() -> None:
         gc.collect()
         alive = sum(ref() is not None for ref in seen)
         check(alive == 0, f"a module that remembers {kind}: {alive} of {len(seen)} objects stay")
+    module = another_module(folder)
+    type_ = type("Sub", (module.make_type("plain"),), {"module": module})  # with instances that are collected
+    thing = type_(ADDRESS, (2, 3))
+    module.release_elsewhere(module.hold((thing,), 0))  # it is on the list, and nobody is going to drop it
+    check(thing in gc.get_referents(module), "cai_python_traverse does not visit what was released")
+    seen = [weakref.ref(x) for x in (module, type_)]
+    del module, type_, thing
+    gc.collect()
+    check(not any(ref() for ref in seen), "a module with something released stays")
 
 
 def part_threads(options: argparse.Namespace) -> None:

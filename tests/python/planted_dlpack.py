@@ -136,6 +136,7 @@ DEFECTS = [
     ("without a deleter nothing is kept",
      r"(if \(!array->release\) \{[^\n]*\n\s*)Py_INCREF\(object\);\n\s*owner->object = object;", r"\1"),
     ("deleters are not called", r"if \(owner->release\) \{", r"if (0) {"),
+    ("an export waits for the next call", r"owner->at_once = 1;", r""),
     ("deleters are called where the array is released", r"array->release = NULL;\n(\s*)if \(!cai_priv_py_takes_gil\(",
      r"array->release = NULL;\n\1{ cai_priv_py_owner *o = (cai_priv_py_owner *)array->owner;\n"
      r"      if (o->release) { array->owner = o->inner; o->release(array); array->owner = o; } }\n\1if (!cai_priv_py_takes_gil("),

@@ -112,6 +112,8 @@ DEFECTS = [
     ("a release is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) free\(home\);", r"(void)home;"),
     ("a release elsewhere drops at once", r"(takes_gil\(owner\)\) \{\n\s*)cai_priv_py_push\(owner\);",
      r"\1cai_priv_py_count(owner->home, -1);\n        Py_DECREF(owner->object);"),
+    ("what was released is not visited", r"Py_VISIT\(owner->object\);", r""),
+    ("who outlives the module is forgotten", r"home->closed = 1;", r""),
     ("a release leaves itself behind", r"array->release = NULL;\n    if \(!cai_priv_py_takes_gil", r"if (!cai_priv_py_takes_gil"),
     ("an import drops nothing", r"(CAI_STREAM_LEGACY;\n    )cai_python_drain\(py\);", r"\1"),
     ("what failed keeps its arrays", r"cai_priv_py_undo\(py, out, i\);", r""),
