@@ -84,7 +84,7 @@ DEFECTS = [
     ("leak: what an array owns", r"PyMem_Free\(owner\);", r""),
     ("leak: the dictionary", r"Py_DECREF\(in->dictionary\);", r""),
     ("leak: the dictionary of a mask", r"Py_XDECREF\(in->mask_dictionary\);", r""),
-    ("leak: what is no dictionary", r"(name\);\n    )Py_DECREF\(found\);", r"\1"),
+    ("leak: what is no dictionary", r"(names\[name\]\);\n    )Py_DECREF\(found\);", r"\1"),
     ("leak: the entries",
      r"while \(reader->held_count\) Py_DECREF\(reader->held\[--reader->held_count\]\);",
      r"reader->held_count = 0;"),
@@ -98,10 +98,10 @@ DEFECTS = [
     ("leak: tokens that were too few",
      r"if \(reader->tokens != reader->room\) PyMem_Free\(reader->tokens\);\n    reader->tokens = more",
      r"reader->tokens = more"),
-    ("leak: what failed", r"if \(owner\) cai_priv_py_forget\(owner\);", r""),
+    ("leak: what failed", r"if \(failed && owner\) cai_priv_py_forget\(owner\);", r""),
     ("leak: the text of an error", r"(PyErr_SetObject\(type, text\);\n)    Py_XDECREF\(text\);", r"\1"),
-    ("leak: the method of a stream", r"Py_XDECREF\(method\);", r""),
-    ("leak: what a stream says", r"Py_DECREF\(pair\);", r""),
+    ("leak: the method of a stream", r"(PyErr_Clear\(\);\n    )Py_XDECREF\(method\);", r"\1"),
+    ("leak: what a stream says", r"(pair, 1, stream\);\n    )Py_DECREF\(pair\);", r"\1"),
     ("leak: a value of an export",
      r"(failed = !value \|\| PyDict_SetItem\(dictionary, key, value\);\n)\s*Py_XDECREF\(value\);",
      r"\1"),
@@ -115,7 +115,7 @@ DEFECTS = [
     ("a list that others push to is read without care",
      r"do owner->next = \(cai_priv_py_owner \*\)first;\n    while \(!__atomic_compare_exchange_n[^;]*;",
      r"extern int sched_yield(void);\n    owner->next = (cai_priv_py_owner *)first;\n    sched_yield();\n"
-     r"    py->released = owner;"),
+     r"    home->released = owner;"),
 ]  # fmt: skip
 
 

@@ -123,7 +123,6 @@ DEFECTS = [
     ("types", "instances have what their type has", r"if \(lacks && !PyObject_HasAttr\([^;]*\)\) return NULL;", r"if (lacks) return NULL;"),
     ("types", "types are remembered for ever", r"(\*place = \*out;\n)    Py_XDECREF\(before\);", r"\1"),
     ("types", "types are not kept", r"    Py_INCREF\(type\);\n    if \(cai_priv_py_ask_type", r"    if (cai_priv_py_ask_type"),
-    ("types,arrays", "types that were met say nothing anew", r"if \(before == type\) \{", r"if (before) {"),
 ]  # fmt: skip
 
 
