@@ -390,8 +390,10 @@ static void cai_priv_py_push(cai_priv_py_owner *owner)
 /* The list as it is now. */
 static cai_priv_py_owner *cai_priv_py_look(cai_python_home *home)
 {
-#if defined(CAI_NO_THREADS) || (defined(_MSC_VER) && !defined(__clang__))
-    return (cai_priv_py_owner *)*(void *volatile *)&home->released;
+#if defined(CAI_NO_THREADS)
+    return (cai_priv_py_owner *)home->released;
+#elif defined(_MSC_VER) && !defined(__clang__)
+    return (cai_priv_py_owner *)*(void *const volatile *)&home->released;
 #else
     return (cai_priv_py_owner *)__atomic_load_n(&home->released, __ATOMIC_ACQUIRE);
 #endif
@@ -448,7 +450,7 @@ static void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
     cai_python_home *home = owner->home;
     cai_priv_py_forget(owner);
-    if (!cai_priv_py_count(home, -1)) free(home);
+    if (!cai_priv_py_count(home, -1)) PyMem_Free(home);
 }
 
 /* To take the GIL may be to wait for who waits for us: only a thread of Python's does so, and whoever would
@@ -542,11 +544,12 @@ CAI_API int cai_python_init(cai_python *py)
         "is_conj",                   "is_neg"};
     int i;
     memset(py, 0, sizeof *py);
-    py->home = (cai_python_home *)calloc(1, sizeof *py->home);
+    py->home = (cai_python_home *)PyMem_Malloc(sizeof *py->home);
     if (!py->home) {
         PyErr_NoMemory();
         return -1;
     }
+    memset(py->home, 0, sizeof *py->home);
     py->home->holders = 1;
     py->home->is_main = !PyInterpreterState_GetID(PyInterpreterState_Get());
     for (i = 0; i < CAI_PYTHON_KEYS + CAI_PYTHON_NAMES; ++i) {
@@ -573,7 +576,7 @@ CAI_API int64_t cai_python_clear(cai_python *py)
     py->home = NULL;
     home->closed = 1;
     left = cai_priv_py_count(home, -1);
-    if (!left) free(home);
+    if (!left) PyMem_Free(home);
     return left;
 }
 

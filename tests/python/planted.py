@@ -110,7 +110,7 @@ DEFECTS = [
     ("one reference too many is dropped", r"(Py_XDECREF\(owner->object\);)", r"\1 Py_XDECREF(owner->object);"),
     ("the object is not kept", r"Py_XINCREF\(object\);\n    owner->object", r"owner->object"),
     ("the mask is not kept", r"Py_INCREF\(mask\);", r""),
-    ("what was released is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) free\(home\);", r"(void)home;"),
+    ("what was released is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) PyMem_Free\(home\);", r"(void)home;"),
     ("an import drops nothing", r"(CAI_STREAM_LEGACY;\n    )cai_python_drain\(py\);", r"\1"),
     ("a list that others push to is read without care",
      r"do owner->next = \(cai_priv_py_owner \*\)first;\n    while \(!__atomic_compare_exchange_n[^;]*;",

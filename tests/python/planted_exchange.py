@@ -109,7 +109,7 @@ DEFECTS = [
      r"Py_XDECREF\(owner->mask_object\);\n    PyMem_Free\(owner\);", r"Py_XDECREF(owner->mask_object);"),
     ("an array is not counted",
      r"(cai_array_own\(array, cai_priv_py_let_go, owner\);\n    )cai_priv_py_count\(owner->home, 1\);", r"\1"),
-    ("a release is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) free\(home\);", r"(void)home;"),
+    ("a release is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) PyMem_Free\(home\);", r"(void)home;"),
     ("a release elsewhere drops at once", r"(takes_gil\(owner\)\) \{\n\s*)cai_priv_py_push\(owner\);",
      r"\1cai_priv_py_count(owner->home, -1);\n        Py_DECREF(owner->object);"),
     ("what was released is not visited", r"Py_VISIT\(owner->object\);", r""),
