@@ -23,14 +23,14 @@ DO THIS
     Everywhere else include it without the define.
 
 WHAT IT IS
-    Libraries hand GPU arrays to one another as the dictionary of the CUDA Array Interface
-    (__cuda_array_interface__: shape, typestr, data, version, strides, descr, mask, stream). This header turns
-    such a dictionary into a checked C struct, cai_array, and back. It judges every entry, computes what a
-    consumer needs to know, and says in one sentence what is wrong.
+    Libraries exchange GPU arrays as the dictionary of the CUDA Array Interface (__cuda_array_interface__,
+    with entries shape, typestr, data, version, strides, descr, mask, stream). This header turns such a
+    dictionary into a checked C struct, cai_array, and back. It judges every entry, and computes the facts
+    that a consumer needs. If something is wrong, one sentence describes it.
 
 THE FIVE FUNCTIONS MOST USERS NEED
     cai_import          dictionary entries  -> cai_array, or an error that names the entry
-    cai_expect          "float32, 2-D, on the device, writable" - or one sentence why not
+    cai_expect          checks "float32, 2-D, on the device, writable", or fails with one sentence why
     cai_kernel_view_of  cai_array -> pointer, extents and strides that pass by value to a kernel
     cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
     cai_export          cai_array -> dictionary entries of a chosen version
@@ -49,45 +49,51 @@ EXAMPLE (a consumer)
 CONFIGURATION (define before the first include; the same in every unit of one library)
     CAI_IMPLEMENTATION       compile the implementation of every cai header here
     CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
-    CAI_STATIC               all functions static: for a library in a single translation unit;
-                             every unit that includes the header then needs the implementation
-    CAI_SHARED               functions are exported by a shared library; add CAI_BUILD while
-                             building that library
-    CAI_NAMESPACE            prefix pasted onto every function, so that two libraries with a copy
-                             each can be linked into one program: #define CAI_NAMESPACE mylib_
+    CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
+                             that includes the header then needs the implementation
+    CAI_SHARED               export the functions from a shared library. Add CAI_BUILD while you build it
+    CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
+                             libraries with a copy each can be linked into one program
     CAI_API                  the whole linkage specifier, instead of the four above
-    Without any of them functions are external with hidden visibility: they do not leave the
-    shared object that you build. No macro changes a struct.
+    If none of them is defined, functions are external with hidden visibility. They stay inside the shared
+    object that you build. No macro changes a struct.
 
 READERS AND JUDGES
-    A reader (a literal reader, a Python or Julia binding) only tags what it finds: it writes cai_token runs
-    and points a cai_interface at them. Every verdict is made here, so that two readers cannot disagree. The
-    profile is strict; CAI_LENIENT forgives a short list of common slips (see cai_import), and a strict
-    message about one ends in "(accepted by CAI_LENIENT)".
+    A reader (a literal reader, a Python or Julia binding) only tags what it finds. It writes runs of
+    cai_token, and a cai_interface points to them. This header judges them all, so that two readers cannot
+    disagree. The default profile is strict. CAI_LENIENT accepts a list of common slips (see cai_import).
+    A strict message about such a slip ends in "(accepted by CAI_LENIENT)".
 
 OWNERSHIP
-    An array with a release callback is owned, one without is borrowed. Call cai_array_release once when done;
-    it is a no-op on a borrowed array. The struct may be moved (cai_array_move), never copied while owned.
-    Views are borrowed: they end with the array they were made of. mask, fields and event point to memory of
-    the owner, valid until release. Field names point to the text that the reader tagged.
+    An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
+    when you are done. It does nothing to a borrowed array. The struct may be moved (cai_array_move). Do not
+    copy an owned array, except as a borrowed one (cai_array_borrow).
+    Views are borrowed, and valid as long as the array that they were made of. mask, fields and event belong
+    to the owner and are valid until release. Field names point to the text that the reader tagged.
+
+ARGUMENTS (in all headers)
+    The object that a function makes or works on comes first. The result of a conversion or of a query comes
+    last, before err. A count stands behind its list.
+    Zero a struct of options first (memset), then set what differs from the default. NULL in place of options
+    means the default of all.
 
 ERRORS
-    Fallible functions return cai_status: 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument cai_error
-    *err may be NULL. On failure no output is touched; a message names the entry, the index, the value and the
-    limit: "shape[2] = -1 is negative". On success err is not touched. (The storage of cai_export is scratch.)
+    A function that can fail returns a cai_status, 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument,
+    cai_error *err, may be NULL. On success it is not written. On failure no output is written, except for
+    the storage of cai_export. A message names entry, index, value and limit ("shape[2] = -1 is negative").
 
 THREADS
-    No globals, no thread-locals. Every function may run on any thread; one object must not be used by two
-    threads at a time unless both only read it. A release callback may run on any thread.
+    There are no globals and no thread-locals. Every function may run on any thread. Two threads must not use
+    one object at a time, unless both only read it. A release callback may run on any thread.
 
 ABI
     cai_array, cai_dtype and cai_field cross shared objects. Their layout is asserted at compile time for
-    64-bit and 32-bit targets. Experimental (_v0) until 1.0. A consumer that does not know the abi value calls
-    release and nothing else.
+    64-bit and 32-bit targets. It is experimental (_v0) until 1.0. A consumer that does not know the value of
+    abi must call release and nothing else.
 
 RULES
-    R1-R61, R70-R85 in comments are the rules of the CUDA Array Interface and of NumPy's array interface as
-    this project numbers them; docs/rules.md lists them.
+    R1-R61 and R70-R85 in comments are rules of the CUDA Array Interface and of NumPy's array interface.
+    docs/rules.md lists them with the numbers of this project.
 
 NOT HERE
     Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
@@ -147,6 +153,7 @@ CHANGES
 #define CAI_PRIV_PASTE2(prefix, name) prefix##name
 #define CAI_PRIV_PASTE(prefix, name) CAI_PRIV_PASTE2(prefix, name)
 #define CAI_PRIV_RENAMED(name) CAI_PRIV_PASTE(CAI_NAMESPACE, name)
+#define cai_array_borrow CAI_PRIV_RENAMED(cai_array_borrow)
 #define cai_array_check CAI_PRIV_RENAMED(cai_array_check)
 #define cai_array_init CAI_PRIV_RENAMED(cai_array_init)
 #define cai_array_init_dtype CAI_PRIV_RENAMED(cai_array_init_dtype)
@@ -154,22 +161,24 @@ CHANGES
 #define cai_array_own CAI_PRIV_RENAMED(cai_array_own)
 #define cai_array_release CAI_PRIV_RENAMED(cai_array_release)
 #define cai_array_text CAI_PRIV_RENAMED(cai_array_text)
+#define cai_decode_stream_dlpack CAI_PRIV_RENAMED(cai_decode_stream_dlpack)
+#define cai_decode_stream_interface CAI_PRIV_RENAMED(cai_decode_stream_interface)
+#define cai_decode_stream_protocol CAI_PRIV_RENAMED(cai_decode_stream_protocol)
 #define cai_dtype_name CAI_PRIV_RENAMED(cai_dtype_name)
 #define cai_dtype_of CAI_PRIV_RENAMED(cai_dtype_of)
 #define cai_dtype_parse CAI_PRIV_RENAMED(cai_dtype_parse)
 #define cai_dtype_typestr CAI_PRIV_RENAMED(cai_dtype_typestr)
 #define cai_entry_name CAI_PRIV_RENAMED(cai_entry_name)
+#define cai_error_set CAI_PRIV_RENAMED(cai_error_set)
 #define cai_expect CAI_PRIV_RENAMED(cai_expect)
 #define cai_expect_same_shape CAI_PRIV_RENAMED(cai_expect_same_shape)
+#define cai_expect_same_shape_named CAI_PRIV_RENAMED(cai_expect_same_shape_named)
 #define cai_export CAI_PRIV_RENAMED(cai_export)
 #define cai_fields_compile CAI_PRIV_RENAMED(cai_fields_compile)
 #define cai_import CAI_PRIV_RENAMED(cai_import)
 #define cai_kernel_view_of CAI_PRIV_RENAMED(cai_kernel_view_of)
 #define cai_overlap CAI_PRIV_RENAMED(cai_overlap)
 #define cai_status_name CAI_PRIV_RENAMED(cai_status_name)
-#define cai_stream_from_dlpack CAI_PRIV_RENAMED(cai_stream_from_dlpack)
-#define cai_stream_from_interface CAI_PRIV_RENAMED(cai_stream_from_interface)
-#define cai_stream_from_protocol CAI_PRIV_RENAMED(cai_stream_from_protocol)
 #define cai_version CAI_PRIV_RENAMED(cai_version)
 #define cai_view_broadcast CAI_PRIV_RENAMED(cai_view_broadcast)
 #define cai_view_coalesce CAI_PRIV_RENAMED(cai_view_coalesce)
@@ -182,23 +191,23 @@ CHANGES
 #define cai_view_slice CAI_PRIV_RENAMED(cai_view_slice)
 #define cai_view_squeeze CAI_PRIV_RENAMED(cai_view_squeeze)
 #define cai_view_values CAI_PRIV_RENAMED(cai_view_values)
-enum { CAI_PRIV_RENAMED(cai_priv_declared) }; /* asked for by the implementation */
+enum { CAI_PRIV_RENAMED(cai_priv_declared) }; /* the implementation checks it */
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** Version of the implementation that is linked: 10000 * major + 100 * minor + patch. Compare it with
- *  CAI_H_INCLUDED where header and implementation come from different places. */
+/** Returns the version of the linked implementation, 10000 * major + 100 * minor + patch. Compare it with
+ *  CAI_H_INCLUDED if header and implementation come from different places. */
 CAI_API int32_t cai_version(void);
 
 /* ------------------------------------------------------------------- >>errors */
-/** CAI_OK or one of CAI_STATUS_LIST. Numbers are stable and only ever appended. */
+/** CAI_OK or one of CAI_STATUS_LIST. A number never changes its meaning. New numbers are appended. */
 typedef int32_t cai_status;
 
-/** Every error: X(name, number, Python exception, meaning). Enumerators, cai_status_name, docs/errors.md and
- *  the exceptions of a Python binding come from this list. */
+/** The list of all errors, X(name, number, Python exception, meaning). Enumerators, cai_status_name,
+ *  docs/errors.md and the exceptions of a Python binding are made from this list. */
 #define CAI_STATUS_LIST(X)                                                                         \
     X(CAI_ERR_ARGUMENT, 1, ValueError, "an argument of the call is NULL or out of range")          \
     X(CAI_ERR_INTERFACE, 2, TypeError, "the interface is not a dictionary that can be read")       \
@@ -216,14 +225,14 @@ typedef int32_t cai_status;
     X(CAI_ERR_EXPORT, 14, BufferError, "the chosen form cannot carry this array")                  \
     X(CAI_ERR_EXPECT, 15, ValueError, "the array is not what the consumer expects")                \
     X(CAI_ERR_VIEW, 16, ValueError, "the view does not exist or would need a copy")                \
-    X(CAI_ERR_ABI, 17, BufferError, "the struct has another layout than this header knows")        \
+    X(CAI_ERR_ABI, 17, BufferError, "the struct does not have the layout of this header")          \
     X(CAI_ERR_CUDA, 18, RuntimeError, "a CUDA call failed")                                        \
     X(CAI_ERR_UNAVAILABLE, 19, RuntimeError, "CUDA, or an operation of it, is not available")      \
     X(CAI_ERR_THREAD, 20, RuntimeError, "the per-thread stream belongs to another host thread")    \
     X(CAI_ERR_CAPTURE, 21, RuntimeError, "a stream capture does not allow this")                   \
     X(CAI_ERR_MEMORY, 22, ValueError, "the data is not memory that a device can use")              \
-    X(CAI_ERR_STALE, 23, RuntimeError, "a handle is not what it was when it was handed over")      \
-    X(CAI_ERR_PENDING, 24, RuntimeError, "something that was begun has not ended")                 \
+    X(CAI_ERR_STALE, 23, RuntimeError, "a handle was freed, or names another stream now")          \
+    X(CAI_ERR_PENDING, 24, RuntimeError, "an exchange, a scope or an allocation is still in use")  \
     X(CAI_ERR_OUT_OF_MEMORY, 25, MemoryError, "there is not enough memory")                        \
     X(CAI_ERR_PLACEMENT, 26, ValueError, "operands do not agree on a device or a stream")
 
@@ -235,7 +244,7 @@ enum {
     CAI_STATUS_COUNT = 27
 };
 
-/** The entries of an interface, in the order in which they are judged: X(name, number, key). */
+/** The entries of an interface in the order in which cai_import judges them, X(name, number, key). */
 #define CAI_ENTRY_LIST(X)                                                                                    \
     X(CAI_ENTRY_SHAPE, 1, "shape")     X(CAI_ENTRY_TYPESTR, 2, "typestr")                                    \
     X(CAI_ENTRY_DATA, 3, "data")       X(CAI_ENTRY_VERSION, 4, "version")                                    \
@@ -250,21 +259,28 @@ enum {
     CAI_ENTRY_COUNT = 9
 };
 
-/** Where a fallible function says what went wrong. Put it on the stack; nothing to initialize or to free.
- *  Written on failure only. */
+/** The error of a function that failed. Put it on the stack. Initialize and free nothing. A function writes
+ *  it on failure only. */
 typedef struct cai_error {
     int32_t code;      /* the cai_status that was returned */
-    int32_t native;    /* CUDA's own error number where CUDA failed, else 0 */
-    int32_t entry;     /* CAI_ENTRY_...: the entry at fault */
-    int32_t index;     /* the item of it at fault, counted from 0; -1: none in particular */
+    int32_t native;    /* CUDA's own error number if CUDA failed, else 0 */
+    int32_t entry;     /* CAI_ENTRY_..., the entry at fault */
+    int32_t index;     /* the item of the entry at fault, counted from 0, or -1 for none */
+    int32_t rule;      /* the broken rule of docs/rules.md, 17 for R17, or 0 for none */
     char message[240]; /* one English sentence, always NUL-terminated */
 } cai_error;
 
-/** "CAI_ERR_SHAPE" for CAI_ERR_SHAPE; "CAI_ERR_UNKNOWN" for a number that is not in the list. */
+/** Returns "CAI_ERR_SHAPE" for CAI_ERR_SHAPE, and "CAI_ERR_UNKNOWN" for a number that is not in the list. */
 CAI_API const char *cai_status_name(cai_status status);
 
-/** "shape" for CAI_ENTRY_SHAPE; "" for CAI_ENTRY_NONE and unknown numbers. */
+/** Returns "shape" for CAI_ENTRY_SHAPE, and "" for CAI_ENTRY_NONE and unknown numbers. */
 CAI_API const char *cai_entry_name(int32_t entry);
+
+/** Fills an error for your own checks, in the form of cai's errors, "name: message". `status` is the error.
+ *  With CAI_OK, `err` stays as it is. `name` is the argument or the call. If it is NULL, the message stands
+ *  alone. If `message` is NULL, it is the name of the status. Text that does not fit ends in "...". index
+ *  becomes -1, and entry, native and rule become 0. You may set these after the call. Returns `status`. */
+CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err);
 
 /** Returns from the calling function if `call` fails. */
 #define CAI_TRY(call)                                                                              \
@@ -273,17 +289,21 @@ CAI_API const char *cai_entry_name(int32_t entry);
         if (cai_priv_status != CAI_OK) return cai_priv_status;                                     \
     } while (0)
 
+/* A status with the broken rule of docs/rules.md. Functions that fill errors split them again. */
+#define CAI_PRIV_RULE(status, rule) ((status) | (rule) << 8)
+#define CAI_PRIV_STATUS(with_rule) ((with_rule) & 0xff)
+
 /* ------------------------------------------------------------------- >>dtypes */
-/** Code of a dtype: kind (the letter of the typestr), bytes, and a number that tells the formats apart which
- *  have no typestr of their own. Flexible types (CAI_BYTES, CAI_UNICODE, CAI_VOID, CAI_BITFIELD) have 0 bytes
- *  here; their size is in cai_dtype. */
+/** The code of a dtype. `kind` is the letter of the typestr, `bytes` the size. `format` distinguishes the
+ *  formats that have no typestr of their own. Flexible types (CAI_BYTES, CAI_UNICODE, CAI_VOID, CAI_BITFIELD)
+ *  have 0 bytes in the code. Their size is in cai_dtype. */
 #define CAI_CODE(kind, bytes, format) ((kind) << 8 | (bytes) | (format) << 16)
 
-/** Code of the same dtype in the other byte order than this machine's: a different number, so that a switch
- *  on codes never takes big-endian data for its own. */
+/** The code of the same dtype in the byte order that this machine does not have. It is a different number, so
+ *  that a switch on codes never confuses the two byte orders. */
 #define CAI_SWAPPED(code) ((code) | 0x01000000)
 
-/** Every dtype: X(name, kind, bytes, format, text). */
+/** The list of all dtypes, X(name, kind, bytes, format, text). */
 #define CAI_DTYPE_LIST(X)                                                                                    \
     X(CAI_BOOL, 'b', 1, 0, "bool")                                                                           \
     X(CAI_INT8, 'i', 1, 0, "int8")                     X(CAI_INT16, 'i', 2, 0, "int16")                      \
@@ -330,7 +350,7 @@ enum {
 };
 
 enum {
-    CAI_MAX_NDIM = 64,        /* dimensions of an array (R29: as NumPy 2 and PyTorch) */
+    CAI_MAX_NDIM = 64,        /* dimensions of an array, as in NumPy 2 and PyTorch (R29) */
     CAI_MAX_FIELD_NDIM = 8,   /* dimensions of a sub-array in a descr */
     CAI_MAX_FIELD_DEPTH = 32, /* nesting of a descr (R45) */
     CAI_MAX_FIELDS = 4096,    /* fields of a descr, nested ones and padding included */
@@ -338,8 +358,8 @@ enum {
     CAI_TYPESTR_SIZE = 40     /* bytes that hold any typestr with its NUL */
 };
 
-/* The structs below cross shared objects. The guard and the names never change, so that any number of copies
- * of this header, renamed or not, share one definition. */
+/* The structs below cross shared objects. The guard and the names never change. Any number of copies of this
+ * header, renamed or not, share one definition. */
 #ifndef CAI_ARRAY_ABI_V0
 #define CAI_ARRAY_ABI_V0
 
@@ -349,12 +369,12 @@ struct cai_dtype_v0 {
     int32_t itemsize;   /* bytes of one element; 0 for CAI_BITFIELD */
     int32_t bits;       /* bits of one element of CAI_BITFIELD, else 0 */
     int32_t unit;       /* CAI_UNIT_... of the datetime kinds */
-    int32_t unit_count; /* 25 for [25s]; 0 where unit is CAI_UNIT_NONE */
+    int32_t unit_count; /* 25 for [25s]; 0 if unit is CAI_UNIT_NONE */
     int32_t alignment;  /* natural alignment in bytes: a power of two, at most 16 */
 };
 
-/** One row of the flat table that a descr compiles to: parents before children, in the order of the descr.
- *  Padding is a row with name_length 0 and CAI_VOID. */
+/** One row of the table that a descr compiles to. The rows are in the order of the descr, a parent before its
+ *  children. Padding is a row with name_length 0 and dtype CAI_VOID. */
 struct cai_field_v0 {
     const char *name;           /* UTF-8, not NUL-terminated; memory of the owner */
     const char *title;          /* the full name of ('full name', 'basic name'), or NULL */
@@ -370,16 +390,16 @@ struct cai_field_v0 {
     int64_t shape[8];           /* of the sub-array, elements; in C order */
 };
 
-/** An array: what the dictionary says, and what follows from it. Read the fields freely; make one with
- *  cai_import, cai_array_init or a view, so that they agree with one another. */
+/** An array with the values of a dictionary and the facts that follow from them. You may read all fields.
+ *  Make arrays with cai_import, cai_array_init or a view, so that the fields agree with one another. */
 struct cai_array_v0 {
     uint32_t abi;         /* CAI_ABI */
     uint32_t struct_size; /* sizeof of the maker's struct */
     void (*release)(struct cai_array_v0 *self); /* NULL: borrowed. Sets itself to NULL. */
-    void *owner;                /* of whoever set release */
+    void *owner;                /* a pointer of the code that set release */
     uint32_t flags;             /* CAI_WRITABLE, CAI_C_CONTIGUOUS, ... */
-    int32_t version;            /* of the interface it came from */
-    uint64_t data;              /* address of the first element; 0 where size is 0 */
+    int32_t version;            /* of the interface that the array came from */
+    uint64_t data;              /* address of the first element; 0 if size is 0 */
     struct cai_dtype_v0 dtype;
     int32_t device;             /* CUDA ordinal, or CAI_DEVICE_UNKNOWN */
     int32_t memory;             /* CAI_MEMORY_... */
@@ -392,7 +412,7 @@ struct cai_array_v0 {
     int64_t nbytes;             /* of the elements, gaps not counted */
     int64_t lo, hi;             /* byte extent [lo, hi) relative to data */
     const struct cai_field_v0 *fields; /* NULL: no descr, or no storage given for it */
-    struct cai_array_v0 *mask;  /* true means valid; NULL: no mask. Itself without mask. */
+    struct cai_array_v0 *mask;  /* true means valid; NULL: no mask. A mask has none. */
     int64_t field_count;        /* rows of fields */
     uint64_t reserved[4];       /* 0 */
     int64_t shape[64];          /* elements; slots past ndim are unspecified */
@@ -407,141 +427,161 @@ typedef struct cai_array_v0 cai_array;
 
 #define CAI_ABI 0x43414930u /* "CAI0" */
 
-/** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED; datetime kinds get no
- *  unit. Flexible kinds have no size in their code: use cai_dtype_parse.
+/** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED. Datetime kinds get no
+ *  unit. Flexible kinds have no size in their code. For these use cai_dtype_parse.
  *  Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err);
 
-/** Parses a typestr by the strict grammar (R30-R38): byteorder kind digits [unit], the whole string.
- *  `typestr` need not be NUL-terminated; `length` in bytes; `flags` 0 or CAI_LENIENT ('=' or no byte order).
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index: the position). */
+/** Parses a typestr of `length` bytes, which need not be NUL-terminated. The whole string must match the
+ *  strict grammar, byteorder kind digits [unit] (R30-R38). `flags` is 0 or CAI_LENIENT, which accepts '=' or
+ *  no byte order. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index is the position). */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
                                                   cai_dtype *out, cai_error *err);
 
-/** Writes the typestr ("<f4", "<m8[25s]"; "<V2" for bfloat16, "|V1" for float8, which have none) and a NUL;
- *  returns its length in bytes. CAI_TYPESTR_SIZE bytes always suffice; a smaller capacity truncates, 0 writes
- *  nothing. */
+/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16 and
+ *  float8 have no typestr. They are written as "<V2" and "|V1". CAI_TYPESTR_SIZE bytes always suffice. A
+ *  smaller capacity truncates the text. With capacity 0 nothing is written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
-/** "float32" for CAI_FLOAT32 and for CAI_SWAPPED(CAI_FLOAT32); "unknown" for no code of the list. */
+/** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
 CAI_API const char *cai_dtype_name(int32_t code);
 
 /* ------------------------------------------------------------------- >>arrays */
-/** Facts about an array (cai_array.flags), computed, never taken from the producer. The first five may also
- *  be required of it in cai_expect. Neither CAI_NO_SELF_OVERLAP nor CAI_SELF_OVERLAP: the search was given up
- *  (it is bounded). */
+/** Facts about an array (cai_array.flags). cai computes all but the last two from entries or arguments.
+ *  cai_expect can also require the first five. If the bounded search for overlaps is given up, neither
+ *  CAI_NO_SELF_OVERLAP nor CAI_SELF_OVERLAP is set. */
 enum {
     CAI_WRITABLE = 1 << 0,        /* R6 */
-    CAI_C_CONTIGUOUS = 1 << 1,    /* R23: extents of 1 do not count; an empty array is both */
+    CAI_C_CONTIGUOUS = 1 << 1,    /* R23; extents of 1 do not count; an empty array is both */
     CAI_F_CONTIGUOUS = 1 << 2,    /* R23 */
-    CAI_ALIGNED = 1 << 3,         /* R26: data and the strides that matter */
+    CAI_ALIGNED = 1 << 3,         /* R26; data, and strides of extents above 1 */
     CAI_NO_SELF_OVERLAP = 1 << 4, /* no two elements share a byte */
     CAI_SELF_OVERLAP = 1 << 5,    /* two elements share a byte (R25) */
     CAI_DENSE = 1 << 6,           /* elements fill [lo, hi), in any order of the axes */
     CAI_BYTE_SWAPPED = 1 << 7,    /* R31 */
-    CAI_HAD_STRIDES = 1 << 8,     /* the producer wrote strides (R21) */
-    CAI_FUTURE_VERSION = 1 << 9   /* R61: version above 3; its known entries were judged */
-};
-
-/** Requirements of cai_expect that are no facts of their own. */
-enum {
+    CAI_HAD_STRIDES = 1 << 8,     /* strides were given (R21), or it is a view */
+    CAI_FUTURE_VERSION = 1 << 9,  /* R61; version above 3; its known entries were judged */
+    CAI_NO_BACK_EDGE = 1 << 10,   /* set by an importer (as of DLPack) if a back edge cannot reach the owner.
+                                     The array was ordered into `stream`. The owner does not see the
+                                     consumer's work there. cai_exchange_release keeps the array until the
+                                     consumer's stream has passed */
+    CAI_OWN_EVENT = 1 << 11,      /* set by cai_stream_detach. `event` belongs to the array, and is destroyed
+                                     when the array is released. Without the flag it is the owner's */
+    /* requirements of cai_expect that are not facts of an array */
     CAI_ON_DEVICE = 1 << 16,      /* not known to be plain host memory */
-    CAI_ALLOW_MASK = 1 << 17,     /* the caller looks at mask (R52: else it must refuse) */
+    CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
     CAI_ALLOW_UNALIGNED = 1 << 18 /* the caller loads byte by byte */
 };
 
-enum {
-    CAI_LENIENT = 1 /* cai_import, cai_dtype_parse, cai_fields_compile */
-};
+/** The lenient profile: a flag of cai_import, cai_dtype_parse, cai_fields_compile and of the imports of other
+ *  headers. It is a macro, because C++20 deprecates to combine enumerators of two enumerations. */
+#define CAI_LENIENT 1
 
 enum {
     CAI_DEVICE_UNKNOWN = -1,
     CAI_ANY_NDIM = -1 /* for cai_expect */
 };
 
-/** Kind of memory (cai_array.memory). An import leaves it unknown. */
+/** The kind of memory (cai_array.memory). cai_import leaves it unknown. */
 enum {
     CAI_MEMORY_UNKNOWN = 0,
     CAI_MEMORY_HOST = 1,    /* plain host memory */
-    CAI_MEMORY_PINNED = 2,  /* page-locked or registered host memory */
+    CAI_MEMORY_PINNED = 2,  /* pinned or registered host memory */
     CAI_MEMORY_MANAGED = 3,
-    CAI_MEMORY_DEVICE = 4
+    CAI_MEMORY_DEVICE = 4,
+    /* what a memory object of ext/cai_manager.h also is; the memory of an array is one of those above */
+    CAI_MEMORY_POOL = 5,      /* device memory of a memory pool: has no handle for other processes */
+    CAI_MEMORY_MAPPED = 6,    /* pinned, and mapped for devices */
+    CAI_MEMORY_REGISTERED = 7 /* pinned, and the memory has another owner */
 };
 
-/** What orders a consumer after the producer's work (cai_array.sync). */
+/** The means that order a consumer after the producer's work (cai_array.sync). */
 enum {
-    CAI_SYNC_UNKNOWN = 0, /* versions 0-2 without a stream: work may be pending */
-    CAI_SYNC_NONE = 1,    /* R70, R78: no work is pending */
-    CAI_SYNC_STREAM = 2,  /* R75-R77: order on cai_array.stream, both ways */
-    CAI_SYNC_EVENT = 3    /* wait for cai_array.event; a stream beside it gets the back edge */
+    CAI_SYNC_UNKNOWN = 0, /* versions 0-2 without a stream; work may be pending */
+    CAI_SYNC_NONE = 1,    /* no work is pending (R70, R78) */
+    CAI_SYNC_STREAM = 2,  /* order on cai_array.stream, at both ends (R75-R77) */
+    CAI_SYNC_EVENT = 3    /* wait for cai_array.event; the stream, if any, gets the back edge */
 };
 
 enum {
-    CAI_STREAM_LEGACY = 1,    /* R72: the legacy default stream */
-    CAI_STREAM_PER_THREAD = 2 /* R73: the default stream of a host thread */
+    CAI_STREAM_LEGACY = 1,    /* the legacy default stream (R72) */
+    CAI_STREAM_PER_THREAD = 2 /* the per-thread default stream (R73) */
 };
 
-/** Describes a buffer of your own as a borrowed, writable array. code: a dtype of fixed size. ndim: 0 to 64.
- *  shape: ndim extents in elements, >= 0. strides: ndim strides in bytes, or NULL for C order. data: the
- *  first element; ignored where the array is empty. sync is CAI_SYNC_UNKNOWN: store in
- *  out->sync, and out->stream, what is pending, or CAI_SYNC_NONE. version is 3, device and memory are unknown.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
+/** Describes your own memory in `out` as a borrowed, writable array. `code` is a dtype of fixed size. `ndim`
+ *  is 0 to 64. `shape` has ndim extents in elements, 0 or more. `strides` has ndim strides in bytes, or is
+ *  NULL for C order. `data` is the first element, and is ignored if the array is empty. The version is 3.
+ *  Device and memory are unknown. sync is CAI_SYNC_UNKNOWN. Store in out->sync and out->stream what work is
+ *  pending, or CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
                                                  const int64_t *shape, const int64_t *strides, void *data,
                                                  cai_error *err);
 
-/** cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit address. `dtype` as
- *  cai_dtype_of or cai_dtype_parse made it; it is copied. */
+/** Does the same as cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit
+ *  address. `dtype` comes from cai_dtype_of or cai_dtype_parse, and is copied. `strides` of a bit field is
+ *  NULL. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                                        const int64_t *shape, const int64_t *strides,
                                                        uint64_t data, cai_error *err);
 
-/** Makes `array` owned: `release` will be called once, on any thread, with owner still in array->owner. The
- *  callback sets array->release to NULL, as consumers in other libraries may call it directly. */
+/** Makes `array` owned. `release` is called once, on any thread, and finds `owner` in array->owner. The
+ *  callback must set array->release to NULL, because consumers in other libraries may call it directly. */
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
 
-/** Moves `from` to `to` (memory of the caller, overwritten without release). `from` becomes borrowed and must
- *  not be used after `to` was released. */
+/** Moves `from` to `to`, which is memory of the caller and is overwritten without release. `from` becomes
+ *  borrowed. Do not use it after `to` was released. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
-/** Calls the release callback once, if there is one. NULL and borrowed arrays are fine. */
+/** Copies `from` to `to` as a borrowed array. `to` is memory of the caller and is overwritten without
+ *  release. `to` is valid as long as `from`. The event stays with `from`. The mask is shared, not copied. If
+ *  `from` is owned, it stays owned. If `from` came from elsewhere, call cai_array_check first. */
+CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
+
+/** Calls the release callback once, if there is one. `array` may be NULL or borrowed. */
 CAI_API void cai_array_release(cai_array *array);
 
-/** Checks that a struct that came from elsewhere has the layout of this header and sane bounds (ndim,
- *  field_count). Every function below that reads an array does this first.
- *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
+/** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count).
+ *  Every function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
-/** Writes one line for logs, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only, stream 1, at
- *  0x7f0000000000", and a NUL; returns its length in bytes. A smaller capacity truncates (the line ends in
- *  "..."), 0 writes nothing. Never fails; NULL gives "NULL". */
+/** Writes one line for logs and a NUL, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only,
+ *  stream 1, at 0x7f0000000000". Returns its length in bytes. A smaller capacity cuts the line, which then
+ *  ends in "...". With 0 nothing is written. The function never fails, and writes "NULL" for NULL. */
 CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity);
 
-/** Checks an argument of a consumer. name: how the message calls it. code: CAI_FLOAT32, ..., or
- *  CAI_ANY_DTYPE. ndim: or CAI_ANY_NDIM. requirements: CAI_WRITABLE, CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS,
- *  CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE; without CAI_ALLOW_MASK an array with a mask is refused, without
- *  CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED, an unaligned one. An overlap that could not be decided counts as
- *  one. Other bits are CAI_ERR_ARGUMENT.
- *  Errors: CAI_ERR_EXPECT with the whole sentence: "x: expected float32, 2-D, C-contiguous, writable; got
- *  >f8, 2-D, strides (8, 16), read-only"; CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+/** Checks an argument of a consumer. `name` is its name in the message. `code` is CAI_FLOAT32, ..., or
+ *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` may have CAI_WRITABLE,
+ *  CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS, CAI_ALIGNED, CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE, CAI_ALLOW_MASK and
+ *  CAI_ALLOW_UNALIGNED. Other bits are CAI_ERR_ARGUMENT. An array with a mask is refused without
+ *  CAI_ALLOW_MASK. An unaligned array is refused without CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED. An
+ *  undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that is not known. cai_locate of
+ *  cai_stream.h finds out where it is.
+ *  Errors: CAI_ERR_EXPECT with a full sentence, such as "x: expected float32, 2-D, C-contiguous, writable;
+ *  got >f8, 2-D, strides (8, 16), read-only", CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
-/** Checks that two arrays have the same extents. Errors: CAI_ERR_EXPECT (index: the first axis that differs,
- *  or -1 for a different number of axes), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+/** Checks that two arrays have the same extents. A message is "shape[1] = 3 in the first array, 4 in the
+ *  second". Errors: CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes
+ *  differs), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b,
                                                         cai_error *err);
 
+/** Does the same with both names in the message, as in "shape[1] = 3 in x, 4 in y". */
+CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape_named(const cai_array *a, const char *a_name,
+                                                              const cai_array *b, const char *b_name,
+                                                              cai_error *err);
+
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
-/** Do two arrays share a byte? Element by element, not by extents: the even and the odd columns of one buffer
- *  do not overlap. Exact but for a bounded search that may end in CAI_OVERLAP_UNDECIDED; treat that as an
- *  overlap. Both addresses are taken to be of one address space. Masks are not looked at. NULL and unknown
- *  layouts: CAI_OVERLAP_UNDECIDED. */
+/** Returns whether two arrays share a byte. It compares elements, not extents. The even and the odd columns
+ *  of one array do not overlap. The answer is exact, unless the bounded search ends in CAI_OVERLAP_UNDECIDED.
+ *  Treat that result as an overlap. The function assumes one address space for both, and ignores masks. For
+ *  NULL and for unknown layouts the result is CAI_OVERLAP_UNDECIDED. */
 CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b);
 
 /* ---------------------------------------------------------------- >>interface */
-/** What a reader found, in Python's terms. */
+/** The kind of a value that a reader found, in Python's terms. */
 enum {
     CAI_TOKEN_NONE = 1, /* None */
     CAI_TOKEN_BOOL,     /* number: 0 or 1 */
@@ -556,20 +596,20 @@ enum {
     CAI_TOKEN_LIST,     /* length items, whose tokens follow */
     CAI_TOKEN_DICT,     /* nothing follows; number: 1 if not empty */
     CAI_TOKEN_OBJECT,   /* any other object; number: 1 if true */
-    CAI_TOKEN_OTHER     /* the reader cannot say */
+    CAI_TOKEN_OTHER     /* a value that the reader cannot name */
 };
 
-/** One tagged value. Tuples and lists are followed by the tokens of their items, nested ones in place, so
- *  that a whole entry is one run of tokens. */
+/** One tagged value. The tokens of the items follow a tuple or a list, nested ones in place. A whole entry is
+ *  one run of tokens. */
 typedef struct cai_token {
     int32_t kind;     /* CAI_TOKEN_... */
     uint32_t length;  /* STR, BYTES: bytes; TUPLE, LIST: items */
-    uint64_t number;  /* INT, UINT, BOOL, ...: as said at the kind */
+    uint64_t number;  /* INT, UINT, BOOL, ...; see the kind */
     const char *text; /* STR, BYTES: not NUL-terminated; else NULL */
 } cai_token;
 
-/** The entries of one dictionary as a reader tagged them: each points to the first token of its run, or is
- *  NULL if the key is absent. Zero it before filling it in. */
+/** The entries of one dictionary as a reader tagged them. Each points to the first token of its run, or is
+ *  NULL if the key is absent. Zero the struct before you fill it. */
 typedef struct cai_interface {
     const cai_token *shape;
     const cai_token *typestr;
@@ -578,87 +618,87 @@ typedef struct cai_interface {
     const cai_token *strides;
     const cai_token *stream;
     const cai_token *descr;
-    const cai_token *mask;                      /* one token: NONE, OBJECT, ...; goes with: */
-    const struct cai_interface *mask_interface; /* what an object exports; alone it is a mask, too */
+    const cai_token *mask;                      /* one token (NONE, OBJECT, ...), beside: */
+    const struct cai_interface *mask_interface; /* the mask's interface; alone it is a mask, too */
 } cai_interface;
 
-/** Options of cai_import; zero means the default. */
+/** Options of cai_import. Zero means the default. */
 typedef struct cai_import_options {
     uint32_t flags;         /* 0 (strict) or CAI_LENIENT */
     cai_array *mask;        /* storage for a mask; NULL: an array with a mask is refused (R52) */
-    cai_field *fields;      /* storage for the rows of a descr; NULL: it is checked, not kept */
+    cai_field *fields;      /* storage for the rows of a descr; NULL: the descr is checked, not kept */
     int64_t field_capacity; /* rows that `fields` holds */
 } cai_import_options;
 
-/** Judges a dictionary completely and, if it is right, describes it in `out` as a borrowed array (attach the
- *  object that keeps the memory by cai_array_own). `options` may be NULL.
+/** Judges a dictionary completely. If it is right, the function describes it in `out` as a borrowed array.
+ *  Attach the object that keeps the memory by cai_array_own. `options` may be NULL.
  *
- *  The entries are judged one by one in the order of CAI_ENTRY_LIST, then what shape, typestr, data and
- *  strides say together (the sign of extents, sizes, addresses), then the mask. On failure nothing was
- *  stored, neither in `out` nor in the storage of the options.
+ *  The entries are judged one by one in the order of CAI_ENTRY_LIST. Then shape, typestr, data and strides
+ *  are judged together (sign of extents, sizes, addresses), and last the mask. On failure nothing is stored
+ *  in `out` or in the storage of the options.
  *
- *  CAI_LENIENT forgives, and nothing else: a missing version (taken as 0); `data` as a list or with extra
- *  items; any Python truth value for the read-only flag; `shape` or `strides` as lists; '=' or a missing byte
- *  order; `typestr` as bytes; an int as repeat in a descr; a descr of tuples in a tuple; None as the pointer
- *  of an empty array; objects with __index__ as ints.
+ *  CAI_LENIENT accepts only these slips. A missing version counts as 0. `data` may be a list or have extra
+ *  items. The read-only flag may have any Python truth value. `shape` and `strides` may be lists. The byte
+ *  order may be '=' or missing. `typestr` may be bytes. A repeat in a descr may be an int. A descr may be a
+ *  tuple of tuples. The pointer of an empty array may be None. Objects with __index__ count as ints.
  *
- *  A mask may have any dtype: its elements are true or not. How many rows a descr takes, cai_fields_compile
- *  tells. Fields and their names are those of the options and of the tokens: keep both as long as `out`.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING, CAI_ERR_TYPE, CAI_ERR_SHAPE to CAI_ERR_CAPACITY. */
+ *  A mask may have any dtype, as its elements are true or not. cai_fields_compile counts the rows of a descr.
+ *  Fields are in the storage of the options, and their names in the text of the tokens. Keep both as long as
+ *  `out`. Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING, CAI_ERR_TYPE, CAI_ERR_SHAPE to CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_import(const cai_interface *in, const cai_import_options *options,
                                              cai_array *out, cai_error *err);
 
-/** Compiles a descr by itself: counts its rows into *count and, if `fields` is not NULL, stores them.
- *  `descr`: its token run. dtype: what the typestr says (R41). flags: 0 or CAI_LENIENT.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_DESCR, CAI_ERR_CAPACITY. */
+/** Compiles a descr without its dictionary. It counts the rows into *count and, if `fields` is not NULL,
+ *  stores them. `descr` is the token run, NULL for none. `dtype` is that of the typestr (R41). `flags` is 0
+ *  or CAI_LENIENT. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_DESCR, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *dtype,
                                                      uint32_t flags, cai_field *fields, int64_t capacity,
                                                      int64_t *count, cai_error *err);
 
-/** Storage for cai_export. An array of n dimensions without descr takes 2 n + 8 tokens and CAI_TYPESTR_SIZE
- *  bytes of text; a mask one token more, the same again, and `mask`; each row of a descr up to 16 tokens and
- *  CAI_TYPESTR_SIZE bytes, padding between rows the same. */
+/** Storage for cai_export. An array of n dimensions without descr needs 2 n + 8 tokens and CAI_TYPESTR_SIZE
+ *  bytes of text. A mask needs the same again, one more token, and `mask`. Each row of a descr needs up to 16
+ *  tokens and CAI_TYPESTR_SIZE bytes, and so does each padding between rows. */
 typedef struct cai_export_storage {
     cai_token *tokens;
     int64_t token_capacity; /* tokens */
     char *text;
     int64_t text_capacity;  /* bytes */
-    cai_interface *mask;    /* for the mask's entries; may be NULL where there is no mask */
+    cai_interface *mask;    /* for the mask's entries; may be NULL if there is no mask */
 } cai_export_storage;
 
-/** Writes the entries of an interface of `version` 0 to 3 for `array`; they point into the storage, and names
- *  of fields to where the array's do. C-contiguous arrays have strides None. What the version cannot say is
- *  refused, not dropped: a mask in version 0; a stream below version 3; an event in any; CAI_SYNC_UNKNOWN in
- *  version 3, where no stream means no pending work. (An empty array has nothing to wait for: it is exported
- *  without a stream.) Device and memory kind have no entry in any version.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
+/** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
+ *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
+ *  the version cannot carry is refused. This is a mask in version 0, a stream below version 3, an event in
+ *  any version, and CAI_SYNC_UNKNOWN in version 3. (There, no stream means no pending work.) An empty array
+ *  has no work to wait for and is exported without a stream. No version has an entry for device and memory
+ *  kind. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
                                              cai_error *err);
 
 /* -------------------------------------------------------------------- >>views */
-/* A view is a borrowed array over the same memory, with its facts computed anew; it inherits device, memory,
- * sync, stream, event and version. `out` may be the array itself if that is borrowed. Axes count from 0,
- * negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK: take views of cai_view_values and
- * of the mask), bit fields too (CAI_ERR_VIEW). Errors of all views: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- * CAI_ERR_MASK, CAI_ERR_VIEW with index the axis at fault; CAI_ERR_SHAPE for a new shape that is negative or
- * too large. */
+/* A view is a borrowed array over the same memory. Its facts are computed anew. It inherits device, memory,
+ * sync, stream, event, thread and version. `out` may be the array itself if that is borrowed. Axes count from
+ * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
+ * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
+ * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
+ * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. */
 
 enum { CAI_ALL_AXES = INT32_MIN };
 
-/** The array without its mask. The caller looks after the mask. Bit fields are fine. */
+/** Makes a view without the mask. The caller must apply the mask. Bit fields are allowed. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err);
 
-/** Axis i of the view is axis axes[i] of the array; NULL reverses the axes. */
+/** Axis i of the view is axis axes[i] of the array. If `axes` is NULL, the order is reversed. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_permute(const cai_array *array, const int32_t *axes,
                                                    cai_array *out, cai_error *err);
 
-/** Elements start, start + step, ... (count of them) along one axis; every one must exist. x[::-1] is start =
- *  extent - 1, count = extent, step = -1. step is in elements, not 0. */
+/** Takes the elements start, start + step, ... (`count` of them) along one axis. Every one must exist. step
+ *  is in elements and is not 0. x[::-1] is start = extent - 1, count = extent, step = -1. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start,
                                                  int64_t count, int64_t step, cai_array *out, cai_error *err);
 
-/** Element `index` along one axis, which goes away. A negative index counts from the end. */
+/** Takes element `index` along one axis and drops the axis. A negative index counts from the end. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
                                                  cai_array *out, cai_error *err);
 
@@ -666,49 +706,48 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t
 CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
                                                    cai_error *err);
 
-/** Inserts an axis of extent 1 that will be axis `axis` of the view. */
+/** Inserts an axis of extent 1, which becomes axis `axis` of the view. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
                                                   cai_error *err);
 
-/** NumPy's broadcasting to `shape` (ndim extents): axes are matched from the last; an extent of 1 is repeated
- *  by a stride of 0. The view is read-only, as NumPy's is, if anything is repeated. */
+/** Broadcasts to `shape` (ndim extents) as NumPy does. Axes are matched from the last. A stride of 0 repeats
+ *  an extent of 1. If anything is repeated, the view is read-only, as in NumPy. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
                                                      const int64_t *shape, cai_array *out, cai_error *err);
 
-/** The elements in C order under another shape, if that needs no copy. One extent may be -1: it follows from
- *  the others. */
+/** Gives another shape to the elements in C order, if this needs no copy. One extent may be -1, and is
+ *  computed from the others. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
                                                    cai_array *out, cai_error *err);
 
-/** The same bytes as another dtype: "<V2" or "<u2" as CAI_BFLOAT16, float32 pairs as complex64, a swapped
- *  type as its bytes. A different itemsize needs a contiguous last axis whose bytes the new itemsize divides.
- *  The field table does not carry over. */
+/** Describes the same bytes with another dtype, such as "<V2" or "<u2" as CAI_BFLOAT16, float32 pairs as
+ *  complex64, or a swapped type as its bytes. If the itemsize changes, the last axis must be contiguous, and
+ *  the new itemsize must divide its bytes. The view has no field table. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype,
                                                        cai_array *out, cai_error *err);
 
-/** The fewest axes that visit the same elements in the same (C) order: extents of 1 go, axes that continue
- *  one another merge. What loops and kernels want. */
+/** Merges axes for loops and kernels. The view has the fewest axes that visit the same elements in the same
+ *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
 
-/** One field of a structured array (row `row` of array->fields) as an array of its own; the axes of
- *  sub-arrays, those of enclosing records first, follow the array's. */
+/** Makes a view of one field of a structured array (row `row` of array->fields). The axes of sub-arrays
+ *  follow those of the array, enclosing records first. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_field(const cai_array *array, int64_t row, cai_array *out,
                                                  cai_error *err);
 
 /* ------------------------------------------------------------------- >>kernel */
-/** What a kernel needs of an array; passes by value. */
+/** The part of an array that a kernel needs. Pass it by value. */
 typedef struct cai_kernel_view {
-    char *data;         /* the first element; NULL where the array is empty */
+    char *data;         /* the first element; NULL if the array is empty */
     int32_t ndim;       /* 0 to 8 */
     int32_t itemsize;   /* bytes */
     int64_t shape[8];   /* elements; 1 past ndim */
     int64_t strides[8]; /* bytes; 0 past ndim */
 } cai_kernel_view;
 
-/** Fills a kernel view. Check with cai_expect first: a kernel view knows neither dtype nor read-only nor
- *  mask. More than 8 axes: cai_view_coalesce may help.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW (too many axes; a bit field; an address beyond this
- *  machine's pointers). */
+/** Fills a kernel view. Call cai_expect first, because a kernel view has no dtype, read-only flag or mask. If
+ *  there are more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW
+ *  (too many axes, a bit field, or an address beyond this machine's pointers). */
 CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out,
                                                      cai_error *err);
 
@@ -718,7 +757,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai
 #define CAI_HOST_DEVICE
 #endif
 
-/** Address of element (i), (i, j) or (i, j, k) of a view of 1, 2 or 3 axes. Unchecked. */
+/** Returns the address of element (i), (i, j) or (i, j, k) of a view of 1, 2 or 3 axes, unchecked. */
 CAI_HOST_DEVICE static inline void *cai_kernel_at1(const cai_kernel_view *view, int64_t i)
 {
     return view->data + i * view->strides[0];
@@ -736,7 +775,7 @@ CAI_HOST_DEVICE static inline void *cai_kernel_at3(const cai_kernel_view *view, 
     return view->data + i * view->strides[0] + j * view->strides[1] + k * view->strides[2];
 }
 
-/** Address of element number `n` in C order, for any number of axes. Unchecked. */
+/** Returns the address of element number `n` in C order, for any number of axes, unchecked. */
 CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *view, int64_t n)
 {
     char *at = view->data;
@@ -749,32 +788,33 @@ CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *vi
 }
 
 /* ------------------------------------------------------------------ >>streams */
-/* Three protocols number streams, and the same number means different things. Each has its own decoder; all
- * give a CAI_SYNC_... and a number in the sense of cai_array.stream. */
+/* Three protocols number streams, and the same number has different meanings in them. Each protocol has its
+ * own decoder. Its results are a CAI_SYNC_... and a number with the meaning of cai_array.stream. */
 
-/** The `stream` entry of an interface of `version`; NULL: absent. 0 is refused as ambiguous (R71), so is -1,
- *  which is DLPack's (R74). Absent: CAI_SYNC_NONE from version 3 on, else CAI_SYNC_UNKNOWN. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_from_interface(const cai_token *value, int32_t version,
-                                                            int32_t *sync, uint64_t *stream, cai_error *err);
+/** Decodes the `stream` entry of an interface of `version`. If `value` is NULL (absent), the result is
+ *  CAI_SYNC_NONE from version 3 on, else CAI_SYNC_UNKNOWN. None is CAI_SYNC_NONE. 0 is refused as ambiguous
+ *  (R71), and -1 as a number of DLPack (R74). Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_interface(const cai_token *value, int32_t version,
+                                                              int32_t *sync, uint64_t *stream,
+                                                              cai_error *err);
 
-/** What an object's __cuda_stream__() returned: a tuple or list (0, handle). The handle 0 is a NULL
- *  cudaStream_t, which the driver takes for the legacy default stream: 1 here. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_TYPE, CAI_ERR_VERSION (protocol version not 0), CAI_ERR_STREAM. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *stream,
-                                                           cai_error *err);
+/** Decodes the result of an object's __cuda_stream__(), a tuple or list (0, handle). The handle 0 is a NULL
+ *  cudaStream_t, and NULL is the driver's legacy default stream. The result is then 1. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_VERSION (the protocol version is not 0), CAI_ERR_STREAM. */
+CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream,
+                                                             cai_error *err);
 
-/** The `stream` argument of __dlpack__ for CUDA; NULL or None: the legacy default stream. -1: no
- *  synchronization (CAI_SYNC_NONE, stream 0). 0 is disallowed by DLPack.
+/** Decodes the `stream` argument of __dlpack__ for CUDA. NULL and None mean the legacy default stream. -1
+ *  means no synchronization (CAI_SYNC_NONE, stream 0). 0 is refused, as DLPack disallows it.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync,
-                                                         uint64_t *stream, cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *sync,
+                                                           uint64_t *stream, cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
 
-#else /* CAI_H_INCLUDED: the linkage is settled by the first include */
+#else /* CAI_H_INCLUDED. The first include has decided the linkage. */
 
 #if defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC)
 #error "cai.h: define CAI_STATIC before the first include of cai.h in this translation unit"
@@ -803,8 +843,8 @@ extern "C" {
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
 /* ----------------------------------------------------------------- >>platform */
@@ -845,7 +885,7 @@ CAI_PRIV_ASSERT(array, sizeof(struct cai_array_v0) == CAI_PRIV_BY_POINTER(1216, 
 CAI_PRIV_ASSERT(data, offsetof(struct cai_array_v0, data) == CAI_PRIV_BY_POINTER(32, 24));
 CAI_PRIV_ASSERT(shape, offsetof(struct cai_array_v0, shape) == CAI_PRIV_BY_POINTER(192, 176));
 
-/* count * step for count >= 0; true if that overflows. */
+/* Stores count * step for count >= 0. Returns true if it overflows. */
 static inline int cai_priv_mul(int64_t count, int64_t step, int64_t *out)
 {
 #if defined(CAI_PRIV_OVERFLOW_BUILTINS)
@@ -878,7 +918,7 @@ static inline int cai_priv_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 #endif
 }
 
-/* A product modulo 2^64, for addresses and for strides that no element uses. */
+/* Multiplies modulo 2^64, for addresses and for strides that no element uses. */
 static inline int64_t cai_priv_wrap_mul(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a * (uint64_t)b);
@@ -890,10 +930,10 @@ static inline uint64_t cai_priv_magnitude(int64_t value)
 }
 
 /* --------------------------------------------------------------------- >>text */
-/* A bounded line of text: what does not fit is cut, and the cut is visible. */
+/* A line of text of bounded size. Text that does not fit is cut, and the cut is visible. */
 typedef struct cai_priv_text {
-    char *start, *at, *end; /* end: where the NUL goes at the latest */
-    int32_t cut;
+    char *start, *at, *end; /* end: the last place for the NUL */
+    int32_t cut, rule;      /* rule: of the last %R */
 } cai_priv_text;
 
 static cai_priv_text cai_priv_text_open(char *buffer, int32_t capacity)
@@ -901,7 +941,7 @@ static cai_priv_text cai_priv_text_open(char *buffer, int32_t capacity)
     cai_priv_text text;
     text.start = text.at = buffer;
     text.end = buffer + capacity - 1;
-    text.cut = 0;
+    text.cut = text.rule = 0;
     return text;
 }
 
@@ -940,7 +980,7 @@ static void cai_priv_put_int(cai_priv_text *text, int64_t value)
     cai_priv_put_uint(text, cai_priv_magnitude(value), 10);
 }
 
-/* Text of a producer, quoted; at most 40 bytes of it, so that the rest of a message fits. */
+/* Writes text of a producer in quotes. At most 40 bytes of it, so that the rest of a message fits. */
 static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
 {
     uint32_t i;
@@ -957,7 +997,7 @@ static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
     cai_priv_put(text, i < token->length ? "...'" : "'");
 }
 
-/* As Python prints a tuple. */
+/* Writes a tuple as Python prints it. */
 static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t *values)
 {
     for (int32_t i = 0; i < count; ++i) {
@@ -970,14 +1010,14 @@ static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t
 static const char *cai_priv_kind_name(int32_t kind)
 {
     static const char *const names[] = {
-        "a value that the reader cannot name", "None", "a bool", "an int", "an int", "an int",
+        "a value of unknown kind", "None", "a bool", "an int", "an int", "an int",
         "an object with __index__", "a float", "a str", "bytes", "a tuple", "a list", "a dict", "an object"};
     return names[kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0];
 }
 
-/* A sentence with its values. %a and %b: signed, %A: unsigned, %x: hexadecimal; %k: the kind and %q:
- * the text of the token; %n: its kind is not right, CAI_LENIENT takes it if it is a; %L: CAI_LENIENT
- * would forgive this. */
+/* Writes a sentence with its values. %a and %b are signed, %A is unsigned, %x is hexadecimal. %i is the
+ * index, %q the text of the token, %n its kind (CAI_LENIENT accepts kind a). %L notes that CAI_LENIENT
+ * accepts this. %R17 writes nothing, and stores that rule 17 is broken. */
 CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *sentence, const cai_token *token,
                                          int64_t a, int64_t b, int32_t index)
 {
@@ -993,6 +1033,10 @@ CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *senten
         case 'A': cai_priv_put_uint(text, (uint64_t)a, 10); break;
         case 'x': cai_priv_put_uint(text, (uint64_t)a, 16); break;
         case 'i': cai_priv_put_int(text, index); break;
+        case 'R':
+            for (text->rule = 0; (unsigned)(sentence[1] - '0') < 10; ++sentence)
+                text->rule = text->rule * 10 + (sentence[1] - '0');
+            break;
         case 'q':
             if (token) cai_priv_put_quoted(text, token);
             break;
@@ -1034,7 +1078,7 @@ CAI_API const char *cai_entry_name(int32_t entry)
 #undef CAI_PRIV_CASE
 }
 
-/* Who judges: the profile, and whether it is about the mask of an array. */
+/* What a judging function needs: the error, the profile, and whether the entry is of a mask. */
 typedef struct cai_priv_judge {
     cai_error *err;
     uint32_t lenient;
@@ -1048,11 +1092,12 @@ CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status statu
     err->native = 0;
     err->entry = entry;
     err->index = index;
+    err->rule = 0;
     return cai_priv_text_open(err->message, (int32_t)sizeof err->message);
 }
 
-/* Every rejection ends here; returns `status`. A sentence that does not begin with a word begins with
- * the place: "shape[2]", or "shape" where there is no index that Python would write. */
+/* Fills the error of a rejection and returns `status`. A sentence that begins with a blank, a comma or a
+ * colon gets the place in front, "shape[2]", or "shape" if Python has no index there. */
 CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status status, int32_t entry,
                                          int32_t index, const char *sentence, const cai_token *token,
                                          int64_t a, int64_t b)
@@ -1068,26 +1113,38 @@ CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status
     }
     cai_priv_put_sentence(&text, sentence, token, a, b, index);
     (void)cai_priv_text_close(&text);
+    judge->err->rule = text.rule;
     return status;
 }
 
-/* A value that is not right for its entry: the status of an entry is the entry + 4. */
+/* Rejects with the rule of the entry, if the sentence names none. Streams have several protocols. */
+CAI_PRIV_COLD cai_status cai_priv_reject_entry(const cai_priv_judge *judge, cai_status status, int32_t entry,
+                                               int32_t index, const char *sentence, const cai_token *token,
+                                               int64_t a, int64_t b)
+{
+    static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
+    (void)cai_priv_reject(judge, status, entry, index, sentence, token, a, b);
+    if (judge->err && !judge->err->rule) judge->err->rule = rules[entry];
+    return status;
+}
+
+/* Rejects a value that is not valid for its entry. The status of an entry is the entry + 4. */
 CAI_PRIV_COLD cai_status cai_priv_wrong(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                         const char *sentence, int64_t a, int64_t b)
 {
-    return cai_priv_reject(judge, entry + 4, entry, index, sentence, NULL, a, b);
+    return cai_priv_reject_entry(judge, entry + 4, entry, index, sentence, NULL, a, b);
 }
 CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
 CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
 
-/* A value of the wrong type; the sentence has a %n. `forgiven`: the kind that CAI_LENIENT takes, or 0. */
+/* Rejects a value of the wrong type (the sentence has %n). `forgiven` is the kind for CAI_LENIENT, or 0. */
 CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                            const char *sentence, const cai_token *token, int32_t forgiven)
 {
-    return cai_priv_reject(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
+    return cai_priv_reject_entry(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
 }
 
-/* A failure of everything but judging. */
+/* Fills the error of a failure that no judging function found, and returns `status`. */
 CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_t entry, int32_t index,
                                        const char *sentence, int64_t a, int64_t b)
 {
@@ -1095,7 +1152,21 @@ CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_
     return cai_priv_reject(&judge, status, entry, index, sentence, NULL, a, b);
 }
 
-/* "cai_import: in is NULL" */
+CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err)
+{
+    cai_priv_text text;
+    if (!status || !err) return status;
+    text = cai_priv_error_open(err, status, CAI_ENTRY_NONE, -1);
+    if (name) {
+        cai_priv_put(&text, name);
+        cai_priv_put(&text, ": ");
+    }
+    cai_priv_put(&text, message ? message : cai_status_name(status));
+    (void)cai_priv_text_close(&text);
+    return status;
+}
+
+/* Fails with a sentence such as "cai_import: in is NULL". */
 CAI_PRIV_COLD cai_status cai_priv_misuse(cai_error *err, const char *sentence)
 {
     return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1, sentence, 0, 0);
@@ -1103,11 +1174,12 @@ CAI_PRIV_COLD cai_status cai_priv_misuse(cai_error *err, const char *sentence)
 
 CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int64_t ndim)
 {
-    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1, "ndim = %a is not in 0..64", ndim, 0);
+    return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1, "ndim = %a is not in 0..64%R29", ndim,
+                         0);
 }
 
 /* -------------------------------------------------------------------- >>dtype */
-/* Is this a code of the list? */
+/* Returns whether a code is in the list. */
 static inline int cai_priv_code_known(int32_t code)
 {
 #define CAI_PRIV_CASE(name, kind, bytes, format, text) case name:
@@ -1129,7 +1201,7 @@ CAI_API const char *cai_dtype_name(int32_t code)
 #undef CAI_PRIV_CASE
 }
 
-/* Bytes of what a byte order applies to; 1 where none does (R31). */
+/* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). */
 static inline int32_t cai_priv_unit_bytes(int32_t kind, int32_t itemsize)
 {
     if (kind == 'c') return itemsize / 2;
@@ -1179,7 +1251,7 @@ CAI_API cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 static const char cai_priv_unit_names[][8] = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
                                               "s",       "ms", "us", "ns", "ps", "fs", "as"};
 
-/* A number without sign or leading zeros; saturates above INT32_MAX. -1 if there is none. */
+/* Reads a number without sign or leading zeros. Above INT32_MAX it saturates. Returns -1 if there is none. */
 static int64_t cai_priv_scan_number(const char *s, uint32_t n, uint32_t *at)
 {
     const uint32_t first = *at;
@@ -1190,7 +1262,7 @@ static int64_t cai_priv_scan_number(const char *s, uint32_t n, uint32_t *at)
     return *at == first || (s[first] == '0' && *at - first > 1) ? -1 : number;
 }
 
-/* "[25s]" from the bracket on (R34). Returns what is wrong, or NULL. */
+/* Reads "[25s]" from the bracket on (R34). Returns what is wrong, or NULL. */
 static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, cai_dtype *out)
 {
     const uint32_t digits = *at + 1;
@@ -1198,57 +1270,57 @@ static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, c
     int64_t count = cai_priv_scan_number(s, n, &name);
     int32_t unit = 0;
     if (name == digits) count = 1;
-    if (count < 1 || count > INT32_MAX) return "no multiple in 1..2147483647";
+    if (count < 1 || count > INT32_MAX) return "the multiple is not in 1..2147483647%R34";
     for (end = name; end < n && s[end] != ']';) ++end;
     while (unit <= CAI_UNIT_ATTOSECOND && (strlen(cai_priv_unit_names[unit]) != end - name ||
                                            memcmp(cai_priv_unit_names[unit], s + name, end - name)))
         ++unit;
     if (end == n || unit > CAI_UNIT_ATTOSECOND || (unit == CAI_UNIT_NONE && name > digits))
-        return "no unit that NumPy has";
+        return "NumPy has no such unit%R34";
     *at = end + 1;
     out->unit = unit;
     out->unit_count = unit == CAI_UNIT_NONE ? 0 : (int32_t)count;
     return NULL;
 }
 
-/* The itemsize by kind and number (R32, R36-R38). Returns what is wrong, or NULL. */
+/* Fills a dtype by kind and number (R32, R36-R38). Returns what is wrong, or NULL. */
 static const char *cai_priv_scan_size(int32_t kind, int64_t number, cai_dtype *out)
 {
     const int32_t flexible = kind == 'S' || kind == 'V' || kind == 'U' || kind == 't';
     const int32_t size = (int32_t)number, code = CAI_CODE(kind, flexible ? 0 : size & 0xff, 0);
-    if (number == 0) return "the size is 0";
-    if (number > (kind == 'U' ? INT32_MAX / 4 : INT32_MAX)) return "the size exceeds 2147483647 bytes";
-    if (!flexible && (number > 32 || !cai_priv_code_known(code))) return "the kind has no such size";
+    if (number == 0) return "the size is 0%R38";
+    if (number > (kind == 'U' ? INT32_MAX / 4 : INT32_MAX)) return "the size exceeds 2147483647 bytes%R32";
+    if (!flexible && (number > 32 || !cai_priv_code_known(code))) return "the kind has no such size%R32";
     cai_priv_dtype_fill(out, code, kind == 'U' ? 4 * size : kind == 't' ? 0 : size,
                         cai_priv_alignment(cai_priv_unit_bytes(kind, size)));
     if (kind == 't') out->bits = size;
     return NULL;
 }
 
-/* Kind, digits and unit from *at on, by the grammar (R30). Returns what is wrong at *at, or NULL. */
+/* Reads kind, digits and unit from *at on, by the grammar (R30). Returns what is wrong at *at, or NULL. */
 CAI_PRIV_NOINLINE const char *cai_priv_scan_typestr(const char *s, uint32_t n, uint32_t *at, char order,
                                                     cai_dtype *out)
 {
     int64_t number;
     const char kind = *at < n ? s[*at] : (char)0, *wrong;
     uint32_t end = *at + 1;
-    if (kind == 'O') return "Python objects cannot live in device memory";
-    if (!kind || !strchr("tbiufcmMSUV", kind)) return "no kind, one of t b i u f c m M S U V";
+    if (kind == 'O') return "Python objects cannot live in device memory%R37";
+    if (!kind || !strchr("tbiufcmMSUV", kind)) return "the kind must be one of t b i u f c m M S U V%R30";
     number = cai_priv_scan_number(s, n, &end);
     ++*at;
-    wrong = number < 0 ? "no size in decimal digits" : cai_priv_scan_size(kind, number, out);
+    wrong = number < 0 ? "the size must be in decimal digits%R30" : cai_priv_scan_size(kind, number, out);
     if (wrong) return wrong;
     *at = end;
     if ((kind == 'm' || kind == 'M') && end < n && s[end] == '[') wrong = cai_priv_scan_unit(s, n, at, out);
     if (wrong) return wrong;
-    if (*at != n) return "something follows the size";
+    if (*at != n) return "something follows the size%R30";
     if (order != '|' && order != CAI_PRIV_NATIVE_ORDER && cai_priv_unit_bytes(kind, out->itemsize) > 1)
         out->code = CAI_SWAPPED(out->code);
     return NULL;
 }
 
-/* Three characters of a dtype of fixed size in native order, as nearly all are; those sizes are powers
- * of two. */
+/* Reads a typestr of three characters, a dtype of fixed size in native order. Nearly all typestrs are such.
+ * Those sizes are powers of two. */
 static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 {
     const unsigned char *s = (const unsigned char *)token->text;
@@ -1262,7 +1334,7 @@ static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
     return 1;
 }
 
-/* "typestr '<i3' is not valid at 2: the kind has no such size" */
+/* Rejects with a sentence such as "typestr '<i3' is not valid at 2: the kind has no such size". */
 CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                                  const cai_token *token, uint32_t at, const char *wrong)
 {
@@ -1275,7 +1347,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, in
     return cai_priv_reject(judge, entry + 4, entry, index, sentence, token, at, 0);
 }
 
-/* Judges the typestr of an entry: its own (index -1), or that of field `index` of a descr. */
+/* Judges the typestr of an entry (index -1), or of field `index` of a descr. */
 static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                          const cai_token *token, cai_dtype *out)
 {
@@ -1291,7 +1363,7 @@ static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t en
     wrong = cai_priv_scan_typestr(token->text, token->length, &at, ordered ? first : native, out);
     if (!ordered && !judge->lenient) {
         at = 0;
-        wrong = wrong ? "no byte order, one of < > |" : "no byte order, one of < > |%L";
+        wrong = wrong ? "the byte order must be < > or |%R30" : "the byte order must be < > or |%L%R30";
     }
     if (entry == CAI_ENTRY_TYPESTR) index = (int32_t)at;
     return wrong ? cai_priv_reject_typestr(judge, entry, index, token, at, wrong) : CAI_OK;
@@ -1335,11 +1407,11 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
         cai_priv_put(&text, cai_priv_unit_names[dtype->unit]);
         cai_priv_put_char(&text, ']');
     }
-    text.cut = 0; /* a cut typestr ends where it ends: dots would change its meaning */
+    text.cut = 0; /* no dots at a cut, they would change the meaning */
     return cai_priv_text_close(&text);
 }
 
-/* "float32" where that says it all, else the typestr. */
+/* Writes "float32" if this name is the whole dtype, else the typestr. */
 static void cai_priv_put_dtype(cai_priv_text *text, const cai_dtype *dtype)
 {
     const int32_t kind = dtype->code >> 8 & 0xff, plain = dtype->code == (dtype->code & 0xffffff);
@@ -1350,15 +1422,15 @@ static void cai_priv_put_dtype(cai_priv_text *text, const cai_dtype *dtype)
 }
 
 /* -------------------------------------------------------------------- >>facts */
-/* Every array comes about in two steps: its maker fills in a draft, and cai_priv_describe judges
- * what dtype, data, shape and strides say together and stores them with all that follows. */
+/* Every array is made in two steps. Its maker fills a draft. Then cai_priv_describe judges dtype, data, shape
+ * and strides together, and stores them with all facts that follow. */
 typedef struct cai_priv_draft {
     const int64_t *shape;   /* in `array`, or of the caller */
     const int64_t *strides; /* the same; NULL: C order */
-    cai_array array;        /* what does not follow from something else */
+    cai_array array;        /* the fields that do not follow from others */
 } cai_priv_draft;
 
-/* The part of a new array that is the same for all. */
+/* Fills the part of a new array that is the same for all. */
 static inline void cai_priv_draft_open(cai_array *array)
 {
     array->abi = CAI_ABI;
@@ -1382,11 +1454,11 @@ static void cai_priv_copy(cai_array *to, const cai_array *from)
 
 CAI_PRIV_COLD cai_status cai_priv_reject_extent(const cai_priv_judge *judge, int64_t axis, int64_t extent)
 {
-    return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, (int32_t)axis, extent < 0 ? " = %a is negative" :
-                          " = %a makes the array larger than 9223372036854775807 bytes", extent, 0);
+    return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, (int32_t)axis, extent < 0 ? " = %a is negative%R17" :
+                          " = %a makes the array larger than 9223372036854775807 bytes%R18", extent, 0);
 }
 
-/* Names the first axis, from the last, that takes the extent out of int64 (R27). */
+/* Rejects the first axis, from the last, that makes the extent in bytes exceed int64 (R27). */
 CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, const cai_priv_draft *draft)
 {
     int64_t lo = 0, hi = draft->array.dtype.itemsize, span = 0;
@@ -1396,23 +1468,23 @@ CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, cons
             (span < 0 ? cai_priv_add(lo, span, &lo) : cai_priv_add(hi, span, &hi)))
             break;
     }
-    return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, axis, " = %a over %b elements reaches beyond 64 bits",
+    return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, axis, " = %a over %b elements reaches beyond 64 bits%R27",
                           draft->strides[axis], draft->shape[axis]);
 }
 
-/* The pointer does not reach what it must (R14, R28); below, above: bytes from the first element. */
+/* Rejects a pointer that does not reach all elements, `below` and `above` it in bytes (R14, R28). */
 CAI_PRIV_COLD cai_status cai_priv_reject_address(const cai_priv_judge *judge, uint64_t data,
                                                  uint64_t below, uint64_t above)
 {
     const int over = data >= below;
-    const char *wrong = over ? " = %A but elements reach %b bytes above it, past 2^64"
-                             : " = %A but elements begin at %b from it, below address 0";
-    if (!data) wrong = " = 0 (NULL) but the array is not empty";
+    const char *wrong = over ? " = %A but elements reach %b bytes above it, past 2^64%R28"
+                             : " = %A but elements begin at %b from it, below address 0%R27";
+    if (!data) wrong = " = 0 (NULL) but the array is not empty%R14";
     return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, wrong, (int64_t)data,
                           (int64_t)(over ? above : 0 - below));
 }
 
-/* C and Fortran order of the strides of a dense array (R23). */
+/* Returns whether the strides of a dense array are in C and in Fortran order (R23). */
 CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
 {
     const int64_t *shape = draft->shape, *strides = draft->strides;
@@ -1431,7 +1503,7 @@ CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
 CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
                                                  int64_t nbytes);
 
-/* Stores a description but for shape and strides; `offsets`: what addresses of elements add up from. */
+/* Stores a description except shape and strides. Addresses of elements are sums of the bits in `offsets`. */
 static inline void cai_priv_store(const cai_array *array, uint32_t flags, uint64_t offsets, int64_t size,
                                   int64_t nbytes, cai_array *out)
 {
@@ -1447,8 +1519,8 @@ static inline void cai_priv_store(const cai_array *array, uint32_t flags, uint64
     memset(out->reserved, 0, sizeof out->reserved);
 }
 
-/* Elements and bytes, checked for overflow as NumPy does: extents of 0 are left out (R18), but
- * make *size 0. Where the itemsize is 0, for bits, *nbytes are the elements but for extents of 0. */
+/* Counts elements and bytes, and checks for overflow as NumPy does. Extents of 0 are left out (R18), but make
+ * *size 0. If the itemsize is 0 (bits), *nbytes is the number of elements without extents of 0. */
 static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_priv_draft *draft,
                                         int64_t *size, int64_t *nbytes)
 {
@@ -1469,7 +1541,7 @@ static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_p
     return CAI_OK;
 }
 
-/* Stores a description without strides: those of C order follow (R20); of a bit field all are 0. */
+/* Stores a description without strides. They become those of C order (R20), or 0 for a bit field. */
 static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
                                           int64_t size, int64_t nbytes, cai_array *out)
 {
@@ -1500,7 +1572,7 @@ static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai
     return CAI_OK;
 }
 
-/* A bit field, packed without gaps, least significant bit first (R33). */
+/* Describes a bit field, packed without gaps, least significant bit first (R33). */
 CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(const cai_priv_judge *judge, const cai_priv_draft *draft,
                                                     cai_array *out)
 {
@@ -1522,20 +1594,20 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(const cai_priv_judge *judge, co
     return cai_priv_store_c(judge, draft, size, nbytes, out);
 }
 
-/* The rare ends of a description with strides: an array that is wrong, or empty: that has nothing
- * to reach and nothing to overlap, whatever the strides. */
+/* Describes an empty array with strides, or rejects a wrong one. An empty array has no element to reach and
+ * none to overlap, whatever the strides. */
 CAI_PRIV_COLD cai_status cai_priv_describe_rare(const cai_priv_judge *judge, const cai_priv_draft *draft,
                                                 cai_array *out)
 {
     int64_t size = 0, nbytes = 0;
     CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
     if (size) return cai_priv_reject_reach(judge, draft);
-    (void)cai_priv_describe_c(judge, draft, out); /* counted, and empty: cannot fail */
+    (void)cai_priv_describe_c(judge, draft, out); /* cannot fail for a counted, empty array */
     memcpy(out->strides, draft->strides, (size_t)out->ndim * sizeof out->strides[0]);
     return CAI_OK;
 }
 
-/* Strides that are not nested, see below, or span more than int64: do they overlap? */
+/* Judges strides that are not nested (see below) or span more than int64, and sets the flag of overlap. */
 CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
                                                     const cai_priv_draft *draft, uint64_t width,
                                                     uint64_t below, uint32_t *flags)
@@ -1548,9 +1620,9 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
     return CAI_OK;
 }
 
-/* A description with strides. `width`: the extent in bytes of the axes so far, `below`: how much of
- * it lies below the first element. Strides that go past all they enclose are nested: no two elements
- * overlap, and as these fit into `width`, their bytes cannot overflow. */
+/* Describes an array with strides. `width` is the extent in bytes of the axes so far. `below` is the part of
+ * it below the first element. Strides are nested if |stride| >= width for each axis. Then no two elements
+ * overlap. All fit into `width`, so that their bytes cannot overflow. */
 CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *judge,
                                                        const cai_priv_draft *draft, cai_array *out)
 {
@@ -1598,9 +1670,9 @@ static inline cai_status cai_priv_describe(const cai_priv_judge *judge, const ca
 }
 
 /* ------------------------------------------------------------------ >>overlap */
-/* Does some sum of step[i] * x[i], 0 <= x[i] <= most[i], lie in [lo, hi], where lo is at most the largest
- * sum and hi at least 0? Steps are positive and descending; reach and divisor are, from each term on, the
- * largest sum and the greatest common divisor. All sums stay below 2^62, see CAI_PRIV_MAX_REACH. */
+/* Is some sum of step[i] * x[i], 0 <= x[i] <= most[i], in [lo, hi]? lo is at most the largest sum, and hi is
+ * at least 0. Steps are positive and descending. From each term on, reach is the largest sum and divisor the
+ * greatest common divisor. All sums stay below 2^62 because of CAI_PRIV_MAX_REACH. */
 enum { CAI_PRIV_MAX_TERMS = 2 * CAI_MAX_NDIM, CAI_PRIV_MAX_WORK = 4096 };
 #define CAI_PRIV_MAX_REACH ((uint64_t)1 << 61)
 
@@ -1628,7 +1700,7 @@ static int32_t cai_priv_sum_in(cai_priv_sums *sums, int32_t term, int64_t lo, in
     return CAI_OVERLAP_NO;
 }
 
-/* Adds a term in its place; equal steps become one term, which changes no sum. */
+/* Inserts a term by descending step. Equal steps become one term, which changes no sum. */
 static void cai_priv_add_term(cai_priv_sums *sums, uint64_t step, int64_t most)
 {
     int32_t at = sums->count;
@@ -1662,8 +1734,8 @@ static void cai_priv_close_sums(cai_priv_sums *sums)
     }
 }
 
-/* Two elements whose positions first differ along term `k` of the axes, by d >= 1 there and by -most..most
- * along those of shorter strides, are less than an item apart. */
+/* Returns whether two elements are less than an item apart. Their positions first differ along term `k` of
+ * the axes, by d >= 1, and by -most..most along the axes of shorter strides. */
 static int32_t cai_priv_overlap_from(cai_priv_sums *axes, int32_t k, int64_t item)
 {
     int32_t verdict;
@@ -1684,9 +1756,9 @@ static int32_t cai_priv_overlap_from(cai_priv_sums *axes, int32_t k, int64_t ite
     return verdict;
 }
 
-/* CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP or, where the search is given up, 0. The axes with more than one
- * element become terms, by descending stride: two of one stride overlap, strides that each go past all they
- * enclose do not. */
+/* Returns CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP, or 0 if the search is given up. The axes with more than one
+ * element become terms by descending stride. If two strides are equal, elements overlap. If every stride is
+ * at least the bytes that it encloses, none do. */
 CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width, int64_t nbytes)
 {
     const int64_t itemsize = draft->array.dtype.itemsize;
@@ -1715,8 +1787,8 @@ CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, ui
     return CAI_NO_SELF_OVERLAP;
 }
 
-/* Adds the axes of one array to a sum; *item becomes the bytes that each sum stands for. A dense array is
- * a single item. */
+/* Adds the axes of one array to a sum. *item becomes the bytes that each sum stands for. A dense array is a
+ * single item. */
 static void cai_priv_add_axes(cai_priv_sums *sums, const cai_array *array, int64_t *item)
 {
     *item = array->nbytes;
@@ -1746,9 +1818,9 @@ CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b)
     cai_priv_add_axes(&sums, a, &a_item);
     cai_priv_add_axes(&sums, b, &b_item);
     cai_priv_close_sums(&sums);
-    /* An element of a begins at a_start + s, one of b at b_start + b_reach - t, where s + t is a sum of
-     * the terms and b_reach the largest t; they share a byte if
-     * -a_item < a_start + s - (b_start + b_reach - t) < b_item. */
+    /* An element of a begins at a_start + s, one of b at b_start + b_reach - t. s + t is a sum of the terms,
+     * and b_reach is the largest t. They share a byte if -a_item < a_start + s - (b_start + b_reach - t) <
+     * b_item. */
     apart = (int64_t)(b_start - a_start) + ((int64_t)b_span - b_item);
     if (apart - (a_item - 1) > sums.reach[0]) return CAI_OVERLAP_UNDECIDED; /* lo and hi are wrong */
     return cai_priv_sum_in(&sums, 0, apart - (a_item - 1), apart + (b_item - 1));
@@ -1760,7 +1832,7 @@ static int cai_priv_is_items(const cai_token *token)
     return token->kind == CAI_TOKEN_TUPLE || token->kind == CAI_TOKEN_LIST;
 }
 
-/* The token after a value and all its items. */
+/* Returns the token after a value and all its items. */
 static const cai_token *cai_priv_skip(const cai_token *token)
 {
     uint64_t pending = 1;
@@ -1770,7 +1842,7 @@ static const cai_token *cai_priv_skip(const cai_token *token)
     return token;
 }
 
-/* A value of the wanted kind, or of the kind that is forgiven in its place. */
+/* Returns whether a value has the wanted kind, or the kind that is forgiven in its place. */
 static inline int cai_priv_is(const cai_priv_judge *judge, const cai_token *token, int32_t wanted,
                               int32_t forgiven)
 {
@@ -1785,10 +1857,10 @@ static inline int cai_priv_is_int(const cai_priv_judge *judge, const cai_token *
 CAI_PRIV_COLD cai_status cai_priv_reject_missing(const cai_priv_judge *judge, int32_t entry)
 {
     return cai_priv_reject(judge, CAI_ERR_MISSING, entry, -1,
-                           entry == CAI_ENTRY_VERSION ? " is missing%L" : " is missing", NULL, 0, 0);
+                           entry == CAI_ENTRY_VERSION ? " is missing%L%R02" : " is missing%R02", NULL, 0, 0);
 }
 
-/* An int that fits int64 was wanted, or fewer bits for a version and more for an address. */
+/* Rejects a value that is not an int, or exceeds int64 (31 bits in a version, 64 in an address). */
 CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                              const cai_token *token)
 {
@@ -1800,7 +1872,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_
     return cai_priv_wrong(judge, entry, index, wrong, (int64_t)token->number, 0);
 }
 
-/* The ints of a tuple. */
+/* Reads the ints of a tuple. */
 static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry,
                                             const cai_token *tuple, int64_t *out)
 {
@@ -1820,14 +1892,14 @@ static inline cai_status cai_priv_judge_shape(const cai_priv_judge *judge, const
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
         return cai_priv_mistyped(judge, CAI_ENTRY_SHAPE, -1, " must be a tuple%n", token, CAI_TOKEN_LIST);
     if (token->length > CAI_MAX_NDIM)
-        return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, -1, " has %a dimensions, the limit is 64",
+        return cai_priv_wrong(judge, CAI_ENTRY_SHAPE, -1, " has %a dimensions, the limit is 64%R29",
                               token->length, 0);
     array->ndim = (int32_t)token->length;
     return cai_priv_read_ints(judge, CAI_ENTRY_SHAPE, token, array->shape);
 }
 
-/* A pointer that is no int of 0 or more. CAI_LENIENT takes an object with __index__ for one, and
- * None for that of an array with an extent of 0. */
+/* Judges a pointer that is not an int of 0 or more. CAI_LENIENT accepts an object with __index__, and None if
+ * the array has an extent of 0. */
 CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *judge, const cai_token *token,
                                                         cai_array *array)
 {
@@ -1845,7 +1917,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
     return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, " = %a is negative", (int64_t)token->number, 0);
 }
 
-/* Python's bool(value). */
+/* Returns Python's bool(value). */
 static int cai_priv_truth(const cai_token *token)
 {
     const int text = token->kind == CAI_TOKEN_STR || token->kind == CAI_TOKEN_BYTES;
@@ -1855,7 +1927,7 @@ static int cai_priv_truth(const cai_token *token)
     return token->number != 0;
 }
 
-/* A read-only flag that is no bool: an int of 0 or 1 is one too (R6), any truth value is forgiven. */
+/* Judges a read-only flag that is not a bool. An int of 0 or 1 is valid (R6). Any truth value is forgiven. */
 CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge, const cai_token *token,
                                                      cai_array *array)
 {
@@ -1864,8 +1936,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge
     if ((kind == CAI_TOKEN_INT && token->number <= 1) || (judge->lenient && forgiven)) return CAI_OK;
     if (kind == CAI_TOKEN_INT)
         return cai_priv_reject(judge, CAI_ERR_TYPE, CAI_ENTRY_DATA, 1,
-                               ", read-only, must be a bool, not %a%L", NULL, (int64_t)token->number, 0);
-    return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 1, ", read-only, must be a bool%n", token, forgiven);
+                               ", read-only, must be a bool, not %a%L%R06", NULL, (int64_t)token->number, 0);
+    return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 1, ", read-only, must be a bool%n%R06", token, forgiven);
 }
 
 static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const cai_token *token,
@@ -1887,7 +1959,7 @@ static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const 
     return CAI_OK;
 }
 
-/* Any version from 0 on, future ones too (R61). */
+/* Judges a version. Any version from 0 on is valid, future ones too (R61). */
 static inline cai_status cai_priv_judge_version(const cai_priv_judge *judge, const cai_token *token,
                                                 cai_array *array)
 {
@@ -1910,31 +1982,33 @@ static inline cai_status cai_priv_judge_strides(const cai_priv_judge *judge, con
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (array->dtype.code == CAI_BITFIELD)
         return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1,
-                              " must be None for a bit field: bytes cannot address bits", 0, 0);
+                              " must be None for a bit field: bytes cannot address bits%R33", 0, 0);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
         return cai_priv_mistyped(judge, CAI_ENTRY_STRIDES, -1, " must be None or a tuple%n", token,
                                  CAI_TOKEN_LIST);
     if (token->length != (uint32_t)array->ndim)
-        return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1, " has length %a, shape has %b", token->length,
+        return cai_priv_wrong(judge, CAI_ENTRY_STRIDES, -1, " has length %a, shape has %b%R22", token->length,
                               array->ndim);
     array->flags |= CAI_HAD_STRIDES;
     return cai_priv_read_ints(judge, CAI_ENTRY_STRIDES, token, array->strides);
 }
 
-/* The number of a stream (R70-R74). */
+/* Judges the number of a stream (R70-R74). */
 CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *judge,
                                                           const cai_token *token)
 {
     const int64_t number = (int64_t)token->number;
-    const char *wrong = " = %a is negative";
+    const char *wrong = " = %a is negative%R74";
     if (token->kind == CAI_TOKEN_UINT) return CAI_OK;
-    if (token->kind == CAI_TOKEN_BIG_INT) wrong = " is not in 1..18446744073709551615";
-    else if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge, CAI_ENTRY_STREAM, -1, token);
+    if (token->kind == CAI_TOKEN_BIG_INT) wrong = " is not in 1..18446744073709551615%R74";
+    else if (!cai_priv_is_int(judge, token))
+        return cai_priv_mistyped(judge, CAI_ENTRY_STREAM, -1, " must be an int%n%R74", token,
+                                 CAI_TOKEN_INDEX);
     else if (number > 0) return CAI_OK;
     else if (number == 0)
         wrong = " = 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one, "
-                "None is no pending work";
-    else if (number == -1) wrong = " = -1 is negative: -1 is DLPack's, say None";
+                "None is no pending work%R71";
+    else if (number == -1) wrong = " = -1 is DLPack's number: pass None%R74";
     return cai_priv_wrong(judge, CAI_ENTRY_STREAM, -1, wrong, number, 0);
 }
 
@@ -1953,12 +2027,12 @@ static inline cai_status cai_priv_judge_stream(const cai_priv_judge *judge, cons
 }
 
 /* -------------------------------------------------------------------- >>descr */
-/* The compiler of a descr: counts rows, and stores them where `fields` is not NULL. */
+/* The state while a descr is compiled. Rows are counted, and stored if `fields` is not NULL. */
 typedef struct cai_priv_descr {
     const cai_priv_judge *judge;
     cai_field *fields;
     int64_t rows;
-    int32_t top; /* item of the descr under way, for messages */
+    int32_t top; /* the item of the descr that is judged, for messages */
 } cai_priv_descr;
 
 static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list, int32_t parent,
@@ -1976,7 +2050,7 @@ CAI_PRIV_COLD cai_status cai_priv_bad_type(const cai_priv_descr *descr, const ch
     return cai_priv_mistyped(descr->judge, CAI_ENTRY_DESCR, descr->top, sentence, token, forgiven);
 }
 
-/* The name of a field, or ('full name', 'basic name') (R44); no other of its record may have the latter. */
+/* Judges a name, or ('full name', 'basic name'). The (basic) names of a record must differ (R44). */
 static cai_status cai_priv_judge_name(const cai_priv_descr *descr, const cai_token *first,
                                       const cai_token *token, cai_field *field)
 {
@@ -1987,7 +2061,7 @@ static cai_status cai_priv_judge_name(const cai_priv_descr *descr, const cai_tok
         field->title_length = name[1].length;
         name += 2;
     } else if (name->kind != CAI_TOKEN_STR) {
-        return cai_priv_bad_type(descr, ": a name must be a str or a tuple of 2 str%n", name, 0);
+        return cai_priv_bad_type(descr, ": a name must be a str or a tuple of 2 str%n%R44", name, 0);
     }
     field->name = name->text;
     field->name_length = name->length;
@@ -1995,37 +2069,37 @@ static cai_status cai_priv_judge_name(const cai_priv_descr *descr, const cai_tok
         const cai_token *taken = other[1].kind == CAI_TOKEN_TUPLE ? other + 3 : other + 1;
         if (taken->length == name->length && memcmp(taken->text, name->text, name->length) == 0)
             return cai_priv_reject(descr->judge, CAI_ERR_DESCR, CAI_ENTRY_DESCR, descr->top,
-                                   ": the name %q occurs twice", name, 0, 0);
+                                   ": the name %q occurs twice%R44", name, 0, 0);
     }
     return CAI_OK;
 }
 
-/* The repeat of a field: a tuple of extents; an int is forgiven. */
+/* Judges the repeat of a field, a tuple of extents. An int is forgiven. */
 static cai_status cai_priv_judge_repeat(const cai_priv_descr *descr, const cai_token *token, cai_field *field)
 {
     const int bare = descr->judge->lenient && cai_priv_is_int(descr->judge, token);
     const cai_token *items = bare ? token : token + 1;
     if (token->kind != CAI_TOKEN_TUPLE && !bare)
-        return cai_priv_bad_type(descr, ": a repeat must be a tuple%n", token,
+        return cai_priv_bad_type(descr, ": a repeat must be a tuple%n%R43", token,
                                  (int64_t)token->number >= 0 ? CAI_TOKEN_INT : 0);
     if (!bare && token->length > CAI_MAX_FIELD_NDIM)
-        return cai_priv_bad_field(descr, ": a repeat of %a dimensions, the limit is 8", token->length, 0);
+        return cai_priv_bad_field(descr, ": a repeat of %a dimensions, the limit is 8%R45", token->length, 0);
     field->ndim = bare ? 1 : (int32_t)token->length;
     for (int32_t i = 0; i < field->ndim; ++i) {
         const int64_t extent = (int64_t)items[i].number;
         const int huge = items[i].kind == CAI_TOKEN_UINT || items[i].kind == CAI_TOKEN_BIG_INT;
         if (!huge && !cai_priv_is_int(descr->judge, items + i))
-            return cai_priv_bad_type(descr, ": an extent of a repeat must be an int%n", items + i,
+            return cai_priv_bad_type(descr, ": an extent of a repeat must be an int%n%R43", items + i,
                                      CAI_TOKEN_INDEX);
-        if (huge) return cai_priv_bad_field(descr, ": extent %a of the repeat exceeds int64", i, 0);
+        if (huge) return cai_priv_bad_field(descr, ": extent %a of the repeat exceeds int64%R43", i, 0);
         if (extent < 0)
-            return cai_priv_bad_field(descr, ": extent %a of the repeat is negative: %b", i, extent);
+            return cai_priv_bad_field(descr, ": extent %a of the repeat is negative: %b%R43", i, extent);
         field->shape[i] = extent;
     }
     return CAI_OK;
 }
 
-/* The type of a field, plain or a nested list: field->dtype and the bytes of one item. */
+/* Judges the type of a field, plain or a nested list. Fills field->dtype and the bytes of one item. */
 static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_token *type, int32_t row,
                                             int32_t depth, cai_field *field, int64_t *nbytes)
 {
@@ -2037,15 +2111,15 @@ static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_tok
         return CAI_OK;
     }
     if (!cai_priv_is(judge, type, CAI_TOKEN_STR, CAI_TOKEN_BYTES))
-        return cai_priv_bad_type(descr, ": a type must be a typestr or a list%n", type,
+        return cai_priv_bad_type(descr, ": a type must be a typestr or a list%n%R43", type,
                                  type->kind == CAI_TOKEN_TUPLE ? CAI_TOKEN_TUPLE : CAI_TOKEN_BYTES);
     CAI_TRY(cai_priv_judge_typestr(judge, CAI_ENTRY_DESCR, descr->top, type, &field->dtype));
     *nbytes = field->dtype.itemsize;
     if (field->dtype.code != CAI_BITFIELD) return CAI_OK;
-    return cai_priv_bad_field(descr, ": a bit field has no place in a record", 0, 0);
+    return cai_priv_bad_field(descr, ": a record cannot contain a bit field%R33", 0, 0);
 }
 
-/* Bytes of a field with its repeats; none may pass INT32_MAX, as an itemsize may not. */
+/* Computes the bytes of a field with its repeats. Like an itemsize, they must not exceed INT32_MAX. */
 static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *field, int64_t item)
 {
     int64_t nbytes = item;
@@ -2057,10 +2131,10 @@ static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *f
     }
     field->nbytes = empty ? 0 : nbytes;
     if (field->nbytes <= INT32_MAX) return CAI_OK;
-    return cai_priv_bad_field(descr, ": larger than 2147483647 bytes, the limit of an itemsize", 0, 0);
+    return cai_priv_bad_field(descr, ": larger than 2147483647 bytes, the limit of an itemsize%R41", 0, 0);
 }
 
-/* One tuple of a descr; `first` is the first of its list. */
+/* Judges one tuple of a descr. `first` is the first tuple of its list. */
 static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *first, const cai_token *token,
                                        cai_field *field, int32_t depth)
 {
@@ -2069,7 +2143,7 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
     int64_t item = 0;
     if (token->kind != CAI_TOKEN_TUPLE || token->length < 2 || token->length > 3)
         return cai_priv_bad_type(descr, ": a field must be a tuple of 2 or 3 items%n", token, 0);
-    if (descr->rows > CAI_MAX_FIELDS) return cai_priv_bad_field(descr, ": more than 4096 fields", 0, 0);
+    if (descr->rows > CAI_MAX_FIELDS) return cai_priv_bad_field(descr, ": more than 4096 fields%R45", 0, 0);
     CAI_TRY(cai_priv_judge_name(descr, first, token, field));
     type = cai_priv_skip(token + 1);
     CAI_TRY(cai_priv_judge_field_type(descr, type, (int32_t)row, depth, field, &item));
@@ -2079,15 +2153,16 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
     return CAI_OK;
 }
 
-/* The fields of one list, one after the other. */
+/* Judges the fields of one list, one after the other. */
 static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list, int32_t parent,
                                         int32_t depth, int64_t *nbytes)
 {
     const cai_token *token = list + 1;
     cai_field field;
     int64_t offset = 0;
-    if (depth > CAI_MAX_FIELD_DEPTH) return cai_priv_bad_field(descr, ": nested deeper than 32 lists", 0, 0);
-    if (list->length == 0) return cai_priv_bad_field(descr, ": a list without fields", 0, 0);
+    if (depth > CAI_MAX_FIELD_DEPTH)
+        return cai_priv_bad_field(descr, ": nested deeper than 32 lists%R45", 0, 0);
+    if (list->length == 0) return cai_priv_bad_field(descr, ": a list without fields%R41", 0, 0);
     for (uint32_t i = 0; i < list->length; ++i, token = cai_priv_skip(token)) {
         if (depth == 1) descr->top = (int32_t)i;
         memset(&field, 0, sizeof field);
@@ -2096,14 +2171,14 @@ static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *
         CAI_TRY(cai_priv_descr_field(descr, list + 1, token, &field, depth));
         offset += field.nbytes;
         if (offset > INT32_MAX)
-            return cai_priv_bad_field(descr, ": ends beyond 2147483647 bytes, the limit of an itemsize", 0,
-                                      0);
+            return cai_priv_bad_field(
+                descr, ": ends beyond 2147483647 bytes, the limit of an itemsize%R41", 0, 0);
     }
     *nbytes = offset;
     return CAI_OK;
 }
 
-/* [('', typestr)] says nothing that the typestr does not (R40). */
+/* Returns whether a descr is [('', typestr)], which only repeats the typestr (R40). */
 static int cai_priv_is_default_descr(const cai_priv_judge *judge, const cai_token *descr,
                                      const cai_dtype *dtype)
 {
@@ -2116,7 +2191,7 @@ static int cai_priv_is_default_descr(const cai_priv_judge *judge, const cai_toke
            same.code != CAI_BITFIELD && memcmp(&same, dtype, sizeof same) == 0;
 }
 
-/* Judges a descr against its dtype (R41) and counts its rows; stores them if `fields`. */
+/* Judges a descr against its dtype (R41) and counts its rows. If `fields` is not NULL, stores them. */
 static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_token *token,
                                        const cai_dtype *dtype, cai_field *fields, int64_t *rows)
 {
@@ -2131,8 +2206,8 @@ static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_to
     descr.fields = fields;
     CAI_TRY(cai_priv_descr_record(&descr, token, -1, 1, &nbytes));
     if (nbytes != dtype->itemsize)
-        return cai_priv_wrong(judge, CAI_ENTRY_DESCR, -1, " adds up to %a bytes, typestr says %b", nbytes,
-                              dtype->itemsize);
+        return cai_priv_wrong(judge, CAI_ENTRY_DESCR, -1, " adds up to %a bytes, but typestr has %b%R41",
+                              nbytes, dtype->itemsize);
     *rows = descr.rows;
     return CAI_OK;
 }
@@ -2140,7 +2215,7 @@ static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_to
 CAI_PRIV_COLD cai_status cai_priv_reject_capacity(const cai_priv_judge *judge, int64_t rows, int64_t capacity)
 {
     return cai_priv_reject(judge, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
-                           " takes %a rows, the storage holds %b", NULL, rows, capacity);
+                           " needs %a rows, but the storage has %b", NULL, rows, capacity);
 }
 
 CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *dtype, uint32_t flags,
@@ -2158,8 +2233,8 @@ CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *d
 }
 
 /* ------------------------------------------------------------------- >>import */
-/* All of an interface but its mask; stored in `out` if it is right, with the number of rows that are
- * worth keeping in field_count. */
+/* Judges all entries but the mask. If they are right, stores the array in `out`. field_count is then the
+ * number of rows, 0 for a descr that only repeats the typestr. */
 static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judge judge, cai_array *out)
 {
     cai_priv_draft draft;
@@ -2180,19 +2255,20 @@ static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judg
     return cai_priv_describe(&judge, &draft, out);
 }
 
-/* A mask broadcasts to the array's shape (R51). */
+/* Judges whether a mask broadcasts to the array's shape (R51). */
 static cai_status cai_priv_judge_mask_shape(const cai_priv_judge *judge, const cai_array *mask,
                                             const cai_array *array)
 {
     const int32_t more = array->ndim - mask->ndim;
     if (more < 0)
-        return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1, " has %a dimensions, the array has %b",
+        return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1, " has %a dimensions, the array has %b%R51",
                               mask->ndim, array->ndim);
     for (int32_t axis = 0; axis < mask->ndim; ++axis) {
         const int64_t extent = mask->shape[axis], wanted = array->shape[axis + more];
         if (extent != wanted && extent != 1)
             return cai_priv_wrong(judge, CAI_ENTRY_MASK, axis,
-                                  ": shape[%i] = %a does not broadcast to the array's %b", extent, wanted);
+                                  ": shape[%i] = %a does not broadcast to the array's %b%R51", extent,
+                                  wanted);
     }
     return CAI_OK;
 }
@@ -2202,7 +2278,7 @@ static int cai_priv_has_mask(const cai_interface *in)
     return in->mask ? in->mask->kind != CAI_TOKEN_NONE : in->mask_interface != NULL;
 }
 
-/* A mask is None or an object that exports the interface (R50), itself without a mask. */
+/* Judges a mask, which is an object that exports the interface (R50), itself without a mask. */
 static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_interface *in,
                                        const cai_import_options *options, const cai_array *array,
                                        cai_array *mask)
@@ -2214,7 +2290,7 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
                                  in->mask, 0);
     if (!options || !options->mask)
         return cai_priv_wrong(judge, CAI_ENTRY_MASK, -1,
-                              " is present, this consumer takes arrays without one", 0, 0);
+                              " is present, but this consumer accepts none%R52", 0, 0);
     CAI_TRY(cai_priv_import_entries(entries, of_mask, mask));
     mask->field_count = 0;
     if (cai_priv_has_mask(entries))
@@ -2222,14 +2298,15 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
     return cai_priv_judge_mask_shape(judge, mask, array);
 }
 
-/* With a mask or a descr there is more to judge after the array was described: so that nothing is
- * stored before the end, that happens aside. */
+/* Imports an array with a mask or a descr. More is judged after the array was described. The array is
+ * therefore kept aside, so that nothing is stored before the end. */
 CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, const cai_priv_judge judge,
                                                    const cai_import_options *options, cai_array *out)
 {
     int64_t rows;
     cai_array array, mask;
-    if (options && options->mask == out) return cai_priv_misuse(judge.err, "cai_import: options->mask is out");
+    if (options && options->mask == out)
+        return cai_priv_misuse(judge.err, "cai_import: options->mask equals out");
     CAI_TRY(cai_priv_import_entries(in, judge, &array));
     rows = array.field_count;
     if (!options || !options->fields) rows = array.field_count = 0;
@@ -2257,16 +2334,16 @@ CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options 
 }
 
 /* ------------------------------------------------------------------- >>export */
-/* Storage of the caller, handed out from the start. */
+/* Storage of the caller, used from the start. */
 typedef struct cai_priv_pool {
     const cai_export_storage *storage;
-    int64_t tokens, text; /* taken so far */
-    cai_priv_judge judge; /* whom to tell, and whether it is about the mask */
-    cai_token spare;      /* takes what found no room */
-    int32_t full;         /* something did not */
+    int64_t tokens, text; /* used so far */
+    cai_priv_judge judge; /* the error, and whether the entries are of a mask */
+    cai_token spare;      /* written if the storage is full */
+    int32_t full;         /* true if something did not fit */
 } cai_priv_pool;
 
-/* The next token, filled. */
+/* Fills the next token and returns it. */
 static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number, const char *text,
                                 uint32_t length)
 {
@@ -2290,7 +2367,7 @@ static cai_token *cai_priv_emit_str(cai_priv_pool *pool, const char *text, uint3
     return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, length);
 }
 
-/* None, or the start of a tuple or list, whose items follow. */
+/* Writes None, or the start of a tuple or list, whose items follow. */
 static cai_token *cai_priv_emit_items(cai_priv_pool *pool, int32_t kind, int32_t count)
 {
     return cai_priv_emit(pool, kind, 0, NULL, (uint32_t)count);
@@ -2327,7 +2404,7 @@ static void cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
     (void)cai_priv_emit_typestr(pool, &padding);
 }
 
-/* The rows of one record as items of `list`, with padding where they leave bytes out (R42). */
+/* Writes the rows of one record as items of `list`, with padding for bytes between them (R42). */
 static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *array, cai_token *list,
                                        int32_t parent, int64_t record_bytes, int32_t depth)
 {
@@ -2364,17 +2441,17 @@ static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *arr
     return CAI_OK;
 }
 
-/* The stream entry, or what of the array's order the version cannot say. */
+/* Writes the stream entry, or refuses an order that the version cannot carry. */
 static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *array, int32_t version,
                                          cai_interface *out)
 {
     const int32_t sync = array->size ? array->sync : CAI_SYNC_NONE;
     const char *wrong = NULL;
-    if (sync == CAI_SYNC_EVENT) wrong = ": the array waits for an event, which no version can say";
-    else if (sync == CAI_SYNC_STREAM && !array->stream) wrong = " = 0 is no stream";
-    else if (sync == CAI_SYNC_STREAM && version < 3) wrong = " = %A cannot be said in version %b";
+    if (sync == CAI_SYNC_EVENT) wrong = ": the array has an event, but no version has an entry for events";
+    else if (sync == CAI_SYNC_STREAM && !array->stream) wrong = " = 0 is no stream%R71";
+    else if (sync == CAI_SYNC_STREAM && version < 3) wrong = " = %A needs version 3, but version is %b%R60";
     else if (sync == CAI_SYNC_UNKNOWN && version >= 3)
-        wrong = ": work may be pending; version %b without a stream says that there is none";
+        wrong = ": work may be pending, but version %b without a stream means none%R70";
     if (wrong)
         return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1, wrong, NULL,
                                (int64_t)array->stream, version);
@@ -2383,7 +2460,7 @@ static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *a
     return CAI_OK;
 }
 
-/* All entries but the mask. */
+/* Writes all entries but the mask. */
 static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array, int32_t version,
                                           cai_interface *out)
 {
@@ -2422,7 +2499,7 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
     if (array->mask) {
         if (version < 1)
             return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1,
-                                 "a mask cannot be said in version 0", 0, 0);
+                                 "version 0 has no entry for a mask", 0, 0);
         CAI_TRY(cai_array_check(array->mask, err));
         pool.judge.of_mask = 1;
         CAI_TRY(cai_priv_export_entries(&pool, array->mask, version, &of_mask));
@@ -2460,7 +2537,7 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
-                             "strides must be NULL for a bit field: bytes cannot address bits", 0, 0);
+                             "strides must be NULL for a bit field: bytes cannot address bits%R33", 0, 0);
     draft.shape = shape;
     draft.strides = strides;
     cai_priv_draft_open(array);
@@ -2486,12 +2563,21 @@ CAI_API void cai_array_move(cai_array *to, cai_array *from)
     from->release = NULL;
 }
 
+CAI_API void cai_array_borrow(cai_array *to, const cai_array *from)
+{
+    cai_priv_copy(to, from);
+    to->struct_size = (uint32_t)sizeof *to;
+    to->release = NULL;
+    to->owner = NULL;
+    to->flags &= ~(uint32_t)CAI_OWN_EVENT;
+}
+
 CAI_API void cai_array_release(cai_array *array)
 {
     void (*release)(cai_array *self);
     if (!array || !array->release) return;
     release = array->release;
-    array->release = NULL; /* before the call: the callback may free the memory of the struct */
+    array->release = NULL; /* before the call, as the callback may free the struct */
     release(array);
 }
 
@@ -2500,14 +2586,14 @@ CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
     if (!array) return cai_priv_misuse(err, "array is NULL");
     if (array->abi != CAI_ABI)
         return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
-                             "abi = %a is not %b, the one of this header", array->abi, CAI_ABI);
+                             "abi = %a is not %b, that of this header", array->abi, CAI_ABI);
     if (array->struct_size < sizeof *array)
         return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
                              "struct_size = %a is less than the 1216 (32-bit: 1200) of this header",
                              array->struct_size, 0);
     if (array->ndim < 0 || array->ndim > CAI_MAX_NDIM)
         return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
-                             "ndim = %a is not in 0..64", array->ndim, 0);
+                             "ndim = %a is not in 0..64%R29", array->ndim, 0);
     if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS)
         return cai_priv_fail(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
                              "field_count = %a is not in 0..4096", array->field_count, 0);
@@ -2530,7 +2616,7 @@ static const char *cai_priv_sync_text(const cai_array *array)
     return array->stream > CAI_STREAM_PER_THREAD ? ", stream 0x%x" : ", stream %a";
 }
 
-/* "float32 (4, 6) strides (48, 8)" */
+/* Writes dtype, shape and strides, such as "float32 (4, 6) strides (48, 8)". */
 static void cai_priv_put_layout(cai_priv_text *text, const cai_array *array)
 {
     cai_priv_put_dtype(text, &array->dtype);
@@ -2568,7 +2654,7 @@ enum {
                             CAI_NO_SELF_OVERLAP | CAI_ON_DEVICE | CAI_ALLOW_MASK | CAI_ALLOW_UNALIGNED
 };
 
-/* The bits of `requirements` that the array does not meet. */
+/* Returns the bits of `requirements` that the array does not meet. */
 static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
 {
     const uint32_t facts =
@@ -2580,7 +2666,7 @@ static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
     return unmet;
 }
 
-/* An item of a list between commas, where a condition holds; the first has none before it. */
+/* Writes an item of a list if `condition` is not 0, with a comma before all but the first. */
 static void cai_priv_put_item(cai_priv_text *text, uint32_t condition, const char *sentence, int64_t a)
 {
     if (!condition) return;
@@ -2631,7 +2717,7 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
     if (requirements & ~(uint32_t)CAI_PRIV_REQUIREMENTS)
         return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
-                             "cai_expect: requirements = 0x%x has bits that it cannot require", requirements, 0);
+                             "cai_expect: requirements = 0x%x has unknown bits", requirements, 0);
     unmet = cai_priv_unmet(array, requirements);
     if (!unmet && (code == CAI_ANY_DTYPE || code == array->dtype.code) &&
         (ndim == CAI_ANY_NDIM || ndim == array->ndim))
@@ -2647,18 +2733,37 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     return CAI_ERR_EXPECT;
 }
 
-CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_shapes_differ(cai_error *err, int32_t axis, int64_t of_a,
+                                                const char *a_name, int64_t of_b, const char *b_name)
+{
+    cai_priv_text text;
+    if (!err) return CAI_ERR_EXPECT;
+    text = cai_priv_error_open(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis);
+    cai_priv_put_sentence(&text, axis < 0 ? "shape has %a dimensions in " : "shape[%i] = %a in ", NULL, of_a,
+                          0, axis);
+    cai_priv_put(&text, a_name);
+    cai_priv_put_sentence(&text, ", %a in ", NULL, of_b, 0, axis);
+    cai_priv_put(&text, b_name);
+    (void)cai_priv_text_close(&text);
+    return CAI_ERR_EXPECT;
+}
+
+CAI_API cai_status cai_expect_same_shape_named(const cai_array *a, const char *a_name, const cai_array *b,
+                                               const char *b_name, cai_error *err)
 {
     int32_t axis = 0;
     CAI_TRY(cai_array_check(a, err));
     CAI_TRY(cai_array_check(b, err));
-    if (a->ndim != b->ndim)
-        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
-                             " has %a dimensions in one array, %b in the other", a->ndim, b->ndim);
+    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape_named: a name is NULL");
+    if (a->ndim != b->ndim) return cai_priv_shapes_differ(err, -1, a->ndim, a_name, b->ndim, b_name);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis == a->ndim) return CAI_OK;
-    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
-                         " = %a in one array, %b in the other", a->shape[axis], b->shape[axis]);
+    return cai_priv_shapes_differ(err, axis, a->shape[axis], a_name, b->shape[axis], b_name);
+}
+
+CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b, cai_error *err)
+{
+    return cai_expect_same_shape_named(a, "the first array", b, "the second", err);
 }
 
 /* ------------------------------------------------------------------ >>viewing */
@@ -2671,14 +2776,15 @@ CAI_PRIV_COLD cai_status cai_priv_no_view(cai_error *err, int32_t axis, const ch
 static cai_status cai_priv_addressable(const cai_array *array, cai_error *err)
 {
     if (array->dtype.code != CAI_BITFIELD) return CAI_OK;
-    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1, "bits have no addresses to view", 0, 0);
+    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_TYPESTR, -1,
+                         "a bit field has no views: bits have no addresses%R33", 0, 0);
 }
 
-/* What every view checks first; an owned array would lose its owner. */
+/* Checks the arguments of every view. An owned array would lose its owner. */
 static cai_status cai_priv_view_check(const cai_array *array, const cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_misuse(err, "out of a view is NULL");
+    if (!out) return cai_priv_misuse(err, "the argument out is NULL");
     if (out == array && array->release)
         return cai_priv_misuse(err, "an owned array cannot become a view of itself");
     return CAI_OK;
@@ -2690,7 +2796,7 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     CAI_TRY(cai_priv_view_check(array, out, err));
     if (array->mask)
         return cai_priv_fail(err, CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
-                             "the array has a mask: take views of cai_view_values and of the mask", 0, 0);
+                             "the array has a mask: view cai_view_values and the mask separately", 0, 0);
     CAI_TRY(cai_priv_addressable(array, err));
     cai_priv_copy(&view->array, array);
     view->shape = view->array.shape;
@@ -2698,11 +2804,12 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     view->array.struct_size = (uint32_t)sizeof view->array;
     view->array.release = NULL;
     view->array.owner = NULL;
-    view->array.flags = (array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION)) | CAI_HAD_STRIDES;
+    view->array.flags = array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION | CAI_NO_BACK_EDGE);
+    view->array.flags |= CAI_HAD_STRIDES;
     return CAI_OK;
 }
 
-/* Computes the facts and stores the view; `fields`: the rows of a descr still apply. */
+/* Computes the facts and stores the view. If `fields` is true, the rows of a descr still apply. */
 static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
@@ -2712,7 +2819,7 @@ static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_arra
     return CAI_OK;
 }
 
-/* Makes a negative axis count from the end; `ndim` is the number of axes to choose from. */
+/* Makes a negative axis count from the end. `ndim` is the number of axes to choose from. */
 static cai_status cai_priv_axis(int32_t *axis, int32_t ndim, cai_error *err)
 {
     const int32_t given = *axis;
@@ -2740,8 +2847,7 @@ static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride
 CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_priv_view_check(array, out, err));
-    if (out != array) cai_priv_copy(out, array);
-    out->release = NULL;
+    if (out != array) cai_array_borrow(out, array);
     out->owner = NULL;
     out->mask = NULL;
     return CAI_OK;
@@ -2782,7 +2888,7 @@ CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t 
     if (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) || last < 0 ||
                   last >= extent))
         return cai_priv_no_view(err, axis,
-                                "slice of axis %i: count = %a elements leave an extent of %b", count, extent);
+                                "slice of axis %i: %a elements exceed an extent of %b", count, extent);
     if (count) view.array.data += (uint64_t)cai_priv_wrap_mul(start, array->strides[axis]);
     view.array.shape[axis] = count;
     view.array.strides[axis] = cai_priv_wrap_mul(array->strides[axis], step);
@@ -2812,7 +2918,7 @@ CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_ar
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     if (!all) CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
     if (!all && array->shape[axis] != 1)
-        return cai_priv_no_view(err, axis, "axis %a has extent %b, only an extent of 1 can go",
+        return cai_priv_no_view(err, axis, "axis %a has extent %b, only an axis of extent 1 can be removed",
                                 axis, array->shape[axis]);
     for (int32_t i = array->ndim; i-- > 0;) {
         if (view.array.shape[i] == 1 && (all || i == axis)) cai_priv_remove_axis(&view.array, i);
@@ -2826,7 +2932,7 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_axis(&axis, array->ndim + 1, err));
     if (array->ndim == CAI_MAX_NDIM)
-        return cai_priv_no_view(err, axis, "the array has 64 dimensions, the limit", 0, 0);
+        return cai_priv_no_view(err, axis, "the array has 64 dimensions, the limit%R29", 0, 0);
     cai_priv_append_axis(&view.array, 1, 0);
     for (int32_t i = array->ndim; i > axis; --i) {
         view.array.shape[i] = view.array.shape[i - 1];
@@ -2837,11 +2943,11 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-/* Checks the arguments that say a new shape. */
+/* Checks the arguments of a new shape. */
 static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
 {
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    return shape || !ndim ? CAI_OK : cai_priv_misuse(err, "shape of a view is NULL");
+    return shape || !ndim ? CAI_OK : cai_priv_misuse(err, "the argument shape is NULL");
 }
 
 CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, const int64_t *shape,
@@ -2879,7 +2985,7 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
         const int64_t extent = view->shape[axis];
         if (extent == -1 && open < 0) open = axis;
         else if (extent == -1)
-            return cai_priv_wrong(&judge, CAI_ENTRY_SHAPE, axis, " = -1 is a second extent to infer", 0, 0);
+            return cai_priv_wrong(&judge, CAI_ENTRY_SHAPE, axis, " = -1 is a second unknown extent", 0, 0);
         else if (extent < 0) return cai_priv_reject_extent(&judge, axis, extent);
         else if (extent == 0) empty = 1;
         else huge |= cai_priv_mul(extent, huge ? 1 : count, &count);
@@ -2890,11 +2996,11 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
     }
     if (open < 0 && (empty ? array->size == 0 : !huge && count == array->size)) return CAI_OK;
     return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, open,
-                         "%a elements do not fill that shape of %b dimensions", array->size, view->ndim);
+                         "%a elements do not fill the new shape of %b dimensions", array->size, view->ndim);
 }
 
-/* Strides for a new shape of the same elements in C order; false if that needs a copy. Runs of old axes
- * that continue one another are cut into runs of new axes with the same product. */
+/* Computes strides for a new shape of the same elements in C order. Returns false if this needs a copy. Runs
+ * of old axes that continue one another are cut into runs of new axes with the same product. */
 static int cai_priv_restride(const cai_array *old, cai_array *view)
 {
     int32_t from = 0, to = 0, from_end, to_end;
@@ -2967,11 +3073,11 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
     if (size == old_size) return cai_priv_view_close(&view, 0, out, err);
     if (size < 1 || last < 0 || (array->size && array->shape[last] != 1 && array->strides[last] != old_size))
         return cai_priv_no_view(err, last,
-                                "items of %a bytes as items of %b need a contiguous last axis", old_size,
-                                size);
+                                "items of %a bytes cannot become items of %b: no contiguous last axis",
+                                old_size, size);
     if (cai_priv_mul(array->shape[last], old_size, &nbytes) || nbytes % size)
         return cai_priv_no_view(err, last,
-                                "a last axis of %a elements is no whole number of items of %b bytes",
+                                "a last axis of %a elements is not a whole number of items of %b bytes",
                                 array->shape[last], size);
     view.array.shape[last] = nbytes / size;
     view.array.strides[last] = size;
@@ -3006,7 +3112,7 @@ static cai_status cai_priv_append_repeat(cai_array *view, const cai_field *field
     int32_t ndim = view->ndim;
     if (field->ndim < 0 || field->ndim > CAI_MAX_FIELD_NDIM || ndim + field->ndim > CAI_MAX_NDIM)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
-                             "%a dimensions and %b of the sub-array, the limit is 64", ndim, field->ndim);
+                             "%a dimensions and %b of the sub-array exceed 64%R29", ndim, field->ndim);
     for (int32_t i = field->ndim; i-- > 0;) {
         view->shape[ndim + i] = field->shape[i];
         view->strides[ndim + i] = stride;
@@ -3040,12 +3146,12 @@ CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *o
     CAI_TRY(cai_array_check(array, err));
     if (!out) return cai_priv_misuse(err, "cai_kernel_view_of: out is NULL");
     if (array->ndim > CAI_MAX_KERNEL_NDIM)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%a dimensions, a kernel view has at "
-                             "most 8; cai_view_coalesce may make them fewer", array->ndim, 0);
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "the array has %a dimensions, a kernel "
+                             "view at most 8: cai_view_coalesce may merge some", array->ndim, 0);
     CAI_TRY(cai_priv_addressable(array, err));
     if (array->data > UINTPTR_MAX)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_DATA, 0,
-                             "data = %A is beyond this machine's pointers", (int64_t)array->data, 0);
+                             "data = %A exceeds a pointer", (int64_t)array->data, 0);
     out->data = (char *)(uintptr_t)array->data;
     out->ndim = array->ndim;
     out->itemsize = array->dtype.itemsize;
@@ -3057,26 +3163,26 @@ CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *o
 }
 
 /* --------------------------------------------------------- >>decoding streams */
-CAI_API cai_status cai_stream_from_interface(const cai_token *value, int32_t version, int32_t *sync,
-                                             uint64_t *stream, cai_error *err)
+CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t version, int32_t *sync,
+                                               uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
     int32_t found;
     uint64_t number;
-    if (!sync) return cai_priv_misuse(err, "cai_stream_from_interface: sync is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_stream_from_interface: stream is NULL");
+    if (!sync) return cai_priv_misuse(err, "cai_decode_stream_interface: sync is NULL");
+    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_interface: stream is NULL");
     CAI_TRY(cai_priv_judge_stream(&judge, value, version, &found, &number));
     *sync = found;
     *stream = number;
     return CAI_OK;
 }
 
-CAI_API cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
+CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
 {
     int64_t handle;
     const cai_priv_judge judge = {err, 0, 0};
-    if (!value) return cai_priv_misuse(err, "cai_stream_from_protocol: value is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_stream_from_protocol: stream is NULL");
+    if (!value) return cai_priv_misuse(err, "cai_decode_stream_protocol: value is NULL");
+    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_protocol: stream is NULL");
     if (!cai_priv_is_items(value))
         return cai_priv_mistyped(&judge, CAI_ENTRY_STREAM, -1,
                                  ": __cuda_stream__() must return a tuple (0, handle)%n", value, 0);
@@ -3086,7 +3192,7 @@ CAI_API cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *st
     if (value[1].kind != CAI_TOKEN_INT) return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 0, value + 1);
     if (value[1].number != 0)
         return cai_priv_reject(&judge, CAI_ERR_VERSION, CAI_ENTRY_STREAM, 0,
-                               ": __cuda_stream__() has protocol version %a, only 0 is known", NULL,
+                               ": __cuda_stream__() has protocol version %a, only 0 is supported", NULL,
                                (int64_t)value[1].number, 0);
     handle = (int64_t)value[2].number;
     if (value[2].kind != CAI_TOKEN_INT && value[2].kind != CAI_TOKEN_UINT)
@@ -3099,16 +3205,16 @@ CAI_API cai_status cai_stream_from_protocol(const cai_token *value, uint64_t *st
     return CAI_OK;
 }
 
-CAI_API cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync, uint64_t *stream,
-                                          cai_error *err)
+CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *sync, uint64_t *stream,
+                                            cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
     const int absent = !value || value->kind == CAI_TOKEN_NONE;
     const uint64_t number = absent ? (uint64_t)CAI_STREAM_LEGACY : value->number;
     const int is_signed = !absent && value->kind == CAI_TOKEN_INT;
     const int no_sync = is_signed && (int64_t)number == -1;
-    if (!sync) return cai_priv_misuse(err, "cai_stream_from_dlpack: sync is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_stream_from_dlpack: stream is NULL");
+    if (!sync) return cai_priv_misuse(err, "cai_decode_stream_dlpack: sync is NULL");
+    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_dlpack: stream is NULL");
     if (!absent && !is_signed && value->kind != CAI_TOKEN_UINT)
         return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, -1, value);
     if (number == 0)
@@ -3116,7 +3222,7 @@ CAI_API cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync,
                               "1 is the legacy default stream, 2 the per-thread one", 0, 0);
     if (is_signed && (int64_t)number < -1)
         return cai_priv_wrong(&judge, CAI_ENTRY_STREAM, -1,
-                              " = %a is below -1, which asks for no synchronization", (int64_t)number, 0);
+                              " = %a is below -1, the number for no synchronization", (int64_t)number, 0);
     *sync = no_sync ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
     *stream = no_sync ? 0 : number;
     return CAI_OK;
@@ -3131,6 +3237,216 @@ CAI_API cai_status cai_stream_from_dlpack(const cai_token *value, int32_t *sync,
 #endif
 
 #endif /* CAI_CORE_IMPLEMENTATION */
+
+/* =================================================================== >>errors */
+/* The errors of the headers above this one, compiled if an implementation defines CAI_PRIV_WANT_ERRORS. This
+ * header and cai_stream.h write theirs without stdio. */
+#if defined(CAI_PRIV_WANT_ERRORS) && !defined(CAI_PRIV_ERRORS)
+#define CAI_PRIV_ERRORS
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__MINGW_PRINTF_FORMAT)
+#define CAI_PRIV_PRINTF(text, values) __attribute__((format(__MINGW_PRINTF_FORMAT, text, values)))
+#elif defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_PRINTF(text, values) __attribute__((format(printf, text, values)))
+#else
+#define CAI_PRIV_PRINTF(text, values)
+#endif
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_ERRORS_COLD __attribute__((cold, noinline, unused)) static
+#elif defined(_MSC_VER)
+#define CAI_PRIV_ERRORS_COLD __declspec(noinline) static
+#else
+#define CAI_PRIV_ERRORS_COLD static
+#endif
+
+/* Fills `err` if it is not NULL. Returns `status` without its rule. The message has `used` bytes already. */
+CAI_PRIV_PRINTF(4, 0)
+CAI_PRIV_ERRORS_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
+                                                      const char *format, va_list values)
+{
+    if (!err) return CAI_PRIV_STATUS(status);
+    (void)vsnprintf(err->message + used, sizeof err->message - used, format, values);
+    err->code = CAI_PRIV_STATUS(status);
+    err->rule = status >> 8;
+    err->native = 0;
+    err->entry = err->code == CAI_ERR_STREAM ? CAI_ENTRY_STREAM : CAI_ENTRY_NONE;
+    err->index = -1;
+    return err->code;
+}
+
+CAI_PRIV_PRINTF(3, 4)
+CAI_PRIV_ERRORS_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    status = cai_priv_error_values(err, status, 0, format, values);
+    va_end(values);
+    return status;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_PRIV_WANT_ERRORS */
+
+/* ==================================================================== >>guard */
+/* The guard of all headers, compiled if an implementation defines CAI_PRIV_WANT_GUARD. It is held for a few
+ * instructions, never during a CUDA call, a hook or a callback. A thread that waits first pauses, then
+ * yields, then sleeps. It sleeps because the holder may be preempted and of a lower priority. If another
+ * thread holds the guard when the process forks, the guard stays held in the child. */
+#if defined(CAI_PRIV_WANT_GUARD) && !defined(CAI_PRIV_GUARD)
+#define CAI_PRIV_GUARD
+
+#if defined(CAI_NO_THREADS)
+static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
+static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
+static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
+static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
+#else
+
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <poll.h>
+#include <sched.h>
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAI_PRIV_GUARD_PAUSES 64u
+#define CAI_PRIV_GUARD_YIELDS 64u
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_GUARD_COLD __attribute__((cold, noinline, unused)) static
+
+/* Returns true if the guard was free. The caller then holds it. */
+static inline int cai_priv_guard_try(int32_t *guard)
+{
+    return !__atomic_exchange_n(guard, 1, __ATOMIC_ACQUIRE);
+}
+
+/* Writes a number that is only written under the guard. cai_priv_guarded_look reads it without the guard. */
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+static inline int32_t cai_priv_guarded_look(const int32_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+static inline void cai_priv_guard_give(int32_t *guard)
+{
+    __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
+}
+
+static inline void cai_priv_guard_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm64__)
+    __asm__ __volatile__("yield" ::: "memory");
+#endif
+}
+#elif defined(_MSC_VER)
+#define CAI_PRIV_GUARD_COLD __declspec(noinline) static
+
+static inline int cai_priv_guard_try(int32_t *guard)
+{
+    return !_InterlockedExchange((volatile long *)guard, 1);
+}
+
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
+{
+    *(volatile int32_t *)at = value;
+}
+
+static inline int32_t cai_priv_guarded_look(const int32_t *at)
+{
+    return *(const volatile int32_t *)at;
+}
+
+static inline void cai_priv_guard_give(int32_t *guard)
+{
+    (void)_InterlockedExchange((volatile long *)guard, 0);
+}
+
+static inline void cai_priv_guard_pause(void)
+{
+    YieldProcessor();
+}
+#else
+#error "cai.h: no atomics are known for this compiler; define CAI_NO_THREADS if no object has two threads"
+#endif
+
+static inline void cai_priv_guard_yield(void)
+{
+#if defined(_WIN32)
+    (void)SwitchToThread();
+#else
+    (void)sched_yield();
+#endif
+}
+
+static inline void cai_priv_guard_sleep(void) /* 1 ms */
+{
+#if defined(_WIN32)
+    Sleep(1);
+#else
+    struct pollfd none = {0, 0, 0};
+    (void)poll(&none, 0, 1);
+#endif
+}
+
+/* Pauses, yields or sleeps in a thread that has looked `looks` times for a change by another thread. */
+CAI_PRIV_GUARD_COLD void cai_priv_back_off(uint32_t looks)
+{
+    if (looks < CAI_PRIV_GUARD_PAUSES) cai_priv_guard_pause();
+    else if (looks < CAI_PRIV_GUARD_PAUSES + CAI_PRIV_GUARD_YIELDS) cai_priv_guard_yield();
+    else cai_priv_guard_sleep();
+}
+
+/* Waits until the guard is free, and takes it. */
+CAI_PRIV_GUARD_COLD void cai_priv_guard_wait(int32_t *guard)
+{
+    uint32_t looks = 0;
+    do {
+        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
+    } while (!cai_priv_guard_try(guard));
+}
+
+static inline void cai_priv_guard_take(int32_t *guard)
+{
+    if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_NO_THREADS */
+#endif /* CAI_PRIV_WANT_GUARD */
 
 /*
 MIT License

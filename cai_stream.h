@@ -1,4 +1,4 @@
-/* cai_stream.h - where memory lives, and ordering between CUDA streams at both ends of an exchange - v0.1.0
+/* cai_stream.h - the place of memory, and order between CUDA streams at both ends of an exchange - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header in the declarations, no allocation. */
 
@@ -6,7 +6,7 @@
 #define CAI_STREAM_IMPLEMENTATION
 #endif
 
-/* Included again, cai.h adds what is wanted of it and refuses late configuration. */
+/* A second include of cai.h adds the parts that are requested now, and refuses late configuration. */
 #if !defined(CAI_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                               \
     defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
     defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
@@ -31,82 +31,105 @@ DO THIS
         #define CAI_IMPLEMENTATION
         #include "cai_stream.h"
 
-    Everywhere else include it without the define. The implementation includes <cuda_runtime_api.h> and links
-    the CUDA Runtime; with CAI_NO_CUDART it does neither, and CUDA is loaded at run time (cai_cuda_load).
+    Include it without the define everywhere else. The implementation includes <cuda_runtime_api.h> and links
+    the CUDA Runtime. With CAI_NO_CUDART it does neither, and cai_cuda_load loads CUDA at run time.
 
 WHAT IT IS
-    Two libraries exchange arrays on different streams. The consumer's work must come after the producer's,
-    and what the producer does next must come after the consumer's work. This header puts both orders in place
-    with one event and one wait each, and calls CUDA not at all where there is nothing to order. No host
-    thread waits, unless the producer does not say where its work is pending.
+    Two libraries exchange arrays on different streams. The consumer's work must come after the producer's
+    work. The producer's next work must come after the consumer's. This header makes both orders with one
+    event and one wait each. It makes no CUDA call if the stream is a handle and there is nothing to order. No
+    host thread waits if the producer states where its work is pending.
 
 THE FUNCTIONS MOST USERS NEED
-    cai_cuda_linked        once: the CUDA that the program is linked with; or
-    cai_cuda_load          CUDA loaded at run time, where there is one
-    cai_stream_pool_init   once: the pool of events, on either
+    cai_cuda_linked        once: the CUDA that the program is linked with
+    cai_cuda_load          or once: CUDA loaded at run time, if the machine has it
+    cai_event_pool_init    once: the pool of events, for either of the two
     cai_exchange_begin     consumer: my stream waits for the producers' streams
-    cai_exchange_end       consumer: their streams wait for mine
-    cai_exchange_release   consumer: give the arrays back, at once or when my stream has passed
+    cai_exchange_finish    consumer: their streams wait for mine, and they get their arrays back
     cai_stream_export      producer: my work is on this stream (and on these others)
     cai_locate             which device, which kind of memory, inside its allocation?
-    cai_place              several arrays: on which device and stream to work on them
 
 EXAMPLE (a consumer)
         int32_t launch(const cai_array *x, struct CUstream_st *s); // your kernel; returns cudaGetLastError()
 
-        cai_status scale(cai_stream_pool *pool, cai_array *x, struct CUstream_st *s, cai_error *err);
-        cai_status scale(cai_stream_pool *pool, cai_array *x, struct CUstream_st *s, cai_error *err)
+        cai_status scale(cai_event_pool *pool, cai_array *x, struct CUstream_st *s, cai_error *err);
+        cai_status scale(cai_event_pool *pool, cai_array *x, struct CUstream_st *s, cai_error *err)
         {
-            const cai_array *io[1] = {x};
+            cai_array *io[1] = {x};
             cai_exchange ex;
-            cai_status worked, released;
             CAI_TRY(cai_exchange_begin(&ex, pool, io, 1, CAI_STREAM(s), err));
-            worked = cai_exchange_end(&ex, cai_cuda_status(launch(x, s), "scale_kernel", err), err);
-            released = cai_exchange_release(&ex, x, worked ? NULL : err); // whatever end says
-            return worked ? worked : released;
+            return cai_exchange_finish(&ex, cai_cuda_status(launch(x, s), "scale_kernel", err), io, 1, err);
         }
 
-CONFIGURATION (define before the first include; besides that of cai.h)
+CONFIGURATION (define before the first include, in addition to that of cai.h)
     CAI_STREAM_IMPLEMENTATION  compile the implementation of this header here
     CAI_NO_CUDART              implementation without <cuda_runtime_api.h>: no cai_cuda_linked
-    CAI_NO_LOADER              implementation without cai_cuda_load (no <dlfcn.h>, no <windows.h>)
-    CAI_NO_THREADS             no atomics: every pool is used by one thread at a time
+    CAI_NO_LOADER              implementation without cai_cuda_load (no <dlfcn.h>)
+    CAI_NO_THREADS             no atomics, no <sched.h>: every pool is used by one thread at a time
 
 STREAMS
-    A stream is a uint64_t as in cai_array.stream: 1 legacy default, 2 per-thread default, else a handle. 0 is
-    refused everywhere: it means 1 or 2, as your own unit was compiled. CAI_STREAM(s) makes the number of a
-    cudaStream_t in your unit. 1 and 2 are relative to a context: of an array, the context of its memory; of
-    an argument, the current one. 2 belongs to a host thread: used on another it is CAI_ERR_THREAD, and as an
-    import cannot know the thread, say it there: cai_stream_remember_thread.
+    A stream is a uint64_t as in cai_array.stream. 1 is the legacy default stream and 2 the per-thread default
+    stream. Other numbers are handles. 0 is refused everywhere, because it means 1 or 2, as your unit was
+    compiled. CAI_STREAM(s) makes the number of a cudaStream_t in your unit.
+    Stream 2 belongs to one host thread. Its use on another thread is CAI_ERR_THREAD, also if cai_array.thread
+    is 0 (not known). An import cannot know the thread. Call cai_stream_remember_thread after it.
+    1 and 2 are relative to a context. For an argument it is the current context. If none is current, it is
+    the active primary context of device 0, as in the runtime. For an array it is the context of its memory.
+    Memory of pools and mapped memory (cuMemMap) have none. For them it is the current context if that is on
+    the memory's device, else that device's active primary one. If the sync is unknown, work may be in both.
+    If there is no such context, the call fails with CUDA's error 201. No primary context is ever made.
 
 OWNERSHIP
-    A pool is the caller's, at one address from init to destroy, and outlives the exchanges, the events and
-    the arrays given to it. It allocates nothing: storage for the keep-alive list is the caller's. The end of
-    an exchange does not allow to release an array: cai_exchange_release knows when.
+    A pool is the caller's, at one address from init to destroy. It outlives the exchanges, the events and the
+    arrays given to it. It allocates nothing. The keep-alive list has the caller's storage, or 16 places.
+
+RELEASE
+    An array may still be in use after the end of an exchange. Release it with cai_exchange_finish, which ends
+    and releases, or with cai_exchange_release. Both choose the time, and one call is enough in every state.
+    An array and its mask are released together, by the later one of their two rows:
+        sync of an owned array                              released
+        STREAM, or EVENT beside a stream, and that stream   at once
+            got its back edge or is the consumer's own
+        NONE, UNKNOWN, EVENT without a stream,              when the consumer's stream has passed
+            or a stream whose back edge failed
+        CAI_NO_BACK_EDGE                                    when the consumer's stream has passed
+        empty                                               at once
+        any, after CAI_MODE_IGNORE                          when the consumer's stream has passed
+        any, after CAI_MODE_HOST, or as the process ends    at once
+    An array that waits is in the keep-alive list. A later call releases it, on the thread of that call.
+    cai_keepalive_poll and cai_keepalive_drain do so. cai_exchange_begin checks the oldest array of the list.
+    cai_exchange_release and cai_keepalive_push poll a full list, then wait on the host for the oldest.
+    The event of cai_stream_detach is destroyed with the array. The release callback finds CAI_SYNC_STREAM if
+    there is a stream beside that event, else CAI_SYNC_NONE. After CAI_MODE_IGNORE and cai_keepalive_push it
+    finds CAI_SYNC_UNKNOWN in place of NONE, because nothing waited. Any other event is not touched.
 
 WHAT A CALL LEAVES BEHIND
-    The current context is the same after every call as before, and CUDA's last error too: the backends call
-    the driver, which has none. Event queries run with a relaxed capture mode of the thread, so that captures
-    elsewhere live on.
+    The current context is the same after every call as before. So is CUDA's last error, because the backends
+    call the driver, which has none. A call makes another context current for its own time only. It does so to
+    create an event, to synchronize or query a context, for streams 1 and 2, and if none is current. Event
+    queries and host waits relax the thread's capture mode, so captures elsewhere go on.
 
 ERRORS
-    As in cai.h. Where CUDA failed: CAI_ERR_CUDA, or CAI_ERR_CAPTURE where its error is about a capture (900
-    to 908); cai_error.native is its number, and the message names the operation: "event_record: CUDA error
-    400 (invalid resource handle)". While the process ends CUDA answers 4 (deinitialized) to everything:
-    cai_exchange_end and everything that releases, drops or destroys take that for success.
+    As in cai.h. If CUDA fails, the status is CAI_ERR_CUDA, or CAI_ERR_CAPTURE if the error is about a capture
+    (900 to 908). cai_error.native is CUDA's number, and the message names the operation: "event_record: CUDA
+    error 400 (invalid resource handle)". While the process ends CUDA returns 4 (deinitialized) from every
+    call. cai_exchange_end, and every function that releases, drops or destroys, treats 4 as success.
 
 THREADS
     Any number of threads may use one pool. Each exchange belongs to the thread that began it until it ends.
+    After fork the child must not use a pool of the parent. Another thread may have held the pool's guard,
+    which then stays held. CUDA cannot be used in the child either.
 
 CUDA
-    CUDA 11.2 or later (cai_cuda_linked: 11.3). Everything goes through a table, cai_cuda: fill in your own to
-    test without a GPU (tests/sim does) or to map another platform.
+    CUDA 11.2 or later (cai_cuda_linked: 11.3). Every CUDA call goes through a table, cai_cuda. Fill in your
+    own table to test without a GPU (as sim does) or to support another platform.
 
 RULES
     R70-R85, R100-R106 in comments: docs/rules.md.
 
 NOT HERE
-    Allocation (cai_emm.h), copies, kernels, creation of streams, peer access.
+    Allocation (cai_emm.h), the choice of a stream for several arrays (ext/cai_place.h), copies, kernels,
+    creation of streams, peer access.
 
 CHANGES
     0.1.0  first version
@@ -115,27 +138,26 @@ CHANGES
 struct CUstream_st; /* what cudaStream_t points to */
 
 #if defined(CAI_NAMESPACE)
-#define cai_coerce_memory CAI_PRIV_RENAMED(cai_coerce_memory)
 #define cai_cuda_linked CAI_PRIV_RENAMED(cai_cuda_linked)
 #define cai_cuda_load CAI_PRIV_RENAMED(cai_cuda_load)
 #define cai_cuda_status CAI_PRIV_RENAMED(cai_cuda_status)
 #define cai_cuda_unload CAI_PRIV_RENAMED(cai_cuda_unload)
+#define cai_event_pool_destroy CAI_PRIV_RENAMED(cai_event_pool_destroy)
+#define cai_event_pool_forget CAI_PRIV_RENAMED(cai_event_pool_forget)
+#define cai_event_pool_init CAI_PRIV_RENAMED(cai_event_pool_init)
 #define cai_exchange_begin CAI_PRIV_RENAMED(cai_exchange_begin)
 #define cai_exchange_begin_with CAI_PRIV_RENAMED(cai_exchange_begin_with)
 #define cai_exchange_end CAI_PRIV_RENAMED(cai_exchange_end)
+#define cai_exchange_finish CAI_PRIV_RENAMED(cai_exchange_finish)
 #define cai_exchange_release CAI_PRIV_RENAMED(cai_exchange_release)
 #define cai_keepalive_drain CAI_PRIV_RENAMED(cai_keepalive_drain)
 #define cai_keepalive_poll CAI_PRIV_RENAMED(cai_keepalive_poll)
 #define cai_keepalive_push CAI_PRIV_RENAMED(cai_keepalive_push)
 #define cai_locate CAI_PRIV_RENAMED(cai_locate)
-#define cai_place CAI_PRIV_RENAMED(cai_place)
 #define cai_stream_detach CAI_PRIV_RENAMED(cai_stream_detach)
 #define cai_stream_drop_event CAI_PRIV_RENAMED(cai_stream_drop_event)
 #define cai_stream_export CAI_PRIV_RENAMED(cai_stream_export)
 #define cai_stream_order CAI_PRIV_RENAMED(cai_stream_order)
-#define cai_stream_pool_destroy CAI_PRIV_RENAMED(cai_stream_pool_destroy)
-#define cai_stream_pool_forget CAI_PRIV_RENAMED(cai_stream_pool_forget)
-#define cai_stream_pool_init CAI_PRIV_RENAMED(cai_stream_pool_init)
 #define cai_stream_remember_thread CAI_PRIV_RENAMED(cai_stream_remember_thread)
 #endif
 
@@ -144,32 +166,33 @@ extern "C" {
 #endif
 
 /* --------------------------------------------------------------- >>CUDA table */
-/* The struct below crosses shared objects; see cai.h on the guard. */
+/* Shared objects exchange the struct below. cai.h explains the guard. */
 #ifndef CAI_CUDA_ABI_V0
 #define CAI_CUDA_ABI_V0
 
-/** What a capture query tells. */
+/** The result of a capture query. */
 struct cai_cuda_capture_v0 {
     int32_t status;   /* CAI_CAPTURE_... */
     int32_t reserved; /* 0 */
     uint64_t id;      /* of the capture; equal for all streams in it */
 };
 
-/** What a pointer query tells. */
+/** The result of a pointer query. */
 struct cai_cuda_pointer_v0 {
-    int32_t memory;          /* CAI_MEMORY_...; CAI_MEMORY_HOST: CUDA does not know the pointer */
-    int32_t device;          /* ordinal, CAI_DEVICE_UNKNOWN for CAI_MEMORY_HOST */
+    int32_t memory;          /* CAI_MEMORY_...; CAI_MEMORY_HOST if CUDA does not know the pointer */
+    int32_t device;          /* ordinal; CAI_DEVICE_UNKNOWN for CAI_MEMORY_HOST */
     uint32_t flags;          /* CAI_POINTER_... */
     uint32_t reserved;       /* 0 */
-    uint64_t context;        /* of the allocation; 0: it has none (pools, mapped memory) */
-    uint64_t device_pointer; /* the address that a device uses; 0: none */
+    uint64_t context;        /* of the allocation; 0 if it has none (pools, mapped memory) */
+    uint64_t device_pointer; /* the address that a device uses; 0: none, or see CAI_POINTER_NO_CONTEXT */
 };
 
-/** CUDA as this header calls it. Every operation returns 0 or CUDA's error number, which driver and runtime
- *  share, and gets `self`. Contexts, streams and events are their handles as numbers; stream 1 and 2 mean the
- *  default streams of the current context. NULL: not available (docs/reference.md says what is lost). */
+/** The table through which this header calls CUDA. Every operation gets `self`, and returns 0 or CUDA's error
+ *  number. Driver and runtime share these numbers. Contexts, streams and events are handles, given as
+ *  numbers. Streams 1 and 2 are the default streams of the current context. A slot may be NULL, which means
+ *  that it is not available. docs/cuda-table.md lists what is lost then. */
 struct cai_cuda_v0 {
-    uint32_t struct_size; /* sizeof of the maker's struct; a shorter one than this is refused */
+    uint32_t struct_size; /* sizeof of the maker's struct; slots behind its end are NULL (docs/abi.md) */
     uint32_t version;     /* CAI_CUDA_VERSION */
     uint32_t flags;       /* 0 or CAI_CUDA_NO_DEFAULT_STREAMS */
     uint32_t reserved;    /* 0 */
@@ -180,11 +203,12 @@ struct cai_cuda_v0 {
     int32_t (*context_pop)(void *self);
     int32_t (*context_synchronize)(void *self);                /* the current one */
     int32_t (*context_device)(void *self, int32_t *device);    /* of the current one */
-    int32_t (*device_context)(void *self, int32_t device, uint64_t *context); /* the primary context */
+    int32_t (*device_context)(void *self, int32_t device, uint64_t *context); /* the primary context if it
+                                                          is active, else 0; makes and destroys none */
     /* streams */
     int32_t (*stream_context)(void *self, uint64_t stream, uint64_t *context);
     int32_t (*stream_capture)(void *self, uint64_t stream, struct cai_cuda_capture_v0 *capture);
-    int32_t (*stream_id)(void *self, uint64_t stream, uint64_t *id); /* unique as long as the process lives */
+    int32_t (*stream_id)(void *self, uint64_t stream, uint64_t *id); /* unique until the process ends */
     int32_t (*stream_wait_event)(void *self, uint64_t stream, uint64_t event);
     int32_t (*stream_synchronize)(void *self, uint64_t stream);
     /* events: created without timing, in the current context */
@@ -193,14 +217,14 @@ struct cai_cuda_v0 {
     int32_t (*event_record)(void *self, uint64_t event, uint64_t stream);
     int32_t (*event_query)(void *self, uint64_t event);        /* 600: not yet */
     int32_t (*event_synchronize)(void *self, uint64_t event);
-    /* the capture mode of this thread: 0 global, 1 thread-local, 2 relaxed; exchanges it with *mode */
+    /* exchanges the capture mode of this thread with *mode: 0 global, 1 thread-local, 2 relaxed */
     int32_t (*capture_mode)(void *self, int32_t *mode);
     /* memory */
     int32_t (*pointer_info)(void *self, uint64_t pointer, struct cai_cuda_pointer_v0 *info);
     int32_t (*pointer_range)(void *self, uint64_t pointer, uint64_t *base, uint64_t *size); /* bytes */
-    int32_t (*pageable_access)(void *self, int32_t device, int32_t *yes); /* may it read plain host memory? */
-    /* the calling host thread, never 0; not a CUDA call. Systems give the number of a thread that ended to a
-     * later one. */
+    int32_t (*pageable_access)(void *self, int32_t device, int32_t *yes); /* can it read plain host memory? */
+    /* the calling host thread: never 0, and the same number in every library of the process; not a CUDA call.
+     * The number of a thread that ended is used again as late as the system allows. */
     int32_t (*host_thread)(void *self, uint64_t *thread);
     /* allocation, for cai_emm.h: in the current context; sizes in bytes, flags as CUDA has them */
     int32_t (*memory_alloc)(void *self, uint64_t *pointer, uint64_t size);
@@ -230,63 +254,165 @@ typedef struct cai_cuda_pointer_v0 cai_cuda_pointer;
 enum { CAI_CUDA_VERSION = 1 };
 
 enum {
-    CAI_CUDA_NO_DEFAULT_STREAMS = 1 << 0 /* R106: 1 and 2 are no streams here (HIP); they are refused */
+    CAI_CUDA_NO_DEFAULT_STREAMS = 1 << 0 /* 1 and 2 are no streams of this platform (HIP before ROCm 6.2), and
+                                            are refused (R106) */
 };
 
 enum { CAI_CAPTURE_NONE = 0, CAI_CAPTURE_ACTIVE = 1, CAI_CAPTURE_INVALIDATED = 2 };
 
 enum {
     CAI_POINTER_POOL = 1 << 0,   /* from a memory pool: other devices need access to the pool */
-    CAI_POINTER_ARRAY = 1 << 1   /* a CUDA array: a texture, no linear memory */
+    CAI_POINTER_ARRAY = 1 << 1,  /* a CUDA array (a texture), which is no linear memory */
+    CAI_POINTER_NO_CONTEXT = 1 << 2 /* a query in another context may find more: no context is current on
+                                       this thread, or the current one has no address for this memory */
 };
 
-/** The driver as both backends use it. Fill it by cai_cuda_linked or cai_cuda_load; `cuda` is the table and
- *  points into this struct, which therefore stays where it is. */
+/** The driver, as both backends use it. Fill it with cai_cuda_linked or cai_cuda_load. `cuda` is the table.
+ *  It points into this struct, so the struct must stay at its address. */
 typedef struct cai_cuda_driver {
     cai_cuda cuda;
     void *library;           /* what cai_cuda_load opened */
-    int32_t runtime_version; /* of the runtime that was asked, 12040 for 12.4; 0: none was found */
-    int32_t driver_version;  /* the newest CUDA that the driver can do */
+    int32_t runtime_version; /* of the linked runtime, 12040 for 12.4; 0 after cai_cuda_load */
+    int32_t driver_version;  /* the newest CUDA that the driver supports */
     void (*entries[40])(void);
 } cai_cuda_driver;
 
-/** The CUDA that this program is linked with. Not under CAI_NO_CUDART. Makes no context, but may initialize
- *  the driver. out: of the caller, stays where it is; nothing to free.
+/** Fills `out` with the CUDA that this program is linked with. It makes no context, but may initialize the
+ *  driver. `out` must stay at its address. There is nothing to free. Not available under CAI_NO_CUDART.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (no driver, or one without an operation that is needed). */
 #if !defined(CAI_NO_CUDART) || !defined(CAI_STATIC)
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err);
 #endif
 
 #if !defined(CAI_NO_LOADER) || !defined(CAI_STATIC)
-/** CUDA loaded at run time, for programs that must start where there is none. path: of a libcudart, or NULL;
- *  a path that does not load is an error, nothing else is tried. With NULL: a runtime that is already in the
- *  process, else one of CUDA 13, 12 or 11, and if that does not lead to the driver, the driver's own library.
- *  Not under CAI_NO_LOADER. Success says that there is a driver, not that there is a device.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the message says why). */
+/** Loads the CUDA driver at run time, for programs that must also start without CUDA. `path` names the
+ *  driver's library. NULL is libcuda.so.1, or nvcuda.dll of the system folder. Nothing else is tried, and no
+ *  runtime is needed. Success means that there is a driver, not that there is a device. Not available under
+ *  CAI_NO_LOADER. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the message gives the reason). */
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err);
 
-/** Closes what cai_cuda_load opened; its table must not be used any more. NULL is fine. Not
- *  under CAI_NO_LOADER. */
+/** Closes the library that cai_cuda_load opened. Do not use its table afterwards. `driver` may be NULL. Not
+ *  available under CAI_NO_LOADER. */
 CAI_API void cai_cuda_unload(cai_cuda_driver *driver);
 #endif
 
-/** The status of your own call: CAI_OK for 0, else CAI_ERR_CUDA with the message "scale_kernel: CUDA error
- *  700 (illegal address)". error: a cudaError_t or CUresult. what: names the call. */
+/** Returns the status of your own CUDA call: CAI_OK for 0, else CAI_ERR_CUDA with the message "scale_kernel:
+ *  CUDA error 700 (illegal address)". `error` is a cudaError_t or CUresult. `what` names the call. */
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_status(int32_t error, const char *what, cai_error *err);
 
-/* ------------------------------------------------------------------ >>streams */
+/* ------------------------------------------------------------------- >>shared */
+/* The shared part of the implementations of this header and of those above it. Not for users. */
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* as in the implementation */
 #endif
-/** The number of a cudaStream_t; `when_null` is what a NULL stream means. Use CAI_STREAM. */
-static inline uint64_t cai_stream_number(struct CUstream_st *stream, uint64_t when_null)
+/* No work of a context continues after these errors. The arrays that waited for it may be released. */
+static inline int cai_priv_is_dead(int32_t error)
+{
+    static const int32_t dead[] = {4,   214, 220, 226, 700, 702, 709, 710, 714,
+                                   715, 716, 717, 718, 719, 721, 810, 911};
+    uint32_t i;
+    for (i = 0; i < sizeof dead / sizeof dead[0]; ++i) {
+        if (dead[i] == error) return 1;
+    }
+    return 0;
+}
+
+/* Is it a table of this version? It may end anywhere behind `self`. */
+static inline int cai_priv_knows_cuda(const cai_cuda *cuda)
+{
+    return cuda->version == CAI_CUDA_VERSION && cuda->struct_size >= offsetof(cai_cuda, context_current);
+}
+
+/* Returns the table. A shorter one is copied to `whole`, where the slots behind its end are NULL. */
+static inline const cai_cuda *cai_priv_whole_cuda(const cai_cuda *cuda, cai_cuda *whole)
+{
+    const size_t behind_head = cuda->struct_size - offsetof(cai_cuda, context_current);
+    const size_t end = cuda->struct_size - behind_head % sizeof cuda->context_current;
+    size_t i;
+    if (cuda->struct_size >= sizeof *cuda) return cuda;
+    for (i = 0; i < sizeof *whole; ++i)
+        ((unsigned char *)whole)[i] = i < end ? ((const unsigned char *)cuda)[i] : (unsigned char)0;
+    whole->struct_size = (uint32_t)sizeof *whole;
+    return whole;
+}
+
+/* If it is no handle, it is 0, or it is 1 or 2, which are relative to a context. */
+static inline int cai_priv_is_handle(uint64_t stream)
+{
+    return stream > CAI_STREAM_PER_THREAD;
+}
+
+/* Can the number be passed on? 0 (R71) and DLPack's -1 (R74) cannot. 1 and 2 cannot on a platform without
+ * them (R106). `cuda` may be NULL if the platform does not matter. */
+static inline int cai_priv_is_stream(const cai_cuda *cuda, uint64_t stream)
+{
+    if (cai_priv_is_handle(stream)) return stream != UINT64_MAX;
+    return stream && !(cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS);
+}
+
+/* The message for a number that cannot be passed on. */
+static inline const char *cai_priv_stream_fault(uint64_t stream)
+{
+    if (!stream) return "stream 0 is ambiguous: CAI_STREAM(stream) returns the number of a cudaStream_t";
+    if (stream == UINT64_MAX) return "stream -1 is no stream: use CAI_MODE_IGNORE for no order";
+    return stream == CAI_STREAM_LEGACY ? "stream 1 is no stream of this platform: pass a handle"
+                                       : "stream 2 is no stream of this platform: pass a handle";
+}
+
+/* Its status, with the rule. */
+static inline cai_status cai_priv_bad_stream(uint64_t stream)
+{
+    return CAI_PRIV_RULE(CAI_ERR_STREAM, !stream ? 71 : stream == UINT64_MAX ? 74 : 106);
+}
+
+/* cai_priv_context_enter makes a context current that is not. cai_priv_context_leave undoes that. Both return
+ * CUDA's error. CUDA also reports earlier errors, so a push or a pop that failed may have been done. After a
+ * failure the context is popped if it is current. */
+static inline int32_t cai_priv_context_undo(const cai_cuda *cuda, uint64_t context, int32_t error)
+{
+    uint64_t now = 0;
+    if (!error || !cuda->context_current || cuda->context_current(cuda->self, &now)) return error;
+    if (now == context) (void)cuda->context_pop(cuda->self);
+    return error;
+}
+
+static inline int32_t cai_priv_context_enter(const cai_cuda *cuda, uint64_t context)
+{
+    return cai_priv_context_undo(cuda, context, cuda->context_push(cuda->self, context));
+}
+
+static inline int32_t cai_priv_context_leave(const cai_cuda *cuda, uint64_t context)
+{
+    return cai_priv_context_undo(cuda, context, cuda->context_pop(cuda->self));
+}
+
+/* CUDA forbids host waits and queries on a thread while a stream captures globally, unless the thread's mode
+ * is relaxed. Pass *mode to cai_priv_mode_restore, which returns `error`, or its own if that is 0. */
+static inline int32_t cai_priv_mode_relax(const cai_cuda *cuda, int32_t *mode)
+{
+    *mode = 2;
+    return cuda->capture_mode ? cuda->capture_mode(cuda->self, mode) : 0;
+}
+
+static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, int32_t error)
+{
+    int32_t again = mode, own;
+    if (!cuda->capture_mode) return error;
+    own = cuda->capture_mode(cuda->self, &mode);
+    if (own) (void)cuda->capture_mode(cuda->self, &again);
+    return error ? error : own;
+}
+
+/* ------------------------------------------------------------------ >>streams */
+/** Returns the number of a cudaStream_t, and `when_null` for a NULL stream. Use CAI_STREAM. */
+static inline uint64_t cai_stream_from_cuda(struct CUstream_st *stream, uint64_t when_null)
 {
     return stream ? (uint64_t)(uintptr_t)stream : when_null;
 }
 
-/** The cudaStream_t of a number. */
-static inline struct CUstream_st *cai_cuda_stream(uint64_t stream)
+/** Returns the cudaStream_t of a number. */
+static inline struct CUstream_st *cai_stream_to_cuda(uint64_t stream)
 {
     return (struct CUstream_st *)(uintptr_t)stream;
 }
@@ -294,9 +420,9 @@ static inline struct CUstream_st *cai_cuda_stream(uint64_t stream)
 #pragma clang diagnostic pop
 #endif
 
-/** The number of a cudaStream_t, in the unit where it stands: a NULL stream is the per-thread default stream
- *  where that unit is compiled so (nvcc --default-stream per-thread), else the legacy one. If CUDA's headers
- *  were included before, what they took it for decides. */
+/** Returns the number of a cudaStream_t, in the unit where it stands. A NULL stream is the per-thread default
+ *  stream if that unit is compiled so (nvcc --default-stream per-thread), else the legacy default stream. If
+ *  CUDA's headers were included before, their choice decides. */
 #if defined(__CUDA_RUNTIME_API_H__)
 #if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
 #define CAI_PRIV_PER_THREAD
@@ -309,43 +435,50 @@ static inline struct CUstream_st *cai_cuda_stream(uint64_t stream)
 #define CAI_PRIV_PER_THREAD
 #endif
 #if defined(CAI_PRIV_PER_THREAD)
-#define CAI_STREAM(stream) cai_stream_number(stream, CAI_STREAM_PER_THREAD)
+#define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_PER_THREAD)
 #else
-#define CAI_STREAM(stream) cai_stream_number(stream, CAI_STREAM_LEGACY)
+#define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_LEGACY)
 #endif
 
 /* ------------------------------------------------------------------- >>memory */
 enum { CAI_BOUNDS_UNKNOWN = 0, CAI_BOUNDS_INSIDE = 1 };
 
-/** Where the data of an array lives. */
+/** The place of an array's data. */
 typedef struct cai_location {
     int32_t memory;    /* CAI_MEMORY_... */
-    int32_t device;    /* of the memory; for pinned and managed memory the one current when it was made */
-    int32_t bounds;    /* CAI_BOUNDS_...; unknown unless asked for */
-    int32_t needs_peer; /* 1: in a pool of another device than the current; it must grant access */
+    int32_t device;    /* of the memory; of pinned and managed memory the one current when it was made */
+    int32_t bounds;    /* CAI_BOUNDS_...; unknown without CAI_LOCATE_BOUNDS */
+    int32_t needs_peer; /* 1: in a memory pool of a device that is not current; the pool must grant access.
+                           For other memory it is 0, and the caller must know about peer access */
     uint64_t context;  /* of the allocation, or 0 */
-    uint64_t data;     /* the address that kernels use; nearly always array->data */
-    uint64_t base;     /* of the allocation; 0: not known */
-    uint64_t nbytes;   /* of the allocation; 0: not known */
+    uint64_t data;     /* the address that kernels use; mostly array->data */
+    uint64_t base;     /* of the allocation; of mapped memory (cuMemMap) of the segments that were queried;
+                          0: not known */
+    uint64_t nbytes;   /* from base; 0: not known */
 } cai_location;
 
 enum {
     CAI_LOCATE_BOUNDS = 1 << 0,   /* check the extent [lo, hi) against the allocation */
-    CAI_LOCATE_PAGEABLE = 1 << 1  /* take plain host memory where the current device can read it (HMM, ATS) */
+    CAI_LOCATE_PAGEABLE = 1 << 1, /* accept plain host memory if the current device can read it (HMM, ATS) */
+    CAI_LOCATE_STORE_ADDRESS = 1 << 2 /* store the address that kernels use in array->data; it differs from
+                                         the host's for some registered host memory (R7) */
 };
 
-/** Asks CUDA where an array lives, stores array->device and ->memory, of the mask too, and fills `out` (may
- *  be NULL). An empty array is not asked about. On failure nothing is stored.
- *  flags: CAI_LOCATE_.... Bounds stay unknown where CUDA does not know the allocation, as it may not from the
- *  context of another device.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also for an earlier error of the
- *  device), CAI_ERR_MEMORY (plain or freed memory, a texture, no address for devices, extent outside the
- *  allocation, mask on another device). */
-CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const cai_cuda *cuda, uint32_t flags,
-                                             cai_location *out, cai_error *err);
+/** Queries CUDA for the place of an array. It stores array->device and array->memory, also in the mask, and
+ *  fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
+ *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
+ *  know the memory, or none is current, the context of the allocation is queried, else an active primary one.
+ *  The current context is the same afterwards, and none is made. Bounds stay unknown if no such context knows
+ *  the allocation. Mapped memory is queried segment by segment, with one query or two for each.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
+ *  device). CAI_ERR_CUDA with native 201: plain host memory without a current context. CAI_ERR_MEMORY: plain
+ *  or freed memory, a texture, or no address for devices that is known. Also an extent outside of the
+ *  allocation, and a mask on another device. */
+CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
+                                             uint32_t flags, cai_location *out, cai_error *err);
 
 /* --------------------------------------------------------------------- >>pool */
-/** A place in the keep-alive list. Storage only. */
+/** A place in the keep-alive list. It is storage only. */
 typedef struct cai_keepalive {
     cai_array array;
     uint64_t event, context;
@@ -359,71 +492,77 @@ typedef struct cai_pool_event {
 
 enum {
     CAI_POOL_EVENTS = 64,   /* idle events that a pool keeps; more are destroyed */
+    CAI_POOL_PLACES = 16,   /* arrays that can wait in a pool without places of the caller */
     CAI_EXCHANGE_EDGES = 16 /* distinct producer streams of one exchange */
 };
 
 enum {
-    CAI_POOL_CHECK_STREAMS = 1 << 0 /* R85: two queries more per stream tell a stream from one that was made
-                                       anew with its handle between begin and end (CAI_ERR_STALE) */
+    CAI_POOL_CHECK_STREAMS = 1 << 0 /* two more queries per stream find a stream that was destroyed and made
+                                       again with its handle before the end: CAI_ERR_STALE (R85) */
 };
 
-/** Events and arrays that wait. Not to be moved or copied; look, don't touch. */
-typedef struct cai_stream_pool {
+/** Events, and arrays that wait. Do not move, copy or write a pool. Its fields may be read. */
+typedef struct cai_event_pool {
     const cai_cuda *cuda;
     uint32_t flags;
     int32_t guard;          /* held for a few instructions */
-    int32_t open_exchanges; /* begun and not ended */
+    int32_t open_exchanges; /* begun and not ended, of those whose end calls CUDA */
     int32_t idle_count;
     int32_t waiting;        /* arrays in the keep-alive list */
     int32_t first, last, free; /* of the list; -1: none */
-    int32_t capacity;
+    int32_t passed_first, passed_last; /* those that will be released next */
+    int32_t capacity;       /* places */
     cai_keepalive *keepalive;
     cai_pool_event idle[CAI_POOL_EVENTS];
-} cai_stream_pool;
+    cai_cuda whole;                         /* if the maker's table is shorter than this header's */
+    cai_keepalive places[CAI_POOL_PLACES];  /* if the caller gave none */
+} cai_event_pool;
 
-/** Makes an empty pool. cuda: outlives it. keepalive: storage for `capacity` arrays that wait for a stream,
- *  of the caller; NULL and 0: none. flags: 0 or CAI_POOL_CHECK_STREAMS. Makes no CUDA call.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table), CAI_ERR_UNAVAILABLE (it cannot order anything). */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_pool_init(cai_stream_pool *pool, const cai_cuda *cuda,
-                                                       cai_keepalive *keepalive, int32_t capacity,
-                                                       uint32_t flags, cai_error *err);
+/** Makes an empty pool, without a CUDA call. `cuda` must outlive the pool. Slots behind the end of a shorter
+ *  table are NULL. `keepalive` is the caller's storage for `capacity` arrays that wait for a stream. If
+ *  `capacity` is 0, the pool uses its own CAI_POOL_PLACES places. `flags` is 0 or CAI_POOL_CHECK_STREAMS.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table), CAI_ERR_UNAVAILABLE (the table lacks an operation). */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda,
+                                                      cai_keepalive *keepalive, int32_t capacity,
+                                                      uint32_t flags, cai_error *err);
 
-/** Destroys the idle events. No other call uses the pool any more. Refused (CAI_ERR_PENDING, nothing done)
- *  while an exchange is open or an array waits. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA
- *  (the first; the pool is empty then). */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_pool_destroy(cai_stream_pool *pool, cai_error *err);
+/** Destroys the idle events. No other call may use the pool any more. It fails with CAI_ERR_PENDING and does
+ *  nothing while an array waits, or while an exchange is open whose end would call CUDA.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA (the first error, and the pool is empty then). */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err);
 
-/** Forgets the idle events of a context that was destroyed or reset; 0: of all. They went with their context.
- *  Arrays that wait for its streams are released by the next poll. No other call uses the pool meanwhile. */
-CAI_API void cai_stream_pool_forget(cai_stream_pool *pool, uint64_t context);
+/** Forgets the idle events of a context that was destroyed or reset, or of all contexts if `context` is 0.
+ *  CUDA destroyed these events with their context. The next poll releases arrays that wait for streams of
+ *  that context. No other call may use the pool meanwhile. */
+CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context);
 
 /* ----------------------------------------------------------------- >>exchange */
-/** How both ends are ordered. */
+/** How both ends of an exchange are ordered. */
 enum {
     CAI_MODE_EVENT = 0,   /* by events on the device (R75, R76) */
-    CAI_MODE_HOST = 1,    /* the host waits for the producers at begin, for the consumer at end (R76); in
-                             between it may touch host-accessible data itself */
-    CAI_MODE_ENQUEUE = 2, /* work in the first producer's stream: launch on ex->stream (R75); as 1 or 2 that
-                             is the current context's, ordered with the producer's */
-    CAI_MODE_IGNORE = 3   /* R79: not at all; the caller has its own order */
+    CAI_MODE_HOST = 1,    /* the host waits for the producers at begin and for the consumer at end; in
+                             between it may itself use data that it can access (R76) */
+    CAI_MODE_ENQUEUE = 2, /* work on the first producer's stream: launch on ex->stream (R75); 1 and 2 are
+                             then the current context's, ordered with the producer's */
+    CAI_MODE_IGNORE = 3   /* no order; the caller makes its own (R79) */
 };
 
-/** What CAI_SYNC_UNKNOWN means: pending work, but where? */
+/** What an exchange does about CAI_SYNC_UNKNOWN: work may be pending on a stream that nobody named. */
 enum {
-    CAI_UNKNOWN_SYNCHRONIZE = 0, /* synchronize the context of the data: blocks the host. Of pinned and
-                                    managed memory that is the one where it was made; no stream of it may be
+    CAI_UNKNOWN_SYNCHRONIZE = 0, /* synchronize the context of the data, which blocks the host; of pinned and
+                                    managed memory it is the one where it was made; no stream of it may be
                                     capturing, or CUDA ends that capture */
-    CAI_UNKNOWN_STREAM = 1,      /* order on unknown_stream: the caller knows the producer's stream */
-    CAI_UNKNOWN_LEGACY = 2,      /* order on the legacy stream: right for blocking streams only (R104) */
-    CAI_UNKNOWN_TRUST = 3        /* no work is pending: the caller knows */
+    CAI_UNKNOWN_STREAM = 1,      /* order on unknown_stream; the caller knows the producer's stream */
+    CAI_UNKNOWN_LEGACY = 2,      /* order on the legacy stream; right for blocking streams only (R104) */
+    CAI_UNKNOWN_ASSUME_IDLE = 3  /* the caller knows that no work is pending */
 };
 
 enum {
-    CAI_EXCHANGE_JOIN_CAPTURE = 1 << 0 /* R103: a producer that captures may pull the consumer's stream into
-                                          its capture; end joins it back */
+    CAI_EXCHANGE_JOIN_CAPTURE = 1 << 0 /* a producer that captures may pull the consumer's stream into its
+                                          capture; end joins it back (R103) */
 };
 
-/** Options of an exchange; zero means the default. */
+/** Options of an exchange. Zero means the default. */
 typedef struct cai_exchange_options {
     int32_t mode;            /* CAI_MODE_... */
     int32_t unknown;         /* CAI_UNKNOWN_... */
@@ -436,162 +575,147 @@ typedef struct cai_exchange_options {
 typedef struct cai_exchange_edge {
     uint64_t stream, context, id, capture;
     uint32_t flags;
-    int32_t array; /* the first that names it */
+    int32_t array; /* the first array that names it */
 } cai_exchange_edge;
 
-/** An exchange between begin and end. On the stack, without initialization; may be moved. */
+/** An exchange between begin and end. It needs no initialization, and may be on the stack and moved. */
 typedef struct cai_exchange {
-    cai_stream_pool *pool;
+    cai_event_pool *pool;
     uint64_t stream;  /* launch here */
     uint32_t state;
     uint32_t flags;
     cai_exchange_options options;
     uint64_t context; /* of that stream, once it is known */
-    uint64_t thread;  /* that began, where it matters */
+    uint64_t thread;  /* that began it, if stream 2 takes part */
     uint64_t id, capture;
     int32_t edge_count;
     int32_t reserved;
     cai_exchange_edge edges[CAI_EXCHANGE_EDGES];
 } cai_exchange;
 
-/** Begins an exchange by the default options: see cai_exchange_begin_with. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_stream_pool *pool,
-                                                     const cai_array *const *arrays, int32_t count,
+/** Begins an exchange with the default options. See cai_exchange_begin_with. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool,
+                                                     cai_array *const *arrays, int32_t count,
                                                      uint64_t stream, cai_error *err);
 
-/** Makes `stream`, the consumer's, wait for what the producers of `arrays`, and of their masks, have
- *  pending: one record and one wait for each distinct stream; no CUDA call for arrays on `stream` itself
- *  (a handle), without pending work, or empty. arrays: `count` of them, 0 or more, the same one twice is
- *  fine; they may die before the end. At most 16 distinct streams, and as many events. options: NULL for
- *  the default.
+/** Makes `stream`, the consumer's, wait for the pending work of the producers of `arrays` and of their masks.
+ *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
+ *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
+ *  named twice. The arrays are not changed, and may be gone before the end. At most 16 distinct streams are
+ *  possible, and as many events. `options` may be NULL for the default. While arrays wait in the keep-alive
+ *  list, one query checks the oldest. If its stream has passed, it is released, and the next one is checked.
  *
- *  Everything is checked, captures included, before the first record. If begin fails nothing is owed (a
- *  stream that a first wait pulled into a capture stays there), and `ex` is scratch; after success call
- *  cai_exchange_end exactly once, also when your work failed. Queries: the current context, and of each
- *  distinct stream its context and its capture; the memory where an array says 1 or 2 (R83) or its sync is
- *  unknown, as those are relative to the device of the data.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_THREAD (stream 2 of another
- *  thread; cai_stream_detach on that one), CAI_ERR_CAPTURE (R103; always with an event), CAI_ERR_CAPACITY,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. index: the array. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_stream_pool *pool,
-                                                          const cai_array *const *arrays, int32_t count,
+ *  Everything, captures included, is checked before the first record. After success end it exactly once, also
+ *  if your work failed (cai_exchange_end or cai_exchange_finish). If begin fails, there is nothing to end,
+ *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
+ *  capture stays in it. Begin queries the current context, and context and capture of each distinct stream.
+ *  It queries the memory of an array on stream 1 or 2 (R83) or with an unknown sync, as these are relative to
+ *  the data's device. If `stream` is 1 or 2, it queries the current context in every mode, for the release.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2. A
+ *  capture accepts no array with an event. cai_error.index is that of the array. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
+                                                          cai_array *const *arrays, int32_t count,
                                                           uint64_t stream,
                                                           const cai_exchange_options *options,
                                                           cai_error *err);
 
-/** Ends an exchange: each producer's stream waits for the consumer's work (R76) - one record in all, one
- *  wait each, also when that work failed. A producer whose stream cannot get its wait does not keep back
- *  the others. No back edge goes to arrays without a stream: those with CAI_SYNC_NONE, or an event alone,
- *  or CAI_SYNC_UNKNOWN but for a stream that you named; their owners must not touch the data before your
- *  stream has passed (CAI_MODE_HOST waits for it). status: of the work; it is returned if it is not
- *  CAI_OK, and `err` is left as it is. Otherwise the first error: CAI_ERR_ARGUMENT (not begun, or ended
- *  before), CAI_ERR_CAPTURE, CAI_ERR_STALE, CAI_ERR_CUDA. Before all that CAI_ERR_THREAD, whatever the
- *  status: stream 2 takes part and this is another thread; the exchange stays open, end it on the right
- *  one. */
+/** Ends an exchange. Each producer's stream waits for the consumer's work, also if that work failed (R76).
+ *  This takes one record in all and one wait for each stream. If one producer's stream cannot get its wait,
+ *  the others still get theirs. An array without a stream gets no back edge. It has CAI_SYNC_NONE, an event
+ *  alone, or CAI_SYNC_UNKNOWN without a stream that you named. Its owner must not touch the data before your
+ *  stream has passed (CAI_MODE_HOST waits for it). `status` is that of your work. If it is not CAI_OK, it is
+ *  returned, and `err` is left as it is. If stream 2 takes part and this is another thread, CAI_ERR_THREAD is
+ *  returned, whatever the status. The exchange then stays open. End it on the right thread.
+ *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE, CAI_ERR_STALE,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
 
-/** Releases an array of an exchange that was ended, one of those that took part (R80): at once if its
- *  owner's streams wait for the consumer's work, else when that has passed, by way of the keep-alive list.
- *  A borrowed array is not touched. Call it whatever end returned; if it fails, array->release is still
- *  set and the array still owned. In a capture, the owner of an array must outlive the graph: that is not
- *  looked after.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_THREAD, and those of cai_keepalive_push. */
+/** Releases an array that took part in an exchange, after its end (R80). It is released at once if its
+ *  owner's streams wait for the consumer's work. If not, it goes to the keep-alive list until that work has
+ *  passed. RELEASE above lists all cases. The event of cai_stream_detach is destroyed, also the mask's. A
+ *  borrowed array is not touched. Call it whatever end returned. If it fails, array->release is still set and
+ *  the array still owned. In a capture the owner of an array must outlive the graph. cai does not check this.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_THREAD (the consumer's stream is 2, this is another thread,
+ *  and the array has to wait for it), and those of cai_keepalive_push. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_error *err);
 
+/** Ends an exchange and releases `count` arrays of it. Calls cai_exchange_end, then cai_exchange_release of
+ *  each, also if the work, the end or another release failed. `arrays` may be NULL if `count` is 0, and may
+ *  omit arrays that you keep. Borrowed arrays are not touched. One named twice is released once. `status` is
+ *  that of your work. The first error is returned: `status`, with `err` as you filled it, then that of the
+ *  end, then that of a release with the array's index. An array whose release failed is still owned.
+ *
+ *  If the exchange was not begun (begin failed, or `ex` is zeroed), nothing is done, and the arrays stay
+ *  yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either if the end
+ *  returns CAI_ERR_THREAD, which it does whatever the status. Finish it on the right thread. An exchange that
+ *  was ended is not ended again. A second call releases what is still owned. For captures see both calls.
+ *  Threads: that of cai_exchange_begin if stream 2 takes part, else any.
+ *  Errors: those of cai_exchange_end and cai_exchange_release, CAI_ERR_ARGUMENT (`count` is negative, or
+ *  `arrays` or one of them is NULL). The exchange is ended then, and the other arrays are released. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_status status,
+                                                      cai_array *const *arrays, int32_t count,
+                                                      cai_error *err);
+
 /* ----------------------------------------------------------------- >>ordering */
-/** Makes `after` wait for the work that is in `before` now. Both in the sense of the current context; nothing
- *  is done if they are the same. Errors: as cai_exchange_begin. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_stream_pool *pool, uint64_t before, uint64_t after,
+/** Makes `after` wait for the work that is in `before` now. 1 and 2 are those of the current context. If the
+ *  two are the same, nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE
+ *  (R103), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is 0 for `before`. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint64_t after,
                                                    cai_error *err);
 
-/** Producer: says that what is pending on `array` is on `stream`, and makes `stream` wait for `count`
- *  other streams with work on it (R77: work on 7, 9 and 15, exported 3). pending: may be NULL where count
- *  is 0; may name `stream` itself. Later work on those must come after `stream`, which alone gets the back
- *  edges. 1 and 2 are refused (CAI_ERR_STREAM) if the memory is of another context, where they would mean
- *  another stream. A stream that is exported outlives the array (R81). The mask is exported by a call of
- *  its own. On failure `array` is unchanged. Errors: as cai_exchange_begin. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_stream_pool *pool, uint64_t stream,
+/** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
+ *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
+ *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
+ *  `stream`, because it alone gets the back edges. Streams 1 and 2 fail with CAI_ERR_STREAM if the
+ *  memory is of another context, as they mean other streams there. `stream` must outlive the array (R81).
+ *  Export the mask with its own call. On failure `array` is unchanged.
+ *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
+ *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of `pending`. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                     const uint64_t *pending, int32_t count, cai_error *err);
 
-/** Says that stream 2 of an array that was just imported is that of the calling thread, so that its use on
- *  another one is an error. No-op for other streams. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_UNAVAILABLE. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_stream_pool *pool,
+/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Use of
+ *  stream 2 on another thread is then an error. Does nothing for other streams. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool,
                                                              cai_error *err);
 
-/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT: records an event, which any thread can wait for. Stream 2,
- *  only from its own thread, does not stay beside the event, as others cannot give it the back edge; other
- *  streams do. The mask is detached by a call of its own. Before the array is released,
- *  cai_stream_drop_event. Errors: as cai_exchange_begin. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_stream_pool *pool, cai_error *err);
+/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT. It records an event, for which any thread can wait. Stream 2 is
+ *  accepted only from its own thread. It does not stay beside the event, as others cannot give it the back
+ *  edge. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_release destroys it. If
+ *  the array is borrowed or released in another way, call cai_stream_drop_event. Detach the mask with its own
+ *  call. Does nothing for CAI_SYNC_NONE and empty arrays. On failure `array` is unchanged.
+ *  Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of another thread, or of an unknown one. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err);
 
-/** Destroys the event of cai_stream_detach, not of a view; sync is CAI_SYNC_UNKNOWN then, and the array
- *  ready for release.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_stream_pool *pool,
+/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of somebody else is only forgotten. The
+ *  array then has CAI_SYNC_UNKNOWN and no stream. Not needed before cai_exchange_release. Does nothing for an
+ *  array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
                                                         cai_error *err);
 
-/* --------------------------------------------------------------- >>placement */
-/** Where work on several arrays runs: it follows the data, and never guesses. */
-enum {
-    CAI_PLACE_IDENTICAL = 0,   /* all arrays that have a stream have the same one, or it is an error (what
-                                  dpctl demands) */
-    CAI_PLACE_SAME_DEVICE = 1, /* on the stream of the first input that has one; an exchange joins the rest */
-    CAI_PLACE_INTO = 2         /* on the stream that is given; an exchange joins all */
-};
-
-enum {
-    CAI_PLACE_ALLOW_OVERLAP = 1 << 0 /* out may share bytes with an input in any way: the caller looks at
-                                        placement.overlap, and works by way of other memory */
-};
-
-typedef struct cai_placement {
-    uint64_t stream; /* begin the exchange on this one, and launch there */
-    int32_t device;  /* of the operands; CAI_DEVICE_UNKNOWN: all can be used on every device */
-    int32_t memory;  /* CAI_MEMORY_...: the kind that a new result should have; unknown without inputs */
-    int32_t decided; /* the input that decided the stream; -1: `stream` was taken */
-    int32_t overlap; /* the first input that shares bytes with out otherwise than element by element, or -1 */
-} cai_placement;
-
-/** The kind of memory of a result of two: device before managed before pinned. CAI_MEMORY_UNKNOWN: one of
- *  them is none that a device can use. */
-CAI_API int32_t cai_coerce_memory(int32_t a, int32_t b);
-
-/** Says where to work on `count` inputs, and checks `out`. Calls no CUDA; the arrays were located before
- *  (cai_locate). inputs: NULL stands for a scalar; scalars, host arrays without axes and empty arrays have no
- *  say. Of masks only the streams count. names: of the inputs, for messages; NULL: "input 0". out: NULL, or
- *  the array to write to: it has no say in where, but must be there, must be writable, and must not overlap
- *  itself or, other than element by element, an input. Arrays with work on several streams are joined by the
- *  exchange, to which out belongs, too.
- *  policy: CAI_PLACE_...; flags: 0 or CAI_PLACE_ALLOW_OVERLAP. stream: with CAI_PLACE_INTO where to work, on
- *  the device of the operands; else taken if no input has a stream; 0: none. Streams 1 and 2 are compared by
- *  device, 2 by host thread, too: the operands are taken to be of primary contexts. Thread rule: none.
- *  Errors, with the operand named and its index (of out: `count`): CAI_ERR_PLACEMENT (device or stream; index
- *  -1: no input has a stream), CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out; the
- *  name of an input that it overlaps), CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. `placement` is not
- *  touched then. */
-CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_array *const *inputs, const char *const *names,
-                                            int32_t count, const cai_array *out, int32_t policy,
-                                            uint32_t flags, uint64_t stream, cai_placement *placement,
-                                            cai_error *err);
-
 /* --------------------------------------------------------------- >>keep-alive */
-/** Moves an owned array to the keep-alive list: it is released, on a thread that polls or drains, when the
- *  work that is in `stream` now has passed. Never from a callback of CUDA. `array` is borrowed after success;
- *  a borrowed one is not touched. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM, CAI_ERR_CAPTURE (the
- *  stream is capturing), CAI_ERR_CAPACITY (the list is full even after a poll: drain, or release later),
- *  CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_stream_pool *pool, uint64_t stream,
+/** Moves an owned array to the keep-alive list. A later call on any thread releases it when the work that is
+ *  in `stream` now has passed. No callback of CUDA releases it. After success `array` is borrowed. A borrowed
+ *  one is not touched. If the list is full, it is polled. If it is still full, the host waits for the oldest
+ *  array. The event of cai_stream_detach is destroyed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM
+ *  (0, or -1), CAI_ERR_CAPTURE (the stream is capturing), CAI_ERR_UNAVAILABLE (the list is full and the table
+ *  has no event_synchronize), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                      cai_error *err);
 
-/** Releases the arrays whose streams have passed, in the order in which they came; waits for nothing. A
- *  release callback may call it again. waiting: gets the number of arrays that still wait; may be NULL.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first; if the context is dead its arrays were released). */
-CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_stream_pool *pool, int32_t *waiting, cai_error *err);
+/** Releases the arrays whose streams have passed, the oldest first. It does not wait. A release callback may
+ *  call it again. `waiting` gets the number of arrays that still wait, and may be NULL. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; arrays of a dead context are released). */
+CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
 
-/** cai_keepalive_poll that waits for all of them. Arrays that another thread is just polling are that
- *  thread's. */
-CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_stream_pool *pool, cai_error *err);
+/** Waits for all arrays of the list and releases them. Another thread may be polling. It then releases the
+ *  arrays that it polls, or puts those that still wait back into the list. This call does not wait for them.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first). */
+CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -600,31 +724,36 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_stream_pool *pool, cai
 #endif /* CAI_STREAM_H_INCLUDED */
 
 /* ============================================================ >>implementation
- *   >>guard  >>failing  >>driver table  >>finding the driver  >>calling  >>events  >>members
- *   >>captures  >>begin  >>end  >>ordering  >>placing  >>keeping  >>pool  >>locating */
+ *   >>failing  >>driver table  >>finding the driver  >>calling  >>events  >>members
+ *   >>captures  >>begin  >>end  >>ordering  >>keeping  >>pool  >>locating */
 
 #if defined(CAI_STREAM_IMPLEMENTATION) && !defined(CAI_STREAM_IMPLEMENTED)
 #define CAI_STREAM_IMPLEMENTED
 
+#include <stddef.h>
 #include <string.h>
 #ifndef CAI_NO_CUDART
 #include <cuda_runtime_api.h>
 #endif
-#if !defined(CAI_NO_LOADER) && defined(_WIN32)
+#if defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
 #endif
 #include <windows.h>
 #elif !defined(CAI_NO_LOADER)
 #include <dlfcn.h>
 #endif
-#ifdef _WIN32
-#if defined(_MSC_VER) && !defined(CAI_NO_THREADS)
-#include <intrin.h>
-#endif
-#elif !defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER)
+#if !defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
 #include <pthread.h>
+#ifdef __linux__
+#include <sys/syscall.h>
 #endif
+#endif
+#define CAI_PRIV_WANT_GUARD
+#include "cai.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -632,8 +761,8 @@ extern "C" {
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -648,46 +777,6 @@ extern "C" {
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
 typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 304 : 160) ? 1 : -1];
-
-/* -------------------------------------------------------------------- >>guard */
-/* Held for a few instructions, never across a CUDA call or a callback. */
-#if defined(CAI_NO_THREADS)
-static inline void cai_priv_lock(cai_stream_pool *pool) { (void)pool; }
-static inline void cai_priv_unlock(cai_stream_pool *pool) { (void)pool; }
-static inline void cai_priv_count_open(cai_stream_pool *pool, int32_t by) { pool->open_exchanges += by; }
-#elif defined(__GNUC__) || defined(__clang__)
-static inline void cai_priv_lock(cai_stream_pool *pool)
-{
-    while (__atomic_exchange_n(&pool->guard, 1, __ATOMIC_ACQUIRE)) {}
-}
-
-static inline void cai_priv_unlock(cai_stream_pool *pool)
-{
-    __atomic_store_n(&pool->guard, 0, __ATOMIC_RELEASE);
-}
-
-static inline void cai_priv_count_open(cai_stream_pool *pool, int32_t by)
-{
-    (void)__atomic_fetch_add(&pool->open_exchanges, by, __ATOMIC_RELAXED);
-}
-#elif defined(_MSC_VER)
-static inline void cai_priv_lock(cai_stream_pool *pool)
-{
-    while (_InterlockedExchange((volatile long *)&pool->guard, 1)) {}
-}
-
-static inline void cai_priv_unlock(cai_stream_pool *pool)
-{
-    (void)_InterlockedExchange((volatile long *)&pool->guard, 0);
-}
-
-static inline void cai_priv_count_open(cai_stream_pool *pool, int32_t by)
-{
-    (void)_InterlockedExchangeAdd((volatile long *)&pool->open_exchanges, by);
-}
-#else
-#error "cai_stream.h: no atomics known for this compiler; define CAI_NO_THREADS if every pool has one thread"
-#endif
 
 /* ------------------------------------------------------------------ >>failing */
 static const char *cai_priv_cuda_error_text(int32_t error)
@@ -720,13 +809,13 @@ static const char *cai_priv_cuda_error_text(int32_t error)
     return "see CUDA's list";
 }
 
-static char *cai_priv_say_text(char *at, const char *end, const char *text)
+static char *cai_priv_stream_say_text(char *at, const char *end, const char *text)
 {
     while (*text && at < end) *at++ = *text++;
     return at;
 }
 
-static char *cai_priv_say_number(char *at, const char *end, uint64_t value, uint32_t base)
+static char *cai_priv_stream_say_number(char *at, const char *end, uint64_t value, uint32_t base)
 {
     char digits[20];
     int32_t n = 0;
@@ -738,55 +827,95 @@ static char *cai_priv_say_number(char *at, const char *end, uint64_t value, uint
     return at;
 }
 
-/* Every error ends here; returns `status`. %w: the word; %d, %x: the next of a, b, c, in decimal or hex. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_say(cai_error *err, cai_status status, int32_t index,
+/* Writes an error and returns its status. `status` may have a rule (CAI_PRIV_RULE). %w: the word. %d, %x: the
+ * next of a, b, c, in decimal or hex. %e: the text of CUDA's error a. */
+CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say_all(cai_error *err, cai_status status, int32_t index,
                                              const char *sentence, const char *word, int64_t a, int64_t b,
                                              int64_t c)
 {
     const int64_t values[3] = {a, b, c};
     int32_t next = 0;
     char *at, *end;
-    if (!err) return status;
+    if (!err) return CAI_PRIV_STATUS(status);
     at = err->message;
     end = at + sizeof err->message - 1;
     for (; *sentence && at < end; ++sentence) {
         if (*sentence != '%') {
             *at++ = *sentence;
         } else if (*++sentence == 'w') {
-            at = cai_priv_say_text(at, end, word);
+            at = cai_priv_stream_say_text(at, end, word);
+        } else if (*sentence == 'e') {
+            at = cai_priv_stream_say_text(at, end, cai_priv_cuda_error_text((int32_t)a));
         } else {
             const int64_t value = values[next++];
             const int negative = *sentence == 'd' && value < 0;
             if (negative) *at++ = '-';
-            at = cai_priv_say_number(at, end, negative ? 0 - (uint64_t)value : (uint64_t)value,
+            at = cai_priv_stream_say_number(at, end, negative ? 0 - (uint64_t)value : (uint64_t)value,
                                      *sentence == 'd' ? 10 : 16);
         }
     }
     *at = 0;
-    err->code = status;
+    err->code = CAI_PRIV_STATUS(status);
+    err->rule = status >> 8;
     err->native = 0;
-    err->entry = status == CAI_ERR_STREAM ? CAI_ENTRY_STREAM : CAI_ENTRY_NONE;
+    err->entry = err->code == CAI_ERR_STREAM ? CAI_ENTRY_STREAM : CAI_ENTRY_NONE;
     err->index = index;
+    return err->code;
+}
+
+/* Puts "name: " or "name[index]: " before the message of an error. */
+CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say_before(cai_error *err, cai_status status,
+                                                           const char *name, int32_t index)
+{
+    char said[sizeof err->message];
+    char *at;
+    const char *end;
+    if (!err) return status;
+    memcpy(said, err->message, sizeof said);
+    at = err->message;
+    end = at + sizeof err->message - 1;
+    at = cai_priv_stream_say_text(at, end, name);
+    if (index >= 0) {
+        at = cai_priv_stream_say_text(at, end, "[");
+        at = cai_priv_stream_say_number(at, end, (uint64_t)index, 10);
+        at = cai_priv_stream_say_text(at, end, "]");
+    }
+    at = cai_priv_stream_say_text(at, end, ": ");
+    at = cai_priv_stream_say_text(at, end, said);
+    *at = 0;
     return status;
+}
+
+/* The same, of a sentence without a word. */
+CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say(cai_error *err, cai_status status, int32_t index,
+                                                    const char *sentence, int64_t a, int64_t b)
+{
+    return cai_priv_stream_say_all(err, status, index, sentence, "", a, b, 0);
+}
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_reject(cai_error *err, const char *sentence, int64_t value)
+{
+    return cai_priv_stream_say(err, CAI_ERR_ARGUMENT, -1, sentence, value, 0);
 }
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_misuse(cai_error *err, const char *sentence)
 {
-    return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, sentence, "", 0, 0, 0);
+    return cai_priv_stream_reject(err, sentence, 0);
+}
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_lacks(cai_error *err, const char *operation)
+{
+    return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA table has no %w", operation, 0, 0,
+                                   0);
 }
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
                                                      const char *what)
 {
-    char *at, *end;
-    (void)cai_priv_say(err, status, -1, "%w: CUDA error %d (", what, error, 0, 0);
-    if (!err) return status;
-    at = err->message + strlen(err->message);
-    end = err->message + sizeof err->message - 1;
-    at = cai_priv_say_text(at, end, cai_priv_cuda_error_text(error));
-    at = cai_priv_say_text(at, end, ")");
-    *at = 0;
-    err->native = error;
+    const int32_t rule = error >= 900 && error <= 908 ? 103 : 0;
+    status = cai_priv_stream_say_all(err, CAI_PRIV_RULE(status, rule), -1, "%w: CUDA error %d (%e)", what,
+                                     error, 0, 0);
+    if (err) err->native = error;
     return status;
 }
 
@@ -803,210 +932,216 @@ CAI_API cai_status cai_cuda_status(int32_t error, const char *what, cai_error *e
 #define CAI_PRIV_CUDAAPI
 #endif
 
-/* The driver's functions: X(name, symbol, symbol in the library, version, needed). The version is that of the
- * signature below, and never newer: a newer one may have other parameters. */
+struct cai_priv_ipc_handle {
+    char bytes[64];
+};
+
+/* The driver's functions: X(name, parameters, symbol, symbol in the library, version, needed). The version is
+ * that of the parameters. A newer version may have others. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
-    X(INIT, "cuInit", "cuInit", 2000, 1)                                                                     \
-    X(DRIVER_VERSION, "cuDriverGetVersion", "cuDriverGetVersion", 2020, 1)                                   \
-    X(CTX_CURRENT, "cuCtxGetCurrent", "cuCtxGetCurrent", 4000, 1)                                            \
-    X(CTX_PUSH, "cuCtxPushCurrent", "cuCtxPushCurrent_v2", 4000, 1)                                          \
-    X(CTX_POP, "cuCtxPopCurrent", "cuCtxPopCurrent_v2", 4000, 1)                                             \
-    X(CTX_SYNCHRONIZE, "cuCtxSynchronize", "cuCtxSynchronize", 2000, 1)                                      \
-    X(CTX_DEVICE, "cuCtxGetDevice", "cuCtxGetDevice", 2000, 1)                                               \
-    X(PRIMARY_RETAIN, "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain", 7000, 1)                       \
-    X(PRIMARY_RELEASE, "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11000, 1)                \
-    X(STREAM_CTX, "cuStreamGetCtx", "cuStreamGetCtx", 9020, 1)                                               \
-    X(STREAM_CAPTURE, "cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010, 1)                          \
-    X(STREAM_ID, "cuStreamGetId", "cuStreamGetId", 12000, 0)                                                 \
-    X(STREAM_WAIT, "cuStreamWaitEvent", "cuStreamWaitEvent", 3020, 1)                                        \
-    X(STREAM_SYNCHRONIZE, "cuStreamSynchronize", "cuStreamSynchronize", 2000, 1)                             \
-    X(EVENT_CREATE, "cuEventCreate", "cuEventCreate", 2000, 1)                                               \
-    X(EVENT_DESTROY, "cuEventDestroy", "cuEventDestroy_v2", 4000, 1)                                         \
-    X(EVENT_RECORD, "cuEventRecord", "cuEventRecord", 2000, 1)                                               \
-    X(EVENT_QUERY, "cuEventQuery", "cuEventQuery", 2000, 1)                                                  \
-    X(EVENT_SYNCHRONIZE, "cuEventSynchronize", "cuEventSynchronize", 2000, 1)                                \
-    X(CAPTURE_MODE, "cuThreadExchangeStreamCaptureMode", "cuThreadExchangeStreamCaptureMode", 10010, 1)      \
-    X(POINTER_INFO, "cuPointerGetAttributes", "cuPointerGetAttributes", 7000, 1)                             \
-    X(POINTER_RANGE, "cuMemGetAddressRange", "cuMemGetAddressRange_v2", 3020, 1)                             \
-    X(DEVICE_ATTRIBUTE, "cuDeviceGetAttribute", "cuDeviceGetAttribute", 2000, 1)                             \
-    X(MEM_ALLOC, "cuMemAlloc", "cuMemAlloc_v2", 3020, 0)                                                     \
-    X(MEM_FREE, "cuMemFree", "cuMemFree_v2", 3020, 0)                                                        \
-    X(MEM_ALLOC_ASYNC, "cuMemAllocAsync", "cuMemAllocAsync", 11020, 0)                                       \
-    X(MEM_FREE_ASYNC, "cuMemFreeAsync", "cuMemFreeAsync", 11020, 0)                                          \
-    X(HOST_ALLOC, "cuMemHostAlloc", "cuMemHostAlloc", 2020, 0)                                               \
-    X(HOST_FREE, "cuMemFreeHost", "cuMemFreeHost", 2000, 0)                                                  \
-    X(HOST_REGISTER, "cuMemHostRegister", "cuMemHostRegister_v2", 6050, 0)                                   \
-    X(HOST_UNREGISTER, "cuMemHostUnregister", "cuMemHostUnregister", 4000, 0)                                \
-    X(MANAGED_ALLOC, "cuMemAllocManaged", "cuMemAllocManaged", 6000, 0)                                      \
-    X(MEM_INFO, "cuMemGetInfo", "cuMemGetInfo_v2", 3020, 0)                                                  \
-    X(IPC_EXPORT, "cuIpcGetMemHandle", "cuIpcGetMemHandle", 4010, 0)                                         \
-    X(IPC_OPEN, "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", 11000, 0)                                     \
-    X(IPC_CLOSE, "cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 4010, 0)                                      \
-    X(DEVICE_UUID, "cuDeviceGetUuid", "cuDeviceGetUuid_v2", 11040, 0)
+    X(INIT, (unsigned int), "cuInit", "cuInit", 2000, 1)                                                     \
+    X(DRIVER_VERSION, (int *), "cuDriverGetVersion", "cuDriverGetVersion", 2020, 1)                          \
+    X(CTX_CURRENT, (void **), "cuCtxGetCurrent", "cuCtxGetCurrent", 4000, 1)                                 \
+    X(CTX_PUSH, (void *), "cuCtxPushCurrent", "cuCtxPushCurrent_v2", 4000, 1)                                \
+    X(CTX_POP, (void **), "cuCtxPopCurrent", "cuCtxPopCurrent_v2", 4000, 1)                                  \
+    X(CTX_SYNCHRONIZE, (void), "cuCtxSynchronize", "cuCtxSynchronize", 2000, 1)                              \
+    X(CTX_DEVICE, (int *), "cuCtxGetDevice", "cuCtxGetDevice", 2000, 1)                                      \
+    X(PRIMARY_STATE, (int, unsigned int *, int *), "cuDevicePrimaryCtxGetState",                             \
+      "cuDevicePrimaryCtxGetState", 7000, 1)                                                                 \
+    X(PRIMARY_RETAIN, (void **, int), "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain", 7000, 1)       \
+    X(PRIMARY_RELEASE, (int), "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11000, 1)         \
+    X(STREAM_CTX, (void *, void **), "cuStreamGetCtx", "cuStreamGetCtx", 9020, 1)                            \
+    X(STREAM_CAPTURE, (void *, int *, uint64_t *), "cuStreamGetCaptureInfo",                                 \
+      "cuStreamGetCaptureInfo", 10010, 1)                                                                    \
+    X(STREAM_ID, (void *, uint64_t *), "cuStreamGetId", "cuStreamGetId", 12000, 0)                           \
+    X(STREAM_WAIT, (void *, void *, unsigned int), "cuStreamWaitEvent", "cuStreamWaitEvent", 3020, 1)        \
+    X(STREAM_SYNCHRONIZE, (void *), "cuStreamSynchronize", "cuStreamSynchronize", 2000, 1)                   \
+    X(EVENT_CREATE, (void **, unsigned int), "cuEventCreate", "cuEventCreate", 2000, 1)                      \
+    X(EVENT_DESTROY, (void *), "cuEventDestroy", "cuEventDestroy_v2", 4000, 1)                               \
+    X(EVENT_RECORD, (void *, void *), "cuEventRecord", "cuEventRecord", 2000, 1)                             \
+    X(EVENT_QUERY, (void *), "cuEventQuery", "cuEventQuery", 2000, 1)                                        \
+    X(EVENT_SYNCHRONIZE, (void *), "cuEventSynchronize", "cuEventSynchronize", 2000, 1)                      \
+    X(CAPTURE_MODE, (int *), "cuThreadExchangeStreamCaptureMode",                                            \
+      "cuThreadExchangeStreamCaptureMode", 10010, 1)                                                         \
+    X(POINTER_INFO, (unsigned int, int *, void **, uint64_t), "cuPointerGetAttributes",                      \
+      "cuPointerGetAttributes", 7000, 1)                                                                     \
+    X(POINTER_RANGE, (uint64_t *, size_t *, uint64_t), "cuMemGetAddressRange",                               \
+      "cuMemGetAddressRange_v2", 3020, 1)                                                                    \
+    X(DEVICE_ATTRIBUTE, (int *, int, int), "cuDeviceGetAttribute", "cuDeviceGetAttribute", 2000, 1)          \
+    X(MEM_ALLOC, (uint64_t *, size_t), "cuMemAlloc", "cuMemAlloc_v2", 3020, 0)                               \
+    X(MEM_FREE, (uint64_t), "cuMemFree", "cuMemFree_v2", 3020, 0)                                            \
+    X(MEM_ALLOC_ASYNC, (uint64_t *, size_t, void *), "cuMemAllocAsync", "cuMemAllocAsync", 11020, 0)         \
+    X(MEM_FREE_ASYNC, (uint64_t, void *), "cuMemFreeAsync", "cuMemFreeAsync", 11020, 0)                      \
+    X(HOST_ALLOC, (void **, size_t, unsigned int), "cuMemHostAlloc", "cuMemHostAlloc", 2020, 0)              \
+    X(HOST_FREE, (void *), "cuMemFreeHost", "cuMemFreeHost", 2000, 0)                                        \
+    X(HOST_REGISTER, (void *, size_t, unsigned int), "cuMemHostRegister", "cuMemHostRegister_v2", 6050, 0)   \
+    X(HOST_UNREGISTER, (void *), "cuMemHostUnregister", "cuMemHostUnregister", 4000, 0)                      \
+    X(MANAGED_ALLOC, (uint64_t *, size_t, unsigned int), "cuMemAllocManaged", "cuMemAllocManaged", 6000, 0)  \
+    X(MEM_INFO, (size_t *, size_t *), "cuMemGetInfo", "cuMemGetInfo_v2", 3020, 0)                            \
+    X(IPC_EXPORT, (void *, uint64_t), "cuIpcGetMemHandle", "cuIpcGetMemHandle", 4010, 0)                     \
+    X(IPC_OPEN, (uint64_t *, struct cai_priv_ipc_handle, unsigned int), "cuIpcOpenMemHandle",                \
+      "cuIpcOpenMemHandle_v2", 11000, 0)                                                                     \
+    X(IPC_CLOSE, (uint64_t), "cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 4010, 0)                          \
+    X(DEVICE_UUID, (void *, int), "cuDeviceGetUuid", "cuDeviceGetUuid_v2", 11040, 0)
 
 enum {
-#define CAI_PRIV_ENUMERATOR(name, symbol, library, version, needed) CAI_PRIV_CU_##name,
+#define CAI_PRIV_ENUMERATOR(name, types, symbol, library, version, needed) CAI_PRIV_CU_##name,
     CAI_PRIV_ENTRY_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
     CAI_PRIV_CU_COUNT
 };
 typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 40 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
-/* Copies an entry to a pointer of the right type: ISO C has no cast between the two. */
-static inline void cai_priv_entry(void *self, int32_t entry, void *function)
-{
-    cai_cuda_driver *driver = (cai_cuda_driver *)self;
-    memcpy(function, &driver->entries[entry], sizeof driver->entries[entry]);
-}
+/* cai_priv_cu_NAME returns an entry with its type. memcpy, because ISO C has no cast between the two. */
+#define CAI_PRIV_TYPED(name, types, symbol, library, version, needed)                                        \
+    typedef int(CAI_PRIV_CUDAAPI *cai_priv_type_##name) types;                                               \
+    static inline cai_priv_type_##name cai_priv_cu_##name(void *self)                                        \
+    {                                                                                                        \
+        cai_priv_type_##name function;                                                                       \
+        memcpy(&function, &((cai_cuda_driver *)self)->entries[CAI_PRIV_CU_##name], sizeof function);         \
+        return function;                                                                                     \
+    }
+CAI_PRIV_ENTRY_LIST(CAI_PRIV_TYPED)
+#undef CAI_PRIV_TYPED
 
-static inline void *cai_priv_handle(uint64_t number)
+static inline void *cai_priv_cu_handle(uint64_t number)
 {
     return (void *)(uintptr_t)number;
 }
 
-static inline uint64_t cai_priv_number(const void *handle)
+static inline uint64_t cai_priv_cu_number(const void *handle)
 {
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* A slot that is one call: of the entry with parameters of these types, by these arguments. */
-#define CAI_PRIV_SLOT(name, entry, types, parameters, arguments)                                             \
+/* A slot that is one call of the entry with these arguments. */
+#define CAI_PRIV_SLOT(name, entry, parameters, arguments)                                                    \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
-        int(CAI_PRIV_CUDAAPI *call) types;                                                                   \
-        cai_priv_entry(self, CAI_PRIV_CU_##entry, &call);                                                    \
-        return call arguments;                                                                               \
+        return cai_priv_cu_##entry(self) arguments;                                                          \
     }
 
-/* The first call of a process finds the driver not initialized. True: it is now, try again. */
+/* The first call of a process fails, because the driver is not initialized. True: it is now, try again. */
 static int cai_priv_driver_init(void *self, int32_t *error)
 {
-    int(CAI_PRIV_CUDAAPI *init)(unsigned int);
     if (*error != 3) return 0;
-    cai_priv_entry(self, CAI_PRIV_CU_INIT, &init);
-    *error = init(0);
+    *error = cai_priv_cu_INIT(self)(0);
     return !*error;
 }
 
 static int32_t cai_priv_driver_context_current(void *self, uint64_t *context)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void **);
     void *handle = NULL;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_CTX_CURRENT, &call);
-    error = call(&handle);
-    if (cai_priv_driver_init(self, &error)) error = call(&handle);
-    *context = cai_priv_number(handle);
+    int32_t error = cai_priv_cu_CTX_CURRENT(self)(&handle);
+    if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_CTX_CURRENT(self)(&handle);
+    *context = cai_priv_cu_number(handle);
     return error;
 }
 
-CAI_PRIV_SLOT(context_push, CTX_PUSH, (void *), (void *self, uint64_t context), (cai_priv_handle(context)))
+CAI_PRIV_SLOT(context_push, CTX_PUSH, (void *self, uint64_t context), (cai_priv_cu_handle(context)))
 
 static int32_t cai_priv_driver_context_pop(void *self)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void **);
     void *popped = NULL;
-    cai_priv_entry(self, CAI_PRIV_CU_CTX_POP, &call);
-    return call(&popped);
+    return cai_priv_cu_CTX_POP(self)(&popped);
 }
 
-CAI_PRIV_SLOT(context_synchronize, CTX_SYNCHRONIZE, (void), (void *self), ())
-CAI_PRIV_SLOT(context_device, CTX_DEVICE, (int *), (void *self, int32_t *device), (device))
+CAI_PRIV_SLOT(context_synchronize, CTX_SYNCHRONIZE, (void *self), ())
+CAI_PRIV_SLOT(context_device, CTX_DEVICE, (void *self, int32_t *device), (device))
 
-/* The reference is given back at once: the context lives as long as the runtime, or whoever made the memory,
- * uses it. */
+/* Retaining an inactive primary context makes it, and releasing it destroys it ("The context is automatically
+ * reset once the last reference to it is released"). So its state is queried first. */
 static int32_t cai_priv_driver_device_context(void *self, int32_t device, uint64_t *context)
 {
-    int(CAI_PRIV_CUDAAPI *retain)(void **, int);
-    int(CAI_PRIV_CUDAAPI *release)(int);
     void *handle = NULL;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_PRIMARY_RETAIN, &retain);
-    cai_priv_entry(self, CAI_PRIV_CU_PRIMARY_RELEASE, &release);
-    error = retain(&handle, device);
-    if (cai_priv_driver_init(self, &error)) error = retain(&handle, device);
+    unsigned int flags = 0;
+    int active = 0;
+    const cai_priv_type_PRIMARY_STATE state = cai_priv_cu_PRIMARY_STATE(self);
+    int32_t error = state(device, &flags, &active);
+    *context = 0;
+    if (cai_priv_driver_init(self, &error)) error = state(device, &flags, &active);
+    if (error || !active) return error;
+    error = cai_priv_cu_PRIMARY_RETAIN(self)(&handle, device);
     if (error) return error;
-    *context = cai_priv_number(handle);
-    return release(device);
+    *context = cai_priv_cu_number(handle);
+    return cai_priv_cu_PRIMARY_RELEASE(self)(device);
 }
 
 static int32_t cai_priv_driver_stream_context(void *self, uint64_t stream, uint64_t *context)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void *, void **);
     void *handle = NULL;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_STREAM_CTX, &call);
-    error = call(cai_priv_handle(stream), &handle);
-    *context = cai_priv_number(handle);
+    int32_t error = cai_priv_cu_STREAM_CTX(self)(cai_priv_cu_handle(stream), &handle);
+    *context = cai_priv_cu_number(handle);
     return error;
 }
 
 static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_cuda_capture *capture)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void *, int *, uint64_t *);
     int status = 0;
     uint64_t id = 0;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_STREAM_CAPTURE, &call);
-    error = call(cai_priv_handle(stream), &status, &id);
+    int32_t error = cai_priv_cu_STREAM_CAPTURE(self)(cai_priv_cu_handle(stream), &status, &id);
     capture->status = status;
     capture->reserved = 0;
     capture->id = id;
     return error;
 }
 
-static int32_t cai_priv_driver_stream_id(void *self, uint64_t stream, uint64_t *id)
-{
-    int(CAI_PRIV_CUDAAPI *call)(void *, unsigned long long *);
-    unsigned long long number = 0;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_STREAM_ID, &call);
-    error = call(cai_priv_handle(stream), &number);
-    *id = number;
-    return error;
-}
-
-CAI_PRIV_SLOT(stream_wait_event, STREAM_WAIT, (void *, void *, unsigned int),
-              (void *self, uint64_t stream, uint64_t event),
-              (cai_priv_handle(stream), cai_priv_handle(event), 0))
-
-CAI_PRIV_SLOT(stream_synchronize, STREAM_SYNCHRONIZE, (void *), (void *self, uint64_t stream),
-              (cai_priv_handle(stream)))
+CAI_PRIV_SLOT(stream_id, STREAM_ID, (void *self, uint64_t stream, uint64_t *id),
+              (cai_priv_cu_handle(stream), id))
+CAI_PRIV_SLOT(stream_wait_event, STREAM_WAIT, (void *self, uint64_t stream, uint64_t event),
+              (cai_priv_cu_handle(stream), cai_priv_cu_handle(event), 0))
+CAI_PRIV_SLOT(stream_synchronize, STREAM_SYNCHRONIZE, (void *self, uint64_t stream),
+              (cai_priv_cu_handle(stream)))
 
 static int32_t cai_priv_driver_event_create(void *self, uint64_t *event)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void **, unsigned int);
     void *handle = NULL;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_EVENT_CREATE, &call);
-    error = call(&handle, 2); /* CU_EVENT_DISABLE_TIMING */
-    *event = cai_priv_number(handle);
+    int32_t error = cai_priv_cu_EVENT_CREATE(self)(&handle, 2); /* CU_EVENT_DISABLE_TIMING */
+    *event = cai_priv_cu_number(handle);
     return error;
 }
 
-CAI_PRIV_SLOT(event_destroy, EVENT_DESTROY, (void *), (void *self, uint64_t event), (cai_priv_handle(event)))
-CAI_PRIV_SLOT(event_record, EVENT_RECORD, (void *, void *), (void *self, uint64_t event, uint64_t stream),
-              (cai_priv_handle(event), cai_priv_handle(stream)))
-CAI_PRIV_SLOT(event_query, EVENT_QUERY, (void *), (void *self, uint64_t event), (cai_priv_handle(event)))
-CAI_PRIV_SLOT(event_synchronize, EVENT_SYNCHRONIZE, (void *), (void *self, uint64_t event),
-              (cai_priv_handle(event)))
-CAI_PRIV_SLOT(capture_mode, CAPTURE_MODE, (int *), (void *self, int32_t *mode), (mode))
+CAI_PRIV_SLOT(event_destroy, EVENT_DESTROY, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
+CAI_PRIV_SLOT(event_record, EVENT_RECORD, (void *self, uint64_t event, uint64_t stream),
+              (cai_priv_cu_handle(event), cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(event_query, EVENT_QUERY, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
+CAI_PRIV_SLOT(event_synchronize, EVENT_SYNCHRONIZE, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
+CAI_PRIV_SLOT(capture_mode, CAPTURE_MODE, (void *self, int32_t *mode), (mode))
 
-/* The plural form takes any pointer and gives zeros for one that CUDA does not know (R102). */
+/* Finds host memory's address for devices. "If there is no current CUcontext then CUDA_ERROR_INVALID_CONTEXT
+ * is returned"; "if there exists no device pointer value through which kernels running in the current
+ * CUcontext may access ptr then CUDA_ERROR_INVALID_VALUE". A driver without a context may return 0. */
+static int32_t cai_priv_driver_host_address(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    int attribute = 3; /* CU_POINTER_ATTRIBUTE_DEVICE_POINTER */
+    uint64_t address = 0, current = 0;
+    void *place = &address;
+    int32_t error = cai_priv_cu_POINTER_INFO(self)(1, &attribute, &place, pointer);
+    if (error && error != 1 && error != 201) return error;
+    if (!error) info->device_pointer = address;
+    if (info->device_pointer) return 0;
+    error = cai_priv_driver_context_current(self, &current);
+    if (!current || current != info->context) info->flags |= CAI_POINTER_NO_CONTEXT;
+    return error;
+}
+
+/* The plural form accepts any pointer, and returns zeros for an unknown one (R102). The address of device and
+ * managed memory for devices is the pointer. The exceptions from unified addressing are "host memory
+ * registered using cuMemHostRegister() and host memory allocated using the flag
+ * CU_MEMHOSTALLOC_WRITECOMBINED". So only host memory is queried. No other attribute depends on the
+ * context. */
 static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
 {
-    enum { TYPE, DEVICE, CONTEXT, MANAGED, DEVICE_POINTER, POOL, ATTRIBUTES };
-    int attributes[ATTRIBUTES] = {2, 9, 1, 8, 3, 17}; /* CU_POINTER_ATTRIBUTE_... */
-    uint64_t answers[ATTRIBUTES] = {0, 0, 0, 0, 0, 0};
+    enum { TYPE, DEVICE, CONTEXT, MANAGED, POOL, ATTRIBUTES };
+    int attributes[ATTRIBUTES] = {2, 9, 1, 8, 17}; /* CU_POINTER_ATTRIBUTE_... */
+    uint64_t answers[ATTRIBUTES] = {0, 0, 0, 0, 0}, current = 0;
     void *places[ATTRIBUTES];
-    int(CAI_PRIV_CUDAAPI *call)(unsigned int, int *, void **, uint64_t);
+    const cai_priv_type_POINTER_INFO call = cai_priv_cu_POINTER_INFO(self);
     int32_t error, i, type, device;
     for (i = 0; i < ATTRIBUTES; ++i) places[i] = &answers[i];
-    cai_priv_entry(self, CAI_PRIV_CU_POINTER_INFO, &call);
     error = call(ATTRIBUTES, attributes, places, pointer);
     if (cai_priv_driver_init(self, &error)) error = call(ATTRIBUTES, attributes, places, pointer);
     if (error == 1) error = call(POOL, attributes, places, pointer); /* CUDA 11.2 does not know the last */
-    if (error == 201) error = call(DEVICE_POINTER, attributes, places, pointer); /* it needs a context */
     if (error) return error;
     memcpy(&type, &answers[TYPE], sizeof type);
     memcpy(&device, &answers[DEVICE], sizeof device);
@@ -1017,64 +1152,53 @@ static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cu
     if (answers[POOL]) info->flags |= CAI_POINTER_POOL;
     if (type == 3) info->flags |= CAI_POINTER_ARRAY;
     info->context = answers[CONTEXT];
-    info->device_pointer = answers[DEVICE_POINTER];
-    if (!info->device_pointer && info->memory > CAI_MEMORY_PINNED) info->device_pointer = pointer;
-    return 0;
+    if (info->memory == CAI_MEMORY_PINNED) return cai_priv_driver_host_address(self, pointer, info);
+    if (type) info->device_pointer = pointer;
+    else error = cai_priv_driver_context_current(self, &current);
+    if (!type && !current) info->flags |= CAI_POINTER_NO_CONTEXT;
+    return error;
 }
 
 static int32_t cai_priv_driver_pointer_range(void *self, uint64_t pointer, uint64_t *base, uint64_t *size)
 {
-    int(CAI_PRIV_CUDAAPI *call)(uint64_t *, size_t *, uint64_t);
     size_t bytes = 0;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_POINTER_RANGE, &call);
-    error = call(base, &bytes, pointer);
+    int32_t error = cai_priv_cu_POINTER_RANGE(self)(base, &bytes, pointer);
     *size = bytes;
     return error;
 }
 
-CAI_PRIV_SLOT(pageable_access, DEVICE_ATTRIBUTE, (int *, int, int),
-              (void *self, int32_t device, int32_t *yes),
+CAI_PRIV_SLOT(pageable_access, DEVICE_ATTRIBUTE, (void *self, int32_t device, int32_t *yes),
               (yes, 88, device)) /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */
 
-CAI_PRIV_SLOT(memory_alloc, MEM_ALLOC, (uint64_t *, size_t), (void *self, uint64_t *pointer, uint64_t size),
+CAI_PRIV_SLOT(memory_alloc, MEM_ALLOC, (void *self, uint64_t *pointer, uint64_t size),
               (pointer, (size_t)size))
-CAI_PRIV_SLOT(memory_free, MEM_FREE, (uint64_t), (void *self, uint64_t pointer), (pointer))
-CAI_PRIV_SLOT(memory_alloc_async, MEM_ALLOC_ASYNC, (uint64_t *, size_t, void *),
+CAI_PRIV_SLOT(memory_free, MEM_FREE, (void *self, uint64_t pointer), (pointer))
+CAI_PRIV_SLOT(memory_alloc_async, MEM_ALLOC_ASYNC,
               (void *self, uint64_t *pointer, uint64_t size, uint64_t stream),
-              (pointer, (size_t)size, cai_priv_handle(stream)))
-CAI_PRIV_SLOT(memory_free_async, MEM_FREE_ASYNC, (uint64_t, void *),
-              (void *self, uint64_t pointer, uint64_t stream), (pointer, cai_priv_handle(stream)))
-CAI_PRIV_SLOT(host_free, HOST_FREE, (void *), (void *self, uint64_t pointer), (cai_priv_handle(pointer)))
-CAI_PRIV_SLOT(host_register, HOST_REGISTER, (void *, size_t, unsigned int),
-              (void *self, uint64_t pointer, uint64_t size, uint32_t flags),
-              (cai_priv_handle(pointer), (size_t)size, flags))
-CAI_PRIV_SLOT(host_unregister, HOST_UNREGISTER, (void *), (void *self, uint64_t pointer),
-              (cai_priv_handle(pointer)))
-CAI_PRIV_SLOT(managed_alloc, MANAGED_ALLOC, (uint64_t *, size_t, unsigned int),
-              (void *self, uint64_t *pointer, uint64_t size, uint32_t flags), (pointer, (size_t)size, flags))
-CAI_PRIV_SLOT(ipc_export, IPC_EXPORT, (void *, uint64_t), (void *self, uint64_t pointer, void *handle),
-              (handle, pointer))
-CAI_PRIV_SLOT(ipc_close, IPC_CLOSE, (uint64_t), (void *self, uint64_t pointer), (pointer))
+              (pointer, (size_t)size, cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(memory_free_async, MEM_FREE_ASYNC, (void *self, uint64_t pointer, uint64_t stream),
+              (pointer, cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(host_free, HOST_FREE, (void *self, uint64_t pointer), (cai_priv_cu_handle(pointer)))
+CAI_PRIV_SLOT(host_register, HOST_REGISTER, (void *self, uint64_t pointer, uint64_t size, uint32_t flags),
+              (cai_priv_cu_handle(pointer), (size_t)size, flags))
+CAI_PRIV_SLOT(host_unregister, HOST_UNREGISTER, (void *self, uint64_t pointer), (cai_priv_cu_handle(pointer)))
+CAI_PRIV_SLOT(managed_alloc, MANAGED_ALLOC, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags),
+              (pointer, (size_t)size, flags))
+CAI_PRIV_SLOT(ipc_export, IPC_EXPORT, (void *self, uint64_t pointer, void *handle), (handle, pointer))
+CAI_PRIV_SLOT(ipc_close, IPC_CLOSE, (void *self, uint64_t pointer), (pointer))
 
 static int32_t cai_priv_driver_host_alloc(void *self, uint64_t *pointer, uint64_t size, uint32_t flags)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void **, size_t, unsigned int);
     void *made = NULL;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_HOST_ALLOC, &call);
-    error = call(&made, (size_t)size, flags);
-    *pointer = cai_priv_number(made);
+    int32_t error = cai_priv_cu_HOST_ALLOC(self)(&made, (size_t)size, flags);
+    *pointer = cai_priv_cu_number(made);
     return error;
 }
 
 static int32_t cai_priv_driver_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    int(CAI_PRIV_CUDAAPI *call)(size_t *, size_t *);
     size_t available = 0, total = 0;
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_MEM_INFO, &call);
-    error = call(&available, &total);
+    int32_t error = cai_priv_cu_MEM_INFO(self)(&available, &total);
     *free_bytes = available;
     *total_bytes = total;
     return error;
@@ -1082,168 +1206,160 @@ static int32_t cai_priv_driver_memory_info(void *self, uint64_t *free_bytes, uin
 
 static int32_t cai_priv_driver_ipc_open(void *self, const void *handle, uint64_t *pointer)
 {
-    struct by_value {
-        char bytes[64];
-    } copy;
-    int(CAI_PRIV_CUDAAPI *call)(uint64_t *, struct by_value, unsigned int);
+    struct cai_priv_ipc_handle copy;
     memcpy(&copy, handle, sizeof copy);
-    cai_priv_entry(self, CAI_PRIV_CU_IPC_OPEN, &call);
-    return call(pointer, copy, 1); /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+    return cai_priv_cu_IPC_OPEN(self)(pointer, copy, 1); /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 }
 
 static int32_t cai_priv_driver_device_uuid(void *self, int32_t device, void *uuid)
 {
-    int(CAI_PRIV_CUDAAPI *call)(void *, int);
-    int32_t error;
-    cai_priv_entry(self, CAI_PRIV_CU_DEVICE_UUID, &call);
-    error = call(uuid, device);
-    return cai_priv_driver_init(self, &error) ? call(uuid, device) : error;
+    int32_t error = cai_priv_cu_DEVICE_UUID(self)(uuid, device);
+    return cai_priv_driver_init(self, &error) ? cai_priv_cu_DEVICE_UUID(self)(uuid, device) : error;
 }
 
+#if defined(__linux__)
+/* The other name does not disturb the declaration of <unistd.h>, which strict C99 hides. */
+extern long cai_priv_system_call(long number, ...) __asm__("syscall");
+#endif
+
+/* A system gives the number of a thread that ended to the next one. The kernel's number (22 bits on Linux)
+ * differs until the kernel has used all of them. On Windows the time of creation differs. */
 static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
 {
-    (void)self;
-#ifdef _WIN32
-    *thread = (uint64_t)GetCurrentThreadId();
+#if defined(_WIN32)
+    FILETIME created, ended, in_kernel, in_user;
+    uint64_t time = 0;
+    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user))
+        time = (uint64_t)created.dwHighDateTime << 32 | created.dwLowDateTime;
+    *thread = time * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)GetCurrentThreadId();
+#elif defined(__linux__)
+    *thread = (uint64_t)(uintptr_t)pthread_self() ^ (uint64_t)cai_priv_system_call(SYS_gettid) << 42;
 #else
     *thread = (uint64_t)(uintptr_t)pthread_self();
 #endif
+    if (!*thread) *thread = 1;
+    (void)self;
     return 0;
 }
 
 #undef CAI_PRIV_SLOT
 
+/* Fills the slots whose entries were found. */
 static void cai_priv_driver_fill(cai_cuda_driver *out)
 {
     cai_cuda *cuda = &out->cuda;
     cuda->struct_size = (uint32_t)sizeof *cuda;
     cuda->version = CAI_CUDA_VERSION;
     cuda->self = out;
-    cuda->context_current = cai_priv_driver_context_current;
-    cuda->context_push = cai_priv_driver_context_push;
-    cuda->context_pop = cai_priv_driver_context_pop;
-    cuda->context_synchronize = cai_priv_driver_context_synchronize;
-    cuda->context_device = cai_priv_driver_context_device;
-    cuda->device_context = cai_priv_driver_device_context;
-    cuda->stream_context = cai_priv_driver_stream_context;
-    cuda->stream_capture = cai_priv_driver_stream_capture;
-    cuda->stream_wait_event = cai_priv_driver_stream_wait_event;
-    cuda->stream_synchronize = cai_priv_driver_stream_synchronize;
-    cuda->event_create = cai_priv_driver_event_create;
-    cuda->event_destroy = cai_priv_driver_event_destroy;
-    cuda->event_record = cai_priv_driver_event_record;
-    cuda->event_query = cai_priv_driver_event_query;
-    cuda->event_synchronize = cai_priv_driver_event_synchronize;
-    cuda->capture_mode = cai_priv_driver_capture_mode;
-    cuda->pointer_info = cai_priv_driver_pointer_info;
-    cuda->pointer_range = cai_priv_driver_pointer_range;
-    cuda->pageable_access = cai_priv_driver_pageable_access;
-    cuda->host_thread = cai_priv_driver_host_thread; /* the others: of entries that were found */
+    cuda->host_thread = cai_priv_driver_host_thread;
 #define CAI_PRIV_FILL(slot, entry)                                                                           \
     if (out->entries[CAI_PRIV_CU_##entry]) cuda->slot = cai_priv_driver_##slot;
-    CAI_PRIV_FILL(stream_id, STREAM_ID) CAI_PRIV_FILL(memory_alloc, MEM_ALLOC)
-    CAI_PRIV_FILL(memory_free, MEM_FREE) CAI_PRIV_FILL(memory_alloc_async, MEM_ALLOC_ASYNC)
-    CAI_PRIV_FILL(memory_free_async, MEM_FREE_ASYNC) CAI_PRIV_FILL(host_alloc, HOST_ALLOC)
-    CAI_PRIV_FILL(host_free, HOST_FREE) CAI_PRIV_FILL(host_register, HOST_REGISTER)
-    CAI_PRIV_FILL(host_unregister, HOST_UNREGISTER) CAI_PRIV_FILL(managed_alloc, MANAGED_ALLOC)
-    CAI_PRIV_FILL(memory_info, MEM_INFO) CAI_PRIV_FILL(ipc_export, IPC_EXPORT)
-    CAI_PRIV_FILL(ipc_open, IPC_OPEN) CAI_PRIV_FILL(ipc_close, IPC_CLOSE)
-    CAI_PRIV_FILL(device_uuid, DEVICE_UUID)
+    CAI_PRIV_FILL(context_current, CTX_CURRENT) CAI_PRIV_FILL(context_push, CTX_PUSH)
+    CAI_PRIV_FILL(context_pop, CTX_POP) CAI_PRIV_FILL(context_synchronize, CTX_SYNCHRONIZE)
+    CAI_PRIV_FILL(context_device, CTX_DEVICE) CAI_PRIV_FILL(device_context, PRIMARY_STATE)
+    CAI_PRIV_FILL(stream_context, STREAM_CTX) CAI_PRIV_FILL(stream_capture, STREAM_CAPTURE)
+    CAI_PRIV_FILL(stream_id, STREAM_ID) CAI_PRIV_FILL(stream_wait_event, STREAM_WAIT)
+    CAI_PRIV_FILL(stream_synchronize, STREAM_SYNCHRONIZE) CAI_PRIV_FILL(event_create, EVENT_CREATE)
+    CAI_PRIV_FILL(event_destroy, EVENT_DESTROY) CAI_PRIV_FILL(event_record, EVENT_RECORD)
+    CAI_PRIV_FILL(event_query, EVENT_QUERY) CAI_PRIV_FILL(event_synchronize, EVENT_SYNCHRONIZE)
+    CAI_PRIV_FILL(capture_mode, CAPTURE_MODE) CAI_PRIV_FILL(pointer_info, POINTER_INFO)
+    CAI_PRIV_FILL(pointer_range, POINTER_RANGE) CAI_PRIV_FILL(pageable_access, DEVICE_ATTRIBUTE)
+    CAI_PRIV_FILL(memory_alloc, MEM_ALLOC) CAI_PRIV_FILL(memory_free, MEM_FREE)
+    CAI_PRIV_FILL(memory_alloc_async, MEM_ALLOC_ASYNC) CAI_PRIV_FILL(memory_free_async, MEM_FREE_ASYNC)
+    CAI_PRIV_FILL(host_alloc, HOST_ALLOC) CAI_PRIV_FILL(host_free, HOST_FREE)
+    CAI_PRIV_FILL(host_register, HOST_REGISTER) CAI_PRIV_FILL(host_unregister, HOST_UNREGISTER)
+    CAI_PRIV_FILL(managed_alloc, MANAGED_ALLOC) CAI_PRIV_FILL(memory_info, MEM_INFO)
+    CAI_PRIV_FILL(ipc_export, IPC_EXPORT) CAI_PRIV_FILL(ipc_open, IPC_OPEN)
+    CAI_PRIV_FILL(ipc_close, IPC_CLOSE) CAI_PRIV_FILL(device_uuid, DEVICE_UUID)
 #undef CAI_PRIV_FILL
 }
 
 /* ------------------------------------------------------- >>finding the driver */
-/* Finds one function of the driver: by cuGetProcAddress, whose parameters CUDA 12 extended, or by name in the
- * driver's library. */
-typedef struct cai_priv_finder {
-    void *get_proc_address;
-    int32_t major;  /* of the runtime that gave it */
-    void *library;
-} cai_priv_finder;
+typedef struct cai_priv_wanted {
+    const char *symbol, *in_library;
+    int32_t version, needed;
+} cai_priv_wanted;
 
-#ifndef CAI_NO_LOADER
-static void *cai_priv_library_symbol(void *library, const char *symbol);
-#endif
+/* Returns one function of the driver that `from` leads to. NULL: there is none. */
+typedef void *(*cai_priv_finder)(void *from, const cai_priv_wanted *wanted);
 
-static void *cai_priv_find(const cai_priv_finder *finder, const char *symbol, const char *in_library,
-                           int32_t version)
-{
-    enum { LEGACY_STREAM = 1 }; /* plain functions, whatever the unit was compiled for */
-    int(CAI_PRIV_CUDAAPI *find11)(const char *, void **, int, uint64_t);
-    int(CAI_PRIV_CUDAAPI *find12)(const char *, void **, int, uint64_t, int *);
-    void *found = NULL;
-    int query = 0, error;
-#ifndef CAI_NO_LOADER
-    if (!finder->get_proc_address) return cai_priv_library_symbol(finder->library, in_library);
-#endif
-    (void)in_library;
-    memcpy(&find11, &finder->get_proc_address, sizeof find11);
-    memcpy(&find12, &finder->get_proc_address, sizeof find12);
-    error = finder->major < 12 ? find11(symbol, &found, version, LEGACY_STREAM)
-                               : find12(symbol, &found, version, LEGACY_STREAM, &query);
-    return error ? NULL : found;
-}
-
-static cai_status cai_priv_driver_find_all(cai_cuda_driver *out, const cai_priv_finder *finder,
+static cai_status cai_priv_driver_find_all(cai_cuda_driver *out, cai_priv_finder find, void *from,
                                            cai_error *err)
 {
-    static const struct {
-        const char *symbol, *library;
-        int32_t version, needed;
-    } list[] = {
-#define CAI_PRIV_ROW(name, symbol, library, version, needed) {symbol, library, version, needed},
+    static const cai_priv_wanted list[] = {
+#define CAI_PRIV_ROW(name, types, symbol, library, version, needed) {symbol, library, version, needed},
         CAI_PRIV_ENTRY_LIST(CAI_PRIV_ROW)
 #undef CAI_PRIV_ROW
     };
-    int(CAI_PRIV_CUDAAPI *version)(int *);
     int32_t i;
     for (i = 0; i < CAI_PRIV_CU_COUNT; ++i) {
-        void *found = cai_priv_find(finder, list[i].symbol, list[i].library, list[i].version);
+        void *found = find(from, &list[i]);
         if (!found && list[i].needed)
-            return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver has no %w (of CUDA %d.%d)",
-                                list[i].symbol, list[i].version / 1000, list[i].version % 1000 / 10, 0);
+            return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1,
+                                           "the CUDA driver has no %w (of CUDA %d.%d)", list[i].symbol,
+                                           list[i].version / 1000, list[i].version % 1000 / 10, 0);
         memcpy(&out->entries[i], &found, sizeof found);
     }
-    cai_priv_entry(out, CAI_PRIV_CU_DRIVER_VERSION, &version);
-    if (version(&out->driver_version)) out->driver_version = 0;
+    if (cai_priv_cu_DRIVER_VERSION(out)(&out->driver_version)) out->driver_version = 0;
     cai_priv_driver_fill(out);
     return CAI_OK;
 }
 
 #ifndef CAI_NO_CUDART
+/* cuGetProcAddress returns the function whose signature is that of the version. */
+static void *cai_priv_find_by_version(void *get_proc_address, const cai_priv_wanted *wanted)
+{
+    enum { LEGACY_STREAM = 1 }; /* plain functions, whatever the unit was compiled for */
+    void *found = NULL;
+    int error;
+#if CUDART_VERSION >= 12000
+    int(CAI_PRIV_CUDAAPI *find)(const char *, void **, int, uint64_t, int *);
+    int query = 0;
+    memcpy(&find, &get_proc_address, sizeof find);
+    error = find(wanted->symbol, &found, wanted->version, LEGACY_STREAM, &query);
+#else
+    int(CAI_PRIV_CUDAAPI *find)(const char *, void **, int, uint64_t);
+    memcpy(&find, &get_proc_address, sizeof find);
+    error = find(wanted->symbol, &found, wanted->version, LEGACY_STREAM);
+#endif
+    return error ? NULL : found;
+}
+
+/* The linked runtime returns cuGetProcAddress, with the signature of its own major version. */
+static cudaError_t cai_priv_linked_lookup(void **get_proc_address)
+{
+#if CUDART_VERSION >= 12000
+    enum cudaDriverEntryPointQueryResult query;
+#endif
+#if CUDART_VERSION >= 12050
+    return cudaGetDriverEntryPointByVersion("cuGetProcAddress", get_proc_address, 12000, cudaEnableDefault,
+                                            &query);
+#elif CUDART_VERSION >= 12000
+    return cudaGetDriverEntryPoint("cuGetProcAddress", get_proc_address, cudaEnableDefault, &query);
+#elif CUDART_VERSION >= 11030
+    return cudaGetDriverEntryPoint("cuGetProcAddress", get_proc_address, cudaEnableDefault);
+#else
+#error "cai_stream.h: cai_cuda_linked needs CUDA 11.3; define CAI_NO_CUDART and use cai_cuda_load"
+#endif
+}
+
 CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
 {
-    cai_priv_finder finder = {NULL, CUDART_VERSION / 1000, NULL};
     cai_cuda_driver driver;
+    void *lookup = NULL;
     cudaError_t pending, error;
     int version = 0;
     if (!out) return cai_priv_stream_misuse(err, "cai_cuda_linked: out is NULL");
     pending = cudaPeekAtLastError();
-#if CUDART_VERSION >= 12050
-    {
-        enum cudaDriverEntryPointQueryResult query;
-        error = cudaGetDriverEntryPointByVersion("cuGetProcAddress", &finder.get_proc_address, 12000,
-                                                 cudaEnableDefault, &query);
-    }
-#elif CUDART_VERSION >= 12000
-    {
-        enum cudaDriverEntryPointQueryResult query;
-        error = cudaGetDriverEntryPoint("cuGetProcAddress", &finder.get_proc_address, cudaEnableDefault,
-                                        &query);
-    }
-#elif CUDART_VERSION >= 11030
-    error = cudaGetDriverEntryPoint("cuGetProcAddress", &finder.get_proc_address, cudaEnableDefault);
-#else
-#error "cai_stream.h: cai_cuda_linked needs CUDA 11.3; define CAI_NO_CUDART and use cai_cuda_load"
-#endif
+    error = cai_priv_linked_lookup(&lookup);
     if (error != cudaSuccess && pending == cudaSuccess) (void)cudaGetLastError();
     if (error != cudaSuccess)
         return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, (int32_t)error, "looking for the CUDA driver");
-    if (!finder.get_proc_address)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver is older than 11.3", "", 0, 0, 0);
+    if (!lookup)
+        return cai_priv_stream_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver is older than 11.3", 0, 0);
     memset(&driver, 0, sizeof driver);
     if (cudaRuntimeGetVersion(&version) == cudaSuccess) driver.runtime_version = version;
-    CAI_TRY(cai_priv_driver_find_all(&driver, &finder, err));
+    CAI_TRY(cai_priv_driver_find_all(&driver, cai_priv_find_by_version, lookup, err));
     *out = driver;
     out->cuda.self = out;
     return CAI_OK;
@@ -1252,12 +1368,13 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
 
 #ifndef CAI_NO_LOADER
 #if defined(_WIN32)
-static const char *const cai_priv_runtimes[] = {"cudart64_13.dll", "cudart64_12.dll", "cudart64_110.dll"};
 static const char cai_priv_driver_library[] = "nvcuda.dll";
 
-static void *cai_priv_library_open(const char *name, int only_if_loaded)
+/* The driver is a part of the system. A file of its name elsewhere on the path is not the driver. */
+static void *cai_priv_library_open(const char *path)
 {
-    return only_if_loaded && !GetModuleHandleA(name) ? NULL : (void *)LoadLibraryA(name);
+    if (path) return (void *)LoadLibraryA(path);
+    return (void *)LoadLibraryExA(cai_priv_driver_library, NULL, 0x800); /* LOAD_LIBRARY_SEARCH_SYSTEM32 */
 }
 
 static void cai_priv_library_close(void *library)
@@ -1267,18 +1384,17 @@ static void cai_priv_library_close(void *library)
 
 static void *cai_priv_library_symbol(void *library, const char *symbol)
 {
-    FARPROC found = library ? GetProcAddress((HMODULE)library, symbol) : NULL;
+    const FARPROC found = GetProcAddress((HMODULE)library, symbol);
     void *address = NULL;
     memcpy(&address, &found, sizeof address);
     return address;
 }
 #else
-static const char *const cai_priv_runtimes[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
 static const char cai_priv_driver_library[] = "libcuda.so.1";
 
-static void *cai_priv_library_open(const char *name, int only_if_loaded)
+static void *cai_priv_library_open(const char *path)
 {
-    return dlopen(name, only_if_loaded ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY);
+    return dlopen(path ? path : cai_priv_driver_library, RTLD_LAZY);
 }
 
 static void cai_priv_library_close(void *library)
@@ -1288,93 +1404,14 @@ static void cai_priv_library_close(void *library)
 
 static void *cai_priv_library_symbol(void *library, const char *symbol)
 {
-    return library ? dlsym(library, symbol) : NULL;
+    return dlsym(library, symbol);
 }
 #endif
 
-/* Asks a runtime for cuGetProcAddress, by a function of 3, 4 or 5 parameters. Returns CUDA's error. */
-static int32_t cai_priv_ask_runtime(void *runtime, int32_t version, void **get_proc_address)
+/* The driver's library exports every signature by a name of its own, as CUDA 11.2 also does. */
+static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 {
-    int(CAI_PRIV_CUDAAPI *by_version)(const char *, void **, unsigned int, unsigned long long, int *);
-    int(CAI_PRIV_CUDAAPI *by_name12)(const char *, void **, unsigned long long, int *);
-    int(CAI_PRIV_CUDAAPI *by_name11)(const char *, void **, unsigned long long);
-    const char name[] = "cuGetProcAddress";
-    void *asked = cai_priv_library_symbol(runtime, "cudaGetDriverEntryPointByVersion");
-    int query = 0;
-    if (asked && version >= 12050) {
-        memcpy(&by_version, &asked, sizeof by_version);
-        return by_version(name, get_proc_address, 12000, 0, &query);
-    }
-    asked = cai_priv_library_symbol(runtime, "cudaGetDriverEntryPoint");
-    if (!asked || version < 11030) return 0; /* CUDA 11.2: the driver's library is asked by name */
-    memcpy(&by_name11, &asked, sizeof by_name11);
-    memcpy(&by_name12, &asked, sizeof by_name12);
-    return version < 12000 ? by_name11(name, get_proc_address, 0)
-                           : by_name12(name, get_proc_address, 0, &query);
-}
-
-static void *cai_priv_open_any(int only_if_loaded)
-{
-    void *library = NULL;
-    size_t i;
-    for (i = 0; !library && i < sizeof cai_priv_runtimes / sizeof cai_priv_runtimes[0]; ++i)
-        library = cai_priv_library_open(cai_priv_runtimes[i], only_if_loaded);
-    return library;
-}
-
-/* Asks the runtime in out->library for the driver; finder->get_proc_address stays NULL if the driver is to be
- * asked by name. */
-static cai_status cai_priv_load_runtime(cai_cuda_driver *out, cai_priv_finder *finder, cai_error *err)
-{
-    int(CAI_PRIV_CUDAAPI *get_version)(int *);
-    void *symbol = cai_priv_library_symbol(out->library, "cudaRuntimeGetVersion");
-    int version = 0;
-    int32_t error;
-    if (!symbol)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the library has no cudaRuntimeGetVersion", "", 0,
-                            0, 0);
-    memcpy(&get_version, &symbol, sizeof get_version);
-    error = get_version(&version);
-    if (error) return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, error, "cudaRuntimeGetVersion");
-    if (version < 11020)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the runtime is of CUDA %d.%d, 11.2 is needed", "",
-                            version / 1000, version % 1000 / 10, 0);
-    out->runtime_version = version;
-    finder->major = version / 1000;
-    error = cai_priv_ask_runtime(out->library, version, &finder->get_proc_address);
-    return error ? cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, error, "looking for the CUDA driver")
-                 : CAI_OK;
-}
-
-/* The driver's own library, by name, in place of a runtime that does not lead to it. */
-static cai_status cai_priv_load_driver(cai_cuda_driver *out, cai_priv_finder *finder, cai_error *err)
-{
-    finder->get_proc_address = NULL;
-    finder->library = cai_priv_library_open(cai_priv_driver_library, 0);
-    if (!finder->library)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1,
-                            out->library
-                                ? "there is no CUDA driver: the runtime does not lead to one, and %w "
-                                  "cannot be loaded"
-                                : "there is no CUDA: no runtime of 13, 12 or 11, and no %w",
-                            cai_priv_driver_library, 0, 0, 0);
-    if (out->library) cai_priv_library_close(out->library);
-    out->library = finder->library;
-    return CAI_OK;
-}
-
-static cai_status cai_priv_load(cai_cuda_driver *out, const char *path, cai_error *err)
-{
-    cai_priv_finder finder = {NULL, 0, NULL};
-    cai_status status = CAI_OK;
-    out->library = path ? cai_priv_library_open(path, 0) : cai_priv_open_any(1);
-    if (path && !out->library)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "cannot load %w", path, 0, 0, 0);
-    if (!out->library) out->library = cai_priv_open_any(0);
-    if (out->library) status = cai_priv_load_runtime(out, &finder, path ? err : NULL);
-    if (status && path) return status;
-    if (status || !finder.get_proc_address) CAI_TRY(cai_priv_load_driver(out, &finder, err));
-    return cai_priv_driver_find_all(out, &finder, err);
+    return cai_priv_library_symbol(library, wanted->in_library);
 }
 
 CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err)
@@ -1383,7 +1420,11 @@ CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_err
     cai_status status;
     if (!out) return cai_priv_stream_misuse(err, "cai_cuda_load: out is NULL");
     memset(&driver, 0, sizeof driver);
-    status = cai_priv_load(&driver, path, err);
+    driver.library = cai_priv_library_open(path);
+    if (!driver.library)
+        return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver, %w, cannot be loaded",
+                            path ? path : cai_priv_driver_library, 0, 0, 0);
+    status = cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, err);
     if (status) {
         cai_cuda_unload(&driver);
         return status;
@@ -1403,30 +1444,45 @@ CAI_API void cai_cuda_unload(cai_cuda_driver *driver)
 #endif /* a backend */
 
 /* ------------------------------------------------------------------ >>calling */
-/* One public call: which CUDA, which context was current, where errors go. */
-typedef struct cai_priv_call {
-    cai_stream_pool *pool;
+/* One public call: the table, the context that was current, and where to store errors. */
+typedef struct cai_priv_stream_call {
+    cai_event_pool *pool;
     const cai_cuda *cuda;
     cai_error *err;
     uint64_t current;     /* context */
+    uint64_t inside;      /* the context that was entered last */
     int32_t current_known;
-    int32_t ending;       /* the end of something: "the process is ending" is no error (R105) */
-    int32_t gone;         /* and that was answered */
-    int32_t failed;       /* something else went wrong before that */
-} cai_priv_call;
+    int32_t device;       /* of the current context, once it is known */
+    int32_t ending;       /* this call ends something: "the process is ending" is no error (R105) */
+    int32_t gone;         /* CUDA returned that */
+    int32_t failed;       /* another error came before that */
+} cai_priv_stream_call;
 
-static cai_priv_call cai_priv_open(cai_stream_pool *pool, cai_error *err)
+static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, cai_error *err)
 {
-    cai_priv_call call;
+    cai_priv_stream_call call;
     memset(&call, 0, sizeof call);
     call.pool = pool;
     call.cuda = pool->cuda;
     call.err = err;
+    call.device = CAI_DEVICE_UNKNOWN;
     return call;
 }
 
-/* The status of a CUDA call. */
-static inline cai_status cai_priv_did(cai_priv_call *call, int32_t error, const char *operation)
+/* Begins the call of a public function. */
+static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_event_pool *pool,
+                                             const char *function, cai_error *err)
+{
+    memset(call, 0, sizeof *call); /* without it gcc warns: it does not see that the next line fails */
+    if (!pool || !pool->cuda)
+        return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1, "%w: pool is NULL or not made", function, 0,
+                                       0, 0);
+    *call = cai_priv_stream_open(pool, err);
+    return CAI_OK;
+}
+
+/* Returns the status of a CUDA call. */
+static inline cai_status cai_priv_stream_did(cai_priv_stream_call *call, int32_t error, const char *operation)
 {
     if (!error) return CAI_OK;
     if (error == 4 && call->ending) call->gone = 1;
@@ -1436,275 +1492,283 @@ static inline cai_status cai_priv_did(cai_priv_call *call, int32_t error, const 
                                 operation);
 }
 
+/* Calls an operation of the table. The message of a failure names it. */
+#define CAI_PRIV_STREAM_CUDA(call, operation, ...)                                                           \
+    cai_priv_stream_did(call, (call)->cuda->operation((call)->cuda->self, __VA_ARGS__), #operation)
+
 /* Keeps the first error of several. */
-static void cai_priv_keep_first(cai_priv_call *call, cai_status *first, cai_status status)
+static void cai_priv_stream_keep_first(cai_priv_stream_call *call, cai_status *first, cai_status status)
 {
     if (!status || *first) return;
     *first = status;
     call->err = NULL;
 }
 
-/* Says which array a failure is about. */
-static cai_status cai_priv_blame(const cai_priv_call *call, int32_t index, cai_status status)
+/* Stores the index of the array that a failure is about. */
+static cai_status cai_priv_blame(const cai_priv_stream_call *call, int32_t index, cai_status status)
 {
     if (status && call->err && !call->gone) call->err->index = index;
     return status;
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_lacks(const cai_priv_call *call, const char *operation)
+static cai_status cai_priv_find_current(cai_priv_stream_call *call)
 {
-    return cai_priv_say(call->err, CAI_ERR_UNAVAILABLE, -1, "the CUDA table has no %w", operation, 0, 0, 0);
-}
-
-static cai_status cai_priv_find_current(cai_priv_call *call)
-{
-    const cai_cuda *cuda = call->cuda;
-    if (call->current_known || !cuda->context_current) return CAI_OK;
-    CAI_TRY(cai_priv_did(call, cuda->context_current(cuda->self, &call->current), "context_current"));
+    if (call->current_known || !call->cuda->context_current) return CAI_OK;
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_current, &call->current));
     call->current_known = 1;
     return CAI_OK;
 }
 
-static inline int cai_priv_is_handle(uint64_t stream)
+CAI_PRIV_STREAM_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
 {
-    return stream > CAI_STREAM_PER_THREAD;
+    (void)cai_priv_stream_say(
+        call->err, CAI_ERR_CUDA, -1,
+        "no context of device %d is current on this host thread, and its primary context is "
+        "not active: choose a device (cudaSetDevice)",
+        device, 0);
+    if (call->err) call->err->native = 201;
+    return CAI_ERR_CUDA;
 }
 
-/* The context of a stream in the sense of the current context. */
-static cai_status cai_priv_ask_context(cai_priv_call *call, uint64_t stream, uint64_t *context)
+/* The primary context of a device; 0: it is not active. */
+static cai_status cai_priv_ask_primary(cai_priv_stream_call *call, int32_t device, uint64_t *context)
 {
-    const cai_cuda *cuda = call->cuda;
+    *context = 0;
+    if (!call->cuda->device_context) return CAI_OK;
+    return CAI_PRIV_STREAM_CUDA(call, device_context, device, context);
+}
+
+/* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
+ * the primary context of device 0, which the runtime would use. */
+static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, uint64_t *context)
+{
     *context = call->current;
-    if (!cai_priv_is_handle(stream) || !cuda->stream_context) return CAI_OK;
-    return cai_priv_did(call, cuda->stream_context(cuda->self, stream, context), "stream_context");
+    if (cai_priv_is_handle(stream) && call->cuda->stream_context)
+        return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
+    if (*context || cai_priv_is_handle(stream) || !call->cuda->context_current) return CAI_OK;
+    CAI_TRY(cai_priv_ask_primary(call, 0, context));
+    return *context ? CAI_OK : cai_priv_no_context(call, 0);
 }
 
-/* After a push or pop that failed, which may have been done all the same: CUDA also reports earlier
- * errors. */
-static void cai_priv_restore(const cai_priv_call *call)
+/* The device of the current context, queried once. Unknown if none is current, because some drivers return 0
+ * then. */
+static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
 {
-    const cai_cuda *cuda = call->cuda;
-    uint64_t current = call->current;
-    if (!cuda->context_current || cuda->context_current(cuda->self, &current)) return;
-    if (current != call->current) (void)cuda->context_pop(cuda->self);
+    *device = CAI_DEVICE_UNKNOWN;
+    if (!call->cuda->context_device) return CAI_OK;
+    CAI_TRY(cai_priv_find_current(call));
+    if (call->current_known && !call->current) return CAI_OK;
+    if (call->device == CAI_DEVICE_UNKNOWN)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_device, &call->device));
+    *device = call->device;
+    return CAI_OK;
 }
 
-/* Makes `context` current where it is not; cai_priv_leave undoes that and keeps the first error. */
-static cai_status cai_priv_enter(cai_priv_call *call, uint64_t context, int32_t *entered)
+/* Makes `context` current if it is not. cai_priv_stream_leave undoes that and keeps the first error. */
+static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, int32_t *entered)
 {
     const cai_cuda *cuda = call->cuda;
     int32_t error;
     *entered = 0;
-    if (context == call->current || !context) return CAI_OK;
-    if (!cuda->context_push || !cuda->context_pop) /* fine where there is but one context */
-        return cuda->context_current ? cai_priv_lacks(call, "context_push and context_pop") : CAI_OK;
-    error = cuda->context_push(cuda->self, context);
+    if (context == call->current) return CAI_OK;
+    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
+        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
+                                     : CAI_OK;
+    error = cai_priv_context_enter(cuda, context);
     *entered = !error;
-    if (error) cai_priv_restore(call);
-    return cai_priv_did(call, error, "context_push");
+    call->inside = context;
+    return cai_priv_stream_did(call, error, "context_push");
 }
 
-static cai_status cai_priv_leave(cai_priv_call *call, int32_t entered, cai_status status)
+/* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
+static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                            int32_t *entered)
 {
-    const cai_cuda *cuda = call->cuda;
+    *entered = 0;
+    if (cai_priv_is_handle(stream) && (call->current || !call->current_known)) return CAI_OK;
+    return cai_priv_stream_enter(call, context, entered);
+}
+
+static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t entered, cai_status status)
+{
     int32_t error;
     if (!entered) return status;
-    error = cuda->context_pop(cuda->self);
-    if (error) cai_priv_restore(call);
-    return status ? status : cai_priv_did(call, error, "context_pop");
+    error = cai_priv_context_leave(call->cuda, call->inside);
+    return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
-/* Host waits and queries are forbidden on a thread while something captures globally, unless its mode is
- * relaxed. */
-static cai_status cai_priv_relax(cai_priv_call *call, int32_t *mode)
+static cai_status cai_priv_relax(cai_priv_stream_call *call, int32_t *mode)
 {
-    const cai_cuda *cuda = call->cuda;
-    *mode = 2;
-    if (!cuda->capture_mode) return CAI_OK;
-    return cai_priv_did(call, cuda->capture_mode(cuda->self, mode), "capture_mode");
+    return cai_priv_stream_did(call, cai_priv_mode_relax(call->cuda, mode), "capture_mode");
 }
 
-static cai_status cai_priv_unrelax(cai_priv_call *call, int32_t mode, cai_status status)
+static cai_status cai_priv_unrelax(cai_priv_stream_call *call, int32_t mode, cai_status status)
 {
-    const cai_cuda *cuda = call->cuda;
-    int32_t error, again = mode;
-    if (!cuda->capture_mode) return status;
-    error = cuda->capture_mode(cuda->self, &mode);
-    if (error) (void)cuda->capture_mode(cuda->self, &again);
-    return status ? status : cai_priv_did(call, error, "capture_mode");
+    const int32_t error = cai_priv_mode_restore(call->cuda, mode, 0);
+    return status ? status : cai_priv_stream_did(call, error, "capture_mode");
 }
 
 /* ------------------------------------------------------------------- >>events */
-/* An idle event of the context, which is current, or a new one. */
-static cai_status cai_priv_event_take(cai_priv_call *call, uint64_t context, uint64_t *event)
+/* An idle event of the context; 0: there is none. */
+static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context)
 {
-    cai_stream_pool *pool = call->pool;
-    const cai_cuda *cuda = call->cuda;
+    uint64_t event = 0;
     int32_t i;
-    *event = 0;
-    cai_priv_lock(pool);
+    cai_priv_guard_take(&pool->guard);
     for (i = pool->idle_count - 1; i >= 0 && pool->idle[i].context != context;) --i;
     if (i >= 0) {
-        *event = pool->idle[i].event;
+        event = pool->idle[i].event;
         pool->idle[i] = pool->idle[--pool->idle_count];
     }
-    cai_priv_unlock(pool);
-    if (*event) return CAI_OK;
-    return cai_priv_did(call, cuda->event_create(cuda->self, event), "event_create");
+    cai_priv_guard_give(&pool->guard);
+    return event;
 }
 
-/* An event may be recorded anew while waits for it are pending (R101). One that was recorded in a capture is
- * not used again. Keeps the first error. */
-static cai_status cai_priv_event_give(cai_priv_call *call, uint64_t context, uint64_t event, int32_t retire,
-                                      cai_status status)
+static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t *event)
 {
-    cai_stream_pool *pool = call->pool;
-    const cai_cuda *cuda = call->cuda;
+    const int32_t error = call->cuda->event_create(call->cuda->self, event);
+    if (error) *event = 0;
+    return cai_priv_stream_did(call, error, "event_create");
+}
+
+/* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
+ * capture is not used again. Keeps the first error. */
+static cai_status cai_priv_event_give(cai_priv_stream_call *call, uint64_t context, uint64_t event,
+                                      int32_t retire, cai_status status)
+{
+    cai_event_pool *pool = call->pool;
     int32_t kept = 0, error;
     if (!retire) {
-        cai_priv_lock(pool);
+        cai_priv_guard_take(&pool->guard);
         kept = pool->idle_count < CAI_POOL_EVENTS;
         if (kept) {
             pool->idle[pool->idle_count].context = context;
             pool->idle[pool->idle_count++].event = event;
         }
-        cai_priv_unlock(pool);
+        cai_priv_guard_give(&pool->guard);
     }
     if (kept) return status;
-    error = cuda->event_destroy(cuda->self, event);
-    return status ? status : cai_priv_did(call, error, "event_destroy");
+    error = call->cuda->event_destroy(call->cuda->self, event);
+    return status ? status : cai_priv_stream_did(call, error, "event_destroy");
 }
 
 /* Records an event of the pool on a stream. */
-static cai_status cai_priv_record(cai_priv_call *call, uint64_t stream, uint64_t context, int32_t retire,
-                                  uint64_t *event)
+static cai_status cai_priv_record(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                  int32_t retire, uint64_t *event)
 {
-    const cai_cuda *cuda = call->cuda;
     int32_t entered;
     cai_status status;
-    *event = 0;
-    CAI_TRY(cai_priv_enter(call, context, &entered));
-    status = cai_priv_event_take(call, context, event);
+    *event = cai_priv_event_take(call->pool, context);
+    status = *event ? cai_priv_stream_enter_for(call, stream, context, &entered)
+                    : cai_priv_stream_enter(call, context, &entered);
+    if (!status && !*event) status = cai_priv_event_create(call, event);
     if (!status)
-        status = cai_priv_did(call, cuda->event_record(cuda->self, *event, stream), "event_record");
-    status = cai_priv_leave(call, entered, status);
+        status = CAI_PRIV_STREAM_CUDA(call, event_record, *event, stream);
+    status = cai_priv_stream_leave(call, entered, status);
     if (status && *event) status = cai_priv_event_give(call, context, *event, retire, status);
     return status;
 }
 
-static cai_status cai_priv_wait(cai_priv_call *call, uint64_t stream, uint64_t context, uint64_t event)
+static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                       uint64_t event)
 {
-    const cai_cuda *cuda = call->cuda;
     int32_t entered;
     cai_status status;
-    CAI_TRY(cai_priv_enter(call, context, &entered));
-    status = cai_priv_did(call, cuda->stream_wait_event(cuda->self, stream, event), "stream_wait_event");
-    return cai_priv_leave(call, entered, status);
+    CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
+    status = CAI_PRIV_STREAM_CUDA(call, stream_wait_event, stream, event);
+    return cai_priv_stream_leave(call, entered, status);
 }
 
-/* What `operation` waits for on the host: a context (object 0), or a stream or event in it. */
-static cai_status cai_priv_block(cai_priv_call *call, uint64_t context, uint64_t object,
+/* The host waits, by `operation`, for a context (object 0), for a stream in it, or for an event. */
+static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t context, uint64_t object,
                                  const char *operation, int32_t (*wait)(void *self, uint64_t object))
 {
     const cai_cuda *cuda = call->cuda;
     int32_t mode, entered;
     cai_status status;
-    if (!wait && (object || !cuda->context_synchronize)) return cai_priv_lacks(call, operation);
+    if (!wait && (object || !cuda->context_synchronize)) return cai_priv_stream_lacks(call->err, operation);
     CAI_TRY(cai_priv_relax(call, &mode));
-    status = cai_priv_enter(call, context, &entered);
+    status = cai_priv_stream_enter_for(call, object, context, &entered);
     if (!status) {
-        status = cai_priv_did(call, wait ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self),
-                              operation);
-        status = cai_priv_leave(call, entered, status);
+        status = cai_priv_stream_did(
+            call, wait ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self), operation);
+        status = cai_priv_stream_leave(call, entered, status);
     }
     return cai_priv_unrelax(call, mode, status);
 }
 
 /* ------------------------------------------------------------------ >>members */
 enum {
-    CAI_PRIV_OPEN = 0x43414945, /* states of an exchange: not what uninitialized memory holds */
-    CAI_PRIV_OPEN_IN_ORDER = 0x43414946, /* begun without a CUDA call; ends without one */
+    CAI_PRIV_OPEN = 0x43414945, /* states of an exchange, unlikely in uninitialized memory */
+    CAI_PRIV_OPEN_IN_ORDER = 0x43414946, /* begun without a CUDA call, and ends without one */
     CAI_PRIV_ENDED = 0x43414958,
     CAI_PRIV_FORWARD = 1 << 0,  /* of an edge: the consumer waits for it */
-    CAI_PRIV_RETURNED = 1 << 1, /* it waits for the consumer, since end */
-    CAI_PRIV_LOST = 1 << 2,     /* it cannot */
+    CAI_PRIV_RETURNED = 1 << 1, /* since end it waits for the consumer */
+    CAI_PRIV_LOST = 1 << 2,     /* it cannot wait for the consumer */
     CAI_PRIV_SETTLED = 1 << 0   /* of an exchange: the consumer's work has passed, or the process ends */
 };
 
-/* What begin is about to do. */
+/* The work of a begin. */
 typedef struct cai_priv_plan {
-    cai_priv_call call;
+    cai_priv_stream_call call;
     cai_exchange *ex;
-    const cai_array *const *arrays;
+    cai_array *const *arrays;
     int64_t member_count; /* arrays and masks */
-    int32_t item;         /* index of the array that is looked at */
+    int32_t item;         /* index of the array that is checked */
     int32_t ordered;      /* members that need the consumer's context */
-    int32_t blocking;     /* members whose context is to be synchronized */
+    int32_t blocking;     /* members whose context must be synchronized */
     int32_t event_count, context_count;
     uint64_t events[CAI_EXCHANGE_EDGES];
     uint64_t contexts[CAI_EXCHANGE_EDGES];
 } cai_priv_plan;
 
-/* Array k / 2, or its mask; NULL where there is nothing to order. */
-static const cai_array *cai_priv_member(const cai_array *const *arrays, int64_t k)
+/* Array k / 2, or its mask. NULL: there is nothing to order. */
+static const cai_array *cai_priv_member(cai_array *const *arrays, int64_t k)
 {
     const cai_array *member = k & 1 ? arrays[k >> 1]->mask : arrays[k >> 1];
     return member && member->size ? member : NULL;
 }
 
-/* The sync of a member and its stream, as the options read CAI_SYNC_UNKNOWN. */
+/* The sync of a member and its stream. The options replace CAI_SYNC_UNKNOWN. */
 static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_array *member, uint64_t *stream)
 {
     *stream = member->stream;
     if (member->sync != CAI_SYNC_UNKNOWN) return member->sync;
-    if (options->unknown == CAI_UNKNOWN_TRUST) return CAI_SYNC_NONE;
+    if (options->unknown == CAI_UNKNOWN_ASSUME_IDLE) return CAI_SYNC_NONE;
     if (options->unknown == CAI_UNKNOWN_SYNCHRONIZE) return CAI_SYNC_UNKNOWN;
     *stream = options->unknown == CAI_UNKNOWN_LEGACY ? (uint64_t)CAI_STREAM_LEGACY : options->unknown_stream;
     return CAI_SYNC_STREAM;
 }
 
-/* The calling thread, which a stream 2 is about. */
-static cai_status cai_priv_thread(const cai_priv_call *call, uint64_t *thread)
+/* The calling thread. Stream 2 belongs to a thread. */
+static cai_status cai_priv_stream_thread(const cai_priv_stream_call *call, uint64_t *thread)
 {
     const cai_cuda *cuda = call->cuda;
     int32_t error;
-    if (!cuda->host_thread) return cai_priv_lacks(call, "host_thread");
+    if (!cuda->host_thread) return cai_priv_stream_lacks(call->err, "host_thread");
     error = cuda->host_thread(cuda->self, thread);
     return error ? cai_priv_cuda_failed(call->err, CAI_ERR_CUDA, error, "host_thread") : CAI_OK;
 }
 
-/* A number that may be passed on: not 0 (R71), not DLPack's -1 (R74). */
-static cai_status cai_priv_check_stream(const cai_priv_call *call, uint64_t stream, int32_t index)
+static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64_t stream)
 {
-    if (!stream)
-        return cai_priv_say(call->err, CAI_ERR_STREAM, index,
-                            "stream 0 is ambiguous: make the number of a cudaStream_t by CAI_STREAM(stream)",
-                            "", 0, 0, 0);
-    if (stream == UINT64_MAX)
-        return cai_priv_say(call->err, CAI_ERR_STREAM, index,
-                            "stream -1 is no stream; without synchronization: CAI_MODE_IGNORE", "", 0, 0, 0);
-    if (!cai_priv_is_handle(stream) && call->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)
-        return cai_priv_say(call->err, CAI_ERR_STREAM, index,
-                            "stream %d is no stream of this platform: pass a handle", "", (int64_t)stream, 0,
-                            0);
-    return CAI_OK;
+    if (cai_priv_is_stream(call->cuda, stream)) return CAI_OK;
+    return cai_priv_stream_say(call->err, cai_priv_bad_stream(stream), -1, cai_priv_stream_fault(stream), 0,
+                               0);
 }
 
-static cai_status cai_priv_check_thread(const cai_priv_call *call, uint64_t thread, int32_t index)
+static cai_status cai_priv_check_thread(const cai_priv_stream_call *call, uint64_t thread)
 {
     uint64_t here;
-    CAI_TRY(cai_priv_thread(call, &here));
+    CAI_TRY(cai_priv_stream_thread(call, &here));
     if (thread == here) return CAI_OK;
-    if (!thread)
-        return cai_priv_say(call->err, CAI_ERR_THREAD, index,
-                            "stream 2 of an array does not say of which host thread it is: "
-                            "cai_stream_remember_thread where it was imported",
-                            "", 0, 0, 0);
-    return cai_priv_say(
-        call->err, CAI_ERR_THREAD, index,
-        "stream 2 is the per-thread stream of host thread 0x%x, this is 0x%x; cai_stream_detach "
-        "there makes an event of it",
-        "", (int64_t)thread, (int64_t)here, 0);
+    return cai_priv_stream_say(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84), -1,
+                               thread
+                                   ? "stream 2 is the per-thread stream of host thread 0x%x, but this is "
+                                     "0x%x: call cai_stream_detach on that thread first"
+                                   : "the host thread of an array's stream 2 is unknown: call "
+                                     "cai_stream_remember_thread where the array is imported",
+                               (int64_t)thread, (int64_t)here);
 }
 
 static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, uint64_t context)
@@ -1719,7 +1783,7 @@ static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, 
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what)
 {
-    return cai_priv_say(plan->call.err, CAI_ERR_CAPACITY, plan->item,
+    return cai_priv_stream_say_all(plan->call.err, CAI_ERR_CAPACITY, plan->item,
                         "more than %d distinct %w in one exchange", what, CAI_EXCHANGE_EDGES, 0, 0);
 }
 
@@ -1751,28 +1815,25 @@ static cai_status cai_priv_add_once(const cai_priv_plan *plan, uint64_t *list, i
     return CAI_OK;
 }
 
-/* Judges one member without CUDA, and counts what it needs. Handles are collected to see that they fit. */
+/* Checks one member without CUDA, counts its needs, and checks that there is room for its handle. */
 static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
-    const cai_priv_call *call = &plan->call;
+    const cai_priv_stream_call *call = &plan->call;
     uint64_t stream;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     const int has_stream = sync == CAI_SYNC_STREAM || (sync == CAI_SYNC_EVENT && stream);
     if (sync < CAI_SYNC_UNKNOWN || sync > CAI_SYNC_EVENT)
-        return cai_priv_say(call->err, CAI_ERR_ARGUMENT, plan->item, "sync = %d is no CAI_SYNC_...", "",
-                            sync, 0, 0);
+        return cai_priv_stream_reject(call->err, "sync = %d is no CAI_SYNC_...", sync);
     if (sync == CAI_SYNC_EVENT && !member->event)
-        return cai_priv_say(call->err, CAI_ERR_ARGUMENT, plan->item, "CAI_SYNC_EVENT with event 0", "", 0, 0,
-                            0);
-    if (has_stream) CAI_TRY(cai_priv_check_stream(call, stream, plan->item));
+        return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
+    if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
     if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
     if (sync == CAI_SYNC_EVENT)
         CAI_TRY(cai_priv_add_once(plan, plan->events, &plan->event_count, member->event, "events"));
     if (has_stream && stream == CAI_STREAM_PER_THREAD) {
-        CAI_TRY(cai_priv_thread(call, &ex->thread));
-        if (member->sync != CAI_SYNC_UNKNOWN)
-            CAI_TRY(cai_priv_check_thread(call, member->thread, plan->item));
+        CAI_TRY(cai_priv_stream_thread(call, &ex->thread));
+        if (member->sync != CAI_SYNC_UNKNOWN) CAI_TRY(cai_priv_check_thread(call, member->thread));
     }
     plan->blocking += sync == CAI_SYNC_UNKNOWN;
     plan->ordered += sync == CAI_SYNC_EVENT;
@@ -1783,23 +1844,33 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
     return cai_priv_is_handle(stream) ? cai_priv_add_edge(plan, stream, 0, 0) : CAI_OK;
 }
 
-/* The context of the memory of an array, which its streams 1 and 2 are relative to (R83). */
-static cai_status cai_priv_memory_context(cai_priv_call *call, const cai_array *member, uint64_t *context)
+/* The context of an array's memory, to which its streams 1 and 2 are relative (R83). Memory of a pool and
+ * mapped memory have none. They get the current context if it is on the memory's device, else the active
+ * primary one. `other` is NULL, or gets the second of the two, in which work may also be pending. */
+static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_array *member,
+                                          uint64_t *context, uint64_t *other)
 {
-    const cai_cuda *cuda = call->cuda;
     cai_cuda_pointer info;
+    uint64_t primary = 0;
+    int32_t here = CAI_DEVICE_UNKNOWN;
     memset(&info, 0, sizeof info);
     info.device = member->device;
-    *context = call->current;
-    if (cuda->pointer_info)
-        CAI_TRY(cai_priv_did(call, cuda->pointer_info(cuda->self, member->data, &info), "pointer_info"));
-    if (info.context) *context = info.context;
-    else if (info.device >= 0 && cuda->device_context)
-        return cai_priv_did(call, cuda->device_context(cuda->self, info.device, context), "device_context");
-    return CAI_OK;
+    if (other) *other = 0;
+    if (call->cuda->pointer_info)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
+    *context = info.context;
+    if (*context) return CAI_OK;
+    if (info.device < 0 || !call->cuda->device_context)
+        return cai_priv_ask_context(call, CAI_STREAM_LEGACY, context);
+    if (call->current) CAI_TRY(cai_priv_current_device(call, &here));
+    here = here == info.device;
+    if (!here || other) CAI_TRY(cai_priv_ask_primary(call, info.device, &primary));
+    *context = here ? call->current : primary;
+    if (here && other) *other = primary;
+    return *context ? CAI_OK : cai_priv_no_context(call, info.device);
 }
 
-/* The context of a producer's handle, asked once. */
+/* The context of a producer's handle, queried once. */
 static cai_status cai_priv_handle_context(cai_priv_plan *plan, uint64_t stream, uint64_t *context)
 {
     const cai_exchange_edge *edge = cai_priv_find_edge(plan->ex, stream, 0);
@@ -1808,32 +1879,25 @@ static cai_status cai_priv_handle_context(cai_priv_plan *plan, uint64_t stream, 
     return CAI_OK;
 }
 
-/* The context of the consumer's stream; of 1 and 2 the current one, which there must be. */
-static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
-{
-    cai_exchange *ex = plan->ex;
-    CAI_TRY(cai_priv_ask_context(&plan->call, ex->stream, &ex->context));
-    if (ex->context || cai_priv_is_handle(ex->stream) || !plan->call.cuda->context_current) return CAI_OK;
-    return cai_priv_did(&plan->call, 201, "context_current");
-}
-
-/* Makes the edge of a member, or puts down its context to be synchronized. */
+/* Makes the edge of a member, or stores its context to be synchronized. */
 static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
-    uint64_t stream, context;
+    uint64_t stream, context, other;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     if (sync == CAI_SYNC_NONE) return CAI_OK;
     if (sync == CAI_SYNC_UNKNOWN) {
-        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context));
-        return cai_priv_add_once(plan, plan->contexts, &plan->context_count, context, "contexts");
+        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, &other));
+        CAI_TRY(cai_priv_add_once(plan, plan->contexts, &plan->context_count, context, "contexts"));
+        if (!other) return CAI_OK;
+        return cai_priv_add_once(plan, plan->contexts, &plan->context_count, other, "contexts");
     }
     if (!stream) return CAI_OK;
     if (cai_priv_is_handle(stream)) {
         if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
         CAI_TRY(cai_priv_handle_context(plan, stream, &context));
     } else {
-        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context));
+        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, NULL));
         if (stream == ex->stream && context == ex->context && ex->options.mode != CAI_MODE_HOST)
             return CAI_OK;
     }
@@ -1854,28 +1918,43 @@ static cai_status cai_priv_each_member(cai_priv_plan *plan, cai_priv_visit visit
 }
 
 /* ----------------------------------------------------------------- >>captures */
-/* The id of the capture that a stream is in; 0: none. The query does no harm to a capture; a refusal is about
- * one (R103). */
-static cai_status cai_priv_ask_capture(cai_priv_call *call, uint64_t stream, uint64_t context, uint64_t *id)
+CAI_PRIV_STREAM_COLD cai_status cai_priv_capture_refused(const cai_priv_stream_call *call, int32_t index,
+                                                         const char *sentence, uint64_t a, uint64_t b)
 {
-    const cai_cuda *cuda = call->cuda;
+    return cai_priv_stream_say(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), index, sentence, (int64_t)a,
+                               (int64_t)b);
+}
+
+/* The id of the capture that a stream is in. 0: none. The query does not disturb a capture. If CUDA refuses
+ * it, the reason is a capture (R103). */
+static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                       uint64_t *id)
+{
     cai_cuda_capture capture;
     int32_t entered = 0;
     cai_status status;
     *id = 0;
-    if (!cuda->stream_capture) return CAI_OK;
+    if (!call->cuda->stream_capture) return CAI_OK;
     memset(&capture, 0, sizeof capture);
-    if (!cai_priv_is_handle(stream)) CAI_TRY(cai_priv_enter(call, context, &entered));
-    status = cai_priv_did(call, cuda->stream_capture(cuda->self, stream, &capture), "stream_capture");
-    CAI_TRY(cai_priv_leave(call, entered, status));
+    if (!cai_priv_is_handle(stream)) CAI_TRY(cai_priv_stream_enter(call, context, &entered));
+    status = CAI_PRIV_STREAM_CUDA(call, stream_capture, stream, &capture);
+    CAI_TRY(cai_priv_stream_leave(call, entered, status));
     if (capture.status == CAI_CAPTURE_INVALIDATED)
-        return cai_priv_say(call->err, CAI_ERR_CAPTURE, -1, "the capture of stream 0x%x was invalidated", "",
-                            (int64_t)stream, 0, 0);
+        return cai_priv_capture_refused(call, -1, "the capture of stream 0x%x was invalidated", stream, 0);
     if (capture.status) *id = capture.id;
     return CAI_OK;
 }
 
-static cai_status cai_priv_ask_edge_capture(cai_priv_call *call, const cai_exchange *ex,
+/* Refuses a stream that is capturing. */
+static cai_status cai_priv_no_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                      const char *sentence)
+{
+    uint64_t capture;
+    CAI_TRY(cai_priv_ask_capture(call, stream, context, &capture));
+    return capture ? cai_priv_capture_refused(call, -1, sentence, stream, 0) : CAI_OK;
+}
+
+static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const cai_exchange *ex,
                                             cai_exchange_edge *edge)
 {
     cai_status status = CAI_OK;
@@ -1885,16 +1964,11 @@ static cai_status cai_priv_ask_edge_capture(cai_priv_call *call, const cai_excha
     return cai_priv_blame(call, edge->array, status);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_capture_refused(const cai_priv_call *call, int32_t index,
-                                                         const char *sentence, uint64_t a, uint64_t b)
-{
-    return cai_priv_say(call->err, CAI_ERR_CAPTURE, index, sentence, "", (int64_t)a, (int64_t)b, 0);
-}
-
 /* All streams are in the capture `wanted`, or none is in any (0). */
-static cai_status cai_priv_compare_capture(const cai_priv_call *call, const cai_exchange *ex,
+static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
                                            const cai_exchange_edge *edge, uint64_t wanted)
 {
+    const char *why = "streams 0x%x and 0x%x are in different captures";
     if (edge->capture == wanted) return CAI_OK;
     if (!wanted)
         return cai_priv_capture_refused(
@@ -1902,17 +1976,15 @@ static cai_status cai_priv_compare_capture(const cai_priv_call *call, const cai_
             "stream 0x%x is capturing and would pull stream 0x%x into its capture "
             "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
             edge->stream, ex->stream);
-    return cai_priv_capture_refused(call, edge->array,
-                                    edge->capture ? "streams 0x%x and 0x%x are in different captures"
-                                    : ex->capture
-                                        ? "stream 0x%x is capturing and stream 0x%x is not"
-                                        : "stream 0x%x would join a capture and stream 0x%x is in none",
-                                    ex->stream, edge->stream);
+    if (!edge->capture)
+        why = ex->capture ? "stream 0x%x is capturing, but stream 0x%x is not"
+                          : "stream 0x%x would join a capture, but stream 0x%x is not capturing";
+    return cai_priv_capture_refused(call, edge->array, why, ex->stream, edge->stream);
 }
 
-/* Captures of the consumer and of all edges, and that they agree. may_join: a producer's capture may pull the
- * consumer in. */
-static cai_status cai_priv_check_captures(cai_priv_call *call, cai_exchange *ex, uint32_t may_join)
+/* Queries the captures of the consumer and of all edges, and compares them. may_join: a producer's capture
+ * may pull the consumer in. */
+static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchange *ex, uint32_t may_join)
 {
     uint64_t wanted;
     int32_t i;
@@ -1925,8 +1997,7 @@ static cai_status cai_priv_check_captures(cai_priv_call *call, cai_exchange *ex,
     return CAI_OK;
 }
 
-/* What a capture forbids beside edges: waits of the host, and events of which nobody knows where they were
- * recorded. */
+/* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
 static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1938,13 +2009,13 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
     capture = ex->capture;
     for (i = 0; i < ex->edge_count; ++i) capture |= ex->edges[i].capture;
     if (ex->options.mode == CAI_MODE_HOST)
-        sentence = "CAI_MODE_HOST: stream 0x%x or a producer's is capturing and cannot be waited for";
+        sentence = "CAI_MODE_HOST: the host cannot wait while stream 0x%x or a producer's is capturing";
     else if (plan->context_count)
         sentence =
-            "an array does not say where work is pending, and its context cannot be synchronized while "
+            "the stream of an array's pending work is unknown, and no context can be synchronized while "
             "stream 0x%x or a producer's is capturing";
     else if (plan->event_count)
-        sentence = "an event may be from outside of the capture that stream 0x%x or a producer's is in";
+        sentence = "an array's event may be from outside of the capture of stream 0x%x or a producer's";
     if (!capture || !sentence) return CAI_OK;
     for (i = -1; i < 0 && plan->event_count && k < plan->member_count; ++k) {
         const cai_array *member = cai_priv_member(plan->arrays, k);
@@ -1953,32 +2024,32 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
     return cai_priv_capture_refused(&plan->call, i, sentence, ex->stream, 0);
 }
 
-/* R85: stream_id tells a stream from another that got its handle. */
-static cai_status cai_priv_check_id(cai_priv_call *call, uint64_t stream, uint64_t *id)
+/* stream_id distinguishes a stream from another one with the same handle (R85). */
+static cai_status cai_priv_check_id(cai_priv_stream_call *call, uint64_t stream, uint64_t *id)
 {
-    const cai_cuda *cuda = call->cuda;
     const uint64_t before = *id;
     if (!cai_priv_is_handle(stream)) return CAI_OK;
-    CAI_TRY(cai_priv_did(call, cuda->stream_id(cuda->self, stream, id), "stream_id"));
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, stream_id, stream, id));
     if (!before || before == *id) return CAI_OK;
-    return cai_priv_say(call->err, CAI_ERR_STALE, -1,
-                        "stream 0x%x was destroyed and another made with its handle: id %d was %d", "",
+    return cai_priv_stream_say_all(call->err, CAI_PRIV_RULE(CAI_ERR_STALE, 85), -1,
+                        "stream 0x%x was destroyed, and a new stream has its handle: id %d, before %d", "",
                         (int64_t)stream, (int64_t)*id, (int64_t)before);
 }
 
-static int cai_priv_checks_ids(const cai_priv_call *call)
+static int cai_priv_checks_ids(const cai_priv_stream_call *call)
 {
     return call->pool->flags & CAI_POOL_CHECK_STREAMS && call->cuda->stream_id;
 }
 
-/* The stream of an edge; one that captures cannot be asked. */
-static cai_status cai_priv_check_edge_id(cai_priv_call *call, const cai_exchange *ex, cai_exchange_edge *edge)
+/* The stream of an edge. A stream that is capturing cannot be queried. */
+static cai_status cai_priv_check_edge_id(cai_priv_stream_call *call, const cai_exchange *ex,
+                                         cai_exchange_edge *edge)
 {
     if (edge->stream == ex->stream || edge->capture) return CAI_OK;
     return cai_priv_blame(call, edge->array, cai_priv_check_id(call, edge->stream, &edge->id));
 }
 
-static cai_status cai_priv_check_ids(cai_priv_call *call, cai_exchange *ex)
+static cai_status cai_priv_check_ids(cai_priv_stream_call *call, cai_exchange *ex)
 {
     int32_t i;
     if (!cai_priv_checks_ids(call)) return CAI_OK;
@@ -1988,54 +2059,53 @@ static cai_status cai_priv_check_ids(cai_priv_call *call, cai_exchange *ex)
 }
 
 /* -------------------------------------------------------------------- >>begin */
-/* `after` waits for what is in `edge` now. */
-static cai_status cai_priv_follow(cai_priv_call *call, const cai_exchange *ex, const cai_exchange_edge *edge)
+/* ex->stream waits for the work that is in the stream of `edge` now. */
+static cai_status cai_priv_follow(cai_priv_stream_call *call, const cai_exchange *ex,
+                                  const cai_exchange_edge *edge)
 {
     const int32_t retire = edge->capture != 0;
     uint64_t event;
     cai_status status;
     CAI_TRY(cai_priv_record(call, edge->stream, edge->context, retire, &event));
-    status = cai_priv_wait(call, ex->stream, ex->context, event);
+    status = cai_priv_stream_wait(call, ex->stream, ex->context, event);
     return cai_priv_event_give(call, edge->context, event, retire, status);
 }
 
-/* Everything was checked; now the calls that order. */
-static cai_status cai_priv_carry_out(cai_priv_plan *plan)
+/* Makes the calls that order. Everything was checked before. */
+static cai_status cai_priv_stream_carry_out(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
-    cai_priv_call *call = &plan->call;
+    cai_priv_stream_call *call = &plan->call;
     const cai_cuda *cuda = call->cuda;
     const int32_t host = ex->options.mode == CAI_MODE_HOST;
     int32_t i;
     for (i = 0; i < plan->context_count; ++i)
-        CAI_TRY(cai_priv_block(call, plan->contexts[i], 0, "context_synchronize", NULL));
+        CAI_TRY(cai_priv_stream_block(call, plan->contexts[i], 0, "context_synchronize", NULL));
     for (i = 0; i < ex->edge_count; ++i) {
         const cai_exchange_edge *edge = &ex->edges[i];
         if (!(edge->flags & CAI_PRIV_FORWARD)) continue;
         if (!host) CAI_TRY(cai_priv_blame(call, edge->array, cai_priv_follow(call, ex, edge)));
-        else CAI_TRY(cai_priv_block(call, cai_priv_is_handle(edge->stream) ? 0 : edge->context, edge->stream,
-                                    "stream_synchronize", cuda->stream_synchronize));
+        else CAI_TRY(cai_priv_stream_block(call, edge->context, edge->stream, "stream_synchronize",
+                                    cuda->stream_synchronize));
     }
     for (i = 0; i < plan->event_count; ++i) {
-        if (!host) CAI_TRY(cai_priv_wait(call, ex->stream, ex->context, plan->events[i]));
-        else CAI_TRY(cai_priv_block(call, 0, plan->events[i], "event_synchronize", cuda->event_synchronize));
+        const uint64_t event = plan->events[i];
+        if (!host) CAI_TRY(cai_priv_stream_wait(call, ex->stream, ex->context, event));
+        else CAI_TRY(cai_priv_stream_block(call, 0, event, "event_synchronize", cuda->event_synchronize));
     }
     return CAI_OK;
 }
 
-static cai_status cai_priv_check_options(const cai_exchange_options *options, cai_error *err)
+static cai_status cai_priv_stream_check_options(const cai_exchange_options *options, cai_error *err)
 {
     if (options->mode < CAI_MODE_EVENT || options->mode > CAI_MODE_IGNORE)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "mode = %d is no CAI_MODE_...", "", options->mode, 0,
-                            0);
-    if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_TRUST)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "unknown = %d is no CAI_UNKNOWN_...", "",
-                            options->unknown, 0, 0);
+        return cai_priv_stream_reject(err, "mode = %d is no CAI_MODE_...", options->mode);
+    if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
+        return cai_priv_stream_reject(err, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
     if (options->flags & ~(uint32_t)CAI_EXCHANGE_JOIN_CAPTURE)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "flags = 0x%x has unknown bits", "", options->flags, 0,
-                            0);
+        return cai_priv_stream_reject(err, "flags = 0x%x has unknown bits", options->flags);
     if (options->reserved)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "reserved = %d is not 0", "", options->reserved, 0, 0);
+        return cai_priv_stream_reject(err, "reserved = %d is not 0", options->reserved);
     return CAI_OK;
 }
 
@@ -2052,76 +2122,86 @@ static uint64_t cai_priv_choose_stream(const cai_priv_plan *plan, uint64_t strea
     return stream;
 }
 
-static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_stream_pool *pool,
-                                   uint64_t stream, const cai_exchange_options *options, cai_error *err)
+static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_event_pool *pool,
+                                   const char *function, uint64_t stream,
+                                   const cai_exchange_options *options, cai_error *err)
 {
     memset(plan, 0, offsetof(cai_priv_plan, events));
     memset(ex, 0, offsetof(cai_exchange, edges));
-    plan->call = cai_priv_open(pool, err);
+    CAI_TRY(cai_priv_stream_begin_call(&plan->call, pool, function, err));
     plan->ex = ex;
     ex->pool = pool;
     if (options) {
-        CAI_TRY(cai_priv_check_options(options, err));
+        CAI_TRY(cai_priv_stream_check_options(options, err));
         ex->options = *options;
     }
-    CAI_TRY(cai_priv_check_stream(&plan->call, stream, -1));
+    CAI_TRY(cai_priv_stream_check(&plan->call, stream));
     ex->stream = stream;
-    return stream == CAI_STREAM_PER_THREAD ? cai_priv_thread(&plan->call, &ex->thread) : CAI_OK;
+    return stream == CAI_STREAM_PER_THREAD ? cai_priv_stream_thread(&plan->call, &ex->thread) : CAI_OK;
 }
 
-/* From members to edges, with every check before the first call that orders. */
+/* Makes edges of members. Every check comes before the first call that orders. */
 static cai_status cai_priv_order_members(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
     CAI_TRY(cai_priv_each_member(plan, cai_priv_judge_member));
     ex->edge_count = 0;
     if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(&plan->call));
-    ex->context = plan->call.current; /* of 1 and 2; the release needs it, too */
+    ex->context = plan->call.current; /* of 1 and 2; the release also needs it */
+    if (!cai_priv_is_handle(ex->stream) && plan->call.current_known && !ex->context)
+        CAI_TRY(cai_priv_ask_primary(&plan->call, 0, &ex->context)); /* 0: it is not active yet */
     if (!(plan->ordered + plan->blocking)) return CAI_OK;
     CAI_TRY(cai_priv_find_current(&plan->call));
-    if (plan->ordered) CAI_TRY(cai_priv_find_consumer(plan));
+    if (plan->ordered && (cai_priv_is_handle(ex->stream) || !ex->context))
+        CAI_TRY(cai_priv_ask_context(&plan->call, ex->stream, &ex->context));
     CAI_TRY(cai_priv_each_member(plan, cai_priv_resolve_member));
     if (!(ex->edge_count + plan->event_count + plan->context_count)) return CAI_OK;
     CAI_TRY(cai_priv_check_plan_captures(plan));
     CAI_TRY(cai_priv_check_ids(&plan->call, ex));
-    return cai_priv_carry_out(plan);
+    return cai_priv_stream_carry_out(plan);
 }
 
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_stream_pool *pool,
-                                                   const cai_array *const *arrays, int32_t count,
+/* Counts the exchanges whose end calls CUDA. The others write nothing that threads share. */
+static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
+{
+    if (!ex->edge_count && ex->options.mode != CAI_MODE_HOST) return;
+    cai_priv_guard_take(&ex->pool->guard);
+    ex->pool->open_exchanges += by;
+    cai_priv_guard_give(&ex->pool->guard);
+}
+
+CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
+                                                   cai_array *const *arrays, int32_t count,
                                                    uint64_t stream, const cai_exchange_options *options,
                                                    cai_error *err)
 {
     cai_priv_plan plan;
     int32_t i;
-    CAI_TRY(cai_priv_prepare(&plan, ex, pool, stream, options, err));
-    for (i = 0; i < count; ++i) {
-        const cai_status status = cai_array_check(arrays[i], err);
-        if (status && err) err->index = i;
-        if (status) return status;
-    }
+    CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
+    for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
     plan.arrays = arrays;
     plan.member_count = (int64_t)count * 2;
     if (ex->options.mode == CAI_MODE_ENQUEUE) ex->stream = cai_priv_choose_stream(&plan, stream);
     CAI_TRY(cai_priv_order_members(&plan));
     ex->state = CAI_PRIV_OPEN;
-    cai_priv_count_open(pool, 1);
+    cai_priv_count_open(ex, 1);
     return CAI_OK;
 }
 
-/* An array of which nothing is to be asked: pending work, if any, is on `stream` itself. */
+/* True if an array needs no query, because its pending work, if any, is on `stream` itself. */
 static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
 {
     if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array || array->mask) return 0;
-    if ((uint32_t)array->ndim > CAI_MAX_NDIM) return 0; /* begin_with says what is wrong */
+    if ((uint32_t)array->ndim > CAI_MAX_NDIM) return 0; /* begin_with returns the error */
     return array->sync == CAI_SYNC_STREAM ? array->stream == stream : array->sync == CAI_SYNC_NONE;
 }
 
-CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_stream_pool *pool, const cai_array *const *arrays,
+CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, cai_array *const *arrays,
                                       int32_t count, uint64_t stream, cai_error *err)
 {
     int32_t i = 0;
-    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1)
+    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 ||
+        cai_priv_guarded_look(&pool->waiting))
         return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
     do {
         if (!cai_priv_in_order(arrays[i], stream))
@@ -2134,29 +2214,32 @@ CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_stream_pool *pool, c
     ex->edge_count = 0;
     ex->context = 0;
     memset(&ex->options, 0, sizeof ex->options);
-    cai_priv_count_open(pool, 1);
     return CAI_OK;
 }
 
-CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_stream_pool *pool,
-                                           const cai_array *const *arrays, int32_t count, uint64_t stream,
+static void cai_priv_release_oldest(cai_event_pool *pool);
+
+CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
+                                           cai_array *const *arrays, int32_t count, uint64_t stream,
                                            const cai_exchange_options *options, cai_error *err)
 {
+    cai_status status;
     if (!ex) return cai_priv_stream_misuse(err, "cai_exchange_begin: ex is NULL");
     ex->state = 0;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_exchange_begin: pool is NULL or not made");
     if (count < 0)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_exchange_begin: count = %d is negative", "",
-                            count, 0, 0);
+        return cai_priv_stream_reject(err, "cai_exchange_begin: count = %d is negative", count);
     if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
-    return cai_priv_begin(ex, pool, arrays, count, stream, options, err);
+    if (cai_priv_guarded_look(&pool->waiting)) cai_priv_release_oldest(pool);
+    status = cai_priv_begin(ex, pool, arrays, count, stream, options, err);
+    return status && err && err->index >= 0 ? cai_priv_stream_say_before(err, status, "arrays", err->index)
+                                            : status;
 }
 
 /* ---------------------------------------------------------------------- >>end */
-/* Finds the edges that cannot get a back edge, and says what is wrong with the first of them; the others get
- * theirs all the same. */
-static cai_status cai_priv_check_edges(cai_priv_call *call, cai_exchange *ex)
+/* Finds the edges that cannot get a back edge, and keeps the first error. The others still get theirs. */
+static cai_status cai_priv_check_edges(cai_priv_stream_call *call, cai_exchange *ex)
 {
     cai_status first = CAI_OK, status, stale;
     int32_t i;
@@ -2165,23 +2248,23 @@ static cai_status cai_priv_check_edges(cai_priv_call *call, cai_exchange *ex)
         status = cai_priv_ask_edge_capture(call, ex, edge);
         if (!status) status = cai_priv_compare_capture(call, ex, edge, ex->capture);
         if (status) edge->flags |= CAI_PRIV_LOST;
-        cai_priv_keep_first(call, &first, status);
+        cai_priv_stream_keep_first(call, &first, status);
     }
     if (!cai_priv_checks_ids(call)) return first;
     stale = ex->capture ? CAI_OK : cai_priv_check_id(call, ex->stream, &ex->id);
-    cai_priv_keep_first(call, &first, stale);
+    cai_priv_stream_keep_first(call, &first, stale);
     for (i = 0; i < ex->edge_count; ++i) {
         cai_exchange_edge *edge = &ex->edges[i];
         if (edge->flags & CAI_PRIV_LOST) continue;
         status = stale ? stale : cai_priv_check_edge_id(call, ex, edge);
         if (status) edge->flags |= CAI_PRIV_LOST;
-        cai_priv_keep_first(call, &first, status);
+        cai_priv_stream_keep_first(call, &first, status);
     }
     return first;
 }
 
 /* One record, and a wait for each producer. */
-static cai_status cai_priv_give_back(cai_priv_call *call, cai_exchange *ex)
+static cai_status cai_priv_stream_give_back(cai_priv_stream_call *call, cai_exchange *ex)
 {
     cai_status first = CAI_OK;
     uint64_t event;
@@ -2193,47 +2276,46 @@ static cai_status cai_priv_give_back(cai_priv_call *call, cai_exchange *ex)
         cai_exchange_edge *edge = &ex->edges[i];
         cai_status status;
         if (edge->flags & CAI_PRIV_LOST) continue;
-        status = cai_priv_blame(call, edge->array, cai_priv_wait(call, edge->stream, edge->context, event));
+        status = cai_priv_stream_wait(call, edge->stream, edge->context, event);
+        status = cai_priv_blame(call, edge->array, status);
         if (!status) edge->flags |= CAI_PRIV_RETURNED;
-        cai_priv_keep_first(call, &first, status);
+        cai_priv_stream_keep_first(call, &first, status);
     }
     return cai_priv_event_give(call, ex->context, event, ex->capture != 0, first);
 }
 
-static cai_status cai_priv_end_on_host(cai_priv_call *call, cai_exchange *ex)
+static cai_status cai_priv_end_on_host(cai_priv_stream_call *call, cai_exchange *ex)
 {
     cai_status status;
-    if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(call));
-    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
-    if (ex->capture)
-        return cai_priv_capture_refused(
-            call, -1, "CAI_MODE_HOST: stream 0x%x is capturing and cannot be waited for", ex->stream, 0);
-    status = cai_priv_block(call, cai_priv_is_handle(ex->stream) ? 0 : ex->context, ex->stream,
-                            "stream_synchronize", call->cuda->stream_synchronize);
+    CAI_TRY(cai_priv_find_current(call));
+    if (!ex->context && !call->current) CAI_TRY(cai_priv_ask_context(call, ex->stream, &ex->context));
+    CAI_TRY(cai_priv_no_capture(call, ex->stream, ex->context,
+                                "CAI_MODE_HOST: the host cannot wait while stream 0x%x is capturing"));
+    status = cai_priv_stream_block(call, ex->context, ex->stream, "stream_synchronize",
+                                   call->cuda->stream_synchronize);
     if (!status) ex->flags |= CAI_PRIV_SETTLED;
     return status;
 }
 
-static cai_status cai_priv_end_on_device(cai_priv_call *call, cai_exchange *ex)
+static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchange *ex)
 {
     cai_status first, status;
     CAI_TRY(cai_priv_find_current(call));
     CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
     first = cai_priv_check_edges(call, ex);
-    status = cai_priv_give_back(call, ex);
+    status = cai_priv_stream_give_back(call, ex);
     return first ? first : status;
 }
 
-/* With CUDA calls, or a thread to check. */
+/* The end of an exchange that needs CUDA calls, or a check of the thread. */
 CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_error *err)
 {
-    cai_priv_call call;
+    cai_priv_stream_call call;
     cai_status ended = CAI_OK;
     if (!ex || ex->state != CAI_PRIV_OPEN)
-        return status ? status : cai_priv_stream_misuse(err, "cai_exchange_end: not begun, or ended before");
-    call = cai_priv_open(ex->pool, err);
-    if (ex->thread && ex->options.mode != CAI_MODE_IGNORE)
-        CAI_TRY(cai_priv_check_thread(&call, ex->thread, -1));
+        return status ? status : cai_priv_stream_misuse(err, "the exchange was not begun, or has ended");
+    call = cai_priv_stream_open(ex->pool, err);
+    if (ex->thread && ex->options.mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
     call.err = status ? NULL : err;
     call.ending = 1;
     if (ex->options.mode == CAI_MODE_HOST) ended = cai_priv_end_on_host(&call, ex);
@@ -2243,7 +2325,7 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
         if (!call.failed) ended = CAI_OK;
     }
     ex->state = CAI_PRIV_ENDED;
-    cai_priv_count_open(ex->pool, -1);
+    cai_priv_count_open(ex, -1);
     return status ? status : ended;
 }
 
@@ -2251,45 +2333,81 @@ CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_err
 {
     if (!ex || ex->state != CAI_PRIV_OPEN_IN_ORDER) return cai_priv_end(ex, status, err);
     ex->state = CAI_PRIV_ENDED;
-    cai_priv_count_open(ex->pool, -1);
     return status;
 }
 
 /* Do the streams of the owner wait for the consumer's work (R76, R80)? */
 static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
 {
-    uint64_t stream;
-    int32_t i, found = 0, missing = 0, sync;
+    int32_t i, found = 0, missing = 0;
     if (!member || !member->size) return 1;
-    sync = cai_priv_sync(&ex->options, member, &stream);
-    if (sync != CAI_SYNC_STREAM && sync != CAI_SYNC_EVENT) return 0;
-    if (member->sync == CAI_SYNC_UNKNOWN && ex->options.unknown == CAI_UNKNOWN_LEGACY) return 0;
+    if (member->flags & CAI_NO_BACK_EDGE) return 0;
+    if (member->sync != CAI_SYNC_STREAM && member->sync != CAI_SYNC_EVENT) return 0;
     for (i = 0; i < ex->edge_count; ++i) {
-        if (ex->edges[i].stream != stream) continue;
+        if (ex->edges[i].stream != member->stream) continue;
         if (ex->edges[i].flags & CAI_PRIV_RETURNED) found = 1;
         else missing = 1;
     }
-    return !missing && (found || (stream && stream == ex->stream));
+    return !missing && (found || (member->stream && member->stream == ex->stream));
 }
 
-static cai_status cai_priv_keep(cai_priv_call *call, cai_array *array, uint64_t stream, uint64_t context);
+/* Destroys an event that cai_stream_detach made. passed: the work before it has passed when the array is
+ * released. The stream beside the event covers that work anyway. A failed destroy does not keep the array. */
+static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *array, int32_t passed)
+{
+    if (!array || array->sync != CAI_SYNC_EVENT || !(array->flags & CAI_OWN_EVENT)) return;
+    (void)call->cuda->event_destroy(call->cuda->self, array->event);
+    array->event = 0;
+    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
+    array->sync = array->stream ? CAI_SYNC_STREAM : passed ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
+}
+
+static void cai_priv_release_now(const cai_priv_stream_call *call, cai_array *array, int32_t passed)
+{
+    cai_priv_drop_event(call, array, passed);
+    cai_priv_drop_event(call, array->mask, passed);
+    cai_array_release(array);
+}
+
+static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, uint64_t stream,
+                                uint64_t context, int32_t passed);
 
 CAI_API cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_error *err)
 {
-    cai_priv_call call;
+    cai_priv_stream_call call;
+    int32_t waited;
     if (!ex || ex->state != CAI_PRIV_ENDED)
         return cai_priv_stream_misuse(err, "cai_exchange_release: the exchange was not ended");
     CAI_TRY(cai_array_check(array, err));
     if (!array->release) return CAI_OK;
+    call = cai_priv_stream_open(ex->pool, err);
+    waited = ex->options.mode != CAI_MODE_IGNORE; /* begin waited for the pending work of the array */
     if (ex->flags & CAI_PRIV_SETTLED ||
-        (ex->options.mode != CAI_MODE_IGNORE && cai_priv_returned(ex, array) &&
-         cai_priv_returned(ex, array->mask))) {
-        cai_array_release(array);
+        (waited && cai_priv_returned(ex, array) && cai_priv_returned(ex, array->mask))) {
+        cai_priv_release_now(&call, array, waited);
         return CAI_OK;
     }
-    call = cai_priv_open(ex->pool, err);
-    if (ex->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, ex->thread, -1));
-    return cai_priv_keep(&call, array, ex->stream, ex->context);
+    if (ex->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
+    return cai_priv_keep(&call, array, ex->stream, ex->context, waited);
+}
+
+CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_array *const *arrays,
+                                       int32_t count, cai_error *err)
+{
+    int32_t i;
+    /* If that fails because it was not begun, or on another thread, each release refuses, too. */
+    if (!ex || ex->state != CAI_PRIV_ENDED) status = cai_exchange_end(ex, status, err);
+    if (!status && (count < 0 || (count && !arrays)))
+        status = cai_priv_stream_misuse(err, "cai_exchange_finish: arrays is NULL, or count is negative");
+    for (i = 0; arrays && i < count; ++i) {
+        const cai_status released = cai_exchange_release(ex, arrays[i], status ? NULL : err);
+        if (status || !released) continue;
+        status = released;
+        if (!err) continue;
+        (void)cai_priv_stream_say_before(err, released, "arrays", i);
+        err->index = i;
+    }
+    return status;
 }
 
 /* ----------------------------------------------------------------- >>ordering */
@@ -2297,61 +2415,59 @@ CAI_API cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_
 static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
 {
     cai_exchange *ex = plan->ex;
-    cai_priv_call *call = &plan->call;
+    cai_priv_stream_call *call = &plan->call;
     for (plan->item = 0; plan->item < count; ++plan->item) {
         const uint64_t stream = streams[plan->item];
-        CAI_TRY(cai_priv_check_stream(call, stream, plan->item));
+        CAI_TRY(cai_priv_blame(call, plan->item, cai_priv_stream_check(call, stream)));
         if (stream != ex->stream) CAI_TRY(cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD));
     }
     if (!ex->edge_count) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    CAI_TRY(cai_priv_find_consumer(plan));
+    CAI_TRY(cai_priv_ask_context(call, ex->stream, &ex->context));
     for (plan->item = 0; plan->item < ex->edge_count; ++plan->item) {
         cai_exchange_edge *edge = &ex->edges[plan->item];
         CAI_TRY(cai_priv_ask_context(call, edge->stream, &edge->context));
     }
     CAI_TRY(cai_priv_check_captures(call, ex, 0));
-    return cai_priv_carry_out(plan);
+    return cai_priv_stream_carry_out(plan);
 }
 
-CAI_API cai_status cai_stream_order(cai_stream_pool *pool, uint64_t before, uint64_t after, cai_error *err)
+CAI_API cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint64_t after, cai_error *err)
 {
     cai_priv_plan plan;
     cai_exchange ex;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_stream_order: pool is NULL or not made");
-    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, after, NULL, err));
+    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_order", after, NULL, err));
     return cai_priv_join(&plan, &before, 1);
 }
 
-/* 1 and 2 are the caller's in the current context, and to a consumer in that of the memory (R83). */
+/* The caller uses 1 and 2 in the current context. A consumer uses them in that of the memory (R83). */
 static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_array *array)
 {
-    uint64_t context;
+    uint64_t context, own;
     if (cai_priv_is_handle(plan->ex->stream) || !array->size) return CAI_OK;
     CAI_TRY(cai_priv_find_current(&plan->call));
-    CAI_TRY(cai_priv_memory_context(&plan->call, array, &context));
-    if (context == plan->call.current) return CAI_OK;
-    return cai_priv_say(plan->call.err, CAI_ERR_STREAM, -1,
-                        "stream %d of the current context is not that of the memory's context, for which a "
-                        "consumer takes it: export a handle",
-                        "", (int64_t)plan->ex->stream, 0, 0);
+    CAI_TRY(cai_priv_ask_context(&plan->call, plan->ex->stream, &own));
+    CAI_TRY(cai_priv_memory_context(&plan->call, array, &context, NULL));
+    if (context == own) return CAI_OK;
+    return cai_priv_stream_say(
+        plan->call.err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83), -1,
+        "a consumer would use stream %d of the memory's context, not of the current context: "
+        "export a handle",
+        (int64_t)plan->ex->stream, 0);
 }
 
-CAI_API cai_status cai_stream_export(cai_array *array, cai_stream_pool *pool, uint64_t stream,
+CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                      const uint64_t *pending, int32_t count, cai_error *err)
 {
     cai_priv_plan plan;
     cai_exchange ex;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_stream_export: pool is NULL or not made");
     if (count < 0 || (count && !pending))
-        return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count negative");
+        return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count is negative");
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_EVENT)
-        return cai_priv_stream_misuse(err,
-                                      "cai_stream_export: the array has an event: cai_stream_drop_event");
-    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, stream, NULL, err));
+        return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
+                                           "cai_stream_drop_event first");
+    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
     CAI_TRY(cai_priv_check_default_stream(&plan, array));
     CAI_TRY(cai_priv_join(&plan, pending, count));
     array->sync = CAI_SYNC_STREAM;
@@ -2361,301 +2477,105 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_stream_pool *pool, ui
     return CAI_OK;
 }
 
-CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_stream_pool *pool, cai_error *err)
+CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool, cai_error *err)
 {
-    cai_priv_call call;
+    cai_priv_stream_call call;
     cai_array *mask;
     uint64_t thread = 0;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_stream_remember_thread: pool is NULL or not made");
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_remember_thread", err));
     CAI_TRY(cai_array_check(array, err));
     mask = array->mask;
-    call = cai_priv_open(pool, err);
     if (array->stream == CAI_STREAM_PER_THREAD || (mask && mask->stream == CAI_STREAM_PER_THREAD))
-        CAI_TRY(cai_priv_thread(&call, &thread));
+        CAI_TRY(cai_priv_stream_thread(&call, &thread));
     if (array->stream == CAI_STREAM_PER_THREAD) array->thread = thread;
     if (mask && mask->stream == CAI_STREAM_PER_THREAD) mask->thread = thread;
     return CAI_OK;
 }
 
-static cai_status cai_priv_detach(cai_priv_call *call, cai_array *array)
+static cai_status cai_priv_stream_detach(cai_priv_stream_call *call, cai_array *array)
 {
-    uint64_t context, event, capture;
-    CAI_TRY(cai_priv_check_stream(call, array->stream, -1));
-    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(call, array->thread, -1));
+    uint64_t context, event;
+    CAI_TRY(cai_priv_stream_check(call, array->stream));
+    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(call, array->thread));
     CAI_TRY(cai_priv_find_current(call));
     if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(call, array->stream, &context));
-    else CAI_TRY(cai_priv_memory_context(call, array, &context));
-    CAI_TRY(cai_priv_ask_capture(call, array->stream, context, &capture));
-    if (capture)
-        return cai_priv_capture_refused(
-            call, -1, "stream 0x%x is capturing: an event of a capture cannot be handed out", array->stream,
-            0);
+    else CAI_TRY(cai_priv_memory_context(call, array, &context, NULL));
+    CAI_TRY(cai_priv_no_capture(call, array->stream, context,
+                                "stream 0x%x is capturing: an event of a capture cannot be handed out"));
     CAI_TRY(cai_priv_record(call, array->stream, context, 0, &event));
     array->sync = CAI_SYNC_EVENT;
     array->event = event;
+    array->flags |= CAI_OWN_EVENT;
     if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
     return CAI_OK;
 }
 
-CAI_API cai_status cai_stream_detach(cai_array *array, cai_stream_pool *pool, cai_error *err)
+CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err)
 {
-    cai_priv_call call;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_stream_detach: pool is NULL or not made");
+    cai_priv_stream_call call;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
     if (array->sync != CAI_SYNC_STREAM)
-        return cai_priv_stream_misuse(err, "cai_stream_detach: the array is not ordered by a stream");
-    call = cai_priv_open(pool, err);
-    return cai_priv_detach(&call, array);
+        return cai_priv_stream_misuse(err, "cai_stream_detach: the array's sync is not CAI_SYNC_STREAM");
+    return cai_priv_stream_detach(&call, array);
 }
 
-CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_stream_pool *pool, cai_error *err)
+CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool, cai_error *err)
 {
-    cai_priv_call call;
+    cai_priv_stream_call call;
     cai_status status;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_stream_drop_event: pool is NULL or not made");
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_drop_event", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync != CAI_SYNC_EVENT) return CAI_OK;
-    call = cai_priv_open(pool, err);
     call.ending = 1;
-    status = cai_priv_did(&call, call.cuda->event_destroy(call.cuda->self, array->event), "event_destroy");
-    if (status && !call.gone) return status;
+    if (array->flags & CAI_OWN_EVENT) {
+        status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, array->event);
+        if (status && !call.gone) return status;
+    }
     array->event = 0;
     array->stream = 0;
+    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
     array->sync = CAI_SYNC_UNKNOWN;
     return CAI_OK;
 }
 
-/* ------------------------------------------------------------------ >>placing */
-enum { CAI_PRIV_OPERAND_NAME = 64 };
-
-/* What is known so far, and the operand that is looked at. */
-typedef struct cai_priv_place {
-    cai_placement at;
-    uint64_t thread; /* of the stream, if that is 2 */
-    int32_t device;  /* of the operand that decided it, if it is 1 or 2 */
-    const char *const *names;
-    int32_t count, item, policy;
-    cai_error *err;
-} cai_priv_place;
-
-/* "x", "input 2", "out". */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_misplaced(const cai_priv_place *place, cai_status status,
-                                                   const char *sentence, int64_t a, int64_t b)
-{
-    char name[CAI_PRIV_OPERAND_NAME] = "";
-    char *at = name;
-    const char *end = name + sizeof name - 1;
-    const int named = place->item < place->count && place->names && place->names[place->item];
-    at = cai_priv_say_text(at, end,
-                           place->item == place->count ? "out"
-                           : named                     ? place->names[place->item]
-                                                       : "input ");
-    if (place->item < place->count && !named) at = cai_priv_say_number(at, end, (uint64_t)place->item, 10);
-    *at = 0;
-    return cai_priv_say(place->err, status, place->item, sentence, name, a, b, 0);
-}
-
-CAI_API int32_t cai_coerce_memory(int32_t a, int32_t b)
-{
-    const int32_t least = a < b ? a : b, most = a < b ? b : a;
-    return least < CAI_MEMORY_PINNED || most > CAI_MEMORY_DEVICE ? CAI_MEMORY_UNKNOWN : most;
-}
-
-/* Only what is in the memory of a device is bound to it. */
-static cai_status cai_priv_place_memory(cai_priv_place *place, const cai_array *array)
-{
-    const int on_device = array->memory == CAI_MEMORY_DEVICE;
-    if (!cai_coerce_memory(array->memory, array->memory) || (on_device && array->device < 0))
-        return cai_priv_misplaced(place, CAI_ERR_MEMORY,
-                                  array->memory == CAI_MEMORY_HOST
-                                      ? "%w is plain host memory, %d bytes: no kernel can use it"
-                                      : "%w: where its memory is, is not known: cai_locate",
-                                  array->nbytes, 0);
-    if (!on_device) return CAI_OK;
-    if (place->at.device == CAI_DEVICE_UNKNOWN) place->at.device = array->device;
-    if (place->at.device == array->device) return CAI_OK;
-    return cai_priv_misplaced(place, CAI_ERR_PLACEMENT, "%w is on device %d, operands before it on device %d",
-                              array->device, place->at.device);
-}
-
-static cai_status cai_priv_place_stream(cai_priv_place *place, const cai_array *array)
-{
-    const int has = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
-    if (!has || !array->stream || place->policy == CAI_PLACE_INTO) return CAI_OK;
-    if (!place->at.stream) {
-        place->at.stream = array->stream;
-        place->at.decided = place->item;
-        place->thread = array->thread;
-        place->device = array->device;
-    }
-    if (place->policy == CAI_PLACE_SAME_DEVICE) return CAI_OK;
-    if (array->stream != place->at.stream)
-        return cai_priv_misplaced(place, CAI_ERR_PLACEMENT,
-                                  "%w is on stream 0x%x, and the work on stream 0x%x",
-                                  (int64_t)array->stream, (int64_t)place->at.stream);
-    if (cai_priv_is_handle(array->stream) || place->at.decided < 0) return CAI_OK;
-    if (array->device != place->device)
-        return cai_priv_misplaced(place, CAI_ERR_PLACEMENT,
-                                  "%w is on stream %d of another device than the work",
-                                  (int64_t)array->stream, 0);
-    if (array->stream != CAI_STREAM_PER_THREAD || array->thread == place->thread) return CAI_OK;
-    return cai_priv_misplaced(place, CAI_ERR_PLACEMENT,
-                              "%w is on stream 2 of another host thread than the work", 0, 0);
-}
-
-static cai_status cai_priv_place_check(const cai_priv_place *place, const cai_array *array)
-{
-    const cai_status status = cai_array_check(array, place->err);
-    if (status && place->err) place->err->index = place->item;
-    return status;
-}
-
-static cai_status cai_priv_place_operand(cai_priv_place *place, const cai_array *array)
-{
-    CAI_TRY(cai_priv_place_memory(place, array));
-    CAI_TRY(cai_priv_place_stream(place, array));
-    return array->mask ? cai_priv_place_stream(place, array->mask) : CAI_OK;
-}
-
-static cai_status cai_priv_place_inputs(cai_priv_place *place, const cai_array *const *inputs)
-{
-    for (place->item = 0; place->item < place->count; ++place->item) {
-        const cai_array *array = inputs[place->item];
-        if (!array) continue;
-        CAI_TRY(cai_priv_place_check(place, array));
-        if (!array->size || (!array->ndim && array->memory == CAI_MEMORY_HOST)) continue;
-        CAI_TRY(cai_priv_place_operand(place, array));
-        place->at.memory =
-            place->at.memory ? cai_coerce_memory(place->at.memory, array->memory) : array->memory;
-    }
-    return CAI_OK;
-}
-
-/* Element by element the same memory: work in place is right. */
-static int cai_priv_in_place(const cai_array *a, const cai_array *b)
-{
-    int32_t axis;
-    if (a->data != b->data || a->ndim != b->ndim || a->nbytes != b->nbytes) return 0;
-    for (axis = 0; axis < a->ndim; ++axis) {
-        if (a->shape[axis] != b->shape[axis]) return 0;
-        if (a->shape[axis] > 1 && a->strides[axis] != b->strides[axis]) return 0;
-    }
-    return 1;
-}
-
-static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *const *inputs,
-                                     const cai_array *out, uint32_t flags)
-{
-    int32_t i;
-    CAI_TRY(cai_priv_place_check(place, out));
-    if (!(out->flags & CAI_WRITABLE))
-        return cai_priv_misplaced(place, CAI_ERR_EXPECT, "%w is read-only", 0, 0);
-    if (!out->size) return CAI_OK;
-    if (!(out->flags & CAI_NO_SELF_OVERLAP))
-        return cai_priv_misplaced(place, CAI_ERR_EXPECT, "%w: elements share bytes, or may", 0, 0);
-    for (i = 0; i < place->count && place->at.overlap < 0; ++i) {
-        if (inputs[i] && cai_overlap(inputs[i], out) != CAI_OVERLAP_NO && !cai_priv_in_place(inputs[i], out))
-            place->at.overlap = i;
-    }
-    if (place->at.overlap >= 0 && !(flags & CAI_PLACE_ALLOW_OVERLAP)) {
-        place->item = place->at.overlap; /* the name; the index is that of out */
-        (void)cai_priv_misplaced(place, CAI_ERR_EXPECT,
-                                 "%w shares bytes with out, or may, and not element by element", 0, 0);
-        if (place->err) place->err->index = place->count;
-        return CAI_ERR_EXPECT;
-    }
-    return cai_priv_place_operand(place, out);
-}
-
-static cai_status cai_priv_place_begin(const cai_array *const *inputs, int32_t count, int32_t policy,
-                                       uint32_t flags, uint64_t stream, const cai_placement *placement,
-                                       cai_error *err)
-{
-    if (!placement || count < 0 || (count && !inputs))
-        return cai_priv_stream_misuse(err, "cai_place: placement or inputs is NULL, or count negative");
-    if (policy < CAI_PLACE_IDENTICAL || policy > CAI_PLACE_INTO)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_place: policy = %d is none", "", policy, 0, 0);
-    if (flags & ~(uint32_t)CAI_PLACE_ALLOW_OVERLAP)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_place: flags = 0x%x are none", "", (int64_t)flags,
-                            0, 0);
-    if (stream != UINT64_MAX && (stream || policy != CAI_PLACE_INTO)) return CAI_OK;
-    return cai_priv_say(err, CAI_ERR_STREAM, -1, "stream %d is none to work on", "", (int64_t)stream, 0, 0);
-}
-
-CAI_API cai_status cai_place(const cai_array *const *inputs, const char *const *names, int32_t count,
-                             const cai_array *out, int32_t policy, uint32_t flags, uint64_t stream,
-                             cai_placement *placement, cai_error *err)
-{
-    cai_priv_place place;
-    CAI_TRY(cai_priv_place_begin(inputs, count, policy, flags, stream, placement, err));
-    memset(&place, 0, sizeof place);
-    place.at.device = CAI_DEVICE_UNKNOWN;
-    place.at.decided = place.at.overlap = -1;
-    place.names = names;
-    place.count = count;
-    place.policy = policy;
-    place.err = err;
-    CAI_TRY(cai_priv_place_inputs(&place, inputs));
-    if (!place.at.stream) place.at.stream = stream;
-    if (!place.at.stream)
-        return cai_priv_say(err, CAI_ERR_PLACEMENT, -1, "none of %d inputs has a stream: say where to work",
-                            "", count, 0, 0);
-    if (out) CAI_TRY(cai_priv_place_out(&place, inputs, out, flags));
-    *placement = place.at;
-    return CAI_OK;
-}
-
 /* ------------------------------------------------------------------ >>keeping */
-/* Indices into pool->keepalive, linked by next; -1 ends. */
+/* Indices into pool->keepalive, linked by next. -1 is the end. */
 typedef struct cai_priv_list {
     int32_t first, last;
 } cai_priv_list;
 
-static void cai_priv_list_append(cai_keepalive *nodes, cai_priv_list *list, int32_t node)
+static void cai_priv_list_append(cai_keepalive *nodes, int32_t *first, int32_t *last, int32_t node)
 {
     nodes[node].next = -1;
-    if (list->first < 0) list->first = node;
-    else nodes[list->last].next = node;
-    list->last = node;
+    if (*first < 0) *first = node;
+    else nodes[*last].next = node;
+    *last = node;
 }
 
-static int32_t cai_priv_node_take(cai_stream_pool *pool)
+static int32_t cai_priv_node_take(cai_event_pool *pool)
 {
     int32_t node;
-    cai_priv_lock(pool);
+    cai_priv_guard_take(&pool->guard);
     node = pool->free;
     if (node >= 0) pool->free = pool->keepalive[node].next;
-    cai_priv_unlock(pool);
+    cai_priv_guard_give(&pool->guard);
     return node;
 }
 
-static void cai_priv_node_give(cai_stream_pool *pool, int32_t node, int32_t waited)
+static void cai_priv_node_give(cai_event_pool *pool, int32_t node, int32_t waited)
 {
-    cai_priv_lock(pool);
+    cai_priv_guard_take(&pool->guard);
     pool->keepalive[node].next = pool->free;
     pool->free = node;
-    pool->waiting -= waited;
-    cai_priv_unlock(pool);
-}
-
-/* Errors after which no work of a context goes on: what it kept alive may go. */
-static int cai_priv_is_dead(int32_t error)
-{
-    static const int32_t dead[] = {4,   214, 220, 226, 700, 702, 709, 710, 714,
-                                   715, 716, 717, 718, 719, 721, 810, 911};
-    size_t i;
-    for (i = 0; i < sizeof dead / sizeof dead[0]; ++i) {
-        if (dead[i] == error) return 1;
-    }
-    return 0;
+    if (waited) cai_priv_guarded_put(&pool->waiting, pool->waiting - waited);
+    cai_priv_guard_give(&pool->guard);
 }
 
 /* Has the stream passed? Keeps the first error in *status. */
-static int cai_priv_has_passed(cai_priv_call *call, cai_keepalive *node, int32_t wait, cai_status *status)
+static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *node, int32_t wait,
+                               cai_status *status)
 {
     const cai_cuda *cuda = call->cuda;
     cai_status failed;
@@ -2666,198 +2586,245 @@ static int cai_priv_has_passed(cai_priv_call *call, cai_keepalive *node, int32_t
         wait ? cuda->event_synchronize(cuda->self, node->event) : cuda->event_query(cuda->self, node->event);
     if (!error || error == 600) return !error;
     node->dead = cai_priv_is_dead(error);
-    failed = cai_priv_did(call, error, wait ? "event_synchronize" : "event_query");
-    if (!call->gone) cai_priv_keep_first(call, status, failed);
+    failed = cai_priv_stream_did(call, error, wait ? "event_synchronize" : "event_query");
+    if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
     return node->dead;
 }
 
-static void cai_priv_let_go(cai_priv_call *call, int32_t index)
+/* Releases the array whose stream passed first. False: there is none. Its place is free before that, so a
+ * thread that needs a place never waits for a callback. */
+static int cai_priv_let_go(cai_event_pool *pool)
 {
-    cai_keepalive *node = &call->pool->keepalive[index];
+    cai_priv_stream_call call = cai_priv_stream_open(pool, NULL);
+    cai_keepalive *place;
     cai_array array;
-    call->err = NULL; /* an event that cannot be destroyed does not keep the array */
-    if (node->event) (void)cai_priv_event_give(call, node->context, node->event, node->dead, CAI_OK);
-    cai_array_move(&array, &node->array);
-    cai_priv_node_give(call->pool, index, 1);
+    int32_t node;
+    cai_priv_guard_take(&pool->guard);
+    node = pool->passed_first;
+    if (node >= 0) pool->passed_first = pool->keepalive[node].next;
+    cai_priv_guard_give(&pool->guard);
+    if (node < 0) return 0;
+    place = &pool->keepalive[node];
+    if (place->event) /* a failed destroy does not keep the array */
+        (void)cai_priv_event_give(&call, place->context, place->event, place->dead, CAI_OK);
+    cai_array_move(&array, &place->array);
+    cai_priv_node_give(pool, node, 1);
     cai_array_release(&array);
+    return 1;
 }
 
-/* The list is taken off the pool, so that other threads and callbacks can go on with it. */
-static cai_priv_list cai_priv_take_list(cai_stream_pool *pool)
+/* Removes the first `most` arrays from the list, so that other threads and callbacks can use it. */
+static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t most)
 {
-    cai_priv_list list;
-    cai_priv_lock(pool);
+    cai_priv_list list = {-1, -1};
+    cai_priv_guard_take(&pool->guard);
     list.first = pool->first;
-    list.last = pool->last;
-    pool->first = pool->last = -1;
-    cai_priv_unlock(pool);
+    list.last = most == 1 ? pool->first : pool->last;
+    if (list.first >= 0) {
+        pool->first = pool->keepalive[list.last].next;
+        pool->keepalive[list.last].next = -1;
+    }
+    cai_priv_guard_give(&pool->guard);
     return list;
 }
 
-/* Puts back what still waits, before what came since. */
-static void cai_priv_put_list(cai_stream_pool *pool, const cai_priv_list *list)
+/* Puts arrays that still wait back before newer ones, and appends those that have passed. */
+static void cai_priv_put_lists(cai_event_pool *pool, const cai_priv_list *rest, const cai_priv_list *passed)
 {
-    if (list->first < 0) return;
-    cai_priv_lock(pool);
-    pool->keepalive[list->last].next = pool->first;
-    if (pool->first < 0) pool->last = list->last;
-    pool->first = list->first;
-    cai_priv_unlock(pool);
+    cai_priv_guard_take(&pool->guard);
+    if (rest->first >= 0) {
+        pool->keepalive[rest->last].next = pool->first;
+        if (pool->first < 0) pool->last = rest->last;
+        pool->first = rest->first;
+    }
+    if (passed->first >= 0) {
+        if (pool->passed_first < 0) pool->passed_first = passed->first;
+        else pool->keepalive[pool->passed_last].next = passed->first;
+        pool->passed_last = passed->last;
+    }
+    cai_priv_guard_give(&pool->guard);
 }
 
-static cai_status cai_priv_keepalive_run(cai_stream_pool *pool, int32_t wait, cai_error *err)
+/* Queries the streams of the first `most` arrays, or waits for them, and releases the arrays that have
+ * passed. Returns how many. *status is the first error. */
+static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_t wait, cai_error *err,
+                                      cai_status *status)
 {
-    cai_priv_call call = cai_priv_open(pool, err);
-    cai_priv_list list = cai_priv_take_list(pool), rest = {-1, -1}, passed = {-1, -1};
-    cai_status status, relaxed;
-    int32_t node, next, mode;
-    if (list.first < 0) return CAI_OK;
+    cai_priv_stream_call call = cai_priv_stream_open(pool, err);
+    const cai_priv_list list = cai_priv_take_list(pool, most);
+    cai_priv_list rest = {-1, -1}, passed = {-1, -1}, *to;
+    int32_t node, next, mode, count = 0, i;
+    cai_status relaxed;
+    *status = CAI_OK;
+    if (list.first < 0) return 0;
     call.ending = 1;
     relaxed = cai_priv_relax(&call, &mode);
     if (relaxed && !call.gone) {
-        cai_priv_put_list(pool, &list);
-        return relaxed;
+        cai_priv_put_lists(pool, &list, &passed);
+        *status = relaxed;
+        return 0;
     }
-    status = CAI_OK;
     for (node = list.first; node >= 0; node = next) {
-        next = pool->keepalive[node].next;
-        if (call.gone || cai_priv_has_passed(&call, &pool->keepalive[node], wait, &status))
-            cai_priv_list_append(pool->keepalive, &passed, node);
-        else
-            cai_priv_list_append(pool->keepalive, &rest, node);
+        cai_keepalive *place = &pool->keepalive[node];
+        const int has = call.gone || cai_priv_has_passed(&call, place, wait, status);
+        next = place->next;
+        count += has;
+        to = has ? &passed : &rest;
+        cai_priv_list_append(pool->keepalive, &to->first, &to->last, node);
     }
-    if (!relaxed) status = cai_priv_unrelax(&call, mode, status);
-    if (call.gone && !call.failed) status = CAI_OK;
-    cai_priv_put_list(pool, &rest);
-    for (node = passed.first; node >= 0; node = next) {
-        next = pool->keepalive[node].next;
-        cai_priv_let_go(&call, node);
-    }
-    return status;
+    if (!relaxed) *status = cai_priv_unrelax(&call, mode, *status);
+    if (call.gone && !call.failed) *status = CAI_OK;
+    cai_priv_put_lists(pool, &rest, &passed);
+    for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
+    return count;
 }
 
-static int32_t cai_priv_still_listed(cai_stream_pool *pool, int32_t *waiting)
+/* Begin checks whether the oldest array that waits can be released. */
+CAI_PRIV_STREAM_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
+{
+    cai_status status;
+    if (!pool->cuda->event_query) return;
+    while (cai_priv_keepalive_run(pool, 1, 0, NULL, &status)) {}
+}
+
+static int32_t cai_priv_still_listed(cai_event_pool *pool, int32_t *waiting)
 {
     int32_t listed;
-    cai_priv_lock(pool);
+    cai_priv_guard_take(&pool->guard);
     listed = pool->first >= 0;
     *waiting = pool->waiting;
-    cai_priv_unlock(pool);
+    cai_priv_guard_give(&pool->guard);
     return listed;
 }
 
-CAI_API cai_status cai_keepalive_poll(cai_stream_pool *pool, int32_t *waiting, cai_error *err)
+CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err)
 {
     cai_status status;
     int32_t left;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_keepalive_poll: pool is NULL or not made");
     if (!pool->cuda->event_query)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA table has no event_query", "", 0, 0, 0);
-    status = cai_priv_keepalive_run(pool, 0, err);
+        return cai_priv_stream_lacks(err, "event_query");
+    (void)cai_priv_keepalive_run(pool, INT32_MAX, 0, err, &status);
     (void)cai_priv_still_listed(pool, &left);
     if (waiting) *waiting = left;
     return status;
 }
 
-CAI_API cai_status cai_keepalive_drain(cai_stream_pool *pool, cai_error *err)
+CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
 {
+    cai_status status;
     int32_t waiting;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_keepalive_drain: pool is NULL or not made");
     if (!pool->cuda->event_synchronize)
-        return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA table has no event_synchronize", "", 0, 0,
-                            0);
-    while (cai_priv_still_listed(pool, &waiting)) CAI_TRY(cai_priv_keepalive_run(pool, 1, err));
+        return cai_priv_stream_lacks(err, "event_synchronize");
+    while (cai_priv_still_listed(pool, &waiting)) {
+        (void)cai_priv_keepalive_run(pool, INT32_MAX, 1, err, &status);
+        if (status) return status;
+    }
     return CAI_OK;
 }
 
-/* Records what an array waits for in the node that was taken for it. context: 0 where it is to be asked. */
-static cai_status cai_priv_keep_until(cai_priv_call *call, cai_keepalive *node, uint64_t stream,
+/* Records the event that an array waits for, in its node. context: 0 if it must be queried. */
+static cai_status cai_priv_keep_until(cai_priv_stream_call *call, cai_keepalive *node, uint64_t stream,
                                       uint64_t context)
 {
-    uint64_t capture;
     CAI_TRY(cai_priv_find_current(call));
     if (!context) CAI_TRY(cai_priv_ask_context(call, stream, &context));
-    CAI_TRY(cai_priv_ask_capture(call, stream, context, &capture));
-    if (capture)
-        return cai_priv_capture_refused(call, -1,
-                                        "stream 0x%x is capturing: nothing can be released after its work",
-                                        stream, 0);
+    CAI_TRY(cai_priv_no_capture(call, stream, context,
+                                "stream 0x%x is capturing: nothing can be released after its work"));
     node->context = context;
+    node->dead = 0;
     return cai_priv_record(call, stream, context, 0, &node->event);
 }
 
-/* While the process ends there is nothing to wait for. */
-static cai_status cai_priv_unless_gone(const cai_priv_call *call, cai_array *array, cai_status status)
+/* Finds a free place. If there is none, it releases what has passed, or the host waits for the oldest array.
+ * Places that are neither free nor in a list are with other threads, which query CUDA. */
+static cai_status cai_priv_place_take(cai_priv_stream_call *call, int32_t *node)
 {
-    if (!call->gone) return status;
-    cai_array_release(array);
+    cai_event_pool *pool = call->pool;
+    int32_t wait = !pool->cuda->event_query, waiting, count;
+    uint32_t looks = 0;
+    for (*node = cai_priv_node_take(pool); *node < 0; *node = cai_priv_node_take(pool)) {
+        cai_status status = CAI_OK;
+        cai_error said;
+        call->current_known = 0; /* a callback may make another context current */
+        if (wait && !pool->cuda->event_synchronize)
+            return cai_priv_stream_lacks(call->err, "event_synchronize");
+        if (cai_priv_let_go(pool)) continue;
+        count = 0;
+        memset(&said, 0, sizeof said);
+        if (!cai_priv_still_listed(pool, &waiting)) cai_priv_back_off(looks++);
+        else count = cai_priv_keepalive_run(pool, wait ? 1 : INT32_MAX, wait, &said, &status);
+        if (status && wait && !count) {
+            if (call->err) *call->err = said;
+            return status;
+        }
+        wait = 1;
+    }
     return CAI_OK;
 }
 
-static cai_status cai_priv_keep(cai_priv_call *call, cai_array *array, uint64_t stream, uint64_t context)
+/* While the process ends there is nothing to wait for. */
+static cai_status cai_priv_unless_gone(const cai_priv_stream_call *call, cai_array *array, cai_status status)
 {
-    cai_stream_pool *pool = call->pool;
-    cai_priv_list list;
-    cai_status status;
+    if (!call->gone) return status;
+    cai_priv_release_now(call, array, 1);
+    return CAI_OK;
+}
+
+/* passed: the stream comes after the pending work of the array. */
+static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, uint64_t stream,
+                                uint64_t context, int32_t passed)
+{
+    cai_event_pool *pool = call->pool;
+    cai_keepalive *place;
+    cai_status status = CAI_OK;
     int32_t node;
     call->ending = 1;
     if (!context && !cai_priv_is_handle(stream)) { /* before a callback can make another one current */
         status = cai_priv_find_current(call);
-        if (status) return cai_priv_unless_gone(call, array, status);
-        context = call->current;
+        if (!status) status = cai_priv_ask_context(call, stream, &context);
     }
-    node = cai_priv_node_take(pool);
-    if (node < 0 && pool->cuda->event_query) {
-        (void)cai_priv_keepalive_run(pool, 0, NULL);
-        call->current_known = 0;
-        node = cai_priv_node_take(pool);
-    }
-    if (node < 0)
-        return cai_priv_say(
-            call->err, CAI_ERR_CAPACITY, -1,
-            pool->capacity ? "the keep-alive list is full (%d arrays): cai_keepalive_drain, or release later"
-                           : "the pool was made without places for arrays that wait (capacity %d)",
-            "", pool->capacity, 0, 0);
-    status = cai_priv_keep_until(call, &pool->keepalive[node], stream, context);
+    if (status) return cai_priv_unless_gone(call, array, status);
+    CAI_TRY(cai_priv_place_take(call, &node));
+    place = &pool->keepalive[node];
+    status = cai_priv_keep_until(call, place, stream, context);
     if (status) {
         cai_priv_node_give(pool, node, 0);
         return cai_priv_unless_gone(call, array, status);
     }
-    cai_array_move(&pool->keepalive[node].array, array);
-    cai_priv_lock(pool);
-    list.first = pool->first;
-    list.last = pool->last;
-    cai_priv_list_append(pool->keepalive, &list, node);
-    pool->first = list.first;
-    pool->last = list.last;
-    ++pool->waiting;
-    cai_priv_unlock(pool);
+    cai_priv_drop_event(call, array, passed);
+    cai_priv_drop_event(call, array->mask, passed);
+    cai_array_move(&place->array, array);
+    cai_priv_guard_take(&pool->guard);
+    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, node);
+    cai_priv_guarded_put(&pool->waiting, pool->waiting + 1);
+    cai_priv_guard_give(&pool->guard);
     return CAI_OK;
 }
 
-CAI_API cai_status cai_keepalive_push(cai_array *array, cai_stream_pool *pool, uint64_t stream,
+CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                       cai_error *err)
 {
-    cai_priv_call call;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_keepalive_push: pool is NULL or not made");
+    cai_priv_stream_call call;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_keepalive_push", err));
     CAI_TRY(cai_array_check(array, err));
-    call = cai_priv_open(pool, err);
-    CAI_TRY(cai_priv_check_stream(&call, stream, -1));
-    return array->release ? cai_priv_keep(&call, array, stream, 0) : CAI_OK;
+    CAI_TRY(cai_priv_stream_check(&call, stream));
+    return array->release ? cai_priv_keep(&call, array, stream, 0, 0) : CAI_OK;
 }
 
 /* --------------------------------------------------------------------- >>pool */
 static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_error *err)
 {
+    const int64_t least = (int64_t)offsetof(cai_cuda, context_current);
     if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
-    if (cuda->version != CAI_CUDA_VERSION || cuda->struct_size < sizeof *cuda)
-        return cai_priv_say(err, CAI_ERR_ABI, -1,
-                            "a CUDA table of version %d and %d bytes; this header knows "
-                            "version 1 of %d bytes",
-                            "", cuda->version, cuda->struct_size, (int64_t)sizeof *cuda);
+    if (!cai_priv_knows_cuda(cuda))
+        return cai_priv_stream_say_all(err, CAI_ERR_ABI, -1,
+                            "the CUDA table has version %d and %d bytes, this header needs "
+                            "version 1 and at least %d bytes",
+                            "", cuda->version, cuda->struct_size, least);
     return CAI_OK;
 }
 
@@ -2869,60 +2836,60 @@ static cai_status cai_priv_check_operations(const cai_cuda *cuda, uint32_t flags
     else if (!cuda->event_record) lacking = "event_record";
     else if (!cuda->stream_wait_event) lacking = "stream_wait_event";
     else if (!cuda->stream_id && flags & CAI_POOL_CHECK_STREAMS) lacking = "stream_id";
-    if (!lacking) return CAI_OK;
-    return cai_priv_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA table has no %w", lacking, 0, 0, 0);
+    return lacking ? cai_priv_stream_lacks(err, lacking) : CAI_OK;
 }
 
-CAI_API cai_status cai_stream_pool_init(cai_stream_pool *pool, const cai_cuda *cuda, cai_keepalive *keepalive,
-                                        int32_t capacity, uint32_t flags, cai_error *err)
+CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda, cai_keepalive *keepalive,
+                                       int32_t capacity, uint32_t flags, cai_error *err)
 {
+    const cai_cuda *table;
+    cai_cuda whole;
     int32_t i;
-    if (!pool) return cai_priv_stream_misuse(err, "cai_stream_pool_init: pool is NULL");
+    memset(&whole, 0, sizeof whole);
+    if (!pool) return cai_priv_stream_misuse(err, "cai_event_pool_init: pool is NULL");
     if (capacity < 0 || (capacity && !keepalive))
-        return cai_priv_stream_misuse(err, "cai_stream_pool_init: keepalive is NULL, or capacity negative");
+        return cai_priv_stream_misuse(err, "cai_event_pool_init: keepalive is NULL, or capacity is negative");
     if (flags & ~(uint32_t)CAI_POOL_CHECK_STREAMS)
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_stream_pool_init: flags = 0x%x has unknown bits",
-                            "", flags, 0, 0);
+        return cai_priv_stream_reject(err, "cai_event_pool_init: flags = 0x%x has unknown bits", flags);
     CAI_TRY(cai_priv_check_cuda(cuda, err));
-    CAI_TRY(cai_priv_check_operations(cuda, flags, err));
+    table = cai_priv_whole_cuda(cuda, &whole);
+    CAI_TRY(cai_priv_check_operations(table, flags, err));
     memset(pool, 0, sizeof *pool);
-    pool->cuda = cuda;
+    pool->whole = whole;
+    pool->cuda = table == cuda ? cuda : &pool->whole;
     pool->flags = flags;
-    pool->keepalive = keepalive;
-    pool->capacity = capacity;
-    pool->first = pool->last = -1;
-    pool->free = capacity ? 0 : -1;
-    for (i = 0; i < capacity; ++i) keepalive[i].next = i + 1 < capacity ? i + 1 : -1;
+    pool->keepalive = capacity ? keepalive : pool->places;
+    pool->capacity = capacity ? capacity : CAI_POOL_PLACES;
+    pool->first = pool->last = pool->passed_first = pool->passed_last = -1;
+    for (i = 0; i < pool->capacity; ++i) pool->keepalive[i].next = i + 1 < pool->capacity ? i + 1 : -1;
     return CAI_OK;
 }
 
-CAI_API cai_status cai_stream_pool_destroy(cai_stream_pool *pool, cai_error *err)
+CAI_API cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err)
 {
-    cai_priv_call call;
+    cai_priv_stream_call call;
     cai_status first = CAI_OK;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_stream_pool_destroy: pool is NULL or not made");
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_destroy", err));
     if (pool->open_exchanges || pool->waiting)
-        return cai_priv_say(err, CAI_ERR_PENDING, -1,
-                            "%d exchanges were begun and not ended, %d arrays wait in the keep-alive list",
-                            "", pool->open_exchanges, pool->waiting, 0);
-    call = cai_priv_open(pool, err);
+        return cai_priv_stream_say(
+            err, CAI_ERR_PENDING, -1,
+            "%d exchanges have not ended, and %d arrays wait in the keep-alive list",
+            pool->open_exchanges, pool->waiting);
     call.ending = 1;
     while (pool->idle_count) {
         const uint64_t event = pool->idle[--pool->idle_count].event;
-        const cai_status status =
-            cai_priv_did(&call, call.cuda->event_destroy(call.cuda->self, event), "event_destroy");
-        if (!call.gone) cai_priv_keep_first(&call, &first, status);
+        const cai_status status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, event);
+        if (!call.gone) cai_priv_stream_keep_first(&call, &first, status);
     }
     pool->cuda = NULL;
     return first;
 }
 
-CAI_API void cai_stream_pool_forget(cai_stream_pool *pool, uint64_t context)
+CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context)
 {
     int32_t i, kept = 0;
     if (!pool || !pool->cuda) return;
-    cai_priv_lock(pool);
+    cai_priv_guard_take(&pool->guard);
     for (i = 0; i < pool->idle_count; ++i) {
         if (context && pool->idle[i].context != context) pool->idle[kept++] = pool->idle[i];
     }
@@ -2930,132 +2897,351 @@ CAI_API void cai_stream_pool_forget(cai_stream_pool *pool, uint64_t context)
     for (i = pool->first; i >= 0; i = pool->keepalive[i].next) {
         if (!context || pool->keepalive[i].context == context) pool->keepalive[i].event = 0;
     }
-    cai_priv_unlock(pool);
+    cai_priv_guard_give(&pool->guard);
 }
 
 /* ----------------------------------------------------------------- >>locating */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_call *call, const cai_array *array,
-                                                   const char *sentence, uint64_t a, uint64_t b)
+enum { CAI_PRIV_LOCATE_DEVICES = 64 }; /* whose primary contexts are queried */
+
+/* The query about one array, and its results so far. */
+typedef struct cai_priv_search {
+    cai_priv_stream_call *call;
+    const cai_array *array;
+    cai_location *out;
+    cai_cuda_pointer info;
+    uint64_t asked_in; /* the context of the last query; 0: none, or it was not queried */
+    int32_t answered;  /* by the last query; if not, another context may know */
+    int32_t refused;   /* it was refused because no context is current (201) */
+} cai_priv_search;
+
+typedef cai_status (*cai_priv_question)(cai_priv_search *search);
+
+/* "x: ", or "x: mask: " if the error is about the mask of x. */
+CAI_PRIV_STREAM_COLD cai_status cai_priv_name_argument(cai_error *err, cai_status status, const char *name,
+                                                       int of_mask)
 {
-    cai_status status = cai_priv_say(call->err, CAI_ERR_MEMORY, -1, sentence, "", (int64_t)array->data,
-                                     (int64_t)a, (int64_t)b);
+    if (of_mask) (void)cai_priv_stream_say_before(err, status, "mask", -1);
+    return cai_priv_stream_say_before(err, status, name, -1);
+}
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_stream_call *call, const cai_array *array,
+                                                   int32_t rule, const char *sentence, uint64_t a, uint64_t b)
+{
+    cai_status status = cai_priv_stream_say_all(call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), -1, sentence,
+                                                "", (int64_t)array->data, (int64_t)a, (int64_t)b);
     if (call->err) call->err->entry = CAI_ENTRY_DATA;
     return status;
 }
 
-static cai_status cai_priv_current_device(cai_priv_call *call, int32_t *device)
+/* An empty result counts only if a context is current. Without one a driver may return 0 for everything. */
+static cai_status cai_priv_nothing_counts(cai_priv_search *search)
 {
-    const cai_cuda *cuda = call->cuda;
-    *device = CAI_DEVICE_UNKNOWN;
-    if (!cuda->context_device) return CAI_OK;
-    return cai_priv_did(call, cuda->context_device(cuda->self, device), "context_device");
-}
-
-/* Memory that CUDA does not know: some devices read it all the same. */
-static cai_status cai_priv_locate_pageable(cai_priv_call *call, const cai_array *array, uint32_t flags,
-                                           cai_location *out)
-{
-    const cai_cuda *cuda = call->cuda;
-    int32_t yes = 0;
-    if (!(flags & CAI_LOCATE_PAGEABLE))
-        return cai_priv_no_memory(call, array, "data 0x%x is plain host memory, or was freed", 0, 0);
-    if (!cuda->pageable_access) return cai_priv_lacks(call, "pageable_access");
-    CAI_TRY(cai_priv_current_device(call, &out->device));
-    if (out->device >= 0)
-        CAI_TRY(cai_priv_did(call, cuda->pageable_access(cuda->self, out->device, &yes), "pageable_access"));
-    if (!yes)
-        return cai_priv_no_memory(
-            call, array,
-            "data 0x%x is plain host memory, or was freed, and the current device cannot read "
-            "such memory",
-            0, 0);
-    out->data = array->data;
+    cai_priv_stream_call *call = search->call;
+    if (!search->asked_in) CAI_TRY(cai_priv_find_current(call));
+    if (!search->asked_in) search->asked_in = call->current;
+    search->answered = search->asked_in || !call->current_known;
     return CAI_OK;
 }
 
-/* Every byte of [lo, hi) against the allocation. */
-static cai_status cai_priv_locate_bounds(cai_priv_call *call, const cai_array *array, cai_location *out)
+/* Finds the kind of memory. Device and managed memory have one address (unified addressing). */
+static cai_status cai_priv_ask_pointer(cai_priv_search *search)
 {
-    const cai_cuda *cuda = call->cuda;
-    uint64_t offset, low, high;
+    cai_priv_stream_call *call = search->call;
+    cai_cuda_pointer *info = &search->info;
     int32_t error;
-    if (!cuda->pointer_range) return CAI_OK;
-    error = cuda->pointer_range(cuda->self, array->data, &out->base, &out->nbytes);
-    if (error == 1 || error == 201 || error == 500) { /* not known, or not in the current context */
-        out->base = out->nbytes = 0;
+    memset(info, 0, sizeof *info);
+    error = call->cuda->pointer_info(call->cuda->self, search->array->data, info);
+    search->refused = error == 201;
+    search->answered = !error && (info->memory > CAI_MEMORY_PINNED || info->device_pointer);
+    if (search->refused || search->answered) return CAI_OK;
+    CAI_TRY(cai_priv_stream_did(call, error, "pointer_info"));
+    CAI_TRY(cai_priv_nothing_counts(search));
+    if (info->flags & CAI_POINTER_NO_CONTEXT) /* the memory's own context knows all */
+        search->answered = search->asked_in && search->asked_in == info->context;
+    return CAI_OK;
+}
+
+/* Queries in a context that may be destroyed (201, 709), or that another thread uses alone (216). */
+static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
+{
+    cai_priv_stream_call *call = search->call;
+    const int32_t error = cai_priv_context_enter(call->cuda, context);
+    call->inside = context;
+    if (error == 201 || error == 216 || error == 709) return CAI_OK;
+    CAI_TRY(cai_priv_stream_did(call, error, "context_push"));
+    search->asked_in = context;
+    return cai_priv_stream_leave(call, 1, question(search));
+}
+
+/* An active primary context, of the memory's device or, if that is not known, of any. 0: there is none. */
+static cai_status cai_priv_any_primary(cai_priv_search *search, uint64_t *context)
+{
+    const cai_cuda *cuda = search->call->cuda;
+    const int known = search->info.memory > CAI_MEMORY_HOST;
+    int32_t device = known ? search->info.device : 0, error = 0;
+    const int32_t end = known ? device + 1 : (int32_t)CAI_PRIV_LOCATE_DEVICES;
+    *context = 0;
+    if (!cuda->device_context) return CAI_OK;
+    for (; !error && !*context && device < end; ++device)
+        error = cuda->device_context(cuda->self, device, context);
+    if (error == 100 || error == 101) return CAI_OK; /* no more devices */
+    return cai_priv_stream_did(search->call, error, "device_context");
+}
+
+/* Queries in the current context, then in the allocation's, then in a primary one. The primary one may be the
+ * first that knows the allocation's context. */
+static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
+{
+    cai_priv_stream_call *call = search->call;
+    const cai_cuda *cuda = call->cuda;
+    uint64_t own, primary;
+    search->asked_in = call->current;
+    CAI_TRY(question(search));
+    if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
         return CAI_OK;
+    CAI_TRY(cai_priv_find_current(call));
+    own = search->info.context;
+    if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
+    if (search->answered) return CAI_OK;
+    CAI_TRY(cai_priv_any_primary(search, &primary));
+    if (!primary || primary == own || primary == call->current) return CAI_OK;
+    CAI_TRY(cai_priv_ask_inside(search, primary, question));
+    if (search->answered || own || !search->info.context) return CAI_OK;
+    return cai_priv_ask_inside(search, search->info.context, question);
+}
+
+/* Locates memory that CUDA does not know. Some devices can read it. */
+static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t flags)
+{
+    cai_priv_stream_call *call = search->call;
+    int32_t *device = &search->out->device, yes = 0;
+    if (!(flags & CAI_LOCATE_PAGEABLE))
+        return cai_priv_no_memory(call, search->array, search->answered ? 7 : 0,
+                                  search->answered
+                                      ? "data 0x%x is plain host memory, or was freed"
+                                      : "CUDA does not know data 0x%x, perhaps because no context is current "
+                                        "on this thread",
+                                  0, 0);
+    if (!call->cuda->pageable_access) return cai_priv_stream_lacks(call->err, "pageable_access");
+    CAI_TRY(cai_priv_current_device(call, device));
+    if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
+    if (*device >= 0) CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pageable_access, *device, &yes));
+    if (!yes)
+        return cai_priv_no_memory(
+            call, search->array, 7,
+            "data 0x%x is plain host memory, or was freed, and the current device cannot read such memory",
+            0, 0);
+    search->out->data = search->array->data;
+    return CAI_OK;
+}
+
+/* Refuses pinned memory without an address for devices. It has none, or no context could be queried. */
+CAI_PRIV_STREAM_COLD cai_status cai_priv_no_address(const cai_priv_search *search)
+{
+    const char *why = "data 0x%x is pinned memory whose address for devices is unknown: no context is "
+                      "current on this thread, and neither its own (0x%x) nor a primary one can be entered";
+    if (search->asked_in)
+        why = "data 0x%x is pinned memory without an address for devices in context 0x%x, and its own (0x%x) "
+              "cannot be entered";
+    if (search->answered) why = "data 0x%x has no address for devices: it was registered without mapping";
+    return cai_priv_no_memory(search->call, search->array, search->answered ? 7 : 0, why,
+                              search->asked_in ? search->asked_in : search->info.context,
+                              search->info.context);
+}
+
+/* Is the memory mapped by cuMemMap? It has no context, and is not of a pool. */
+static int cai_priv_is_mapped(const cai_cuda_pointer *info)
+{
+    return info->memory == CAI_MEMORY_DEVICE && !info->context && !(info->flags & CAI_POINTER_POOL);
+}
+
+/* The range that `pointer` is in. 0 bytes: it is not known. */
+static cai_status cai_priv_range(cai_priv_search *search, uint64_t pointer, uint64_t *base, uint64_t *nbytes)
+{
+    cai_priv_stream_call *call = search->call;
+    const int32_t error = call->cuda->pointer_range(call->cuda->self, pointer, base, nbytes);
+    search->answered = error != 1 && error != 201 && error != 500;
+    if (!search->answered) *base = *nbytes = 0;
+    return search->answered ? cai_priv_stream_did(call, error, "pointer_range") : CAI_OK;
+}
+
+/* The base and the last byte of the range around `pointer`, if that is mapped memory. *found is 0 if not. */
+static cai_status cai_priv_segment(cai_priv_search *search, uint64_t pointer, uint64_t *base, uint64_t *last,
+                                   int32_t *found)
+{
+    cai_priv_stream_call *call = search->call;
+    cai_cuda_pointer info;
+    uint64_t nbytes = 0;
+    *base = *last = 0;
+    *found = 0;
+    memset(&info, 0, sizeof info);
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, pointer, &info));
+    if (!cai_priv_is_mapped(&info)) return CAI_OK;
+    CAI_TRY(cai_priv_range(search, pointer, base, &nbytes));
+    *last = *base + (nbytes - 1);
+    *found = nbytes && *base <= pointer && *last >= pointer;
+    search->answered = 1; /* for the array: the mapping ends here */
+    return CAI_OK;
+}
+
+/* A range query returns one physical segment of a mapping. This continues to its neighbours, as far as the
+ * array reaches. For other memory one range decides, even if other memory touches it. */
+static cai_status cai_priv_walk(cai_priv_search *search)
+{
+    const cai_array *array = search->array;
+    cai_location *out = search->out;
+    uint64_t first = out->base, last = first + (out->nbytes - 1), base, end;
+    const uint64_t low = array->data + (uint64_t)array->lo, high = array->data + (uint64_t)(array->hi - 1);
+    int32_t found = first <= array->data && last >= array->data && low <= high;
+    while (found && last < high) {
+        CAI_TRY(cai_priv_segment(search, last + 1, &base, &end, &found));
+        if (found) last = end;
     }
-    CAI_TRY(cai_priv_did(call, error, "pointer_range"));
+    while (found && first > low) {
+        CAI_TRY(cai_priv_segment(search, first - 1, &base, &end, &found));
+        if (found) first = base;
+    }
+    out->base = first;
+    out->nbytes = last - first + 1;
+    return CAI_OK;
+}
+
+/* Finds the allocation, or the segments of a mapping that the array lies in. */
+static cai_status cai_priv_ask_range(cai_priv_search *search)
+{
+    cai_location *out = search->out;
+    CAI_TRY(cai_priv_range(search, search->array->data, &out->base, &out->nbytes));
+    if (search->answered && !out->nbytes) return cai_priv_nothing_counts(search);
+    return search->answered && cai_priv_is_mapped(&search->info) ? cai_priv_walk(search) : CAI_OK;
+}
+
+/* Checks every byte of [lo, hi) against the allocation. */
+static cai_status cai_priv_locate_bounds(cai_priv_search *search)
+{
+    const cai_array *array = search->array;
+    cai_location *out = search->out;
+    uint64_t offset, low, high;
+    if (!search->call->cuda->pointer_range) return CAI_OK;
+    CAI_TRY(cai_priv_ask(search, cai_priv_ask_range));
+    if (!search->answered) return CAI_OK;
     offset = array->data - out->base;
     low = offset + (uint64_t)array->lo;
     high = offset + (uint64_t)array->hi;
     if (array->data < out->base || low > offset || high > out->nbytes || high < offset)
-        return cai_priv_no_memory(
-            call, array,
-            "data 0x%x: bytes up to %d from the start of an allocation of %d bytes are not all "
-            "in it",
-            array->lo < 0 && low > offset ? low : high, out->nbytes);
+        return cai_priv_no_memory(search->call, array, 7,
+                                  "data 0x%x: the array reaches byte %d of an allocation of %d bytes",
+                                  array->data < out->base || low > offset ? low : high, out->nbytes);
     out->bounds = CAI_BOUNDS_INSIDE;
     return CAI_OK;
 }
 
-static cai_status cai_priv_locate_one(cai_priv_call *call, const cai_array *array, uint32_t flags,
+/* Stores the results of the query, without the bounds. */
+static cai_status cai_priv_locate_memory(cai_priv_search *search)
+{
+    const cai_cuda_pointer *info = &search->info;
+    cai_location *out = search->out;
+    int32_t device;
+    if (info->flags & CAI_POINTER_ARRAY)
+        return cai_priv_no_memory(search->call, search->array, 7,
+                                  "data 0x%x is a CUDA array (a texture), no linear memory", 0, 0);
+    if (!info->device_pointer && info->memory == CAI_MEMORY_PINNED) return cai_priv_no_address(search);
+    out->device = info->device;
+    out->context = info->context;
+    out->data = info->device_pointer ? info->device_pointer : search->array->data;
+    if (!(info->flags & CAI_POINTER_POOL)) return CAI_OK;
+    CAI_TRY(cai_priv_current_device(search->call, &device));
+    out->needs_peer = device >= 0 && device != info->device;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
                                       cai_location *out)
 {
-    const cai_cuda *cuda = call->cuda;
-    cai_cuda_pointer info;
-    int32_t device;
+    cai_priv_search search;
     memset(out, 0, sizeof *out);
     out->device = CAI_DEVICE_UNKNOWN;
     if (!array->size) return CAI_OK;
-    if (!cuda->pointer_info) return cai_priv_lacks(call, "pointer_info");
-    memset(&info, 0, sizeof info);
-    CAI_TRY(cai_priv_did(call, cuda->pointer_info(cuda->self, array->data, &info), "pointer_info"));
-    out->memory = info.memory;
-    if (info.memory == CAI_MEMORY_HOST) return cai_priv_locate_pageable(call, array, flags, out);
-    if (info.flags & CAI_POINTER_ARRAY)
-        return cai_priv_no_memory(call, array, "data 0x%x is a CUDA array (a texture), no linear memory", 0,
-                                  0);
-    if (!info.device_pointer && info.memory == CAI_MEMORY_PINNED)
-        return cai_priv_no_memory(call, array,
-                                  "data 0x%x has no address for devices: it was registered without "
-                                  "mapping",
-                                  0, 0);
-    out->device = info.device;
-    out->context = info.context;
-    out->data = info.device_pointer ? info.device_pointer : array->data;
-    if (info.flags & CAI_POINTER_POOL) {
-        CAI_TRY(cai_priv_current_device(call, &device));
-        out->needs_peer = device >= 0 && device != info.device;
-    }
-    return flags & CAI_LOCATE_BOUNDS ? cai_priv_locate_bounds(call, array, out) : CAI_OK;
+    if (!call->cuda->pointer_info) return cai_priv_stream_lacks(call->err, "pointer_info");
+    memset(&search, 0, sizeof search);
+    search.call = call;
+    search.array = array;
+    search.out = out;
+    CAI_TRY(cai_priv_ask(&search, cai_priv_ask_pointer));
+    if (search.refused) return cai_priv_stream_did(call, 201, "pointer_info");
+    out->memory = search.info.memory > CAI_MEMORY_HOST ? search.info.memory : (int32_t)CAI_MEMORY_HOST;
+    if (out->memory == CAI_MEMORY_HOST) return cai_priv_locate_pageable(&search, flags);
+    CAI_TRY(cai_priv_locate_memory(&search));
+    return flags & CAI_LOCATE_BOUNDS ? cai_priv_locate_bounds(&search) : CAI_OK;
 }
 
-CAI_API cai_status cai_locate(cai_array *array, const cai_cuda *cuda, uint32_t flags, cai_location *out,
-                              cai_error *err)
+/* Checks an address that replaces data (R28). */
+static cai_status cai_priv_check_address(const cai_priv_stream_call *call, const cai_array *array,
+                                         uint64_t address)
 {
-    cai_priv_call call;
-    cai_location where, of_mask;
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
-    CAI_TRY(cai_array_check(array, err));
-    if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE))
-        return cai_priv_say(err, CAI_ERR_ARGUMENT, -1, "cai_locate: flags = 0x%x has unknown bits", "", flags,
-                            0, 0);
-    memset(&call, 0, sizeof call);
-    call.cuda = cuda;
-    call.err = err;
-    CAI_TRY(cai_priv_locate_one(&call, array, flags, &where));
-    if (array->mask) {
-        CAI_TRY(cai_priv_locate_one(&call, array->mask, flags, &of_mask));
-        if (where.memory == CAI_MEMORY_DEVICE && of_mask.memory == CAI_MEMORY_DEVICE &&
-            where.device != of_mask.device)
-            return cai_priv_no_memory(&call, array, "data 0x%x is on device %d and its mask on device %d",
-                                      (uint64_t)where.device, (uint64_t)of_mask.device);
-        array->mask->device = of_mask.device;
-        array->mask->memory = of_mask.memory;
+    const uint64_t low = address + (uint64_t)array->lo, last = address + (uint64_t)(array->hi - 1);
+    if (!array->size || (low <= address && last >= address)) return CAI_OK;
+    return cai_priv_no_memory(
+        call, array, 28, "data 0x%x: elements leave the address space at 0x%x, the address for devices",
+        address, 0);
+}
+
+static void cai_priv_store_location(cai_array *array, const cai_location *where, uint32_t flags)
+{
+    array->device = where->device;
+    array->memory = where->memory;
+    if (!(flags & CAI_LOCATE_STORE_ADDRESS) || !array->size) return;
+    array->data = where->data;
+    if (where->data & (uint64_t)(array->dtype.alignment - 1)) array->flags &= ~(uint32_t)CAI_ALIGNED;
+}
+
+/* Queries the array or the mask, and stores nothing in it. */
+static cai_status cai_priv_locate_argument(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
+                                           cai_location *out)
+{
+    CAI_TRY(cai_priv_locate_one(call, array, flags, out));
+    return flags & CAI_LOCATE_STORE_ADDRESS ? cai_priv_check_address(call, array, out->data) : CAI_OK;
+}
+
+static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, uint32_t flags,
+                                  cai_location *out, int *of_mask)
+{
+    cai_location where;
+    cai_array *mask = array->mask;
+    CAI_TRY(cai_priv_locate_argument(call, array, flags, out));
+    if (mask) {
+        *of_mask = 1;
+        CAI_TRY(cai_priv_locate_argument(call, mask, flags, &where));
+        *of_mask = 0;
+        if (out->memory == CAI_MEMORY_DEVICE && where.memory == CAI_MEMORY_DEVICE &&
+            out->device != where.device)
+            return cai_priv_no_memory(call, array, 0, "data 0x%x is on device %d and its mask on device %d",
+                                      (uint64_t)out->device, (uint64_t)where.device);
+        cai_priv_store_location(mask, &where, flags);
     }
-    array->device = where.device;
-    array->memory = where.memory;
+    cai_priv_store_location(array, out, flags);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda, uint32_t flags,
+                              cai_location *out, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_location where;
+    cai_cuda whole;
+    cai_status status;
+    int of_mask = 0;
+    if (!name) return cai_priv_stream_misuse(err, "cai_locate: name is NULL");
+    CAI_TRY(cai_priv_check_cuda(cuda, err));
+    status = cai_array_check(array, err);
+    if (status) return cai_priv_name_argument(err, status, name, 0);
+    if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
+        return cai_priv_stream_reject(err, "cai_locate: flags = 0x%x has unknown bits", flags);
+    memset(&call, 0, sizeof call);
+    call.cuda = cai_priv_whole_cuda(cuda, &whole);
+    call.err = err;
+    call.device = CAI_DEVICE_UNKNOWN;
+    status = cai_priv_locate(&call, array, flags, &where, &of_mask);
+    if (status) return cai_priv_name_argument(err, status, name, of_mask);
     if (out) *out = where;
     return CAI_OK;
 }

@@ -1,24 +1,19 @@
 # The examples. cai_inspect is also what the tests judge dictionaries with.
 
-set(cai_demo_dir "${PROJECT_SOURCE_DIR}/examples/demo")
+set(cai_demo_dir "${PROJECT_SOURCE_DIR}/tools/demo")
 
-add_executable(cai_inspect examples/cai_inspect.c)
+add_executable(cai_inspect tools/cai_inspect.c)
 target_link_libraries(cai_inspect PRIVATE cai::cai cai_own_flags)
 set_target_properties(cai_inspect PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
                                              C_STANDARD 99)
 
 # The whole exchange, on the GPU if one answers, else on the simulated runtime
-find_package(Threads REQUIRED)
-add_library(cai_sim STATIC tests/sim/cai_sim.c tests/sim/cai_check.c tests/sim/cai_timeline.c)
-target_link_libraries(cai_sim PUBLIC cai::cai Threads::Threads PRIVATE cai_own_flags)
-target_include_directories(cai_sim PUBLIC tests/sim)
-set_target_properties(cai_sim PROPERTIES C_STANDARD 99)
 
-add_executable(exchange examples/exchange.c examples/exchange_races.c examples/exchange_simulated.c)
-target_link_libraries(exchange PRIVATE cai_sim cai_own_flags)
+add_executable(exchange examples/exchange/exchange.c examples/exchange/exchange_races.c examples/exchange/exchange_simulated.c)
+target_link_libraries(exchange PRIVATE cai::sim cai_own_flags)
 set_target_properties(exchange PROPERTIES C_STANDARD 99)
 if(CAI_HAVE_CUDA)
-  target_sources(exchange PRIVATE examples/exchange_gpu.cu)
+  target_sources(exchange PRIVATE examples/exchange/exchange_gpu.cu)
   target_compile_definitions(exchange PRIVATE EXCHANGE_WITH_GPU)
   set_target_properties(exchange PROPERTIES CUDA_STANDARD 17)
 endif()
@@ -31,14 +26,14 @@ add_custom_target(demo
   COMMAND exchange "${PROJECT_BINARY_DIR}"
   DEPENDS cai_inspect exchange USES_TERMINAL VERBATIM)
 
-# A plugin for cai_emm.h, on the simulated runtime
-add_executable(pool_demo examples/pool_demo.c)
-target_link_libraries(pool_demo PRIVATE cai_sim cai_own_flags)
+# A plugin (a table of cai_emm.h) under a manager, on the simulated runtime
+add_executable(pool_demo examples/memory/pool_demo.c)
+target_link_libraries(pool_demo PRIVATE cai::sim cai_own_flags)
 set_target_properties(pool_demo PROPERTIES C_STANDARD 99)
 
 # One table of hooks as the allocator of NVIDIA's libraries: with their headers, as far as they are found
 add_executable(nvidia_adapters examples/adapters/nvidia.c)
-target_link_libraries(nvidia_adapters PRIVATE cai_sim cai_own_flags)
+target_link_libraries(nvidia_adapters PRIVATE cai::sim cai_own_flags)
 set_target_properties(nvidia_adapters PROPERTIES C_STANDARD 99)
 get_filename_component(cai_cuda_root "${CAI_NVCC}" DIRECTORY)
 foreach(header cuda_runtime cutensornet custatevec cudss nvjpeg)
@@ -49,14 +44,14 @@ foreach(header cuda_runtime cutensornet custatevec cudss nvjpeg)
   endif()
 endforeach()
 
-add_executable(consumer examples/consumer.c)
+add_executable(consumer examples/array/consumer.c)
 target_link_libraries(consumer PRIVATE cai::cai cai_own_flags)
 set_target_properties(consumer PROPERTIES C_STANDARD 99)
 
 # build/libcai.so, .dylib or .dll: what other languages load. Never sanitized, as their programs are
 # not; never installed, as it is an example.
 set(cai_unsanitized "$<$<C_COMPILER_ID:GNU,Clang,AppleClang>:-fno-sanitize=all>")
-add_library(cai_shared SHARED examples/shared/cai_shared.c)
+add_library(cai_shared SHARED examples/bindings/shared/cai_shared.c)
 target_link_libraries(cai_shared PRIVATE cai::cai cai_own_flags)
 target_compile_options(cai_shared PRIVATE "${cai_unsanitized}")
 target_link_options(cai_shared PRIVATE "${cai_unsanitized}")
@@ -86,18 +81,18 @@ target_link_libraries(cai_cvcuda PRIVATE cai::cai cai_own_flags)
 set_target_properties(cai_cvcuda PROPERTIES C_STANDARD 99)
 
 # A plugin in a shared object, and the loader for it
-add_library(plugin_example MODULE examples/plugin_example.c)
+add_library(plugin_example MODULE examples/memory/plugin_example.c)
 target_link_libraries(plugin_example PRIVATE cai::cai cai_own_flags)
 target_compile_options(plugin_example PRIVATE "${cai_unsanitized}")
 target_link_options(plugin_example PRIVATE "${cai_unsanitized}")
 set_target_properties(plugin_example PROPERTIES PREFIX "" C_STANDARD 99
                                                 LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
-add_library(plugin_loader OBJECT examples/plugin_loader.c)
+add_library(plugin_loader OBJECT examples/memory/plugin_loader.c)
 target_link_libraries(plugin_loader PRIVATE cai::cai cai_own_flags)
 set_target_properties(plugin_loader PROPERTIES C_STANDARD 99)
 
 if(CAI_HAVE_CUDA)
-  add_executable(saxpy examples/saxpy.cu)
+  add_executable(saxpy examples/array/saxpy.cu)
   target_link_libraries(saxpy PRIVATE cai::cai)
   set_target_properties(saxpy PROPERTIES CUDA_STANDARD 17)
 endif()

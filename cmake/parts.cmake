@@ -1,5 +1,5 @@
-# Finds what the examples and tests can use beside a C compiler. Each part sets CAI_HAVE_<PART>;
-# what is missing is named in one line at the end, and its tests are shown as skipped.
+# Finds what the examples and tests can use beside a C compiler. Each part sets CAI_HAVE_<PART>. The tests of
+# what is missing are shown as skipped.
 
 include(CheckCSourceCompiles)
 include(CheckLanguage)
@@ -30,16 +30,22 @@ if(CMAKE_CXX_COMPILER)
 endif()
 cai_part(CXX "C++ compiler" CMAKE_CXX_COMPILER)
 
+# Without a GPU the programs for it are only compiled, which the tests `quick` leave out.
+execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE cai_gpus ERROR_QUIET RESULT_VARIABLE cai_ignored)
 find_program(CAI_NVCC nvcc HINTS /usr/local/cuda/bin DOC "nvcc")
 mark_as_advanced(CAI_NVCC)
 if(CAI_NVCC AND NOT DEFINED ENV{CUDACXX})
   set(ENV{CUDACXX} "${CAI_NVCC}")
 endif()
-check_language(CUDA)
-if(CMAKE_CUDA_COMPILER AND CAI_HAVE_CXX)
-  enable_language(CUDA)
+if(CAI_TESTS STREQUAL "quick" AND NOT cai_gpus MATCHES "GPU 0" AND NOT CAI_REQUIRE_ALL)
+  cai_part(CUDA "GPU" FALSE)
+else()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER AND CAI_HAVE_CXX)
+    enable_language(CUDA)
+  endif()
+  cai_part(CUDA "nvcc" CMAKE_CUDA_COMPILER AND CAI_HAVE_CXX AND CAI_NVCC)
 endif()
-cai_part(CUDA "nvcc" CMAKE_CUDA_COMPILER AND CAI_HAVE_CXX AND CAI_NVCC)
 
 # Python
 find_package(Python3 3.8 QUIET COMPONENTS Interpreter)
@@ -65,6 +71,7 @@ cai_program(CLANG clang clang)
 cai_program(CLANGXX clang++ clang++)
 cai_program(NM nm nm)
 cai_program(GCOV gcov gcov)
+cai_program(SIZE size size)
 
 # Other machines: compilers and what runs their programs
 cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)
@@ -117,6 +124,19 @@ set(CMAKE_REQUIRED_FLAGS "-fsanitize=address,undefined -fno-sanitize-recover=all
 check_c_source_compiles("int main(void) { return 0; }" CAI_SANITIZE_WORKS)
 unset(CMAKE_REQUIRED_FLAGS)
 cai_part(SANITIZE "sanitizers" CAI_SANITIZE_WORKS)
+set(CAI_SANITIZE_MEMORY -fsanitize=memory -fno-sanitize-recover=all -g)
+if(CAI_HAVE_CLANG AND NOT DEFINED CAI_SANITIZE_MEMORY_WORKS)
+  set(cai_trial "${PROJECT_BINARY_DIR}/CMakeFiles/cai_sanitize_memory")
+  file(WRITE "${cai_trial}.c" "int main(void) { return 0; }\n")
+  execute_process(COMMAND "${CAI_CLANG}" ${CAI_SANITIZE_MEMORY} "${cai_trial}.c" -o "${cai_trial}"
+                  RESULT_VARIABLE cai_ignored OUTPUT_QUIET ERROR_QUIET)
+  set(CAI_SANITIZE_MEMORY_WORKS FALSE)
+  if(cai_ignored EQUAL 0)
+    set(CAI_SANITIZE_MEMORY_WORKS TRUE)
+  endif()
+  set(CAI_SANITIZE_MEMORY_WORKS ${CAI_SANITIZE_MEMORY_WORKS} CACHE INTERNAL "clang's MemorySanitizer")
+endif()
+cai_part(SANITIZE_MEMORY "clang's MemorySanitizer" CAI_SANITIZE_MEMORY_WORKS)
 cai_program(VALGRIND valgrind valgrind)
 cai_part(PLAIN "programs that valgrind can run" NOT CMAKE_C_FLAGS MATCHES "-fsanitize")
 cai_program(CLANG_TIDY clang-tidy clang-tidy)
@@ -126,7 +146,6 @@ unset(CMAKE_REQUIRED_QUIET)
 
 # A GPU is required by CAI_REQUIRE_GPU alone.
 set(cai_required_missing ${cai_missing})
-execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE cai_gpus ERROR_QUIET RESULT_VARIABLE cai_ignored)
 cai_part(GPU "GPU" cai_gpus MATCHES "GPU 0")
 if(NOT CAI_REQUIRE_ALL)
   set(cai_required_missing "")
@@ -135,14 +154,9 @@ if(CAI_REQUIRE_GPU AND NOT CAI_HAVE_GPU)
   list(APPEND cai_required_missing "GPU")
 endif()
 
-list(JOIN cai_missing ", " cai_missing_text)
 if(cai_required_missing)
   list(JOIN cai_required_missing ", " cai_missing_text)
   message(FATAL_ERROR "cai: required and missing: ${cai_missing_text}")
-elseif(cai_missing)
-  message(STATUS "cai ${PROJECT_VERSION}: tests will be skipped for want of: ${cai_missing_text}")
-else()
-  message(STATUS "cai ${PROJECT_VERSION}: every part of the tests was found")
 endif()
 
 # The flags of our own programs; never of a consumer.
@@ -157,4 +171,7 @@ target_compile_options(cai_own_flags INTERFACE
   "$<$<AND:${cai_gnu},$<BOOL:${CAI_REQUIRE_ALL}>>:-Werror>")
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
+  if(CAI_TESTS STREQUAL "quick") # a fifth of the time to build
+    set(CMAKE_BUILD_TYPE Debug)
+  endif()
 endif()

@@ -6,7 +6,7 @@
 #define CAI_ARRAY_STRUCT_IMPLEMENTATION
 #endif
 
-/* Included again, cai.h adds what is wanted of it and refuses late configuration. */
+/* A second inclusion of cai.h adds its implementation, or refuses configuration that comes too late. */
 #if !defined(CAI_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                     \
     defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                    \
     defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                    \
@@ -26,30 +26,30 @@
 
 /*
 DO THIS
-    In one .c, .cpp or .cu file (CAI_ARRAY_STRUCT_IMPLEMENTATION for this header alone; all other
-    configuration is that of cai.h, which is found by -I or beside this file):
+    Write this in one .c, .cpp or .cu file. CAI_ARRAY_STRUCT_IMPLEMENTATION is for this header alone. All
+    other configuration is that of cai.h. The compiler finds cai.h by -I or beside this file.
 
         #define CAI_IMPLEMENTATION
         #include "cai_array_struct.h"
 
 WHAT IT IS
-    x.__array_struct__ is a capsule with a PyArrayInterface: NumPy's array interface as a C
-    struct, of host memory without pending work. This header judges one by the rules of
-    cai_import, or makes one:
+    x.__array_struct__ is a capsule with a PyArrayInterface. That struct is NumPy's array interface in C. It
+    describes host memory without pending work. This header judges such a struct by the rules of cai_import,
+    or makes one.
 
         const cai_array_struct *s = PyCapsule_GetPointer(capsule, NULL);
         CAI_TRY(cai_array_struct_import(s, NULL, NULL, 0, &x, err));
 
-    An import is borrowed: the capsule keeps its elements. Shape and strides are copied; names of
-    fields point to the text of the tokens. An export points to the caller's storage.
+    An import is borrowed, and the capsule keeps its elements. Shape and strides are copied. Names of fields
+    point to the text of the tokens. An export points to the caller's storage.
 
 WHAT NUMPY DOES WRONG (2.4 and before)
-    Structured arrays have flags 0 (`flags &= NPY_ARR_HAS_DESCR`, where |= was meant): as if
-    swapped, read-only and without descr. Kind V has no byte order, and contiguity and alignment
-    are computed here; read-only they stay, without fields. A caller who knows better passes a copy
-    with CAI_ARRAY_STRUCT_WRITABLE set, and the tokens of __array_interface__['descr'].
-    Units of datetimes are left out: M8[ns] comes as M8. Importing kind U, NumPy takes the bytes
-    of itemsize for characters and reads beyond the end.
+    Structured arrays have flags 0, as if swapped, read-only and without descr. (NumPy computes `flags &=
+    NPY_ARR_HAS_DESCR`, and |= was meant.) Kind V has no byte order, and cai computes contiguity and
+    alignment. The import stays read-only and has no fields. A caller who knows better passes a copy with
+    CAI_ARRAY_STRUCT_WRITABLE set, and the tokens of __array_interface__['descr']. NumPy leaves out the units
+    of datetimes, so M8[ns] arrives as M8. When NumPy imports kind U, it confuses the bytes of itemsize with
+    characters and reads beyond the end.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -61,20 +61,20 @@ WHAT NUMPY DOES WRONG (2.4 and before)
 extern "C" {
 #endif
 
-/** PyArrayInterface without Python.h: intptr_t is Py_ssize_t, descr is a PyObject *. */
+/** PyArrayInterface without Python.h. intptr_t stands for Py_ssize_t, and descr is a PyObject *. */
 typedef struct cai_array_struct {
-    int two;           /* 2, or it is something else */
+    int two;           /* 2; any other number: not a PyArrayInterface */
     int nd;            /* 0 to 64 */
     char typekind;     /* of the typestr */
     int itemsize;      /* bytes, for every kind */
     int flags;         /* CAI_ARRAY_STRUCT_... */
     intptr_t *shape;   /* nd extents; may be NULL where nd is 0 */
-    intptr_t *strides; /* nd strides in bytes; likewise */
+    intptr_t *strides; /* nd strides in bytes; may be NULL where nd is 0 */
     void *data;        /* the first element */
     void *descr;       /* a list as in the dictionary, if CAI_ARRAY_STRUCT_HAS_DESCR; else unset */
 } cai_array_struct;
 
-/** Bits of cai_array_struct.flags; others are ignored by the import. */
+/** Bits of cai_array_struct.flags. The import ignores other bits. */
 enum {
     CAI_ARRAY_STRUCT_C_CONTIGUOUS = 0x1,
     CAI_ARRAY_STRUCT_F_CONTIGUOUS = 0x2,
@@ -84,25 +84,24 @@ enum {
     CAI_ARRAY_STRUCT_HAS_DESCR = 0x800
 };
 
-/** Judges a struct and, if it is right, describes it in `out` as a borrowed array on the host,
- *  version 3, CAI_SYNC_NONE, device unknown. Of the flags, only NATIVE, WRITABLE and HAS_DESCR
- *  count; what can be computed is computed.
- *  descr: the token run of in->descr as the caller's reader tagged it. Required with HAS_DESCR
- *  (clear the flag in a copy to do without), welcome without; NULL: none. fields, capacity:
- *  storage for its rows; NULL: it is checked, not kept. On failure nothing is stored.
- *  Errors: CAI_ERR_ARGUMENT; CAI_ERR_INTERFACE (two); CAI_ERR_MISSING (descr); CAI_ERR_SHAPE,
- *  _TYPESTR, _DATA, _STRIDES and _DESCR as of cai_import; CAI_ERR_TYPE; CAI_ERR_CAPACITY. */
+/** Judges a struct. If it is right, describes it in `out` as a borrowed array on the host, with version 3,
+ *  CAI_SYNC_NONE and unknown device. Of the flags only NATIVE, WRITABLE and HAS_DESCR count. The import
+ *  computes contiguity and alignment. `descr` is the token run of in->descr as the caller's reader tagged it,
+ *  or NULL. It is required with HAS_DESCR and allowed without. A caller who has no tokens clears the flag in
+ *  a copy. `fields` is storage for `capacity` rows. If `fields` is NULL, `descr` is checked and not kept. On
+ *  failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_INTERFACE (two), CAI_ERR_MISSING (descr),
+ *  CAI_ERR_TYPE, CAI_ERR_CAPACITY, and of cai_import CAI_ERR_SHAPE, _TYPESTR, _DATA, _STRIDES and _DESCR. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_struct_import(const cai_array_struct *in,
                                                           const cai_token *descr,
                                                           cai_field *fields, int64_t capacity,
                                                           cai_array *out, cai_error *err);
 
-/** Makes a struct for an array. shape_and_strides: storage of the caller for 2 * ndim numbers;
- *  may be NULL where ndim is 0. descr: a PyObject *, the list that says the fields, or NULL;
- *  stored, not looked at. What the struct cannot say is refused, not dropped: fields without
- *  `descr`, units, bit fields, bfloat16 and float8, a mask; and, of an array that is not empty,
- *  memory not known to be HOST, PINNED or MANAGED, and any sync but CAI_SYNC_NONE. Nothing is
- *  stored on failure. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
+/** Makes a struct for an array. `shape_and_strides` is storage of the caller for 2 * ndim numbers, and may be
+ *  NULL if ndim is 0. `descr` is NULL or a PyObject *, the list of the fields. It is stored and not read. The
+ *  export refuses an array that the struct cannot describe: with fields but no `descr`, a unit, bit fields,
+ *  bfloat16, float8, or a mask. It also refuses a non-empty array whose memory is not known to be HOST,
+ *  PINNED or MANAGED, or whose sync is not CAI_SYNC_NONE. On failure nothing is stored. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_struct_export(const cai_array *array, void *descr,
                                                           intptr_t *shape_and_strides,
                                                           cai_array_struct *out, cai_error *err);
@@ -139,7 +138,7 @@ typedef char cai_priv_npy_layout
              (offsetof(cai_array_struct, descr) == 16 + 4 * sizeof(void *)) &
              (sizeof(cai_array_struct) == 16 + 5 * sizeof(void *))) ? 1 : -1];
 
-/* Writes a number in decimal, at most 20 bytes; returns its end. */
+/* Writes a number in decimal, at most 20 bytes. Returns the end of the text. */
 static char *cai_priv_npy_digits(char *to, uint64_t value)
 {
     char digits[20];
@@ -152,15 +151,17 @@ static char *cai_priv_npy_digits(char *to, uint64_t value)
     return to;
 }
 
-/* Fails with a sentence: %i the index, %d the value, %u that without sign, %s the dtype whose code
- * it is. With them none is longer than 150 bytes, of the 240 that a message has. */
+/* Fails with a sentence. `status` may have a rule (CAI_PRIV_RULE). %i is the index, %d the value, %u the
+ * value without sign, %s the dtype whose code the value is. No sentence with its values is longer than 150
+ * bytes. A message has 240. */
 static cai_status cai_priv_npy_fail(cai_error *err, cai_status status, int32_t entry,
                                     int32_t index, const char *sentence, int64_t value)
 {
     const char *name = cai_dtype_name((int32_t)value);
     char *to;
-    if (!err) return status;
-    err->code = status;
+    if (!err) return CAI_PRIV_STATUS(status);
+    err->code = CAI_PRIV_STATUS(status);
+    err->rule = status >> 8;
     err->native = 0;
     err->entry = entry;
     err->index = index;
@@ -174,7 +175,7 @@ static cai_status cai_priv_npy_fail(cai_error *err, cai_status status, int32_t e
         else while (*name) *to++ = *name++;
     }
     *to = 0;
-    return status;
+    return err->code;
 }
 
 static cai_status cai_priv_npy_no(cai_error *err, int32_t entry, const char *why, int64_t value)
@@ -182,29 +183,33 @@ static cai_status cai_priv_npy_no(cai_error *err, int32_t entry, const char *why
     return cai_priv_npy_fail(err, CAI_ERR_EXPORT, entry, -1, why, value);
 }
 
-/* What cai.h cannot judge; NumPy looks at `two` alone (R90, R91). */
+/* Judges what cai.h cannot judge. NumPy only checks `two` (R90, R91). */
 static cai_status cai_priv_npy_check(const cai_array_struct *in, const cai_token *descr,
                                      cai_error *err)
 {
     const char *wrong = NULL;
     if (in->two != 2)
-        return cai_priv_npy_fail(err, CAI_ERR_INTERFACE, CAI_ENTRY_NONE, -1,
+        return cai_priv_npy_fail(err, CAI_PRIV_RULE(CAI_ERR_INTERFACE, 90), CAI_ENTRY_NONE, -1,
                                  "two = %d is not 2: this is no PyArrayInterface", in->two);
-    if (in->nd < 0 || in->nd > CAI_MAX_NDIM) wrong = "shape: nd = %d is not in 0..64";
-    else if (in->nd && !in->shape) wrong = "shape is NULL, nd = %d";
-    if (wrong) return cai_priv_npy_fail(err, CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, -1, wrong, in->nd);
+    if (in->nd < 0 || in->nd > CAI_MAX_NDIM)
+        return cai_priv_npy_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 29), CAI_ENTRY_SHAPE, -1,
+                                 "shape: nd = %d is not in 0..64", in->nd);
+    if (in->nd && !in->shape)
+        return cai_priv_npy_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 91), CAI_ENTRY_SHAPE, -1,
+                                 "shape is NULL, but nd = %d", in->nd);
     if (in->itemsize < 1) wrong = "typestr: itemsize = %d is not positive";
-    else if (in->typekind == 't') wrong = "typestr: kind t counts bits, itemsize = %d counts bytes";
+    else if (in->typekind == 't') wrong = "typestr: kind t counts bits, but itemsize = %d counts bytes";
     else if (in->typekind == 'U' && in->itemsize % 4)
         wrong = "typestr: itemsize = %d of kind U is not a multiple of 4";
     if (wrong)
-        return cai_priv_npy_fail(err, CAI_ERR_TYPESTR, CAI_ENTRY_TYPESTR, -1, wrong, in->itemsize);
+        return cai_priv_npy_fail(err, CAI_PRIV_RULE(CAI_ERR_TYPESTR, in->itemsize < 1 ? 38 : 32),
+                                 CAI_ENTRY_TYPESTR, -1, wrong, in->itemsize);
     if (in->nd && !in->strides)
-        return cai_priv_npy_fail(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
-                                 "strides is NULL, nd = %d", in->nd);
+        return cai_priv_npy_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 91), CAI_ENTRY_STRIDES, -1,
+                                 "strides is NULL, but nd = %d", in->nd);
     if (!(in->flags & CAI_ARRAY_STRUCT_HAS_DESCR) || descr) return CAI_OK;
     return cai_priv_npy_fail(err, CAI_ERR_MISSING, CAI_ENTRY_DESCR, -1,
-                             "descr: flags = %d announce it, no tokens were given", in->flags);
+                             "descr: flags = %d require it, but no tokens were given", in->flags);
 }
 
 static cai_status cai_priv_npy_dtype(const cai_array_struct *in, cai_dtype *out, cai_error *err)
@@ -247,15 +252,16 @@ CAI_API cai_status cai_array_struct_import(const cai_array_struct *in, const cai
     return CAI_OK;
 }
 
-/* What of an array the struct has no place for. */
+/* Refuses an array that the struct cannot describe. */
 static cai_status cai_priv_npy_sayable(const cai_array *x, const void *descr, cai_error *err)
 {
     if (x->dtype.code >> 16 & 0xff || x->dtype.itemsize < 1)
-        return cai_priv_npy_no(err, CAI_ENTRY_TYPESTR,
-                               "typestr: typekind and itemsize cannot say %s", x->dtype.code);
+        return cai_priv_npy_fail(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, x->dtype.itemsize < 1 ? 33 : 35),
+                                 CAI_ENTRY_TYPESTR, -1,
+                                 "typestr: typekind and itemsize cannot express %s", x->dtype.code);
     if (x->dtype.unit)
         return cai_priv_npy_no(err, CAI_ENTRY_TYPESTR,
-                               "typestr: typekind cannot say the unit of %s", x->dtype.code);
+                               "typestr: typekind cannot express the unit of %s", x->dtype.code);
     if (x->size && (x->memory < CAI_MEMORY_HOST || x->memory > CAI_MEMORY_MANAGED))
         return cai_priv_npy_no(err, CAI_ENTRY_DATA,
                                "data: memory = %d is not HOST, PINNED, MANAGED (1..3)", x->memory);
@@ -264,11 +270,11 @@ static cai_status cai_priv_npy_sayable(const cai_array *x, const void *descr, ca
                                "stream: sync = %d is not NONE (1): work may be pending", x->sync);
     if (x->field_count && !descr)
         return cai_priv_npy_no(err, CAI_ENTRY_DESCR,
-                               "descr: %d rows of fields, and no list of them", x->field_count);
-    return x->mask ? cai_priv_npy_no(err, CAI_ENTRY_MASK, "mask: the struct has none", 0) : CAI_OK;
+                               "descr: the array has %d rows of fields, but descr is NULL", x->field_count);
+    return x->mask ? cai_priv_npy_no(err, CAI_ENTRY_MASK, "mask: the struct cannot contain one", 0) : CAI_OK;
 }
 
-/* The numbers that this machine's pointers may be too narrow for. */
+/* Refuses numbers that are too wide for this machine's pointers. */
 static cai_status cai_priv_npy_fits(const cai_array *x, cai_error *err)
 {
     int32_t i;

@@ -1,12 +1,12 @@
 /* cai_dlpack.h - cai_array <-> DLTensor, DLManagedTensor, DLManagedTensorVersioned - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
- * Plain C99 that is also C++11 and compiles under nvcc. Your dlpack.h; no CUDA, no Python, no allocation. */
+ * Plain C99 that is also C++11 and compiles under nvcc. Your dlpack.h. No CUDA header, Python, allocation. */
 
 #if defined(CAI_IMPLEMENTATION) && !defined(CAI_DLPACK_IMPLEMENTATION)
 #define CAI_DLPACK_IMPLEMENTATION
 #endif
 
-/* Included again, cai.h adds what is wanted of it and refuses late configuration. */
+/* A second inclusion of cai.h adds its implementation, or refuses configuration that comes too late. */
 #if !defined(CAI_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                               \
     defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
     defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
@@ -26,58 +26,72 @@
 
 /*
 DO THIS
-    In one .c, .cpp or .cu file (CAI_DLPACK_IMPLEMENTATION for this header alone; all other configuration is
-    that of cai.h, which is found by -I or beside this file):
+    Write this in one .c, .cpp or .cu file. CAI_DLPACK_IMPLEMENTATION is for this header alone. All other
+    configuration is that of cai.h. The compiler finds cai.h by -I or beside this file.
 
         #define CAI_IMPLEMENTATION
         #include "cai_dlpack.h"
 
-    dlpack.h is yours, from DLPack 0.6 on: the one that was included before; else the one that CAI_DLPACK_H
-    names, quotes or brackets included; else <dlpack/dlpack.h>. All units of a library take the same one.
-    Where it has no DLManagedTensorVersioned (before 1.0), the functions for it are not declared.
+    You provide dlpack.h of DLPack 0.6 or later: the one that was included before, else CAI_DLPACK_H with its
+    quotes or brackets, else <dlpack/dlpack.h>. All units of a library use the same one. If it has no
+    DLManagedTensorVersioned (before 1.0), the functions for that struct are not declared.
+
+    Include cai_stream.h before this header, also in the unit with the implementation, for exports that are in
+    order at both ends: cai_dlpack_export_ordered, cai_dlpack_export_ordered_versioned.
 
 WHAT IT IS
-    Both ways between cai_array and DLPack's structs, without a copy:
+    This header converts DLPack's structs to cai_array and back, without a copy.
 
-        CAI_TRY(cai_dlpack_import_versioned(managed, NULL, &x, err));        // x owns managed from here on
+        CAI_TRY(cai_dlpack_import_versioned(managed, &options, &x, err)); // x owns managed from here on
         ...
-        cai_array_release(&x);                                               // calls managed->deleter
+        cai_exchange_release(&ex, &x, err);                               // calls managed->deleter, in order
 
-        storage->done = give_back;                                           // the deleter ends by this
-        CAI_TRY(cai_dlpack_export_versioned(&y, 0, storage, &managed, err)); // managed owns what y owned
+        storage->storage.done = give_back;                                // the deleter ends by this
+        CAI_TRY(cai_dlpack_export_ordered_versioned(&y, pool, consumers_stream, 0, storage, &managed, err));
+                                                                          // managed owns what y owned
 
 WHO OWNS WHAT
-    An import that succeeds owns the tensor: its release calls the deleter once, on whatever thread. One that
-    fails leaves it with the caller, untouched: its deleter is still to be called, or the capsule that it came
-    in still does that. With one exception, DLPack's rule for an unknown major version: then the deleter has
-    been called, nothing but version and deleter was read, and the status is CAI_ERR_VERSION, which no other
-    failure has.
-    An export that succeeds has moved the array into the storage; the deleter releases it, then calls `done`.
-    One that fails leaves array and storage to the caller.
-    A Python capsule: rename it to "used_dltensor(_versioned)" after CAI_OK and after CAI_ERR_VERSION.
+    After an import that succeeds, the array owns the tensor. Its release calls the deleter once, on any
+    thread. After an import that fails, the caller still owns the unchanged tensor, and calls its deleter or
+    leaves that to the capsule. DLPack demands one exception, for an unknown major version. Then only version
+    and deleter were read, the deleter has been called, and the status is CAI_ERR_VERSION. No other failure
+    has this status. An export that succeeds has moved the array into the storage. The deleter releases it,
+    then calls `done`. After an export that fails, the caller keeps array and storage. Rename a Python capsule
+    to "used_dltensor(_versioned)" after CAI_OK and after CAI_ERR_VERSION.
 
 STREAMS
-    The structs say nothing of pending work. Who consumes passes the number of its stream to
-    __dlpack__(stream=s), and the producer lets s wait for its work, once. So:
-    - after importing what was made for stream s say CAI_SYNC_STREAM and s in the options: that is where the
-      work is ordered, and where the edge back belongs (DLPack has none: the deleter gets no stream). After
-      -1, or of a bare DLTensor, nothing is known: CAI_SYNC_UNKNOWN, the default, unless you know better;
-    - before exporting, read the number with cai_stream_from_dlpack, order with cai_stream_order
-      (cai_stream.h), and export with CAI_DLPACK_ORDERED. Without that, pending work is refused.
-    On plain host memory (kDLCPU) DLPack has no streams: CAI_SYNC_UNKNOWN becomes CAI_SYNC_NONE.
+    The structs have no field for pending work. The consumer passes the number of its stream to
+    __dlpack__(stream=s), and the producer makes s wait for its work. DLPack defines no order at the other
+    end, as the deleter gets no stream. The deleter runs when the host drops the tensor, and the consumer's
+    kernels may still be queued then. If the producer frees the memory in the order of its own stream, or puts
+    it into a cache, those kernels read freed memory. Each side can prevent this alone:
+
+    - The consumer calls the deleter only when its stream has passed. After __dlpack__(stream=s), set
+      CAI_SYNC_STREAM and s in the options of the import. The imports set CAI_NO_BACK_EDGE, so
+      cai_exchange_release keeps the tensor until the consumer's stream has passed. Without an exchange, call
+      cai_keepalive_push with that stream, not cai_array_release.
+    - The producer remembers s, and its deleter makes the array's stream wait for s before it releases the
+      array. cai_dlpack_export_ordered does this. The plain exports do not remember s. Use them only for
+      memory that is not freed or used again before the consumer has finished.
+
+    After stream=-1, and for a bare DLTensor, pending work is unknown. Then keep the default,
+    CAI_SYNC_UNKNOWN, unless you know more. Before a plain export, decode the number with
+    cai_decode_stream_dlpack, order with cai_stream_order, and set CAI_DLPACK_ORDERED. Without the flag,
+    pending work is refused. DLPack has no streams for plain host memory (kDLCPU), so CAI_SYNC_UNKNOWN becomes
+    CAI_SYNC_NONE.
 
 DEVICES
-    kDLCPU, kDLCUDAHost, kDLCUDAManaged and kDLCUDA are CAI_MEMORY_HOST, _PINNED, _MANAGED and _DEVICE; of the
-    last alone the device is told, the others have device_id 0 by DLPack's word, and CAI_DEVICE_UNKNOWN here.
-    All else is refused, ROCm too: its stream numbers mean other things (R106).
+    kDLCPU, kDLCUDAHost, kDLCUDAManaged and kDLCUDA are CAI_MEMORY_HOST, _PINNED, _MANAGED and _DEVICE. Only
+    kDLCUDA has a device number. DLPack gives the others device_id 0, and cai CAI_DEVICE_UNKNOWN. Every other
+    device type is refused. ROCm is refused because its stream numbers have other meanings (R106).
 
 TYPES
-    What both sides know: bool, ints, float16 to 64, complex32 to 128, bfloat16, float8. Not: lanes, float4
-    and float6 (cai_array counts bytes), handles, long double (x87 or IEEE: neither side says which); nor,
-    exporting, swapped bytes, records, text, times, bit fields, masks, strides that are not whole elements.
+    Supported: bool, ints, float16 to 64, complex32 to 128, bfloat16, float8. Refused: lanes, float4 and
+    float6 (cai_array counts bytes), handles, long double (x87 or IEEE is not defined). The exports also
+    refuse swapped bytes, records, text, times, bit fields, masks, and strides that are not whole elements.
 
 THREADS
-    No state: any thread, as long as no two use one struct at a time. A deleter may run on any thread.
+    Any thread may call. Two threads must not use one struct at a time. A deleter may run on any thread.
 */
 
 #include <stdint.h>
@@ -103,6 +117,8 @@ THREADS
 #define cai_dlpack_dtype_from CAI_PRIV_RENAMED(cai_dlpack_dtype_from)
 #define cai_dlpack_dtype_to CAI_PRIV_RENAMED(cai_dlpack_dtype_to)
 #define cai_dlpack_export CAI_PRIV_RENAMED(cai_dlpack_export)
+#define cai_dlpack_export_ordered CAI_PRIV_RENAMED(cai_dlpack_export_ordered)
+#define cai_dlpack_export_ordered_versioned CAI_PRIV_RENAMED(cai_dlpack_export_ordered_versioned)
 #define cai_dlpack_export_versioned CAI_PRIV_RENAMED(cai_dlpack_export_versioned)
 #define cai_dlpack_import CAI_PRIV_RENAMED(cai_dlpack_import)
 #define cai_dlpack_import_versioned CAI_PRIV_RENAMED(cai_dlpack_import_versioned)
@@ -115,24 +131,27 @@ extern "C" {
 
 /** Flags of imports (beside CAI_LENIENT) and of exports. */
 enum {
-    CAI_DLPACK_READ_ONLY = 1 << 1,      /* import: read-only, whatever the struct says */
-    CAI_DLPACK_DROP_READ_ONLY = 1 << 2, /* export: a struct that cannot say read-only will do */
+    CAI_DLPACK_READ_ONLY = 1 << 1,      /* import: the array is read-only, whatever the struct contains */
+    CAI_DLPACK_DROP_READ_ONLY = 1 << 2, /* export: a read-only array loses that mark in this struct */
     CAI_DLPACK_ORDERED = 1 << 3,        /* export: the consumer's stream waits for what is pending */
-    CAI_DLPACK_COPIED = 1 << 4          /* export, versioned: nobody else has this memory */
+    CAI_DLPACK_COPIED = 1 << 4,         /* export, versioned: nobody else has this memory */
+    CAI_DLPACK_SYNCHRONIZE = 1 << 5     /* ordered export: the consumer may destroy its stream before the
+                                           deleter runs. The deleter waits for the whole context instead */
 };
 
-/** Options of an import; zero means the default. */
+/** Options of an import. Zero means the default. */
 typedef struct cai_dlpack_options {
     uint32_t flags;  /* 0, CAI_LENIENT, CAI_DLPACK_READ_ONLY */
     int32_t sync;    /* CAI_SYNC_UNKNOWN, _NONE or _STREAM: what of the producer's work may be pending */
     uint64_t stream; /* with CAI_SYNC_STREAM: 1 legacy, 2 per-thread, else a handle; else 0 */
 } cai_dlpack_options;
 
-/** Where an export lives until its deleter is called; not to be moved, copied or used again before. Set
- *  `done`, and `user` if that needs it; the rest is filled in. No cai struct that crosses libraries. */
+/** The storage of an export. Do not move, copy or reuse it before its deleter was called. Set `done`, and
+ *  `user` if `done` needs it. The export sets the rest. Libraries must not pass this struct to each other. */
 typedef struct cai_dlpack_storage {
     void (*done)(struct cai_dlpack_storage *self); /* last act of the deleter: may free self; NULL: nothing */
     void *user;
+    void (*release)(struct cai_dlpack_storage *self); /* of the array; NULL: cai_array_release */
     cai_array array;
     int64_t shape_and_strides[128];
     DLManagedTensor managed;
@@ -141,58 +160,58 @@ typedef struct cai_dlpack_storage {
 #endif
 } cai_dlpack_storage;
 
-/** The dtype of DLPack's. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (no such dtype here; see TYPES). */
+/** Converts a dtype of DLPack. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (unsupported, see TYPES). */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_from(DLDataType in, cai_dtype *out, cai_error *err);
 
-/** DLPack's of a dtype. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (see TYPES). */
+/** Converts a dtype to DLPack's. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (see TYPES). */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_to(const cai_dtype *in, DLDataType *out, cai_error *err);
 
-/** Where an array is, in DLPack's terms: what __dlpack_device__ returns. Memory, and the device of device
- *  memory, must be known (cai_locate finds them; those of an empty array are for the caller to store).
+/** Stores the DLPack device of an array, which __dlpack_device__ returns. The kind of memory must be known,
+ *  and for device memory also the device. cai_locate finds both. For an empty array the caller stores them.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, DLDevice *out, cai_error *err);
 
-/** Describes a tensor as a borrowed array, which ends with the tensor's memory; shape and strides are copied.
- *  It is writable unless the options say otherwise: the struct cannot. options: or NULL. Strides NULL mean C
- *  order. A stride that no element uses and that exceeds 64 bits in bytes becomes 0. byte_offset is added to
- *  the address. On failure nothing is stored.
- *  Errors: CAI_ERR_ARGUMENT; CAI_ERR_TYPESTR; CAI_ERR_MEMORY (device); CAI_ERR_SHAPE, _STRIDES, _DATA. */
+/** Describes a tensor as a borrowed array, valid as long as the tensor's memory. Shape and strides are
+ *  copied. The array is writable without CAI_DLPACK_READ_ONLY, as the struct has no such mark. `options` may
+ *  be NULL. Strides NULL mean C order. A stride that no element uses becomes 0 if it exceeds 64 bits in
+ *  bytes. byte_offset is added to the address. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_TYPESTR, CAI_ERR_MEMORY (device), CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_options *options,
                                                     cai_array *out, cai_error *err);
 
-/** cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT); without a deleter it is borrowed.
- *  Writable as there; NumPy takes such tensors to be read-only. */
+/** cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter it is borrowed. It
+ *  is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(DLManagedTensor *managed,
                                                     const cai_dlpack_options *options, cai_array *out,
                                                     cai_error *err);
 
-/** Writes a tensor for an array that outlives its use. shape_and_strides: storage of the caller for 2 * ndim
- *  numbers; may be NULL where ndim is 0. flags: CAI_DLPACK_DROP_READ_ONLY, _ORDERED. What the struct cannot
- *  say is refused, not dropped; so is any sync but CAI_SYNC_NONE of an array that is not empty, without
- *  CAI_DLPACK_ORDERED. Data is the first element, byte_offset 0; strides are NULL only where ndim is 0
- *  (DLPack 1.2). On failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
+/** Writes a tensor for an array. The array must outlive all use of the tensor. `shape_and_strides` is the
+ *  caller's storage of 2 * ndim numbers, or NULL if ndim is 0. `flags`: CAI_DLPACK_DROP_READ_ONLY, _ORDERED.
+ *  An array that the struct cannot describe is refused. A non-empty array needs CAI_SYNC_NONE or
+ *  CAI_DLPACK_ORDERED. data is the first element, byte_offset is 0. strides is NULL only if ndim is 0 (DLPack
+ *  1.2). On failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags,
                                                   int64_t *shape_and_strides, DLTensor *out, cai_error *err);
 
 /** Moves an array into a tensor with a deleter, in the caller's storage (see WHO OWNS WHAT). A borrowed array
- *  may be exported; its memory must outlive the tensor. flags and errors as of cai_dlpack_lend; *out points
- *  into the storage. */
+ *  may be exported. Its memory must outlive the tensor. `flags` and errors are those of cai_dlpack_lend. *out
+ *  points into the storage. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export(cai_array *array, uint32_t flags,
                                                     cai_dlpack_storage *storage, DLManagedTensor **out,
                                                     cai_error *err);
 
 #if defined(CAI_DLPACK_VERSIONED)
-/** cai_dlpack_import for the struct of DLPack 1.0 and later, which says read-only. Whether it is a copy that
- *  nobody else has, look up in managed->flags. CAI_LENIENT forgives strides NULL in what calls itself 1.2 or
- *  later, and flags that DLPack 1.3 does not have; a higher minor version is no error.
- *  Errors: those of cai_dlpack_borrow; CAI_ERR_ABI (flags); CAI_ERR_VERSION: another major version, and the
- *  deleter has been called. */
+/** cai_dlpack_import for the struct of DLPack 1.0 and later, which has a mark for read-only. managed->flags
+ *  contains whether the memory is a copy that nobody else has. CAI_LENIENT accepts strides NULL of version
+ *  1.2 or later, and flags that DLPack 1.3 does not have. A higher minor version is no error. Errors: those
+ *  of cai_dlpack_borrow, CAI_ERR_ABI (flags), CAI_ERR_VERSION (another major version, and the deleter has
+ *  been called). */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *managed,
                                                               const cai_dlpack_options *options,
                                                               cai_array *out, cai_error *err);
 
-/** cai_dlpack_export with the version of the dlpack.h that was included, and with read-only said.
- *  flags: CAI_DLPACK_ORDERED, CAI_DLPACK_COPIED. */
+/** cai_dlpack_export with the version of the included dlpack.h. The struct marks a read-only array as such.
+ *  `flags` may have CAI_DLPACK_ORDERED and CAI_DLPACK_COPIED. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
                                                               cai_dlpack_storage *storage,
                                                               struct DLManagedTensorVersioned **out,
@@ -205,8 +224,68 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, 
 
 #endif /* CAI_DLPACK_H_INCLUDED */
 
+/* Declarations that need cai_stream.h. It may be included between two inclusions of this header. */
+#if defined(CAI_DLPACK_IMPLEMENTED) && defined(CAI_STREAM_H_INCLUDED) != defined(CAI_PRIV_DLPACK_WITH_STREAM)
+#error "cai_dlpack.h: cai_stream.h is to be included before its implementation"
+#endif
+#if defined(CAI_STREAM_H_INCLUDED) && !defined(CAI_PRIV_DLPACK_WITH_STREAM)
+#define CAI_PRIV_DLPACK_WITH_STREAM
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The storage of an export that is in order at both ends. Set storage.done, and storage.user if storage.done
+ *  needs it. storage.done gets the address of this struct. */
+typedef struct cai_dlpack_ordered {
+    cai_dlpack_storage storage;
+    cai_exchange exchange; /* the export begins it, the deleter ends it */
+    int32_t waits;         /* 1: the deleter waits on the host */
+    int32_t reserved;      /* 0 */
+} cai_dlpack_ordered;
+
+/** cai_dlpack_export for a consumer that works on `stream`. The export makes `stream` wait for the array's
+ *  pending work (cai_exchange_begin). The deleter makes the array's stream wait for the work that is then in
+ *  `stream` (cai_exchange_end), and releases the array (cai_exchange_release). So an array without a stream,
+ *  or with CAI_NO_BACK_EDGE, stays in the keep-alive list of `pool` until `stream` has passed.
+ *
+ *  `stream` is 1, 2 or a handle, as cai_decode_stream_dlpack decodes it. Streams 1 and 2 are those of the
+ *  current context if that is on the array's device, else of the device's primary context. 0 means that the
+ *  consumer passed -1. Then the export orders nothing, and the deleter waits on the host for the context of
+ *  the memory. The consumer must call the deleter only when its work on the tensor is in `stream`, or
+ *  `stream` waits for that work. It must not destroy `stream` before. DLPack demands neither. If the consumer
+ *  may destroy its stream first, set CAI_DLPACK_SYNCHRONIZE. Then the deleter does not use `stream`, and
+ *  waits on the host for the context of `stream`. The deleter also waits if the order cannot be made, or if
+ *  stream 2 takes part and the deleter runs on another thread.
+ *
+ *  A host wait for a context fails, and ends a capture, if a stream of the context is capturing. If the wait
+ *  fails, the array is never released, unless the error means that no work of the context continues. If the
+ *  consumer's stream is capturing when the deleter runs, the array is never released, as a graph may use it.
+ *  The deleter reports no errors. `pool` must outlive the tensor. `flags` are those of cai_dlpack_export, and
+ *  CAI_DLPACK_SYNCHRONIZE. Ownership is as in cai_dlpack_export. After a failure nothing is owed. Errors:
+ *  those of cai_dlpack_export and of cai_exchange_begin. The export has the thread rule of
+ *  cai_exchange_begin, and the deleter may run on any thread. */
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
+                                                            uint64_t stream, uint32_t flags,
+                                                            cai_dlpack_ordered *storage,
+                                                            DLManagedTensor **out, cai_error *err);
+
+#if defined(CAI_DLPACK_VERSIONED)
+/** cai_dlpack_export_ordered for the struct of DLPack 1.0 and later. `flags` are those of
+ *  cai_dlpack_export_versioned, and CAI_DLPACK_SYNCHRONIZE. */
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
+                                                                      uint64_t stream, uint32_t flags,
+                                                                      cai_dlpack_ordered *storage,
+                                                                      struct DLManagedTensorVersioned **out,
+                                                                      cai_error *err);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CAI_PRIV_DLPACK_WITH_STREAM */
+
 /* ============================================================ >>implementation
- *   >>types  >>importing  >>exporting */
+ *   >>types  >>importing  >>exporting  >>ordering */
 
 #if defined(CAI_DLPACK_IMPLEMENTATION) && !defined(CAI_DLPACK_IMPLEMENTED)
 #define CAI_DLPACK_IMPLEMENTED
@@ -214,6 +293,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#define CAI_PRIV_WANT_ERRORS
+#include "cai.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -225,26 +306,20 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-/* Numbers of DLPack, as not every dlpack.h has a name for all of them. */
+/* Numbers of DLPack. Not every dlpack.h has a name for each of them. */
 enum { CAI_PRIV_DLPACK_CPU = 1, CAI_PRIV_DLPACK_CUDA = 2, CAI_PRIV_DLPACK_HOST = 3,
        CAI_PRIV_DLPACK_MANAGED = 13 };
 enum { CAI_PRIV_DLPACK_BIT_READ_ONLY = 1, CAI_PRIV_DLPACK_BIT_COPIED = 2, CAI_PRIV_DLPACK_BITS = 7 };
 
-#if defined(__MINGW_PRINTF_FORMAT)
-__attribute__((format(__MINGW_PRINTF_FORMAT, 5, 6)))
-#elif defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 5, 6)))
-#endif
+CAI_PRIV_PRINTF(5, 6)
 static cai_status cai_priv_dlpack_say(cai_error *err, cai_status status, int32_t entry, int32_t index,
                                       const char *format, ...)
 {
     va_list values;
-    if (!err) return status;
+    if (!err) return CAI_PRIV_STATUS(status);
     va_start(values, format);
-    (void)vsnprintf(err->message, sizeof err->message, format, values);
+    status = cai_priv_error_values(err, status, 0, format, values);
     va_end(values);
-    err->code = status;
-    err->native = 0;
     err->entry = entry;
     err->index = index;
     return status;
@@ -257,10 +332,10 @@ static cai_status cai_priv_dlpack_null(cai_error *err, const char *function, con
 }
 
 /* -------------------------------------------------------------------- >>types */
-/* Codes of DLPack in their order; those with a format of their own have one size. */
+/* A code of DLPack, in their order. A code with a format of its own has one size. */
 typedef struct cai_priv_dlpack_type {
     const char *name;
-    int32_t kind;   /* letter of the typestr; 0: not here */
+    int32_t kind;   /* letter of the typestr; 0: not supported */
     int32_t format; /* as in CAI_CODE */
     int32_t least, most; /* bits */
 } cai_priv_dlpack_type;
@@ -281,7 +356,7 @@ static const cai_priv_dlpack_type *cai_priv_dlpack_type_of(int32_t code)
     return code < CAI_PRIV_DLPACK_TYPES ? &types[code] : &unknown;
 }
 
-/* Is a type of this kind and format the code's, with a size that both sides know? */
+/* Returns 1 if the code has this kind and format, and both sides support the size. */
 static int cai_priv_dlpack_fits(const cai_priv_dlpack_type *type, int32_t kind, int32_t format, int32_t bits)
 {
     return type->kind && type->kind == kind && type->format == format && bits >= type->least &&
@@ -295,8 +370,8 @@ CAI_API cai_status cai_dlpack_dtype_from(DLDataType in, cai_dtype *out, cai_erro
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_dtype_from", "out");
     if (in.lanes == 1 && cai_priv_dlpack_fits(type, type->kind, type->format, in.bits))
         return cai_dtype_of(CAI_CODE(type->kind, in.bits / 8, type->format), out, err);
-    if (in.lanes != 1) why = "has lanes, not 1";
-    else if (in.bits % 8) why = "is no number of whole bytes";
+    if (in.lanes != 1) why = "must have 1 lane";
+    else if (in.bits % 8) why = "is not a whole number of bytes";
     else if (type->kind) why = "has a size that is not supported";
     return cai_priv_dlpack_say(err, CAI_ERR_TYPESTR, CAI_ENTRY_TYPESTR, -1,
                                "dtype: code = %u (%s), bits = %u, lanes = %u %s", (unsigned)in.code,
@@ -318,9 +393,9 @@ CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, DLDataType *out, cai
         out->lanes = 1;
         return CAI_OK;
     }
-    if (in->code & CAI_SWAPPED(0)) why = "the bytes are swapped, DLPack has no byte order";
+    if (in->code & CAI_SWAPPED(0)) why = "the bytes are swapped, but DLPack has no byte order";
     else if ((kind == 'f' && bits > 64) || (kind == 'c' && bits > 128))
-        why = "floats of DLPack are IEEE without padding, these may not be";
+        why = "DLPack has IEEE floats without padding, this dtype may be another";
     return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1, "dtype: %s of %ld bytes: %s",
                                cai_dtype_name(in->code), (long)in->itemsize, why);
 }
@@ -330,6 +405,7 @@ static cai_status cai_priv_dlpack_judge_options(const cai_dlpack_options *option
 {
     const uint32_t known = (uint32_t)CAI_LENIENT | (uint32_t)CAI_DLPACK_READ_ONLY;
     const int stream = options->sync == CAI_SYNC_STREAM;
+    int32_t rule;
     if (options->flags & ~known)
         return cai_priv_dlpack_say(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
                                    "options: flags = 0x%lx has unknown bits", (unsigned long)options->flags);
@@ -338,26 +414,28 @@ static cai_status cai_priv_dlpack_judge_options(const cai_dlpack_options *option
                                    "options: sync = %ld is not UNKNOWN, NONE or STREAM (0..2)",
                                    (long)options->sync);
     if (stream == (options->stream != 0) && options->stream != UINT64_MAX) return CAI_OK;
-    return cai_priv_dlpack_say(err, CAI_ERR_ARGUMENT, CAI_ENTRY_STREAM, -1,
-                               "options: stream = %lld does not go with sync = %ld",
+    rule = options->stream == UINT64_MAX ? 74 : stream ? 71 : 0;
+    return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_ARGUMENT, rule), CAI_ENTRY_STREAM, -1,
+                               "options: stream = %lld does not fit sync = %ld",
                                (long long)options->stream, (long)options->sync);
 }
 
-/* The kind of memory and, of device memory, the device. */
+/* Stores the kind of memory and, for device memory, the device. */
 static cai_status cai_priv_dlpack_place(const DLTensor *tensor, int32_t *memory, int32_t *device,
                                         cai_error *err)
 {
-    int32_t type = 0;
-    memcpy(&type, &tensor->device.device_type, sizeof type); /* any number: an enum may not hold it */
+    int32_t type = 0, rocm;
+    memcpy(&type, &tensor->device.device_type, sizeof type); /* may be a number outside the enum */
+    rocm = type == 10 || type == 11;
     *device = CAI_DEVICE_UNKNOWN;
     if (type == CAI_PRIV_DLPACK_CPU) *memory = CAI_MEMORY_HOST;
     else if (type == CAI_PRIV_DLPACK_HOST) *memory = CAI_MEMORY_PINNED;
     else if (type == CAI_PRIV_DLPACK_MANAGED) *memory = CAI_MEMORY_MANAGED;
     else if (type == CAI_PRIV_DLPACK_CUDA) *memory = CAI_MEMORY_DEVICE;
     else
-        return cai_priv_dlpack_say(err, CAI_ERR_MEMORY, CAI_ENTRY_DATA, -1,
+        return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rocm ? 106 : 0), CAI_ENTRY_DATA, -1,
                                    "device: type %ld%s is not CPU, CUDA, CUDAHost, CUDAManaged (1, 2, 3, 13)",
-                                   (long)type, type == 10 || type == 11 ? " (ROCm)" : "");
+                                   (long)type, rocm ? " (ROCm)" : "");
     if (type != CAI_PRIV_DLPACK_CUDA) return CAI_OK;
     if (tensor->device.device_id < 0)
         return cai_priv_dlpack_say(err, CAI_ERR_MEMORY, CAI_ENTRY_DATA, -1, "device: id = %ld is negative",
@@ -373,7 +451,7 @@ static int cai_priv_dlpack_empty(const DLTensor *tensor)
     return 0;
 }
 
-/* Elements to bytes. Strides along which nothing moves may be any number. */
+/* Converts strides from elements to bytes. A stride that no element uses may be any number. */
 static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize, int64_t *strides,
                                         cai_error *err)
 {
@@ -384,7 +462,7 @@ static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize
         const int64_t stride = tensor->strides[i];
         const int fits = stride <= most && stride >= least;
         if (!fits && !empty && tensor->shape[i] > 1)
-            return cai_priv_dlpack_say(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, i,
+            return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 27), CAI_ENTRY_STRIDES, i,
                                        "strides[%ld] = %lld elements of %ld bytes exceed 64 bits", (long)i,
                                        (long long)stride, (long)itemsize);
         strides[i] = fits ? stride * itemsize : 0;
@@ -392,13 +470,13 @@ static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize
     return CAI_OK;
 }
 
-/* NULL stays NULL, which cai_array_init_dtype judges; of an empty array nothing is looked at (R13). */
+/* NULL stays NULL, and cai_array_init_dtype judges it. The address of an empty array is not judged (R13). */
 static cai_status cai_priv_dlpack_address(const DLTensor *tensor, uint64_t *out, cai_error *err)
 {
     const uint64_t data = (uint64_t)(uintptr_t)tensor->data, offset = tensor->byte_offset;
     *out = data ? data + offset : 0;
     if (!data || offset <= (uint64_t)UINTPTR_MAX - data || cai_priv_dlpack_empty(tensor)) return CAI_OK;
-    return cai_priv_dlpack_say(err, CAI_ERR_DATA, CAI_ENTRY_DATA, -1,
+    return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_DATA, 28), CAI_ENTRY_DATA, -1,
                                "data = 0x%llx and byte_offset = %llu exceed a pointer",
                                (unsigned long long)data, (unsigned long long)offset);
 }
@@ -416,10 +494,12 @@ CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_op
     CAI_TRY(cai_priv_dlpack_judge_options(options, err));
     CAI_TRY(cai_priv_dlpack_place(tensor, &memory, &device, err));
     CAI_TRY(cai_dlpack_dtype_from(tensor->dtype, &dtype, err));
-    if (tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM || (tensor->ndim && !tensor->shape))
-        return cai_priv_dlpack_say(err, CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, -1, "shape: ndim = %ld %s",
-                                   (long)tensor->ndim, tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM
-                                   ? "is not in 0..64" : "and shape is NULL");
+    if (tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM)
+        return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 29), CAI_ENTRY_SHAPE, -1,
+                                   "shape: ndim = %ld is not in 0..64", (long)tensor->ndim);
+    if (tensor->ndim && !tensor->shape)
+        return cai_priv_dlpack_say(err, CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, -1, "shape is NULL, but ndim = %ld",
+                                   (long)tensor->ndim);
     CAI_TRY(cai_priv_dlpack_address(tensor, &data, err));
     if (tensor->strides) CAI_TRY(cai_priv_dlpack_bytes(tensor, dtype.itemsize, strides, err));
     CAI_TRY(cai_array_init_dtype(out, &dtype, tensor->ndim, tensor->shape, tensor->strides ? strides : NULL,
@@ -444,6 +524,7 @@ CAI_API cai_status cai_dlpack_import(DLManagedTensor *managed, const cai_dlpack_
 {
     if (!managed) return cai_priv_dlpack_null(err, "cai_dlpack_import", "managed");
     CAI_TRY(cai_dlpack_borrow(&managed->dl_tensor, options, out, err));
+    out->flags |= CAI_NO_BACK_EDGE;
     if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release, managed);
     return CAI_OK;
 }
@@ -456,18 +537,18 @@ static void cai_priv_dlpack_release_versioned(cai_array *self)
     managed->deleter(managed);
 }
 
-/* What the version promises of the rest. */
+/* Checks the flags and strides that the version defines. */
 static cai_status cai_priv_dlpack_judge(const struct DLManagedTensorVersioned *managed, cai_error *err)
 {
     const uint64_t more = managed->flags & ~(uint64_t)CAI_PRIV_DLPACK_BITS;
     if (more)
         return cai_priv_dlpack_say(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
-                                   "flags = 0x%llx: DLPack 1.3 has no 0x%llx (accepted by CAI_LENIENT)",
+                                   "flags = 0x%llx: DLPack 1.3 lacks bits 0x%llx (accepted by CAI_LENIENT)",
                                    (unsigned long long)managed->flags, (unsigned long long)more);
     if (managed->version.minor < 2 || managed->dl_tensor.strides || managed->dl_tensor.ndim < 1)
         return CAI_OK;
     return cai_priv_dlpack_say(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
-                               "strides is NULL, ndim = %ld, version 1.%lu (accepted by CAI_LENIENT)",
+                               "strides is NULL, but ndim = %ld and version 1.%lu (accepted by CAI_LENIENT)",
                                (long)managed->dl_tensor.ndim, (unsigned long)managed->version.minor);
 }
 
@@ -487,6 +568,7 @@ CAI_API cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *
     if (!options || !(options->flags & CAI_LENIENT)) CAI_TRY(cai_priv_dlpack_judge(managed, err));
     CAI_TRY(cai_dlpack_borrow(&managed->dl_tensor, options, out, err));
     if (managed->flags & CAI_PRIV_DLPACK_BIT_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
+    out->flags |= CAI_NO_BACK_EDGE;
     if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release_versioned, managed);
     return CAI_OK;
 }
@@ -513,15 +595,15 @@ CAI_API cai_status cai_dlpack_device(const cai_array *array, DLDevice *out, cai_
     return CAI_OK;
 }
 
-/* Whatever of an array the structs have no place for. */
+/* Refuses an array that the structs cannot describe. */
 static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags, cai_error *err)
 {
     int32_t i;
     if (array->mask)
-        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1, "mask: DLPack has none");
+        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1, "mask: DLPack has no masks");
     if (array->size && array->sync != CAI_SYNC_NONE && !(flags & (uint32_t)CAI_DLPACK_ORDERED))
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1,
-                                   "stream: sync = %ld is not NONE (1): order, and say CAI_DLPACK_ORDERED",
+                                   "stream: sync = %ld is not NONE (1): order it and pass CAI_DLPACK_ORDERED",
                                    (long)array->sync);
     if ((uintptr_t)array->data != array->data)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_DATA, -1, "data = 0x%llx exceeds a pointer",
@@ -535,7 +617,7 @@ static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags
     return CAI_OK;
 }
 
-/* Judges all, then writes. flags are those that the caller's caller may give. */
+/* Judges the whole array, then writes. The exported functions have checked `flags`. */
 static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, int64_t *shape_and_strides,
                                         DLTensor *out, cai_error *err)
 {
@@ -574,15 +656,16 @@ CAI_API cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags, int64
         return cai_priv_dlpack_null(err, "cai_dlpack_lend", out ? "shape_and_strides" : "out");
     CAI_TRY(cai_priv_dlpack_flags(flags, CAI_DLPACK_DROP_READ_ONLY | CAI_DLPACK_ORDERED, err));
     if (!(array->flags & CAI_WRITABLE) && !(flags & (uint32_t)CAI_DLPACK_DROP_READ_ONLY))
-        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_DATA, -1,
-                                   "data is read-only, which a tensor without version cannot say");
+        return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 6), CAI_ENTRY_DATA, -1,
+                                   "data is read-only, but a tensor without version has no flag for that");
     return cai_priv_dlpack_write(array, flags, shape_and_strides, out, err);
 }
 
 static void cai_priv_dlpack_done(void *context)
 {
     cai_dlpack_storage *storage = (cai_dlpack_storage *)context;
-    cai_array_release(&storage->array);
+    if (storage->release) storage->release(storage);
+    else cai_array_release(&storage->array);
     if (storage->done) storage->done(storage);
 }
 
@@ -598,6 +681,7 @@ CAI_API cai_status cai_dlpack_export(cai_array *array, uint32_t flags, cai_dlpac
     CAI_TRY(cai_dlpack_lend(array, flags, storage->shape_and_strides, &storage->managed.dl_tensor, err));
     storage->managed.manager_ctx = storage;
     storage->managed.deleter = cai_priv_dlpack_delete;
+    storage->release = NULL;
     cai_array_move(&storage->array, array);
     *out = &storage->managed;
     return CAI_OK;
@@ -625,11 +709,181 @@ CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
     made->deleter = cai_priv_dlpack_delete_versioned;
     made->flags = (array->flags & CAI_WRITABLE ? 0u : (uint32_t)CAI_PRIV_DLPACK_BIT_READ_ONLY) |
                   (flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_PRIV_DLPACK_BIT_COPIED : 0u);
+    storage->release = NULL;
     cai_array_move(&storage->array, array);
     *out = made;
     return CAI_OK;
 }
 #endif
+
+#if defined(CAI_PRIV_DLPACK_WITH_STREAM)
+/* ----------------------------------------------------------------- >>ordering */
+/* The host waits for the context of the memory, as for unknown pending work. */
+static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_array *array)
+{
+    cai_array view;
+    cai_array *io[1];
+    cai_exchange ex;
+    cai_error own;
+    cai_status status;
+    io[0] = &view;
+    cai_array_borrow(&view, array);
+    view.sync = CAI_SYNC_UNKNOWN;
+    own.native = 0;
+    status = cai_exchange_begin(&ex, pool, io, 1, CAI_STREAM_LEGACY, &own);
+    if (!status) return cai_exchange_end(&ex, CAI_OK, NULL);
+    return cai_priv_is_dead(own.native) ? CAI_OK : status;
+}
+
+/* Synchronizes a context. */
+static int32_t cai_priv_dlpack_synchronize(const cai_cuda *cuda, uint64_t context)
+{
+    uint64_t before = 0;
+    int32_t error = cuda->context_current(cuda->self, &before);
+    if (error) return error;
+    if (context == before) return cuda->context_synchronize(cuda->self);
+    error = cai_priv_context_enter(cuda, context);
+    if (error) return error;
+    error = cuda->context_synchronize(cuda->self);
+    (void)cai_priv_context_leave(cuda, context);
+    return error;
+}
+
+/* The host waits for the context in which the consumer works. */
+static cai_status cai_priv_dlpack_wait(const cai_exchange *ex, const cai_array *array)
+{
+    const cai_cuda *cuda = ex->pool->cuda;
+    int32_t mode, error;
+    if (!ex->context || !cuda->context_current || !cuda->context_push || !cuda->context_pop ||
+        !cuda->context_synchronize)
+        return cai_priv_dlpack_wait_memory(ex->pool, array);
+    error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return cai_priv_is_dead(error) ? CAI_OK : CAI_ERR_CUDA;
+    error = cai_priv_dlpack_synchronize(cuda, ex->context);
+    (void)cai_priv_mode_restore(cuda, mode, 0);
+    return error && !cai_priv_is_dead(error) ? CAI_ERR_CUDA : CAI_OK;
+}
+
+/* Ends the exchange for the deleter. If the host cannot wait, the array stays: the memory may be in use. If a
+ * capture forbids the wait, a graph may use it. */
+static void cai_priv_dlpack_finish(cai_dlpack_storage *storage)
+{
+    cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)(void *)storage;
+    cai_exchange *ex = &ordered->exchange;
+    cai_status status = ordered->waits ? CAI_ERR_STREAM : cai_exchange_end(ex, CAI_OK, NULL);
+    if (!status || status == CAI_ERR_CAPTURE) {
+        status = cai_exchange_release(ex, &storage->array, NULL);
+        if (!status || status == CAI_ERR_CAPTURE) return;
+    }
+    if (status == CAI_ERR_THREAD) { /* the exchange must end: stream 2 of any thread will do */
+        ex->thread = 0;
+        status = cai_exchange_end(ex, CAI_OK, NULL);
+    }
+    if (cai_priv_dlpack_wait(ex, &storage->array)) return;
+    if (storage->array.flags & CAI_OWN_EVENT) /* if this fails, the array is released anyway */
+        status = cai_stream_drop_event(&storage->array, ex->pool, NULL);
+    (void)status;
+    cai_array_release(&storage->array);
+}
+
+/* Stores the context of the stream, as the stream may be destroyed before the deleter runs. */
+static cai_status cai_priv_dlpack_remember_context(cai_exchange *ex, cai_error *err)
+{
+    const cai_cuda *cuda = ex->pool->cuda;
+    if (ex->context || ex->stream <= CAI_STREAM_PER_THREAD || !cuda->stream_context) return CAI_OK;
+    return cai_cuda_status(cuda->stream_context(cuda->self, ex->stream, &ex->context), "stream_context", err);
+}
+
+/* DLPack's 1 and 2 are streams of the tensor's device. Finds the context to push for them, or 0. */
+static cai_status cai_priv_dlpack_find_device(const cai_cuda *cuda, const cai_array *array, uint64_t stream,
+                                              uint64_t *context, cai_error *err)
+{
+    int32_t device = CAI_DEVICE_UNKNOWN, error;
+    uint64_t current = 0;
+    *context = 0;
+    if (!stream || stream > CAI_STREAM_PER_THREAD || array->memory != CAI_MEMORY_DEVICE) return CAI_OK;
+    if (!cuda->context_device || !cuda->device_context || !cuda->context_push || !cuda->context_pop)
+        return CAI_OK;
+    error = cuda->context_device(cuda->self, &device);
+    if (!error && device == array->device) return CAI_OK;
+    CAI_TRY(cai_cuda_status(cuda->device_context(cuda->self, array->device, context), "device_context", err));
+    if (error && cuda->context_current && !cuda->context_current(cuda->self, &current) && current == *context)
+        *context = 0; /* context_device returned an earlier error: the context is current */
+    return CAI_OK;
+}
+
+static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *ordered, cai_event_pool *pool,
+                                             uint64_t stream, cai_error *err)
+{
+    cai_exchange *ex = &ordered->exchange;
+    cai_array *array = &ordered->storage.array;
+    const uint64_t legacy = CAI_STREAM_LEGACY;
+    CAI_TRY(cai_exchange_begin(ex, pool, &array, stream ? 1 : 0, stream ? stream : legacy, err));
+    if (!ordered->waits) return CAI_OK;
+    CAI_TRY(cai_exchange_end(ex, stream ? cai_priv_dlpack_remember_context(ex, err) : CAI_OK, err));
+    if (!stream) ex->context = 0; /* the consumer's context is unknown */
+    return CAI_OK;
+}
+
+/* Begins the exchange of the array in the storage. */
+static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *ordered, cai_event_pool *pool, uint64_t stream,
+                                        uint32_t flags, cai_error *err)
+{
+    const cai_array *array = &ordered->storage.array;
+    const cai_cuda *cuda = pool->cuda;
+    cai_status status;
+    uint64_t context = 0;
+    ordered->waits = !stream || flags & (uint32_t)CAI_DLPACK_SYNCHRONIZE;
+    ordered->reserved = 0;
+    if (!array->size || array->memory == CAI_MEMORY_HOST) return CAI_OK; /* no stream works on it */
+    if (cuda) CAI_TRY(cai_priv_dlpack_find_device(cuda, array, stream, &context, err));
+    if (context) CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));
+    status = cai_priv_dlpack_begin_here(ordered, pool, stream, err);
+    if (context) (void)cai_priv_context_leave(cuda, context);
+    if (!status) ordered->storage.release = cai_priv_dlpack_finish;
+    return status;
+}
+
+static uint32_t cai_priv_dlpack_plain(uint32_t flags)
+{
+    return (flags & ~(uint32_t)CAI_DLPACK_SYNCHRONIZE) | (uint32_t)CAI_DLPACK_ORDERED;
+}
+
+CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                             uint32_t flags, cai_dlpack_ordered *storage,
+                                             DLManagedTensor **out, cai_error *err)
+{
+    DLManagedTensor *made;
+    cai_status status;
+    if (!storage || !out || !pool)
+        return cai_priv_dlpack_null(err, "cai_dlpack_export_ordered",
+                                    !storage ? "storage" : out ? "pool" : "out");
+    CAI_TRY(cai_dlpack_export(array, cai_priv_dlpack_plain(flags), &storage->storage, &made, err));
+    status = cai_priv_dlpack_begin(storage, pool, stream, flags, err);
+    if (status) cai_array_move(array, &storage->storage.array);
+    else *out = made;
+    return status;
+}
+
+#if defined(CAI_DLPACK_VERSIONED)
+CAI_API cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
+                                                       uint64_t stream, uint32_t flags,
+                                                       cai_dlpack_ordered *storage,
+                                                       struct DLManagedTensorVersioned **out, cai_error *err)
+{
+    struct DLManagedTensorVersioned *made;
+    cai_status status;
+    if (!storage || !out || !pool)
+        return cai_priv_dlpack_null(err, "cai_dlpack_export_ordered_versioned",
+                                    !storage ? "storage" : out ? "pool" : "out");
+    CAI_TRY(cai_dlpack_export_versioned(array, cai_priv_dlpack_plain(flags), &storage->storage, &made, err));
+    status = cai_priv_dlpack_begin(storage, pool, stream, flags, err);
+    if (status) cai_array_move(array, &storage->storage.array);
+    else *out = made;
+    return status;
+}
+#endif
+#endif /* CAI_PRIV_DLPACK_WITH_STREAM */
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop

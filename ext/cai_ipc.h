@@ -6,16 +6,16 @@
 #define CAI_IPC_IMPLEMENTATION
 #endif
 
-/* Included again, the headers below add what is wanted of them and refuse late configuration. */
-#if !defined(CAI_EMM_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                           \
+/* A second include of the headers below adds what is requested now, and refuses late configuration. */
+#if !defined(CAI_MANAGER_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                       \
     defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
     defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
     defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
-#include "cai_emm.h"
+#include "cai_manager.h"
 #endif
 
-#if CAI_EMM_H_INCLUDED / 100 != 1
-#error "cai_ipc.h: this is version 0.1, which needs cai_emm.h 0.1"
+#if CAI_MANAGER_H_INCLUDED / 100 != 1
+#error "cai_ipc.h: this is version 0.1, which needs cai_manager.h 0.1"
 #endif
 #if defined(CAI_IPC_H_INCLUDED) && CAI_IPC_H_INCLUDED != 100
 #error "cai_ipc.h: another version of it was included first; one translation unit takes one version"
@@ -26,47 +26,47 @@
 
 /*
 DO THIS
-    In one .c, .cpp or .cu file (CAI_IPC_IMPLEMENTATION for this header alone; all other configuration is that
-    of cai_emm.h, which is found by -I or beside this file):
+    In one .c, .cpp or .cu file (CAI_IPC_IMPLEMENTATION for this header alone). All other configuration is
+    that of cai_manager.h, which is found by -I or beside this file.
 
         #define CAI_IMPLEMENTATION
         #include "cai_ipc.h"
 
 WHAT IT IS
-    One process allocates device memory, another works on an array in it, without a copy. The exporter makes a
-    descriptor, struct cai_ipc_v0, and sends its bytes in any way; the importer makes an array of them:
+    The producer process allocates device memory. The consumer process works on an array in it without a copy.
+    The producer sends the bytes of a struct cai_ipc_v0 in any way. The consumer makes an array of them:
 
-        CAI_TRY(cai_ipc_export(&descriptor, &ipc, &emm, memory, &x, err));   // process A
+        CAI_TRY(cai_ipc_export(&ipc, &manager, memory, &x, &descriptor, err));   // process A
         write(pipe, &descriptor, sizeof descriptor);
 
         read(pipe, &descriptor, sizeof descriptor);                          // process B
-        CAI_TRY(cai_ipc_import(&x, &ipc, &descriptor, err));
+        CAI_TRY(cai_ipc_import(&ipc, &descriptor, &x, err));
         ...
         cai_array_release(&x);
 
 ORDER AND LIFETIME
-    Neither events nor counts cross, so the two processes owe each other this, by messages of their own:
-    - before it sends, the exporter waits on the host for all work that writes the memory, or will free or
-      move it (cudaStreamSynchronize on each stream that has such work), and starts none until it is answered;
-    - the importer waits for its own work on the array, releases it, and then answers;
-    - the exporter frees the memory after all importers have answered (R116).
-    An import is therefore CAI_SYNC_NONE. Its release closes at once, on whatever thread, and waits for
-    nothing: cai_exchange_release with a keep-alive list releases it when a stream has passed.
+    Events and reference counts do not cross processes. So the two must do this, by messages of their own:
+    - Before it sends, the producer waits on the host for all work that writes, frees or moves the memory
+      (cudaStreamSynchronize on each stream with such work). It starts no such work before the answer.
+    - The consumer waits for its own work on the array, releases the array, and then answers.
+    - The producer frees the memory after all consumers have answered (R116).
+    An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
+    cai_exchange_release with a keep-alive list releases it when a stream has passed.
 
 WHAT CAN BE SENT
-    Any array inside one memory object of CAI_KIND_DEVICE, slices and other strides included: CUDA's handle is
-    of a whole allocation, the descriptor says where in it. Not: memory of a pool (cudaMallocAsync), host and
-    managed memory; masks and fields, which point elsewhere.
+    Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also slices and other strides. CUDA's
+    handle is that of a whole allocation, and the descriptor has the place in it. Memory of a pool
+    (cudaMallocAsync), host and managed memory cannot be sent, nor masks and fields, which point elsewhere.
 
 TRUST
-    cai_ipc_import takes the descriptor for untrusted bytes: what it says is checked before CUDA is asked, and
-    after opening against the size that CUDA tells (slot pointer_range; without that the exporter is trusted).
-    The 64 bytes of the handle are CUDA's to judge; whoever writes them chooses among the memory that this
-    user may open. Both processes may write to what was imported: CUDA knows no read-only mapping.
+    cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA, and after
+    opening against the size that CUDA returns (slot pointer_range; without it the producer is trusted). CUDA
+    alone can check the 64 bytes of the handle. Their writer chooses among the memory that this user may open.
+    Both processes can write to imported memory, as CUDA has no read-only mapping.
 
 THREADS
     Any number of threads may use one cai_ipc, except while it is made or destroyed. Threads that open the
-    same handle at the same moment open it once each, which CUDA counts, and take a place each.
+    same handle at the same moment open it once each, which CUDA counts, and use a place each.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -80,21 +80,21 @@ THREADS
 extern "C" {
 #endif
 
-/* The struct below crosses processes; see cai.h on the guard. */
+/* Processes exchange the struct below. cai.h explains the guard. */
 #ifndef CAI_IPC_ABI_V0
 #define CAI_IPC_ABI_V0
 
-/** An array in an allocation of another process of this machine: 1184 bytes without padding. */
+/** An array in an allocation of another process of this machine, in 1184 bytes without padding. */
 struct cai_ipc_v0 {
     uint32_t abi;                  /* CAI_IPC_ABI */
     uint32_t struct_size;          /* sizeof of the maker's struct */
     uint32_t flags;                /* 0 or CAI_IPC_READ_ONLY */
     int32_t ndim;                  /* 0 to 64 */
     unsigned char handle[64];      /* CUDA's, of the allocation */
-    unsigned char device_uuid[16]; /* of the device with the memory: ordinals differ between processes */
+    unsigned char device_uuid[16]; /* of the memory's device, because ordinals differ between processes */
     uint64_t offset, size;         /* bytes: the memory object in the allocation */
-    uint64_t data_offset;          /* bytes: the first element in the object; 0 where the array is empty */
-    uint64_t process, cookie;      /* of the exporter; both together name it */
+    uint64_t data_offset;          /* bytes: the first element in the object; 0 if the array is empty */
+    uint64_t process, cookie;      /* of the producer; both together name it */
     struct cai_dtype_v0 dtype;
     int64_t shape[64];             /* elements; 0 past ndim */
     int64_t strides[64];           /* bytes; 0 past ndim */
@@ -104,9 +104,9 @@ struct cai_ipc_v0 {
 
 #define CAI_IPC_ABI 0x43495030u /* "CIP0" */
 
-enum { CAI_IPC_READ_ONLY = 1 << 0 /* the array was not writable, and will not be */ };
+enum { CAI_IPC_READ_ONLY = 1 << 0 /* the array was not writable, and its import is not */ };
 
-/** A place for an allocation of another process that is open here. Storage only. */
+/** A place for an allocation of another process that is open in this one. It is storage only. */
 typedef struct cai_ipc_mapping {
     struct cai_ipc *ipc;
     unsigned char handle[64];
@@ -117,7 +117,7 @@ typedef struct cai_ipc_mapping {
     int64_t references;     /* arrays */
 } cai_ipc_mapping;
 
-/** What a process knows of its imports. Not to be moved or copied; look, don't touch. */
+/** The imports of a process. Do not move, copy or write a cai_ipc. Its fields may be read. */
 typedef struct cai_ipc {
     const cai_cuda *cuda;
     cai_ipc_mapping *mappings;
@@ -128,37 +128,42 @@ typedef struct cai_ipc {
     int32_t failed;        /* mappings that could not be closed */
     int32_t first_failure; /* CUDA's number of the first of those */
     int32_t reserved;
+    cai_cuda whole;        /* if the maker's table is shorter than this header's */
 } cai_ipc;
 
-/** Makes one; best a single one in each process. cuda: outlives it. mappings: storage of the caller for
- *  `capacity` allocations that are open at the same time; NULL and 0: exports only. cookie: a number that no
- *  other process has (process ids come again, and containers share them); 0: made of the time and the address
- *  of `ipc`. With several of them in one process give all the same cookie, else CUDA alone notices that a
- *  process opens its own memory. Makes no CUDA call. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
+/** Makes a cai_ipc, without a CUDA call. One for each process is best. `cuda` must outlive it. The table may
+ *  end before any slot. `mappings` is the caller's storage for `capacity` allocations that are open at the
+ *  same time. NULL and 0 allow exports only. `cookie` is a number that no other process has, because process
+ *  ids are used again and containers share them. If it is 0, cai_ipc_init makes one of the time and the
+ *  address of `ipc`. Several cai_ipc in one process need the same cookie. If it differs, only CUDA notices
+ *  that a process opens its own memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cuda, cai_ipc_mapping *mappings,
                                                int32_t capacity, uint64_t cookie, cai_error *err);
 
-/** Ends it. Nothing is done while an imported array lives (CAI_ERR_PENDING). Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_PENDING. */
+/** Ends a cai_ipc. Fails with CAI_ERR_PENDING and does nothing while an imported array is not released.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err);
 
-/** Describes an array inside a memory object to other processes. array: or NULL, for the bytes of the object
- *  as uint8. All work on it is done (see ORDER AND LIFETIME): an array that says otherwise is refused, so
- *  synchronize and store CAI_SYNC_NONE in its sync. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_MEMORY (memory of a pool; memory of the host; the array is not inside
- *  the object), CAI_ERR_EXPORT (pending work, a mask, fields), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(struct cai_ipc_v0 *out, cai_ipc *ipc, cai_emm *emm,
-                                                 cai_memory memory, const cai_array *array, cai_error *err);
+/** Describes an array inside a memory object to other processes. `array` may be NULL, for the bytes of the
+ *  object as uint8. All work on it must be done (see ORDER AND LIFETIME). Another sync than CAI_SYNC_NONE is
+ *  refused, so synchronize and store CAI_SYNC_NONE. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_EXPORT (pending work, a mask, fields), CAI_ERR_UNAVAILABLE,
+ *  CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of a pool, or not of a device, or an array outside of the object. */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager,
+                                                 cai_memory_handle memory, const cai_array *array,
+                                                 struct cai_ipc_v0 *out, cai_error *err);
 
-/** Makes an owned array of a descriptor: its release closes the allocation, which is opened once for all
- *  arrays in it, in the primary context of its device; that must be in use in this process (cudaFree(0)). An
- *  array without elements opens nothing. in: untrusted, copied, need not be aligned. sync is CAI_SYNC_NONE,
- *  memory CAI_MEMORY_DEVICE, device the ordinal here. A release that fails is told by ipc->failed.
- *  Errors: CAI_ERR_ARGUMENT (also: this process exported it), CAI_ERR_ABI (no descriptor of this version),
- *  CAI_ERR_SHAPE, CAI_ERR_TYPESTR, CAI_ERR_STRIDES, CAI_ERR_DATA (of the description), CAI_ERR_MEMORY
- *  (outside the allocation), CAI_ERR_CAPACITY (no place), CAI_ERR_UNAVAILABLE (no such device here; CUDA
- *  lacks an operation), CAI_ERR_CUDA (native 1: the exporter is gone, or has freed it). */
-CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, const struct cai_ipc_v0 *in,
+/** Makes an owned array of a descriptor. Its allocation is opened once for all arrays in it, and closed by
+ *  their last release. It is opened in the primary context of its device if this process uses that context
+ *  (cudaFree(0)). If not, the current context must be of the device. An array without elements opens nothing.
+ *  `in` is untrusted and copied, and need not be aligned. The array has CAI_SYNC_NONE, CAI_MEMORY_DEVICE, and
+ *  the device's ordinal in this process. ipc->failed counts failed releases.
+ *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version),
+ *  CAI_ERR_MEMORY (outside the allocation), CAI_ERR_CAPACITY (no mapping is free). Errors of the description:
+ *  CAI_ERR_SHAPE, CAI_ERR_TYPESTR, CAI_ERR_STRIDES, CAI_ERR_DATA. CAI_ERR_UNAVAILABLE means that there is no
+ *  such device, no context of it, or no function for it. CAI_ERR_CUDA with native 1 means that the producer
+ *  freed the memory or ended. */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out,
                                                  cai_error *err);
 
 #ifdef __cplusplus
@@ -172,7 +177,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, c
 #if defined(CAI_IPC_IMPLEMENTATION) && !defined(CAI_IPC_IMPLEMENTED)
 #define CAI_IPC_IMPLEMENTED
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -181,9 +185,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, c
 #else
 #include <unistd.h>
 #endif
-#if defined(_MSC_VER) && !defined(__clang__) && !defined(CAI_NO_THREADS)
-#include <intrin.h>
-#endif
+#define CAI_PRIV_WANT_ERRORS
+#define CAI_PRIV_WANT_GUARD
+#include "cai.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -191,11 +195,11 @@ extern "C" {
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
-/* The same bytes for every data model: a 32-bit process may send to a 64-bit one. */
+/* Every data model has the same bytes, so a 32-bit process may send to a 64-bit one. */
 typedef char cai_priv_assert_ipc[((offsetof(struct cai_ipc_v0, ndim) == 12) &
                                   (offsetof(struct cai_ipc_v0, handle) == 16) &
                                   (offsetof(struct cai_ipc_v0, device_uuid) == 80) &
@@ -210,26 +214,7 @@ typedef char cai_priv_assert_ipc[((offsetof(struct cai_ipc_v0, ndim) == 12) &
                                   (sizeof(struct cai_ipc_v0) == 1184)) ? 1 : -1];
 
 enum { CAI_PRIV_IPC_IDLE, CAI_PRIV_IPC_BUSY, CAI_PRIV_IPC_OPEN };
-enum { CAI_PRIV_IPC_DEVICES = 1024 /* asked at most for their UUID */ };
-
-#if defined(__MINGW_PRINTF_FORMAT)
-__attribute__((format(__MINGW_PRINTF_FORMAT, 3, 4)))
-#elif defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
-#endif
-static cai_status cai_priv_ipc_say(cai_error *err, cai_status status, const char *format, ...)
-{
-    va_list values;
-    if (!err) return status;
-    va_start(values, format);
-    (void)vsnprintf(err->message, sizeof err->message, format, values);
-    va_end(values);
-    err->code = status;
-    err->native = 0;
-    err->entry = CAI_ENTRY_NONE;
-    err->index = -1;
-    return status;
-}
+enum { CAI_PRIV_IPC_DEVICES = 1024 /* at most as many are queried for their UUID */ };
 
 static cai_status cai_priv_ipc_did(int32_t error, const char *operation, cai_error *err)
 {
@@ -239,12 +224,12 @@ static cai_status cai_priv_ipc_did(int32_t error, const char *operation, cai_err
 static cai_status cai_priv_ipc_made(const cai_ipc *ipc, const char *function, cai_error *err)
 {
     if (ipc && ipc->cuda) return CAI_OK;
-    return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "%s: ipc is NULL or not made", function);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: ipc is NULL or not made", function);
 }
 
 static cai_status cai_priv_ipc_own(cai_error *err, int32_t native)
 {
-    (void)cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "descriptor: opened in the process that exported it");
+    (void)cai_priv_error(err, CAI_ERR_ARGUMENT, "descriptor: the process that exported it cannot open it");
     if (err) err->native = native;
     return CAI_ERR_ARGUMENT;
 }
@@ -258,31 +243,8 @@ static uint64_t cai_priv_ipc_process(void)
 #endif
 }
 
-/* Held for a few instructions, never across a CUDA call. */
-static void cai_priv_ipc_lock(cai_ipc *ipc)
-{
-#if defined(CAI_NO_THREADS)
-    (void)ipc;
-#elif defined(_MSC_VER) && !defined(__clang__)
-    while (_InterlockedExchange((volatile long *)&ipc->guard, 1)) {}
-#else
-    while (__atomic_exchange_n(&ipc->guard, 1, __ATOMIC_ACQUIRE)) {}
-#endif
-}
-
-static void cai_priv_ipc_unlock(cai_ipc *ipc)
-{
-#if defined(CAI_NO_THREADS)
-    (void)ipc;
-#elif defined(_MSC_VER) && !defined(__clang__)
-    (void)_InterlockedExchange((volatile long *)&ipc->guard, 0);
-#else
-    __atomic_store_n(&ipc->guard, 0, __ATOMIC_RELEASE);
-#endif
-}
-
 /* ---------------------------------------------------------------- >>describing */
-/* A dtype is good if it is what its own code, or its own typestr, makes. */
+/* A dtype is valid if its own code, or its own typestr, makes the same dtype. */
 static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
 {
     char text[CAI_TYPESTR_SIZE];
@@ -290,11 +252,11 @@ static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
     cai_dtype made;
     if (!cai_dtype_of(dtype->code, &made, NULL) && !memcmp(&made, dtype, sizeof made)) return CAI_OK;
     if (!cai_dtype_parse(text, length, 0, &made, NULL) && !memcmp(&made, dtype, sizeof made)) return CAI_OK;
-    return cai_priv_ipc_say(err, CAI_ERR_TYPESTR, "descriptor: code 0x%lx with itemsize = %ld is no dtype",
-                            (unsigned long)(uint32_t)dtype->code, (long)dtype->itemsize);
+    return cai_priv_error(err, CAI_ERR_TYPESTR, "descriptor: code 0x%lx with itemsize = %ld is no dtype",
+                          (unsigned long)(uint32_t)dtype->code, (long)dtype->itemsize);
 }
 
-/* The array, with the object at an address: 2^62 while that is not known. */
+/* Makes the array, with the object at an address, which is 2^62 while it is not known. */
 static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t address, cai_array *out,
                                         cai_error *err)
 {
@@ -307,70 +269,66 @@ static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t ad
     return CAI_OK;
 }
 
-/* All that can be said of a descriptor without CUDA. `out` has the right extent, and no address. */
+/* Checks all of a descriptor that needs no CUDA. `out` gets the right extent, and no address. */
 static cai_status cai_priv_ipc_judge(const struct cai_ipc_v0 *in, cai_array *out, cai_error *err)
 {
     const uint64_t most = UINT64_C(1) << 61;
     if (in->abi != CAI_IPC_ABI || in->struct_size != sizeof *in)
-        return cai_priv_ipc_say(err, CAI_ERR_ABI, "descriptor: abi = 0x%lx, size = %lu are not 0x%lx, %lu",
-                                (unsigned long)in->abi, (unsigned long)in->struct_size,
-                                (unsigned long)CAI_IPC_ABI, (unsigned long)sizeof *in);
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "descriptor: abi = 0x%lx and size = %lu must be 0x%lx and %lu",
+                              (unsigned long)in->abi, (unsigned long)in->struct_size,
+                              (unsigned long)CAI_IPC_ABI, (unsigned long)sizeof *in);
     if (in->flags & ~(uint32_t)CAI_IPC_READ_ONLY)
-        return cai_priv_ipc_say(err, CAI_ERR_ABI, "descriptor: flags = 0x%lx has unknown bits",
-                                (unsigned long)in->flags);
+        return cai_priv_error(err, CAI_ERR_ABI, "descriptor: flags = 0x%lx has unknown bits",
+                              (unsigned long)in->flags);
     if (in->ndim < 0 || in->ndim > CAI_MAX_NDIM)
-        return cai_priv_ipc_say(err, CAI_ERR_SHAPE, "descriptor: ndim = %ld is not in 0..64", (long)in->ndim);
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 29), "descriptor: ndim = %ld is not in 0..64",
+                              (long)in->ndim);
     if (in->offset > most || in->size > most || in->data_offset > in->size)
-        return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
-                                "descriptor: offset %llu, data_offset %llu, size %llu are no part of memory",
-                                (unsigned long long)in->offset, (unsigned long long)in->data_offset,
-                                (unsigned long long)in->size);
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "descriptor: offset %llu, data_offset %llu and size %llu describe no memory",
+                              (unsigned long long)in->offset, (unsigned long long)in->data_offset,
+                              (unsigned long long)in->size);
     CAI_TRY(cai_priv_ipc_dtype(&in->dtype, err));
     CAI_TRY(cai_priv_ipc_describe(in, UINT64_C(1) << 62, out, err));
     if (!out->size) return CAI_OK;
     if (out->hi <= (int64_t)(in->size - in->data_offset) && -out->lo <= (int64_t)in->data_offset)
         return CAI_OK;
-    return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
-                            "descriptor: bytes [%lld, %lld) from data_offset %llu are not inside size %llu",
-                            (long long)out->lo, (long long)out->hi, (unsigned long long)in->data_offset,
-                            (unsigned long long)in->size);
+    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                          "descriptor: bytes [%lld, %lld) from data_offset %llu are not inside size %llu",
+                          (long long)out->lo, (long long)out->hi, (unsigned long long)in->data_offset,
+                          (unsigned long long)in->size);
 }
 
 /* ------------------------------------------------------------------ >>contexts */
-/* Makes a context current. A push that failed may have been done, as CUDA also reports earlier errors. */
+/* Makes a context current if it is not. */
 static cai_status cai_priv_ipc_enter(const cai_cuda *cuda, uint64_t context, int32_t *pushed, cai_error *err)
 {
-    uint64_t before = 0, now = 0;
+    uint64_t before = 0;
     int32_t error;
     *pushed = 0;
     CAI_TRY(cai_priv_ipc_did(cuda->context_current(cuda->self, &before), "context_current", err));
     if (before == context) return CAI_OK;
-    error = cuda->context_push(cuda->self, context);
+    error = cai_priv_context_enter(cuda, context);
     *pushed = !error;
-    if (error && !cuda->context_current(cuda->self, &now) && now != before)
-        (void)cuda->context_pop(cuda->self);
     return cai_priv_ipc_did(error, "context_push", err);
 }
 
 static int32_t cai_priv_ipc_leave(const cai_cuda *cuda, uint64_t context, int32_t pushed)
 {
-    uint64_t now = 0;
-    const int32_t error = pushed ? cuda->context_pop(cuda->self) : 0;
-    if (error && !cuda->context_current(cuda->self, &now) && now == context)
-        (void)cuda->context_pop(cuda->self);
-    return error;
+    return pushed ? cai_priv_context_leave(cuda, context) : 0;
 }
 
 /* ------------------------------------------------------------------ >>mappings */
-/* Makes a place idle; counts a failure to close it. Error 4: the process ends, and so did the mapping. */
+/* Makes a place idle, and counts a failed close. Error 4: the process ends, and so did the mapping. */
 static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
 {
     cai_ipc *ipc = mapping->ipc;
-    cai_priv_ipc_lock(ipc);
+    cai_priv_guard_take(&ipc->guard);
     mapping->state = CAI_PRIV_IPC_IDLE;
     ipc->used--;
     if (error && error != 4 && !ipc->failed++) ipc->first_failure = error;
-    cai_priv_ipc_unlock(ipc);
+    cai_priv_guard_give(&ipc->guard);
 }
 
 static void cai_priv_ipc_close(cai_ipc_mapping *mapping)
@@ -388,10 +346,10 @@ static void cai_priv_ipc_close(cai_ipc_mapping *mapping)
 static void cai_priv_ipc_drop(cai_ipc_mapping *mapping)
 {
     int32_t last;
-    cai_priv_ipc_lock(mapping->ipc);
+    cai_priv_guard_take(&mapping->ipc->guard);
     last = !--mapping->references;
-    if (last) mapping->state = CAI_PRIV_IPC_BUSY; /* nobody joins it any more */
-    cai_priv_ipc_unlock(mapping->ipc);
+    if (last) mapping->state = CAI_PRIV_IPC_BUSY; /* no other thread joins it */
+    cai_priv_guard_give(&mapping->ipc->guard);
     if (last) cai_priv_ipc_close(mapping);
 }
 
@@ -401,12 +359,12 @@ static void cai_priv_ipc_release(cai_array *array)
     cai_priv_ipc_drop((cai_ipc_mapping *)array->owner);
 }
 
-/* A reference to the open mapping of a handle; or else a place, to be opened; or NULL. */
+/* Returns a reference to the open mapping of a handle, else a place to be opened, else NULL. */
 static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *handle, int32_t device)
 {
     cai_ipc_mapping *found = NULL;
     int32_t i;
-    cai_priv_ipc_lock(ipc);
+    cai_priv_guard_take(&ipc->guard);
     for (i = 0; i < ipc->capacity; ++i) {
         cai_ipc_mapping *mapping = &ipc->mappings[i];
         if (mapping->state == CAI_PRIV_IPC_IDLE && !found) found = mapping;
@@ -424,7 +382,7 @@ static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *han
         ipc->used++;
     }
     if (found) found->references++;
-    cai_priv_ipc_unlock(ipc);
+    cai_priv_guard_give(&ipc->guard);
     return found;
 }
 
@@ -436,23 +394,41 @@ static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *open
     mapping->pointer = mapping->base = mapping->nbytes = 0;
     error = cuda->ipc_open(cuda->self, mapping->handle, &mapping->pointer);
     *opened = !error && mapping->pointer;
-    if (error == 201) return cai_priv_ipc_own(err, error); /* though a context is current */
+    if (error == 201) return cai_priv_ipc_own(err, error); /* although a context is current */
     CAI_TRY(cai_priv_ipc_did(error, "ipc_open", err));
     if (!mapping->pointer)
-        return cai_priv_ipc_say(err, CAI_ERR_MEMORY, "ipc_open succeeded and gave no address");
+        return cai_priv_error(err, CAI_ERR_MEMORY, "ipc_open succeeded and returned no address");
     if (!cuda->pointer_range) return CAI_OK;
     error = cuda->pointer_range(cuda->self, mapping->pointer, &mapping->base, &mapping->nbytes);
     return cai_priv_ipc_did(error, "pointer_range", err);
+}
+
+/* Finds the context to open in. It is the device's primary one if that is active, else the current one if it
+ * is of that device. None is made. */
+static cai_status cai_priv_ipc_find_context(cai_ipc_mapping *mapping, cai_error *err)
+{
+    const cai_cuda *cuda = mapping->ipc->cuda;
+    int32_t device = CAI_DEVICE_UNKNOWN;
+    int32_t error = cuda->device_context(cuda->self, mapping->device, &mapping->context);
+    CAI_TRY(cai_priv_ipc_did(error, "device_context", err));
+    if (mapping->context) return CAI_OK;
+    error = cuda->context_current(cuda->self, &mapping->context);
+    CAI_TRY(cai_priv_ipc_did(error, "context_current", err));
+    if (mapping->context && cuda->context_device)
+        CAI_TRY(cai_priv_ipc_did(cuda->context_device(cuda->self, &device), "context_device", err));
+    if (mapping->context && device == mapping->device) return CAI_OK;
+    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_UNAVAILABLE, 111),
+                          "no context of device %ld is current on this thread, and its primary one is "
+                          "not active",
+                          (long)mapping->device);
 }
 
 static cai_status cai_priv_ipc_open(cai_ipc_mapping *mapping, cai_error *err)
 {
     cai_ipc *ipc = mapping->ipc;
     const cai_cuda *cuda = ipc->cuda;
-    int32_t error, pushed = 0, opened = 0, left;
-    cai_status status;
-    error = cuda->device_context(cuda->self, mapping->device, &mapping->context);
-    status = cai_priv_ipc_did(error, "device_context", err);
+    int32_t pushed = 0, opened = 0, left;
+    cai_status status = cai_priv_ipc_find_context(mapping, err);
     if (!status) status = cai_priv_ipc_enter(cuda, mapping->context, &pushed, err);
     if (status) {
         cai_priv_ipc_idle(mapping, 0);
@@ -464,9 +440,9 @@ static cai_status cai_priv_ipc_open(cai_ipc_mapping *mapping, cai_error *err)
     if (status && opened) cai_priv_ipc_close(mapping);
     else if (status) cai_priv_ipc_idle(mapping, 0);
     if (status) return status;
-    cai_priv_ipc_lock(ipc);
+    cai_priv_guard_take(&ipc->guard);
     mapping->state = CAI_PRIV_IPC_OPEN;
-    cai_priv_ipc_unlock(ipc);
+    cai_priv_guard_give(&ipc->guard);
     return CAI_OK;
 }
 
@@ -478,10 +454,10 @@ static cai_status cai_priv_ipc_inside(const cai_ipc_mapping *mapping, const stru
     const uint64_t start = mapping->pointer + in->offset - mapping->base; /* before the base: very large */
     if (!mapping->ipc->cuda->pointer_range) return CAI_OK;
     if (start <= nbytes && in->size <= nbytes - start) return CAI_OK;
-    return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
-                            "descriptor: offset %llu, size %llu are not inside the %llu bytes opened",
-                            (unsigned long long)in->offset, (unsigned long long)in->size,
-                            (unsigned long long)nbytes);
+    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                          "descriptor: offset %llu, size %llu are not inside the %llu bytes opened",
+                          (unsigned long long)in->offset, (unsigned long long)in->size,
+                          (unsigned long long)nbytes);
 }
 
 static cai_status cai_priv_ipc_find_device(const cai_cuda *cuda, const unsigned char *uuid, int32_t *device,
@@ -495,9 +471,9 @@ static cai_status cai_priv_ipc_find_device(const cai_cuda *cuda, const unsigned 
         if (!error && !memcmp(other, uuid, sizeof other)) return CAI_OK;
     }
     if (error && error != 100 && error != 101) return cai_cuda_status(error, "device_uuid", err);
-    return cai_priv_ipc_say(err, CAI_ERR_UNAVAILABLE,
-                            "descriptor: no device of this process has the UUID %02x%02x%02x%02x-...",
-                            uuid[0], uuid[1], uuid[2], uuid[3]);
+    return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                          "descriptor: no device of this process has the UUID %02x%02x%02x%02x-...",
+                          uuid[0], uuid[1], uuid[2], uuid[3]);
 }
 
 /* -------------------------------------------------------------------- >>public */
@@ -505,18 +481,20 @@ CAI_API cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cuda, cai_ipc_mapp
                                 int32_t capacity, uint64_t cookie, cai_error *err)
 {
     if (!ipc || !cuda || capacity < 0 || (capacity && !mappings))
-        return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "cai_ipc_init: %s",
-                                !ipc ? "ipc is NULL" : !cuda ? "cuda is NULL" : "wrong mappings or capacity");
-    if (cuda->struct_size < sizeof *cuda || cuda->version != CAI_CUDA_VERSION)
-        return cai_priv_ipc_say(err, CAI_ERR_ABI, "cai_ipc_init: the CUDA table has %lu bytes, version %lu",
-                                (unsigned long)cuda->struct_size, (unsigned long)cuda->version);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_init: %s",
+                              !ipc    ? "ipc is NULL"
+                              : !cuda ? "cuda is NULL"
+                                      : "mappings is NULL, or capacity is negative");
+    if (!cai_priv_knows_cuda(cuda))
+        return cai_priv_error(err, CAI_ERR_ABI, "cai_ipc_init: the CUDA table has %lu bytes, version %lu",
+                              (unsigned long)cuda->struct_size, (unsigned long)cuda->version);
     memset(ipc, 0, sizeof *ipc);
     if (capacity) memset(mappings, 0, (size_t)capacity * sizeof *mappings);
     if (!cookie) {
         cookie = (uint64_t)(uintptr_t)ipc + ((uint64_t)time(NULL) << 20 ^ (uint64_t)clock());
         cookie = (cookie ^ cookie >> 31) * UINT64_C(0x9e3779b97f4a7c15);
     }
-    ipc->cuda = cuda;
+    ipc->cuda = cai_priv_whole_cuda(cuda, &ipc->whole);
     ipc->mappings = mappings;
     ipc->capacity = capacity;
     ipc->cookie = cookie;
@@ -527,29 +505,29 @@ CAI_API cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err)
 {
     int32_t used;
     CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_destroy", err));
-    cai_priv_ipc_lock(ipc);
+    cai_priv_guard_take(&ipc->guard);
     used = ipc->used;
-    cai_priv_ipc_unlock(ipc);
+    cai_priv_guard_give(&ipc->guard);
     if (used)
-        return cai_priv_ipc_say(err, CAI_ERR_PENDING, "cai_ipc_destroy: %ld imported allocations are open",
-                                (long)used);
+        return cai_priv_error(err, CAI_ERR_PENDING, "cai_ipc_destroy: %ld imported allocations are open",
+                              (long)used);
     memset(ipc, 0, sizeof *ipc);
     return CAI_OK;
 }
 
-/* What of an array a descriptor has no place for. */
-static cai_status cai_priv_ipc_sayable(const cai_array *array, cai_error *err)
+/* Refuses an array with parts that a descriptor cannot contain. */
+static cai_status cai_priv_errorable(const cai_array *array, cai_error *err)
 {
-    if (array->mask) return cai_priv_ipc_say(err, CAI_ERR_EXPORT, "mask: a descriptor has none");
+    if (array->mask) return cai_priv_error(err, CAI_ERR_EXPORT, "mask: a descriptor cannot contain a mask");
     if (array->field_count)
-        return cai_priv_ipc_say(err, CAI_ERR_EXPORT, "descr: a descriptor has no place for fields");
+        return cai_priv_error(err, CAI_ERR_EXPORT, "descr: a descriptor cannot contain fields");
     if (!array->size || array->sync == CAI_SYNC_NONE) return CAI_OK;
-    return cai_priv_ipc_say(err, CAI_ERR_EXPORT, "stream: sync = %ld is not NONE (1): work may be pending",
-                            (long)array->sync);
+    return cai_priv_error(err, CAI_ERR_EXPORT, "stream: sync = %ld is not NONE (1): work may be pending",
+                          (long)array->sync);
 }
 
 /* All bytes of an object. */
-static cai_status cai_priv_ipc_whole(cai_array *out, const cai_memory_info *info, cai_error *err)
+static cai_status cai_priv_ipc_whole(cai_array *out, const cai_memory_object *info, cai_error *err)
 {
     const int64_t bytes = (int64_t)info->size;
     return cai_array_init(out, CAI_UINT8, 1, &bytes, NULL, (void *)(uintptr_t)info->address, err);
@@ -568,29 +546,31 @@ static void cai_priv_ipc_fill(struct cai_ipc_v0 *out, const cai_array *array, ui
     memcpy(out->strides, array->strides, (size_t)array->ndim * sizeof *out->strides);
 }
 
-CAI_API cai_status cai_ipc_export(struct cai_ipc_v0 *out, cai_ipc *ipc, cai_emm *emm, cai_memory memory,
-                                  const cai_array *array, cai_error *err)
+CAI_API cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager, cai_memory_handle memory,
+                                  const cai_array *array, struct cai_ipc_v0 *out, cai_error *err)
 {
     struct cai_ipc_v0 made;
-    cai_memory_info info;
-    cai_emm_ipc where;
+    cai_memory_object info;
+    cai_memory_ipc where;
     cai_array whole;
     int32_t error;
-    if (!out) return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "cai_ipc_export: out is NULL");
+    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_export: out is NULL");
     CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_export", err));
     if (!ipc->cuda->device_uuid)
-        return cai_priv_ipc_say(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
     if (array) CAI_TRY(cai_array_check(array, err));
-    CAI_TRY(cai_emm_info(emm, memory, &info, err));
-    if (info.kind == CAI_KIND_POOL)
-        return cai_priv_ipc_say(err, CAI_ERR_MEMORY, "memory of a pool has no handle for other processes");
-    if (info.kind != CAI_KIND_DEVICE)
-        return cai_priv_ipc_say(err, CAI_ERR_MEMORY,
-                                "memory of kind %ld is no device memory: other processes cannot open it",
-                                (long)info.kind);
-    if (array) CAI_TRY(cai_priv_ipc_sayable(array, err));
-    CAI_TRY(cai_emm_ipc_handle(&where, emm, memory, err));
+    CAI_TRY(cai_manager_describe(manager, memory, &info, err));
+    if (info.kind == CAI_MEMORY_POOL)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "memory of a pool has no handle for other processes");
+    if (info.kind != CAI_MEMORY_DEVICE)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "memory of kind %ld is no device memory: other processes cannot open it",
+                              (long)info.kind);
+    if (array) CAI_TRY(cai_priv_errorable(array, err));
     memset(&made, 0, sizeof made);
+    memset(&where, 0, sizeof where); /* gcc does not see that a failure leaves it unread */
+    CAI_TRY(cai_manager_ipc_handle(manager, memory, &where, err));
     error = ipc->cuda->device_uuid(ipc->cuda->self, where.device, made.device_uuid);
     CAI_TRY(cai_priv_ipc_did(error, "device_uuid", err));
     memcpy(made.handle, where.handle, sizeof made.handle);
@@ -599,7 +579,7 @@ CAI_API cai_status cai_ipc_export(struct cai_ipc_v0 *out, cai_ipc *ipc, cai_emm 
     made.cookie = ipc->cookie;
     if (!array) CAI_TRY(cai_priv_ipc_whole(&whole, &info, err));
     cai_priv_ipc_fill(&made, array ? array : &whole, info.address);
-    CAI_TRY(cai_priv_ipc_judge(&made, &whole, err)); /* is it inside the object? */
+    CAI_TRY(cai_priv_ipc_judge(&made, &whole, err)); /* the array must be inside the object */
     *out = made;
     return CAI_OK;
 }
@@ -611,9 +591,9 @@ static cai_status cai_priv_ipc_map(cai_ipc *ipc, const struct cai_ipc_v0 *in, in
     cai_ipc_mapping *mapping = cai_priv_ipc_take(ipc, in->handle, device);
     cai_status status;
     if (!mapping)
-        return cai_priv_ipc_say(err, CAI_ERR_CAPACITY, "%ld allocations are open: no place for another one",
-                                (long)ipc->capacity);
-    if (mapping->state != CAI_PRIV_IPC_OPEN) CAI_TRY(cai_priv_ipc_open(mapping, err)); /* ours alone so far */
+        return cai_priv_error(err, CAI_ERR_CAPACITY, "none of %ld mappings is free",
+                              (long)ipc->capacity);
+    if (mapping->state != CAI_PRIV_IPC_OPEN) CAI_TRY(cai_priv_ipc_open(mapping, err)); /* not shared yet */
     status = cai_priv_ipc_inside(mapping, in, err);
     if (!status) status = cai_priv_ipc_describe(in, mapping->pointer + in->offset, out, err);
     if (status) cai_priv_ipc_drop(mapping);
@@ -621,14 +601,14 @@ static cai_status cai_priv_ipc_map(cai_ipc *ipc, const struct cai_ipc_v0 *in, in
     return status;
 }
 
-CAI_API cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_error *err)
+CAI_API cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out, cai_error *err)
 {
     struct cai_ipc_v0 copy;
     const cai_cuda *cuda;
     cai_array array;
     int32_t device;
     if (!out || !in)
-        return cai_priv_ipc_say(err, CAI_ERR_ARGUMENT, "cai_ipc_import: %s is NULL", out ? "in" : "out");
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_import: %s is NULL", out ? "in" : "out");
     CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_import", err));
     memcpy(&copy, (const void *)in, sizeof copy); /* may lie in memory that others write */
     CAI_TRY(cai_priv_ipc_judge(&copy, &array, err));
@@ -637,7 +617,7 @@ CAI_API cai_status cai_ipc_import(cai_array *out, cai_ipc *ipc, const struct cai
     cuda = ipc->cuda;
     if (!cuda->device_uuid || !cuda->device_context || !cuda->context_current || !cuda->context_push ||
         !cuda->context_pop || !cuda->ipc_open || !cuda->ipc_close)
-        return cai_priv_ipc_say(err, CAI_ERR_UNAVAILABLE, "the CUDA table lacks what opening memory takes");
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table lacks a function that opens memory");
     CAI_TRY(cai_priv_ipc_find_device(cuda, copy.device_uuid, &device, err));
     if (array.size) CAI_TRY(cai_priv_ipc_map(ipc, &copy, device, &array, err));
     array.device = device;

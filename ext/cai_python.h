@@ -15,7 +15,7 @@
 #error "cai_python.h: Python 3.11 or later is needed, and a Py_LIMITED_API of 0x030b0000 or above"
 #endif
 
-/* Included again, cai.h adds what is wanted of it and refuses late configuration. */
+/* A second inclusion of cai.h adds its implementation, or refuses configuration that comes too late. */
 #if !defined(CAI_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                               \
     defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
     defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
@@ -35,20 +35,19 @@
 
 /*
 DO THIS
-    Copy cai.h and cai_python.h into your extension module. In one file, before any other header, as Python.h
-    wants it:
+    Copy cai.h and cai_python.h into your extension module. Write this in one file, before any other header,
+    as Python.h demands.
 
         #define CAI_IMPLEMENTATION
         #include "cai_python.h"
 
-    cai_stream.h adds cai_python_release_after, and cai_dlpack.h all that is of DLPack, where they come before
-    it; Python.h, after #define PY_SSIZE_T_CLEAN, then comes before them.
+    For cai_python_release_after include cai_stream.h before it, and before that Python.h with
+    PY_SSIZE_T_CLEAN defined. For DLPack include cai_python_dlpack.h in place of this header.
 
 WHAT IT IS
-    An array of CuPy, PyTorch, Numba, JAX, Warp, RMM or NumPy becomes a cai_array: its dictionary is read
-    once, tagged, and judged by cai.h as a whole. What is wrong with it becomes a Python exception of the
-    right type with cai.h's sentence. The object is kept alive until the cai_array is released, on whatever
-    thread.
+    An array of CuPy, PyTorch, Numba, JAX, Warp, RMM or NumPy becomes a cai_array. This header reads and tags
+    the dictionary once, and cai.h judges it as a whole. An error becomes a Python exception of the matching
+    type with cai.h's sentence. The object is kept alive until the cai_array is released, on any thread.
 
 EXAMPLE (of a module with `cai_python py` in its state, opened in its exec slot by cai_python_init)
         static PyObject *scale(cai_python *py, PyObject *const *args)
@@ -64,39 +63,51 @@ EXAMPLE (of a module with `cai_python py` in its state, opened in its exec slot 
         }
 
 WHAT IT READS (the first of these that an object has)
-    1. The exchange of its type in C, __cai_exchange__ (docs/c-exchange.md): no dictionary, a few ns.
-    2. DLPack's exchange of its type in C, __dlpack_c_exchange_api__, with the exporter's current stream as
-       that of the pending work. With cai_dlpack.h.
-    3. __cuda_array_interface__, of any version. Subclasses of dict are read as dict. An entry is held while
-       it is read, and a list is read as it was when it was met, so that code that runs meanwhile (__index__
-       of an item) changes nothing. A class whose attribute is a property is no array (R1).
-    4. With CAI_PYTHON_HOST: __array_interface__.
-    5. __dlpack__, which lets options.stream wait. With cai_dlpack.h. What comes in the struct of before
-       DLPack 1.0, which cannot say whether it may be written to, is read-only, as with NumPy.
-    6. With CAI_PYTHON_HOST: the buffer protocol. Without it arrays in plain host memory are refused, by 1, 2
-       and 5, too.
-    Of a type that was met before, what it offers in C (or that it does not) is remembered: types do not
-    change that.
+    1. The exchange of its type in C, __cai_exchange__ (docs/c-exchange.md). It needs no dictionary and takes
+       a few ns. It is valid for the type that offered it and for types that derive from that, not for copies.
+    2. DLPack's exchange of its type in C, __dlpack_c_exchange_api__. Only with cai_python_dlpack.h.
+    3. __cuda_array_interface__, of any version. Subclasses of dict are read as dict. All entries are fetched
+       before the first one is read, and each list is copied when it is first read. So code that runs
+       meanwhile (__index__ of an item) changes nothing. A class whose attribute is a property is no array
+       (R1).
+    4. __array_interface__, with CAI_PYTHON_HOST.
+    5. __dlpack__. Only with cai_python_dlpack.h.
+    6. The buffer protocol, with CAI_PYTHON_HOST. Without that flag 1, 2 and 5 also refuse arrays in plain
+       host memory.
+    The earlier class in the MRO decides. If a class has one of 2, 3, 4 or 5 in its dictionary, 1 or 2 of its
+    base is not used. Attributes of a metaclass do not count. The offers in C of the last 16 types are
+    remembered, also that there is none. A type must not change them. Remembered types are not kept alive.
 
 ORDER
-    array->sync, ->stream say what the dictionary says of pending work (R70-R77). Nothing is waited for here:
-    cai_stream.h does that, with cai_exchange_begin and cai_exchange_end.
+    array->sync and array->stream describe pending work as the dictionary does (R70-R77). This header does not
+    wait for it. cai_exchange_begin and cai_exchange_end of cai_stream.h do. cai_python_release does not wait,
+    either. While your stream may still use an array, call cai_exchange_release or cai_python_release_after.
 
 OWNERSHIP
-    An imported array owns a reference to the object, but with CAI_PYTHON_BORROW, for arguments of a call: the
-    caller holds those anyway. Its release may run on any thread, with or without the GIL: the reference goes
-    to a list in `cai_python`, and is dropped by the next call that has the GIL (cai_python_release at once).
-    An object that was exported by DLPack is let go of by the deleter, on a thread of Python's at once.
+    An imported array owns a reference to the object. With CAI_PYTHON_BORROW it may own none. Use that flag
+    for the arguments of a call, which the caller holds. The release may run on any thread of any interpreter,
+    with or without the GIL, and does not wait. The reference is always dropped in the object's own
+    interpreter:
+        cai_python_release                 here, at once
+        cai_array_release, or a list       by the next call that has the GIL; until then it waits in `py`
+        the same, after cai_python_clear,  at once if the thread is attached to that interpreter; else by the
+        and the deleter of an export       main thread of Python, between two of its instructions
+    Outside the main interpreter such a reference waits for the next call, and is never dropped after
+    cai_python_clear. In Python 3.11 the stable ABI cannot show whether a thread is attached, so the main
+    thread drops. A program that starts Python again after Py_Finalize must release its arrays before.
 
 THREADS
-    All functions but the release of an array need the GIL, or, in a build without one, an attached thread;
-    any number of those may use one cai_python.
+    All functions but the release of an array need the GIL, or an attached thread in a build without GIL. Any
+    number of attached threads may use one cai_python. Each interpreter needs a cai_python of its own.
 
 RULES
     R1-R8, R70-R84, R100-R106, of docs/rules.md.
 
 NOT HERE
-    The device of a dictionary's memory: cai_locate asks CUDA.
+    The device of a dictionary's memory. cai_locate finds it.
+    DLPack. cai_python_dlpack.h is a header over this one and cai_dlpack.h. Its cai_python_dlpack_init takes
+    the place of cai_python_init. Then the imports of this header also read 2 and 5. It has the functions for
+    __dlpack__ and __dlpack_device__ of your own types, too.
 
 CHANGES
     0.1.0  first version
@@ -106,9 +117,6 @@ CHANGES
 #define cai_python_adopt CAI_PRIV_RENAMED(cai_python_adopt)
 #define cai_python_clear CAI_PRIV_RENAMED(cai_python_clear)
 #define cai_python_cuda_stream CAI_PRIV_RENAMED(cai_python_cuda_stream)
-#define cai_python_dlpack CAI_PRIV_RENAMED(cai_python_dlpack)
-#define cai_python_dlpack_ask CAI_PRIV_RENAMED(cai_python_dlpack_ask)
-#define cai_python_dlpack_device CAI_PRIV_RENAMED(cai_python_dlpack_device)
 #define cai_python_drain CAI_PRIV_RENAMED(cai_python_drain)
 #define cai_python_import CAI_PRIV_RENAMED(cai_python_import)
 #define cai_python_init CAI_PRIV_RENAMED(cai_python_init)
@@ -119,6 +127,7 @@ CHANGES
 #define cai_python_release_after CAI_PRIV_RENAMED(cai_python_release_after)
 #define cai_python_stream CAI_PRIV_RENAMED(cai_python_stream)
 #define cai_python_traverse CAI_PRIV_RENAMED(cai_python_traverse)
+#define cai_python_try_import CAI_PRIV_RENAMED(cai_python_try_import)
 #endif
 
 #ifdef __cplusplus
@@ -128,23 +137,23 @@ extern "C" {
 #ifndef CAI_PYTHON_EXCHANGE_ABI_V0
 #define CAI_PYTHON_EXCHANGE_ABI_V0
 
-/** How a type exchanges its arrays in C: docs/c-exchange.md has all rules. Static storage, which never
- *  changes and never goes; cai_python_offer makes it known. Both functions are called with the GIL (or an
- *  attached thread), and throw no C++ exception. */
+/** The exchange of a type in C. docs/c-exchange.md has all rules. The struct is static, and never changes or
+ *  is freed. Pass it to cai_python_offer. Both functions are called with the GIL (or on an attached thread),
+ *  and must not throw C++ exceptions. */
 struct cai_python_exchange_v0 {
-    uint32_t abi;         /* CAI_ABI, the layout of cai_array; with another it is as no exchange at all */
+    uint32_t abi;         /* CAI_ABI, the layout of cai_array; with another one the exchange is ignored */
     uint32_t struct_size; /* sizeof the maker's struct; later versions append */
 
-    /** Describes `object`, an instance of the type or of one derived from it. `out` is not initialized; all
-     *  before shape is to be written (cai_array_init does), slots past ndim need not be. Either borrowed
-     *  (release NULL): the memory stays while `object` is referenced, whatever is done with it. Or owned:
-     *  then release may run on any thread, without the GIL. sync and stream say what is pending. Returns 0,
-     *  or -1 with an exception set and nothing to release. */
+    /** Describes `object`, an instance of the type or of a derived type. `out` is not initialized. Write all
+     *  fields before shape (cai_array_init does), and shape and strides up to ndim. The memory of a
+     *  borrowed array (release NULL) must stay while `object` is referenced, whatever happens to it. The
+     *  release of an owned array may run on any thread, without the GIL. Store pending work in sync and
+     *  stream. Returns 0, or -1 with an exception set and nothing to release. */
     int (*describe)(PyObject *object, struct cai_array_v0 *out);
 
-    /** A new instance of `type` (which offers this, or derives from one that does) for `array`, which is
-     *  moved into it: its release is called once, when the instance goes. Waits for nothing, sync and stream
-     *  are kept. NULL with an exception set, and `array` as it was. May be NULL: not offered. */
+    /** Returns a new instance of `type`, which offers this or derives from a type that does. `array` is moved
+     *  into it. Its release is called once, when the instance is freed. Must not wait. Keeps sync and stream.
+     *  On failure returns NULL with an exception set, and `array` is unchanged. May be NULL: not offered. */
     PyObject *(*adopt)(PyTypeObject *type, struct cai_array_v0 *array);
 };
 
@@ -152,101 +161,128 @@ struct cai_python_exchange_v0 {
 
 typedef struct cai_python_exchange_v0 cai_python_exchange;
 
-/** The attribute of a type, and the name of the capsule that it is. */
+/** The name of the attribute of a type, and of the capsule that is its value. */
 #define CAI_PYTHON_EXCHANGE "__cai_exchange__"
 
-enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 10, CAI_PYTHON_TYPES = 8 };
+enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 10, CAI_PYTHON_TYPES = 16 };
 
-/** What is remembered of a type. */
+/** The remembered offers of a type. */
 typedef struct cai_python_type {
-    PyObject *type;                      /* a reference; NULL: free */
     const cai_python_exchange *exchange; /* NULL: none */
     const void *dlpack;                  /* DLPack's exchange; NULL: none */
-    uint32_t lacks;                      /* of the names: not on the type, and no __getattr__ answers */
+    PyObject *weak;                      /* a weak reference to the type; NULL: free */
     int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
+    int32_t reserved;                    /* 0 */
 } cai_python_type;
 
-/** Where references go that are to be dropped. Memory of its own, as arrays may outlive the module. */
+/** The list of references to drop. It has memory of its own, as arrays may outlive the module. */
 typedef struct cai_python_home {
-    void *released;  /* owners of references */
-    int64_t holders; /* the module, and each array that owns one */
-    int32_t closed;  /* the module is gone: nobody looks here any more */
-    int32_t is_main; /* of the main interpreter, in which any thread can get the GIL */
+    void *released;      /* owners of references */
+    void *scheduled;     /* not NULL: the main thread of the main interpreter will drop the references */
+    int64_t holders;     /* 1 for the module, and 1 for each array that owns a reference */
+    int64_t interpreter; /* the ID of the interpreter of the references */
+    int32_t guests;      /* 1 for all holders together, and 1 for each other thread that uses this struct */
+    int32_t closed;      /* the module has called cai_python_clear: it drops no more references */
 } cai_python_home;
 
-/** What a module knows. In its state; not to be moved or copied; look, don't touch. */
+/** The data of a module, kept in its state. Do not move, copy or change it. */
 typedef struct cai_python {
     PyObject *keys[CAI_PYTHON_KEYS];   /* of the dictionary, in the order of CAI_ENTRY_LIST */
     PyObject *names[CAI_PYTHON_NAMES]; /* of the attributes */
+    PyObject *mro_of, *dict_of;        /* getters of __mro__, __dict__ for any type, past its metaclass */
+    const void *known[CAI_PYTHON_TYPES]; /* addresses of the types that are remembered */
     cai_python_type types[CAI_PYTHON_TYPES];
+    int32_t next_type; /* index of the place that the next type gets */
+    int32_t depth;     /* imports in progress, each called by code that the one before runs */
     cai_python_home *home;
+    const struct cai_python_reader *dlpack; /* of cai_python_dlpack_init; NULL: imports read no DLPack */
 } cai_python;
 
 enum {
     CAI_PYTHON_HOST = 1 << 8,    /* arrays in host memory, too */
     CAI_PYTHON_MASK = 1 << 9,    /* arrays with a mask, too (R52): look at array->mask */
     CAI_PYTHON_FIELDS = 1 << 10, /* the rows of a descr are kept, in array->fields */
-    CAI_PYTHON_NARROW = 1 << 11, /* items are bfloat16 or float8 if the exporter's dtype says so, too */
+    CAI_PYTHON_NARROW = 1 << 11, /* items become bfloat16 or float8 if the producer's dtype has that name */
     CAI_PYTHON_BORROW = 1 << 12  /* the caller holds the objects for as long as it uses the arrays */
 };
 
-/** Options of an import; zero means the default. */
+/** Options of an import. Zero means the default. */
 typedef struct cai_python_options {
-    uint32_t flags;    /* 0, or of CAI_LENIENT, CAI_PYTHON_HOST and those that follow it */
-    uint32_t reserved; /* 0 */
-    uint64_t stream;   /* which one __dlpack__ lets wait; 0: the legacy default stream */
+    uint32_t flags;           /* 0, or of CAI_LENIENT, CAI_PYTHON_HOST and those that follow it */
+    uint32_t reserved;        /* 0 */
+    uint64_t stream;          /* the stream that __dlpack__ makes wait; 0: the legacy default stream */
+    const char *const *names; /* of the objects, for messages, each one NULL or UTF-8; NULL: none */
 } cai_python_options;
 
-/** Makes an empty one. Returns 0, or -1 with an exception set. */
+/** What cai_python_try_import returns. */
+enum {
+    CAI_PYTHON_FAILED = -1,  /* the object is a wrong array, or its own code raised; an exception is set */
+    CAI_PYTHON_NOT_MINE = 0, /* the object is no array of the wanted kind; no exception is set */
+    CAI_PYTHON_TAKEN = 1     /* the object was imported */
+};
+
+/** Initializes an empty cai_python, whose imports read no DLPack. Returns 0, or -1 with an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_init(cai_python *py);
 
-/** Drops what it holds: for the m_free of a module. Returns how many arrays are still alive; their references
- *  are dropped by whoever releases them, at once (in an interpreter that is not the main one, never). NULL,
- *  or one of zeros, is fine. No other function takes it any more. */
+/** Drops all that `py` holds. Call it in the m_free of a module. Returns how many arrays are still alive (see
+ *  OWNERSHIP for their references). Other threads may release arrays meanwhile. `py` may be NULL or all
+ *  zeros. No other function may be called with `py` afterwards. */
 CAI_API int64_t cai_python_clear(cai_python *py);
 
-/** Visits the types that are remembered, and what was released and not dropped yet: for the m_traverse of a
- *  module, as these lead back to modules. (An m_clear is not needed: types have their own.) */
+/** Visits released references that are not dropped yet. Call it in the m_traverse of a module, as they may
+ *  lead back to the module. An m_clear is not needed. */
 CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg);
 
-/** Imports `count` objects, all or none. out: `count` arrays; scratch where the import fails. options: NULL
- *  for the default. Returns 0, or -1 with an exception set: TypeError for an object that exports nothing of
- *  what is read, what the object itself raised, or of the type that CAI_STATUS_LIST has for the status of
- *  cai_import (cai_dlpack_import), with its message. */
+/** Imports `count` objects, all or none. `out` has `count` arrays, which are undefined after a failure.
+ *  `options` may be NULL. Returns 0, or -1 with an exception set. An object that exports nothing readable
+ *  raises TypeError. Exceptions of the object's own code stay. A status of cai.h or cai_dlpack.h raises its
+ *  message with the type in CAI_STATUS_LIST. With several objects, or names, the message begins with
+ *  "argument 2 (y), of type Foo: ", counted from 1. Exceptions of Python code get a note. */
 CAI_API CAI_MUST_CHECK int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,
                                              const cai_python_options *options, cai_array *out);
 
-/** Releases `count` arrays, and drops what was released so far. Borrowed arrays are not touched. */
+/** Imports one object if it is an array. Type casters use this, and try the next overload for other objects.
+ *  Returns CAI_PYTHON_TAKEN, or CAI_PYTHON_FAILED with the exception of cai_python_import. Returns
+ *  CAI_PYTHON_NOT_MINE without an exception if the object exports nothing readable, is in plain host memory
+ *  without CAI_PYTHON_HOST, or is on a device that is not CUDA's. `out` is one array, undefined unless
+ *  taken. */
+CAI_API CAI_MUST_CHECK int cai_python_try_import(cai_python *py, PyObject *object,
+                                                 const cai_python_options *options, cai_array *out);
+
+/** Releases `count` arrays, and drops the references of arrays released so far. Borrowed arrays are
+ *  unchanged. An exception that is set stays. */
 CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t count);
 
-/** Drops the references of arrays that were released, perhaps elsewhere. Each import does that, too. */
+/** Drops the references of arrays that were released, also by other code. Each import does the same. */
 CAI_API void cai_python_drain(cai_python *py);
 
-/** The stream that an argument means: an object with __cuda_stream__, or an int in the sense of the
- *  interface's `stream` (R71-R75). None is refused: it could mean several. Returns 0, or -1 with an exception
+/** Stores the stream of an argument. It is an object with __cuda_stream__, or an int as the interface's
+ *  `stream` (R71-R75). None is refused, as it could mean several streams. Returns 0, or -1 with an exception
  *  set. */
 CAI_API CAI_MUST_CHECK int cai_python_stream(cai_python *py, PyObject *object, uint64_t *stream);
 
-/** What __cuda_stream__ of an object with this stream returns: a new tuple (0, stream); or NULL. */
+/** Makes the value of __cuda_stream__ for a stream. Returns a new tuple (0, stream), or NULL. */
 CAI_API PyObject *cai_python_cuda_stream(uint64_t stream);
 
-/** Offers the exchange of a type: to be called before its first instance is seen elsewhere. Types that derive
- *  from it inherit it. Returns 0, or -1 with an exception set. */
+/** Offers the exchange of a type. Call it before other code gets the first instance. Derived types inherit
+ *  it. In all other types the attribute is not an exchange. The type is not kept alive. Returns 0, or -1 with
+ *  an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exchange);
 
-/** The exchange the other way: a new instance of `type` that owns what the owned `array` owned; pending work
- *  stays pending. NULL with an exception set, and `array` as it was: TypeError for a type that does not offer
- *  it, ValueError for a borrowed array, or what the type raised. */
+/** Moves the owned `array` into a new instance of `type`, by the type's exchange. Pending work stays pending.
+ *  On failure returns NULL with an exception set, and `array` is unchanged. Errors: TypeError for a type that
+ *  does not offer this, ValueError for a borrowed array, or the exception of the type. */
 CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array);
 
-/** A new dictionary of `version` 0 to 3 for an array, as __cuda_array_interface__ returns it. mask: the
- *  object that exports array->mask, or NULL where there is none. An array in host memory (CAI_MEMORY_HOST,
- *  CAI_SYNC_NONE) returns it from __array_interface__, and has no other. NULL with an exception set:
- *  BufferError for what the version cannot say (cai_export). */
+/** Returns a new dictionary of `version` 0 to 3 for an array, the value of __cuda_array_interface__. `mask`
+ *  is the object that exports array->mask, or NULL if there is none. For an array in host memory
+ *  (CAI_MEMORY_HOST, CAI_SYNC_NONE) it is the value of __array_interface__, and of no other attribute. An
+ *  empty one has an address there, as NumPy 2.3 and before refuse 0. On failure returns NULL with an
+ *  exception set, BufferError if the version cannot describe the array (cai_export). */
 CAI_API PyObject *cai_python_interface(cai_python *py, const cai_array *array, int32_t version,
                                        PyObject *mask);
 
-/** Raises what a function of cai said; returns NULL. err->code: not CAI_OK. */
+/** Raises the error of a function of cai, and returns NULL. err->code must not be CAI_OK. */
 CAI_API PyObject *cai_python_raise(const cai_error *err);
 
 #ifdef __cplusplus
@@ -255,11 +291,9 @@ CAI_API PyObject *cai_python_raise(const cai_error *err);
 
 #endif /* CAI_PYTHON_H_INCLUDED */
 
-/* What needs another header, which may come between two inclusions of this one. */
-#if defined(CAI_PYTHON_IMPLEMENTED) &&                                                                       \
-    (defined(CAI_STREAM_H_INCLUDED) != defined(CAI_PRIV_PY_WITH_STREAM) ||                                   \
-     defined(CAI_DLPACK_H_INCLUDED) != defined(CAI_PRIV_PY_WITH_DLPACK))
-#error "cai_python.h: cai_stream.h and cai_dlpack.h are to be included before its implementation"
+/* Declarations that need cai_stream.h. It may be included between two inclusions of this one. */
+#if defined(CAI_PYTHON_IMPLEMENTED) && defined(CAI_STREAM_H_INCLUDED) != defined(CAI_PRIV_PY_WITH_STREAM)
+#error "cai_python.h: cai_stream.h is to be included before its implementation"
 #endif
 #if defined(CAI_STREAM_H_INCLUDED) && !defined(CAI_PRIV_PY_WITH_STREAM)
 #define CAI_PRIV_PY_WITH_STREAM
@@ -267,11 +301,12 @@ CAI_API PyObject *cai_python_raise(const cai_error *err);
 extern "C" {
 #endif
 
-/** cai_python_release of arrays that work on `stream` may still use (R80): at once where the array's own
- *  stream took part in an exchange with `stream` (by the default mode) and so waits for that work; else when
- *  `stream` has passed, by the keep-alive list of `pool`, which is polled here. Returns 0, or -1 with an
- *  exception set: from the first that could not be kept on, nothing is released. */
-CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_stream_pool *pool, cai_array *arrays,
+/** cai_python_release for arrays that work on `stream` may still use (R80). An array with a stream is
+ *  released at once. Its stream must have taken part in an exchange with `stream` (by the default mode), and
+ *  so waits for that work. An array without one, or with CAI_NO_BACK_EDGE, stays in the keep-alive list of
+ *  `pool` until `stream` has passed. Polls that list. Returns 0, or -1 with an exception set. Then the first
+ *  array that was not kept, and all after it, are not released. */
+CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                                     Py_ssize_t count, uint64_t stream);
 
 #ifdef __cplusplus
@@ -279,42 +314,9 @@ CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_stream_p
 #endif
 #endif /* CAI_PRIV_PY_WITH_STREAM */
 
-#if defined(CAI_DLPACK_H_INCLUDED) && !defined(CAI_PRIV_PY_WITH_DLPACK)
-#define CAI_PRIV_PY_WITH_DLPACK
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/** What a consumer asks of __dlpack__. */
-typedef struct cai_python_dlpack_request {
-    uint64_t stream;   /* that is to wait for the array's pending work; 0: none is */
-    uint32_t flags;    /* of the export; add CAI_DLPACK_ORDERED when stream waits */
-    int32_t versioned; /* the consumer takes DLManagedTensorVersioned */
-} cai_python_dlpack_request;
-
-/** Reads the arguments of __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None) for
- *  `array`. Returns 0, or -1 with an exception set: BufferError for another device, or for a copy. */
-CAI_API CAI_MUST_CHECK int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
-                                                 cai_python_dlpack_request *out);
-
-/** The capsule that __dlpack__ returns for `array`, which describes memory that lives as long as `object`.
- *  Before: if request->stream is not 0, cai_stream_order lets it wait for the pending work, and
- *  CAI_DLPACK_ORDERED in request->flags says so; without that, pending work is refused. NULL with an
- *  exception set (cai_dlpack_export). */
-CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_array *array,
-                                    const cai_python_dlpack_request *request);
-
-/** What __dlpack_device__ returns for `array`: a new tuple; or NULL (cai_dlpack_device). */
-CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
-
-#ifdef __cplusplus
-}
-#endif
-#endif /* CAI_PRIV_PY_WITH_DLPACK */
-
 /* ============================================================ >>implementation
- *   >>released  >>types  >>tagging  >>reading  >>dictionaries  >>buffers  >>dlpack  >>importing  >>streams
- *   >>writing */
+ *   >>released  >>types  >>tagging  >>reading  >>dictionaries  >>buffers  >>importing
+ *   >>streams  >>writing */
 
 #if defined(CAI_PYTHON_IMPLEMENTATION) && !defined(CAI_PYTHON_IMPLEMENTED)
 #define CAI_PYTHON_IMPLEMENTED
@@ -335,11 +337,6 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-#if defined(CAI_DLPACK_VERSIONED) && DLPACK_MINOR_VERSION >= 3
-#define CAI_PRIV_PY_HAS_TABLE
-static const void *cai_priv_py_table(const DLPackExchangeAPIHeader *header);
-#endif
-
 /* Attributes, by their places in cai_python.names. */
 enum { CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_STREAM, CAI_PRIV_PY_EXCHANGE, CAI_PRIV_PY_TABLE,
        CAI_PRIV_PY_DLPACK, CAI_PRIV_PY_DEVICE, CAI_PRIV_PY_DTYPE, CAI_PRIV_PY_IS_CONJ, CAI_PRIV_PY_IS_NEG };
@@ -347,16 +344,27 @@ enum {
     CAI_PRIV_PY_TOKENS = 160,     /* on the stack: shape and strides of 64 axes, and the rest */
     CAI_PRIV_PY_MOST = 1 << 20,   /* tokens of one dictionary */
     CAI_PRIV_PY_ITEMS = 65,       /* of a tuple that are read, but in a descr: more than 64 are too many */
-    CAI_PRIV_PY_DEPTH = 200       /* of nesting */
+    CAI_PRIV_PY_DEPTH = 200,      /* of nesting */
+    CAI_PRIV_PY_LEVELS = 40       /* of recursion that an import within an import counts as */
+};
+
+struct cai_priv_py_import;
+
+/* How imports read DLPack. The one that there is, is in cai_python_dlpack.h. */
+struct cai_python_reader {
+    /* Returns the table in the capsule of a type, or NULL. The capsule may be NULL, and so may be this. */
+    const void *(*find)(PyObject *capsule);
+    int (*import_table)(struct cai_priv_py_import *in, PyObject *object, cai_array *out);
+    int (*import_tensor)(struct cai_priv_py_import *in, PyObject *object, PyObject *method, cai_array *out);
 };
 
 /* ----------------------------------------------------------------- >>released */
-/* What an imported array owns, and an exported tensor. */
+/* The owner of an imported array, or of an exported tensor. */
 typedef struct cai_priv_py_owner {
     struct cai_priv_py_owner *next; /* once it is released */
     cai_python_home *home;
     PyObject *object, *mask_object;
-    void (*release)(cai_array *self); /* of the array as DLPack made it, with that owner; or NULL */
+    void (*release)(cai_array *self); /* of the array as another header made it, with that owner; or NULL */
     void *inner;
     Py_buffer *buffer; /* or NULL */
     cai_field *fields; /* and the text of their names behind them; or NULL */
@@ -364,71 +372,129 @@ typedef struct cai_priv_py_owner {
     cai_array mask;    /* its storage, there only if one was asked for */
 } cai_priv_py_owner;
 
-/* Puts an owner on the list. Any thread, without the GIL. */
-static void cai_priv_py_push(cai_priv_py_owner *owner)
-{
-    cai_python_home *home = owner->home;
+/* Access to a home, also without the GIL. These functions never wait, as a process may fork at any time. */
 #if defined(CAI_NO_THREADS)
-    owner->next = (cai_priv_py_owner *)home->released;
-    home->released = owner;
+static void *cai_priv_py_load(void **at)
+{
+    return *at;
+}
+
+static void *cai_priv_py_exchange(void **at, void *value)
+{
+    void *const before = *at;
+    *at = value;
+    return before;
+}
+
+static int cai_priv_py_replace(void **at, void *expected, void *value)
+{
+    if (*at != expected) return 0;
+    *at = value;
+    return 1;
+}
+
+static int32_t cai_priv_py_add(int32_t *at, int32_t change)
+{
+    return *at += change;
+}
 #elif defined(_MSC_VER) && !defined(__clang__)
-    void *first;
-    do {
-        first = *(void *volatile *)&home->released;
-        owner->next = (cai_priv_py_owner *)first;
-    } while (_InterlockedCompareExchangePointer(&home->released, owner, first) != first);
+static void *cai_priv_py_load(void **at)
+{
+    return *(void *volatile *)at;
+}
+
+static void *cai_priv_py_exchange(void **at, void *value)
+{
+    return _InterlockedExchangePointer(at, value);
+}
+
+static int cai_priv_py_replace(void **at, void *expected, void *value)
+{
+    return _InterlockedCompareExchangePointer(at, value, expected) == expected;
+}
+
+static int32_t cai_priv_py_add(int32_t *at, int32_t change)
+{
+    return (int32_t)_InterlockedExchangeAdd((volatile long *)at, change) + change;
+}
 #elif defined(__GNUC__) || defined(__clang__)
-    void *first = __atomic_load_n(&home->released, __ATOMIC_RELAXED);
-    do owner->next = (cai_priv_py_owner *)first;
-    while (!__atomic_compare_exchange_n(&home->released, &first, (void *)owner, 1, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED));
+static void *cai_priv_py_load(void **at)
+{
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+
+static void *cai_priv_py_exchange(void **at, void *value)
+{
+    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
+}
+
+static int cai_priv_py_replace(void **at, void *expected, void *value)
+{
+    return __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static int32_t cai_priv_py_add(int32_t *at, int32_t change)
+{
+    return __atomic_add_fetch(at, change, __ATOMIC_SEQ_CST);
+}
 #else
 #error "cai_python.h: no atomics for this compiler; define CAI_NO_THREADS for one thread at a time"
 #endif
-}
 
-/* The list as it is now. */
-static cai_priv_py_owner *cai_priv_py_look(cai_python_home *home)
+/* Puts an owner on the list. Any thread, without the GIL. */
+static void cai_priv_py_push(cai_python_home *home, cai_priv_py_owner *owner)
 {
-#if defined(CAI_NO_THREADS)
-    return (cai_priv_py_owner *)home->released;
-#elif defined(_MSC_VER) && !defined(__clang__)
-    return (cai_priv_py_owner *)*(void *const volatile *)&home->released;
-#else
-    return (cai_priv_py_owner *)__atomic_load_n(&home->released, __ATOMIC_ACQUIRE);
-#endif
+    void *first;
+    do {
+        first = cai_priv_py_load(&home->released);
+        owner->next = (cai_priv_py_owner *)first;
+    } while (!cai_priv_py_replace(&home->released, first, owner));
 }
 
 /* Takes the whole list. */
 static cai_priv_py_owner *cai_priv_py_take(cai_python_home *home)
 {
-    if (!cai_priv_py_look(home)) return NULL;
-#if defined(CAI_NO_THREADS)
-    {
-        void *first = home->released;
-        home->released = NULL;
-        return (cai_priv_py_owner *)first;
-    }
-#elif defined(_MSC_VER) && !defined(__clang__)
-    return (cai_priv_py_owner *)_InterlockedExchangePointer(&home->released, NULL);
-#else
-    return (cai_priv_py_owner *)__atomic_exchange_n(&home->released, NULL, __ATOMIC_ACQUIRE);
-#endif
+    if (!cai_priv_py_load(&home->released)) return NULL;
+    return (cai_priv_py_owner *)cai_priv_py_exchange(&home->released, NULL);
 }
 
-/* Only callers that have the GIL count. */
+/* Removes a guest of a home. The last one frees the home. */
+static void cai_priv_py_leave(cai_python_home *home)
+{
+    if (!cai_priv_py_add(&home->guests, -1)) free(home);
+}
+
+/* Adds or removes a holder. Only the home's interpreter calls this. Returns the number of holders. */
 static int64_t cai_priv_py_count(cai_python_home *home, int64_t change)
 {
 #if !defined(Py_GIL_DISABLED)
-    return home->holders += change;
+    const int64_t left = home->holders += change;
 #elif defined(_MSC_VER) && !defined(__clang__)
-    return _InterlockedExchangeAdd64(&home->holders, change) + change;
+    const int64_t left = _InterlockedExchangeAdd64(&home->holders, change) + change;
 #else
-    return __atomic_add_fetch(&home->holders, change, __ATOMIC_ACQ_REL);
+    const int64_t left = __atomic_add_fetch(&home->holders, change, __ATOMIC_SEQ_CST);
 #endif
+    if (!left) cai_priv_py_leave(home);
+    return left;
 }
 
-/* May run any code. */
+/* The exception that is set, or none, while other code runs. */
+typedef struct cai_priv_py_exception {
+    PyObject *type, *value, *trace;
+} cai_priv_py_exception;
+
+static void cai_priv_py_keep(cai_priv_py_exception *kept)
+{
+    PyErr_Fetch(&kept->type, &kept->value, &kept->trace);
+}
+
+/* Sets the exception again. No other one remains. */
+static void cai_priv_py_put_back(const cai_priv_py_exception *kept)
+{
+    PyErr_Restore(kept->type, kept->value, kept->trace);
+}
+
+/* Drops all that an owner holds, and frees it. Other code may run. */
 static void cai_priv_py_forget(cai_priv_py_owner *owner)
 {
     if (owner->release) {
@@ -445,40 +511,88 @@ static void cai_priv_py_forget(cai_priv_py_owner *owner)
     PyMem_Free(owner);
 }
 
-/* Forgets an owner that an array had. */
+/* Forgets the owner of an array. An exception that is set stays, and no other exception remains. */
 static void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
     cai_python_home *home = owner->home;
+    const int guarded = owner->release || PyErr_Occurred();
+    cai_priv_py_exception kept = {NULL, NULL, NULL};
+    if (guarded) cai_priv_py_keep(&kept);
     cai_priv_py_forget(owner);
-    if (!cai_priv_py_count(home, -1)) PyMem_Free(home);
+    if (guarded) cai_priv_py_put_back(&kept);
+    (void)cai_priv_py_count(home, -1);
 }
 
-/* To take the GIL may be to wait for who waits for us: only a thread of Python's does so, and whoever would
- * leave the reference to nobody. */
-static int cai_priv_py_takes_gil(const cai_priv_py_owner *owner)
+/* Drops what was released, on a thread of the home's interpreter. */
+static void cai_priv_py_drain(cai_python_home *home)
 {
-    if (!owner->home->is_main || !Py_IsInitialized()) return 0;
-    return owner->home->closed || (owner->at_once && PyGILState_GetThisThreadState());
+    cai_priv_py_owner *owner = cai_priv_py_take(home);
+    if (!owner) return;
+    (void)cai_priv_py_add(&home->guests, 1);
+    while (owner) {
+        cai_priv_py_owner *next = owner->next;
+        cai_priv_py_drop(owner); /* may run code that imports and releases; this list is local */
+        owner = next ? next : cai_priv_py_take(home);
+    }
+    cai_priv_py_leave(home);
 }
 
+/* Returns 1 if this thread is attached to the interpreter of the home. Returns 0 if Python has no answer. */
+static int cai_priv_py_is_attached(const cai_python_home *home)
+{
+#if !defined(Py_LIMITED_API) && PY_VERSION_HEX < 0x030c0000
+    /* The process has one current state. It belongs to this thread if the thread stores it, too. */
+    PyThreadState *const own = PyGILState_GetThisThreadState();
+    if (!own || _PyThreadState_UncheckedGet() != own) return 0;
+#else
+    /* The same for a build for 3.11 and later. From 3.12 on each thread has a current state. */
+    if (Py_Version < 0x030c0000 || !PyThreadState_GetDict()) return 0;
+#endif
+    return PyInterpreterState_GetID(PyInterpreterState_Get()) == home->interpreter;
+}
+
+/* The main thread of an interpreter calls this between two instructions. */
+static int cai_priv_py_look_again(void *argument)
+{
+    cai_python_home *const home = (cai_python_home *)argument;
+    (void)cai_priv_py_exchange(&home->scheduled, NULL);
+    /* Python 3.11 may call this in another interpreter. Then the next release schedules again */
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == home->interpreter) cai_priv_py_drain(home);
+    cai_priv_py_leave(home);
+    return 0;
+}
+
+/* Schedules a drain in the main interpreter. Any thread, without the GIL. Does not wait. */
+static void cai_priv_py_schedule(cai_python_home *home)
+{
+    if (home->interpreter || !Py_IsInitialized()) return; /* only the main one has pending calls */
+    if (cai_priv_py_exchange(&home->scheduled, home)) return; /* scheduled, and not yet run */
+    (void)cai_priv_py_add(&home->guests, 1);
+    if (!Py_AddPendingCall(cai_priv_py_look_again, home)) return;
+    (void)cai_priv_py_exchange(&home->scheduled, NULL); /* too many are pending: the next release retries */
+    cai_priv_py_leave(home);
+}
+
+/* Releases an array, on any thread. The thread that has the GIL may wait for this one, so this one never
+ * waits for the GIL. It drops the reference only if it is attached. The main thread drops references that
+ * cannot wait for the next call. */
 static void cai_priv_py_let_go(cai_array *array)
 {
     cai_priv_py_owner *owner = (cai_priv_py_owner *)array->owner;
-    PyObject *type, *value, *trace;
-    PyGILState_STATE state;
+    cai_python_home *home = owner->home;
+    const int at_once = owner->at_once;
     array->release = NULL;
-    if (!cai_priv_py_takes_gil(owner)) {
-        cai_priv_py_push(owner);
+    if ((at_once || cai_priv_py_add(&home->closed, 0)) && cai_priv_py_is_attached(home)) {
+        cai_priv_py_drop(owner);
         return;
     }
-    state = PyGILState_Ensure();
-    PyErr_Fetch(&type, &value, &trace);
-    cai_priv_py_drop(owner);
-    PyErr_Restore(type, value, trace);
-    PyGILState_Release(state);
+    (void)cai_priv_py_add(&home->guests, 1);
+    cai_priv_py_push(home, owner);
+    if (at_once || cai_priv_py_add(&home->closed, 0)) cai_priv_py_schedule(home); /* may be closed by now */
+    cai_priv_py_leave(home);
 }
 
-/* An owner; the storage for a mask is left out where none is wanted. */
+/* Makes an owner, without storage for a mask if none is wanted. */
 static cai_priv_py_owner *cai_priv_py_owner_new(const cai_python *py, PyObject *object, int with_mask)
 {
     const size_t size = with_mask ? sizeof(cai_priv_py_owner) : offsetof(cai_priv_py_owner, mask);
@@ -502,12 +616,7 @@ static void cai_priv_py_attach(cai_array *array, cai_priv_py_owner *owner)
 
 CAI_API void cai_python_drain(cai_python *py)
 {
-    cai_priv_py_owner *owner = cai_priv_py_take(py->home);
-    while (owner) {
-        cai_priv_py_owner *next = owner->next;
-        cai_priv_py_drop(owner); /* may run code that imports and releases: this list is ours */
-        owner = next ? next : cai_priv_py_take(py->home);
-    }
+    cai_priv_py_drain(py->home);
 }
 
 CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t count)
@@ -515,23 +624,48 @@ CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t co
     Py_ssize_t i;
     for (i = 0; i < count; ++i) {
         cai_priv_py_owner *owner = (cai_priv_py_owner *)arrays[i].owner;
-        if (arrays[i].release != cai_priv_py_let_go) {
+        if (arrays[i].release != cai_priv_py_let_go || owner->home != py->home) {
             cai_array_release(&arrays[i]);
             continue;
         }
-        arrays[i].release = NULL; /* no need of the list */
+        arrays[i].release = NULL; /* dropped now, without the list */
         cai_priv_py_drop(owner);
     }
-    cai_python_drain(py);
+    cai_priv_py_drain(py->home);
 }
 
-/* Releases what was imported, and keeps the exception through what that may run. */
+/* Releases imported arrays. The exception that is set stays, even if other code runs. */
 static void cai_priv_py_undo(cai_python *py, cai_array *arrays, Py_ssize_t count)
 {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    cai_priv_py_exception kept;
+    cai_priv_py_keep(&kept);
     cai_python_release(py, arrays, count);
-    PyErr_Restore(type, value, trace);
+    cai_priv_py_put_back(&kept);
+}
+
+static cai_python_home *cai_priv_py_home_new(void)
+{
+    cai_python_home *home = (cai_python_home *)malloc(sizeof *home); /* may be freed without the GIL */
+    if (!home) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memset(home, 0, sizeof *home);
+    home->holders = home->guests = 1;
+    home->interpreter = PyInterpreterState_GetID(PyInterpreterState_Get());
+    return home;
+}
+
+/* The getters of __mro__ and __dict__ that every type has from `type`. */
+static int cai_priv_py_find_getters(cai_python *py)
+{
+    PyObject *name = PyUnicode_InternFromString("__dict__");
+    PyObject *own = name ? PyObject_GetAttr((PyObject *)&PyType_Type, name) : NULL;
+    if (own) py->dict_of = PyObject_GetItem(own, name);
+    if (py->dict_of) py->mro_of = PyMapping_GetItemString(own, "__mro__");
+    Py_XDECREF(own);
+    Py_XDECREF(name);
+    return py->mro_of ? 0 : -1;
 }
 
 CAI_API int cai_python_init(cai_python *py)
@@ -544,48 +678,42 @@ CAI_API int cai_python_init(cai_python *py)
         "is_conj",                   "is_neg"};
     int i;
     memset(py, 0, sizeof *py);
-    py->home = (cai_python_home *)PyMem_Malloc(sizeof *py->home);
-    if (!py->home) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    memset(py->home, 0, sizeof *py->home);
-    py->home->holders = 1;
-    py->home->is_main = !PyInterpreterState_GetID(PyInterpreterState_Get());
+    py->home = cai_priv_py_home_new();
+    if (!py->home) return -1;
     for (i = 0; i < CAI_PYTHON_KEYS + CAI_PYTHON_NAMES; ++i) {
         const int is_key = i < CAI_PYTHON_KEYS;
         PyObject **const at = is_key ? &py->keys[i] : &py->names[i - CAI_PYTHON_KEYS];
         *at = PyUnicode_InternFromString(is_key ? keys[i] : names[i - CAI_PYTHON_KEYS]);
-        if (*at) continue;
-        (void)cai_python_clear(py);
-        return -1;
+        if (!*at) break;
     }
-    return 0;
+    if (i == CAI_PYTHON_KEYS + CAI_PYTHON_NAMES && !cai_priv_py_find_getters(py)) return 0;
+    (void)cai_python_clear(py);
+    return -1;
 }
 
 CAI_API int64_t cai_python_clear(cai_python *py)
 {
     cai_python_home *home = py ? py->home : NULL;
-    int64_t left;
     int i;
     if (!home) return 0;
-    cai_python_drain(py);
+    (void)cai_priv_py_add(&home->closed, 1); /* first: later releases do not rely on the module */
+    cai_priv_py_drain(home);
     for (i = 0; i < CAI_PYTHON_KEYS; ++i) Py_CLEAR(py->keys[i]);
     for (i = 0; i < CAI_PYTHON_NAMES; ++i) Py_CLEAR(py->names[i]);
-    for (i = 0; i < CAI_PYTHON_TYPES; ++i) Py_CLEAR(py->types[i].type);
+    for (i = 0; i < CAI_PYTHON_TYPES; ++i) Py_CLEAR(py->types[i].weak);
+    memset(py->known, 0, sizeof py->known);
+    Py_CLEAR(py->mro_of);
+    Py_CLEAR(py->dict_of);
     py->home = NULL;
-    home->closed = 1;
-    left = cai_priv_py_count(home, -1);
-    if (!left) PyMem_Free(home);
-    return left;
+    return cai_priv_py_count(home, -1);
 }
 
 CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg)
 {
     const cai_priv_py_owner *owner;
-    int i;
-    for (i = 0; i < CAI_PYTHON_TYPES; ++i) Py_VISIT(py->types[i].type);
-    for (owner = py->home ? cai_priv_py_look(py->home) : NULL; owner; owner = owner->next) {
+    if (!py->home) return 0;
+    owner = (const cai_priv_py_owner *)cai_priv_py_load(&py->home->released);
+    for (; owner; owner = owner->next) {
         Py_VISIT(owner->object);
         Py_VISIT(owner->mask_object);
         if (owner->buffer) Py_VISIT(owner->buffer->obj);
@@ -610,100 +738,214 @@ CAI_API PyObject *cai_python_raise(const cai_error *err)
 }
 
 /* -------------------------------------------------------------------- >>types */
-/* A function of an exporter failed; it may have forgotten to say why. */
+/* A function of an exporter failed. Raises an exception if that function did not. */
 static int cai_priv_py_failed(const char *function)
 {
     if (!PyErr_Occurred())
-        PyErr_Format(PyExc_RuntimeError, "%s of the exporter failed without a word", function);
+        PyErr_Format(PyExc_RuntimeError, "%s of the producer failed without an exception", function);
     return -1;
 }
 
-/* The pointer in a capsule that is an attribute of a type. *out NULL: it has none, or something else (None in
- * a derived class that does not want what it inherits; an int in early versions of DLPack's). */
-static int cai_priv_py_capsule(PyObject *type, PyObject *name, const char *capsule_name, void **out)
+/* Returns 1 if a weak reference still leads to this object. */
+static int cai_priv_py_leads_to(PyObject *weak, const PyObject *object)
 {
-    PyObject *found = PyObject_GetAttr(type, name);
-    *out = NULL;
-    if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-    if (!found) {
-        PyErr_Clear();
-        return 0;
-    }
-    if (PyCapsule_IsValid(found, capsule_name)) *out = PyCapsule_GetPointer(found, capsule_name);
-    Py_DECREF(found);
-    return 0;
+    PyObject *found = NULL;
+#if PY_VERSION_HEX >= 0x030d0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API + 0 >= 0x030d0000)
+    if (PyWeakref_GetRef(weak, &found) < 0) PyErr_Clear();
+    Py_XDECREF(found); /* the caller has a reference of its own */
+#elif !defined(Py_LIMITED_API)
+    found = PyWeakref_GET_OBJECT(weak);
+#else
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* its successor is of Python 3.13 */
+#endif
+    found = PyWeakref_GetObject(weak);
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+    if (!found) PyErr_Clear();
+#endif
+    return found == object;
 }
 
-/* Attributes that are sought in vain on the type and, as nothing else answers for it, on instances. */
-static int cai_priv_py_find_lacks(const cai_python *py, PyObject *type, uint32_t *lacks)
+/* Calls a getter of `type` for a type. Returns a new reference. No other code runs. */
+static PyObject *cai_priv_py_get(PyObject *descriptor, PyObject *type)
 {
-    static const int wanted[3] = {CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_DLPACK};
-    void *slot = PyType_GetSlot((PyTypeObject *)type, Py_tp_getattro);
-    getattrofunc get = NULL;
-    int i;
-    *lacks = 0;
+    void *slot = PyType_GetSlot(Py_TYPE(descriptor), Py_tp_descr_get);
+    descrgetfunc get = NULL;
     memcpy(&get, &slot, sizeof get);
-    if (get != PyObject_GenericGetAttr) return 0;
-    for (i = 0; i < 3; ++i) {
-        PyObject *found = PyObject_GetAttr(type, py->names[wanted[i]]);
-        if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-        if (!found) *lacks |= 1u << wanted[i];
-        PyErr_Clear();
-        Py_XDECREF(found);
+    return get(descriptor, type, (PyObject *)Py_TYPE(type));
+}
+
+/* The places in the MRO of the attributes that describe the arrays of a type. */
+typedef struct cai_priv_py_places {
+    Py_ssize_t at[CAI_PYTHON_NAMES]; /* index of the first class that has the attribute; count: none has it */
+    Py_ssize_t count;                /* number of classes */
+    PyObject *mro;                   /* a reference, as the next ones */
+    PyObject *capsules[2];           /* the values of CAI_PRIV_PY_EXCHANGE and CAI_PRIV_PY_TABLE */
+} cai_priv_py_places;
+
+static int cai_priv_py_find_in(const cai_python *py, PyObject *dictionary, Py_ssize_t at,
+                               cai_priv_py_places *out)
+{
+    static const int wanted[7] = {CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_DLPACK,
+                                  CAI_PRIV_PY_EXCHANGE, CAI_PRIV_PY_TABLE, CAI_PRIV_PY_IS_CONJ,
+                                  CAI_PRIV_PY_IS_NEG};
+    int i, there;
+    for (i = 0; i < 7; ++i) {
+        const int name = wanted[i], is_capsule = name == CAI_PRIV_PY_EXCHANGE || name == CAI_PRIV_PY_TABLE;
+        if (out->at[name] < at) continue;
+        there = PySequence_Contains(dictionary, py->names[name]);
+        if (there < 0) return -1;
+        if (!there) continue;
+        out->at[name] = at;
+        if (!is_capsule) continue;
+        out->capsules[name - CAI_PRIV_PY_EXCHANGE] = PyObject_GetItem(dictionary, py->names[name]);
+        if (!out->capsules[name - CAI_PRIV_PY_EXCHANGE]) return -1;
     }
     return 0;
 }
 
-/* Asks a type what it offers. */
+/* Searches the classes of a type in the order of its MRO. Attributes of a metaclass do not count. */
+static int cai_priv_py_find_places(const cai_python *py, PyObject *type, cai_priv_py_places *out)
+{
+    PyObject *const mro = cai_priv_py_get(py->mro_of, type);
+    const Py_ssize_t count = mro && PyTuple_Check(mro) ? PyTuple_Size(mro) : 0;
+    int failed = !mro;
+    Py_ssize_t i;
+    out->mro = mro;
+    out->count = count;
+    for (i = 0; i < CAI_PYTHON_NAMES; ++i) out->at[i] = count;
+    out->capsules[0] = out->capsules[1] = NULL;
+    for (i = 0; i < count && !failed; ++i) {
+        PyObject *dictionary = cai_priv_py_get(py->dict_of, PyTuple_GetItem(mro, i));
+        failed = !dictionary || cai_priv_py_find_in(py, dictionary, i, out);
+        Py_XDECREF(dictionary);
+    }
+    return failed ? -1 : 0;
+}
+
+/* Returns 1 if the capsule was made for this type or for a base. An attribute can be copied anywhere, so the
+ * capsule's context is a weak reference to the type that it was made for. */
+static int cai_priv_py_is_made_for(PyObject *capsule, const cai_priv_py_places *places)
+{
+    PyObject *weak = (PyObject *)PyCapsule_GetContext(capsule);
+    Py_ssize_t i = 0;
+    if (!weak) return 0;
+    while (i < places->count && !cai_priv_py_leads_to(weak, PyTuple_GetItem(places->mro, i))) ++i;
+    return i < places->count;
+}
+
+/* Returns the exchange that was found if it belongs to this type, else NULL. */
+static const cai_python_exchange *cai_priv_py_prove(const cai_priv_py_places *places)
+{
+    PyObject *const capsule = places->capsules[0];
+    const cai_python_exchange *exchange;
+    if (!capsule || !PyCapsule_IsValid(capsule, CAI_PYTHON_EXCHANGE)) return NULL;
+    if (!cai_priv_py_is_made_for(capsule, places)) return NULL;
+    exchange = (const cai_python_exchange *)PyCapsule_GetPointer(capsule, CAI_PYTHON_EXCHANGE);
+    if (exchange->abi != CAI_ABI || exchange->struct_size < sizeof *exchange) return NULL;
+    return exchange->describe ? exchange : NULL;
+}
+
+/* Chooses what is used of a type. The earlier class in the MRO decides. If a class has a description of its
+ * own, the offer in C of its base is not used. */
+static void cai_priv_py_choose(const cai_python *py, const cai_priv_py_places *places, cai_python_type *out)
+{
+    const Py_ssize_t *at = places->at;
+    const Py_ssize_t later = at[CAI_PRIV_PY_CUDA] < at[CAI_PRIV_PY_ARRAY] ? at[CAI_PRIV_PY_CUDA]
+                                                                         : at[CAI_PRIV_PY_ARRAY];
+    const Py_ssize_t others = later < at[CAI_PRIV_PY_DLPACK] ? later : at[CAI_PRIV_PY_DLPACK];
+    const int comes_first =
+        at[CAI_PRIV_PY_EXCHANGE] <= others && at[CAI_PRIV_PY_EXCHANGE] <= at[CAI_PRIV_PY_TABLE];
+    out->exchange = comes_first ? cai_priv_py_prove(places) : NULL;
+    out->dlpack = NULL;
+    out->lazy = at[CAI_PRIV_PY_IS_CONJ] < places->count && at[CAI_PRIV_PY_IS_NEG] < places->count;
+    if (at[CAI_PRIV_PY_TABLE] <= others && py->dlpack && py->dlpack->find)
+        out->dlpack = py->dlpack->find(places->capsules[1]);
+}
+
+/* Reads the offers of a type. */
 static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python_type *out)
 {
-    const cai_python_exchange *exchange;
-    void *found;
-    if (cai_priv_py_capsule(type, py->names[CAI_PRIV_PY_EXCHANGE], CAI_PYTHON_EXCHANGE, &found)) return -1;
-    exchange = (const cai_python_exchange *)found;
-    if (exchange && (exchange->abi != CAI_ABI || exchange->struct_size < sizeof *exchange)) exchange = NULL;
-    if (exchange && !exchange->describe) exchange = NULL;
-    out->type = type;
-    out->exchange = exchange;
-    out->dlpack = NULL;
-    out->lazy = PyObject_HasAttr(type, py->names[CAI_PRIV_PY_IS_CONJ]) &&
-                PyObject_HasAttr(type, py->names[CAI_PRIV_PY_IS_NEG]);
-#if defined(CAI_PRIV_PY_HAS_TABLE)
-    if (cai_priv_py_capsule(type, py->names[CAI_PRIV_PY_TABLE], "dlpack_exchange_api", &found)) return -1;
-    out->dlpack = cai_priv_py_table((const DLPackExchangeAPIHeader *)found);
-#endif
-    return cai_priv_py_find_lacks(py, type, &out->lacks);
+    cai_priv_py_places places;
+    const int failed = cai_priv_py_find_places(py, type, &places);
+    memset(out, 0, sizeof *out);
+    if (!failed) cai_priv_py_choose(py, &places, out);
+    Py_XDECREF(places.mro);
+    Py_XDECREF(places.capsules[0]);
+    Py_XDECREF(places.capsules[1]);
+    return failed;
 }
 
-/* What a type offers, remembered or asked. Asking may run code that imports. */
-static int cai_priv_py_know(cai_python *py, PyObject *type, cai_python_type *out)
+#if !defined(Py_GIL_DISABLED)
+/* Remembers a type by a weak reference. The type may be freed, and another one may get its address. */
+static int cai_priv_py_remember(cai_python *py, PyObject *type, const cai_python_type *what)
 {
-#if defined(Py_GIL_DISABLED)
-    return cai_priv_py_ask_type(py, type, out); /* a memory that threads share would need a lock */
-#else
-    const uintptr_t address = (uintptr_t)type;
-    cai_python_type *place = &py->types[(address >> 4 ^ address >> 8) % CAI_PYTHON_TYPES];
-    PyObject *before = place->type;
-    if (before == type) {
-        *out = *place;
-        return 0;
+    PyObject *const weak = PyWeakref_NewRef(type, NULL), *before;
+    int at = 0;
+    if (!weak) return -1;
+    while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
+    if (at == CAI_PYTHON_TYPES) {
+        at = py->next_type;
+        py->next_type = (at + 1) % CAI_PYTHON_TYPES;
     }
-    Py_INCREF(type);
-    if (cai_priv_py_ask_type(py, type, out)) {
-        Py_DECREF(type);
-        return -1;
-    }
-    before = place->type;
-    *place = *out;
+    before = py->types[at].weak;
+    py->known[at] = type;
+    py->types[at] = *what;
+    py->types[at].weak = weak;
     Py_XDECREF(before);
     return 0;
+}
+
+static int cai_priv_py_recall(const cai_python *py, PyObject *type, cai_python_type *out)
+{
+    int at = 0;
+    while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
+    if (at == CAI_PYTHON_TYPES || !cai_priv_py_leads_to(py->types[at].weak, type)) return 0;
+    *out = py->types[at];
+    return 1;
+}
 #endif
+
+static int cai_priv_py_enter_levels(cai_python *py);
+static void cai_priv_py_leave_levels(cai_python *py, int levels);
+
+/* Stores the offers of a type, remembered or read. Keys of its dictionary may run code that imports. */
+static int cai_priv_py_know(cai_python *py, PyObject *type, cai_python_type *out)
+{
+    int failed, levels;
+#if !defined(Py_GIL_DISABLED) /* threads would need a lock for it */
+    if (cai_priv_py_recall(py, type, out)) return 0;
+#endif
+    levels = cai_priv_py_enter_levels(py);
+    if (levels < 0) return -1;
+    Py_INCREF(type);
+    failed = cai_priv_py_ask_type(py, type, out);
+#if !defined(Py_GIL_DISABLED)
+    failed = failed || cai_priv_py_remember(py, type, out);
+#endif
+    Py_DECREF(type);
+    cai_priv_py_leave_levels(py, levels);
+    return failed ? -1 : 0;
+}
+
+/* The destructor of the capsule of an exchange. Drops the capsule's context. */
+static void cai_priv_py_drop_context(PyObject *capsule)
+{
+    Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
 }
 
 CAI_API int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exchange)
 {
-    PyObject *capsule = PyCapsule_New((void *)(uintptr_t)exchange, CAI_PYTHON_EXCHANGE, NULL);
-    const int failed = !capsule || PyObject_SetAttrString((PyObject *)type, CAI_PYTHON_EXCHANGE, capsule);
+    PyObject *weak = PyWeakref_NewRef((PyObject *)type, NULL), *capsule = NULL;
+    int failed;
+    if (weak) capsule = PyCapsule_New((void *)(uintptr_t)exchange, CAI_PYTHON_EXCHANGE, NULL);
+    failed = !capsule || PyCapsule_SetContext(capsule, weak) ||
+             PyCapsule_SetDestructor(capsule, cai_priv_py_drop_context);
+    if (failed) Py_XDECREF(weak);
+    else failed = PyObject_SetAttrString((PyObject *)type, CAI_PYTHON_EXCHANGE, capsule);
     Py_XDECREF(capsule);
     return failed ? -1 : 0;
 }
@@ -720,25 +962,26 @@ CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array
         return NULL;
     }
     if (!array->release) {
-        PyErr_SetString(PyExc_ValueError, "cai_python_adopt: the array is borrowed, nobody would own it");
+        PyErr_SetString(PyExc_ValueError, "cai_python_adopt: the array is borrowed, and needs an owner");
         return NULL;
     }
     made = known.exchange->adopt(type, array);
-    if (!made) (void)cai_priv_py_failed("adopt");
+    if (made) array->release = NULL; /* adopt must have done so */
+    else (void)cai_priv_py_failed("adopt");
     return made;
 }
 
 /* ------------------------------------------------------------------ >>tagging */
-/* Tokens of one dictionary. Held objects live until cai_priv_py_close, as tokens point into strings. */
+/* Tokens of one dictionary. Objects are held until cai_priv_py_close, as tokens point into strings. */
 typedef struct cai_priv_py_reader {
     cai_token *tokens;
     size_t count, capacity;
     int lenient;
-    int truths; /* it matters whether an object is true */
+    int truths; /* the truth of objects is read */
     int whole;  /* tuples are read to their end */
     PyObject *held[2 * CAI_PYTHON_KEYS];
     int held_count;
-    PyObject *snapshots; /* a list of what lists were; NULL: none was met */
+    PyObject *snapshots; /* a list of copies of lists; NULL: none was read */
     cai_token room[CAI_PRIV_PY_TOKENS];
 } cai_priv_py_reader;
 
@@ -809,7 +1052,7 @@ static int cai_priv_py_put_int(cai_priv_py_reader *reader, PyObject *object, int
     return cai_priv_py_put(reader, CAI_TOKEN_BIG_INT, 0, 0, NULL);
 }
 
-/* An object of no kind that the interface knows: a number by __index__, or just something. */
+/* Tags an object of no kind of the interface, as a number if it has __index__. */
 static int cai_priv_py_put_object(cai_priv_py_reader *reader, PyObject *object)
 {
     int truth = 1, failed;
@@ -820,7 +1063,7 @@ static int cai_priv_py_put_object(cai_priv_py_reader *reader, PyObject *object)
         Py_DECREF(number);
         return failed;
     }
-    if (PyErr_Occurred()) { /* arrays have __index__, and only some can say a number */
+    if (PyErr_Occurred()) { /* arrays have __index__, and only some return a number */
         if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
         PyErr_Clear();
     }
@@ -847,7 +1090,7 @@ static int cai_priv_py_put_bytes(cai_priv_py_reader *reader, PyObject *object)
 
 static int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, int depth);
 
-/* How many items of so many are read. */
+/* Returns how many items of a sequence are read. */
 static Py_ssize_t cai_priv_py_to_read(const cai_priv_py_reader *reader, Py_ssize_t length)
 {
     const Py_ssize_t most = reader->whole ? (Py_ssize_t)CAI_PRIV_PY_MOST : (Py_ssize_t)CAI_PRIV_PY_ITEMS;
@@ -865,7 +1108,7 @@ static int cai_priv_py_put_items(cai_priv_py_reader *reader, PyObject *tuple, in
     return 0;
 }
 
-/* A list is read as what it is now: as far as it is read at all, it is copied. */
+/* Copies the part of a list that is read, and tags the copy. */
 static int cai_priv_py_put_list(cai_priv_py_reader *reader, PyObject *list, int depth)
 {
     const Py_ssize_t length = PyList_Size(list);
@@ -886,6 +1129,7 @@ static int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, i
 {
     if (!object) return -1;
     if (Py_TYPE(object) == &PyLong_Type) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
+    if (Py_TYPE(object) == &PyUnicode_Type) return cai_priv_py_put_text(reader, object);
     if (depth > CAI_PRIV_PY_DEPTH) return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
     if (PyBool_Check(object)) return cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, object == Py_True, NULL);
     if (PyLong_Check(object)) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
@@ -905,14 +1149,14 @@ static int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, i
 }
 
 /* ------------------------------------------------------------------ >>reading */
-/* Where the runs of a dictionary's entries begin, plus 1; 0: absent. Tokens move while they grow. */
+/* The index of each entry's first token, plus 1. 0: absent. The array of tokens may move when it grows. */
 typedef struct cai_priv_py_entries {
     size_t at[CAI_PYTHON_KEYS];
 } cai_priv_py_entries;
 
 enum { CAI_PRIV_PY_TYPESTR = 1, CAI_PRIV_PY_DATA = 2, CAI_PRIV_PY_DESCR = 6, CAI_PRIV_PY_MASK = 7 };
 
-/* A mask is an object that exports an interface; what cannot be one is tagged as what it is. */
+/* Stores a mask, which is an object that exports an interface. Tags any other value as usual. */
 static int cai_priv_py_put_mask(cai_priv_py_reader *reader, PyObject *value, PyObject **mask)
 {
     const int plain = value == Py_None || PyLong_Check(value) || PyFloat_Check(value) ||
@@ -923,7 +1167,7 @@ static int cai_priv_py_put_mask(cai_priv_py_reader *reader, PyObject *value, PyO
     return cai_priv_py_put(reader, CAI_TOKEN_OBJECT, 0, 1, NULL);
 }
 
-/* A new reference to an entry; NULL without an exception: absent. */
+/* Returns a new reference to an entry. NULL without an exception: absent. */
 static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
 {
     PyObject *value = NULL;
@@ -936,16 +1180,55 @@ static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
     return value;
 }
 
+/* Finds all entries by one walk, without running code. Returns 0 if a key is another object. */
+static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject *values[CAI_PYTHON_KEYS])
+{
+#if !defined(Py_GIL_DISABLED)
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    int next = 0, tries, i;
+    for (i = 0; i < CAI_PYTHON_KEYS; ++i) values[i] = NULL;
+    while (PyDict_Next(dictionary, &at, &key, &value)) { /* mostly in this order: search on from the last */
+        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries)
+            next = (next + 1) % CAI_PYTHON_KEYS;
+        if (tries == CAI_PYTHON_KEYS) return 0;
+        values[next] = value;
+    }
+    for (i = 0; i < CAI_PYTHON_KEYS; ++i) Py_XINCREF(values[i]);
+    return 1;
+#else
+    (void)py; /* the walk would need a lock */
+    (void)dictionary;
+    (void)values;
+    return 0;
+#endif
+}
+
+/* Finds the entries. The reader holds new references, as code that runs meanwhile may change the
+ * dictionary. */
+static int cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
+                                    PyObject *values[CAI_PYTHON_KEYS])
+{
+    const int walked = cai_priv_py_walk(py, dictionary, values);
+    int i;
+    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
+        if (!walked) values[i] = cai_priv_py_entry(dictionary, py->keys[i]);
+        if (values[i]) reader->held[reader->held_count++] = values[i];
+        else if (!walked && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
 static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
                             cai_priv_py_entries *entries, PyObject **mask)
 {
+    PyObject *values[CAI_PYTHON_KEYS];
     int i;
     memset(entries, 0, sizeof *entries);
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) { /* held, as code that runs meanwhile may change the dictionary */
-        PyObject *value = cai_priv_py_entry(dictionary, py->keys[i]);
-        if (!value && PyErr_Occurred()) return -1;
+    if (cai_priv_py_find_entries(reader, py, dictionary, values)) return -1;
+    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
+        PyObject *value = values[i];
         if (!value) continue;
-        reader->held[reader->held_count++] = value;
         entries->at[i] = reader->count + 1;
         reader->whole = i == CAI_PRIV_PY_DESCR;
         reader->truths = reader->lenient && i == CAI_PRIV_PY_DATA; /* of the read-only flag */
@@ -967,45 +1250,55 @@ static void cai_priv_py_link(const cai_priv_py_reader *reader, const cai_priv_py
         if (entries->at[i]) *runs[i] = &reader->tokens[entries->at[i] - 1];
 }
 
-/* What the import of one object needs. */
+/* The state of the import of one object. */
 typedef struct cai_priv_py_import {
     cai_python *py;
     uint32_t flags;
     uint64_t stream;
     int on_host;
+    int refusal; /* why the object is refused, CAI_PRIV_PY_NO_EXPORT or one that follows it; else 0 */
+    long device[2]; /* what __dlpack_device__ returned */
     cai_python_type type;
     PyObject *dictionary, *mask_dictionary;
     cai_priv_py_reader reader;
 } cai_priv_py_import;
 
-/* A new reference to an attribute; NULL without an exception: there is none. */
+/* Why an object is refused. cai_priv_py_raise_refusal sets the exception later. */
+enum { CAI_PRIV_PY_NO_EXPORT = 1, CAI_PRIV_PY_HOST_MEMORY, CAI_PRIV_PY_OTHER_DEVICE };
+
+static int cai_priv_py_refuse(cai_priv_py_import *in, int refusal)
+{
+    in->refusal = refusal;
+    return -1;
+}
+
+/* Returns a new reference to an attribute. NULL without an exception: there is none. */
 static PyObject *cai_priv_py_attribute(const cai_python *py, PyObject *object, int name)
 {
-    PyObject *found = PyObject_GetAttr(object, py->names[name]);
+    PyObject *found = NULL;
+#if PY_VERSION_HEX >= 0x030d0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API + 0 >= 0x030d0000)
+    (void)PyObject_GetOptionalAttr(object, py->names[name], &found);
+#elif !defined(Py_LIMITED_API)
+    (void)_PyObject_LookupAttr(object, py->names[name], &found); /* the name before 3.13 */
+#else
+    found = PyObject_GetAttr(object, py->names[name]);
     if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+#endif
     return found;
 }
 
-/* The same of what is imported: no AttributeError is made where its type can do without. */
-static PyObject *cai_priv_py_find(const cai_priv_py_import *in, PyObject *object, int name)
-{
-    const int lacks = (in->type.lacks & 1u << name) != 0;
-    if (lacks && !PyObject_HasAttr(object, in->py->names[name])) return NULL;
-    return cai_priv_py_attribute(in->py, object, name);
-}
-
-/* `found`, if it is a dictionary; it is let go of if not. */
+/* Returns `found` if it is a dictionary. If not, drops it and returns NULL. */
 static PyObject *cai_priv_py_dictionary(const cai_python *py, PyObject *object, PyObject *found, int name)
 {
     if (!found || PyDict_Check(found)) return found;
-    if (!PyType_Check(object)) /* R1: of a class the property itself is found */
+    if (!PyType_Check(object)) /* a class returns the property itself (R1) */
         PyErr_Format(PyExc_TypeError, "%U is not a dictionary", py->names[name]);
     Py_DECREF(found);
     return NULL;
 }
 
 /* --------------------------------------------------------------- >>dictionaries */
-/* Reads the dictionary of a mask; an object without one is cai.h's to refuse. */
+/* Reads the dictionary of a mask. cai.h refuses an object without one. */
 static int cai_priv_py_find_mask(cai_priv_py_import *in, PyObject *mask, cai_priv_py_entries *entries)
 {
     const int name = in->on_host ? CAI_PRIV_PY_ARRAY : CAI_PRIV_PY_CUDA;
@@ -1017,14 +1310,14 @@ static int cai_priv_py_find_mask(cai_priv_py_import *in, PyObject *mask, cai_pri
     return cai_priv_py_read(&in->reader, in->py, in->mask_dictionary, entries, &inner);
 }
 
-/* Nothing of CUDA can be pending in memory of the host. */
+/* No work of CUDA can be pending in plain host memory. */
 static void cai_priv_py_put_on_host(cai_array *array)
 {
     array->memory = CAI_MEMORY_HOST;
     array->sync = CAI_SYNC_NONE;
 }
 
-/* What cai.h says to what was read. fields: storage, or NULL. */
+/* Lets cai.h judge the tokens. `fields` is storage, or NULL. */
 static int cai_priv_py_judge(cai_priv_py_import *in, const cai_priv_py_entries entries[2],
                              cai_priv_py_owner *owner, cai_field *fields, cai_array *out)
 {
@@ -1080,7 +1373,7 @@ static int cai_priv_py_keep_fields(cai_array *array, cai_priv_py_owner *owner)
     return 0;
 }
 
-/* cai_priv_py_judge, and the rows of a descr are kept: there are no more than its tokens. */
+/* Calls cai_priv_py_judge, and keeps the rows of a descr. There are at most as many rows as tokens. */
 static int cai_priv_py_judge_fields(cai_priv_py_import *in, const cai_priv_py_entries entries[2],
                                     cai_priv_py_owner *owner, cai_array *out)
 {
@@ -1093,7 +1386,7 @@ static int cai_priv_py_judge_fields(cai_priv_py_import *in, const cai_priv_py_en
     return failed ? -1 : 0;
 }
 
-/* The narrow format that the last word of a text names and that has so many bytes, or 0. */
+/* Returns the narrow format of `itemsize` bytes that is the last word of a text, or 0. */
 static int32_t cai_priv_py_narrow_of(const char *text, size_t length, int64_t itemsize)
 {
     size_t end = length, start;
@@ -1108,7 +1401,7 @@ static int32_t cai_priv_py_narrow_of(const char *text, size_t length, int64_t it
     return 0;
 }
 
-/* What an exporter's dtype calls itself, a new reference; NULL without an exception: it has none. */
+/* Returns the name of an exporter's dtype, a new reference. NULL without an exception: there is no dtype. */
 static PyObject *cai_priv_py_dtype_name(const cai_python *py, PyObject *object)
 {
     PyObject *dtype = cai_priv_py_attribute(py, object, CAI_PRIV_PY_DTYPE), *name;
@@ -1123,7 +1416,7 @@ static PyObject *cai_priv_py_dtype_name(const cai_python *py, PyObject *object)
     return name;
 }
 
-/* Where the typestr cannot tell a narrow format, the exporter's dtype is asked. */
+/* Reads a narrow format from the exporter's dtype, as a typestr cannot express it. */
 static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array *array)
 {
     const int32_t kind = array->dtype.code >> 8 & 0xff;
@@ -1142,7 +1435,7 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array 
     code = text ? cai_priv_py_narrow_of(text, (size_t)length, array->dtype.itemsize) : 0;
     Py_XDECREF(name);
     if (!code) return PyErr_Occurred() ? -1 : 0;
-    array->mask = NULL; /* views are of values */
+    array->mask = NULL; /* cai_view_reinterpret refuses a mask */
     failed = cai_dtype_of(code, &narrow, &err) || cai_view_reinterpret(array, &narrow, array, &err);
     array->mask = mask;
     array->flags = (array->flags & ~(uint32_t)CAI_HAD_STRIDES) | had_strides;
@@ -1150,12 +1443,18 @@ static int cai_priv_py_narrow(const cai_python *py, PyObject *object, cai_array 
     return failed ? -1 : 0;
 }
 
-/* Does the typestr say the other byte order? A dtype of kind V does not keep that, and there is no swapped
- * bfloat16: such items stay as they are. */
-static int cai_priv_py_is_swapped(const cai_priv_py_reader *reader, const cai_priv_py_entries *entries)
+/* Returns the byte order of this machine, as a typestr begins with it. */
+static char cai_priv_py_byte_order(void)
 {
     static const uint16_t one = 1;
-    const char other = *(const unsigned char *)&one ? '>' : '<';
+    return *(const unsigned char *)&one ? '<' : '>';
+}
+
+/* Returns 1 if the typestr has the other byte order. A dtype of kind V does not keep that, and there is no
+ * swapped bfloat16. So such items stay as they are. */
+static int cai_priv_py_is_swapped(const cai_priv_py_reader *reader, const cai_priv_py_entries *entries)
+{
+    const char other = cai_priv_py_byte_order() == '<' ? '>' : '<';
     return *reader->tokens[entries->at[CAI_PRIV_PY_TYPESTR] - 1].text == other;
 }
 
@@ -1202,7 +1501,7 @@ static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *objec
 }
 
 /* ----------------------------------------------------------------- >>buffers */
-/* Kind and size of a format's letter; standard: the sizes are those of no platform. Size 0: no such type. */
+/* Returns kind and size of a format's letter. `standard`: in the standard sizes. Size 0: no such type. */
 static int cai_priv_py_letter(char letter, int standard, int *size)
 {
     static const char letters[] = "?bBhHiIlLqQnNefdg";
@@ -1219,11 +1518,10 @@ static int cai_priv_py_letter(char letter, int standard, int *size)
     return kinds[at - letters];
 }
 
-/* Writes the typestr of a buffer's format (that of the struct module, PEP 3118); returns 0 if it has none. */
+/* Writes the typestr of a buffer's format (struct module, PEP 3118). Returns 0 if there is none. */
 static int cai_priv_py_typestr(const char *format, Py_ssize_t itemsize, char *out)
 {
-    static const uint16_t one = 1;
-    char native = *(const unsigned char *)&one ? '<' : '>', order = native;
+    char order = cai_priv_py_byte_order();
     const char *at = format ? format : "B";
     int standard = 0, is_complex, kind, size;
     int64_t count = 1;
@@ -1259,7 +1557,7 @@ static int cai_priv_py_put_extents(cai_priv_py_reader *reader, const Py_ssize_t 
     return failed;
 }
 
-/* Tags a buffer as a dictionary of version 3. text: for its typestr. */
+/* Tags a buffer as a dictionary of version 3. `text` is its typestr. */
 static int cai_priv_py_put_buffer(cai_priv_py_reader *reader, const Py_buffer *view, const char *text,
                                   cai_priv_py_entries *entries)
 {
@@ -1325,396 +1623,14 @@ static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, c
     return -1;
 }
 
-/* ------------------------------------------------------------------ >>dlpack */
-static int cai_priv_py_refuse_host(void)
-{
-    PyErr_SetString(PyExc_TypeError, "the array is in plain host memory, this consumer takes those that CUDA "
-                                     "can reach");
-    return -1;
-}
-
-static int cai_priv_py_check_host(const cai_priv_py_import *in, const cai_array *array)
+/* --------------------------------------------------------------- >>importing */
+static int cai_priv_py_check_host(cai_priv_py_import *in, const cai_array *array)
 {
     if (array->memory != CAI_MEMORY_HOST || in->flags & CAI_PYTHON_HOST) return 0;
-    return cai_priv_py_refuse_host();
+    return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
 }
 
-#if defined(CAI_PRIV_PY_WITH_DLPACK)
-/* Device types of DLPack. */
-enum { CAI_PRIV_PY_DL_CPU = 1, CAI_PRIV_PY_DL_CUDA = 2, CAI_PRIV_PY_DL_PINNED = 3,
-       CAI_PRIV_PY_DL_MANAGED = 13 };
-
-/* Takes over what cai_dlpack.h imported: its deleter will run with the GIL, whoever releases the array. */
-static void cai_priv_py_take_tensor(cai_array *array, cai_priv_py_owner *owner, PyObject *object)
-{
-    owner->release = array->release;
-    owner->inner = array->owner;
-    if (!array->release) { /* no deleter: then it is the object that keeps the memory */
-        Py_INCREF(object);
-        owner->object = object;
-    }
-    array->release = NULL;
-    cai_priv_py_attach(array, owner);
-}
-
-#if defined(CAI_PRIV_PY_HAS_TABLE)
-/* What is pending is in the exporter's current stream. */
-static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice device, cai_array *array)
-{
-    void *stream = NULL;
-    if (array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED) return 0;
-    if (table->current_work_stream(kDLCUDA, device.device_id, &stream))
-        return cai_priv_py_failed("current_work_stream");
-    array->sync = CAI_SYNC_STREAM;
-    array->stream = stream ? (uint64_t)(uintptr_t)stream : (uint64_t)CAI_STREAM_LEGACY;
-    return 0;
-}
-
-static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, cai_array *out)
-{
-    const DLPackExchangeAPI *table = (const DLPackExchangeAPI *)in->type.dlpack;
-    struct DLManagedTensorVersioned *managed = NULL;
-    cai_dlpack_options options;
-    cai_priv_py_owner *owner;
-    cai_error err;
-    cai_status status;
-    memset(&options, 0, sizeof options);
-    options.flags = in->flags & CAI_LENIENT;
-    owner = cai_priv_py_owner_new(in->py, NULL, 0);
-    if (!owner) return -1;
-    if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed) {
-        PyMem_Free(owner);
-        return cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
-    }
-    status = cai_dlpack_import_versioned(managed, &options, out, &err);
-    if (status && status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
-    if (status) cai_python_raise(&err);
-    else if (!cai_priv_py_check_host(in, out) &&
-             !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
-        cai_priv_py_take_tensor(out, owner, object);
-        return 0;
-    } else cai_priv_py_undo(in->py, out, 1);
-    PyMem_Free(owner);
-    return -1;
-}
-
-/* The table of a major version that is known here, this or an older one behind it; or NULL. */
-static const void *cai_priv_py_table(const DLPackExchangeAPIHeader *header)
-{
-    const DLPackExchangeAPI *table;
-    while (header && header->version.major != DLPACK_MAJOR_VERSION) header = header->prev_api;
-    table = (const DLPackExchangeAPI *)(const void *)header;
-    if (!table || !table->managed_tensor_from_py_object_no_sync || !table->current_work_stream) return NULL;
-    return table;
-}
-#endif /* CAI_PRIV_PY_HAS_TABLE */
-
-/* What __dlpack_device__ says: type and number. */
-static int cai_priv_py_ask_device(const cai_python *py, PyObject *object, long device[2])
-{
-    PyObject *method = cai_priv_py_attribute(py, object, CAI_PRIV_PY_DEVICE), *pair = NULL;
-    int i;
-    device[0] = device[1] = 0;
-    if (method) pair = PyObject_CallObject(method, NULL);
-    else if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "the object has __dlpack__ without __dlpack_device__");
-    Py_XDECREF(method);
-    if (!pair) return -1;
-    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
-        PyErr_SetString(PyExc_TypeError, "__dlpack_device__ returned no tuple (type, id)");
-    for (i = 0; i < 2 && !PyErr_Occurred(); ++i) device[i] = PyLong_AsLong(PyTuple_GetItem(pair, i));
-    Py_DECREF(pair);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static int cai_priv_py_has_streams(long device_type)
-{
-    return device_type == CAI_PRIV_PY_DL_CUDA || device_type == CAI_PRIV_PY_DL_MANAGED;
-}
-
-/* The keywords of __dlpack__: stream only where there are streams, as not all take one elsewhere. */
-static PyObject *cai_priv_py_keywords(const cai_priv_py_import *in, long device_type)
-{
-    PyObject *keywords = PyDict_New(), *value;
-    int failed = !keywords;
-#if defined(CAI_DLPACK_VERSIONED)
-    value = failed ? NULL : Py_BuildValue("(ii)", (int)DLPACK_MAJOR_VERSION, (int)DLPACK_MINOR_VERSION);
-    failed = !value || PyDict_SetItemString(keywords, "max_version", value);
-    Py_XDECREF(value);
-#endif
-    if (!failed && cai_priv_py_has_streams(device_type)) {
-        value = PyLong_FromUnsignedLongLong(in->stream);
-        failed = !value || PyDict_SetItemString(keywords, "stream", value);
-        Py_XDECREF(value);
-    }
-    if (failed) Py_CLEAR(keywords);
-    return keywords;
-}
-
-static PyObject *cai_priv_py_call_dlpack(const cai_priv_py_import *in, PyObject *method, long device_type)
-{
-    PyObject *keywords = cai_priv_py_keywords(in, device_type), *nothing = PyTuple_New(0), *capsule = NULL;
-    if (keywords && nothing) capsule = PyObject_Call(method, nothing, keywords);
-#if defined(CAI_DLPACK_VERSIONED)
-    if (keywords && nothing && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear(); /* exporters of before DLPack 1.0 do not know max_version */
-        if (!PyDict_DelItemString(keywords, "max_version"))
-            capsule = PyObject_Call(method, nothing, keywords);
-    }
-#endif
-    Py_XDECREF(keywords);
-    Py_XDECREF(nothing);
-    return capsule;
-}
-
-/* The tensor of a capsule, which is marked as used if it is not its own any more. */
-static int cai_priv_py_open_capsule(PyObject *capsule, const cai_dlpack_options *options, cai_array *out)
-{
-    const char *used = "used_dltensor";
-    cai_status status;
-    cai_error err;
-    if (PyCapsule_IsValid(capsule, "dltensor")) {
-        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
-        cai_dlpack_options read_only = *options; /* it cannot say so, and JAX means it */
-        read_only.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
-        status = cai_dlpack_import(managed, &read_only, out, &err);
-#if defined(CAI_DLPACK_VERSIONED)
-    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        void *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        used = "used_dltensor_versioned";
-        status = cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)managed, options, out, &err);
-#endif
-    } else {
-        PyErr_SetString(PyExc_TypeError, "__dlpack__ returned no capsule with an unused tensor");
-        return -1;
-    }
-    if (!status || status == CAI_ERR_VERSION) (void)PyCapsule_SetName(capsule, used);
-    if (status) cai_python_raise(&err);
-    return status ? -1 : 0;
-}
-
-/* Does the tensor lie where __dlpack_device__ said? The order of its work depends on that. */
-static int cai_priv_py_check_device(cai_array *array, const long device[2])
-{
-    const int32_t memory = device[0] == CAI_PRIV_PY_DL_CPU      ? CAI_MEMORY_HOST
-                           : device[0] == CAI_PRIV_PY_DL_PINNED ? CAI_MEMORY_PINNED
-                           : device[0] == CAI_PRIV_PY_DL_CUDA   ? CAI_MEMORY_DEVICE
-                                                                : CAI_MEMORY_MANAGED;
-    if (array->memory == memory && (memory != CAI_MEMORY_DEVICE || array->device == device[1])) return 0;
-    cai_array_release(array);
-    PyErr_Format(PyExc_BufferError, "__dlpack_device__ returned (%ld, %ld), and the tensor is elsewhere",
-                 device[0], device[1]);
-    return -1;
-}
-
-static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, PyObject *method,
-                                     cai_array *out)
-{
-    cai_dlpack_options options;
-    cai_priv_py_owner *owner;
-    PyObject *capsule, *type, *value, *trace;
-    long device[2];
-    int failed;
-    memset(&options, 0, sizeof options);
-    options.flags = in->flags & CAI_LENIENT;
-    if (cai_priv_py_ask_device(in->py, object, device)) return -1;
-    if (device[0] == CAI_PRIV_PY_DL_CPU && !(in->flags & CAI_PYTHON_HOST)) return cai_priv_py_refuse_host();
-    if (device[0] != CAI_PRIV_PY_DL_CPU && device[0] != CAI_PRIV_PY_DL_PINNED &&
-        !cai_priv_py_has_streams(device[0])) {
-        PyErr_Format(PyExc_TypeError, "__dlpack_device__ returned (%ld, %ld), no device of CUDA", device[0],
-                     device[1]);
-        return -1;
-    }
-    if (cai_priv_py_has_streams(device[0])) {
-        options.sync = CAI_SYNC_STREAM;
-        options.stream = in->stream;
-    }
-    owner = cai_priv_py_owner_new(in->py, NULL, 0);
-    capsule = owner ? cai_priv_py_call_dlpack(in, method, device[0]) : NULL;
-    failed = !capsule || cai_priv_py_open_capsule(capsule, &options, out) ||
-             cai_priv_py_check_device(out, device);
-    if (failed) PyMem_Free(owner);
-    else cai_priv_py_take_tensor(out, owner, object);
-    PyErr_Fetch(&type, &value, &trace); /* an unused capsule runs its deleter */
-    Py_XDECREF(capsule);
-    PyErr_Restore(type, value, trace);
-    return failed ? -1 : 0;
-}
-
-CAI_API PyObject *cai_python_dlpack_device(const cai_array *array)
-{
-    DLDevice device;
-    cai_error err;
-    if (cai_dlpack_device(array, &device, &err)) return cai_python_raise(&err);
-    return Py_BuildValue("(ii)", (int)device.device_type, (int)device.device_id);
-}
-
-/* `stream` of __dlpack__: is there something that it has to wait for? */
-static int cai_priv_py_ask_stream(const cai_array *array, PyObject *stream, cai_python_dlpack_request *out)
-{
-    const int of_device = array->memory == CAI_MEMORY_DEVICE || array->memory == CAI_MEMORY_MANAGED;
-    cai_priv_py_reader reader;
-    cai_error err;
-    int32_t sync = CAI_SYNC_NONE;
-    int failed, there;
-    if (!of_device && stream == Py_None) return 0;
-    cai_priv_py_open(&reader, 0);
-    failed = cai_priv_py_put_value(&reader, stream, 0);
-    if (!failed && cai_stream_from_dlpack(reader.tokens, &sync, &out->stream, &err)) {
-        cai_python_raise(&err);
-        failed = 1;
-    }
-    cai_priv_py_close(&reader);
-    if (failed) return -1;
-    there = array->sync == CAI_SYNC_STREAM && array->stream == out->stream &&
-            out->stream != CAI_STREAM_PER_THREAD; /* of which each thread has its own */
-    if (sync == CAI_SYNC_NONE || there) {
-        out->flags |= (uint32_t)CAI_DLPACK_ORDERED; /* the consumer sees to it, or is there already */
-        out->stream = 0;
-    }
-    if (array->sync == CAI_SYNC_NONE) out->stream = 0;
-    if (of_device || sync == CAI_SYNC_NONE) return 0;
-    PyErr_SetString(PyExc_ValueError, "__dlpack__: stream is for memory of a device, and must be None here");
-    return -1;
-}
-
-/* `dl_device` and `copy`: neither is done, so only what is so already can be asked for. */
-static int cai_priv_py_ask_place(const cai_array *array, PyObject *device, PyObject *copy)
-{
-    PyObject *own;
-    int same;
-    if (copy != Py_None) {
-        const int wanted = PyObject_IsTrue(copy);
-        if (wanted > 0) PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=True is not supported");
-        if (wanted) return -1;
-    }
-    if (device == Py_None) return 0;
-    own = cai_python_dlpack_device(array);
-    same = own ? PyObject_RichCompareBool(own, device, Py_EQ) : -1;
-    if (!same)
-        PyErr_Format(PyExc_BufferError, "__dlpack__: dl_device=%R, and the array is on %R", device, own);
-    Py_XDECREF(own);
-    return same > 0 ? 0 : -1;
-}
-
-/* `max_version`: does it take the struct of DLPack 1? */
-static int cai_priv_py_ask_version(PyObject *version, int32_t *versioned)
-{
-    long major;
-    *versioned = 0;
-    if (version == Py_None) return 0;
-    if (!PyTuple_Check(version) || PyTuple_Size(version) != 2) {
-        PyErr_SetString(PyExc_TypeError, "__dlpack__: max_version is no tuple (major, minor)");
-        return -1;
-    }
-    major = PyLong_AsLong(PyTuple_GetItem(version, 0));
-    if (major == -1 && PyErr_Occurred()) return -1;
-#if defined(CAI_DLPACK_VERSIONED)
-    *versioned = major >= DLPACK_MAJOR_VERSION;
-#endif
-    return 0;
-}
-
-CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
-                                  cai_python_dlpack_request *out)
-{
-    char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
-         copy_name[] = "copy";
-    char *names[5];
-    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
-    names[0] = stream_name;
-    names[1] = version_name;
-    names[2] = device_name;
-    names[3] = copy_name;
-    names[4] = NULL;
-    memset(out, 0, sizeof *out);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version, &device,
-                                     &copy))
-        return -1;
-    if (cai_priv_py_ask_version(version, &out->versioned)) return -1;
-    if (cai_priv_py_ask_place(array, device, copy)) return -1;
-    return cai_priv_py_ask_stream(array, stream, out);
-}
-
-static void cai_priv_py_free_storage(cai_dlpack_storage *storage)
-{
-    free(storage);
-}
-
-/* Of a capsule that nobody used. */
-static void cai_priv_py_drop_capsule(PyObject *capsule)
-{
-    if (PyCapsule_IsValid(capsule, "dltensor")) {
-        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
-        managed->deleter(managed);
-    }
-#if defined(CAI_DLPACK_VERSIONED)
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        void *found = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
-        managed->deleter(managed);
-    }
-#endif
-}
-
-/* Moves an array into a capsule; on failure it is the caller's still. */
-static PyObject *cai_priv_py_encapsulate(cai_array *array, const cai_python_dlpack_request *request,
-                                         cai_dlpack_storage *storage)
-{
-    DLManagedTensor *plain = NULL;
-    void *managed = NULL;
-    PyObject *capsule;
-    cai_error err;
-    cai_status status;
-#if defined(CAI_DLPACK_VERSIONED)
-    struct DLManagedTensorVersioned *versioned = NULL;
-    if (request->versioned) {
-        status = cai_dlpack_export_versioned(array, request->flags, storage, &versioned, &err);
-        managed = versioned;
-    } else
-#endif
-    {
-        status = cai_dlpack_export(array, request->flags, storage, &plain, &err);
-        managed = plain;
-    }
-    if (status) return cai_python_raise(&err);
-    capsule = PyCapsule_New(managed, plain ? "dltensor" : "dltensor_versioned", cai_priv_py_drop_capsule);
-    if (!capsule) cai_array_move(array, &storage->array);
-    return capsule;
-}
-
-CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_array *array,
-                                    const cai_python_dlpack_request *request)
-{
-    cai_dlpack_storage *storage;
-    cai_priv_py_owner *owner;
-    PyObject *capsule = NULL;
-    cai_array moving;
-    cai_error err;
-    cai_python_drain(py);
-    if (cai_array_check(array, &err)) return cai_python_raise(&err);
-    moving = *array;
-    owner = cai_priv_py_owner_new(py, object, 0);
-    if (!owner) return NULL;
-    owner->at_once = 1;
-    cai_priv_py_attach(&moving, owner);
-    storage = (cai_dlpack_storage *)malloc(sizeof *storage);
-    if (storage) {
-        memset(storage, 0, sizeof *storage);
-        storage->done = cai_priv_py_free_storage;
-        capsule = cai_priv_py_encapsulate(&moving, request, storage);
-    } else {
-        PyErr_NoMemory();
-    }
-    if (capsule) return capsule;
-    free(storage);
-    cai_priv_py_undo(py, &moving, 1);
-    return NULL;
-}
-#endif /* CAI_PRIV_PY_WITH_DLPACK */
-
-/* --------------------------------------------------------------- >>importing */
-/* Takes what the exchange of a type in C describes. */
+/* Imports by the exchange of a type in C. */
 static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     cai_priv_py_owner *owner;
@@ -1723,10 +1639,13 @@ static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object,
     if (cai_array_check(out, &err)) {
         cai_python_raise(&err);
     } else if (cai_priv_py_check_host(in, out)) {
-        /* the exception is set */
+        /* it is not ours */
     } else if (out->mask && !(in->flags & CAI_PYTHON_MASK)) {
-        PyErr_SetString(PyExc_ValueError, "mask is present, this consumer takes arrays without one");
+        PyErr_SetString(PyExc_ValueError, "mask is present, but this consumer accepts none");
+    } else if (!out->release && out->mask && out->mask->flags & (uint32_t)CAI_OWN_EVENT) {
+        PyErr_SetString(PyExc_BufferError, "the mask is borrowed, but owns an event");
     } else {
+        if (!out->release) out->flags &= ~(uint32_t)CAI_OWN_EVENT; /* the object stays and owns it */
         if (!(in->flags & CAI_PYTHON_FIELDS)) out->fields = NULL;
         if (!(in->flags & CAI_PYTHON_FIELDS)) out->field_count = 0;
         if (out->release || in->flags & CAI_PYTHON_BORROW) return 0;
@@ -1741,7 +1660,7 @@ static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object,
 /* The dictionary of device memory, else of host memory if that is wanted. A new reference, or NULL. */
 static PyObject *cai_priv_py_find_dictionary(cai_priv_py_import *in, PyObject *object)
 {
-    PyObject *found = cai_priv_py_find(in, object, CAI_PRIV_PY_CUDA);
+    PyObject *found = cai_priv_py_attribute(in->py, object, CAI_PRIV_PY_CUDA);
     in->on_host = 0;
     if (found || PyErr_Occurred()) {
         found = cai_priv_py_dictionary(in->py, object, found, CAI_PRIV_PY_CUDA);
@@ -1749,36 +1668,26 @@ static PyObject *cai_priv_py_find_dictionary(cai_priv_py_import *in, PyObject *o
     }
     if (!(in->flags & CAI_PYTHON_HOST)) return NULL;
     in->on_host = 1;
-    found = cai_priv_py_find(in, object, CAI_PRIV_PY_ARRAY);
+    found = cai_priv_py_attribute(in->py, object, CAI_PRIV_PY_ARRAY);
     return cai_priv_py_dictionary(in->py, object, found, CAI_PRIV_PY_ARRAY);
 }
 
-/* What is left where there is no dictionary. */
+/* Imports an object without a dictionary. */
 static int cai_priv_py_import_else(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const int on_host = (in->flags & CAI_PYTHON_HOST) != 0;
-#if defined(CAI_PRIV_PY_WITH_DLPACK)
-    PyObject *method = PyType_Check(object) ? NULL : cai_priv_py_find(in, object, CAI_PRIV_PY_DLPACK);
-    if (method) {
-        const int failed = cai_priv_py_import_tensor(in, object, method, out);
-        Py_DECREF(method);
-        return failed;
+    if (in->py->dlpack && !PyType_Check(object)) {
+        PyObject *method = cai_priv_py_attribute(in->py, object, CAI_PRIV_PY_DLPACK);
+        const int failed = method ? in->py->dlpack->import_tensor(in, object, method, out) : -1;
+        Py_XDECREF(method);
+        if (method || PyErr_Occurred()) return failed;
     }
-    if (PyErr_Occurred()) return -1;
-#endif
     if (on_host && PyObject_CheckBuffer(object)) return cai_priv_py_import_buffer(in, object, out);
-#if defined(CAI_PRIV_PY_WITH_DLPACK)
-#define CAI_PRIV_PY_NONE_OF "the object has no __cuda_array_interface__, no __dlpack__"
-#else
-#define CAI_PRIV_PY_NONE_OF "the object has no __cuda_array_interface__"
-#endif
-    PyErr_SetString(PyExc_TypeError, on_host ? CAI_PRIV_PY_NONE_OF ", no __array_interface__, no buffer"
-                                             : CAI_PRIV_PY_NONE_OF);
-    return -1;
+    return cai_priv_py_refuse(in, CAI_PRIV_PY_NO_EXPORT);
 }
 
-/* PyTorch says nowhere but here that values are to be conjugated or negated when they are read: neither its
- * dictionary nor its table does, and __dlpack__ only of the conjugate. */
+/* Refuses a PyTorch tensor whose values must be conjugated or negated when they are read. PyTorch's
+ * dictionary and table do not contain this, and __dlpack__ only refuses the conjugate. */
 static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
 {
     int name;
@@ -1790,21 +1699,46 @@ static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
         Py_XDECREF(answer);
         if (is_lazy)
             PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
-                                            "resolve_conj() and resolve_neg() make them so", py->names[name]);
+                                            "call resolve_conj() and resolve_neg() first", py->names[name]);
         if (PyErr_Occurred()) return -1;
     }
     return 0;
 }
 
-static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
+/* Changes the number of imports in progress in this state, of all threads. Returns the new number. */
+static int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
+{
+#if defined(Py_GIL_DISABLED)
+    return cai_priv_py_add(&py->depth, change);
+#else
+    return py->depth += change;
+#endif
+}
+
+static void cai_priv_py_leave_levels(cai_python *py, int levels)
+{
+    while (levels--) Py_LeaveRecursiveCall();
+    (void)cai_priv_py_deeper(py, -1);
+}
+
+/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
+ * of the stack than most functions do. Returns how many, or -1 with an exception set. */
+static int cai_priv_py_enter_levels(cai_python *py)
+{
+    int levels = 0;
+    if (cai_priv_py_deeper(py, 1) == 1) return 0;
+    while (levels < CAI_PRIV_PY_LEVELS && !Py_EnterRecursiveCall(" in an import within an import")) ++levels;
+    if (levels == CAI_PRIV_PY_LEVELS) return levels;
+    cai_priv_py_leave_levels(py, levels);
+    return -1;
+}
+
+/* Imports an object of a type without an exchange. */
+static int cai_priv_py_import_asking(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     int failed;
-    if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
-    if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
     if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
-#if defined(CAI_PRIV_PY_HAS_TABLE)
-    if (in->type.dlpack) return cai_priv_py_import_table(in, object, out);
-#endif
+    if (in->type.dlpack) return in->py->dlpack->import_table(in, object, out);
     in->dictionary = cai_priv_py_find_dictionary(in, object);
     if (!in->dictionary) return PyErr_Occurred() ? -1 : cai_priv_py_import_else(in, object, out);
     failed = cai_priv_py_import_dictionary(in, object, out);
@@ -1812,32 +1746,146 @@ static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_
     return failed;
 }
 
-CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,
-                              const cai_python_options *options, cai_array *out)
+static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
+{
+    int failed, levels;
+    if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
+    if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
+    levels = cai_priv_py_enter_levels(in->py);
+    if (levels < 0) return -1;
+    failed = cai_priv_py_import_asking(in, object, out);
+    cai_priv_py_leave_levels(in->py, levels);
+    return failed;
+}
+
+/* Raises TypeError for a refused object. `lone`: no other message will contain the object's type. */
+static void cai_priv_py_raise_refusal(const cai_priv_py_import *in, PyObject *object, int lone)
+{
+    const char *const without_dlpack = in->py->dlpack ? ", no __dlpack__" : "";
+    const char *const without_host = in->flags & CAI_PYTHON_HOST ? ", no __array_interface__, no buffer" : "";
+    PyObject *type_name;
+    char text[128];
+    if (in->refusal == CAI_PRIV_PY_OTHER_DEVICE)
+        PyErr_Format(PyExc_TypeError, "__dlpack_device__ returned (%ld, %ld), which is no CUDA device",
+                     in->device[0], in->device[1]);
+    if (in->refusal == CAI_PRIV_PY_OTHER_DEVICE) return;
+    if (in->refusal == CAI_PRIV_PY_HOST_MEMORY)
+        PyOS_snprintf(text, sizeof text, "the array is in plain host memory, "
+                                         "but this consumer accepts only memory that CUDA can use");
+    else
+        PyOS_snprintf(text, sizeof text, "the object has no __cuda_array_interface__%s%s", without_dlpack,
+                      without_host);
+    type_name = lone ? PyType_GetName(Py_TYPE(object)) : NULL;
+    if (type_name) PyErr_Format(PyExc_TypeError, "%s; its type is %U", text, type_name);
+    else if (!lone) PyErr_SetString(PyExc_TypeError, text);
+    Py_XDECREF(type_name);
+}
+
+/* Returns the text of an exception that seems to be raised in C, a new reference. Such an exception has
+ * exactly one of these types, only a text, and no line of Python. NULL: it is another exception. */
+static PyObject *cai_priv_py_plain_text(PyObject *type, PyObject *trace, PyObject *value)
+{
+    PyObject *cause, *handled;
+    if (type != PyExc_TypeError && type != PyExc_ValueError && type != PyExc_BufferError &&
+        type != PyExc_RuntimeError)
+        return NULL;
+    cause = trace ? NULL : PyException_GetCause(value);
+    handled = PyErr_GetHandledException(); /* Python sets it as the context of what is raised */
+    if (!trace && !cause) cause = PyException_GetContext(value);
+    if (cause && cause == handled) Py_CLEAR(cause);
+    Py_XDECREF(handled);
+    if (!trace && !cause) return PyObject_Str(value);
+    Py_XDECREF(cause);
+    return NULL;
+}
+
+/* Adds a note to an exception, only once, as an exporter may raise the same exception again. */
+static void cai_priv_py_add_note(PyObject *exception, PyObject *note)
+{
+    PyObject *attribute = PyUnicode_InternFromString("__notes__"), *method = NULL, *noted = NULL;
+    PyObject *notes = attribute ? PyObject_GetAttr(exception, attribute) : NULL;
+    const int there = notes ? PySequence_Contains(notes, note) : 0;
+    PyErr_Clear();
+    if (!there) method = PyUnicode_InternFromString("add_note");
+    if (method) noted = PyObject_CallMethodObjArgs(exception, method, note, NULL);
+    PyErr_Clear();
+    Py_XDECREF(attribute);
+    Py_XDECREF(notes);
+    Py_XDECREF(method);
+    Py_XDECREF(noted);
+}
+
+/* Names the argument in the exception that is set, at the beginning of its text or in a note. */
+static void cai_priv_py_name_argument(PyObject *object, Py_ssize_t number, const char *name)
+{
+    PyObject *type, *value, *trace, *text, *type_name, *where = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    type_name = PyType_GetName(Py_TYPE(object));
+    if (type_name)
+        where = name ? PyUnicode_FromFormat("argument %zd (%s), of type %U", number, name, type_name)
+                     : PyUnicode_FromFormat("argument %zd, of type %U", number, type_name);
+    text = where ? cai_priv_py_plain_text(type, trace, value) : NULL;
+    if (text) {
+        PyErr_Format(type, "%U: %U", where, text);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+    } else {
+        if (where) cai_priv_py_add_note(value, where);
+        PyErr_Restore(type, value, trace);
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(where);
+    Py_XDECREF(type_name);
+}
+
+/* Reads the options of an import, and drops released references. */
+static int cai_priv_py_begin(cai_priv_py_import *in, cai_python *py, const cai_python_options *options)
 {
     const uint32_t known = (uint32_t)CAI_LENIENT | (uint32_t)CAI_PYTHON_HOST | (uint32_t)CAI_PYTHON_MASK |
                            (uint32_t)CAI_PYTHON_FIELDS | (uint32_t)CAI_PYTHON_NARROW |
                            (uint32_t)CAI_PYTHON_BORROW;
+    in->py = py;
+    in->flags = options ? options->flags : 0;
+    in->stream = options && options->stream ? options->stream : (uint64_t)CAI_STREAM_LEGACY;
+    in->refusal = 0;
+    cai_python_drain(py);
+    if (!(in->flags & ~known)) return 0;
+    PyErr_Format(PyExc_ValueError, "cai_python_import: flags = %u has unknown bits", (unsigned)in->flags);
+    return -1;
+}
+
+CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,
+                              const cai_python_options *options, cai_array *out)
+{
+    const char *const *names = options ? options->names : NULL;
     cai_priv_py_import in;
     Py_ssize_t i;
-    in.py = py;
-    in.flags = options ? options->flags : 0;
-    in.stream = options && options->stream ? options->stream : (uint64_t)CAI_STREAM_LEGACY;
-    cai_python_drain(py);
-    if (in.flags & ~known) {
-        PyErr_Format(PyExc_ValueError, "cai_python_import: flags = %u are none", (unsigned)in.flags);
-        return -1;
-    }
+    if (cai_priv_py_begin(&in, py, options)) return -1;
     for (i = 0; i < count; ++i) {
         if (!cai_priv_py_import_one(&in, objects[i], &out[i])) continue;
+        if (in.refusal) cai_priv_py_raise_refusal(&in, objects[i], count == 1 && !names);
+        if (count > 1 || names) cai_priv_py_name_argument(objects[i], i + 1, names ? names[i] : NULL);
         cai_priv_py_undo(py, out, i);
         return -1;
     }
     return 0;
 }
 
+CAI_API int cai_python_try_import(cai_python *py, PyObject *object, const cai_python_options *options,
+                                  cai_array *out)
+{
+    const char *const *names = options ? options->names : NULL;
+    cai_priv_py_import in;
+    if (cai_priv_py_begin(&in, py, options)) return CAI_PYTHON_FAILED;
+    if (!cai_priv_py_import_one(&in, object, out)) return CAI_PYTHON_TAKEN;
+    if (in.refusal) return CAI_PYTHON_NOT_MINE;
+    if (names) cai_priv_py_name_argument(object, 1, names[0]);
+    return CAI_PYTHON_FAILED;
+}
+
 /* ------------------------------------------------------------------ >>streams */
-/* What __cuda_stream__() of an object returns, a new reference; NULL without an exception: it has none. */
+/* Returns the value of __cuda_stream__(), a new reference. NULL without an exception: the object has none. */
 static PyObject *cai_priv_py_call_stream(const cai_python *py, PyObject *object)
 {
     PyObject *result = NULL, *method = PyObject_GetAttr(object, py->names[CAI_PRIV_PY_STREAM]);
@@ -1857,8 +1905,8 @@ static int cai_priv_py_decode_stream(PyObject *object, int by_protocol, uint64_t
     cai_priv_py_open(&reader, 0);
     failed = cai_priv_py_put_value(&reader, object, 0);
     if (!failed) {
-        status = by_protocol ? cai_stream_from_protocol(reader.tokens, stream, &err)
-                             : cai_stream_from_interface(reader.tokens, 3, &sync, stream, &err);
+        status = by_protocol ? cai_decode_stream_protocol(reader.tokens, stream, &err)
+                             : cai_decode_stream_interface(reader.tokens, 3, &sync, stream, &err);
         if (status) cai_python_raise(&err);
         failed = status != CAI_OK;
     }
@@ -1866,15 +1914,15 @@ static int cai_priv_py_decode_stream(PyObject *object, int by_protocol, uint64_t
     return failed ? -1 : 0;
 }
 
-/* What the interface says of 0 and -1 leads to None, which is none here. */
+/* Raises its own messages for 0 and -1. Those of the interface recommend None, which is refused here. */
 static int cai_priv_py_decode_int(PyObject *object, uint64_t *stream)
 {
     int overflow;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (value == -1 && PyErr_Occurred()) return -1;
     if (overflow || value > 0 || PyBool_Check(object)) return cai_priv_py_decode_stream(object, 0, stream);
-    PyErr_Format(PyExc_ValueError, "stream = %lld is none: 1 is the legacy default stream, 2 the per-thread "
-                                   "one, everything above a handle", value);
+    PyErr_Format(PyExc_ValueError, "stream = %lld is not a stream: 1 is the legacy default stream, "
+                                   "2 the per-thread one, everything above a handle", value);
     return -1;
 }
 
@@ -1903,14 +1951,15 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream)
 }
 
 #if defined(CAI_PRIV_PY_WITH_STREAM)
-/* Does the owner's own stream come after what `stream` has now, as an exchange let it? */
+/* Returns 1 if the array can be released at once, as an exchange made the array's stream wait. */
 static int cai_priv_py_is_settled(const cai_array *array)
 {
     const int on_stream = array->sync == CAI_SYNC_STREAM || (array->sync == CAI_SYNC_EVENT && array->stream);
+    if (array->flags & CAI_NO_BACK_EDGE) return 0;
     return (on_stream || !array->size) && (!array->mask || cai_priv_py_is_settled(array->mask));
 }
 
-CAI_API int cai_python_release_after(cai_python *py, cai_stream_pool *pool, cai_array *arrays,
+CAI_API int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                      Py_ssize_t count, uint64_t stream)
 {
     cai_error err;
@@ -1942,7 +1991,7 @@ static PyObject *cai_priv_py_sequence(const cai_token **at, uint32_t length, int
     return made;
 }
 
-/* The object that a run of tokens means; *at goes past it. */
+/* Makes the object of a run of tokens, and moves *at past the run. */
 static PyObject *cai_priv_py_value(const cai_token **at)
 {
     const cai_token *token = (*at)++;
@@ -1981,6 +2030,14 @@ static PyObject *cai_priv_py_write(const cai_python *py, const cai_interface *in
     return made;
 }
 
+/* Gives an empty array in host memory an address, as NumPy before 2.4 refuses 0. */
+static void cai_priv_py_set_address(cai_token *tokens, const cai_token *data)
+{
+    static const double nothing = 0;
+    cai_token *const address = &tokens[data - tokens + 1];
+    if (!address->number) address->number = (uint64_t)(uintptr_t)&nothing;
+}
+
 CAI_API PyObject *cai_python_interface(cai_python *py, const cai_array *array, int32_t version,
                                        PyObject *mask)
 {
@@ -1996,9 +2053,10 @@ CAI_API PyObject *cai_python_interface(cai_python *py, const cai_array *array, i
     storage.mask = &mask_entries;
     memset(&entries, 0, sizeof entries);
     if (cai_export(array, version, &storage, &entries, &err)) return cai_python_raise(&err);
+    if (array->memory == CAI_MEMORY_HOST) cai_priv_py_set_address(tokens, entries.data);
     if ((array->mask != NULL) != (mask != NULL)) {
         PyErr_SetString(PyExc_ValueError, mask ? "cai_python_interface: the array has no mask"
-                                               : "cai_python_interface: which object exports the mask?");
+                                               : "cai_python_interface: mask is NULL, but the array has one");
         return NULL;
     }
     return cai_priv_py_write(py, &entries, mask);

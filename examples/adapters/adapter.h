@@ -175,7 +175,7 @@ static inline cai_status adapter_call_alloc(const adapter *a, adapter_block *blo
     CAI_TRY(adapter_enter(a, &pushed, err));
     status = cai_cuda_status(block->host ? h->host_alloc(h->ctx, &block->base, block->size, 0)
                                          : h->device_alloc(h->ctx, &block->base, block->size,
-                                                           cai_cuda_stream(a->stream)),
+                                                           cai_stream_to_cuda(a->stream)),
                              h->name, err);
     adapter_leave(a, pushed);
     return status;
@@ -190,7 +190,7 @@ static inline cai_status adapter_call_free(const adapter *a, const adapter_block
     int32_t pushed = 0;
     status = adapter_enter(a, &pushed, err);
     if (!status) {
-        status = cai_cuda_status(hook(h->ctx, block->base, block->size, cai_cuda_stream(a->stream)), h->name,
+        status = cai_cuda_status(hook(h->ctx, block->base, block->size, cai_stream_to_cuda(a->stream)), h->name,
                                  err);
         adapter_leave(a, pushed);
     }

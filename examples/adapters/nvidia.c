@@ -5,7 +5,9 @@
  * This program needs the headers of the libraries, as far as they are found, and nothing else of them: it
  * calls through their structs into the simulated CUDA. Exit status 77: none was found.
  *
- * What goes this way is not known to a manager: no retry out of memory, no collected frees, no leak report. */
+ * What goes this way is not known to a manager: no retry out of memory, no deferred frees, no leak report. It is
+ * freed in the order of the stream that the library names, here by cudaFreeAsync. A table of cai_emm_hooks_cuda
+ * waits for the stream before cudaFree. */
 
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
@@ -152,7 +154,7 @@ int main(void)
     if (!sim) return 1;
     (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
     number = cai_sim_stream_create(sim, 1);
-    stream = cai_cuda_stream(number);
+    stream = cai_stream_to_cuda(number);
     if (cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), &err)) {
         printf("%s\n", err.message);
         return 1;

@@ -9,7 +9,7 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #endif
 
-#include "cai_emm.h"
+#include "cai_manager.h"
 #include "hooks.h"
 
 #include <stdio.h>
@@ -263,9 +263,9 @@ static int32_t stream_wait_event(void *self, uint64_t stream, uint64_t event)
 }
 
 static cai_array exchanged[8];
-static const cai_array *to_exchange[8];
+static cai_array *to_exchange[8];
 static cai_cuda counting;
-static cai_stream_pool pool;
+static cai_event_pool pool;
 
 enum { CONSUMER = 5000 };
 
@@ -283,7 +283,7 @@ static void exchange_over(int32_t streams)
     counting.event_destroy = event_destroy;
     counting.event_record = event_record;
     counting.stream_wait_event = stream_wait_event;
-    check(cai_stream_pool_init(&pool, &counting, NULL, 0, 0, &err));
+    check(cai_event_pool_init(&pool, &counting, NULL, 0, 0, &err));
     for (i = 0; i < 8; i++) {
         check(cai_array_init(&exchanged[i], CAI_FLOAT32, 2, shape2, NULL, buffer, &err));
         exchanged[i].sync = CAI_SYNC_STREAM;
@@ -326,8 +326,45 @@ static cai_status exchange_8(void)
 
 /* -------------------------------------------------------------------- memory */
 
-static cai_emm emm;
-static cai_memory memory;
+static cai_manager emm;
+static cai_memory_handle memory;
+static cai_emm_hooks no_op;
+
+static int32_t context_push(void *self, uint64_t context)
+{
+    (void)self;
+    (void)context;
+    return 0;
+}
+
+static int32_t context_pop(void *self)
+{
+    (void)self;
+    return 0;
+}
+
+/* Hooks that do nothing, and a CUDA that could make a context current. */
+static void table(void)
+{
+    exchange_over(0);
+    counting.context_push = context_push;
+    counting.context_pop = context_pop;
+    no_op_hooks(&no_op);
+}
+
+static cai_status table_alloc_free(void)
+{
+    void *ptr;
+    CAI_TRY(cai_emm_alloc(&ptr, &no_op, 4096, CONSUMER, &err));
+    return cai_emm_free(&no_op, ptr, 4096, CONSUMER, &err);
+}
+
+static cai_status table_array_release(void)
+{
+    CAI_TRY(cai_emm_array(&out, &pool, &no_op, CAI_FLOAT32, 2, shape2, CONSUMER, &err));
+    cai_array_release(&out);
+    return CAI_OK;
+}
 
 /* A manager that allocates on a stream with hooks that do nothing; one object lives. */
 static void manager(void)
@@ -335,33 +372,26 @@ static void manager(void)
     cai_emm_hooks hooks;
     exchange_over(0);
     no_op_hooks(&hooks);
-    check(cai_emm_init(&emm, &pool, &hooks, NULL, &err));
-    check(cai_emm_alloc(&memory, &emm, 4096, 0, CONSUMER, &err));
+    check(cai_manager_init(&emm, &pool, &hooks, NULL, &err));
+    check(cai_manager_alloc(&memory, &emm, 4096, 0, CONSUMER, &err));
 }
 
 static cai_status alloc_free(void)
 {
-    cai_memory made;
-    CAI_TRY(cai_emm_alloc(&made, &emm, 4096, 0, CONSUMER, &err));
-    return cai_emm_free(&emm, made, CONSUMER, &err);
-}
-
-static cai_status view_free(void)
-{
-    cai_memory made;
-    CAI_TRY(cai_emm_view(&made, &emm, memory, 256, 1024, &err));
-    return cai_emm_free(&emm, made, CONSUMER, &err);
+    cai_memory_handle made;
+    CAI_TRY(cai_manager_alloc(&made, &emm, 4096, 0, CONSUMER, &err));
+    return cai_manager_free(&emm, made, CONSUMER, &err);
 }
 
 static cai_status retain_free(void)
 {
-    CAI_TRY(cai_emm_retain(&emm, memory, &err));
-    return cai_emm_free(&emm, memory, CONSUMER, &err);
+    CAI_TRY(cai_manager_retain(&emm, memory, &err));
+    return cai_manager_free(&emm, memory, CONSUMER, &err);
 }
 
 static cai_status array_release(void)
 {
-    CAI_TRY(cai_emm_array(&out, &emm, CAI_FLOAT32, 2, shape2, CONSUMER, &err));
+    CAI_TRY(cai_manager_array(&out, &emm, CAI_FLOAT32, 2, shape2, CONSUMER, &err));
     cai_array_release(&out);
     return CAI_OK;
 }
@@ -387,8 +417,9 @@ static const struct {
     {"exchange_same_8", exchange_same, exchange_8},
     {"exchange_across_1", exchange_over_1, exchange_8},
     {"exchange_across_4", exchange_over_4, exchange_8},
+    {"table_alloc_free", table, table_alloc_free},
+    {"table_array_release", table, table_array_release},
     {"alloc_free", manager, alloc_free},
-    {"view_free", manager, view_free},
     {"retain_free", manager, retain_free},
     {"array_release", manager, array_release},
 };

@@ -4,15 +4,15 @@
 //     nvcc -O2 -std=c++17 -I. -Iexamples tests/bench/emm_gpu.cu -o emm_gpu && ./emm_gpu [--json]
 //
 // Five ways in one run: cudaMalloc and cudaFree; cudaMallocAsync and cudaFreeAsync; the header over the
-// latter (cai_emm_hooks_async); the header over the pool of examples/pool_plugin.h; that pool's hooks alone.
+// latter (cai_emm_hooks_async); the header over the pool of examples/memory/pool_plugin.h; that pool's hooks alone.
 // Two patterns: one block at a time (pair), and 64 blocks of mixed sizes that live together and go in another
 // order (mixed). Host time, best of 7. CUDA's pool keeps its memory (release threshold at its maximum) in all
 // ways. Exit status 77: no GPU. emm_gpu.py adds CuPy and PyTorch.
 
 #define CAI_IMPLEMENTATION
-#include "cai_emm.h"
+#include "cai_manager.h"
 
-#include "pool_plugin.h"
+#include "examples/memory/pool_plugin.h"
 
 #include <cuda_runtime.h>
 
@@ -25,16 +25,16 @@ enum { REPEATS = 7, BLOCKS = 64 };
 
 struct world {
     cudaStream_t stream;
-    cai_stream_pool streams;
+    cai_event_pool streams;
     cai_emm_hooks async, pooled;
     pool_plugin pool;
-    cai_emm emm;
+    cai_manager emm;
 };
 
 struct block {
     void *ptr;
     size_t size;
-    cai_memory memory;
+    cai_memory_handle memory;
 };
 
 static world w;
@@ -78,14 +78,14 @@ static void free_async(block &b)
 static void alloc_emm(block &b)
 {
     cai_error err;
-    must(cai_emm_alloc(&b.memory, &w.emm, b.size, 0, CAI_STREAM(w.stream), &err), err);
-    b.ptr = cai_emm_pointer(&w.emm, b.memory);
+    must(cai_manager_alloc(&b.memory, &w.emm, b.size, 0, CAI_STREAM(w.stream), &err), err);
+    b.ptr = cai_manager_pointer(&w.emm, b.memory);
 }
 
 static void free_emm(block &b)
 {
     cai_error err;
-    must(cai_emm_free(&w.emm, b.memory, CAI_STREAM(w.stream), &err), err);
+    must(cai_manager_free(&w.emm, b.memory, CAI_STREAM(w.stream), &err), err);
 }
 
 static void alloc_hooks(block &b)
@@ -110,8 +110,8 @@ struct way {
 static const way ways[] = {
     {"cudaMalloc, cudaFree", alloc_plain, free_plain, nullptr},
     {"cudaMallocAsync, cudaFreeAsync", alloc_async, free_async, nullptr},
-    {"cai_emm over cudaMallocAsync", alloc_emm, free_emm, &w.async},
-    {"cai_emm over pool_plugin", alloc_emm, free_emm, &w.pooled},
+    {"cai_manager over cudaMallocAsync", alloc_emm, free_emm, &w.async},
+    {"cai_manager over pool_plugin", alloc_emm, free_emm, &w.pooled},
     {"pool_plugin alone", alloc_hooks, free_hooks, nullptr},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -156,12 +156,13 @@ static double best(const way &one, double (*pattern)(const way &, size_t), size_
 {
     double least = 1e30;
     cai_error err;
-    if (one.hooks) must(cai_emm_change(&w.emm, one.hooks, &err), err);
+    if (one.hooks) must(cai_manager_init(&w.emm, &w.streams, one.hooks, nullptr, &err), err);
     for (int repeat = 0; repeat < REPEATS; ++repeat) {
         must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
         const double time = pattern(one, size);
         if (time < least) least = time;
     }
+    if (one.hooks) must(cai_manager_destroy(&w.emm, &err), err);
     return least;
 }
 
@@ -178,18 +179,16 @@ static void open_world(cai_cuda_driver &driver)
     must(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "cudaMemPoolSetAttribute");
     must(cudaStreamCreateWithFlags(&w.stream, cudaStreamNonBlocking), "cudaStreamCreate");
     must(cai_cuda_linked(&driver, &err), err);
-    must(cai_stream_pool_init(&w.streams, &driver.cuda, nullptr, 0, 0, &err), err);
+    must(cai_event_pool_init(&w.streams, &driver.cuda, nullptr, 0, 0, &err), err);
     must(cai_emm_hooks_async(&w.async, &driver.cuda, &err), err);
     pool_plugin_open(&w.pool, &w.async, &w.pooled);
-    must(cai_emm_init(&w.emm, &w.streams, &w.async, nullptr, &err), err);
 }
 
 static void close_world()
 {
     cai_error err;
-    must(cai_emm_destroy(&w.emm, &err), err);
     must(static_cast<cudaError_t>(pool_empty(&w.pool, &w.pool.kept, nullptr)), "pool_empty");
-    must(cai_stream_pool_destroy(&w.streams, &err), err);
+    must(cai_event_pool_destroy(&w.streams, &err), err);
     must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """emm_gpu.cu beside the pools of CuPy and PyTorch, in one run: ratios, with versions.
 
-    emm_gpu.py --program build/tests/emm_gpu
+    emm_gpu.py --program build/tests/bench/emm_gpu
 
 CuPy and PyTorch are called from Python, which their times contain; the time of an empty Python call stands
 beside them. Whichever is not installed is named. Exit status 77: skipped, no GPU.

@@ -27,7 +27,7 @@ void no_op_hooks(cai_emm_hooks *hooks)
     memset(hooks, 0, sizeof *hooks);
     hooks->struct_size = (uint32_t)sizeof *hooks;
     hooks->version = CAI_EMM_VERSION;
-    hooks->kind = CAI_KIND_DEVICE;
+    hooks->kind = CAI_MEMORY_DEVICE;
     hooks->device_alloc = no_op_alloc;
     hooks->device_free = no_op_free;
     memcpy(hooks->name, "no_op", 6);

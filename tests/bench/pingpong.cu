@@ -39,7 +39,7 @@ static void must(cai_status status, const cai_error &err)
 }
 
 struct world {
-    cai_stream_pool pool;
+    cai_event_pool pool;
     cai_array array;
     cudaStream_t owner, other;
     cudaEvent_t event;
@@ -53,7 +53,7 @@ static void launch(const world &w, cudaStream_t stream)
 
 static void turn_by_header(world &w, int32_t mode)
 {
-    const cai_array *io[1] = {&w.array};
+    cai_array *io[1] = {&w.array};
     cai_exchange_options options = {};
     cai_exchange ex;
     cai_error err;
@@ -129,7 +129,7 @@ int main()
     }
     must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
     must(cai_cuda_linked(&driver, &err), err);
-    must(cai_stream_pool_init(&w.pool, &driver.cuda, nullptr, 0, 0, &err), err);
+    must(cai_event_pool_init(&w.pool, &driver.cuda, nullptr, 0, 0, &err), err);
     must(cudaMalloc(reinterpret_cast<void **>(&w.x), SIZE * sizeof *w.x), "cudaMalloc");
     must(cudaStreamCreateWithFlags(&w.owner, cudaStreamNonBlocking), "cudaStreamCreate");
     must(cudaStreamCreateWithFlags(&w.other, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -145,6 +145,6 @@ int main()
     std::printf("  host waits, by the header    %8.2f\n", host_header);
     std::printf("  host waits, by hand          %8.2f   events of the header take %.2f of it\n", host_hand,
                 header / host_hand);
-    must(cai_stream_pool_destroy(&w.pool, &err), err);
+    must(cai_event_pool_destroy(&w.pool, &err), err);
     return 0;
 }

@@ -93,6 +93,9 @@ static int leave_out(script_words *in)
     LEAVE_OUT(context_push)
     LEAVE_OUT(context_pop)
     LEAVE_OUT(context_synchronize)
+    LEAVE_OUT(context_device)
+    LEAVE_OUT(device_context)
+    LEAVE_OUT(event_query)
     LEAVE_OUT(host_thread)
     LEAVE_OUT(stream_synchronize)
     LEAVE_OUT(event_synchronize)
@@ -422,7 +425,8 @@ static int array_owner(script_words *in, held *h)
 }
 
 /* array a [owned] [polls | drains] [in m+256] [elements 16] [stride -4] [empty] [device 1 | context c3]
- *         [on X | none | unknown | decoded | event E [beside X]] [thread 1] [masked m] [placed 1] */
+ *         [on X | none | unknown | decoded | event E [beside X]] [thread 1] [masked m] [placed 1]
+ *         [no_back_edge] */
 static void do_array(script_words *in)
 {
     held *h = &w.arrays[w.array_count++];
@@ -437,6 +441,7 @@ static void do_array(script_words *in)
         if (script_take(in, "thread")) said.thread = (uint64_t)script_number(in);
         else if (script_take(in, "masked")) said.mask = array_word(in)->array;
         else if (script_take(in, "placed")) said.device = (int32_t)script_number(in);
+        else if (script_take(in, "no_back_edge")) said.flags = (uint32_t)CAI_NO_BACK_EDGE;
         else if (!array_owner(in, h) && !array_sync(in, &said) && !array_part(in, &is))
             script_bad(in, "not understood");
     }
@@ -447,6 +452,7 @@ static void do_array(script_words *in)
     h->array->thread = said.thread;
     h->array->mask = said.mask;
     h->array->device = said.device;
+    h->array->flags |= said.flags;
     if (h->owned) cai_array_own(h->array, release_array, h);
 }
 
@@ -464,6 +470,12 @@ static void release_array(cai_array *self)
     self->release = NULL;
     h->released++;
     if (self->data != h->data) note_failure("the release callback got another array");
+    if (h->array) { /* so that `sync` tells what the callback was told */
+        h->array->sync = self->sync;
+        h->array->stream = self->stream;
+        h->array->event = self->event;
+        h->array->thread = self->thread;
+    }
     if (strlen(w.released) + WORLD_NAME + 1 < sizeof w.released) {
         if (w.released[0]) strcat(w.released, " ");
         strcat(w.released, h->name);
@@ -584,7 +596,7 @@ static void begin_option(script_words *in, cai_exchange_options *options)
     else if (script_take(in, "join")) options->flags |= (uint32_t)CAI_EXCHANGE_JOIN_CAPTURE;
     else if (script_take(in, "synchronize")) options->unknown = CAI_UNKNOWN_SYNCHRONIZE;
     else if (script_take(in, "legacy")) options->unknown = CAI_UNKNOWN_LEGACY;
-    else if (script_take(in, "trust")) options->unknown = CAI_UNKNOWN_TRUST;
+    else if (script_take(in, "trust")) options->unknown = CAI_UNKNOWN_ASSUME_IDLE;
     else if (script_take(in, "stream")) {
         options->unknown = CAI_UNKNOWN_STREAM;
         options->unknown_stream = stream_word(in);
@@ -595,7 +607,7 @@ static void begin_option(script_words *in, cai_exchange_options *options)
  *       [unknown is synchronize | stream X | legacy | trust] */
 static cai_status do_begin(script_words *in, cai_error *err)
 {
-    const cai_array *arrays[SCRIPT_WORDS];
+    cai_array *arrays[SCRIPT_WORDS];
     cai_exchange_options options;
     uint64_t stream;
     int32_t count = 0;
@@ -677,6 +689,25 @@ static cai_status do_release(script_words *in, cai_error *err)
     return unchanged(in, h, &before, status);
 }
 
+/* finish a b [of NAME] [work CAI_ERR_CUDA]; `finish of NAME`: no arrays. Where it succeeds all are given back. */
+static cai_status do_finish(script_words *in, cai_error *err)
+{
+    cai_array *arrays[SCRIPT_WORDS];
+    cai_status work, status;
+    int32_t count = 0, i;
+    const opened *x;
+    while (script_more(in) && strcmp(in->word[in->at], "of") != 0 && strcmp(in->word[in->at], "work") != 0)
+        arrays[count++] = array_word(in)->array;
+    x = exchange_words(in);
+    work = script_take(in, "work") ? status_word(in) : CAI_OK;
+    if (x->ex == NULL) script_bad(in, "was not begun");
+    status = cai_exchange_finish(x->ex, work, arrays, count, err);
+    for (i = 0; i < count && status == CAI_OK; i++) {
+        if (arrays[i]->release != NULL) complain(in, "an array is still owned");
+    }
+    return status;
+}
+
 /* ----------------------------------------------------------------- ordering */
 
 /* order X Y: Y waits for X */
@@ -753,7 +784,7 @@ static cai_status do_drain(script_words *in, cai_error *err)
 
 static cai_status do_destroy_pool(script_words *in, cai_error *err)
 {
-    const cai_status status = cai_stream_pool_destroy(&w.pool, err);
+    const cai_status status = cai_event_pool_destroy(&w.pool, err);
     (void)in;
     w.pool_gone = status != CAI_ERR_PENDING;
     return status;
@@ -763,7 +794,7 @@ static cai_status do_destroy_pool(script_words *in, cai_error *err)
 static cai_status do_forget(script_words *in, cai_error *err)
 {
     (void)err;
-    cai_stream_pool_forget(&w.pool, script_take(in, "all") ? 0 : thing_word(in, 'c')->handle);
+    cai_event_pool_forget(&w.pool, script_take(in, "all") ? 0 : thing_word(in, 'c')->handle);
     return CAI_OK;
 }
 
@@ -783,7 +814,7 @@ static cai_status do_decode(script_words *in, cai_error *err)
         token[1].number = (uint64_t)script_number(in);
         token[2].number = script_take(in, "0") ? 0 : stream_word(in);
         w.decoded_sync = CAI_SYNC_STREAM;
-        return cai_stream_from_protocol(token, &w.decoded_stream, err);
+        return cai_decode_stream_protocol(token, &w.decoded_stream, err);
     }
     script_take(in, "interface");
     if (script_take(in, "none")) {
@@ -795,12 +826,39 @@ static cai_status do_decode(script_words *in, cai_error *err)
         token[0].number = stream_word(in);
     }
     if (script_take(in, "version")) version = (int32_t)script_number(in);
-    return cai_stream_from_interface(value, version, &w.decoded_sync, &w.decoded_stream, err);
+    return cai_decode_stream_interface(value, version, &w.decoded_sync, &w.decoded_stream, err);
 }
 
 /* ------------------------------------------------------------------ locating */
 
-/* locate a [bounds] [pageable] */
+/* answers need_context | zero | always: what CUDA says to a thread without a context */
+static void do_answers(script_words *in)
+{
+    const uint32_t either = CAI_SIM_NEED_CONTEXT | CAI_SIM_ZERO_ANSWERS;
+    uint32_t options = cai_sim_options(w.sim) & ~either;
+    if (script_take(in, "need_context")) options |= CAI_SIM_NEED_CONTEXT;
+    else if (script_take(in, "zero")) options |= CAI_SIM_ZERO_ANSWERS;
+    else if (!script_take(in, "always")) script_bad(in, "not understood");
+    cai_sim_set_options(w.sim, options);
+}
+
+/* segments m 256: a range query of that mapping tells so many bytes */
+static void do_segments(script_words *in)
+{
+    const uint64_t address = address_word(in);
+    cai_sim_set_options(w.sim, cai_sim_options(w.sim) | CAI_SIM_SEGMENTS);
+    cai_sim_set_segment(w.sim, address, (uint64_t)script_number(in));
+}
+
+/* strangers: devices 0 and 1 have no access to one another */
+static void do_strangers(script_words *in)
+{
+    (void)in;
+    cai_sim_set_peer_access(w.sim, 0, 1, 0);
+    cai_sim_set_peer_access(w.sim, 1, 0, 0);
+}
+
+/* locate a [bounds] [pageable] [store] */
 static cai_status do_locate(script_words *in, cai_error *err)
 {
     held *h = array_word(in);
@@ -811,8 +869,9 @@ static cai_status do_locate(script_words *in, cai_error *err)
     if (m) mask = *m;
     if (script_take(in, "bounds")) flags |= (uint32_t)CAI_LOCATE_BOUNDS;
     if (script_take(in, "pageable")) flags |= (uint32_t)CAI_LOCATE_PAGEABLE;
+    if (script_take(in, "store")) flags |= (uint32_t)CAI_LOCATE_STORE_ADDRESS;
     memset(&w.location, w.garbage, sizeof w.location);
-    status = cai_locate(h->array, &w.cuda, flags, &w.location, err);
+    status = cai_locate(h->array, h->name, &w.cuda, flags, &w.location, err);
     if (status != CAI_OK && m && memcmp(m, &mask, sizeof mask) != 0)
         complain(in, "the call failed and changed the mask");
     return unchanged(in, h, &before, status);

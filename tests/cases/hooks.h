@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "cai_emm.h"
+#include "cai_manager.h"
 #include "world.h"
 
 enum { HOOKS_TABLES = 8, HOOKS_BLOCKS = 128, HOOKS_FAULTS = 16, HOOKS_ROOM = 0x10000 };
@@ -48,7 +48,7 @@ typedef struct hook_world {
     int table_count, block_count, fault_count, freed_count;
     int reuse;
     uint64_t next;
-    const cai_emm *emm; /* that calls; NULL: none */
+    const cai_manager *emm; /* that calls; NULL: none */
 } hook_world;
 
 static hook_world hw;
@@ -367,7 +367,7 @@ static void fill_hooks(hook_table *t)
     cai_emm_hooks *h = &t->hooks;
     h->struct_size = (uint32_t)sizeof *h;
     h->version = CAI_EMM_VERSION;
-    h->kind = CAI_KIND_DEVICE;
+    h->kind = CAI_MEMORY_DEVICE;
     h->ctx = t;
     h->device_alloc = hook_device_alloc;
     h->device_free = hook_device_free;

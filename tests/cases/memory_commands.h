@@ -6,23 +6,20 @@
 #include "commands.h"
 #include "hooks.h"
 
-enum { MEMORY_HANDLES = 96, MEMORY_FILL = 1000, MEMORY_LISTS = 64 };
+enum { MEMORY_HANDLES = 96, MEMORY_LISTS = 64 };
 
-/* A handle of the case, and the callback that it gave. */
+/* A handle of the case. */
 typedef struct named_memory {
     char name[WORLD_NAME];
-    cai_memory handle;
-    cai_emm_ipc ipc;
-    struct named_memory *frees; /* what its callback frees, on stream 1 */
+    cai_memory_handle handle;
+    cai_memory_ipc ipc;
 } named_memory;
 
 typedef struct memory_world {
-    cai_emm emm;
+    cai_manager emm;
     int made;                    /* there is a manager */
     named_memory handles[MEMORY_HANDLES];
     int handle_count;
-    cai_memory filled[MEMORY_FILL];
-    int filled_count;
     void *lists[MEMORY_LISTS];   /* of the manager, not yet freed */
     size_t list_sizes[MEMORY_LISTS];
     int lists_fail;              /* the n-th request from now fails */
@@ -93,11 +90,11 @@ static named_memory *memory_word_known(script_words *in)
 }
 
 /* A handle: a name, or a number. */
-static cai_memory handle_word(script_words *in)
+static cai_memory_handle handle_word(script_words *in)
 {
     const char *word = script_word(in);
     in->at--;
-    if (word[0] >= '0' && word[0] <= '9') return (cai_memory)script_number(in);
+    if (word[0] >= '0' && word[0] <= '9') return (cai_memory_handle)script_number(in);
     return memory_word_known(in)->handle;
 }
 
@@ -105,9 +102,12 @@ static int32_t kind_word(script_words *in)
 {
     static const char *const kinds[] = {"device", "pool",    "host",      "pinned",
                                         "mapped", "managed", "registered"};
+    static const int32_t values[] = {CAI_MEMORY_DEVICE, CAI_MEMORY_POOL,    CAI_MEMORY_HOST,
+                                     CAI_MEMORY_PINNED, CAI_MEMORY_MAPPED,  CAI_MEMORY_MANAGED,
+                                     CAI_MEMORY_REGISTERED};
     int32_t i;
     for (i = 0; i < 7; i++) {
-        if (script_take(in, kinds[i])) return i;
+        if (script_take(in, kinds[i])) return values[i];
     }
     return (int32_t)script_number(in);
 }
@@ -164,7 +164,7 @@ static void only_pair(cai_emm_hooks *h)
 static int table_field(script_words *in, hook_table *t)
 {
     cai_emm_hooks *h = &t->hooks;
-    if (script_take(in, "collect")) h->flags |= (uint32_t)CAI_EMM_COLLECT;
+    if (script_take(in, "frees_wait")) h->flags |= (uint32_t)CAI_EMM_FREES_WAIT;
     else if (script_take(in, "cuda_host")) h->flags |= (uint32_t)CAI_EMM_CUDA_HOST;
     else if (script_take(in, "flags")) h->flags = (uint32_t)script_number(in);
     else if (script_take(in, "version")) h->version = (uint32_t)script_number(in);
@@ -180,7 +180,7 @@ static int table_field(script_words *in, hook_table *t)
     return 1;
 }
 
-/* hooks NAME [pair] [chunked] [free 32 total 64] [kind K] [collect] [cuda_host] [flags N] [version N]
+/* hooks NAME [pair] [chunked] [free 32 total 64] [kind K] [frees_wait] [cuda_host] [flags N] [version N]
  *       [size N] [ends_before_initialize] [ends_before_host_alloc] [unended] [unnamed] [without HOOK ...] */
 static void do_hooks(script_words *in)
 {
@@ -206,7 +206,7 @@ static cai_status do_builtin(script_words *in, cai_error *err)
     before = t->hooks;
     if (strcmp(t->name, "cuda") == 0) status = cai_emm_hooks_cuda(&t->hooks, &w.cuda, err);
     else if (strcmp(t->name, "async") == 0) status = cai_emm_hooks_async(&t->hooks, &w.cuda, err);
-    else if (strcmp(t->name, "host") == 0) cai_emm_hooks_host(&t->hooks);
+    else if (strcmp(t->name, "host") == 0) cai_emm_hooks_malloc(&t->hooks);
     else script_bad(in, "no built-in table before");
     if (status != CAI_OK && memcmp(&t->hooks, &before, sizeof before) != 0)
         complain(in, "the call failed and changed the table");
@@ -266,9 +266,9 @@ static void do_lists(script_words *in)
 /* init [over NAME] [count N] [bytes N] [malloc] [half] [reserved N] [no_options] [no_pool] */
 static cai_status do_init(script_words *in, cai_error *err)
 {
-    cai_emm_options options, *used = &options;
+    cai_manager_options options, *used = &options;
     const hook_table *t = &hw.tables[0];
-    cai_stream_pool *pool = &w.pool;
+    cai_event_pool *pool = &w.pool;
     cai_status status;
     memset(&options, 0, sizeof options);
     options.alloc_fn = list_alloc;
@@ -276,36 +276,39 @@ static cai_status do_init(script_words *in, cai_error *err)
     options.user_data = &mw;
     while (script_more(in)) {
         if (script_take(in, "over")) t = table_word(in);
-        else if (script_take(in, "count")) options.pending_count = (int32_t)script_number(in);
-        else if (script_take(in, "bytes")) options.pending_bytes = (uint64_t)script_number(in);
+        else if (script_take(in, "count")) options.deferred_count = (int32_t)script_number(in);
+        else if (script_take(in, "bytes")) options.deferred_bytes = (uint64_t)script_number(in);
         else if (script_take(in, "malloc")) memset(&options, 0, sizeof options);
         else if (script_take(in, "half")) options.free_fn = NULL;
-        else if (script_take(in, "reserved")) options.reserved = (int32_t)script_number(in);
+        else if (script_take(in, "flags")) options.flags = (int32_t)script_number(in);
         else if (script_take(in, "no_options")) used = NULL;
         else if (script_take(in, "no_pool")) pool = NULL;
         else break;
     }
     memset(&mw.emm, w.garbage, sizeof mw.emm);
     hw.emm = NULL; /* no hook may be called */
-    status = cai_emm_init(&mw.emm, pool, &t->hooks, used, err);
+    status = cai_manager_init(&mw.emm, pool, &t->hooks, used, err);
     mw.made = status == CAI_OK;
     hw.emm = mw.made ? &mw.emm : NULL;
     return status;
 }
 
-/* manager [ready] and the words of init: not looked at. ready: and initialized */
+/* manager [ready] and the words of init: not looked at. ready: and initialized, if it tells of memory */
 static void do_manager(script_words *in)
 {
     const int ready = script_take(in, "ready");
+    size_t unused;
     cai_error err;
     begin_log();
     if (do_init(in, &err) != CAI_OK) complain(in, "no manager: %s", err.message);
-    else if (ready && cai_emm_initialize(&mw.emm, &err) != CAI_OK) complain(in, "not ready: %s", err.message);
+    else if (ready && mw.emm.hooks.memory_info != NULL &&
+             cai_manager_device_memory(&mw.emm, &unused, &unused, &err) != CAI_OK)
+        complain(in, "not ready: %s", err.message);
 }
 
 static cai_status do_destroy_manager(script_words *in, cai_error *err)
 {
-    const cai_status status = cai_emm_destroy(&mw.emm, err);
+    const cai_status status = cai_manager_destroy(&mw.emm, err);
     (void)in;
     if (status == CAI_OK || status == CAI_ERR_CUDA) { /* gone all the same */
         mw.made = 0;
@@ -316,29 +319,17 @@ static cai_status do_destroy_manager(script_words *in, cai_error *err)
     return status;
 }
 
-/* change NAME */
-static cai_status do_change(script_words *in, cai_error *err)
-{
-    return cai_emm_change(&mw.emm, &table_word(in)->hooks, err);
-}
-
-static cai_status do_initialize(script_words *in, cai_error *err)
-{
-    (void)in;
-    return cai_emm_initialize(&mw.emm, err);
-}
-
 static cai_status do_reset(script_words *in, cai_error *err)
 {
     (void)in;
-    return cai_emm_reset(&mw.emm, err);
+    return cai_manager_reset(&mw.emm, err);
 }
 
 /* memory_info [free 32 total 64]: what it tells */
 static cai_status do_memory_info(script_words *in, cai_error *err)
 {
     size_t free_bytes = 77, total_bytes = 77;
-    const cai_status status = cai_emm_memory_info(&mw.emm, &free_bytes, &total_bytes, err);
+    const cai_status status = cai_manager_device_memory(&mw.emm, &free_bytes, &total_bytes, err);
     if (status != CAI_OK && (free_bytes != 77 || total_bytes != 77)) complain(in, "stores after a failure");
     if (script_take(in, "free")) same(in, "free", free_bytes, (uint64_t)script_number(in));
     if (script_take(in, "total")) same(in, "total", total_bytes, (uint64_t)script_number(in));
@@ -348,40 +339,40 @@ static cai_status do_memory_info(script_words *in, cai_error *err)
 static cai_status do_flush(script_words *in, cai_error *err)
 {
     (void)in;
-    return cai_emm_flush(&mw.emm, err);
+    return cai_manager_flush(&mw.emm, err);
 }
 
 static cai_status do_defer_begin(script_words *in, cai_error *err)
 {
     (void)in;
-    return cai_emm_defer_begin(&mw.emm, err);
+    return cai_manager_defer_begin(&mw.emm, err);
 }
 
 static cai_status do_defer_end(script_words *in, cai_error *err)
 {
     (void)in;
-    return cai_emm_defer_end(&mw.emm, err);
+    return cai_manager_defer_end(&mw.emm, err);
 }
 
 /* --------------------------------------------------------------------- memory */
 
-/* Keeps a new handle: one after success, 0 after a failure. */
-static cai_status got(script_words *in, named_memory *m, cai_memory handle, cai_status status)
+static cai_memory_handle no_handle(void)
+{
+    cai_memory_handle handle;
+    memset(&handle, w.garbage, sizeof handle);
+    return handle;
+}
+
+/* Keeps a new handle; 0 after a failure, which touches nothing. */
+static cai_status got(script_words *in, named_memory *m, cai_memory_handle handle, cai_status status)
 {
     const named_memory *other = &mw.handles[0];
     for (; handle != 0 && status == CAI_OK && other < &mw.handles[mw.handle_count]; other++) {
         if (other != m && other->handle == handle) complain(in, "%s had that handle", other->name);
     }
-    if (status != CAI_OK && handle != 0) complain(in, "the call failed and the handle is not 0");
-    m->handle = handle;
+    if (status != CAI_OK && handle != no_handle()) complain(in, "the call failed and touched the handle");
+    m->handle = status == CAI_OK ? handle : 0;
     return status;
-}
-
-static cai_memory no_handle(void)
-{
-    cai_memory handle;
-    memset(&handle, w.garbage, sizeof handle);
-    return handle;
 }
 
 /* alloc a 1024 [align 4096] on X */
@@ -391,8 +382,8 @@ static cai_status do_alloc(script_words *in, cai_error *err)
     const size_t size = (size_t)script_number(in);
     const size_t alignment = script_take(in, "align") ? (size_t)script_number(in) : 0;
     const uint64_t stream = on_stream(in);
-    cai_memory handle = no_handle();
-    const cai_status status = cai_emm_alloc(&handle, &mw.emm, size, alignment, stream, err);
+    cai_memory_handle handle = no_handle();
+    const cai_status status = cai_manager_alloc(&handle, &mw.emm, size, alignment, stream, err);
     return got(in, m, handle, status);
 }
 
@@ -407,8 +398,8 @@ static cai_status do_host_alloc(script_words *in, cai_error *err)
     named_memory *m = new_memory_word(in);
     const size_t size = (size_t)script_number(in);
     const uint32_t flags = flags_words(in);
-    cai_memory handle = no_handle();
-    const cai_status status = cai_emm_host_alloc(&handle, &mw.emm, size, flags, err);
+    cai_memory_handle handle = no_handle();
+    const cai_status status = cai_manager_pinned_alloc(&handle, &mw.emm, size, flags, err);
     return got(in, m, handle, status);
 }
 
@@ -418,8 +409,8 @@ static cai_status do_managed_alloc(script_words *in, cai_error *err)
     named_memory *m = new_memory_word(in);
     const size_t size = (size_t)script_number(in);
     const uint32_t flags = flags_words(in);
-    cai_memory handle = no_handle();
-    const cai_status status = cai_emm_managed_alloc(&handle, &mw.emm, size, flags, err);
+    cai_memory_handle handle = no_handle();
+    const cai_status status = cai_manager_managed_alloc(&handle, &mw.emm, size, flags, err);
     return got(in, m, handle, status);
 }
 
@@ -430,71 +421,36 @@ static cai_status do_pin(script_words *in, cai_error *err)
     const size_t size = (size_t)script_number(in);
     uint64_t address = 0;
     uint32_t flags;
-    cai_memory handle = no_handle();
+    cai_memory_handle handle = no_handle();
     cai_status status;
     script_take(in, "at");
     if (!script_take(in, "null")) address = address_word(in);
     flags = flags_words(in);
-    status = cai_emm_pin(&handle, &mw.emm, (void *)(uintptr_t)address, size, flags, err);
+    status = cai_manager_pin(&handle, &mw.emm, (void *)(uintptr_t)address, size, flags, err);
     return got(in, m, handle, status);
 }
 
 /* free a on X */
 static cai_status do_free(script_words *in, cai_error *err)
 {
-    const cai_memory handle = handle_word(in);
-    return cai_emm_free(&mw.emm, handle, on_stream(in), err);
+    const cai_memory_handle handle = handle_word(in);
+    return cai_manager_free(&mw.emm, handle, on_stream(in), err);
 }
 
 /* retain a */
 static cai_status do_retain(script_words *in, cai_error *err)
 {
-    return cai_emm_retain(&mw.emm, handle_word(in), err);
-}
-
-/* view v 128 of a at 256 */
-static cai_status do_view(script_words *in, cai_error *err)
-{
-    named_memory *m = new_memory_word(in);
-    const size_t size = (size_t)script_number(in);
-    cai_memory of, handle = no_handle();
-    size_t offset = 0;
-    cai_status status;
-    script_take(in, "of");
-    of = handle_word(in);
-    if (script_take(in, "at")) offset = (size_t)script_number(in);
-    status = cai_emm_view(&handle, &mw.emm, of, offset, size, err);
-    return got(in, m, handle, status);
-}
-
-/* The callback of on_free; it is in the log. */
-static void freed(void *user_data)
-{
-    const named_memory *m = (const named_memory *)user_data;
-    char line[WORLD_LINE];
-    sprintf(line, "on_free %s", m->name);
-    log_line(line);
-    check_caller("a callback", 0);
-    if (m->frees != NULL && cai_emm_free(&mw.emm, m->frees->handle, 1, NULL) != CAI_OK)
-        complain(w.in, "the callback could not free %s", m->frees->name);
-}
-
-/* on_free a [frees b | off]: b is freed on stream 1 by the callback */
-static cai_status do_on_free(script_words *in, cai_error *err)
-{
-    named_memory *m = memory_word_known(in);
-    m->frees = script_take(in, "frees") ? memory_word_known(in) : NULL;
-    return cai_emm_on_free(&mw.emm, m->handle, script_take(in, "off") ? NULL : freed, m, err);
+    return cai_manager_retain(&mw.emm, handle_word(in), err);
 }
 
 /* set_stream a Y */
 static cai_status do_set_stream(script_words *in, cai_error *err)
 {
-    const cai_memory handle = handle_word(in);
-    return cai_emm_set_stream(&mw.emm, handle, stream_word(in), err);
+    const cai_memory_handle handle = handle_word(in);
+    return cai_manager_set_stream(&mw.emm, handle, stream_word(in), err);
 }
 
-static void same_info(script_words *in, const cai_memory_info *info)
+static void same_info(script_words *in, const cai_memory_object *info)
 {
     if (script_take(in, "address")) same(in, "address", info->address, address_or_none(in));
     else if (script_take(in, "size")) same(in, "size", info->size, (uint64_t)script_number(in));
@@ -503,55 +459,46 @@ static void same_info(script_words *in, const cai_memory_info *info)
     else if (script_take(in, "kind"))
         same(in, "kind", (uint64_t)(int64_t)info->kind, (uint64_t)(int64_t)kind_word(in));
     else if (script_take(in, "references"))
-        same(in, "references", (uint64_t)(int64_t)info->references, (uint64_t)script_number(in));
-    else if (script_take(in, "view"))
-        same(in, "view", (uint64_t)(int64_t)info->view, (uint64_t)script_number(in));
+        same(in, "references", (uint64_t)info->references, (uint64_t)script_number(in));
     else if (script_take(in, "lost"))
         same(in, "lost", (uint64_t)(int64_t)info->lost, (uint64_t)script_number(in));
     else script_bad(in, "not understood");
 }
 
-/* info a [address p1] [size 1024] [on X] [number 1] [kind device] [references 1] [view 0] [lost 0] */
+/* info a [address p1] [size 1024] [on X] [number 1] [kind device] [references 1] [lost 0] */
 static cai_status do_info(script_words *in, cai_error *err)
 {
-    const cai_memory handle = handle_word(in);
-    cai_memory_info info, before;
+    const cai_memory_handle handle = handle_word(in);
+    cai_memory_object info, before;
     cai_status status;
     memset(&info, w.garbage, sizeof info);
     before = info;
-    status = cai_emm_info(&mw.emm, handle, &info, err);
+    status = cai_manager_describe(&mw.emm, handle, &info, err);
     if (status != CAI_OK && memcmp(&info, &before, sizeof info) != 0) complain(in, "stores after a failure");
     if (status == CAI_OK) same(in, "memory", info.memory, handle);
     while (status == CAI_OK && script_more(in)) same_info(in, &info);
     return status;
 }
 
-/* fill_list a: views of it until the manager would need another list; they go at the end */
+/* fill_list: the next handle needs another list */
 static void do_fill_list(script_words *in)
 {
-    const cai_memory of = handle_word(in);
-    cai_memory handle;
-    int i;
-    for (i = 0; i < MEMORY_FILL; i++) {
-        mw.lists_fail = 1;
-        if (cai_emm_view(&handle, &mw.emm, of, 0, 8, NULL) != CAI_OK) return;
-        mw.filled[mw.filled_count++] = handle;
-    }
-    script_bad(in, "never full:");
+    (void)in;
+    mw.emm.idle = NULL;
 }
 
 /* pointer a is p1+256 | none */
 static void do_pointer(script_words *in)
 {
-    const cai_memory handle = handle_word(in);
+    const cai_memory_handle handle = handle_word(in);
     script_take(in, "is");
-    same(in, "pointer", (uint64_t)(uintptr_t)cai_emm_pointer(&mw.emm, handle), address_or_none(in));
+    same(in, "pointer", (uint64_t)(uintptr_t)cai_manager_pointer(&mw.emm, handle), address_or_none(in));
 }
 
 /* handle a is 0 */
 static void do_handle(script_words *in)
 {
-    const cai_memory handle = handle_word(in);
+    const cai_memory_handle handle = handle_word(in);
     script_take(in, "is");
     same(in, "handle", handle, (uint64_t)script_number(in));
 }
@@ -562,7 +509,7 @@ static cai_status do_ipc(script_words *in, cai_error *err)
     named_memory *m = memory_word_known(in);
     cai_status status;
     memset(&m->ipc, w.garbage, sizeof m->ipc);
-    status = cai_emm_ipc_handle(&m->ipc, &mw.emm, m->handle, err);
+    status = cai_manager_ipc_handle(&mw.emm, m->handle, &m->ipc, err);
     if (script_take(in, "offset")) same(in, "offset", m->ipc.offset, (uint64_t)script_number(in));
     if (script_take(in, "size")) same(in, "size", m->ipc.size, (uint64_t)script_number(in));
     if (script_take(in, "device"))
@@ -605,6 +552,7 @@ static int32_t code_word(script_words *in)
 static cai_status do_new_array(script_words *in, cai_error *err)
 {
     held *h = &w.arrays[w.array_count++];
+    cai_array untouched;
     int64_t shape[SCRIPT_WORDS];
     int32_t code, ndim = 0;
     cai_status status;
@@ -614,9 +562,12 @@ static cai_status do_new_array(script_words *in, cai_error *err)
     while (script_more(in) && strcmp(in->word[in->at], "on") != 0) shape[ndim++] = script_number(in);
     h->array = (cai_array *)script_storage(1, sizeof *h->array);
     memset(h->array, w.garbage, sizeof *h->array);
-    status = cai_emm_array(h->array, &mw.emm, code, ndim, shape, on_stream(in), err);
+    status = cai_manager_array(h->array, &mw.emm, code, ndim, shape, on_stream(in), err);
     h->data = status == CAI_OK ? h->array->data : 0;
-    if (status != CAI_OK && h->array->release != NULL) complain(in, "the call failed and the array is owned");
+    memset(&untouched, w.garbage, sizeof untouched);
+    if (status != CAI_OK && memcmp(h->array, &untouched, sizeof untouched) != 0)
+        complain(in, "the call failed and touched the array");
+    if (status != CAI_OK) h->array->release = NULL;
     return status;
 }
 
@@ -625,7 +576,7 @@ static cai_status do_own(script_words *in, cai_error *err)
 {
     held *h = array_word(in);
     const cai_array before = *h->array;
-    const cai_status status = cai_emm_own(h->array, &mw.emm, handle_word(in), err);
+    const cai_status status = cai_manager_own(h->array, &mw.emm, handle_word(in), err);
     if (status == CAI_OK && h->array->release == NULL) complain(in, "%s is not owned", h->name);
     return unchanged(in, h, &before, status);
 }
@@ -683,13 +634,13 @@ static void do_borrowed(script_words *in)
 
 /* ---------------------------------------------------------------------- facts */
 
-/* counts [live 1] [live_bytes 1024] [pending 0] [pending_bytes 0] [allocated 1] [freed 0] [retries 0]
+/* counts [live 1] [live_bytes 1024] [deferred 0] [deferred_bytes 0] [allocated 1] [freed 0] [retries 0]
  *        [lost 0] [failed 0] [first_failure 0] */
 static void do_counts(script_words *in)
 {
-    cai_emm_count c;
+    cai_manager_count c;
     memset(&c, w.garbage, sizeof c);
-    cai_emm_counts(&mw.emm, &c);
+    cai_manager_counts(&mw.emm, &c);
     while (script_more(in)) {
 #define COUNT(field)                                                                                         \
     if (script_take(in, #field)) {                                                                           \
@@ -698,8 +649,8 @@ static void do_counts(script_words *in)
     }
         COUNT(live)
         COUNT(live_bytes)
-        COUNT(pending)
-        COUNT(pending_bytes)
+        COUNT(deferred)
+        COUNT(deferred_bytes)
         COUNT(allocated)
         COUNT(freed)
         COUNT(retries)
@@ -711,7 +662,7 @@ static void do_counts(script_words *in)
     }
 }
 
-static const char *name_of_handle(cai_memory handle)
+static const char *name_of_handle(cai_memory_handle handle)
 {
     int i;
     for (i = mw.handle_count - 1; i >= 0; i--) {
@@ -720,16 +671,16 @@ static const char *name_of_handle(cai_memory handle)
     return handle ? "?" : "-";
 }
 
-/* live a v -: the leak report, `-` for a view that belongs to an array. live nothing */
+/* live a b -: the leak report, `-` for an object that only arrays have. live nothing */
 static void do_live(script_words *in)
 {
-    cai_memory_info infos[MEMORY_HANDLES], first;
-    const int64_t count = cai_emm_live(&mw.emm, infos, MEMORY_HANDLES);
+    cai_memory_object infos[MEMORY_HANDLES], first;
+    const int64_t count = cai_manager_list(&mw.emm, infos, MEMORY_HANDLES);
     char text[SCRIPT_TEXT] = "", wanted[SCRIPT_TEXT] = "";
     int64_t i;
-    same(in, "live without room", (uint64_t)cai_emm_live(&mw.emm, NULL, 0), (uint64_t)count);
+    same(in, "live without room", (uint64_t)cai_manager_list(&mw.emm, NULL, 0), (uint64_t)count);
     memset(&first, w.garbage, sizeof first);
-    same(in, "live with room for one", (uint64_t)cai_emm_live(&mw.emm, &first, 1), (uint64_t)count);
+    same(in, "live with room for one", (uint64_t)cai_manager_list(&mw.emm, &first, 1), (uint64_t)count);
     if (count > 0) same(in, "the number of the first", first.number, infos[0].number);
     for (i = 0; i < count && i < 24; i++)
         sprintf(text + strlen(text), "%s%s", i ? " " : "", name_of_handle(infos[i].memory));

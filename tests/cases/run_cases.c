@@ -6,7 +6,9 @@
  * The files are described in README.md. Exit status 1 if a case failed, 2 if a file cannot be understood.
  * --self-test alters what the files expect, one line at a time, and fails where an alteration goes
  * unnoticed. */
+#if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
+#endif
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
 #include "cai_stream.h"

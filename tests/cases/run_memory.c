@@ -1,13 +1,15 @@
-/* run_memory.c - the conformance cases of cai_emm.h: memory.txt, the calls of hooks and of CUDA, exactly.
+/* run_memory.c - the conformance cases of cai_manager.h: memory.txt, the calls of hooks and of CUDA, exactly.
  * SPDX-License-Identifier: MIT
  *
  *     run_memory [--verbose] [--self-test] [--only ID] memory.txt
  *
  * The commands are described in README.md; otherwise as run_cases. */
+#if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
+#endif
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
-#include "cai_emm.h"
+#include "cai_manager.h"
 
 #include "caller_per_thread.h"
 #include "memory_commands.h"
@@ -15,12 +17,11 @@
 
 static const call_entry memory_calls[] = {
     {"builtin", do_builtin},         {"check", do_check},           {"init", do_init},
-    {"destroy_manager", do_destroy_manager}, {"change", do_change}, {"initialize", do_initialize},
+    {"destroy_manager", do_destroy_manager},
     {"reset", do_reset},             {"memory_info", do_memory_info}, {"flush", do_flush},
     {"defer_begin", do_defer_begin}, {"defer_end", do_defer_end},   {"alloc", do_alloc},
     {"host_alloc", do_host_alloc},   {"managed_alloc", do_managed_alloc}, {"pin", do_pin},
-    {"free", do_free},               {"retain", do_retain},         {"view", do_view},
-    {"on_free", do_on_free},         {"set_stream", do_set_stream}, {"info", do_info},
+    {"free", do_free},               {"retain", do_retain},         {"set_stream", do_set_stream}, {"info", do_info},
     {"ipc", do_ipc},                 {"new_array", do_new_array},   {"own", do_own},
     {"release_array", do_release_array}, {NULL, NULL},
 };
@@ -48,12 +49,12 @@ static void memory_check(script_words *in)
 }
 
 /* All references of a handle go, on the memory's stream. */
-static void free_all_of(script_words *in, cai_memory handle, const char *name)
+static void free_all_of(script_words *in, cai_memory_handle handle, const char *name)
 {
-    cai_memory_info info;
+    cai_memory_object info;
     cai_error err;
-    while (handle != 0 && cai_emm_info(&mw.emm, handle, &info, NULL) == CAI_OK) {
-        if (cai_emm_free(&mw.emm, handle, info.stream ? info.stream : 1, &err) == CAI_OK) continue;
+    while (handle != 0 && cai_manager_describe(&mw.emm, handle, &info, NULL) == CAI_OK) {
+        if (cai_manager_free(&mw.emm, handle, info.stream ? info.stream : 1, &err) == CAI_OK) continue;
         complain(in, "at the end, free %s: %s", name, err.message);
         return;
     }
@@ -62,8 +63,8 @@ static void free_all_of(script_words *in, cai_memory handle, const char *name)
 static void destroy_at_end(script_words *in)
 {
     cai_error err;
-    while (mw.emm.defer_depth > 0 && cai_emm_defer_end(&mw.emm, &err) == CAI_OK) continue;
-    if (cai_emm_destroy(&mw.emm, &err) != CAI_OK) complain(in, "at the end, manager: %s", err.message);
+    while (mw.emm.defer_depth > 0 && cai_manager_defer_end(&mw.emm, &err) == CAI_OK) continue;
+    if (cai_manager_destroy(&mw.emm, &err) != CAI_OK) complain(in, "at the end, manager: %s", err.message);
     mw.made = 0;
     hw.emm = NULL;
 }
@@ -84,7 +85,6 @@ static void memory_finish(script_words *in)
     }
     for (i = 0; mw.made && i < mw.handle_count; i++)
         free_all_of(in, mw.handles[i].handle, mw.handles[i].name);
-    for (i = 0; mw.made && i < mw.filled_count; i++) free_all_of(in, mw.filled[i], "fill_list");
     if (mw.made) destroy_at_end(in);
     for (i = 0; i < MEMORY_LISTS; i++) {
         if (mw.lists[i] != NULL) complain(in, "the manager left a list of %d bytes", (int)mw.list_sizes[i]);

@@ -43,7 +43,7 @@ typedef struct opened {
 typedef struct world {
     cai_sim *sim;
     cai_cuda cuda;
-    cai_stream_pool pool;
+    cai_event_pool pool;
     cai_keepalive places[WORLD_PLACES];
     thing things[WORLD_THINGS];
     held arrays[WORLD_ARRAYS];
@@ -318,7 +318,7 @@ static void event_name(uint64_t event, char *out)
 static void make_pool(script_words *in, uint32_t flags, int32_t capacity)
 {
     cai_error err;
-    if (cai_stream_pool_init(&w.pool, &w.cuda, capacity ? w.places : NULL, capacity, flags, &err) != CAI_OK)
+    if (cai_event_pool_init(&w.pool, &w.cuda, capacity ? w.places : NULL, capacity, flags, &err) != CAI_OK)
         script_stop(in->path, in->line, "no pool", err.message);
 }
 
@@ -331,6 +331,7 @@ static void world_begin(script_words *in, int garbage, int quiet)
     w.quiet = quiet;
     w.sim = cai_sim_create(2);
     if (w.sim == NULL) script_stop(in->path, in->line, "no simulation", "");
+    cai_sim_set_options(w.sim, cai_sim_options(w.sim) & ~(uint32_t)CAI_SIM_PROGRESS); /* cases say what runs */
     w.cuda = *cai_sim_cuda(w.sim);
     cai_sim_host_thread(w.sim, 1);
     w.threads[1] = 1;

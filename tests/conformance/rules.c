@@ -10,10 +10,21 @@ const rule *const rule_lists[] = {rules_of_events,     rules_of_legacy, rules_of
                                   rules_of_allocation, rules_of_errors, rules_of_devices,
                                   NULL};
 
+const rule_choice rule_choices[] = {
+    {"X07", "one_thread_contexts", {"it may be current on several", "on one at a time: 216"}},
+    {"X23", "primary_inactive", {"the context", "0"}},
+    {"S08", "reuse", {"another handle", "the same handle"}},
+    {"P19", "need_context", {"it is told", "it is left open"}},
+    {"P20", "segments", {"the mapping", "one segment"}},
+    {"A09", "free_returns", {"it waits", "it does not wait"}},
+    {"A10", "free_returns", {"it waits", "it does not wait"}},
+    {"D09", "free_own_context", {"it waits", "it does not wait"}},
+    {NULL, NULL, {NULL, NULL}}};
+
 const cai_cuda *cuda;
 
 static char rule_text[WORLD_TEXT];
-static int rule_result;
+static int rule_result, rule_answered; /* -1: not yet */
 static uint64_t rule_bystander; /* a stream that waits for nothing */
 static int32_t rule_bystander_mark;
 
@@ -56,14 +67,43 @@ void rule_skip(const char *reason)
     (void)snprintf(rule_text, sizeof rule_text, "%s", reason);
 }
 
+void rule_answer(int second)
+{
+    rule_answered = second;
+}
+
+const rule_choice *rule_choice_of(const char *id)
+{
+    const rule_choice *choice = rule_choices;
+    while (choice->id != NULL && strcmp(choice->id, id) != 0) choice++;
+    return choice->id == NULL ? NULL : choice;
+}
+
+/* Of a rule that held: on the simulation its answer is known beforehand. */
+static void judge_answer(const rule_choice *choice)
+{
+    const int expected = world_option(choice->option);
+    const int known = rule_answered == 0 || rule_answered == 1;
+    if (!known || (expected >= 0 && rule_answered != expected)) rule_fail();
+    if (!known) (void)snprintf(rule_text, sizeof rule_text, "no answer");
+    else if (rule_result == CHECK_CONFIRMED)
+        (void)snprintf(rule_text, sizeof rule_text, "%s", choice->answers[rule_answered]);
+    else
+        (void)snprintf(rule_text, sizeof rule_text, "%s, though %s is %s", choice->answers[rule_answered],
+                       choice->option, expected ? "on" : "off");
+}
+
 int rule_run(const rule *what, char *text, size_t capacity)
 {
+    const rule_choice *choice = rule_choice_of(what->id);
     cuda = world_cuda();
     rule_result = CHECK_CONFIRMED;
+    rule_answered = -1;
     rule_text[0] = 0;
     rule_bystander_mark = FIRST_BYSTANDER;
     rule_bystander = new_stream(NONBLOCKING);
     if (rule_result == CHECK_CONFIRMED) what->check();
+    if (rule_result == CHECK_CONFIRMED && choice != NULL) judge_answer(choice);
     (void)snprintf(text, capacity, "%s", rule_text);
     return rule_result;
 }

@@ -27,6 +27,19 @@ typedef struct rule {
     void (*check)(void);
 } rule;
 
+/* A rule of which CUDA leaves the answer open: cai must be right with either one. The check says which it is
+ * (ANSWER); on the simulation it must be the one that an option asks for. */
+typedef struct rule_choice {
+    const char *id, *option; /* on: the second answer */
+    const char *answers[2];
+} rule_choice;
+
+/* Ended by NULL. */
+extern const rule_choice rule_choices[];
+
+/* NULL: the rule has one answer. */
+const rule_choice *rule_choice_of(const char *id);
+
 /* Ended by NULL. */
 extern const rule *const rule_lists[];
 extern const rule rules_of_events[], rules_of_legacy[], rules_of_contexts[], rules_of_captures[],
@@ -37,6 +50,7 @@ extern const rule rules_of_events[], rules_of_legacy[], rules_of_contexts[], rul
 int rule_expect(const char *file, int line, const char *what, int good);
 int rule_expect_int(const char *file, int line, const char *what, int64_t actual, int64_t expected);
 void rule_skip(const char *reason);
+void rule_answer(int second); /* 0: the first one */
 
 #define EXPECT(condition)                                                            \
     do {                                                                             \
@@ -46,6 +60,7 @@ void rule_skip(const char *reason);
     do {                                                                                 \
         if (!rule_expect_int(__FILE__, __LINE__, #actual, (int64_t)(actual), (expected))) return; \
     } while (0)
+#define ANSWER(second) rule_answer((second) ? 1 : 0)
 #define SKIP(reason)       \
     do {                   \
         rule_skip(reason); \
@@ -178,7 +193,7 @@ static inline int32_t context_of(uint64_t stream, uint64_t *context)
 /* What became of a rule's function. */
 enum { CHECK_CONFIRMED, CHECK_FAILED, CHECK_SKIPPED };
 
-/* Runs a rule's function in the world as it is; text: what failed, or why it was skipped. */
+/* Runs a rule's function in the world as it is; text: what failed, why it was skipped, or the answer. */
 int rule_run(const rule *what, char *text, size_t capacity);
 
 #endif

@@ -172,16 +172,18 @@ static void not_given(void)
     EXPECT_INT(host_free(new_memory(WORLD_PLAIN)), 1);
 }
 
+/* Pending work keeps away from the memory, which may be gone. */
 static void free_waits(void)
 {
     const uint64_t stream = new_stream(NONBLOCKING);
     uint64_t memory = 0;
     EXPECT_INT(alloc(&memory), 0);
-    EXPECT_INT(world_touch(stream, GATE, FIRST, memory), 0);
+    EXPECT_INT(spin(stream, FIRST), 0);
     EXPECT(held(FIRST));
     world_set_while_waiting(GATE);
     EXPECT_INT(give_back(memory), 0);
-    EXPECT(world_ran(FIRST));
+    ANSWER(!world_ran(FIRST));
+    EXPECT(follows(FIRST, FIRST_BYSTANDER, stream));
 }
 
 static void host_free_waits(void)
@@ -193,7 +195,8 @@ static void host_free_waits(void)
     EXPECT(held(FIRST));
     world_set_while_waiting(GATE);
     EXPECT_INT(host_free(memory), 0);
-    EXPECT(world_ran(FIRST));
+    ANSWER(!world_ran(FIRST));
+    EXPECT(follows(FIRST, FIRST_BYSTANDER, stream));
 }
 
 /* -------------------------------------------------------- in the order of a stream */
@@ -253,6 +256,21 @@ static void free_after_another_stream(void)
     EXPECT(held(SECOND));
     EXPECT(follows(SECOND, FIRST, stream));
     EXPECT_INT(synchronize(other), 0);
+}
+
+/* Memory of device 0 is given back in the order of a stream of device 1. */
+static void free_on_another_device(void)
+{
+    const uint64_t stream = new_stream(NONBLOCKING);
+    uint64_t memory = 0, other;
+    EXPECT(has(WORLD_POOL));
+    EXPECT_INT(alloc_in(&memory, stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(world_set_device(1), 0);
+    other = new_stream(NONBLOCKING);
+    EXPECT_INT(give_back_in(memory, other), 0);
+    EXPECT_INT(synchronize(other), 0);
+    EXPECT_INT(world_set_device(0), 0);
 }
 
 static void freed_twice_in_order(void)
@@ -420,7 +438,8 @@ const rule rules_of_allocation[] = {
     {"A01", "memory_alloc gives device memory, and when it is freed it is like plain memory",
      API "cuMemAlloc, cuMemFree", RULE_DOCUMENTED, 0, device_memory},
     {"A02", "memory_alloc allocates in the current context, memory_free frees what is of another",
-     API "cuMemAlloc; doubtful of cuMemFree; cai_emm.h", RULE_SILENT, NEEDS_CONTEXT,
+     API "cuMemAlloc; not said of cuMemFree; cai_emm.h frees in the context of the memory", RULE_OBSERVED,
+     NEEDS_CONTEXT,
      memory_of_the_current_context},
     {"A03", "allocation, free, registration, memory_info and ipc_export without a current context: 201",
      API "cuMemAlloc and others", RULE_DOCUMENTED, 0, needs_context},
@@ -435,10 +454,10 @@ const rule rules_of_allocation[] = {
      RULE_DOCUMENTED, 0, too_much},
     {"A08", "freed twice, or never allocated: 1", "not said; cai_emm.h does not do it", RULE_OBSERVED, 0,
      not_given},
-    {"A09", "memory_free waits for pending work of the context",
-     API "cuMemFree (\"may perform implicit synchronization\")", RULE_OBSERVED, 0, free_waits},
-    {"A10", "host_free waits for pending work of the context", "not said", RULE_OBSERVED, 0,
-     host_free_waits},
+    {"A09", "memory_free, and whether it waits for pending work of the context",
+     API "cuMemFree (\"may perform implicit synchronization\")", RULE_DOCUMENTED, 0, free_waits},
+    {"A10", "host_free, and whether it waits for pending work of the context",
+     API "cuMemFreeHost (nothing said)", RULE_DOCUMENTED, 0, host_free_waits},
     {"A11", "memory_alloc_async gives memory of a pool, and memory_free_async takes it back",
      API "cuMemAllocAsync, cuMemFreeAsync", RULE_DOCUMENTED, 0, pool_memory},
     {"A12", "memory_free of pool memory does not wait for work",
@@ -460,7 +479,8 @@ const rule rules_of_allocation[] = {
      API "cuThreadExchangeStreamCaptureMode (\"potentially unsafe API calls\")", RULE_DOCUMENTED, 0,
      alloc_in_capture},
     {"A20", "a handle has 64 bytes, the same each time, and others for another allocation",
-     API "cuIpcGetMemHandle; cai_emm.h", RULE_SILENT, 0, handles},
+     API "cuIpcGetMemHandle (\"a unique handle\"); cai_ipc.h opens again if it differs", RULE_OBSERVED, 0,
+     handles},
     {"A21", "a pointer into an allocation has the handle of the allocation",
      API "cuIpcGetMemHandle (\"base pointer\"); cai_emm.h asks for the base", RULE_OBSERVED, 0,
      handle_from_inside},
@@ -475,4 +495,7 @@ const rule rules_of_allocation[] = {
      uuids_differ},
     {"A26", "freed twice in the order of a stream: 1", "not said; cai_emm.h does not do it", RULE_OBSERVED,
      0, freed_twice_in_order},
+    {"A27", "memory_free_async in a stream of another device than that of the memory",
+     "not said; cai_emm.h gives such streams to memory_free_async", RULE_SILENT, NEEDS_DEVICES,
+     free_on_another_device},
     {NULL, NULL, NULL, 0, 0, NULL}};

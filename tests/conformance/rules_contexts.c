@@ -64,9 +64,13 @@ static void pop_of_nothing(void)
 static void stack_is_of_a_thread(void)
 {
     const uint64_t other = new_context(), before = current();
+    int32_t error;
     EXPECT_INT(world_on_thread(0, thread_push, other, 0), 0);
     EXPECT(is_current(before));
-    EXPECT_INT(push(other), 0); /* current on both */
+    error = push(other);
+    ANSWER(error != 0);
+    if (error) EXPECT(error == 216 && is_current(before));
+    if (error) return;
     EXPECT(is_current(other));
     EXPECT(world_on_thread(0, thread_current_is, other, 0));
     EXPECT_INT(pop(), 0);
@@ -236,6 +240,18 @@ static void queries_without_context(void)
     EXPECT(world_on_thread(0, thread_current_is, 0, 0));
 }
 
+static void primary_of_an_unused_device(void)
+{
+    uint64_t context = 99;
+    EXPECT_INT(cuda->device_context(cuda->self, 1, &context), 0);
+    ANSWER(context == 0);
+    EXPECT_INT(world_set_device(1), 0);
+    if (context) EXPECT(is_current(context));
+    EXPECT_INT(cuda->device_context(cuda->self, 1, &context), 0);
+    EXPECT(is_current(context)); /* now it is in use */
+    EXPECT_INT(world_set_device(0), 0);
+}
+
 static void work_without_context(void)
 {
     const uint64_t stream = new_stream(NONBLOCKING), event = new_event();
@@ -312,6 +328,13 @@ static void ids_stay(void)
     EXPECT(first == second);
 }
 
+static void handle_again(void)
+{
+    const uint64_t first = new_stream(NONBLOCKING);
+    EXPECT_INT(world_stream_destroy(first), 0);
+    ANSWER(new_stream(NONBLOCKING) == first);
+}
+
 static void id_while_capturing(void)
 {
     const uint64_t stream = new_stream(NONBLOCKING);
@@ -338,8 +361,9 @@ const rule rules_of_contexts[] = {
      last_pop_leaves_none},
     {"X06", "a pop where nothing is current is 201", CONTEXTS ", cuCtxPopCurrent", RULE_DOCUMENTED, 0,
      pop_of_nothing},
-    {"X07", "each host thread has its own stack, and a context may be current on several",
-     CONTEXTS ", cuCtxPushCurrent", RULE_DOCUMENTED, NEEDS_CONTEXT, stack_is_of_a_thread},
+    {"X07", "each host thread has its own stack; whether a context may be current on two of them",
+     CONTEXTS ", cuCtxPushCurrent; cuGreenCtxCreate (\"current to only one thread at a time\")",
+     RULE_DOCUMENTED, NEEDS_CONTEXT, stack_is_of_a_thread},
     {"X08", "cuCtxSetCurrent replaces the top of the stack", CONTEXTS ", cuCtxSetCurrent", RULE_DOCUMENTED,
      NEEDS_CONTEXT, set_replaces_the_top},
     {"X09", "event_create, context_device and context_synchronize are 201 without a current context",
@@ -359,18 +383,25 @@ const rule rules_of_contexts[] = {
     {"X16", "context_synchronize does not wait for other contexts", CONTEXTS ", cuCtxSynchronize",
      RULE_DOCUMENTED, NEEDS_CONTEXT, synchronize_of_one_context},
     {"X17", "event_query needs no current context, and makes none",
-     "CUDA Driver API, cuEventQuery (201 is not among its errors); cai_keepalive_poll", RULE_SILENT, 0,
+     "CUDA Driver API, cuEventQuery (201 is not among its errors)", RULE_DOCUMENTED, 0,
      query_without_context},
     {"X18", "event_synchronize needs no current context, and makes none",
      NO_CONTEXT_SAID ": cai_keepalive_drain", RULE_SILENT, 0, synchronize_without_context},
     {"X19", "event_destroy needs no current context, and makes none",
-     NO_CONTEXT_SAID ": cai_stream_pool_destroy", RULE_SILENT, 0, destroy_without_context},
-    {"X20", "capture_mode needs no current context, and makes none", NO_CONTEXT_SAID ": cai_keepalive_poll",
-     RULE_SILENT, 0, mode_without_context},
+     NO_CONTEXT_SAID ": cai_event_pool_destroy", RULE_SILENT, 0, destroy_without_context},
+    {"X20", "capture_mode needs no current context, and makes none",
+     "CUDA Driver API, cuThreadExchangeStreamCaptureMode (201 is not among its errors)", RULE_DOCUMENTED, 0,
+     mode_without_context},
     {"X21", "stream_context and stream_capture of a handle need no current context, and make none",
-     NO_CONTEXT_SAID ": cai_exchange_begin", RULE_SILENT, 0, queries_without_context},
+     "CUDA Driver API, cuStreamGetCtx (201: of the special handles), cuStreamIsCapturing (201 is not among its "
+     "errors)",
+     RULE_DOCUMENTED, 0, queries_without_context},
     {"X22", "record, wait and synchronize of a handle need no current context, and make none",
-     "not said; cai_stream.h makes a context current for each", RULE_OBSERVED, 0, work_without_context},
+     "not said (201 is among their errors); cai_stream.h makes a context current where none is",
+     RULE_OBSERVED, 0, work_without_context},
+    {"X23", "device_context of a device that nobody uses",
+     "CUDA Driver API, cuDevicePrimaryCtxGetState (\"inactive\"), cuDevicePrimaryCtxRelease", RULE_DOCUMENTED,
+     NEEDS_DEVICES, primary_of_an_unused_device},
     {"S01", "stream_context is the context that was current when the stream was made",
      "CUDA Driver API, cuStreamGetCtx", RULE_DOCUMENTED, NEEDS_CONTEXT, context_of_a_stream},
     {"S02", "stream_context of streams 1 and 2 is the current context", "CUDA Driver API, cuStreamGetCtx",
@@ -386,6 +417,9 @@ const rule rules_of_contexts[] = {
      NEEDS_ID, ids_stay},
     {"S07", "the id of a stream that captures is refused with 900, and the capture lives on",
      "CCCL, stf get_stream_id; cai_stream.h does not ask", RULE_OBSERVED, NEEDS_ID, id_while_capturing},
+    {"S08", "the handle of a stream made after one was destroyed",
+     "CUDA Driver API, cuStreamGetId (the id is unique; of handles nothing is said)", RULE_DOCUMENTED, 0,
+     handle_again},
     {NULL, NULL, NULL, 0, 0, NULL}};
 
 /* -------------------------------------------------------------------- devices */
@@ -420,14 +454,13 @@ static void record_on_two_devices(void)
 
 static void two_primary_contexts(void)
 {
-    const uint64_t second = context_of_second();
+    const uint64_t first = primary();
     int32_t device = -1;
-    EXPECT(second != 0 && second != primary());
     EXPECT_INT(world_set_device(1), 0);
-    EXPECT(is_current(second));
+    EXPECT(current() != first && is_current(context_of_second()));
     EXPECT_INT(cuda->context_device(cuda->self, &device), 0);
     EXPECT_INT(device, 1);
-    EXPECT_INT(push(primary()), 0);
+    EXPECT_INT(push(first), 0);
     EXPECT_INT(cuda->context_device(cuda->self, &device), 0);
     EXPECT_INT(device, 0);
     EXPECT_INT(pop(), 0);
@@ -490,6 +523,24 @@ static void capture_on_another_device(void)
     EXPECT_INT(world_capture_end(stream), 0);
 }
 
+/* A kernel of device 1 that may use memory of device 0. */
+static void free_and_a_peer(void)
+{
+    uint64_t memory = 0, stream;
+    EXPECT_INT(cuda->memory_alloc(cuda->self, &memory, ENOUGH), 0);
+    EXPECT_INT(world_set_device(1), 0);
+    stream = new_stream(NONBLOCKING);
+    EXPECT_INT(spin(stream, FIRST), 0);
+    EXPECT_INT(world_set_device(0), 0);
+    EXPECT(held(FIRST));
+    world_set_while_waiting(GATE);
+    EXPECT_INT(cuda->memory_free(cuda->self, memory), 0);
+    ANSWER(!world_ran(FIRST));
+    EXPECT_INT(world_set_device(1), 0);
+    EXPECT(follows(FIRST, FIRST_BYSTANDER, stream));
+    EXPECT_INT(world_set_device(0), 0);
+}
+
 #define MULTI_DEVICE "CUDA C++ Programming Guide, Stream and Event Behavior"
 
 const rule rules_of_devices[] = {
@@ -512,4 +563,7 @@ const rule rules_of_devices[] = {
     {"D08", "context_synchronize of another device leaves a capture alone",
      "CUDA C++ Programming Guide, Prohibited and Unhandled Operations", RULE_DOCUMENTED, NEEDS_DEVICES,
      capture_on_another_device},
+    {"D09", "memory_free, and whether it waits for pending work of another device",
+     "CUDA Driver API, cuMemFree (\"may perform implicit synchronization\"); pytorch/pytorch issue 196257",
+     RULE_DOCUMENTED, NEEDS_DEVICES, free_and_a_peer},
     {NULL, NULL, NULL, 0, 0, NULL}};

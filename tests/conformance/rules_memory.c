@@ -194,6 +194,34 @@ static void pointer_without_context(void)
     EXPECT(world_on_thread(0, thread_current_is, 0, 0));
 }
 
+static int32_t ask_flags(uint64_t pointer, uint64_t unused)
+{
+    cai_cuda_pointer info;
+    const int32_t error = info_of(pointer, &info);
+    const int32_t open = (info.flags & CAI_POINTER_NO_CONTEXT) != 0;
+    (void)unused;
+    return error ? -error : info.device_pointer == (open ? 0 : pointer) ? open : -1;
+}
+
+static void device_pointer_without_context(void)
+{
+    const uint64_t memory = new_memory(WORLD_PINNED);
+    int32_t open;
+    EXPECT_INT(ask_flags(memory, 0), 0);
+    open = world_on_thread(0, ask_flags, memory, 0);
+    EXPECT(open == 0 || open == 1);
+    ANSWER(open);
+}
+
+static void range_of_segments(void)
+{
+    const uint64_t memory = new_memory(WORLD_SEGMENTS);
+    uint64_t base = 0, size = 0;
+    EXPECT_INT(range_of(memory + ENOUGH - 1, &base, &size), 0);
+    EXPECT((base == memory && size == ENOUGH) || (base == memory + ENOUGH / 2 && size == ENOUGH / 2));
+    ANSWER(base != memory);
+}
+
 static int32_t ask_pageable(uint64_t expected, uint64_t unused)
 {
     int32_t yes = -1;
@@ -250,6 +278,12 @@ const rule rules_of_memory[] = {
      pointer_without_context},
     {"P18", "pageable_access is the attribute of the device, and needs no current context",
      "CUDA Driver API, cuDeviceGetAttribute", RULE_DOCUMENTED, 0, pageable},
+    {"P19", "the device address of pinned memory without a current context",
+     ATTRIBUTE " (DEVICE_POINTER: \"If there is no current CUcontext\": 201)", RULE_DOCUMENTED, 0,
+     device_pointer_without_context},
+    {"P20", "pointer_range of a mapping of two pieces of physical memory",
+     RANGE " (\"the allocation by cuMemAlloc\"); openucx/ucx issue 11461, ofiwg/libfabric pull request 12473",
+     RULE_DOCUMENTED, 0, range_of_segments},
     {NULL, NULL, NULL, 0, 0, NULL}};
 
 /* --------------------------------------------------------------------- errors */

@@ -1,7 +1,7 @@
 /* world.h - what a rule needs beside the table of cai_cuda: contexts, streams, kernels, memory, host threads.
  * SPDX-License-Identifier: MIT
  *
- * Two worlds implement it: world_sim.c on the simulation of tests/sim, world_cuda.cu on the CUDA runtime.
+ * Two worlds implement it: world_sim.c on the simulation of sim, world_cuda.cu on the CUDA runtime.
  * What stands here acts in both like calls of the runtime: errors are CUDA's numbers, and stay behind as the
  * last error of the host thread. Nothing goes by a clock: a kernel is held back by a flag, and that another
  * one got through shows that there was time to. */
@@ -35,6 +35,13 @@ int32_t world_devices(void);
 int world_has_contexts(void);
 
 const cai_cuda *world_cuda(void);
+
+/* Where CUDA leaves the answer open, the simulation can give either. 0: one in all things; 1: the other; -1:
+ * what the environment says (CAI_SIM_OPTIONS), as at first. From the next rule on; nothing on a GPU. */
+void world_choose(int other);
+
+/* Whether an option of the simulation is on, by its name there; -1: this is a GPU. */
+int world_option(const char *name);
 
 /* What the very first calls of the table said, before anything else had called CUDA; 0: no error. */
 int32_t world_first_error(void);
@@ -96,7 +103,8 @@ enum {
     WORLD_VIRTUAL = 5,    /* cuMemCreate and cuMemMap */
     WORLD_PLAIN = 6,      /* malloc */
     WORLD_UNMAPPED = 7,   /* registered, and no device has an address for it (before unified addressing) */
-    WORLD_TEXTURE = 8     /* a CUDA array */
+    WORLD_TEXTURE = 8,    /* a CUDA array */
+    WORLD_SEGMENTS = 9    /* WORLD_VIRTUAL of two pieces of physical memory, one behind the other */
 };
 
 enum { WORLD_NO_SUCH_MEMORY = -1 };

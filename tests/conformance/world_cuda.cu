@@ -62,7 +62,7 @@ struct memory {
     uint64_t address;
     int32_t kind;
     uint64_t bytes;
-    CUmemGenericAllocationHandle handle; /* WORLD_VIRTUAL */
+    CUmemGenericAllocationHandle handles[2]; /* WORLD_VIRTUAL: one; WORLD_SEGMENTS: two */
     CUcontext context;
 };
 
@@ -233,9 +233,11 @@ void release_memory(const memory &m)
         break;
     case WORLD_PLAIN: free(as_pointer(m.address)); break;
     case WORLD_VIRTUAL:
+    case WORLD_SEGMENTS:
         (void)cu.unmap(static_cast<CUdeviceptr>(m.address), m.bytes);
         (void)cu.unreserve(static_cast<CUdeviceptr>(m.address), m.bytes);
-        (void)cu.release(m.handle);
+        for (CUmemGenericAllocationHandle each : m.handles)
+            if (each != 0) (void)cu.release(each);
         break;
     default: (void)cudaFree(as_pointer(m.address)); break; /* pool memory too: it synchronizes */
     }
@@ -249,7 +251,7 @@ void release_everything()
     }
     for (const object &each : streams) {
         (void)cu.context_set(each.context);
-        (void)cudaStreamDestroy(cai_cuda_stream(each.handle));
+        (void)cudaStreamDestroy(cai_stream_to_cuda(each.handle));
     }
     streams.clear();
     (void)cu.context_set(primaries[0]);
@@ -271,11 +273,14 @@ int32_t allocate_virtual(uint64_t bytes, memory *m)
     properties.location.id = device;
     if (cu.granularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || unit == 0)
         return WORLD_NO_SUCH_MEMORY;
-    m->bytes = (bytes + unit - 1) / unit * unit;
-    CUresult error = cu.create(&m->handle, m->bytes, &properties, 0);
-    if (error != CUDA_SUCCESS) return error;
-    error = cu.reserve(&address, m->bytes, 0, 0, 0);
-    if (error == CUDA_SUCCESS) error = cu.map(address, m->bytes, 0, m->handle, 0);
+    const size_t pieces = m->kind == WORLD_SEGMENTS ? 2 : 1;
+    const size_t piece = (bytes / pieces + unit - 1) / unit * unit;
+    m->bytes = piece * pieces;
+    CUresult error = cu.reserve(&address, m->bytes, 0, 0, 0);
+    for (size_t i = 0; i < pieces && error == CUDA_SUCCESS; i++) {
+        error = cu.create(&m->handles[i], piece, &properties, 0);
+        if (error == CUDA_SUCCESS) error = cu.map(address + i * piece, piece, 0, m->handles[i], 0);
+    }
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (error == CUDA_SUCCESS) error = cu.set_access(address, m->bytes, &access, 1);
@@ -411,6 +416,17 @@ const cai_cuda *world_cuda(void)
     return &linked.cuda;
 }
 
+void world_choose(int other)
+{
+    (void)other;
+}
+
+int world_option(const char *name)
+{
+    (void)name;
+    return -1;
+}
+
 int32_t world_first_error(void)
 {
     return first_error;
@@ -519,18 +535,18 @@ int32_t world_stream_destroy(uint64_t stream)
         streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(i));
         break;
     }
-    return cudaStreamDestroy(cai_cuda_stream(stream));
+    return cudaStreamDestroy(cai_stream_to_cuda(stream));
 }
 
 /* -------------------------------------------------------------------- kernels */
 int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark)
 {
-    return launch(shared, cai_cuda_stream(stream), flag, mark, nullptr);
+    return launch(shared, cai_stream_to_cuda(stream), flag, mark, nullptr);
 }
 
 int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t address)
 {
-    return launch(shared, cai_cuda_stream(stream), flag, mark, as_pointer(address));
+    return launch(shared, cai_stream_to_cuda(stream), flag, mark, as_pointer(address));
 }
 
 void world_set(int32_t flag)
@@ -575,7 +591,7 @@ int world_saw(int32_t mark, int32_t earlier)
 int32_t world_capture_begin(uint64_t stream, int32_t mode)
 {
     const cudaError_t error =
-        cudaStreamBeginCapture(cai_cuda_stream(stream), static_cast<cudaStreamCaptureMode>(mode));
+        cudaStreamBeginCapture(cai_stream_to_cuda(stream), static_cast<cudaStreamCaptureMode>(mode));
     capture begun = {stream, std::this_thread::get_id()};
     if (error == cudaSuccess) captures_begun.push_back(begun);
     return error;
@@ -585,7 +601,7 @@ int32_t world_capture_begin(uint64_t stream, int32_t mode)
 int32_t world_capture_end(uint64_t stream)
 {
     cudaGraph_t graph = nullptr;
-    const cudaError_t error = cudaStreamEndCapture(cai_cuda_stream(stream), &graph);
+    const cudaError_t error = cudaStreamEndCapture(cai_stream_to_cuda(stream), &graph);
     if (graph != nullptr) (void)cudaGraphDestroy(graph);
     if (error != cudaErrorStreamCaptureWrongThread && error != cudaErrorStreamCaptureUnmatched)
         forget_capture(stream);
@@ -594,10 +610,11 @@ int32_t world_capture_end(uint64_t stream)
 
 int32_t world_alloc(int32_t kind, uint64_t bytes, uint64_t *address)
 {
-    memory made = {0, kind, bytes, 0, nullptr};
+    memory made = {0, kind, bytes, {0, 0}, nullptr};
     void *pointer = nullptr;
-    const int32_t error = kind == WORLD_VIRTUAL ? allocate_virtual(bytes, &made)
-                                                : allocate(kind, bytes, &pointer);
+    const bool is_virtual = kind == WORLD_VIRTUAL || kind == WORLD_SEGMENTS;
+    const int32_t error = is_virtual ? allocate_virtual(bytes, &made)
+                                     : allocate(kind, bytes, &pointer);
     if (error) return error;
     if (pointer != nullptr) made.address = as_number(pointer);
     made.context = current_context();

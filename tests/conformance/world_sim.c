@@ -1,4 +1,4 @@
-/* world_sim.c - the world of the rules on the simulation of tests/sim, and the bugs to plant in it.
+/* world_sim.c - the world of the rules on the simulation of sim, and the bugs to plant in it.
  * SPDX-License-Identifier: MIT
  *
  * The simulation runs a kernel when something waits for it. Here a kernel whose flag is not set is left
@@ -6,7 +6,7 @@
  * have been held back, and was not, shows. */
 #include "world.h"
 
-#include "../sim/cai_sim.h"
+#include "sim/cai_sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ typedef struct pair {
 } pair;
 
 static cai_sim *sim;
-static int32_t device_count;
+static int32_t device_count, chosen = -1; /* see world_choose */
 static cai_cuda table; /* with the planted bug */
 static const char *planted;
 
@@ -193,6 +193,43 @@ static int32_t pushy_device_context(void *self, int32_t device, uint64_t *contex
     return error;
 }
 
+static int32_t making_device_context(void *self, int32_t device, uint64_t *context)
+{
+    const int32_t error = honest()->device_context(self, device, context);
+    if (!error && *context == 0) *context = cai_sim_primary_retain(sim, device);
+    return error;
+}
+
+static int32_t bold_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    const int32_t error = honest()->pointer_info(self, pointer, info);
+    if (!error && (info->flags & CAI_POINTER_NO_CONTEXT)) info->device_pointer = pointer;
+    info->flags &= ~(uint32_t)CAI_POINTER_NO_CONTEXT;
+    return error;
+}
+
+static int32_t whole_range(void *self, uint64_t pointer, uint64_t *base, uint64_t *size)
+{
+    const int32_t error = honest()->pointer_range(self, pointer, base, size);
+    if (error || *size != ENOUGH_BYTES / 2) return error;
+    *base -= ENOUGH_BYTES / 2;
+    *size = ENOUGH_BYTES;
+    return 0;
+}
+
+/* Waits for the current context, whatever the options say. */
+static int32_t slow_free(void *self, uint64_t pointer)
+{
+    const int32_t error = cai_sim_current(sim) == 0 ? 0 : honest()->context_synchronize(self);
+    return error ? error : honest()->memory_free(self, pointer);
+}
+
+static int32_t slow_host_free(void *self, uint64_t pointer)
+{
+    const int32_t error = cai_sim_current(sim) == 0 ? 0 : honest()->context_synchronize(self);
+    return error ? error : honest()->host_free(self, pointer);
+}
+
 static int32_t narrow_synchronize(void *self)
 {
     return honest()->stream_synchronize(self, CAI_STREAM_LEGACY);
@@ -311,6 +348,16 @@ static int32_t rash_free_async(void *self, uint64_t pointer, uint64_t stream)
     uint64_t context;
     const int32_t error = honest()->stream_context(self, stream, &context);
     return error ? error : cai_sim_free(sim, pointer);
+}
+
+static int32_t home_free_async(void *self, uint64_t pointer, uint64_t stream)
+{
+    uint64_t context;
+    cai_cuda_pointer info;
+    const int32_t error = honest()->stream_context(self, stream, &context);
+    if (error || honest()->pointer_info(self, pointer, &info)) return error;
+    if (context == cai_sim_primary(sim, 1 - info.device)) return CAI_SIM_ERROR_INVALID_VALUE;
+    return honest()->memory_free_async(self, pointer, stream);
 }
 
 static int32_t waiting_free_async(void *self, uint64_t pointer, uint64_t stream)
@@ -475,6 +522,13 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X("lazy-pop", "pop leaves the popped context current", "X04", table.context_pop = lazy_pop) \
     X("pushy-device", "device_context makes the context current", "X03", \
       table.device_context = pushy_device_context) \
+    X("making-device", "device_context makes the context of a device that nobody uses", "X23", \
+      table.device_context = making_device_context) \
+    X("bold-info", "a device address is told without a current context", "P19", \
+      table.pointer_info = bold_info) \
+    X("whole-range", "two segments are told as one", "P20", table.pointer_range = whole_range) \
+    X("same-stream", "the handle of a destroyed stream comes back too soon", "S08", (void)0) \
+    X("shared-context", "a further context is current on several host threads", "X07", (void)0) \
     X("tolerant-device", "every number is that of a device", "X11", \
       table.device_context = tolerant_device_context) \
     X("device-by-context", "a further context is on a further device", "X10", \
@@ -508,11 +562,17 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X("rash-free", "a free does not wait", "A09", table.memory_free = rash_free) \
     X("rash-host-free", "a free of pinned memory does not wait", "A10", \
       table.host_free = rash_host_free) \
+    X("slow-free", "a free waits that should not", "A09", table.memory_free = slow_free) \
+    X("slow-host-free", "a free of pinned memory waits that should not", "A10", \
+      table.host_free = slow_host_free) \
+    X("rash-free-too", "a free does not wait for another device", "D09", table.memory_free = rash_free) \
     X("waiting-free", "a free of pool memory waits", "A12", table.memory_free = waiting_free) \
     X("rash-free-async", "a free is not in the order of the stream", "A13", \
       table.memory_free_async = rash_free_async) \
     X("rash-free-async-too", "a free does not wait for another stream", "A14", \
       table.memory_free_async = rash_free_async) \
+    X("home-free-async", "memory is freed in streams of its own device alone", "A27", \
+      table.memory_free_async = home_free_async) \
     X("waiting-free-async", "a free in the order of the stream waits", "A13", \
       table.memory_free_async = waiting_free_async) \
     X("tolerant-register", "memory can be registered twice", "A17", \
@@ -585,6 +645,30 @@ const cai_cuda *world_cuda(void)
     return &table;
 }
 
+void world_choose(int other)
+{
+    chosen = other;
+}
+
+/* A free that does not wait does not do so for another device either. */
+int world_option(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t any;
+    } options[] = {{"one_thread_contexts", CAI_SIM_ONE_THREAD_CONTEXTS},
+                   {"primary_inactive", CAI_SIM_PRIMARY_INACTIVE},
+                   {"reuse", CAI_SIM_REUSE},
+                   {"need_context", CAI_SIM_NEED_CONTEXT},
+                   {"segments", CAI_SIM_SEGMENTS},
+                   {"free_returns", CAI_SIM_FREE_RETURNS},
+                   {"free_own_context", CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_FREE_RETURNS}};
+    size_t i;
+    for (i = 0; i < sizeof options / sizeof *options; i++)
+        if (strcmp(options[i].name, name) == 0) return (cai_sim_options(sim) & options[i].any) != 0;
+    abort();
+}
+
 int32_t world_first_error(void)
 {
     cai_sim *fresh = cai_sim_create(1);
@@ -604,9 +688,10 @@ void world_begin(const char *rule, const char *plant)
     planted = plant;
     sim = cai_sim_create(device_count);
     if (sim == NULL) abort();
+    if (chosen >= 0) cai_sim_set_options(sim, chosen ? CAI_SIM_ADVERSARIAL : 0);
+    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS); /* flags say what runs */
     table = *cai_sim_cuda(sim);
     plant_in_table();
-    cai_sim_recycle_handles(sim, 1); /* as CUDA may */
     job_count = plain_count = 0;
     recorded_count = waited_count = known_count = 0;
     only_stream = capturing_thread = 0;
@@ -650,7 +735,7 @@ int32_t world_set_context(uint64_t context)
 
 uint64_t world_context_create(int32_t device)
 {
-    if (is_planted("one-context")) return cai_sim_primary(sim, device);
+    if (is_planted("one-context") || is_planted("shared-context")) return cai_sim_primary(sim, device);
     return cai_sim_context_create(sim, device);
 }
 
@@ -664,6 +749,7 @@ uint64_t world_stream_create(int nonblocking)
 {
     if (is_planted("no-legacy-order")) nonblocking = 1;
     if (is_planted("all-legacy-order")) nonblocking = 0;
+    if (is_planted("same-stream")) cai_sim_recycle_handles(sim, 1);
     if (!is_planted("one-stream")) return cai_sim_stream_create(sim, nonblocking);
     if (only_stream == 0) only_stream = cai_sim_stream_create(sim, nonblocking);
     return only_stream;
@@ -810,9 +896,11 @@ int32_t world_alloc(int32_t kind, uint64_t bytes, uint64_t *address)
 {
     static const int32_t kinds[] = {CAI_SIM_MEM_DEVICE,  CAI_SIM_MEM_MANAGED, CAI_SIM_MEM_PINNED,
                                     CAI_SIM_MEM_ALIASED, CAI_SIM_MEM_POOL,    CAI_SIM_MEM_VIRTUAL,
-                                    0,                   CAI_SIM_MEM_REGISTERED, CAI_SIM_MEM_ARRAY};
+                                    0,                   CAI_SIM_MEM_REGISTERED, CAI_SIM_MEM_ARRAY,
+                                    CAI_SIM_MEM_VIRTUAL};
     if (kind != WORLD_PLAIN) {
         *address = cai_sim_alloc(sim, kinds[kind], bytes);
+        if (kind == WORLD_SEGMENTS) cai_sim_set_segment(sim, *address, bytes / 2);
         return *address ? 0 : cai_sim_last_error(sim);
     }
     if (plain_count == MOST_PLAIN) return WORLD_NO_SUCH_MEMORY;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #define CAI_STATIC
 #define CAI_IMPLEMENTATION
-#include "../../ext/cai_dlpack.h"
+#include "cai_dlpack.h"
 #include <stdlib.h>
 
 #if !defined(CAI_DLPACK_VERSIONED)

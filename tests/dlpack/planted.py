@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in ext/cai_dlpack.h, one at a time; test_dlpack.c must see each of them.
+"""Plants defects in ext/cai_dlpack.h, one at a time; test_dlpack.c or test_dlpack_order.c must see each of them.
 
-    tests/dlpack/planted.py [--dlpack FOLDER] [--cc CC] [--root FOLDER] [--only TEXT]
+    tests/dlpack/planted.py [--dlpack FOLDER] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 FOLDER has dlpack/dlpack.h; without it the compiler must find that. Prints one line per defect: the first check that
 fails. A defect that is not found, or that does not apply to the header any more, is a failure, and so is a failing
@@ -16,8 +16,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from planting import compile_with, execute, judge_all, parser, substitute  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "support"))
+from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+
+TESTS = ("test_dlpack.c", "test_dlpack_order.c")
 
 # What it is, where it is, what stands there instead
 DEFECTS = [
@@ -40,7 +42,7 @@ DEFECTS = [
     ("a stride wraps", r"if \(!fits && !empty && tensor->shape\[i\] > 1\)", r"if (0)"),
     ("a stride that nothing moves along is judged", r"!fits && !empty && tensor->shape\[i\] > 1", r"!fits"),
     ("the largest stride is refused", r"stride <= most && ", r"stride < most && "),
-    ("65 dimensions", r"tensor->ndim > CAI_MAX_NDIM \|\| \(tensor", r"tensor->ndim > CAI_MAX_NDIM + 1 || (tensor"),
+    ("65 dimensions", r"tensor->ndim > CAI_MAX_NDIM\)", r"tensor->ndim > CAI_MAX_NDIM + 1)"),
     ("the deleter is called twice", r"(    managed->deleter\(managed\);\n)", r"\1\1"),
     ("the deleter is not called", r"    managed->deleter\(managed\);\n", r"    (void)managed;\n"),
     ("an import without deleter has a release", r"if \(managed->deleter\) cai_array_own", r"cai_array_own"),
@@ -60,37 +62,80 @@ DEFECTS = [
     ("strides stay bytes", r"= array->strides\[i\] / array->dtype\.itemsize", r"= array->strides[i]"),
     ("strides are where the shape is", r"shape_and_strides \+ array->ndim : NULL", r"shape_and_strides : NULL"),
     ("pinned memory is told by its device", r"type == CAI_PRIV_DLPACK_CUDA \? array->device : 0", r"array->device"),
-    ("the array is not released", r"    cai_array_release\(&storage->array\);\n", r""),
-    ("done comes before the release", r"    (cai_array_release\(&storage->array\);)\n    (if \(storage->done\).*)",
+    ("the array is not released", r"    else cai_array_release\(&storage->array\);\n", r""),
+    ("done comes before the release",
+     r"    if \(storage->release\) storage->release\(storage\);\n    else (cai_array_release\(&storage->array\);)\n    (if \(storage->done\).*)",
      r"    { cai_array kept = storage->array; \2 cai_array_release(&kept); }"),
     ("the array keeps its owner", r"cai_array_move\(&storage->array, array\);", r"storage->array = *array;"),
     ("an empty array has a pointer", r"array->size \? \(void \*\)\(uintptr_t\)array->data : NULL",
      r"(void *)(uintptr_t)array->data"),
+    # both ends
+    ("an import does not say that there is no back edge", r"    out->flags \|= CAI_NO_BACK_EDGE;\n", r""),
+    ("a versioned import does not say that there is no back edge",
+     r"(BIT_READ_ONLY\) out->flags.*\n)    out->flags \|= CAI_NO_BACK_EDGE;\n", r"\1"),
+    ("the deleter makes no order", r"if \(storage->release\) storage->release\(storage\);\n    else cai", r"cai"),
+    ("an export keeps the release of another one", r"    storage->release = NULL;\n", r""),
+    ("the deleter releases at once", r"status = cai_exchange_release\(ex, &storage->array, NULL\);",
+     r"cai_array_release(&storage->array);"),
+    ("the deleter ends no exchange", r"status = ordered->waits \? CAI_ERR_STREAM : cai_exchange_end\(ex, CAI_OK, NULL\);",
+     r"status = ordered->waits ? CAI_ERR_STREAM : CAI_OK;"),
+    ("the exchange of another thread stays open", r"        ex->thread = 0;\n", r""),
+    ("the exchange of a deleter that waits stays open",
+     r"CAI_TRY\(cai_exchange_end\(ex, stream \? cai_priv_dlpack_remember_context\(ex, err\) : CAI_OK, err\)\);",
+     r"if (stream) CAI_TRY(cai_priv_dlpack_remember_context(ex, err));"),
+    ("the host does not wait", r"    if \(cai_priv_dlpack_wait\(ex, &storage->array\)\) return;\n", r""),
+    ("the host waits in a capture", r"if \(!status \|\| status == CAI_ERR_CAPTURE\) return;", r"if (!status) return;"),
+    ("where the host cannot wait the array is released", r"if \(cai_priv_dlpack_wait\(ex, &storage->array\)\) return;",
+     r"if (cai_priv_dlpack_wait(ex, &storage->array)) {}"),
+    ("a context that is gone keeps its arrays", r"return error && !cai_priv_is_dead\(error\) \?", r"return error ?"),
+    ("a lost edge of a capture makes the host wait", r"if \(!status \|\| status == CAI_ERR_CAPTURE\) \{", r"if (!status) {"),
+    ("the memory's context is waited for, always", r"if \(!ex->context \|\| ", r"if (1 || "),
+    ("the context is not remembered", r"stream \? cai_priv_dlpack_remember_context\(ex, err\) : CAI_OK, err", r"CAI_OK, err"),
+    ("the capture mode is not relaxed", r"error = cai_priv_mode_relax\(cuda, &mode\);", r"error = mode = 0;"),
+    ("the capture mode stays relaxed", r"\(void\)cai_priv_mode_restore\(cuda, mode, 0\);", r""),
+    ("a context stays pushed", r"\n    \(void\)cai_priv_context_leave\(cuda, context\);", r""),
+    ("a context stays pushed after an error", r"\n    \(void\)cai_priv_context_leave\(cuda, context\);",
+     r"\n    (void)cuda->context_pop(cuda->self);"),
+    ("a known stream is given up", r"ordered->waits = !stream \|\|", r"ordered->waits = 1 ||"),
+    ("a stream that may be destroyed is used", r"ordered->waits = !stream \|\| flags & \(uint32_t\)CAI_DLPACK_SYNCHRONIZE",
+     r"ordered->waits = !stream"),
+    ("streams 1 and 2 are those of the current context", r"if \(!error && device == array->device\) return CAI_OK;", r"return CAI_OK;"),
+    ("a context stays pushed after an export", r"    if \(context\) \(void\)cai_priv_context_leave\(cuda, context\);\n",
+     r""),
+    ("host memory waits for a stream", r"if \(!array->size \|\| array->memory == CAI_MEMORY_HOST\)", r"if (!array->size)"),
+    ("an empty array waits for a stream", r"if \(!array->size \|\| array->memory", r"if (array->memory"),
+    ("an export that fails keeps the array", r"    if \(status\) cai_array_move\(array, &storage->storage\.array\);\n    else ", r"    "),
 ]  # fmt: skip
 
 
-def judge(options, folder, work, defect):
-    """(good, what to print) of one defect: the test over the header with it."""
-    find, replace = defect[1:] or ("", "")
-    (folder / "ext").mkdir()
-    (folder / "tests").mkdir()
-    shutil.copy(options.root / "cai.h", folder)
-    for name in ("test_dlpack.c", "cai_test.h", "cai_test_help.h"):
-        shutil.copy(HERE.parent / name, folder / "tests")
-    if not substitute(options.root / "ext" / "cai_dlpack.h", folder / "ext" / "cai_dlpack.h", find, replace):
-        return False, f"DOES NOT APPLY any more: {find}"
-    found = [f"-I{options.dlpack}"] if options.dlpack else []
-    binary = folder / "test"
-    error = compile_with(options, "-O0", f"-I{folder}", *found, folder / "tests" / "test_dlpack.c", "-o", binary)
-    if error:
-        return False, f"FAILED: {error[:400]}"
-    status, output = execute([binary], 60)
-    if not find:
-        return status == 0, output.strip().splitlines()[-1] if status == 0 else f"A FAILURE: {output}"
-    first = re.search(r"test_dlpack\.c:\d+: .*", output)
-    if status == 0 or not (first or (status or 0) < 0):
-        return False, f"NOT FOUND: {output}"
-    return True, first.group(0) if first else f"signal {-status}"
+def dlpack_of(options):
+    return [f"-I{options.dlpack}"] if options.dlpack else []
+
+
+class Dlpack(Subject):
+    """Both tests; a defect that the first one sees is not shown to the second."""
+
+    def build(self, options, tree, folder):
+        for test in TESTS:
+            source, target = HERE / test, folder / test[:-2]
+            error = compile_with(options, "-O1", *folders_of(tree), *dlpack_of(options), source, "-o", target)
+            if error:
+                return error
+        return None
+
+    def run(self, options, tree, folder, environment, defect):
+        printed = []
+        for test in TESTS:
+            status, output = execute_until([folder / test[:-2]], 60, rf"{test}:\d+: ", environment)
+            first = re.search(rf"{test}:\d+: .*", output)
+            if status != 0 and (first or (status or 0) < 0):
+                return defect is not NONE, first.group(0) if first else f"{test}: signal {-status}"
+            if status != 0 and defect is NONE:
+                return False, f"A FAILURE: {output}"
+            printed.append(output.strip())
+        if defect is NONE:
+            return True, "; ".join(text.splitlines()[-1] for text in printed)
+        return False, f"NOT FOUND: {printed}"
 
 
 def has_dlpack(options):
@@ -98,8 +143,7 @@ def has_dlpack(options):
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "probe.c"
         source.write_text("#include <dlpack/dlpack.h>\nstruct DLManagedTensorVersioned probe;\n")
-        found = [f"-I{options.dlpack}"] if options.dlpack else []
-        return not compile_with(options, *found, "-c", source, "-o", source.with_suffix(".o"))
+        return not compile_with(options, *dlpack_of(options), "-c", source, "-o", source.with_suffix(".o"))
 
 
 def main():
@@ -109,7 +153,7 @@ def main():
     if shutil.which(options.cc) and not has_dlpack(options):
         print("planted.py: skipped, no dlpack/dlpack.h of 1.0 or later")
         return 77
-    return judge_all(options, DEFECTS, judge)
+    return judge_all(options, [Defect(name, "ext/cai_dlpack.h", *change) for name, *change in DEFECTS], Dlpack())
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in cai_emm.h, one at a time; model.c must see each of them within 10,000 operations.
+"""Plants defects in cai_manager.h and cai_emm.h, one at a time; model.c must see each of them within 10,000
+operations, or else the test that an entry names.
 
-    tests/emm/planted.py [--cc CC] [--operations N] [--seed N] [--root FOLDER] [--only TEXT]
+    tests/emm/planted.py [--cc CC] [--operations N] [--seed N] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
-Each copy of the header with one defect is compiled with model.c. Prints one line per defect: at which operation
+One build of model.c has all defects, each switched on for a run of its own. Prints one line per defect: at which operation
 it was found, and as what. A defect that is not found, or that does not apply to the header any more, is a failure,
 and so is a difference without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
@@ -14,122 +15,241 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from planting import TESTS, compile_with, copy_headers, execute, judge_all, parser  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "support"))
+from planting import NONE, Defect, Subject, compile_with, execute, folders_of, judge_all, parser  # noqa: E402
 
-# What it is, where it is, what stands there instead
+# What it is, where it is, what stands there instead; a test of this folder that finds it, if model.c cannot
 DEFECTS = [
     # handles
-    ("a generation is not raised", r"look->slot->generation\+\+;", r""),
+    ("a generation is not raised", r"else if \(!--slot->references\) slot->generation\+\+;", r"else slot->references--;"),
     ("generations are not compared", r"slot->generation == \(uint32_t\)\(memory >> 32\) && ", r""),
     ("a second free of an object is taken",
-     r"slot->generation == \(uint32_t\)\(memory >> 32\) && slot->references && ", r"slot->source && "),
+     r"slot->generation == \(uint32_t\)\(memory >> 32\) && slot->references\)", r"slot->block.ptr)"),
     ("an object is freed twice by its hook",
-     r"(error = cai_priv_emm_call_free\(block->source.*\n)", r"(void)cai_priv_emm_call_free(block->source, "
-     r"block->pair, block->ptr, block->size, block->stream);\n    \1"),
-    ("a view does not keep its object", r"look->root->keeps\+\+;", r""),
-    ("a view starts at its object's first byte", r"(view->address = look->slot->address) \+ offset;", r"\1;"),
+     r"(error = hook)(\(ctx, block->ptr, block->size, cai_stream_to_cuda\(block->stream\)\);)", r"(void)hook\2\n    \1\2"),
     ("retain counts nothing", r"slot->references\+\+;", r""),
-    ("slots come back in another order", r"slot->next = slot->emm->idle;\n    slot->emm->idle = slot;",
-     r"slot->next = NULL;\n    if (slot->emm->idle) { struct cai_emm_slot *at = slot->emm->idle; "
-     r"while (at->next) at = at->next; at->next = slot; } else slot->emm->idle = slot;"),
-    ("a callback is left to the next object", r"slot->call = NULL;", r""),
-    ("on_free of an object is not called", r"if \(root->call\) cai_priv_emm_call_back\(root\);", r""),
-    # collected frees
-    ("defer is lost: a free in a scope goes to the hook at once", r"\(emm->defer_depth \|\| slot->source->collects",
-     r"(slot->source->collects"),
-    ("CAI_EMM_COLLECT is not looked at", r"emm->defer_depth \|\| slot->source->collects\[slot->pair\]",
-     r"emm->defer_depth"),
-    ("a flush drops one", r"(    if \(slot\) emm->pending_first = slot->next;\n)",
-     r"    if (slot && slot->next) slot = slot->next;\n\1"),
-    ("the last comes first", r"if \(emm->pending_last\) emm->pending_last->next = slot;\n    else emm->pending_first"
-     r" = slot;\n    emm->pending_last = slot;", r"slot->next = emm->pending_first;\n    if (!slot->next) "
-     r"emm->pending_last = slot;\n    emm->pending_first = slot;"),
-    ("a limit of frees is reached, not passed", r"emm->count\.pending > \(uint64_t\)",
-     r"emm->count.pending >= (uint64_t)"),
-    ("the limit of bytes is not looked at", r"emm->count\.pending_bytes > source->limit", r"0"),
-    ("a scope does not flush at its end", r"if \(over\) cai_priv_emm_keep_first\(&call, &first, "
-     r"cai_priv_emm_flush", r"if (0) cai_priv_emm_keep_first(&call, &first, cai_priv_emm_flush"),
-    ("an inner scope ends them all", r"if \(depth\) emm->defer_depth--;", r"emm->defer_depth = 0;"),
-    ("a flush in a scope", r"emm->defer_depth \|\| !emm->pending_first", r"!emm->pending_first"),
-    ("pinned memory is collected", r"\(!pin && \(emm->defer_depth", r"((emm->defer_depth"),
-    ("the host does not wait before it unpins", r"if \(pin\) cai_priv_emm_keep_first.*", r""),
-    ("a free that fails is not counted", r"if \(!emm->count\.failed\+\+\) emm->count\.first_failure = error;", r""),
-    ("pending is not reduced", r"emm->count\.pending--;", r""),
-    ("bytes that live are not reduced", r"call->emm->count\.live_bytes -= root->block_size;", r""),
+    ("an array does not keep its object", r"slot->arrays\+\+;", r""),
+    ("the handle's references are those of arrays", r"if \(look->of_array\) slot->arrays--;\n    else if", r"if"),
+    ("slots come back in another order", r"slot->next = slot->manager->idle;\n    slot->manager->idle = slot;",
+     r"slot->next = NULL;\n    if (slot->manager->idle) { struct cai_manager_slot *at = slot->manager->idle; "
+     r"while (at->next) at = at->next; at->next = slot; } else slot->manager->idle = slot;"),
+    # deferred frees
+    ("defer is lost: a free in a scope goes to the hook at once", r"\(manager->defer_depth \|\| manager->waits",
+     r"(manager->waits"),
+    ("CAI_EMM_FREES_WAIT is not looked at", r"manager->defer_depth \|\| manager->waits >> pair & 1",
+     r"manager->defer_depth"),
+    ("a flush drops one", r"manager->deferred_first = slot->next;\n        manager->taken",
+     r"if (slot->next) slot = slot->next;\n        manager->deferred_first = slot->next;\n        manager->taken"),
+    ("the last comes first", r"if \(manager->deferred_first\) manager->deferred_last->next = slot;\n    else manager->deferred_first"
+     r" = slot;\n    manager->deferred_last = slot;", r"slot->next = manager->deferred_first;\n    if (!slot->next) "
+     r"manager->deferred_last = slot;\n    manager->deferred_first = slot;"),
+    ("a limit of frees is reached, not passed", r"manager->count\.deferred > \(uint64_t\)",
+     r"manager->count.deferred >= (uint64_t)"),
+    ("the limit of bytes is not looked at", r"manager->count\.deferred_bytes > manager->limit", r"0"),
+    ("a scope does not flush at its end", r"if \(over\) cai_priv_mem_keep_first\(&call, &first, "
+     r"cai_priv_mem_flush", r"if (0) cai_priv_mem_keep_first(&call, &first, cai_priv_mem_flush"),
+    ("an inner scope ends them all", r"if \(depth\) manager->defer_depth--;", r"manager->defer_depth = 0;"),
+    ("the end of a scope that the hook refused", r"if \(told\) cai_priv_mem_keep_first", r"cai_priv_mem_keep_first",
+     "test_emm_races.c"),
+    ("a flush in a scope", r"manager->defer_depth \|\| !\(manager->deferred_first", r"!(manager->deferred_first"),
+    ("pinned memory is deferred", r"const int waits = pair != CAI_PRIV_PIN_PAIR &&", r"const int waits ="),
+    ("the host does not wait before it unpins", r"if \(!status && last && look->was\.block\.pair == CAI_PRIV_PIN_PAIR\)\s+status.*", r""),
+    ("unpinned though the wait failed",
+     r"(if \(!status && last && look->was\.block\.pair == CAI_PRIV_PIN_PAIR\))\s+status = (cai_priv_mem_wait_stream\(call, stream\));",
+     r"\1 (void)\2;", "test_emm_order.c"),
+    ("deferred memory is unpinned though the wait failed", r"CAI_TRY\((cai_priv_mem_wait_stream\(&asking, stream\))\);", r"(void)\1;",
+     "test_emm_races.c"),
+    ("a free that fails is not counted", r"if \(!manager->count\.failed\+\+\) manager->count\.first_failure = error;", r""),
+    ("deferred is not reduced", r"manager->count\.deferred--;", r""),
+    ("bytes that live are not reduced", r"call->manager->count\.live_bytes -= slot->block\.size;", r""),
     ("while the process ends a free fails", r"if \(error == 4\) return CAI_OK; /\* R105 \*/", r""),
     # streams and contexts
-    ("no order of streams", r"return look->last \? cai_priv_emm_order\(call, look->home, stream\)",
+    ("no order of streams", r"return last \? cai_priv_mem_order\(call, home, stream\)",
      r"return call ? CAI_OK"),
-    ("the order of streams is the wrong way round", r"look->last \? cai_priv_emm_order", r"!look->last ? cai_priv_emm_order"),
-    ("the hook gets the memory's stream", r"\{slot->source, slot->block, slot->block_size, stream, ",
-     r"{slot->source, slot->block, slot->block_size, slot->stream ? slot->stream : stream, "),
-    ("set_stream orders the other way round", r"look\.last = 1; /\* the new one waits \*/", r"look.last = 0;"),
-    ("stream 2 of any thread", r"look->home == CAI_STREAM_PER_THREAD && look->thread != call->thread", r"0"),
-    ("a collected free on stream 2 of any thread",
-     r"if \(call->thread != thread\)(\s+return cai_priv_emm_say)", r"if (0)\1"),
-    ("a free on a stream that captures", r"CAI_TRY\(cai_priv_emm_no_capture\(call, stream\)\);", r""),
-    ("an allocation on a stream that captures", r"if \(wish->stream\) CAI_TRY\(cai_priv_emm_no_capture.*", r""),
-    ("the context is not made current", r"return current == call->emm->context \? CAI_OK : cai_priv_emm_push.*",
+    ("the order of streams is the wrong way round", r"return last \? cai_priv_mem_order", r"return !last ? cai_priv_mem_order"),
+    ("the hook gets the memory's stream", r"    block\.stream = stream;\n    slot->manager", r"    slot->manager"),
+    ("set_stream orders the other way round", r"stream, 1\); /\* the new one waits \*/", r"stream, 0);"),
+    ("stream 2 of any thread", r"if \(cai_priv_mem_elsewhere\(call, home, was->thread\)\)", r"if (0)"),
+    ("a deferred free on stream 2 of any thread",
+     r"if \(cai_priv_mem_elsewhere\(call, stream, slot->thread\)\) all = 1;", r""),
+    ("a limit waits for the context", r"if \(all && how == CAI_PRIV_BY_LIMIT\) return CAI_ERR_PENDING;", r""),
+    ("a free on a stream that captures", r"    CAI_TRY\(cai_priv_mem_no_capture\(call, stream\)\);\n    if \(home", r"    if (home"),
+    ("an allocation on a stream that captures", r"if \(stream\) CAI_TRY\(cai_priv_mem_no_capture.*", r""),
+    ("the context is not made current", r"return current == call->manager->context \? CAI_OK : cai_priv_mem_push.*",
      r"return CAI_OK;"),
-    ("the context stays pushed", r"return call->entered \? cai_priv_emm_pop\(call, status\) : status;", r"return status;"),
-    ("the first stream is not remembered", r"if \(!root->stream[^)]*\) \{", r"if (0) {"),
+    ("the context stays pushed", r"return call->entered \? cai_priv_mem_pop\(call, status\) : status;", r"return status;"),
+    ("the first stream is not remembered", r"if \(!slot->block\.stream[^)]*\) \{", r"if (0) {"),
     # allocations
-    ("no second try", r"if \(error == 2\) \{(\n        cai_priv_emm_make_room)", r"if (0) {\1"),
-    ("a second try without flushing", r"cai_priv_emm_ignore\(cai_priv_emm_carry_out\(&quiet[^;]*;", r""),
-    ("a second try without draining", r"if \(emm->pool\) .*cai_keepalive_drain\(emm->pool.*", r""),
-    ("the size is not that of the block", r"slot->block_size = size;", r"slot->block_size = wish->size;"),
-    ("an address is rounded down", r"\(\(uint64_t\)\(uintptr_t\)block \+ mask\) & ~mask", r"(uint64_t)(uintptr_t)block & ~mask"),
+    ("no second try", r"if \(error == 2\) error = cai_priv_mem_ask_again.*", r""),
+    ("a second try without flushing", r"\(void\)cai_priv_mem_carry_out\(&quiet[^;]*;", r""),
+    ("a third try without a poll", r"if \(step == 1\) cai_priv_mem_ignore.*", r""),
+    ("a second try does not wait for frees of other threads", r"cai_priv_mem_wait_for_frees\(manager\);", r"",
+     "test_emm_order.c"),
+    ("a failure touches the handle", r"(CAI_TRY\(cai_priv_mem_open\(&call, manager, \"cai_manager_alloc\", err\)\);)",
+     r"*out = 0;\n    \1"),
+    ("the size is not that of the block", r"slot->block = wish->block;", r"slot->block = wish->block;\n    slot->block.size = wish->size;"),
+    ("an address is rounded down", r"\(\(uint64_t\)\(uintptr_t\)wish->block\.ptr \+ mask\) & ~mask", r"(uint64_t)(uintptr_t)wish->block.ptr & ~mask"),
     ("a crooked address is taken", r"promised = wish->alignment < 256 \? wish->alignment : 256;", r"promised = 1;"),
-    ("memory that cannot be given stays", r"if \(status\) cai_priv_emm_undo_outside.*", r""),
-    ("a context that cannot be popped is no failure", r"return status \? status : cai_priv_emm_did\(call, error, \"context_pop\"\);",
+    ("memory that cannot be given stays", r"if \(status\) cai_priv_mem_undo.*", r""),
+    ("a context that cannot be popped is no failure", r"return status \? status : cai_priv_mem_did\(call, error, \"context_pop\"\);",
      r"(void)error;\n    return status;"),
-    ("memory is freed outside of its context", r"cai_priv_emm_enter\(&again\)", r"CAI_OK"),
+    ("memory is freed outside of its context", r"cai_priv_mem_enter\(&again\)", r"CAI_OK"),
     ("host memory has no flags", r"(hooks->host_alloc\([^;]*), wish->flags\)", r"\1, 0)"),
-    # tables and resets
-    ("memory is freed by the newest table", r"\{slot->source, slot->block, ", r"{slot->emm->source, slot->block, "),
-    ("a reset does not count", r"emm->epoch\+\+;", r""),
-    ("after a reset nothing is initialized", r"emm->ready = NULL;", r""),
-    ("a reset leaves the other tables out", r"if \(source != emm->source\) cai_priv_emm_reset_table.*", r""),
-    ("a reset leaves what no hook takes", r"!source->hooks\.reset \|\| source->from_cuda\[slot->pair\]", r"0"),
-    ("a table is initialized each time", r"source->ready = 1;", r""),
+    # resets
+    ("a reset does not count", r"manager->epoch\+\+;", r""),
+    ("after a reset nothing is initialized", r"manager->ready = 0;", r""),
+    ("a reset leaves what no hook takes", r"if \(hooks->reset && !\(manager->adopted >> block\.pair & 1\)\) continue;", r"continue;"),
+    ("a table is initialized each time", r"cai_priv_guarded_put\(&manager->ready, 1\);", r""),
     ("memory_info is asked in vain", r"limit = total / 5;", r"(void)total;"),
     # arrays
-    ("an array does not wait", r"else if \(cai_priv_emm_synchronize\(call, home\)\).*", r""),
-    ("a collected free is not ordered after its array's stream", r"if \(slot->after && slot->after != CAI_PRIV_ALL && ",
-     r"if (0 && "),
-    ("a collected free does not wait for everything",
-     r"return cai_priv_emm_wait\(call, 0, NULL, \"context_synchronize\"\);", r"return CAI_OK;"),
-    ("an array's event is not waited for", r"if \(array->sync == CAI_SYNC_EVENT\) return cai_priv_emm_follow.*", r""),
+    ("an array does not wait", r"else if \(cai_priv_mem_synchronize\(call, array, home\)\)", r"else if (0)"),
+    ("a wait for an array is one for the context alone", r"return array->sync == CAI_SYNC_STREAM &&",
+     r"return 0 && array->sync == CAI_SYNC_STREAM &&", "test_emm_races.c"),
+    ("memory is lost where the context is not to be had",
+     r"if \(cai_priv_mem_enter\(call\)\) call->outside = 1;", r"if (cai_priv_mem_enter(call)) call->gone = 1;",
+     "test_emm_order.c"),
+    ("a flush does not let go of streams", r"if \(how == CAI_PRIV_ASKED\) cai_priv_mem_settle\(call\);", r""),
+    ("a flush that settles memory is not noticed", r"slot->orders\+\+; /\* who waited.*", r"", "test_emm_races.c"),
+    ("two flushes: the second does not see to what the first has begun", r"slot->manager->unsettled \+= !slot->after;",
+     r"slot->manager->unsettled = slot->manager->unsettled;", "test_emm_races.c"),
+    ("stream 2 of the thread that frees is that of the memory", r"slot->after_thread == slot->thread\)",
+     r"slot->after_thread == call->thread)", "test_emm_races.c"),
+    ("a reference for a while is not noticed", r"return last \|\| slot->block", r"return slot->block", "test_emm_races.c"),
+    ("stream 2 of another thread is the same stream", r"\|\| slot->thread != look->was\.thread;", r";", "test_emm_races.c"),
+    ("a release frees on the stream that the memory had", r"if \(call->settled\) \*stream = cai_priv_mem_settled_stream.*", r"",
+     "test_emm_races.c"),
+    ("a release does not wait again", r"        call->outside = 1;\n    return stream;", r"        call->outside = 0;\n    return stream;",
+     "test_emm_races.c"),
+    ("a deferred free is not ordered after its array's stream", r"if \(after && cai_priv_mem_order\(call, after, stream\)\)",
+     r"if (0)"),
+    ("a deferred free does not wait for everything",
+     r"return all \? cai_priv_mem_wait_context\(call\) : CAI_OK;", r"return CAI_OK;"),
+    # resets and handles
+    ("a reset frees where something captures", r" && !cai_priv_mem_busy\(&quiet, stream\)\) return stream;", r") return stream;"),
+    ("a reset frees on the legacy stream whatever captures", r"return cai_priv_mem_busy\(&quiet, CAI_STREAM_LEGACY\) \?",
+     r"return 0 ?", "test_emm_order.c"),
+    ("the base that a hook tells is believed", r"if \(!base \|\| \(uintptr_t\)base > .*\)", r"if (0)",
+     "test_emm_order.c"),
+    ("managers at one address have the same handles", r"return \(uint32_t\)\(\(\(hash .*",
+     r"return (uint32_t)(uintptr_t)manager;", "test_emm_order.c"),
+    ("an array's event is not waited for", r"if \(array->sync == CAI_SYNC_EVENT\) return cai_priv_mem_follow.*", r""),
     ("an array is freed on its memory's stream", r"\*stream = array->stream;", r""),
 ]  # fmt: skip
 
+# The same in cai_emm.h: its tables over CUDA's functions
+TABLES = [
+    ("a free of CUDA's does not wait", r"if \(pair != CAI_PRIV_BY_PIN\) waited = .*", r""),
+    ("a free of CUDA's ends a capture", r"return capture\.status == CAI_CAPTURE_NONE \? (.*) : 900;", r"return \1;",
+     "test_emm_order.c"),
+    ("a free of CUDA's frees though the wait failed",
+     r"if \(waited && !cai_priv_is_dead\(waited\)\) error = waited;\n    else if", r"if",
+     "test_emm_order.c"),
+]  # fmt: skip
 
-def judge(options, folder, work, defect):
-    """(good, what to print) of one defect: the model over the headers with it."""
-    find, replace = defect[1:] or ("", "")
-    binary = folder / "model"
-    if not copy_headers(options.root, folder, "cai_emm.h", find, replace):
-        return False, f"DOES NOT APPLY any more: {find}"
-    error = compile_with(options, "-O0", f"-I{folder}", f"-I{TESTS}", HERE / "model.c", "-o", binary)
-    if error:
-        return False, f"FAILED: {error}"
-    status, output = execute([binary, options.seed, options.operations, "--quiet"], 120)
-    found = re.search(r"difference at operation (\d+): (.*)", output)
-    if status is None:
-        return False, f"FAILED: {output}"
-    if not find:
-        return status == 0, "no difference" if status == 0 else f"A DIFFERENCE: {output}"
-    if not status or not (found or "leaks" in output):
-        return False, f"NOT FOUND: {output}"
-    return True, f"operation {found.group(1)}: {found.group(2)}" if found else output.strip().splitlines()[-1]
+# And its memory and arrays by a table; all found by test_emm_table.c
+BY_TABLE = [
+    # memory
+    ("a table's hook is called for 0 bytes", r"if \(size\) \{\n        error = hooks->device_alloc", r"{\n        error = hooks->device_alloc"),
+    ("a table's hook is told of no stream", r"hooks->device_alloc\(hooks->ctx, &ptr, size, cai_stream_to_cuda\(stream\)\)",
+     r"hooks->device_alloc(hooks->ctx, &ptr, size, NULL)"),
+    ("a table's memory is freed in the order of the legacy stream",
+     r"error = hooks->device_free\(hooks->ctx, ptr, size, cai_stream_to_cuda\(stream\)\);",
+     r"error = hooks->device_free(hooks->ctx, ptr, size, cai_stream_to_cuda(1));"),
+    ("a table's crooked address is taken", r" \|\| \(uintptr_t\)ptr % 256\)\n", r")\n"),
+    ("a table's crooked memory is lost", r"\(void\)hooks->device_free\(hooks->ctx, ptr, size, cai_stream_to_cuda\(stream\)\);", r""),
+    ("a table's NULL is taken", r"if \(error \|\| !ptr \|\| ", r"if (error || "),
+    ("a table that is out of memory has no error of its hook", r"    if \(err\) err->native = error;\n    return error \? CAI_ERR_OUT_OF_MEMORY",
+     r"    return error ? CAI_ERR_OUT_OF_MEMORY"),
+    ("a table that is out of memory is an error of CUDA", r"if \(error && error != 2\) return cai_priv_emm_hook_status",
+     r"if (error) return cai_priv_emm_hook_status"),
+    ("a table's failure touches the address", r"(    void \*ptr = NULL;\n    int32_t error;\n    if \(!out\)[^\n]*\n)", r"\1    *out = NULL;\n"),
+    ("a table's free takes NULL to the hook", r"    if \(!ptr\) return CAI_OK;\n    error = hooks->device_free", r"    error = hooks->device_free"),
+    ("a table takes stream 0", r"return hooks && stream - 1 < UINT64_MAX - 1;", r"return hooks && stream != UINT64_MAX;"),
+    ("a table takes stream -1", r"return hooks && stream - 1 < UINT64_MAX - 1;", r"return hooks && stream;"),
+    # the release of an array
+    ("an array of a table is not ordered after its stream",
+     r"return !cai_stream_order\(owner->pool, owner->stream, array->stream, NULL\);", r"return 1;"),
+    ("an array of a table is freed on the other stream", r"    \*stream = array->stream;\n", r""),
+    ("an array of a table is not ordered after its event",
+     r"if \(array->sync == CAI_SYNC_EVENT\) return !cuda->stream_wait_event\(cuda->self, \*stream, array->event\);",
+     r"if (array->sync == CAI_SYNC_EVENT) return 1;"),
+    ("an array of a table is freed though the order failed", r"if \(!cai_priv_emm_wait\(owner, array\)\) return;", r""),
+    ("an array of a table is freed though the wait failed", r"return !error \|\| cai_priv_is_dead\(error\);", r"return 1;"),
+    ("an array of a table stays though its context is dead", r"return !error \|\| cai_priv_is_dead\(error\);", r"return !error;"),
+    ("an array of a table is freed while its stream captures",
+     r"if \(cai_priv_emm_captures\(owner->cuda, owner->stream\)\) return;", r""),
+    ("an array of a table is freed while the stream that it names captures",
+     r"if \(named && cai_priv_emm_captures\(owner->cuda, array->stream\)\) return;", r""),
+    ("a table's stream 2 of any thread",
+     r"if \(cai_priv_emm_elsewhere\(cuda, owner->stream, owner->thread\)\) return 0;", r""),
+    ("an array of a table names stream 2 of any thread",
+     r"if \(cai_priv_emm_elsewhere\(cuda, array->stream, array->thread\)\) return 0;", r""),
+    ("an array of a table is freed in another context", r"error = cai_priv_context_enter\(cuda, owner->context\);", r""),
+    ("an array of a table leaves its context current",
+     r"if \(!error\) \(void\)cai_priv_context_leave\(cuda, owner->context\);", r""),
+    ("an array of a table is freed outside of its context",
+     r"error = cai_priv_context_enter\(cuda, owner->context\);\n        if \(!error\) cai_priv_emm_give_back",
+     r"error = cai_priv_context_enter(cuda, owner->context);\n        cai_priv_emm_give_back"),
+    ("an array of a table can be released twice", r"    array->release = NULL;\n    if \(cuda && cuda->context_current\)",
+     r"    if (cuda && cuda->context_current)"),
+    # the array itself
+    ("a table makes an array on a stream that captures", r"if \(!cai_priv_emm_captures\(cuda, owner->stream\)\) return CAI_OK;",
+     r"return CAI_OK;"),
+    ("a table's array has no thread", r"        made\.thread = owner\.thread;\n", r""),
+    ("a table's host memory is that of a device", r"made\.memory = owner\.cuda \? CAI_MEMORY_DEVICE : CAI_MEMORY_HOST;",
+     r"made.memory = CAI_MEMORY_DEVICE;"),
+    ("a table's array without a context", r"if \(\*context \|\| !cuda->context_current\) return CAI_OK;",
+     r"return CAI_OK;"),
+    # its owner
+    ("a table's failure loses the owner of an array", r"    if \(status\) \{\n        free\(owner\);", r"    if (status) {"),
+    ("a table's array loses its owner", r"        cai_priv_emm_give_back\(owner, array\);\n    \}\n    free\(owner\);",
+     r"        cai_priv_emm_give_back(owner, array);\n    }"),
+]  # fmt: skip
+
+
+class Model(Subject):
+    """model.c, and the tests that find what it cannot see."""
+
+    def __init__(self, tests):
+        self.tests = tests
+
+    def build(self, options, tree, folder):
+        for source in (HERE / name for name in ("model.c", *self.tests)):
+            error = compile_with(options, "-O0", *folders_of(tree), source, "-o", folder / source.stem)
+            if error:
+                return error
+        return None
+
+    def run(self, options, tree, folder, environment, defect):
+        if defect.more:
+            return self.run_test(folder, environment, defect.more)
+        status, output = execute([folder / "model", options.seed, options.operations, "--quiet"], 120, environment)
+        found = re.search(r"difference at operation (\d+): (.*)", output)
+        if status is None:
+            return False, f"FAILED: {output}"
+        if defect is NONE:
+            return status == 0, "no difference" if status == 0 else f"A DIFFERENCE: {output}"
+        if not status or not (found or "leaks" in output):
+            return False, f"NOT FOUND: {output}"
+        return True, f"operation {found.group(1)}: {found.group(2)}" if found else output.strip().splitlines()[-1]
+
+    def run_test(self, folder, environment, test):
+        status, output = execute([folder / pathlib.Path(test).stem], 120, environment)
+        found = re.findall(r"\.[ch]:(\d+: .*)", output)
+        if not status or not found:
+            return False, f"NOT FOUND: {output}"
+        return True, f"{test}: {found[0]}"
 
 
 def main():
     arguments = parser(__doc__)
     arguments.add_argument("--operations", type=int, default=10000)
     arguments.add_argument("--seed", type=int, default=1)
-    return judge_all(arguments.parse_args(), DEFECTS, judge)
+    defects = [Defect(name, header, find, replace, *test) for header, entries in
+               (("ext/cai_manager.h", DEFECTS), ("cai_emm.h", TABLES)) for name, find, replace, *test in entries]
+    defects += [Defect(name, "cai_emm.h", find, replace, "test_emm_table.c") for name, find, replace in BY_TABLE]
+    tests = sorted({defect.more for defect in defects if defect.more})
+    return judge_all(arguments.parse_args(), defects, Model(tests))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-/* predict.h - what a manager must have done: the model of model.c, from the declarations of cai_emm.h.
+/* predict.h - what a manager must have done: the model of model.c, from the declarations of cai_manager.h.
  * SPDX-License-Identifier: MIT
  *
- * Plain arrays that are searched from the start, one unit for each memory object or view. After each
+ * Plain arrays that are searched from the start, one unit for each memory object. After each
  * operation the model goes through the calls that the world has written down and demands exactly those that it
  * would have made; from each it takes what the world answered. The first difference ends the run, as all that
  * follows would be wrong, too. */
@@ -10,42 +10,41 @@
 
 #include "world.h"
 
-enum { UNITS = 1024, SOURCES = 64, NOBODY = -1 };
+enum { UNITS = 1024, NOBODY = -1 };
 #define EVERYTHING UINT64_MAX
 
-/* How collected frees are carried out: those that may be; all; all, as no work is pending any more. */
-enum { WHAT_MAY, ALL_NOW, ALL_IDLE };
+/* How deferred frees are carried out: those for which the host need not wait for the context; all that may be;
+ * all, as no work is pending any more. */
+enum { BY_LIMIT, ASKED, ALL_IDLE };
 
 typedef struct source {
-    int32_t id, table; /* id 0: a free place */
+    int32_t table;
     uint32_t flags;
     int32_t kind;
     int32_t has_initialize, has_reset, has_info, has_defer, has_ipc, has_host, has_pin, has_managed;
-    int32_t ready, deferred, lives;
+    int32_t ready;
     uint64_t limit;
 } source;
 
 typedef struct unit {
-    int32_t used, view, object; /* object: the unit that a view is of, or itself */
-    cai_memory handle;
-    int32_t slot, references, views, lost, kind, source; /* source: an id; 0 once lost */
-    int32_t hidden, collected, callback;
+    int32_t used;
+    cai_memory_handle handle;
+    int32_t slot, references, arrays, lost, kind, deferred; /* references: by the handle */
     uint64_t number, address, size, block, block_size, home, thread;
     uint64_t after; /* the stream that its free comes after, or everything; 0: nothing more */
     uint64_t after_thread; /* whose that is, if it is stream 2 */
 } unit;
 
 typedef struct model {
-    cai_emm emm;
+    cai_manager emm;
     int32_t pooled, depth;
-    cai_emm_options options;
-    source sources[SOURCES]; /* in the order of their first use */
-    int32_t source_count, current;
+    cai_manager_options options;
+    source table;
     unit units[UNITS];
-    int32_t queue[UNITS], queued; /* collected, in the order of coming */
+    int32_t queue[UNITS], queued; /* deferred, in the order of coming */
     int32_t idle[UNITS], idle_count, slots;
     uint64_t numbers;
-    cai_emm_count count;
+    cai_manager_count count;
 } model;
 
 /* Where the comparison is, and what it has found. */
@@ -149,27 +148,17 @@ static cai_status hook_failed(int32_t error)
 
 /* ------------------------------------------------------------------ units */
 
-static unit *find(model *m, cai_memory handle)
+static unit *find(model *m, cai_memory_handle handle)
 {
     int32_t i;
     for (i = 0; i < UNITS; i++) {
         unit *u = &m->units[i];
-        if (u->used && u->references && !u->hidden && u->handle == handle) return u;
+        if (u->used && u->references && u->handle == handle) return u;
     }
     return NULL;
 }
 
-static unit *object_of(model *m, const unit *u) { return &m->units[u->object]; }
-
-static source *source_of(model *m, int32_t id)
-{
-    int32_t i;
-    for (i = 0; i < m->source_count; i++)
-        if (m->sources[i].id == id) return &m->sources[i];
-    return NULL;
-}
-
-static source *current(model *m) { return &m->sources[m->current]; }
+static int32_t users(const unit *u) { return u->references + u->arrays; }
 
 static int32_t take_slot(model *m) { return m->idle_count ? m->idle[--m->idle_count] : m->slots++; }
 static void give_slot(model *m, int32_t slot) { m->idle[m->idle_count++] = slot; }
@@ -183,8 +172,6 @@ static unit *new_unit(model *m, int32_t slot)
     while (m->units[i].used) i++;
     memset(&m->units[i], 0, sizeof m->units[i]);
     m->units[i].used = 1;
-    m->units[i].object = i;
-    m->units[i].references = 1;
     m->units[i].slot = slot;
     m->units[i].number = ++m->numbers;
     return &m->units[i];
@@ -203,7 +190,8 @@ static uint64_t context_before; /* of the host thread, before the operation */
 /* A call of the manager that frees: CUDA's 4 is success there, and `gone` from then on. */
 typedef struct flow {
     int32_t ending, gone, entered, dropped;
-    uint64_t after; /* the free is collected, and comes after this stream, or EVERYTHING */
+    int32_t settled, outside; /* nothing is left to be ordered; the context is not to be had now */
+    uint64_t after; /* the free is deferred, and comes after this stream, or EVERYTHING */
 } flow;
 
 static cai_status answered(flow *f, int32_t error)
@@ -278,28 +266,48 @@ static int elsewhere(const model *m, const unit *object)
 
 static int32_t by_cuda(const source *s, int32_t kind)
 {
-    if (kind == CAI_KIND_PINNED || kind == CAI_KIND_MAPPED) return !s->has_host;
-    if (kind == CAI_KIND_REGISTERED) return !s->has_pin;
-    if (kind == CAI_KIND_MANAGED) return !s->has_managed;
+    if (kind == CAI_MEMORY_PINNED || kind == CAI_MEMORY_MAPPED) return !s->has_host;
+    if (kind == CAI_MEMORY_REGISTERED) return !s->has_pin;
+    if (kind == CAI_MEMORY_MANAGED) return !s->has_managed;
     return 0;
 }
 
-static int32_t collects(const source *s, int32_t kind)
+static int32_t frees_wait(const source *s, int32_t kind)
 {
-    return by_cuda(s, kind) || s->flags & CAI_EMM_COLLECT;
+    return by_cuda(s, kind) || s->flags & CAI_EMM_FREES_WAIT;
+}
+
+static int is_dead(int32_t error) { return error == 4 || error == 700 || error == 719; }
+
+/* CUDA's own functions free when the stream has passed, and not where it captures. */
+static int32_t wait_before_free(uint64_t stream)
+{
+    const int32_t error = query_result(OP_CAPTURE);
+    if (error) return error;
+    return world.capturing == stream ? 900 : expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0);
+}
+
+/* Of what the wait refuses, the world shall not wait for the end. */
+static int32_t expect_cuda_free(int32_t operation, const unit *u, uint64_t stream)
+{
+    const int32_t waited = operation == OP_UNPIN ? 0 : wait_before_free(stream);
+    int32_t error;
+    if (waited && !is_dead(waited)) {
+        world_forget(u->block);
+        return waited;
+    }
+    error = expect_result(operation == OP_MANAGED_FREE ? OP_DEVICE_FREE : operation, FROM_CUDA, u->block, 0, 0, 0);
+    return waited ? waited : error;
 }
 
 /* The call that frees an object. CUDA's own functions get no size and no stream. */
 static int32_t expect_free(const source *s, const unit *u, uint64_t stream)
 {
     int32_t operation = OP_DEVICE_FREE;
-    if (u->kind == CAI_KIND_PINNED || u->kind == CAI_KIND_MAPPED) operation = OP_HOST_FREE;
-    if (u->kind == CAI_KIND_REGISTERED) operation = OP_UNPIN;
-    if (u->kind == CAI_KIND_MANAGED) operation = OP_MANAGED_FREE;
-    if (by_cuda(s, u->kind) || s->table == FROM_CUDA) {
-        if (operation == OP_MANAGED_FREE) operation = OP_DEVICE_FREE;
-        return expect_result(operation, FROM_CUDA, u->block, 0, 0, 0);
-    }
+    if (u->kind == CAI_MEMORY_PINNED || u->kind == CAI_MEMORY_MAPPED) operation = OP_HOST_FREE;
+    if (u->kind == CAI_MEMORY_REGISTERED) operation = OP_UNPIN;
+    if (u->kind == CAI_MEMORY_MANAGED) operation = OP_MANAGED_FREE;
+    if (by_cuda(s, u->kind) || s->table == FROM_CUDA) return expect_cuda_free(operation, u, stream);
     if (s->table == FROM_ASYNC) return expect_result(operation, FROM_ASYNC, u->block, 0, stream, 0);
     return expect_result(operation, s->table, u->block, u->block_size, stream, 0);
 }
@@ -307,7 +315,7 @@ static int32_t expect_free(const source *s, const unit *u, uint64_t stream)
 /* The memory goes, also if the hook fails. */
 static cai_status free_block(model *m, const flow *f, const unit *u, uint64_t stream)
 {
-    const int32_t error = f->gone ? 0 : expect_free(source_of(m, u->source), u, stream);
+    const int32_t error = f->gone ? 0 : expect_free(&m->table, u, stream);
     if (f->gone) world_forget(u->block);
     m->count.freed++;
     if (!error || error == 4) return CAI_OK;
@@ -315,20 +323,20 @@ static cai_status free_block(model *m, const flow *f, const unit *u, uint64_t st
     return hook_failed(error);
 }
 
-static void collect(model *m, unit *u, uint64_t stream)
+static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
 {
-    u->collected = 1;
+    u->deferred = 1;
+    if (u->home != stream || !f->settled) u->thread = world.thread;
     u->home = stream;
-    u->thread = world.thread;
-    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == world.thread)) u->after = 0;
+    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == u->thread)) u->after = 0;
     m->queue[m->queued++] = (int32_t)(u - m->units);
-    m->count.pending++;
-    m->count.pending_bytes += u->block_size;
+    m->count.deferred++;
+    m->count.deferred_bytes += u->block_size;
 }
 
 static int over(const model *m, uint64_t limit)
 {
-    return m->count.pending > (uint64_t)m->options.pending_count || m->count.pending_bytes > limit;
+    return m->count.deferred > (uint64_t)m->options.deferred_count || m->count.deferred_bytes > limit;
 }
 
 static int captures(const model *m, const flow *f, uint64_t stream)
@@ -337,114 +345,117 @@ static int captures(const model *m, const flow *f, uint64_t stream)
     return not_capturing(m, &own, stream) == CAI_ERR_CAPTURE;
 }
 
-/* The hook waits for the device: streams mean nothing to it. */
-static int hook_waits(model *m, const unit *u)
+static int is_elsewhere(uint64_t stream, uint64_t thread)
 {
-    return collects(source_of(m, u->source), u->kind) && u->kind != CAI_KIND_REGISTERED;
+    return stream == CAI_STREAM_PER_THREAD && thread != world.thread;
 }
 
-static int of_another_thread(const model *m, const unit *u, uint64_t stream)
+static cai_status waited(int32_t error) { return error && error != 4 ? CAI_ERR_PENDING : CAI_OK; }
+
+/* Orders an object's stream after all that its free comes after. Why it cannot: a stream captures, the host cannot
+ * wait, or should not. */
+static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how)
 {
-    return m->pooled && stream == CAI_STREAM_PER_THREAD && u->thread != world.thread;
+    flow own = *f;
+    uint64_t after = u->after;
+    int all = after == EVERYTHING || is_elsewhere(after, u->after_thread);
+    cai_status status = CAI_OK;
+    if (all) after = 0;
+    if (is_elsewhere(u->home, u->thread)) all = 1;
+    if (all && how == BY_LIMIT) return CAI_ERR_PENDING;
+    if (captures(m, f, u->home) || (after && captures(m, f, after))) return CAI_ERR_CAPTURE;
+    if (after && order(m, &own, after, u->home)) status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, after, 0));
+    return all ? waited(expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0)) : status;
 }
 
-/* Why a collected free cannot be carried out now: a stream captures, or is stream 2 of another thread, or what it
- * comes after cannot be waited for. */
-static cai_status must_wait(model *m, const flow *f, const unit *u)
+/* Why a deferred free cannot be carried out now. */
+static cai_status stays(model *m, const flow *f, const unit *u, int32_t how)
 {
     const int32_t native = look.native;
-    cai_status status = CAI_OK;
-    int32_t error;
-    if (f->gone || hook_waits(m, u)) return CAI_OK;
-    if (of_another_thread(m, u, u->home)) return CAI_ERR_THREAD;
-    if (captures(m, f, u->home)) status = CAI_ERR_CAPTURE;
-    else if (u->after == EVERYTHING && m->pooled) {
-        error = expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0);
-        if (error && error != 4) status = CAI_ERR_PENDING;
-    } else if (u->after && u->after != EVERYTHING) {
-        if (m->pooled && u->after == CAI_STREAM_PER_THREAD && u->after_thread != world.thread)
-            status = CAI_ERR_THREAD;
-        else if (captures(m, f, u->after)) status = CAI_ERR_CAPTURE;
-    }
+    cai_status status;
+    if (f->gone || how == ALL_IDLE || !m->pooled) return CAI_OK;
+    status = catch_up(m, f, u, how);
+    if (!status && u->kind == CAI_MEMORY_REGISTERED)
+        status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, u->home, 0));
     look.native = native;
     return status;
 }
 
-/* A collected free gets its place in the order of streams; if that fails, the host waits. 0: it cannot. */
-static int follow(model *m, const flow *f, const unit *u)
+/* Where memory goes when no work is pending on it: not where something captures. */
+static uint64_t quiet_stream(const model *m, const flow *f, uint64_t stream)
 {
-    const int32_t native = look.native;
-    flow own = *f;
-    int32_t error = 0;
-    if (f->gone || hook_waits(m, u) || !m->pooled) return 1;
-    if (u->after && u->after != EVERYTHING && order(m, &own, u->after, u->home))
-        error = expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0);
-    if ((!error || error == 4) && u->kind == CAI_KIND_REGISTERED)
-        error = expect_result(OP_STREAM_SYNC, 0, 0, 0, u->home, 0);
-    look.native = native;
-    return !error || error == 4;
+    if (f->gone) return stream;
+    if (stream > CAI_STREAM_PER_THREAD && !captures(m, f, stream)) return stream;
+    return captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
 }
 
-/* Where memory goes when no work is pending on it. */
-static uint64_t quiet_stream(uint64_t stream)
-{
-    return stream > CAI_STREAM_PER_THREAD ? stream : (uint64_t)CAI_STREAM_LEGACY;
-}
-
-/* What is collected, oldest first. */
-static cai_status carry_out(model *m, const flow *f, int32_t how)
+/* What is deferred, oldest first. *why: of the first that stays. */
+static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *why)
 {
     int32_t i, kept = 0;
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        if ((how == WHAT_MAY && must_wait(m, f, u)) ||
-            (how != ALL_IDLE && !follow(m, f, u) && how == WHAT_MAY)) {
+        status = stays(m, f, u, how);
+        if (status) {
+            if (!kept && why) *why = status;
             m->queue[kept++] = m->queue[i];
             continue;
         }
-        status = free_block(m, f, u, how == ALL_IDLE ? quiet_stream(u->home) : u->home);
+        status = free_block(m, f, u, how == ALL_IDLE ? quiet_stream(m, f, u->home) : u->home);
         if (!first) first = status;
-        m->count.pending--;
-        m->count.pending_bytes -= u->block_size;
+        m->count.deferred--;
+        m->count.deferred_bytes -= u->block_size;
         end_unit(m, u);
     }
     m->queued = kept;
     return first;
 }
 
-/* Pinned memory is given back at once, after the host has waited. */
-static cai_status unpin(model *m, flow *f, unit *u, uint64_t stream)
+/* An object that lives and must come after a stream that is not its own. */
+static int unsettled(const unit *u)
 {
-    cai_status first = CAI_OK, status;
-    if (m->pooled && !f->gone) first = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
-    status = free_block(m, f, u, stream);
-    end_unit(m, u);
-    return first ? first : status;
+    return u->used && !u->lost && !u->deferred && u->after;
 }
 
-static void call_back(const unit *u)
+static int any_unsettled(const model *m)
 {
-    if (u->callback) (void)expect(OP_CALLBACK, 0, (uint64_t)u->callback, 0, 0, 0);
+    int32_t i;
+    for (i = 0; i < UNITS; i++)
+        if (unsettled(&m->units[i])) return 1;
+    return 0;
+}
+
+/* The stream of an object that lives catches up with those of references that went while something captured. */
+static void settle(model *m, const flow *f)
+{
+    const int32_t native = look.native;
+    int32_t slot, i;
+    for (slot = 0; slot < m->slots; slot++)
+        for (i = 0; i < UNITS; i++) {
+            unit *u = &m->units[i];
+            if (!unsettled(u) || u->slot != slot) continue;
+            if (!m->pooled || !catch_up(m, f, u, ASKED)) u->after = 0;
+        }
+    look.native = native;
 }
 
 /* The last reference of an object went. */
 static cai_status let_go(model *m, flow *f, unit *u, uint64_t stream)
 {
-    const source *s = source_of(m, u->source);
+    const source *s = &m->table;
     const uint64_t limit = s->limit;
     cai_status status;
     m->count.live--;
     m->count.live_bytes -= u->block_size;
-    call_back(u);
-    if (u->kind == CAI_KIND_REGISTERED && (f->gone || !u->after)) return unpin(m, f, u, stream);
-    if (f->gone || (!collects(s, u->kind) && !m->depth && !u->after)) {
+    if (f->gone || (!u->after && !f->outside &&
+                    (u->kind == CAI_MEMORY_REGISTERED || (!frees_wait(s, u->kind) && !m->depth)))) {
         status = free_block(m, f, u, stream);
         end_unit(m, u);
         return status;
     }
-    collect(m, u, stream);
-    return !m->depth && over(m, limit) ? carry_out(m, f, WHAT_MAY) : CAI_OK;
+    defer_free(m, f, u, stream);
+    return !m->depth && over(m, limit) && !f->outside ? carry_out(m, f, BY_LIMIT, NULL) : CAI_OK;
 }
 
 /* Everything that may refuse a free, or another stream for the memory. last: `stream` waits; else the memory's
@@ -455,17 +466,9 @@ static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t 
     if (f->gone) return CAI_OK;
     status = not_capturing(m, f, stream);
     if (f->gone || status) return status;
-    if (elsewhere(m, object)) return CAI_ERR_THREAD;
     if (!object->home) return CAI_OK;
+    if (elsewhere(m, object)) return answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
-}
-
-static void end_view(model *m, unit *u)
-{
-    if (!u->view) return;
-    call_back(u);
-    end_unit(m, u);
-    object_of(m, u)->views--;
 }
 
 /* The object's free comes after a stream, or after everything where that is not one stream. */
@@ -478,44 +481,40 @@ static void come_after(unit *object, uint64_t stream)
 }
 
 /* The reference goes: nothing keeps it from here on. */
-static cai_status drop(model *m, flow *f, unit *u, uint64_t stream)
+static void count_down(unit *u, int32_t of_array)
 {
-    unit *object = object_of(m, u);
-    if (!object->home && !f->gone) {
-        object->home = stream;
-        object->thread = world.thread;
+    if (of_array) u->arrays--;
+    else u->references--;
+}
+
+static cai_status drop(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
+{
+    if (!u->home && !f->gone) {
+        u->home = stream;
+        u->thread = world.thread;
     }
-    if (f->after) come_after(object, f->after);
+    if (f->after) come_after(u, f->after);
     f->dropped = 1;
-    if (--u->references) return CAI_OK;
-    end_view(m, u);
-    if (object->references + object->views) return CAI_OK;
-    return let_go(m, f, object, stream);
+    count_down(u, of_array);
+    return users(u) ? CAI_OK : let_go(m, f, u, stream);
 }
 
 /* Memory that a reset took: nothing to do below. */
-static void drop_lost(model *m, unit *u)
+static void drop_lost(model *m, unit *u, int32_t of_array)
 {
-    unit *object = object_of(m, u);
-    if (--u->references) return;
-    end_view(m, u);
-    if (object->references + object->views) return;
+    count_down(u, of_array);
+    if (users(u)) return;
     m->count.lost++;
-    call_back(object);
-    end_unit(m, object);
+    end_unit(m, u);
 }
 
-static int32_t is_last(model *m, const unit *u)
-{
-    const unit *object = object_of(m, u);
-    return u->references == 1 && object->references + object->views == 1;
-}
-
-static cai_status give_back(model *m, flow *f, unit *u, uint64_t stream)
+static cai_status give_back(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
 {
     cai_status status = enter(m, f);
-    if (!status) status = prepare(m, f, object_of(m, u), stream, is_last(m, u));
-    if (!status) status = drop(m, f, u, stream);
+    if (!status) status = prepare(m, f, u, stream, users(u) == 1);
+    if (!status && m->pooled && !f->gone && u->kind == CAI_MEMORY_REGISTERED && users(u) == 1)
+        status = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+    if (!status) status = drop(m, f, u, of_array, stream);
     return leave(f, status);
 }
 
@@ -527,7 +526,7 @@ static flow new_flow(int32_t ending)
     return f;
 }
 
-static cai_status predict_free(model *m, cai_memory handle, uint64_t stream)
+static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stream)
 {
     flow f = new_flow(1);
     unit *u;
@@ -535,8 +534,8 @@ static cai_status predict_free(model *m, cai_memory handle, uint64_t stream)
     if (bad_stream(stream)) return CAI_ERR_STREAM;
     u = find(m, handle);
     if (!u) return CAI_ERR_STALE;
-    if (!object_of(m, u)->lost) return give_back(m, &f, u, stream);
-    drop_lost(m, u);
+    if (!u->lost) return give_back(m, &f, u, 0, stream);
+    drop_lost(m, u, 0);
     return CAI_OK;
 }
 
@@ -562,13 +561,22 @@ static cai_status follow_array(model *m, flow *f, const cai_array *array, uint64
     return bad_stream(array->stream) ? CAI_ERR_STREAM : CAI_OK;
 }
 
-/* The host waits, but not where that would end the capture of a stream. */
-static cai_status wait_for_all(model *m, flow *f, uint64_t home)
+static int names_handle(const cai_array *array)
+{
+    return array->sync == CAI_SYNC_STREAM && array->stream > CAI_STREAM_PER_THREAD && !bad_stream(array->stream);
+}
+
+/* The host waits, but not where that would end the capture of a stream that is known. */
+static cai_status wait_for_all(model *m, flow *f, const cai_array *array, uint64_t home)
 {
     cai_status status;
     if (!m->pooled) return CAI_OK;
     status = enter(m, f);
     if (!status && !f->gone) status = not_capturing(m, f, home);
+    if (!status && !f->gone && names_handle(array)) {
+        status = not_capturing(m, f, array->stream);
+        if (!status) status = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, array->stream, 0));
+    }
     if (!status && !f->gone) status = answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return leave(f, status);
 }
@@ -577,21 +585,21 @@ static cai_status wait_for_all(model *m, flow *f, uint64_t home)
 static void predict_release(model *m, unit *u, const cai_array *array)
 {
     flow f = new_flow(1);
-    unit *object = object_of(m, u);
-    uint64_t home = object->home ? object->home : CAI_STREAM_LEGACY, stream;
+    const uint64_t home = u->home ? u->home : CAI_STREAM_LEGACY;
+    uint64_t stream;
     cai_status status;
-    if (object->lost) {
-        drop_lost(m, u);
+    if (u->lost) {
+        drop_lost(m, u, 1);
         return;
     }
     status = follow_array(m, &f, array, home, &stream);
-    if (!status) status = give_back(m, &f, u, stream);
+    if (!status) status = give_back(m, &f, u, 1, stream);
     if (!status || f.dropped) return;
-    if (elsewhere(m, object)) home = CAI_STREAM_LEGACY;
     if (status == CAI_ERR_CAPTURE) f.after = stream;
-    else if (wait_for_all(m, &f, home)) f.after = EVERYTHING;
-    if (enter(m, &f)) f.gone = 1;
-    status = drop(m, &f, u, home);
+    else if (wait_for_all(m, &f, array, home)) f.after = names_handle(array) ? array->stream : EVERYTHING;
+    if (enter(m, &f)) f.outside = 1;
+    f.settled = 1;
+    status = drop(m, &f, u, 1, home);
     (void)leave(&f, status);
 }
 
@@ -620,8 +628,8 @@ static cai_status first_use(model *m, source *s)
     if (s->ready) return CAI_OK;
     if (s->has_initialize) error = expect_result(OP_INITIALIZE, s->table, 0, 0, 0, 0);
     if (error) return hook_failed(error);
-    s->limit = m->options.pending_bytes ? m->options.pending_bytes : UINT64_MAX;
-    if (s->has_info && !m->options.pending_bytes &&
+    s->limit = m->options.deferred_bytes ? m->options.deferred_bytes : UINT64_MAX;
+    if (s->has_info && !m->options.deferred_bytes &&
         !expect_result(OP_INFO, s->table == FROM_ASYNC ? FROM_CUDA : s->table, 0, 0, 0, 0))
         s->limit = TOTAL_BYTES / 5;
     s->ready = 1;
@@ -631,17 +639,17 @@ static cai_status first_use(model *m, source *s)
 typedef struct wish {
     int32_t kind;
     uint64_t size, alignment, stream, flags, pointer, block_size;
-    int32_t hidden;
+    int32_t for_array;
 } wish;
 
 static const call *expect_alloc(const source *s, const wish *w)
 {
     const int32_t table = by_cuda(s, w->kind) ? FROM_CUDA : s->table;
     switch (w->kind) {
-    case CAI_KIND_PINNED:
-    case CAI_KIND_MAPPED: return expect(OP_HOST_ALLOC, table, 0, w->block_size, 0, w->flags);
-    case CAI_KIND_REGISTERED: return expect(OP_PIN, table, w->pointer, w->block_size, 0, w->flags);
-    case CAI_KIND_MANAGED: return expect(OP_MANAGED_ALLOC, table, 0, w->block_size, 0, w->flags);
+    case CAI_MEMORY_PINNED:
+    case CAI_MEMORY_MAPPED: return expect(OP_HOST_ALLOC, table, 0, w->block_size, 0, w->flags);
+    case CAI_MEMORY_REGISTERED: return expect(OP_PIN, table, w->pointer, w->block_size, 0, w->flags);
+    case CAI_MEMORY_MANAGED: return expect(OP_MANAGED_ALLOC, table, 0, w->block_size, 0, w->flags);
     default:
         return expect(OP_DEVICE_ALLOC, table, 0, w->block_size, table == FROM_CUDA ? 0 : w->stream, 0);
     }
@@ -652,31 +660,42 @@ static void free_undone(model *m, const flow *f, const unit *made, uint64_t stre
 {
     int32_t error = 0;
     if (f->gone) world_forget(made->block);
-    else error = expect_free(current(m), made, stream ? stream : CAI_STREAM_LEGACY);
+    else error = expect_free(&m->table, made, stream ? stream : CAI_STREAM_LEGACY);
     if (error && error != 4 && !m->count.failed++) m->count.first_failure = error;
 }
 
-/* The hook fails twice with 2, or once otherwise; a NULL or a crooked address is a failure, too. */
+/* Out of memory: what is deferred goes, then what has passed of the keep-alive list, and each time the hook is
+ * asked again. */
+static const call *ask_again(model *m, const source *s, const wish *w)
+{
+    const flow freeing = new_flow(1);
+    const uint64_t before = context_before;
+    const call *c;
+    context_before = world_own_context();
+    m->count.retries++;
+    (void)carry_out(m, &freeing, BY_LIMIT, NULL);
+    c = expect_alloc(s, w);
+    if (c && c->result == 2 && m->pooled) {
+        predict_drain(m);
+        (void)carry_out(m, &freeing, ASKED, NULL);
+        c = expect_alloc(s, w);
+    }
+    context_before = before;
+    look.native = -1;
+    return c;
+}
+
+/* A NULL or a crooked address is a failure, too. */
 static cai_status obtain(model *m, const flow *f, source *s, const wish *w, unit *made)
 {
     const uint64_t promised = w->alignment < 256 ? w->alignment : 256;
     const call *c = expect_alloc(s, w);
-    if (c && c->result == 2) {
-        flow freeing = new_flow(1);
-        const uint64_t before = context_before;
-        context_before = world_own_context();
-        if (m->pooled) predict_drain(m);
-        (void)carry_out(m, &freeing, WHAT_MAY);
-        context_before = before;
-        m->count.retries++;
-        look.native = -1;
-        c = expect_alloc(s, w);
-    }
+    if (c && c->result == 2) c = ask_again(m, s, w);
     if (!c) return CAI_OK;
     look.native = c->result > 0 ? c->result : -1;
     if (c->result == 2) return CAI_ERR_OUT_OF_MEMORY;
     if (c->result > 0) return CAI_ERR_CUDA;
-    made->block = w->kind == CAI_KIND_REGISTERED ? w->pointer : c->answer;
+    made->block = w->kind == CAI_MEMORY_REGISTERED ? w->pointer : c->answer;
     if (!made->block) return CAI_ERR_MEMORY;
     if (made->block % promised == 0) return CAI_OK;
     free_undone(m, f, made, w->stream);
@@ -686,7 +705,6 @@ static cai_status obtain(model *m, const flow *f, source *s, const wish *w, unit
 static void fill_unit(model *m, unit *u, const wish *w, const unit *made)
 {
     u->kind = w->kind;
-    u->source = current(m)->id;
     u->block = made->block;
     u->block_size = w->block_size;
     u->address = made->block;
@@ -694,7 +712,8 @@ static void fill_unit(model *m, unit *u, const wish *w, const unit *made)
     u->size = w->size;
     u->home = w->stream;
     u->thread = world.thread;
-    u->hidden = w->hidden;
+    u->references = !w->for_array;
+    u->arrays = w->for_array;
     m->count.allocated++;
     m->count.live++;
     m->count.live_bytes += u->block_size;
@@ -734,9 +753,9 @@ static cai_status allocate(model *m, wish *w, unit **out)
     w->block_size = made.block_size = w->size + (w->alignment > 256 ? w->alignment - 256 : 0);
     made.kind = w->kind;
     status = enter(m, &f);
-    if (!status) status = first_use(m, current(m));
+    if (!status) status = first_use(m, &m->table);
     if (!status && w->stream) status = not_capturing(m, &f, w->stream);
-    if (!status) status = obtain(m, &f, current(m), w, &made);
+    if (!status) status = obtain(m, &f, &m->table, w, &made);
     status = status ? leave(&f, status) : leave_or_undo(m, &f, &made, w->stream);
     if (status) return status;
     *out = new_unit(m, take_slot(m));
@@ -749,7 +768,7 @@ static cai_status predict_alloc(model *m, uint64_t size, uint64_t alignment, uin
     wish w;
     *out = NULL;
     memset(&w, 0, sizeof w);
-    w.kind = current(m)->kind;
+    w.kind = m->table.kind;
     w.size = size;
     w.alignment = alignment ? alignment : 256;
     w.stream = stream;
@@ -763,11 +782,11 @@ static cai_status predict_alloc(model *m, uint64_t size, uint64_t alignment, uin
 static cai_status predict_other(model *m, int32_t kind, uint64_t address, uint64_t size, uint32_t flags,
                                 unit **out)
 {
-    const source *s = current(m);
+    const source *s = &m->table;
     wish w;
     *out = NULL;
     memset(&w, 0, sizeof w);
-    w.kind = kind == CAI_KIND_PINNED && flags & CAI_HOST_MAPPED ? CAI_KIND_MAPPED : kind;
+    w.kind = kind == CAI_MEMORY_PINNED && flags & CAI_HOST_MAPPED ? CAI_MEMORY_MAPPED : kind;
     w.size = size;
     w.alignment = 1;
     w.flags = flags;
@@ -777,58 +796,35 @@ static cai_status predict_other(model *m, int32_t kind, uint64_t address, uint64
     return allocate(m, &w, out);
 }
 
-static cai_status predict_view(model *m, cai_memory handle, uint64_t offset, uint64_t size, unit **out)
+static cai_status predict_set_stream(model *m, cai_memory_handle handle, uint64_t stream)
 {
-    unit *u = find(m, handle), *view;
-    const unit *parent = u;
-    *out = NULL;
-    if (!handle) return CAI_ERR_ARGUMENT;
-    if (!u || object_of(m, u)->lost) return CAI_ERR_STALE;
-    if (offset > u->size || size > u->size - offset) return CAI_ERR_ARGUMENT;
-    if (!size) return CAI_OK;
-    if (host_refuses()) return CAI_ERR_OUT_OF_MEMORY;
-    view = new_unit(m, take_slot(m));
-    view->view = 1;
-    view->object = u->object;
-    view->address = parent->address + offset;
-    view->size = size;
-    view->kind = parent->kind;
-    object_of(m, u)->views++;
-    *out = view;
-    return CAI_OK;
-}
-
-static cai_status predict_set_stream(model *m, cai_memory handle, uint64_t stream)
-{
-    unit *u = find(m, handle), *object;
+    unit *u = find(m, handle);
     flow f = new_flow(0);
     cai_status status;
     if (bad_stream(stream)) return CAI_ERR_STREAM;
     if (!handle) return CAI_ERR_ARGUMENT;
     if (!u) return CAI_ERR_STALE;
-    object = object_of(m, u);
-    if (object->lost) return CAI_ERR_STALE;
+    if (u->lost) return CAI_ERR_STALE;
     status = enter(m, &f);
-    if (!status) status = prepare(m, &f, object, stream, 1);
+    if (!status) status = prepare(m, &f, u, stream, 1);
     status = leave(&f, status);
     if (status) return status;
-    object->home = stream;
-    object->thread = world.thread;
+    u->home = stream;
+    u->thread = world.thread;
     return CAI_OK;
 }
 
 /* ------------------------------------------------------------------ the rest */
 
-static cai_status predict_own(model *m, cai_memory handle, unit **out)
+static cai_status predict_own(model *m, cai_memory_handle handle, unit **out)
 {
     unit *u = find(m, handle);
-    cai_status status;
     *out = NULL;
     if (!handle) return CAI_ERR_ARGUMENT;
-    if (!u) return CAI_ERR_STALE;
-    status = predict_view(m, handle, 0, u->size, out);
-    if (!status) (*out)->hidden = 1;
-    return status;
+    if (!u || u->lost) return CAI_ERR_STALE;
+    u->arrays++;
+    *out = u;
+    return CAI_OK;
 }
 
 static cai_status predict_array(model *m, uint64_t size, uint64_t stream, unit **out)
@@ -836,26 +832,28 @@ static cai_status predict_array(model *m, uint64_t size, uint64_t stream, unit *
     wish w;
     *out = NULL;
     memset(&w, 0, sizeof w);
-    w.kind = current(m)->kind;
+    w.kind = m->table.kind;
     w.size = size;
     w.alignment = 256;
     w.stream = stream;
-    w.hidden = 1;
+    w.for_array = 1;
     if (bad_stream(stream)) return CAI_ERR_STREAM;
     return size ? allocate(m, &w, out) : CAI_OK;
 }
 
-static cai_status flush_now(model *m, flow *f)
+static cai_status flush_now(model *m, flow *f, int32_t how)
 {
     cai_status status = enter(m, f);
-    if (!status) status = carry_out(m, f, WHAT_MAY);
+    if (status) return status;
+    status = carry_out(m, f, how, NULL);
+    if (how == ASKED) settle(m, f);
     return leave(f, status);
 }
 
 static cai_status predict_flush(model *m)
 {
     flow f = new_flow(1);
-    return m->depth || !m->queued ? CAI_OK : flush_now(m, &f);
+    return m->depth || !(m->queued || any_unsettled(m)) ? CAI_OK : flush_now(m, &f, ASKED);
 }
 
 /* The end of a scope is success while the process ends; its begin is not. */
@@ -877,78 +875,27 @@ static cai_status predict_defer_begin(model *m)
 {
     flow f = new_flow(0);
     cai_status status = CAI_OK;
-    if (!m->depth) status = tell(m, &f, current(m), 1);
+    if (!m->depth) status = tell(m, &f, &m->table, 1);
     if (status) return status;
-    if (!m->depth++) current(m)->deferred = 1;
+    m->depth++;
     return CAI_OK;
 }
 
 static cai_status predict_defer_end(model *m)
 {
     flow f = new_flow(1);
-    cai_status first = CAI_OK, status;
-    int32_t i;
+    cai_status first, status;
     if (!m->depth) return CAI_ERR_ARGUMENT;
     if (--m->depth) return CAI_OK;
-    for (i = m->source_count - 1; i >= 0; i--) {
-        if (!m->sources[i].deferred) continue;
-        m->sources[i].deferred = 0;
-        status = tell(m, &f, &m->sources[i], 0);
-        if (!first) first = status;
-    }
-    if (!over(m, current(m)->limit)) return first;
-    status = flush_now(m, &f);
+    first = tell(m, &f, &m->table, 0);
+    if (!over(m, m->table.limit)) return first;
+    status = flush_now(m, &f, BY_LIMIT);
     return first ? first : status;
-}
-
-/* Memory of a table lives or is collected. */
-static int is_needed(const model *m, const source *s)
-{
-    int32_t i;
-    for (i = 0; i < UNITS && !(m->units[i].used && m->units[i].source == s->id); i++) {}
-    return i < UNITS;
-}
-
-/* `next` describes a table that was checked. One that was used before goes on as it was while its memory
- * lives. */
-static cai_status predict_change(model *m, const source *next)
-{
-    flow f = new_flow(0);
-    int32_t i = 0;
-    source *s;
-    cai_status status;
-    if (!m->pooled && (next->kind != CAI_KIND_HOST || next->flags & CAI_EMM_CUDA_HOST))
-        return CAI_ERR_ARGUMENT;
-    if (host_refuses()) return CAI_ERR_OUT_OF_MEMORY;
-    while (i < m->source_count && m->sources[i].table != next->table) i++;
-    s = &m->sources[i];
-    if (i == m->source_count) {
-        *s = *next;
-        s->id = ++m->source_count;
-        s->limit = UINT64_MAX;
-    } else if (i != m->current && !is_needed(m, s)) {
-        s->ready = 0;
-    }
-    status = m->depth && !s->deferred ? tell(m, &f, s, 1) : CAI_OK;
-    if (status) return status;
-    s->deferred = m->depth > 0;
-    m->current = i;
-    return CAI_OK;
-}
-
-static cai_status predict_initialize(model *m)
-{
-    flow f = new_flow(0);
-    cai_status status;
-    if (current(m)->ready) return CAI_OK;
-    status = enter(m, &f);
-    if (!status) status = first_use(m, current(m));
-    return leave(&f, status);
 }
 
 static cai_status predict_info(model *m)
 {
-    source *s = current(m);
+    source *s = &m->table;
     flow f = new_flow(0);
     cai_status status;
     int32_t error;
@@ -962,23 +909,20 @@ static cai_status predict_info(model *m)
     return leave(&f, status);
 }
 
-static cai_status predict_ipc(model *m, cai_memory handle)
+static cai_status predict_ipc(model *m, cai_memory_handle handle)
 {
     unit *u = find(m, handle);
-    const unit *object;
-    const source *s;
+    const source *s = &m->table;
     flow f = new_flow(0);
     cai_status status;
     int32_t error;
     if (!handle) return CAI_ERR_ARGUMENT;
-    if (!u || object_of(m, u)->lost) return CAI_ERR_STALE;
-    object = object_of(m, u);
-    s = source_of(m, object->source);
-    if (u->kind != CAI_KIND_DEVICE) return CAI_ERR_MEMORY;
+    if (!u || u->lost) return CAI_ERR_STALE;
+    if (u->kind != CAI_MEMORY_DEVICE) return CAI_ERR_MEMORY;
     if (!s->has_ipc) return CAI_ERR_UNAVAILABLE;
     status = enter(m, &f);
     if (!status) {
-        error = expect_result(OP_IPC, s->table, object->block, 0, 0, 0);
+        error = expect_result(OP_IPC, s->table, u->block, 0, 0, 0);
         if (error) status = hook_failed(error);
     }
     return leave(&f, status);
@@ -987,19 +931,18 @@ static cai_status predict_ipc(model *m, cai_memory handle)
 /* One object that a reset takes, by a free if no hook takes it with the rest. */
 static cai_status lose(model *m, const flow *f, unit *u)
 {
-    const source *s = source_of(m, u->source);
+    const source *s = &m->table;
     cai_status status = CAI_OK;
     if (!f->gone && (!s->has_reset || by_cuda(s, u->kind)))
-        status = free_block(m, f, u, quiet_stream(u->home));
+        status = free_block(m, f, u, quiet_stream(m, f, u->home));
     if (f->gone) world_forget(u->block);
     u->lost = 1;
-    u->source = 0;
     return status;
 }
 
-static cai_status reset_table(source *s, int32_t needed, cai_status first)
+static cai_status reset_table(source *s, cai_status first)
 {
-    const int32_t error = s->has_reset && needed ? expect_result(OP_RESET, s->table, 0, 0, 0, 0) : 0;
+    const int32_t error = s->has_reset ? expect_result(OP_RESET, s->table, 0, 0, 0, 0) : 0;
     s->ready = 0;
     if (!error || error == 4) return first;
     (void)hook_failed(error);
@@ -1014,35 +957,32 @@ static cai_status predict_reset(model *m)
     if (m->depth) return CAI_ERR_PENDING;
     if (enter(m, &f)) f.gone = 1;
     look.native = -1;
-    first = carry_out(m, &f, ALL_IDLE);
-    for (i = 0; i < m->source_count; i++) m->sources[i].lives = is_needed(m, &m->sources[i]);
+    first = carry_out(m, &f, ALL_IDLE, NULL);
     for (slot = 0; slot < m->slots; slot++)
         for (i = 0; i < UNITS; i++) {
             unit *u = &m->units[i];
-            if (!u->used || u->slot != slot || u->view || u->lost) continue;
+            if (!u->used || u->slot != slot || u->lost) continue;
             status = lose(m, &f, u);
             if (!first) first = status;
         }
-    first = reset_table(current(m), 1, first);
-    for (i = m->source_count - 1; i >= 0; i--)
-        if (i != m->current) first = reset_table(&m->sources[i], m->sources[i].lives, first);
+    first = reset_table(&m->table, first);
     m->count.live = m->count.live_bytes = 0;
     return leave(&f, first);
 }
 
-/* Nothing is referenced. *stays: the manager does, as a collected free has to wait. */
-static cai_status predict_destroy(model *m, int32_t *stays)
+/* Nothing is referenced. *stays: the manager does, as a deferred free has to wait. */
+static cai_status predict_destroy(model *m, int32_t *stay)
 {
     flow f = new_flow(1);
-    cai_status status;
-    int32_t i;
-    *stays = 0;
+    cai_status status, why = CAI_OK;
+    *stay = 0;
     if (!m->queued) return CAI_OK;
     status = enter(m, &f);
-    for (i = 0; !status && i < m->queued; i++) status = must_wait(m, &f, &m->units[m->queue[i]]);
-    *stays = status != CAI_OK;
-    if (!status) status = carry_out(m, &f, ALL_NOW);
-    return leave(&f, status);
+    *stay = status != CAI_OK;
+    if (status) return status;
+    status = carry_out(m, &f, ASKED, &why);
+    *stay = m->queued > 0;
+    return leave(&f, m->queued ? why : status);
 }
 
 #endif

@@ -8,8 +8,8 @@
 #ifndef EMM_WORLD_H
 #define EMM_WORLD_H
 
-#include "../sim/cai_sim.h"
-#include "cai_emm.h"
+#include "sim/cai_sim.h"
+#include "cai_manager.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +22,14 @@ enum operation {
     OP_PUSH, OP_POP, OP_RECORD, OP_ORDER, OP_EVENT, OP_STREAM_SYNC, OP_CONTEXT_SYNC,
     OP_CURRENT, OP_CAPTURE, /* queries: written down only if they fail */
     OP_HOST_MEMORY,         /* the manager's allocator: likewise */
-    OP_CALLBACK, OP_COUNT
+    OP_COUNT
 };
 
 static const char *const operation_names[OP_COUNT] = {
     "none", "initialize", "reset", "memory_info", "defer", "ipc_handle", "device_alloc", "device_free",
     "host_alloc", "host_free", "pin", "unpin", "managed_alloc", "managed_free", "context_push",
     "context_pop", "event_record", "order", "wait_event", "stream_synchronize", "context_synchronize",
-    "context_current", "stream_capture", "host memory", "on_free"};
+    "context_current", "stream_capture", "host memory"};
 
 /* Where memory comes from: tables of hooks by number, and CUDA's own functions. */
 enum { FROM_CUDA = 100, FROM_ASYNC = 101, TABLES = 8 };
@@ -76,7 +76,7 @@ static struct {
     uint64_t capturing;            /* a stream, or 0 */
     int64_t host_live, host_bytes; /* of the manager's allocator */
     int64_t wrong;
-    const cai_emm *emm;            /* that is called now */
+    const cai_manager *emm;            /* that is called now */
     cai_sim *sim;
     cai_cuda below;                /* the simulation's table */
     int quiet;
@@ -262,8 +262,10 @@ static int32_t cuda_stream_synchronize(void *self, uint64_t stream)
     return c->result;
 }
 
+/* All that is queued has passed, so that a poll finds what a drain would. */
 static int32_t cuda_event_query(void *self, uint64_t event)
 {
+    if (world.sim) (void)cai_sim_run(world.sim);
     return world.sim ? world.below.event_query(world.below.self, event) : ((void)self, 0);
 }
 

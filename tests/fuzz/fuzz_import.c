@@ -554,19 +554,19 @@ typedef cai_status (*stream_decoder)(const cai_token *, int32_t *, uint64_t *, c
 static cai_status from_interface_3(const cai_token *value, int32_t *sync, uint64_t *stream,
                                    cai_error *err)
 {
-    return cai_stream_from_interface(value, 3, sync, stream, err);
+    return cai_decode_stream_interface(value, 3, sync, stream, err);
 }
 
 static cai_status from_interface_2(const cai_token *value, int32_t *sync, uint64_t *stream,
                                    cai_error *err)
 {
-    return cai_stream_from_interface(value, 2, sync, stream, err);
+    return cai_decode_stream_interface(value, 2, sync, stream, err);
 }
 
 static cai_status from_protocol(const cai_token *value, int32_t *sync, uint64_t *stream,
                                 cai_error *err)
 {
-    cai_status status = cai_stream_from_protocol(value, stream, err);
+    cai_status status = cai_decode_stream_protocol(value, stream, err);
     if (status == CAI_OK) *sync = CAI_SYNC_STREAM;
     return status;
 }
@@ -575,7 +575,7 @@ static cai_status from_protocol(const cai_token *value, int32_t *sync, uint64_t 
 static void check_streams(source *in)
 {
     static const stream_decoder decoders[] = {from_interface_3, from_interface_2, from_protocol,
-                                              cai_stream_from_dlpack};
+                                              cai_decode_stream_dlpack};
     const cai_token *value = pick(in, 8) ? any_entry(in) : NULL;
     size_t i;
     for (i = 0; i < sizeof decoders / sizeof decoders[0]; i++) {

@@ -1,4 +1,4 @@
-/* fuzz_literal.c - libFuzzer target: any line, read by examples/cai_literal.h, judged by cai.h.
+/* fuzz_literal.c - libFuzzer target: any line, read by tools/cai_literal.h, judged by cai.h.
  *
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Iexamples tests/fuzz/fuzz_literal.c
  *
@@ -7,7 +7,7 @@
 #define CAI_IMPLEMENTATION
 #include "cai.h"
 
-#include "cai_literal.h"
+#include "tools/cai_literal.h"
 #include "fuzz.h"
 
 enum { MAX_ROWS = 32 }; /* rows of a descr that are given storage */
@@ -19,6 +19,7 @@ typedef struct reading {
     cai_token *tokens;
     size_t capacity;
     cai_interface levels[CAI_LITERAL_LEVELS];
+    cai_literal_keys unknown;
     cai_status status;
     cai_error err;
 } reading;
@@ -39,7 +40,7 @@ static void read_line(const uint8_t *data, size_t length, size_t capacity, readi
     out->tokens = (cai_token *)allocate(capacity * sizeof(cai_token));
     if (length) memcpy(out->line, data, length);
     out->status = cai_literal_read(out->line, length, out->tokens, capacity, out->levels,
-                                   &out->err);
+                                   &out->unknown, &out->err);
     if (out->status != CAI_OK) check_error(out->status, &out->err);
 }
 
@@ -71,6 +72,19 @@ static void check_run(const reading *r, const cai_token *run)
         else MUST(run->text == NULL);
         if (run->kind == CAI_TOKEN_TUPLE || run->kind == CAI_TOKEN_LIST) left += run->length;
         if (run->kind == CAI_TOKEN_BOOL) MUST(run->number <= 1);
+    }
+}
+
+/** The keys that are no entries lie in the line. */
+static void check_unknown(const reading *r)
+{
+    int32_t i;
+    MUST(r->unknown.count >= 0 && r->unknown.count <= CAI_LITERAL_UNKNOWN);
+    for (i = 0; i < r->unknown.count; i++) {
+        cai_token key;
+        key.text = r->unknown.text[i];
+        key.length = (uint32_t)r->unknown.length[i];
+        check_text(r, &key);
     }
 }
 
@@ -124,12 +138,35 @@ static void check_capacity(const uint8_t *data, size_t size, size_t capacity, co
     free_reading(&r);
 }
 
+/** The lines of the input, each in a block of its own: what goes on is indented or closes a bracket. */
+static void check_lines(const uint8_t *data, size_t size)
+{
+    cai_literal_lines lines;
+    size_t start = 0, end;
+    memset(&lines, 0, sizeof lines);
+    for (; start <= size; start = end + 1) {
+        char *line;
+        for (end = start; end < size && data[end] != '\n'; end++) continue;
+        line = (char *)allocate(end - start);
+        if (end > start) memcpy(line, data + start, end - start);
+        if (cai_literal_goes_on(&lines, line, end - start)) {
+            MUST(lines.started && lines.open > 0 && line[0] != '{' && line[0] != '#');
+        } else {
+            memset(&lines, 0, sizeof lines);
+        }
+        cai_literal_count(&lines, line, end - start);
+        free(line);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     reading r;
     cai_status strict, lenient;
     read_line(data, size, cai_literal_capacity(size), &r);
     MUST(r.status == CAI_OK || r.status == CAI_ERR_INTERFACE);
+    check_unknown(&r);
+    check_lines(data, size);
     check_capacity(data, size, size % (r.capacity + 1), &r);
     check_capacity(data, size, 4 * size + 1024, &r);
     if (r.status == CAI_OK) {

@@ -20,6 +20,9 @@ HARD_LINES = [
     "{'typestr': 'a' \"b\" '''c''', 'data': (1e5, 1.5, 1j, nan, inf, ...)}",
     "{'mask': {'mask': {'mask': {'shape': ()}}}, 'descr': [('a', [('b', '<f4', (2,))])]}",
     "{'data': {1, 2}, 'x': b'\\xff\\'', 'y': {'shape': 5}, 'shape': 18446744073709551616}",
+    '{"shape": [2, 3], "typestr": "<f4", "data": [4096, false], "version": 3, "stream": null}',
+    '{"shape": [1], "typestr": "|V8", "data": [8, true], "descr": [["x", [["y", "<f4", [1]]]], ["", "\\ud83d\\ude00\\/"]]}',
+    "{'shape': (2,\n           3),\n 'stride': (4, 4), '_x': 1,\n 'typestr': '<f4'\n}\n{'shape': '\n",
     "[" * 250, "(" * 199 + ")" * 199,
 ]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds the fuzz targets with clang and runs each for a bounded time.
 
-    tests/fuzz/run_fuzz.py [SECONDS] [--target import|literal] [--corpus FOLDER] [--coverage]
+    tests/fuzz/run_fuzz.py [SECONDS] [--target import|literal] [--seed N] [--corpus FOLDER] [--coverage]
     tests/fuzz/run_fuzz.py --self-test      planted overflows must be found
 
 Prints executions, coverage and crashes. Exit status 0: no crash; 1: a crash (the input is printed
@@ -26,7 +26,7 @@ SANITIZERS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=fuzzer,address
 # implementation is written: a limit and the array that it protects differ.
 PLANTED = {
     "import": ("cai.h", "CAI_MAX_NDIM = 64,", "CAI_MAX_NDIM = 72,"),
-    "literal": ("examples/cai_literal.h", "frames[CAI_LITERAL_DEPTH];",
+    "literal": ("tools/cai_literal.h", "frames[CAI_LITERAL_DEPTH];",
                 "frames[CAI_LITERAL_DEPTH - 40];"),
 }
 
@@ -47,7 +47,7 @@ def find_clang(wanted):
 
 
 def build(clang, target, root, out, flags):
-    command = [clang, "-std=c99", *flags, f"-I{root}", f"-I{root / 'examples'}",
+    command = [clang, "-std=c99", *flags, f"-I{root}",
                str(HERE / f"fuzz_{target}.c"), "-o", str(out)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
@@ -63,12 +63,12 @@ def last_number(pattern, text):
     return int(found[-1]) if found else 0
 
 
-def fuzz(binary, target, seconds, corpus, seeds, artifacts):
-    """Runs one target; returns (crashed, log)."""
+def fuzz(binary, target, seconds, corpus, seeds, artifacts, seed):
+    """Runs one target; returns (crashed, log). seed: of all that is random; 0: another one each time."""
     corpus.mkdir(parents=True, exist_ok=True)
     artifacts.mkdir(parents=True, exist_ok=True)
     command = [str(binary), str(corpus), str(seeds), f"-max_total_time={seconds}",
-               f"-dict={HERE / 'cai.dict'}", "-print_final_stats=1", "-timeout=10",
+               f"-dict={HERE / 'cai.dict'}", "-print_final_stats=1", "-timeout=60", f"-seed={seed}",
                "-max_len=1024", f"-artifact_prefix={artifacts}/"]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     return result.returncode != 0, result.stderr
@@ -107,7 +107,7 @@ def profile(clang, profdata, target, root, corpora, folder):
     """Replays the corpora; returns the program and its merged profile."""
     binary, merged = folder / "covered", folder / "merged"
     output_of(clang, "-std=c99", "-g", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping",
-              f"-I{root}", f"-I{root / 'examples'}", HERE / "replay.c", HERE / f"fuzz_{target}.c",
+              f"-I{root}", HERE / "replay.c", HERE / f"fuzz_{target}.c",
               "-o", binary)
     inputs = [str(path) for corpus in corpora for path in corpus.iterdir()]
     for start in range(0, len(inputs), 1000):
@@ -124,7 +124,7 @@ def coverage(clang, target, root, corpora, folder):
         print(f"fuzz_{target}: no coverage by lines: llvm-cov of {clang} not found")
         return
     binary, merged = profile(clang, tools[0], target, root, corpora, folder)
-    headers = [root / "cai.h", root / "examples" / "cai_literal.h"]
+    headers = [root / "cai.h", root / "tools" / "cai_literal.h"]
     print(output_of(tools[1], "report", binary, f"-instr-profile={merged}", *headers))
     header = headers[target == "literal"]
     shown = output_of(tools[1], "show", binary, f"-instr-profile={merged}", header)
@@ -139,7 +139,7 @@ def run_target(clang, target, args, folder):
         artifacts = pathlib.Path(args.corpus) / f"crashes_{target}"
     seeds = folder / "seeds" / target
     build(clang, target, args.root, binary, SANITIZERS)
-    crashed, log = fuzz(binary, target, args.seconds, corpus, seeds, artifacts)
+    crashed, log = fuzz(binary, target, args.seconds, corpus, seeds, artifacts, args.seed)
     report(target, crashed, log, artifacts)
     if args.coverage and not crashed:
         work = folder / f"coverage_{target}"
@@ -151,8 +151,8 @@ def run_target(clang, target, args, folder):
 def plant(target, headers, folder):
     """A copy of the headers with the planted bug of this target."""
     root = folder / f"planted_{target}"
-    (root / "examples").mkdir(parents=True)
-    for name in ("cai.h", "examples/cai_literal.h"):
+    (root / "tools").mkdir(parents=True)
+    for name in ("cai.h", "tools/cai_literal.h"):
         text = (headers / name).read_text()
         if name == PLANTED[target][0]:
             if text.count(PLANTED[target][1]) != 1:
@@ -166,7 +166,7 @@ def self_test(clang, target, args, folder):
     root, binary = plant(target, args.root, folder), folder / f"planted_fuzz_{target}"
     build(clang, target, root, binary, SANITIZERS)
     crashed, log = fuzz(binary, target, args.seconds, folder / "planted" / target,
-                        folder / "seeds" / target, folder / f"planted_crashes_{target}")
+                        folder / "seeds" / target, folder / f"planted_crashes_{target}", 1)
     found = crashed and re.search(r"out of bounds|buffer-overflow", log)
     print(f"fuzz_{target}: the planted bug was {'found' if found else 'NOT FOUND'}")
     return not found
@@ -174,8 +174,9 @@ def self_test(clang, target, args, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("seconds", nargs="?", type=int, default=60, help="for each target")
+    parser.add_argument("seconds", nargs="?", type=int, default=60, help="for each target, at most")
     parser.add_argument("--target", choices=TARGETS)
+    parser.add_argument("--seed", type=int, default=0, help="of what is random (0: another one each time)")
     parser.add_argument("--clang", help="the compiler (default: the first with libFuzzer)")
     parser.add_argument("--corpus", help="folder that keeps corpus and crashes between runs")
     parser.add_argument("--root", type=pathlib.Path, default=ROOT,

@@ -10,9 +10,13 @@
  * ARRAY is: kind itemsize unit flags memory sync version size nbytes lo hi. The
  * pointers are never followed. A line that cannot be read ends the program with exit status 2. */
 
+#if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
+#endif
 #include "ext/cai_array_struct.h"
 #include "driver.h"
+
+#include <string.h>
 
 static void next_struct(char **at, cai_array_struct *s, intptr_t *numbers)
 {

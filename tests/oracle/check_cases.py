@@ -14,6 +14,7 @@ import copy
 import json
 import pathlib
 import random
+import re
 from typing import Any
 
 import inspect_io
@@ -35,7 +36,7 @@ def reference_answer(line: str) -> dict[str, Any]:
 
 
 def compare(case: dict[str, Any], answer: dict[str, Any], who: str) -> tuple[int, list[str]]:
-    """The number of keys compared and the differences."""
+    """The number of keys compared and the differences. The rule is cai_inspect's alone."""
     accepted = case["verdict"] == "accept"
     if answer["ok"] != accepted:
         return 1, [f"{case['id']}: verdict: {who} {answer['ok']}, expected {case['verdict']}"]
@@ -43,7 +44,13 @@ def compare(case: dict[str, Any], answer: dict[str, Any], who: str) -> tuple[int
         reported = answer["entry"]
         wanted = set(case["entry"].split("|"))
         good = reported & wanted if isinstance(reported, set) else reported in wanted
-        return 2, [] if good else [f"{case['id']}: entry: {who} {reported!r}, expected {case['entry']!r}"]
+        found = [] if good else [f"{case['id']}: entry: {who} {reported!r}, expected {case['entry']!r}"]
+        rules = re.findall(r"R(\d+)", case["basis"])
+        if not rules or "rule" not in answer:
+            return 2, found
+        if str(answer["rule"]) not in rules:
+            found.append(f"{case['id']}: rule: {who} {answer['rule']}, expected {case['basis']!r}")
+        return 3, found
     keys = [key for key in FACTS if key in case]
     return 1 + len(keys), [
         f"{case['id']}: {key}: {who} {answer.get(key, 'absent')!r}, expected {case[key]!r}"

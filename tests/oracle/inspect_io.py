@@ -9,7 +9,19 @@ from typing import Any, Iterable, Sequence
 import reference
 from reference import Verdict
 
-FORGIVABLE = "(accepted by CAI_LENIENT)"
+FORGIVABLE = "(accepted with --lenient)"
+
+
+# The words of cai_inspect in place of those of cai.h
+WORDS = {FORGIVABLE: "(accepted by CAI_LENIENT)",
+         "mask must be None or the dictionary of a mask": "mask must be None or an object with the interface"}  # fmt: skip
+
+
+def words_of_headers(message: str) -> str:
+    """A message of cai_inspect as cai.h says it."""
+    for own, theirs in WORDS.items():
+        message = message.replace(own, theirs)
+    return message
 
 
 def run(program: str, lines: Sequence[str], lenient: bool) -> subprocess.CompletedProcess[bytes]:

@@ -12,7 +12,9 @@
  * strides... A request that cannot be read or an ARRAY that cai_array_init_dtype refuses ends the
  * program with exit status 2. */
 
+#if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
+#endif
 #include "cai.h"
 #include "driver.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cai_check.h"
-#include "cai_emm.h"
+#include "cai_manager.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,13 +27,13 @@ enum { PROOF_PLACES = 4, PROOF_STREAMS = 26, PROOF_BYTES = 64 };
 typedef struct proof_world {
     cai_sim *sim;
     const cai_cuda *cuda;
-    cai_stream_pool pool;
+    cai_event_pool pool;
     cai_keepalive places[PROOF_PLACES];
     uint64_t contexts[3]; /* of device 0, of device 1, the second one of device 0 */
     uint64_t streams[PROOF_STREAMS];
     char letters[PROOF_STREAMS];
     int32_t stream_count;
-    cai_emm emm;
+    cai_manager emm;
     cai_emm_hooks hooks;
 } proof_world;
 
@@ -60,6 +60,7 @@ int32_t proof_exchanges(const proof_program **list);
 int32_t proof_chains(const proof_program **list);
 int32_t proof_threads(const proof_program **list);
 int32_t proof_memory(const proof_program **list);
+int32_t proof_recipes(const proof_program **list);
 
 /** A world with a pool that keeps up to `capacity` arrays alive, and its end: what was used is destroyed. */
 void proof_open(proof_world *world, cai_sim *sim, int32_t capacity);

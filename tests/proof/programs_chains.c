@@ -81,7 +81,7 @@ static void chain(cai_sim *sim, void *argument)
     proof_write(&world, letters[0], "fill", &arrays[0]);
     proof_export(&world, &arrays[0], letters[0]);
     for (i = 1; i < count; i++) {
-        const cai_array *list[1];
+        cai_array *list[1];
         cai_sim_access accesses[2];
         cai_exchange ex;
         list[0] = &arrays[i - 1];
@@ -104,7 +104,7 @@ static void lend_on(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array array, lent;
-    const cai_array *list[1];
+    cai_array *list[1];
     cai_exchange ex;
     uint64_t memory;
     (void)argument;
@@ -133,7 +133,7 @@ static void two_consumers(cai_sim *sim, void *argument)
     const int32_t writes = *(const char *)argument == 'w';
     proof_world world;
     cai_array array;
-    const cai_array *list[1];
+    cai_array *list[1];
     cai_exchange first, second;
     uint64_t memory;
     proof_open(&world, sim, 0);
@@ -222,7 +222,7 @@ static void one_array_often(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array array, half;
-    const cai_array *list[3];
+    cai_array *list[3];
     cai_exchange ex;
     uint64_t memory;
     (void)argument;
@@ -253,7 +253,7 @@ static void failed_work(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array arrays[2];
-    const cai_array *list[2];
+    cai_array *list[2];
     uint64_t memory[2];
     cai_exchange ex;
     int32_t i;

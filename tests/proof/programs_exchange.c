@@ -18,7 +18,9 @@ typedef struct exchange_case {
     const char *arrays;   /* whose stream it was filled in */
     const char *masks;    /* of its mask; '-': none; NULL: no array has one */
     const char *said;     /* s: that stream; n: nothing is pending, as the host waited; u: not known;
-                             e: an event (cai_stream_detach); w: not known, and nothing is pending */
+                             e: an event (cai_stream_detach); w: not known, and nothing is pending;
+                             t, v: as s and u, in memory without a context; b: the stream of an owner that learns
+                             nothing of the consumer (CAI_NO_BACK_EDGE) */
     char consumer;
     int32_t mode, unknown; /* of the options */
     char unknown_stream;   /* 0: none */
@@ -54,6 +56,7 @@ static int frees_in_stream(const exchange_case *shape, int32_t i)
 static int32_t kind_of(const exchange_case *shape, int32_t i)
 {
     if (shape->mode == CAI_MODE_HOST) return CAI_SIM_MEM_PINNED;
+    if (shape->said[i] == 't' || shape->said[i] == 'v') return CAI_SIM_MEM_POOL;
     return shape->end != OVERWRITE && frees_in_stream(shape, i) ? CAI_SIM_MEM_POOL : CAI_SIM_MEM_DEVICE;
 }
 
@@ -64,9 +67,10 @@ static void produce(proof_world *world, cai_array *array, uint64_t memory, char 
     proof_array(world, array, memory);
     proof_write(world, letter, "fill", array);
     if (said == 'n' || said == 'w') proof_wait(world, letter);
-    if (said == 's' || said == 'e') proof_export(world, array, letter);
+    if (strchr("steb", said)) proof_export(world, array, letter);
+    if (said == 'b') array->flags |= CAI_NO_BACK_EDGE;
     if (said == 'e') proof_good(world, cai_stream_detach(array, &world->pool, NULL), "cai_stream_detach");
-    if (said == 'u' || said == 'w') array->sync = CAI_SYNC_UNKNOWN;
+    if (said == 'u' || said == 'v' || said == 'w') array->sync = CAI_SYNC_UNKNOWN;
     proof_restore(world, before);
 }
 
@@ -114,7 +118,7 @@ static void exchange_once(exchange_state *state, cai_exchange *ex)
 {
     const exchange_case *shape = state->shape;
     proof_world *world = &state->world;
-    const cai_array *list[MOST];
+    cai_array *list[MOST];
     const uint64_t stream = proof_stream(world, shape->consumer);
     const uint64_t before = proof_current(world, shape->consumer);
     cai_exchange_options options;
@@ -169,7 +173,6 @@ static void reuse_all(exchange_state *state)
 static void exchange(cai_sim *sim, void *argument)
 {
     exchange_state state;
-    cai_array events[MOST];
     cai_exchange ex;
     int32_t i;
     memset(&state, 0, sizeof state);
@@ -177,15 +180,14 @@ static void exchange(cai_sim *sim, void *argument)
     state.count = (int32_t)strlen(state.shape->arrays);
     proof_open(&state.world, sim, PROOF_PLACES);
     produce_all(&state);
-    memcpy(events, state.arrays, sizeof events); /* the keep-alive list takes arrays away, events stay ours */
     for (i = 0; i < state.shape->rounds; i++) {
         if (i) refill_all(&state);
         exchange_once(&state, &ex);
     }
     if (state.shape->end != OVERWRITE) release_all(&state, &ex);
     reuse_all(&state);
-    for (i = 0; i < state.count; i++)
-        proof_good(&state.world, cai_stream_drop_event(&events[i], &state.world.pool, NULL), "drop_event");
+    for (i = 0; i < state.count; i++) /* those that were lent; the others went with their arrays */
+        proof_good(&state.world, cai_stream_drop_event(&state.arrays[i], &state.world.pool, NULL), "drop_event");
     proof_close(&state.world);
 }
 
@@ -236,10 +238,14 @@ static const exchange_case cases[] = {
     {"kept alive by the legacy stream", "1", NULL, "n", 'L', EVENT, RELEASE, 1, 0},
     {"kept alive by the per-thread stream", "1", NULL, "n", 'P', EVENT, RELEASE, 1, 0},
     {"two kept alive, polled", "12", NULL, "nn", '3', EVENT, POLL, 1, 0},
+    {"no way back, released", "1", NULL, "b", '2', EVENT, RELEASE, 1, 0},
+    {"no way back, in the consumer's own stream", "1", NULL, "b", '1', EVENT, POLL, 1, 0},
+    {"no way back, of a mask's array", "1", "2", "b", '3', EVENT, RELEASE, 1, 0},
+    {"no way back, host mode", "1", NULL, "b", '2', CAI_MODE_HOST, 0, 0, RELEASE, 1, 0},
     {"unknown: synchronize", "1", NULL, "u", '2', UNKNOWN(SYNCHRONIZE, 0), RELEASE, 1, 0},
     {"unknown: a stream", "1", NULL, "u", '2', UNKNOWN(STREAM, '1'), RELEASE, 1, 0},
     {"unknown: legacy", "A", NULL, "u", '2', UNKNOWN(LEGACY, 0), RELEASE, 1, 0},
-    {"unknown: trust", "1", NULL, "w", '2', UNKNOWN(TRUST, 0), POLL, 1, 0},
+    {"unknown: trust", "1", NULL, "w", '2', UNKNOWN(ASSUME_IDLE, 0), POLL, 1, 0},
     {"unknown: synchronize, one stream", "12", NULL, "us", '3', UNKNOWN(SYNCHRONIZE, 0), RELEASE, 1, 0},
     /* modes */
     {"host mode, released", "1", NULL, "s", '2', CAI_MODE_HOST, 0, 0, RELEASE, 1, 0},
@@ -259,6 +265,10 @@ static const exchange_case cases[] = {
     {"one detached, one not", "12", NULL, "es", '3', EVENT, RELEASE, 1, 0},
     {"one detached from per-thread, one not", "P1", NULL, "es", '3', EVENT, RELEASE, 1, 0},
     {"detached, consumer in the same stream", "1", NULL, "e", '1', EVENT, RELEASE, 1, 0},
+    {"detached from per-thread, beside a named stream", "P1", NULL, "eu", '2', UNKNOWN(STREAM, '1'), RELEASE, 1, 0},
+    {"detached from per-thread, the consumer's stream named", "P", NULL, "e", '1', UNKNOWN(STREAM, '1'), RELEASE, 1,
+     0},
+    {"detached, ignore mode", "P", NULL, "e", 'P', CAI_MODE_IGNORE, 0, 0, RELEASE, 1, 0},
     /* devices and contexts */
     {"producer on another device", "q", NULL, "s", '1', EVENT, OVERWRITE, 1, 0},
     {"producers on two devices", "1q", NULL, "ss", '2', EVENT, OVERWRITE, 1, 0},
@@ -273,6 +283,10 @@ static const exchange_case cases[] = {
     {"legacy stream of a second context", "k", NULL, "s", '1', EVENT, OVERWRITE, 1, 0},
     {"legacy streams of two contexts", "k", NULL, "s", 'L', EVENT, OVERWRITE, 1, 0},
     {"legacy producers in two contexts", "Lk", NULL, "ss", '1', EVENT, OVERWRITE, 1, 0},
+    {"pool memory, legacy stream of a second context", "k", NULL, "t", 'u', EVENT, OVERWRITE, 1, 0},
+    {"unknown in pool memory of a second context", "u", NULL, "v", 'k', UNKNOWN(SYNCHRONIZE, 0), RELEASE, 1, 0},
+    {"unknown in pool memory, consumer in a second context", "1", NULL, "v", 'u', UNKNOWN(SYNCHRONIZE, 0), RELEASE,
+     1, 0},
     {"mask on another device", "1", "q", "s", '2', EVENT, OVERWRITE, 1, 0},
 };
 

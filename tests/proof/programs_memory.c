@@ -1,26 +1,28 @@
-/* programs_memory.c - memory of cai_emm.h: given back on another stream, by its last reference, by arrays,
+/* programs_memory.c - memory of cai_manager.h: given back on another stream, by its last reference, by arrays,
  * later, and out of memory
  * SPDX-License-Identifier: MIT */
 #include "programs.h"
 
-/* A world with a manager over CUDA's pool ('a') or over cudaMalloc ('c'). */
-static void open_memory(proof_world *world, cai_sim *sim, char hooks, int32_t pending_count)
+/* A world with a manager over CUDA's pool ('a'; 'd': that drains the keep-alive list when memory runs out) or over
+ * cudaMalloc ('c'). */
+static void open_memory(proof_world *world, cai_sim *sim, char hooks, int32_t deferred_count)
 {
-    cai_emm_options options;
+    cai_manager_options options;
     memset(&options, 0, sizeof options);
-    options.pending_count = pending_count;
+    options.deferred_count = deferred_count;
+    if (hooks == 'd') options.flags = CAI_MANAGER_DRAIN;
     proof_open(world, sim, PROOF_PLACES);
     proof_good(world,
-               hooks == 'a' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL)
+               hooks != 'c' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL)
                             : cai_emm_hooks_cuda(&world->hooks, world->cuda, NULL),
                "cai_emm_hooks");
-    proof_good(world, cai_emm_init(&world->emm, &world->pool, &world->hooks, &options, NULL), "cai_emm_init");
+    proof_good(world, cai_manager_init(&world->emm, &world->pool, &world->hooks, &options, NULL), "cai_manager_init");
 }
 
 static void close_memory(proof_world *world)
 {
     proof_good(world, cai_keepalive_drain(&world->pool, NULL), "cai_keepalive_drain");
-    proof_good(world, cai_emm_destroy(&world->emm, NULL), "cai_emm_destroy");
+    proof_good(world, cai_manager_destroy(&world->emm, NULL), "cai_manager_destroy");
     proof_close(world);
 }
 
@@ -28,24 +30,24 @@ static void make_array(proof_world *world, cai_array *array, char letter)
 {
     const int64_t extent = PROOF_BYTES / 4;
     proof_good(world,
-               cai_emm_array(array, &world->emm, CAI_FLOAT32, 1, &extent, proof_stream(world, letter), NULL),
-               "cai_emm_array");
+               cai_manager_array(array, &world->emm, CAI_FLOAT32, 1, &extent, proof_stream(world, letter), NULL),
+               "cai_manager_array");
 }
 
 /* Memory of the manager, and a borrowed array that fills it. */
-static cai_memory make_memory(proof_world *world, cai_array *array, char letter)
+static cai_memory_handle make_memory(proof_world *world, cai_array *array, char letter)
 {
-    cai_memory memory = 0;
+    cai_memory_handle memory = 0;
     proof_good(world,
-               cai_emm_alloc(&memory, &world->emm, PROOF_BYTES, 0, proof_stream(world, letter), NULL),
-               "cai_emm_alloc");
-    proof_array(world, array, (uint64_t)(uintptr_t)cai_emm_pointer(&world->emm, memory));
+               cai_manager_alloc(&memory, &world->emm, PROOF_BYTES, 0, proof_stream(world, letter), NULL),
+               "cai_manager_alloc");
+    proof_array(world, array, (uint64_t)(uintptr_t)cai_manager_pointer(&world->emm, memory));
     return memory;
 }
 
-static void give_back(proof_world *world, cai_memory memory, char letter)
+static void give_back(proof_world *world, cai_memory_handle memory, char letter)
 {
-    proof_good(world, cai_emm_free(&world->emm, memory, proof_stream(world, letter), NULL), "cai_emm_free");
+    proof_good(world, cai_manager_free(&world->emm, memory, proof_stream(world, letter), NULL), "cai_manager_free");
 }
 
 static void order(proof_world *world, char before, char after)
@@ -123,7 +125,7 @@ static void array_owned(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array array, lent;
-    cai_memory memory;
+    cai_memory_handle memory;
     cai_exchange ex;
     (void)argument;
     open_memory(&world, sim, 'a', 0);
@@ -131,7 +133,7 @@ static void array_owned(cai_sim *sim, void *argument)
     proof_write(&world, '1', "fill", &array);
     lent = array;
     proof_export(&world, &lent, '1');
-    proof_good(&world, cai_emm_own(&lent, &world.emm, memory, NULL), "cai_emm_own");
+    proof_good(&world, cai_manager_own(&lent, &world.emm, memory, NULL), "cai_manager_own");
     proof_exchange(&world, &ex, &lent, '2', "use", 1);
     give_back(&world, memory, '1');
     proof_good(&world, cai_exchange_release(&ex, &lent, NULL), "cai_exchange_release");
@@ -144,7 +146,7 @@ static void arrays_in_a_chain(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array first, second;
-    const cai_array *list[1];
+    cai_array *list[1];
     cai_sim_access accesses[2];
     cai_exchange ex;
     (void)argument;
@@ -173,7 +175,7 @@ static void freed_elsewhere(cai_sim *sim, void *argument)
     const char *shape = (const char *)argument;
     proof_world world;
     cai_array array;
-    cai_memory memory;
+    cai_memory_handle memory;
     open_memory(&world, sim, shape[0], 0);
     memory = make_memory(&world, &array, shape[1]);
     proof_write(&world, shape[1], "fill", &array);
@@ -190,12 +192,12 @@ static void two_references(cai_sim *sim, void *argument)
     const char *letters = (const char *)argument;
     proof_world world;
     cai_array array;
-    cai_memory memory;
+    cai_memory_handle memory;
     open_memory(&world, sim, 'a', 0);
     memory = make_memory(&world, &array, '1');
     proof_write(&world, '1', "fill", &array);
     order(&world, '1', '2');
-    proof_good(&world, cai_emm_retain(&world.emm, memory, NULL), "cai_emm_retain");
+    proof_good(&world, cai_manager_retain(&world.emm, memory, NULL), "cai_manager_retain");
     proof_read(&world, '1', "read here", &array);
     proof_read(&world, '2', "read there", &array);
     give_back(&world, memory, letters[0]);
@@ -203,19 +205,21 @@ static void two_references(cai_sim *sim, void *argument)
     close_memory(&world);
 }
 
-/* A view outlives its object. */
-static void view_last(cai_sim *sim, void *argument)
+/* An array outlives the handle of its object, whose other half was used here. */
+static void array_last(cai_sim *sim, void *argument)
 {
+    const int64_t extent = PROOF_BYTES / 2;
     proof_world world;
-    cai_array array;
-    cai_memory memory, view = 0;
+    cai_array array, tail;
+    cai_memory_handle memory;
     cai_sim_access half;
     (void)argument;
     open_memory(&world, sim, 'a', 0);
     memory = make_memory(&world, &array, '1');
     proof_good(&world,
-               cai_emm_view(&view, &world.emm, memory, PROOF_BYTES / 2, PROOF_BYTES / 2, NULL),
-               "cai_emm_view");
+               cai_array_init(&tail, CAI_UINT8, 1, &extent, NULL,
+                              (void *)(uintptr_t)(array.data + PROOF_BYTES / 2), NULL), "cai_array_init");
+    proof_good(&world, cai_manager_own(&tail, &world.emm, memory, NULL), "cai_manager_own");
     proof_write(&world, '1', "fill", &array);
     order(&world, '1', '2');
     half = cai_sim_writes(array.data, PROOF_BYTES / 2);
@@ -223,7 +227,9 @@ static void view_last(cai_sim *sim, void *argument)
     give_back(&world, memory, '1');
     half = cai_sim_writes(array.data + PROOF_BYTES / 2, PROOF_BYTES / 2);
     proof_touch(&world, '2', "write there", &half, 1);
-    give_back(&world, view, '2');
+    tail.sync = CAI_SYNC_STREAM;
+    tail.stream = proof_stream(&world, '2');
+    cai_array_release(&tail);
     close_memory(&world);
 }
 
@@ -232,13 +238,13 @@ static void moved(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array array;
-    cai_memory memory;
+    cai_memory_handle memory;
     (void)argument;
     open_memory(&world, sim, 'a', 0);
     memory = make_memory(&world, &array, '1');
     proof_write(&world, '1', "fill", &array);
-    proof_good(&world, cai_emm_set_stream(&world.emm, memory, proof_stream(&world, '2'), NULL),
-               "cai_emm_set_stream");
+    proof_good(&world, cai_manager_set_stream(&world.emm, memory, proof_stream(&world, '2'), NULL),
+               "cai_manager_set_stream");
     proof_write(&world, '2', "overwrite", &array);
     give_back(&world, memory, '2');
     close_memory(&world);
@@ -249,27 +255,27 @@ static void deferred(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array array;
-    cai_memory memory;
+    cai_memory_handle memory;
     (void)argument;
     open_memory(&world, sim, 'a', 0);
     memory = make_memory(&world, &array, '1');
     proof_write(&world, '1', "fill", &array);
     order(&world, '1', '2');
-    proof_good(&world, cai_emm_defer_begin(&world.emm, NULL), "cai_emm_defer_begin");
+    proof_good(&world, cai_manager_defer_begin(&world.emm, NULL), "cai_manager_defer_begin");
     proof_read(&world, '1', "read here", &array);
     proof_read(&world, '2', "read there", &array);
     give_back(&world, memory, '2');
-    proof_good(&world, cai_emm_defer_end(&world.emm, NULL), "cai_emm_defer_end");
-    proof_good(&world, cai_emm_flush(&world.emm, NULL), "cai_emm_flush");
+    proof_good(&world, cai_manager_defer_end(&world.emm, NULL), "cai_manager_defer_end");
+    proof_good(&world, cai_manager_flush(&world.emm, NULL), "cai_manager_flush");
     close_memory(&world);
 }
 
-/* Frees that wait for the device are collected; the second one passes the limit. */
-static void collected(cai_sim *sim, void *argument)
+/* Frees that wait for the device are deferred; the second one passes the limit. */
+static void deferred_over_limit(cai_sim *sim, void *argument)
 {
     proof_world world;
     cai_array arrays[3];
-    cai_memory memory[3];
+    cai_memory_handle memory[3];
     int32_t i;
     (void)argument;
     open_memory(&world, sim, 'c', 1);
@@ -289,34 +295,36 @@ static void pinned(cai_sim *sim, void *argument)
         double alignment;
     } buffer;
     proof_world world;
-    cai_memory memory = 0;
+    cai_memory_handle memory = 0;
     cai_sim_access whole;
     (void)argument;
     memset(&buffer, 0, sizeof buffer);
     open_memory(&world, sim, 'c', 0);
-    proof_good(&world, cai_emm_pin(&memory, &world.emm, buffer.bytes, PROOF_BYTES, CAI_HOST_MAPPED, NULL),
-               "cai_emm_pin");
+    proof_good(&world, cai_manager_pin(&memory, &world.emm, buffer.bytes, PROOF_BYTES, CAI_HOST_MAPPED, NULL),
+               "cai_manager_pin");
     whole = cai_sim_writes((uint64_t)(uintptr_t)buffer.bytes, PROOF_BYTES);
     proof_touch(&world, '1', "write", &whole, 1);
     give_back(&world, memory, '1');
     close_memory(&world);
 }
 
-/* Out of memory: what waits in the keep-alive list is waited for, and its owners free it. */
+/* Out of memory: what waits in the keep-alive list is released by its owners, if its stream has passed ('a'), or
+ * after a wait ('d'). */
 static void out_of_memory(cai_sim *sim, void *argument)
 {
+    const char hooks = *(const char *)argument;
     proof_world world;
     cai_array array, other;
     proof_owner owner;
     uint64_t block;
-    cai_memory memory;
-    (void)argument;
-    open_memory(&world, sim, 'a', 0);
+    cai_memory_handle memory;
+    open_memory(&world, sim, hooks, 0);
     block = proof_memory_of(&world, '1', CAI_SIM_MEM_DEVICE);
     proof_array(&world, &array, block);
     proof_own(&owner, &array, &world, block, 0);
     proof_write(&world, '1', "use", &array);
     proof_good(&world, cai_keepalive_push(&array, &world.pool, proof_stream(&world, '1'), NULL), "push");
+    if (hooks == 'a') proof_wait(&world, '1');
     cai_sim_set_memory(sim, 0, PROOF_BYTES);
     memory = make_memory(&world, &other, '2');
     proof_write(&world, '2', "fill", &other);
@@ -345,12 +353,17 @@ static const proof_program list_of[] = {
     {"emm: two references, its own stream first", two_references, "12", 1, 0, 0},
     {"emm: two references, its own stream last", two_references, "21", 1, 0, 0},
     {"emm: two references, both elsewhere", two_references, "22", 1, 0, 0},
-    {"emm: a view is last", view_last, NULL, 1, 0, 0},
+    {"emm: an array is last", array_last, NULL, 1, 0, 0},
     {"emm: moved to another stream", moved, NULL, 1, 0, 0},
     {"emm: deferred, flushed", deferred, NULL, 1, 0, 0},
-    {"emm: collected over the limit", collected, NULL, 1, 0, 0},
+    {"emm: deferred over the limit", deferred_over_limit, NULL, 1, 0, 0},
     {"emm: pinned memory", pinned, NULL, 1, 0, 0},
-    {"emm: out of memory", out_of_memory, NULL, 1, 0, 0},
+    {"emm: out of memory", out_of_memory, "a", 1, 0, 0},
+    {"emm: out of memory, drained", out_of_memory, "d", 1, 0, 0},
+    {"emm: freed on a peer device", freed_elsewhere, "a1q", 2, 0, 0},
+    {"emm: freed on a peer device, cudaFree", freed_elsewhere, "c1q", 2, 0, 0},
+    {"emm: exchanged with a peer device, cudaFree", array_exchanged, "c1qs", 2, 0, 0},
+    {"emm: nothing pending, a peer device, cudaFree", array_exchanged, "c1qn", 2, 0, 0},
 };
 
 int32_t proof_memory(const proof_program **list)

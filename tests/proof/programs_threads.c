@@ -12,7 +12,7 @@ typedef struct thread_state {
     cai_array arrays[ARRAYS];
     uint64_t memory[ARRAYS];
     proof_owner owners[ARRAYS];
-    cai_memory block;
+    cai_memory_handle block;
 } thread_state;
 
 /* ------------------------------------------------------------------ setting up */
@@ -312,7 +312,7 @@ static void fill_and_detach(cai_sim *sim, void *argument)
 /* In a mode, on a stream of this thread. Nobody gives stream 2 of another one a back edge. */
 static void use_in_mode(thread_state *state, char letter, int32_t mode)
 {
-    const cai_array *list[1];
+    cai_array *list[1];
     cai_exchange_options options;
     cai_exchange ex;
     cai_status status;
@@ -380,7 +380,7 @@ static void fill_in_own_2(cai_sim *sim, void *argument)
 static void try_own_2(cai_sim *sim, void *argument)
 {
     thread_state *state = (thread_state *)argument;
-    const cai_array *list[1];
+    cai_array *list[1];
     cai_exchange ex;
     list[0] = &state->arrays[0];
     cai_check_take(sim, 0);
@@ -510,13 +510,13 @@ static void open_manager(thread_state *state, cai_sim *sim, const char *letters,
                hooks == 'a' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL)
                             : cai_emm_hooks_cuda(&world->hooks, world->cuda, NULL),
                "cai_emm_hooks");
-    proof_good(world, cai_emm_init(&world->emm, &world->pool, &world->hooks, NULL, NULL), "cai_emm_init");
+    proof_good(world, cai_manager_init(&world->emm, &world->pool, &world->hooks, NULL, NULL), "cai_manager_init");
 }
 
 static void close_manager(thread_state *state)
 {
     proof_good(&state->world, cai_keepalive_drain(&state->world.pool, NULL), "cai_keepalive_drain");
-    proof_good(&state->world, cai_emm_destroy(&state->world.emm, NULL), "cai_emm_destroy");
+    proof_good(&state->world, cai_manager_destroy(&state->world.emm, NULL), "cai_manager_destroy");
     proof_close(&state->world);
 }
 
@@ -524,9 +524,9 @@ static void allocate(thread_state *state, int32_t i, char letter)
 {
     const int64_t extent = PROOF_BYTES / 4;
     proof_good(&state->world,
-               cai_emm_array(&state->arrays[i], &state->world.emm, CAI_FLOAT32, 1, &extent,
+               cai_manager_array(&state->arrays[i], &state->world.emm, CAI_FLOAT32, 1, &extent,
                              proof_stream(&state->world, letter), NULL),
-               "cai_emm_array");
+               "cai_manager_array");
     proof_write(&state->world, letter, "fill", &state->arrays[i]);
 }
 
@@ -535,9 +535,9 @@ static void allocate_block(thread_state *state, char letter)
 {
     proof_world *world = &state->world;
     proof_good(world,
-               cai_emm_alloc(&state->block, &world->emm, PROOF_BYTES, 0, proof_stream(world, letter), NULL),
-               "cai_emm_alloc");
-    proof_array(world, &state->arrays[0], (uint64_t)(uintptr_t)cai_emm_pointer(&world->emm, state->block));
+               cai_manager_alloc(&state->block, &world->emm, PROOF_BYTES, 0, proof_stream(world, letter), NULL),
+               "cai_manager_alloc");
+    proof_array(world, &state->arrays[0], (uint64_t)(uintptr_t)cai_manager_pointer(&world->emm, state->block));
     proof_write(world, letter, "fill", &state->arrays[0]);
 }
 
@@ -561,8 +561,8 @@ static void released_meanwhile(cai_sim *sim, void *argument)
 static void give_back(thread_state *state, char letter)
 {
     proof_good(&state->world,
-               cai_emm_free(&state->world.emm, state->block, proof_stream(&state->world, letter), NULL),
-               "cai_emm_free");
+               cai_manager_free(&state->world.emm, state->block, proof_stream(&state->world, letter), NULL),
+               "cai_manager_free");
 }
 
 static void read_and_free(thread_state *state, char letter)
@@ -596,7 +596,7 @@ static void two_references(cai_sim *sim, void *argument)
     thread_state state;
     open_manager(&state, sim, "123", 'a');
     allocate_block(&state, '1');
-    proof_good(&state.world, cai_emm_retain(&state.world.emm, state.block, NULL), "cai_emm_retain");
+    proof_good(&state.world, cai_manager_retain(&state.world.emm, state.block, NULL), "cai_manager_retain");
     proof_wait(&state.world, '1');
     run(&state, free_in_2, second == '1' ? free_in_1 : free_in_3, NULL);
     close_manager(&state);
@@ -607,8 +607,8 @@ static void move_and_free(cai_sim *sim, void *argument)
     thread_state *state = (thread_state *)argument;
     (void)sim;
     proof_good(&state->world,
-               cai_emm_set_stream(&state->world.emm, state->block, proof_stream(&state->world, '2'), NULL),
-               "cai_emm_set_stream");
+               cai_manager_set_stream(&state->world.emm, state->block, proof_stream(&state->world, '2'), NULL),
+               "cai_manager_set_stream");
     read_and_free(state, '2');
 }
 
@@ -619,7 +619,7 @@ static void moved_meanwhile(cai_sim *sim, void *argument)
     (void)argument;
     open_manager(&state, sim, "123", 'a');
     allocate_block(&state, '1');
-    proof_good(&state.world, cai_emm_retain(&state.world.emm, state.block, NULL), "cai_emm_retain");
+    proof_good(&state.world, cai_manager_retain(&state.world.emm, state.block, NULL), "cai_manager_retain");
     proof_wait(&state.world, '1');
     run(&state, free_in_3, move_and_free, NULL);
     close_manager(&state);
@@ -628,11 +628,11 @@ static void moved_meanwhile(cai_sim *sim, void *argument)
 static void allocate_block_in_own_2(cai_sim *sim, void *argument)
 {
     thread_state *state = (thread_state *)argument;
-    cai_memory_info info;
+    cai_memory_object info;
     allocate_block(state, 'P');
     cai_check_pass(sim, 0);
     cai_check_take(sim, 1);
-    if (!cai_emm_info(&state->world.emm, state->block, &info, NULL)) give_back(state, 'P');
+    if (!cai_manager_describe(&state->world.emm, state->block, &info, NULL)) give_back(state, 'P');
 }
 
 /* Refused, as it must be, and done by the right thread then. */
@@ -642,8 +642,8 @@ static void try_to_free(cai_sim *sim, void *argument)
     proof_world *world = &state->world;
     cai_status status;
     cai_check_take(sim, 0);
-    status = cai_emm_free(&world->emm, state->block, proof_stream(world, '2'), NULL);
-    if (status != CAI_ERR_THREAD) proof_good(world, status, "cai_emm_free");
+    status = cai_manager_free(&world->emm, state->block, proof_stream(world, '2'), NULL);
+    if (status != CAI_ERR_THREAD) proof_good(world, status, "cai_manager_free");
     cai_check_pass(sim, 1);
 }
 
@@ -656,7 +656,7 @@ static void stream_2_not_freed(cai_sim *sim, void *argument)
     close_manager(&state);
 }
 
-static void collect_one(cai_sim *sim, void *argument)
+static void defer_one(cai_sim *sim, void *argument)
 {
     thread_state *state = (thread_state *)argument;
     (void)sim;
@@ -667,17 +667,17 @@ static void flush(cai_sim *sim, void *argument)
 {
     thread_state *state = (thread_state *)argument;
     (void)sim;
-    proof_good(&state->world, cai_emm_flush(&state->world.emm, NULL), "cai_emm_flush");
+    proof_good(&state->world, cai_manager_flush(&state->world.emm, NULL), "cai_manager_flush");
 }
 
-/* Collected by one thread, carried out by another one if that comes later, or else by destroy. */
+/* Deferred by one thread, carried out by another one if that comes later, or else by destroy. */
 static void flushed_on_another(cai_sim *sim, void *argument)
 {
     thread_state state;
     (void)argument;
     open_manager(&state, sim, "1", 'c');
     allocate_block(&state, '1');
-    run(&state, collect_one, flush, NULL);
+    run(&state, defer_one, flush, NULL);
     close_manager(&state);
 }
 

@@ -19,10 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
+#endif
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
-#include "cai_emm.h"
+#include "cai_manager.h"
 
 #include "programs.h"
 
@@ -380,7 +382,7 @@ static int read_arguments(int argc, char **argv, arguments *out)
 int main(int argc, char **argv)
 {
     int32_t (*const families[])(const proof_program **list) = {proof_exchanges, proof_chains, proof_memory,
-                                                               proof_threads};
+                                                               proof_recipes, proof_threads};
     arguments given;
     totals all;
     size_t i;

@@ -4,6 +4,11 @@
 
 #include "programs.h"
 
+static int within(char letter, char first, char last) { return letter >= first && letter <= last; }
+
+/* In the second context of device 0? */
+static int in_second(char letter) { return within(letter, 'u', 'w') || letter == 'k'; }
+
 void proof_good(proof_world *world, cai_status status, const char *what)
 {
     char text[120];
@@ -23,20 +28,25 @@ void proof_zero(proof_world *world, int32_t error, const char *what)
 void proof_open(proof_world *world, cai_sim *sim, int32_t capacity)
 {
     memset(world, 0, sizeof *world);
+    /* The order of queued work is cai_check's: a query that lets some of it run would leave no choice. */
+    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS);
     world->sim = sim;
     world->cuda = cai_sim_cuda(sim);
     world->contexts[0] = cai_sim_primary(sim, 0);
     world->contexts[1] = cai_sim_primary(sim, 1);
     proof_good(world,
-               cai_stream_pool_init(&world->pool, world->cuda, capacity ? world->places : NULL, capacity, 0,
-                                    NULL),
-               "cai_stream_pool_init");
+               cai_event_pool_init(&world->pool, world->cuda, capacity ? world->places : NULL, capacity, 0,
+                                   NULL),
+               "cai_event_pool_init");
 }
 
 void proof_close(proof_world *world)
 {
     int32_t i;
-    proof_good(world, cai_stream_pool_destroy(&world->pool, NULL), "cai_stream_pool_destroy");
+    proof_good(world, cai_event_pool_destroy(&world->pool, NULL), "cai_event_pool_destroy");
+    for (i = 0; i < world->stream_count; i++) { /* what a destroyed context has queued does not run */
+        if (in_second(world->letters[i])) proof_wait(world, world->letters[i]);
+    }
     for (i = 0; i < world->stream_count; i++) {
         if (world->streams[i] > 2)
             proof_zero(world, cai_sim_stream_destroy(world->sim, world->streams[i]), "stream_destroy");
@@ -46,11 +56,6 @@ void proof_close(proof_world *world)
 }
 
 /* ------------------------------------------------------------------ letters */
-
-static int within(char letter, char first, char last) { return letter >= first && letter <= last; }
-
-/* In the second context of device 0? */
-static int in_second(char letter) { return within(letter, 'u', 'w') || letter == 'k'; }
 
 uint64_t proof_context(const proof_world *world, char letter)
 {
@@ -198,7 +203,7 @@ void proof_export(proof_world *world, cai_array *array, char letter)
 void proof_exchange(proof_world *world, cai_exchange *ex, cai_array *array, char letter, const char *name,
                     int32_t writes)
 {
-    const cai_array *list[1];
+    cai_array *list[1];
     const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
     cai_exchange own;
     cai_exchange *use = ex ? ex : &own;

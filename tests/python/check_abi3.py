@@ -37,12 +37,13 @@ FLAGS = ["-std=c99", "-O1", "-fPIC", "-shared", "-pthread", "-Werror=implicit-fu
          "-DPy_LIMITED_API=0x030b0000", "-DCAI_NO_CUDART"]  # fmt: skip
 LATER = range(11, 30)
 
-# What the object with every function is made of: before the header, and by name.
+# What the object with every function is made of, by name.
+HEADER, STREAM, BOTH = '#include "cai_python.h"\n', '#include "cai_stream.h"\n', '#include "cai_python_dlpack.h"\n'
 UNITS = {
-    "every function": "",
-    "every function, with cai_stream.h": '#include "cai_stream.h"\n',
-    "every function, with cai_dlpack.h": '#include "cai_dlpack.h"\n',
-    "every function, with both": '#include "cai_stream.h"\n#include "cai_dlpack.h"\n',
+    "every function": HEADER,
+    "every function, with cai_stream.h": STREAM + HEADER,
+    "every function of cai_python_dlpack.h": BOTH,
+    "every function of cai_python_dlpack.h, with cai_stream.h": STREAM + BOTH,
 }
 # A unit that takes one more symbol, and why it is no part of the stable ABI of 3.11.
 PLANTED = {
@@ -128,15 +129,15 @@ class Builder:
         made = self.folder / f"{name}.abi3.so"
         others = [self.options.dlpack] if self.options.dlpack else []
         systems = [flag for path in (python, *others) for flag in ("-isystem", path)]
-        own = [f"-I{path}" for path in (self.root, self.root / "ext", self.root / "tests" / "sim")]
+        own = [f"-I{path}" for path in (self.root, self.root / "ext", self.root / "sim")]
         command = [self.options.cc, *FLAGS, *own, *systems, *map(str, sources), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return made, done.stderr or "it fails" if done.returncode else ""
 
     def unit(self, text: str) -> list[pathlib.Path]:
-        """A file with every function after some text."""
+        """A file with every function of the headers that a text includes."""
         source = self.folder / "unit.c"
-        source.write_text(f'#define CAI_IMPLEMENTATION\n{text}#include "cai_python.h"\n', encoding="utf-8")
+        source.write_text(f"#define CAI_IMPLEMENTATION\n{text}", encoding="utf-8")
         return [source]
 
     def taken(self, made: pathlib.Path) -> set[str]:
@@ -159,7 +160,7 @@ def strangers(taken: set[str], lists: dict[str, set[str]]) -> list[str]:
 def objects(builder: Builder) -> dict[str, list[pathlib.Path]]:
     """Sources by name. (A unit is written when it is built.)"""
     root = builder.root
-    example = root / "examples" / "python"
+    example = root / "examples" / "bindings" / "python"
     modules = {"the probe": [root / "tests" / "python" / "probe.c"],
                "the example": [example / "cai_saxpy.c", example / "saxpy_simulated.c"]}  # fmt: skip
     return {**{name: [] for name in UNITS if builder.options.dlpack or "dlpack" not in UNITS[name]}, **modules}
@@ -209,7 +210,7 @@ def check_interpreters(builder: Builder, python: str, failures: list[str]) -> No
         failures.append(f"the probe does not compile: {said}")
         return
     for version, path in interpreters(builder.options).items():
-        done = subprocess.run([path, "-c", SESSION, str(made)], capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([path, "-c", SESSION, str(made)], capture_output=True, text=True, timeout=300, check=False)
         if done.returncode or json.loads(done.stdout) != EXPECTED:
             failures.append(f"Python {version}: exit status {done.returncode}, {done.stdout.strip()}, {done.stderr[-1500:]}")
         print(f"built with Python.h of {version_of(python)}, loaded by {version}: {done.stdout.strip()}")
@@ -224,7 +225,7 @@ def self_test(builder: Builder, python: str, lists: dict[str, set[str]], failure
     for name in (*PLANTED, *TAKEN):
         other = builder.folder / "planted.c"
         other.write_text(declared % {"include": "", "name": name}, encoding="utf-8")
-        made, said = builder.build("planted", [*builder.unit(""), other], python)
+        made, said = builder.build("planted", [*builder.unit(HEADER), other], python)
         found = [said] if said else strangers(builder.taken(made), lists)
         named = [text for text in found if text.startswith(f"{name} is not in")]
         print(f"{name} ({PLANTED.get(name, 'stable: the control')}): {'; '.join(found) or 'nothing'}")
@@ -239,7 +240,7 @@ def macro_test(builder: Builder, python: str, failures: list[str]) -> None:
         text = (builder.root / "ext" / "cai_python.h").read_text(encoding="utf-8")
         changed, count = re.subn(rf"\b{stands_for}\b", name, text)
         (builder.folder / "cai_python.h").write_text(changed, encoding="utf-8")
-        _, said = builder.build("planted", builder.unit(""), python)
+        _, said = builder.build("planted", builder.unit(HEADER), python)
         (builder.folder / "cai_python.h").unlink()
         refused = count > 0 and "implicit declaration of function" in said and name in said
         print(f"{name} (not of the limited API) in {count} places: {'does not compile' if refused else 'compiles'}")

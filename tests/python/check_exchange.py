@@ -10,13 +10,17 @@ exchange.c is built in a temporary folder, and each part of the test runs in a p
     numpy       arrays of NumPy in host memory by the exchange, against what NumPy says of them
     pending     what is pending, where the memory lives, masks, rows: all that a dictionary cannot say
     offers      which attributes are an exchange, who inherits them, what comes first
+    proof       attributes that are copied, forwarded, or outlive their type are no exchange
     refused     what describe says and is not taken: nothing is left behind
     references  how many references each kind of import holds, and when they go
     elsewhere   arrays released by a thread that has never seen Python, while the GIL is held
+    gone        arrays that outlive their module, and modules that go while arrays are released
+    interpreters  arrays of one interpreter that are released in another
     group       the k-th of n objects fails: all or none
     cache       more types than are remembered; types, modules and states that go
     threads     threads of Python that import arrays of many types
     adopt       instances made of arrays
+    try         taken, not mine, failed; which of several arguments is wrong
     memory      many imports in a row
     page        the tables and the two modules of docs/c-exchange.md
 
@@ -27,6 +31,7 @@ Exit status 0: all is right; 1: not; 77: no compiler, or no Python.h.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import importlib.machinery
 import importlib.util
@@ -38,38 +43,28 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
-import tracemalloc
+import time
 import weakref
 from typing import Any, Callable, Iterator
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from check_python import (CUDA, HOST, SANITIZE, WARNINGS, Exporter, attempt, references_of, resident,  # noqa: E402
-                          sanitizer_environment, why_skipped)
+import parts  # noqa: E402
+from check_python import CUDA, HOST, Exporter, attempt, references_of  # noqa: E402
+from parts import check  # noqa: E402
 
 EXCHANGE = "__cai_exchange__"
 DLPACK = ("__dlpack__", "__dlpack_device__", "__dlpack_c_exchange_api__")
 ADDRESS = 139637976727552
+ANOTHER_NAME = b"another name"  # the capsule keeps the address
 UNKNOWN, NONE, STREAM, EVENT = range(4)  # CAI_SYNC_...
 HOST_MEMORY = 1
 HAD_STRIDES = 256
 REMEMBERS = getattr(sys, "_is_gil_enabled", lambda: True)()  # types; without the GIL none
 
 probe: Any = None  # the module, in the process of a part
-wrong: list[str] = []
-checks = 0
-
-
-def check(good: Any, text: str) -> bool:
-    """Counts, and notes what is wrong."""
-    global checks
-    checks += 1
-    if not good:
-        wrong.append(text)
-    return bool(good)
 
 
 class Own(Exception):
@@ -176,9 +171,22 @@ def part_facts(options: argparse.Namespace) -> None:
         kinds["stream"] += facts["sync"] == STREAM
         kinds["swapped"] += bool(facts["flags"] & 128)
         kinds["overlapping"] += bool(facts["flags"] & 32)
+    empty_ones(maker)
     check(live() == 0, f"live: {live()}")
     check(min(kinds.values()) > options.count // 50, f"too few of a kind: {kinds}")
     print(f"{options.count} arrays: {kinds}")
+
+
+def empty_ones(maker: type) -> None:
+    """An empty array in host memory has an address in its dictionary, which NumPy 2.3 and before want."""
+    for memory, shape, typestr in itertools.product((HOST_MEMORY, 2, 4), ((0,), (3, 0), (0, 0, 2)), ("<f4", "|u1", "<c16")):
+        flags = probe.HOST if memory == HOST_MEMORY else 0
+        held = probe.hold((maker(ADDRESS, shape, typestr, memory=memory),), flags)
+        table = probe.interface(held, 3)
+        name = f"empty, memory {memory}, {shape} {typestr}"
+        check((table["data"][0] != 0) is (memory == HOST_MEMORY), f"{name}: {table}")
+        check(table["data"][0] % 8 == 0 and table["data"][1] is False, f"{name}: {table}")
+        probe.release(held)
 
 
 def as_inspect_says(facts: dict[str, Any]) -> dict[str, Any]:
@@ -271,15 +279,22 @@ def loud_property() -> Any:
     return property(raise_it)
 
 
-def with_metaclass(answer: Callable[[], Any], asked: list[str], base: type = object) -> type:
-    """A type whose metaclass answers for the exchange."""
-    class Meta(type(base)):  # type: ignore[misc]
-        @property
-        def __cai_exchange__(cls) -> Any:
-            asked.append(cls.__name__)
-            return answer()
+def with_metaclass(answer: Any, asked: list[str], base: type, members: dict[str, Any]) -> Any:
+    """An instance of a type whose metaclass answers for every attribute that says what arrays are."""
+    def say(cls: type, name: str) -> Any:
+        if name in (EXCHANGE, "__mro__", "__dict__", CUDA, HOST, *DLPACK):
+            asked.append(name)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+        return type.__getattribute__(cls, name)
 
-    return Meta("Asked", (base,), {CUDA: {"shape": (2, 3), "typestr": "<f4", "data": (ADDRESS + 1024, False), "version": 3}})
+    class Meta(type(base)):  # type: ignore[misc]
+        __getattribute__ = say
+
+    made = Meta("Asked", (base,), members)
+    asked.clear()
+    return made(ADDRESS, (2, 3)) if base is not object else made()
 
 
 def part_offers(options: argparse.Namespace) -> None:
@@ -287,7 +302,7 @@ def part_offers(options: argparse.Namespace) -> None:
     table = dictionary_of({"shape": (4,), "typestr": "<f8", "address": ADDRESS + 512, "read_only": True, "strides": None,
                            "stream": 0})  # fmt: skip
     offered = {"plain": True, "no adopt": True, "long": True, "other abi": False, "short": False, "header": False,
-               "no describe": False, "other name": False, "no name": False, "none": False}  # fmt: skip
+               "no describe": False, "other name": False, "no name": False, "no context": False, "none": False}  # fmt: skip
     for kind, expected in offered.items():
         maker = probe.make_type(kind)
         check(hasattr(maker, EXCHANGE) is (kind != "none"), f"{kind}: the attribute")
@@ -309,25 +324,45 @@ def part_offers(options: argparse.Namespace) -> None:
             check(holders == 1, f"{kind}, imported: {holders} hold the capsule")
         with_table = type("Sub", (maker,), {CUDA: table})(ADDRESS, (2, 3))
         facts, error = take(with_table)
-        data = ADDRESS if expected else ADDRESS + 512
-        check(facts and facts["data"] == data, f"{kind}, a subclass with a dictionary: {error!r}, {facts}")
+        check(facts and facts["data"] == ADDRESS + 512, f"{kind}, a subclass with a dictionary: {error!r}, {facts}")
     maker = probe.make_type("plain")
-    loud = type("Loud", (maker,), {name: loud_property() for name in (CUDA, HOST, *DLPACK[:2])})
+    for name in (CUDA, HOST, *DLPACK[:2]):
+        setattr(maker, name, loud_property())
     for flags in (0, probe.HOST, probe.BORROW):
-        facts, error = take(loud(ADDRESS, (2, 3)), flags)
+        facts, error = take(maker(ADDRESS, (2, 3)), flags)
         check(facts and facts["data"] == ADDRESS, f"what comes later was asked for: {error!r}")
     if hasattr(probe, "offer_table"):
         probe.offer_table(maker)
-        probe.offer_table(loud)
-        for type_ in (maker, loud, type("Sub", (maker,), {})):
+        for type_ in (maker, type("Sub", (maker,), {})):
             facts, error = take(type_(ADDRESS, (2, 3), sync=STREAM, stream=9))
             check(facts and facts["stream"] == 9, f"DLPack's exchange came first: {error!r}")
         print("beside DLPack's exchange in C")
-        maker = probe.make_type("plain")
+    maker = probe.make_type("plain")
+    earlier(maker, table)
     not_any_more(maker, table)
     not_of_instances(maker, table)
     asked_types(table)
     static_types()
+
+
+def earlier(maker: type, table: dict[str, Any]) -> None:
+    """A class that says anew what its arrays are comes before the exchange of its base, one behind does not."""
+    mixin = type("Mixin", (), {CUDA: table})
+    sub, plain = type("Sub", (maker,), {CUDA: table}), type("Plain", (maker,), {})
+    orders: list[tuple[str, type, int]] = [
+        ("derived from that one", type("Below", (sub,), {}), 512), ("a class before", type("Sub", (mixin, maker), {}), 512),
+        ("a class behind", type("Sub", (maker, mixin), {}), 0), ("nothing new", type("Below", (plain,), {}), 0),
+        ("a diamond", type("Diamond", (plain, sub), {}), 512),
+        ("offered again", type("Again", (sub,), {EXCHANGE: getattr(maker, EXCHANGE)}), 0)]  # fmt: skip
+    for name, type_, more in orders:
+        facts, error = take(type_(ADDRESS, (2, 3)))
+        check(facts and facts["data"] == ADDRESS + more, f"earlier in the MRO, {name}: {error!r}, {facts}")
+    for name in (CUDA, HOST, DLPACK[0]):
+        _, error = take(type("Loud", (maker,), {name: loud_property()})(ADDRESS, (2, 3)), probe.HOST)
+        heard = type(error) is Own or (name == DLPACK[0] and not hasattr(probe, "offer_table"))
+        check(heard, f"{name} of a derived class was not asked for: {error!r}")
+        facts, error = take(type("Quiet", (maker,), {name: None})(ADDRESS, (2, 3)))
+        check(type(error) is TypeError, f"{name} = None in a derived class: {error!r}, {facts}")
 
 
 def not_any_more(maker: type, table: dict[str, Any]) -> None:
@@ -367,68 +402,28 @@ def not_of_instances(maker: type, table: dict[str, Any]) -> None:
 
 
 def asked_types(table: dict[str, Any]) -> None:
-    """Attributes that run code: what they raise, and how often they are asked."""
-    del table
-    for error in (Own("by the metaclass"), KeyboardInterrupt(), ValueError(), MemoryError(), SystemError("by the metaclass")):
-        asked: list[str] = []
-        answers: list[Any] = [error, error, None]
-
-        def answer(answers: list[Any] = answers) -> Any:
-            now = answers.pop(0)
-            if now is None:
-                raise OwnAttribute
-            raise now
-
-        thing = with_metaclass(answer, asked)()
-        for _ in range(2):
-            before = references_of([thing, type(thing)])
-            facts, got = take(thing)
-            check(got is error, f"{type(error).__name__} of the attribute: {got!r}, {facts}")
-            got = None
-            more = grown([thing, type(thing)], before)
-            check(not any(more), f"{type(error).__name__} of the attribute: {more} references")
-        facts, got = take(thing)
-        check(facts and facts["data"] == ADDRESS + 1024, f"after {type(error).__name__}, none: {got!r}")
-        check(len(asked) == 3, f"after an exception the type is asked again: {len(asked)}")
-    for name, value, expected in (("OwnAttribute", OwnAttribute, 1024), ("an exchange", None, 0), ("None", "none", 1024)):
-        asked = []
-        maker = probe.make_type("plain")
-        capsule = getattr(maker, EXCHANGE)
-
-        def say(value: Any = value, capsule: Any = capsule) -> Any:
-            if value is OwnAttribute:
-                raise OwnAttribute
-            return None if value == "none" else capsule
-
-        thing = with_metaclass(say, asked, maker)(ADDRESS, (2, 3))
-        for _ in range(50):
-            facts, got = take(thing)
-            check(facts and facts["data"] == ADDRESS + expected, f"the metaclass says {name}: {got!r}")
-        check(len(asked) == 1 or not REMEMBERS, f"the metaclass says {name}: asked {len(asked)} times")
+    """A metaclass and a descriptor can say what they like: they are not asked."""
+    maker = probe.make_type("plain")
+    capsule = getattr(maker, EXCHANGE)
+    for base, expected in ((object, 512), (maker, 0)):
+        for answer in (Own("by the metaclass"), KeyboardInterrupt(), capsule, None, 7):
+            asked: list[str] = []
+            thing = with_metaclass(answer, asked, base, {CUDA: table} if base is object else {})
+            for _ in range(3):
+                before = references_of([thing, type(thing)])
+                facts, got = take(thing)
+                check(facts and facts["data"] == ADDRESS + expected, f"the metaclass says {answer!r}: {got!r}")
+                check(not any(grown([thing, type(thing)], before)), f"the metaclass says {answer!r}: references")
+            check(not asked, f"the metaclass was asked for {asked}")
 
     class Descriptor:
         def __get__(self, instance: Any, owner: Any) -> Any:
-            raise error
+            raise Own("by the descriptor")
 
-    error = Own("by the descriptor")
-    _, got = take(type("Described", (), {EXCHANGE: Descriptor()})())
-    check(got is error, f"a descriptor that raises: {got!r}")
+    facts, got = take(type("Described", (), {EXCHANGE: Descriptor(), CUDA: table})())
+    check(facts and facts["data"] == ADDRESS + 512, f"a descriptor that raises: {got!r}")
     everything = type("Meta", (type,), {"__getattr__": lambda cls, name: 7})("Everything", (), {})
     check(type(take(everything())[1]) is TypeError, "a metaclass that has every attribute")
-
-    def imports() -> Any:
-        """Asked, the metaclass imports an instance of the very type."""
-        if len(asked) < 5:
-            take(thing)
-        raise OwnAttribute
-
-    asked = []
-    thing = with_metaclass(imports, asked)()
-    before = sys.getrefcount(type(thing))
-    facts, got = take(thing)
-    check(facts and facts["data"] == ADDRESS + 1024, f"a metaclass that imports: {got!r}")
-    more = sys.getrefcount(type(thing)) - before
-    check(more == int(REMEMBERS), f"a metaclass that imports: {more} references to the type")
 
     class Answering:
         def __getattribute__(self, name: str) -> Any:
@@ -452,6 +447,95 @@ def static_types() -> None:
     check(probe.offer(late, "plain") is None and take(late(ADDRESS, ()))[0], "offered to a class of Python")
     sub = type("Sub", (late,), {})
     check(getattr(sub, EXCHANGE) is getattr(late, EXCHANGE), "inherited from a class of Python")
+
+
+# ------------------------------------------------------------------------------------ proof
+
+
+class Forwarding(type):
+    """The metaclass of a transparent proxy: it has all attributes of the type that is wrapped."""
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.wrapped, name)
+
+
+def part_proof(options: argparse.Namespace) -> None:
+    """An exchange is of the type that it was offered for, and of those that derive from it: no copy of it counts."""
+    maker, other = probe.make_type("plain"), probe.make_type("no adopt")
+    capsule = getattr(maker, EXCHANGE)
+    table = {"shape": (2, 3), "typestr": "<f4", "data": (ADDRESS + 512, False), "version": 3}
+    bare, tabled = type("Bare", (), {EXCHANGE: capsule}), type("Tabled", (), {EXCHANGE: capsule, CUDA: table})
+    slots = type("Slots", (), {EXCHANGE: capsule, "__slots__": ()})
+    proxy = Forwarding("Proxy", (), {"wrapped": maker, "__getattr__": lambda self, name: getattr(maker(ADDRESS, (2,)), name)})
+    ordered = type("Meta", (type,), {"mro": lambda cls: [cls, bare, object]})("Ordered", (), {})
+    number = type("Number", (int,), {EXCHANGE: capsule})
+    cases: list[tuple[str, Any, Any]] = [
+        ("copied", bare(), TypeError), ("copied to one of another layout", number(5), TypeError),
+        ("copied to one with slots", slots(), TypeError), ("copied beside a dictionary", tabled(), ADDRESS + 512),
+        ("derived from a copy", type("Sub", (bare,), {})(), TypeError), ("by a proxy", proxy(), TypeError),
+        ("by an mro of its own", ordered(), TypeError),
+        ("copied to the base of it", type("Sub", (bare, maker), {})(ADDRESS, (2,)), ADDRESS),
+        ("copied to another that offers", type("Sub", (other,), {EXCHANGE: capsule})(ADDRESS, (2,)), TypeError),
+        ("copied to one that derives", type("Sub", (maker,), {EXCHANGE: capsule})(ADDRESS, (2,)), ADDRESS)]  # fmt: skip
+    for name, thing, expected in cases:
+        for flags in (0, probe.BORROW, probe.HOST):
+            facts, error = take(thing, flags)
+            said = type(error) if error else facts["data"]
+            check(said == expected, f"an exchange {name}: {error!r}, {facts}")
+    for type_ in (bare, tabled, number, proxy):
+        _, error = attempt(lambda type_=type_: probe.adopt_by_header(type_, maker(ADDRESS, (2,)), True))
+        check(type(error) is TypeError, f"adopted by a copy: {error!r}")
+    renamed = probe.make_type("plain")
+    set_name = ctypes.pythonapi.PyCapsule_SetName
+    set_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    set_name(getattr(renamed, EXCHANGE), ANOTHER_NAME)
+    check(type(take(renamed(ADDRESS, (2,)))[1]) is TypeError, "a capsule of another name")
+    changed = type("Changed", (), {"__slots__": ()})
+    changed_thing = changed()
+    setattr(changed, EXCHANGE, capsule)
+    check(type(take(changed_thing)[1]) is TypeError, "copied later")
+    thing = type("First", (maker,), {})(ADDRESS, (2,))
+    thing.__class__ = type("Second", (maker,), {CUDA: table})
+    check(take(thing)[0]["data"] == ADDRESS + 512, "an object of another class by now")
+    twice = gone_and_back(options.count)
+    check(twice or "ASAN_OPTIONS" in os.environ, "no type got the address of the one that was offered")
+    adopts(maker)
+    last = probe.make_type("plain")
+    weak = weakref.ref(last)
+    before = sys.getrefcount(weak)
+    delattr(last, EXCHANGE)
+    check(before - sys.getrefcount(weak) == 1, "a capsule that goes leaves its context behind")
+    print(f"{len(cases)} ways to have it, {twice} types at the address of the one that it was offered for")
+
+
+def gone_and_back(rounds: int) -> int:
+    """Capsules that outlive their type, and another type at the address of that."""
+    found = 0
+    for _ in range(min(rounds, 200)):
+        maker = probe.make_type("plain")
+        capsule, address = getattr(maker, EXCHANGE), id(maker)
+        del maker
+        gc.collect()
+        kept = []
+        for _ in range(20):
+            kept.append(type("Evil", (), {EXCHANGE: capsule, "__slots__": ("a", "b", "c")}))
+            found += id(kept[-1]) == address
+            _, error = take(kept[-1]())
+            check(type(error) is TypeError, f"by the capsule of a type that is gone: {error!r}")
+            if id(kept[-1]) == address:
+                break
+    return found
+
+
+def adopts(maker: type) -> None:
+    """cai_python_adopt: who has the array afterwards."""
+    for kind, owned, expected in (("plain", True, None), ("sloppy", True, None), ("plain", False, ValueError),
+                                  ("no adopt", True, TypeError), ("none", True, TypeError)):  # fmt: skip
+        type_, gone = probe.make_type(kind), released()
+        got, error = attempt(lambda: probe.adopt_by_header(type_, maker(ADDRESS, (4,)), owned))
+        check(type(error) is expected if expected else got is not None, f"{kind}, owned {owned}: {error!r}")
+        adopted = got is not None
+        del got
+        check(released() - gone == owned, f"{kind}, owned {owned}, adopted {adopted}: released {released() - gone} times")
 
 
 # ---------------------------------------------------------------------------------- refused
@@ -495,7 +579,7 @@ def part_refused(options: argparse.Namespace) -> None:
     for error in (Own("by describe"), BufferError("by describe"), KeyboardInterrupt(), AttributeError("by describe"),
                   TypeError("by describe"), MemoryError(), SystemError("by describe")):  # fmt: skip
         table = {"shape": (2,), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
-        for type_ in (maker, type("Sub", (maker,), {CUDA: table})):  # there is no other way left then
+        for type_ in (maker, type("Sub", (maker, type("Mixin", (), {CUDA: table})), {})):  # there is no other way then
             thing = type_(ADDRESS, (2, 3), mode=probe.RAISES, error=error)
             before = sys.getrefcount(thing)
             _, got = take(thing)
@@ -596,6 +680,159 @@ def part_elsewhere(options: argparse.Namespace) -> None:
     print("released by a thread of C that has never seen Python, while the GIL was held")
 
 
+# ------------------------------------------------------------------------------------- gone
+
+
+def passes(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    """Whether it comes true while this thread runs Python, as the main thread does. A busy machine may need seconds."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+    return condition()
+
+
+def part_gone(options: argparse.Namespace) -> None:
+    """Arrays that outlive their module: nobody waits for the GIL, and no reference is lost."""
+    maker = probe.make_type("plain")
+    thing = maker(ADDRESS, (2, 3))
+    before = sys.getrefcount(thing)
+    for how in ("array", "thread", "python"):
+        for closed in (False, True):
+            probe.park((thing,) * 100, 0, closed)
+            check(sys.getrefcount(thing) == before + 100, f"{how}, closed {closed}: not held")
+            probe.unpark(how)
+            if not closed:
+                probe.drain()
+            good = passes(lambda: sys.getrefcount(thing) == before)
+            check(good, f"{how}, closed {closed}: {sys.getrefcount(thing) - before} references are lost")
+    lost = lefts = 0
+    for spins in [*range(0, 200000, 2000)] * max(1, options.count // 500):
+        lefts += probe.race(thing, 3000, spins) not in (0, 3000)
+        lost += not passes(lambda: sys.getrefcount(thing) == before)
+        if lost:
+            break
+    check(lost == 0, f"cleared while a thread releases: {sys.getrefcount(thing) - before} references are lost")
+    if hasattr(probe, "park_tensor"):
+        on_device = maker(ADDRESS, (2, 3), memory=4, device=0)
+        before = sys.getrefcount(on_device)
+        for how, now in (("here", True), ("detached", False), ("thread", False)):
+            probe.park_tensor(on_device)
+            check(sys.getrefcount(on_device) == before + 1, f"a tensor, {how}: not held")
+            probe.delete_tensor(how)
+            at_once = sys.getrefcount(on_device) == before
+            can_tell = sys.version_info >= (3, 12) or not probe.LIMITED  # that this thread is attached
+            check(at_once or not (now and can_tell), f"a tensor, {how}: not dropped at once")
+            check(passes(lambda: sys.getrefcount(on_device) == before), f"a tensor, {how}: a reference is lost")
+    pending()
+    print(f"{lefts} times a thread was met in its releases")
+
+
+def pending() -> None:
+    """An exception that is set stays, whatever a release runs."""
+    said: list[int] = []
+
+    class Loud(probe.make_type("plain")):  # type: ignore[misc]
+        def __del__(self) -> None:
+            said.append(1)
+            try:
+                raise KeyError
+            except KeyError:
+                pass
+
+    held = probe.hold((Loud(ADDRESS, (2, 3)), Loud(ADDRESS, (2, 3))), 0)
+    _, error = attempt(lambda: probe.release_pending(held))
+    check(type(error) is LookupError and said == [1, 1], f"released while an exception is set: {error!r}, {said}")
+
+
+# ----------------------------------------------------------------------------- interpreters
+
+INTERPRETER = """
+import importlib.machinery, importlib.util, threading
+loader = importlib.machinery.ExtensionFileLoader("cai_exchange", {path!r})
+spec = importlib.util.spec_from_file_location("cai_exchange", {path!r}, loader=loader)
+probe = importlib.util.module_from_spec(spec)
+loader.exec_module(probe)
+maker = probe.make_type("plain")
+"""
+
+
+def interpreters() -> tuple[Callable[[], Any], Callable[[Any, str], Any], Callable[[Any], Any]] | None:
+    """(create, run, destroy), if this Python has them."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            module = __import__(name)
+        except ImportError:
+            continue
+        if not probe.LIMITED and sys.version_info >= (3, 12):
+            return module.create, module.run_string, module.destroy
+        # with the GIL of the first: others have no threads in 3.11, and do not take a module of the limited API
+        shared: dict[str, Any] = {"isolated": False} if sys.version_info < (3, 13) else {"config": "legacy"}
+        return lambda: module.create(**shared), module.run_string, module.destroy
+    return None
+
+
+def part_interpreters(options: argparse.Namespace) -> None:
+    """Arrays of one interpreter that are released in another: their objects end where they belong."""
+    del options
+    found = interpreters()
+    if not found:
+        print("skipped: this Python has no interpreters beside the first")
+        return
+    create, execute, destroy = found
+    start = INTERPRETER.format(path=probe.__file__)
+    inner = create()
+
+    def there(code: str) -> None:
+        said = execute(inner, code)
+        check(said is None, f"in another interpreter, {code!r}: {said}")
+
+    there(start)
+    maker = probe.make_type("plain")
+    tensors = [("park_tensor", "delete_tensor", how, None) for how in ("here", "detached", "thread", "its thread")]
+    hows = ("array", "python", "thread", "its thread")
+    ways = [("park", "unpark", how, closed) for how in hows for closed in (False, True)]
+    for park, unpark, how, closed in ways + (tensors if hasattr(probe, "park_tensor") else []):
+        name = f"{unpark}({how!r}), closed {closed}"
+        ended = probe.ended()[0]
+        thing = maker(ADDRESS, (2, 3), memory=4, device=0)
+        probe.park((thing,), 0, closed) if park == "park" else probe.park_tensor(thing)
+        del thing
+        if how.startswith("its thread"):
+            there(f"worker = threading.Thread(target=probe.{unpark}, args=('array',)); worker.start(); worker.join()")
+        else:
+            there(f"probe.{unpark}({how!r})")
+        now, where, _ = probe.ended()
+        good = now == ended or (now == ended + 1 and where == 0)
+        check(good, f"{name}: ended {now - ended} times, the last time in {where}")
+        if closed is False:
+            probe.drain()
+        if sys.version_info < (3, 12) and closed is not False:  # 3.11 may have asked the other interpreter to look
+            probe.park((maker(ADDRESS, (2, 3)),), 0, False)
+            probe.unpark("array")
+            probe.drain()
+            if closed:
+                continue
+        check(passes(lambda: probe.ended()[0] >= ended + 1), f"{name}: an object of the first interpreter stays")
+        check(probe.ended()[1] == 0, f"{name}: an object of the first interpreter ended in {probe.ended()[1]}")
+    for how in ("array", "python", "thread"):  # the other way round
+        ended = probe.ended()[0]
+        there(f"thing = maker({ADDRESS}, (2, 3)); probe.park((thing,), 0, False); del thing")
+        probe.unpark(how)
+        probe.drain()
+        check(probe.ended()[0] == ended, f"{how}: an object of another interpreter ended in this one")
+        there("probe.drain()")
+        good = probe.ended()[0] == ended + 1 and probe.ended()[1] != 0
+        check(good, f"{how}: an object of another interpreter ended {probe.ended()[0] - ended} times, in {probe.ended()[1]}")
+    there(f"thing = maker({ADDRESS}, (2, 3)); probe.park((thing,), 0, False); del thing")
+    destroy(inner)
+    probe.unpark("array")  # of an interpreter that is gone
+    inner = create()
+    there(start)
+    there(f"thing = maker({ADDRESS}, (2, 3)); probe.park((thing,) * 3, 0, True); probe.unpark('array'); del thing")
+    destroy(inner)
+    print(f"{len(ways)} ways, and {len(tensors) if hasattr(probe, 'park_tensor') else 0} of tensors")
+
+
 # ------------------------------------------------------------------------------------ group
 
 
@@ -648,6 +885,7 @@ def part_cache(options: argparse.Namespace) -> None:
     rng = random.Random(options.seed)
     cache_of_many(rng, options.count)
     cache_lets_go()
+    cache_asks_once()
     cache_of_addresses(options.count // 10)
     cache_of_states()
     cache_of_modules()
@@ -684,7 +922,7 @@ def cache_of_many(rng: random.Random, count: int) -> None:
 
 
 def cache_lets_go() -> None:
-    """A type that was met stays as long as it is remembered, and no longer."""
+    """A type that was met goes when nobody else has it."""
     for kind, make in (("with an exchange", lambda: probe.make_type("plain")),
                        ("derived", lambda: type("Sub", (probe.make_type("plain"),), {})),
                        ("with nothing", lambda: type("Nothing", (), {}))):  # fmt: skip
@@ -695,14 +933,46 @@ def cache_lets_go() -> None:
             take(thing)
         del thing
         more = sys.getrefcount(type_) - count
-        check(more == int(REMEMBERS), f"a type {kind} that was met: {more} references more")
+        check(more == 0, f"a type {kind} that was met: {more} references more")
+        weak = weakref.ref(type_)  # the one that all have in common
+        count = sys.getrefcount(weak)
+        meet_others()
+        gone = count - sys.getrefcount(weak)
+        check(gone == REMEMBERS, f"a type {kind}: {gone} of what led to it went with its place")
+        probe.own_state((type_(ADDRESS, (2, 3)),) if kind != "with nothing" else (), 0, False)
+        check(sys.getrefcount(weak) == count - gone, f"a type {kind}: a state that is gone leads to it")
+        del weak
         seen = weakref.ref(type_)
         del type_
         gc.collect()
-        check((seen() is not None) is REMEMBERS, f"a type {kind} is remembered without a reference")
-        meet_others()
-        gc.collect()
-        check(seen() is None, f"a type {kind} stays after {probe.TYPES} others")
+        check(seen() is None, f"a type {kind} stays because it is remembered")
+
+
+class Counting(str):
+    """A key of a class that counts how often a name is looked up there."""
+    asked = 0
+
+    def __hash__(self) -> int:
+        return hash(EXCHANGE)
+
+    def __eq__(self, other: object) -> bool:
+        if other == EXCHANGE:
+            Counting.asked += 1
+        return False
+
+
+def cache_asks_once() -> None:
+    """A type is looked through once, whatever other types come between."""
+    table = {"shape": (2, 3), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
+    things = [type("Counted", (), {Counting("key"): 1, CUDA: table})() for _ in range(probe.TYPES // 2)]
+    for thing in things * 3:
+        take(thing)
+    before = Counting.asked
+    for _ in range(5):
+        for thing in things:
+            check(take(thing)[0], "an array of a class with a key that counts")
+    check(before > 0, "the classes were not looked through")
+    check(Counting.asked == before or not REMEMBERS, f"{len(things)} types in turn: asked {Counting.asked - before} times")
 
 
 def cache_of_addresses(rounds: int) -> None:
@@ -763,13 +1033,10 @@ def cache_of_modules() -> None:
         type_ = base if kind == "its own" else type("Sub", (base,), {"module": module})
         held = module.hold((type_(ADDRESS, (2, 3)),), 0)
         module.release(held)
-        if REMEMBERS:
-            check(type_ in gc.get_referents(module), f"{kind}: cai_python_traverse does not visit a type")
+        check(type_ not in gc.get_referents(module), f"{kind}: cai_python_traverse visits a type")
         others = [module.make_type("plain") for _ in range(3 * probe.TYPES)]
         for other in others:
             module.release(module.hold((other(ADDRESS, ()),), 0))
-        visited = sum(referent in others or referent is type_ for referent in gc.get_referents(module))
-        check(visited <= probe.TYPES, f"{kind}: {visited} types visited")
         seen = [weakref.ref(x) for x in (module, type_, *others)]
         del module, base, type_, held, others, other
         gc.collect()
@@ -787,23 +1054,22 @@ def cache_of_modules() -> None:
 
 
 def part_threads(options: argparse.Namespace) -> None:
-    """Types are asked by several threads, which are switched while a metaclass runs."""
+    """Objects of many types are taken by several threads, which are switched while their properties run."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     found: list[str] = []
     maker = probe.make_type("plain")
-    capsule = getattr(maker, EXCHANGE)
     made: list[tuple[Any, int]] = []
     for number in range(3 * probe.TYPES):
-        def answer(number: int = number) -> Any:
-            for _ in range(20):
-                len(str(number))
-            if number % 3 == 0:
-                raise OwnAttribute
-            return capsule if number % 3 == 1 else None
-
         address = ADDRESS + 4096 * number
-        made.append((with_metaclass(answer, [], maker)(address, (2, 3)), address if number % 3 == 1 else ADDRESS + 1024))
+
+        def answer(_: Any, address: int = address) -> Any:
+            for _ in range(20):
+                len(str(address))
+            return {"shape": (2, 3), "typestr": "<f4", "data": (address, False), "version": 3}
+
+        members = [{CUDA: property(answer)}, {}, {CUDA: property(answer), EXCHANGE: None}][number % 3]
+        made.append((type("Some", (maker,), members)(address, (2, 3)), address))
     objects = [thing for thing, _ in made]
     before = references_of(objects)
 
@@ -866,6 +1132,95 @@ def part_adopt(options: argparse.Namespace) -> None:
         gone = released()
 
 
+# -------------------------------------------------------------------------------- try_import
+
+
+class OnDevice:
+    """An object with __dlpack__ alone."""
+    def __init__(self, device: int) -> None:
+        self.device = device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise Own("it was asked for a tensor")
+
+
+def liar(error: BaseException) -> Any:
+    def answer(_: Any) -> Any:
+        raise error
+
+    return type("Liar", (), {CUDA: property(answer)})()
+
+
+def part_try(options: argparse.Namespace) -> None:
+    """Taken, not mine, failed: and which argument it was, of several."""
+    maker = probe.make_type("plain")
+    table = {"shape": (2, 3), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
+    on_host = maker(ADDRESS, (2, 3), memory=HOST_MEMORY)
+    said = TypeError("the object has no __cuda_array_interface__ today: no driver")
+    with_dlpack = hasattr(probe, "offer_table")
+    taken = [(maker(ADDRESS, (2, 3)), 0), (maker(ADDRESS, (2, 3), mode=probe.OWNED), 0), (Exporter(table), 0),
+             (on_host, probe.HOST), (bytearray(8), probe.HOST)]  # fmt: skip
+    not_mine: list[tuple[Any, int]] = [(thing, 0) for thing in (3, None, "x", [1], object(), bytearray(8), maker, on_host)]
+    not_mine += [(maker(ADDRESS, (2, 3), memory=HOST_MEMORY, mode=probe.OWNED), 0), (3, probe.HOST), (OnDevice(1), 0)]
+    failed = [(Exporter({**table, "shape": (-1,)}), 0, ValueError), (liar(said), 0, TypeError), (liar(Own()), 0, Own),
+              (maker(ADDRESS, (2, 3), mode=probe.RAISES, error=Own()), 0, Own), (type("Text", (), {CUDA: "x"})(), 0, TypeError),
+              (maker(ADDRESS, (2, 3), mode=probe.SILENT), 0, RuntimeError), (3, 4, ValueError)]  # fmt: skip
+    if with_dlpack:
+        not_mine += [(OnDevice(10), probe.HOST), (OnDevice(8), 0)]
+        failed += [(OnDevice(2), 0, Own), (OnDevice(1), probe.HOST, Own)]
+    for thing, flags in taken:
+        for name in (None, "x"):
+            got, error = attempt(lambda: probe.try_(thing, flags, name))
+            if check(error is None and got[0] == probe.TAKEN, f"{thing!r}, flags {flags}: {got}, {error!r}"):
+                probe.release(got[1])
+    for thing, flags in not_mine:
+        for name in (None, "x"):
+            before, gone = sys.getrefcount(thing), released()
+            got, error = attempt(lambda: probe.try_(thing, flags, name))
+            check(error is None and got == (probe.NOT_MINE, None), f"{thing!r}, flags {flags}: {got}, {error!r}")
+            owned = getattr(thing, "mode", 0) == probe.OWNED
+            more = sys.getrefcount(thing) - before if type(thing) not in (int, type(None), type) else 0
+            check(not more and released() - gone == owned, f"{thing!r}: {more} references")
+            _, error = attempt(lambda: probe.hold((thing,), flags))
+            check(type(error) is TypeError, f"{thing!r}, not mine, imported: {error!r}")
+            error = None
+    for thing, flags, kind in failed:
+        for name in (None, "x"):
+            got, error = attempt(lambda: probe.try_(thing, flags, name))
+            check(got is None and type(error) is kind, f"{thing!r}, flags {flags}: {got}, {error!r}")
+    check(live() == 0, f"live: {live()}")
+    named(maker, table)
+
+
+def named(maker: type, table: dict[str, Any]) -> None:
+    """Which of several objects it was, by number, name and type."""
+    good, wrong_one = Exporter(table), Exporter({**table, "shape": (-1,)})
+    plain = "the object has no __cuda_array_interface__" + (", no __dlpack__" if hasattr(probe, "offer_table") else "")
+    alone = str(take(wrong_one)[1])
+    cases = [((3,), (), f"{plain}; its type is int"), ((wrong_one,), (), alone), ((3,), (None,), f"argument 1, of type int: {plain}"),
+             ((3,), ("x",), f"argument 1 (x), of type int: {plain}"), ((good, 3), (), f"argument 2, of type int: {plain}"),
+             ((good, 3), ("x", "y"), f"argument 2 (y), of type int: {plain}"),
+             ((good, good, wrong_one), (None, "b", "\u03c9"), f"argument 3 (\u03c9), of type Exporter: {alone}"),
+             ((wrong_one, 3), ("x", "y"), f"argument 1 (x), of type Exporter: {alone}"),
+             ((good, maker(ADDRESS, (2,), memory=HOST_MEMORY)), (None, None),
+              "argument 2, of type maker: the array is in plain host memory, but this consumer accepts only memory that CUDA can use")]  # fmt: skip
+    for things, names, text in cases:
+        _, error = attempt(lambda: probe.import_named(things, 0, names))
+        check(str(error) == text and not hasattr(error, "__notes__"), f"named {names}: {error!r}, not {text!r}")
+    for error in (Own("its own"), TypeError("its own"), KeyError("its own"), SystemExit(3), UnicodeDecodeError("utf-8", b"x", 0, 1, "y")):
+        thing = liar(error)
+        _, got = attempt(lambda: probe.import_named((good, thing), 0, ("x", "y")))
+        check(got is error and got.__notes__ == ["argument 2 (y), of type Liar"], f"a note: {got!r}, {getattr(got, '__notes__', 0)}")
+    caused = TypeError("its own")
+    caused.__cause__ = Own()
+    thing = maker(ADDRESS, (2, 3), mode=probe.RAISES, error=caused)
+    _, got = attempt(lambda: probe.import_named((good, thing), 0, ("x", "y")))
+    check(got is caused and str(got) == "its own" and len(got.__notes__) == 1, f"raised in C with a cause: {got!r}")
+
+
 # ----------------------------------------------------------------------------------- memory
 
 
@@ -892,17 +1247,10 @@ def part_memory(options: argparse.Namespace) -> None:
         probe.drain()
         gc.collect()
 
-    many(2000)
-    size = resident()
-    many(options.imports)
-    more = resident() - size
-    check(more < max(1 << 20, options.imports), f"resident: {more} bytes more after {options.imports} imports")
-    tracemalloc.start()
-    many(1000)
-    before = tracemalloc.get_traced_memory()[0]
-    many(options.imports // 10)
-    traced = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
+    most = max(1 << 20, options.imports)
+    more = parts.resident_growth(many, 2000, options.imports, most)
+    check(more < most, f"resident: {more} bytes more after {options.imports} imports")
+    traced = parts.traced_growth(many, 1000, options.imports // 10)
     check(traced < 4096, f"traced: {traced} bytes more after {options.imports // 10} imports")
     check(live() == 0, f"live: {live()}")
     print(f"{options.imports} imports and failures: {more} bytes more resident, {traced} traced")
@@ -999,6 +1347,7 @@ def page_modules(consumer: Any, producer: Any) -> None:
         check(type(error) is kind, f"consumer.c, refused {number}: {error!r}")
     check(released() - gone == 3, f"consumer.c: {released() - gone} of 3 owned arrays released")
     gone = released()
+    page_reader(consumer, maker)
     made, error = attempt(lambda: probe.adopt(producer.floats, maker(ADDRESS, (4,)), True))
     check(made is not None and consumer.facts(made) == (ADDRESS, 16, True, NONE, 0), f"producer.c adopts: {error!r}")
     made = None
@@ -1009,108 +1358,97 @@ def page_modules(consumer: Any, producer: Any) -> None:
         check(type(error) is BufferError, f"producer.c adopts: {error!r}")
 
 
+class Key(str):
+    """A key of a class that has the hash of the attribute, so that a look-up compares it with that name."""
+    def __hash__(self) -> int:
+        return hash(EXCHANGE)
+
+    def __eq__(self, other: object) -> bool:
+        self.compared()
+        return False
+
+    def compared(self) -> None:
+        raise Own()
+
+
+def page_reader_is_told_wrong(consumer: Any, maker: type) -> None:
+    """consumer.c: a metaclass with a dictionary of its own, errors of the look-up, a capsule of a type that is gone."""
+    capsule = getattr(maker, EXCHANGE)
+    lying = type("Lying", (type,), {"__dict__": property(lambda cls: {EXCHANGE: capsule})})
+    hiding = type("Hiding", (type(maker),), {"__dict__": property(lambda cls: {})})
+    raising = type("Raising", (type(maker),), {"__dict__": property(lambda cls: 1 / 0)})
+    for meta, bases, there in ((lying, (), False), (hiding, (maker,), True), (raising, (maker,), True)):
+        thing = meta("Thing", bases, {})(*((ADDRESS, (2,)) if bases else ()))
+        got, error = attempt(lambda thing=thing: consumer.facts(thing))
+        check((got is not None) is there, f"consumer.c, a metaclass that is {meta.__name__}: {error!r}")
+    _, error = attempt(lambda: consumer.facts(type("Wrong", (), {Key(): 1})()))
+    check(type(error) is Own, f"consumer.c, a look-up that raises: {error!r}")
+    _, error = attempt(lambda: consumer.facts(type("Right", (maker,), {})(ADDRESS, (2,))))
+    check(error is None, f"consumer.c, after a look-up that raised: {error!r}")
+    gone = probe.make_type("plain")
+    orphan = type("Orphan", (), {EXCHANGE: getattr(gone, EXCHANGE)})
+    del gone
+    gc.collect()
+    _, error = attempt(lambda: consumer.facts(orphan()))
+    check(type(error) is TypeError, f"consumer.c, the capsule of a type that is gone: {error!r}")
+
+
+def page_reader(consumer: Any, maker: type) -> None:
+    """consumer.c: copies of the attribute, classes that come earlier, and code that calls it again."""
+    capsule = getattr(maker, EXCHANGE)
+    table = {"shape": (2, 3), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
+    proxy = Forwarding("Proxy", (), {"wrapped": maker})
+    mixin = type("Mixin", (), {CUDA: table})
+    for type_ in (type("Evil", (), {EXCHANGE: capsule}), proxy, type("Number", (int,), {EXCHANGE: capsule})):
+        _, error = attempt(lambda type_=type_: consumer.facts(type_()))
+        check(type(error) is TypeError, f"consumer.c, {type_.__name__}: {error!r}")
+    for type_, there in ((type("Sub", (maker,), {CUDA: table}), False), (type("Sub", (mixin, maker), {}), False),
+                         (type("Sub", (maker, mixin), {}), True), (type("Sub", (maker,), {EXCHANGE: capsule}), True)):  # fmt: skip
+        got, error = attempt(lambda type_=type_: consumer.facts(type_(ADDRESS, (2,))))
+        check((got is not None) is there, f"consumer.c, what comes earlier: {error!r}")
+    page_reader_is_told_wrong(consumer, maker)
+    floats, again = maker(ADDRESS, (2,)), []
+
+    class Asks(Key):
+        def compared(self) -> None:
+            if not again:
+                again.append(attempt(lambda: consumer.facts(3)))
+                again.append(attempt(lambda: consumer.facts(floats)))
+
+    class Victim:
+        pass
+
+    attempt(lambda: consumer.facts(Victim()))
+    before = sys.getrefcount(Victim)
+    reentering = type("Reentering", (), {Asks(): 1})()
+    _, error = attempt(lambda: consumer.facts(reentering))
+    check(type(error) is TypeError and len(again) == 2 and again[1][0], f"consumer.c, called again: {error!r}, {again}")
+    check(sys.getrefcount(Victim) == before - 1, f"consumer.c, called again: {before - sys.getrefcount(Victim)} dropped")
+    dying = type("Dying", (), {})
+    attempt(lambda: consumer.facts(dying()))
+    seen = weakref.ref(dying, lambda _: attempt(lambda: consumer.facts(3)))
+    del dying
+    gc.collect()
+    got, error = attempt(lambda: consumer.facts(floats))  # lets go of that type, which calls consumer.c
+    check(got is not None, f"consumer.c, called by a type that goes: {error!r}")
+    gc.collect()
+    check(seen() is None, "consumer.c keeps more than one type")
+
+
 # ---------------------------------------------------------------------------------- running
 
-PARTS = {name[5:]: call for name, call in list(globals().items()) if name.startswith("part_")}
-SANITIZED = tuple(part for part in PARTS if part not in ("memory", "page"))
-
-
-def run_part(options: argparse.Namespace) -> int:
-    """In a process of its own."""
-    global probe
-    sys.path.insert(0, str(options.folder))
-    import cai_exchange
-
-    probe = cai_exchange
-    PARTS[options.part](options)
-    for text in wrong[:10]:
-        print(f"{options.part}: wrong: {text}"[:1500])
-    print(f"{options.part}: checks {checks}, differences {len(wrong)}")
-    return 1 if wrong else 0
-
-
-def build(options: argparse.Namespace, folder: pathlib.Path, flags: list[str]) -> str | None:
-    """None, or what the compiler says."""
-    folder.mkdir()
-    command = [options.cc, "-std=c99", "-O1", "-g", *WARNINGS.split(), *flags, "-isystem", sysconfig.get_path("include"),
-               f"-I{options.root}", f"-I{options.root / 'ext'}", "-shared", "-fPIC", "-pthread", str(HERE / "exchange.c"),
-               "-o", str(folder / "cai_exchange.so")]  # fmt: skip
-    if sys.platform == "darwin":
-        command += ["-undefined", "dynamic_lookup"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"{' '.join(command)}\n{done.stderr}" if done.returncode else None
-
-
-def spawn(options: argparse.Namespace, part: str, folder: pathlib.Path, environment: dict[str, str], note: str) -> bool:
-    """Runs a part, prints what it says; whether it is right."""
-    command = [sys.executable, "-X", "utf8", str(pathlib.Path(__file__).resolve()), "--part", part, "--folder", str(folder)]
-    for name in ("cc", "root", "count", "seed", "imports"):
-        command += [f"--{name}", str(getattr(options, name))]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env={**os.environ, **environment},
-                              timeout=options.timeout)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        print(f"{part}{note}: did not end")
-        return False
-    for line in done.stdout.splitlines():
-        print(line if line.startswith(part) else f"{part}: {line}")
-    if done.returncode == 0:
-        return True
-    if done.returncode != 1 or not done.stdout:
-        print(f"{part}{note}: ended with {done.returncode}")
-    print(done.stderr if len(done.stderr) < 4000 else done.stderr[:2000] + "\n...\n" + done.stderr[-1500:])
-    return False
+SUITE = parts.Suite(globals(), "cai_exchange", ("exchange.c",), ("memory", "page"), seconds=300)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
-    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="where the headers and docs/ are")
+    parser = SUITE.parser()
     parser.add_argument("--dlpack", type=pathlib.Path, help="where dlpack/dlpack.h is")
     parser.add_argument("--count", type=int, default=2000, help="arrays, types and imports at random")
     parser.add_argument("--imports", type=int, default=100000, help="imports of the part `memory`")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--timeout", type=int, default=300, help="seconds that a part may take")
-    parser.add_argument("--sanitize", action="store_true")
-    parser.add_argument("--limited", action="store_true", help="build for the limited API of 3.11")
-    parser.add_argument("--parts", default=",".join(PARTS), help="of " + ",".join(PARTS))
-    parser.add_argument("--first", action="store_true", help="no further part after one that is wrong")
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.part:
-        return run_part(options)
-    reason = why_skipped(options)
-    if reason:
-        print(f"check_exchange.py: skipped, {reason}")
-        return 77
-    chosen = [part for part in PARTS if part in options.parts.split(",")]
-    api = ["-DPy_LIMITED_API=0x030b0000"] if options.limited else []
-    if options.dlpack:
-        api += ["-DEXCHANGE_DLPACK", "-isystem", str(options.dlpack)]
-    else:
+    if not options.dlpack and not options.part:
         print("skipped: the exchange beside DLPack's, which needs --dlpack")
-    good = True
-    with tempfile.TemporaryDirectory() as name:
-        work = pathlib.Path(name)
-        error = build(options, work / "plain", api)
-        if error:
-            print(error)
-            return 1
-        for part in chosen:
-            if good or not options.first:
-                good = spawn(options, part, work / "plain", {}, "") and good
-        if options.sanitize:
-            environment = sanitizer_environment(options)
-            error = build(options, work / "sanitized", api + SANITIZE.split()) if environment else "no libasan to load"
-            if error:
-                print(f"sanitized: skipped, {error}")
-            for part in SANITIZED if not error else ():
-                if part in chosen:
-                    print(f"{part}, sanitized:")
-                    good = spawn(options, part, work / "sanitized", environment or {}, ", sanitized") and good
-    print("check_exchange: " + ("no differences" if good else "differences"))
-    return 0 if good else 1
+    return SUITE.main(options, flags=("-DEXCHANGE_DLPACK", "-isystem", str(options.dlpack)) if options.dlpack else ())
 
 
 if __name__ == "__main__":

@@ -32,23 +32,21 @@ import gc
 import io
 import itertools
 import mmap
-import os
 import pathlib
 import pickle
 import random
 import struct
-import subprocess
 import sys
-import sysconfig
 import tempfile
-import tracemalloc
 import warnings
 import weakref
 from typing import Any, Callable, Iterator
 
 import check_python as base
 import inspect_io
-from check_python import ADDRESS, CUDA, HOST, Building, Exporter, Own, attempt, check, plus, raising, take, wrong
+import parts
+from check_python import ADDRESS, CUDA, HOST, Building, Exporter, Own, attempt, plus, raising, take
+from parts import check
 
 try:
     import numpy as np
@@ -284,7 +282,7 @@ def library_objects() -> Iterator[tuple[str, Any]]:
     yield "no bytearray", bytearray()
     yield "a bytearray whose attribute raises AttributeError", RaisingInterface(5)
     for code in array.array("b").typecode + "".join(c for c in array.typecodes if c != "b"):
-        yield f"array.array('{code}')", array.array(code, "abc" if code == "u" else [1, 2, 3])
+        yield f"array.array('{code}')", array.array(code, "abc" if code in "uw" else [1, 2, 3])
         yield f"no array.array('{code}')", array.array(code)
     yield "a mapping", mmap.mmap(-1, 4096)
     yield "a PickleBuffer", pickle.PickleBuffer(bytearray(9))
@@ -1013,26 +1011,25 @@ def check_many() -> None:
 
 
 def check_full() -> None:
-    """What finds no place is not released, nor what comes after it; when there is room, it is."""
+    """Where the list is full, the host waits for the array that came first; without places of the caller's a pool
+    has some of its own."""
     for capacity in (0, 1, 2, 3):
         world = World(capacity)
+        none = probe.hold((), 0)
         held = probe.hold(tuple(world.array() for _ in range(4)) + (world.array(stream=world.mine),), 0)
         world.launch(world.mine)
         error = attempt(lambda: probe.release_after(held, world.mine))[1]
         text = f"{capacity} places for 4 arrays"
-        check(type(error) is BufferError and ("full" in str(error) or "places" in str(error)), f"{text}: {error!r}")
-        owned = [False] * capacity + [True] * (5 - capacity)
-        good = probe.owned(held) == owned and world.references() == [1] * 5
-        check(good, f"{text}: {probe.owned(held)}, {world.references()}")
-        for _ in range(5):
-            probe.act("run")
-            error = attempt(lambda: probe.release_after(held, world.mine))[1]
-            world.launch(world.mine)
-        if capacity:
-            check(error is None and not any(probe.owned(held)), f"{text}, again: {error!r}, {probe.owned(held)}")
-        else:
-            check(type(error) is BufferError and probe.owned(held) == [True] * 5, f"{text}, again: {error!r}")
-            probe.release(held)
+        waiting = capacity or 4
+        check(error is None and not any(probe.owned(held)), f"{text}: {error!r}, owned {probe.owned(held)}")
+        kept = [0] * (4 - waiting) + [1] * waiting + [0]
+        check(world.references() == kept, f"{text}: {world.references()}, not {kept}")
+        check(probe.act("waiting") == waiting, f"{text}: {probe.act('waiting')} wait")
+        queued = capacity or 1 + waiting  # the records of arrays that wait, and the work if nobody waited for it
+        check(probe.act("pending") == queued, f"{text}: {probe.act('pending')} operations are queued, not {queued}")
+        probe.act("run")
+        probe.release_after(none, world.mine)
+        check(not any(world.references()), f"{text}, when the stream has passed: {world.references()}")
         world.finish(text)
 
 
@@ -1276,12 +1273,13 @@ def check_many_types() -> None:
     gc.collect()
     left = sum(kind() is not None for kind in alive)
     check(left <= 8, f"{left} of 100 types are remembered")
+    dice = random.Random(1)
     for _ in range(200):  # the same address, another type
-        kind = type("Again", (Slotted,), {CUDA: plus()} if random.random() < 0.5 else {})
+        kind = type("Again", (Slotted,), {CUDA: plus()} if dice.random() < 0.5 else {})
         error = take_error(kind(), 0)
         check((error is None) == hasattr(kind, CUDA), f"a type that may be where another was: {error!r}")
         del kind
-        gc.collect() if random.random() < 0.1 else None
+        gc.collect() if dice.random() < 0.1 else None
 
 
 def check_counts() -> None:
@@ -1367,25 +1365,16 @@ def kept_rounds() -> Iterator[tuple[str, Callable[[], Any]]]:
     probe.act("free", stream)
 
 
-def grown(call: Callable[[], Any], rounds: int) -> tuple[int, int]:
-    """Bytes more in memory after so many rounds, and bytes more that Python counted after a tenth of them."""
+def grown(call: Callable[[], Any], rounds: int, enough: int) -> tuple[int, int]:
+    """Bytes more in memory after so many rounds, and bytes more that Python counted after a fiftieth of them."""
     def many(count: int) -> None:
         for _ in range(count):
             call()
         probe.drain()
         gc.collect()
 
-    many(500)
-    size = base.resident()
-    many(rounds)
-    size = base.resident() - size
-    tracemalloc.start()
-    many(50)
-    before = tracemalloc.get_traced_memory()[0]
-    many(max(1, rounds // 50))
-    traced = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    return size, traced
+    size = parts.resident_growth(many, 500, rounds, enough)
+    return size, parts.traced_growth(many, 50, max(1, rounds // 50))
 
 
 def part_memory(options: argparse.Namespace) -> None:
@@ -1394,9 +1383,10 @@ def part_memory(options: argparse.Namespace) -> None:
 
     def one(name: str, call: Callable[[], Any], rounds: int) -> None:
         nonlocal most
-        size, traced = grown(call, rounds)
+        enough = max(1 << 20, 4 * rounds)
+        size, traced = grown(call, rounds, enough)
         most = max(most, size)
-        check(size < max(1 << 20, 4 * rounds), f"{name}: {size} bytes more resident after {rounds} rounds")
+        check(size < enough, f"{name}: {size} bytes more resident after {rounds} rounds")
         check(traced < 4096, f"{name}: {traced} bytes more after {rounds // 50} rounds")
         check(probe.live() == 0 or "kept" in name, f"{name}: {probe.live()} live")
 
@@ -1407,7 +1397,7 @@ def part_memory(options: argparse.Namespace) -> None:
     probe.simulate(1, 8)
     for name, call in kept_rounds():
         # the trace of a simulation grows by each call, so that only what Python counts tells
-        _, traced = grown(call, options.rounds // 20)
+        _, traced = grown(call, options.rounds // 20, sys.maxsize)
         check(traced < 4096, f"{name}: {traced} bytes more")
         probe.wait()
         check(probe.live() == 0, f"{name}: {probe.live()} live")
@@ -1419,108 +1409,21 @@ def part_memory(options: argparse.Namespace) -> None:
 
 # ---------------------------------------------------------------------------------- running
 
-PARTS = {name[5:]: call for name, call in list(globals().items()) if name.startswith("part_")}
-SANITIZED = tuple(part for part in PARTS if part != "memory")
 
 
-def run_part(options: argparse.Namespace) -> int:
-    """In a process of its own."""
-    global probe
-    sys.path.insert(0, str(options.folder))
-    import cai_more
-
-    probe = base.probe = cai_more
-    PARTS[options.part](options)
-    inspect_io.report(options.part, wrong)
-    print(f"{options.part}: checks {base.checks}, differences {len(wrong)}")
-    return 1 if wrong else 0
+def begin(module: Any) -> None:
+    base.probe = module
 
 
-def build(options: argparse.Namespace, folder: pathlib.Path, flags: list[str]) -> str | None:
-    """None, or what the compiler says."""
-    folder.mkdir()
-    root, simulated = options.root, base.TESTS / "sim"
-    command = [options.cc, "-std=c99", "-O1", "-g", *base.WARNINGS.split(), *flags, "-isystem", sysconfig.get_path("include"),
-               f"-I{root}", f"-I{root / 'ext'}", f"-I{simulated}", "-shared", "-fPIC", "-pthread", str(HERE / "more.c"),
-               str(simulated / "cai_sim.c"), "-o", str(folder / "cai_more.so")]  # fmt: skip
-    if sys.platform == "darwin":
-        command += ["-undefined", "dynamic_lookup"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"{' '.join(command)}\n{done.stderr}" if done.returncode else None
-
-
-def spawn(options: argparse.Namespace, part: str, folder: pathlib.Path, environment: dict[str, str], note: str) -> bool:
-    """Runs a part, prints what it says; whether it is right."""
-    command = [sys.executable, "-B", "-X", "utf8", str(HERE / "check_more.py"), "--part", part, "--folder", str(folder)]
-    for name in ("inspect", "count", "seed", "rounds"):
-        value = getattr(options, name)
-        command += [f"--{name}", str(value)] if value is not None else []
-    try:
-        variables = {**os.environ, **environment}
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=variables, timeout=900)
-    except subprocess.TimeoutExpired:
-        print(f"{part}{note}: did not end")
-        return False
-    for line in done.stdout.splitlines():
-        print(line if line.startswith(part) else f"{part}: {line}")
-    if done.returncode == 0:
-        return True
-    if done.returncode != 1 or not done.stdout:
-        print(f"{part}{note}: ended with {done.returncode}")
-    print(done.stderr if len(done.stderr) < 4000 else done.stderr[:2000] + "\n...\n" + done.stderr[-1500:])
-    return False
-
-
-def run_all(options: argparse.Namespace, work: pathlib.Path) -> bool:
-    chosen = [part for part in PARTS if part in options.parts.split(",")]
-    api = ["-DPy_LIMITED_API=0x030b0000"] if options.limited else []
-    error = build(options, work / "plain", api)
-    if error:
-        print(error)
-        return False
-    good = True
-    for part in chosen:
-        if good or not options.first:
-            good = spawn(options, part, work / "plain", {}, "") and good
-    if not options.sanitize:
-        return good
-    environment = base.sanitizer_environment(options)
-    error = build(options, work / "sanitized", api + base.SANITIZE.split()) if environment else "no libasan to load"
-    if error:
-        print(f"sanitized: skipped, {error}")
-        return good
-    for part in chosen:
-        if part in SANITIZED:
-            print(f"{part}, sanitized:")
-            good = spawn(options, part, work / "sanitized", environment or {}, ", sanitized") and good
-    return good
+SUITE = parts.Suite(globals(), "cai_more", ("more.c", "sim/cai_sim.c"), ("memory",), begin=begin)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
-    parser.add_argument("--root", type=pathlib.Path, default=base.TESTS.parent, help="where the headers are")
+    parser = SUITE.parser()
     parser.add_argument("--inspect", help="the program cai_inspect; without it rows are compared with NumPy alone")
     parser.add_argument("--count", type=int, default=5000, help="arrays of NumPy; a fifth as many records")
     parser.add_argument("--rounds", type=int, default=100000, help="of the part `memory`")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--sanitize", action="store_true")
-    parser.add_argument("--limited", action="store_true", help="build for the limited API of 3.11")
-    parser.add_argument("--parts", default=",".join(PARTS), help="of " + ",".join(PARTS))
-    parser.add_argument("--first", action="store_true", help="no further part after one that is wrong")
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.part:
-        return run_part(options)
-    reason = base.why_skipped(options)
-    if reason:
-        print(f"check_more.py: skipped, {reason}")
-        return 77
-    with tempfile.TemporaryDirectory() as name:
-        good = run_all(options, pathlib.Path(name))
-    print("check_more: " + ("no differences" if good else "differences"))
-    return 0 if good else 1
+    return SUITE.main(parser.parse_args())
 
 
 if __name__ == "__main__":

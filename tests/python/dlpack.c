@@ -1,4 +1,4 @@
-/* dlpack.c - an extension module that shows what ext/cai_python.h does with DLPack
+/* dlpack.c - an extension module that shows what ext/cai_python_dlpack.h does
  * SPDX-License-Identifier: MIT
  *
  * check_dlpack.py builds it and asks it. A `held` is a capsule with imported arrays; a `spec` is a dictionary
@@ -12,8 +12,7 @@
 #include <Python.h>
 #include <dlpack/dlpack.h>
 
-#include "cai_dlpack.h"
-#include "cai_python.h"
+#include "cai_python_dlpack.h"
 
 #include <pthread.h>
 
@@ -552,6 +551,23 @@ static PyObject *probe_hold(PyObject *module, PyObject *args)
     return NULL;
 }
 
+/* without(object, flags): imported by a cai_python of cai_python_init; whether it was writable */
+static PyObject *probe_without(PyObject *module, PyObject *args)
+{
+    cai_python_options options = {0, 0, 0, NULL};
+    PyObject *object, *result = NULL;
+    cai_python py;
+    cai_array x;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OI", &object, &options.flags) || cai_python_init(&py)) return NULL;
+    if (!cai_python_import(&py, &object, 1, &options, &x)) {
+        result = PyBool_FromLong((x.flags & CAI_WRITABLE) != 0);
+        cai_python_release(&py, &x, 1);
+    }
+    (void)cai_python_clear(&py);
+    return result;
+}
+
 /* release(held): on this thread, and drained */
 static PyObject *probe_release(PyObject *module, PyObject *capsule)
 {
@@ -833,6 +849,7 @@ static PyObject *probe_array_type(PyObject *module)
 static PyMethodDef probe_methods[] = {
     {"hold", probe_hold, METH_VARARGS, NULL},
     {"facts", probe_facts, METH_O, NULL},
+    {"without", probe_without, METH_VARARGS, NULL},
     {"release", probe_release, METH_O, NULL},
     {"let_go", probe_let_go, METH_O, NULL},
     {"elsewhere", probe_elsewhere, METH_O, NULL},
@@ -874,7 +891,7 @@ static int probe_add_numbers(PyObject *module)
 static int probe_exec(PyObject *module)
 {
     probe_state *state = probe_of(module);
-    if (cai_python_init(&state->py) || probe_add_numbers(module)) return -1;
+    if (cai_python_dlpack_init(&state->py) || probe_add_numbers(module)) return -1;
     state->array_type = probe_array_type(module);
     return state->array_type ? PyModule_AddObjectRef(module, "Array", state->array_type) : -1;
 }

@@ -1,7 +1,7 @@
 /* exchange.c - types that offer the exchange in C, rightly and wrongly, and an importer of their arrays
  * SPDX-License-Identifier: MIT
  *
- * check_exchange.py builds it and asks it; with EXCHANGE_DLPACK it has cai_dlpack.h, too. A `held` is a
+ * check_exchange.py builds it and asks it; with EXCHANGE_DLPACK it has cai_python_dlpack.h, too. A `held` is a
  * capsule with imported arrays. */
 
 #if !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
@@ -13,9 +13,12 @@
 #include <Python.h>
 
 #if defined(EXCHANGE_DLPACK)
-#include "cai_dlpack.h"
-#endif
+#include "cai_python_dlpack.h"
+#define EXCHANGE_INIT cai_python_dlpack_init
+#else
 #include "cai_python.h"
+#define EXCHANGE_INIT cai_python_init
+#endif
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,6 +39,10 @@ enum {
 
 /* All that was released, described and adopted so far, by all types. */
 static long exchange_released, exchange_described, exchange_adopted;
+
+/* Instances that ended, and the interpreter in which the last one did. */
+static long exchange_ended;
+static long long exchange_ended_in = -1;
 
 typedef struct exchange_state {
     cai_python py;
@@ -96,12 +103,9 @@ static int maker_own(cai_array *array)
 /* As little as is to be copied: what is behind it is not to be looked at. */
 static void maker_copy(cai_array *to, const cai_array *from)
 {
-    const size_t used = (size_t)from->ndim * sizeof from->shape[0];
     memset(to, 0xAA, sizeof *to);
-    memcpy(to, from, offsetof(cai_array, shape));
-    memcpy(to->shape, from->shape, used);
-    memcpy(to->strides, from->strides, used);
-    to->release = NULL;
+    cai_array_borrow(to, from);
+    to->flags = from->flags; /* CAI_OWN_EVENT, too: a fault that readers must see */
 }
 
 static void maker_spoil(int mode, cai_array *out)
@@ -142,6 +146,15 @@ static PyObject *maker_adopt(PyTypeObject *type, cai_array *array)
     if (!made) return NULL;
     cai_array_move(&((maker *)made)->array, array);
     maker_count(&exchange_adopted);
+    return made;
+}
+
+/* It keeps the array, and leaves the caller's as if it were still the caller's. */
+static PyObject *maker_adopt_sloppily(PyTypeObject *type, cai_array *array)
+{
+    const cai_array before = *array;
+    PyObject *made = maker_adopt(type, array);
+    array->release = before.release;
     return made;
 }
 
@@ -241,6 +254,8 @@ static void maker_end(PyObject *object)
     freefunc give_back;
     void *const slot = PyType_GetSlot(type, Py_tp_free);
     memcpy(&give_back, &slot, sizeof give_back);
+    maker_count(&exchange_ended);
+    exchange_ended_in = (long long)PyInterpreterState_GetID(PyInterpreterState_Get());
     cai_array_release(&self->array); /* of an adopted one */
     Py_XDECREF(self->error);
     give_back(object);
@@ -258,6 +273,8 @@ static const uint32_t maker_size = (uint32_t)sizeof(cai_python_exchange);
 
 static const cai_python_exchange exchange_plain = {CAI_ABI, (uint32_t)sizeof(cai_python_exchange),
                                                    maker_describe, maker_adopt};
+static const cai_python_exchange exchange_sloppy = {CAI_ABI, (uint32_t)sizeof(cai_python_exchange),
+                                                    maker_describe, maker_adopt_sloppily};
 static const cai_python_exchange exchange_no_adopt = {CAI_ABI, (uint32_t)sizeof(cai_python_exchange),
                                                       maker_describe, NULL};
 static const cai_python_exchange exchange_other_abi = {
@@ -322,6 +339,8 @@ static const cai_python_exchange *exchange_by_kind(const char *kind, const char 
     if (!strcmp(kind, "none")) return NULL;
     if (!strcmp(kind, "other name")) *name = "__cai_exchange_v9__";
     if (!strcmp(kind, "no name")) *name = NULL;
+    if (!strcmp(kind, "no context")) return &exchange_no_adopt;
+    if (!strcmp(kind, "sloppy")) return &exchange_sloppy;
     return &exchange_plain;
 }
 
@@ -332,7 +351,8 @@ static int exchange_offer(PyObject *type, const char *kind)
     PyObject *capsule;
     int failed;
     if (!exchange) return 0;
-    if (name && !strcmp(name, CAI_PYTHON_EXCHANGE)) return cai_python_offer((PyTypeObject *)type, exchange);
+    if (name && !strcmp(name, CAI_PYTHON_EXCHANGE) && strcmp(kind, "no context"))
+        return cai_python_offer((PyTypeObject *)type, exchange);
     capsule = PyCapsule_New((void *)(uintptr_t)exchange, name, NULL);
     failed = !capsule || PyObject_SetAttrString(type, CAI_PYTHON_EXCHANGE, capsule);
     Py_XDECREF(capsule);
@@ -405,6 +425,20 @@ static PyObject *exchange_adopt(PyObject *module, PyObject *args)
     return made;
 }
 
+/* adopt_by_header(type, instance, owned) -> a new instance, by cai_python_adopt */
+static PyObject *exchange_adopt_by_header(PyObject *module, PyObject *args)
+{
+    PyObject *type, *instance, *made;
+    cai_array array;
+    int owned;
+    if (!PyArg_ParseTuple(args, "O!Op", &PyType_Type, &type, &instance, &owned)) return NULL;
+    maker_copy(&array, &((maker *)instance)->array);
+    if (owned && maker_own(&array)) return NULL;
+    made = cai_python_adopt(exchange_of(module), (PyTypeObject *)type, &array);
+    cai_array_release(&array); /* ours still, if it failed */
+    return made;
+}
+
 /* ---------------------------------------------------------------------------- the importer */
 
 typedef struct exchange_held {
@@ -416,8 +450,8 @@ static void held_free(exchange_held *held)
 {
     Py_ssize_t i;
     for (i = 0; held->arrays && i < held->count; ++i) cai_array_release(&held->arrays[i]);
-    PyMem_Free(held->arrays);
-    PyMem_Free(held);
+    free(held->arrays);
+    free(held);
 }
 
 static void held_end(PyObject *capsule)
@@ -432,17 +466,17 @@ static exchange_held *held_get(PyObject *capsule)
 
 static exchange_held *held_new(Py_ssize_t count)
 {
-    exchange_held *held = (exchange_held *)PyMem_Calloc(1, sizeof *held);
-    if (held) held->arrays = (cai_array *)PyMem_Calloc((size_t)count + 1, sizeof *held->arrays);
+    exchange_held *held = (exchange_held *)calloc(1, sizeof *held); /* may go in another interpreter */
+    if (held) held->arrays = (cai_array *)calloc((size_t)count + 1, sizeof *held->arrays);
     if (held && held->arrays) return held;
-    PyMem_Free(held);
+    free(held);
     PyErr_NoMemory();
     return NULL;
 }
 
 static int held_import(cai_python *py, exchange_held *held, PyObject *tuple, uint32_t flags)
 {
-    cai_python_options options = {0, 0, 0};
+    cai_python_options options = {0, 0, 0, NULL};
     const Py_ssize_t count = PyTuple_Size(tuple);
     PyObject **objects = (PyObject **)PyMem_Calloc((size_t)count + 1, sizeof *objects);
     Py_ssize_t i;
@@ -469,6 +503,53 @@ static PyObject *exchange_hold(PyObject *module, PyObject *args)
                                                                    : PyCapsule_New(held, "held", held_end);
     if (!capsule) held_free(held);
     return capsule;
+}
+
+/* try_(object, flags, name) -> (answer, held or None). name: None, or of the argument */
+static PyObject *exchange_try(PyObject *module, PyObject *args)
+{
+    cai_python_options options = {0, 0, 0, NULL};
+    PyObject *object, *capsule;
+    exchange_held *held;
+    const char *name;
+    int answer;
+    if (!PyArg_ParseTuple(args, "OIz", &object, &options.flags, &name)) return NULL;
+    if (name) options.names = &name;
+    held = held_new(1);
+    if (!held) return NULL;
+    answer = cai_python_try_import(exchange_of(module), object, &options, held->arrays);
+    held->count = answer == CAI_PYTHON_TAKEN;
+    if (held->count) {
+        capsule = PyCapsule_New(held, "held", held_end);
+        return Py_BuildValue("iN", answer, capsule);
+    }
+    held_free(held);
+    if (answer == CAI_PYTHON_FAILED) return NULL;
+    if (PyErr_Occurred()) return NULL;
+    return Py_BuildValue("iO", answer, Py_None);
+}
+
+/* import_named(objects: tuple, flags, names: tuple of str or None): imports and releases */
+static PyObject *exchange_import_named(PyObject *module, PyObject *args)
+{
+    cai_python_options options = {0, 0, 0, NULL};
+    const char *names[8] = {NULL};
+    PyObject *tuple, *labels, *objects[8];
+    cai_array out[8];
+    Py_ssize_t i, count;
+    if (!PyArg_ParseTuple(args, "O!IO!", &PyTuple_Type, &tuple, &options.flags, &PyTuple_Type, &labels))
+        return NULL;
+    count = PyTuple_Size(tuple);
+    if (count > 8 || PyTuple_Size(labels) > 8) return PyErr_NoMemory();
+    for (i = 0; i < count; ++i) objects[i] = PyTuple_GetItem(tuple, i);
+    for (i = 0; i < PyTuple_Size(labels); ++i) {
+        PyObject *label = PyTuple_GetItem(labels, i);
+        names[i] = label == Py_None ? NULL : PyUnicode_AsUTF8AndSize(label, NULL);
+    }
+    if (PyTuple_Size(labels)) options.names = names;
+    if (cai_python_import(exchange_of(module), objects, count, &options, out)) return NULL;
+    cai_python_release(exchange_of(module), out, count);
+    Py_RETURN_NONE;
 }
 
 /* release(held): on this thread, and drained */
@@ -504,6 +585,157 @@ static PyObject *exchange_release_elsewhere(PyObject *module, PyObject *capsule)
     if (pthread_create(&thread, NULL, exchange_let_go, held)) return PyErr_NoMemory();
     (void)pthread_join(thread, NULL);
     Py_RETURN_NONE;
+}
+
+/* release_pending(held): while an exception is set, which must stay */
+static PyObject *exchange_release_pending(PyObject *module, PyObject *capsule)
+{
+    exchange_held *held = held_get(capsule);
+    if (!held) return NULL;
+    PyErr_SetString(PyExc_LookupError, "pending");
+    cai_python_release(exchange_of(module), held->arrays, held->count);
+    if (!PyErr_ExceptionMatches(PyExc_LookupError))
+        PyErr_SetString(PyExc_AssertionError, "the exception that was pending is gone");
+    return NULL;
+}
+
+/* ------------------------------------------------------- what outlives its module or interpreter */
+
+/* Arrays, and a tensor, that all interpreters of the process have in common. */
+static struct {
+    exchange_held *held;
+#if defined(EXCHANGE_DLPACK)
+    DLManagedTensor *tensor;
+#endif
+} parked;
+
+/* park(objects, flags, closed): imports them; closed: by a state that is cleared at once */
+static PyObject *exchange_park(PyObject *module, PyObject *args)
+{
+    cai_python own, *py = exchange_of(module);
+    PyObject *tuple;
+    unsigned int flags;
+    int closed, failed = 0;
+    if (!PyArg_ParseTuple(args, "O!Ip", &PyTuple_Type, &tuple, &flags, &closed)) return NULL;
+    parked.held = held_new(PyTuple_Size(tuple));
+    if (!parked.held) return NULL;
+    if (closed) failed = EXCHANGE_INIT(&own);
+    if (closed) py = &own;
+    if (!failed) failed = held_import(py, parked.held, tuple, flags);
+    if (closed) (void)cai_python_clear(&own);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* unpark(how): "array" by cai_array_release, "python" by cai_python_release, "thread" by a thread of C while
+ * this one has the GIL and waits */
+static PyObject *exchange_unpark(PyObject *module, PyObject *args)
+{
+    const char *how;
+    pthread_t thread;
+    if (!PyArg_ParseTuple(args, "s", &how)) return NULL;
+    if (!strcmp(how, "python")) {
+        cai_python_release(exchange_of(module), parked.held->arrays, parked.held->count);
+    } else if (!strcmp(how, "thread")) {
+        if (pthread_create(&thread, NULL, exchange_let_go, parked.held)) return PyErr_NoMemory();
+        (void)pthread_join(thread, NULL);
+    }
+    held_free(parked.held); /* releases what was not released so far */
+    parked.held = NULL;
+    Py_RETURN_NONE;
+}
+
+#if defined(EXCHANGE_DLPACK)
+/* park_tensor(instance): exports it by DLPack */
+static PyObject *exchange_park_tensor(PyObject *module, PyObject *instance)
+{
+    cai_python_dlpack_request request;
+    PyObject *capsule;
+    memset(&request, 0, sizeof request);
+    capsule = cai_python_dlpack(exchange_of(module), instance, &((maker *)instance)->array, &request);
+    if (!capsule) return NULL;
+    parked.tensor = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
+    (void)PyCapsule_SetName(capsule, "used_dltensor");
+    Py_DECREF(capsule);
+    Py_RETURN_NONE;
+}
+
+static void *exchange_delete(void *unused)
+{
+    parked.tensor->deleter(parked.tensor);
+    return unused;
+}
+
+/* delete_tensor(how): here; or "thread", by a thread of C while this one has the GIL and waits; or "detached",
+ * here without the GIL */
+static PyObject *exchange_delete_tensor(PyObject *module, PyObject *args)
+{
+    const char *how;
+    pthread_t thread;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &how)) return NULL;
+    if (!strcmp(how, "thread")) {
+        if (pthread_create(&thread, NULL, exchange_delete, NULL)) return PyErr_NoMemory();
+        (void)pthread_join(thread, NULL);
+    } else if (!strcmp(how, "detached")) {
+        Py_BEGIN_ALLOW_THREADS
+        (void)exchange_delete(NULL);
+        Py_END_ALLOW_THREADS
+    } else {
+        (void)exchange_delete(NULL);
+    }
+    Py_RETURN_NONE;
+}
+#endif
+
+/* ended() -> (instances that ended, the interpreter in which the last one did, this interpreter) */
+static PyObject *exchange_ends(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("(lLL)", __atomic_load_n(&exchange_ended, __ATOMIC_RELAXED), exchange_ended_in,
+                         (long long)PyInterpreterState_GetID(PyInterpreterState_Get()));
+}
+
+typedef struct exchange_racer {
+    exchange_held *held;
+    int begun;
+} exchange_racer;
+
+static void *exchange_race_on(void *argument)
+{
+    exchange_racer *racer = (exchange_racer *)argument;
+    __atomic_store_n(&racer->begun, 1, __ATOMIC_RELEASE);
+    return exchange_let_go(racer->held);
+}
+
+/* race(object, count, spins) -> live at cai_python_clear, while a thread of C releases `count` arrays */
+static PyObject *exchange_race(PyObject *module, PyObject *args)
+{
+    cai_python own;
+    exchange_racer racer = {NULL, 0};
+    PyObject *object, *tuple;
+    Py_ssize_t i, count;
+    pthread_t thread;
+    int64_t left = -1;
+    volatile long spins;
+    long wanted;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Onl", &object, &count, &wanted)) return NULL;
+    tuple = PyTuple_New(count);
+    for (i = 0; tuple && i < count; ++i) PyTuple_SetItem(tuple, i, Py_NewRef(object));
+    racer.held = tuple ? held_new(count) : NULL;
+    if (!racer.held || EXCHANGE_INIT(&own)) return NULL;
+    if (held_import(&own, racer.held, tuple, CAI_PYTHON_HOST)) return NULL;
+    Py_DECREF(tuple);
+    if (pthread_create(&thread, NULL, exchange_race_on, &racer)) return PyErr_NoMemory();
+    while (!__atomic_load_n(&racer.begun, __ATOMIC_ACQUIRE)) {}
+    for (spins = 0; spins < wanted; ++spins) {}
+    left = cai_python_clear(&own);
+    memset(&own, 0xa5, sizeof own); /* its memory goes with the module */
+    (void)pthread_join(thread, NULL); /* with the GIL: a release waits for nothing */
+    held_free(racer.held);
+    return PyLong_FromLongLong((long long)left);
 }
 
 /* repeat(objects, flags, count) -> ns of one import and release */
@@ -637,7 +869,7 @@ static PyObject *exchange_own_state(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!Ip", &PyTuple_Type, &tuple, &flags, &outlived)) return NULL;
     held = held_new(PyTuple_Size(tuple));
     if (!held) return NULL;
-    failed = cai_python_init(&py);
+    failed = EXCHANGE_INIT(&py);
     if (!failed) {
         failed = held_import(&py, held, tuple, flags);
         before = py.home->holders - 1;
@@ -659,9 +891,21 @@ static PyMethodDef exchange_methods[] = {
     {"offer_table", exchange_offer_table, METH_O, NULL},
 #endif
     {"adopt", exchange_adopt, METH_VARARGS, NULL},
+    {"adopt_by_header", exchange_adopt_by_header, METH_VARARGS, NULL},
     {"hold", exchange_hold, METH_VARARGS, NULL},
+    {"try_", exchange_try, METH_VARARGS, NULL},
+    {"import_named", exchange_import_named, METH_VARARGS, NULL},
     {"release", exchange_release, METH_O, NULL},
     {"release_elsewhere", exchange_release_elsewhere, METH_O, NULL},
+    {"release_pending", exchange_release_pending, METH_O, NULL},
+    {"park", exchange_park, METH_VARARGS, NULL},
+    {"unpark", exchange_unpark, METH_VARARGS, NULL},
+#if defined(EXCHANGE_DLPACK)
+    {"park_tensor", exchange_park_tensor, METH_O, NULL},
+    {"delete_tensor", exchange_delete_tensor, METH_VARARGS, NULL},
+#endif
+    {"ended", exchange_ends, METH_NOARGS, NULL},
+    {"race", exchange_race, METH_VARARGS, NULL},
     {"repeat", exchange_repeat, METH_VARARGS, NULL},
     {"facts", exchange_facts, METH_O, NULL},
     {"interface", exchange_interface, METH_VARARGS, NULL},
@@ -681,9 +925,15 @@ static int exchange_exec(PyObject *module)
 #undef EXCHANGE_NUMBER
         {"HOST", CAI_PYTHON_HOST}, {"MASK", CAI_PYTHON_MASK}, {"WITH_FIELDS", CAI_PYTHON_FIELDS},
         {"BORROW", CAI_PYTHON_BORROW}, {"TYPES", CAI_PYTHON_TYPES}, {"LENIENT", CAI_LENIENT},
-        {"NARROW", CAI_PYTHON_NARROW}};
+        {"NARROW", CAI_PYTHON_NARROW}, {"TAKEN", CAI_PYTHON_TAKEN},
+        {"NOT_MINE", CAI_PYTHON_NOT_MINE},
+#if defined(Py_LIMITED_API)
+        {"LIMITED", 1}};
+#else
+        {"LIMITED", 0}};
+#endif
     size_t i;
-    if (cai_python_init(exchange_of(module))) return -1;
+    if (EXCHANGE_INIT(exchange_of(module))) return -1;
     for (i = 0; i < sizeof numbers / sizeof *numbers; ++i)
         if (PyModule_AddIntConstant(module, numbers[i].name, numbers[i].value)) return -1;
     return 0;
@@ -699,7 +949,12 @@ static void exchange_free(void *module)
     (void)cai_python_clear(exchange_of((PyObject *)module));
 }
 
-static PyModuleDef_Slot exchange_slots[] = {{Py_mod_exec, NULL}, {0, NULL}};
+static PyModuleDef_Slot exchange_slots[] = {
+    {Py_mod_exec, NULL},
+#if PY_VERSION_HEX >= 0x030c0000 && !defined(Py_LIMITED_API)
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL}};
 
 static struct PyModuleDef exchange_module = {
     PyModuleDef_HEAD_INIT, "cai_exchange", NULL, (Py_ssize_t)sizeof(exchange_state), exchange_methods,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * On the host it computes at once. On a GPU it computes on a stream, in an exchange with those that the
- * arrays name; with LIBRARIES_SIMULATED that GPU is of tests/sim. Without CAI_DLPACK_H there is no DLPack. */
+ * arrays name; with LIBRARIES_SIMULATED that GPU is of sim. Without CAI_DLPACK_H there is no DLPack. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,9 +12,12 @@
 #define CAI_NO_CUDART
 #include "cai_stream.h"
 #if defined(CAI_DLPACK_H)
-#include "cai_dlpack.h"
-#endif
+#include "cai_python_dlpack.h"
+#define LIBRARIES_INIT cai_python_dlpack_init
+#else
 #include "cai_python.h"
+#define LIBRARIES_INIT cai_python_init
+#endif
 
 #if defined(LIBRARIES_SIMULATED)
 #include "libraries_sim.h"
@@ -26,7 +29,7 @@ enum { PLACES = 64, ALIGNMENT = 64 };
 
 typedef struct module_state {
     cai_python py;
-    cai_stream_pool pool; /* once there is a GPU */
+    cai_event_pool pool; /* once there is a GPU */
     cai_keepalive places[PLACES];
     gpu device;
     int64_t blocks; /* of memory that arrays of ours have */
@@ -79,7 +82,7 @@ static int need_gpu(module_state *state)
         return -1;
     }
     if (state->pool.cuda) return 0;
-    if (cai_stream_pool_init(&state->pool, &state->device.driver.cuda, state->places, PLACES, 0, &err)) {
+    if (cai_event_pool_init(&state->pool, &state->device.driver.cuda, state->places, PLACES, 0, &err)) {
         (void)cai_python_raise(&err);
         return -1;
     }
@@ -201,9 +204,9 @@ static cai_status compute(module_state *state, const job *j, const cai_array *r,
     return CAI_OK;
 }
 
-static cai_status compute_in_exchange(module_state *state, const job *j, const cai_array *r, cai_error *err)
+static cai_status compute_in_exchange(module_state *state, job *j, const cai_array *r, cai_error *err)
 {
-    const cai_array *const io[2] = {&j->arrays[0], &j->arrays[1]};
+    cai_array *const io[2] = {&j->arrays[0], &j->arrays[1]};
     cai_exchange_options options;
     cai_exchange ex;
     memset(&options, 0, sizeof options);
@@ -215,8 +218,8 @@ static cai_status compute_in_exchange(module_state *state, const job *j, const c
 static cai_status compute_on_device(module_state *state, job *j, cai_error *err)
 {
     CAI_TRY(cai_keepalive_poll(&state->pool, NULL, err));
-    CAI_TRY(cai_locate(&j->arrays[0], state->pool.cuda, CAI_LOCATE_BOUNDS, NULL, err));
-    CAI_TRY(cai_locate(&j->arrays[1], state->pool.cuda, CAI_LOCATE_BOUNDS, NULL, err));
+    CAI_TRY(cai_locate(&j->arrays[0], "x", state->pool.cuda, CAI_LOCATE_BOUNDS, NULL, err));
+    CAI_TRY(cai_locate(&j->arrays[1], "y", state->pool.cuda, CAI_LOCATE_BOUNDS, NULL, err));
     if (j->into) return compute_in_exchange(state, j, &j->y, err);
     CAI_TRY(new_memory(state, &j->x, j->stream, &j->result, err));
     CAI_TRY(compute_in_exchange(state, j, &j->result, err));
@@ -273,7 +276,7 @@ static PyObject *saxpy(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"a", "x", "y", "stream", "into", "in_order", "spin", "flags", NULL};
     module_state *state = state_of(module);
-    cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
+    cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
     PyObject *o[2], *stream = Py_None;
     double seconds = 0;
     int32_t code = 0;
@@ -339,29 +342,20 @@ static PyObject *array_cuda_interface(PyObject *object, void *unused)
 }
 
 #if defined(CAI_DLPACK_H)
-/* The stream that the consumer names waits, on the device, for what is pending. */
-static int let_wait(module_state *state, const cai_array *array, cai_python_dlpack_request *request)
-{
-    cai_error err;
-    cai_status status;
-    int32_t code;
-    if (!request->stream || is_on_host(array)) return 0;
-    code = gpu_enter(&state->device);
-    if (code) return raise_cuda(code, "context_push") ? 0 : -1;
-    status = cai_stream_order(&state->pool, array->stream, request->stream, &err);
-    gpu_leave(&state->device);
-    request->flags |= CAI_DLPACK_ORDERED;
-    return status && !cai_python_raise(&err) ? -1 : 0;
-}
-
 static PyObject *array_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
 {
     array_object *self = (array_object *)object;
     module_state *state = state_of(self->module);
     cai_python_dlpack_request request;
+    PyObject *capsule;
+    int32_t code;
     if (cai_python_dlpack_ask(&self->array, args, keywords, &request)) return NULL;
-    if (let_wait(state, &self->array, &request)) return NULL;
-    return cai_python_dlpack(&state->py, object, &self->array, &request);
+    if (is_on_host(&self->array)) return cai_python_dlpack(&state->py, object, &self->array, &request);
+    code = gpu_enter(&state->device);
+    if (code) return raise_cuda(code, "context_push");
+    capsule = cai_python_dlpack_ordered(&state->py, &state->pool, object, &self->array, &request);
+    gpu_leave(&state->device);
+    return capsule;
 }
 
 static PyObject *array_dlpack_device(PyObject *object, PyObject *unused)
@@ -397,8 +391,7 @@ static PyObject *array_bytes(PyObject *object, PyObject *unused)
 
 static int describe(PyObject *object, cai_array *out)
 {
-    *out = ((array_object *)object)->array;
-    out->release = NULL; /* borrowed: the object keeps the memory */
+    cai_array_borrow(out, &((array_object *)object)->array); /* the object keeps the memory */
     return 0;
 }
 
@@ -516,7 +509,7 @@ static PyObject *describe_facts(const cai_array *a)
 static PyObject *facts(PyObject *module, PyObject *args)
 {
     module_state *state = state_of(module);
-    cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
+    cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
     unsigned long long stream = 0;
     PyObject *object, *result;
     cai_array array;
@@ -539,7 +532,7 @@ static PyObject *nothing(PyObject *module, PyObject *args)
 static PyObject *take(PyObject *module, PyObject *args)
 {
     module_state *state = state_of(module);
-    cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
+    cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
     PyObject *object;
     cai_array array;
     if (!PyArg_ParseTuple(args, "O|I", &object, &options.flags)) return NULL;
@@ -552,7 +545,7 @@ static PyObject *take(PyObject *module, PyObject *args)
 static PyObject *adopted(PyObject *module, PyObject *object)
 {
     module_state *state = state_of(module);
-    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
+    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
     cai_array array;
     PyObject *result;
     if (cai_python_import(&state->py, &object, 1, &options, &array)) return NULL;
@@ -641,7 +634,7 @@ static PyObject *synchronize(PyObject *module, PyObject *stream)
 static PyObject *upload(PyObject *module, PyObject *args)
 {
     module_state *state = state_of(module);
-    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0};
+    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
     PyObject *source, *stream, *result = NULL;
     cai_array from, to;
     cai_error err;
@@ -733,7 +726,7 @@ static int exec_module(PyObject *module)
 #else
     const int has_dlpack = 0;
 #endif
-    if (cai_python_init(&state->py)) return -1;
+    if (LIBRARIES_INIT(&state->py)) return -1;
     state->array_type = PyType_FromModuleAndSpec(module, &array_spec, NULL);
     state->stream_type = PyType_FromModuleAndSpec(module, &stream_spec, NULL);
     if (!state->array_type || !state->stream_type) return -1;

@@ -98,7 +98,7 @@ def dlpack_header() -> pathlib.Path | None:
 
 
 def build(folder: str | os.PathLike[str], flags: tuple[str, ...] = (), simulated: bool = False) -> Any:
-    """libraries.c as a module of this Python, built in `folder`. simulated: its device is that of tests/sim."""
+    """libraries.c as a module of this Python, built in `folder`. simulated: its device is that of sim."""
     include = sysconfig.get_path("include")
     if not (pathlib.Path(include) / "Python.h").exists():
         raise Missing("no Python.h")
@@ -108,7 +108,7 @@ def build(folder: str | os.PathLike[str], flags: tuple[str, ...] = (), simulated
     if header:
         includes += [f'-DCAI_DLPACK_H="{header}"', "-isystem", str(header.parent)]
     if simulated:
-        includes += ["-DLIBRARIES_SIMULATED", f"-I{ROOT / 'tests' / 'sim'}"]
+        includes += ["-DLIBRARIES_SIMULATED", f"-I{ROOT / 'sim'}"]
     link = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-ldl"]
     command = [compiler(), *FLAGS, *flags, *includes, str(HERE / "libraries.c"), "-o", str(made), *link]
     run = subprocess.run(command, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 /* more.c - probe.c with what check_more.py needs besides: buffers that lie, rows of a descr, a simulated CUDA
  * SPDX-License-Identifier: MIT
  *
- * Built together with tests/sim/cai_sim.c. One simulation and one pool at a time: `simulate` makes them. */
+ * Built together with sim/cai_sim.c. One simulation and one pool at a time: `simulate` makes them. */
 
 #if !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
@@ -25,7 +25,7 @@ enum { MORE_PLACES = 8, MORE_AXES = 80 };
 typedef struct more_state {
     probe_state probe; /* first: the functions of probe.c take the state for theirs */
     cai_sim *sim;
-    cai_stream_pool pool;
+    cai_event_pool pool;
     cai_keepalive places[MORE_PLACES];
 } more_state;
 
@@ -362,7 +362,7 @@ static PyObject *more_simulate(PyObject *module, PyObject *args)
     if (!state->sim) return PyErr_NoMemory();
     (void)cai_sim_set_context(state->sim, cai_sim_primary(state->sim, 0));
     if (!capacity) places = NULL;
-    if (cai_stream_pool_init(&state->pool, cai_sim_cuda(state->sim), places, capacity, 0, &err))
+    if (cai_event_pool_init(&state->pool, cai_sim_cuda(state->sim), places, capacity, 0, &err))
         return cai_python_raise(&err);
     Py_RETURN_NONE;
 }
@@ -375,7 +375,7 @@ static PyObject *more_finish(PyObject *module, PyObject *unused)
     cai_status status;
     (void)unused;
     if (!more_sim(module)) return NULL;
-    status = cai_stream_pool_destroy(&state->pool, NULL);
+    status = cai_event_pool_destroy(&state->pool, NULL);
     (void)cai_sim_leaks(state->sim, text, sizeof text);
     cai_sim_destroy(state->sim);
     state->sim = NULL;
@@ -452,7 +452,7 @@ static PyObject *more_release_after(PyObject *module, PyObject *args)
 static PyObject *more_exchange(PyObject *module, PyObject *args)
 {
     more_state *state = more_of(module);
-    const cai_array *arrays[MORE_PLACES];
+    cai_array *arrays[MORE_PLACES];
     PyObject *capsule;
     unsigned long long stream;
     probe_held *held;

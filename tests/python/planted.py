@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Plants defects in cai_python.h, one at a time; check_python.py must find each of them.
 
-    tests/python/planted.py [--cc CC] [--inspect build/cai_inspect] [--root FOLDER] [--only TEXT] [--jobs N]
+    tests/python/planted.py [--cc CC] [--inspect build/cai_inspect]
+        [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 Prints one line per defect: the first thing that was wrong. A defect that is not found, or that does not apply to the
 file any more, is a failure, and so is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C
@@ -10,17 +11,14 @@ compiler, or no Python.h.
 """
 
 import pathlib
-import re
-import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from planting import compile_with, execute, judge_all, parser, substitute  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "support"))
+from planted_parts import HEADER, Script, judge_parts  # noqa: E402
+from planting import Defect, compile_with, parser  # noqa: E402
 
-PARTS = "cases,exports,streams,group,threads,lies,references,memory"
-
-SUMMARY = re.compile(r"^checks \d|\d live, |\d imports, |\d paths|\d streams |\d groups|^TypeError \d|arrays released|^skipped")
+PARTS = "cases,exports,streams,group,lies,references,memory,threads"
 
 # What it is, what is there, what stands there instead
 DEFECTS = [
@@ -34,7 +32,6 @@ DEFECTS = [
      r"cai_priv_py_put(reader, CAI_TOKEN_BIG_INT, 0, 0, NULL)"),
     ("bytes are a str", r"CAI_TOKEN_BYTES, \(size_t\)length", r"CAI_TOKEN_STR, (size_t)length"),
     ("text ends at its NUL", r"CAI_TOKEN_STR, \(size_t\)length, 0, text\)", r"CAI_TOKEN_STR, strlen(text), 0, text)"),
-    ("an error stays set over a lone surrogate", r"PyErr_Clear\(\); /\* lone surrogates \*/", r""),
     ("a float is never zero", r"value < 0 \|\| value > 0 \|\| value != value", r"1"),
     ("a descr is read up to 65 items", r"reader->whole = i == CAI_PRIV_PY_DESCR;", r"reader->whole = 0;"),
     ("two keys are exchanged", r"\"strides\", \"stream\"", r'"stream", "strides"'),
@@ -47,11 +44,11 @@ DEFECTS = [
      r"if \(!found \|\| PyDict_Check\(found\)\)",
      r"if (!found || PyMapping_Check(found))"),
     ("only AttributeError itself means that there is none",
-     r"(PyObject \*found = [^;]*;\n    if \(!found && )PyErr_ExceptionMatches\(PyExc_AttributeError\)",
-     r"\1PyErr_Occurred() == PyExc_AttributeError"),
+     r"\(void\)_PyObject_LookupAttr\(object, py->names\[name\], &found\);",
+     r"found = PyObject_GetAttr(object, py->names[name]); if (!found && PyErr_Occurred() == PyExc_AttributeError) PyErr_Clear();"),
     ("any error means that there is none",
-     r"(PyObject \*found = [^;]*;\n    if \(!found && )PyErr_ExceptionMatches\(PyExc_AttributeError\)",
-     r"\1PyErr_ExceptionMatches(PyExc_Exception)"),
+     r"\(void\)_PyObject_LookupAttr\(object, py->names\[name\], &found\);",
+     r"found = PyObject_GetAttr(object, py->names[name]); if (!found && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();"),
     ("host memory is read unasked", r"if \(!\(in->flags & CAI_PYTHON_HOST\)\) return NULL;", r""),
     ("host memory is of no known kind", r"array->memory = CAI_MEMORY_HOST;\n", r"\n"),
     ("a stream counts in host memory, too", r"if \(in->on_host\) interfaces\[0\]\.stream[^;]*;", r""),
@@ -60,7 +57,7 @@ DEFECTS = [
      r"cai_priv_py_link\(&in->reader, &entries\[1\]", r"cai_priv_py_link(&in->reader, &entries[0]"),
     ("None is a stream", r"if \(object == Py_None\) \{", r"if (0) {"),
     ("the two decoders of streams are one", r"status = by_protocol \?", r"status = 0 ?"),
-    ("an import of flags of no meaning", r"if \(in\.flags & ~known\) \{", r"if (0) {"),
+    ("an import of flags of no meaning", r"if \(!\(in->flags & ~known\)\) return 0;", r"return 0;"),
     ("a mask is left out of an export", r"if \(!failed && mask\) failed = PyDict_SetItem[^;]*;", r""),
     ("tuples are exported as lists",
      r"cai_priv_py_sequence\(at, token->length, 0\)",
@@ -69,15 +66,16 @@ DEFECTS = [
      r"PyLong_FromUnsignedLongLong\(token->number\)",
      r"PyLong_FromLongLong((long long)token->number)"),
     # what objects do meanwhile
-    ("an entry is not held", r"reader->held\[reader->held_count\+\+\] = value;", r"Py_DECREF(value);"),
+    ("an entry is not held", r"if \(values\[i\]\) reader->held\[reader->held_count\+\+\] = values\[i\];",
+     r"if (values[i]) Py_DECREF(values[i]);"),
     ("a list is read where it is", r"failed = PyList_Append\(reader->snapshots, tuple\);", r"failed = 0;"),
     ("nesting without end", r"if \(depth > CAI_PRIV_PY_DEPTH\) return[^;]*;", r""),
     ("what failed keeps its arrays", r"cai_priv_py_undo\(py, out, i\);", r""),
     ("what is undone is one too few",
      r"cai_priv_py_undo\(py, out, i\);",
      r"cai_priv_py_undo(py, out, i ? i - 1 : 0);"),
-    ("the exception is lost when others are released", r"PyErr_Restore\(type, value, trace\);",
-     r"PyErr_Restore(type, value, trace); PyErr_SetNone(PyExc_ValueError);"),
+    ("the exception is lost when others are released", r"PyErr_Restore\(kept->type, kept->value, kept->trace\);",
+     r"PyErr_Restore(kept->type, kept->value, kept->trace); PyErr_SetNone(PyExc_ValueError);"),
     # references and memory
     ("leak: the object of an array", r"Py_XDECREF\(owner->object\);", r""),
     ("leak: the mask of an array", r"Py_XDECREF\(owner->mask_object\);", r""),
@@ -110,58 +108,36 @@ DEFECTS = [
     ("one reference too many is dropped", r"(Py_XDECREF\(owner->object\);)", r"\1 Py_XDECREF(owner->object);"),
     ("the object is not kept", r"Py_XINCREF\(object\);\n    owner->object", r"owner->object"),
     ("the mask is not kept", r"Py_INCREF\(mask\);", r""),
-    ("what was released is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) PyMem_Free\(home\);", r"(void)home;"),
-    ("an import drops nothing", r"(CAI_STREAM_LEGACY;\n    )cai_python_drain\(py\);", r"\1"),
+    ("what was released is not counted", r"\(void\)cai_priv_py_count\(home, -1\);", r"(void)home;"),
+    ("an import drops nothing", r"(in->refusal = 0;\n    )cai_python_drain\(py\);", r"\1"),
     ("a list that others push to is read without care",
-     r"do owner->next = \(cai_priv_py_owner \*\)first;\n    while \(!__atomic_compare_exchange_n[^;]*;",
-     r"extern int sched_yield(void);\n    owner->next = (cai_priv_py_owner *)first;\n    sched_yield();\n"
-     r"    home->released = owner;"),
+     r"while \(!cai_priv_py_replace\(&home->released, first, owner\)\);",
+     r"while (0);\n    { extern int sched_yield(void); sched_yield(); } home->released = owner;"),
+    # what is read when
+    ("a walk takes the next key for any", r"if \(tries == CAI_PYTHON_KEYS\) return 0;", r""),
+    ("what a walk finds is not held", r"for \(i = 0; i < CAI_PYTHON_KEYS; \+\+i\) Py_XINCREF\(values\[i\]\);", r""),
 ]  # fmt: skip
 
 
-def judge(options, folder, work, defect):
-    """(good, what to print)"""
-    (folder / "ext").mkdir()
-    shutil.copy(options.root / "cai.h", folder / "cai.h")
-    find, replace = defect[1:] if len(defect) > 1 else ("", "")
-    if not substitute(options.root / "ext" / "cai_python.h", folder / "ext" / "cai_python.h", find, replace):
-        return False, "does not apply"
-    command = [sys.executable, HERE / "check_python.py", "--cc", options.cc, "--root", folder, "--inspect", options.inspect,
-               "--small", "--first", "--imports", "12000", "--count", "500", "--parts", PARTS]  # fmt: skip
-    status, output = execute(command, 300)
-    if len(defect) == 1:
-        return status == 0, "nothing found" if status == 0 else output[:3000]
-    lines = [line for line in output.splitlines() if line]
-    said = next((line for line in lines if "ended with" in line or is_finding(line)), "no word")
-    if re.search(r"\.[ch]:\d+:\d+: error: ", output):
-        return False, "does not compile: " + output[-800:]
-    return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
+class Python(Script):
+    """check_python.py, for which cai_inspect is built once if none is given."""
 
-
-def is_finding(line):
-    """Whether it is one of the differences that check_python.py prints, and no summary of a part."""
-    part, _, text = line.partition(": ")
-    return part in PARTS.split(",") and not text.startswith(("refused in", "NumPy ")) and not SUMMARY.search(text)
-
-
-def prepare(options, work):
-    """cai_inspect, if none is given."""
-    if options.inspect:
-        return None
-    options.inspect = str(work / "cai_inspect")
-    examples = options.root / "examples"
-    return compile_with(options, "-O1", f"-I{options.root}", examples / "cai_inspect.c", "-o", options.inspect)
+    def build(self, options, tree, folder):
+        if "--inspect" not in self.arguments:
+            inspect = options.inspect or str(folder / "cai_inspect")
+            error = None if options.inspect else compile_with(
+                options, "-O1", options.root / "tools" / "cai_inspect.c", "-o", inspect)  # fmt: skip
+            if error:
+                return error
+            self.arguments += ["--inspect", inspect]
+        return super().build(options, tree, folder)
 
 
 def main():
     made = parser(__doc__)
     made.add_argument("--inspect", help="the program cai_inspect; built without it")
-    options = made.parse_args()
-    status, output = execute([sys.executable, HERE / "check_python.py", "--cc", options.cc, "--parts", ""], 60)
-    if status == 77:
-        print(output.replace("check_python.py", "planted.py"), end="")
-        return 77
-    return judge_all(options, DEFECTS, judge, prepare)
+    script = Python("check_python.py", PARTS, "--small", "--imports", "12000", "--count", "500")
+    return judge_parts(made.parse_args(), [Defect(name, HEADER, *change) for name, *change in DEFECTS], script)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in the DLPack of cai_python.h, one at a time; check_dlpack.py must find each of them.
+"""Plants defects in cai_python_dlpack.h, and in what cai_python.h does for it, one at a time; check_dlpack.py, or for
+those that are named order check_dlpack_order.py, must find each of them.
 
-    tests/python/planted_dlpack.py --dlpack FOLDER [--cc CC] [--root FOLDER] [--only TEXT] [--jobs N]
+    tests/python/planted_dlpack.py --dlpack FOLDER [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 Prints one line per defect: the first thing that was wrong. A defect that is not found, or that does not apply to the
 file any more, is a failure, and so is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C
@@ -10,19 +11,16 @@ compiler, no Python.h, or no dlpack.h that is new enough.
 """
 
 import pathlib
-import re
-import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from planting import execute, judge_all, parser, substitute  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "support"))
+from planted_parts import HEADER, Script, judge_parts  # noqa: E402
+from planting import Defect, execute, parser  # noqa: E402
 
 PARTS = "numpy_in,numpy_out,device,table,order,lies,arguments,exports,references,no_memory,memory,threads"
 
-SUMMARY = re.compile(
-    r"^checks \d|^NumPy \d|^\d+ (imports|requests|exports)|^[A-Z]\w+ \d+, |^references of \d|^skip|^failures: |^$"
-)
+DLPACK_HEADER = "ext/cai_python_dlpack.h"
 
 # What it is, what is there, what stands there instead
 DEFECTS = [
@@ -32,16 +30,10 @@ DEFECTS = [
     ("what is behind a table is not looked at", r"header = header->prev_api;", r"header = NULL;"),
     ("a table without managed tensors", r"!table->managed_tensor_from_py_object_no_sync \|\| ", r""),
     ("a table without a current stream", r" \|\| !table->current_work_stream\)", r")"),
-    ("a table of an instance", r"\(PyObject \*\)Py_TYPE\(object\), &in->type",
-     r"PyObject_HasAttr(object, in->py->names[CAI_PRIV_PY_TABLE]) ? object : (PyObject *)Py_TYPE(object), &in->type"),
-    ("the table of another type", r"if \(before == type\) \{", r"if (before) {"),
-    ("types that were met are not kept", r"Py_INCREF\(type\);", r""),
-    ("types are kept for ever", r"Py_XDECREF\(before\);", r""),
     ("a capsule of any name is a table",
-     r"PyCapsule_IsValid\(found, capsule_name\)\) \*out = PyCapsule_GetPointer\(found, capsule_name\)",
-     r"PyCapsule_CheckExact(found)) *out = PyCapsule_GetPointer(found, PyCapsule_GetName(found))"),
-    ("host memory of a table is for all", r"(array->memory != CAI_MEMORY_HOST \|\| )in->flags & CAI_PYTHON_HOST",
-     r"\g<1>1"),
+     r"if \(!PyCapsule_IsValid\(capsule, \"dlpack_exchange_api\"\)\)",
+     r"if (!capsule || !PyCapsule_CheckExact(capsule) ||\n"
+     r'        PyCapsule_SetName(capsule, "dlpack_exchange_api"))'),
     ("a table may be lenient always",
      r"(cai_python_type|DLPackExchangeAPI)( \*table = [^}]*?options\.flags = )in->flags & CAI_LENIENT",
      r"\1\2CAI_LENIENT"),
@@ -62,8 +54,6 @@ DEFECTS = [
      r"if \(array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED\) return 0;", r""),
     ("a failure to say the current stream is ignored", r"if \((table->current_work_stream\(kDLCUDA, [^)]*\))\)",
      r"if (\1 && 0)"),
-    ("bits of PyTorch are ignored", r"out->lazy = PyObject_HasAttr[^;]*;", r"out->lazy = 0;"),
-    ("the negative bit is ignored", r"name <= CAI_PRIV_PY_IS_NEG", r"name <= CAI_PRIV_PY_IS_CONJ"),
     ("leak: a tensor of a table that is refused",
      r"(status != CAI_ERR_VERSION && managed->deleter\) )managed->deleter\(managed\)", r"\1(void)0"),
     ("a tensor of another version is deleted twice", r"status != CAI_ERR_VERSION && managed->deleter",
@@ -80,15 +70,13 @@ DEFECTS = [
      r"(\s*if \(status\) cai_python_raise\(&err\);)",
      r"\2\n\1    if (status) {}"),
     ("a table succeeds without a tensor", r" \|\| !managed\)", r")"),
-    ("a failure without a word",
-     r"if \(!PyErr_Occurred\(\)\)\n\s*PyErr_Format\(PyExc_RuntimeError, \"%s of the exporter[^;]*;",
-     r"(void)function;"),
     # __dlpack__ is asked
+    ("imports read no DLPack", r"if \(!failed\) py->dlpack = &reader;\n", r""),
     ("max_version is not said", r"PyDict_SetItemString\(keywords, \"max_version\", value\)", r"0"),
     ("max_version is 1.0", r"(\"\(ii\)\", \(int\)DLPACK_MAJOR_VERSION, )\(int\)DLPACK_MINOR_VERSION", r"\g<1>0"),
     ("an exporter of before DLPack 1.0 is not asked again",
-     r"&& !capsule && PyErr_ExceptionMatches\(PyExc_TypeError\)", r"&& 0"),
-    ("asked again after any error", r"&& !capsule && PyErr_ExceptionMatches\(PyExc_TypeError\)", r"&& !capsule"),
+     r"&& !capsule && cai_priv_py_is_keyword_refused\(\)", r"&& 0"),
+    ("asked again after any error", r"&& !capsule && cai_priv_py_is_keyword_refused\(\)", r"&& !capsule"),
     ("asked again with max_version", r"PyDict_DelItemString\(keywords, \"max_version\"\)", r"0"),
     ("asked again without stream", r"PyDict_DelItemString\(keywords, \"max_version\"\)",
      r"(PyDict_Clear(keywords), 0)"),
@@ -102,15 +90,11 @@ DEFECTS = [
     ("the stream is not remembered", r"options\.stream = in->stream;", r"options.stream = 1;"),
     ("nothing is pending", r"options\.sync = CAI_SYNC_STREAM;\n\s*options\.stream = in->stream;",
      r"options.sync = CAI_SYNC_NONE;"),
-    ("the default is no stream", r"options && options->stream \? options->stream : \(uint64_t\)CAI_STREAM_LEGACY",
-     r"options && options->stream ? options->stream : (uint64_t)CAI_STREAM_PER_THREAD"),
     ("host memory of __dlpack__ is for all", r"device\[0\] == CAI_PRIV_PY_DL_CPU && !\(in->flags & CAI_PYTHON_HOST\)",
      r"0"),
     ("any device will do", r"device\[0\] != CAI_PRIV_PY_DL_CPU && device\[0\] != CAI_PRIV_PY_DL_PINNED &&", r"0 &&"),
     ("the device is any tuple", r"!PyTuple_Check\(pair\) \|\| PyTuple_Size\(pair\) != 2", r"!PyTuple_Check(pair)"),
     ("the device is any pair", r"!PyTuple_Check\(pair\) \|\| PyTuple_Size\(pair\) != 2", r"PyObject_Size(pair) != 2"),
-    ("a class is asked", r"PyType_Check\(object\) \? NULL : cai_priv_py_find\(in, object, CAI_PRIV_PY_DLPACK\)",
-     r"cai_priv_py_find(in, object, CAI_PRIV_PY_DLPACK)"),
     # what it answers
     ("a capsule keeps its name",
      r"if \(!status \|\| status == CAI_ERR_VERSION\) \(void\)PyCapsule_SetName\(capsule, used\);",
@@ -130,16 +114,11 @@ DEFECTS = [
     ("a deleter runs with the exception of another device",
      r"(\s*cai_array_release\(array\);)(\s*PyErr_Format\(PyExc_BufferError, \"__dlpack_device__[^;]*;)", r"\2\1"),
     ("a deleter runs with the exception of its tensor",
-     r"PyErr_Fetch\(&type, &value, &trace\);[^\n]*\n(\s*Py_XDECREF\(capsule\);\n)"
-     r"\s*PyErr_Restore\(type, value, trace\);",
-     r"(void)type; (void)value; (void)trace;\n\1"),
+     r"cai_priv_py_keep\(&kept\);[^\n]*\n(\s*Py_XDECREF\(capsule\);\n)\s*cai_priv_py_put_back\(&kept\);",
+     r"(void)kept;\n\1"),
     ("without a deleter nothing is kept",
      r"(if \(!array->release\) \{[^\n]*\n\s*)Py_INCREF\(object\);\n\s*owner->object = object;", r"\1"),
-    ("deleters are not called", r"if \(owner->release\) \{", r"if (0) {"),
     ("an export waits for the next call", r"owner->at_once = 1;", r""),
-    ("deleters are called where the array is released", r"array->release = NULL;\n(\s*)if \(!cai_priv_py_takes_gil\(",
-     r"array->release = NULL;\n\1{ cai_priv_py_owner *o = (cai_priv_py_owner *)array->owner;\n"
-     r"      if (o->release) { array->owner = o->inner; o->release(array); array->owner = o; } }\n\1if (!cai_priv_py_takes_gil("),
     ("leak: what a device is", r"(for \(i = 0; i < 2 && !PyErr_Occurred\(\); \+\+i\)[^;]*;\n\s*)Py_DECREF\(pair\);",
      r"\1"),
     ("no __dlpack_device__ is no error",
@@ -151,7 +130,6 @@ DEFECTS = [
     ("leak: the version", r"(\"max_version\", value\);\n\s*)Py_XDECREF\(value\);", r"\1"),
     ("leak: the capsule", r"(else cai_priv_py_take_tensor\(out, owner, object\);\n[^}]*?)Py_XDECREF\(capsule\);",
      r"\1"),
-    ("leak: the method", r"(cai_priv_py_import_tensor\(in, object, method, out\);\n\s*)Py_DECREF\(method\);", r"\1"),
     ("leak: what an array would own", r"if \(failed\) PyMem_Free\(owner\);\n(\s*)else cai_priv_py_take",
      r"if (!failed) cai_priv_py_take"),
     # what a consumer asks
@@ -178,14 +156,13 @@ DEFECTS = [
     ("a version of three numbers", r"!PyTuple_Check\(version\) \|\| PyTuple_Size\(version\) != 2",
      r"!PyTuple_Check(version)"),
     ("arguments need no names", r"\"\|\$OOOO:__dlpack__\"", r'"|OOOO:__dlpack__"'),
-    ("leak: the array's own device", r"(dl_device=%R, and[^\n]*\n\s*)Py_XDECREF\(own\);", r"\1"),
+    ("leak: the array's own device", r"(dl_device=%R, but[^\n]*\n\s*)Py_XDECREF\(own\);", r"\1"),
     # what is exported
     ("the device and its number change places", r"\(int\)device\.device_type, \(int\)device\.device_id",
      r"(int)device.device_id, (int)device.device_type"),
-    ("always with version", r"if \(request->versioned\) \{", r"if (1) {"),
-    ("never with version", r"if \(request->versioned\) \{", r"if (0) {"),
-    ("the name of the other struct", r"plain \? \"dltensor\" : \"dltensor_versioned\"",
-     r'plain ? "dltensor_versioned" : "dltensor"'),
+    ("always with version", r"of->versioned = of->request->versioned;", r"of->versioned = 1;"),
+    ("never with version", r"of->versioned = of->request->versioned;", r"of->versioned = 0;"),
+    ("the name of the other struct", r"name = \"dltensor_versioned\";", r'name = "dltensor";'),
     ("flags are forgotten", r"cai_dlpack_export_versioned\(array, request->flags,",
      r"cai_dlpack_export_versioned(array, 0,"),
     ("flags are forgotten without version", r"cai_dlpack_export\(array, request->flags,",
@@ -194,9 +171,7 @@ DEFECTS = [
      r"cai_dlpack_export_versioned(array, request->flags | CAI_DLPACK_ORDERED,"),
     ("the object is not kept", r"owner = cai_priv_py_owner_new\(py, object, 0\);",
      r"owner = cai_priv_py_owner_new(py, NULL, 0);"),
-    ("leak: a capsule that nobody used",
-     r"(PyCapsule_New\(managed, plain \? \"dltensor\" : \"dltensor_versioned\", )cai_priv_py_drop_capsule",
-     r"\1NULL"),
+    ("leak: a capsule that nobody used", r"\(void\)PyCapsule_SetDestructor\(capsule, cai_priv_py_drop_capsule\);", r""),
     ("leak: a capsule without version that nobody used",
      r"if \(PyCapsule_IsValid\(capsule, \"dltensor\"\)\) \{(\s*DLManagedTensor \*managed = "
      r"\(DLManagedTensor \*\)PyCapsule_GetPointer\(capsule, \"dltensor\"\);\s*)managed->deleter\(managed\);",
@@ -206,9 +181,8 @@ DEFECTS = [
      r"PyCapsule_GetPointer\(capsule, \"dltensor_versioned\"\);",
      r"if (1) {\n\1void *found = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));"),
     ("leak: storage", r"(static void cai_priv_py_free_storage[^{]*\{\n\s*)free\(storage\);", r"\1(void)storage;"),
-    ("leak: storage of what is refused", r"if \(capsule\) return capsule;\n\s*free\(storage\);",
-     r"if (capsule) return capsule;"),
-    ("an array that got no capsule is forgotten", r"if \(!capsule\) cai_array_move\(array, &storage->array\);", r""),
+    ("leak: storage of what is refused", r"    free\(of->memory\);\n", r""),
+    ("an array that got no capsule is forgotten", r"    if \(!capsule\) cai_priv_py_undo\(py, &moving, 1\);\n", r""),
     ("no memory for what an array owns is no error",
      r"if \(!owner\) return NULL;\n(\s*owner->at_once = 1;)", r"\1"),
     ("no memory for what a table's array owns is no error",
@@ -217,48 +191,67 @@ DEFECTS = [
      r"owner \? cai_priv_py_call_dlpack\(in, method, device\[0\]\) : NULL;",
      r"cai_priv_py_call_dlpack(in, method, device[0]);"),
     ("no memory for keywords is no error", r"if \(failed\) Py_CLEAR\(keywords\);", r""),
-    ("leak: what is refused", r"(free\(storage\);\n\s*)cai_priv_py_undo\(py, &moving, 1\);", r"\1"),
+    ("asked again after any TypeError", r"refused = !said \|\| !\*said;", r"refused = 1;"),
+    ("a copy may be written to", r"is_copied \? \(uint32_t\)CAI_DLPACK_READ_ONLY : 0", r"is_copied * 0"),
+    ("leak: what is refused", r"        Py_DECREF\(capsule\);\n(        \(void\)cai_python_raise)", r"\1"),
+    # both ends: check_dlpack_order.py
+    ("order: the consumer's stream is forgotten", r"    out->consumer = out->stream;\n", r""),
+    ("order: an export is never in order", r"    of\.pool = pool;\n", r"    (void)pool;\n"),
+    ("order: flags of an ordered export", r"request->consumer, request->flags, ordered,\n", r"request->consumer, 0, ordered,\n"),
+]  # fmt: skip
+# In cai_python.h, which asks a type and an object for DLPack, and drops what was imported
+BELOW = [
+    ("a table of an instance", r"\(PyObject \*\)Py_TYPE\(object\), &in->type",
+     r"PyObject_HasAttr(object, in->py->names[CAI_PRIV_PY_TABLE]) ? object : (PyObject *)Py_TYPE(object), &in->type"),
+    ("the table of another type", r"(    int at = 0;\n    while \(at < CAI_PYTHON_TYPES) && py->known\[at\] != type\) \+\+at;\n"
+     r"(    if \(at == CAI_PYTHON_TYPES \|\| )!cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)",
+     r"\1 && !py->known[at]) ++at;\n\g<2>0"),
+    ("types are remembered by their addresses alone",
+     r"at == CAI_PYTHON_TYPES \|\| !cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)", r"at == CAI_PYTHON_TYPES"),
+    ("types are kept for ever", r"(py->known\[at\] = type;)", r"\1 Py_INCREF(type);"),
+    ("host memory of a table is for all", r"(array->memory != CAI_MEMORY_HOST \|\| )in->flags & CAI_PYTHON_HOST",
+     r"\g<1>1"),
+    ("bits of PyTorch are ignored", r"out->lazy = at\[[^;]*;", r"out->lazy = 0;"),
+    ("the negative bit is ignored", r"name <= CAI_PRIV_PY_IS_NEG", r"name <= CAI_PRIV_PY_IS_CONJ"),
+    ("a failure without a word",
+     r"if \(!PyErr_Occurred\(\)\)\n\s*PyErr_Format\(PyExc_RuntimeError, \"%s of the producer[^;]*;",
+     r"(void)function;"),
+    ("the default is no stream", r"options && options->stream \? options->stream : \(uint64_t\)CAI_STREAM_LEGACY",
+     r"options && options->stream ? options->stream : (uint64_t)CAI_STREAM_PER_THREAD"),
+    ("a class is asked", r"if \(in->py->dlpack && !PyType_Check\(object\)\)", r"if (in->py->dlpack)"),
+    ("DLPack is missed where it is not read", r"in->py->dlpack \? (\", no __dlpack__\") : \"\"", r"\1"),
+    ("DLPack is not missed where it is read", r"in->py->dlpack \? \", no __dlpack__\" : ", r""),
+    ("deleters are not called", r"if \(owner->release\) \{", r"if (0) {"),
+    ("deleters are called where the array is released", r"(const int at_once = owner->at_once;\n)(\s*)array->release = NULL;",
+     r"\1\2{ cai_array of = *array; if (owner->release) { of.owner = owner->inner; of.release = owner->release; of.release(&of); } }\n"
+     r"\2array->release = NULL;"),
+    ("leak: the method", r"(import_tensor\(in, object, method, out\) : -1;\n\s*)Py_XDECREF\(method\);", r"\1"),
+    ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
+    ("order: release_after believes in a back edge", r"    if \(array->flags & CAI_NO_BACK_EDGE\) return 0;\n", r""),
 ]  # fmt: skip
 
 
-def judge(options, folder, work, defect):
-    """(good, what to print)"""
-    (folder / "ext").mkdir()
-    shutil.copy(options.root / "cai.h", folder / "cai.h")
-    shutil.copy(options.root / "ext" / "cai_dlpack.h", folder / "ext" / "cai_dlpack.h")
-    find, replace = defect[1:] if len(defect) > 1 else ("", "")
-    if not substitute(options.root / "ext" / "cai_python.h", folder / "ext" / "cai_python.h", find, replace):
-        return False, "does not apply"
-    command = [sys.executable, HERE / "check_dlpack.py", "--cc", options.cc, "--dlpack", options.dlpack,
-               "--root", folder, "--first", "--rounds", "2500", "--count", "600", "--patience", "100",
-               "--parts", PARTS]  # fmt: skip
-    status, output = execute(command, 300)
-    if len(defect) == 1:
-        return status == 0, "nothing found" if status == 0 else output[:3000]
-    lines = [line for line in output.splitlines() if line]
-    said = next((line for line in lines if is_finding(line)), "no word")
-    if re.search(r"\.[ch]:\d+:\d+: error: ", output):
-        return False, "does not compile: " + output[-800:]
-    return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
+class Dlpack(Script):
+    """check_dlpack.py, or for the defects that are named order check_dlpack_order.py, which builds its own module."""
 
-
-def is_finding(line):
-    """Whether it is one of the differences that check_dlpack.py prints, and no summary of a part."""
-    part, _, text = line.partition(": ")
-    return part in PARTS.split(",") and not SUMMARY.search(text)
+    def run(self, options, tree, folder, environment, defect):
+        if not defect.name.startswith("order: "):
+            return super().run(options, tree, folder, environment, defect)
+        command = [sys.executable, HERE / "check_dlpack_order.py", "--cc", options.cc, "--dlpack", options.dlpack, "--root", tree]
+        status, output = execute(command, 300, environment)
+        said = [line for line in output.splitlines() if ": WRONG" in line or "taken" in line or "Error: " in line]
+        return status == 1 and bool(said), said[0][:150] if said else f"NOT FOUND, status {status}: {output[-400:]}"
 
 
 def main():
     made = parser(__doc__)
     made.add_argument("--dlpack", type=pathlib.Path, help="where dlpack/dlpack.h is")
     options = made.parse_args()
-    arguments = ["--dlpack", options.dlpack] if options.dlpack else []
-    command = [sys.executable, HERE / "check_dlpack.py", "--cc", options.cc, *arguments, "--parts", ""]
-    status, output = execute(command, 60)
-    if status == 77:
-        print(output.replace("check_dlpack.py", "planted_dlpack.py"), end="")
-        return 77
-    return judge_all(options, DEFECTS, judge)
+    header = ["--dlpack", options.dlpack] if options.dlpack else []
+    script = Dlpack("check_dlpack.py", PARTS, "--rounds", "2500", "--count", "600", *header)
+    defects = [Defect(name, DLPACK_HEADER, *change) for name, *change in DEFECTS]
+    defects += [Defect(name, HEADER, *change) for name, *change in BELOW]
+    return judge_parts(options, defects, script)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plants defects in what cai_python.h has of the exchange in C, one at a time; check_exchange.py must find each of them.
 
-    tests/python/planted_exchange.py [--cc CC] [--root FOLDER] [--only TEXT] [--jobs N]
+    tests/python/planted_exchange.py [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 Prints one line per defect: the first thing that was wrong. A defect that is not found, or that does not apply to the
 file any more, is a failure, and so is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C
@@ -10,38 +10,32 @@ compiler, or no Python.h.
 """
 
 import pathlib
-import re
-import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from planting import execute, judge_all, parser, substitute  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "support"))
+from planted_parts import HEADER, Script, judge_parts  # noqa: E402
+from planting import Defect, parser  # noqa: E402
 
-PARTS = "facts,pending,offers,refused,references,elsewhere,group,cache,threads,memory"
+PARTS = "facts,pending,offers,refused,references,elsewhere,interpreters,group,threads,try,gone,cache,memory,proof"
 
 TABLE = r"if \(in->type\.exchange\) return cai_priv_py_import_exchange\(in, object, out\);"
-KNOWN = r"exchange && \(exchange->abi != CAI_ABI \|\| exchange->struct_size < sizeof \*exchange\)"
+KNOWN = r"exchange->abi != CAI_ABI \|\| exchange->struct_size < sizeof \*exchange"
 
 # What it is, what is there, what stands there instead
 DEFECTS = [
     # what an exchange is
-    ("another abi is the same", KNOWN, r"exchange && exchange->struct_size < sizeof *exchange"),
-    ("a shorter struct is enough", KNOWN, r"exchange && exchange->abi != CAI_ABI"),
+    ("another abi is the same", KNOWN, r"exchange->struct_size < sizeof *exchange"),
+    ("a shorter struct is enough", KNOWN, r"exchange->abi != CAI_ABI"),
     ("a longer struct is another one",
      r"exchange->struct_size < sizeof \*exchange", r"exchange->struct_size != sizeof *exchange"),
-    ("describe is always there", r"if \(exchange && !exchange->describe\) exchange = NULL;", r""),
+    ("describe is always there", r"return exchange->describe \? exchange : NULL;", r"return exchange;"),
     ("a capsule of any name",
-     r"if \(PyCapsule_IsValid\(found, capsule_name\)\) \*out = PyCapsule_GetPointer\(found, capsule_name\);",
-     r"if (PyCapsule_CheckExact(found)) *out = PyCapsule_GetPointer(found, PyCapsule_GetName(found));"),
-    ("anything else is an error",
-     r"(if \(PyCapsule_IsValid\(found, capsule_name\)\) [^;]*;)",
-     r'\1 else { Py_DECREF(found); PyErr_SetString(PyExc_TypeError, "no capsule"); return -1; }'),
-    ("any exception means none",
-     r"(\*out = NULL;\n    )if \(!found && !PyErr_ExceptionMatches\(PyExc_AttributeError\)\) return -1;", r"\1"),
-    ("only AttributeError itself means none",
-     r"(\*out = NULL;\n    if \(!found && )!PyErr_ExceptionMatches\(PyExc_AttributeError\)",
-     r"\1PyErr_Occurred() != PyExc_AttributeError"),
+     r"if \(!capsule \|\| !PyCapsule_IsValid\(capsule, CAI_PYTHON_EXCHANGE\)\) return NULL;",
+     r"if (!capsule || !PyCapsule_CheckExact(capsule)) return NULL; (void)PyCapsule_SetName(capsule, CAI_PYTHON_EXCHANGE);"),
+    ("what is no capsule hides nothing", r"out->at\[name\] = at;\n        if \(!is_capsule\) continue;",
+     r"if (is_capsule) { PyObject *v = PyObject_GetItem(dictionary, py->names[name]); const int c = v && PyCapsule_CheckExact(v);"
+     r" Py_XDECREF(v); if (!c) continue; } out->at[name] = at;\n        if (!is_capsule) continue;"),
     ("offered under another name", r"exchange, CAI_PYTHON_EXCHANGE, NULL\);", r'exchange, "cai_exchange", NULL);'),
     ("what was not offered is not said",
      r"(CAI_PYTHON_EXCHANGE, capsule\);\n    Py_XDECREF\(capsule\);\n    )return failed \? -1 : 0;",
@@ -54,35 +48,28 @@ DEFECTS = [
      r"if (in->type.exchange) { if (!cai_priv_py_import_exchange(in, object, out)) return 0; PyErr_Clear(); }"),
     ("no exchange at all", TABLE, r""),
     # what is remembered
-    ("the type of before, whatever it is", r"if \(before == type\) \{", r"if (before) {"),
-    ("nothing is remembered", r"if \(before == type\) \{", r"if (0) {"),
-    ("what raises is remembered", r"(if \(cai_priv_py_ask_type\(py, type, out\)\) \{)",
-     r"\1 Py_XDECREF(place->type); memset(place, 0, sizeof *place); place->type = type; Py_INCREF(type);"),
-    ("a type is remembered without a reference",
-     r"Py_INCREF\(type\);(\n    if \(cai_priv_py_ask_type\(py, type, out\)\) \{\n        )Py_DECREF\(type\);"
-     r"(\n        return -1;\n    \}\n    before = place->type;\n    \*place = \*out;\n    )Py_XDECREF\(before\);",
-     r"\1\2"),
-    ("leak: the type that was remembered", r"(\*place = \*out;\n    )Py_XDECREF\(before\);", r"\1"),
-    ("the type that was remembered is dropped twice",
-     r"(\*place = \*out;\n    Py_XDECREF\(before\);)", r"\1 Py_XDECREF(before);"),
-    ("the type in the place is remembered from before it is asked",
-     r"(        return -1;\n    \}\n)    before = place->type;\n(    \*place = \*out;)", r"\1\2"),
-    ("leak: a type that raises", r"(ask_type\(py, type, out\)\) \{\n        )Py_DECREF\(type\);", r"\1"),
-    ("leak: the attribute of a type",
-     r"(\*out = PyCapsule_GetPointer\(found, capsule_name\);\n    )Py_DECREF\(found\);", r"\1"),
+    ("the type of before, whatever it is",
+     r"(    int at = 0;\n    while \(at < CAI_PYTHON_TYPES) && py->known\[at\] != type\) \+\+at;\n(    if \(at == CAI_PYTHON_TYPES \|\| )"
+     r"!cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)",
+     r"\1 && !py->known[at]) ++at;\n\g<2>0"),
+    ("nothing is remembered", r"if \(cai_priv_py_recall\(py, type, out\)\) return 0;", r""),
+    ("a type is remembered by its address alone",
+     r"at == CAI_PYTHON_TYPES \|\| !cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)", r"at == CAI_PYTHON_TYPES"),
+    ("leak: what led to a type before", r"(py->types\[at\]\.weak = weak;\n    )Py_XDECREF\(before\);", r"\1"),
+    ("what led to a type before is dropped twice",
+     r"(py->types\[at\]\.weak = weak;\n    Py_XDECREF\(before\);)", r"\1 Py_XDECREF(before);"),
+    ("a type stays because it is remembered", r"(py->known\[at\] = type;)", r"\1 Py_INCREF(type);"),
+    ("leak: a type that is asked", r"(#endif\n    )Py_DECREF\(type\);", r"\1"),
+    ("leak: the attribute of a type", r"Py_XDECREF\(places\.capsules\[0\]\);", r""),
     ("leak: the capsule that is offered", r"(CAI_PYTHON_EXCHANGE, capsule\);\n    )Py_XDECREF\(capsule\);", r"\1"),
-    ("leak: the types of a state", r"for \(i = 0; i < CAI_PYTHON_TYPES; \+\+i\) Py_CLEAR\(py->types\[i\]\.type\);", r""),
-    ("leak: the first type of a state",
-     r"for \(i = 0; (i < CAI_PYTHON_TYPES; \+\+i\) Py_CLEAR)", r"for (i = 1; \1"),
-    ("types are not visited",
-     r"for \(i = 0; i < CAI_PYTHON_TYPES; \+\+i\) Py_VISIT\(py->types\[i\]\.type\);", r"i = 0; (void)i;"),
-    ("the last type is not visited",
-     r"for \(i = 0; i < CAI_PYTHON_TYPES; \+\+i\) Py_VISIT", r"for (i = 0; i < CAI_PYTHON_TYPES - 1; ++i) Py_VISIT"),
+    ("leak: what a state remembers",
+     r"for \(i = 0; i < CAI_PYTHON_TYPES; \+\+i\) Py_CLEAR\(py->types\[i\]\.weak\);", r""),
+    ("leak: the context of a capsule", r"Py_XDECREF\(\(PyObject \*\)PyCapsule_GetContext\(capsule\)\);", r"(void)capsule;"),
     # what describe says
     ("an array is not checked",
      r"(\(\"describe\"\);\n    if \()cai_array_check\(out, &err\)", r"\g<1>0 && cai_array_check(out, &err)"),
     ("host memory is taken unasked",
-     r"\} else if \(cai_priv_py_check_host\(in, out\)\) \{(\n        /\* the exception)", r"} else if (0) {\1"),
+     r"\} else if \(cai_priv_py_check_host\(in, out\)\) \{(\n        /\* it is not ours)", r"} else if (0) {\1"),
     ("a mask is always welcome", r"out->mask && !\(in->flags & CAI_PYTHON_MASK\)", r"0"),
     ("a mask is never welcome", r"out->mask && !\(in->flags & CAI_PYTHON_MASK\)", r"out->mask"),
     ("rows are always kept", r"if \(!\(in->flags & CAI_PYTHON_FIELDS\)\) out->fields = NULL;", r""),
@@ -109,13 +96,13 @@ DEFECTS = [
      r"Py_XDECREF\(owner->mask_object\);\n    PyMem_Free\(owner\);", r"Py_XDECREF(owner->mask_object);"),
     ("an array is not counted",
      r"(cai_array_own\(array, cai_priv_py_let_go, owner\);\n    )cai_priv_py_count\(owner->home, 1\);", r"\1"),
-    ("a release is not counted", r"if \(!cai_priv_py_count\(home, -1\)\) PyMem_Free\(home\);", r"(void)home;"),
-    ("a release elsewhere drops at once", r"(takes_gil\(owner\)\) \{\n\s*)cai_priv_py_push\(owner\);",
-     r"\1cai_priv_py_count(owner->home, -1);\n        Py_DECREF(owner->object);"),
+    ("a release is not counted", r"\(void\)cai_priv_py_count\(home, -1\);", r"(void)home;"),
+    ("a release elsewhere drops at once", r"cai_priv_py_push\(home, owner\);(\n    if \(at_once)",
+     r"Py_DECREF(owner->object); home->holders -= 1;\1"),
     ("what was released is not visited", r"Py_VISIT\(owner->object\);", r""),
-    ("who outlives the module is forgotten", r"home->closed = 1;", r""),
-    ("a release leaves itself behind", r"array->release = NULL;\n    if \(!cai_priv_py_takes_gil", r"if (!cai_priv_py_takes_gil"),
-    ("an import drops nothing", r"(CAI_STREAM_LEGACY;\n    )cai_python_drain\(py\);", r"\1"),
+    ("who outlives the module is forgotten", r"\(void\)cai_priv_py_add\(&home->closed, 1\);[^\n]*", r""),
+    ("a release leaves itself behind", r"array->release = NULL;\n    if \(\(at_once", r"if ((at_once"),
+    ("an import drops nothing", r"(in->refusal = 0;\n    )cai_python_drain\(py\);", r"\1"),
     ("what failed keeps its arrays", r"cai_priv_py_undo\(py, out, i\);", r""),
     ("what is undone is one too few", r"cai_priv_py_undo\(py, out, i\);", r"cai_priv_py_undo(py, out, i ? i - 1 : 0);"),
     ("what is undone is one too many", r"cai_priv_py_undo\(py, out, i\);", r"cai_priv_py_undo(py, out, i + 1);"),
@@ -123,35 +110,48 @@ DEFECTS = [
      r"{ Py_ssize_t k; for (k = i + 1; k < count; ++k) { PyObject *t, *v, *b; PyErr_Fetch(&t, &v, &b);"
      r" if (!cai_priv_py_import_one(&in, objects[k], &out[k])) cai_array_release(&out[k]);"
      r" PyErr_Restore(t, v, b); } } cai_priv_py_undo(py, out, i);"),
+    # what an exchange is of
+    ("an attribute that is copied is one", r"if \(!cai_priv_py_is_made_for\(capsule, places\)\) return NULL;", r""),
+    ("a type alone, and none that derives from it",
+     r"while \(i < places->count && !cai_priv_py_leads_to", r"while (i < 1 && !cai_priv_py_leads_to"),
+    ("a metaclass is asked", r"(out->capsules\[0\] = out->capsules\[1\] = NULL;)",
+     r"\1 { PyObject *asked = PyObject_GetAttrString(type, CAI_PYTHON_EXCHANGE); if (!asked) PyErr_Clear(); Py_XDECREF(asked); }"),
+    ("a base's exchange comes before a dictionary", r"at\[CAI_PRIV_PY_EXCHANGE\] <= others && ", r""),
+    ("a mixin behind comes before the exchange", r"at\[CAI_PRIV_PY_EXCHANGE\] <= others", r"others == places->count"),
+    ("leak: the order of the classes", r"Py_XDECREF\(places\.mro\);", r""),
+    ("leak: the dictionary of a class",
+     r"(cai_priv_py_find_in\(py, dictionary, i, out\);\n        )Py_XDECREF\(dictionary\);", r"\1"),
+    ("adopted twice", r"if \(made\) array->release = NULL;[^\n]*\n    else ", r"if (!made) "),
+    # where references are dropped
+    ("whoever releases drops", r"&& cai_priv_py_is_attached\(home\)", r""),
+    ("an attached thread of any interpreter drops",
+     r"return PyInterpreterState_GetID\(PyInterpreterState_Get\(\)\) == home->interpreter;", r"return 1;"),
+    ("cai_python_release takes any array for its own", r" \|\| owner->home != py->home", r""),
+    ("nobody is asked to drop", r"if \(at_once \|\| cai_priv_py_add\(&home->closed, 0\)\) cai_priv_py_schedule\(home\);[^\n]*", r""),
+    ("a thread waits for the GIL", r"(const int at_once = owner->at_once;\n    array->release = NULL;)",
+     r"\1 if (cai_priv_py_add(&home->closed, 0)) { PyGILState_STATE s = PyGILState_Ensure(); cai_priv_py_drop(owner);"
+     r" PyGILState_Release(s); return; }"),
+    ("a module is closed after its list was dropped",
+     r"\(void\)cai_priv_py_add\(&home->closed, 1\);[^\n]*\n    cai_priv_py_drain\(home\);",
+     r"cai_priv_py_drain(home); { volatile long w; for (w = 0; w < 2000000; ++w) {} } (void)cai_priv_py_add(&home->closed, 1);"),
+    ("an exception that is set goes", r"const int guarded = owner->release \|\| PyErr_Occurred\(\);",
+     r"const int guarded = 0; PyErr_Clear();"),
+    # what is said
+    ("what is not ours is a failure", r"if \(in\.refusal\) return CAI_PYTHON_NOT_MINE;", r""),
+    ("every failure is not ours", r"if \(in\.refusal\) return CAI_PYTHON_NOT_MINE;",
+     r"PyErr_Clear(); return CAI_PYTHON_NOT_MINE;"),
+    ("arguments are counted from 0", r"cai_priv_py_name_argument\(objects\[i\], i \+ 1,", r"cai_priv_py_name_argument(objects[i], i,"),
+    ("a note is added again", r"if \(!there\) method = ", r"method = "),
+    ("every exception is said anew", r"if \(!trace && !cause\) return PyObject_Str\(value\);", r"return PyObject_Str(value);"),
+    ("an empty array of the host has no address",
+     r"if \(!address->number\) address->number = [^;]*;", r"(void)nothing;"),
 ]  # fmt: skip
 
 
-def judge(options, folder, work, defect):
-    """(good, what to print)"""
-    (folder / "ext").mkdir()
-    shutil.copy(options.root / "cai.h", folder / "cai.h")
-    find, replace = defect[1:] if len(defect) > 1 else ("", "")
-    if not substitute(options.root / "ext" / "cai_python.h", folder / "ext" / "cai_python.h", find, replace):
-        return False, "does not apply"
-    command = [sys.executable, HERE / "check_exchange.py", "--cc", options.cc, "--root", folder, "--first", "--timeout", 60,
-               "--imports", 12000, "--count", 600, "--parts", PARTS]  # fmt: skip
-    status, output = execute(command, 300)
-    if len(defect) == 1:
-        return status == 0, "nothing found" if status == 0 else output[:3000]
-    lines = [line for line in output.splitlines() if line]
-    said = next((line for line in lines if re.search(": wrong: |: ended with |: did not end", line)), "no word")
-    if re.search(r"\.[ch]:\d+:\d+: error: ", output):
-        return False, "does not compile: " + output[-800:]
-    return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
-
-
 def main():
-    options = parser(__doc__).parse_args()
-    status, output = execute([sys.executable, HERE / "check_exchange.py", "--cc", options.cc, "--parts", ""], 60)
-    if status == 77:
-        print(output.replace("check_exchange.py", "planted_exchange.py"), end="")
-        return 77
-    return judge_all(options, DEFECTS, judge)
+    script = Script("check_exchange.py", PARTS, "--imports", "12000", "--count", "600")
+    defects = [Defect(name, HEADER, *change) for name, *change in DEFECTS]
+    return judge_parts(parser(__doc__).parse_args(), defects, script)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plants defects in cai_python.h, one at a time; check_more.py must find each of them.
 
-    tests/python/planted_more.py [--cc CC] [--root FOLDER] [--only TEXT] [--jobs N]
+    tests/python/planted_more.py [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 Prints one line per defect: the first thing that was wrong. A defect that is not found, or that does not apply to the
 file any more, is a failure, and so is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C
@@ -10,18 +10,14 @@ compiler, no Python.h, or no NumPy.
 """
 
 import pathlib
-import re
-import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from planting import execute, judge_all, parser, substitute  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "support"))
+from planted_parts import HEADER, Script, judge_parts  # noqa: E402
+from planting import Defect, execute, parser  # noqa: E402
 
 ALL = "formats,arrays,objects,held,fields,narrow,after,streams,types,memory"
-# What check_more.py prints though nothing is wrong
-SUMMARY = re.compile(r"^checks \d|^skipped|^ml_dtypes [\d.]+: \d+ formats|^late attributes|^[a-z][\w -]* \d+, [^'{]* \d+$"
-                     r"|^\d+ (released|objects|buffers|records|typestrs|streams|rounds)")  # fmt: skip
 SETTLED = r"return \(on_stream \|\| !array->size\) &&"
 
 # Parts that must find it, what it is, what is there, what stands there instead
@@ -59,7 +55,7 @@ DEFECTS = [
      r"\1 PyBuffer_Release(view);"),
     ("held", "a borrowed array's buffer is returned at once", r"(out->fields = NULL;\n        out->field_count = 0;\n)(        cai_priv_py_attach)",
      r"\1        if (in->flags & CAI_PYTHON_BORROW) { cai_priv_py_forget(owner); return 0; }\n\2"),
-    ("held", "a buffer that is refused is kept", r"if \(owner\) cai_priv_py_forget\(owner\);(\n    return -1;\n\}\n\n/\* -+ >>dlpack)",
+    ("held", "a buffer that is refused is kept", r"if \(owner\) cai_priv_py_forget\(owner\);(\n    return -1;\n\}\n\n/\* -+ >>importing)",
      r"PyMem_Free(owner);\1"),
     ("memory", "leak: the description of a buffer", r"    PyMem_Free\(owner->buffer\);", r""),
     ("memory", "leak: the description of a buffer that was refused", r"else PyMem_Free\(view\);", r""),
@@ -118,51 +114,16 @@ DEFECTS = [
     ("streams", "another protocol", r"\"\(iK\)\", 0,", r'"(iK)", 1,'),
     ("streams", "leak: the pair", r"return Py_BuildValue\(\"\(iK\)\", 0, \(unsigned long long\)stream\);",
      r'PyObject *pair = Py_BuildValue("(iK)", 0, (unsigned long long)stream);\n    Py_XINCREF(pair);\n    return pair;'),
-    # what is remembered of types
-    ("types", "nothing is known to lack anything", r"if \(!found\) \*lacks \|= [^;]*;", r""),
-    ("types", "instances have what their type has", r"if \(lacks && !PyObject_HasAttr\([^;]*\)\) return NULL;", r"if (lacks) return NULL;"),
-    ("types", "types are remembered for ever", r"(\*place = \*out;\n)    Py_XDECREF\(before\);", r"\1"),
-    ("types", "types are not kept", r"    Py_INCREF\(type\);\n    if \(cai_priv_py_ask_type", r"    if (cai_priv_py_ask_type"),
 ]  # fmt: skip
-
-
-def judge(options, folder, work, defect):
-    """(good, what to print)"""
-    (folder / "ext").mkdir()
-    for name in ("cai.h", "cai_stream.h"):
-        shutil.copy(options.root / name, folder / name)
-    parts, find, replace = (defect[1], *defect[2:]) if len(defect) > 1 else (ALL, "", "")
-    if not substitute(options.root / "ext" / "cai_python.h", folder / "ext" / "cai_python.h", find, replace):
-        return False, "does not apply"
-    command = [sys.executable, HERE / "check_more.py", "--cc", options.cc, "--root", folder, "--first",
-               "--rounds", "3000", "--count", "500", "--parts", parts]  # fmt: skip
-    status, output = execute(command, 300)
-    if len(defect) == 1:
-        return status == 0, "nothing found" if status == 0 else output[:3000]
-    if re.search(r"\.[ch]:\d+:\d+: error: ", output):
-        return False, "does not compile: " + output[-800:]
-    said = next((line for line in output.splitlines() if is_finding(line)), "no word")
-    return status == 1 and said != "no word", f"found: {said[:150]}" if status == 1 else f"status {status}, not found"
-
-
-def is_finding(line):
-    """Whether it is one of the differences that check_more.py prints, and no summary of a part."""
-    part, _, text = line.partition(": ")
-    if "ended with" in line or "did not end" in line:
-        return True
-    return part in ALL.split(",") and not SUMMARY.search(text)
 
 
 def main():
     options = parser(__doc__).parse_args()
-    status, output = execute([sys.executable, HERE / "check_more.py", "--cc", options.cc, "--parts", ""], 120)
-    if status == 77:
-        print(output.replace("check_more.py", "planted_more.py"), end="")
-        return 77
     if execute([sys.executable, "-c", "import numpy"], 60)[0]:
         print("planted_more.py: skipped, no NumPy")
         return 77
-    return judge_all(options, [(name, parts, *change) for parts, name, *change in DEFECTS], judge)
+    defects = [Defect(name, HEADER, *change, parts) for parts, name, *change in DEFECTS]
+    return judge_parts(options, defects, Script("check_more.py", ALL, "--rounds", "3000", "--count", "500"))
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ static probe_held *probe_get(PyObject *capsule)
 static PyObject *probe_hold(PyObject *module, PyObject *args)
 {
     cai_python *const py = &probe_of(module)->py;
-    cai_python_options options = {0, 0, 0};
+    cai_python_options options = {0, 0, 0, NULL};
     PyObject *tuple, **objects;
     int bare = 0, failed;
     Py_ssize_t i, count;

@@ -11,7 +11,7 @@ is skipped, and everything of the device where there is none: each with its reas
 environment with all of them.
 
 --record writes what each of the libraries that are there exports: one Python literal a line, with a title before it,
-as in examples/demo/interfaces.txt.
+as in tools/demo/interfaces.txt.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import os
+import pathlib
+import subprocess
 import sys
 import time
 import weakref
@@ -96,7 +99,7 @@ def settled(module: Any, expected: tuple[int, int, int]) -> None:
     """(imported arrays, blocks of our memory, arrays that wait for a stream) are so many."""
     if module.counts() != expected:
         gc.collect()  # dear with these libraries, and mostly there is nothing to collect
-    for _ in range(40):  # some let go on a thread of their own
+    for _ in range(600):  # some let go on a thread of their own, soon after
         if module.counts() == expected:
             return
         time.sleep(0.05)
@@ -265,6 +268,38 @@ def test_buffers_are_given_back(module: Any) -> None:
     module.counts()
     data.append(1)
     assert len(data) == 9
+
+
+OLDER_NUMPY = """
+import importlib.util, sys
+import numpy
+spec = importlib.util.spec_from_file_location("libraries", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+class Dictionary:
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+for shape in ((0,), (0, 3), (3, 0, 2), (2, 3), ()):
+    values = numpy.arange(numpy.prod(shape), dtype="f4").reshape(shape)
+    for made in (module.saxpy(2, values, values), module.adopted(values), module.adopted(values[..., None][..., 0])):
+        ways = [numpy.asarray, lambda made: numpy.asarray(Dictionary(made)), lambda made: numpy.array(made, copy=True)]
+        for way in ways + [numpy.from_dlpack] * module.HAS_DLPACK:
+            seen = way(made)
+            assert seen.shape == shape and seen.dtype == values.dtype, (shape, seen)
+            assert (seen == values).all() or (seen == 3 * values).all(), (shape, seen)
+print(numpy.__version__)
+"""
+
+
+def test_older_numpy(module: Any) -> None:
+    """NumPy up to 2.3 reads an empty array only if it has an address."""
+    folder = pathlib.Path(os.environ.get("CAI_OLDER_NUMPY") or pathlib.Path(sys.prefix) / "older-numpy")
+    if not (folder / "numpy").exists():
+        pytest.skip("no older NumPy (tests/python/make-env installs one)")
+    command = [sys.executable, "-B", "-c", OLDER_NUMPY, module.__file__]
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(folder)})
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() != numpy.__version__, "it is no older one"
 
 
 VIEWS = {
@@ -572,7 +607,10 @@ def test_facts_on_device(device: Any) -> None:
 
 @pytest.mark.parametrize("asked", ["wait", "no wait"])
 def test_dlpack_of_ours_on_device(device: Any, asked: str) -> None:
-    """__dlpack__ lets the stream wait that the consumer names; -1 is its own affair."""
+    """__dlpack__ lets the stream wait that the consumer names; -1 is its own affair.
+
+    The capsule stays until the copy is made: its deleter may wait for the device.
+    """
     if not device.HAS_DLPACK:
         pytest.skip("no dlpack.h in an installed package")
     x, y, expected = device_values()
@@ -581,10 +619,10 @@ def test_dlpack_of_ours_on_device(device: Any, asked: str) -> None:
         floats(device.saxpy(1, device.upload(x, first), device.upload(y, first), first))
         x_there, y_there = device.upload(x, first), device.upload(y, first)
         result = device.saxpy(2, x_there, y_there, first, spin=SPIN)
-        result.__dlpack__(stream=second.handle if asked == "wait" else -1)
+        capsule = result.__dlpack__(stream=second.handle if asked == "wait" else -1)
         seen = numpy.frombuffer(device.copy(device.facts(result, 0)["data"], 4 * LENGTH, second), "f4")
         device.synchronize(first)
-        del x_there, y_there, result
+        del capsule, x_there, y_there, result
     assert (seen == expected).all() == (asked == "wait")
 
 

@@ -6,14 +6,14 @@
  * On the simulation, and on a table of its own. That one takes no lock and uses relaxed atomics alone, so
  * that what orders the threads is the pool and nothing else: ThreadSanitizer sees every gap. It follows each
  * event: which thread recorded it last, and whether it is parked, that is, waits in the keep-alive list or
- * belongs to a detached array. Prints one line; the exit status is 1 if an event was with two threads, an
+ * belongs to a detached array, and in which context it was made. Prints one line; the exit status is 1 if an event was with two threads, an
  * array was released twice or never, or something is left over. */
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
 #include "cai_stream.h"
 #if !defined(CAI_SIM_LINKED)
-#include "../sim/cai_sim.c"
+#include "sim/cai_sim.c"
 #endif
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ enum {
     EVENTS = 1 << 20,  /* that a run may create */
     SHARED = 6,        /* streams that all threads use */
     OWN = 3,           /* streams of one thread alone */
-    LIST = 12,         /* places in the keep-alive list: few, so that it is often full */
+    LIST = 5,          /* places in the keep-alive list: few, so that it is often full */
     ARRAYS = 4         /* of one exchange */
 };
 
@@ -51,10 +51,11 @@ typedef struct event {
     int64_t alive, busy, parked;
     int64_t holder; /* the thread that recorded it last; 0: never */
     int64_t left;   /* queries until it has passed */
+    int64_t context;
 } event;
 
 static event events[EVENTS];
-static int64_t created, destroyed, records, waits;
+static int64_t created, destroyed, records, waits, host_waits;
 static int64_t two_threads, bad_contexts, bad_events; /* what must stay 0 */
 
 static __thread int64_t me;          /* 1, 2, ... */
@@ -161,6 +162,7 @@ static int32_t thin_create(void *self, uint64_t *number)
     (void)self;
     if (n >= EVENTS) return 2;
     set(&events[n].alive, 1);
+    set(&events[n].context, (int64_t)current());
     *number = EVENT_BASE + (uint64_t)n;
     return 0;
 }
@@ -180,7 +182,7 @@ static int32_t thin_record(void *self, uint64_t number, uint64_t stream)
 {
     event *e = event_of(number);
     (void)self;
-    (void)stream;
+    if (get(&e->context) != (int64_t)context_of(stream)) add(&bad_contexts, 1);
     if (swap(&e->busy, 1) || swap(&e->parked, parking)) add(&two_threads, 1);
     set(&e->holder, me);
     set(&e->left, me % 3);
@@ -209,6 +211,7 @@ static int32_t thin_event_synchronize(void *self, uint64_t number)
     event *e = event_of(number);
     (void)self;
     set(&e->left, 0);
+    add(&host_waits, 1);
     sched_yield();
     return passed(e);
 }
@@ -281,13 +284,13 @@ typedef struct worker {
     uint64_t random;
     token *tokens;
     int64_t used, most;
-    int64_t exchanges, full, failures;
+    int64_t exchanges, failures;
 } worker;
 
 static cai_sim *sim;     /* NULL: the thin table */
 static cai_cuda table;
 static uint64_t streams[SHARED + MOST_THREADS * OWN], memory[2];
-static cai_stream_pool pool;
+static cai_event_pool pool;
 static cai_keepalive storage[LIST];
 
 static uint32_t draw(worker *w, uint32_t below)
@@ -339,21 +342,13 @@ static void own(worker *w, cai_array *array)
     cai_array_own(array, on_release, t);
 }
 
-/* A full list is no failure: what was begun is finished, then again. */
 static void release(worker *w, cai_exchange *ex, cai_array *array, uint64_t stream)
 {
     cai_error err;
     cai_status status;
-    for (;;) {
-        parking = 1;
-        status = ex ? cai_exchange_release(ex, array, &err)
-                    : cai_keepalive_push(array, &pool, stream, &err);
-        parking = 0;
-        if (status != CAI_ERR_CAPACITY) break;
-        w->full++;
-        ok(w, cai_keepalive_drain(&pool, &err), &err);
-        sched_yield(); /* what another thread is just polling is that thread's */
-    }
+    parking = 1;
+    status = ex ? cai_exchange_release(ex, array, &err) : cai_keepalive_push(array, &pool, stream, &err);
+    parking = 0;
     ok(w, status, &err);
 }
 
@@ -361,7 +356,7 @@ static void do_exchange(worker *w)
 {
     const int32_t kinds[3] = {CAI_SYNC_STREAM, CAI_SYNC_STREAM, CAI_SYNC_NONE};
     const uint64_t stream = any_stream(w);
-    const cai_array *list[ARRAYS];
+    cai_array *list[ARRAYS];
     cai_array arrays[ARRAYS];
     cai_exchange_options options;
     cai_exchange ex;
@@ -372,6 +367,7 @@ static void do_exchange(worker *w)
     if (draw(w, 8) == 0) options.mode = CAI_MODE_HOST;
     for (i = 0; i < count; i++) {
         any_array(w, &arrays[i], kinds[draw(w, 3)]);
+        if (draw(w, 8) == 0) arrays[i].flags |= CAI_NO_BACK_EDGE;
         if (draw(w, 2)) own(w, &arrays[i]);
         list[i] = &arrays[i];
     }
@@ -403,7 +399,7 @@ static void do_export(worker *w)
 
 static void do_detach(worker *w)
 {
-    const cai_array *list[1];
+    cai_array *list[1];
     cai_array array;
     cai_exchange ex;
     cai_error err;
@@ -414,6 +410,8 @@ static void do_detach(worker *w)
     parking = 0;
     ok(w, cai_exchange_begin(&ex, &pool, list, 1, any_stream(w), &err), &err);
     ok(w, cai_exchange_end(&ex, CAI_OK, &err), &err);
+    if (draw(w, 2)) own(w, &array);
+    release(w, &ex, &array, 0);
     ok(w, cai_stream_drop_event(&array, &pool, &err), &err);
 }
 
@@ -433,7 +431,7 @@ static void do_other(worker *w)
     case 0: ok(w, cai_keepalive_drain(&pool, &err), &err); break;
     case 1:
     case 2: ok(w, cai_keepalive_poll(&pool, &waiting, &err), &err); break;
-    case 3: cai_stream_pool_forget(&pool, 77); break; /* nobody's context: the search alone */
+    case 3: cai_event_pool_forget(&pool, 77); break; /* nobody's context: the search alone */
     default: ok(w, cai_stream_order(&pool, any_stream(w), any_stream(w), &err), &err); break;
     }
     if (waiting < 0 || waiting > LIST) w->failures++;
@@ -489,6 +487,7 @@ static int64_t close_table(void)
     set(&records, cai_sim_calls_of(sim, "event_record"));
     set(&waits, cai_sim_calls_of(sim, "stream_wait_event"));
     set(&created, cai_sim_calls_of(sim, "event_create"));
+    set(&host_waits, cai_sim_calls_of(sim, "event_synchronize"));
     for (n = 0; n < count; n++) (void)cai_sim_stream_destroy(sim, streams[n]);
     for (n = 0; n < 2; n++) (void)cai_sim_free(sim, memory[n]);
     left = cai_sim_leaks(sim, NULL, 0);
@@ -499,7 +498,7 @@ static int64_t close_table(void)
 /* ------------------------------------------------------------------ sums */
 
 typedef struct sums {
-    int64_t exchanges, arrays, twice, never, full, failures;
+    int64_t exchanges, arrays, twice, never, failures;
 } sums;
 
 static void add_up(const worker *w, sums *s)
@@ -507,7 +506,6 @@ static void add_up(const worker *w, sums *s)
     int64_t n;
     s->exchanges += w->exchanges;
     s->arrays += w->used;
-    s->full += w->full;
     s->failures += w->failures;
     for (n = 0; n < w->used; n++) {
         s->twice += w->tokens[n].released > 1;
@@ -518,11 +516,11 @@ static void add_up(const worker *w, sums *s)
 static int report(const sums *s, int64_t threads)
 {
     const int64_t left = close_table();
-    printf("%lld threads: %lld exchanges, %lld records, %lld waits, %lld times the list was full; "
+    printf("%lld threads: %lld exchanges, %lld records, %lld waits, %lld of the host; "
            "%lld arrays, %lld released twice, %lld never; %lld events, %lld with two threads, "
            "%lld used after the end, %lld left over; %lld context errors, %lld failures\n",
            (long long)threads, (long long)s->exchanges, (long long)get(&records), (long long)get(&waits),
-           (long long)s->full, (long long)s->arrays, (long long)s->twice, (long long)s->never,
+           (long long)get(&host_waits), (long long)s->arrays, (long long)s->twice, (long long)s->never,
            (long long)get(&created), (long long)get(&two_threads), (long long)get(&bad_events),
            (long long)left, (long long)get(&bad_contexts), (long long)s->failures);
     return s->twice || s->never || s->failures || left || get(&two_threads) || get(&bad_events) ||
@@ -549,7 +547,7 @@ static int run(int64_t threads, int64_t rounds)
     me = threads + 1;
     if (cai_keepalive_drain(&pool, &err) != CAI_OK) s.failures++;
     if (pool.waiting || pool.open_exchanges) s.failures++;
-    if (cai_stream_pool_destroy(&pool, &err) != CAI_OK) s.failures++;
+    if (cai_event_pool_destroy(&pool, &err) != CAI_OK) s.failures++;
     for (n = 0; n < threads; n++) add_up(&workers[n], &s);
     bad = report(&s, threads);
     for (n = 0; n < threads; n++) free(workers[n].tokens);
@@ -563,7 +561,7 @@ int main(int argc, char **argv)
     cai_error err;
     if (threads < 1 || threads > MOST_THREADS || rounds < 1 || rounds > 1000000) return 2;
     if (!open_table(simulated)) return 2;
-    if (cai_stream_pool_init(&pool, &table, storage, LIST, 0, &err) != CAI_OK) {
+    if (cai_event_pool_init(&pool, &table, storage, LIST, 0, &err) != CAI_OK) {
         printf("%s\n", err.message);
         return 2;
     }

@@ -32,7 +32,7 @@ static cai_status cupy_start(cai_cupy *cupy, const cai_emm_hooks *hooks, const c
 {
     cai_emm_hooks standard;
     if (hooks) CAI_TRY(cai_emm_hooks_check(hooks, err));
-    if (!cuda && !(hooks && hooks->kind == CAI_KIND_HOST)) CAI_TRY(cupy_load(cupy, &cuda, err));
+    if (!cuda && !(hooks && hooks->kind == CAI_MEMORY_HOST)) CAI_TRY(cupy_load(cupy, &cuda, err));
     if (!hooks) {
         CAI_TRY(cai_emm_hooks_async(&standard, cuda, err));
         hooks = &standard;

@@ -35,7 +35,7 @@ struct cai_rmm {
     }
 
 private:
-    static CUstream_st *named(CUstream_st *s) { return cai_cuda_stream(CAI_STREAM(s)); } // not NULL
+    static CUstream_st *named(CUstream_st *s) { return cai_stream_to_cuda(CAI_STREAM(s)); } // not NULL
     template <class S> static auto number(S s, int) -> decltype(named(s.value())) { return named(s.value()); }
     template <class S> static auto number(S s, long) -> decltype(named(s.get())) { return named(s.get()); }
 

@@ -129,7 +129,7 @@ static cai_status torch_try_alloc(torch_device *d, void **ptr, size_t size, int 
     torch_unlock();
     if (status) return status;
     CAI_TRY(torch_enter(d, &pushed, err));
-    status = cai_cuda_status(d->hooks.device_alloc(d->hooks.ctx, ptr, size, cai_cuda_stream(stream)),
+    status = cai_cuda_status(d->hooks.device_alloc(d->hooks.ctx, ptr, size, cai_stream_to_cuda(stream)),
                              d->hooks.name, err);
     torch_leave(pushed);
     return status;
@@ -144,7 +144,7 @@ static cai_status torch_try_free(torch_device *d, void *ptr, size_t size, uint64
     torch_unlock();
     if (!opened) return cai_cuda_status(101, "cai_torch_free", err); /* nothing was allocated there */
     CAI_TRY(torch_enter(d, &pushed, err));
-    status = cai_cuda_status(d->hooks.device_free(d->hooks.ctx, ptr, size, cai_cuda_stream(stream)),
+    status = cai_cuda_status(d->hooks.device_free(d->hooks.ctx, ptr, size, cai_stream_to_cuda(stream)),
                              d->hooks.name, err);
     torch_leave(pushed);
     return status;

@@ -1,0 +1,151 @@
+/* exchange_simulated.c - the device of exchange.c where there is no GPU: the runtime of sim
+ * SPDX-License-Identifier: MIT
+ *
+ * A kernel is a function of the host that says what it touches. It runs when its stream gets to it: of all
+ * work that may run, the newest first, so that a wait that is missing shows. */
+
+#include "exchange_device.h"
+
+#include "cai_sim.h"
+
+#include <string.h>
+
+typedef struct kernel {
+    cai_kernel_view y, x;
+    int64_t size;
+    float a, b;
+} kernel;
+
+static cai_sim *sim;
+static kernel kernels[16];
+static uint64_t streams[2];
+static int32_t kernel_count, stream_count, newest_first;
+
+static void ramp_kernel(void *argument)
+{
+    const kernel *k = (const kernel *)argument;
+    int64_t i;
+    for (i = 0; i < k->size; ++i) *(float *)cai_kernel_element(&k->y, i) = (float)i;
+}
+
+static void scale_kernel(void *argument)
+{
+    const kernel *k = (const kernel *)argument;
+    int64_t i;
+    for (i = 0; i < k->size; ++i)
+        *(float *)cai_kernel_element(&k->y, i) = k->a * *(float *)cai_kernel_element(&k->x, i) + k->b;
+}
+
+static kernel *new_kernel(const cai_kernel_view *y, const cai_kernel_view *x, int64_t size)
+{
+    kernel *k = &kernels[kernel_count++ % 16];
+    k->y = *y;
+    k->x = *x;
+    k->size = size;
+    return k;
+}
+
+static int32_t launch(const char *name, cai_sim_function function, kernel *k, uint64_t stream)
+{
+    const uint64_t bytes = (uint64_t)k->size * (uint64_t)sizeof(float);
+    cai_sim_access access[2];
+    access[0] = cai_sim_writes((uint64_t)(uintptr_t)k->y.data, bytes);
+    access[1] = cai_sim_reads((uint64_t)(uintptr_t)k->x.data, bytes);
+    return cai_sim_launch(sim, stream, name, function, k, access, k->x.data == k->y.data ? 1 : 2);
+}
+
+static int32_t ramp(float *x, int64_t size, uint64_t stream)
+{
+    cai_kernel_view view;
+    memset(&view, 0, sizeof view);
+    view.data = (char *)x;
+    view.ndim = 1;
+    view.itemsize = (int32_t)sizeof *x;
+    view.shape[0] = size;
+    view.strides[0] = (int64_t)sizeof *x;
+    return launch("ramp", ramp_kernel, new_kernel(&view, &view, size), stream);
+}
+
+static int32_t scale(cai_kernel_view y, cai_kernel_view x, int64_t size, float a, float b, uint64_t stream)
+{
+    kernel *k = new_kernel(&y, &x, size);
+    k->a = a;
+    k->b = b;
+    return launch("scale", scale_kernel, k, stream);
+}
+
+static int32_t read_back(float *to, const float *from, int64_t size, uint64_t stream)
+{
+    uint64_t ready[16];
+    int32_t count, error;
+    while ((count = cai_sim_ready(sim, ready, 16)) > 0)
+        cai_sim_run_operation(sim, newest_first ? ready[count - 1] : ready[0]);
+    error = cai_sim_stream_synchronize(sim, stream);
+    memcpy(to, from, (size_t)size * sizeof *to);
+    return error;
+}
+
+static uint64_t new_stream(void)
+{
+    streams[stream_count] = cai_sim_stream_create(sim, 1);
+    return streams[stream_count++];
+}
+
+/* Queries and changes of context are left out. */
+static int told(const char *line)
+{
+    return !strncmp(line, "event_", 6) || !strncmp(line, "stream_wait", 11) ||
+           (!strncmp(line, "memory_", 7) && strncmp(line, "memory_info", 11));
+}
+
+/* The log of the simulation, indented. */
+static const char *calls(void)
+{
+    static char text[4096];
+    const char *line = cai_sim_log(sim), *end;
+    size_t n = 0;
+    for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        const size_t length = (size_t)(end - line) + 1;
+        if (!told(line) || n + length + 5 > sizeof text) continue;
+        memcpy(text + n, "    ", 4);
+        memcpy(text + n + 4, line, length);
+        n += length + 4;
+    }
+    text[n] = 0;
+    cai_sim_log_clear(sim);
+    return text;
+}
+
+static int32_t close_device(void)
+{
+    int32_t leaks;
+    while (stream_count) (void)cai_sim_stream_destroy(sim, streams[--stream_count]);
+    leaks = cai_sim_leaks(sim, NULL, 0);
+    cai_sim_destroy(sim);
+    return leaks;
+}
+
+cai_sim *exchange_simulation(int32_t newest)
+{
+    newest_first = newest;
+    return sim;
+}
+
+int exchange_simulated(exchange_device *out)
+{
+    sim = cai_sim_create(1);
+    if (!sim) return 0;
+    memset(out, 0, sizeof *out);
+    memcpy(out->name, "the simulated runtime", sizeof "the simulated runtime");
+    newest_first = 1;
+    out->simulated = 1;
+    out->cuda = cai_sim_cuda(sim);
+    out->new_stream = new_stream;
+    out->ramp = ramp;
+    out->scale = scale;
+    out->read = read_back;
+    out->calls = calls;
+    out->close = close_device;
+    (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    return 1;
+}

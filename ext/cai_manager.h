@@ -1,0 +1,2001 @@
+/* cai_manager.h - a manager of memory over the hooks of cai_emm.h - v0.1.0
+ * SPDX-License-Identifier: MIT (text at the end of this file)
+ * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header: cai_stream.h calls CUDA. */
+
+#if defined(CAI_IMPLEMENTATION) && !defined(CAI_MANAGER_IMPLEMENTATION)
+#define CAI_MANAGER_IMPLEMENTATION
+#endif
+
+/* A second include of cai_emm.h adds what is missing, and refuses late configuration. */
+#if !defined(CAI_EMM_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                           \
+    defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
+    defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
+    defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
+#include "cai_emm.h"
+#endif
+
+#if CAI_EMM_H_INCLUDED / 100 != 1
+#error "cai_manager.h: this is version 0.1, which needs cai_emm.h 0.1"
+#endif
+#if defined(CAI_MANAGER_H_INCLUDED) && CAI_MANAGER_H_INCLUDED != 100
+#error "cai_manager.h: another version of it was included first; one translation unit takes one version"
+#endif
+
+#ifndef CAI_MANAGER_H_INCLUDED
+#define CAI_MANAGER_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+
+/*
+DO THIS
+    In one .c, .cpp or .cu file (CAI_MANAGER_IMPLEMENTATION for this header alone). All other configuration is
+    that of cai_emm.h, which is found by -I or beside this file.
+
+        #define CAI_IMPLEMENTATION
+        #include "cai_manager.h"
+
+    Everywhere else include it without the define.
+
+WHAT IT IS
+    A manager, cai_manager, stands between a library and a table of hooks (cai_emm.h). It is what Numba does
+    on top of its EMM plugins. It gives out handles, counts references to memory, orders each free on a
+    stream, and retries when memory runs out. It detects a second free, and it works after a reset and at the
+    end of the process.
+
+THE FUNCTIONS MOST USERS NEED
+    cai_manager_init       makes a manager over hooks, one for each context
+    cai_manager_alloc      allocates device memory in the order of a stream
+    cai_manager_free       gives memory back in the order of a stream
+    cai_manager_array      makes an owned cai_array, which its release frees
+    cai_manager_list       lists what was not given back
+    cai_manager_destroy    ends the manager
+
+EXAMPLE (a library that takes its memory from the host program)
+        // your kernels; returns cudaGetLastError()
+        int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
+
+        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s,
+                       cai_error *err);
+        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s,
+                       cai_error *err)
+        {
+            cai_memory_handle scratch;
+            cai_status status, freed;
+            CAI_TRY(cai_manager_array(y, m, CAI_FLOAT32, 0, NULL, CAI_STREAM(s), err));
+            status = cai_manager_alloc(&scratch, m, 4096, 0, CAI_STREAM(s), err);
+            if (!status)
+                status = cai_cuda_status(launch(x, cai_manager_pointer(m, scratch), y, s), "sum", err);
+            freed = cai_manager_free(m, scratch, CAI_STREAM(s), status ? NULL : err);
+            if (!status) status = freed;
+            if (status) cai_array_release(y);
+            return status;
+        }
+
+HANDLES
+    A cai_memory_handle names a memory object by index and generation. 0 names no object, and zeroed memory is
+    0. The references of a handle are counted, and begin at 1. Arrays have references of their own, which a
+    free of the handle cannot take. Memory is freed with its last reference. A freed handle is CAI_ERR_STALE
+    as long as the manager exists, and the memory is not read for this. A handle of another manager is stale,
+    too, because managers begin with different generations. That is likely, but not certain.
+
+STREAMS
+    Memory has a stream, the one on which it was allocated. You may use the memory there at once. Before you
+    use it on another stream, order that stream after the memory's, as an exchange does. Memory of host_alloc,
+    pin and managed_alloc gets the stream of the first reference that is given back. If the last reference is
+    given back on another stream, that stream waits for the memory's. If it is not the last one, the memory's
+    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits for
+    the context. Keep a stream until no memory is on it (cai_manager_set_stream) and no free or release
+    (cai_manager_flush). 1 and 2 are default streams of the manager's context. No memory is allocated or freed
+    on a stream that captures (CAI_ERR_CAPTURE).
+
+DEFERRED FREES
+    If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
+    manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
+    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after the work in its
+    stream. Scopes from cai_manager_defer_begin to cai_manager_defer_end nest. In a scope the frees of all
+    hooks but unpin are deferred, and only an allocation that runs out of memory carries them out. A release
+    during a capture is deferred, too, until the first of these that finds no capture.
+
+HOOKS
+    The manager calls hooks without a lock and with its context current, on several threads at once. A hook
+    must not call the manager.
+
+OWNERSHIP
+    The caller owns a manager, and keeps it at one address from init to destroy. The table is copied. Its ctx
+    must be valid until then.
+
+ERRORS
+    Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
+    is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
+    freed or ends (R105).
+
+THREADS
+    Any number of threads may use one manager, except while one makes, resets or destroys it.
+
+RULES
+    docs/rules.md explains the rules R110-R122 of the comments.
+
+CHANGES
+    0.1.0  first version
+*/
+
+#include <stddef.h>
+
+#if defined(CAI_NAMESPACE)
+#define cai_manager_alloc CAI_PRIV_RENAMED(cai_manager_alloc)
+#define cai_manager_array CAI_PRIV_RENAMED(cai_manager_array)
+#define cai_manager_counts CAI_PRIV_RENAMED(cai_manager_counts)
+#define cai_manager_defer_begin CAI_PRIV_RENAMED(cai_manager_defer_begin)
+#define cai_manager_defer_end CAI_PRIV_RENAMED(cai_manager_defer_end)
+#define cai_manager_describe CAI_PRIV_RENAMED(cai_manager_describe)
+#define cai_manager_destroy CAI_PRIV_RENAMED(cai_manager_destroy)
+#define cai_manager_device_memory CAI_PRIV_RENAMED(cai_manager_device_memory)
+#define cai_manager_flush CAI_PRIV_RENAMED(cai_manager_flush)
+#define cai_manager_free CAI_PRIV_RENAMED(cai_manager_free)
+#define cai_manager_init CAI_PRIV_RENAMED(cai_manager_init)
+#define cai_manager_ipc_handle CAI_PRIV_RENAMED(cai_manager_ipc_handle)
+#define cai_manager_list CAI_PRIV_RENAMED(cai_manager_list)
+#define cai_manager_managed_alloc CAI_PRIV_RENAMED(cai_manager_managed_alloc)
+#define cai_manager_own CAI_PRIV_RENAMED(cai_manager_own)
+#define cai_manager_pin CAI_PRIV_RENAMED(cai_manager_pin)
+#define cai_manager_pinned_alloc CAI_PRIV_RENAMED(cai_manager_pinned_alloc)
+#define cai_manager_pointer CAI_PRIV_RENAMED(cai_manager_pointer)
+#define cai_manager_reset CAI_PRIV_RENAMED(cai_manager_reset)
+#define cai_manager_retain CAI_PRIV_RENAMED(cai_manager_retain)
+#define cai_manager_set_stream CAI_PRIV_RENAMED(cai_manager_set_stream)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ >>manager */
+/** The handle of a memory object: its index and generation. 0 is no object. */
+typedef uint64_t cai_memory_handle;
+
+/** Options of a manager. 0 in a field means the default. */
+typedef struct cai_manager_options {
+    void *(*alloc_fn)(void *user_data, size_t size);          /* for the manager's own lists; NULL: malloc */
+    void (*free_fn)(void *user_data, void *ptr, size_t size); /* NULL: free; both or neither */
+    void *user_data;
+    uint64_t deferred_bytes; /* more deferred bytes than this are freed; 0: than a fifth of the device's
+                               memory, or no limit if its size is not known */
+    int32_t deferred_count;  /* more deferred frees than this are carried out; 0: 10 */
+    int32_t flags;           /* 0 or CAI_MANAGER_DRAIN */
+} cai_manager_options;
+
+enum {
+    CAI_MANAGER_DRAIN = 1 << 0 /* out of memory: wait for the arrays in the pool's keep-alive list, too */
+};
+
+/** The counters of a manager. */
+typedef struct cai_manager_count {
+    uint64_t live, live_bytes;         /* referenced objects that are not lost; bytes that hooks allocated for
+                                        them, more than the size if an alignment is above 256 */
+    uint64_t deferred, deferred_bytes; /* deferred frees */
+    uint64_t allocated, freed;         /* objects made; objects freed, also those whose hook failed */
+    uint64_t retries;                  /* allocations that were tried again */
+    uint64_t lost;                     /* objects whose last reference was given back after a reset */
+    uint64_t failed;                   /* frees whose hook failed */
+    int32_t first_failure;             /* the error number of the first of these */
+    int32_t reserved;
+} cai_manager_count;
+
+/** The description of an object, which cai_manager_describe and cai_manager_list write. */
+typedef struct cai_memory_object {
+    cai_memory_handle memory; /* 0: only arrays have references */
+    uint64_t number;          /* counts the objects of the manager, from 1 */
+    uint64_t address, size;
+    uint64_t stream;    /* the memory's stream; 0: none */
+    int64_t references; /* by the handle, and of arrays */
+    int32_t kind;       /* CAI_MEMORY_... */
+    int32_t lost;       /* 1: a reset freed the memory */
+} cai_memory_object;
+
+struct cai_manager_slot;
+
+enum { CAI_MANAGER_CHUNKS = 26 };
+
+/** A manager. You may read its fields. Do not change, move or copy it. */
+typedef struct cai_manager {
+    cai_event_pool *pool;
+    const cai_cuda *cuda;
+    uint64_t context;
+    int32_t device;
+    int32_t guard; /* held for a few instructions */
+    int32_t ready; /* the table is initialized */
+    int32_t defer_depth;
+    int32_t told; /* the hook defer got 1 */
+    uint32_t slot_count;
+    int32_t chunk_count;
+    uint32_t epoch;       /* counts resets */
+    uint32_t generation;  /* the first of each handle, so that handles of other managers are stale here */
+    uint32_t taken, done; /* deferred frees that threads began to carry out, and those that are done */
+    int32_t unsettled;    /* referenced objects that must be freed after a stream that is not their own */
+    uint32_t adopted;     /* bits of the pairs that are those of cuda_hooks */
+    uint32_t waits;       /* bits of the pairs whose frees are deferred */
+    uint64_t numbers; /* given to objects */
+    uint64_t limit;   /* of deferred bytes */
+    cai_manager_options options;
+    cai_manager_count count;
+    cai_emm_hooks hooks, cuda_hooks; /* cuda_hooks: CUDA's own, if CAI_EMM_CUDA_HOST or _IPC ask for them */
+    struct cai_manager_slot *idle;
+    struct cai_manager_slot *deferred_first, *deferred_last;
+    struct cai_manager_slot *chunks[CAI_MANAGER_CHUNKS];
+} cai_manager;
+
+/** Makes a manager for the context that is current. Make one manager for each context (R111). `pool` orders
+ *  streams, and must outlive the manager. It may be NULL only with hooks of CAI_MEMORY_HOST. `hooks` is
+ *  copied, and stays the manager's table. `options` may be NULL for the defaults. No hook is called. The
+ *  first allocation or cai_manager_device_memory calls the hook initialize, and the first after a reset does.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool,
+                                                   const cai_emm_hooks *hooks,
+                                                   const cai_manager_options *options, cai_error *err);
+
+/** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
+ *  is referenced or a scope of defer is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a
+ *  deferred free cannot be carried out, because its stream captures (CAI_ERR_CAPTURE) or the host cannot wait
+ *  for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and cai_manager_reset
+ *  frees the rest. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context cannot be made current and
+ *  nothing was done, or the first of the hooks that failed, and the manager is gone all the same). */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
+
+/** Frees all memory of the manager, the deferred frees first. Referenced objects become lost. A later free
+ *  of them succeeds and calls no hook (R114). The hook reset frees the memory. If it is NULL, or the memory
+ *  is CAI_EMM_CUDA_HOST memory, each object has a free of its own. If the context cannot be made
+ *  current any more, only the hook reset is called. cudaDeviceReset comes after this. No work may be pending
+ *  on the memory. An object is freed on its stream if this is a handle and does not capture. Any other is
+ *  freed on the legacy stream, or on the per-thread one if a capture forbids that. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_PENDING (in a scope of defer, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_reset(cai_manager *manager, cai_error *err);
+
+/** Gives the free and total memory of the device in bytes, by the hook memory_info. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_UNAVAILABLE (the hook is NULL, R115), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_device_memory(cai_manager *manager, size_t *free_bytes,
+                                                            size_t *total_bytes, cai_error *err);
+
+/** Copies the counters of the manager. */
+CAI_API void cai_manager_counts(cai_manager *manager, cai_manager_count *out);
+
+/** Lists all referenced objects, as a report of leaks. Writes the first `capacity` of them to
+ *  `out`, and returns their number. cai_memory_object.number is the order in which they were made. */
+CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, int64_t capacity);
+
+/* ------------------------------------------------------------------- >>memory */
+/** Allocates device memory, which may be used at once on `stream`. `size` is in bytes. 0 gives the handle 0
+ *  and calls no hook. `alignment` is in bytes and a power of two. 0 means 256, which the hook promises. For
+ *  more than 256, more bytes are allocated. If the hook returns out of memory, it is called again after each
+ *  of these steps (R118). First the manager carries out the deferred frees, also in a scope of defer, and
+ *  waits for those that another thread has begun. Second it releases the arrays of the pool's keep-alive list
+ *  that have passed, and the host may wait for the context to carry out the frees that stayed. Nothing may
+ *  capture in the context then. Third, with CAI_MANAGER_DRAIN, it waits for all arrays of the list. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host),
+ *  CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
+                                                    size_t alignment, uint64_t stream, cai_error *err);
+
+/** Allocates host memory, pinned or mapped. `flags` are CAI_HOST_..., and the hook gets them unchanged.
+ *  cai_locate finds the device's address of the memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the
+ *  hook is NULL), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager *manager,
+                                                           size_t size, uint32_t flags, cai_error *err);
+
+/** Pins host memory that has another owner. A free unpins it at once, never later, after the host has waited
+ *  for the stream of the free (R119). If the host cannot wait, nothing is unpinned and the reference is kept.
+ *  `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as cai_manager_pinned_alloc. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_manager *manager, void *ptr,
+                                                  size_t size, uint32_t flags, cai_error *err);
+
+/** Allocates managed memory. flags: CAI_MANAGED_..., 0 is _GLOBAL. Errors: as cai_manager_pinned_alloc. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
+                                                            size_t size, uint32_t flags, cai_error *err);
+
+/** Gives a reference back. The last one frees the memory, after the work that is now in `stream` and in the
+ *  memory's own stream. If the memory's stream is 2 of another thread, the host waits for the context.
+ *  Nothing may capture in the context then. The handle 0 does nothing. Errors that keep the reference:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the
+ *  CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA could not order the streams or wait). If a
+ *  hook fails, the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are
+ *  gone. The hook may have been to free another object that was deferred. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
+                                                   uint64_t stream, cai_error *err);
+
+/** Adds a reference to the object, with the same handle. Whoever uses a part of the memory does this and
+ *  keeps an address inside. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle memory,
+                                                     cai_error *err);
+
+/** Makes `stream` the memory's own. It waits for the one before, which may then be destroyed, once no free of
+ *  this memory by another thread is under way. If that is 2 of another thread, the host waits. Errors:
+ *  CAI_ERR_ARGUMENT (also 0), CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_THREAD (as cai_manager_free),
+ *  CAI_ERR_STALE (also after a reset), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory,
+                                                         uint64_t stream, cai_error *err);
+
+/** Returns the address. Returns NULL for the handle 0, a stale one, and memory that a reset freed. */
+CAI_API void *cai_manager_pointer(cai_manager *manager, cai_memory_handle memory);
+
+/** Describes an object. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_describe(cai_manager *manager, cai_memory_handle memory,
+                                                       cai_memory_object *out, cai_error *err);
+
+/** The place of an object for another process. */
+typedef struct cai_memory_ipc {
+    unsigned char handle[64]; /* of CUDA's allocation; the same for all objects in it */
+    uint64_t offset, size;    /* in bytes, of the object in the allocation */
+    int32_t device;
+    int32_t reserved;
+} cai_memory_ipc;
+
+/** Gives the handle by which another process opens the memory (R116). Errors: CAI_ERR_ARGUMENT (0),
+ *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not CAI_MEMORY_DEVICE, or the hook returned a base
+ *  that is NULL or behind the memory), CAI_ERR_UNAVAILABLE (the hook is NULL), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handle memory,
+                                                         cai_memory_ipc *out, cai_error *err);
+
+/* ------------------------------------------------------------------- >>arrays */
+/** Makes a new array in device memory, in C order. The array is owned, and cai_array_release frees it. `code`
+ *  is a dtype of fixed size. `shape` has ndim extents. The array's work is on `stream`. An array without
+ *  elements has no memory. Errors: those of cai_array_init, CAI_ERR_STREAM, CAI_ERR_CAPTURE,
+ *  CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32_t code,
+                                                    int32_t ndim, const int64_t *shape, uint64_t stream,
+                                                    cai_error *err);
+
+/** Gives a borrowed array that lies inside an object its own reference to the object. The caller's reference
+ *  stays. Stores device and memory in the array. The release gives the reference back in the order of the
+ *  stream that the array names then, or else of the memory's stream. On the wrong thread, or with
+ *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. Nothing may
+ *  capture in the context then. The free is deferred while one of the streams captures, if the host cannot
+ *  wait, or if another thread gave a reference back after the wait (docs/memory.md has a table). If a hook
+ *  fails in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
+ *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not inside). */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager *manager,
+                                                  cai_memory_handle memory, cai_error *err);
+
+/* -------------------------------------------------------------------- >>frees */
+/** Carries out the deferred frees in their order. One that fails is not tried again, and does not stop the
+ *  others. A free stays if its stream captures or the host cannot wait for it. This does not wait for frees
+ *  that another thread carries out. For a free on stream 2 of another thread, or of an array whose work was
+ *  unknown, the host waits for the context. Nothing may capture in the context then. Such frees stay if only
+ *  a limit is passed. Streams of references that were given back before may be destroyed after this. In a
+ *  scope of defer nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first). */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
+
+/** Begins a scope of the manager, not of the thread. In it nothing is freed (R117). The hook defer gets 1
+ *  when the first scope begins, and 0 when the last ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope
+ *  began). */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err);
+
+/** Ends a scope. The last end carries out the deferred frees if a limit was passed, and else nothing.
+ *  Errors: CAI_ERR_ARGUMENT (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_MANAGER_H_INCLUDED */
+
+/* ============================================================ >>implementation
+ *   >>failing  >>slots  >>contexts  >>hooks  >>deferring  >>allocating  >>freeing  >>arrays  >>manager */
+
+#if defined(CAI_MANAGER_IMPLEMENTATION) && !defined(CAI_MANAGER_IMPLEMENTED)
+#define CAI_MANAGER_IMPLEMENTED
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#define CAI_PRIV_WANT_EMM
+#define CAI_PRIV_WANT_ERRORS
+#define CAI_PRIV_WANT_GUARD
+#include "cai.h"
+#include "cai_emm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_MEM_COLD __attribute__((cold, noinline)) static
+#else
+#define CAI_PRIV_MEM_COLD static
+#endif
+#if defined(__GNUC__) && defined(__OPTIMIZE__)
+#define CAI_PRIV_MEM_HOT __attribute__((always_inline)) static inline /* part of every alloc and free */
+#else
+#define CAI_PRIV_MEM_HOT static inline
+#endif
+
+/* The pairs of hooks that allocate and free, and the hook for other processes. */
+enum { CAI_PRIV_DEVICE_PAIR, CAI_PRIV_HOST_PAIR, CAI_PRIV_PIN_PAIR, CAI_PRIV_MANAGED_PAIR, CAI_PRIV_IPC };
+
+/* Memory as a hook gave it. */
+typedef struct cai_priv_mem_block {
+    void *ptr;
+    size_t size;
+    uint64_t stream; /* of an object: the memory's; to free: that of the free */
+    int32_t pair, kind;
+} cai_priv_mem_block;
+
+/* A memory object. Slots stay where they are until the manager is destroyed. */
+struct cai_manager_slot {
+    cai_manager *manager;
+    struct cai_manager_slot *next; /* among idle or deferred ones */
+    cai_priv_mem_block block;
+    uint64_t number, address, size;
+    uint64_t thread;              /* whose stream the memory's is, if that is 2 */
+    uint64_t after, after_thread; /* what the free must be ordered after, too, or 0 */
+    int64_t references;           /* by the handle; 0: the handle is stale */
+    int64_t arrays;               /* references of arrays */
+    uint32_t index, generation, epoch;
+    uint32_t orders; /* counts what changed the order of streams */
+};
+
+/* ------------------------------------------------------------------ >>failing */
+#define CAI_PRIV_ALL UINT64_MAX
+
+/* One public call. */
+typedef struct cai_priv_mem_call {
+    cai_manager *manager;
+    cai_error *err;
+    uint64_t thread; /* this one, where stream 2 takes part */
+    uint64_t after;  /* the free is deferred, and comes after this stream; CAI_PRIV_ALL: after everything */
+    int32_t entered; /* the manager's context was pushed */
+    int32_t ending;  /* it frees: error 4, the end of the process, is success (R105) */
+    int32_t gone;    /* a call returned error 4, or the context is destroyed */
+    int32_t outside; /* the context is not current, or the host must wait again: frees are deferred */
+    int32_t dropped; /* the reference is given back */
+    int32_t settled; /* streams need no order any more */
+} cai_priv_mem_call;
+
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
+{
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s", function, what);
+}
+
+/* Begins a public call. */
+static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager *manager,
+                                           const char *function, cai_error *err)
+{
+    memset(call, 0, sizeof *call);
+    call->manager = manager;
+    call->err = err;
+    if (manager && manager->options.alloc_fn) return CAI_OK;
+    return cai_priv_mem_misuse(err, function, "manager is NULL or not made");
+}
+
+/* The status of an error of CUDA, or of a hook. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_failed(cai_priv_mem_call *call, int32_t error, const char *what,
+                                                 int hook)
+{
+    if (error == 4) call->gone = 1;
+    if (error == 4 && call->ending) return CAI_OK;
+    if (!hook) return cai_cuda_status(error, what, call->err);
+    return cai_priv_emm_hook_status(&call->manager->hooks, what, error, call->err);
+}
+
+static inline cai_status cai_priv_mem_did(cai_priv_mem_call *call, int32_t error, const char *operation)
+{
+    return error ? cai_priv_mem_failed(call, error, operation, 0) : CAI_OK;
+}
+
+static inline cai_status cai_priv_mem_hook_did(cai_priv_mem_call *call, int32_t error, const char *hook)
+{
+    return error ? cai_priv_mem_failed(call, error, hook, 1) : CAI_OK;
+}
+
+/* The same call, without an error to fill. */
+static inline cai_priv_mem_call cai_priv_mem_quiet(const cai_priv_mem_call *call)
+{
+    cai_priv_mem_call quiet = *call;
+    quiet.err = NULL;
+    return quiet;
+}
+
+static inline void cai_priv_mem_ignore(cai_status status)
+{
+    (void)status;
+}
+
+/* Keeps the first error of several. */
+static void cai_priv_mem_keep_first(cai_priv_mem_call *call, cai_status *first, cai_status status)
+{
+    if (!status || *first) return;
+    *first = status;
+    call->err = NULL;
+}
+
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_stale(cai_error *err, cai_memory_handle memory)
+{
+    return cai_priv_error(
+        err, CAI_ERR_STALE, "memory 0x%llx: generation %lu of object %lu does not exist",
+        (unsigned long long)memory, (unsigned long)(memory >> 32), (unsigned long)(memory & 0xffffffffu));
+}
+
+static inline cai_status cai_priv_mem_check_stream(const cai_manager *manager, uint64_t stream,
+                                                   cai_error *err)
+{
+    if (cai_priv_is_stream(manager->cuda, stream)) return CAI_OK;
+    return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
+}
+
+/* -------------------------------------------------------------------- >>slots */
+enum { CAI_PRIV_MEM_FIRST_CHUNK = 64 }; /* slots; each chunk has twice those of the one before */
+
+static inline struct cai_manager_slot *cai_priv_mem_at(const cai_manager *manager, uint32_t index)
+{
+    uint32_t size = CAI_PRIV_MEM_FIRST_CHUNK;
+    int32_t chunk = 0;
+    for (; index >= size; size *= 2) {
+        index -= size;
+        ++chunk;
+    }
+    return &manager->chunks[chunk][index];
+}
+
+static inline cai_memory_handle cai_priv_mem_handle(const struct cai_manager_slot *slot)
+{
+    return (uint64_t)slot->generation << 32 | (slot->index + 1);
+}
+
+static inline int cai_priv_mem_lost(const struct cai_manager_slot *slot)
+{
+    return slot->epoch != slot->manager->epoch;
+}
+
+static inline int64_t cai_priv_mem_users(const struct cai_manager_slot *slot)
+{
+    return slot->references + slot->arrays;
+}
+
+/* Takes the guard and finds the slot of a live handle. On failure the guard is free. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_seize(const cai_priv_mem_call *call, cai_memory_handle memory,
+                                               struct cai_manager_slot **out)
+{
+    cai_manager *manager = call->manager;
+    const uint32_t index = (uint32_t)memory - 1;
+    cai_priv_guard_take(&manager->guard);
+    if (index < manager->slot_count) {
+        struct cai_manager_slot *slot = *out = cai_priv_mem_at(manager, index);
+        if (slot->generation == (uint32_t)(memory >> 32) && slot->references) return CAI_OK;
+    }
+    cai_priv_guard_give(&manager->guard);
+    if (memory) (void)cai_priv_mem_stale(call->err, memory);
+    else (void)cai_priv_error(call->err, CAI_ERR_ARGUMENT, "memory is 0, which is no object");
+    return memory ? CAI_ERR_STALE : CAI_ERR_ARGUMENT;
+}
+
+/* The slots of a new chunk, in their order. The chunks before have as many, less those of the first. */
+static void cai_priv_mem_line_up(cai_manager *manager, struct cai_manager_slot *slots, uint32_t count)
+{
+    uint32_t i;
+    memset(slots, 0, count * sizeof *slots);
+    for (i = 0; i < count; ++i) {
+        slots[i].manager = manager;
+        slots[i].generation = manager->generation;
+        slots[i].index = count - CAI_PRIV_MEM_FIRST_CHUNK + i;
+        slots[i].next = i + 1 < count ? &slots[i + 1] : NULL;
+    }
+}
+
+/* Adds a chunk, unless another thread made room. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
+{
+    const size_t size = sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << chunk;
+    const uint32_t count = (uint32_t)CAI_PRIV_MEM_FIRST_CHUNK << chunk;
+    struct cai_manager_slot *slots = NULL;
+    if (chunk < CAI_MANAGER_CHUNKS)
+        slots = (struct cai_manager_slot *)manager->options.alloc_fn(manager->options.user_data, size);
+    if (!slots)
+        return cai_priv_error(err, CAI_ERR_OUT_OF_MEMORY, "alloc_fn returned NULL for %lu bytes of lists",
+                              (unsigned long)size);
+    cai_priv_mem_line_up(manager, slots, count);
+    cai_priv_guard_take(&manager->guard);
+    if (manager->chunk_count == chunk && !manager->idle) {
+        manager->idle = slots;
+        manager->slot_count += count;
+        manager->chunks[manager->chunk_count++] = slots;
+        slots = NULL;
+    }
+    cai_priv_guard_give(&manager->guard);
+    if (slots) manager->options.free_fn(manager->options.user_data, slots, size);
+    return CAI_OK;
+}
+
+/* Takes the guard and a slot without references. On failure the guard is free. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_take(cai_priv_mem_call *call, struct cai_manager_slot **out)
+{
+    cai_manager *manager = call->manager;
+    cai_priv_guard_take(&manager->guard);
+    while (!manager->idle) {
+        const int32_t chunk = manager->chunk_count;
+        cai_priv_guard_give(&manager->guard);
+        CAI_TRY(cai_priv_mem_grow(manager, chunk, call->err));
+        cai_priv_guard_take(&manager->guard);
+    }
+    *out = manager->idle;
+    manager->idle = (*out)->next;
+    return CAI_OK;
+}
+
+/* Gives a slot back, under the guard. A slot whose generations are used up stays out. */
+static inline void cai_priv_mem_put(struct cai_manager_slot *slot)
+{
+    if (slot->generation == UINT32_MAX) return;
+    slot->next = slot->manager->idle;
+    slot->manager->idle = slot;
+}
+
+/* ----------------------------------------------------------------- >>contexts */
+/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    int32_t error;
+    if (!cuda->context_push || !cuda->context_pop)
+        return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE,
+                              "the CUDA table has no context_push and context_pop");
+    error = cai_priv_context_enter(cuda, call->manager->context);
+    call->entered = !error;
+    if (error == 201 || error == 709) call->gone = 1;
+    return cai_priv_mem_did(call, error, "context_push");
+}
+
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_enter(cai_priv_mem_call *call)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    uint64_t current = 0;
+    int32_t error;
+    if (!cuda || !cuda->context_current) return CAI_OK;
+    error = cuda->context_current(cuda->self, &current);
+    if (error) return cai_priv_mem_failed(call, error, "context_current", 0);
+    return current == call->manager->context ? CAI_OK : cai_priv_mem_push(call);
+}
+
+/* Returns `status`, or its own failure. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_pop(cai_priv_mem_call *call, cai_status status)
+{
+    const int32_t error = cai_priv_context_leave(call->manager->cuda, call->manager->context);
+    call->entered = 0;
+    return status ? status : cai_priv_mem_did(call, error, "context_pop");
+}
+
+static inline cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
+{
+    return call->entered ? cai_priv_mem_pop(call, status) : status;
+}
+
+/* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. */
+static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
+                                    int32_t (*wait)(void *self, uint64_t object), const char *what)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    int32_t mode, error, restored;
+    if (object ? !wait : !cuda->context_synchronize)
+        return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE, "the CUDA table has no %s", what);
+    error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return cai_priv_mem_failed(call, error, "capture_mode", 0);
+    error = object ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self);
+    restored = cai_priv_mode_restore(cuda, mode, 0);
+    if (error) return cai_priv_mem_failed(call, error, what, 0);
+    return cai_priv_mem_did(call, restored, "capture_mode");
+}
+
+static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call)
+{
+    return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
+}
+
+static cai_status cai_priv_mem_wait_stream(cai_priv_mem_call *call, uint64_t stream)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    if (!cuda || call->gone) return CAI_OK;
+    return cai_priv_mem_wait(call, stream, cuda->stream_synchronize, "stream_synchronize");
+}
+
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint64_t stream, int32_t error,
+                                                   const cai_cuda_capture *capture)
+{
+    const int lost = !error && capture->status == CAI_CAPTURE_INVALIDATED;
+    cai_status status;
+    if (!error)
+        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), "%sstream 0x%llx %s",
+                              lost ? "the capture of " : "", (unsigned long long)stream,
+                              lost ? "was invalidated" : "is capturing");
+    status = cai_priv_mem_failed(call, error, "stream_capture", 0);
+    if (error < 900 || error > 908) return status;
+    if (call->err) call->err->code = CAI_ERR_CAPTURE;
+    return CAI_ERR_CAPTURE;
+}
+
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uint64_t stream)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    cai_cuda_capture capture;
+    int32_t error;
+    if (!cuda || !cuda->stream_capture) return CAI_OK;
+    error = cuda->stream_capture(cuda->self, stream, &capture);
+    if (!error && capture.status == CAI_CAPTURE_NONE) return CAI_OK;
+    return cai_priv_mem_captures(call, stream, error, &capture);
+}
+
+/* Finds out which thread this is, if `stream` is 2. */
+static inline cai_status cai_priv_mem_thread(cai_priv_mem_call *call, uint64_t stream)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    if (stream != CAI_STREAM_PER_THREAD || !cuda || !cuda->host_thread) return CAI_OK;
+    return cai_priv_mem_did(call, cuda->host_thread(cuda->self, &call->thread), "host_thread");
+}
+
+/* Stream 2 of another host thread: no call on this thread can name it. */
+static inline int cai_priv_mem_elsewhere(const cai_priv_mem_call *call, uint64_t stream, uint64_t thread)
+{
+    return stream == CAI_STREAM_PER_THREAD && thread != call->thread;
+}
+
+/* One stream of the manager's context waits for another. */
+static cai_status cai_priv_mem_order(cai_priv_mem_call *call, uint64_t before, uint64_t after)
+{
+    cai_error own;
+    const cai_status status = cai_stream_order(call->manager->pool, before, after, &own);
+    if (!status) return CAI_OK;
+    if (own.native == 4) call->gone = 1;
+    if (own.native == 4 && call->ending) return CAI_OK;
+    if (call->err) *call->err = own;
+    return status;
+}
+
+/* -------------------------------------------------------------------- >>hooks */
+/* The table that has a pair of hooks. */
+static inline const cai_emm_hooks *cai_priv_mem_table(const cai_manager *manager, int32_t pair)
+{
+    return manager->adopted >> pair & 1 ? &manager->cuda_hooks : &manager->hooks;
+}
+
+/* NULL: there is no such pair. */
+static inline cai_emm_free_hook cai_priv_mem_free_hook(const cai_manager *manager, int32_t pair)
+{
+    const cai_emm_hooks *hooks = cai_priv_mem_table(manager, pair);
+    if (pair == CAI_PRIV_DEVICE_PAIR) return hooks->device_free;
+    if (pair == CAI_PRIV_HOST_PAIR) return hooks->host_free;
+    return pair == CAI_PRIV_PIN_PAIR ? hooks->unpin : hooks->managed_free;
+}
+
+static const char *cai_priv_mem_hook_name(int32_t pair, int frees)
+{
+    static const char *const names[][2] = {{"device_alloc", "device_free"},
+                                           {"host_alloc", "host_free"},
+                                           {"pin", "unpin"},
+                                           {"managed_alloc", "managed_free"}};
+    return names[pair][frees];
+}
+
+/* The first use since the manager was made or reset. No limit of bytes without memory_info (R115). */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
+{
+    cai_manager *manager = call->manager;
+    const cai_emm_hooks *hooks = &manager->hooks;
+    size_t unused = 0, total = 0;
+    uint64_t limit = manager->options.deferred_bytes;
+    const int error = hooks->initialize ? hooks->initialize(hooks->ctx, manager->device) : 0;
+    if (error) return cai_priv_mem_failed(call, error, "initialize", 1);
+    if (!limit && hooks->memory_info && !hooks->memory_info(hooks->ctx, &unused, &total)) limit = total / 5;
+    cai_priv_guard_take(&manager->guard);
+    manager->limit = limit ? limit : UINT64_MAX;
+    cai_priv_guard_give(&manager->guard);
+    cai_priv_guarded_put(&manager->ready, 1);
+    return CAI_OK;
+}
+
+static void cai_priv_mem_count_failure(cai_manager *manager, int32_t error)
+{
+    cai_priv_guard_take(&manager->guard);
+    if (!manager->count.failed++) manager->count.first_failure = error;
+    cai_priv_guard_give(&manager->guard);
+}
+
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_priv_mem_call *call, int32_t pair, int32_t error)
+{
+    if (error == 4) return CAI_OK; /* R105 */
+    cai_priv_mem_count_failure(call->manager, error);
+    return cai_priv_mem_failed(call, error, cai_priv_mem_hook_name(pair, 1), 1);
+}
+
+/* Frees memory by its hook, once: after a failure a second try could free other memory. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, const cai_priv_mem_block *block)
+{
+    void *ctx = cai_priv_mem_table(call->manager, block->pair)->ctx;
+    const cai_emm_free_hook hook = cai_priv_mem_free_hook(call->manager, block->pair);
+    int error;
+    if (call->gone) return CAI_OK;
+    error = hook(ctx, block->ptr, block->size, cai_stream_to_cuda(block->stream));
+    return error ? cai_priv_mem_free_failed(call, block->pair, error) : CAI_OK;
+}
+
+/* --------------------------------------------------------------- >>deferring */
+/* Gives the slot of an object back before its memory. Under the guard. */
+CAI_PRIV_MEM_HOT cai_priv_mem_block cai_priv_mem_detach(struct cai_manager_slot *slot, uint64_t stream)
+{
+    cai_priv_mem_block block = slot->block;
+    block.stream = stream;
+    slot->manager->count.freed++;
+    cai_priv_mem_put(slot);
+    return block;
+}
+
+/* Under the guard. True: a limit is passed. */
+static int cai_priv_mem_over(const cai_manager *manager)
+{
+    return manager->count.deferred > (uint64_t)manager->options.deferred_count ||
+           manager->count.deferred_bytes > manager->limit;
+}
+
+/* Under the guard: to the end of the list. */
+static void cai_priv_mem_queue(struct cai_manager_slot *slot)
+{
+    cai_manager *manager = slot->manager;
+    slot->next = NULL;
+    if (manager->deferred_first) manager->deferred_last->next = slot;
+    else manager->deferred_first = slot;
+    manager->deferred_last = slot;
+}
+
+/* Defers the free of an object. Under the guard. */
+static void cai_priv_mem_defer(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
+{
+    cai_manager *manager = slot->manager;
+    if (!call->settled) slot->thread = call->thread;
+    slot->block.stream = stream;
+    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->thread))
+        slot->after = 0;
+    cai_priv_mem_queue(slot);
+    manager->count.deferred++;
+    manager->count.deferred_bytes += slot->block.size;
+}
+
+/* Which frees are carried out: those without a wait for the context; all that can be; all, as all work is
+ * done. */
+enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
+
+/* True: the stream captures. If the query fails, the hook will fail. */
+static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
+{
+    cai_priv_mem_call asking = *call;
+    return cai_priv_mem_no_capture(&asking, stream) == CAI_ERR_CAPTURE;
+}
+
+/* The stream on which memory is freed when no work is pending any more: one that does not capture. */
+static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call, uint64_t stream)
+{
+    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    if (call->gone) return stream;
+    if (stream > CAI_STREAM_PER_THREAD && !cai_priv_mem_busy(&quiet, stream)) return stream;
+    return cai_priv_mem_busy(&quiet, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
+}
+
+/* Orders an object's stream after what its free must come after, or waits. Fails if the free must stay. */
+static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
+                                        int32_t how)
+{
+    const uint64_t stream = slot->block.stream;
+    uint64_t after = slot->after;
+    int all = after == CAI_PRIV_ALL;
+    CAI_TRY(cai_priv_mem_thread(call, stream == CAI_STREAM_PER_THREAD ? stream : after));
+    if (cai_priv_mem_elsewhere(call, after, slot->after_thread)) all = 1;
+    if (all) after = 0;
+    if (cai_priv_mem_elsewhere(call, stream, slot->thread)) all = 1;
+    if (all && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
+    if (cai_priv_mem_busy(call, stream) || (after && cai_priv_mem_busy(call, after))) return CAI_ERR_CAPTURE;
+    if (after && cai_priv_mem_order(call, after, stream)) CAI_TRY(cai_priv_mem_wait_stream(call, after));
+    return all ? cai_priv_mem_wait_context(call) : CAI_OK;
+}
+
+/* Carries a deferred free out. Fails if it must stay. *freed: the status of its hook. */
+static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_manager_slot *slot, int32_t how,
+                                         cai_error *why, cai_status *freed)
+{
+    cai_manager *manager = call->manager;
+    uint64_t stream = slot->block.stream;
+    cai_priv_mem_call asking = *call;
+    cai_priv_mem_block block;
+    asking.err = why;
+    if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE) {
+        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how));
+        if (slot->block.pair == CAI_PRIV_PIN_PAIR) CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
+    }
+    if (how == CAI_PRIV_IDLE) stream = cai_priv_mem_idle_stream(call, stream);
+    cai_priv_guard_take(&manager->guard);
+    manager->count.deferred--;
+    manager->count.deferred_bytes -= slot->block.size;
+    block = cai_priv_mem_detach(slot, stream);
+    cai_priv_guard_give(&manager->guard);
+    *freed = cai_priv_mem_free_now(call, &block);
+    return CAI_OK;
+}
+
+/* Carries out the deferred frees one by one, so that threads share them. Those that stay are moved to the
+ * end of the list. Returns the first error. why: NULL, or gets the reason of the first that stays. */
+static cai_status cai_priv_mem_carry_out(cai_priv_mem_call *call, int32_t how, cai_error *why)
+{
+    cai_manager *manager = call->manager;
+    cai_status first = CAI_OK;
+    uint64_t left;
+    cai_priv_guard_take(&manager->guard);
+    for (left = manager->count.deferred; left && manager->deferred_first; --left) {
+        struct cai_manager_slot *slot = manager->deferred_first;
+        cai_status freed = CAI_OK, stays;
+        manager->deferred_first = slot->next;
+        manager->taken++;
+        cai_priv_guard_give(&manager->guard);
+        stays = cai_priv_mem_carry_one(call, slot, how, why, &freed);
+        if (stays) why = NULL;
+        cai_priv_mem_keep_first(call, &first, freed);
+        cai_priv_guard_take(&manager->guard);
+        if (stays) cai_priv_mem_queue(slot);
+        manager->done++;
+    }
+    cai_priv_guard_give(&manager->guard);
+    return first;
+}
+
+/* Orders objects after streams of references given back in a capture, which may then be destroyed. */
+static void cai_priv_mem_settle(const cai_priv_mem_call *call)
+{
+    cai_manager *manager = call->manager;
+    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    uint32_t index, end;
+    cai_priv_guard_take(&manager->guard);
+    end = manager->unsettled ? manager->slot_count : 0;
+    cai_priv_guard_give(&manager->guard);
+    for (index = 0; index < end; ++index) {
+        struct cai_manager_slot *slot = cai_priv_mem_at(manager, index), was;
+        int settled;
+        cai_priv_guard_take(&manager->guard);
+        was = *slot;
+        cai_priv_guard_give(&manager->guard);
+        if (!cai_priv_mem_users(&was) || cai_priv_mem_lost(&was) || !was.after) continue;
+        settled = !cai_priv_mem_catch_up(&quiet, &was, CAI_PRIV_ASKED);
+        cai_priv_guard_take(&manager->guard);
+        if (settled && slot->orders == was.orders) {
+            slot->after = 0;
+            slot->orders++; /* who waited for the memory's stream before does so again */
+            manager->unsettled--;
+        }
+        cai_priv_guard_give(&manager->guard);
+    }
+}
+
+static cai_status cai_priv_mem_flush(cai_priv_mem_call *call, int32_t how)
+{
+    cai_status status;
+    call->ending = 1;
+    CAI_TRY(cai_priv_mem_enter(call));
+    status = cai_priv_mem_carry_out(call, how, NULL);
+    if (how == CAI_PRIV_ASKED) cai_priv_mem_settle(call);
+    return cai_priv_mem_leave(call, status);
+}
+
+CAI_API cai_status cai_manager_flush(cai_manager *manager, cai_error *err)
+{
+    cai_priv_mem_call call;
+    int nothing;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_flush", err));
+    cai_priv_guard_take(&manager->guard);
+    nothing = manager->defer_depth || !(manager->deferred_first || manager->unsettled);
+    cai_priv_guard_give(&manager->guard);
+    return nothing ? CAI_OK : cai_priv_mem_flush(&call, CAI_PRIV_ASKED);
+}
+
+/* Calls the hook defer, if there is one, when a scope begins or ends. */
+static cai_status cai_priv_mem_tell(cai_priv_mem_call *call, int on)
+{
+    const cai_emm_hooks *hooks = &call->manager->hooks;
+    cai_status status;
+    if (!hooks->defer) return CAI_OK;
+    status = cai_priv_mem_enter(call);
+    if (!status && !call->gone) status = cai_priv_mem_hook_did(call, hooks->defer(hooks->ctx, on), "defer");
+    return cai_priv_mem_leave(call, status);
+}
+
+CAI_API cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_status status;
+    int32_t depth;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_defer_begin", err));
+    cai_priv_guard_take(&manager->guard);
+    depth = manager->defer_depth++;
+    if (!depth) manager->told = 1;
+    cai_priv_guard_give(&manager->guard);
+    status = depth ? CAI_OK : cai_priv_mem_tell(&call, 1);
+    if (!status) return CAI_OK;
+    cai_priv_guard_take(&manager->guard);
+    manager->defer_depth--;
+    manager->told = 0;
+    cai_priv_guard_give(&manager->guard);
+    return status;
+}
+
+CAI_API cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_status first = CAI_OK;
+    int32_t depth;
+    int over, told;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_defer_end", err));
+    call.ending = 1;
+    cai_priv_guard_take(&manager->guard);
+    depth = manager->defer_depth;
+    if (depth) manager->defer_depth--;
+    over = cai_priv_mem_over(manager);
+    told = manager->told;
+    if (depth == 1) manager->told = 0;
+    cai_priv_guard_give(&manager->guard);
+    if (!depth) return cai_priv_mem_misuse(err, "cai_manager_defer_end", "no scope is open");
+    if (depth > 1) return CAI_OK;
+    if (told) cai_priv_mem_keep_first(&call, &first, cai_priv_mem_tell(&call, 0));
+    if (over) cai_priv_mem_keep_first(&call, &first, cai_priv_mem_flush(&call, CAI_PRIV_BY_LIMIT));
+    return first;
+}
+
+/* --------------------------------------------------------------- >>allocating */
+/* The request to a hook that allocates. */
+typedef struct cai_priv_mem_wish {
+    cai_priv_mem_block block; /* what the hook gives, or is to pin */
+    size_t size, alignment;
+    uint32_t flags;
+    int32_t for_array;
+    struct cai_manager_slot *slot; /* the new object */
+    cai_memory_handle made;        /* its handle */
+} cai_priv_mem_wish;
+
+CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish *wish)
+{
+    cai_priv_mem_block *block = &wish->block;
+    const cai_emm_hooks *hooks = cai_priv_mem_table(manager, block->pair);
+    void *ctx = hooks->ctx;
+    if (block->pair == CAI_PRIV_PIN_PAIR) return hooks->pin(ctx, block->ptr, block->size, wish->flags);
+    block->ptr = NULL;
+    if (block->pair == CAI_PRIV_DEVICE_PAIR)
+        return hooks->device_alloc(ctx, &block->ptr, block->size, cai_stream_to_cuda(block->stream));
+    if (block->pair == CAI_PRIV_HOST_PAIR)
+        return hooks->host_alloc(ctx, &block->ptr, block->size, wish->flags);
+    return hooks->managed_alloc(ctx, &block->ptr, block->size, wish->flags);
+}
+
+/* Waits until the deferred frees that threads have begun are done, because they make room. Holds no lock. */
+static void cai_priv_mem_wait_for_frees(cai_manager *manager)
+{
+#if defined(CAI_NO_THREADS)
+    (void)manager;
+#else
+    uint32_t taken, done, looks;
+    cai_priv_guard_take(&manager->guard);
+    taken = manager->taken;
+    done = manager->done;
+    cai_priv_guard_give(&manager->guard);
+    for (looks = 0; taken - done - 1 < UINT32_MAX / 2; ++looks) {
+        cai_priv_back_off(looks);
+        cai_priv_guard_take(&manager->guard);
+        done = manager->done;
+        cai_priv_guard_give(&manager->guard);
+    }
+#endif
+}
+
+/* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
+CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+{
+    cai_manager *manager = call->manager;
+    const int32_t steps = !manager->pool ? 1 : manager->options.flags & CAI_MANAGER_DRAIN ? 3 : 2;
+    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    int32_t step;
+    int error = 2;
+    quiet.ending = 1;
+    cai_priv_guard_take(&manager->guard);
+    manager->count.retries++;
+    cai_priv_guard_give(&manager->guard);
+    for (step = 0; step < steps && error == 2; ++step) {
+        if (step == 1) cai_priv_mem_ignore(cai_keepalive_poll(manager->pool, NULL, NULL));
+        if (step == 2) cai_priv_mem_ignore(cai_keepalive_drain(manager->pool, NULL));
+        (void)cai_priv_mem_carry_out(&quiet, step ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
+        cai_priv_mem_wait_for_frees(manager);
+        error = cai_priv_mem_call_alloc(manager, wish);
+    }
+    return error;
+}
+
+/* Handles the error of a hook. After out of memory the hook is called again (R118). */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish *wish, int error)
+{
+    const char *hook = cai_priv_mem_hook_name(wish->block.pair, 0);
+    cai_manager_count count;
+    if (error == 2) error = cai_priv_mem_ask_again(call, wish);
+    if (error != 2) return cai_priv_mem_hook_did(call, error, hook);
+    cai_manager_counts(call->manager, &count);
+    (void)cai_priv_error(call->err, CAI_ERR_OUT_OF_MEMORY,
+                         "%s of %s: out of memory for %lu bytes; %llu bytes in %llu objects are live", hook,
+                         cai_priv_emm_name(&call->manager->hooks), (unsigned long)wish->size,
+                         (unsigned long long)count.live_bytes, (unsigned long long)count.live);
+    if (call->err) call->err->native = 2;
+    return CAI_ERR_OUT_OF_MEMORY;
+}
+
+/* Frees what is not given to the caller. Memory without a stream is freed on the legacy one. */
+CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, const cai_priv_mem_wish *wish)
+{
+    cai_priv_mem_call again = cai_priv_mem_quiet(call);
+    cai_priv_mem_block block = wish->block;
+    cai_error own;
+    again.err = &own;
+    again.gone = again.entered = 0;
+    if (!block.stream) block.stream = CAI_STREAM_LEGACY;
+    if (cai_priv_mem_enter(&again)) {
+        cai_priv_mem_count_failure(call->manager, own.native);
+        return;
+    }
+    (void)cai_priv_mem_free_now(&again, &block);
+    (void)cai_priv_mem_leave(&again, CAI_OK);
+}
+
+/* The error for memory that breaks the promise of a hook. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, const cai_priv_mem_wish *wish,
+                                                 size_t promised)
+{
+    const char *hook = cai_priv_mem_hook_name(wish->block.pair, 0);
+    const char *table = cai_priv_emm_name(&call->manager->hooks);
+    if (!wish->block.ptr)
+        return cai_priv_error(call->err, CAI_ERR_MEMORY, "%s of %s succeeded and returned NULL for %lu bytes",
+                              hook, table, (unsigned long)wish->block.size);
+    cai_priv_mem_undo(call, wish);
+    return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 121),
+                          "%s of %s returned %p, which is not aligned to %lu bytes", hook, table,
+                          wish->block.ptr, (unsigned long)promised);
+}
+
+/* In the manager's context. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_obtain(cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+{
+    const size_t promised = wish->alignment < 256 ? wish->alignment : 256;
+    const uint64_t stream = wish->block.stream;
+    int error;
+    if (!cai_priv_guarded_look(&call->manager->ready)) CAI_TRY(cai_priv_mem_first_use(call));
+    if (stream) CAI_TRY(cai_priv_mem_no_capture(call, stream));
+    CAI_TRY(cai_priv_mem_thread(call, stream));
+    error = cai_priv_mem_call_alloc(call->manager, wish);
+    if (error) CAI_TRY(cai_priv_mem_again(call, wish, error));
+    if (wish->block.ptr && !((uintptr_t)wish->block.ptr & (promised - 1))) return CAI_OK;
+    return cai_priv_mem_broken(call, wish, promised);
+}
+
+/* Makes memory an object with one reference. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+{
+    cai_manager *manager = call->manager;
+    const uint64_t mask = wish->alignment > 256 ? wish->alignment - 1 : 0;
+    struct cai_manager_slot *slot;
+    CAI_TRY(cai_priv_mem_take(call, &wish->slot));
+    slot = wish->slot;
+    slot->block = wish->block;
+    slot->address = ((uint64_t)(uintptr_t)wish->block.ptr + mask) & ~mask;
+    slot->size = wish->size;
+    slot->thread = call->thread;
+    slot->after = 0;
+    slot->number = ++manager->numbers;
+    slot->epoch = manager->epoch;
+    slot->references = !wish->for_array;
+    slot->arrays = wish->for_array;
+    manager->count.allocated++;
+    manager->count.live++;
+    manager->count.live_bytes += wish->block.size;
+    wish->made = cai_priv_mem_handle(slot);
+    cai_priv_guard_give(&manager->guard);
+    return CAI_OK;
+}
+
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+{
+    cai_status status;
+    wish->block.size = wish->size + (wish->alignment > 256 ? wish->alignment - 256 : 0);
+    if (!cai_priv_mem_free_hook(call->manager, wish->block.pair))
+        return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE, "%s has no hook %s",
+                              cai_priv_emm_name(&call->manager->hooks),
+                              cai_priv_mem_hook_name(wish->block.pair, 0));
+    CAI_TRY(cai_priv_mem_enter(call));
+    status = cai_priv_mem_obtain(call, wish);
+    if (status) return cai_priv_mem_leave(call, status);
+    status = cai_priv_mem_leave(call, CAI_OK);
+    if (!status) status = cai_priv_mem_fill(call, wish);
+    if (status) cai_priv_mem_undo(call, wish);
+    return status;
+}
+
+/* Device memory. */
+CAI_PRIV_MEM_HOT cai_priv_mem_wish cai_priv_mem_wish_for(const cai_manager *manager, size_t size,
+                                                         size_t alignment, uint64_t stream)
+{
+    cai_priv_mem_wish wish;
+    memset(&wish, 0, sizeof wish);
+    wish.block.stream = stream;
+    wish.block.pair = CAI_PRIV_DEVICE_PAIR;
+    wish.block.kind = manager->hooks.kind;
+    wish.size = size;
+    wish.alignment = alignment;
+    return wish;
+}
+
+CAI_API cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
+                                     size_t alignment, uint64_t stream, cai_error *err)
+{
+    const size_t aligned = alignment ? alignment : 256;
+    cai_priv_mem_wish wish;
+    cai_priv_mem_call call;
+    if (!out) return cai_priv_mem_misuse(err, "cai_manager_alloc", "out is NULL");
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_alloc", err));
+    if (aligned & (aligned - 1))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
+                              (unsigned long)alignment);
+    if (aligned > 256 && size > SIZE_MAX - (aligned - 256))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "size = %lu with alignment = %lu exceeds %lu bytes",
+                              (unsigned long)size, (unsigned long)alignment, (unsigned long)SIZE_MAX);
+    CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
+    wish = cai_priv_mem_wish_for(manager, size, aligned, stream);
+    if (size) CAI_TRY(cai_priv_mem_new(&call, &wish));
+    *out = wish.made;
+    return CAI_OK;
+}
+
+/* Host and managed memory. ptr: to pin. */
+static cai_status cai_priv_mem_host(cai_memory_handle *out, cai_manager *manager, cai_priv_mem_block block,
+                                    uint32_t flags, uint32_t allowed, const char *function, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_wish wish;
+    if (!out) return cai_priv_mem_misuse(err, function, "out is NULL");
+    CAI_TRY(cai_priv_mem_open(&call, manager, function, err));
+    if (flags & ~allowed)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: flags = 0x%lx has unknown bits", function,
+                              (unsigned long)flags);
+    if (block.size && block.pair == CAI_PRIV_PIN_PAIR && !block.ptr)
+        return cai_priv_mem_misuse(err, function, "ptr is NULL");
+    memset(&wish, 0, sizeof wish);
+    wish.block = block;
+    wish.size = block.size;
+    wish.alignment = 1;
+    wish.flags = flags;
+    if (block.size) CAI_TRY(cai_priv_mem_new(&call, &wish));
+    *out = wish.made;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
+                                            uint32_t flags, cai_error *err)
+{
+    const int32_t kind = flags & CAI_HOST_MAPPED ? CAI_MEMORY_MAPPED : CAI_MEMORY_PINNED;
+    const cai_priv_mem_block block = {NULL, size, 0, CAI_PRIV_HOST_PAIR, kind};
+    return cai_priv_mem_host(out, manager, block, flags,
+                             CAI_HOST_PORTABLE | CAI_HOST_MAPPED | CAI_HOST_WRITE_COMBINED,
+                             "cai_manager_pinned_alloc", err);
+}
+
+CAI_API cai_status cai_manager_pin(cai_memory_handle *out, cai_manager *manager, void *ptr, size_t size,
+                                   uint32_t flags, cai_error *err)
+{
+    const cai_priv_mem_block block = {ptr, size, 0, CAI_PRIV_PIN_PAIR, CAI_MEMORY_REGISTERED};
+    return cai_priv_mem_host(out, manager, block, flags, CAI_HOST_PORTABLE | CAI_HOST_MAPPED,
+                             "cai_manager_pin", err);
+}
+
+CAI_API cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
+                                             uint32_t flags, cai_error *err)
+{
+    const cai_priv_mem_block block = {NULL, size, 0, CAI_PRIV_MANAGED_PAIR, CAI_MEMORY_MANAGED};
+    return cai_priv_mem_host(out, manager, block, flags ? flags : (uint32_t)CAI_MANAGED_GLOBAL,
+                             CAI_MANAGED_GLOBAL | CAI_MANAGED_HOST, "cai_manager_managed_alloc", err);
+}
+
+/* ------------------------------------------------------------------ >>freeing */
+/* An object, and what it was when the call looked at it. */
+typedef struct cai_priv_mem_look {
+    struct cai_manager_slot *slot, was;
+    int32_t of_array; /* the reference is an array's */
+} cai_priv_mem_look;
+
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_look_up(const cai_priv_mem_call *call, cai_memory_handle memory,
+                                                 cai_priv_mem_look *look)
+{
+    CAI_TRY(cai_priv_mem_seize(call, memory, &look->slot));
+    look->was = *look->slot;
+    look->of_array = 0;
+    cai_priv_guard_give(&call->manager->guard);
+    return CAI_OK;
+}
+
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
+{
+    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_STALE, 114), "a reset freed memory 0x%llx",
+                          (unsigned long long)memory);
+}
+
+static cai_status cai_priv_mem_look_up_live(const cai_priv_mem_call *call, cai_memory_handle memory,
+                                            cai_priv_mem_look *look)
+{
+    CAI_TRY(cai_priv_mem_look_up(call, memory, look));
+    return cai_priv_mem_lost(&look->was) ? cai_priv_mem_gone(call->err, memory) : CAI_OK;
+}
+
+/* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
+ * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
+ * last free comes after all work. If the memory's stream is 2 of another thread, the host waits. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_order_free(cai_priv_mem_call *call,
+                                                    const struct cai_manager_slot *was, uint64_t stream,
+                                                    int last)
+{
+    const uint64_t home = was->block.stream;
+    if (call->gone) return CAI_OK;
+    CAI_TRY(cai_priv_mem_no_capture(call, stream));
+    if (home == stream && stream != CAI_STREAM_PER_THREAD) return CAI_OK;
+    CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
+    if (!home || !call->manager->pool || call->gone) return CAI_OK;
+    if (cai_priv_mem_elsewhere(call, home, was->thread)) {
+        if (call->manager->cuda->context_synchronize) return cai_priv_mem_wait_context(call);
+        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
+                              "the memory is on stream 2 of host thread 0x%llx, "
+                              "and the CUDA table has no context_synchronize",
+                              (unsigned long long)was->thread);
+    }
+    if (home == stream) return CAI_OK;
+    return last ? cai_priv_mem_order(call, home, stream) : cai_priv_mem_order(call, stream, home);
+}
+
+/* Records that the free of an object must come after `stream`. Under the guard. */
+CAI_PRIV_MEM_COLD void cai_priv_mem_come_after(struct cai_manager_slot *slot, uint64_t stream,
+                                               uint64_t thread)
+{
+    if (stream != CAI_STREAM_PER_THREAD) thread = 0;
+    if (slot->after && (slot->after != stream || slot->after_thread != thread)) stream = CAI_PRIV_ALL;
+    slot->manager->unsettled += !slot->after;
+    slot->after = stream;
+    slot->after_thread = thread;
+}
+
+/* The stream of the free if streams need no order any more. If another thread gave a reference back after the
+ * host had waited, the host must wait again for some memory, and the free is deferred. Under the guard. */
+CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_settled_stream(cai_priv_mem_call *call, const cai_priv_mem_look *look)
+{
+    const struct cai_manager_slot *slot = look->slot;
+    const uint64_t stream = slot->block.stream;
+    if (slot->orders != look->was.orders &&
+        (slot->block.pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, stream, slot->thread)))
+        call->outside = 1;
+    return stream;
+}
+
+/* Under the guard: one reference less. True: it was the last. */
+CAI_PRIV_MEM_HOT int cai_priv_mem_count_down(cai_priv_mem_call *call, const cai_priv_mem_look *look,
+                                             uint64_t *stream)
+{
+    struct cai_manager_slot *slot = look->slot;
+    if (!slot->block.stream && !call->gone) { /* the memory's first stream */
+        slot->block.stream = *stream;
+        slot->thread = call->thread;
+    }
+    if (call->after) cai_priv_mem_come_after(slot, call->after, call->thread);
+    if (call->settled) *stream = cai_priv_mem_settled_stream(call, look);
+    call->dropped = 1;
+    slot->orders++;
+    if (look->of_array) slot->arrays--;
+    else if (!--slot->references) slot->generation++;
+    if (cai_priv_mem_users(slot)) return 0;
+    call->manager->unsettled -= slot->after != 0;
+    if (cai_priv_mem_lost(slot)) {
+        call->manager->count.lost++;
+        return 1;
+    }
+    call->manager->count.live--;
+    call->manager->count.live_bytes -= slot->block.size;
+    return 1;
+}
+
+/* Frees an object without references. Called with the guard, which is free after it. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct cai_manager_slot *slot,
+                                                 uint64_t stream)
+{
+    cai_manager *manager = call->manager;
+    const int32_t pair = slot->block.pair;
+    const int waits = pair != CAI_PRIV_PIN_PAIR && /* R119: the host has waited */
+                      (manager->defer_depth || manager->waits >> pair & 1);
+    cai_priv_mem_block block;
+    int over;
+    if (call->gone || !(waits || slot->after || call->outside)) {
+        block = cai_priv_mem_detach(slot, stream);
+        cai_priv_guard_give(&manager->guard);
+        return cai_priv_mem_free_now(call, &block);
+    }
+    cai_priv_mem_defer(call, slot, stream);
+    over = !manager->defer_depth && !call->outside && cai_priv_mem_over(manager);
+    cai_priv_guard_give(&manager->guard);
+    return over ? cai_priv_mem_carry_out(call, CAI_PRIV_BY_LIMIT, NULL) : CAI_OK;
+}
+
+/* Under the guard. True: another thread changed what the order of streams depended on. */
+CAI_PRIV_MEM_HOT int cai_priv_mem_outdated(const cai_priv_mem_call *call, const cai_priv_mem_look *look)
+{
+    const struct cai_manager_slot *slot = look->slot;
+    const int last = cai_priv_mem_users(slot) == 1, was_last = cai_priv_mem_users(&look->was) == 1;
+    if (call->settled || call->gone || cai_priv_mem_lost(slot)) return 0;
+    if (was_last && !last) return 1;
+    if (slot->orders == look->was.orders) return 0;
+    return last || slot->block.stream != look->was.block.stream || slot->thread != look->was.thread;
+}
+
+/* Gives the reference back that was looked at. If call->dropped is not set after success, `look` is new. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_mem_look *look,
+                                              uint64_t stream)
+{
+    struct cai_manager_slot *slot = look->slot;
+    cai_manager *manager = call->manager;
+    cai_priv_guard_take(&manager->guard);
+    if (!look->of_array && slot->generation != look->was.generation) {
+        cai_priv_guard_give(&manager->guard);
+        return cai_priv_mem_stale(call->err, cai_priv_mem_handle(&look->was));
+    }
+    if (cai_priv_mem_outdated(call, look)) {
+        look->was = *slot;
+    } else if (cai_priv_mem_count_down(call, look, &stream)) {
+        if (!cai_priv_mem_lost(slot)) return cai_priv_mem_dispose(call, slot, stream);
+        cai_priv_mem_put(slot);
+    }
+    cai_priv_guard_give(&manager->guard);
+    return CAI_OK;
+}
+
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_look *look,
+                                                   uint64_t stream)
+{
+    cai_status status;
+    call->ending = 1;
+    if (cai_priv_mem_lost(&look->was)) return cai_priv_mem_drop(call, look, stream);
+    do {
+        const int last = cai_priv_mem_users(&look->was) == 1;
+        status = cai_priv_mem_enter(call);
+        if (!status) status = cai_priv_mem_order_free(call, &look->was, stream, last);
+        if (!status && last && look->was.block.pair == CAI_PRIV_PIN_PAIR)
+            status = cai_priv_mem_wait_stream(call, stream); /* R119 */
+        if (!status) status = cai_priv_mem_drop(call, look, stream);
+        status = cai_priv_mem_leave(call, status);
+    } while (!status && !call->dropped);
+    return status;
+}
+
+CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
+                                    cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_look look;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_free", err));
+    if (!memory) return CAI_OK;
+    CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
+    CAI_TRY(cai_priv_mem_look_up(&call, memory, &look));
+    return cai_priv_mem_give_back(&call, &look, stream);
+}
+
+CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
+                                          cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_look look;
+    cai_status status;
+    int done;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_set_stream", err));
+    CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
+    do { /* again if another thread was faster */
+        CAI_TRY(cai_priv_mem_look_up_live(&call, memory, &look));
+        status = cai_priv_mem_enter(&call);
+        if (!status) status = cai_priv_mem_order_free(&call, &look.was, stream, 1); /* the new one waits */
+        CAI_TRY(cai_priv_mem_leave(&call, status));
+        cai_priv_guard_take(&manager->guard);
+        done = look.slot->generation == look.was.generation && look.slot->orders == look.was.orders;
+        if (done) {
+            look.slot->orders++;
+            look.slot->block.stream = stream;
+            look.slot->thread = call.thread;
+        }
+        cai_priv_guard_give(&manager->guard);
+    } while (!done);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle memory, cai_error *err)
+{
+    cai_priv_mem_call call;
+    struct cai_manager_slot *slot;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_retain", err));
+    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    slot->references++;
+    cai_priv_guard_give(&manager->guard);
+    return CAI_OK;
+}
+
+static void cai_priv_mem_describe(const struct cai_manager_slot *slot, cai_memory_object *out)
+{
+    out->memory = slot->references ? cai_priv_mem_handle(slot) : 0;
+    out->number = slot->number;
+    out->address = slot->address;
+    out->size = slot->size;
+    out->stream = slot->block.stream;
+    out->references = cai_priv_mem_users(slot);
+    out->kind = slot->block.kind;
+    out->lost = cai_priv_mem_lost(slot);
+}
+
+CAI_API cai_status cai_manager_describe(cai_manager *manager, cai_memory_handle memory,
+                                        cai_memory_object *out, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_look look;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_describe", err));
+    if (!out) return cai_priv_mem_misuse(err, "cai_manager_describe", "out is NULL");
+    CAI_TRY(cai_priv_mem_look_up(&call, memory, &look));
+    cai_priv_mem_describe(&look.was, out);
+    return CAI_OK;
+}
+
+CAI_API void *cai_manager_pointer(cai_manager *manager, cai_memory_handle memory)
+{
+    cai_memory_object info;
+    if (cai_manager_describe(manager, memory, &info, NULL) || info.lost) return NULL;
+    return (void *)(uintptr_t)info.address;
+}
+
+CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handle memory, cai_memory_ipc *out,
+                                          cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_look look;
+    const cai_emm_hooks *hooks;
+    cai_memory_ipc made;
+    void *base = NULL;
+    cai_status status;
+    if (!out) return cai_priv_mem_misuse(err, "cai_manager_ipc_handle", "out is NULL");
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_ipc_handle", err));
+    CAI_TRY(cai_priv_mem_look_up_live(&call, memory, &look));
+    if (look.was.block.kind != CAI_MEMORY_DEVICE)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "memory of kind %d has no handle for other processes",
+                              (int)look.was.block.kind);
+    hooks = cai_priv_mem_table(manager, CAI_PRIV_IPC);
+    if (!hooks->ipc_handle)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
+                              cai_priv_emm_name(&manager->hooks));
+    memset(&made, 0, sizeof made);
+    made.size = look.was.size;
+    made.device = manager->device;
+    status = cai_priv_mem_enter(&call);
+    if (!status) {
+        const int error = hooks->ipc_handle(hooks->ctx, look.was.block.ptr, made.handle, &base);
+        status = cai_priv_mem_hook_did(&call, error, "ipc_handle");
+    }
+    CAI_TRY(cai_priv_mem_leave(&call, status));
+    if (!base || (uintptr_t)base > (uintptr_t)look.was.block.ptr)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "ipc_handle of %s returned %p as the base of %p",
+                              cai_priv_emm_name(&manager->hooks), base, look.was.block.ptr);
+    made.offset = look.was.address - (uint64_t)(uintptr_t)base;
+    *out = made;
+    return CAI_OK;
+}
+
+/* ------------------------------------------------------------------- >>arrays */
+/* True: the array names a stream by its handle, which may be one of any context. */
+static int cai_priv_mem_names_handle(const cai_array *array)
+{
+    return array->sync == CAI_SYNC_STREAM && array->stream > CAI_STREAM_PER_THREAD &&
+           array->stream != UINT64_MAX;
+}
+
+/* The host waits for what is pending on the array and for the context, if no known stream captures. */
+static cai_status cai_priv_mem_synchronize(cai_priv_mem_call *call, const cai_array *array, uint64_t home)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    cai_status status;
+    if (!cuda) return CAI_OK;
+    status = cai_priv_mem_enter(call);
+    if (!status && !call->gone) status = cai_priv_mem_no_capture(call, home);
+    if (!status && !call->gone && cai_priv_mem_names_handle(array)) {
+        status = cai_priv_mem_no_capture(call, array->stream);
+        if (!status) status = cai_priv_mem_wait_stream(call, array->stream);
+    }
+    if (!status && !call->gone && array->sync == CAI_SYNC_EVENT)
+        status = cai_priv_mem_wait(call, array->event, cuda->event_synchronize, "event_synchronize");
+    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
+    return cai_priv_mem_leave(call, status);
+}
+
+/* The memory's stream waits for the array's event. While this stream captures, the host waits. */
+static cai_status cai_priv_mem_follow_event(cai_priv_mem_call *call, uint64_t event, uint64_t stream)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    cai_status status;
+    if (!cuda) return CAI_OK;
+    CAI_TRY(cai_priv_mem_enter(call));
+    status = call->gone ? CAI_OK : cai_priv_mem_no_capture(call, stream);
+    if (status == CAI_ERR_CAPTURE &&
+        cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize"))
+        status = CAI_ERR_CUDA;
+    if (!status && !call->gone)
+        status = cai_priv_mem_did(call, cuda->stream_wait_event(cuda->self, stream, event),
+                                  "stream_wait_event");
+    return cai_priv_mem_leave(call, status);
+}
+
+/* Chooses the stream of the free. Orders it after what is pending on the array. */
+static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_array *array, uint64_t home,
+                                           uint64_t *stream)
+{
+    *stream = home;
+    if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
+    if (array->sync == CAI_SYNC_EVENT) return cai_priv_mem_follow_event(call, array->event, home);
+    if (array->sync == CAI_SYNC_NONE) return CAI_OK;
+    *stream = array->stream;
+    CAI_TRY(cai_priv_mem_thread(call, array->stream));
+    if (cai_priv_mem_elsewhere(call, array->stream, array->thread)) return CAI_ERR_THREAD;
+    return cai_priv_mem_check_stream(call->manager, array->stream, NULL);
+}
+
+/* A release returns no error. While something captures, the free is deferred, with the stream that it comes
+ * after. If the device cannot make the order, the host waits. */
+static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_look *look,
+                                         const cai_array *array)
+{
+    const uint64_t own = look->was.block.stream, legacy = CAI_STREAM_LEGACY, home = own ? own : legacy;
+    uint64_t stream = home;
+    cai_status status = cai_priv_mem_thread(call, home);
+    if (!status) status = cai_priv_mem_order_array(call, array, home, &stream);
+    if (!status) status = cai_priv_mem_give_back(call, look, stream);
+    if (!status || call->dropped) return;
+    if (status == CAI_ERR_CAPTURE) call->after = stream;
+    else if (cai_priv_mem_synchronize(call, array, home))
+        call->after = cai_priv_mem_names_handle(array) ? array->stream : CAI_PRIV_ALL;
+    if (cai_priv_mem_enter(call)) call->outside = 1;
+    call->settled = 1;
+    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, home));
+}
+
+static void cai_priv_mem_release_array(cai_array *array)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_look look;
+    look.slot = (struct cai_manager_slot *)array->owner;
+    look.of_array = 1;
+    array->release = NULL;
+    if (cai_priv_mem_open(&call, look.slot->manager, "release", NULL)) return;
+    call.ending = 1;
+    cai_priv_guard_take(&call.manager->guard);
+    look.was = *look.slot;
+    cai_priv_guard_give(&call.manager->guard);
+    if (!cai_priv_mem_lost(&look.was)) cai_priv_mem_give_back_array(&call, &look, array);
+    else (void)cai_priv_mem_drop(&call, &look, CAI_STREAM_LEGACY);
+}
+
+static void cai_priv_mem_dress(cai_array *array, struct cai_manager_slot *slot)
+{
+    int32_t memory = slot->block.kind;
+    if (memory == CAI_MEMORY_POOL) memory = CAI_MEMORY_DEVICE;
+    if (memory == CAI_MEMORY_MAPPED || memory == CAI_MEMORY_REGISTERED) memory = CAI_MEMORY_PINNED;
+    array->memory = memory;
+    array->device = memory == CAI_MEMORY_HOST ? CAI_DEVICE_UNKNOWN : slot->manager->device;
+    cai_array_own(array, cai_priv_mem_release_array, slot);
+}
+
+CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32_t code, int32_t ndim,
+                                     const int64_t *shape, uint64_t stream, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_wish wish;
+    cai_array made;
+    if (!out) return cai_priv_mem_misuse(err, "cai_manager_array", "out is NULL");
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_array", err));
+    CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
+    CAI_TRY(cai_array_init(&made, code, ndim, shape, NULL, (void *)(uintptr_t)256, err)); /* aligned so */
+    made.sync = CAI_SYNC_NONE;
+    if ((uint64_t)made.nbytes > SIZE_MAX)
+        return cai_priv_error(err, CAI_ERR_SHAPE, "%lld bytes exceed the address space",
+                              (long long)made.nbytes);
+    wish = cai_priv_mem_wish_for(manager, (size_t)made.nbytes, 256, stream);
+    wish.for_array = 1;
+    if (made.size) {
+        CAI_TRY(cai_priv_mem_new(&call, &wish));
+        made.data = wish.slot->address;
+        cai_priv_mem_dress(&made, wish.slot);
+    }
+    if (made.size && manager->pool) {
+        made.sync = CAI_SYNC_STREAM;
+        made.stream = stream;
+        made.thread = call.thread;
+    }
+    *out = made;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_manager_own(cai_array *array, cai_manager *manager, cai_memory_handle memory,
+                                   cai_error *err)
+{
+    cai_priv_mem_call call;
+    struct cai_manager_slot *slot;
+    uint64_t first, size, whole;
+    int lost, inside;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_own", err));
+    CAI_TRY(cai_array_check(array, err));
+    if (array->release) return cai_priv_mem_misuse(err, "cai_manager_own", "the array has an owner");
+    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    lost = cai_priv_mem_lost(slot);
+    first = array->data + (uint64_t)array->lo - slot->address;
+    size = (uint64_t)(array->hi - array->lo);
+    whole = slot->size;
+    inside = !array->size || (first <= whole && size <= whole - first);
+    if (!lost && inside) slot->arrays++;
+    cai_priv_guard_give(&manager->guard);
+    if (lost) return cai_priv_mem_gone(err, memory);
+    if (!inside)
+        return cai_priv_error(err, CAI_ERR_MEMORY, "%llu bytes at offset %lld are not in the object of %llu",
+                              (unsigned long long)size, (long long)first, (unsigned long long)whole);
+    cai_priv_mem_dress(array, slot);
+    return CAI_OK;
+}
+
+/* ------------------------------------------------------------------ >>manager */
+static void *cai_priv_mem_malloc(void *user_data, size_t size)
+{
+    (void)user_data;
+    return malloc(size);
+}
+
+static void cai_priv_mem_mfree(void *user_data, void *ptr, size_t size)
+{
+    (void)user_data;
+    (void)size;
+    free(ptr);
+}
+
+/* Copies the table. Takes CUDA's own functions in place of missing hooks. Their frees wait on the host. */
+static cai_status cai_priv_mem_set_table(cai_manager *manager, const cai_emm_hooks *table, cai_error *err)
+{
+    cai_emm_hooks *hooks = &manager->hooks;
+    uint32_t host, ipc;
+    CAI_TRY(cai_emm_hooks_check(table, err));
+    cai_priv_emm_whole_hooks(hooks, table);
+    host = hooks->flags & CAI_EMM_CUDA_HOST;
+    ipc = hooks->flags & CAI_EMM_CUDA_IPC;
+    if (!manager->cuda && (hooks->kind != CAI_MEMORY_HOST || host || ipc))
+        return cai_priv_mem_misuse(err, "cai_manager_init",
+                                   "pool is NULL or not made, and hooks is not of CAI_MEMORY_HOST");
+    if ((host || ipc) && !cai_emm_hooks_cuda(&manager->cuda_hooks, manager->cuda, NULL)) {
+        if (host && !hooks->host_alloc) manager->adopted |= 1u << CAI_PRIV_HOST_PAIR;
+        if (host && !hooks->pin) manager->adopted |= 1u << CAI_PRIV_PIN_PAIR;
+        if (host && !hooks->managed_alloc) manager->adopted |= 1u << CAI_PRIV_MANAGED_PAIR;
+        if (ipc && !hooks->ipc_handle) manager->adopted |= 1u << CAI_PRIV_IPC;
+    }
+    manager->waits = hooks->flags & CAI_EMM_FREES_WAIT ? UINT32_MAX : manager->adopted;
+    manager->limit = UINT64_MAX;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_mem_check_options(const cai_manager_options *options, cai_error *err)
+{
+    if (!options->alloc_fn != !options->free_fn)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: one of alloc_fn and free_fn is NULL");
+    if (options->deferred_count < 0)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: deferred_count = %d is negative",
+                              (int)options->deferred_count);
+    if (!(options->flags & ~CAI_MANAGER_DRAIN)) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: flags = 0x%lx has unknown bits",
+                          (unsigned long)(uint32_t)options->flags);
+}
+
+static cai_status cai_priv_mem_find_context(cai_manager *manager, cai_error *err)
+{
+    const cai_cuda *cuda = manager->cuda;
+    int32_t error = 0;
+    if (!cuda || !cuda->context_current) return CAI_OK;
+    CAI_TRY(cai_priv_emm_context(cuda, &manager->context, err));
+    if (cuda->context_device) error = cuda->context_device(cuda->self, &manager->device);
+    return error ? cai_cuda_status(error, "context_device", err) : CAI_OK;
+}
+
+/* The first generation of a manager. Handles of one that was at this address before are stale by it. */
+static uint32_t cai_priv_mem_first_generation(const cai_manager *manager)
+{
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    uint64_t now = (uint64_t)clock(), hash;
+#if defined(_WIN32) && !defined(CAI_NO_THREADS)
+    LARGE_INTEGER ticks; /* clock() counts milliseconds there */
+    if (QueryPerformanceCounter(&ticks)) now = (uint64_t)ticks.QuadPart;
+#endif
+    hash = ((uint64_t)(uintptr_t)manager ^ (uint64_t)time(NULL) << 32) * odd;
+    return (uint32_t)(((hash ^ hash >> 29 ^ now) * odd) >> 33);
+}
+
+CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, const cai_emm_hooks *hooks,
+                                    const cai_manager_options *options, cai_error *err)
+{
+    cai_manager made;
+    if (!manager) return cai_priv_mem_misuse(err, "cai_manager_init", "manager is NULL");
+    memset(&made, 0, sizeof made);
+    made.cuda = pool ? pool->cuda : NULL;
+    made.pool = made.cuda ? pool : NULL; /* a pool that is not made is none */
+    if (options) CAI_TRY(cai_priv_mem_check_options(options, err));
+    CAI_TRY(cai_priv_mem_set_table(&made, hooks, err));
+    CAI_TRY(cai_priv_mem_find_context(&made, err));
+    if (options) made.options = *options;
+    if (!made.options.deferred_count) made.options.deferred_count = 10;
+    if (!made.options.alloc_fn) {
+        made.options.alloc_fn = cai_priv_mem_malloc;
+        made.options.free_fn = cai_priv_mem_mfree;
+    }
+    made.generation = cai_priv_mem_first_generation(manager);
+    *manager = made;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_manager_device_memory(cai_manager *manager, size_t *free_bytes, size_t *total_bytes,
+                                             cai_error *err)
+{
+    cai_priv_mem_call call;
+    const cai_emm_hooks *hooks;
+    size_t available = 0, total = 0;
+    cai_status status;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_device_memory", err));
+    if (!free_bytes || !total_bytes)
+        return cai_priv_mem_misuse(err, "cai_manager_device_memory", "free_bytes or total_bytes is NULL");
+    hooks = &manager->hooks;
+    if (!hooks->memory_info)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_UNAVAILABLE, 115), "%s has no hook memory_info",
+                              cai_priv_emm_name(hooks));
+    CAI_TRY(cai_priv_mem_enter(&call));
+    status = cai_priv_guarded_look(&manager->ready) ? CAI_OK : cai_priv_mem_first_use(&call);
+    if (!status)
+        status =
+            cai_priv_mem_hook_did(&call, hooks->memory_info(hooks->ctx, &available, &total), "memory_info");
+    CAI_TRY(cai_priv_mem_leave(&call, status));
+    *free_bytes = available;
+    *total_bytes = total;
+    return CAI_OK;
+}
+
+CAI_API void cai_manager_counts(cai_manager *manager, cai_manager_count *out)
+{
+    cai_priv_mem_call call;
+    if (!out) return;
+    memset(out, 0, sizeof *out);
+    if (cai_priv_mem_open(&call, manager, "cai_manager_counts", NULL)) return;
+    cai_priv_guard_take(&manager->guard);
+    *out = manager->count;
+    cai_priv_guard_give(&manager->guard);
+}
+
+CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, int64_t capacity)
+{
+    cai_priv_mem_call call;
+    int64_t count = 0;
+    uint32_t index, end = 1;
+    if (cai_priv_mem_open(&call, manager, "cai_manager_list", NULL)) return 0;
+    for (index = 0; index < end; ++index) {
+        const struct cai_manager_slot *slot;
+        cai_priv_guard_take(&manager->guard);
+        end = manager->slot_count;
+        slot = index < end ? cai_priv_mem_at(manager, index) : NULL;
+        if (slot && cai_priv_mem_users(slot)) {
+            if (out && count < capacity) cai_priv_mem_describe(slot, &out[count]);
+            ++count;
+        }
+        cai_priv_guard_give(&manager->guard);
+    }
+    return count;
+}
+
+CAI_API cai_status cai_manager_reset(cai_manager *manager, cai_error *err)
+{
+    cai_priv_mem_call call;
+    const cai_emm_hooks *hooks;
+    cai_status first;
+    uint32_t i;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_reset", err));
+    hooks = &manager->hooks;
+    if (manager->defer_depth)
+        return cai_priv_error(err, CAI_ERR_PENDING, "cai_manager_reset: %d scopes of defer are open",
+                              (int)manager->defer_depth);
+    call.ending = 1;
+    call.err = NULL;
+    if (cai_priv_mem_enter(&call)) call.gone = 1; /* the context's memory is gone, too */
+    call.err = err;
+    first = cai_priv_mem_carry_out(&call, CAI_PRIV_IDLE, NULL);
+    for (i = 0; i < manager->slot_count; ++i) { /* what the hook reset does not free */
+        struct cai_manager_slot *slot = cai_priv_mem_at(manager, i);
+        cai_priv_mem_block block = slot->block;
+        slot->after = 0;
+        if (!cai_priv_mem_users(slot) || cai_priv_mem_lost(slot) || call.gone) continue;
+        if (hooks->reset && !(manager->adopted >> block.pair & 1)) continue;
+        block.stream = cai_priv_mem_idle_stream(&call, block.stream);
+        manager->count.freed++;
+        cai_priv_mem_keep_first(&call, &first, cai_priv_mem_free_now(&call, &block));
+    }
+    if (hooks->reset)
+        cai_priv_mem_keep_first(&call, &first,
+                                cai_priv_mem_hook_did(&call, hooks->reset(hooks->ctx), "reset"));
+    manager->ready = 0;
+    manager->unsettled = 0;
+    manager->epoch++;
+    manager->count.live = manager->count.live_bytes = 0;
+    return cai_priv_mem_leave(&call, first);
+}
+
+CAI_API cai_status cai_manager_destroy(cai_manager *manager, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_error why;
+    cai_status status = CAI_OK;
+    int64_t live;
+    int32_t i;
+    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_destroy", err));
+    live = cai_manager_list(manager, NULL, 0);
+    if (live || manager->defer_depth)
+        return cai_priv_error(err, CAI_ERR_PENDING,
+                              "cai_manager_destroy: %lld objects are referenced, %d scopes are open",
+                              (long long)live, (int)manager->defer_depth);
+    if (manager->deferred_first) {
+        call.ending = 1;
+        CAI_TRY(cai_priv_mem_enter(&call));
+        why.code = CAI_OK;
+        status = cai_priv_mem_carry_out(&call, CAI_PRIV_ASKED, &why);
+        if (manager->deferred_first) { /* one of them cannot be carried out now */
+            if (why.code == CAI_ERR_CUDA) why.code = CAI_ERR_PENDING; /* the host cannot wait */
+            if (err) *err = why;
+            call.err = NULL;
+            return cai_priv_mem_leave(&call, why.code);
+        }
+        status = cai_priv_mem_leave(&call, status);
+    }
+    for (i = 0; i < manager->chunk_count; ++i)
+        manager->options.free_fn(manager->options.user_data, manager->chunks[i],
+                                 sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << i);
+    memset(manager, 0, sizeof *manager);
+    return status;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_MANAGER_IMPLEMENTATION */
+
+/*
+MIT License
+
+Copyright (c) 2026 the cai authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without
+limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions
+of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+DEALINGS IN THE SOFTWARE.
+*/

@@ -1,0 +1,708 @@
+/* cai_python_dlpack.h - DLPack of Python objects to cai_array, and back: imports, __dlpack__ - v0.1.0
+ * SPDX-License-Identifier: MIT (text at the end of this file)
+ * C99 that is also C++11, over Python's limited API of 3.11 and later. Your dlpack.h. No CUDA. */
+
+#if defined(CAI_IMPLEMENTATION) && !defined(CAI_PYTHON_DLPACK_IMPLEMENTATION)
+#define CAI_PYTHON_DLPACK_IMPLEMENTATION
+#endif
+#if defined(CAI_PYTHON_DLPACK_IMPLEMENTATION) && !defined(CAI_PYTHON_IMPLEMENTATION)
+#define CAI_PYTHON_IMPLEMENTATION /* the two share functions, so they are compiled together */
+#endif
+
+/* A second include of the headers below adds what is requested now, and refuses late configuration. */
+#if !defined(CAI_PYTHON_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                        \
+    defined(CAI_PYTHON_IMPLEMENTATION) != defined(CAI_PYTHON_IMPLEMENTED) ||                                 \
+    defined(CAI_STREAM_H_INCLUDED) != defined(CAI_PRIV_PY_WITH_STREAM) ||                                    \
+    defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
+    defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
+    defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
+#include "cai_python.h" /* first, as Python.h comes before all other headers */
+#endif
+#if !defined(CAI_DLPACK_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                        \
+    defined(CAI_STREAM_H_INCLUDED) != defined(CAI_PRIV_DLPACK_WITH_STREAM)
+#include "cai_dlpack.h"
+#endif
+
+#if CAI_PYTHON_H_INCLUDED / 100 != 1
+#error "cai_python_dlpack.h: this is version 0.1, which needs cai_python.h 0.1"
+#endif
+#if CAI_DLPACK_H_INCLUDED / 100 != 1
+#error "cai_python_dlpack.h: this is version 0.1, which needs cai_dlpack.h 0.1"
+#endif
+#if defined(CAI_PYTHON_DLPACK_H_INCLUDED) && CAI_PYTHON_DLPACK_H_INCLUDED != 100
+#error "cai_python_dlpack.h: another version of it was included first; one translation unit takes one version"
+#endif
+
+#ifndef CAI_PYTHON_DLPACK_H_INCLUDED
+#define CAI_PYTHON_DLPACK_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+
+/*
+DO THIS
+    Copy cai.h, cai_python.h, cai_dlpack.h and cai_python_dlpack.h into your extension module. You provide
+    dlpack.h (cai_dlpack.h says how it is found). Write this in one file, before any other header, as Python.h
+    demands. In other files include the header without the define.
+
+        #define CAI_IMPLEMENTATION
+        #include "cai_python_dlpack.h"
+
+    For cai_python_dlpack_ordered include cai_stream.h before it, and before that Python.h with
+    PY_SSIZE_T_CLEAN defined. CAI_PYTHON_DLPACK_IMPLEMENTATION is for this header and cai_python.h, whose
+    implementations belong into one file.
+
+WHAT IT IS
+    With this header the imports of cai_python.h also read DLPack, and your own types export it. Open the
+    cai_python of your module with cai_python_dlpack_init in place of cai_python_init. All other calls stay.
+
+EXAMPLE (of a type whose objects have a `cai_array array` and a `cai_python *py`)
+        static PyObject *dlpack(object *self, PyObject *args, PyObject *kwargs) // __dlpack__
+        {
+            cai_python_dlpack_request request;
+            if (cai_python_dlpack_ask(&self->array, args, kwargs, &request)) return NULL;
+            return cai_python_dlpack_ordered(self->py, self->pool, (PyObject *)self, &self->array, &request);
+        }
+
+WHAT IT READS (by the numbers of WHAT IT READS in cai_python.h, which has the order of all)
+    2. DLPack's exchange of a type in C, __dlpack_c_exchange_api__. It needs dlpack.h of DLPack 1.3. The
+       pending work is in the producer's current stream.
+    5. __dlpack__, after __dlpack_device__. The producer makes options.stream wait. The struct from before
+       DLPack 1.0 has no read-only mark, so its arrays are read-only, as with NumPy.
+    A tensor that the producer marks as a copy is read-only (2 and 5), because writes to the copy would be
+    lost. Without CAI_PYTHON_HOST arrays in plain host memory are refused.
+
+ORDER
+    Arrays of 2 and 5 have CAI_NO_BACK_EDGE, as their owner frees them without regard to your stream.
+    cai_exchange_release and cai_python_release_after keep them until your stream has passed.
+    cai_python_release does not wait.
+
+OWNERSHIP
+    An imported array owns the tensor, and no reference to the object. The deleter of the producer runs as a
+    reference is dropped (OWNERSHIP in cai_python.h): with the GIL, in the interpreter of the import.
+
+THREADS
+    Those of cai_python.h.
+
+CHANGES
+    0.1.0  first version
+*/
+
+#if defined(CAI_NAMESPACE)
+#define cai_python_dlpack CAI_PRIV_RENAMED(cai_python_dlpack)
+#define cai_python_dlpack_ask CAI_PRIV_RENAMED(cai_python_dlpack_ask)
+#define cai_python_dlpack_device CAI_PRIV_RENAMED(cai_python_dlpack_device)
+#define cai_python_dlpack_init CAI_PRIV_RENAMED(cai_python_dlpack_init)
+#define cai_python_dlpack_ordered CAI_PRIV_RENAMED(cai_python_dlpack_ordered)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** cai_python_init, and the imports with `py` read DLPack, too. Returns 0, or -1 with an exception set. */
+CAI_API CAI_MUST_CHECK int cai_python_dlpack_init(cai_python *py);
+
+/** The request of a consumer to __dlpack__. */
+typedef struct cai_python_dlpack_request {
+    uint64_t stream;   /* the stream that must wait for the array's pending work; 0: none */
+    uint32_t flags;    /* of the export; add CAI_DLPACK_ORDERED when stream waits */
+    int32_t versioned; /* 1: the consumer accepts DLManagedTensorVersioned */
+    uint64_t consumer; /* the stream that the consumer passed; 0: it passed -1, or there are no streams */
+} cai_python_dlpack_request;
+
+/** Reads the arguments of __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None) for
+ *  `array`. Returns 0, or -1 with an exception set: BufferError for another device, or for a copy. */
+CAI_API CAI_MUST_CHECK int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
+                                                 cai_python_dlpack_request *out);
+
+/** Returns the capsule of __dlpack__ for `array`, whose memory is valid as long as `object`. Use this only
+ *  for memory that may be freed as soon as the consumer drops the tensor, such as host memory. For all other
+ *  memory use cai_python_dlpack_ordered. If request->stream is not 0, first make it wait for the pending work
+ *  with cai_stream_order, and set CAI_DLPACK_ORDERED in request->flags. Without the flag, pending work is
+ *  refused. On failure returns NULL with an exception set (cai_dlpack_export). */
+CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_array *array,
+                                    const cai_python_dlpack_request *request);
+
+/** Returns a new tuple, the value of __dlpack_device__ for `array`, or NULL (cai_dlpack_device). */
+CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_PYTHON_DLPACK_H_INCLUDED */
+
+/* Declarations that need cai_stream.h. It may be included between two inclusions of this header. */
+#if defined(CAI_PYTHON_DLPACK_IMPLEMENTED) &&                                                                \
+    defined(CAI_PRIV_DLPACK_WITH_STREAM) != defined(CAI_PRIV_PY_WITH_ORDER)
+#error "cai_python_dlpack.h: cai_stream.h is to be included before its implementation"
+#endif
+#if defined(CAI_PRIV_DLPACK_WITH_STREAM) && !defined(CAI_PRIV_PY_WITH_ORDER)
+#define CAI_PRIV_PY_WITH_ORDER
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Returns the capsule of __dlpack__ in order at both ends (cai_dlpack_export_ordered for the stream of the
+ *  request). That stream waits for the pending work of `array`. When the consumer drops the tensor, the
+ *  array's stream waits for that stream, and then the reference to `object` is dropped. So free the memory of
+ *  `object` in the order of the array's stream. `pool` keeps an array without a stream until the consumer's
+ *  stream has passed. If the consumer passed no stream, the deleter waits on the host, with the GIL. `pool`
+ *  must outlive the tensor. Keep it in the state of the module, which the type of `object` keeps. If the
+ *  consumer may destroy its stream first, add CAI_DLPACK_SYNCHRONIZE to request->flags. Returns NULL with an
+ *  exception set on failure. */
+CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
+                                            const cai_array *array, const cai_python_dlpack_request *request);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CAI_PRIV_PY_WITH_ORDER */
+
+/* ============================================================ >>implementation
+ *   >>tables  >>capsules  >>requests  >>exporting */
+
+#if defined(CAI_PYTHON_DLPACK_IMPLEMENTATION) && !defined(CAI_PYTHON_DLPACK_IMPLEMENTED)
+#define CAI_PYTHON_DLPACK_IMPLEMENTED
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
+#endif
+
+#if defined(CAI_DLPACK_VERSIONED) && DLPACK_MINOR_VERSION >= 3
+#define CAI_PRIV_PY_HAS_TABLE /* dlpack.h has the exchange of types in C */
+#endif
+
+/* Device types of DLPack. */
+enum { CAI_PRIV_PY_DL_CPU = 1, CAI_PRIV_PY_DL_CUDA = 2, CAI_PRIV_PY_DL_PINNED = 3,
+       CAI_PRIV_PY_DL_MANAGED = 13 };
+
+#if defined(CAI_DLPACK_VERSIONED)
+/* Returns the flag that makes an exporter's copy read-only, as writes to a copy would be lost. */
+static uint32_t cai_priv_py_copied(const struct DLManagedTensorVersioned *managed)
+{
+    const int is_copied = managed->version.major == DLPACK_MAJOR_VERSION &&
+                          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
+    return is_copied ? (uint32_t)CAI_DLPACK_READ_ONLY : 0;
+}
+#endif
+
+/* Takes over an array of cai_dlpack.h. Its deleter will run with the GIL, whoever releases the array. */
+static void cai_priv_py_take_tensor(cai_array *array, cai_priv_py_owner *owner, PyObject *object)
+{
+    owner->release = array->release;
+    owner->inner = array->owner;
+    if (!array->release) { /* no deleter: the object keeps the memory */
+        Py_INCREF(object);
+        owner->object = object;
+    }
+    array->release = NULL;
+    cai_priv_py_attach(array, owner);
+}
+
+/* ------------------------------------------------------------------- >>tables */
+#if defined(CAI_PRIV_PY_HAS_TABLE)
+/* Returns the table of the supported major version in a type's capsule, or an older one that it links to. */
+static const void *cai_priv_py_find_table(PyObject *capsule)
+{
+    const DLPackExchangeAPIHeader *header;
+    const DLPackExchangeAPI *table;
+    if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return NULL;
+    header = (const DLPackExchangeAPIHeader *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    while (header && header->version.major != DLPACK_MAJOR_VERSION) header = header->prev_api;
+    table = (const DLPackExchangeAPI *)(const void *)header;
+    if (!table || !table->managed_tensor_from_py_object_no_sync || !table->current_work_stream) return NULL;
+    return table;
+}
+
+/* Stores the exporter's current stream. The pending work is in it. */
+static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice device, cai_array *array)
+{
+    void *stream = NULL;
+    if (array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED) return 0;
+    if (table->current_work_stream(kDLCUDA, device.device_id, &stream))
+        return cai_priv_py_failed("current_work_stream");
+    array->sync = CAI_SYNC_STREAM;
+    array->stream = stream ? (uint64_t)(uintptr_t)stream : (uint64_t)CAI_STREAM_LEGACY;
+    return 0;
+}
+
+static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, cai_array *out)
+{
+    const DLPackExchangeAPI *table = (const DLPackExchangeAPI *)in->type.dlpack;
+    struct DLManagedTensorVersioned *managed = NULL;
+    cai_dlpack_options options;
+    cai_priv_py_owner *owner;
+    cai_error err;
+    cai_status status;
+    memset(&options, 0, sizeof options);
+    options.flags = in->flags & CAI_LENIENT;
+    owner = cai_priv_py_owner_new(in->py, NULL, 0);
+    if (!owner) return -1;
+    if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed) {
+        PyMem_Free(owner);
+        return cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
+    }
+    options.flags |= cai_priv_py_copied(managed);
+    status = cai_dlpack_import_versioned(managed, &options, out, &err);
+    if (status && status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
+    if (status) cai_python_raise(&err);
+    else if (!cai_priv_py_check_host(in, out) &&
+             !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
+        cai_priv_py_take_tensor(out, owner, object);
+        return 0;
+    } else cai_priv_py_undo(in->py, out, 1);
+    PyMem_Free(owner);
+    return -1;
+}
+#endif /* CAI_PRIV_PY_HAS_TABLE */
+
+/* ----------------------------------------------------------------- >>capsules */
+/* Stores the type and number that __dlpack_device__ returns. */
+static int cai_priv_py_ask_device(const cai_python *py, PyObject *object, long device[2])
+{
+    PyObject *method = cai_priv_py_attribute(py, object, CAI_PRIV_PY_DEVICE), *pair = NULL;
+    int i;
+    device[0] = device[1] = 0;
+    if (method) pair = PyObject_CallObject(method, NULL);
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the object has __dlpack__, but no __dlpack_device__");
+    Py_XDECREF(method);
+    if (!pair) return -1;
+    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
+        PyErr_SetString(PyExc_TypeError, "__dlpack_device__ returned no tuple (type, id)");
+    for (i = 0; i < 2 && !PyErr_Occurred(); ++i) device[i] = PyLong_AsLong(PyTuple_GetItem(pair, i));
+    Py_DECREF(pair);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int cai_priv_py_has_streams(long device_type)
+{
+    return device_type == CAI_PRIV_PY_DL_CUDA || device_type == CAI_PRIV_PY_DL_MANAGED;
+}
+
+/* Makes the keywords of __dlpack__. `stream` is only for devices with streams. Some refuse it elsewhere. */
+static PyObject *cai_priv_py_keywords(const cai_priv_py_import *in, long device_type)
+{
+    PyObject *keywords = PyDict_New(), *value;
+    int failed = !keywords;
+#if defined(CAI_DLPACK_VERSIONED)
+    value = failed ? NULL : Py_BuildValue("(ii)", (int)DLPACK_MAJOR_VERSION, (int)DLPACK_MINOR_VERSION);
+    failed = !value || PyDict_SetItemString(keywords, "max_version", value);
+    Py_XDECREF(value);
+#endif
+    if (!failed && cai_priv_py_has_streams(device_type)) {
+        value = PyLong_FromUnsignedLongLong(in->stream);
+        failed = !value || PyDict_SetItemString(keywords, "stream", value);
+        Py_XDECREF(value);
+    }
+    if (failed) Py_CLEAR(keywords);
+    return keywords;
+}
+
+#if defined(CAI_DLPACK_VERSIONED)
+/* Clears a TypeError that is set if it has no text or is about an unknown keyword. Returns 1 if it did. */
+static int cai_priv_py_is_keyword_refused(void)
+{
+    static const char *const words[] = {"max_version", "keyword", "function arguments", "signature"};
+    PyObject *type, *value, *trace, *text;
+    const char *said;
+    int i, refused;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return 0;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    text = PyObject_Str(value);
+    said = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    refused = !said || !*said;
+    for (i = 0; i < 4 && !refused; ++i) refused = strstr(said, words[i]) != NULL;
+    PyErr_Clear();
+    Py_XDECREF(text);
+    if (!refused) {
+        PyErr_Restore(type, value, trace);
+        return 0;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return 1;
+}
+#endif
+
+static PyObject *cai_priv_py_call_dlpack(const cai_priv_py_import *in, PyObject *method, long device_type)
+{
+    PyObject *keywords = cai_priv_py_keywords(in, device_type), *nothing = PyTuple_New(0), *capsule = NULL;
+    if (keywords && nothing) capsule = PyObject_Call(method, nothing, keywords);
+#if defined(CAI_DLPACK_VERSIONED)
+    if (keywords && nothing && !capsule && cai_priv_py_is_keyword_refused()) {
+        /* exporters from before DLPack 1.0 do not accept max_version */
+        if (!PyDict_DelItemString(keywords, "max_version"))
+            capsule = PyObject_Call(method, nothing, keywords);
+    }
+#endif
+    Py_XDECREF(keywords);
+    Py_XDECREF(nothing);
+    return capsule;
+}
+
+/* Imports the tensor of a capsule. If the capsule no longer owns the tensor, it is marked as used. */
+static int cai_priv_py_open_capsule(PyObject *capsule, const cai_dlpack_options *options, cai_array *out)
+{
+    const char *used = "used_dltensor";
+    cai_status status;
+    cai_error err;
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
+        cai_dlpack_options read_only = *options; /* no mark in this struct, and JAX expects it */
+        read_only.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
+        status = cai_dlpack_import(managed, &read_only, out, &err);
+#if defined(CAI_DLPACK_VERSIONED)
+    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        void *found = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
+        cai_dlpack_options copied = *options;
+        copied.flags |= cai_priv_py_copied(managed);
+        used = "used_dltensor_versioned";
+        status = cai_dlpack_import_versioned(managed, &copied, out, &err);
+#endif
+    } else {
+        PyErr_SetString(PyExc_TypeError, "__dlpack__ returned no capsule with an unused tensor");
+        return -1;
+    }
+    if (!status || status == CAI_ERR_VERSION) (void)PyCapsule_SetName(capsule, used);
+    if (status) cai_python_raise(&err);
+    return status ? -1 : 0;
+}
+
+/* Checks that the tensor is on the device of __dlpack_device__. The order of its work depends on that. */
+static int cai_priv_py_check_device(cai_array *array, const long device[2])
+{
+    const int32_t memory = device[0] == CAI_PRIV_PY_DL_CPU      ? CAI_MEMORY_HOST
+                           : device[0] == CAI_PRIV_PY_DL_PINNED ? CAI_MEMORY_PINNED
+                           : device[0] == CAI_PRIV_PY_DL_CUDA   ? CAI_MEMORY_DEVICE
+                                                                : CAI_MEMORY_MANAGED;
+    if (array->memory == memory && (memory != CAI_MEMORY_DEVICE || array->device == device[1])) return 0;
+    cai_array_release(array);
+    PyErr_Format(PyExc_BufferError, "__dlpack_device__ returned (%ld, %ld), but the tensor is elsewhere",
+                 device[0], device[1]);
+    return -1;
+}
+
+static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, PyObject *method,
+                                     cai_array *out)
+{
+    cai_dlpack_options options;
+    cai_priv_py_owner *owner;
+    cai_priv_py_exception kept;
+    PyObject *capsule;
+    long *const device = in->device;
+    int failed;
+    memset(&options, 0, sizeof options);
+    options.flags = in->flags & CAI_LENIENT;
+    if (cai_priv_py_ask_device(in->py, object, device)) return -1;
+    if (device[0] == CAI_PRIV_PY_DL_CPU && !(in->flags & CAI_PYTHON_HOST))
+        return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
+    if (device[0] != CAI_PRIV_PY_DL_CPU && device[0] != CAI_PRIV_PY_DL_PINNED &&
+        !cai_priv_py_has_streams(device[0]))
+        return cai_priv_py_refuse(in, CAI_PRIV_PY_OTHER_DEVICE);
+    if (cai_priv_py_has_streams(device[0])) {
+        options.sync = CAI_SYNC_STREAM;
+        options.stream = in->stream;
+    }
+    owner = cai_priv_py_owner_new(in->py, NULL, 0);
+    capsule = owner ? cai_priv_py_call_dlpack(in, method, device[0]) : NULL;
+    failed = !capsule || cai_priv_py_open_capsule(capsule, &options, out) ||
+             cai_priv_py_check_device(out, device);
+    if (failed) PyMem_Free(owner);
+    else cai_priv_py_take_tensor(out, owner, object);
+    cai_priv_py_keep(&kept); /* a capsule that is not used runs its deleter */
+    Py_XDECREF(capsule);
+    cai_priv_py_put_back(&kept);
+    return failed ? -1 : 0;
+}
+
+CAI_API int cai_python_dlpack_init(cai_python *py)
+{
+#if defined(CAI_PRIV_PY_HAS_TABLE)
+    static const struct cai_python_reader reader = {cai_priv_py_find_table, cai_priv_py_import_table,
+                                                    cai_priv_py_import_tensor};
+#else
+    static const struct cai_python_reader reader = {NULL, NULL, cai_priv_py_import_tensor};
+#endif
+    const int failed = cai_python_init(py);
+    if (!failed) py->dlpack = &reader;
+    return failed;
+}
+
+/* ----------------------------------------------------------------- >>requests */
+CAI_API PyObject *cai_python_dlpack_device(const cai_array *array)
+{
+    DLDevice device;
+    cai_error err;
+    if (cai_dlpack_device(array, &device, &err)) return cai_python_raise(&err);
+    return Py_BuildValue("(ii)", (int)device.device_type, (int)device.device_id);
+}
+
+/* Reads `stream` of __dlpack__, and finds out whether it must wait. */
+static int cai_priv_py_ask_stream(const cai_array *array, PyObject *stream, cai_python_dlpack_request *out)
+{
+    const int of_device = array->memory == CAI_MEMORY_DEVICE || array->memory == CAI_MEMORY_MANAGED;
+    cai_priv_py_reader reader;
+    cai_error err;
+    int32_t sync = CAI_SYNC_NONE;
+    int failed, there;
+    if (!of_device && stream == Py_None) return 0;
+    cai_priv_py_open(&reader, 0);
+    failed = cai_priv_py_put_value(&reader, stream, 0);
+    if (!failed && cai_decode_stream_dlpack(reader.tokens, &sync, &out->stream, &err)) {
+        cai_python_raise(&err);
+        failed = 1;
+    }
+    cai_priv_py_close(&reader);
+    if (failed) return -1;
+    out->consumer = out->stream;
+    there = array->sync == CAI_SYNC_STREAM && array->stream == out->stream &&
+            out->stream != CAI_STREAM_PER_THREAD; /* each thread has its own */
+    if (sync == CAI_SYNC_NONE || there) {
+        out->flags |= (uint32_t)CAI_DLPACK_ORDERED; /* the consumer orders, or works on this stream */
+        out->stream = 0;
+    }
+    if (array->sync == CAI_SYNC_NONE) out->stream = 0;
+    if (of_device || sync == CAI_SYNC_NONE) return 0;
+    PyErr_SetString(PyExc_ValueError, "__dlpack__: stream must be None, the array is not in device memory");
+    return -1;
+}
+
+/* Reads `dl_device` and `copy`. This header neither moves nor copies, and refuses such requests. */
+static int cai_priv_py_ask_place(const cai_array *array, PyObject *device, PyObject *copy)
+{
+    PyObject *own;
+    int same;
+    if (copy != Py_None) {
+        const int wanted = PyObject_IsTrue(copy);
+        if (wanted > 0) PyErr_SetString(PyExc_BufferError, "__dlpack__: copy=True is not supported");
+        if (wanted) return -1;
+    }
+    if (device == Py_None) return 0;
+    own = cai_python_dlpack_device(array);
+    same = own ? PyObject_RichCompareBool(own, device, Py_EQ) : -1;
+    if (!same)
+        PyErr_Format(PyExc_BufferError, "__dlpack__: dl_device=%R, but the array is on %R", device, own);
+    Py_XDECREF(own);
+    return same > 0 ? 0 : -1;
+}
+
+/* Reads `max_version`. Stores whether the consumer accepts the struct of DLPack 1. */
+static int cai_priv_py_ask_version(PyObject *version, int32_t *versioned)
+{
+    long major;
+    *versioned = 0;
+    if (version == Py_None) return 0;
+    if (!PyTuple_Check(version) || PyTuple_Size(version) != 2) {
+        PyErr_SetString(PyExc_TypeError, "__dlpack__: max_version is no tuple (major, minor)");
+        return -1;
+    }
+    major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+    if (major == -1 && PyErr_Occurred()) return -1;
+#if defined(CAI_DLPACK_VERSIONED)
+    *versioned = major >= DLPACK_MAJOR_VERSION;
+#endif
+    return 0;
+}
+
+CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
+                                  cai_python_dlpack_request *out)
+{
+    char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
+         copy_name[] = "copy";
+    char *names[5];
+    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+    names[0] = stream_name;
+    names[1] = version_name;
+    names[2] = device_name;
+    names[3] = copy_name;
+    names[4] = NULL;
+    memset(out, 0, sizeof *out);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version, &device,
+                                     &copy))
+        return -1;
+    if (cai_priv_py_ask_version(version, &out->versioned)) return -1;
+    if (cai_priv_py_ask_place(array, device, copy)) return -1;
+    return cai_priv_py_ask_stream(array, stream, out);
+}
+
+/* ---------------------------------------------------------------- >>exporting */
+/* The destructor of a capsule. Calls the deleter if the capsule was not used. */
+static void cai_priv_py_drop_capsule(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
+        managed->deleter(managed);
+    }
+#if defined(CAI_DLPACK_VERSIONED)
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        void *found = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
+        managed->deleter(managed);
+    }
+#endif
+}
+
+/* How a tensor is exported. */
+typedef struct cai_priv_py_export {
+    const cai_python_dlpack_request *request;
+    void *pool; /* of an export in order, or NULL */
+    void *memory;
+    int32_t versioned;
+} cai_priv_py_export;
+
+static void cai_priv_py_free_storage(cai_dlpack_storage *storage)
+{
+    free(storage);
+}
+
+static cai_dlpack_storage *cai_priv_py_make_storage(cai_priv_py_export *of)
+{
+    size_t size = sizeof(cai_dlpack_storage);
+    cai_dlpack_storage *storage;
+#if defined(CAI_PRIV_PY_WITH_ORDER)
+    if (of->pool) size = sizeof(cai_dlpack_ordered);
+#endif
+    of->memory = malloc(size);
+    storage = (cai_dlpack_storage *)of->memory;
+    if (!storage) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memset(of->memory, 0, size);
+    storage->done = cai_priv_py_free_storage;
+    return storage;
+}
+
+/* Moves an array into the storage. On failure the caller still owns it. */
+static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *array, cai_error *err)
+{
+    const cai_python_dlpack_request *request = of->request;
+    cai_dlpack_storage *storage = (cai_dlpack_storage *)of->memory;
+    DLManagedTensor *plain;
+#if defined(CAI_DLPACK_VERSIONED)
+    struct DLManagedTensorVersioned *versioned;
+#endif
+#if defined(CAI_PRIV_PY_WITH_ORDER)
+    cai_event_pool *pool = (cai_event_pool *)of->pool;
+    cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)of->memory;
+#if defined(CAI_DLPACK_VERSIONED)
+    if (pool && of->versioned)
+        return cai_dlpack_export_ordered_versioned(array, pool, request->consumer, request->flags, ordered,
+                                                   &versioned, err);
+#endif
+    if (pool)
+        return cai_dlpack_export_ordered(array, pool, request->consumer, request->flags, ordered, &plain,
+                                         err);
+#endif
+#if defined(CAI_DLPACK_VERSIONED)
+    if (of->versioned)
+        return cai_dlpack_export_versioned(array, request->flags, storage, &versioned, err);
+#endif
+    return cai_dlpack_export(array, request->flags, storage, &plain, err);
+}
+
+/* Moves an array into a capsule. Makes the capsule first, as no step after the export may fail. */
+static PyObject *cai_priv_py_encapsulate(cai_priv_py_export *of, cai_array *array)
+{
+    cai_dlpack_storage *storage = cai_priv_py_make_storage(of);
+    const char *name = "dltensor";
+    PyObject *capsule;
+    cai_error err;
+    void *managed = storage ? &storage->managed : NULL;
+#if defined(CAI_DLPACK_VERSIONED)
+    if (storage && of->versioned) {
+        managed = &storage->versioned;
+        name = "dltensor_versioned";
+    }
+#endif
+    capsule = managed ? PyCapsule_New(managed, name, NULL) : NULL;
+    if (capsule) {
+        if (!cai_priv_py_move_out(of, array, &err)) {
+            (void)PyCapsule_SetDestructor(capsule, cai_priv_py_drop_capsule);
+            return capsule;
+        }
+        Py_DECREF(capsule);
+        (void)cai_python_raise(&err);
+    }
+    free(of->memory);
+    return NULL;
+}
+
+static PyObject *cai_priv_py_give_tensor(cai_python *py, PyObject *object, const cai_array *array,
+                                         cai_priv_py_export *of)
+{
+    cai_priv_py_owner *owner;
+    PyObject *capsule;
+    cai_array moving;
+    cai_error err;
+    cai_python_drain(py);
+    if (cai_array_check(array, &err)) return cai_python_raise(&err);
+    cai_array_borrow(&moving, array); /* the object stays and owns the event */
+    owner = cai_priv_py_owner_new(py, object, 0);
+    if (!owner) return NULL;
+    owner->at_once = 1;
+    cai_priv_py_attach(&moving, owner);
+    of->versioned = of->request->versioned;
+    capsule = cai_priv_py_encapsulate(of, &moving);
+    if (!capsule) cai_priv_py_undo(py, &moving, 1);
+    return capsule;
+}
+
+CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_array *array,
+                                    const cai_python_dlpack_request *request)
+{
+    cai_priv_py_export of = {NULL, NULL, NULL, 0};
+    of.request = request;
+    return cai_priv_py_give_tensor(py, object, array, &of);
+}
+
+#if defined(CAI_PRIV_PY_WITH_ORDER)
+CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
+                                            const cai_array *array, const cai_python_dlpack_request *request)
+{
+    cai_priv_py_export of = {NULL, NULL, NULL, 0};
+    of.request = request;
+    of.pool = pool;
+    return cai_priv_py_give_tensor(py, object, array, &of);
+}
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_PYTHON_DLPACK_IMPLEMENTATION */
+
+/*
+MIT License
+
+Copyright (c) 2026 the cai authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without
+limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions
+of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+DEALINGS IN THE SOFTWARE.
+*/

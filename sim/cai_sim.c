@@ -1,0 +1,2795 @@
+/* cai_sim.c - the simulated CUDA of cai_sim.h
+ * SPDX-License-Identifier: MIT
+ *
+ *   >>objects     what a simulation consists of
+ *   >>support     growing arrays, text, host threads and the lock
+ *   >>lookup      handles and addresses to objects
+ *   >>operations  the trace, and what an operation waits for
+ *   >>scheduler   running them
+ *   >>captures    >>contexts  >>streams  >>events  >>memory: what the calls of CUDA do, the lock held
+ *   >>table       the same behind cai_cuda, with log and faults
+ *   >>test side   the functions of cai_sim.h
+ *
+ * Two invariants carry the scheduler: an operation waits only for operations with lower ids, so that ids are
+ * an order in which everything can run; and it waits for the one before it in its stream, so that of each
+ * stream at most one operation is ready. Ids are never reused, and nothing is freed before the simulation. */
+#include "cai_sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(CAI_SIM_NO_THREADS) && defined(_WIN32)
+#include <windows.h>
+#elif !defined(CAI_SIM_NO_THREADS)
+#include <pthread.h>
+#endif
+
+/* ------------------------------------------------------------------ >>objects */
+enum { SIM_ALIGNMENT = 256, SIM_HANDLE_STEP = 16, SIM_NAME = 32, SIM_FAULTS = 16 };
+enum { SIM_PATIENCE = 3 /* who asks more often, nothing having happened, waits in a loop */ };
+enum { SIM_IPC_BYTES = 64, SIM_UUID_BYTES = 16 };
+enum { SIM_SEGMENT = 2 << 20 /* of a mapping: the granularity of physical memory on devices */ };
+#define SIM_ALL_KINDS (~(uint32_t)0)
+#define SIM_FREED_BY_MEMORY_FREE \
+    (1u << CAI_SIM_MEM_DEVICE | 1u << CAI_SIM_MEM_MANAGED | 1u << CAI_SIM_MEM_POOL)
+#define SIM_FREED_BY_HOST_FREE (1u << CAI_SIM_MEM_PINNED | 1u << CAI_SIM_MEM_ALIASED)
+enum { SIM_DEAD = 0, SIM_LIVE = 1, SIM_ORPHAN = 2 /* its context was destroyed, or reset */ };
+enum { SIM_CAPTURE_ENDED = 3 /* beside CAI_CAPTURE_ACTIVE and _INVALIDATED */ };
+
+typedef struct sim_text {
+    char *data;
+    size_t length, capacity;
+} sim_text;
+
+typedef struct sim_object { /* a context, stream or event: the first member of each */
+    uint64_t handle;
+    uint64_t destroyed; /* 1, 2, ... in the order of destruction */
+    struct sim_context *context;
+    int32_t number, state; /* for the log, 0: a default stream; SIM_LIVE... */
+} sim_object;
+
+typedef struct sim_kind { /* all objects of a kind, and the one that each handle means */
+    sim_object **all, **slots;
+    int32_t count, slot_count, named;
+    uint64_t base;
+    const char *letter;
+} sim_kind;
+
+typedef struct sim_context {
+    sim_object o;
+    struct sim_stream *legacy;
+    int32_t device, error, primary;
+    int32_t retained, of_runtime; /* who holds a primary one */
+} sim_context;
+
+typedef struct sim_capture {
+    uint64_t id, thread;
+    struct sim_stream *origin;
+    int32_t mode, status;
+} sim_capture;
+
+typedef struct sim_stream {
+    sim_object o;
+    uint64_t id;
+    uint64_t thread;        /* of a per-thread stream, else 0 */
+    uint64_t last;          /* the operation queued last, not those that were captured */
+    uint64_t captured_last; /* the same in `capture`; 0: none, or no capture */
+    sim_capture *capture;
+    int32_t nonblocking;
+} sim_stream;
+
+typedef struct sim_event {
+    sim_object o;
+    uint64_t record;      /* the operation that recorded it last, 0: none */
+    sim_capture *capture; /* that it was recorded in, NULL: in none */
+    uint64_t asked_order, asked_count; /* what had run, and been called for, when it was last not ready */
+    int32_t asked;                     /* how often in a row nothing had changed */
+} sim_event;
+
+typedef struct sim_allocation {
+    void *block; /* NULL: memory of somebody else, registered or opened; or another one has it now */
+    uint64_t address, bytes, device_offset;
+    uint64_t space;   /* bytes at `address` in the block */
+    uint64_t segment; /* bytes of physical memory behind each stretch of a mapping */
+    uint64_t ended;   /* 1, 2, ... in the order of the ends, as `destroyed`; 0: live */
+    uint64_t digest;  /* of what was in the block when another one took it */
+    sim_context *context;                /* NULL: none */
+    const struct sim_allocation *origin; /* of another simulation, opened `opened` times; NULL: not so */
+    int32_t number, kind, device, live, opened;
+    int32_t unmapped; /* registered, and devices have no address of it */
+    int32_t freeing;  /* the operation that ends it is queued */
+    uint64_t maker;   /* the operation that makes it; 0: it was there at once */
+} sim_allocation;
+
+typedef struct sim_ipc { /* the beginning of a handle of ipc_export */
+    char magic[8];
+    const cai_sim *sim;
+    const sim_allocation *allocation;
+} sim_ipc;
+
+typedef struct sim_operation {
+    cai_sim_operation info;
+    sim_context *context;
+    cai_sim_function function;
+    void *argument;
+    sim_allocation *frees; /* what ends when it runs */
+    uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
+    int32_t touches;
+    uint64_t *waits;
+    cai_sim_access *accesses;
+    char name[SIM_NAME];
+} sim_operation;
+
+typedef struct sim_entry {
+    sim_context *context;
+    int32_t pushed; /* by context_push, not by cai_sim_set_context */
+} sim_entry;
+
+typedef struct sim_thread { /* a host thread */
+    uint64_t number;
+    uint64_t answer; /* of host_thread: the number, or that of one that ended */
+    int32_t ended, reused;
+    sim_entry *stack;
+    int32_t depth, unbalanced; /* pops of what was not pushed */
+    int32_t last_error, mode;
+} sim_thread;
+
+typedef struct sim_os { /* a thread of the operating system */
+    sim_thread *itself, *plays;
+    int32_t in_function;
+} sim_os;
+
+typedef struct sim_fault {
+    int32_t operation; /* -1: any */
+    int32_t left, error, omit;
+} sim_fault;
+
+#define SIM_OPERATIONS(X) \
+    X(context_current) X(context_push) X(context_pop) X(context_synchronize) X(context_device) \
+    X(device_context) X(stream_context) X(stream_capture) X(stream_id) X(stream_wait_event) \
+    X(stream_synchronize) X(event_create) X(event_destroy) X(event_record) X(event_query) \
+    X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access) \
+    X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
+    X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
+    X(ipc_close) X(device_uuid)
+#define SIM_ENUM(name) SIM_##name,
+#define SIM_STRING(name) #name,
+enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
+static const char *const sim_operation_names[] = {SIM_OPERATIONS(SIM_STRING)};
+
+#if defined(CAI_SIM_NO_THREADS)
+typedef sim_os *sim_key; /* what the thread has of its own, and the lock */
+typedef int sim_mutex;
+#define SIM_LOCK_MAKE(sim) 1
+#define SIM_LOCK_FREE(sim) ((void)(sim))
+#define SIM_LOCK(sim) ((void)(sim))
+#define SIM_UNLOCK(sim) ((void)(sim))
+#define SIM_OWN(sim) (sim)->key
+#define SIM_OWN_SET(sim, os) ((sim)->key = (os))
+#elif defined(_WIN32)
+typedef DWORD sim_key;
+typedef CRITICAL_SECTION sim_mutex;
+#define SIM_LOCK_MAKE(sim) \
+    (InitializeCriticalSection(&(sim)->mutex), ((sim)->key = TlsAlloc()) != TLS_OUT_OF_INDEXES)
+#define SIM_LOCK_FREE(sim) (TlsFree((sim)->key), DeleteCriticalSection(&(sim)->mutex))
+#define SIM_LOCK(sim) EnterCriticalSection(&(sim)->mutex)
+#define SIM_UNLOCK(sim) LeaveCriticalSection(&(sim)->mutex)
+#define SIM_OWN(sim) ((sim_os *)TlsGetValue((sim)->key))
+#define SIM_OWN_SET(sim, os) TlsSetValue((sim)->key, (os))
+#else
+typedef pthread_key_t sim_key;
+typedef pthread_mutex_t sim_mutex;
+#define SIM_LOCK_MAKE(sim) \
+    (pthread_mutex_init(&(sim)->mutex, NULL) == 0 && pthread_key_create(&(sim)->key, NULL) == 0)
+#define SIM_LOCK_FREE(sim) (pthread_key_delete((sim)->key), pthread_mutex_destroy(&(sim)->mutex))
+#define SIM_LOCK(sim) pthread_mutex_lock(&(sim)->mutex)
+#define SIM_UNLOCK(sim) pthread_mutex_unlock(&(sim)->mutex)
+#define SIM_OWN(sim) ((sim_os *)pthread_getspecific((sim)->key))
+#define SIM_OWN_SET(sim, os) pthread_setspecific((sim)->key, (os))
+#endif
+
+struct cai_sim {
+    cai_cuda cuda;
+    int32_t device_count, teardown, recycle, queued, fault_count;
+    int32_t allocation_count, capture_count, thread_count, os_count;
+    uint32_t options;
+    uint64_t operation_count, first_queued, order, stream_ids, destroyed;
+    sim_kind contexts, streams, events;
+    sim_allocation **allocations;
+    sim_capture **captures;
+    sim_operation **operations;
+    sim_thread **threads;
+    sim_os **oses;
+    sim_thread *self; /* who calls, while the lock is held */
+    sim_os *os;
+    cai_sim_hooks hooks;
+    sim_text log;
+    int32_t calls[SIM_OPERATION_COUNT];
+    int32_t pageable[CAI_SIM_DEVICES];
+    uint64_t no_peer[CAI_SIM_DEVICES]; /* bits: the devices whose memory it cannot access */
+    uint64_t memory[CAI_SIM_DEVICES], memory_used[CAI_SIM_DEVICES]; /* bytes */
+    sim_fault faults[SIM_FAULTS];
+    sim_key key;
+    sim_mutex mutex;
+};
+
+/* ------------------------------------------------------------------ >>support */
+/* Room for one more of `count` items; capacities are powers of two. A test that has no memory left ends. */
+static void *sim_grow(void *items, uint64_t count, size_t size)
+{
+    if (count & (count - 1)) return items;
+    items = realloc(items, (count ? 2 * (size_t)count : 1) * size);
+    if (items == NULL) abort();
+    return items;
+}
+
+static void *sim_new(size_t size)
+{
+    void *made = calloc(1, size);
+    if (made == NULL) abort();
+    return made;
+}
+
+#define SIM_APPEND(type, array, count, item) \
+    ((array) = (type *)sim_grow((array), (uint64_t)(count), sizeof *(array)), (array)[(count)++] = (item))
+
+static void sim_put(sim_text *text, const char *more)
+{
+    const size_t size = strlen(more) + 1;
+    if (text->length + size > text->capacity) {
+        text->capacity = 2 * (text->length + size);
+        text->data = (char *)realloc(text->data, text->capacity);
+        if (text->data == NULL) abort();
+    }
+    memcpy(text->data + text->length, more, size);
+    text->length += size - 1;
+}
+
+static void sim_put_number(sim_text *text, uint64_t number, unsigned base)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    *--at = 0;
+    do *--at = "0123456789abcdef"[number % base];
+    while (number /= base);
+    sim_put(text, at);
+}
+
+/* A set of options, or a single one: is it on? */
+static int sim_is_on(const cai_sim *sim, uint32_t option)
+{
+    return (sim->options & option) != 0;
+}
+
+/* What host_thread answers in a new host thread: its number, or that of one that ended. */
+static uint64_t sim_thread_answer(cai_sim *sim, uint64_t number)
+{
+    int32_t i;
+    for (i = sim->thread_count - 1; i >= 0 && sim_is_on(sim, CAI_SIM_REUSE); i--) {
+        sim_thread *old = sim->threads[i];
+        if (!old->ended || old->reused) continue;
+        old->reused = 1;
+        return old->answer;
+    }
+    return number;
+}
+
+static sim_thread *sim_thread_of(cai_sim *sim, uint64_t number)
+{
+    sim_thread *thread;
+    int32_t i;
+    for (i = 0; i < sim->thread_count; i++)
+        if (sim->threads[i]->number == number && !sim->threads[i]->ended) return sim->threads[i];
+    thread = (sim_thread *)sim_new(sizeof *thread);
+    thread->number = number;
+    thread->answer = sim_thread_answer(sim, number);
+    SIM_APPEND(sim_thread *, sim->threads, sim->thread_count, thread);
+    return thread;
+}
+
+/* Takes the lock. 0: this thread has it, as it is inside a function of cai_sim_launch. */
+static int sim_enter(cai_sim *sim)
+{
+    sim_os *os = SIM_OWN(sim);
+    if (os != NULL && os->in_function) return 0;
+    SIM_LOCK(sim);
+    if (os == NULL) {
+        os = (sim_os *)sim_new(sizeof *os);
+        SIM_APPEND(sim_os *, sim->oses, sim->os_count, os);
+        os->itself = os->plays = sim_thread_of(sim, ((uint64_t)1 << 32) + (uint64_t)sim->os_count);
+        SIM_OWN_SET(sim, os);
+    }
+    sim->os = os;
+    sim->self = os->plays;
+    return 1;
+}
+
+/* Tells the hook of a call, but for one from inside a function of cai_sim_launch, which fails. */
+static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
+{
+    const sim_os *os = SIM_OWN(sim);
+    if (sim->hooks.before == NULL || (os != NULL && os->in_function)) return;
+    sim->hooks.before(sim->hooks.context, call, of_table);
+}
+
+static void sim_leave(cai_sim *sim, int entered)
+{
+    if (entered) SIM_UNLOCK(sim);
+}
+
+/* ------------------------------------------------------------------- >>lookup */
+static void sim_kind_set(sim_kind *kind, uint64_t base, const char *letter)
+{
+    kind->base = base;
+    kind->letter = letter;
+}
+
+static int32_t sim_operation_named(const char *name)
+{
+    int32_t i;
+    for (i = 0; i < SIM_OPERATION_COUNT; i++)
+        if (strcmp(sim_operation_names[i], name) == 0) return i;
+    return -1;
+}
+
+/* The object that a handle means or last meant; NULL: it never was one of this kind. */
+static sim_object *sim_object_of(const sim_kind *kind, uint64_t handle)
+{
+    const uint64_t slot = (handle - kind->base) / SIM_HANDLE_STEP;
+    if (handle < kind->base || handle % SIM_HANDLE_STEP || slot >= (uint64_t)kind->slot_count) return NULL;
+    return kind->slots[slot];
+}
+
+static int32_t sim_find(const sim_kind *kind, uint64_t handle, sim_object **found)
+{
+    *found = sim_object_of(kind, handle);
+    if (*found == NULL || (*found)->state == SIM_DEAD) return CAI_SIM_ERROR_INVALID_HANDLE;
+    return (*found)->state == SIM_LIVE ? 0 : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/* Gives a new object its handle: where they are recycled, that of the one destroyed last. */
+static uint64_t sim_place(cai_sim *sim, sim_kind *kind, sim_object *object)
+{
+    const int recycle = sim->recycle || sim_is_on(sim, CAI_SIM_REUSE);
+    int32_t i, slot = -1;
+    for (i = 0; recycle && i < kind->slot_count; i++)
+        if (kind->slots[i]->state == SIM_DEAD &&
+            (slot < 0 || kind->slots[i]->destroyed > kind->slots[slot]->destroyed))
+            slot = i;
+    if (slot < 0) {
+        slot = kind->slot_count;
+        SIM_APPEND(sim_object *, kind->slots, kind->slot_count, object);
+    }
+    kind->slots[slot] = object;
+    object->number = ++kind->named;
+    object->handle = kind->base + (uint64_t)slot * SIM_HANDLE_STEP;
+    return object->handle;
+}
+
+static void *sim_object_make(sim_kind *kind, sim_context *context, size_t size)
+{
+    sim_object *object = (sim_object *)sim_new(size);
+    object->context = context;
+    object->state = SIM_LIVE;
+    SIM_APPEND(sim_object *, kind->all, kind->count, object);
+    return object;
+}
+
+static sim_context *sim_context_of(cai_sim *sim, uint64_t handle)
+{
+    sim_object *object;
+    return sim_find(&sim->contexts, handle, &object) ? NULL : object->context;
+}
+
+static sim_context *sim_current_context(cai_sim *sim)
+{
+    return sim->self->depth ? sim->self->stack[sim->self->depth - 1].context : NULL;
+}
+
+/* Does a query that needs a current context, and has none, succeed and answer zeros? */
+static int sim_answers_zero(cai_sim *sim)
+{
+    return sim_is_on(sim, CAI_SIM_ZERO_ANSWERS) && sim_current_context(sim) == NULL;
+}
+
+/* What a query answers that failed so: an error, or zeros. */
+static int32_t sim_answer(cai_sim *sim, int32_t error)
+{
+    return error == CAI_SIM_ERROR_INVALID_CONTEXT && sim_answers_zero(sim) ? 0 : error;
+}
+
+/* The current context for a call that needs one; not yet its pending error. */
+static int32_t sim_need_context(cai_sim *sim, sim_context **context)
+{
+    *context = sim_current_context(sim);
+    if (*context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    return (*context)->o.state == SIM_LIVE ? 0 : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+static int32_t sim_use_context(cai_sim *sim, sim_context **context)
+{
+    const int32_t error = sim_need_context(sim, context);
+    return error ? error : (*context)->error;
+}
+
+static sim_stream *sim_stream_at(cai_sim *sim, int32_t i)
+{
+    return (sim_stream *)sim->streams.all[i];
+}
+
+static sim_stream *sim_stream_make(cai_sim *sim, sim_context *context)
+{
+    sim_stream *stream = (sim_stream *)sim_object_make(&sim->streams, context, sizeof *stream);
+    stream->id = ++sim->stream_ids;
+    return stream;
+}
+
+static sim_stream *sim_per_thread(cai_sim *sim, sim_context *context)
+{
+    sim_stream *stream;
+    int32_t i;
+    for (i = 0; i < sim->streams.count; i++) {
+        stream = sim_stream_at(sim, i);
+        if (stream->o.context == context && stream->thread == sim->self->number) return stream;
+    }
+    stream = sim_stream_make(sim, context);
+    stream->thread = sim->self->number;
+    return stream;
+}
+
+static int32_t sim_find_stream(cai_sim *sim, uint64_t handle, sim_stream **stream)
+{
+    sim_object *object;
+    sim_context *context;
+    int32_t error;
+    if (handle != CAI_STREAM_LEGACY && handle != CAI_STREAM_PER_THREAD) {
+        error = sim_find(&sim->streams, handle, &object);
+        *stream = (sim_stream *)object;
+        return error;
+    }
+    error = sim_need_context(sim, &context);
+    if (error) return error;
+    *stream = handle == CAI_STREAM_LEGACY ? context->legacy : sim_per_thread(sim, context);
+    return 0;
+}
+
+/* A stream or an event to do something with: the pending error of its context counts. */
+static int32_t sim_use_stream(cai_sim *sim, uint64_t handle, sim_stream **stream)
+{
+    const int32_t error = sim_find_stream(sim, handle, stream);
+    return error ? error : (*stream)->o.context->error;
+}
+
+static int32_t sim_use_event(cai_sim *sim, uint64_t handle, sim_event **event)
+{
+    sim_object *object;
+    const int32_t error = sim_find(&sim->events, handle, &object);
+    *event = (sim_event *)object;
+    return error ? error : object->context->error;
+}
+
+/* The last allocation around an address, if freed too: host memory may be registered again, memory of others
+ * opened again, and with REUSE a block used again. */
+static sim_allocation *sim_allocation_of(cai_sim *sim, uint64_t address)
+{
+    int32_t i;
+    for (i = sim->allocation_count - 1; i >= 0; i--) {
+        sim_allocation *a = sim->allocations[i];
+        if (address >= a->address && address - a->address < a->bytes) return a;
+    }
+    return NULL;
+}
+
+/* The offset of an address of the host or of a device in an allocation. */
+static uint64_t sim_offset_in(const sim_allocation *a, uint64_t address)
+{
+    const uint64_t offset = address - a->address;
+    return offset < a->bytes ? offset : offset - a->device_offset;
+}
+
+/* The same of an address of the host or of a device, with the offset in it. */
+static sim_allocation *sim_allocation_at(cai_sim *sim, uint64_t address, uint64_t *offset)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    int32_t i;
+    for (i = sim->allocation_count - 1; a == NULL && i >= 0; i--) {
+        sim_allocation *other = sim->allocations[i];
+        if (address - other->device_offset - other->address < other->bytes) a = other;
+    }
+    if (a != NULL) *offset = sim_offset_in(a, address);
+    return a;
+}
+
+/* Does a kind take memory of its device? */
+static int sim_is_on_device(int32_t kind)
+{
+    return kind == CAI_SIM_MEM_DEVICE || kind == CAI_SIM_MEM_MANAGED || kind == CAI_SIM_MEM_POOL;
+}
+
+static void sim_memory_end(cai_sim *sim, sim_allocation *a)
+{
+    if (!a->live) return;
+    if (a->block != NULL && sim_is_on_device(a->kind)) sim->memory_used[a->device] -= a->bytes;
+    a->ended = ++sim->destroyed;
+    a->live = 0;
+}
+
+/* --------------------------------------------------------------- >>operations */
+static sim_operation *sim_operation_of(cai_sim *sim, uint64_t id)
+{
+    return sim->operations[id - 1];
+}
+
+static void sim_copy_name(char *to, const char *name)
+{
+    size_t length = name == NULL ? 0 : strlen(name);
+    if (length >= SIM_NAME) length = SIM_NAME - 1;
+    if (length) memcpy(to, name, length);
+    to[length] = 0;
+}
+
+static void sim_describe(cai_sim *sim, sim_operation *op, const char *name, const cai_sim_access *accesses,
+                         int32_t count)
+{
+    int32_t i;
+    sim_copy_name(op->name, name);
+    if (count < 1) return;
+    op->accesses = (cai_sim_access *)sim_new((size_t)count * sizeof *accesses);
+    memcpy(op->accesses, accesses, (size_t)count * sizeof *accesses);
+    for (i = 0; i < count; i++) {
+        uint64_t offset;
+        const sim_allocation *a = sim_allocation_at(sim, accesses[i].address, &offset);
+        op->accesses[i].memory = a == NULL ? 0 : a->number;
+    }
+    op->info.accesses = op->accesses;
+    op->info.access_count = count;
+}
+
+/* A new entry of the trace, as an operation of the host. */
+static sim_operation *sim_trace(cai_sim *sim, int32_t kind, const char *name,
+                                const cai_sim_access *accesses, int32_t count)
+{
+    sim_operation *op = (sim_operation *)sim_new(sizeof *op);
+    op->context = sim_current_context(sim);
+    SIM_APPEND(sim_operation *, sim->operations, sim->operation_count, op);
+    op->info.id = sim->operation_count;
+    op->info.kind = kind;
+    op->info.state = CAI_SIM_STATE_DONE;
+    op->info.context = op->context == NULL ? 0 : op->context->o.handle;
+    op->info.thread = sim->self->number;
+    op->info.name = op->name;
+    sim_describe(sim, op, name, accesses, count);
+    return op;
+}
+
+static void sim_wait_for(sim_operation *op, uint64_t id)
+{
+    int32_t i;
+    if (id == 0) return;
+    for (i = 0; i < op->info.wait_count; i++)
+        if (op->waits[i] == id) return;
+    SIM_APPEND(uint64_t, op->waits, op->info.wait_count, id);
+    op->info.waits = op->waits;
+}
+
+/* Implicit synchronization. What is older than the last operation of the stream, that one waits for. */
+static void sim_wait_implicitly(cai_sim *sim, sim_operation *op, const sim_stream *stream)
+{
+    const sim_stream *legacy = stream->o.context->legacy;
+    int32_t i;
+    if (stream->nonblocking) return;
+    if (stream != legacy) {
+        if (legacy->last > stream->last) sim_wait_for(op, legacy->last);
+        return;
+    }
+    for (i = 0; i < sim->streams.count; i++) {
+        const sim_stream *other = sim_stream_at(sim, i);
+        if (other->o.context == stream->o.context && !other->nonblocking && other->last > stream->last)
+            sim_wait_for(op, other->last);
+    }
+}
+
+/* Puts an operation at the end of a stream, or of its capture. */
+static sim_operation *sim_queue(cai_sim *sim, int32_t kind, sim_stream *stream, uint64_t event)
+{
+    sim_operation *op = sim_trace(sim, kind, NULL, NULL, 0);
+    op->context = stream->o.context;
+    op->info.context = stream->o.context->o.handle;
+    op->info.stream = stream->id;
+    op->info.event = event;
+    if (event) op->info.event_number = sim_object_of(&sim->events, event)->number;
+    if (stream->capture != NULL) {
+        op->info.state = CAI_SIM_STATE_CAPTURED;
+        op->info.capture = stream->capture->id;
+        sim_wait_for(op, stream->captured_last);
+        stream->captured_last = op->info.id;
+        return op;
+    }
+    op->info.state = CAI_SIM_STATE_QUEUED;
+    sim_wait_for(op, stream->last);
+    sim_wait_implicitly(sim, op, stream);
+    stream->last = op->info.id;
+    sim->queued++;
+    return op;
+}
+
+/* ---------------------------------------------------------------- >>scheduler */
+static int sim_is_ready(cai_sim *sim, const sim_operation *op)
+{
+    int32_t i;
+    if (op->info.state != CAI_SIM_STATE_QUEUED) return 0;
+    for (i = 0; i < op->info.wait_count; i++)
+        if (sim_operation_of(sim, op->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+    return 1;
+}
+
+static int sim_is_queued(cai_sim *sim, uint64_t id)
+{
+    return id && sim_operation_of(sim, id)->info.state == CAI_SIM_STATE_QUEUED;
+}
+
+/* Can a device not access an allocation: memory of another device, without peer access? */
+static int sim_lacks_access(const cai_sim *sim, int32_t device, const sim_allocation *a)
+{
+    const int host = a->kind == CAI_SIM_MEM_MANAGED || a->kind == CAI_SIM_MEM_PINNED ||
+                     a->kind == CAI_SIM_MEM_ALIASED || a->kind == CAI_SIM_MEM_REGISTERED;
+    return !host && device != a->device && (sim->no_peer[device] >> a->device & 1);
+}
+
+/* Memory that was freed, or an access over the end of an allocation, ends the context as on a device. */
+static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
+{
+    int32_t i;
+    for (i = 0; i < op->info.access_count; i++) {
+        const cai_sim_access *x = &op->accesses[i];
+        uint64_t offset;
+        const sim_allocation *a = sim_allocation_at(sim, x->address, &offset);
+        if (a == NULL || x->bytes == 0) continue;
+        if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
+        if (x->bytes > a->bytes - offset || sim_lacks_access(sim, op->context->device, a)) return 0;
+    }
+    return 1;
+}
+
+/* Mixes 64 bits into a digest, so that the order counts. */
+static uint64_t sim_mix(uint64_t digest, uint64_t value)
+{
+    digest = (digest ^ value) * 0x9E3779B97F4A7C15u;
+    return digest ^ digest >> 29;
+}
+
+/* The bytes of an access as the host has them; NULL: there are none of the simulation. */
+static unsigned char *sim_bytes_of(cai_sim *sim, const cai_sim_access *access)
+{
+    uint64_t offset;
+    const sim_allocation *a = sim_allocation_at(sim, access->address, &offset);
+    if (a == NULL || a->unmapped || !access->bytes || access->bytes > a->bytes - offset) return NULL;
+    return (unsigned char *)(uintptr_t)(a->address + offset);
+}
+
+static uint64_t sim_digest_of(cai_sim *sim, uint64_t digest, const cai_sim_access *accesses, int32_t count)
+{
+    uint64_t k;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        const unsigned char *bytes = sim_bytes_of(sim, &accesses[i]);
+        for (k = 0; bytes != NULL && k < accesses[i].bytes; k++) digest = sim_mix(digest, bytes[k]);
+    }
+    return digest;
+}
+
+/* Leaves in what it writes something of all that was there, and of who it is: unordered work is of different
+ * streams, or host threads. */
+static void sim_touch(cai_sim *sim, sim_operation *op)
+{
+    uint64_t k, digest = sim_mix(op->info.stream, op->info.stream ? 0 : op->info.thread);
+    int32_t i;
+    const char *c;
+    for (c = op->name; *c; c++) digest = sim_mix(digest, (unsigned char)*c);
+    digest = op->digest = sim_digest_of(sim, digest, op->accesses, op->info.access_count);
+    for (i = 0; i < op->info.access_count; i++) {
+        unsigned char *bytes = op->accesses[i].write ? sim_bytes_of(sim, &op->accesses[i]) : NULL;
+        for (k = 0; bytes != NULL && k < op->accesses[i].bytes; k++) {
+            digest = sim_mix(digest, k);
+            bytes[k] = (unsigned char)(digest >> 32);
+        }
+    }
+}
+
+static void sim_execute(cai_sim *sim, sim_operation *op)
+{
+    sim->queued--;
+    op->info.state = CAI_SIM_STATE_DROPPED;
+    if (op->context->error) return;
+    if (op->info.kind != CAI_SIM_OP_ALLOC && !sim_accesses_are_good(sim, op)) {
+        op->context->error = CAI_SIM_ERROR_ILLEGAL_ADDRESS;
+        return;
+    }
+    if (op->touches) sim_touch(sim, op);
+    if (op->function != NULL) {
+        sim->os->in_function = 1;
+        op->function(op->argument);
+        sim->os->in_function = 0;
+    }
+    if (op->frees != NULL) sim_memory_end(sim, op->frees);
+    op->info.state = CAI_SIM_STATE_DONE;
+    op->info.order = ++sim->order;
+}
+
+/* The lowest id that may be queued. */
+static uint64_t sim_first(cai_sim *sim)
+{
+    uint64_t id = sim->first_queued;
+    while (id < sim->operation_count && sim->operations[id]->info.state != CAI_SIM_STATE_QUEUED) id++;
+    sim->first_queued = id;
+    return id + 1;
+}
+
+/* Does an operation do anything that another one, or the host, may notice? */
+static int sim_matters(const sim_operation *op)
+{
+    return op->info.access_count > 0 || op->function != NULL;
+}
+
+/* Runs what is ready and does not matter. */
+static void sim_run_quiet(cai_sim *sim)
+{
+    uint64_t id;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        sim_operation *op = sim_operation_of(sim, id);
+        if (!sim_matters(op) && sim_is_ready(sim, op)) sim_execute(sim, op);
+    }
+}
+
+/* Those that are ready, once what does not matter has run. */
+static int32_t sim_offers(cai_sim *sim, uint64_t **offers)
+{
+    uint64_t id;
+    int32_t count = 0;
+    *offers = NULL;
+    sim_run_quiet(sim);
+    for (id = sim_first(sim); id <= sim->operation_count; id++)
+        if (sim_is_ready(sim, sim_operation_of(sim, id))) SIM_APPEND(uint64_t, *offers, count, id);
+    return count;
+}
+
+/* Lets the hook choose what runs next. 0: nothing runs. */
+static int sim_choose(cai_sim *sim, int32_t needed)
+{
+    uint64_t *offers;
+    const int32_t count = sim_offers(sim, &offers);
+    int32_t chosen = -1;
+    sim->os->in_function = 1;
+    if (count) chosen = sim->hooks.choose(sim->hooks.context, offers, count, needed);
+    sim->os->in_function = 0;
+    if (needed && count && (chosen < 0 || chosen >= count)) chosen = 0;
+    if (chosen >= 0 && chosen < count) sim_execute(sim, sim_operation_of(sim, offers[chosen]));
+    free(offers);
+    return chosen >= 0 && chosen < count;
+}
+
+/* The host may notice what has run so far: what else has? */
+static void sim_offer(cai_sim *sim)
+{
+    if (sim->hooks.choose == NULL) return;
+    while (sim->queued && sim_choose(sim, 0)) {}
+}
+
+static int sim_is_done(cai_sim *sim, const sim_operation *sync)
+{
+    int32_t i;
+    sim_run_quiet(sim);
+    for (i = 0; i < sync->info.wait_count; i++)
+        if (sim_operation_of(sim, sync->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+    return 1;
+}
+
+static int32_t sim_run_all(cai_sim *sim)
+{
+    uint64_t id;
+    int32_t count = sim->queued;
+    while (sim->hooks.choose != NULL && sim->queued) (void)sim_choose(sim, 1);
+    if (sim->hooks.choose != NULL) return count;
+    count = 0;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (sim_operation_of(sim, id)->info.state != CAI_SIM_STATE_QUEUED) continue;
+        sim_execute(sim, sim_operation_of(sim, id));
+        count++;
+    }
+    return count;
+}
+
+/* Runs what `sync`, an entry of the host, waits for, and nothing else. */
+static void sim_run_for(cai_sim *sim, const sim_operation *sync)
+{
+    const uint64_t first = sim_first(sim), end = sync->info.id;
+    char *needed;
+    uint64_t id;
+    int32_t i;
+    while (sim->hooks.choose != NULL && !sim_is_done(sim, sync)) (void)sim_choose(sim, 1);
+    if (sim->queued == 0 || sim->hooks.choose != NULL) return;
+    needed = (char *)sim_new((size_t)(end - first + 1));
+    needed[end - first] = 1;
+    for (id = end; id >= first; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (!needed[id - first]) continue;
+        for (i = 0; i < op->info.wait_count; i++)
+            if (op->waits[i] >= first) needed[op->waits[i] - first] = 1;
+    }
+    for (id = first; id < end; id++) {
+        sim_operation *op = sim_operation_of(sim, id);
+        if (needed[id - first] && op->info.state == CAI_SIM_STATE_QUEUED) sim_execute(sim, op);
+    }
+    free(needed);
+}
+
+/* ----------------------------------------------------------------- >>captures */
+static void sim_invalidate(sim_capture *capture)
+{
+    if (capture->status == CAI_CAPTURE_ACTIVE) capture->status = CAI_CAPTURE_INVALIDATED;
+}
+
+/* Do streams of a context capture: any, or only blocking ones? Can invalidate the captures. */
+static int sim_capturing_in(cai_sim *sim, const sim_context *context, int blocking_only, int invalidate)
+{
+    int32_t i;
+    int found = 0;
+    for (i = 0; i < sim->streams.count; i++) {
+        sim_stream *stream = sim_stream_at(sim, i);
+        if (stream->capture == NULL || stream->o.context != context) continue;
+        if (blocking_only && stream->nonblocking) continue;
+        if (invalidate) sim_invalidate(stream->capture);
+        found = 1;
+    }
+    return found;
+}
+
+/* What all work in a stream needs: the legacy stream cannot be used while a blocking stream of its context
+ * captures (R103), and nothing can be done in a capture that was invalidated. */
+static int32_t sim_may_queue(cai_sim *sim, sim_stream *stream)
+{
+    if (stream == stream->o.context->legacy && sim_capturing_in(sim, stream->o.context, 1, 1))
+        return CAI_SIM_ERROR_CAPTURE_IMPLICIT;
+    if (stream->capture != NULL && stream->capture->status == CAI_CAPTURE_INVALIDATED)
+        return CAI_SIM_ERROR_CAPTURE_INVALIDATED;
+    return 0;
+}
+
+/* The same of what cannot be captured. */
+static int32_t sim_may_not_capture(cai_sim *sim, sim_stream *stream)
+{
+    const int32_t error = sim_may_queue(sim, stream);
+    if (error || stream->capture == NULL) return error;
+    sim_invalidate(stream->capture);
+    return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+}
+
+/* The rule of cuThreadExchangeStreamCaptureMode for calls that are potentially unsafe. */
+static int32_t sim_unsafe_call(cai_sim *sim)
+{
+    const sim_thread *self = sim->self;
+    int32_t i, error = 0;
+    if (self->mode == CAI_SIM_MODE_RELAXED) return 0;
+    for (i = 0; i < sim->capture_count; i++) {
+        sim_capture *capture = sim->captures[i];
+        const int own = capture->thread == self->number && capture->mode != CAI_SIM_MODE_RELAXED;
+        const int other = capture->thread != self->number && capture->mode == CAI_SIM_MODE_GLOBAL &&
+                          self->mode == CAI_SIM_MODE_GLOBAL;
+        if (capture->status == SIM_CAPTURE_ENDED || (!own && !other)) continue;
+        sim_invalidate(capture);
+        error = CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    }
+    return error;
+}
+
+static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
+{
+    int32_t i;
+    capture->status = SIM_CAPTURE_ENDED;
+    for (i = 0; i < sim->streams.count; i++) {
+        sim_stream *stream = sim_stream_at(sim, i);
+        if (stream->capture != capture) continue;
+        stream->capture = NULL;
+        stream->captured_last = 0;
+    }
+}
+
+/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph, which are launches:
+ * a stream that was pulled in and did nothing need not be joined. */
+static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
+{
+    char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
+    uint64_t id;
+    int32_t i;
+    int joined = 1;
+    reached[capture->origin->captured_last] = 1;
+    for (id = sim->operation_count; id > 0; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.capture != capture->id) continue;
+        if (!reached[id] && op->info.kind == CAI_SIM_OP_LAUNCH) joined = 0;
+        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
+    }
+    free(reached);
+    return joined;
+}
+
+static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
+{
+    sim_stream *stream;
+    sim_capture *capture;
+    const int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (mode < CAI_SIM_MODE_GLOBAL || mode > CAI_SIM_MODE_RELAXED) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (stream == stream->o.context->legacy) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    if (stream->capture != NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
+    capture = (sim_capture *)sim_new(sizeof *capture);
+    SIM_APPEND(sim_capture *, sim->captures, sim->capture_count, capture);
+    capture->id = (uint64_t)sim->capture_count;
+    capture->thread = sim->self->number;
+    capture->origin = stream;
+    capture->mode = mode;
+    capture->status = CAI_CAPTURE_ACTIVE;
+    stream->capture = capture;
+    return 0;
+}
+
+static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    sim_capture *capture;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    capture = stream->capture;
+    if (capture == NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
+    if (capture->origin != stream) return CAI_SIM_ERROR_CAPTURE_UNMATCHED;
+    if (capture->mode != CAI_SIM_MODE_RELAXED && capture->thread != sim->self->number)
+        return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
+    if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
+    else if (!sim_capture_is_joined(sim, capture)) error = CAI_SIM_ERROR_CAPTURE_UNJOINED;
+    sim_capture_finish(sim, capture);
+    return error;
+}
+
+static int32_t sim_do_stream_capture(cai_sim *sim, uint64_t handle, cai_cuda_capture *capture)
+{
+    sim_stream *stream;
+    const int32_t error = sim_find_stream(sim, handle, &stream);
+    if (error) return sim_answer(sim, error);
+    if (stream == stream->o.context->legacy && sim_capturing_in(sim, stream->o.context, 1, 0))
+        return CAI_SIM_ERROR_CAPTURE_IMPLICIT;
+    if (stream->capture == NULL) return 0;
+    capture->status = stream->capture->status;
+    if (capture->status == CAI_CAPTURE_ACTIVE) capture->id = stream->capture->id;
+    return 0;
+}
+
+static int32_t sim_do_capture_mode(cai_sim *sim, int32_t *mode)
+{
+    const int32_t before = sim->self->mode;
+    if (*mode < CAI_SIM_MODE_GLOBAL || *mode > CAI_SIM_MODE_RELAXED) return CAI_SIM_ERROR_INVALID_VALUE;
+    sim->self->mode = *mode;
+    *mode = before;
+    return 0;
+}
+
+/* ----------------------------------------------------------------- >>contexts */
+static sim_context *sim_context_make(cai_sim *sim, int32_t device, int32_t primary)
+{
+    sim_context *context = (sim_context *)sim_object_make(&sim->contexts, NULL, sizeof *context);
+    sim_place(sim, &sim->contexts, &context->o);
+    context->o.context = context;
+    context->device = device;
+    context->primary = primary;
+    context->legacy = sim_stream_make(sim, context);
+    return context;
+}
+
+static void sim_push(sim_thread *thread, sim_context *context, int32_t pushed)
+{
+    sim_entry entry;
+    entry.context = context;
+    entry.pushed = pushed;
+    SIM_APPEND(sim_entry, thread->stack, thread->depth, entry);
+}
+
+static int32_t sim_do_context_current(cai_sim *sim, uint64_t *handle)
+{
+    const sim_context *context = sim_current_context(sim);
+    *handle = context == NULL ? 0 : context->o.handle;
+    return 0;
+}
+
+static int32_t sim_do_context_device(cai_sim *sim, int32_t *device)
+{
+    sim_context *context;
+    const int32_t error = sim_need_context(sim, &context);
+    if (!error) *device = context->device;
+    return sim_answer(sim, error);
+}
+
+static int32_t sim_do_device_context(cai_sim *sim, int32_t device, uint64_t *handle)
+{
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    if (sim->contexts.all[device]->state == SIM_LIVE) *handle = sim->contexts.all[device]->handle;
+    return 0;
+}
+
+/* The runtime holds a primary context that it makes current. */
+static void sim_runtime_retain(sim_context *context)
+{
+    if (!context->primary) return;
+    context->of_runtime = 1;
+    context->o.state = SIM_LIVE;
+}
+
+/* Is a context that can be current on one host thread only current on another one? */
+static int sim_is_in_use(const cai_sim *sim, const sim_context *context)
+{
+    int32_t i;
+    for (i = 0; i < sim->thread_count && !context->primary; i++) {
+        const sim_thread *other = sim->threads[i];
+        if (other == sim->self || other->depth == 0) continue;
+        if (other->stack[other->depth - 1].context == context)
+            return sim_is_on(sim, CAI_SIM_ONE_THREAD_CONTEXTS);
+    }
+    return 0;
+}
+
+static int32_t sim_do_context_push(cai_sim *sim, uint64_t handle)
+{
+    sim_context *context = sim_context_of(sim, handle);
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (sim_is_in_use(sim, context)) return CAI_SIM_ERROR_CONTEXT_IN_USE;
+    sim_push(sim->self, context, 1);
+    return 0;
+}
+
+static int32_t sim_do_context_pop(cai_sim *sim)
+{
+    sim_thread *self = sim->self;
+    if (self->depth == 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    self->depth--;
+    if (!self->stack[self->depth].pushed) self->unbalanced++;
+    return 0;
+}
+
+static int32_t sim_do_set_context(cai_sim *sim, uint64_t handle)
+{
+    sim_object *object = sim_object_of(&sim->contexts, handle);
+    sim_thread *self = sim->self;
+    sim_context *context;
+    if (handle == 0) {
+        if (self->depth) self->depth--;
+        return 0;
+    }
+    if (object != NULL) sim_runtime_retain(object->context);
+    context = sim_context_of(sim, handle);
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (sim_is_in_use(sim, context)) return CAI_SIM_ERROR_CONTEXT_IN_USE;
+    if (self->depth) self->stack[self->depth - 1].context = context;
+    else sim_push(self, context, 0);
+    return 0;
+}
+
+/* The host waits for all that is queued in a context. */
+static void sim_wait_for_context(cai_sim *sim, const sim_context *context, const char *name)
+{
+    sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+    int32_t i;
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->o.context == context) sim_wait_for(sync, sim_stream_at(sim, i)->last);
+    sim_run_for(sim, sync);
+}
+
+static int32_t sim_do_context_synchronize(cai_sim *sim)
+{
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_wait_for_context(sim, context, "context_synchronize");
+    return context->error;
+}
+
+/* What belongs to a context goes; what was queued in it counts as having run. */
+static void sim_context_empty(cai_sim *sim, sim_context *context)
+{
+    uint64_t id;
+    int32_t i;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        sim_operation *op = sim_operation_of(sim, id);
+        if (op->context != context || op->info.state != CAI_SIM_STATE_QUEUED) continue;
+        op->info.state = CAI_SIM_STATE_DROPPED;
+        sim->queued--;
+        if (op->frees != NULL) sim_memory_end(sim, op->frees);
+    }
+    for (i = 0; i < sim->streams.count; i++) {
+        sim_stream *stream = sim_stream_at(sim, i);
+        if (stream->o.context != context) continue;
+        if (stream->capture != NULL) sim_capture_finish(sim, stream->capture);
+        if (stream->o.number && stream->o.state == SIM_LIVE) stream->o.state = SIM_ORPHAN;
+    }
+    for (i = 0; i < sim->events.count; i++)
+        if (sim->events.all[i]->context == context && sim->events.all[i]->state == SIM_LIVE)
+            sim->events.all[i]->state = SIM_ORPHAN;
+    for (i = 0; i < sim->allocation_count; i++)
+        if (sim->allocations[i]->context == context) sim_memory_end(sim, sim->allocations[i]);
+    context->error = 0;
+}
+
+static int32_t sim_do_context_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_context *context = sim_context_of(sim, handle);
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    sim_context_empty(sim, context);
+    if (context->primary) return 0;
+    context->o.state = SIM_ORPHAN; /* not recycled */
+    if (sim_current_context(sim) == context) sim->self->depth--;
+    return 0;
+}
+
+static int32_t sim_do_primary_retain(cai_sim *sim, int32_t device, uint64_t *handle)
+{
+    sim_context *context;
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    context = sim->contexts.all[device]->context;
+    context->retained++;
+    context->o.state = SIM_LIVE;
+    *handle = context->o.handle;
+    return 0;
+}
+
+static int32_t sim_do_primary_release(cai_sim *sim, int32_t device)
+{
+    sim_context *context;
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    context = sim->contexts.all[device]->context;
+    if (context->retained == 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (--context->retained || context->of_runtime) return 0;
+    sim_context_empty(sim, context);
+    context->o.state = SIM_ORPHAN;
+    return 0;
+}
+
+static int sim_is_current_somewhere(const cai_sim *sim, const sim_context *context)
+{
+    int32_t i, k;
+    for (i = 0; i < sim->thread_count; i++)
+        for (k = 0; k < sim->threads[i]->depth; k++)
+            if (sim->threads[i]->stack[k].context == context) return 1;
+    return 0;
+}
+
+/* With PRIMARY_INACTIVE, primary contexts that nobody uses go; without, the runtime holds all. */
+static void sim_do_set_options(cai_sim *sim, uint32_t options)
+{
+    const uint32_t changed = sim->options ^ options;
+    int32_t i;
+    sim->options = options;
+    for (i = 0; i < sim->device_count && (changed & CAI_SIM_PRIMARY_INACTIVE); i++) {
+        sim_context *context = sim->contexts.all[i]->context;
+        context->of_runtime = !sim_is_on(sim, CAI_SIM_PRIMARY_INACTIVE) ||
+                              sim_is_current_somewhere(sim, context);
+        context->o.state = context->of_runtime || context->retained ? SIM_LIVE : SIM_ORPHAN;
+    }
+}
+
+/* ------------------------------------------------------------------ >>streams */
+static int32_t sim_do_stream_create(cai_sim *sim, int32_t nonblocking, uint64_t *handle)
+{
+    sim_context *context;
+    sim_stream *stream;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    stream = sim_stream_make(sim, context);
+    stream->nonblocking = nonblocking != 0;
+    *handle = sim_place(sim, &sim->streams, &stream->o);
+    return 0;
+}
+
+/* A pending error of the context is reported, but the stream goes all the same. */
+static int32_t sim_do_stream_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    const int32_t error = sim_find_stream(sim, handle, &stream);
+    if (error) return error;
+    if (stream->o.number == 0) return CAI_SIM_ERROR_INVALID_HANDLE;
+    if (stream->capture != NULL) {
+        sim_invalidate(stream->capture);
+        if (stream->capture->origin == stream) sim_capture_finish(sim, stream->capture);
+    }
+    stream->o.state = SIM_DEAD;
+    stream->o.destroyed = ++sim->destroyed;
+    return stream->o.context->error;
+}
+
+static int32_t sim_do_stream_context(cai_sim *sim, uint64_t handle, uint64_t *context)
+{
+    sim_stream *stream;
+    const int32_t error = sim_find_stream(sim, handle, &stream);
+    if (!error) *context = stream->o.context->o.handle;
+    return sim_answer(sim, error);
+}
+
+static int32_t sim_do_stream_id(cai_sim *sim, uint64_t handle, uint64_t *id)
+{
+    sim_stream *stream;
+    const int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return sim_answer(sim, error);
+    if (stream->capture != NULL) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    *id = stream->id;
+    return 0;
+}
+
+/* A wait of a stream that captures, or for an event of a capture (R103). */
+static int32_t sim_wait_captured(sim_stream *stream, const sim_event *event)
+{
+    if (stream->capture == event->capture) return 0;
+    if (stream->capture == NULL) {
+        if (event->capture->status != CAI_CAPTURE_ACTIVE) return CAI_SIM_ERROR_INVALID_VALUE;
+        if (stream != stream->o.context->legacy) {
+            stream->capture = event->capture; /* pulled in */
+            return 0;
+        }
+        sim_invalidate(event->capture);
+        return CAI_SIM_ERROR_CAPTURE_ISOLATION;
+    }
+    sim_invalidate(stream->capture);
+    if (event->capture == NULL) return CAI_SIM_ERROR_CAPTURE_ISOLATION;
+    sim_invalidate(event->capture);
+    return CAI_SIM_ERROR_CAPTURE_MERGE;
+}
+
+static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, uint64_t event_handle)
+{
+    sim_stream *stream;
+    sim_event *event;
+    int32_t error = sim_use_stream(sim, stream_handle, &stream);
+    if (!error) error = sim_use_event(sim, event_handle, &event);
+    if (!error) error = sim_may_queue(sim, stream);
+    if (!error) error = sim_wait_captured(stream, event);
+    if (error || event->record == 0) return error; /* never recorded: nothing to wait for (R101) */
+    sim_wait_for(sim_queue(sim, CAI_SIM_OP_WAIT, stream, event_handle), event->record);
+    return 0;
+}
+
+static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    sim_operation *sync;
+    int32_t i, error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "stream_synchronize", NULL, 0);
+    sim_wait_for(sync, stream->last);
+    /* The legacy stream stands for the blocking streams of its context. */
+    for (i = 0; stream == stream->o.context->legacy && i < sim->streams.count; i++) {
+        const sim_stream *other = sim_stream_at(sim, i);
+        if (other->o.context == stream->o.context && !other->nonblocking) sim_wait_for(sync, other->last);
+    }
+    sim_run_for(sim, sync);
+    return stream->o.context->error;
+}
+
+static int32_t sim_do_launch(cai_sim *sim, uint64_t handle, const char *name, cai_sim_function function,
+                             void *argument, const cai_sim_access *accesses, int32_t count, int32_t touches)
+{
+    sim_stream *stream;
+    sim_operation *op;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (count < 0 || (count > 0 && accesses == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (stream->o.context != sim_current_context(sim)) return CAI_SIM_ERROR_INVALID_HANDLE;
+    error = sim_may_queue(sim, stream);
+    if (error) return error;
+    op = sim_queue(sim, CAI_SIM_OP_LAUNCH, stream, 0);
+    sim_describe(sim, op, name, accesses, count);
+    op->function = function;
+    op->argument = argument;
+    op->touches = touches;
+    return 0;
+}
+
+/* ------------------------------------------------------------------- >>events */
+static int32_t sim_do_event_create(cai_sim *sim, uint64_t *handle)
+{
+    sim_context *context;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    *handle = sim_place(sim, &sim->events,
+                        (sim_object *)sim_object_make(&sim->events, context, sizeof(sim_event)));
+    return 0;
+}
+
+/* As of a stream: it goes, whatever is pending on the device or waits for it. */
+static int32_t sim_do_event_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_event *event = NULL;
+    const int32_t error = sim_use_event(sim, handle, &event);
+    if (event == NULL || event->o.state != SIM_LIVE) return error;
+    event->o.state = SIM_DEAD;
+    event->o.destroyed = ++sim->destroyed;
+    return error;
+}
+
+static int32_t sim_do_event_record(cai_sim *sim, uint64_t event_handle, uint64_t stream_handle)
+{
+    sim_stream *stream;
+    sim_event *event;
+    int32_t error = sim_use_event(sim, event_handle, &event);
+    if (!error) error = sim_use_stream(sim, stream_handle, &stream);
+    if (error) return error;
+    if (event->o.context != stream->o.context) return CAI_SIM_ERROR_INVALID_HANDLE; /* R100 */
+    error = sim_may_queue(sim, stream);
+    if (error) return error;
+    event->record = sim_queue(sim, CAI_SIM_OP_RECORD, stream, event_handle)->info.id;
+    event->capture = stream->capture;
+    return 0;
+}
+
+/* What query and synchronize have in common. */
+static int32_t sim_look_at_event(cai_sim *sim, uint64_t handle, sim_event **event)
+{
+    const int32_t error = sim_use_event(sim, handle, event);
+    if (error) return error;
+    if ((*event)->capture == NULL) return sim_unsafe_call(sim);
+    sim_invalidate((*event)->capture);
+    return CAI_SIM_ERROR_CAPTURED_EVENT;
+}
+
+/* What may have run when an event is queried: what the hook says. Without one: with PROGRESS the oldest
+ * operation that is ready, else nothing. */
+static void sim_run_meanwhile(cai_sim *sim, const sim_event *event)
+{
+    uint64_t id;
+    if (sim->hooks.choose != NULL) {
+        if (event->asked < SIM_PATIENCE) sim_offer(sim);
+        else (void)sim_choose(sim, 1);
+        return;
+    }
+    if (!sim_is_on(sim, CAI_SIM_PROGRESS) || !sim_is_queued(sim, event->record)) return;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
+        sim_execute(sim, sim_operation_of(sim, id));
+        return;
+    }
+}
+
+static int32_t sim_do_event_query(cai_sim *sim, uint64_t handle)
+{
+    sim_event *event;
+    const int32_t error = sim_look_at_event(sim, handle, &event);
+    if (error || event->record == 0) return error;
+    sim_run_meanwhile(sim, event);
+    if (sim_is_queued(sim, event->record)) {
+        const int again = event->asked_order == sim->order && event->asked_count == sim->operation_count;
+        event->asked = again ? event->asked + 1 : 0;
+        event->asked_order = sim->order;
+        event->asked_count = sim->operation_count;
+        return CAI_SIM_ERROR_NOT_READY;
+    }
+    sim_wait_for(sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_query", NULL, 0), event->record);
+    return 0;
+}
+
+static int32_t sim_do_event_synchronize(cai_sim *sim, uint64_t handle)
+{
+    sim_event *event;
+    sim_operation *sync;
+    const int32_t error = sim_look_at_event(sim, handle, &event);
+    if (error || event->record == 0) return error;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_synchronize", NULL, 0);
+    sim_wait_for(sync, event->record);
+    sim_run_for(sim, sync);
+    return event->o.context->error;
+}
+
+/* ------------------------------------------------------------------- >>memory */
+/* A new allocation, at an address where there is memory. Made by the host, or in the order of a stream. */
+static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t kind, uint64_t address,
+                                     uint64_t bytes, const char *name, sim_stream *stream)
+{
+    const cai_sim_access whole = cai_sim_writes(address, bytes);
+    sim_operation *op;
+    sim_allocation *a = (sim_allocation *)sim_new(sizeof *a);
+    SIM_APPEND(sim_allocation *, sim->allocations, sim->allocation_count, a);
+    a->number = sim->allocation_count;
+    a->address = address;
+    a->bytes = bytes;
+    a->kind = kind;
+    a->device = context->device;
+    a->context = kind == CAI_SIM_MEM_POOL || kind == CAI_SIM_MEM_VIRTUAL ? NULL : context;
+    a->live = 1;
+    if (stream == NULL) {
+        sim_trace(sim, CAI_SIM_OP_ALLOC, name, &whole, 1);
+        return a;
+    }
+    op = sim_queue(sim, CAI_SIM_OP_ALLOC, stream, 0);
+    sim_describe(sim, op, name, &whole, 1);
+    a->maker = op->info.id;
+    return a;
+}
+
+static uint64_t sim_memory_left(const cai_sim *sim, int32_t device)
+{
+    const uint64_t total = sim->memory[device], used = sim->memory_used[device];
+    return used < total ? total - used : 0;
+}
+
+static uint64_t sim_aligned(uint64_t number)
+{
+    return (number + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
+}
+
+/* With REUSE: takes the block that was freed last from its allocation, if there is one of so many bytes. */
+static void *sim_take_block(cai_sim *sim, uint64_t *space)
+{
+    sim_allocation *old = NULL;
+    cai_sim_access whole;
+    void *block;
+    int32_t i;
+    for (i = 0; i < sim->allocation_count && sim_is_on(sim, CAI_SIM_REUSE); i++) {
+        sim_allocation *a = sim->allocations[i];
+        if (a->live || a->block == NULL || a->space < *space) continue;
+        if (old == NULL || a->ended > old->ended) old = a;
+    }
+    if (old == NULL) return NULL;
+    whole = cai_sim_reads(old->address, old->bytes);
+    old->digest = sim_digest_of(sim, old->bytes, &whole, 1);
+    block = old->block;
+    old->block = NULL;
+    *space = old->space;
+    memset((void *)(uintptr_t)old->address, 0, (size_t)old->space);
+    return block;
+}
+
+static void *sim_new_block(cai_sim *sim, uint64_t *space)
+{
+    void *block = sim_take_block(sim, space);
+    return block != NULL ? block : calloc(1, (size_t)(*space + SIM_ALIGNMENT));
+}
+
+static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, uint64_t bytes,
+                              const char *name, sim_stream *stream, uint64_t *address)
+{
+    uint64_t space = kind == CAI_SIM_MEM_ALIASED ? 2 * (bytes + SIM_ALIGNMENT) : bytes;
+    const int on_device = sim_is_on_device(kind);
+    sim_allocation *a;
+    void *block;
+    if (bytes > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    if (on_device && bytes > sim_memory_left(sim, context->device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    block = sim_new_block(sim, &space);
+    if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    a = sim_memory_at(sim, context, kind, sim_aligned((uint64_t)(uintptr_t)block), bytes, name, stream);
+    a->block = block;
+    a->space = space;
+    a->segment = SIM_SEGMENT;
+    a->unmapped = kind == CAI_SIM_MEM_REGISTERED;
+    if (on_device) sim->memory_used[a->device] += bytes;
+    if (kind == CAI_SIM_MEM_ALIASED) a->device_offset = sim_aligned(bytes);
+    *address = a->address;
+    return 0;
+}
+
+static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t *address)
+{
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (!error && kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
+    if (error) return error;
+    if (kind < CAI_SIM_MEM_DEVICE || kind > CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_INVALID_VALUE;
+    return bytes == 0 ? 0 : sim_memory_new(sim, context, kind, bytes, "alloc", NULL, address);
+}
+
+/* The allocation that begins at an address and can be freed: of one of the kinds in a mask, and not mapped
+ * here by ipc_open. */
+static int32_t sim_find_memory(cai_sim *sim, uint64_t address, uint32_t kinds, sim_allocation **found)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    *found = a;
+    if (a == NULL || !a->live || a->freeing || a->origin != NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    return a->address == address && (kinds >> a->kind & 1) ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+}
+
+/* The host frees; memory that is not there yet is waited for. */
+static void sim_memory_release(cai_sim *sim, sim_allocation *a, const char *name)
+{
+    const cai_sim_access whole = cai_sim_writes(a->address, a->bytes);
+    if (a->maker) {
+        sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+        sim_wait_for(sync, a->maker);
+        sim_run_for(sim, sync);
+    }
+    sim_offer(sim);
+    sim_memory_end(sim, a);
+    sim_trace(sim, CAI_SIM_OP_FREE, name, &whole, 1);
+}
+
+static int32_t sim_do_free(cai_sim *sim, uint64_t address)
+{
+    sim_allocation *a;
+    int32_t error;
+    if (address == 0) return 0;
+    error = sim_find_memory(sim, address, SIM_ALL_KINDS, &a);
+    if (!error && a->kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
+    if (!error) sim_memory_release(sim, a, "free");
+    return error;
+}
+
+static int32_t sim_do_memory_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, int flags_are_good,
+                                   const char *name, uint64_t *address)
+{
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (!error && (bytes == 0 || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
+    if (!error) error = sim_unsafe_call(sim);
+    return error ? error : sim_memory_new(sim, context, kind, bytes, name, NULL, address);
+}
+
+/* A free that waits does so for the context of the memory, or for all there are. */
+static void sim_wait_to_free(cai_sim *sim, const sim_allocation *a, const char *name)
+{
+    int32_t i;
+    if (a->context == NULL || sim_is_on(sim, CAI_SIM_FREE_RETURNS)) return;
+    if (sim_is_on(sim, CAI_SIM_FREE_OWN_CONTEXT)) {
+        sim_wait_for_context(sim, a->context, name);
+        return;
+    }
+    for (i = 0; i < sim->contexts.count; i++) sim_wait_for_context(sim, sim->contexts.all[i]->context, name);
+}
+
+/* Pool memory has no context, and is not waited for. A pending error is reported, but it goes. */
+static int32_t sim_do_memory_free(cai_sim *sim, uint64_t address, uint32_t kinds, const char *name)
+{
+    sim_context *context;
+    sim_allocation *a;
+    int32_t error = sim_need_context(sim, &context);
+    if (!error) error = sim_find_memory(sim, address, kinds, &a);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_wait_to_free(sim, a, name);
+    sim_memory_release(sim, a, name);
+    return a->context != NULL && a->context->error ? a->context->error : context->error;
+}
+
+static int32_t sim_do_memory_alloc_async(cai_sim *sim, uint64_t bytes, uint64_t handle, uint64_t *address)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error && bytes == 0) error = CAI_SIM_ERROR_INVALID_VALUE;
+    if (!error) error = sim_may_not_capture(sim, stream);
+    return error ? error : sim_memory_new(sim, stream->o.context, CAI_SIM_MEM_POOL, bytes,
+                                          "memory_alloc_async", stream, address);
+}
+
+static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t handle)
+{
+    sim_stream *stream;
+    sim_allocation *a;
+    sim_operation *op;
+    cai_sim_access whole;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_find_memory(sim, address, 1u << CAI_SIM_MEM_POOL, &a);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (error) return error;
+    whole = cai_sim_writes(address, a->bytes);
+    op = sim_queue(sim, CAI_SIM_OP_FREE, stream, 0);
+    sim_describe(sim, op, "memory_free_async", &whole, 1);
+    op->frees = a;
+    a->freeing = 1;
+    return 0;
+}
+
+/* May host memory be registered? Pinned memory is registered already. */
+static int32_t sim_may_register(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++) {
+        const sim_allocation *a = sim->allocations[i];
+        if (!a->live || address >= a->address + a->bytes || a->address >= address + bytes) continue;
+        return a->kind == CAI_SIM_MEM_PINNED || a->kind == CAI_SIM_MEM_ALIASED ||
+                       a->kind == CAI_SIM_MEM_REGISTERED
+                   ? CAI_SIM_ERROR_ALREADY_REGISTERED
+                   : CAI_SIM_ERROR_INVALID_VALUE;
+    }
+    return 0;
+}
+
+static int32_t sim_do_host_register(cai_sim *sim, uint64_t address, uint64_t bytes, uint32_t flags)
+{
+    enum { DEVICEMAP = 2, ALL_FLAGS = 15 };
+    sim_context *context;
+    int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address || flags > ALL_FLAGS)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    error = sim_may_register(sim, address, bytes);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_memory_at(sim, context, CAI_SIM_MEM_REGISTERED, address, bytes, "host_register", NULL)
+        ->unmapped = !(flags & DEVICEMAP);
+    return 0;
+}
+
+static int32_t sim_do_host_unregister(cai_sim *sim, uint64_t address)
+{
+    sim_context *context;
+    sim_allocation *a;
+    int32_t error = sim_need_context(sim, &context);
+    if (error) return error;
+    if (sim_find_memory(sim, address, 1u << CAI_SIM_MEM_REGISTERED, &a))
+        return CAI_SIM_ERROR_NOT_REGISTERED;
+    error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_memory_release(sim, a, "host_unregister");
+    return context->error;
+}
+
+static int32_t sim_do_memory_info(cai_sim *sim, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    sim_context *context;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return sim_answer(sim, error);
+    *free_bytes = sim_memory_left(sim, context->device);
+    *total_bytes = sim->memory[context->device];
+    return 0;
+}
+
+static const char sim_ipc_magic[8] = {'c', 'a', 'i', '_', 's', 'i', 'm', 0};
+
+static int32_t sim_do_ipc_export(cai_sim *sim, uint64_t address, void *handle)
+{
+    const sim_allocation *a = sim_allocation_of(sim, address);
+    sim_context *context;
+    sim_ipc ipc;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    if (a == NULL || !a->live || a->kind != CAI_SIM_MEM_DEVICE || a->origin != NULL)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    memcpy(ipc.magic, sim_ipc_magic, sizeof ipc.magic);
+    ipc.sim = sim;
+    ipc.allocation = a;
+    memcpy(handle, &ipc, sizeof ipc);
+    return 0;
+}
+
+/* What maps an allocation of another simulation here, or NULL. */
+static sim_allocation *sim_opened(cai_sim *sim, const sim_allocation *origin)
+{
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++)
+        if (sim->allocations[i]->live && sim->allocations[i]->origin == origin) return sim->allocations[i];
+    return NULL;
+}
+
+static int32_t sim_do_ipc_open(cai_sim *sim, const void *handle, uint64_t *address)
+{
+    sim_context *context;
+    sim_allocation *a;
+    sim_ipc ipc;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return error;
+    memcpy(&ipc, handle, sizeof ipc);
+    if (memcmp(ipc.magic, sim_ipc_magic, sizeof ipc.magic) != 0) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (ipc.sim == sim) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (!ipc.allocation->live) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (ipc.allocation->device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    a = sim_opened(sim, ipc.allocation);
+    if (a != NULL && a->context != context) return CAI_SIM_ERROR_ALREADY_MAPPED;
+    if (a == NULL) {
+        a = sim_memory_at(sim, context, CAI_SIM_MEM_DEVICE, ipc.allocation->address, ipc.allocation->bytes,
+                          "ipc_open", NULL);
+        a->origin = ipc.allocation;
+        a->device = ipc.allocation->device;
+    }
+    a->opened++;
+    *address = a->address;
+    return 0;
+}
+
+static int32_t sim_do_ipc_close(cai_sim *sim, uint64_t address)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    sim_context *context;
+    const int32_t error = sim_need_context(sim, &context);
+    if (error) return error;
+    if (a == NULL || !a->live || a->origin == NULL || a->address != address)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (--a->opened == 0) sim_memory_release(sim, a, "ipc_close");
+    return context->error;
+}
+
+/* "cai_sim device " and the number. */
+static int32_t sim_do_device_uuid(cai_sim *sim, int32_t device, void *uuid)
+{
+    unsigned char bytes[SIM_UUID_BYTES + 1] = "cai_sim device ";
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    bytes[SIM_UUID_BYTES - 1] = (unsigned char)device;
+    memcpy(uuid, bytes, SIM_UUID_BYTES);
+    return 0;
+}
+
+static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_pointer *info)
+{
+    static const int32_t memory[] = {CAI_MEMORY_DEVICE, CAI_MEMORY_MANAGED, CAI_MEMORY_PINNED,
+                                     CAI_MEMORY_PINNED, CAI_MEMORY_PINNED,  CAI_MEMORY_DEVICE,
+                                     CAI_MEMORY_DEVICE, CAI_MEMORY_DEVICE};
+    const sim_allocation *a = sim_allocation_of(sim, pointer);
+    const sim_context *current = sim_current_context(sim);
+    if (current != NULL && current->error) return current->error;
+    info->memory = CAI_MEMORY_HOST;
+    info->device = CAI_DEVICE_UNKNOWN;
+    if (a == NULL || !a->live || sim_answers_zero(sim)) return 0;
+    if (a->context != NULL && a->context->error) return a->context->error;
+    info->memory = memory[a->kind];
+    info->device = a->device;
+    info->flags = a->kind == CAI_SIM_MEM_POOL    ? (uint32_t)CAI_POINTER_POOL
+                  : a->kind == CAI_SIM_MEM_ARRAY ? (uint32_t)CAI_POINTER_ARRAY
+                                                 : 0;
+    info->context = a->context == NULL ? 0 : a->context->o.handle;
+    if (current == NULL ? sim_is_on(sim, CAI_SIM_NEED_CONTEXT) : sim_lacks_access(sim, current->device, a))
+        info->flags |= CAI_POINTER_NO_CONTEXT;
+    else info->device_pointer = a->unmapped ? 0 : pointer + a->device_offset;
+    return 0;
+}
+
+static int32_t sim_do_pointer_range(cai_sim *sim, uint64_t pointer, uint64_t *base, uint64_t *size)
+{
+    const sim_allocation *a = sim_allocation_of(sim, pointer);
+    sim_context *context;
+    const int32_t error = sim_use_context(sim, &context);
+    if (error) return sim_answer(sim, error);
+    if (a == NULL || !a->live || a->kind == CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_NOT_FOUND;
+    *base = a->address;
+    *size = a->bytes;
+    if (a->kind != CAI_SIM_MEM_VIRTUAL || !sim_is_on(sim, CAI_SIM_SEGMENTS)) return 0;
+    *base += (pointer - a->address) / a->segment * a->segment;
+    *size -= *base - a->address;
+    if (*size > a->segment) *size = a->segment;
+    return 0;
+}
+
+static int32_t sim_do_pageable_access(cai_sim *sim, int32_t device, int32_t *yes)
+{
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    *yes = sim->pageable[device];
+    return 0;
+}
+
+/* -------------------------------------------------------------------- >>table */
+/* Each piece of a line begins with its blank. */
+static void sim_log(cai_sim *sim, const char *word)
+{
+    sim_put(&sim->log, " ");
+    sim_put(&sim->log, word);
+}
+
+static void sim_log_number(cai_sim *sim, uint64_t number)
+{
+    sim_put(&sim->log, " ");
+    sim_put_number(&sim->log, number, 10);
+}
+
+static void sim_log_int(cai_sim *sim, int32_t number)
+{
+    sim_put(&sim->log, number < 0 ? " -" : " ");
+    sim_put_number(&sim->log, (uint64_t)(number < 0 ? -(int64_t)number : number), 10);
+}
+
+static void sim_log_object(cai_sim *sim, const sim_kind *kind, uint64_t handle)
+{
+    const sim_object *object = sim_object_of(kind, handle);
+    sim_log(sim, object == NULL ? "0x" : kind->letter);
+    sim_put_number(&sim->log, object == NULL ? handle : (uint64_t)object->number, object == NULL ? 16 : 10);
+}
+
+static void sim_log_context(cai_sim *sim, uint64_t handle)
+{
+    if (handle == 0) sim_log(sim, "none");
+    else sim_log_object(sim, &sim->contexts, handle);
+}
+
+static void sim_log_stream(cai_sim *sim, uint64_t handle)
+{
+    if (handle == CAI_STREAM_LEGACY) sim_log(sim, "legacy");
+    else if (handle == CAI_STREAM_PER_THREAD) sim_log(sim, "per_thread");
+    else sim_log_object(sim, &sim->streams, handle);
+}
+
+static void sim_log_event(cai_sim *sim, uint64_t handle)
+{
+    sim_log_object(sim, &sim->events, handle);
+}
+
+static void sim_log_address(cai_sim *sim, uint64_t address)
+{
+    const sim_allocation *a = sim_allocation_of(sim, address);
+    sim_log(sim, a == NULL ? "0x" : "m");
+    sim_put_number(&sim->log, a == NULL ? address : (uint64_t)a->number, a == NULL ? 16 : 10);
+    if (a == NULL || address == a->address) return;
+    sim_put(&sim->log, "+");
+    sim_put_number(&sim->log, address - a->address, 10);
+}
+
+static void sim_log_flags(cai_sim *sim, uint64_t bytes, uint32_t flags)
+{
+    sim_log_number(sim, bytes);
+    sim_log(sim, "flags");
+    sim_log_number(sim, flags);
+}
+
+static void sim_log_mode(cai_sim *sim, const int32_t *mode)
+{
+    static const char *const words[] = {"global", "thread_local", "relaxed"};
+    if (mode == NULL) return;
+    if (*mode >= CAI_SIM_MODE_GLOBAL && *mode <= CAI_SIM_MODE_RELAXED) sim_log(sim, words[*mode]);
+    else sim_log_int(sim, *mode);
+}
+
+static void sim_log_capture(cai_sim *sim, const cai_cuda_capture *capture)
+{
+    static const char *const words[] = {"none", "active", "invalidated"};
+    sim_log(sim, words[capture->status]);
+    if (capture->status == CAI_CAPTURE_ACTIVE) sim_log_number(sim, capture->id);
+}
+
+static void sim_log_pointer(cai_sim *sim, const cai_cuda_pointer *info)
+{
+    static const char *const words[] = {"unknown", "host", "pinned", "managed", "device"};
+    sim_log(sim, words[info->memory]);
+    sim_log_int(sim, info->device);
+    sim_log_context(sim, info->context);
+}
+
+/* A call of the table between sim_call_begin and sim_call_end. */
+typedef struct sim_call {
+    cai_sim *sim;
+    int entered, run, omitted;
+    int32_t error;
+} sim_call;
+
+/* A call with handles that must do without a current context, where that is none of its business. */
+static int sim_lacks_context(cai_sim *sim, int32_t operation)
+{
+    const int by_handle = operation == SIM_event_record || operation == SIM_event_synchronize ||
+                          operation == SIM_event_destroy || operation == SIM_stream_wait_event ||
+                          operation == SIM_stream_synchronize;
+    return by_handle && sim_is_on(sim, CAI_SIM_HANDLES_NEED_CONTEXT) && sim_current_context(sim) == NULL;
+}
+
+static void sim_call_faults(sim_call *call, int32_t operation)
+{
+    cai_sim *sim = call->sim;
+    int32_t i, kept = 0;
+    for (i = 0; i < sim->fault_count; i++) {
+        sim_fault fault = sim->faults[i];
+        if (fault.operation < 0 || fault.operation == operation) fault.left--;
+        if (fault.left > 0) {
+            sim->faults[kept++] = fault;
+            continue;
+        }
+        call->run = 0;
+        call->omitted = fault.omit;
+        call->error = fault.error;
+    }
+    sim->fault_count = kept;
+}
+
+/* good: the caller gave a place for each answer. */
+static sim_call sim_call_begin(void *self, int32_t operation, int good)
+{
+    sim_call call;
+    call.sim = (cai_sim *)self;
+    sim_before(call.sim, sim_operation_names[operation], 1);
+    call.entered = sim_enter(call.sim);
+    call.omitted = 0;
+    call.error = !call.entered                            ? CAI_SIM_ERROR_NOT_PERMITTED
+                 : call.sim->teardown                     ? CAI_SIM_ERROR_DEINITIALIZED
+                 : !good                                  ? CAI_SIM_ERROR_INVALID_VALUE
+                 : sim_lacks_context(call.sim, operation) ? CAI_SIM_ERROR_INVALID_CONTEXT
+                                                          : 0;
+    call.run = call.error == 0;
+    sim_call_faults(&call, operation);
+    call.sim->calls[operation]++;
+    sim_put(&call.sim->log, sim_operation_names[operation]);
+    return call;
+}
+
+static int32_t sim_call_end(const sim_call *call)
+{
+    if (call->omitted) {
+        sim_log(call->sim, "(omitted)");
+    } else if (call->error == CAI_SIM_ERROR_NOT_READY) {
+        sim_log(call->sim, "-> not_ready");
+    } else if (call->error) {
+        sim_log(call->sim, "!");
+        sim_log_int(call->sim, call->error);
+    }
+    sim_put(&call->sim->log, "\n");
+    sim_leave(call->sim, call->entered);
+    return call->error;
+}
+
+/* A slot: its name, its parameters after `self`, what it logs of them, and what it does. */
+#define SIM_SLOT(name, parameters, log, work) \
+    static int32_t sim_##name parameters \
+    { \
+        sim_call call = sim_call_begin(self, SIM_##name, 1); \
+        cai_sim *const sim = call.sim; \
+        log; \
+        if (call.run) call.error = work; \
+        return sim_call_end(&call); \
+    }
+/* The same with an answer in *out, 0 where there is none, and how that is logged. */
+#define SIM_ASKS(name, parameters, out, log, work, answer) \
+    static int32_t sim_##name parameters \
+    { \
+        sim_call call = sim_call_begin(self, SIM_##name, (out) != NULL); \
+        cai_sim *const sim = call.sim; \
+        if ((out) != NULL) memset((out), 0, sizeof *(out)); \
+        log; \
+        if (call.run) call.error = work; \
+        if (call.run && !call.error) { \
+            sim_log(sim, "->"); \
+            answer; \
+        } \
+        return sim_call_end(&call); \
+    }
+
+SIM_ASKS(context_current, (void *self, uint64_t *context), context, (void)0,
+         sim_do_context_current(sim, context), sim_log_context(sim, *context))
+SIM_SLOT(context_push, (void *self, uint64_t context), sim_log_context(sim, context),
+         sim_do_context_push(sim, context))
+SIM_SLOT(context_pop, (void *self), (void)0, sim_do_context_pop(sim))
+SIM_SLOT(context_synchronize, (void *self), (void)0, sim_do_context_synchronize(sim))
+SIM_ASKS(context_device, (void *self, int32_t *device), device, (void)0, sim_do_context_device(sim, device),
+         sim_log_int(sim, *device))
+SIM_ASKS(device_context, (void *self, int32_t device, uint64_t *context), context, sim_log_int(sim, device),
+         sim_do_device_context(sim, device, context), sim_log_context(sim, *context))
+SIM_ASKS(stream_context, (void *self, uint64_t stream, uint64_t *context), context,
+         sim_log_stream(sim, stream), sim_do_stream_context(sim, stream, context),
+         sim_log_context(sim, *context))
+SIM_ASKS(stream_capture, (void *self, uint64_t stream, cai_cuda_capture *capture), capture,
+         sim_log_stream(sim, stream), sim_do_stream_capture(sim, stream, capture),
+         sim_log_capture(sim, capture))
+SIM_ASKS(stream_id, (void *self, uint64_t stream, uint64_t *id), id, sim_log_stream(sim, stream),
+         sim_do_stream_id(sim, stream, id), sim_log_number(sim, *id))
+SIM_SLOT(stream_wait_event, (void *self, uint64_t stream, uint64_t event),
+         (sim_log_stream(sim, stream), sim_log_event(sim, event)),
+         sim_do_stream_wait_event(sim, stream, event))
+SIM_SLOT(stream_synchronize, (void *self, uint64_t stream), sim_log_stream(sim, stream),
+         sim_do_stream_synchronize(sim, stream))
+SIM_ASKS(event_create, (void *self, uint64_t *event), event, (void)0, sim_do_event_create(sim, event),
+         sim_log_event(sim, *event))
+SIM_SLOT(event_destroy, (void *self, uint64_t event), sim_log_event(sim, event),
+         sim_do_event_destroy(sim, event))
+SIM_SLOT(event_record, (void *self, uint64_t event, uint64_t stream),
+         (sim_log_event(sim, event), sim_log_stream(sim, stream)), sim_do_event_record(sim, event, stream))
+SIM_SLOT(event_synchronize, (void *self, uint64_t event), sim_log_event(sim, event),
+         sim_do_event_synchronize(sim, event))
+SIM_ASKS(pointer_info, (void *self, uint64_t pointer, cai_cuda_pointer *info), info,
+         sim_log_address(sim, pointer), sim_do_pointer_info(sim, pointer, info), sim_log_pointer(sim, info))
+SIM_ASKS(pageable_access, (void *self, int32_t device, int32_t *yes), yes, sim_log_int(sim, device),
+         sim_do_pageable_access(sim, device, yes), sim_log(sim, *yes ? "yes" : "no"))
+
+static int32_t sim_event_query(void *self, uint64_t event)
+{
+    sim_call call = sim_call_begin(self, SIM_event_query, 1);
+    sim_log_event(call.sim, event);
+    if (call.run) call.error = sim_do_event_query(call.sim, event);
+    if (call.run && !call.error) sim_log(call.sim, "-> done");
+    return sim_call_end(&call);
+}
+
+/* *mode goes in, too. */
+static int32_t sim_capture_mode(void *self, int32_t *mode)
+{
+    sim_call call = sim_call_begin(self, SIM_capture_mode, mode != NULL);
+    sim_log_mode(call.sim, mode);
+    if (call.run) call.error = sim_do_capture_mode(call.sim, mode);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_mode(call.sim, mode);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_pointer_range(void *self, uint64_t pointer, uint64_t *base, uint64_t *size)
+{
+    sim_call call = sim_call_begin(self, SIM_pointer_range, base != NULL && size != NULL);
+    if (base != NULL) *base = 0;
+    if (size != NULL) *size = 0;
+    sim_log_address(call.sim, pointer);
+    if (call.run) call.error = sim_do_pointer_range(call.sim, pointer, base, size);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_address(call.sim, *base);
+        sim_log_number(call.sim, *size);
+    }
+    return sim_call_end(&call);
+}
+
+SIM_ASKS(memory_alloc, (void *self, uint64_t *pointer, uint64_t size), pointer, sim_log_number(sim, size),
+         sim_do_memory_alloc(sim, CAI_SIM_MEM_DEVICE, size, 1, "memory_alloc", pointer),
+         sim_log_address(sim, *pointer))
+SIM_SLOT(memory_free, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_memory_free(sim, pointer, SIM_FREED_BY_MEMORY_FREE, "memory_free"))
+SIM_ASKS(memory_alloc_async, (void *self, uint64_t *pointer, uint64_t size, uint64_t stream), pointer,
+         (sim_log_number(sim, size), sim_log_stream(sim, stream)),
+         sim_do_memory_alloc_async(sim, size, stream, pointer), sim_log_address(sim, *pointer))
+SIM_SLOT(memory_free_async, (void *self, uint64_t pointer, uint64_t stream),
+         (sim_log_address(sim, pointer), sim_log_stream(sim, stream)),
+         sim_do_memory_free_async(sim, pointer, stream))
+SIM_ASKS(host_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags), pointer,
+         sim_log_flags(sim, size, flags),
+         sim_do_memory_alloc(sim, CAI_SIM_MEM_PINNED, size, flags <= 7, "host_alloc", pointer),
+         sim_log_address(sim, *pointer))
+SIM_SLOT(host_free, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_memory_free(sim, pointer, SIM_FREED_BY_HOST_FREE, "host_free"))
+SIM_SLOT(host_unregister, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_host_unregister(sim, pointer))
+SIM_ASKS(managed_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags), pointer,
+         sim_log_flags(sim, size, flags),
+         sim_do_memory_alloc(sim, CAI_SIM_MEM_MANAGED, size, flags == 1 || flags == 2, "managed_alloc",
+                             pointer),
+         sim_log_address(sim, *pointer))
+SIM_SLOT(ipc_close, (void *self, uint64_t pointer), sim_log_address(sim, pointer),
+         sim_do_ipc_close(sim, pointer))
+
+/* Its answer, in the log, is the name of the allocation. */
+static int32_t sim_host_register(void *self, uint64_t pointer, uint64_t size, uint32_t flags)
+{
+    sim_call call = sim_call_begin(self, SIM_host_register, 1);
+    sim_log_flags(call.sim, size, flags);
+    if (call.run) call.error = sim_do_host_register(call.sim, pointer, size, flags);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_address(call.sim, pointer);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    sim_call call = sim_call_begin(self, SIM_memory_info, free_bytes != NULL && total_bytes != NULL);
+    if (free_bytes != NULL) *free_bytes = 0;
+    if (total_bytes != NULL) *total_bytes = 0;
+    if (call.run) call.error = sim_do_memory_info(call.sim, free_bytes, total_bytes);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_number(call.sim, *free_bytes);
+        sim_log_number(call.sim, *total_bytes);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_ipc_export(void *self, uint64_t pointer, void *handle)
+{
+    sim_call call = sim_call_begin(self, SIM_ipc_export, handle != NULL);
+    if (handle != NULL) memset(handle, 0, SIM_IPC_BYTES);
+    sim_log_address(call.sim, pointer);
+    if (call.run) call.error = sim_do_ipc_export(call.sim, pointer, handle);
+    return sim_call_end(&call);
+}
+
+static int32_t sim_ipc_open(void *self, const void *handle, uint64_t *pointer)
+{
+    sim_call call = sim_call_begin(self, SIM_ipc_open, handle != NULL && pointer != NULL);
+    if (pointer != NULL) *pointer = 0;
+    if (call.run) call.error = sim_do_ipc_open(call.sim, handle, pointer);
+    if (call.run && !call.error) {
+        sim_log(call.sim, "->");
+        sim_log_address(call.sim, *pointer);
+    }
+    return sim_call_end(&call);
+}
+
+static int32_t sim_device_uuid(void *self, int32_t device, void *uuid)
+{
+    sim_call call = sim_call_begin(self, SIM_device_uuid, uuid != NULL);
+    if (uuid != NULL) memset(uuid, 0, SIM_UUID_BYTES);
+    sim_log_int(call.sim, device);
+    if (call.run) call.error = sim_do_device_uuid(call.sim, device, uuid);
+    return sim_call_end(&call);
+}
+
+static int32_t sim_host_thread(void *self, uint64_t *thread)
+{
+    cai_sim *sim = (cai_sim *)self;
+    const int entered = sim_enter(sim);
+    if (thread != NULL) *thread = sim->self->answer;
+    sim_leave(sim, entered);
+    return thread == NULL ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+}
+
+static void sim_fill_table(cai_sim *sim)
+{
+    cai_cuda *cuda = &sim->cuda;
+    cuda->struct_size = sizeof *cuda;
+    cuda->version = CAI_CUDA_VERSION;
+    cuda->self = sim;
+#define SIM_FILL(name) cuda->name = sim_##name;
+    SIM_OPERATIONS(SIM_FILL)
+    cuda->host_thread = sim_host_thread;
+}
+
+/* ---------------------------------------------------------------- >>test side */
+/* Frames of the functions of cai_sim.h, which says what each does. SIM_CALL: one that stands for a call of
+ * CUDA; not from a launched function, and an error stays as the last one of the host thread. SIM_MAKES: the
+ * same of one that returns what it made. SIM_GETS, SIM_SETS: no call of CUDA. */
+static int32_t sim_enter_driver(cai_sim *sim, int *entered, const char *call)
+{
+    sim_before(sim, call, 0);
+    *entered = sim_enter(sim);
+    return *entered ? 0 : CAI_SIM_ERROR_NOT_PERMITTED;
+}
+
+/* As the runtime: without a current context the primary one of device 0 becomes current. */
+static int32_t sim_enter_runtime(cai_sim *sim, int *entered, const char *call)
+{
+    const int32_t error = sim_enter_driver(sim, entered, call);
+    if (error || sim->self->depth) return error;
+    sim_runtime_retain(sim->contexts.all[0]->context);
+    sim_push(sim->self, sim->contexts.all[0]->context, 0);
+    return 0;
+}
+
+static int32_t sim_end(cai_sim *sim, int entered, int32_t error)
+{
+    if (error) sim->self->last_error = error;
+    sim_leave(sim, entered);
+    return error;
+}
+
+#define SIM_CALL(name, enter, parameters, work) \
+    int32_t name parameters \
+    { \
+        int entered; \
+        int32_t error = enter(sim, &entered, &#name[sizeof "cai_sim"]); \
+        if (!error) error = work; \
+        return sim_end(sim, entered, error); \
+    }
+#define SIM_MAKES(name, enter, parameters, work) \
+    uint64_t name parameters \
+    { \
+        int entered; \
+        uint64_t made = 0; \
+        int32_t error = enter(sim, &entered, &#name[sizeof "cai_sim"]); \
+        if (!error) error = work; \
+        return sim_end(sim, entered, error) ? 0 : made; \
+    }
+#define SIM_GETS(type, name, parameters, value) \
+    type name parameters \
+    { \
+        const int entered = sim_enter(sim); \
+        const type got = value; \
+        sim_leave(sim, entered); \
+        return got; \
+    }
+#define SIM_SETS(name, parameters, work) \
+    void name parameters \
+    { \
+        const int entered = sim_enter(sim); \
+        work; \
+        sim_leave(sim, entered); \
+    }
+
+typedef struct sim_named_option {
+    const char *name;
+    uint32_t option;
+} sim_named_option;
+
+static const sim_named_option sim_options[] = {
+    {"free_returns", CAI_SIM_FREE_RETURNS},
+    {"free_own_context", CAI_SIM_FREE_OWN_CONTEXT},
+    {"primary_inactive", CAI_SIM_PRIMARY_INACTIVE},
+    {"need_context", CAI_SIM_NEED_CONTEXT},
+    {"zero_answers", CAI_SIM_ZERO_ANSWERS},
+    {"segments", CAI_SIM_SEGMENTS},
+    {"one_thread_contexts", CAI_SIM_ONE_THREAD_CONTEXTS},
+    {"reuse", CAI_SIM_REUSE},
+    {"progress", CAI_SIM_PROGRESS},
+    {"handles_need_context", CAI_SIM_HANDLES_NEED_CONTEXT},
+    {"adversarial", CAI_SIM_ADVERSARIAL}
+};
+
+/* The option with a name of so many characters. */
+static uint32_t sim_option_named(const char *name, size_t length)
+{
+    size_t i;
+    for (i = 0; i < sizeof sim_options / sizeof *sim_options; i++)
+        if (strlen(sim_options[i].name) == length && memcmp(sim_options[i].name, name, length) == 0)
+            return sim_options[i].option;
+    fprintf(stderr, "cai_sim: CAI_SIM_OPTIONS has an unknown name: \"%.*s\"\n", (int)length, name);
+    exit(2);
+}
+
+static uint32_t sim_options_of_environment(void)
+{
+    const char *name = getenv("CAI_SIM_OPTIONS");
+    uint32_t options = CAI_SIM_DEFAULT;
+    while (name != NULL && *name) {
+        const size_t length = strcspn(name, ",");
+        options |= sim_option_named(name, length);
+        name += length;
+        if (*name) name++;
+    }
+    return options;
+}
+
+cai_sim *cai_sim_create(int32_t devices)
+{
+    cai_sim *sim;
+    int32_t i;
+    if (devices < 1 || devices > CAI_SIM_DEVICES) return NULL;
+    sim = (cai_sim *)calloc(1, sizeof *sim);
+    if (sim == NULL || !SIM_LOCK_MAKE(sim)) {
+        free(sim);
+        return NULL;
+    }
+    sim_kind_set(&sim->streams, 0x50000000, "s");
+    sim_kind_set(&sim->events, 0x60000000, "e");
+    sim_kind_set(&sim->contexts, 0x70000000, "c");
+    sim->device_count = devices;
+    for (i = 0; i < devices; i++) {
+        sim_context_make(sim, i, 1)->of_runtime = 1;
+        sim->memory[i] = (uint64_t)1 << 40;
+    }
+    sim_do_set_options(sim, sim_options_of_environment());
+    sim_fill_table(sim);
+    sim_put(&sim->log, "");
+    return sim;
+}
+
+static void sim_free_all(void **items, uint64_t count)
+{
+    uint64_t i;
+    for (i = 0; i < count; i++) free(items[i]);
+    free(items);
+}
+
+static void sim_kind_free(sim_kind *kind)
+{
+    sim_free_all((void **)kind->all, (uint64_t)kind->count);
+    free(kind->slots);
+}
+
+void cai_sim_destroy(cai_sim *sim)
+{
+    uint64_t i;
+    if (sim == NULL) return;
+    for (i = 0; i < sim->operation_count; i++) {
+        free(sim->operations[i]->waits);
+        free(sim->operations[i]->accesses);
+    }
+    for (i = 0; i < (uint64_t)sim->allocation_count; i++) free(sim->allocations[i]->block);
+    for (i = 0; i < (uint64_t)sim->thread_count; i++) free(sim->threads[i]->stack);
+    sim_free_all((void **)sim->operations, sim->operation_count);
+    sim_free_all((void **)sim->allocations, (uint64_t)sim->allocation_count);
+    sim_free_all((void **)sim->captures, (uint64_t)sim->capture_count);
+    sim_free_all((void **)sim->threads, (uint64_t)sim->thread_count);
+    sim_free_all((void **)sim->oses, (uint64_t)sim->os_count);
+    sim_kind_free(&sim->contexts);
+    sim_kind_free(&sim->streams);
+    sim_kind_free(&sim->events);
+    free(sim->log.data);
+    SIM_LOCK_FREE(sim);
+    free(sim);
+}
+
+const cai_cuda *cai_sim_cuda(cai_sim *sim)
+{
+    return &sim->cuda;
+}
+
+SIM_SETS(cai_sim_host_thread, (cai_sim *sim, uint64_t number),
+         if (entered) sim->os->plays = number ? sim_thread_of(sim, number) : sim->os->itself)
+
+/* What it pushed and did not pop stays a leak. */
+static void sim_thread_end(cai_sim *sim, uint64_t number)
+{
+    sim_thread *thread = sim_thread_of(sim, number);
+    int32_t i;
+    for (i = 0; i < sim->os_count; i++)
+        if (sim->oses[i]->plays == thread) sim->oses[i]->plays = sim->oses[i]->itself;
+    for (i = 0; i < thread->depth; i++) thread->unbalanced += thread->stack[i].pushed;
+    thread->depth = 0;
+    thread->ended = 1;
+}
+
+SIM_SETS(cai_sim_host_thread_end, (cai_sim *sim, uint64_t number),
+         if (number) sim_thread_end(sim, number))
+
+uint64_t cai_sim_primary(cai_sim *sim, int32_t device)
+{
+    return device < 0 || device >= sim->device_count ? 0 : sim->contexts.all[device]->handle;
+}
+
+static int32_t sim_do_context_create(cai_sim *sim, int32_t device, uint64_t *context)
+{
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    *context = sim_context_make(sim, device, 0)->o.handle;
+    return 0;
+}
+
+SIM_SETS(cai_sim_set_options, (cai_sim *sim, uint32_t options), sim_do_set_options(sim, options))
+SIM_GETS(uint32_t, cai_sim_options, (cai_sim *sim), sim->options)
+SIM_MAKES(cai_sim_primary_retain, sim_enter_driver, (cai_sim *sim, int32_t device),
+          sim_do_primary_retain(sim, device, &made))
+SIM_CALL(cai_sim_primary_release, sim_enter_driver, (cai_sim *sim, int32_t device),
+         sim_do_primary_release(sim, device))
+SIM_MAKES(cai_sim_context_create, sim_enter_driver, (cai_sim *sim, int32_t device),
+          sim_do_context_create(sim, device, &made))
+SIM_CALL(cai_sim_context_destroy, sim_enter_driver, (cai_sim *sim, uint64_t context),
+         sim_do_context_destroy(sim, context))
+SIM_CALL(cai_sim_set_context, sim_enter_driver, (cai_sim *sim, uint64_t context),
+         sim_do_set_context(sim, context))
+SIM_GETS(uint64_t, cai_sim_current, (cai_sim *sim),
+         sim_current_context(sim) == NULL ? 0 : sim_current_context(sim)->o.handle)
+SIM_MAKES(cai_sim_stream_create, sim_enter_runtime, (cai_sim *sim, int32_t nonblocking),
+          sim_do_stream_create(sim, nonblocking, &made))
+SIM_CALL(cai_sim_stream_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+         sim_do_stream_destroy(sim, stream))
+SIM_SETS(cai_sim_recycle_handles, (cai_sim *sim, int32_t on), sim->recycle = on)
+SIM_MAKES(cai_sim_event_create, sim_enter_runtime, (cai_sim *sim), sim_do_event_create(sim, &made))
+SIM_CALL(cai_sim_event_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t event),
+         sim_do_event_destroy(sim, event))
+SIM_CALL(cai_sim_event_record, sim_enter_runtime, (cai_sim *sim, uint64_t event, uint64_t stream),
+            sim_do_event_record(sim, event, stream))
+SIM_CALL(cai_sim_event_query, sim_enter_runtime, (cai_sim *sim, uint64_t event),
+         sim_do_event_query(sim, event))
+SIM_CALL(cai_sim_event_synchronize, sim_enter_runtime, (cai_sim *sim, uint64_t event),
+         sim_do_event_synchronize(sim, event))
+SIM_CALL(cai_sim_stream_wait_event, sim_enter_runtime, (cai_sim *sim, uint64_t stream, uint64_t event),
+            sim_do_stream_wait_event(sim, stream, event))
+SIM_CALL(cai_sim_stream_synchronize, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+            sim_do_stream_synchronize(sim, stream))
+SIM_CALL(cai_sim_context_synchronize, sim_enter_runtime, (cai_sim *sim), sim_do_context_synchronize(sim))
+SIM_CALL(cai_sim_launch, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
+             const cai_sim_access *accesses, int32_t count),
+            sim_do_launch(sim, stream, name, function, argument, accesses, count, 0))
+SIM_CALL(cai_sim_touch, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses, int32_t count),
+            sim_do_launch(sim, stream, name, NULL, NULL, accesses, count, 1))
+SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
+            sim_do_capture_begin(sim, stream, mode))
+SIM_CALL(cai_sim_capture_end, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+         sim_do_capture_end(sim, stream))
+SIM_MAKES(cai_sim_alloc, sim_enter_runtime, (cai_sim *sim, int32_t kind, uint64_t bytes),
+          sim_do_alloc(sim, kind, bytes, &made))
+SIM_CALL(cai_sim_free, sim_enter_runtime, (cai_sim *sim, uint64_t address), sim_do_free(sim, address))
+
+static void sim_do_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count,
+                               int touches)
+{
+    sim_operation *op;
+    sim_offer(sim);
+    op = sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, name, accesses, count);
+    if (touches) sim_touch(sim, op);
+    else op->digest = sim_digest_of(sim, 0, accesses, count);
+}
+
+static int32_t sim_host(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count,
+                        int touches)
+{
+    const int good = count >= 0 && (count == 0 || accesses != NULL);
+    int entered;
+    sim_before(sim, "host_access", 0);
+    entered = sim_enter(sim);
+    if (good) sim_do_host_access(sim, name, accesses, count, touches);
+    return sim_end(sim, entered, good ? 0 : CAI_SIM_ERROR_INVALID_VALUE);
+}
+
+int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count)
+{
+    return sim_host(sim, name, accesses, count, 0);
+}
+
+int32_t cai_sim_host_touch(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count)
+{
+    return sim_host(sim, name, accesses, count, 1);
+}
+
+int32_t cai_sim_run_operation(cai_sim *sim, uint64_t operation)
+{
+    const int entered = sim_enter(sim);
+    const int good = entered && operation > 0 && operation <= sim->operation_count &&
+                     sim_is_ready(sim, sim_operation_of(sim, operation));
+    if (good) sim_execute(sim, sim_operation_of(sim, operation));
+    sim_leave(sim, entered);
+    return good;
+}
+
+/* The operation at the head of a stream; 0: none. */
+static uint64_t sim_head(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    uint64_t id;
+    if (sim_find_stream(sim, handle, &stream)) return 0;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        const cai_sim_operation *op = &sim_operation_of(sim, id)->info;
+        if (op->stream == stream->id && op->state == CAI_SIM_STATE_QUEUED) return id;
+    }
+    return 0;
+}
+
+static SIM_GETS(uint64_t, sim_head_locked, (cai_sim *sim, uint64_t stream), sim_head(sim, stream))
+
+int32_t cai_sim_step(cai_sim *sim, uint64_t stream)
+{
+    return cai_sim_run_operation(sim, sim_head_locked(sim, stream));
+}
+
+int32_t cai_sim_ready(cai_sim *sim, uint64_t *operations, int32_t capacity)
+{
+    const int entered = sim_enter(sim);
+    uint64_t id;
+    int32_t count = 0;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
+        if (count < capacity) operations[count] = id;
+        count++;
+    }
+    sim_leave(sim, entered);
+    return count;
+}
+
+SIM_GETS(int32_t, cai_sim_run, (cai_sim *sim), entered ? sim_run_all(sim) : 0)
+SIM_GETS(int32_t, cai_sim_pending, (cai_sim *sim), sim->queued)
+SIM_GETS(uint64_t, cai_sim_operation_count, (cai_sim *sim), sim->operation_count)
+
+int32_t cai_sim_operation_get(cai_sim *sim, uint64_t id, cai_sim_operation *out)
+{
+    const int entered = sim_enter(sim);
+    const int good = id > 0 && id <= sim->operation_count;
+    if (good) *out = sim_operation_of(sim, id)->info;
+    if (good) out->declared = sim_operation_of(sim, id)->function == NULL;
+    sim_leave(sim, entered);
+    return good;
+}
+
+/* An observation waits for what was published, as a synchronization waits for work. */
+SIM_GETS(uint64_t, cai_sim_publish, (cai_sim *sim),
+         sim_trace(sim, CAI_SIM_OP_PUBLISH, "publish", NULL, 0)->info.id)
+
+int32_t cai_sim_observe(cai_sim *sim, uint64_t published)
+{
+    const int entered = sim_enter(sim);
+    const int good = published > 0 && published <= sim->operation_count &&
+                     sim_operation_of(sim, published)->info.kind == CAI_SIM_OP_PUBLISH;
+    if (good) sim_wait_for(sim_trace(sim, CAI_SIM_OP_OBSERVE, "observe", NULL, 0), published);
+    sim_leave(sim, entered);
+    return good ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+}
+
+static void sim_copy_out(const sim_text *from, char *text, size_t capacity)
+{
+    const size_t length = from->length < capacity ? from->length : capacity - 1;
+    if (text == NULL || capacity == 0) return;
+    memcpy(text, from->data, length);
+    text[length] = 0;
+}
+
+static void sim_put_stream(sim_text *text, const sim_stream *stream)
+{
+    const sim_context *context = stream->o.context;
+    if (stream->o.number) {
+        sim_put(text, "s");
+        sim_put_number(text, (uint64_t)stream->o.number, 10);
+        return;
+    }
+    sim_put(text, stream == context->legacy ? "legacy" : "per_thread");
+    if (stream != context->legacy && (uint32_t)stream->thread != 1) {
+        sim_put(text, " ");
+        sim_put_number(text, (uint32_t)stream->thread, 10);
+    }
+    if (context->o.number == 1) return;
+    sim_put(text, " c");
+    sim_put_number(text, (uint64_t)context->o.number, 10);
+}
+
+void cai_sim_stream_name(cai_sim *sim, uint64_t id, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    sim_text name = {NULL, 0, 0};
+    int32_t i;
+    sim_put(&name, "");
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->id == id) sim_put_stream(&name, sim_stream_at(sim, i));
+    sim_leave(sim, entered);
+    sim_copy_out(&name, text, capacity);
+    free(name.data);
+}
+
+void cai_sim_access_name(cai_sim *sim, const cai_sim_access *access, char *text, size_t capacity)
+{
+    sim_text name = {NULL, 0, 0};
+    uint64_t offset = access->address;
+    const int32_t number = cai_sim_access_memory(sim, access, &offset);
+    sim_put(&name, number ? "m" : "memory");
+    if (number) sim_put_number(&name, (uint64_t)number, 10);
+    sim_put(&name, number ? "[" : "[0x");
+    sim_put_number(&name, offset, number ? 10 : 16);
+    sim_put(&name, number ? ", " : ", 0x");
+    sim_put_number(&name, offset + access->bytes, number ? 10 : 16);
+    sim_put(&name, ")");
+    sim_copy_out(&name, text, capacity);
+    free(name.data);
+}
+
+void cai_sim_event_name(cai_sim *sim, uint64_t event, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    const sim_object *object = sim_object_of(&sim->events, event);
+    sim_text name = {NULL, 0, 0};
+    sim_put(&name, object == NULL ? "0x" : "e");
+    sim_put_number(&name, object == NULL ? event : (uint64_t)object->number, object == NULL ? 16 : 10);
+    sim_leave(sim, entered);
+    sim_copy_out(&name, text, capacity);
+    free(name.data);
+}
+
+void cai_sim_memory_name(cai_sim *sim, uint64_t address, uint64_t bytes, char *text, size_t capacity)
+{
+    cai_sim_access access = cai_sim_reads(address, bytes);
+    access.memory = cai_sim_memory_at(sim, address, NULL);
+    cai_sim_access_name(sim, &access, text, capacity);
+}
+
+int32_t cai_sim_memory_at(cai_sim *sim, uint64_t address, uint64_t *offset)
+{
+    const int entered = sim_enter(sim);
+    uint64_t at = 0;
+    const sim_allocation *a = sim_allocation_at(sim, address, &at);
+    const int32_t number = a == NULL ? 0 : a->number;
+    if (offset != NULL) *offset = at;
+    sim_leave(sim, entered);
+    return number;
+}
+
+/* Memory of somebody else, which may be registered or opened again, is told by its address. */
+int32_t cai_sim_access_memory(cai_sim *sim, const cai_sim_access *access, uint64_t *offset)
+{
+    const int entered = sim_enter(sim);
+    const int known = access->memory > 0 && access->memory <= sim->allocation_count;
+    const sim_allocation *a = known ? sim->allocations[access->memory - 1] : NULL;
+    uint64_t at = 0;
+    if (a != NULL && a->space) at = sim_offset_in(a, access->address);
+    else a = sim_allocation_at(sim, access->address, &at);
+    if (a != NULL) *offset = at;
+    sim_leave(sim, entered);
+    return a == NULL ? 0 : a->number;
+}
+
+/* A sum, so that host threads may make things in any order. */
+uint64_t cai_sim_fingerprint(cai_sim *sim)
+{
+    const int entered = sim_enter(sim);
+    uint64_t id, sum = 0;
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++) {
+        const sim_allocation *a = sim->allocations[i];
+        const cai_sim_access whole = cai_sim_reads(a->address, a->bytes);
+        sum += a->block != NULL ? sim_digest_of(sim, a->bytes, &whole, 1) : a->digest;
+    }
+    for (id = 1; id <= sim->operation_count; id++) sum += sim_operation_of(sim, id)->digest;
+    for (i = 0; i < sim->contexts.count; i++)
+        sum += sim_mix((uint64_t)i, (uint64_t)(uint32_t)sim->contexts.all[i]->context->error);
+    sim_leave(sim, entered);
+    return sum;
+}
+
+static int32_t sim_put_error(sim_text *text, int32_t error)
+{
+    if (error == 0) return 0;
+    sim_put(text, ": error ");
+    sim_put_number(text, (uint64_t)(uint32_t)error, 10);
+    return 1;
+}
+
+int32_t cai_sim_errors(cai_sim *sim, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    sim_text all = {NULL, 0, 0};
+    int32_t i, count = 0;
+    sim_put(&all, "");
+    for (i = 0; i < sim->contexts.count; i++) {
+        const sim_context *context = sim->contexts.all[i]->context;
+        if (context->error == 0) continue;
+        sim_put(&all, count ? "; context c" : "context c");
+        sim_put_number(&all, (uint64_t)context->o.number, 10);
+        count += sim_put_error(&all, context->error);
+    }
+    for (i = 0; i < sim->thread_count; i++) {
+        const int32_t error = sim->threads[i]->last_error;
+        if (error == 0 || error == CAI_SIM_ERROR_NOT_READY) continue;
+        sim_put(&all, count ? "; host" : "host");
+        count += sim_put_error(&all, error);
+    }
+    sim_leave(sim, entered);
+    sim_copy_out(&all, text, capacity);
+    free(all.data);
+    return count;
+}
+
+void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
+{
+    const int entered = sim_enter(sim);
+    const uint64_t other = (uint64_t)(salt % 4096) << 16;
+    if (sim->streams.slot_count == 0 && sim->events.slot_count == 0) {
+        sim->streams.base = 0x50000000 + other;
+        sim->events.base = 0x60000000 + other;
+    }
+    sim_leave(sim, entered);
+}
+
+SIM_SETS(cai_sim_set_hooks, (cai_sim *sim, const cai_sim_hooks *hooks),
+         if (hooks != NULL) sim->hooks = *hooks; else memset(&sim->hooks, 0, sizeof sim->hooks))
+SIM_SETS(cai_sim_get_hooks, (cai_sim *sim, cai_sim_hooks *out), *out = sim->hooks)
+
+void *cai_sim_bytes(cai_sim *sim, uint64_t address)
+{
+    const int entered = sim_enter(sim);
+    const sim_allocation *a = sim_allocation_of(sim, address);
+    void *bytes = a != NULL && a->live ? (void *)(uintptr_t)address : NULL;
+    sim_leave(sim, entered);
+    return bytes;
+}
+
+static void sim_do_set_peer_access(cai_sim *sim, int32_t device, int32_t owner, int32_t yes)
+{
+    const uint64_t bit = (uint64_t)1 << (owner & (CAI_SIM_DEVICES - 1));
+    if (device < 0 || device >= sim->device_count || owner < 0 || owner >= sim->device_count) return;
+    if (yes) sim->no_peer[device] &= ~bit;
+    else sim->no_peer[device] |= bit;
+}
+
+SIM_SETS(cai_sim_set_pageable_access, (cai_sim *sim, int32_t device, int32_t yes),
+         if (device >= 0 && device < sim->device_count) sim->pageable[device] = yes != 0)
+
+SIM_SETS(cai_sim_set_peer_access, (cai_sim *sim, int32_t device, int32_t owner, int32_t yes),
+         sim_do_set_peer_access(sim, device, owner, yes))
+
+void cai_sim_set_segment(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    const int entered = sim_enter(sim);
+    sim_allocation *a = sim_allocation_of(sim, address);
+    if (a != NULL && bytes > 0) a->segment = bytes;
+    sim_leave(sim, entered);
+}
+
+SIM_SETS(cai_sim_set_memory, (cai_sim *sim, int32_t device, uint64_t total_bytes),
+         if (device >= 0 && device < sim->device_count) sim->memory[device] = total_bytes)
+
+void cai_sim_set_device_error(cai_sim *sim, int32_t device, int32_t error)
+{
+    const int entered = sim_enter(sim);
+    int32_t i;
+    for (i = 0; i < sim->contexts.count; i++) {
+        sim_context *context = sim->contexts.all[i]->context;
+        if (context->device == device && context->o.state == SIM_LIVE) context->error = error;
+    }
+    sim_leave(sim, entered);
+}
+
+/* The pending error of the current context shows there too. */
+static int32_t sim_error_now(cai_sim *sim, int clear)
+{
+    const sim_context *context = sim_current_context(sim);
+    const int32_t error = sim->self->last_error;
+    if (clear) sim->self->last_error = 0;
+    return error || context == NULL ? error : context->error;
+}
+
+SIM_GETS(int32_t, cai_sim_last_error, (cai_sim *sim), sim_error_now(sim, 0))
+SIM_GETS(int32_t, cai_sim_clear_error, (cai_sim *sim), sim_error_now(sim, 1))
+SIM_SETS(cai_sim_teardown, (cai_sim *sim), sim->teardown = 1)
+
+const char *cai_sim_log(cai_sim *sim)
+{
+    return sim->log.data;
+}
+
+SIM_SETS(cai_sim_log_clear, (cai_sim *sim),
+         (sim->log.length = 0, sim->log.data[0] = 0, memset(sim->calls, 0, sizeof sim->calls)))
+
+/* How many calls of an operation; NULL: of all. -1: there is none of that name. */
+static int32_t sim_count_calls(cai_sim *sim, const char *operation)
+{
+    const int32_t which = operation == NULL ? -1 : sim_operation_named(operation);
+    int32_t i, count = 0;
+    for (i = 0; i < SIM_OPERATION_COUNT; i++) count += sim->calls[i];
+    if (which >= 0) return sim->calls[which];
+    return operation == NULL ? count : -1;
+}
+
+SIM_GETS(int32_t, cai_sim_calls, (cai_sim *sim), sim_count_calls(sim, NULL))
+SIM_GETS(int32_t, cai_sim_calls_of, (cai_sim *sim, const char *operation), sim_count_calls(sim, operation))
+SIM_GETS(int32_t, cai_sim_ordering_calls, (cai_sim *sim),
+         sim->calls[SIM_event_create] + sim->calls[SIM_event_destroy] + sim->calls[SIM_event_record] +
+             sim->calls[SIM_event_synchronize] + sim->calls[SIM_stream_wait_event] +
+             sim->calls[SIM_stream_synchronize] + sim->calls[SIM_context_synchronize])
+
+static int32_t sim_add_fault(cai_sim *sim, const char *operation, int32_t n, int32_t error, int32_t omit)
+{
+    const int32_t which = operation == NULL ? -1 : sim_operation_named(operation);
+    sim_fault *fault = &sim->faults[sim->fault_count];
+    if (n < 1 || sim->fault_count == SIM_FAULTS || (operation != NULL && which < 0)) return 0;
+    fault->operation = which;
+    fault->left = n;
+    fault->error = error;
+    fault->omit = omit;
+    sim->fault_count++;
+    return 1;
+}
+
+SIM_GETS(int32_t, cai_sim_fail, (cai_sim *sim, int32_t n, int32_t error),
+         sim_add_fault(sim, NULL, n, error, 0))
+SIM_GETS(int32_t, cai_sim_fail_op, (cai_sim *sim, const char *operation, int32_t n, int32_t error),
+         sim_add_fault(sim, operation, n, error, 0))
+SIM_GETS(int32_t, cai_sim_omit, (cai_sim *sim, int32_t n), sim_add_fault(sim, NULL, n, 0, 1))
+SIM_GETS(int32_t, cai_sim_omit_op, (cai_sim *sim, const char *operation, int32_t n),
+         sim_add_fault(sim, operation, n, 0, 1))
+SIM_GETS(int32_t, cai_sim_faults, (cai_sim *sim), sim->fault_count)
+SIM_SETS(cai_sim_faults_clear, (cai_sim *sim), sim->fault_count = 0)
+
+/* "streams: s1 s3; events: e2": the heading with the first one. */
+static void sim_leak(sim_text *text, const char **heading, const char *letter, int32_t number)
+{
+    if (*heading != NULL) {
+        if (text->length) sim_put(text, "; ");
+        sim_put(text, *heading);
+        *heading = NULL;
+    }
+    sim_put(text, " ");
+    sim_put(text, letter);
+    sim_put_number(text, (uint64_t)number, 10);
+}
+
+static int32_t sim_leak_kind(sim_text *text, const sim_kind *kind, int32_t first, const char *heading)
+{
+    int32_t i, count = 0;
+    for (i = 0; i < kind->count; i++) {
+        if (kind->all[i]->state != SIM_LIVE || kind->all[i]->number <= first) continue;
+        sim_leak(text, &heading, kind->letter, kind->all[i]->number);
+        count++;
+    }
+    return count;
+}
+
+static int32_t sim_leak_all(cai_sim *sim, sim_text *text)
+{
+    const char *memory = "allocations:", *captures = "captures:", *stacks = "context stack:";
+    int32_t i, k, stack = 0, count = sim_leak_kind(text, &sim->streams, 0, "streams:");
+    count += sim_leak_kind(text, &sim->events, 0, "events:");
+    for (i = 0; i < sim->allocation_count; i++)
+        if (sim->allocations[i]->live && !sim->allocations[i]->freeing && ++count)
+            sim_leak(text, &memory, "m", i + 1);
+    count += sim_leak_kind(text, &sim->contexts, sim->device_count, "contexts:");
+    for (i = 0; i < sim->capture_count; i++)
+        if (sim->captures[i]->status != SIM_CAPTURE_ENDED && ++count) sim_leak(text, &captures, "", i + 1);
+    for (i = 0; i < sim->thread_count; i++) {
+        stack += sim->threads[i]->unbalanced;
+        for (k = 0; k < sim->threads[i]->depth; k++) stack += sim->threads[i]->stack[k].pushed;
+    }
+    if (stack) sim_leak(text, &stacks, "", stack);
+    return count + stack;
+}
+
+int32_t cai_sim_leaks(cai_sim *sim, char *text, size_t capacity)
+{
+    const int entered = sim_enter(sim);
+    sim_text all = {NULL, 0, 0};
+    int32_t count;
+    sim_put(&all, "");
+    count = sim_leak_all(sim, &all);
+    sim_leave(sim, entered);
+    sim_copy_out(&all, text, capacity);
+    free(all.data);
+    return count;
+}

@@ -1,0 +1,679 @@
+/* cai_sim.h - CUDA in host memory, behind the table of cai_stream.h: exchange code tested without a GPU
+ * SPDX-License-Identifier: MIT
+ * C99 that is also C++11. Copy cai_sim.h and cai_sim.c; they need the declarations of cai_stream.h. */
+#ifndef CAI_SIM_H_INCLUDED
+#define CAI_SIM_H_INCLUDED
+
+/*
+WHAT IT IS
+    A simulated CUDA: devices, contexts, streams, events, capture, memory and error state, all in host memory.
+    cai_sim_cuda() returns it as a `cai_cuda`, the table through which cai_stream.h calls CUDA. So you can
+    test code that exchanges arrays on any machine. A test sees which calls the code makes and in which order,
+    what it does when a call fails, and whether the work on both sides comes in the right order.
+
+    Nothing depends on a clock. Queued work runs when something waits for it, or when the test runs it. It
+    runs one operation at a time, in an order that the test can choose. A test can run every order that the
+    queued work allows. The same test always does the same.
+
+DO THIS
+    Compile cai_sim.c with your test (as C or as C++), and
+
+        #include "cai_sim.h"
+
+EXAMPLE
+        static void fill(void *x) { *(float *)x = 1.0f; }
+
+        static void test_consumer(void)
+        {
+            const int64_t shape[1] = {1};
+            cai_sim *sim = cai_sim_create(1);
+            uint64_t producer = cai_sim_stream_create(sim, 0), consumer = cai_sim_stream_create(sim, 0);
+            uint64_t memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4);
+            cai_sim_access write = cai_sim_writes(memory, 4);
+            cai_event_pool pool;
+            cai_array x;
+            // a producer: its kernel is queued, and has not run
+            cai_sim_launch(sim, producer, "fill", fill, cai_sim_bytes(sim, memory), &write, 1);
+            CHECK(!cai_array_init(&x, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(sim, memory), NULL));
+            CHECK(!cai_event_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, NULL));
+            CHECK(!cai_stream_export(&x, &pool, producer, NULL, 0, NULL));
+            // your code: begins an exchange, launches on `consumer`, ends the exchange
+            CHECK(!your_consumer(&pool, &x, consumer));
+            CHECK_INT(cai_sim_calls_of(sim, "event_record"), 2); // puts(cai_sim_log(sim)) shows the calls
+            cai_sim_run(sim);
+            CHECK(*(float *)cai_sim_bytes(sim, memory) == 2.0f); // fill, then yours
+            CHECK(!cai_event_pool_destroy(&pool, NULL));
+            cai_sim_stream_destroy(sim, producer);
+            cai_sim_stream_destroy(sim, consumer);
+            cai_sim_free(sim, memory);
+            CHECK_INT(cai_sim_leaks(sim, NULL, 0), 0);
+            cai_sim_destroy(sim);
+        }
+
+TWO SIDES
+    The code under test calls the table (cai_sim_cuda). These calls act like calls of the driver. They are
+    logged and counted, and a test can make them fail.
+    The test calls the functions below, as producer, consumer and GPU. They are not logged and do not fail on
+    request. Those that stand for calls of CUDA (streams, events, launches, memory, captures) act like calls
+    of the runtime. Without a current context the primary one of device 0 becomes current. An error becomes
+    the last error of the host thread. They return 0 or CUDA's error number. Those that make something return
+    0 if they could not.
+
+    The table is plain data. For a CUDA that lacks something, copy the struct and set slots to NULL, or change
+    struct_size or flags:
+
+        cai_cuda poor = *cai_sim_cuda(sim);
+        poor.stream_id = NULL;
+
+HANDLES AND NAMES
+    Contexts, streams and events are numbers of the simulation. Streams 1 and 2 are the default streams of the
+    current context, and 2 also of the host thread. 0 is no stream. Addresses are host addresses, so the test
+    can read what a kernel may access. The log names objects, numbered in order of creation: contexts c1 (the
+    primary one of device 0), c2, ..., streams s1, events e1, allocations m1 (m1+256 is inside). The streams 1
+    and 2 are `legacy` and `per_thread`. What is unknown is written in hexadecimal.
+
+HOST THREADS
+    Each host thread has a stack of contexts, a last error, a capture mode and, in each context, a stream 2.
+    Each thread of the operating system is a host thread of its own, and several may call all functions at
+    once. One of them can also play several host threads, in an order that the test determines
+    (cai_sim_host_thread).
+
+THE SCHEDULER
+    A stream runs its operations one after the other: launches, records of events, waits for events. An
+    operation is ready when all that it waits for has run. An operation waits for the one before it in its
+    stream. A wait also waits for its record. The legacy stream and the blocking streams of its context also
+    wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even in
+    an idle stream. A query runs nothing either. A loop that polls an event needs cai_sim_step in it, or the
+    option CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready
+    lists what may run now.
+
+THE TRACE
+    The trace has every operation that was queued, every synchronization, and every access of the host, in the
+    order of the calls. Each entry has its stream, context, host thread and the operations that it waited for
+    (cai_sim_operation_get). With the order of the calls of each host thread this is all of "happens before".
+    Entries stay until the simulation is destroyed, some 250 bytes each. A test that makes millions of calls
+    makes a new simulation now and then. A simulation that gets no memory ends the program.
+
+WHAT IS CUDA AND WHAT IS NOT
+    D: CUDA documents it. R: reported of real devices. S: so in the simulation only, where CUDA leaves it
+    undefined or open, or is not modelled further. Where CUDA writes "may", options choose (>>options).
+
+    Streams and events
+    D  Event and stream of a record are of one context, else 400. A wait may cross contexts and devices
+       (R100).
+    D  A wait for an event that was never recorded does nothing. Recording again does not change waits made
+       before. A query is 600 while the work is pending, but the event may be destroyed (R101).
+    D  A launch needs a stream of the current context. S: else 400.
+    D  The legacy stream waits for all blocking streams of its context, which then wait for it. To synchronize
+       it is to synchronize them. Stream 2 is blocking. Non-blocking streams take no part (R104).
+    D  A destroyed stream still finishes its work. R: its handle may be used again, its id not (R85).
+    S  Handles that never were, or were destroyed, give 400 (undefined in CUDA).
+    S  stream_context, and what names a stream or an event by handle, works without a current context.
+
+    Contexts
+    D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
+       contexts: option CAI_SIM_PRIMARY_INACTIVE.
+    R  Streams and events of a context that was destroyed or reset: 709 (undefined in CUDA).
+
+    Captures (R103)
+    D  A capture query of the legacy stream while a blocking stream of its context captures, in any mode, is
+       906 and invalidates nothing. Any other use is 906 and invalidates. It cannot be captured. S: 900.
+    D  What captures, and its context, cannot be synchronized: 900. Events recorded in a capture cannot be
+       queried or synchronized: 907. A stream that waits for one is pulled into the capture.
+    D  A wait in a capture for an event from outside: 905. From another capture: 902, and both are
+       invalidated. S: 902 also after that one ended, 905 also for an event that was never recorded.
+    R  A wait outside for an event of an invalidated capture: 1. S: of one that ended, too.
+    S  A wait of the legacy stream for an event of a capture of non-blocking streams only: 905.
+    D  The end: on another stream 903, on another host thread 908 unless relaxed, with work that is not joined
+       904, after invalidation 901. S: 903 and 908 change nothing. Work means launches, so that a stream that
+       was pulled in and did nothing need not be joined. S: not capturing, or capturing again, 401.
+    D  Errors but those of the end and of queries invalidate the captures concerned. Then all use is 901.
+    D  The capture mode of the thread decides whether potentially unsafe calls fail, with 900: under `global`
+       because of its own captures that are not relaxed and those of other threads that are global, under
+       `thread_local` because of its own, under `relaxed` not. R: that invalidates these captures.
+    D  event_query is such a call, and memory_alloc. S: so are event_synchronize, stream_synchronize,
+       context_synchronize, memory_free, host_alloc, host_free, host_register, host_unregister, managed_alloc,
+       and cai_sim_free and cai_sim_alloc of other than pool memory.
+    S  stream_id of a capturing stream: 900, and invalidates nothing (disputed). Destroying a capturing stream
+       invalidates its capture. The first one of a capture ends it. What was captured cannot be launched.
+
+    Memory
+    D  pointer_info of memory that CUDA does not know succeeds: CAI_MEMORY_HOST. S: without a current context
+       too (options CAI_SIM_NEED_CONTEXT, CAI_SIM_ZERO_ANSWERS). pointer_range needs one (R), and gives 500
+       for memory that CUDA does not know (R).
+    S  cai_sim_free does not wait for the device, as a caching allocator does not. Work with an access to
+       memory that was freed, or over the end of its allocation, does not run. Its context has error 700 from
+       then on.
+    D  Allocation through the table: without a current context 201, over the memory of the device 2, flags
+       that are none 1. A handle of a stream brings its own context. Size 0 is 1 (S: also of host_alloc and
+       memory_alloc_async).
+    D  memory_free of pool memory does not wait. R: of other memory it may wait. So may host_free (options
+       CAI_SIM_FREE_RETURNS, CAI_SIM_FREE_OWN_CONTEXT). S: host_unregister and ipc_close do not.
+    D  memory_free_async is an operation of the stream: the memory ends when it runs. S: until then
+       pointer_info knows it, but it can not be freed again.
+    D  memory_alloc_async is an operation of the stream, too. S: the address is good at once for the host, and
+       an immediate free waits for it. Work that runs before the allocation is work on memory that was
+       freed. memory_free_async takes pool memory only (CUDA: that of memory_alloc as well). Both are 900 on a
+       stream that captures: there are no graphs.
+    S  An address that was not allocated so, was freed, or is 0, cannot be freed: 1. A free reports a pending
+       error, and works.
+    D  Registered twice: 712 (S: pinned memory, too; 1 for other memory of CUDA). Unregistered without: 713.
+    S  Registered memory has an address for devices with the flag DEVICEMAP (2) only. Work with an access to
+       it after it was unregistered: 700.
+    S  Only memory of CAI_SIM_MEM_DEVICE, _MANAGED and _POOL counts against that of the device.
+
+    Other processes
+    S  Another simulation plays another process. Its devices are the same: device n has the same UUID in each.
+       A handle holds addresses in this process. The simulation that exported is destroyed last, and the two
+       are used by one thread at a time.
+    R  Pool memory cannot be exported: 1. S: other memory than CAI_SIM_MEM_DEVICE, and what was opened,
+       neither. A pointer into an allocation has the handle of the allocation.
+    R  A handle cannot be opened where it comes from: 201. S: what is none, or freed meanwhile: 1.
+    D  Opened again in the same context it is the same address, to be closed as often. S: in another context
+       208. Opened memory does not count against that of the device.
+    S  Work on opened memory that the exporter has freed: 700 (undefined in CUDA).
+
+    Errors
+    D  An asynchronous error of the device is reported by later calls (G18). S: by all that name or need one
+       of its contexts, except context_current, _push, _pop and _device, device_context, device_uuid,
+       stream_context and capture queries. Destroying a stream or an event reports it, too, and works.
+    S  Peer access is there or not (cai_sim_set_peer_access). No pools beyond the kind of memory, no graphs,
+       no timing, no copies: launch a function that copies.
+*/
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cai_stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** CUDA's error numbers, as far as the simulation uses them. Driver and runtime share them. */
+enum {
+    CAI_SIM_SUCCESS = 0,
+    CAI_SIM_ERROR_INVALID_VALUE = 1,
+    CAI_SIM_ERROR_OUT_OF_MEMORY = 2,
+    CAI_SIM_ERROR_DEINITIALIZED = 4,
+    CAI_SIM_ERROR_INVALID_DEVICE = 101,
+    CAI_SIM_ERROR_INVALID_CONTEXT = 201,
+    CAI_SIM_ERROR_ALREADY_MAPPED = 208,
+    CAI_SIM_ERROR_CONTEXT_IN_USE = 216,
+    CAI_SIM_ERROR_INVALID_HANDLE = 400,
+    CAI_SIM_ERROR_ILLEGAL_STATE = 401,
+    CAI_SIM_ERROR_NOT_FOUND = 500,
+    CAI_SIM_ERROR_NOT_READY = 600,
+    CAI_SIM_ERROR_ILLEGAL_ADDRESS = 700,
+    CAI_SIM_ERROR_CONTEXT_IS_DESTROYED = 709,
+    CAI_SIM_ERROR_ALREADY_REGISTERED = 712,
+    CAI_SIM_ERROR_NOT_REGISTERED = 713,
+    CAI_SIM_ERROR_LAUNCH_FAILED = 719,
+    CAI_SIM_ERROR_NOT_PERMITTED = 800,
+    CAI_SIM_ERROR_CAPTURE_UNSUPPORTED = 900,
+    CAI_SIM_ERROR_CAPTURE_INVALIDATED = 901,
+    CAI_SIM_ERROR_CAPTURE_MERGE = 902,
+    CAI_SIM_ERROR_CAPTURE_UNMATCHED = 903,
+    CAI_SIM_ERROR_CAPTURE_UNJOINED = 904,
+    CAI_SIM_ERROR_CAPTURE_ISOLATION = 905,
+    CAI_SIM_ERROR_CAPTURE_IMPLICIT = 906,
+    CAI_SIM_ERROR_CAPTURED_EVENT = 907,
+    CAI_SIM_ERROR_CAPTURE_WRONG_THREAD = 908
+};
+
+enum { CAI_SIM_DEVICES = 64 /* at most */ };
+
+/** A simulated CUDA. A program may have any number of them at once. */
+typedef struct cai_sim cai_sim;
+
+/* ------------------------------------------------------------------- >>making */
+/** Makes a simulation with `devices` devices (1 to 64), each with its primary context. NULL: out of memory,
+ *  or an argument out of range. Destroy it with cai_sim_destroy. */
+cai_sim *cai_sim_create(int32_t devices);
+
+/** Frees everything, also what was leaked. Work that is still queued does not run. `sim` may be NULL. */
+void cai_sim_destroy(cai_sim *sim);
+
+/** Returns the table, valid until the simulation is destroyed. All slots are set. `self` is `sim`. */
+const cai_cuda *cai_sim_cuda(cai_sim *sim);
+
+/* ------------------------------------------------------------------ >>options */
+/** Where CUDA's documentation writes "may", or writes nothing, a driver can do one thing or another. An
+ *  option chooses the thing that the caller likes least. Code is right if it is right under both. The quoted
+ *  sentences are of cuda.h 13.0, if no other source is named. */
+enum {
+    /** Frees never wait: memory_free, host_free, host_unregister. cuMemFree: "this API may perform implicit
+     *  synchronization", of pool memory: "will not". cuMemFreeHost and cuMemHostUnregister promise nothing.
+     *  kokkos/kokkos#9307: no program can rely on it. */
+    CAI_SIM_FREE_RETURNS = 1 << 0,
+    /** A free that waits does so only for the context of its memory, and not for the kernels of a peer
+     *  (pytorch/pytorch#196257). Off: it waits for all contexts of all devices. On at first. */
+    CAI_SIM_FREE_OWN_CONTEXT = 1 << 1,
+    /** A primary context exists while it is retained, and not at first. cuDevicePrimaryCtxRelease: "The
+     *  context is automatically reset once the last reference to it is released."; "this method does not pop
+     *  the context from stack in any circumstances". Off: the runtime retains each from the beginning. */
+    CAI_SIM_PRIMARY_INACTIVE = 1 << 2,
+    /** Queries that need a current context fail without one. pointer_info leaves the device pointer open
+     *  (CAI_POINTER_NO_CONTEXT). cuPointerGetAttribute, DEVICE_POINTER: "If there is no current CUcontext
+     *  then CUDA_ERROR_INVALID_CONTEXT is returned." Other queries return 201 with the option and without:
+     *  pointer_range (cuMemGetAddressRange lists it; NVIDIA/cuda-samples#96), memory_info, context_device,
+     *  ipc_export, and stream_context, _capture and _id of the streams 1 and 2. */
+    CAI_SIM_NEED_CONTEXT = 1 << 3,
+    /** The opposite: without a current context these queries succeed, and all results are 0. Some
+     *  replacements of the driver do this (lupinemachines/lupine#444). cuPointerGetAttributes: "the
+     *  attributes are assigned default NULL values and CUDA_SUCCESS is returned" (for pointers that CUDA does
+     *  not know). This overrides CAI_SIM_NEED_CONTEXT, and is not in CAI_SIM_ADVERSARIAL. */
+    CAI_SIM_ZERO_ANSWERS = 1 << 4,
+    /** pointer_range of memory of the kind CAI_SIM_MEM_VIRTUAL returns the segment around the pointer, not
+     *  the mapping (cai_sim_set_segment). cuMemGetAddressRange names only "the allocation by cuMemAlloc() or
+     *  cuMemAllocPitch()". openucx/ucx#11461, ofiwg/libfabric#12473: one physical segment. */
+    CAI_SIM_SEGMENTS = 1 << 5,
+    /** A context of cai_sim_context_create is current on one host thread at a time. A push or set on another
+     *  one returns 216. cuGreenCtxCreate: "a green context can be current to only one thread at a time".
+     *  CUDA_ERROR_CONTEXT_ALREADY_IN_USE: "can only be bound to a single CPU thread at a time but is already
+     *  bound to a CPU thread". */
+    CAI_SIM_ONE_THREAD_CONTEXTS = 1 << 6,
+    /** Handles of destroyed streams and events, addresses of freed memory, and numbers of host threads that
+     *  ended are used again at once. CUDA promises nothing of this except for stream ids. cuStreamGetId: "The
+     *  Id is unique for the life of the program." */
+    CAI_SIM_REUSE = 1 << 7,
+    /** A query of an event that is not ready runs one operation before it returns, the oldest that is ready.
+     *  So a loop that polls ends. In CUDA work continues without queries. If there is a hook `choose`, it
+     *  chooses what runs. */
+    CAI_SIM_PROGRESS = 1 << 8,
+    /** event_record, _synchronize, _destroy, stream_wait_event and stream_synchronize need a current context,
+     *  also for handles. Without one they return 201. cuda.h lists 201 among the errors of each, but not when
+     *  it is returned. eyalroz/cuda-api-wrappers#779 expects it. The Programming Guide names the current
+     *  device as a condition of launches alone. cai relies on this in places (docs/results/conformance.md),
+     *  so the option is not in CAI_SIM_ADVERSARIAL. It changes calls of the table only. */
+    CAI_SIM_HANDLES_NEED_CONTEXT = 1 << 9,
+    /** The options of a new simulation. */
+    CAI_SIM_DEFAULT = CAI_SIM_FREE_OWN_CONTEXT,
+    /** A driver that does the least that CUDA's documentation promises. */
+    CAI_SIM_ADVERSARIAL = CAI_SIM_FREE_RETURNS | CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE |
+                          CAI_SIM_NEED_CONTEXT | CAI_SIM_SEGMENTS | CAI_SIM_ONE_THREAD_CONTEXTS |
+                          CAI_SIM_REUSE | CAI_SIM_PROGRESS
+};
+
+/** Sets the options in place of those before. Do this before anything else is made. If
+ *  CAI_SIM_PRIMARY_INACTIVE is new, primary contexts that nobody retained or made current become inactive.
+ *  cai_sim_create begins with CAI_SIM_DEFAULT and the options that the environment variable CAI_SIM_OPTIONS
+ *  adds. Its names are joined by commas, in lower case and without the prefix
+ *  ("free_returns,primary_inactive", "adversarial"). An unknown name ends the program with exit status 2 and
+ *  a sentence on stderr. So the same test program runs under each setting. */
+void cai_sim_set_options(cai_sim *sim, uint32_t options);
+
+/** Returns the options that are set, for tests whose result depends on them. */
+uint32_t cai_sim_options(cai_sim *sim);
+
+/* ------------------------------------------------------------- >>host threads */
+/** The calling thread plays host thread `number` from now on, with the context stack, last error, capture
+ *  mode and per-thread streams of that thread. If `number` is 0, it is itself again. The operation
+ *  `host_thread` returns `number`. Threads that play none have the numbers 2^32 + 1, + 2, ... in the order of
+ *  their first call. */
+void cai_sim_host_thread(cai_sim *sim, uint64_t number);
+
+/** Ends host thread `number`. Nothing is current there, and its stream 2 has no handle, but work queued in it
+ *  still runs. A thread that plays it is itself again. The number is not played again. With CAI_SIM_REUSE,
+ *  host_thread returns it for the next new host thread. */
+void cai_sim_host_thread_end(cai_sim *sim, uint64_t number);
+
+/* ----------------------------------------------------------------- >>contexts */
+/** Returns the handle of the primary context of a device, which never changes. 0: no such device. While it is
+ *  inactive (CAI_SIM_PRIMARY_INACTIVE) the handle is that of a destroyed one, and device_context gives 0. */
+uint64_t cai_sim_primary(cai_sim *sim, int32_t device);
+
+/** cuDevicePrimaryCtxRetain. The context is active until it was released as often. 0: no such device. */
+uint64_t cai_sim_primary_retain(cai_sim *sim, int32_t device);
+
+/** cuDevicePrimaryCtxRelease. The last release destroys the context with its streams, events and memory.
+ *  Where it is current it stays current, calls return 709, and a push 201. Returns 201 if it was not
+ *  retained. A primary context that cai_sim_set_context made current is also retained by the runtime from
+ *  then on (cudaSetDevice). So is one that a function of this header made current on a host thread without a
+ *  current context. */
+int32_t cai_sim_primary_release(cai_sim *sim, int32_t device);
+
+/** Makes a further context on a device. It does not become current. */
+uint64_t cai_sim_context_create(cai_sim *sim, int32_t device);
+
+/** Destroys a context with its streams, events and memory (not pool or virtual memory). Work queued in it
+ *  does not run any more and counts as having run. The context is popped if it is current here. Elsewhere it
+ *  stays current, and calls return 709. A primary context is reset instead: emptied in the same way, with its
+ *  handle valid and no error. */
+int32_t cai_sim_context_destroy(cai_sim *sim, uint64_t context);
+
+/** Makes a context current on this host thread in place of the current one (cuCtxSetCurrent). 0: none. A
+ *  primary context becomes active (cudaSetDevice). */
+int32_t cai_sim_set_context(cai_sim *sim, uint64_t context);
+
+/** Returns the context that is current on this host thread, or 0. */
+uint64_t cai_sim_current(cai_sim *sim);
+
+/* ------------------------------------------------------------------ >>streams */
+/** Makes a stream in the current context. `nonblocking`: it does not wait for the legacy stream. */
+uint64_t cai_sim_stream_create(cai_sim *sim, int32_t nonblocking);
+
+/** Destroys a stream. Work queued in it still runs. Not for 1 and 2. */
+int32_t cai_sim_stream_destroy(cai_sim *sim, uint64_t stream);
+
+/** From now on a new stream or event gets the handle of the one destroyed last, as CUDA may do (R85), and as
+ *  with CAI_SIM_REUSE. Otherwise handles are never used twice. The stream id is new in either case. */
+void cai_sim_recycle_handles(cai_sim *sim, int32_t on);
+
+/* ------------------------------------------------------------------- >>events */
+/* The operations of the table by the same names, not logged, for the test's own events and waits. */
+uint64_t cai_sim_event_create(cai_sim *sim);
+int32_t cai_sim_event_destroy(cai_sim *sim, uint64_t event);
+int32_t cai_sim_event_record(cai_sim *sim, uint64_t event, uint64_t stream);
+int32_t cai_sim_event_query(cai_sim *sim, uint64_t event);
+int32_t cai_sim_event_synchronize(cai_sim *sim, uint64_t event);
+int32_t cai_sim_stream_wait_event(cai_sim *sim, uint64_t stream, uint64_t event);
+int32_t cai_sim_stream_synchronize(cai_sim *sim, uint64_t stream);
+int32_t cai_sim_context_synchronize(cai_sim *sim);
+
+/* --------------------------------------------------------------------- >>work */
+/** A range of memory that work reads or writes. */
+typedef struct cai_sim_access {
+    uint64_t address;
+    uint64_t bytes;
+    int32_t write;  /* 1: writes it, or reads and writes it */
+    int32_t memory; /* in the trace: the number of the allocation, as another one may have the address later
+                       on; 0: none. The caller's value is ignored */
+} cai_sim_access;
+
+/** A "kernel": a function of the test, called when the operation runs. It must not call CUDA. In it,
+ *  operations of the table and functions of this header that stand for calls of CUDA return 800. */
+typedef void (*cai_sim_function)(void *argument);
+
+static inline cai_sim_access cai_sim_reads(uint64_t address, uint64_t bytes)
+{
+    cai_sim_access access;
+    access.address = address;
+    access.bytes = bytes;
+    access.write = 0;
+    access.memory = 0;
+    return access;
+}
+
+static inline cai_sim_access cai_sim_writes(uint64_t address, uint64_t bytes)
+{
+    cai_sim_access access = cai_sim_reads(address, bytes);
+    access.write = 1;
+    return access;
+}
+
+/** Queues a function in a stream of the current context. `name` is for the trace and copied, and NULL means
+ *  "". `function` may be NULL. `argument` must exist until the operation has run. `accesses` are the `count`
+ *  ranges that the work accesses, and they are copied. Memory that is no allocation of the simulation is
+ *  accepted unchecked. While the stream captures, the operation is added to the capture and never runs. */
+int32_t cai_sim_launch(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
+                       void *argument, const cai_sim_access *accesses, int32_t count);
+
+/** Queues work without a function, which really does its declared accesses. What it writes depends on all
+ *  that it reads, on what was there, on its name and on its stream. So another order leaves other contents.
+ *  What it read is added to the fingerprint, too. */
+int32_t cai_sim_touch(cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses,
+                      int32_t count);
+
+/** Records in the trace that the host itself accesses memory now. Changes nothing. */
+int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
+
+/** The same, but the host really does the accesses, as cai_sim_touch does. */
+int32_t cai_sim_host_touch(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
+
+/** Runs the next operation of a stream if it is ready. Returns 1; 0: none is queued, or it is not ready. */
+int32_t cai_sim_step(cai_sim *sim, uint64_t stream);
+
+/** Lists the operations that may run now, at most one of each stream, lowest id first. Returns their number,
+ *  and writes the first `capacity` of them. Destroyed streams that have work left are included. */
+int32_t cai_sim_ready(cai_sim *sim, uint64_t *operations, int32_t capacity);
+
+/** Runs an operation that is ready. Returns 1, or 0 if it is not ready or has run. */
+int32_t cai_sim_run_operation(cai_sim *sim, uint64_t operation);
+
+/** Runs all that is queued, lowest id first. Returns the number of operations that ran. */
+int32_t cai_sim_run(cai_sim *sim);
+
+/** Returns the number of operations that are queued and have not run. */
+int32_t cai_sim_pending(cai_sim *sim);
+
+/* -------------------------------------------------------------------- >>trace */
+enum {
+    CAI_SIM_OP_LAUNCH = 1,
+    CAI_SIM_OP_RECORD = 2,
+    CAI_SIM_OP_WAIT = 3,
+    CAI_SIM_OP_SYNCHRONIZE = 4, /* the host waited for `waits`, or a query returned that they had run */
+    CAI_SIM_OP_HOST_ACCESS = 5, /* the host accessed `accesses` */
+    CAI_SIM_OP_ALLOC = 6,       /* `accesses[0]` is allocated, by the host or, with a stream, in its order */
+    CAI_SIM_OP_FREE = 7,        /* `accesses[0]` is freed, by the host or, with a stream, in its order */
+    CAI_SIM_OP_PUBLISH = 8,     /* the host publishes what it did so far */
+    CAI_SIM_OP_OBSERVE = 9      /* the host observed what another one published in `waits` */
+};
+
+enum {
+    CAI_SIM_STATE_QUEUED = 0,
+    CAI_SIM_STATE_DONE = 1,
+    CAI_SIM_STATE_CAPTURED = 2, /* added to a capture; never runs */
+    CAI_SIM_STATE_DROPPED = 3   /* did not run, and will not: its context was destroyed, or has an error */
+};
+
+/** One entry of the trace. The pointers are valid until the simulation is destroyed. */
+typedef struct cai_sim_operation {
+    uint64_t id;      /* 1, 2, 3, ... in the order of the calls */
+    int32_t kind;     /* CAI_SIM_OP_... */
+    int32_t state;    /* CAI_SIM_STATE_... */
+    uint64_t stream;  /* its id, as stream_id returns it, never used again; 0: the host */
+    uint64_t context; /* handle */
+    uint64_t thread;  /* the host thread that called */
+    uint64_t event;   /* handle, of records and waits */
+    uint64_t capture; /* the capture that it was added to, or 0 */
+    uint64_t order;   /* 1, 2, 3, ... in the order of running; 0: it has not run */
+    const char *name;
+    const uint64_t *waits; /* ids of those it waits for; indirect ones may be left out */
+    const cai_sim_access *accesses;
+    int32_t wait_count;
+    int32_t access_count;
+    int32_t declared; /* 1: it does what `accesses` declare and no more; 0: it has a function */
+    int32_t event_number; /* of the name of `event`: 1 of "e1"; another event may have the handle later on */
+} cai_sim_operation;
+
+/** Returns the number of entries. The last entry has this id. */
+uint64_t cai_sim_operation_count(cai_sim *sim);
+
+/** Reads an entry. Returns 1, or 0 if no entry has this id. */
+int32_t cai_sim_operation_get(cai_sim *sim, uint64_t id, cai_sim_operation *out);
+
+/** For two host threads that are ordered without CUDA. cai_sim_publish publishes what this host thread did so
+ *  far, and returns a number, never 0. All of that comes before what another one does after it observed the
+ *  number. cai_sim_observe returns 1 if there is no such number. */
+uint64_t cai_sim_publish(cai_sim *sim);
+int32_t cai_sim_observe(cai_sim *sim, uint64_t published);
+
+/* Write the names of the log. A stream, by its id: "s1", "legacy", "legacy c2" of another context than c1,
+ * "per_thread", "per_thread 3" of another host thread than the first. Memory: "m1[0, 1024)". `text` gets at
+ * most `capacity` bytes, and ends in 0. */
+void cai_sim_stream_name(cai_sim *sim, uint64_t id, char *text, size_t capacity);
+void cai_sim_event_name(cai_sim *sim, uint64_t event, char *text, size_t capacity);
+void cai_sim_memory_name(cai_sim *sim, uint64_t address, uint64_t bytes, char *text, size_t capacity);
+
+/** The same for an access of the trace. Its memory may be freed, and another may have the address. */
+void cai_sim_access_name(cai_sim *sim, const cai_sim_access *access, char *text, size_t capacity);
+
+/** The number of the allocation of an access of the trace, and the offset in it. 0: none, *offset stays. */
+int32_t cai_sim_access_memory(cai_sim *sim, const cai_sim_access *access, uint64_t *offset);
+
+/** Returns the number of the allocation around an address of the host or of a device, and the offset in it.
+ *  Numbers are 1, 2, ... in order of allocation. If several had the address, the last counts. 0: none had
+ *  it. */
+int32_t cai_sim_memory_at(cai_sim *sim, uint64_t address, uint64_t *offset);
+
+/** Returns a number made of the contents of all memory, freed or not, of what cai_sim_touch and the host
+ *  read, and of the errors of all contexts. If it differs between two runs of a test, the runs differ. */
+uint64_t cai_sim_fingerprint(cai_sim *sim);
+
+/** Returns the number of errors that exist. These are the errors of contexts, and for each host thread the
+ *  error of the last function of this header that failed there, except 600 of a query. `text` is as of
+ *  cai_sim_leaks, a line like "context c1: error 700; host: error 400". */
+int32_t cai_sim_errors(cai_sim *sim, char *text, size_t capacity);
+
+/** Call this before streams and events are made. `salt` is 0 to 4095. The handles then differ from those of a
+ *  simulation with another salt. A handle that is kept from one to the other is not valid there. */
+void cai_sim_salt_handles(cai_sim *sim, uint32_t salt);
+
+/** Hooks by which a test takes part. A hook may be NULL. */
+typedef struct cai_sim_hooks {
+    void *context;
+    /* Called before a call of the table (of_table: 1; not of host_thread), before the functions of this
+       header that stand for calls of CUDA, and before cai_sim_host_access and _touch, both "host_access".
+       call: the name as in the log, or without "cai_sim_". Other threads continue meanwhile. */
+    void (*before)(void *context, const char *call, int32_t of_table);
+    /* Chooses which of `count` operations that are ready, lowest id first, runs now. Returns its index; -1:
+       none. needed: the host waits, or queries an event for the fifth time while nothing happens, and -1
+       counts as 0. Called when the host waits, and when it can notice what has run: in a query, an access,
+       an immediate free. Work without accesses runs before, without a call. The hook must only call
+       functions of this header that change nothing. */
+    int32_t (*choose)(void *context, const uint64_t *ready, int32_t count, int32_t needed);
+} cai_sim_hooks;
+
+/** Sets the hooks. NULL removes them. The struct is copied. */
+void cai_sim_set_hooks(cai_sim *sim, const cai_sim_hooks *hooks);
+
+/** Returns the hooks as they were set. */
+void cai_sim_get_hooks(cai_sim *sim, cai_sim_hooks *out);
+
+/* ------------------------------------------------------------------- >>memory */
+enum {
+    CAI_SIM_MEM_DEVICE = 0,     /* cudaMalloc */
+    CAI_SIM_MEM_MANAGED = 1,    /* cudaMallocManaged */
+    CAI_SIM_MEM_PINNED = 2,     /* cudaMallocHost, mapped: devices use the same address */
+    CAI_SIM_MEM_ALIASED = 3,    /* pinned, but devices use another address, which is not backed here */
+    CAI_SIM_MEM_REGISTERED = 4, /* cudaHostRegister without mapping: no address for devices */
+    CAI_SIM_MEM_POOL = 5,       /* cudaMallocAsync: of the device, no context, CAI_POINTER_POOL */
+    CAI_SIM_MEM_VIRTUAL = 6,    /* cuMemMap: of the device, no context */
+    CAI_SIM_MEM_ARRAY = 7       /* a CUDA array: CAI_POINTER_ARRAY */
+};
+
+/** Allocates zeroed memory of a kind, aligned to 256 bytes, in the current context. Managed and pinned memory
+ *  report the device of this context, too. Returns 0 if `bytes` is 0, or on an error. */
+uint64_t cai_sim_alloc(cai_sim *sim, int32_t kind, uint64_t bytes);
+
+/** Frees an allocation by its first address, at once. The memory is kept, unused, so that late accesses are
+ *  found. Its address is not given out again, but with CAI_SIM_REUSE at once. 0 does nothing. Returns 1
+ *  (invalid value) for any other address that is no allocation. */
+int32_t cai_sim_free(cai_sim *sim, uint64_t address);
+
+/** Returns where the test can access an address. NULL if it is in no live allocation. */
+void *cai_sim_bytes(cai_sim *sim, uint64_t address);
+
+/** Sets the memory of a device, 2^40 bytes at first, for memory_info and allocations. */
+void cai_sim_set_memory(cai_sim *sim, int32_t device, uint64_t total_bytes);
+
+/** Sets whether a device can access memory of another one (cudaDeviceEnablePeerAccess, cudaMemPoolSetAccess,
+ *  cuMemSetAccess). It can at first. If it cannot, work there with such an access is 700. With a current
+ *  context of the device, pointer_info then leaves the device pointer open (CAI_POINTER_NO_CONTEXT). CUDA's
+ *  documentation of cuPointerGetAttribute, DEVICE_POINTER: "If there exists no device pointer value through
+ *  which kernels running in the current CUcontext may access ptr then CUDA_ERROR_INVALID_VALUE is
+ *  returned." */
+void cai_sim_set_peer_access(cai_sim *sim, int32_t device, int32_t owner, int32_t yes);
+
+/** Sets the bytes of each segment of a mapping (CAI_SIM_MEM_VIRTUAL) around an address, 2^21 at first. */
+void cai_sim_set_segment(cai_sim *sim, uint64_t address, uint64_t bytes);
+
+/** Sets what pageable_access returns for a device, 0 at first. */
+void cai_sim_set_pageable_access(cai_sim *sim, int32_t device, int32_t yes);
+
+/* ------------------------------------------------------------------ >>capture */
+enum { CAI_SIM_MODE_GLOBAL = 0, CAI_SIM_MODE_THREAD_LOCAL = 1, CAI_SIM_MODE_RELAXED = 2 };
+
+/** cudaStreamBeginCapture. Streams that wait for an event of the capture are pulled into it. */
+int32_t cai_sim_capture_begin(cai_sim *sim, uint64_t stream, int32_t mode);
+
+/** cudaStreamEndCapture. All streams of the capture leave it, also if this fails, except for 903 and 908 and
+ *  if the stream does not capture. */
+int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream);
+
+/* ------------------------------------------------------------------- >>errors */
+/** Sets an asynchronous error. Every later call in a context of the device reports it (G18), and work in
+ *  these contexts does not run. Queued work is dropped when it would run. 0 clears it, unlike a real
+ *  device. */
+void cai_sim_set_device_error(cai_sim *sim, int32_t device, int32_t error);
+
+/** Returns the last error of this host thread (cudaPeekAtLastError), or else the pending error of the current
+ *  context. Operations of the table never set it. */
+int32_t cai_sim_last_error(cai_sim *sim);
+
+/** Clears the last error (cudaGetLastError), and returns it. */
+int32_t cai_sim_clear_error(cai_sim *sim);
+
+/** Begins the end of the process. From now on every operation of the table returns 4 (R105). */
+void cai_sim_teardown(cai_sim *sim);
+
+/* ---------------------------------------------------------------- >>call log */
+/* One line for each call of the table but host_thread: the operation, its arguments, and its result.
+
+       context_current -> c1          stream_context s1 -> c1         event_create -> e1
+       context_push c2                stream_capture s1 -> active 1   event_destroy e1
+       context_pop                    stream_id s1 -> 7               event_record e1 s1
+       context_synchronize            stream_wait_event s2 e1         event_query e1 -> not_ready
+       context_device -> 0            stream_synchronize s1           event_synchronize e1
+       device_context 1 -> c2         pageable_access 0 -> no         capture_mode relaxed -> global
+       pointer_info m1 -> device 0 c1                                 pointer_range m1 -> m1 1024
+       memory_alloc 1024 -> m1        memory_free m1                  memory_info -> 1000 2000
+       memory_alloc_async 1024 s1 -> m1                               memory_free_async m1 s1
+       host_alloc 1024 flags 3 -> m1  host_free m1                    device_uuid 0
+       host_register 1024 flags 2 -> m1                               host_unregister m1
+       managed_alloc 1024 flags 1 -> m1                               ipc_export m1
+       ipc_open -> m1                 ipc_close m1
+
+   event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
+   plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a
+   call that was omitted in ` (omitted)`. A call without a place for its result fails with 1. */
+
+/** Returns the lines since the last cai_sim_log_clear, each with a newline. Valid until the next call. */
+const char *cai_sim_log(cai_sim *sim);
+
+/** Empties the log and sets the counts to 0. */
+void cai_sim_log_clear(cai_sim *sim);
+
+/** Returns the number of calls in the log. */
+int32_t cai_sim_calls(cai_sim *sim);
+
+/** Returns the number of calls of one operation in the log, such as "event_record". */
+int32_t cai_sim_calls_of(cai_sim *sim, const char *operation);
+
+/** Returns the number of calls in the log that order work: event_create, _destroy, _record, _synchronize,
+ *  stream_wait_event, stream_synchronize and context_synchronize. Others query, or change context or mode. */
+int32_t cai_sim_ordering_calls(cai_sim *sim);
+
+/* ------------------------------------------------------------------- >>faults */
+/** The n-th call of the table from now (1: the next) does nothing and returns `error`. Up to 16 faults wait
+ *  at a time, and each is used once. Returns 1, or 0 if refused (too many, n < 1, no such operation). */
+int32_t cai_sim_fail(cai_sim *sim, int32_t n, int32_t error);
+
+/** The same for the n-th call of one operation, such as "event_record". */
+int32_t cai_sim_fail_op(cai_sim *sim, const char *operation, int32_t n, int32_t error);
+
+/** The n-th call succeeds and does nothing. Its results are 0. */
+int32_t cai_sim_omit(cai_sim *sim, int32_t n);
+
+/** The same for the n-th call of one operation. */
+int32_t cai_sim_omit_op(cai_sim *sim, const char *operation, int32_t n);
+
+/** Returns the number of faults that were not used yet. A loop over n ends when one is left over. */
+int32_t cai_sim_faults(cai_sim *sim);
+
+/** Removes the faults that were not used. */
+void cai_sim_faults_clear(cai_sim *sim);
+
+/* -------------------------------------------------------------------- >>leaks */
+/** Returns the number of things that had to be destroyed and exist: streams, events, allocations, captures
+ *  that did not end, and contexts that are not primary. A context that a host thread pushed and did not pop,
+ *  or popped and did not push, also counts. `text` is NULL, or gets a line like "streams: s1 s3; events: e2",
+ *  or "". */
+int32_t cai_sim_leaks(cai_sim *sim, char *text, size_t capacity);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_SIM_H_INCLUDED */

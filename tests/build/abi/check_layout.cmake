@@ -1,0 +1,71 @@
+# Compares one column of layout.txt with a compiler or with print_layout. A compiler is also asked whether the
+# members of the table tile their struct: a member that is not listed leaves a gap.
+# TABLE, MODEL (LP64, LLP64, ILP32), and either PROGRAM or COMPILER, FLAGS, INCLUDE, WORK; HEADER,
+# ext/cai_manager.h if it is not given
+
+set(columns LP64 LLP64 ILP32)
+list(FIND columns "${MODEL}" column)
+math(EXPR column "${column} + 2")
+file(STRINGS "${TABLE}" lines REGEX "^[a-z]")
+
+if(NOT HEADER)
+  set(HEADER ext/cai_manager.h)
+endif()
+get_filename_component(table "${TABLE}" NAME)
+set(expected "")
+set(asserts "#include <stddef.h>\n#include \"${HEADER}\"\n")
+set(count 0)
+set(last "") # the member before, where the one of this line must begin
+
+# Where the last member ends, the bytes up to `number` must be no member's.
+macro(cai_end_member number before)
+  if(last)
+    string(APPEND asserts "typedef char ${before}_in_${struct_before}_follows_${last}"
+           "[offsetof(${type_before}, ${last}) + sizeof(((${type_before} *)0)->${last}) == ${number} ? 1 : -1];\n")
+  endif()
+endmacro()
+
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE " +" ";" row "${line}")
+  list(GET row 0 struct)
+  list(GET row 1 member)
+  list(GET row ${column} number)
+  string(APPEND expected "${struct} ${member} ${number}\n")
+  set(type "${struct}")
+  if(struct MATCHES "_v[0-9]+$")
+    set(type "struct ${struct}")
+  endif()
+  if(member STREQUAL "sizeof")
+    set(actual "sizeof(${type})")
+    cai_end_member("sizeof(${type_before})" end)
+    set(last "")
+  else()
+    set(actual "offsetof(${type}, ${member})")
+    cai_end_member(${number} ${member})
+    set(last "${member}")
+  endif()
+  set(struct_before "${struct}")
+  set(type_before "${type}")
+  # The name of the type is what a compiler shows where the assertion fails.
+  string(APPEND asserts
+         "typedef char ${struct}_${member}_is_not_${number}[${actual} == ${number} ? 1 : -1];\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+cai_end_member("sizeof(${type_before})" end)
+
+if(PROGRAM)
+  execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE printed RESULT_VARIABLE status)
+  string(REPLACE "\r" "" printed "${printed}")
+  if(status OR NOT printed STREQUAL expected)
+    message(FATAL_ERROR "${table} says\n${expected}\nand the program (${status})\n${printed}")
+  endif()
+else()
+  file(REMOVE_RECURSE "${WORK}")
+  file(WRITE "${WORK}/asserts.c" "${asserts}")
+  execute_process(COMMAND "${COMPILER}" ${FLAGS} "-I${INCLUDE}" -c asserts.c -o asserts.o
+                  WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE status)
+  if(status)
+    message(FATAL_ERROR "${table} (${MODEL}) and ${COMPILER} differ")
+  endif()
+endif()
+message(STATUS "${count} sizes and offsets of ${MODEL}: equal")

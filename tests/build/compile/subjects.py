@@ -1,0 +1,960 @@
+"""What matrix.py and symbols.py know of each header: its macros, and units that use it.
+
+In the text of a unit, "@header" is the header under test as a unit includes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+from dataclasses import dataclass, field
+
+# Levels of a mode in tier exhaustive: "all" compiles at four optimizations in one standard of each language;
+# "one" at -O2 in that standard, else syntax; "none" is syntax alone. In tier full: matrix.py's MAIN.
+SYNTAX, ONE, ALL = "none", "one", "all"
+# With the flags of the subject; with CUDA's headers instead; with neither.
+USUAL, LINKED, NEITHER = "usual", "linked", "neither"
+BOTH, HOST, NVCC = "both", "host", "nvcc"
+# Headers of other projects, by the option with their folder, and the file that is looked for in it.
+OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h"}
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A unit that every compiler and standard must take without a word."""
+
+    text: str
+    levels: str = SYNTAX
+    backend: str = USUAL  # for host compilers; nvcc has CUDA's headers in every unit
+    where: str = BOTH
+    flags: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # of OTHERS, besides those of the subject
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One header. `link` and `linked` are empty where a program would need the library of another project."""
+
+    guard: str  # the macro that has its version
+    switch: str  # compiles the implementation of it alone
+    other_version: str  # what it says of another version of itself
+    use: str  # what few users do; C, C++ and CUDA
+    link: str  # an expression for main that needs the implementation and is 0
+    linked: str  # the function in it
+    copies: tuple[str, str]  # a unit of a copy, and the main of a program of two
+    host_flags: tuple[str, ...] = ()  # without CUDA's headers
+    below: tuple[str, ...] = ()  # the headers that it extends, the lowest first, as a unit includes them
+    together: tuple[str, ...] = ()  # of these, the ones whose implementation its switch compiles, too
+    modes: dict[str, Mode] = field(default_factory=dict)
+    others: tuple[str, ...] = ()  # of OTHERS: what its declarations need
+    brought: str = ""  # how a unit includes them
+    light: bool = False  # fewer standards and levels: what it adds to the headers below it is small
+
+
+# --------------------------------------------------------------------- every header
+USE = """
+int use(const cai_array *array, cai_error *err);
+int use(const cai_array *array, cai_error *err)
+{
+    cai_kernel_view view;
+    CAI_TRY(cai_expect(array, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE | CAI_WRITABLE, err)); /* one enum, for C++20 */
+    return cai_kernel_view_of(array, &view, err);
+}
+"""
+IMPLEMENT = '#define CAI_IMPLEMENTATION\n#include "@header"\n'
+
+
+def modes_of(subject: Subject) -> dict[str, Mode]:
+    """The modes of any header, then its own."""
+    use = subject.use
+    static, shared = "#define CAI_STATIC\n", "#define CAI_SHARED\n"
+    modes = {
+        "declarations": Mode('#include "@header"\n' + use),
+        "declarations, shared": Mode(shared + '#include "@header"\n' + use),
+        "implementation": Mode(IMPLEMENT, ALL),
+        "own switch": Mode(f'#define {subject.switch}\n#include "@header"\n' + use),
+        "static": Mode(static + IMPLEMENT, ALL),
+        "static, declarations first": Mode(static + '#include "@header"\n' + IMPLEMENT + use),
+        "static, few used": Mode(static + IMPLEMENT + use, ALL),
+        "shared": Mode(shared + "#define CAI_BUILD\n" + IMPLEMENT),
+        "namespace": Mode("#define CAI_NAMESPACE mylib_\n" + IMPLEMENT + use),
+        "declarations, then implementation": Mode('#include "@header"\n' + IMPLEMENT + '#include "@header"\n' + use),
+        "implementation twice": Mode(IMPLEMENT + IMPLEMENT + use),
+    }
+    return {**modes, **subject.modes}
+
+
+# --------------------------------------------------------------------- two copies in one program
+# Each defines the functions as %(name)s; the main has another C file's declarations of them.
+CORE_COPY = """
+int make_%(name)s(cai_array *out, const int64_t *shape, void *data, cai_error *err);
+int make_%(name)s(cai_array *out, const int64_t *shape, void *data, cai_error *err)
+{
+    return cai_array_init(out, CAI_FLOAT32, 2, shape, NULL, data, err);
+}
+int32_t version_%(name)s(void);
+int32_t version_%(name)s(void)
+{
+    return cai_version();
+}
+"""
+CORE_MAIN = """
+#include "@header"
+int make_alpha(cai_array *out, const int64_t *shape, void *data, cai_error *err);
+int make_beta(cai_array *out, const int64_t *shape, void *data, cai_error *err);
+int32_t version_alpha(void);
+int32_t version_beta(void);
+int main(void)
+{
+    static float values[6];
+    const int64_t shape[2] = {2, 3};
+    const int64_t bad[2] = {2, -3};
+    cai_array a, b;
+    cai_error err;
+    if (make_alpha(&a, shape, values, &err) || make_beta(&b, shape, values, &err)) return 1;
+    if (a.size != 6 || b.size != 6 || a.data != b.data || a.strides[0] != 12) return 2;
+    if (make_alpha(&a, bad, values, &err) != CAI_ERR_SHAPE || err.index != 1) return 3;
+    if (version_alpha() != CAI_H_INCLUDED || version_beta() != CAI_H_INCLUDED) return 4;
+    return 0;
+}
+"""
+# One copy exports an array on a stream, the other exchanges it on another one.
+STREAM_FUNCTIONS = """
+int make_%(name)s(cai_array *out, cai_event_pool *pool, const cai_cuda *cuda, uint64_t stream)%(end)s
+int exchange_%(name)s(cai_event_pool *pool, const cai_cuda *cuda, cai_array *array, uint64_t stream)%(end)s
+int close_%(name)s(cai_event_pool *pool)%(end)s
+"""
+STREAM_COPY = (STREAM_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_array *out, cai_event_pool *pool, const cai_cuda *cuda, uint64_t stream)
+{
+    static float values[6];
+    const int64_t shape[1] = {6};
+    cai_error err;
+    CAI_TRY(cai_event_pool_init(pool, cuda, NULL, 0, 0, &err));
+    CAI_TRY(cai_array_init(out, CAI_FLOAT32, 1, shape, NULL, values, &err));
+    return cai_stream_export(out, pool, stream, NULL, 0, &err);
+}
+int exchange_%(name)s(cai_event_pool *pool, const cai_cuda *cuda, cai_array *array, uint64_t stream)
+{
+    cai_array *arrays[1];
+    cai_exchange ex;
+    cai_error err;
+    arrays[0] = array;
+    CAI_TRY(cai_event_pool_init(pool, cuda, NULL, 0, 0, &err));
+    CAI_TRY(cai_exchange_begin(&ex, pool, arrays, 1, stream, &err));
+    return cai_exchange_end(&ex, CAI_OK, &err);
+}
+int close_%(name)s(cai_event_pool *pool)
+{
+    cai_error err;
+    return cai_event_pool_destroy(pool, &err);
+}
+""")  # fmt: skip
+STREAM_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n#include <string.h>\n'
+    + (STREAM_FUNCTIONS % {"name": "alpha", "end": ";"}) + (STREAM_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+static int created, destroyed, recorded, waited;
+static int32_t one(void *self, uint64_t *context) { (void)self; *context = 1; return 0; }
+static int32_t push(void *self, uint64_t context) { (void)self; return context == 1 ? 0 : 201; }
+static int32_t pop(void *self) { (void)self; return 0; }
+static int32_t of(void *self, uint64_t stream, uint64_t *context) { (void)self; *context = stream ? 1 : 0; return 0; }
+static int32_t capture(void *self, uint64_t stream, cai_cuda_capture *capture)
+{
+    (void)self; (void)stream;
+    memset(capture, 0, sizeof *capture);
+    return 0;
+}
+static int32_t create(void *self, uint64_t *event) { (void)self; *event = (uint64_t)++created; return 0; }
+static int32_t destroy(void *self, uint64_t event) { (void)self; (void)event; ++destroyed; return 0; }
+static int32_t record(void *self, uint64_t event, uint64_t stream) { (void)self; (void)event; (void)stream; ++recorded; return 0; }
+static int32_t wait(void *self, uint64_t stream, uint64_t event) { (void)self; (void)event; (void)stream; ++waited; return 0; }
+int main(void)
+{
+    static cai_cuda cuda;
+    static cai_event_pool producer, consumer;
+    cai_array array;
+    cuda.struct_size = (uint32_t)sizeof cuda;
+    cuda.version = CAI_CUDA_VERSION;
+    cuda.context_current = one;
+    cuda.context_push = push;
+    cuda.context_pop = pop;
+    cuda.stream_context = of;
+    cuda.stream_capture = capture;
+    cuda.event_create = create;
+    cuda.event_destroy = destroy;
+    cuda.event_record = record;
+    cuda.stream_wait_event = wait;
+    if (make_alpha(&array, &producer, &cuda, 0x100) || array.stream != 0x100) return 1;
+    if (exchange_beta(&consumer, &cuda, &array, 0x200)) return 2;
+    if (recorded != 2 || waited != 2) return 3; /* there and back */
+    if (close_alpha(&producer) || close_beta(&consumer) || created != destroyed) return 4;
+    return 0;
+}
+""")  # fmt: skip
+
+# One copy fills in a table of hooks, the other makes an array by it, which the main releases.
+EMM_FUNCTIONS = """
+int table_%(name)s(cai_emm_hooks *out)%(end)s
+int make_%(name)s(cai_array *out, const cai_emm_hooks *hooks)%(end)s
+"""
+EMM_COPY = (EMM_FUNCTIONS.replace("%(end)s", ";") + """
+int table_%(name)s(cai_emm_hooks *out)
+{
+    cai_emm_hooks_malloc(out);
+    return cai_emm_hooks_check(out, NULL);
+}
+int make_%(name)s(cai_array *out, const cai_emm_hooks *hooks)
+{
+    const int64_t shape[1] = {6};
+    cai_error err;
+    return cai_emm_array(out, NULL, hooks, CAI_FLOAT32, 1, shape, CAI_STREAM_LEGACY, &err);
+}
+""")  # fmt: skip
+EMM_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n#include <string.h>\n'
+    + (EMM_FUNCTIONS % {"name": "alpha", "end": ";"}) + (EMM_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    cai_emm_hooks one, other;
+    cai_array x, y;
+    if (table_alpha(&one) || make_beta(&x, &one)) return 1;
+    if (table_beta(&other) || make_alpha(&y, &other)) return 2;
+    if (x.nbytes != 24 || !x.data || x.data == y.data || !x.release || !y.release) return 3;
+    memset((void *)(uintptr_t)x.data, 0, 24);
+    x.release(&x);
+    y.release(&y);
+    return x.release || y.release ? 4 : 0;
+}
+""")  # fmt: skip
+
+# One copy fills in a table of hooks, the other's manager takes memory from it, for an array that the main releases.
+MANAGER_FUNCTIONS = """
+int table_%(name)s(cai_emm_hooks *out)%(end)s
+int make_%(name)s(cai_array *out, cai_manager *manager, const cai_emm_hooks *hooks)%(end)s
+int close_%(name)s(cai_manager *manager, cai_manager_count *count)%(end)s
+"""
+MANAGER_COPY = (MANAGER_FUNCTIONS.replace("%(end)s", ";") + """
+int table_%(name)s(cai_emm_hooks *out)
+{
+    cai_emm_hooks_malloc(out);
+    return cai_emm_hooks_check(out, NULL);
+}
+int make_%(name)s(cai_array *out, cai_manager *manager, const cai_emm_hooks *hooks)
+{
+    const int64_t shape[1] = {6};
+    cai_error err;
+    CAI_TRY(cai_manager_init(manager, NULL, hooks, NULL, &err));
+    return cai_manager_array(out, manager, CAI_FLOAT32, 1, shape, CAI_STREAM_LEGACY, &err);
+}
+int close_%(name)s(cai_manager *manager, cai_manager_count *count)
+{
+    cai_error err;
+    cai_manager_counts(manager, count);
+    return cai_manager_destroy(manager, &err);
+}
+""")  # fmt: skip
+MANAGER_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n#include <string.h>\n'
+    + (MANAGER_FUNCTIONS % {"name": "alpha", "end": ";"}) + (MANAGER_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static cai_manager one, other;
+    cai_emm_hooks hooks;
+    cai_manager_count count;
+    cai_array x, y;
+    if (table_alpha(&hooks) || make_beta(&x, &one, &hooks)) return 1;
+    if (table_beta(&hooks) || make_alpha(&y, &other, &hooks)) return 2;
+    if (x.nbytes != 24 || !x.data || x.data == y.data || !x.release || !y.release) return 3;
+    memset((void *)(uintptr_t)x.data, 0, 24);
+    if (!close_beta(&one, &count) || count.live != 1) return 4; /* refused: the array lives */
+    x.release(&x);
+    y.release(&y);
+    if (close_beta(&one, &count) || count.live || count.freed != 1) return 5;
+    return close_alpha(&other, &count) || count.live ? 6 : 0;
+}
+""")  # fmt: skip
+
+# --------------------------------------------------------------------- cai_stream.h
+STREAM_USE = """
+#if defined(__CUDACC__)
+typedef cudaStream_t use_stream;
+__global__ void use_kernel(float *x) { x[threadIdx.x] *= 2; }
+#else
+typedef struct CUstream_st *use_stream;
+#endif
+int use(cai_event_pool *pool, cai_array *x, use_stream s, cai_error *err);
+int use(cai_event_pool *pool, cai_array *x, use_stream s, cai_error *err)
+{
+    cai_array *io[1];
+    cai_exchange ex;
+    cai_status status = CAI_OK;
+    use_stream launch;
+    io[0] = x;
+    CAI_TRY(cai_exchange_begin(&ex, pool, io, 1, CAI_STREAM(s), err));
+    launch = cai_stream_to_cuda(ex.stream);
+#if defined(__CUDACC__)
+    use_kernel<<<1, 1, 0, launch>>>(reinterpret_cast<float *>(x->data));
+    status = cai_cuda_status(cudaGetLastError(), "use_kernel", err);
+#else
+    if (launch == s) status = cai_cuda_status(0, "use_kernel", err);
+#endif
+    return cai_exchange_finish(&ex, status, io, 1, err);
+}
+"""
+NO_CUDA_HEADER = """
+#if defined(CUDART_VERSION) || defined(CUDA_VERSION)
+#error "a header of CUDA was included"
+#endif
+"""
+NO_LOADER_HEADER = """
+#if defined(RTLD_LAZY)
+#error "the header of the loader was included"
+#endif
+"""
+
+
+def stream_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of headers."""
+    alone = '#define CAI_STREAM_IMPLEMENTATION\n#include "@header"\n'
+    core = '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n'
+    cuda = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n"
+    struct = '#include "ext/cai_array_struct.h"\n'
+    modes = {
+        "nothing of CUDA in the declarations": Mode('#include "@header"\n' + NO_CUDA_HEADER + NO_LOADER_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + STREAM_USE, ALL, LINKED, HOST),
+        "linked, static": Mode("#define CAI_STATIC\n" + IMPLEMENT, ONE, LINKED, HOST),
+        "linked, namespace": Mode("#define CAI_NAMESPACE mylib_\n" + IMPLEMENT, ONE, LINKED, HOST),
+        "per thread": Mode(IMPLEMENT + STREAM_USE, ONE, LINKED, flags=("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",)),
+        "headers of CUDA first": Mode(cuda + IMPLEMENT + STREAM_USE, ONE, LINKED),
+        "headers of CUDA last": Mode(IMPLEMENT + cuda + STREAM_USE, SYNTAX, LINKED),
+        "headers of CUDA between": Mode('#include "@header"\n' + cuda + IMPLEMENT + STREAM_USE, SYNTAX, LINKED),
+        "core first": Mode('#define CAI_IMPLEMENTATION\n#include "cai.h"\n#include "@header"\n' + STREAM_USE, ONE),
+        "core last": Mode(IMPLEMENT + '#include "cai.h"\n' + STREAM_USE),
+        "core declared first": Mode('#include "cai.h"\n' + IMPLEMENT + STREAM_USE),
+        "core implemented first": Mode(core + alone + STREAM_USE),
+        "core implemented last": Mode(alone + core + STREAM_USE),
+        "every header": Mode(IMPLEMENT + struct + STREAM_USE, ONE),
+        "every header, the other way": Mode("#define CAI_IMPLEMENTATION\n" + struct + '#include "@header"\n' + STREAM_USE),
+    }
+    switches = ("CAI_NO_CUDART", "CAI_NO_LOADER", "CAI_NO_THREADS")
+    for number in range(8):
+        chosen = [name for bit, name in enumerate(switches) if number >> bit & 1]
+        text = "".join(f"#define {name}\n" for name in chosen) + alone
+        name = ", ".join(chosen) or "no switch"
+        without = (NO_CUDA_HEADER if "CAI_NO_CUDART" in chosen else "") + (NO_LOADER_HEADER if "CAI_NO_LOADER" in chosen else "")
+        backend = NEITHER if "CAI_NO_CUDART" in chosen else LINKED
+        modes[f"alone, {name}"] = Mode(text + without, ONE, backend, HOST)
+        if number in (0, 1, 7):
+            modes[f"alone in a .cu, {name}"] = Mode(text, where=NVCC)
+    return modes
+
+
+# CAI_STREAM(0) against what CUDA's headers made of an unlabelled stream, in the unit where it stands.
+DEFAULT_STREAM = """
+#include "@header"
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+int main(void)
+{
+    const char name[] = TEXT(%(decorated)s);
+    const int per_thread = name[sizeof name - 2] == 'z'; /* ..._ptsz */
+    struct CUstream_st *none = 0;
+    if (CAI_STREAM(none) != (per_thread ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY)) return 1;
+    if (CAI_STREAM(0) != %(expected)d) return 2;
+    if (CAI_STREAM((struct CUstream_st *)(uintptr_t)0x500) != 0x500) return 3;
+    return cai_stream_to_cuda(0x500) == (struct CUstream_st *)(uintptr_t)0x500 ? 0 : 4;
+}
+"""
+# Where there is no driver cai_cuda_linked says so.
+LINKED_MAIN = IMPLEMENT + """
+#include <stdio.h>
+int main(void)
+{
+    static cai_cuda_driver driver;
+    cai_error err;
+    const cai_status status = cai_cuda_linked(&driver, &err);
+    if (status == CAI_OK) return driver.runtime_version / 1000 == CUDART_VERSION / 1000 && driver.driver_version ? 0 : 1;
+    if (status == CAI_ERR_UNAVAILABLE) return 0;
+    printf("%s\\n", err.message);
+    return 2;
+}
+"""
+# The functions of the runtime that cai_cuda_linked uses, as its versions declare them.
+RUNTIME_HEADER = """
+#define CUDART_VERSION %(version)d
+typedef enum { cudaSuccess = 0 } cudaError_t;
+enum { cudaEnableDefault = 0 };
+#if CUDART_VERSION >= 12000
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
+#define LAST , enum cudaDriverEntryPointQueryResult *
+#else
+#define LAST
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+cudaError_t cudaPeekAtLastError(void);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaRuntimeGetVersion(int *);
+#if CUDART_VERSION >= 11030 && CUDART_VERSION < 13000
+cudaError_t cudaGetDriverEntryPoint(const char *, void **, unsigned long long LAST);
+#endif
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **, unsigned int, unsigned long long LAST);
+#endif
+#ifdef __cplusplus
+}
+#endif
+"""
+
+# --------------------------------------------------------------------- cai_emm.h
+EMM_USE = """
+#if defined(__CUDACC__)
+typedef cudaStream_t use_stream;
+__global__ void use_kernel(float *x, float *scratch) { x[threadIdx.x] = scratch[threadIdx.x] * 2; }
+#else
+typedef struct CUstream_st *use_stream;
+#endif
+int use(cai_event_pool *pool, const cai_emm_hooks *hooks, const cai_array *x, cai_array *out, use_stream s, cai_error *err);
+int use(cai_event_pool *pool, const cai_emm_hooks *hooks, const cai_array *x, cai_array *out, use_stream s, cai_error *err)
+{
+    void *scratch;
+    cai_status status, freed;
+    cai_error second;
+    CAI_TRY(cai_emm_array(out, pool, hooks, CAI_FLOAT32, x->ndim, x->shape, CAI_STREAM(s), err));
+    status = cai_emm_alloc(&scratch, hooks, 4096, CAI_STREAM(s), err);
+    if (!status) {
+#if defined(__CUDACC__)
+        use_kernel<<<1, 1, 0, s>>>(reinterpret_cast<float *>(out->data), static_cast<float *>(scratch));
+        status = cai_cuda_status(cudaGetLastError(), "use_kernel", err);
+#else
+        if (!scratch) status = cai_cuda_status(1, "use_kernel", err);
+#endif
+        freed = cai_emm_free(hooks, scratch, 4096, CAI_STREAM(s), &second);
+        if (!status) status = freed;
+    }
+    if (status) cai_array_release(out);
+    return status;
+}
+"""
+NO_HOST_HEADER = """
+#if defined(BUFSIZ) || defined(EXIT_SUCCESS)
+#error "a header of the C library was included"
+#endif
+"""
+
+
+def emm_modes() -> dict[str, Mode]:
+    """Orders of the three headers, switches; those of cai_manager.h have it in every combination."""
+    core = '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n'
+    stream = '#define CAI_STREAM_IMPLEMENTATION\n#include "cai_stream.h"\n'
+    alone = '#define CAI_EMM_IMPLEMENTATION\n#include "@header"\n'
+    nothing = NO_CUDA_HEADER + NO_LOADER_HEADER
+    both = IMPLEMENT.replace("@header", "cai_stream.h") + '#include "@header"\n'
+    modes = {
+        "nothing of CUDA or the C library in the declarations": Mode('#include "@header"\n' + nothing + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + EMM_USE, SYNTAX, LINKED, HOST),
+        "stream first": Mode(both + EMM_USE),
+        "stream last": Mode(IMPLEMENT + '#include "cai_stream.h"\n' + EMM_USE),
+        "from below": Mode(core + stream + alone + EMM_USE),
+        "from above": Mode(alone + stream + core + EMM_USE),
+        "alone": Mode(alone + nothing + EMM_USE, ALL, where=HOST),
+    }
+    for name in ("CAI_NO_THREADS", "CAI_NO_LOADER"):
+        modes[f"all, {name}"] = Mode(f"#define {name}\n" + IMPLEMENT + EMM_USE)
+        modes[f"alone, {name}"] = Mode(f"#define {name}\n" + alone + EMM_USE, ONE)
+    return modes
+
+
+# --------------------------------------------------------------------- ext/cai_manager.h
+MANAGER_USE = """
+#if defined(__CUDACC__)
+typedef cudaStream_t use_stream;
+__global__ void use_kernel(const float *x, float *scratch) { scratch[threadIdx.x] = x[threadIdx.x] * 2; }
+#else
+typedef struct CUstream_st *use_stream;
+#endif
+int use(cai_manager *manager, const cai_array *x, cai_array *out, use_stream s, cai_error *err);
+int use(cai_manager *manager, const cai_array *x, cai_array *out, use_stream s, cai_error *err)
+{
+    cai_memory_handle scratch;
+    cai_status status, freed;
+    cai_error second;
+    CAI_TRY(cai_manager_alloc(&scratch, manager, 4096, 0, CAI_STREAM(s), err));
+    status = cai_manager_array(out, manager, CAI_FLOAT32, x->ndim, x->shape, CAI_STREAM(s), err);
+#if defined(__CUDACC__)
+    use_kernel<<<1, 1, 0, s>>>(reinterpret_cast<const float *>(x->data), static_cast<float *>(cai_manager_pointer(manager, scratch)));
+    if (!status) status = cai_cuda_status(cudaGetLastError(), "use_kernel", err);
+#else
+    if (!cai_manager_pointer(manager, scratch)) status = cai_cuda_status(1, "use_kernel", err);
+#endif
+    if (status) cai_array_release(out);
+    freed = cai_manager_free(manager, scratch, CAI_STREAM(s), &second);
+    return status ? status : freed;
+}
+"""
+
+
+def manager_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of the four headers."""
+    core = '#define CAI_CORE_IMPLEMENTATION\n#include "cai.h"\n'
+    stream = '#define CAI_STREAM_IMPLEMENTATION\n#include "cai_stream.h"\n'
+    emm = '#define CAI_EMM_IMPLEMENTATION\n#include "cai_emm.h"\n'
+    alone = '#define CAI_MANAGER_IMPLEMENTATION\n#include "@header"\n'
+    cuda = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n"
+    struct = '#include "ext/cai_array_struct.h"\n'
+    nothing = NO_CUDA_HEADER + NO_LOADER_HEADER
+    both = IMPLEMENT.replace("@header", "cai_stream.h") + '#include "@header"\n'
+    modes = {
+        "nothing of CUDA or the C library in the declarations": Mode('#include "@header"\n' + nothing + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + MANAGER_USE, ALL, LINKED, HOST),
+        "linked, static": Mode("#define CAI_STATIC\n" + IMPLEMENT, ONE, LINKED, HOST),
+        "linked, namespace": Mode("#define CAI_NAMESPACE mylib_\n" + IMPLEMENT, ONE, LINKED, HOST),
+        "headers of CUDA first": Mode(cuda + IMPLEMENT + MANAGER_USE, ONE, LINKED),
+        "headers of CUDA last": Mode(IMPLEMENT + cuda + MANAGER_USE, SYNTAX, LINKED),
+        "headers of CUDA between": Mode('#include "@header"\n' + cuda + IMPLEMENT + MANAGER_USE, SYNTAX, LINKED),
+        "stream first": Mode(both + MANAGER_USE, ONE),
+        "stream last": Mode(IMPLEMENT + '#include "cai_stream.h"\n' + MANAGER_USE),
+        "stream declared first": Mode('#include "cai_stream.h"\n' + IMPLEMENT + MANAGER_USE),
+        "core declared first": Mode('#include "cai.h"\n' + IMPLEMENT + MANAGER_USE),
+        "emm declared first": Mode('#include "cai_emm.h"\n' + IMPLEMENT + MANAGER_USE),
+        "from below": Mode(core + stream + emm + alone + MANAGER_USE, ONE),
+        "from above": Mode(alone + emm + stream + core + MANAGER_USE),
+        "core in the middle": Mode(emm + stream + core + alone + MANAGER_USE),
+        "static, from below": Mode("#define CAI_STATIC\n" + core + stream + emm + alone + MANAGER_USE),
+        "static, from above": Mode("#define CAI_STATIC\n" + alone + emm + stream + core + MANAGER_USE),
+        "every header": Mode(IMPLEMENT + struct + MANAGER_USE, ONE),
+        "every header, the other way": Mode("#define CAI_IMPLEMENTATION\n" + struct + '#include "@header"\n' + MANAGER_USE),
+    }
+    switches = ("CAI_NO_CUDART", "CAI_NO_LOADER", "CAI_NO_THREADS")
+    for number in range(8):
+        chosen = [name for bit, name in enumerate(switches) if number >> bit & 1]
+        text = "".join(f"#define {name}\n" for name in chosen)
+        name = ", ".join(chosen) or "no switch"
+        modes[f"all, {name}"] = Mode(text + IMPLEMENT, ONE, NEITHER if "CAI_NO_CUDART" in chosen else LINKED, HOST)
+        modes[f"alone, {name}"] = Mode(text + alone + nothing, ONE, NEITHER, HOST)
+        if number in (0, 4, 7):
+            modes[f"alone in a .cu, {name}"] = Mode(text + alone, where=NVCC)
+    return modes
+
+
+# --------------------------------------------------------------------- ext/cai_dlpack.h
+DLPACK_USE = """
+int use(cai_array *x, cai_dlpack_storage *storage, DLManagedTensor **out, cai_error *err);
+int use(cai_array *x, cai_dlpack_storage *storage, DLManagedTensor **out, cai_error *err)
+{
+    CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
+    return cai_dlpack_export(x, CAI_DLPACK_ORDERED, storage, out, err);
+}
+#if defined(CAI_DLPACK_VERSIONED)
+int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err);
+int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err)
+{
+    const cai_dlpack_options options = {CAI_LENIENT | CAI_DLPACK_READ_ONLY, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
+    return cai_dlpack_import_versioned(managed, &options, x, err);
+}
+#endif
+#if defined(CAI_STREAM_H_INCLUDED)
+int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, DLManagedTensor **out, cai_error *err);
+int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, DLManagedTensor **out, cai_error *err)
+{
+    return cai_dlpack_export_ordered(x, pool, CAI_STREAM_LEGACY, CAI_DLPACK_SYNCHRONIZE, storage, out, err);
+}
+#endif
+"""
+# One copy exports an array, the other imports the tensor.
+DLPACK_FUNCTIONS = """
+int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)%(end)s
+int import_%(name)s(DLManagedTensor *managed, cai_array *out)%(end)s
+"""
+DLPACK_COPY = (DLPACK_FUNCTIONS.replace("%(end)s", ";") + """
+int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)
+{
+    static float values[6];
+    const int64_t shape[2] = {2, 3};
+    cai_array array;
+    cai_error err;
+    CAI_TRY(cai_array_init(&array, CAI_FLOAT32, 2, shape, NULL, values, &err));
+    array.sync = CAI_SYNC_NONE;
+    array.memory = CAI_MEMORY_HOST;
+    return cai_dlpack_export(&array, CAI_DLPACK_DROP_READ_ONLY, storage, out, &err);
+}
+int import_%(name)s(DLManagedTensor *managed, cai_array *out)
+{
+    return cai_dlpack_import(managed, NULL, out, NULL);
+}
+""")  # fmt: skip
+DLPACK_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n'
+    + (DLPACK_FUNCTIONS % {"name": "alpha", "end": ";"}) + (DLPACK_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+static int ended;
+static void end(cai_dlpack_storage *self) { (void)self; ++ended; }
+int main(void)
+{
+    static cai_dlpack_storage one, other;
+    DLManagedTensor *managed = NULL;
+    cai_array array;
+    one.done = other.done = end;
+    if (export_alpha(&one, &managed) || import_beta(managed, &array)) return 1;
+    if (array.size != 6 || array.strides[0] != 12 || !array.release) return 2;
+    array.release(&array);
+    if (ended != 1 || export_beta(&other, &managed) || import_alpha(managed, &array)) return 3;
+    array.release(&array);
+    return ended == 2 ? 0 : 4;
+}
+""")  # fmt: skip
+
+
+def dlpack_modes() -> dict[str, Mode]:
+    """How dlpack.h is found, orders of headers."""
+    stream = '#include "cai_stream.h"\n'
+    return {
+        "dlpack.h first": Mode("#include <dlpack/dlpack.h>\n" + IMPLEMENT + DLPACK_USE),
+        "dlpack.h named": Mode("#define CAI_DLPACK_H <dlpack/dlpack.h>\n" + IMPLEMENT + DLPACK_USE),
+        "with cai_stream.h": Mode("#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + DLPACK_USE),
+        "cai_stream.h after": Mode(IMPLEMENT + stream + DLPACK_USE.partition("#if defined(CAI_STREAM")[0]),
+        "cai_stream.h between": Mode('#include "@header"\n#define CAI_IMPLEMENTATION\n' + stream + '#include "@header"\n' + DLPACK_USE),
+        "with cai_stream.h, static": Mode("#define CAI_STATIC\n#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + DLPACK_USE),
+        "core in another unit": Mode('#include "cai.h"\n#define CAI_DLPACK_IMPLEMENTATION\n#include "@header"\n' + DLPACK_USE, ONE),
+    }
+
+
+# --------------------------------------------------------------------- ext/cai_ipc.h
+IPC_USE = """
+int use(cai_ipc *ipc, cai_manager *manager, cai_memory_handle memory, const cai_array *x, cai_array *out, cai_error *err);
+int use(cai_ipc *ipc, cai_manager *manager, cai_memory_handle memory, const cai_array *x, cai_array *out, cai_error *err)
+{
+    struct cai_ipc_v0 descriptor;
+    CAI_TRY(cai_ipc_export(ipc, manager, memory, x, &descriptor, err));
+    return cai_ipc_import(ipc, &descriptor, out, err);
+}
+"""
+# One copy makes what knows the imports, the other judges a descriptor.
+IPC_FUNCTIONS = """
+int make_%(name)s(cai_ipc *ipc, const cai_cuda *cuda)%(end)s
+int import_%(name)s(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out)%(end)s
+int close_%(name)s(cai_ipc *ipc)%(end)s
+"""
+IPC_COPY = (IPC_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_ipc *ipc, const cai_cuda *cuda)
+{
+    return cai_ipc_init(ipc, cuda, NULL, 0, 7, NULL);
+}
+int import_%(name)s(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out)
+{
+    return cai_ipc_import(ipc, in, out, NULL);
+}
+int close_%(name)s(cai_ipc *ipc)
+{
+    return cai_ipc_destroy(ipc, NULL);
+}
+""")  # fmt: skip
+IPC_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n'
+    + (IPC_FUNCTIONS % {"name": "alpha", "end": ";"}) + (IPC_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static cai_cuda cuda;
+    static cai_ipc ipc;
+    static struct cai_ipc_v0 in;
+    cai_array array;
+    cuda.struct_size = (uint32_t)sizeof cuda;
+    cuda.version = CAI_CUDA_VERSION;
+    in.abi = CAI_IPC_ABI;
+    in.struct_size = (uint32_t)sizeof in;
+    in.ndim = 1;
+    in.process = in.cookie = 3;
+    in.dtype.code = CAI_UINT8;
+    in.dtype.itemsize = in.dtype.alignment = 1;
+    in.strides[0] = 1;
+    if (make_alpha(&ipc, &cuda)) return 1;
+    if (import_beta(&ipc, &in, &array) != CAI_ERR_UNAVAILABLE) return 2; /* a good one, but no CUDA */
+    in.dtype.alignment++;
+    if (import_beta(&ipc, &in, &array) != CAI_ERR_TYPESTR) return 3;
+    in.abi++;
+    if (import_beta(&ipc, &in, &array) != CAI_ERR_ABI) return 4;
+    return close_beta(&ipc) ? 5 : 0;
+}
+""")  # fmt: skip
+
+
+def ipc_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of the headers."""
+    alone = '#define CAI_IPC_IMPLEMENTATION\n#include "@header"\n'
+    emm, manager = '#include "cai_emm.h"\n', '#include "ext/cai_manager.h"\n'
+    modes = {
+        "nothing of CUDA or the C library in the declarations":
+            Mode('#include "@header"\n' + NO_CUDA_HEADER + NO_LOADER_HEADER + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + IPC_USE, SYNTAX, LINKED, HOST),
+        "emm first": Mode("#define CAI_IMPLEMENTATION\n" + emm + '#include "@header"\n' + IPC_USE),
+        "emm last": Mode(IMPLEMENT + emm + IPC_USE),
+        "manager first": Mode("#define CAI_IMPLEMENTATION\n" + manager + '#include "@header"\n' + IPC_USE),
+        "manager last": Mode(IMPLEMENT + manager + IPC_USE),
+        "alone": Mode(alone + NO_CUDA_HEADER + NO_LOADER_HEADER + IPC_USE, ALL, where=HOST),
+    }  # fmt: skip
+    for name in ("CAI_NO_THREADS", "CAI_NO_LOADER"):
+        modes[f"alone, {name}"] = Mode(f"#define {name}\n" + alone + IPC_USE, ONE)
+    return modes
+
+
+# --------------------------------------------------------------------- ext/cai_place.h
+PLACE_USE = """
+int use(const cai_array *x, const cai_array *out, cai_placement *where, cai_error *err);
+int use(const cai_array *x, const cai_array *out, cai_placement *where, cai_error *err)
+{
+    const char *const names[1] = {"x"};
+    return cai_place(&x, names, 1, out, CAI_PLACE_SAME_DEVICE, 0, 0, where, err);
+}
+"""
+# One copy makes the operands, the other places work on them.
+PLACE_FUNCTIONS = """
+int make_%(name)s(cai_array *out, float *values, uint64_t stream)%(end)s
+int place_%(name)s(const cai_array *const *inputs, cai_placement *where, cai_error *err)%(end)s
+"""
+PLACE_COPY = (PLACE_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_array *out, float *values, uint64_t stream)
+{
+    const int64_t shape[1] = {6};
+    CAI_TRY(cai_array_init(out, CAI_FLOAT32, 1, shape, NULL, values, NULL));
+    out->memory = CAI_MEMORY_DEVICE;
+    out->device = 0;
+    out->sync = CAI_SYNC_STREAM;
+    out->stream = stream;
+    return CAI_OK;
+}
+int place_%(name)s(const cai_array *const *inputs, cai_placement *where, cai_error *err)
+{
+    return cai_place(inputs, NULL, 2, NULL, CAI_PLACE_IDENTICAL, 0, 0, where, err);
+}
+""")  # fmt: skip
+PLACE_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n#include <string.h>\n'
+    + (PLACE_FUNCTIONS % {"name": "alpha", "end": ";"}) + (PLACE_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static float values[6];
+    cai_array x, y;
+    const cai_array *io[2];
+    cai_placement where;
+    cai_error err;
+    io[0] = &x;
+    io[1] = &y;
+    if (make_alpha(&x, values, 0x500) || make_beta(&y, values, 0x500)) return 1;
+    if (place_beta(io, &where, &err) || where.stream != 0x500 || where.decided != 0) return 2;
+    y.stream = 0x600;
+    if (place_alpha(io, &where, &err) != CAI_ERR_PLACEMENT || err.index != 1) return 3;
+    return strstr(err.message, "input 1 is on stream 0x600") ? 0 : 4;
+}
+""")  # fmt: skip
+
+
+def place_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of the three headers."""
+    alone = '#define CAI_PLACE_IMPLEMENTATION\n#include "@header"\n'
+    stream = '#include "cai_stream.h"\n'
+    return {
+        "nothing of CUDA or the C library in the declarations":
+            Mode('#include "@header"\n' + NO_CUDA_HEADER + NO_LOADER_HEADER + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + PLACE_USE, SYNTAX, LINKED, HOST),
+        "stream first": Mode("#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + PLACE_USE),
+        "stream last": Mode(IMPLEMENT + stream + PLACE_USE),
+        "alone": Mode(alone + NO_CUDA_HEADER + NO_LOADER_HEADER + PLACE_USE, ALL, where=HOST),
+    }  # fmt: skip
+
+
+# --------------------------------------------------------------------- ext/cai_python.h
+PYTHON_USE = """
+int use(cai_python *py, PyObject *const *objects, uint64_t *stream, cai_array *out);
+int use(cai_python *py, PyObject *const *objects, uint64_t *stream, cai_array *out)
+{
+    const char *const names[1] = {"x"};
+    const uint32_t flags = CAI_LENIENT | CAI_PYTHON_HOST | CAI_PYTHON_BORROW;
+    const cai_python_options options = {flags, 0, CAI_STREAM_LEGACY, names};
+    if (cai_python_stream(py, objects[0], stream)) return -1;
+    if (cai_python_import(py, objects + 1, 1, &options, out)) return -1;
+    cai_python_release(py, out, 1);
+    return cai_python_clear(py) ? -1 : 0;
+}
+int use_offer(PyTypeObject *type, PyObject *(*adopt)(PyTypeObject *, struct cai_array_v0 *));
+int use_offer(PyTypeObject *type, PyObject *(*adopt)(PyTypeObject *, struct cai_array_v0 *))
+{
+    static cai_python_exchange exchange;
+    exchange.abi = CAI_ABI;
+    exchange.struct_size = sizeof exchange;
+    exchange.adopt = adopt;
+    return cai_python_offer(type, &exchange);
+}
+#if defined(CAI_STREAM_H_INCLUDED)
+int use_after(cai_python *py, cai_event_pool *pool, cai_array *arrays, uint64_t stream);
+int use_after(cai_python *py, cai_event_pool *pool, cai_array *arrays, uint64_t stream)
+{
+    return cai_python_release_after(py, pool, arrays, 1, stream);
+}
+#endif
+"""
+# Two copies become one object: a program would need Python's library.
+PYTHON_COPY = """
+int make_%(name)s(cai_python *py);
+int make_%(name)s(cai_python *py) { return cai_python_init(py); }
+"""
+PYTHON_MAIN = """
+#include "@header"
+int make_alpha(cai_python *py);
+int make_beta(cai_python *py);
+int both(cai_python *py);
+int both(cai_python *py) { return make_alpha(py) || make_beta(py); }
+"""
+LIMITED = "-DPy_LIMITED_API=0x030b0000"
+
+
+def python_modes(switch: str, use: str) -> dict[str, Mode]:
+    """The limited API and all of it; what was included before; orders of headers. switch: the header's own."""
+    stream = '#include "cai_stream.h"\n'
+    after = "#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + use
+    return {
+        "Python.h first": Mode("#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n" + IMPLEMENT + use),
+        "cai_stream.h after": Mode(IMPLEMENT + use + stream),
+        "cai_stream.h between": Mode('#include "@header"\n#define CAI_IMPLEMENTATION\n' + stream + '#include "@header"\n' + use),
+        "core in another unit": Mode(f'#include "cai.h"\n#define {switch}\n#include "@header"\n' + use),
+        "CAI_NO_THREADS": Mode("#define CAI_NO_THREADS\n" + IMPLEMENT + use),
+        "after cai_stream.h, declarations": Mode(stream + '#include "@header"\n' + use),
+        "after cai_stream.h": Mode(after, ALL),
+        "after cai_stream.h, limited": Mode(after, ONE, flags=(LIMITED,)),
+        "after cai_stream.h, static": Mode("#define CAI_STATIC\n" + after),
+        "after cai_stream.h, namespace": Mode("#define CAI_NAMESPACE mylib_\n" + after),
+        "limited": Mode(IMPLEMENT + use, ALL, flags=(LIMITED,)),
+        "limited, declarations": Mode('#include "@header"\n' + use, flags=(LIMITED,)),
+        "limited, static": Mode("#define CAI_STATIC\n" + IMPLEMENT, flags=(LIMITED,)),
+    }  # fmt: skip
+
+
+# --------------------------------------------------------------------- ext/cai_python_dlpack.h
+PYTHON_DLPACK_USE = PYTHON_USE + """
+PyObject *use_dlpack(cai_python *py, PyObject *object, const cai_array *x, PyObject *args, PyObject *kwargs);
+PyObject *use_dlpack(cai_python *py, PyObject *object, const cai_array *x, PyObject *args, PyObject *kwargs)
+{
+    cai_python_dlpack_request request;
+    if (cai_python_dlpack_ask(x, args, kwargs, &request)) return cai_python_dlpack_device(x);
+    return cai_python_dlpack(py, object, x, &request);
+}
+int use_dlpack_init(cai_python *py);
+int use_dlpack_init(cai_python *py)
+{
+    return cai_python_dlpack_init(py);
+}
+#if defined(CAI_STREAM_H_INCLUDED)
+PyObject *use_both(cai_python *py, cai_event_pool *pool, PyObject *object, const cai_array *x,
+                   const cai_python_dlpack_request *request);
+PyObject *use_both(cai_python *py, cai_event_pool *pool, PyObject *object, const cai_array *x,
+                   const cai_python_dlpack_request *request)
+{
+    return cai_python_dlpack_ordered(py, pool, object, x, request);
+}
+#endif
+"""
+
+
+def python_dlpack_modes() -> dict[str, Mode]:
+    """Those of cai_python.h, and its two headers before it or after it."""
+    below = ('#include "ext/cai_python.h"\n', '#include "ext/cai_dlpack.h"\n')
+    modes = python_modes("CAI_PYTHON_DLPACK_IMPLEMENTATION", PYTHON_DLPACK_USE)
+    for header in below:
+        name = header[14:-3]
+        modes[f"{name} first"] = Mode("#define CAI_IMPLEMENTATION\n" + header + '#include "@header"\n' + PYTHON_DLPACK_USE)
+        modes[f"{name} last"] = Mode(IMPLEMENT + PYTHON_DLPACK_USE + header)
+    modes["with cai_python.h alone in one unit"] = Mode(
+        '#define CAI_PYTHON_IMPLEMENTATION\n' + below[0] + '#define CAI_PYTHON_DLPACK_IMPLEMENTATION\n#include "@header"\n')
+    return modes
+
+
+# --------------------------------------------------------------------- the table
+CORE = Subject(
+    guard="CAI_H_INCLUDED", switch="CAI_CORE_IMPLEMENTATION", other_version="another version of cai.h", use=USE,
+    link="cai_version() == CAI_H_INCLUDED ? 0 : 1", linked="cai_version", copies=(CORE_COPY, CORE_MAIN),
+)  # fmt: skip
+SUBJECTS = {
+    "cai.h": CORE,
+    "cai_array_struct.h": Subject(
+        guard="CAI_ARRAY_STRUCT_H_INCLUDED", switch="CAI_ARRAY_STRUCT_IMPLEMENTATION", other_version="another version of it",
+        use=USE, link="cai_array_struct_import(NULL, NULL, NULL, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
+        linked="cai_array_struct_import", copies=(CORE_COPY, CORE_MAIN), below=("cai.h",),
+    ),
+    "cai_stream.h": Subject(
+        guard="CAI_STREAM_H_INCLUDED", switch="CAI_STREAM_IMPLEMENTATION", other_version="another version of it",
+        use=STREAM_USE, link='cai_cuda_status(0, "x", NULL)', linked="cai_cuda_status", copies=(STREAM_COPY, STREAM_MAIN),
+        host_flags=("-DCAI_NO_CUDART",), below=("cai.h",), modes=stream_modes(),
+    ),
+    "cai_emm.h": Subject(
+        guard="CAI_EMM_H_INCLUDED", switch="CAI_EMM_IMPLEMENTATION", other_version="another version of it", use=EMM_USE,
+        link="cai_emm_hooks_check(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_emm_hooks_check",
+        copies=(EMM_COPY, EMM_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"), modes=emm_modes(),
+        light=True,
+    ),
+    "cai_manager.h": Subject(
+        guard="CAI_MANAGER_H_INCLUDED", switch="CAI_MANAGER_IMPLEMENTATION", other_version="another version of it",
+        use=MANAGER_USE, link="cai_manager_init(NULL, NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
+        linked="cai_manager_init", copies=(MANAGER_COPY, MANAGER_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "cai_emm.h"), modes=manager_modes(),
+    ),
+    "cai_dlpack.h": Subject(
+        guard="CAI_DLPACK_H_INCLUDED", switch="CAI_DLPACK_IMPLEMENTATION", other_version="another version of it",
+        use=DLPACK_USE, link="cai_dlpack_device(NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_dlpack_device",
+        copies=(DLPACK_COPY, DLPACK_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h",), modes=dlpack_modes(),
+        others=("dlpack",), brought="#include <dlpack/dlpack.h>\n", light=True,
+    ),
+    "cai_ipc.h": Subject(
+        guard="CAI_IPC_H_INCLUDED", switch="CAI_IPC_IMPLEMENTATION", other_version="another version of it", use=IPC_USE,
+        link="cai_ipc_destroy(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_ipc_destroy",
+        copies=(IPC_COPY, IPC_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_manager.h"),
+        modes=ipc_modes(), light=True,
+    ),
+    "cai_place.h": Subject(
+        guard="CAI_PLACE_H_INCLUDED", switch="CAI_PLACE_IMPLEMENTATION", other_version="another version of it", use=PLACE_USE,
+        link="cai_place(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_place",
+        copies=(PLACE_COPY, PLACE_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"),
+        modes=place_modes(), light=True,
+    ),
+    "cai_python.h": Subject(
+        guard="CAI_PYTHON_H_INCLUDED", switch="CAI_PYTHON_IMPLEMENTATION", other_version="another version of it",
+        use=PYTHON_USE, link="", linked="", copies=(PYTHON_COPY, PYTHON_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h",), modes=python_modes("CAI_PYTHON_IMPLEMENTATION", PYTHON_USE), others=("python",),
+        brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n", light=True,
+    ),
+    "cai_python_dlpack.h": Subject(
+        guard="CAI_PYTHON_DLPACK_H_INCLUDED", switch="CAI_PYTHON_DLPACK_IMPLEMENTATION", other_version="another version of it",
+        use=PYTHON_DLPACK_USE, link="", linked="", copies=(PYTHON_COPY.replace("init", "dlpack_init"), PYTHON_MAIN),
+        host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "ext/cai_dlpack.h", "ext/cai_python.h"), together=("ext/cai_python.h",),
+        modes=python_dlpack_modes(), others=("python", "dlpack"),
+        brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n#include <dlpack/dlpack.h>\n", light=True,
+    ),
+}  # fmt: skip
+
+
+def subject_of(header: pathlib.Path) -> Subject:
+    """What is known of a header; a copy of one under another name is taken for cai.h."""
+    return SUBJECTS.get(header.name, CORE)
+
+
+def add_others(parser: argparse.ArgumentParser) -> None:
+    """An option for the folder of each header of another project."""
+    for name, file in OTHERS.items():
+        parser.add_argument(f"--{name}-include", help=f"folder of {file}")
+
+
+def others_of(args: argparse.Namespace) -> dict[str, str]:
+    """The folders that were given and have the file."""
+    given = {name: getattr(args, f"{name}_include") for name in OTHERS}
+    return {name: folder for name, folder in given.items() if folder and pathlib.Path(folder, OTHERS[name]).is_file()}
+
+
+def other_flags(args: argparse.Namespace) -> list[str]:
+    """How a compiler finds the headers of other projects: as a system's, whose warnings are not ours. Folders
+    that it searches anyway must keep their place for C++ (#include_next)."""
+    folders = [folder for folder in others_of(args).values() if folder not in ("/usr/include", "/usr/local/include")]
+    return [flag for folder in folders for flag in ("-isystem", folder)]
+
+
+def missing(args: argparse.Namespace) -> str:
+    """Why the header cannot be compiled here; empty if it can."""
+    lacking = [name for name in subject_of(args.header).others if name not in others_of(args)]
+    return " and ".join(f"{OTHERS[name]} is not there (--{name}-include FOLDER)" for name in lacking)

@@ -1,0 +1,667 @@
+/* test_dlpack_order.c - exports of ext/cai_dlpack.h that are in order at both ends, on the simulated runtime.
+ * SPDX-License-Identifier: MIT
+ *
+ * The consumer here is any: it launches on the stream that it named, and calls the deleter while its kernel
+ * is queued. The producer frees in the order of its own stream. */
+#if defined(CAI_TESTS_LINKED)
+#define CAI_DLPACK_IMPLEMENTATION
+#else
+#define CAI_IMPLEMENTATION
+#endif
+#define CAI_NO_CUDART
+#define CAI_NO_LOADER
+#include "cai_stream.h"
+
+#define CAI_DLPACK_H "dlpack_stand_in.h"
+#include "cai_dlpack.h"
+
+#if defined(CAI_SIM_LINKED)
+#include "cai_check.h"
+#else
+#include "sim/cai_sim.c"
+
+#include "sim/cai_check.c"
+#endif
+#include "cai_test.h"
+
+enum { BYTES = 64, PLACES = 4 };
+
+static cai_error err;
+
+#define GOOD(call) good(__LINE__, #call, (call))
+
+static void good(int line, const char *what, cai_status status)
+{
+    if (!cai_test_int(__FILE__, line, what, status, CAI_OK)) printf("    %s\n", err.message);
+}
+
+/* ------------------------------------------------------------------- a world */
+
+typedef struct world {
+    cai_sim *sim;
+    const cai_cuda *cuda;
+    cai_event_pool pool;
+    cai_keepalive places[PLACES];
+    uint64_t s1, s2, memory; /* the producer's stream, the consumer's */
+    uint64_t other, elsewhere; /* a second context of the device, and a stream of it; or 0 */
+    cai_array array;
+    cai_dlpack_ordered storage;
+    struct DLManagedTensorVersioned *tensor;
+    int32_t released, done;
+} world;
+
+static void count_release(cai_array *array)
+{
+    world *w = (world *)array->owner;
+    array->release = NULL;
+    w->released++;
+}
+
+/* In the order of the array's stream; at once, if it has none. */
+static void free_memory(cai_array *array)
+{
+    world *w = (world *)array->owner;
+    const int on_stream = array->sync == CAI_SYNC_STREAM;
+    const uint64_t before = cai_sim_current(w->sim);
+    array->release = NULL;
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+    if (on_stream) (void)w->cuda->memory_free_async(w->cuda->self, w->memory, array->stream);
+    else (void)cai_sim_free(w->sim, w->memory);
+    (void)cai_sim_set_context(w->sim, before);
+    w->released++;
+}
+
+static void count_done(cai_dlpack_storage *storage)
+{
+    ((world *)storage->user)->done++;
+}
+
+/* An array on s1, owned, with pending work. */
+static void open_world(world *w, cai_sim *sim, void (*release)(cai_array *array))
+{
+    const int64_t shape[1] = {BYTES / 4};
+    cai_status status;
+    memset(w, 0, sizeof *w);
+    w->sim = sim;
+    w->cuda = cai_sim_cuda(sim);
+    (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    w->s1 = cai_sim_stream_create(sim, 1);
+    w->s2 = cai_sim_stream_create(sim, 1);
+    w->memory = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, BYTES);
+    status = cai_event_pool_init(&w->pool, w->cuda, w->places, PLACES, 0, &err);
+    if (!status)
+        status = cai_array_init(&w->array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(sim, w->memory), &err);
+    if (status) cai_check_fail(sim, err.message);
+    w->array.memory = CAI_MEMORY_DEVICE;
+    w->array.device = 0;
+    w->array.sync = CAI_SYNC_STREAM;
+    w->array.stream = w->s1;
+    cai_array_own(&w->array, release, w);
+    w->storage.storage.done = count_done;
+    w->storage.storage.user = w;
+}
+
+static void touch(world *w, uint64_t stream, const char *name, int writes)
+{
+    const uint64_t data = w->storage.storage.array.data ? w->storage.storage.array.data : w->array.data;
+    const cai_sim_access access = writes ? cai_sim_writes(data, BYTES) : cai_sim_reads(data, BYTES);
+    (void)cai_sim_touch(w->sim, stream, name, &access, 1);
+}
+
+static cai_status export_to(world *w, uint64_t stream, uint32_t flags)
+{
+    return cai_dlpack_export_ordered_versioned(&w->array, &w->pool, stream, flags, &w->storage, &w->tensor,
+                                               &err);
+}
+
+static void drop(world *w)
+{
+    w->tensor->deleter(w->tensor);
+}
+
+/* Nothing is left over; memory that was not freed is freed here. */
+static void close_world(world *w)
+{
+    if (w->s2) (void)cai_sim_stream_destroy(w->sim, w->s2);
+    if (cai_keepalive_drain(&w->pool, &err) || cai_event_pool_destroy(&w->pool, &err))
+        cai_check_fail(w->sim, err.message);
+    (void)cai_sim_stream_destroy(w->sim, w->s1);
+    if (w->elsewhere) (void)cai_sim_stream_synchronize(w->sim, w->elsewhere); /* its context is destroyed */
+    if (w->elsewhere) (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
+    if (w->other) (void)cai_sim_context_destroy(w->sim, w->other);
+}
+
+/* --------------------------------------------------------------------- races */
+
+/* Who says what. */
+typedef struct way {
+    const char *name;
+    char producer;  /* s: work pending on s1; n: nothing, and no stream; L: on the legacy stream; u: unknown;
+                       d: on s1, and the array came by DLPack itself */
+    char consumer;  /* 2: s2; L, P: the legacy stream, the per-thread one; 1: s1; c: a stream of another context;
+                       -: passes -1 and waits itself */
+    uint32_t flags;
+    int32_t plain;  /* 1: the plain export, ordered at its beginning */
+    int32_t device; /* that is current in the producer's calls */
+} way;
+
+static uint64_t stream_of(const world *w, char letter)
+{
+    if (letter == 'L') return CAI_STREAM_LEGACY;
+    if (letter == 'P') return CAI_STREAM_PER_THREAD;
+    if (letter == 'c') return w->elsewhere;
+    return letter == '1' ? w->s1 : w->s2;
+}
+
+static cai_status export_plainly(world *w, uint64_t stream)
+{
+    CAI_TRY(cai_stream_order(&w->pool, w->s1, stream, &err));
+    return cai_dlpack_export_versioned(&w->array, CAI_DLPACK_ORDERED, &w->storage.storage, &w->tensor, &err);
+}
+
+static void open_other(world *w)
+{
+    const uint64_t before = cai_sim_current(w->sim);
+    w->other = cai_sim_context_create(w->sim, 0);
+    (void)cai_sim_set_context(w->sim, w->other);
+    w->elsewhere = cai_sim_stream_create(w->sim, 1);
+    (void)cai_sim_set_context(w->sim, before);
+}
+
+static void exchange(cai_sim *sim, void *argument)
+{
+    const way *how = (const way *)argument;
+    const uint64_t primary = cai_sim_primary(sim, 0);
+    uint64_t stream;
+    world w;
+    open_world(&w, sim, free_memory);
+    if (how->consumer == 'c') open_other(&w);
+    stream = how->consumer == '-' ? 0 : stream_of(&w, how->consumer);
+    if (how->producer == 'L') w.array.stream = CAI_STREAM_LEGACY;
+    touch(&w, w.array.stream, "fill", 1);
+    if (how->producer == 'n' || !stream) (void)cai_sim_stream_synchronize(sim, w.s1);
+    if (how->producer == 'n') w.array.sync = CAI_SYNC_NONE;
+    if (how->producer == 'u') w.array.sync = CAI_SYNC_UNKNOWN;
+    if (how->producer == 'd') w.array.flags |= CAI_NO_BACK_EDGE;
+    (void)cai_sim_set_context(sim, cai_sim_primary(sim, how->device));
+    if (how->plain ? export_plainly(&w, stream) : export_to(&w, stream, how->flags))
+        cai_check_fail(sim, err.message);
+    (void)cai_sim_set_context(sim, w.other ? w.other : primary);
+    touch(&w, stream ? stream : w.s2, "use", 1);
+    (void)cai_sim_set_context(sim, cai_sim_primary(sim, how->device));
+    if (how->flags & CAI_DLPACK_SYNCHRONIZE) {
+        (void)cai_sim_stream_destroy(sim, w.s2);
+        w.s2 = 0;
+    }
+    drop(&w);
+    if (cai_sim_current(sim) != cai_sim_primary(sim, how->device)) cai_check_fail(sim, "another context");
+    (void)cai_sim_set_context(sim, primary);
+    close_world(&w);
+    if (w.done != 1 || w.released != 1) cai_check_fail(sim, "not released once");
+}
+
+static void check_ways(void)
+{
+    static const way ways[] = {
+        {"a stream", 's', '2', 0, 0, 0},
+        {"a stream that is destroyed", 's', '2', CAI_DLPACK_SYNCHRONIZE, 0, 0},
+        {"one stream", 's', '1', 0, 0, 0},
+        {"legacy consumer", 's', 'L', 0, 0, 0},
+        {"per-thread consumer", 's', 'P', 0, 0, 0},
+        {"legacy producer", 'L', '2', 0, 0, 0},
+        {"nothing pending", 'n', '2', 0, 0, 0},
+        {"nothing pending, stream destroyed", 'n', '2', CAI_DLPACK_SYNCHRONIZE, 0, 0},
+        {"nothing pending, legacy consumer", 'n', 'L', 0, 0, 0},
+        {"unknown", 'u', '2', 0, 0, 0},
+        {"-1", 's', '-', 0, 0, 0},
+        {"-1, nothing pending", 'n', '-', 0, 0, 0},
+        {"passed on", 'd', '2', 0, 0, 0},
+        {"another context", 's', 'c', 0, 0, 0},
+        {"another context, host waits", 'n', 'c', CAI_DLPACK_SYNCHRONIZE, 0, 0},
+        {"another device is current", 's', '2', 0, 0, 1},
+        {"another device is current, legacy consumer", 's', 'L', 0, 0, 1},
+        {"another device is current, legacy on both sides", 'L', 'L', 0, 0, 1},
+        {"another device is current, per-thread consumer", 'n', 'P', 0, 0, 1},
+        {"another device is current, host waits", 's', 'L', CAI_DLPACK_SYNCHRONIZE, 0, 1},
+        {"another device is current, -1", 's', '-', 0, 0, 1},
+        {"plain", 's', '2', 0, 1, 0}};
+    cai_check_options options;
+    size_t i;
+    memset(&options, 0, sizeof options);
+    options.devices = 2;
+    for (i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        way how = ways[i];
+        cai_check_result result;
+        const int32_t found = cai_check(exchange, &how, &options, &result);
+        cai_test_note(how.name);
+        CHECK_INT(found, how.plain);
+        if (how.plain) CHECK(strstr(result.text, "race on") == result.text);
+        else if (found) printf("    %s\n", result.text);
+    }
+    cai_test_note("");
+}
+
+/* --------------------------------------------------------- the deleter's thread */
+
+static world *theirs; /* of the thread that exported */
+
+static void export_on_a_thread(cai_sim *sim, void *argument)
+{
+    theirs->sim = sim;
+    touch(theirs, theirs->s1, "fill", 1);
+    if (theirs->array.sync == CAI_SYNC_NONE) (void)cai_sim_stream_synchronize(sim, theirs->s1);
+    if (export_to(theirs, CAI_STREAM_PER_THREAD, 0)) cai_check_fail(sim, err.message);
+    touch(theirs, CAI_STREAM_PER_THREAD, "use", 1);
+    (void)argument;
+    cai_check_pass(sim, 0);
+}
+
+static void drop_on_a_thread(cai_sim *sim, void *argument)
+{
+    (void)argument;
+    cai_check_take(sim, 0);
+    drop(theirs);
+}
+
+/* Stream 2 of the consumer, and the deleter runs on another thread. */
+static void two_threads(cai_sim *sim, void *argument)
+{
+    static const cai_check_program functions[2] = {export_on_a_thread, drop_on_a_thread};
+    void *arguments[2] = {NULL, NULL};
+    world w;
+    open_world(&w, sim, free_memory);
+    w.array.sync = argument ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
+    theirs = &w;
+    cai_check_threads(sim, functions, arguments, 2);
+    if (w.pool.open_exchanges || w.released != 1) cai_check_fail(sim, "left over");
+    close_world(&w);
+}
+
+static void check_threads(void)
+{
+    cai_check_result result;
+    int with_argument = 1;
+    CHECK_INT(cai_check(two_threads, NULL, NULL, &result), 0);
+    CHECK_INT(cai_check(two_threads, &with_argument, NULL, &result), 0);
+}
+
+/* ------------------------------------------------------------------ CUDA calls */
+
+static world w0;
+
+/* A new world whose work is queued. */
+static world *open(void (*release)(cai_array *array))
+{
+    cai_sim *sim = cai_sim_create(2);
+    if (!sim) exit(2);
+    open_world(&w0, sim, release);
+    cai_sim_log_clear(sim);
+    return &w0;
+}
+
+static void end(world *w)
+{
+    if (w->memory) (void)cai_sim_free(w->sim, w->memory);
+    close_world(w);
+    CHECK_INT(cai_sim_leaks(w->sim, NULL, 0), 0);
+    cai_sim_destroy(w->sim);
+}
+
+static int32_t calls(const world *w, const char *operation)
+{
+    return cai_sim_calls_of(w->sim, operation);
+}
+
+static void check_calls(void)
+{
+    world *w = open(count_release);
+    GOOD(export_to(w, w->s1, 0)); /* the consumer is on the array's own stream */
+    drop(w);
+    CHECK_INT(cai_sim_calls(w->sim), 0);
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release);
+    GOOD(export_to(w, w->s2, 0));
+    CHECK_INT(calls(w, "event_record"), 1);
+    CHECK_INT(calls(w, "stream_wait_event"), 1);
+    CHECK_INT(cai_event_pool_destroy(&w->pool, NULL), CAI_ERR_PENDING);
+    drop(w);
+    CHECK_INT(calls(w, "event_record"), 2);
+    CHECK_INT(calls(w, "stream_wait_event"), 2);
+    CHECK_INT(calls(w, "context_synchronize"), 0);
+    CHECK_INT(w->released, 1);
+    CHECK_INT(w->done, 1);
+    end(w);
+
+    w = open(count_release);
+    w->array.sync = CAI_SYNC_NONE;
+    GOOD(export_to(w, w->s2, 0));
+    touch(w, w->s2, "use", 1);
+    drop(w);
+    CHECK_INT(w->released, 0); /* kept until s2 has passed */
+    CHECK_INT(w->done, 1);
+    CHECK_INT(calls(w, "event_record"), 1);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, 1);
+    end(w);
+}
+
+/* What no stream works on needs no exchange. */
+static void check_nothing_to_order(void)
+{
+    static const int64_t empty[1] = {0};
+    world *w = open(count_release);
+    w->array.memory = CAI_MEMORY_HOST;
+    w->array.sync = CAI_SYNC_NONE;
+    GOOD(export_to(w, 0, 0));
+    drop(w);
+    CHECK_INT(w->released, 1);
+    CHECK_INT(cai_sim_calls(w->sim), 0);
+    end(w);
+
+    w = open(count_release);
+    w->array.release = NULL;
+    GOOD(cai_array_init(&w->array, CAI_FLOAT32, 1, empty, NULL, NULL, &err));
+    w->array.memory = CAI_MEMORY_DEVICE;
+    w->array.device = 0;
+    cai_array_own(&w->array, count_release, w);
+    GOOD(export_to(w, 0, CAI_DLPACK_SYNCHRONIZE));
+    drop(w);
+    CHECK_INT(w->released, 1);
+    CHECK_INT(cai_sim_calls(w->sim), 0);
+    end(w);
+}
+
+/* -------------------------------------------------------------------- captures */
+
+static void check_captures(void)
+{
+    world *w = open(count_release);
+    int32_t mode = 2;
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 0), 0);
+    CHECK_INT(export_to(w, w->s2, 0), CAI_ERR_CAPTURE); /* the work to wait for is outside of the capture */
+    CHECK(w->array.release != NULL);
+    CHECK_INT(w->pool.open_exchanges, 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s2), 0);
+    cai_array_release(&w->array);
+    end(w);
+
+    w = open(count_release); /* the producer's stream: the list keeps the array until the consumer's has passed */
+    GOOD(export_to(w, w->s2, 0));
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->s1, 2), 0);
+    drop(w);
+    CHECK_INT(w->released, 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s1), 0);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release); /* the consumer's: a graph may use it for ever */
+    GOOD(export_to(w, w->s2, 0));
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 2), 0);
+    drop(w);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s2), 0); /* it was not ended by the deleter */
+    CHECK_INT(w->released, 0);
+    CHECK_INT(w->done, 1);
+    CHECK_INT(w->pool.open_exchanges, 0);
+    end(w);
+
+    w = open(count_release); /* a capture elsewhere, which forbids host waits to all threads but relaxed ones */
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1));
+    w->elsewhere = cai_sim_stream_create(w->sim, 1);
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 0), 0);
+    drop(w);
+    CHECK_INT(w->released, 1);
+    CHECK_INT(w->cuda->capture_mode(w->cuda->self, &mode), 0);
+    CHECK_INT(mode, 0);
+    mode = 0;
+    (void)w->cuda->capture_mode(w->cuda->self, &mode);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere), 0);
+    end(w);
+
+    w = open(count_release); /* the host cannot wait */
+    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    CHECK(cai_sim_fail_op(w->sim, "context_synchronize", 1, 900));
+    drop(w);
+    CHECK_INT(w->released, 0);
+    CHECK_INT(w->done, 1);
+    end(w);
+}
+
+/* -------------------------------------------------------------------- failures */
+
+static void refuse(world *w, int line, uint64_t stream, uint32_t flags, cai_status expected)
+{
+    cai_test_int(__FILE__, line, "the export", export_to(w, stream, flags), expected);
+    cai_test_true(__FILE__, line, "still the caller's", w->array.release != NULL);
+    cai_test_true(__FILE__, line, "nothing stored", w->tensor == NULL);
+    cai_test_int(__FILE__, line, "open exchanges", w->pool.open_exchanges, 0);
+}
+
+static void check_refusals(void)
+{
+    world *w = open(count_release);
+    refuse(w, __LINE__, UINT64_MAX, 0, CAI_ERR_STREAM);
+    refuse(w, __LINE__, w->s2, 1u << 20, CAI_ERR_ARGUMENT);
+    refuse(w, __LINE__, w->s2, CAI_DLPACK_DROP_READ_ONLY, CAI_ERR_ARGUMENT); /* the versioned struct says it */
+    CHECK(cai_sim_fail_op(w->sim, "stream_context", 1, 400));
+    refuse(w, __LINE__, w->s2, 0, CAI_ERR_CUDA);
+    cai_sim_faults_clear(w->sim);
+    w->array.sync = CAI_SYNC_NONE; /* then only the deleter needs the context */
+    CHECK(cai_sim_fail_op(w->sim, "stream_context", 1, 400));
+    refuse(w, __LINE__, w->s2, CAI_DLPACK_SYNCHRONIZE, CAI_ERR_CUDA);
+    cai_sim_faults_clear(w->sim);
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1));
+    CHECK(cai_sim_fail_op(w->sim, "device_context", 1, 101));
+    refuse(w, __LINE__, CAI_STREAM_LEGACY, 0, CAI_ERR_CUDA);
+    CHECK(cai_sim_fail_op(w->sim, "context_push", 1, 201));
+    refuse(w, __LINE__, CAI_STREAM_LEGACY, 0, CAI_ERR_CUDA);
+    CHECK_UINT(cai_sim_current(w->sim), cai_sim_primary(w->sim, 1));
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+    w->array.sync = CAI_SYNC_NONE; /* an earlier error instead of the device: the context is not pushed again */
+    CHECK(cai_sim_fail_op(w->sim, "context_device", 1, 700));
+    CHECK(cai_sim_fail_op(w->sim, "context_push", 1, 700));
+    CHECK_INT(cai_dlpack_export_ordered_versioned(&w->array, &w->pool, CAI_STREAM_LEGACY, CAI_DLPACK_SYNCHRONIZE,
+                                                  &w->storage, &w->tensor, &err), CAI_OK);
+    cai_sim_faults_clear(w->sim);
+    CHECK_UINT(cai_sim_current(w->sim), cai_sim_primary(w->sim, 0));
+    drop(w);
+    CHECK_INT(w->released, 1);
+    end(w);
+}
+
+static void check_refused_arguments(void)
+{
+    world *w = open(count_release);
+    DLManagedTensor *plain = NULL;
+    w->array.memory = CAI_MEMORY_UNKNOWN;
+    refuse(w, __LINE__, w->s2, 0, CAI_ERR_EXPORT);
+    w->array.memory = CAI_MEMORY_DEVICE;
+    CHECK_INT(cai_dlpack_export_ordered_versioned(&w->array, NULL, w->s2, 0, &w->storage, &w->tensor, &err),
+              CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "cai_dlpack_export_ordered_versioned: pool is NULL");
+    CHECK_INT(cai_dlpack_export_ordered_versioned(&w->array, &w->pool, w->s2, 0, NULL, &w->tensor, &err),
+              CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_export_ordered_versioned(&w->array, &w->pool, w->s2, 0, &w->storage, NULL, &err),
+              CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_export_ordered(&w->array, NULL, w->s2, 0, &w->storage, &plain, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "cai_dlpack_export_ordered: pool is NULL");
+    CHECK_INT(cai_dlpack_export_ordered(&w->array, &w->pool, w->s2, 0, NULL, &plain, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_export_ordered(&w->array, &w->pool, w->s2, 0, &w->storage, NULL, &err),
+              CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_export_ordered(&w->array, &w->pool, UINT64_MAX, 0, &w->storage, &plain, &err),
+              CAI_ERR_STREAM);
+    CHECK(plain == NULL);
+    w->array.flags &= ~(uint32_t)CAI_WRITABLE;
+    CHECK_INT(cai_dlpack_export_ordered(&w->array, &w->pool, w->s2, 0, &w->storage, &plain, &err),
+              CAI_ERR_EXPORT);
+    GOOD(cai_dlpack_export_ordered(&w->array, &w->pool, w->s2, CAI_DLPACK_DROP_READ_ONLY, &w->storage, &plain,
+                                   &err));
+    CHECK_INT(w->array.release == NULL, 1);
+    plain->deleter(plain);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, 1);
+    end(w);
+}
+
+/* Each CUDA call of the deleter fails once: the array is released, after a wait where there must be one. */
+static void check_failing_deleters(void)
+{
+    static const char *const operations[] = {"event_record", "stream_wait_event", "stream_capture",
+                                             "context_current"};
+    static const char *const waiting[] = {"capture_mode", "context_push", "context_synchronize", "context_pop"};
+    size_t i;
+    for (i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        world *w = open(count_release);
+        cai_test_note(operations[i]);
+        GOOD(export_to(w, w->s2, 0));
+        touch(w, w->s2, "use", 1);
+        cai_sim_log_clear(w->sim);
+        CHECK(cai_sim_fail_op(w->sim, operations[i], 1, 400));
+        drop(w);
+        CHECK_INT(cai_sim_faults(w->sim), 0); /* it was made */
+        CHECK_INT(calls(w, "context_synchronize"), 1);
+        CHECK_INT(cai_sim_pending(w->sim), 0);
+        CHECK_INT(w->released, 1);
+        CHECK_INT(w->pool.open_exchanges, 0);
+        cai_sim_faults_clear(w->sim);
+        end(w);
+    }
+    for (i = 0; i < sizeof waiting / sizeof waiting[0]; i++) {
+        world *w = open(count_release);
+        cai_test_note(waiting[i]);
+        GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+        (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1)); /* so that the other is pushed */
+        CHECK(cai_sim_fail_op(w->sim, waiting[i], 1, 709)); /* "context is destroyed" */
+        drop(w);
+        CHECK_INT(cai_sim_faults(w->sim), 0);
+        CHECK_UINT(cai_sim_current(w->sim), cai_sim_primary(w->sim, 1));
+        CHECK_INT(w->released, 1);
+        cai_sim_faults_clear(w->sim);
+        end(w);
+    }
+    cai_test_note("");
+}
+
+/* The consumer passed -1, or its wait fails: on a thread without a context the deleter waits for the memory's. An
+ * error that says nothing of the work keeps the array. */
+static void check_deleters_without_context(void)
+{
+    world *w = open(count_release);
+    GOOD(export_to(w, 0, 0));
+    touch(w, w->s2, "use", 1);
+    (void)cai_sim_set_context(w->sim, 0);
+    drop(w);
+    CHECK_INT(cai_sim_pending(w->sim), 0);
+    CHECK_INT(w->released, 1);
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+    end(w);
+    w = open(count_release);
+    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    touch(w, w->s2, "use", 1);
+    CHECK(cai_sim_fail_op(w->sim, "capture_mode", 1, 999));
+    drop(w);
+    CHECK_INT(cai_sim_pending(w->sim) > 0, 1);
+    CHECK_INT(w->released, 0);
+    end(w);
+}
+
+/* Without these slots the host waits for the context of the memory, the current one. */
+static void check_lacking_slots(void)
+{
+    world *w = open(count_release);
+    cai_cuda less = *w->cuda;
+    less.context_push = NULL;
+    w->pool.cuda = &less;
+    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    touch(w, w->s2, "use", 1);
+    drop(w);
+    CHECK_INT(cai_sim_pending(w->sim), 0);
+    CHECK_INT(w->released, 1);
+    w->pool.cuda = w->cuda;
+    end(w);
+
+    w = open(count_release);
+    less = *w->cuda;
+    less.stream_context = NULL;
+    less.capture_mode = NULL;
+    w->pool.cuda = &less;
+    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    touch(w, w->s2, "use", 1);
+    drop(w);
+    CHECK_INT(cai_sim_pending(w->sim), 0);
+    CHECK_INT(w->released, 1);
+    w->pool.cuda = w->cuda;
+    end(w);
+
+    w = open(count_release); /* nothing can be waited for: then the array stays */
+    less = *w->cuda;
+    less.context_synchronize = NULL;
+    w->pool.cuda = &less;
+    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    drop(w);
+    CHECK_INT(w->released, 0);
+    CHECK_INT(w->done, 1);
+    w->pool.cuda = w->cuda;
+    end(w);
+}
+
+/* R85: the consumer destroyed its stream, and another one has its handle. */
+static void check_stale(void)
+{
+    world *w = open(count_release);
+    w->pool.flags = CAI_POOL_CHECK_STREAMS;
+    cai_sim_recycle_handles(w->sim, 1);
+    GOOD(export_to(w, w->s2, 0));
+    touch(w, w->s2, "use", 1);
+    (void)cai_sim_stream_destroy(w->sim, w->s2);
+    CHECK_UINT(cai_sim_stream_create(w->sim, 1), w->s2);
+    drop(w);
+    CHECK_INT(cai_sim_pending(w->sim), 0);
+    CHECK_INT(w->released, 1);
+    end(w);
+}
+
+/* Imports say that the owner's order cannot be reached; what is borrowed has none to release. */
+static void check_imports(void)
+{
+    const cai_dlpack_options options = {0, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
+    world *w = open(count_release);
+    cai_dlpack_ordered again;
+    DLManagedTensor *plain;
+    cai_array in;
+    memset(&again, 0, sizeof again);
+    GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
+    GOOD(cai_dlpack_borrow(&w->tensor->dl_tensor, &options, &in, &err));
+    CHECK_INT(in.flags & CAI_NO_BACK_EDGE, 0);
+    GOOD(cai_dlpack_import_versioned(w->tensor, &options, &in, &err));
+    CHECK_INT(in.flags & CAI_NO_BACK_EDGE, CAI_NO_BACK_EDGE);
+    GOOD(cai_dlpack_export_ordered(&in, &w->pool, w->s2, 0, &again, &plain, &err));
+    GOOD(cai_dlpack_import(plain, &options, &in, &err));
+    CHECK_INT(in.flags & CAI_NO_BACK_EDGE, CAI_NO_BACK_EDGE);
+    cai_array_release(&in);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, 1);
+    end(w);
+}
+
+static void run(void)
+{
+    check_ways();
+    check_threads();
+    check_calls();
+    check_nothing_to_order();
+    check_captures();
+    check_refusals();
+    check_refused_arguments();
+    check_failing_deleters();
+    check_deleters_without_context();
+    check_lacking_slots();
+    check_stale();
+    check_imports();
+}
+
+CAI_TEST_MAIN(run)

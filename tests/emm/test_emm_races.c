@@ -1,0 +1,1291 @@
+/* test_emm_races.c - cai_manager.h: what another thread does between two steps of a call, in one thread.
+ * SPDX-License-Identifier: MIT
+ *
+ * races.h has the other thread and what checks the order of frees. Besides this, what the other tests of
+ * cai_manager.h do not reach: slots that fail after they did their work, tables that lack slots, limits. */
+#include "races.h"
+
+/* ------------------------------------------------------------------ frees */
+
+static cai_memory_handle shared, made;
+static cai_array array;
+static int32_t again;
+
+/* Releases the array while a stream captures. */
+static void release_captured(uint64_t stream)
+{
+    CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    cai_array_release(&array);
+    CHECK_INT(cai_sim_capture_end(sim, stream), 0);
+}
+
+/* Moves the memory on to another stream, where the other thread works on it; a few times. */
+static void moves(void)
+{
+    const uint64_t to = info_of(shared).stream == s1 ? s3 : s1;
+    GOOD(cai_manager_set_stream(&emm, shared, to, err));
+    work(to);
+    if (again-- > 1) meanwhile("after stream_wait_event", 0, moves);
+}
+
+/* A free that is not the last, while the memory's stream changes: it is ordered before the new one. */
+static void check_free_and_moves(int32_t times)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    work(s1);
+    retain(shared);
+    work(s2);
+    again = times;
+    meanwhile("after stream_wait_event", 0, moves);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    CHECK_INT(again, 0);
+    CHECK_INT(info_of(shared).references, 1);
+    CHECK_INT(frees, 0);
+    let(shared, info_of(shared).stream);
+    freed(1, times % 2 ? s3 : s1);
+    close_emm();
+}
+
+/* The same, and the other thread's free is the last. */
+static void check_free_and_moves_from_elsewhere(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    work(s1);
+    retain(shared);
+    again = 1;
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    meanwhile("after stream_capture", 0, moves);
+    let(shared, s1); /* s1 is not its stream any more */
+    CHECK_INT(ran, 1);
+    CHECK_UINT(cai_sim_current(sim), c2);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    let(shared, s2);
+    freed(1, s2);
+    close_emm();
+}
+
+static void retains(void)
+{
+    retain(shared);
+    work(s3);
+}
+
+static void owns(void);
+static void release_theirs(void);
+
+/* The last reference is not the last any more: the memory's stream waits, not the one of the free. */
+static void check_free_and_retain(void (*other)(void))
+{
+    open_emm(0);
+    shared = get(100, s1);
+    work(s1);
+    work(s2);
+    meanwhile("after stream_wait_event", 0, other);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().live, 1);
+    if (other == owns) release_theirs();
+    else let(shared, s3);
+    freed(1, s3);
+    close_emm();
+}
+
+/* The other thread had a reference for a while, or the memory a stream: the free comes after its work. */
+static void check_free_and_gone_by(void (*other)(void))
+{
+    open_emm(0);
+    shared = get(100, s1);
+    work(s1);
+    work(s2);
+    meanwhile("after stream_wait_event", 0, other);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    freed(1, s2);
+    close_emm();
+}
+
+static void moves_and_returns(void);
+
+static void retains_and_frees(void)
+{
+    retains();
+    let(shared, s3);
+}
+
+/* A reference of another thread to the object, by its handle or an array's. */
+static void frees_theirs(void)
+{
+    work(s3);
+    let(shared, s3);
+}
+
+static void releases_theirs(void)
+{
+    work(s3);
+    release_theirs();
+}
+
+/* Two references, both given back as if they were not the last: the later one frees after both. */
+static void check_free_and_free(int32_t owned, int32_t own_stream)
+{
+    uint64_t stream;
+    open_emm(0);
+    stream = own_stream ? s1 : s2;
+    shared = get(100, s1);
+    if (owned) owns();
+    else retain(shared);
+    work(s1);
+    work(stream);
+    meanwhile(own_stream ? "after stream_capture" : "after stream_wait_event", 0,
+              owned ? releases_theirs : frees_theirs);
+    let(shared, stream);
+    CHECK_INT(ran, 1);
+    freed(1, stream);
+    close_emm();
+}
+
+static void frees_shared(void)
+{
+    let(shared, s3);
+}
+
+static void frees_and_gets(void)
+{
+    let(shared, s3);
+    made = get(50, s1);
+    CHECK_UINT((uint32_t)made, (uint32_t)shared); /* in the same place */
+}
+
+/* Both free the only reference: one of them is told. */
+static void check_double_free(void (*other)(void))
+{
+    const char *const at[3] = {"context_current", "after stream_capture", "after stream_wait_event"};
+    int32_t i;
+    for (i = 0; i < 3; i++) {
+        open_emm(0);
+        made = 0;
+        shared = get(100, s1);
+        meanwhile(at[i], 0, other);
+        BAD(cai_manager_free(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
+        CHECK_INT(ran, 1);
+        freed(1, s3);
+        CHECK_UINT(counts().live, made ? 1 : 0);
+        if (made) {
+            CHECK_INT(info_of(made).references, 1);
+            CHECK_UINT(info_of(made).stream, s1);
+            let(made, s1);
+        }
+        close_emm();
+    }
+}
+
+/* Memory without a stream gets_one that of the first free. */
+static void check_homeless(void)
+{
+    static char bytes[64];
+    open_sim(0);
+    hooks.pin = hook_pin;
+    hooks.unpin = hook_unpin;
+    make_emm();
+    GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
+    retain(shared);
+    retain(shared);
+    work(s2);
+    meanwhile("after stream_capture", 0, frees_theirs); /* on s3 */
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    CHECK_UINT(info_of(shared).stream, s3);
+    check_order(s3);
+    retain(shared);
+    meanwhile("after stream_wait_event", 0, frees_theirs);
+    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
+    CHECK_UINT(info_of(shared).stream, s1);
+    check_order(s1);
+    let(shared, s1);
+    freed(1, s1);
+    close_emm();
+}
+
+/* A reference to pinned memory that was not the last becomes it: the host waits before it is unpinned. */
+static void check_pin_and_free(void)
+{
+    static char bytes[64];
+    open_sim(0);
+    hooks.pin = hook_pin;
+    hooks.unpin = hook_unpin;
+    make_emm();
+    GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
+    GOOD(cai_manager_set_stream(&emm, shared, s3, err));
+    retain(shared);
+    work(s3);
+    cai_sim_log_clear(sim);
+    meanwhile("after stream_capture", 0, frees_theirs);
+    let(shared, s3);
+    CHECK_INT(ran, 1);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
+    freed(1, s3);
+    close_emm();
+}
+
+static void frees_on_its_own(void)
+{
+    work(CAI_STREAM_PER_THREAD);
+    let(shared, CAI_STREAM_PER_THREAD);
+}
+
+/* The memory's stream is 2 of the other thread, which frees while the host waits: the host waits again. */
+static void check_free_and_free_elsewhere(void)
+{
+    open_emm(0);
+    cai_sim_host_thread(sim, 2);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    retain(shared);
+    work(s2);
+    meanwhile("after context_synchronize", 0, frees_on_its_own);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    freed(1, s2);
+    close_emm();
+}
+
+/* The memory moves from stream 2 of this thread to that of the other one. */
+static void moves_to_its_own(void)
+{
+    GOOD(cai_manager_set_stream(&emm, shared, CAI_STREAM_PER_THREAD, err));
+    work(s2);
+}
+
+/* A free that is not the last is ordered before stream 2 of the other thread, not of this one. */
+static void check_free_and_moves_elsewhere(void)
+{
+    open_emm(0);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    retain(shared);
+    meanwhile("host_thread", 0, moves_to_its_own);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    cai_sim_host_thread(sim, 2);
+    let(shared, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    freed(1, CAI_STREAM_PER_THREAD);
+    close_emm();
+}
+
+static void frees_at_home(void)
+{
+    let(shared, s1);
+}
+
+/* Of three references another thread gives one back meanwhile: a free that is not the last is ordered once. */
+static void check_free_of_three(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    retain(shared);
+    retain(shared);
+    work(s2);
+    meanwhile("after stream_wait_event", 0, frees_at_home);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    let(shared, s1);
+    freed(1, s1);
+    close_emm();
+}
+
+/* ------------------------------------------------------------------ streams of memory */
+
+static void check_moves_and_moves(int32_t times)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    work(s1);
+    again = times;
+    meanwhile("after stream_wait_event", 0, moves);
+    GOOD(cai_manager_set_stream(&emm, shared, s2, err));
+    CHECK_INT(again, 0);
+    CHECK_UINT(info_of(shared).stream, s2);
+    let(shared, s2);
+    freed(1, s2);
+    close_emm();
+}
+
+/* The other thread moves the memory away and back. */
+static void moves_and_returns(void)
+{
+    GOOD(cai_manager_set_stream(&emm, shared, s3, err));
+    work(s3);
+    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
+}
+
+static void check_moves_and_returns(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    meanwhile("after stream_wait_event", 0, moves_and_returns);
+    GOOD(cai_manager_set_stream(&emm, shared, s2, err));
+    CHECK_INT(ran, 1);
+    let(shared, s2);
+    freed(1, s2);
+    close_emm();
+}
+
+/* A reference that is not the last goes after the new stream was ordered, and before it is the memory's. */
+static void check_moves_and_free(int32_t owned)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    if (owned) owns();
+    else retain(shared);
+    work(s1);
+    meanwhile("after stream_wait_event", 0, owned ? releases_theirs : frees_theirs);
+    GOOD(cai_manager_set_stream(&emm, shared, s2, err));
+    CHECK_INT(ran, 1);
+    let(shared, s2);
+    freed(1, s2);
+    close_emm();
+}
+
+/* The memory goes meanwhile: the handle is stale, and what lies in its place now is left alone. */
+static void check_moves_and_gone(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    meanwhile("after stream_wait_event", 0, frees_and_gets);
+    BAD(cai_manager_set_stream(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
+    CHECK_UINT(info_of(made).stream, s1);
+    let(made, s1);
+    freed(2, s1);
+    close_emm();
+}
+
+/* The same where the free is deferred: it stays on the stream that it was given. */
+static void check_moves_and_deferred(void)
+{
+    open_emm(0);
+    shared = get(100, s3);
+    GOOD(cai_manager_defer_begin(&emm, err));
+    meanwhile("after stream_wait_event", 0, frees_shared);
+    BAD(cai_manager_set_stream(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
+    GOOD(cai_manager_defer_end(&emm, err));
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s3);
+    close_emm();
+}
+
+/* ------------------------------------------------------------------ lists */
+
+static cai_memory_handle many[2 * FIRST_CHUNK];
+
+/* All slots of the first chunk are used but these. */
+static void open_full(int32_t but)
+{
+    int32_t i;
+    open_emm(0);
+    for (i = 0; i < FIRST_CHUNK - but; i++) many[i] = get(1, s1);
+}
+
+static void close_full(int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) let(many[i], s1);
+    close_emm();
+}
+
+static void gets_one(void)
+{
+    made = get(50, s3);
+}
+
+static void frees_63(void)
+{
+    let(many[63], s1);
+}
+
+static void frees_63_and_gets(void)
+{
+    let(many[63], s1);
+    made = get(50, s3);
+    CHECK_UINT((uint32_t)made, (uint32_t)many[63]);
+}
+
+/* Both grow the lists: one of the two chunks goes back. */
+static void check_grow_and_grow(void)
+{
+    cai_memory_handle memory;
+    open_full(0);
+    list_calls = 0;
+    meanwhile("alloc_fn", 0, gets_one);
+    memory = get(10, s2);
+    CHECK_INT(ran, 1);
+    CHECK_INT(list_calls, 2);
+    CHECK_INT(list_live, 2);
+    CHECK((uint32_t)memory != (uint32_t)made);
+    CHECK_UINT(counts().live, FIRST_CHUNK + 2);
+    let(memory, s2);
+    let(made, s3);
+    close_full(FIRST_CHUNK);
+}
+
+/* A free gives the place that was missing; or gives it to another one. */
+static void check_grow_and_free(void)
+{
+    cai_memory_handle memory;
+    open_full(0);
+    meanwhile("alloc_fn", 0, frees_63);
+    memory = get(10, s2);
+    CHECK_UINT((uint32_t)memory, (uint32_t)many[63]);
+    many[63] = get(1, s1);
+    let(memory, s2);
+    many[64] = get(1, s1);
+    close_full(FIRST_CHUNK + 1);
+    open_full(0);
+    meanwhile("alloc_fn", 0, frees_63_and_gets);
+    memory = get(10, s2);
+    CHECK_UINT((uint32_t)memory, FIRST_CHUNK + 1);
+    let(memory, s2);
+    let(made, s3);
+    close_full(FIRST_CHUNK - 1);
+}
+
+/* An array of bytes on the memory, with a reference of its own. */
+static void own(cai_memory_handle memory, uint64_t stream)
+{
+    const int64_t extent = 8;
+    GOOD(cai_array_init(&array, CAI_INT8, 1, &extent, NULL, cai_manager_pointer(&emm, memory), err));
+    array.sync = CAI_SYNC_STREAM;
+    array.stream = stream;
+    GOOD(cai_manager_own(&array, &emm, memory, err));
+}
+
+/* An array that the other thread gives back in the order of s3. */
+static void owns(void)
+{
+    own(shared, s3);
+    work(s3);
+}
+
+static void release_theirs(void)
+{
+    cai_array_release(&array);
+}
+
+/* ------------------------------------------------------------------ deferred frees */
+
+static void flushes(void)
+{
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_UINT(counts().deferred, 0);
+}
+
+static void defers_theirs(void)
+{
+    let(shared, s3);
+}
+
+static void begins(void)
+{
+    GOOD(cai_manager_defer_begin(&emm, err));
+}
+
+/* The hook defer: how often it got 1, and 0. */
+static int32_t scopes[2];
+
+static int hook_scope(void *ctx, int on)
+{
+    (void)ctx;
+    scopes[!!on]++;
+    step("defer");
+    return on ? 1 : 0;
+}
+
+/* The hook refuses a scope. Another thread began one inside it meanwhile, whose end does not call the hook. */
+static void check_scope_refused(void)
+{
+    open_sim(0);
+    hooks.defer = hook_scope;
+    make_emm();
+    memset(scopes, 0, sizeof scopes);
+    meanwhile("defer", 0, begins);
+    BAD(cai_manager_defer_begin(&emm, err), CAI_ERR_CUDA, "defer of");
+    CHECK_INT(ran, 1);
+    GOOD(cai_manager_defer_end(&emm, err));
+    CHECK_INT(scopes[1], 1);
+    CHECK_INT(scopes[0], 0);
+    BAD(cai_manager_defer_end(&emm, err), CAI_ERR_ARGUMENT, "no scope");
+    close_emm();
+}
+
+static void defer(int32_t count)
+{
+    while (count-- > 0) let(get(10, s1), s1);
+}
+
+/* Two threads carry the list out: each object once. */
+static void check_flush_and_flush(void)
+{
+    open_emm(CAI_EMM_FREES_WAIT);
+    defer(5);
+    meanwhile("device_free", 1, flushes);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(ran, 1);
+    CHECK_INT(frees, 5);
+    CHECK_UINT(counts().freed, 5);
+    CHECK_UINT(counts().deferred_bytes, 0);
+    defer(5);
+    meanwhile("context_current", 0, flushes); /* all is gone before it begins */
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(frees, 10);
+    defer(10);
+    meanwhile("device_free", 0, flushes);
+    defer(1); /* the eleventh */
+    CHECK_INT(frees, 21);
+    CHECK_UINT(counts().deferred, 0);
+    close_emm();
+}
+
+/* One more is deferred, or a scope begins, while they are carried out. */
+static void check_flush_and_more(void)
+{
+    open_emm(CAI_EMM_FREES_WAIT);
+    shared = get(20, s3);
+    defer(3);
+    meanwhile("device_free", 0, defers_theirs);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(frees, 3);
+    CHECK_UINT(counts().deferred, 1);
+    CHECK_UINT(counts().deferred_bytes, 20);
+    defer(2);
+    meanwhile("device_free", 0, begins);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(frees, 6);
+    BAD(cai_manager_destroy(&emm, err), CAI_ERR_PENDING, "1 scopes");
+    GOOD(cai_manager_defer_end(&emm, err));
+    close_emm();
+}
+
+/* ------------------------------------------------------------------ arrays */
+
+/* The release of an array, whose stream is s2, while the memory moves on. */
+static void check_release_and_moves(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s1);
+    work(s2);
+    again = 1;
+    meanwhile("after stream_wait_event", 0, moves);
+    cai_array_release(&array);
+    CHECK_INT(ran, 1);
+    let(shared, s3);
+    freed(1, s3);
+    close_emm();
+}
+
+static void moves_and_frees(void)
+{
+    GOOD(cai_manager_set_stream(&emm, shared, s3, err));
+    work(s3);
+    let(shared, s3);
+}
+
+/* The array's stream captures; the other thread moves the memory and gives its own reference back. */
+static void check_release_captured_and_moves(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s1);
+    work(s2);
+    CHECK_INT(cai_sim_capture_begin(sim, s2, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    meanwhile("after stream_capture", 0, moves_and_frees);
+    cai_array_release(&array);
+    CHECK_INT(ran, 1);
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().deferred, 1);
+    CHECK_INT(cai_sim_capture_end(sim, s2), 0);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s3);
+    close_emm();
+}
+
+/* The array's stream captures, and its reference is not the last: the free that is comes after it all the
+ * same. */
+static void check_release_captured_first(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    let(shared, s1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s1);
+    close_emm();
+}
+
+/* A flush lets the memory's stream catch up while another thread gives the memory a new one: that one does not
+ * come after the array's, so that the next flush sees to it. */
+static void check_settle_and_move(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    again = 0;
+    meanwhile("stream_wait_event", 0, moves);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(ran, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    cai_sim_log_clear(sim);
+    GOOD(cai_manager_flush(&emm, err)); /* nothing is left to do */
+    CHECK_INT(cai_sim_calls(sim), 0);
+    let(shared, info_of(shared).stream);
+    freed(1, s3);
+    close_emm();
+}
+
+static void flushes_and_looks(void)
+{
+    GOOD(cai_manager_flush(&emm, err));
+    check_order(s1); /* s2 may be destroyed now */
+}
+
+/* A flush in a flush: the streams of references given back may be destroyed after each of them. */
+static void check_settle_and_flush(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    meanwhile("event_record", 0, flushes_and_looks);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(ran, 1);
+    cai_sim_log_clear(sim);
+    GOOD(cai_manager_flush(&emm, err)); /* nothing is left to do */
+    CHECK_INT(cai_sim_calls(sim), 0);
+    let(shared, s1);
+    freed(1, s1);
+    close_emm();
+}
+
+/* A flush lets the memory's stream catch up, after the stream of the last free or a new one waited for it. */
+static void check_free_and_settle(int32_t moved)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    meanwhile("after stream_wait_event", 0, flushes);
+    if (moved) GOOD(cai_manager_set_stream(&emm, shared, s3, err));
+    let(shared, s3);
+    CHECK_INT(ran, 1);
+    freed(1, s3);
+    close_emm();
+}
+
+/* An array on stream 2 of this thread, released while that captures. */
+static void own_and_release_captured(uint64_t thread)
+{
+    const int32_t before = frees;
+    cai_sim_host_thread(sim, thread);
+    own(shared, CAI_STREAM_PER_THREAD);
+    array.thread = thread;
+    work(CAI_STREAM_PER_THREAD);
+    if (info_of(shared).stream == CAI_STREAM_PER_THREAD) let(shared, CAI_STREAM_PER_THREAD);
+    release_captured(CAI_STREAM_PER_THREAD);
+    CHECK_INT(frees, before);
+    cai_sim_host_thread(sim, 1);
+}
+
+/* Stream 2 of one thread is not that of another. */
+static void check_release_captured_threads(void)
+{
+    open_emm(0);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    own_and_release_captured(1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_PER_THREAD);
+    shared = get(100, s1);
+    own_and_release_captured(1);
+    own_and_release_captured(2);
+    let(shared, s1);
+    GOOD(cai_manager_flush(&emm, err)); /* after everything */
+    freed(2, s1);
+    close_emm();
+}
+
+/* An array on stream 2 of this thread keeps memory on stream 2 of another one, which frees it. */
+static void check_release_captured_elsewhere(void)
+{
+    open_emm(0);
+    cai_sim_host_thread(sim, 2);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    own(shared, CAI_STREAM_PER_THREAD);
+    array.thread = 1;
+    cai_sim_host_thread(sim, 2);
+    let(shared, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    work(CAI_STREAM_PER_THREAD);
+    release_captured(CAI_STREAM_PER_THREAD);
+    CHECK_UINT(counts().deferred, 1);
+    cai_sim_host_thread(sim, 2);
+    GOOD(cai_manager_flush(&emm, err));
+    cai_sim_host_thread(sim, 1);
+    freed(1, CAI_STREAM_PER_THREAD);
+    close_emm();
+}
+
+static void moves_frees_and_captures(void)
+{
+    moves_and_frees();
+    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_RELAXED), 0);
+}
+
+/* The stream that the memory had captures, after the other thread moved the memory to another. */
+static void check_release_and_moves_and_captured(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s1);
+    array.sync = CAI_SYNC_NONE;
+    work(s1);
+    meanwhile("after stream_capture", 0, moves_frees_and_captures);
+    cai_array_release(&array);
+    CHECK_INT(ran, 1);
+    CHECK_INT(frees, 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s3);
+    close_emm();
+}
+
+/* The host has waited for everything, but not for what the other thread does on its stream 2 before it frees. */
+static void check_release_and_free_elsewhere(void)
+{
+    open_emm(0);
+    cai_sim_host_thread(sim, 2);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    own(shared, s1);
+    array.sync = CAI_SYNC_UNKNOWN;
+    meanwhile("after context_synchronize", 0, frees_on_its_own);
+    cai_array_release(&array);
+    CHECK_INT(ran, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_PER_THREAD);
+    close_emm();
+}
+
+/* The same with pinned memory on a stream of any thread: the host waits before it is unpinned. */
+static void check_release_and_free_pinned(void)
+{
+    static char bytes[64];
+    open_sim(0);
+    hooks.pin = hook_pin;
+    hooks.unpin = hook_unpin;
+    make_emm();
+    GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
+    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
+    own(shared, s1);
+    array.sync = CAI_SYNC_UNKNOWN;
+    cai_sim_log_clear(sim);
+    meanwhile("after context_synchronize", 0, frees_theirs);
+    cai_array_release(&array);
+    CHECK_INT(ran, 1);
+    CHECK_INT(frees, 0);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
+    freed(1, s1);
+    close_emm();
+}
+
+/* A free on stream 2 of one thread that comes after that of another: no thread can order both, so that the
+ * host waits for the context - where somebody asked for that, not where a limit was passed. */
+static void check_release_captured_between(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own_and_release_captured(1);
+    cai_sim_host_thread(sim, 2);
+    let(shared, CAI_STREAM_PER_THREAD);
+    cai_sim_log_clear(sim);
+    emm.options.deferred_count = 0;
+    GOOD(cai_manager_defer_begin(&emm, err));
+    GOOD(cai_manager_defer_end(&emm, err));
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 0);
+    CHECK_INT(frees, 0);
+    CHECK_INT(cai_sim_fail_op(sim, "context_synchronize", 1, 1), 1);
+    BAD(cai_manager_destroy(&emm, err), CAI_ERR_PENDING, "context_synchronize");
+    cai_sim_host_thread(sim, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_PER_THREAD);
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 2);
+    close_emm();
+}
+
+/* Leaves a free on s1 that is to come after s2. */
+static void defer_after_capture(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    let(shared, s1);
+    release_captured(s2);
+    CHECK_UINT(counts().deferred, 1);
+}
+
+/* It cannot be ordered after it: the host waits. If it cannot wait either, the free stays. */
+static void check_flush_without_order(void)
+{
+    defer_after_capture();
+    work(s2);
+    fail("event_record", 1, 1, 0);
+    CHECK_INT(cai_sim_fail_op(sim, "stream_synchronize", 1, 1), 1);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(cai_sim_faults(sim), 0);
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().deferred, 1);
+    cai_sim_log_clear(sim);
+    fail("event_record", 1, 1, 0);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s1);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
+    close_emm();
+}
+
+/* Nor is it carried out at the end: the manager stays. */
+static void check_destroy_without_order(void)
+{
+    defer_after_capture();
+    work(s2);
+    fail("event_record", 1, 1, 0);
+    CHECK_INT(cai_sim_fail_op(sim, "stream_synchronize", 1, 1), 1);
+    BAD(cai_manager_destroy(&emm, err), CAI_ERR_PENDING, "stream_synchronize");
+    CHECK_INT(frees, 0);
+    close_emm();
+    freed(1, s1);
+}
+
+/* A free after everything stays while the host cannot wait. */
+static void check_flush_after_everything(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    let(shared, s1);
+    work(s2);
+    array.sync = CAI_SYNC_UNKNOWN;
+    fail("context_synchronize", 2, 1, 0);
+    cai_array_release(&array);
+    CHECK_UINT(counts().deferred, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().deferred, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s1);
+    close_emm();
+}
+
+/* The thread is not known: the host waits. Then stream 2 of any thread will do. */
+static void check_release_without_thread(void)
+{
+    const uint64_t homes[2] = {s1, CAI_STREAM_PER_THREAD};
+    int32_t i;
+    for (i = 0; i < 2; i++) {
+        open_emm(0);
+        shared = get(100, i ? homes[1] : s1);
+        own(shared, CAI_STREAM_PER_THREAD);
+        CHECK_UINT(info_of(shared).stream, i ? 2 : s1);
+        let(shared, i ? homes[1] : s1);
+        work(s2);
+        fail("host_thread", 1, 1, 0);
+        cai_array_release(&array);
+        freed(1, homes[i]);
+        CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
+        close_emm();
+    }
+}
+
+/* The streams of an array and of its memory cannot be ordered: the host waits for the array's, which may be one of
+ * another context, and for the context. */
+static void check_release_without_order(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s2);
+    let(shared, s1);
+    work(s2);
+    fail("stream_wait_event", 1, 999, 0);
+    cai_sim_log_clear(sim);
+    cai_array_release(&array);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
+    freed(1, s1);
+    close_emm();
+}
+
+/* Pinned memory whose array was released in a capture stays pinned until the host could wait. */
+static void check_flush_pinned(void)
+{
+    static char bytes[64];
+    open_sim(0);
+    hooks.pin = hook_pin;
+    hooks.unpin = hook_unpin;
+    make_emm();
+    GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
+    own(shared, s1);
+    let(shared, s1);
+    work(s1);
+    release_captured(s1);
+    CHECK_UINT(counts().deferred, 1);
+    fail("stream_synchronize", 1, 999, 0);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().deferred, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, s1);
+    close_emm();
+}
+
+/* A failed init touches nothing. Arrays of a manager that is no more: their release does nothing. */
+static void check_release_without_manager(void)
+{
+    cai_array copy;
+    cai_manager before;
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, s1);
+    before = emm;
+    copy = array;
+    BAD(cai_manager_init(&emm, &pool, NULL, NULL, err), CAI_ERR_ARGUMENT, "hooks is NULL");
+    CHECK(memcmp(&emm, &before, sizeof emm) == 0); /* not touched */
+    memset(&emm, 0, sizeof emm);
+    cai_array_release(&copy);
+    CHECK(copy.release == NULL);
+    emm = before;
+    CHECK_INT(cai_manager_list(&emm, NULL, 0), 1);
+    cai_array_release(&array);
+    let(shared, s1);
+    freed(1, s1);
+    close_emm();
+}
+
+/* ------------------------------------------------------------------ threads */
+
+/* host_thread fails wherever stream 2 asks for it: nothing was done. */
+static void check_no_thread(void)
+{
+    cai_memory_handle memory = 9;
+    open_emm(0);
+    fail("host_thread", 1, 1, 0);
+    BAD(cai_manager_alloc(&memory, &emm, 10, 0, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA, "host_thread");
+    CHECK_UINT(memory, 9);
+    CHECK_INT(block_live, 0);
+    shared = get(100, s1);
+    fail("host_thread", 1, 1, 0);
+    BAD(cai_manager_free(&emm, shared, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA, "host_thread");
+    fail("host_thread", 1, 1, 0);
+    BAD(cai_manager_set_stream(&emm, shared, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA, "host_thread");
+    CHECK_INT(info_of(shared).references, 1);
+    CHECK_UINT(info_of(shared).stream, s1);
+    GOOD(cai_manager_defer_begin(&emm, err));
+    work(s1);
+    let(shared, CAI_STREAM_PER_THREAD);
+    GOOD(cai_manager_defer_end(&emm, err));
+    fail("host_thread", 1, 1, 0);
+    GOOD(cai_manager_flush(&emm, err));
+    CHECK_UINT(counts().deferred, 1); /* whose it is was not to be known */
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_PER_THREAD);
+    close_emm();
+}
+
+/* It answers that the process ends: the memory counts as freed. */
+static void check_thread_at_end(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    fail("host_thread", 1, 4, 0);
+    let(shared, CAI_STREAM_PER_THREAD);
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().live, 0);
+    CHECK_UINT(counts().failed, 0);
+    free(blocks[0].ptr);
+    block_live = 0;
+    close_emm();
+}
+
+/* ------------------------------------------------------------------ contexts */
+
+/* A push and a pop that were done, and report an error of before. */
+static void check_contexts(void)
+{
+    cai_memory_handle memory = 9;
+    open_emm(0);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    fail("context_push", 1, 700, 1);
+    BAD(cai_manager_alloc(&memory, &emm, 10, 0, s1, err), CAI_ERR_CUDA, "context_push");
+    CHECK_UINT(cai_sim_current(sim), c2);
+    CHECK_INT(block_live, 0);
+    fail("context_pop", 1, 700, 1);
+    BAD(cai_manager_alloc(&memory, &emm, 10, 0, s1, err), CAI_ERR_CUDA, "context_pop");
+    CHECK_UINT(cai_sim_current(sim), c2);
+    CHECK_INT(block_live, 0);
+    CHECK_UINT(memory, 9);
+    memory = get(10, s1);
+    fail("context_pop", 1, 700, 0); /* this one was not */
+    BAD(cai_manager_free(&emm, memory, s1, err), CAI_ERR_CUDA, "context_pop");
+    CHECK_UINT(cai_sim_current(sim), c2);
+    CHECK_INT(block_live, 0);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    close_emm();
+}
+
+/* Tables without slots for contexts. */
+static void check_lacking_contexts(void)
+{
+    cai_memory_handle memory = 9;
+    int32_t i;
+    for (i = 0; i < 3; i++) {
+        open_sim(0);
+        if (i == 0) cuda.context_device = NULL;
+        if (i == 1) cuda.context_push = NULL;
+        if (i == 2) cuda.context_pop = NULL;
+        make_emm();
+        CHECK_INT(emm.device, 0);
+        if (i) {
+            CHECK_INT(cai_sim_set_context(sim, c2), 0);
+            BAD(cai_manager_alloc(&memory, &emm, 10, 0, s1, err), CAI_ERR_UNAVAILABLE, "context_push");
+            CHECK_INT(cai_sim_set_context(sim, c1), 0);
+        }
+        let(get(10, s1), s1);
+        close_emm();
+    }
+}
+
+/* ------------------------------------------------------------------ tables */
+
+static void check_tables(void)
+{
+    cai_emm_hooks out, before;
+    open_sim(0);
+    memset(&out, 0x5a, sizeof out);
+    before = out;
+    cuda.struct_size = (uint32_t)offsetof(cai_cuda, context_current) - 1;
+    BAD(cai_emm_hooks_cuda(&out, &cuda, err), CAI_ERR_ABI, "the CUDA table has");
+    BAD(cai_emm_hooks_async(&out, &cuda, err), CAI_ERR_ABI, "cuda_async");
+    cuda.struct_size = (uint32_t)sizeof cuda + 8;
+    cuda.version = 2;
+    BAD(cai_emm_hooks_cuda(&out, &cuda, err), CAI_ERR_ABI, "version 2");
+    cuda.version = CAI_CUDA_VERSION;
+    CHECK_BYTES(&out, &before, sizeof out);
+    GOOD(cai_emm_hooks_cuda(&out, &cuda, err)); /* a longer one */
+    CHECK(out.ipc_handle != NULL);
+    cuda.pointer_range = NULL;
+    GOOD(cai_emm_hooks_cuda(&out, &cuda, err));
+    CHECK(out.ipc_handle == NULL);
+    cuda = *cai_sim_cuda(sim);
+    cai_emm_hooks_malloc(NULL);
+    fill_hooks(CAI_EMM_CUDA_HOST);
+    hooks.kind = CAI_MEMORY_HOST;
+    BAD(cai_manager_init(&emm, NULL, &hooks, NULL, err), CAI_ERR_ARGUMENT, "pool is NULL");
+    fill_hooks(0);
+    make_emm();
+    close_emm();
+}
+
+/* CAI_EMM_CUDA_HOST takes whole pairs. */
+static void check_half_pairs(void)
+{
+    static char bytes[64];
+    cai_memory_handle memory = 9;
+    open_sim(CAI_EMM_CUDA_HOST);
+    cuda.host_free = NULL;
+    cuda.host_unregister = NULL;
+    cuda.memory_free = NULL;
+    make_emm();
+    BAD(cai_manager_pinned_alloc(&memory, &emm, 10, 0, err), CAI_ERR_UNAVAILABLE, "host_alloc");
+    BAD(cai_manager_pin(&memory, &emm, bytes, 10, 0, err), CAI_ERR_UNAVAILABLE, "pin");
+    BAD(cai_manager_managed_alloc(&memory, &emm, 10, 0, err), CAI_ERR_UNAVAILABLE, "managed_alloc");
+    CHECK_UINT(memory, 9);
+    close_emm();
+}
+
+static void check_nothing(void)
+{
+    cai_manager_count count;
+    memset(&count, 0x5a, sizeof count);
+    memset(&emm, 0, sizeof emm);
+    cai_manager_counts(&emm, NULL);
+    cai_manager_counts(&emm, &count);
+    CHECK_UINT(count.allocated, 0);
+    CHECK_INT(cai_manager_list(&emm, NULL, 0), 0);
+    CHECK_INT(cai_manager_list(NULL, NULL, 0), 0);
+}
+
+/* ------------------------------------------------------------------ handles */
+
+/* Host memory needs no pool, and a pool that is not made is none. */
+static void check_pool_not_made(void)
+{
+    cai_event_pool none;
+    cai_memory_handle memory;
+    memset(&none, 0, sizeof none);
+    cai_emm_hooks_malloc(&hooks);
+    GOOD(cai_manager_init(&emm, &none, &hooks, NULL, err));
+    memory = get(10, CAI_STREAM_LEGACY);
+    let(memory, CAI_STREAM_PER_THREAD);
+    GOOD(cai_manager_destroy(&emm, err));
+}
+
+/* Handles that nobody gave: the next generation of a place, and that of an array. */
+static void check_guesses(void)
+{
+    const int64_t extent = 8;
+    cai_memory_handle memory;
+    open_emm(0);
+    memory = get(10, s1);
+    let(memory, s1);
+    memory += (uint64_t)1 << 32;
+    BAD(cai_manager_free(&emm, memory, s1, err), CAI_ERR_STALE, "");
+    BAD(cai_manager_retain(&emm, memory, err), CAI_ERR_STALE, "");
+    GOOD(cai_manager_array(&array, &emm, CAI_INT8, 1, &extent, s1, err)); /* in this place */
+    CHECK_INT(cai_manager_list(&emm, NULL, 0), 1);
+    BAD(cai_manager_free(&emm, memory, s1, err), CAI_ERR_STALE, "");
+    CHECK(cai_manager_pointer(&emm, memory) == NULL);
+    cai_array_release(&array);
+    freed(2, s1);
+    close_emm();
+}
+
+/* A place whose generations are used up is not used again. */
+static void check_generations(void)
+{
+    cai_memory_handle memory, next;
+    open_emm(0);
+    emm.generation = UINT32_MAX - 2;
+    memory = get(10, s1);
+    CHECK_UINT(memory, (uint64_t)(UINT32_MAX - 2) << 32 | 1);
+    let(memory, s1);
+    memory = get(10, s1);
+    CHECK_UINT(memory, (uint64_t)(UINT32_MAX - 1) << 32 | 1);
+    let(memory, s1);
+    next = get(10, s1);
+    CHECK_UINT((uint32_t)next, 2);
+    memory += (uint64_t)1 << 32;
+    BAD(cai_manager_free(&emm, memory, s1, err), CAI_ERR_STALE, "");
+    let(next, s1);
+    freed(3, s1);
+    close_emm();
+}
+
+/* As after 2^32 - 64 objects that live: no place is left, and none can be made. */
+static void check_all_places(void)
+{
+    cai_memory_handle memory = 9, kept;
+    int32_t i;
+    open_emm(0);
+    kept = get(10, s1);
+    for (i = 1; i < CAI_MANAGER_CHUNKS; i++) emm.chunks[i] = (struct cai_manager_slot *)list_alloc(&list_live, 1);
+    emm.chunk_count = CAI_MANAGER_CHUNKS;
+    emm.idle = NULL;
+    list_calls = 0;
+    BAD(cai_manager_alloc(&memory, &emm, 10, 0, s1, err), CAI_ERR_OUT_OF_MEMORY, "of lists");
+    CHECK_UINT(memory, 9);
+    CHECK_INT(list_calls, 0);
+    CHECK_INT(block_live, 1); /* the hook's memory went back */
+    let(kept, s1);
+    freed(2, s1);
+    close_emm();
+}
+
+/* ------------------------------------------------------------------ all */
+
+#define RUN(check) (cai_test_note(#check), check) /* failures name it */
+
+static void run_frees(void)
+{
+    RUN(check_free_and_moves(1));
+    RUN(check_free_and_moves(4));
+    RUN(check_free_and_moves_from_elsewhere());
+    RUN(check_free_and_retain(retains));
+    RUN(check_free_and_retain(owns));
+    RUN(check_double_free(frees_shared));
+    RUN(check_double_free(frees_and_gets));
+    RUN(check_free_and_gone_by(retains_and_frees));
+    RUN(check_free_and_gone_by(moves_and_returns));
+    RUN(check_free_and_free_elsewhere());
+    RUN(check_free_and_moves_elsewhere());
+    RUN(check_free_of_three());
+    RUN(check_homeless());
+    RUN(check_pin_and_free());
+}
+
+static void run_both_free(void)
+{
+    int32_t owned;
+    for (owned = 0; owned < 2; owned++) {
+        RUN(check_free_and_free(owned, 0));
+        RUN(check_free_and_free(owned, 1));
+        RUN(check_moves_and_free(owned));
+    }
+}
+
+static void run(void)
+{
+    run_frees();
+    run_both_free();
+    RUN(check_moves_and_moves(1));
+    RUN(check_moves_and_moves(3));
+    RUN(check_moves_and_returns());
+    RUN(check_moves_and_gone());
+    RUN(check_moves_and_deferred());
+    RUN(check_grow_and_grow());
+    RUN(check_grow_and_free());
+    RUN(check_flush_and_flush());
+    RUN(check_flush_and_more());
+    RUN(check_scope_refused());
+    RUN(check_release_and_moves());
+    RUN(check_release_captured_and_moves());
+    RUN(check_release_captured_first());
+    RUN(check_release_captured_elsewhere());
+    RUN(check_release_and_moves_and_captured());
+    RUN(check_release_and_free_elsewhere());
+    RUN(check_release_and_free_pinned());
+    RUN(check_settle_and_move());
+    RUN(check_settle_and_flush());
+    RUN(check_free_and_settle(0));
+    RUN(check_free_and_settle(1));
+    RUN(check_release_captured_threads());
+    RUN(check_release_captured_between());
+    RUN(check_flush_without_order());
+    RUN(check_destroy_without_order());
+    RUN(check_flush_after_everything());
+    RUN(check_release_without_thread());
+    RUN(check_release_without_order());
+    RUN(check_flush_pinned());
+    RUN(check_release_without_manager());
+    RUN(check_no_thread());
+    RUN(check_thread_at_end());
+    RUN(check_contexts());
+    RUN(check_lacking_contexts());
+    RUN(check_tables());
+    RUN(check_half_pairs());
+    RUN(check_nothing());
+    RUN(check_pool_not_made());
+    RUN(check_guesses());
+    RUN(check_generations());
+    RUN(check_all_places());
+}
+
+CAI_TEST_MAIN(run)

@@ -1,0 +1,240 @@
+/* dlpack_order.c - an extension module that gives and takes DLPack on the simulated CUDA, for check_dlpack_order.py
+ * SPDX-License-Identifier: MIT
+ *
+ * An Array owns memory, which it frees in the order of its stream. use(object, stream, how) imports any object
+ * by __dlpack__, launches a kernel that writes, and lets go. races() is what cai_check.h finds. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define CAI_STATIC
+#define CAI_IMPLEMENTATION
+#define CAI_NO_CUDART
+#define CAI_NO_LOADER
+#include "cai_stream.h"
+
+#include <dlpack/dlpack.h>
+
+#include "cai_python_dlpack.h"
+
+#include "cai_sim.c"
+
+#include "cai_check.c"
+
+enum { BYTES = 64, PLACES = 8 };
+
+typedef struct order_state {
+    cai_python py;
+    cai_sim *sim;
+    cai_event_pool pool;
+    cai_keepalive places[PLACES];
+    PyObject *type;
+} order_state;
+
+typedef struct order_array {
+    PyObject_HEAD
+    cai_array array;
+    uint64_t memory;
+    int plain;              /* its capsules order nothing in the deleter */
+    unsigned flags;         /* of its exports */
+} order_array;
+
+static order_state *state_of_type(PyTypeObject *type)
+{
+    return (order_state *)PyType_GetModuleState(type);
+}
+
+static void launch(order_state *state, uint64_t stream, const char *name, uint64_t data)
+{
+    const cai_sim_access access = cai_sim_writes(data, BYTES);
+    (void)cai_sim_touch(state->sim, stream, name, &access, 1);
+}
+
+/* Array(stream, plain=0, flags=0): stream 0: nothing is pending, and it has no stream */
+static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
+{
+    order_state *state = state_of_type(type);
+    const int64_t shape[1] = {BYTES / 4};
+    unsigned long long stream;
+    unsigned flags = 0;
+    int plain = 0;
+    order_array *self;
+    cai_error err;
+    (void)unused;
+    if (!PyArg_ParseTuple(args, "K|iI:Array", &stream, &plain, &flags)) return NULL;
+    self = (order_array *)PyType_GenericAlloc(type, 0);
+    if (!self) return NULL;
+    self->memory = cai_sim_alloc(state->sim, CAI_SIM_MEM_POOL, BYTES);
+    if (cai_array_init(&self->array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(state->sim, self->memory), &err)) {
+        Py_DECREF(self);
+        return cai_python_raise(&err);
+    }
+    self->plain = plain;
+    self->flags = flags;
+    self->array.memory = CAI_MEMORY_DEVICE;
+    self->array.device = 0;
+    self->array.sync = stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    self->array.stream = stream;
+    if (stream) launch(state, stream, "fill", self->array.data);
+    return (PyObject *)self;
+}
+
+static void array_end(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    order_state *state = state_of_type(type);
+    const order_array *self = (order_array *)object;
+    const cai_cuda *cuda = state->pool.cuda;
+    if (self->array.stream) (void)cuda->memory_free_async(cuda->self, self->memory, self->array.stream);
+    else (void)cai_sim_free(state->sim, self->memory);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *array_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    order_state *state = state_of_type(Py_TYPE(object));
+    order_array *self = (order_array *)object;
+    cai_python_dlpack_request request;
+    cai_error err;
+    if (cai_python_dlpack_ask(&self->array, args, kwargs, &request)) return NULL;
+    request.flags |= self->flags;
+    if (!self->plain)
+        return cai_python_dlpack_ordered(&state->py, &state->pool, object, &self->array, &request);
+    if (request.stream && cai_stream_order(&state->pool, self->array.stream, request.stream, &err))
+        return cai_python_raise(&err);
+    request.flags |= CAI_DLPACK_ORDERED;
+    return cai_python_dlpack(&state->py, object, &self->array, &request);
+}
+
+static PyObject *array_device(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return cai_python_dlpack_device(&((order_array *)object)->array);
+}
+
+/* What a consumer does that knows nothing of cai: the deleter is called while the kernel is queued. */
+static PyObject *use_capsule(order_state *state, PyObject *capsule, uint64_t stream, int destroys)
+{
+    struct DLManagedTensorVersioned *managed =
+        (struct DLManagedTensorVersioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    if (!managed) return NULL;
+    (void)PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    launch(state, stream, "use", (uint64_t)(uintptr_t)managed->dl_tensor.data);
+    if (destroys) (void)cai_sim_stream_destroy(state->sim, stream);
+    managed->deleter(managed);
+    return Py_NewRef(Py_None);
+}
+
+static cai_status use_array(order_state *state, cai_array *x, uint64_t stream, cai_error *err)
+{
+    cai_array *io[1];
+    cai_exchange ex;
+    cai_status status;
+    io[0] = x;
+    CAI_TRY(cai_exchange_begin(&ex, &state->pool, io, 1, stream, err));
+    launch(state, stream, "use", x->data);
+    status = cai_exchange_end(&ex, CAI_OK, err);
+    return status ? status : cai_exchange_release(&ex, x, err);
+}
+
+/* use(object, stream, how): 0 by an exchange, 1 by cai_python_release_after; of a capsule as any consumer, 1: that
+ * destroys its stream */
+static PyObject *order_use(PyObject *module, PyObject *args)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    cai_python_options options;
+    unsigned long long stream;
+    PyObject *object;
+    cai_array x;
+    cai_error err;
+    cai_status status = CAI_OK;
+    int how = 0;
+    if (!PyArg_ParseTuple(args, "OK|i:use", &object, &stream, &how)) return NULL;
+    if (PyCapsule_CheckExact(object)) return use_capsule(state, object, stream, how);
+    memset(&options, 0, sizeof options);
+    options.stream = stream;
+    if (cai_python_import(&state->py, &object, 1, &options, &x)) return NULL;
+    if (!how) status = use_array(state, &x, stream, &err);
+    else launch(state, stream, "use", x.data);
+    if (how && cai_python_release_after(&state->py, &state->pool, &x, 1, stream)) return NULL;
+    cai_python_release(&state->py, &x, 1);
+    return status ? cai_python_raise(&err) : Py_NewRef(Py_None);
+}
+
+/* streams(count) -> handles, in a new simulation */
+static PyObject *order_streams(PyObject *module, PyObject *args)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    PyObject *made;
+    cai_error err;
+    int count, i;
+    if (!PyArg_ParseTuple(args, "i:streams", &count)) return NULL;
+    state->sim = cai_sim_create(2);
+    if (!state->sim) return PyErr_NoMemory();
+    (void)cai_sim_set_context(state->sim, cai_sim_primary(state->sim, 0));
+    if (cai_event_pool_init(&state->pool, cai_sim_cuda(state->sim), state->places, PLACES, 0, &err))
+        return cai_python_raise(&err);
+    made = PyTuple_New(count);
+    for (i = 0; made && i < count; ++i)
+        PyTuple_SetItem(made, i, PyLong_FromUnsignedLongLong(cai_sim_stream_create(state->sim, 1)));
+    return made;
+}
+
+static PyObject *order_wait(PyObject *module, PyObject *stream)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    (void)cai_sim_stream_synchronize(state->sim, PyLong_AsUnsignedLongLong(stream));
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* close() -> what was wrong: the last race, or errors of CUDA; "" nothing. Ends the simulation. */
+static PyObject *order_close(PyObject *module, PyObject *unused)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    char text[CAI_CHECK_TEXT] = "";
+    cai_check_race races[8];
+    cai_error err;
+    int32_t count;
+    (void)unused;
+    if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
+    cai_python_drain(&state->py);
+    if (cai_event_pool_destroy(&state->pool, &err)) return cai_python_raise(&err);
+    count = cai_check_races(state->sim, races, 8);
+    if (count) cai_check_race_text(state->sim, &races[count < 8 ? count - 1 : 7], text);
+    else (void)cai_sim_errors(state->sim, text, sizeof text);
+    cai_sim_destroy(state->sim);
+    state->sim = NULL;
+    return PyUnicode_FromString(text);
+}
+
+static PyMethodDef array_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"__dlpack_device__", array_device, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+static PyType_Slot array_slots[] = {{Py_tp_new, (void *)array_new},
+                                    {Py_tp_dealloc, (void *)array_end},
+                                    {Py_tp_methods, array_methods},
+                                    {0, NULL}};
+static PyType_Spec array_spec = {"dlpack_order.Array", sizeof(order_array), 0, Py_TPFLAGS_DEFAULT, array_slots};
+
+static int order_begin(PyObject *module)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    PyObject *type = PyType_FromModuleAndSpec(module, &array_spec, NULL);
+    const int failed = !type || cai_python_dlpack_init(&state->py) || PyModule_AddObjectRef(module, "Array", type);
+    Py_XDECREF(type);
+    return failed ? -1 : 0;
+}
+
+static PyMethodDef order_functions[] = {
+    {"streams", order_streams, METH_VARARGS, NULL}, {"use", order_use, METH_VARARGS, NULL},
+    {"wait", order_wait, METH_O, NULL},             {"close", order_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+static PyModuleDef_Slot order_slots[] = {{Py_mod_exec, (void *)order_begin}, {0, NULL}};
+static struct PyModuleDef order_module = {PyModuleDef_HEAD_INIT, "dlpack_order", NULL, sizeof(order_state),
+                                          order_functions, order_slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_dlpack_order(void)
+{
+    return PyModuleDef_Init(&order_module);
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants defects in cai_check.c and cai_sim.c, one at a time; test_check.c must fail on each of them.
+
+    tests/sim/planted.py [--cc CC] [--traces N] [--programs N] [--seed N]
+        [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
+
+One build of test_check.c has all defects, each switched on for a run of its own. Prints one line per defect: the first
+thing that was wrong. A defect that is not found, or that does not apply to the file any more, is a failure, and so
+is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
+"""
+
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+
+FILES = ("sim/cai_check.c", "sim/cai_sim.c")
+
+# What it is, where it is, what stands there instead
+SIM = [
+    ("the legacy stream does not wait for blocking ones",
+     r"&& !other->nonblocking && other->last > stream->last", r"&& 0"),
+    ("blocking streams do not wait for the legacy one",
+     r"if \(legacy->last > stream->last\) sim_wait_for\(op, legacy->last\);", r""),
+    ("non-blocking streams wait for the legacy one", r"    if \(stream->nonblocking\) return;\n", r""),
+    ("a wait for an event waits for nothing",
+     r"sim_wait_for\((sim_queue\(sim, CAI_SIM_OP_WAIT, stream, event_handle\)), event->record\)", r"(void)\1"),
+    ("a stream does not order its work", r"(QUEUED;\n    )sim_wait_for\(op, stream->last\);", r"\1"),
+    ("to synchronize a stream is to wait for nothing",
+     r"sim_wait_for\(sync, stream->last\);", r""),
+    ("to synchronize the legacy stream covers all streams",
+     r"== stream->o\.context && !other->nonblocking\) sim_wait_for\(sync", r"== stream->o.context) sim_wait_for(sync"),
+    ("an event keeps its first record", r"event->record = (sim_queue[^;]*);",
+     r"{ const uint64_t made = \1; if (!event->record) event->record = made; }"),
+    ("a query that finds an event done orders nothing",
+     r"sim_wait_for\((sim_trace\(sim, CAI_SIM_OP_SYNCHRONIZE, \"event_query\", NULL, 0\)), event->record\)",
+     r"(void)\1"),
+    ("an observation waits for nothing",
+     r"sim_wait_for\((sim_trace\(sim, CAI_SIM_OP_OBSERVE, \"observe\", NULL, 0\)), published\)", r"(void)\1"),
+    ("work leaves the same, whatever was there",
+     r"digest = op->digest = sim_digest_of\([^;]*;", r"op->digest = digest;"),
+    ("a host access leaves no trace in the fingerprint",
+     r"else op->digest = sim_digest_of[^;]*;", r""),
+    ("the host writes nothing", r"if \(touches\) sim_touch\(sim, op\);\n    else", r""),
+    ("two kernels of one name are one", r"digest = sim_mix\(op->info\.stream, [^;]*;", r"digest = 0;"),
+    ("errors are not in the fingerprint", r"sum \+= sim_mix\(\(uint64_t\)i[^;]*;", r"(void)0;"),
+    ("memory is not in the fingerprint", r"sum \+= a->block != NULL \? [^;]*;", r"(void)whole;"),
+    ("what was read is not in the fingerprint", r"sum \+= sim_operation_of\(sim, id\)->digest;", r"(void)0;"),
+    ("a free in a stream only reads",
+     r"whole = cai_sim_writes\(address, a->bytes\);", r"whole = cai_sim_reads(address, a->bytes);"),
+    ("memory in the order of a stream is good at once", r" \|\| sim_is_queued\(sim, a->maker\)", r""),
+    ("nothing runs before a host access", r"(sim_operation \*op;\n    )sim_offer\(sim\);", r"\1"),
+    ("memory that is not there yet is freed", r"if \(a->maker\) \{", r"if (0) {"),
+    ("nothing runs before an immediate free",
+     r"sim_offer\(sim\);\n(    sim_memory_end\(sim, a\);)", r"\1"),
+    ("nothing runs before a query", r"(SIM_PATIENCE\)) sim_offer\(sim\);", r"\1 ;"),
+    ("the first that is ready runs, whatever was chosen", r"offers\[chosen\]", r"offers[0]"),
+    ("memory has another name by the address of devices",
+     r"if \(address - other->device_offset - other->address < other->bytes\) a = other;", r"(void)other;"),
+    ("an access is to what has its address in the end",
+     r"op->accesses\[i\]\.memory = [^;]*;", r"op->accesses[i].memory = 0; (void)a;"),
+    ("a free always waits", r" \|\| sim_is_on\(sim, CAI_SIM_FREE_RETURNS\)", r""),
+    ("a free never waits",
+     r"sim_wait_for_context\(sim, a->context, name\);\n        return;", r"return;"),
+    ("no address is used again", r"if \(old == NULL\) return NULL;", r"if (old != NULL || 1) return NULL;"),
+    ("the hook is not told of the table's calls", r"    sim_before\(call\.sim, [^;]*;\n", r""),
+]  # fmt: skip
+
+CHECK = [
+    # happens before
+    ("nothing is learned from what an operation waits for",
+     r"for \(i = 0; i < op->wait_count; i\+\+\) check_join", r"for (i = 0; i < 0; i++) check_join"),
+    ("only the first wait counts",
+     r"i < op->wait_count; i\+\+\) check_join", r"i < op->wait_count && i < 1; i++) check_join"),
+    ("waits of streams are left out", r"i < op->wait_count; i\+\+\) check_join",
+     r"i < op->wait_count && op->kind != CAI_SIM_OP_WAIT; i++) check_join"),
+    ("synchronizations are left out", r"i < op->wait_count; i\+\+\) check_join",
+     r"i < op->wait_count && op->kind != CAI_SIM_OP_SYNCHRONIZE; i++) check_join"),
+    ("observations are left out", r"i < op->wait_count; i\+\+\) check_join",
+     r"i < op->wait_count && op->kind != CAI_SIM_OP_OBSERVE; i++) check_join"),
+    ("what is queued does not come after what the host did",
+     r"if \(!op->capture\) check_join\(clock, host, lanes\);", r""),
+    ("the host does not remember what it learned", r"if \(!op->stream\) memcpy\(host[^;]*;", r""),
+    ("to queue work is to wait for it", r"if \(!op->stream\) (memcpy\(host)", r"\1"),
+    ("all host threads are one", r"op->stream \|\| order->one_host \? 0 : op->thread", r"0"),
+    ("all callers are one", r"order->one_host \? 0 : op->thread;\n    return lane;\n}\n\n/\* The number",
+     r"0;\n    return lane;\n}\n\n/* The number"),
+    ("what is captured comes after what its stream has queued", r"lane\.capture = op->capture;", r"lane.capture = 0;"),
+    ("a clock that is less by one will do",
+     r"check_clock\(order, second\)\[lane\] >= check", r"check_clock(order, second)[lane] + 1 >= check"),
+    ("a clock that is equal will not do",
+     r"check_clock\(order, second\)\[lane\] >= check", r"check_clock(order, second)[lane] > check"),
+    # races
+    ("two that read are a race", r" && \(a->write \|\| b->write\)", r""),
+    ("only two that write are a race", r"\(a->write \|\| b->write\)", r"(a->write && b->write)"),
+    ("neighbours meet", r"a->begin < b->end && ", r"a->begin <= b->end && "),
+    ("one byte is no overlap", r"b->begin < a->end", r"b->begin + 1 < a->end"),
+    ("only the first access counts",
+     r"i < op->access_count && check_counts", r"i < op->access_count && i < 1 && check_counts"),
+    ("a free is no access", r"return (op->kind != CAI_SIM_OP_ALLOC \|\| op->stream != 0);",
+     r"return (\1) && op->kind != CAI_SIM_OP_FREE;"),
+    ("an allocation in a stream is no access",
+     r"op->kind != CAI_SIM_OP_ALLOC \|\| op->stream != 0", r"op->kind != CAI_SIM_OP_ALLOC"),
+    ("an allocation by the host is an access", r"op->kind != CAI_SIM_OP_ALLOC \|\| op->stream != 0", r"1"),
+    ("what was captured races with what runs", r" && a->capture == b->capture", r""),
+    ("memory is not the same at another address",
+     r"to->memory = cai_sim_access_memory\([^;]*;", r"to->memory = 0;"),
+    ("a race is told twice", r"if \(check_seen\([^;]*;", r""),
+    ("no byte is an access", r"if \(from->bytes\) out->count\+\+;", r"to->end += !from->bytes; out->count++;"),
+    ("the place of a race is that of the first access",
+     r"a->begin > b->begin \? a->begin : b->begin, end", r"a->begin, end"),
+    ("who must wait for whom is told the wrong way round",
+     r"check_missing\(sim, &a, &b,", r"check_missing(sim, &b, &a,"),
+    # the search
+    ("the first work that is ready is always chosen",
+     r"chosen = chosen < of \? worth\[chosen\] : -1;", r"chosen = worth[0];"),
+    ("work that is in the way of other work commutes with it",
+     r"if \(from < other \+ y->bytes && other < from \+ x->bytes\) return 0;", r""),
+    ("functions commute", r"if \(!a\.declared \|\| !b\.declared\) return 0;", r""),
+    ("the host never comes first", r"of \+ !needed", r"of"),
+    ("the same host thread always goes on", r"able\[check_choose_turn\(run, count\)\]", r"able[0]"),
+    ("the last alternative is left out",
+     r"c->chosen\[c->count - 1\] \+ 1 >= c->of", r"c->chosen[c->count - 1] + 2 >= c->of"),
+    ("memory is not compared", r"if \(out\.fingerprint != as_it_came->fingerprint\) \*changed = 1;", r""),
+    ("a disagreement is not told", r"result->disagreements \+= changed != [^;]*;", r";"),
+    ("host threads change places at queries only",
+     r"!check_is_private\(call\)\) check_yield", r"check_is_private(call)) check_yield"),
+    ("host threads change places at questions, too", r" && !check_is_private\(call\)\) check_yield", r") check_yield"),
+    ("a thread does not come after its caller", r"\(void\)cai_sim_observe\(run->sim, run->started\);", r""),
+    ("the caller does not come after its threads",
+     r"\(void\)cai_sim_observe\(sim, run->threads\[i\]\.published\);", r";"),
+    ("a baton orders nothing",
+     r"\(void\)cai_sim_observe\(sim, baton->passed\[baton->takes\+\+\]\);", r"baton->takes++;"),
+    ("a baton holds nobody up", r"run->thread_count && baton->takes == baton->passes", r"0"),
+    ("a failure is forgotten", r"result->failed \|\| ", r""),
+    ("leaks are not looked for", r"    check_leaks\(run\);", r""),
+    ("a search that was cut off is good", r" \|\| result->truncated", r""),
+    ("the limit is one more", r"if \(search->runs < limit\)", r"if (search->runs <= limit)"),
+    ("the call after the one to be omitted is",
+     r"\+\+run->omit_calls != o->omit_call", r"run->omit_calls++ != o->omit_call"),
+    ("calls of all threads are omitted",
+     r"if \(o->omit_thread > 0 && self != o->omit_thread - 1\) return;", r""),
+    ("calls of threads are omitted as the program's own",
+     r"if \(o->omit_thread < 0 && self != CHECK_NOBODY\) return;", r""),
+    ("dice fall on one side", r"chosen = \(int32_t\)\(check_throw\(dice\)[^;]*;", r""),
+    ("all seeds are one", r"check_dice\(search\.options\.seed\)", r"1"),
+    ("samples go by something else", r"check_dice\(search\.options\.seed\)",
+     r"check_dice((uint64_t)(uintptr_t)malloc(1000))"),
+    ("a program may do something else each time", r"c->changed \|= c->of\[c->at\] != of;", r""),
+    ("turns after a query are not part of the search", r"run->strays = 1;", r""),
+]  # fmt: skip
+
+
+def first_failure(status, output):
+    """The first thing that the test says is wrong."""
+    found = re.search(r"test_check\.c:\d+: (.*)", output)
+    return found.group(1).strip() if found else "did not end" if status is None else f"exit status {status}"
+
+
+class Checked(Subject):
+    """test_check.c with the simulation and the checker."""
+
+    def build(self, options, tree, folder):
+        sources = [tree / file for file in FILES] + [HERE / "test_check.c"]
+        return compile_with(options, "-O0", "-DCAI_SIM_LINKED", *folders_of(tree), *sources, "-o", folder / "test_check")
+
+    def run(self, options, tree, folder, environment, defect):
+        command = [folder / "test_check", options.traces, options.programs, options.seed]
+        status, output = execute_until(command, 60, r"test_check\.c:\d+: ", environment)
+        if defect is NONE:
+            return status == 0, "nothing is wrong" if status == 0 else f"WRONG: {output}"
+        return status != 0, "NOT FOUND" if status == 0 else first_failure(status, output)
+
+
+def main():
+    arguments = parser(__doc__)
+    arguments.add_argument("--traces", type=int, default=300)
+    arguments.add_argument("--programs", type=int, default=200)
+    arguments.add_argument("--seed", type=int, default=1)
+    defects = [Defect(name, file, *change) for file, table in zip(FILES, (CHECK, SIM)) for name, *change in table]
+    return judge_all(arguments.parse_args(), defects, Checked())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
