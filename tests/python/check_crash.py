@@ -1359,6 +1359,9 @@ def all_of():
     return made + ([crash.Tabled()] if hasattr(crash.Tabled, "__dlpack_c_exchange_api__") else [])
 """
 
+HOLD = "held = crash.hold(tuple(all_of()), crash.HOST); crash.elsewhere(crash.hold(tuple(all_of()), crash.HOST), 1000)\n"
+AFTER_FORK = "if p: os.waitpid(p, 0)\ncrash.release(held); crash.touch((crash.Kept(),), crash.HOST)"
+
 ENDS = {
     "arrays in a global": "held = crash.hold(tuple(all_of()), crash.HOST)",
     "arrays in a global, released elsewhere": "crash.elsewhere(crash.hold(tuple(all_of()), crash.HOST), 1000)",
@@ -1390,8 +1393,9 @@ ENDS = {
     "the types lose what they have": "held = crash.hold(tuple(all_of()), crash.HOST)\n"
                                      "for t in (crash.Kept, crash.Lent):\n    for n in list(vars(t)):\n"
                                      "        try: delattr(t, n)\n        except Exception: pass",
-    "fork": "held = crash.hold(tuple(all_of()), crash.HOST); crash.elsewhere(crash.hold(tuple(all_of()), crash.HOST), 1000)\n"
-            "p = os.fork()\nif p: os.waitpid(p, 0)\ncrash.release(held); crash.touch((crash.Kept(),), crash.HOST)",
+    "fork": f"{HOLD}p = os.fork()\n{AFTER_FORK}",
+    "fork, when the other thread has ended":
+        f"{HOLD}while len(os.listdir('/proc/self/task')) > 1: time.sleep(0.001)\np = os.fork()\n{AFTER_FORK}",
     "exports that are used at the end": "held = [Exporter(), crash.Lent().__dlpack__() if hasattr(crash.Lent, '__dlpack__') else 0]\n"
                                         "sys.held = held; types.held = held[1]",
     "a thread that ends last": "def work():\n    time.sleep(0.03); crash.release(crash.hold(tuple(all_of()), crash.HOST))\n"
@@ -1459,6 +1463,9 @@ def program(options: argparse.Namespace, text: str) -> None:
 
 def part_ends(options: argparse.Namespace) -> Iterator[Attempt]:
     for name, text in ENDS.items():
+        # The allocator of gcc 12's AddressSanitizer has no locks for fork: a child waits for ever for another thread's.
+        if options.sanitized and name == "fork":
+            continue
         yield name, lambda text=text: program(options, text)
 
 
