@@ -43,6 +43,14 @@ WHAT IT IS
     memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools. CUDA has one
     (cai_emm_hooks_async), and examples/memory/pool_plugin.h is a start.
 
+THE FUNCTIONS MOST USERS NEED
+    cai_emm_hooks_check  checks a table of your own, or of a plugin
+    cai_emm_hooks_cuda   makes a table over cudaMalloc
+    cai_emm_hooks_async  makes a table over cudaMallocAsync
+    cai_emm_alloc        allocates memory by a table, in the order of a stream
+    cai_emm_free         frees it, in the order of a stream
+    cai_emm_array        makes an owned cai_array by a table; cai_array_release frees it
+
 EXAMPLE (a library that takes its memory from the host program)
         // your kernels; returns cudaGetLastError()
         int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
