@@ -26,7 +26,8 @@
 
 /*
 DO THIS
-    In one .c, .cpp or .cu file:
+    In one .c, .cpp or .cu file (CAI_EMM_IMPLEMENTATION for this header alone). All other configuration is
+    that of cai.h and cai_stream.h.
 
         #define CAI_IMPLEMENTATION
         #include "cai_emm.h"
@@ -39,7 +40,8 @@ WHAT IT IS
     contains the pair of functions that NVIDIA's libraries use (DeviceMemHandler). This header has the table,
     its check, tables over CUDA's own functions and malloc, and memory and owned arrays by a table.
     ext/cai_manager.h has the rest of what Numba does: handles, reference counts, deferred frees, a retry when
-    memory runs out, reset, and a report of leaks.
+    memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools. CUDA has one
+    (cai_emm_hooks_async), and examples/memory/pool_plugin.h is a start.
 
 THE FUNCTIONS MOST USERS NEED
     cai_emm_hooks_check  checks a table of your own, or of a plugin
@@ -71,37 +73,14 @@ EXAMPLE (a library that takes its memory from the host program)
             return status;
         }
 
-CONFIGURATION (define before the first include; besides that of cai.h and cai_stream.h)
-    CAI_EMM_IMPLEMENTATION  compile the implementation of this header here
-
-CONTEXTS
-    A hook works in the current context. cai_emm_alloc and cai_emm_free call it as it is. The release of an
-    array makes the context current in which the array was made, and restores the other one.
-
-STREAMS
-    Stream numbers are those of cai_stream.h. You may use memory at once on the stream of its allocation.
-    Before you use it on another stream, order that stream after the first, as an exchange does.
-
-OWNERSHIP
-    Functions do not copy a table. The table and its ctx must stay valid until the memory is freed.
-
 ERRORS
     Functions return errors as in cai_stream.h. On failure no output is written. If a hook fails, the error is
     CAI_ERR_CUDA, or CAI_ERR_OUT_OF_MEMORY for a hook that allocates and returns 2. cai_error.native is the
     hook's error number. The message names hook and table: "device_free of my_pool: CUDA error 700 (illegal
-    address)".
+    address)". docs/rules.md explains the rules R110-R122 of the comments.
 
 THREADS
     The functions keep no state. Any number of threads may call them.
-
-RULES
-    docs/rules.md explains the rules R110-R122 of the comments.
-
-NOT HERE
-    Memory pools. CUDA has one (cai_emm_hooks_async), and examples/memory/pool_plugin.h is a start. Copies.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>
@@ -203,11 +182,13 @@ CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out);
 
 /* ------------------------------------------------------------------- >>memory */
 /** Allocates memory by device_alloc in the current context. It may be used at once on `stream`, and is
- *  aligned to 256 bytes. `size` is in bytes. 0 gives NULL and calls no hook. `hooks` must be a table that
- *  cai_emm_hooks_check accepts, and is not checked again. `stream` must not capture, which is not checked:
- *  the memory of some hooks would belong to the graph.
- *  Threads: any, if the hook allows it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or -1),
- *  CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  aligned to 256 bytes. Before you use it on another stream, order that stream after this one, as an
+ *  exchange does. `size` is in bytes. 0 gives NULL and calls no hook. `hooks` must be a table that
+ *  cai_emm_hooks_check accepts, and is not checked again. It is not copied. The table and its ctx must stay
+ *  valid until the memory is freed. `stream` is a number of cai_stream.h. It must not capture, which is not
+ *  checked: the memory of some hooks would belong to the graph. Threads: any, if the hook allows it.
+ *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or -1), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY (the hook
+ *  returned NULL, or broke its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_alloc(void **out, const cai_emm_hooks *hooks, size_t size,
                                                 uint64_t stream, cai_error *err);
 
@@ -219,15 +200,17 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_free(const cai_emm_hooks *hooks, void 
                                                uint64_t stream, cai_error *err);
 
 /* ------------------------------------------------------------------- >>arrays */
-/** Makes a new array in C order, in memory by a table. The array is owned. `pool` may be NULL only with hooks
- *  of CAI_MEMORY_HOST. `hooks` and `pool` must outlive the array. `code` is a dtype of fixed size. `shape` has
- *  ndim extents, in elements. The array's work is on `stream`. An array without elements has no memory.
+/** Makes a new array in C order, in memory by a table. The array is owned. `pool` may be NULL only with
+ *  hooks of CAI_MEMORY_HOST. `hooks` and `pool` must outlive the array. `code` is a dtype of fixed size.
+ *  `shape` has ndim extents, in elements. The array's work is on `stream`. An array without elements has no
+ *  memory.
  *
- *  cai_array_release frees the memory after the work in `stream`, and in the stream or event that the array
- *  names then. If the device cannot make this order, the host waits, also for all other work of the context.
- *  The host waits for stream 2 of another thread, and for CAI_SYNC_UNKNOWN. Do not release the array while
- *  one of these streams captures. The memory is then not freed, because no order is possible. A manager
- *  (ext/cai_manager.h) defers such a free. If the context was destroyed, no hook is called.
+ *  cai_array_release makes the context current in which the array was made, and restores the other one. It
+ *  frees the memory after the work in `stream`, and in the stream or event that the array names then. If the
+ *  device cannot make this order, the host waits, also for all other work of the context. The host waits for
+ *  stream 2 of another thread, and for CAI_SYNC_UNKNOWN. Do not release the array while one of these streams
+ *  captures. The memory is then not freed, because no order is possible. A manager (ext/cai_manager.h)
+ *  defers such a free. If the context was destroyed, no hook is called.
  *  Threads: any. Errors: those of cai_array_init, of cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is
  *  current), CAI_ERR_CAPTURE (`stream` captures), CAI_ERR_OUT_OF_MEMORY (also of the host). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_array(cai_array *out, cai_event_pool *pool,
@@ -249,10 +232,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_array(cai_array *out, cai_event_pool *
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Copies a checked table of any size. The hooks behind its end are NULL. */
 static inline void cai_priv_emm_whole_hooks(cai_emm_hooks *to, const cai_emm_hooks *from)
 {
@@ -272,14 +251,9 @@ static inline const char *cai_priv_emm_name(const cai_emm_hooks *hooks)
 CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_hook_status(const cai_emm_hooks *hooks, const char *hook,
                                                          int32_t error, cai_error *err)
 {
-    const char *const parts[3] = {hook, " of ", cai_priv_emm_name(hooks)};
-    char what[sizeof hooks->name + 24]; /* the longest name of a hook has 13 bytes */
-    size_t part, i, used = 0;
-    for (part = 0; part < 3; ++part) {
-        for (i = 0; parts[part][i]; ++i) what[used++] = parts[part][i];
-    }
-    what[used] = 0;
-    return cai_cuda_status(error, what, err);
+    cai_error what;
+    (void)cai_priv_error(&what, CAI_ERR_CUDA, "%s of %s", hook, cai_priv_emm_name(hooks));
+    return cai_cuda_status(error, what.message, err);
 }
 
 /* Finds the current context, which memory belongs to. A table without context_current leaves *context. */
@@ -292,10 +266,6 @@ static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *co
                           "no context is current: call cudaSetDevice first");
 }
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
 #endif /* CAI_PRIV_WANT_EMM */
 
 /* ============================================================ >>implementation
@@ -305,7 +275,6 @@ static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *co
 #define CAI_EMM_IMPLEMENTED
 
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -373,61 +342,62 @@ CAI_API cai_status cai_emm_hooks_check(const cai_emm_hooks *hooks, cai_error *er
 /* The pair of hooks of a kind of memory. */
 enum { CAI_PRIV_BY_DEVICE, CAI_PRIV_BY_HOST, CAI_PRIV_BY_PIN, CAI_PRIV_BY_MANAGED };
 
+static int32_t cai_priv_emm_cuda_drop(const cai_cuda *cuda, int32_t pair, uint64_t pointer)
+{
+    if (pair == CAI_PRIV_BY_HOST) return cuda->host_free(cuda->self, pointer);
+    if (pair == CAI_PRIV_BY_PIN) return cuda->host_unregister(cuda->self, pointer);
+    return cuda->memory_free(cuda->self, pointer);
+}
+
 /* CUDA's own functions. `ctx` is the CUDA table. While something captures globally these functions are
  * forbidden, so they run under the relaxed mode. If the mode cannot be restored, the allocation is undone. */
 static int cai_priv_emm_cuda_take(void *ctx, int32_t pair, void **ptr, size_t size, unsigned int flags)
 {
     const cai_cuda *cuda = (const cai_cuda *)ctx;
-    int32_t (*undo)(void *self, uint64_t pointer) = cuda->memory_free;
-    uint64_t pointer = (uint64_t)(uintptr_t)*ptr;
-    int32_t mode, error, restored;
-    error = cai_priv_mode_relax(cuda, &mode);
+    uint64_t pointer = pair == CAI_PRIV_BY_PIN ? (uint64_t)(uintptr_t)*ptr : 0;
+    int32_t mode, restored, error = cai_priv_mode_relax(cuda, &mode);
     if (error) return error;
-    if (pair == CAI_PRIV_BY_DEVICE) {
-        error = cuda->memory_alloc(cuda->self, &pointer, size);
-    } else if (pair == CAI_PRIV_BY_HOST) {
-        error = cuda->host_alloc(cuda->self, &pointer, size, flags);
-        undo = cuda->host_free;
-    } else if (pair == CAI_PRIV_BY_PIN) {
-        error = cuda->host_register(cuda->self, pointer, size, flags);
-        undo = cuda->host_unregister;
-    } else {
-        error = cuda->managed_alloc(cuda->self, &pointer, size, flags);
-    }
+    if (pair == CAI_PRIV_BY_DEVICE) error = cuda->memory_alloc(cuda->self, &pointer, size);
+    else if (pair == CAI_PRIV_BY_HOST) error = cuda->host_alloc(cuda->self, &pointer, size, flags);
+    else if (pair == CAI_PRIV_BY_PIN) error = cuda->host_register(cuda->self, pointer, size, flags);
+    else error = cuda->managed_alloc(cuda->self, &pointer, size, flags);
     restored = cai_priv_mode_restore(cuda, mode, error);
-    if (restored && !error) (void)undo(cuda->self, pointer);
+    if (restored && !error) (void)cai_priv_emm_cuda_drop(cuda, pair, pointer);
     *ptr = restored ? NULL : (void *)(uintptr_t)pointer;
     return restored;
 }
 
+/* Returns 900 if the stream captures, CUDA's error if that is not known, else 0. */
+static int32_t cai_priv_emm_captures(const cai_cuda *cuda, uint64_t stream)
+{
+    cai_cuda_capture capture;
+    int32_t error = 0;
+    capture.status = CAI_CAPTURE_NONE;
+    if (cuda->stream_capture) error = cuda->stream_capture(cuda->self, stream, &capture);
+    return error || capture.status == CAI_CAPTURE_NONE ? error : 900;
+}
+
 /* The host waits for what is in `stream` (NULL: the legacy stream). cuMemFree only "may perform implicit
- * synchronization", and cuMemFreeHost promises nothing. A wait would end a capture of the stream: 900. */
+ * synchronization", and cuMemFreeHost promises nothing. A wait would end a capture of the stream. */
 static int32_t cai_priv_emm_cuda_passed(const cai_cuda *cuda, struct CUstream_st *stream)
 {
     const uint64_t number = cai_stream_from_cuda(stream, CAI_STREAM_LEGACY);
-    cai_cuda_capture capture;
-    int32_t error = 0;
+    int32_t error;
     if (number <= CAI_STREAM_PER_THREAD && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)
         return cuda->context_synchronize ? cuda->context_synchronize(cuda->self) : 400;
-    capture.status = CAI_CAPTURE_NONE;
-    if (cuda->stream_capture) error = cuda->stream_capture(cuda->self, number, &capture);
-    if (error) return error;
-    return capture.status == CAI_CAPTURE_NONE ? cuda->stream_synchronize(cuda->self, number) : 900;
+    error = cai_priv_emm_captures(cuda, number);
+    return error ? error : cuda->stream_synchronize(cuda->self, number);
 }
 
 /* Frees nothing if the wait fails, unless the context is dead. For unpin the caller has waited. */
 static int cai_priv_emm_cuda_give(void *ctx, int32_t pair, void *ptr, struct CUstream_st *stream)
 {
     const cai_cuda *cuda = (const cai_cuda *)ctx;
-    const uint64_t pointer = (uint64_t)(uintptr_t)ptr;
-    int32_t mode, error, waited = 0;
-    error = cai_priv_mode_relax(cuda, &mode);
+    int32_t mode, waited = 0, error = cai_priv_mode_relax(cuda, &mode);
     if (error) return error;
     if (pair != CAI_PRIV_BY_PIN) waited = cai_priv_emm_cuda_passed(cuda, stream);
-    if (waited && !cai_priv_is_dead(waited)) error = waited;
-    else if (pair == CAI_PRIV_BY_HOST) error = cuda->host_free(cuda->self, pointer);
-    else if (pair == CAI_PRIV_BY_PIN) error = cuda->host_unregister(cuda->self, pointer);
-    else error = cuda->memory_free(cuda->self, pointer);
+    if (!waited || cai_priv_is_dead(waited))
+        error = cai_priv_emm_cuda_drop(cuda, pair, (uint64_t)(uintptr_t)ptr);
     return cai_priv_mode_restore(cuda, mode, waited ? waited : error);
 }
 
@@ -506,82 +476,72 @@ static int cai_priv_emm_cuda_ipc(void *ctx, void *ptr, void *handle, void **base
     return error;
 }
 
-static void cai_priv_emm_start_table(cai_emm_hooks *out, const char *name)
+static void cai_priv_emm_start_table(cai_emm_hooks *out, const char *name, uint32_t flags, int32_t kind)
 {
     memset(out, 0, sizeof *out);
     out->struct_size = sizeof *out;
     out->version = CAI_EMM_VERSION;
-    out->kind = CAI_MEMORY_DEVICE;
+    out->flags = flags;
+    out->kind = kind;
     memcpy(out->name, name, strlen(name));
 }
 
-/* cuda: the caller's table, of any length. slots: a copy, in which those behind its end are NULL. A hook only
- * calls slots that were checked here and slots before those, so that no call reads behind the end. */
-static cai_status cai_priv_emm_start_cuda(cai_emm_hooks *table, const cai_emm_hooks *out,
-                                          const cai_cuda *cuda, cai_cuda *slots, const char *name,
+static cai_status cai_priv_emm_check_cuda(const cai_emm_hooks *out, const cai_cuda *cuda, const char *name,
                                           cai_error *err)
 {
-    const cai_cuda *known;
-    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: out is NULL", name);
-    if (!cuda) return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: cuda is NULL", name);
-    if (!cai_priv_knows_cuda(cuda))
-        return cai_priv_error(err, CAI_ERR_ABI, "%s: the CUDA table has %lu bytes and version %lu", name,
-                              (unsigned long)cuda->struct_size, (unsigned long)cuda->version);
-    known = cai_priv_whole_cuda(cuda, slots);
-    if (known == cuda) *slots = *cuda;
-    cai_priv_emm_start_table(table, name);
-    table->ctx = (void *)(uintptr_t)cuda; /* the hooks take it as const */
-    if (slots->memory_info) table->memory_info = cai_priv_emm_cuda_info;
-    return CAI_OK;
+    if (!out || !cuda)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s is NULL", name, out ? "cuda" : "out");
+    if (cai_priv_knows_cuda(cuda)) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_ABI, "%s: the CUDA table has %lu bytes and version %lu", name,
+                          (unsigned long)cuda->struct_size, (unsigned long)cuda->version);
 }
 
-/* Adds CUDA's own functions for host and managed memory. */
-static void cai_priv_emm_add_host(cai_emm_hooks *table, const cai_cuda *slots)
-{
-    if (slots->host_alloc && slots->host_free) {
-        table->host_alloc = cai_priv_emm_cuda_host_alloc;
-        table->host_free = cai_priv_emm_cuda_host_free;
-    }
-    if (slots->host_register && slots->host_unregister) {
-        table->pin = cai_priv_emm_cuda_pin;
-        table->unpin = cai_priv_emm_cuda_unpin;
-    }
-    if (slots->managed_alloc) {
-        table->managed_alloc = cai_priv_emm_cuda_managed;
-        table->managed_free = cai_priv_emm_cuda_free;
-    }
-}
-
+/* The hooks get the caller's table, and read no slot behind its end: they call those that were checked here,
+ * and those before them. */
 CAI_API cai_status cai_emm_hooks_cuda(cai_emm_hooks *out, const cai_cuda *cuda, cai_error *err)
 {
-    cai_emm_hooks table;
-    cai_cuda slots;
-    CAI_TRY(cai_priv_emm_start_cuda(&table, out, cuda, &slots, "cuda", err));
-    if (!slots.memory_alloc || !slots.memory_free || !slots.stream_synchronize)
+    cai_cuda whole;
+    const cai_cuda *slots;
+    CAI_TRY(cai_priv_emm_check_cuda(out, cuda, "cuda", err));
+    slots = cai_priv_whole_cuda(cuda, &whole);
+    if (!slots->memory_alloc || !slots->memory_free || !slots->stream_synchronize)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no memory_alloc, memory_free and stream_synchronize");
-    table.flags = CAI_EMM_FREES_WAIT;
-    table.device_alloc = cai_priv_emm_cuda_alloc;
-    table.device_free = cai_priv_emm_cuda_free;
-    if (slots.ipc_export && slots.pointer_range) table.ipc_handle = cai_priv_emm_cuda_ipc;
-    cai_priv_emm_add_host(&table, &slots);
-    *out = table;
+    cai_priv_emm_start_table(out, "cuda", CAI_EMM_FREES_WAIT, CAI_MEMORY_DEVICE);
+    out->ctx = (void *)(uintptr_t)cuda; /* the hooks take it as const */
+    out->device_alloc = cai_priv_emm_cuda_alloc;
+    out->device_free = cai_priv_emm_cuda_free;
+    if (slots->memory_info) out->memory_info = cai_priv_emm_cuda_info;
+    if (slots->ipc_export && slots->pointer_range) out->ipc_handle = cai_priv_emm_cuda_ipc;
+    if (slots->host_alloc && slots->host_free) {
+        out->host_alloc = cai_priv_emm_cuda_host_alloc;
+        out->host_free = cai_priv_emm_cuda_host_free;
+    }
+    if (slots->host_register && slots->host_unregister) {
+        out->pin = cai_priv_emm_cuda_pin;
+        out->unpin = cai_priv_emm_cuda_unpin;
+    }
+    if (slots->managed_alloc) {
+        out->managed_alloc = cai_priv_emm_cuda_managed;
+        out->managed_free = cai_priv_emm_cuda_free;
+    }
     return CAI_OK;
 }
 
 CAI_API cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda, cai_error *err)
 {
-    cai_emm_hooks table;
-    cai_cuda slots;
-    CAI_TRY(cai_priv_emm_start_cuda(&table, out, cuda, &slots, "cuda_async", err));
-    if (!slots.memory_alloc_async || !slots.memory_free_async)
+    cai_cuda whole;
+    const cai_cuda *slots;
+    CAI_TRY(cai_priv_emm_check_cuda(out, cuda, "cuda_async", err));
+    slots = cai_priv_whole_cuda(cuda, &whole);
+    if (!slots->memory_alloc_async || !slots->memory_free_async)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no memory_alloc_async and memory_free_async");
-    table.flags = CAI_EMM_CUDA_HOST;
-    table.kind = CAI_MEMORY_POOL;
-    table.device_alloc = cai_priv_emm_async_alloc;
-    table.device_free = cai_priv_emm_async_free;
-    *out = table;
+    cai_priv_emm_start_table(out, "cuda_async", CAI_EMM_CUDA_HOST, CAI_MEMORY_POOL);
+    out->ctx = (void *)(uintptr_t)cuda;
+    out->device_alloc = cai_priv_emm_async_alloc;
+    out->device_free = cai_priv_emm_async_free;
+    if (slots->memory_info) out->memory_info = cai_priv_emm_cuda_info;
     return CAI_OK;
 }
 
@@ -614,8 +574,7 @@ static int cai_priv_emm_plain_free(void *ctx, void *ptr, size_t size, struct CUs
 CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out)
 {
     if (!out) return;
-    cai_priv_emm_start_table(out, "host");
-    out->kind = CAI_MEMORY_HOST;
+    cai_priv_emm_start_table(out, "host", 0, CAI_MEMORY_HOST);
     out->device_alloc = cai_priv_emm_plain_alloc;
     out->device_free = cai_priv_emm_plain_free;
 }
@@ -627,45 +586,57 @@ static inline int cai_priv_emm_good_call(const cai_emm_hooks *hooks, uint64_t st
     return hooks && stream - 1 < UINT64_MAX - 1;
 }
 
+/* The parameters stand at the places where the callers have them, so that a good call moves none. A caller
+ * without `out` passes a text. */
 CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks, const char *function,
-                                                      uint64_t stream, cai_error *err)
+                                                      const void *out, uint64_t stream, cai_error *err)
 {
-    if (!hooks) return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: hooks is NULL", function);
+    if (!out || !hooks)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s is NULL", function, out ? "hooks" : "out");
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
+/* A call of device_alloc, in memory: what only its errors need is in no register. */
+typedef struct cai_priv_emm_call {
+    const cai_emm_hooks *hooks;
+    size_t size;
+    uint64_t stream;
+    void *ptr; /* returned by the hook */
+    cai_error *err;
+} cai_priv_emm_call;
+
 /* Returns the status of device_alloc, which failed or broke its promise. Crooked memory is freed. */
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_no_memory(const cai_emm_hooks *hooks, void *ptr, size_t size,
-                                                       uint64_t stream, int32_t error, cai_error *err)
+CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_no_memory(const cai_priv_emm_call *call, int32_t error)
 {
-    if (error && error != 2) return cai_priv_emm_hook_status(hooks, "device_alloc", error, err);
-    if (!error && ptr) {
-        (void)hooks->device_free(hooks->ctx, ptr, size, cai_stream_to_cuda(stream));
-        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 121),
+    const cai_emm_hooks *hooks = call->hooks;
+    cai_status status;
+    if (error && error != 2) return cai_priv_emm_hook_status(hooks, "device_alloc", error, call->err);
+    if (!error && call->ptr) {
+        (void)hooks->device_free(hooks->ctx, call->ptr, call->size, cai_stream_to_cuda(call->stream));
+        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 121),
                               "device_alloc of %s returned %p, which is not aligned to 256 bytes",
-                              cai_priv_emm_name(hooks), ptr);
+                              cai_priv_emm_name(hooks), call->ptr);
     }
-    (void)cai_priv_error(err, error ? CAI_ERR_OUT_OF_MEMORY : CAI_ERR_MEMORY,
-                         "device_alloc of %s %s for %lu bytes", cai_priv_emm_name(hooks),
-                         error ? "is out of memory" : "succeeded and returned NULL", (unsigned long)size);
-    if (err) err->native = error;
-    return error ? CAI_ERR_OUT_OF_MEMORY : CAI_ERR_MEMORY;
+    status = cai_priv_error(call->err, error ? CAI_ERR_OUT_OF_MEMORY : CAI_ERR_MEMORY,
+                            "device_alloc of %s %s for %lu bytes", cai_priv_emm_name(hooks),
+                            error ? "is out of memory" : "succeeded and returned NULL",
+                            (unsigned long)call->size);
+    if (call->err) call->err->native = error;
+    return status;
 }
 
 CAI_API cai_status cai_emm_alloc(void **out, const cai_emm_hooks *hooks, size_t size, uint64_t stream,
                                  cai_error *err)
 {
-    void *ptr = NULL;
+    cai_priv_emm_call call = {hooks, size, stream, NULL, err};
     int32_t error;
-    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_emm_alloc: out is NULL");
-    if (!cai_priv_emm_good_call(hooks, stream))
-        return cai_priv_emm_bad_call(hooks, "cai_emm_alloc", stream, err);
+    if (!out || !cai_priv_emm_good_call(hooks, stream))
+        return cai_priv_emm_bad_call(hooks, "cai_emm_alloc", out, stream, err);
     if (size) {
-        error = hooks->device_alloc(hooks->ctx, &ptr, size, cai_stream_to_cuda(stream));
-        if (error || !ptr || (uintptr_t)ptr % 256)
-            return cai_priv_emm_no_memory(hooks, ptr, size, stream, error, err);
+        error = hooks->device_alloc(hooks->ctx, &call.ptr, size, cai_stream_to_cuda(stream));
+        if (error || !call.ptr || (uintptr_t)call.ptr % 256) return cai_priv_emm_no_memory(&call, error);
     }
-    *out = ptr;
+    *out = call.ptr;
     return CAI_OK;
 }
 
@@ -674,7 +645,7 @@ CAI_API cai_status cai_emm_free(const cai_emm_hooks *hooks, void *ptr, size_t si
 {
     int32_t error;
     if (!cai_priv_emm_good_call(hooks, stream))
-        return cai_priv_emm_bad_call(hooks, "cai_emm_free", stream, err);
+        return cai_priv_emm_bad_call(hooks, "cai_emm_free", "", stream, err);
     if (!ptr) return CAI_OK;
     error = hooks->device_free(hooks->ctx, ptr, size, cai_stream_to_cuda(stream));
     return error ? cai_priv_emm_hook_status(hooks, "device_free", error, err) : CAI_OK;
@@ -691,16 +662,6 @@ typedef struct cai_priv_emm_owner {
     uint64_t stream, thread, context;
 } cai_priv_emm_owner;
 
-/* Can work of this stream be ordered and freed now? Not while it captures. */
-static int cai_priv_emm_captures(const cai_cuda *cuda, uint64_t stream)
-{
-    cai_cuda_capture capture;
-    if (!cuda->stream_capture) return 0;
-    capture.status = CAI_CAPTURE_NONE;
-    if (cuda->stream_capture(cuda->self, stream, &capture)) return 1;
-    return capture.status != CAI_CAPTURE_NONE;
-}
-
 /* Is it stream 2 of another host thread? */
 static int cai_priv_emm_elsewhere(const cai_cuda *cuda, uint64_t stream, uint64_t thread)
 {
@@ -709,18 +670,17 @@ static int cai_priv_emm_elsewhere(const cai_cuda *cuda, uint64_t stream, uint64_
     return cuda->host_thread(cuda->self, &now) || now != thread;
 }
 
-/* Orders *stream after all pending work by the device. Returns false if that is not possible. */
-static int cai_priv_emm_order(const cai_priv_emm_owner *owner, const cai_array *array, uint64_t *stream)
+/* Orders a stream after all pending work by the device, and returns it. 0: that is not possible. */
+static uint64_t cai_priv_emm_order(const cai_priv_emm_owner *owner, const cai_array *array)
 {
     const cai_cuda *cuda = owner->cuda;
-    *stream = owner->stream;
     if (cai_priv_emm_elsewhere(cuda, owner->stream, owner->thread)) return 0;
-    if (array->sync == CAI_SYNC_NONE) return 1;
-    if (array->sync == CAI_SYNC_EVENT) return !cuda->stream_wait_event(cuda->self, *stream, array->event);
+    if (array->sync == CAI_SYNC_NONE) return owner->stream;
+    if (array->sync == CAI_SYNC_EVENT)
+        return cuda->stream_wait_event(cuda->self, owner->stream, array->event) ? 0 : owner->stream;
     if (array->sync != CAI_SYNC_STREAM || !cai_priv_is_stream(cuda, array->stream)) return 0;
     if (cai_priv_emm_elsewhere(cuda, array->stream, array->thread)) return 0;
-    *stream = array->stream;
-    return !cai_stream_order(owner->pool, owner->stream, array->stream, NULL);
+    return cai_stream_order(owner->pool, owner->stream, array->stream, NULL) ? 0 : array->stream;
 }
 
 /* The host waits for all pending work. Returns false if it cannot, and the work may still run. */
@@ -740,7 +700,7 @@ static int cai_priv_emm_wait(const cai_priv_emm_owner *owner, const cai_array *a
     return !error || cai_priv_is_dead(error);
 }
 
-/* In the context of the memory. Memory whose work may still run is not freed. */
+/* Runs in the context of the memory. Memory whose work may still run is not freed. */
 static void cai_priv_emm_give_back(const cai_priv_emm_owner *owner, const cai_array *array)
 {
     uint64_t stream = owner->stream;
@@ -748,10 +708,9 @@ static void cai_priv_emm_give_back(const cai_priv_emm_owner *owner, const cai_ar
         const int named = array->sync == CAI_SYNC_STREAM && cai_priv_is_stream(owner->cuda, array->stream);
         if (cai_priv_emm_captures(owner->cuda, owner->stream)) return;
         if (named && cai_priv_emm_captures(owner->cuda, array->stream)) return;
-        if (!cai_priv_emm_order(owner, array, &stream)) {
-            if (!cai_priv_emm_wait(owner, array)) return;
-            stream = owner->stream;
-        }
+        stream = cai_priv_emm_order(owner, array);
+        if (!stream && !cai_priv_emm_wait(owner, array)) return;
+        if (!stream) stream = owner->stream;
     }
     (void)owner->hooks->device_free(owner->hooks->ctx, owner->ptr, owner->size, cai_stream_to_cuda(stream));
 }
@@ -764,13 +723,9 @@ static void cai_priv_emm_release(cai_array *array)
     int32_t error = 0;
     array->release = NULL;
     if (cuda && cuda->context_current) error = cuda->context_current(cuda->self, &current);
-    if (!error && current != owner->context) {
-        error = cai_priv_context_enter(cuda, owner->context);
-        if (!error) cai_priv_emm_give_back(owner, array);
-        if (!error) (void)cai_priv_context_leave(cuda, owner->context);
-    } else if (!error) {
-        cai_priv_emm_give_back(owner, array);
-    }
+    if (!error && current != owner->context) error = cai_priv_context_enter(cuda, owner->context);
+    if (!error) cai_priv_emm_give_back(owner, array);
+    if (!error && current != owner->context) (void)cai_priv_context_leave(cuda, owner->context);
     free(owner);
 }
 
@@ -780,7 +735,7 @@ static cai_status cai_priv_emm_own(cai_priv_emm_owner *owner, cai_array *array, 
     const cai_cuda *cuda = owner->cuda;
     int32_t error = 0;
     if (!cai_priv_is_stream(cuda, owner->stream))
-        return cai_priv_emm_bad_call(owner->hooks, "cai_emm_array", owner->stream, err);
+        return cai_priv_emm_bad_call(owner->hooks, "cai_emm_array", "", owner->stream, err);
     CAI_TRY(cai_priv_emm_context(cuda, &owner->context, err));
     if (owner->context && !(cuda->context_push && cuda->context_pop))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no context_push and context_pop");
@@ -810,6 +765,10 @@ static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *
     }
     array->data = (uint64_t)(uintptr_t)owner->ptr;
     cai_array_own(array, cai_priv_emm_release, owner);
+    if (!owner->cuda) return CAI_OK;
+    array->sync = CAI_SYNC_STREAM;
+    array->stream = owner->stream;
+    array->thread = owner->thread;
     return CAI_OK;
 }
 
@@ -817,33 +776,23 @@ CAI_API cai_status cai_emm_array(cai_array *out, cai_event_pool *pool, const cai
                                  int32_t code, int32_t ndim, const int64_t *shape, uint64_t stream,
                                  cai_error *err)
 {
-    cai_priv_emm_owner owner;
+    cai_priv_emm_owner owner = {hooks, pool, NULL, NULL, 0, stream, 0, 0};
     cai_array made;
-    memset(&owner, 0, sizeof owner);
-    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_emm_array: out is NULL");
-    if (!cai_priv_emm_good_call(hooks, stream))
-        return cai_priv_emm_bad_call(hooks, "cai_emm_array", stream, err);
-    if (hooks->kind != CAI_MEMORY_HOST && !(pool && pool->cuda))
+    if (!out || !cai_priv_emm_good_call(hooks, stream))
+        return cai_priv_emm_bad_call(hooks, "cai_emm_array", out, stream, err);
+    if (hooks->kind != CAI_MEMORY_HOST && pool) owner.cuda = pool->cuda;
+    if (hooks->kind != CAI_MEMORY_HOST && !owner.cuda)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_emm_array: pool is NULL or not made, and hooks is "
                               "not of CAI_MEMORY_HOST");
     CAI_TRY(cai_array_init(&made, code, ndim, shape, NULL, (void *)(uintptr_t)256, err)); /* aligned so */
     if ((uint64_t)made.nbytes > SIZE_MAX)
         return cai_priv_error(err, CAI_ERR_SHAPE, "%lld bytes exceed the address space",
                               (long long)made.nbytes);
-    owner.hooks = hooks;
-    owner.pool = pool;
-    owner.cuda = hooks->kind == CAI_MEMORY_HOST ? NULL : pool->cuda;
     owner.size = (size_t)made.nbytes;
-    owner.stream = stream;
     made.sync = CAI_SYNC_NONE;
     made.memory = owner.cuda ? CAI_MEMORY_DEVICE : CAI_MEMORY_HOST;
     if (owner.cuda) CAI_TRY(cai_priv_emm_own(&owner, &made, err));
     if (made.size) CAI_TRY(cai_priv_emm_fill(&made, &owner, err));
-    if (made.size && owner.cuda) {
-        made.sync = CAI_SYNC_STREAM;
-        made.stream = stream;
-        made.thread = owner.thread;
-    }
     *out = made;
     return CAI_OK;
 }
