@@ -6,7 +6,8 @@
  *   >>lookup      handles and addresses to objects
  *   >>operations  the trace, and what an operation waits for
  *   >>scheduler   running them
- *   >>captures    >>contexts  >>streams  >>events  >>memory: what the calls of CUDA do, the lock held
+ *   >>captures    >>contexts  >>streams  >>events  >>memory  >>copies: what the calls of CUDA do, under the
+ *                 lock
  *   >>table       the same behind cai_cuda, with log and faults
  *   >>test side   the functions of cai_sim.h
  *
@@ -108,12 +109,20 @@ typedef struct sim_ipc { /* the beginning of a handle of ipc_export */
     const sim_allocation *allocation;
 } sim_ipc;
 
+typedef struct sim_copy { /* what a copy, or a set, does when it runs */
+    cai_sim_rows to, from;
+    cai_sim_extent extent;
+    unsigned char *staged; /* the bytes as they were at the call, row by row; NULL: they are at `from` */
+    uint32_t value, unit;  /* of a set; unit 0: a copy */
+} sim_copy;
+
 typedef struct sim_operation {
     cai_sim_operation info;
     sim_context *context;
     cai_sim_function function;
     void *argument;
     sim_allocation *frees; /* what ends when it runs */
+    sim_copy *copy;        /* NULL: it is none */
     uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
     int32_t touches;
     uint64_t *waits;
@@ -647,7 +656,8 @@ static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
         const sim_allocation *a = sim_allocation_at(sim, x->address, &offset);
         if (a == NULL || x->bytes == 0) continue;
         if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
-        if (x->bytes > a->bytes - offset || sim_lacks_access(sim, op->context->device, a)) return 0;
+        if (x->bytes > a->bytes - offset) return 0;
+        if (op->copy == NULL && sim_lacks_access(sim, op->context->device, a)) return 0;
     }
     return 1;
 }
@@ -697,6 +707,45 @@ static void sim_touch(cai_sim *sim, sim_operation *op)
     }
 }
 
+/* Where the bytes of an address are, of the host or of a device. */
+static unsigned char *sim_place_of(cai_sim *sim, uint64_t address)
+{
+    uint64_t offset = 0;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    return (unsigned char *)(uintptr_t)(a == NULL ? address : a->address + offset);
+}
+
+/* The first byte of row `y` of plane `z`. */
+static uint64_t sim_row(const cai_sim_rows *rows, uint64_t y, uint64_t z)
+{
+    return rows->address + z * rows->plane + y * rows->pitch;
+}
+
+static void sim_set_row(unsigned char *to, const sim_copy *copy)
+{
+    uint64_t i;
+    for (i = 0; i < copy->extent.width; i++) to[i] = (unsigned char)(copy->value >> 8 * (i % copy->unit));
+}
+
+static void sim_do_rows(cai_sim *sim, sim_copy *copy)
+{
+    const cai_sim_extent *e = &copy->extent;
+    uint64_t y, z;
+    for (z = 0; z < e->depth; z++) {
+        for (y = 0; y < e->height; y++) {
+            unsigned char *to = sim_place_of(sim, sim_row(&copy->to, y, z));
+            const unsigned char *from = copy->staged;
+            if (copy->unit) {
+                sim_set_row(to, copy);
+                continue;
+            }
+            if (from != NULL) from += (z * e->height + y) * e->width;
+            else from = sim_place_of(sim, sim_row(&copy->from, y, z));
+            memmove(to, from, (size_t)e->width);
+        }
+    }
+}
+
 static void sim_execute(cai_sim *sim, sim_operation *op)
 {
     sim->queued--;
@@ -707,6 +756,7 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
         return;
     }
     if (op->touches) sim_touch(sim, op);
+    if (op->copy != NULL) sim_do_rows(sim, op->copy);
     if (op->function != NULL) {
         sim->os->in_function = 1;
         op->function(op->argument);
@@ -895,8 +945,8 @@ static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
     }
 }
 
-/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph, which are launches:
- * a stream that was pulled in and did nothing need not be joined. */
+/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph, which are launches
+ * and copies: a stream that was pulled in and did nothing need not be joined. */
 static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
 {
     char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
@@ -907,7 +957,7 @@ static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
     for (id = sim->operation_count; id > 0; id--) {
         const sim_operation *op = sim_operation_of(sim, id);
         if (op->info.capture != capture->id) continue;
-        if (!reached[id] && op->info.kind == CAI_SIM_OP_LAUNCH) joined = 0;
+        if (!reached[id] && (op->info.kind == CAI_SIM_OP_LAUNCH || op->copy != NULL)) joined = 0;
         for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
     }
     free(reached);
@@ -1256,22 +1306,27 @@ static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, ui
     return 0;
 }
 
-static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
+/* The host waits for a stream. The legacy stream stands for the blocking streams of its context. */
+static void sim_wait_for_stream(cai_sim *sim, const sim_stream *stream, const char *name)
 {
-    sim_stream *stream;
-    sim_operation *sync;
-    int32_t i, error = sim_use_stream(sim, handle, &stream);
-    if (!error) error = sim_may_not_capture(sim, stream);
-    if (!error) error = sim_unsafe_call(sim);
-    if (error) return error;
-    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "stream_synchronize", NULL, 0);
+    sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+    int32_t i;
     sim_wait_for(sync, stream->last);
-    /* The legacy stream stands for the blocking streams of its context. */
     for (i = 0; stream == stream->o.context->legacy && i < sim->streams.count; i++) {
         const sim_stream *other = sim_stream_at(sim, i);
         if (other->o.context == stream->o.context && !other->nonblocking) sim_wait_for(sync, other->last);
     }
     sim_run_for(sim, sync);
+}
+
+static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_wait_for_stream(sim, stream, "stream_synchronize");
     return stream->o.context->error;
 }
 
@@ -1760,6 +1815,190 @@ static int32_t sim_do_pageable_access(cai_sim *sim, int32_t device, int32_t *yes
     return 0;
 }
 
+/* ------------------------------------------------------------------- >>copies */
+/* Where memory is: what the host waits for depends on it. */
+enum { SIM_PAGEABLE, SIM_PINNED, SIM_ON_DEVICE };
+
+static int sim_side_of(cai_sim *sim, uint64_t address)
+{
+    uint64_t offset;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    if (a == NULL || !a->live) return SIM_PAGEABLE;
+    if (a->kind == CAI_SIM_MEM_PINNED || a->kind == CAI_SIM_MEM_ALIASED || a->kind == CAI_SIM_MEM_REGISTERED)
+        return SIM_PINNED;
+    if (a->kind == CAI_SIM_MEM_MANAGED && !sim_is_on(sim, CAI_SIM_COPY_RETURNS)) return SIM_PINNED;
+    return SIM_ON_DEVICE;
+}
+
+/* The bytes from the first one to behind the last one. 0: they leave the address space, or rows overlap. */
+static uint64_t sim_span(const cai_sim_rows *rows, const cai_sim_extent *e)
+{
+    uint64_t plane = e->width, whole;
+    if (e->height > 1 && (rows->pitch < e->width || rows->pitch > UINT64_MAX / e->height)) return 0;
+    if (e->height > 1) plane = (e->height - 1) * rows->pitch + e->width;
+    if (e->depth > 1 && (rows->plane < plane || rows->plane > UINT64_MAX / e->depth)) return 0;
+    whole = e->depth > 1 ? (e->depth - 1) * rows->plane + plane : plane;
+    return rows->address && whole - 1 <= UINT64_MAX - rows->address ? whole : 0;
+}
+
+/* Can the rows be accessed as far as is known now? */
+static int sim_rows_are_good(cai_sim *sim, const cai_sim_rows *rows, const cai_sim_extent *extent)
+{
+    const uint64_t span = sim_span(rows, extent);
+    uint64_t offset = 0;
+    const sim_allocation *a = sim_allocation_at(sim, rows->address, &offset);
+    if (span == 0 || span > SIZE_MAX) return 0;
+    return a == NULL || (a->live && span <= a->bytes - offset);
+}
+
+/* The rows as accesses, joined where they follow one another. Returns their number. */
+static int32_t sim_rows_accesses(cai_sim_access **accesses, int32_t count, const cai_sim_rows *rows,
+                                 const cai_sim_extent *e, int32_t write)
+{
+    const int32_t first = count;
+    uint64_t y, z;
+    for (z = 0; z < e->depth; z++) {
+        for (y = 0; y < e->height; y++) {
+            cai_sim_access row = cai_sim_reads(sim_row(rows, y, z), e->width);
+            cai_sim_access *last = count > first ? &(*accesses)[count - 1] : NULL;
+            row.write = write;
+            if (last != NULL && last->address + last->bytes == row.address) last->bytes += row.bytes;
+            else SIM_APPEND(cai_sim_access, *accesses, count, row);
+        }
+    }
+    return count;
+}
+
+/* The host reads pageable memory now, for a copy that runs later. */
+static void sim_stage(cai_sim *sim, sim_copy *copy)
+{
+    const cai_sim_extent *e = &copy->extent;
+    cai_sim_access *accesses = NULL;
+    const int32_t count = sim_rows_accesses(&accesses, 0, &copy->from, e, 0);
+    unsigned char *to = copy->staged = (unsigned char *)sim_new((size_t)(e->width * e->height * e->depth));
+    uint64_t y, z;
+    sim_offer(sim);
+    for (z = 0; z < e->depth; z++)
+        for (y = 0; y < e->height; y++, to += e->width)
+            memcpy(to, (const void *)(uintptr_t)sim_row(&copy->from, y, z), (size_t)e->width);
+    sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, "copy", accesses, count);
+    free(accesses);
+}
+
+static sim_operation *sim_queue_copy(cai_sim *sim, sim_stream *stream, const sim_copy *copy)
+{
+    sim_operation *op = sim_queue(sim, CAI_SIM_OP_COPY, stream, 0);
+    cai_sim_access *accesses = NULL;
+    int32_t count = 0;
+    if (!copy->unit && copy->staged == NULL)
+        count = sim_rows_accesses(&accesses, count, &copy->from, &copy->extent, 0);
+    count = sim_rows_accesses(&accesses, count, &copy->to, &copy->extent, 1);
+    sim_describe(sim, op, copy->unit ? "set" : "copy", accesses, count);
+    free(accesses);
+    op->copy = (sim_copy *)sim_new(sizeof *copy);
+    *op->copy = *copy;
+    return op;
+}
+
+/* Does the host wait until a copy is done? */
+static int sim_copy_waits(const cai_sim *sim, int to, int from, int async)
+{
+    const int devices = (to == SIM_ON_DEVICE) + (from == SIM_ON_DEVICE);
+    const int pageable = to == SIM_PAGEABLE || from == SIM_PAGEABLE;
+    if (devices == 0) return 1;
+    if (devices == 2) return 0;
+    if (pageable && (async || from == SIM_PAGEABLE)) return !sim_is_on(sim, CAI_SIM_COPY_RETURNS);
+    return !async;
+}
+
+static int32_t sim_may_copy(cai_sim *sim, uint64_t handle, int async, sim_stream **stream)
+{
+    int32_t error = sim_use_stream(sim, handle, stream);
+    if (!error) error = sim_may_queue(sim, *stream);
+    if (!error && !async) error = sim_may_not_capture(sim, *stream);
+    if (!error && !async) error = sim_unsafe_call(sim);
+    return error;
+}
+
+static int32_t sim_run_copy(cai_sim *sim, sim_stream *stream, const sim_copy *copy, int waits)
+{
+    const sim_operation *op = sim_queue_copy(sim, stream, copy);
+    sim_operation *sync;
+    if (!waits || op->info.state == CAI_SIM_STATE_CAPTURED) return 0;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, op->name, NULL, 0);
+    sim_wait_for(sync, op->info.id);
+    sim_run_for(sim, sync);
+    return stream->o.context->error;
+}
+
+static int sim_is_nothing(const cai_sim_extent *extent)
+{
+    return extent != NULL && (extent->width == 0 || extent->height == 0 || extent->depth == 0);
+}
+
+static int32_t sim_do_copy(cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from,
+                           const cai_sim_extent *extent, uint64_t handle, int async)
+{
+    sim_stream *stream;
+    sim_copy copy;
+    int to_side, from_side;
+    const int32_t error = sim_may_copy(sim, handle, async, &stream);
+    if (error || sim_is_nothing(extent)) return error;
+    if (to == NULL || from == NULL || extent == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (!sim_rows_are_good(sim, to, extent) || !sim_rows_are_good(sim, from, extent))
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    memset(&copy, 0, sizeof copy);
+    copy.to = *to;
+    copy.from = *from;
+    copy.extent = *extent;
+    to_side = sim_side_of(sim, to->address);
+    from_side = sim_side_of(sim, from->address);
+    if (!async && from_side == SIM_PAGEABLE && to_side == SIM_ON_DEVICE) {
+        sim_wait_for_stream(sim, stream, "copy");
+        if (sim_is_on(sim, CAI_SIM_COPY_RETURNS)) sim_stage(sim, &copy);
+    }
+    return sim_run_copy(sim, stream, &copy, sim_copy_waits(sim, to_side, from_side, async));
+}
+
+static int32_t sim_do_copy_bytes(cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t handle,
+                                 int async)
+{
+    cai_sim_rows to_rows, from_rows;
+    cai_sim_extent extent;
+    memset(&to_rows, 0, sizeof to_rows);
+    from_rows = to_rows;
+    to_rows.address = to;
+    from_rows.address = from;
+    extent.width = bytes;
+    extent.height = extent.depth = 1;
+    return sim_do_copy(sim, &to_rows, &from_rows, &extent, handle, async);
+}
+
+static int32_t sim_do_set(cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+                          uint32_t unit, uint64_t handle, int async)
+{
+    sim_stream *stream;
+    sim_copy copy;
+    const sim_allocation *a;
+    uint64_t odd, offset;
+    const int32_t error = sim_may_copy(sim, handle, async, &stream);
+    if (error || sim_is_nothing(extent)) return error;
+    if (to == NULL || extent == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (unit != 1 && unit != 2 && unit != 4) return CAI_SIM_ERROR_INVALID_VALUE;
+    odd = to->address | extent->width;
+    if (extent->height > 1) odd |= to->pitch;
+    if (extent->depth > 1) odd |= to->plane;
+    a = sim_allocation_at(sim, to->address, &offset);
+    if (a == NULL || odd % unit || !sim_rows_are_good(sim, to, extent)) return CAI_SIM_ERROR_INVALID_VALUE;
+    memset(&copy, 0, sizeof copy);
+    copy.to = *to;
+    copy.extent = *extent;
+    copy.value = value;
+    copy.unit = unit;
+    async = async || (a->kind != CAI_SIM_MEM_MANAGED && sim_side_of(sim, to->address) == SIM_ON_DEVICE);
+    return sim_run_copy(sim, stream, &copy, !async);
+}
+
 /* -------------------------------------------------------------------- >>table */
 /* Each piece of a line begins with its blank. */
 static void sim_log(cai_sim *sim, const char *word)
@@ -2194,6 +2433,7 @@ static const sim_named_option sim_options[] = {
     {"reuse", CAI_SIM_REUSE},
     {"progress", CAI_SIM_PROGRESS},
     {"handles_need_context", CAI_SIM_HANDLES_NEED_CONTEXT},
+    {"copy_returns", CAI_SIM_COPY_RETURNS},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };
 
@@ -2265,6 +2505,8 @@ void cai_sim_destroy(cai_sim *sim)
     for (i = 0; i < sim->operation_count; i++) {
         free(sim->operations[i]->waits);
         free(sim->operations[i]->accesses);
+        if (sim->operations[i]->copy != NULL) free(sim->operations[i]->copy->staged);
+        free(sim->operations[i]->copy);
     }
     for (i = 0; i < (uint64_t)sim->allocation_count; i++) free(sim->allocations[i]->block);
     for (i = 0; i < (uint64_t)sim->thread_count; i++) free(sim->threads[i]->stack);
@@ -2356,6 +2598,28 @@ SIM_CALL(cai_sim_launch, sim_enter_runtime,
 SIM_CALL(cai_sim_touch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses, int32_t count),
             sim_do_launch(sim, stream, name, NULL, NULL, accesses, count, 1))
+SIM_CALL(cai_sim_copy, sim_enter_runtime,
+            (cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream),
+            sim_do_copy_bytes(sim, to, from, bytes, stream, 0))
+SIM_CALL(cai_sim_copy_async, sim_enter_runtime,
+            (cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream),
+            sim_do_copy_bytes(sim, to, from, bytes, stream, 1))
+SIM_CALL(cai_sim_copy_rows, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from, const cai_sim_extent *extent,
+             uint64_t stream),
+            sim_do_copy(sim, to, from, extent, stream, 0))
+SIM_CALL(cai_sim_copy_rows_async, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from, const cai_sim_extent *extent,
+             uint64_t stream),
+            sim_do_copy(sim, to, from, extent, stream, 1))
+SIM_CALL(cai_sim_set, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+             uint32_t unit, uint64_t stream),
+            sim_do_set(sim, to, extent, value, unit, stream, 0))
+SIM_CALL(cai_sim_set_async, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+             uint32_t unit, uint64_t stream),
+            sim_do_set(sim, to, extent, value, unit, stream, 1))
 SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
             sim_do_capture_begin(sim, stream, mode))
 SIM_CALL(cai_sim_capture_end, sim_enter_runtime, (cai_sim *sim, uint64_t stream),

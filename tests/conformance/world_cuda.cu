@@ -635,6 +635,27 @@ int32_t world_free(uint64_t address)
     return cudaErrorInvalidValue;
 }
 
+int32_t world_copy(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    return cudaMemcpy(as_pointer(to), as_pointer(from), bytes, cudaMemcpyDefault);
+}
+
+int32_t world_copy_async(uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream)
+{
+    return cudaMemcpyAsync(as_pointer(to), as_pointer(from), bytes, cudaMemcpyDefault,
+                           cai_stream_to_cuda(stream));
+}
+
+int32_t world_fill(uint64_t to, int value, uint64_t bytes)
+{
+    return cudaMemset(as_pointer(to), value, bytes);
+}
+
+int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream)
+{
+    return cudaMemsetAsync(as_pointer(to), value, bytes, cai_stream_to_cuda(stream));
+}
+
 int32_t world_pageable_access(int32_t device)
 {
     int value = 0;
