@@ -170,30 +170,43 @@ static const char *const sim_operation_names[] = {SIM_OPERATIONS(SIM_STRING)};
 #if defined(CAI_SIM_NO_THREADS)
 typedef sim_os *sim_key; /* what the thread has of its own, and the lock */
 typedef int sim_mutex;
+typedef int sim_condition;
 #define SIM_LOCK_MAKE(sim) 1
 #define SIM_LOCK_FREE(sim) ((void)(sim))
 #define SIM_LOCK(sim) ((void)(sim))
 #define SIM_UNLOCK(sim) ((void)(sim))
+#define SIM_SLEEP(sim) ((void)(sim))
+#define SIM_WAKE(sim) ((void)(sim))
 #define SIM_OWN(sim) (sim)->key
 #define SIM_OWN_SET(sim, os) ((sim)->key = (os))
 #elif defined(_WIN32)
 typedef DWORD sim_key;
 typedef CRITICAL_SECTION sim_mutex;
+typedef CONDITION_VARIABLE sim_condition;
 #define SIM_LOCK_MAKE(sim) \
-    (InitializeCriticalSection(&(sim)->mutex), ((sim)->key = TlsAlloc()) != TLS_OUT_OF_INDEXES)
+    (InitializeCriticalSection(&(sim)->mutex), InitializeConditionVariable(&(sim)->returned), \
+     ((sim)->key = TlsAlloc()) != TLS_OUT_OF_INDEXES)
 #define SIM_LOCK_FREE(sim) (TlsFree((sim)->key), DeleteCriticalSection(&(sim)->mutex))
 #define SIM_LOCK(sim) EnterCriticalSection(&(sim)->mutex)
 #define SIM_UNLOCK(sim) LeaveCriticalSection(&(sim)->mutex)
+#define SIM_SLEEP(sim) SleepConditionVariableCS(&(sim)->returned, &(sim)->mutex, INFINITE)
+#define SIM_WAKE(sim) WakeAllConditionVariable(&(sim)->returned)
 #define SIM_OWN(sim) ((sim_os *)TlsGetValue((sim)->key))
 #define SIM_OWN_SET(sim, os) TlsSetValue((sim)->key, (os))
 #else
 typedef pthread_key_t sim_key;
 typedef pthread_mutex_t sim_mutex;
+typedef pthread_cond_t sim_condition;
 #define SIM_LOCK_MAKE(sim) \
-    (pthread_mutex_init(&(sim)->mutex, NULL) == 0 && pthread_key_create(&(sim)->key, NULL) == 0)
-#define SIM_LOCK_FREE(sim) (pthread_key_delete((sim)->key), pthread_mutex_destroy(&(sim)->mutex))
+    (pthread_mutex_init(&(sim)->mutex, NULL) == 0 && pthread_cond_init(&(sim)->returned, NULL) == 0 && \
+     pthread_key_create(&(sim)->key, NULL) == 0)
+#define SIM_LOCK_FREE(sim) \
+    (pthread_key_delete((sim)->key), pthread_cond_destroy(&(sim)->returned), \
+     pthread_mutex_destroy(&(sim)->mutex))
 #define SIM_LOCK(sim) pthread_mutex_lock(&(sim)->mutex)
 #define SIM_UNLOCK(sim) pthread_mutex_unlock(&(sim)->mutex)
+#define SIM_SLEEP(sim) pthread_cond_wait(&(sim)->returned, &(sim)->mutex)
+#define SIM_WAKE(sim) pthread_cond_broadcast(&(sim)->returned)
 #define SIM_OWN(sim) ((sim_os *)pthread_getspecific((sim)->key))
 #define SIM_OWN_SET(sim, os) pthread_setspecific((sim)->key, (os))
 #endif
@@ -201,6 +214,7 @@ typedef pthread_mutex_t sim_mutex;
 struct cai_sim {
     cai_cuda cuda;
     int32_t device_count, teardown, recycle, queued, fault_count;
+    int32_t running; /* host functions */
     int32_t allocation_count, capture_count, thread_count, os_count;
     uint32_t options;
     uint64_t operation_count, first_queued, order, stream_ids, destroyed;
@@ -221,6 +235,7 @@ struct cai_sim {
     sim_fault faults[SIM_FAULTS];
     sim_key key;
     sim_mutex mutex;
+    sim_condition returned; /* a host function */
 };
 
 /* ------------------------------------------------------------------ >>support */
@@ -624,13 +639,25 @@ static sim_operation *sim_queue(cai_sim *sim, int32_t kind, sim_stream *stream, 
 }
 
 /* ---------------------------------------------------------------- >>scheduler */
-static int sim_is_ready(cai_sim *sim, const sim_operation *op)
+/* Must what waits for an operation still wait? */
+static int sim_is_ahead(cai_sim *sim, uint64_t id)
+{
+    const int32_t state = sim_operation_of(sim, id)->info.state;
+    return state == CAI_SIM_STATE_QUEUED || state == CAI_SIM_STATE_RUNNING;
+}
+
+/* Has all that an operation, or an entry of the host, waits for been done? */
+static int sim_is_free(cai_sim *sim, const sim_operation *op)
 {
     int32_t i;
-    if (op->info.state != CAI_SIM_STATE_QUEUED) return 0;
     for (i = 0; i < op->info.wait_count; i++)
-        if (sim_operation_of(sim, op->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+        if (sim_is_ahead(sim, op->waits[i])) return 0;
     return 1;
+}
+
+static int sim_is_ready(cai_sim *sim, const sim_operation *op)
+{
+    return op->info.state == CAI_SIM_STATE_QUEUED && sim_is_free(sim, op);
 }
 
 static int sim_is_queued(cai_sim *sim, uint64_t id)
@@ -746,6 +773,37 @@ static void sim_do_rows(cai_sim *sim, sim_copy *copy)
     }
 }
 
+/* Calls a function. A host function is called without the lock: it may wait for a thread that wants it. */
+static void sim_call_function(cai_sim *sim, sim_operation *op)
+{
+    sim_os *os = sim->os;
+    const int of_host = op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
+    os->in_function = 1;
+    if (of_host) {
+        op->info.state = CAI_SIM_STATE_RUNNING;
+        sim->running++;
+        SIM_UNLOCK(sim);
+    }
+    op->function(op->argument);
+    if (of_host) {
+        SIM_LOCK(sim);
+        sim->os = os;
+        sim->self = os->plays;
+        sim->running--;
+        SIM_WAKE(sim);
+    }
+    os->in_function = 0;
+}
+
+/* Waits until a host function that another thread runs has returned. */
+static void sim_wait_for_function(cai_sim *sim)
+{
+    sim_os *os = sim->os;
+    SIM_SLEEP(sim);
+    sim->os = os;
+    sim->self = os->plays;
+}
+
 static void sim_execute(cai_sim *sim, sim_operation *op)
 {
     sim->queued--;
@@ -757,11 +815,7 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
     }
     if (op->touches) sim_touch(sim, op);
     if (op->copy != NULL) sim_do_rows(sim, op->copy);
-    if (op->function != NULL) {
-        sim->os->in_function = 1;
-        op->function(op->argument);
-        sim->os->in_function = 0;
-    }
+    if (op->function != NULL) sim_call_function(sim, op);
     if (op->frees != NULL) sim_memory_end(sim, op->frees);
     op->info.state = CAI_SIM_STATE_DONE;
     op->info.order = ++sim->order;
@@ -816,6 +870,7 @@ static int sim_choose(cai_sim *sim, int32_t needed)
     if (needed && count && (chosen < 0 || chosen >= count)) chosen = 0;
     if (chosen >= 0 && chosen < count) sim_execute(sim, sim_operation_of(sim, offers[chosen]));
     free(offers);
+    if (needed && !count && sim->running) sim_wait_for_function(sim);
     return chosen >= 0 && chosen < count;
 }
 
@@ -828,10 +883,17 @@ static void sim_offer(cai_sim *sim)
 
 static int sim_is_done(cai_sim *sim, const sim_operation *sync)
 {
-    int32_t i;
     sim_run_quiet(sim);
-    for (i = 0; i < sync->info.wait_count; i++)
-        if (sim_operation_of(sim, sync->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+    return sim_is_free(sim, sync);
+}
+
+/* Executes an operation whose predecessors have lower ids and were executed, or run on another thread. */
+static int32_t sim_execute_next(cai_sim *sim, uint64_t id)
+{
+    sim_operation *op = sim_operation_of(sim, id);
+    while (op->info.state == CAI_SIM_STATE_QUEUED && !sim_is_free(sim, op)) sim_wait_for_function(sim);
+    if (op->info.state != CAI_SIM_STATE_QUEUED) return 0;
+    sim_execute(sim, op);
     return 1;
 }
 
@@ -840,25 +902,21 @@ static int32_t sim_run_all(cai_sim *sim)
     uint64_t id;
     int32_t count = sim->queued;
     while (sim->hooks.choose != NULL && sim->queued) (void)sim_choose(sim, 1);
-    if (sim->hooks.choose != NULL) return count;
-    count = 0;
-    for (id = sim_first(sim); id <= sim->operation_count; id++) {
-        if (sim_operation_of(sim, id)->info.state != CAI_SIM_STATE_QUEUED) continue;
-        sim_execute(sim, sim_operation_of(sim, id));
-        count++;
-    }
+    if (sim->hooks.choose == NULL) count = 0;
+    for (id = sim_first(sim); sim->hooks.choose == NULL && id <= sim->operation_count; id++)
+        count += sim_execute_next(sim, id);
+    while (sim->running) sim_wait_for_function(sim);
     return count;
 }
 
-/* Runs what `sync`, an entry of the host, waits for, and nothing else. */
-static void sim_run_for(cai_sim *sim, const sim_operation *sync)
+/* Runs what `sync` waits for, and what that waits for. */
+static void sim_run_needed(cai_sim *sim, const sim_operation *sync)
 {
     const uint64_t first = sim_first(sim), end = sync->info.id;
     char *needed;
     uint64_t id;
     int32_t i;
-    while (sim->hooks.choose != NULL && !sim_is_done(sim, sync)) (void)sim_choose(sim, 1);
-    if (sim->queued == 0 || sim->hooks.choose != NULL) return;
+    if (first > end) return;
     needed = (char *)sim_new((size_t)(end - first + 1));
     needed[end - first] = 1;
     for (id = end; id >= first; id--) {
@@ -867,11 +925,17 @@ static void sim_run_for(cai_sim *sim, const sim_operation *sync)
         for (i = 0; i < op->info.wait_count; i++)
             if (op->waits[i] >= first) needed[op->waits[i] - first] = 1;
     }
-    for (id = first; id < end; id++) {
-        sim_operation *op = sim_operation_of(sim, id);
-        if (needed[id - first] && op->info.state == CAI_SIM_STATE_QUEUED) sim_execute(sim, op);
-    }
+    for (id = first; id < end; id++)
+        if (needed[id - first]) (void)sim_execute_next(sim, id);
     free(needed);
+}
+
+/* Runs what `sync`, an entry of the host, waits for, and nothing else. */
+static void sim_run_for(cai_sim *sim, const sim_operation *sync)
+{
+    while (sim->hooks.choose != NULL && !sim_is_done(sim, sync)) (void)sim_choose(sim, 1);
+    if (sim->hooks.choose == NULL && sim->queued) sim_run_needed(sim, sync);
+    while (!sim_is_free(sim, sync)) sim_wait_for_function(sim);
 }
 
 /* ----------------------------------------------------------------- >>captures */
@@ -945,8 +1009,15 @@ static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
     }
 }
 
-/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph, which are launches
- * and copies: a stream that was pulled in and did nothing need not be joined. */
+/* Is a captured operation a node of the graph? */
+static int sim_is_node(const sim_operation *op)
+{
+    return op->info.kind == CAI_SIM_OP_LAUNCH || op->info.kind == CAI_SIM_OP_COPY ||
+           op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
+}
+
+/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph: a stream that was
+ * pulled in and did nothing need not be joined. */
 static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
 {
     char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
@@ -957,7 +1028,7 @@ static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
     for (id = sim->operation_count; id > 0; id--) {
         const sim_operation *op = sim_operation_of(sim, id);
         if (op->info.capture != capture->id) continue;
-        if (!reached[id] && (op->info.kind == CAI_SIM_OP_LAUNCH || op->copy != NULL)) joined = 0;
+        if (!reached[id] && sim_is_node(op)) joined = 0;
         for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
     }
     free(reached);
@@ -1330,18 +1401,20 @@ static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
     return stream->o.context->error;
 }
 
-static int32_t sim_do_launch(cai_sim *sim, uint64_t handle, const char *name, cai_sim_function function,
-                             void *argument, const cai_sim_access *accesses, int32_t count, int32_t touches)
+static int32_t sim_do_launch(cai_sim *sim, int32_t kind, uint64_t handle, const char *name,
+                             cai_sim_function function, void *argument, const cai_sim_access *accesses,
+                             int32_t count, int32_t touches)
 {
     sim_stream *stream;
     sim_operation *op;
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return error;
     if (count < 0 || (count > 0 && accesses == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (stream->o.context != sim_current_context(sim)) return CAI_SIM_ERROR_INVALID_HANDLE;
+    if (kind == CAI_SIM_OP_LAUNCH && stream->o.context != sim_current_context(sim))
+        return CAI_SIM_ERROR_INVALID_HANDLE;
     error = sim_may_queue(sim, stream);
     if (error) return error;
-    op = sim_queue(sim, CAI_SIM_OP_LAUNCH, stream, 0);
+    op = sim_queue(sim, kind, stream, 0);
     sim_describe(sim, op, name, accesses, count);
     op->function = function;
     op->argument = argument;
@@ -2594,10 +2667,16 @@ SIM_CALL(cai_sim_context_synchronize, sim_enter_runtime, (cai_sim *sim), sim_do_
 SIM_CALL(cai_sim_launch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
              const cai_sim_access *accesses, int32_t count),
-            sim_do_launch(sim, stream, name, function, argument, accesses, count, 0))
+            sim_do_launch(sim, CAI_SIM_OP_LAUNCH, stream, name, function, argument, accesses, count, 0))
+SIM_CALL(cai_sim_host_function, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
+             const cai_sim_access *accesses, int32_t count),
+            function == NULL ? CAI_SIM_ERROR_INVALID_VALUE
+                             : sim_do_launch(sim, CAI_SIM_OP_HOST_FUNCTION, stream, name, function, argument,
+                                             accesses, count, 0))
 SIM_CALL(cai_sim_touch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses, int32_t count),
-            sim_do_launch(sim, stream, name, NULL, NULL, accesses, count, 1))
+            sim_do_launch(sim, CAI_SIM_OP_LAUNCH, stream, name, NULL, NULL, accesses, count, 1))
 SIM_CALL(cai_sim_copy, sim_enter_runtime,
             (cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream),
             sim_do_copy_bytes(sim, to, from, bytes, stream, 0))

@@ -79,9 +79,9 @@ HOST THREADS
     (cai_sim_host_thread).
 
 THE SCHEDULER
-    A stream runs its operations one after the other: launches, records of events, waits for events. An
-    operation is ready when all that it waits for has run. An operation waits for the one before it in its
-    stream. A wait also waits for its record. The legacy stream and the blocking streams of its context also
+    A stream runs its operations one after the other: launches, copies, host functions, records of events,
+    waits for events. An operation is ready when all that it waits for has run. It waits for the one before it
+    in its stream. A wait also waits for its record. The legacy stream and the blocking streams of its context also
     wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even in
     an idle stream. A query runs nothing either. A loop that polls an event needs cai_sim_step in it, or the
     option CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready
@@ -435,6 +435,14 @@ int32_t cai_sim_launch(cai_sim *sim, uint64_t stream, const char *name, cai_sim_
 int32_t cai_sim_touch(cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses,
                       int32_t count);
 
+/** Queues a host function in any stream (cuLaunchHostFunc). It is called without a lock of the simulation, so
+ *  other threads may call CUDA meanwhile, and it may wait for a lock that such a thread has. Work behind it
+ *  waits until it returns. In it, calls of CUDA return 800: "Attempting to use a CUDA API may result in
+ *  CUDA_ERROR_NOT_PERMITTED, but this is not required." If the context has an error, it is not called. The
+ *  other parameters are as of cai_sim_launch. */
+int32_t cai_sim_host_function(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
+                              void *argument, const cai_sim_access *accesses, int32_t count);
+
 /** Records in the trace that the host itself accesses memory now. Changes nothing. */
 int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
 
@@ -509,14 +517,16 @@ enum {
     CAI_SIM_OP_FREE = 7,        /* `accesses[0]` is freed, by the host or, with a stream, in its order */
     CAI_SIM_OP_PUBLISH = 8,     /* the host publishes what it did so far */
     CAI_SIM_OP_OBSERVE = 9,     /* the host observed what another one published in `waits` */
-    CAI_SIM_OP_COPY = 10        /* a copy, named "copy", or "set" */
+    CAI_SIM_OP_COPY = 10,       /* a copy, named "copy", or "set" */
+    CAI_SIM_OP_HOST_FUNCTION = 11
 };
 
 enum {
     CAI_SIM_STATE_QUEUED = 0,
     CAI_SIM_STATE_DONE = 1,
     CAI_SIM_STATE_CAPTURED = 2, /* added to a capture; never runs */
-    CAI_SIM_STATE_DROPPED = 3   /* did not run, and will not: its context was destroyed, or has an error */
+    CAI_SIM_STATE_DROPPED = 3,  /* did not run, and will not: its context was destroyed, or has an error */
+    CAI_SIM_STATE_RUNNING = 4   /* a host function that has not returned */
 };
 
 /** One entry of the trace. The pointers are valid until the simulation is destroyed. */

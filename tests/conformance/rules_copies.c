@@ -1,4 +1,4 @@
-/* rules_copies.c - what a copy or a set of memory comes after, and what the host waits for.
+/* rules_copies.c - what copies, fills and host functions come after, and what the host waits for.
  * SPDX-License-Identifier: MIT
  *
  * A kernel that is held back stands before each copy. Where the host should wait for it, it is let go while
@@ -206,6 +206,27 @@ static void over_the_end(void)
     EXPECT_INT(world_copy(device + ENOUGH - BYTES + 1, host, BYTES), 1);
 }
 
+static void host_function(void)
+{
+    const uint64_t stream = new_stream(NONBLOCKING);
+    EXPECT_INT(spin(stream, FIRST), 0);
+    EXPECT_INT(world_host_function(stream, SECOND), 0);
+    EXPECT_INT(world_launch(stream, 0, THIRD), 0);
+    EXPECT(held(SECOND));
+    EXPECT(follows(SECOND, FIRST, stream));
+    EXPECT(world_saw(THIRD, SECOND));
+}
+
+static void captured_host_function(void)
+{
+    const uint64_t stream = new_stream(NONBLOCKING);
+    EXPECT_INT(world_capture_begin(stream, WORLD_RELAXED), 0);
+    EXPECT_INT(world_host_function(stream, FIRST), 0);
+    EXPECT_INT(world_capture_end(stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT(!world_ran(FIRST));
+}
+
 const rule rules_of_copies[] = {
     {"T01", "an asynchronous copy from pinned to device memory does not make the host wait",
      PAGE "Memcpy, asynchronous 4", RULE_DOCUMENTED, 0, async_to_device},
@@ -249,4 +270,8 @@ const rule rules_of_copies[] = {
      "CUDA Programming Guide, Prohibited and Unhandled Operations (\"synchronous APIs\")",
      RULE_DOCUMENTED, 0, beside_a_capture},
     {"T20", "a copy over the end of an allocation is 1", "not said", RULE_OBSERVED, 0, over_the_end},
+    {"T21", "a host function comes after the work before it in its stream, and before the work after it",
+     "CUDA Driver API, cuLaunchHostFunc", RULE_DOCUMENTED, 0, host_function},
+    {"T22", "a host function in a capture is not called", "CUDA Programming Guide, Stream Capture",
+     RULE_DOCUMENTED, 0, captured_host_function},
     {NULL, NULL, NULL, 0, 0, NULL}};

@@ -73,6 +73,9 @@ int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark);
 /* The same of a kernel that also writes 1 to a byte of memory, once the flag is set. */
 int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory);
 
+/* cudaLaunchHostFunc of a function that notes and sets marks as a kernel does. */
+int32_t world_host_function(uint64_t stream, int32_t mark);
+
 void world_set(int32_t flag);
 int world_is_set(int32_t flag);
 

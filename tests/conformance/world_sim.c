@@ -590,6 +590,8 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X("running-copy", "a captured copy runs", "T18", (void)0) \
     X("tolerant-copy", "a copy in the legacy stream is accepted beside a capture", "T19", (void)0) \
     X("boundless-copy", "a copy over the end of memory is accepted", "T20", (void)0) \
+    X("idle-host-function", "a host function is not called", "T21", (void)0) \
+    X("running-host-function", "a host function is called at once", "T22", (void)0) \
     X("idle-fill", "a fill does nothing", "T13", (void)0) \
     X("waiting-fill", "a fill waits that should not", "T12", (void)0) \
     X("no-init", "the first calls find the driver not initialized", "Q05", (void)0)
@@ -826,6 +828,22 @@ int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory
     job_count++;
     if (!is_planted("no-capture")) return 0;
     if (cai_sim_operation_get(sim, made->operation, &queued) && queued.capture != 0) kernel(made);
+    return 0;
+}
+
+int32_t world_host_function(uint64_t stream, int32_t mark)
+{
+    job *made = &jobs[job_count];
+    int32_t error;
+    if (job_count == MOST_JOBS) abort();
+    memset(made, 0, sizeof *made);
+    made->mark = mark;
+    if (is_planted("idle-host-function")) return 0;
+    if (is_planted("running-host-function")) kernel(made);
+    error = cai_sim_host_function(sim, stream, "host function", kernel, made, NULL, 0);
+    if (error) return error;
+    made->operation = cai_sim_operation_count(sim);
+    job_count++;
     return 0;
 }
 

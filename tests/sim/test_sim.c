@@ -9,6 +9,11 @@
 #endif
 #include "cai_test.h"
 
+#if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 static cai_sim *sim;
 static const cai_cuda *cuda;
 static uint64_t c1, c2;   /* the primary contexts of two devices */
@@ -3822,7 +3827,6 @@ static void test_hook_choose_quiet(void)
 /* ------------------------------------------------------------------ threads, size */
 
 #if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
-#include <pthread.h>
 
 enum { THREADS = 4, ROUNDS = 300 };
 static uint64_t threads_seen[THREADS];
@@ -3979,7 +3983,133 @@ static void run_memory(void)
     test_allocation_faults();
 }
 
-static void run_copies(void)
+/* --------------------------------------------------------- host functions */
+
+static int32_t said_inside;
+
+static void call_inside(void *x)
+{
+    uint64_t context;
+    letter(x);
+    said_inside = cuda->context_current(sim, &context);
+}
+
+static void test_host_function(void)
+{
+    static char place[] = "H";
+    uint64_t s, t, e;
+    cai_sim_operation op;
+    start("host functions: in the order of their stream, and no calls inside");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c2, 1);
+    t = stream_on(c1, 1);
+    e = event();
+    CHECK_INT(cai_sim_host_function(sim, t, "x", NULL, NULL, NULL, 0), 1);
+    CHECK_INT(cai_sim_host_function(sim, 99, "x", call_inside, place, NULL, 0), 400);
+    CHECK_INT(launch(t, "A"), 0);
+    CHECK_INT(cai_sim_host_function(sim, t, "inside", call_inside, place, NULL, 0), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK(op.kind == CAI_SIM_OP_HOST_FUNCTION && op.state == CAI_SIM_STATE_QUEUED && !op.declared);
+    CHECK_INT(launch(t, "B"), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, t), 0);
+    CHECK_STR(order, "AHB");
+    CHECK_INT(said_inside, 800);
+    CHECK_INT(cai_sim_host_function(sim, s, "there", call_inside, place, NULL, 0), 0); /* c1 is current */
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_STR(order, "AHBH");
+    CHECK_INT(cai_sim_capture_begin(sim, t, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cuda->event_record(sim, e, t), 0);
+    CHECK_INT(cuda->stream_wait_event(sim, s, e), 0);
+    CHECK_INT(cai_sim_host_function(sim, s, "captured", call_inside, place, NULL, 0), 0);
+    CHECK_INT(cai_sim_capture_end(sim, t), 904); /* a node that is not joined */
+    CHECK_INT(cai_sim_host_function(sim, t, "dropped", call_inside, place, NULL, 0), 0);
+    cai_sim_set_device_error(sim, 0, 719);
+    cai_sim_run(sim);
+    CHECK_STR(order, "AHBH");
+    finish();
+}
+
+#if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
+static pthread_mutex_t wanted = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t slow_stream;
+static int slow_is_inside, slow_is_done;
+
+static int read_flag(const int *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_SEQ_CST);
+}
+
+/* A host function that needs a lock, which another thread has while it calls CUDA. */
+static void slow_function(void *argument)
+{
+    (void)argument;
+    __atomic_store_n(&slow_is_inside, 1, __ATOMIC_SEQ_CST);
+    (void)pthread_mutex_lock(&wanted);
+    (void)pthread_mutex_unlock(&wanted);
+    __atomic_store_n(&slow_is_done, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *wait_for_slow(void *argument)
+{
+    const int32_t error = argument == NULL ? cai_sim_stream_synchronize(sim, slow_stream) : cai_sim_run(sim) < 0;
+    return error || !read_flag(&slow_is_done) ? argument == NULL ? &slow_stream : argument : NULL;
+}
+
+static int32_t choose_first(void *context, const uint64_t *ready, int32_t count, int32_t needed)
+{
+    (void)context;
+    (void)ready;
+    (void)count;
+    return needed - 1;
+}
+
+/* One thread runs the function, two more wait for it, and all of CUDA goes on meanwhile. */
+static void host_function_threads(const char *note, const cai_sim_hooks *hooks)
+{
+    pthread_t threads[3];
+    void *bad;
+    uint64_t other;
+    int i;
+    start(note);
+    cai_sim_set_hooks(sim, hooks);
+    cai_sim_set_context(sim, c1);
+    slow_stream = cai_sim_stream_create(sim, 1);
+    other = cai_sim_stream_create(sim, 1);
+    slow_is_inside = slow_is_done = 0;
+    CHECK_INT(cai_sim_host_function(sim, slow_stream, "slow", slow_function, NULL, NULL, 0), 0);
+    CHECK_INT(launch(slow_stream, "Z"), 0);
+    CHECK_INT(pthread_mutex_lock(&wanted), 0);
+    for (i = 0; i < 3; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, wait_for_slow, i == 2 ? order : NULL), 0);
+    while (!read_flag(&slow_is_inside)) (void)sched_yield();
+    CHECK_INT(launch(other, "A"), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, other), 0);
+    CHECK_STR(order, "A");
+    CHECK_INT(cai_sim_step(sim, slow_stream), 0); /* what is behind it is not ready */
+    CHECK_INT(read_flag(&slow_is_done), 0);
+    CHECK_INT(pthread_mutex_unlock(&wanted), 0);
+    for (i = 0; i < 3; i++) {
+        CHECK_INT(pthread_join(threads[i], &bad), 0);
+        CHECK(bad == NULL);
+    }
+    CHECK_STR(order, "AZ");
+    CHECK_INT(cai_sim_pending(sim), 0);
+    finish();
+}
+
+static void test_host_function_threads(void)
+{
+    const cai_sim_hooks hooks = {NULL, NULL, choose_first};
+    host_function_threads("host functions: without a lock of the simulation", NULL);
+    host_function_threads("host functions: the same with the hook choose", &hooks);
+}
+#else
+static void test_host_function_threads(void)
+{
+}
+#endif
+
+static void run_copies_and_host_functions(void)
 {
     test_copy_returns();
     test_copy_rows();
@@ -3987,6 +4117,8 @@ static void run_copies(void)
     test_copy_captured();
     test_copy_devices();
     test_set();
+    test_host_function();
+    test_host_function_threads();
 }
 
 static void run_errors_and_log(void)
@@ -4039,7 +4171,7 @@ static void run(void)
     run_streams_and_events();
     run_captures();
     run_memory();
-    run_copies();
+    run_copies_and_host_functions();
     run_errors_and_log();
     run_accesses_and_names();
     run_hooks_and_threads();
