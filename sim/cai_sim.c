@@ -70,8 +70,14 @@ typedef struct sim_capture {
     int32_t mode, status;
 } sim_capture;
 
+typedef struct sim_patience { /* of who queries one thing again and again */
+    uint64_t order, count; /* what had run, and been called for, when it was last not ready */
+    int32_t asked;         /* how often in a row nothing had changed */
+} sim_patience;
+
 typedef struct sim_stream {
     sim_object o;
+    sim_patience patience;
     uint64_t id;
     uint64_t thread;        /* of a per-thread stream, else 0 */
     uint64_t last;          /* the operation queued last, not those that were captured */
@@ -84,8 +90,7 @@ typedef struct sim_event {
     sim_object o;
     uint64_t record;      /* the operation that recorded it last, 0: none */
     sim_capture *capture; /* that it was recorded in, NULL: in none */
-    uint64_t asked_order, asked_count; /* what had run, and been called for, when it was last not ready */
-    int32_t asked;                     /* how often in a row nothing had changed */
+    sim_patience patience;
 } sim_event;
 
 typedef struct sim_allocation {
@@ -1377,17 +1382,29 @@ static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, ui
     return 0;
 }
 
-/* The host waits for a stream. The legacy stream stands for the blocking streams of its context. */
-static void sim_wait_for_stream(cai_sim *sim, const sim_stream *stream, const char *name)
+/* The operations that the host waits for with a stream. The legacy stream stands for the blocking streams of
+ * its context. */
+static void sim_wait_for_lasts(cai_sim *sim, sim_operation *sync, const sim_stream *stream)
 {
-    sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
     int32_t i;
     sim_wait_for(sync, stream->last);
     for (i = 0; stream == stream->o.context->legacy && i < sim->streams.count; i++) {
         const sim_stream *other = sim_stream_at(sim, i);
         if (other->o.context == stream->o.context && !other->nonblocking) sim_wait_for(sync, other->last);
     }
-    sim_run_for(sim, sync);
+}
+
+/* An entry of the host, which waited for a stream, or found that it has passed. */
+static sim_operation *sim_trace_wait(cai_sim *sim, const sim_stream *stream, const char *name)
+{
+    sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+    sim_wait_for_lasts(sim, sync, stream);
+    return sync;
+}
+
+static void sim_wait_for_stream(cai_sim *sim, const sim_stream *stream, const char *name)
+{
+    sim_run_for(sim, sim_trace_wait(sim, stream, name));
 }
 
 static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
@@ -1398,6 +1415,57 @@ static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
     if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     sim_wait_for_stream(sim, stream, "stream_synchronize");
+    return stream->o.context->error;
+}
+
+/* What may have run when something that is `pending` is queried: what the hook says. Without one: with
+ * PROGRESS the oldest operation that is ready, else nothing. */
+static void sim_run_meanwhile(cai_sim *sim, const sim_patience *patience, int pending)
+{
+    uint64_t id;
+    if (sim->hooks.choose != NULL) {
+        if (patience->asked < SIM_PATIENCE) sim_offer(sim);
+        else (void)sim_choose(sim, 1);
+        return;
+    }
+    if (!sim_is_on(sim, CAI_SIM_PROGRESS) || !pending) return;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
+        sim_execute(sim, sim_operation_of(sim, id));
+        return;
+    }
+}
+
+static int32_t sim_not_ready(const cai_sim *sim, sim_patience *patience)
+{
+    const int again = patience->order == sim->order && patience->count == sim->operation_count;
+    patience->asked = again ? patience->asked + 1 : 0;
+    patience->order = sim->order;
+    patience->count = sim->operation_count;
+    return CAI_SIM_ERROR_NOT_READY;
+}
+
+static int sim_is_busy(cai_sim *sim, const sim_stream *stream)
+{
+    sim_operation would; /* the entry of a wait, which is not made */
+    int busy;
+    memset(&would, 0, sizeof would);
+    sim_wait_for_lasts(sim, &would, stream);
+    busy = !sim_is_free(sim, &would);
+    free(would.waits);
+    return busy;
+}
+
+static int32_t sim_do_stream_query(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_run_meanwhile(sim, &stream->patience, sim_is_busy(sim, stream));
+    if (sim_is_busy(sim, stream)) return sim_not_ready(sim, &stream->patience);
+    sim_trace_wait(sim, stream, "stream_query");
     return stream->o.context->error;
 }
 
@@ -1469,37 +1537,13 @@ static int32_t sim_look_at_event(cai_sim *sim, uint64_t handle, sim_event **even
     return CAI_SIM_ERROR_CAPTURED_EVENT;
 }
 
-/* What may have run when an event is queried: what the hook says. Without one: with PROGRESS the oldest
- * operation that is ready, else nothing. */
-static void sim_run_meanwhile(cai_sim *sim, const sim_event *event)
-{
-    uint64_t id;
-    if (sim->hooks.choose != NULL) {
-        if (event->asked < SIM_PATIENCE) sim_offer(sim);
-        else (void)sim_choose(sim, 1);
-        return;
-    }
-    if (!sim_is_on(sim, CAI_SIM_PROGRESS) || !sim_is_queued(sim, event->record)) return;
-    for (id = sim_first(sim); id <= sim->operation_count; id++) {
-        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
-        sim_execute(sim, sim_operation_of(sim, id));
-        return;
-    }
-}
-
 static int32_t sim_do_event_query(cai_sim *sim, uint64_t handle)
 {
     sim_event *event;
     const int32_t error = sim_look_at_event(sim, handle, &event);
     if (error || event->record == 0) return error;
-    sim_run_meanwhile(sim, event);
-    if (sim_is_queued(sim, event->record)) {
-        const int again = event->asked_order == sim->order && event->asked_count == sim->operation_count;
-        event->asked = again ? event->asked + 1 : 0;
-        event->asked_order = sim->order;
-        event->asked_count = sim->operation_count;
-        return CAI_SIM_ERROR_NOT_READY;
-    }
+    sim_run_meanwhile(sim, &event->patience, sim_is_queued(sim, event->record));
+    if (sim_is_queued(sim, event->record)) return sim_not_ready(sim, &event->patience);
     sim_wait_for(sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_query", NULL, 0), event->record);
     return 0;
 }
@@ -2663,6 +2707,8 @@ SIM_CALL(cai_sim_stream_wait_event, sim_enter_runtime, (cai_sim *sim, uint64_t s
             sim_do_stream_wait_event(sim, stream, event))
 SIM_CALL(cai_sim_stream_synchronize, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
             sim_do_stream_synchronize(sim, stream))
+SIM_CALL(cai_sim_stream_query, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+         sim_do_stream_query(sim, stream))
 SIM_CALL(cai_sim_context_synchronize, sim_enter_runtime, (cai_sim *sim), sim_do_context_synchronize(sim))
 SIM_CALL(cai_sim_launch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,

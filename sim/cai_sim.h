@@ -81,11 +81,11 @@ HOST THREADS
 THE SCHEDULER
     A stream runs its operations one after the other: launches, copies, host functions, records of events,
     waits for events. An operation is ready when all that it waits for has run. It waits for the one before it
-    in its stream. A wait also waits for its record. The legacy stream and the blocking streams of its context also
-    wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even in
-    an idle stream. A query runs nothing either. A loop that polls an event needs cai_sim_step in it, or the
-    option CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready
-    lists what may run now.
+    in its stream. A wait also waits for its record. The legacy stream and the blocking streams of its context
+    also wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even
+    in an idle stream. A query runs nothing either. A loop that polls needs cai_sim_step in it, or the option
+    CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready lists
+    what may run now.
 
 THE TRACE
     The trace has every operation that was queued, every synchronization, and every access of the host, in the
@@ -287,9 +287,9 @@ enum {
      *  ended are used again at once. CUDA promises nothing of this except for stream ids. cuStreamGetId: "The
      *  Id is unique for the life of the program." */
     CAI_SIM_REUSE = 1 << 7,
-    /** A query of an event that is not ready runs one operation before it returns, the oldest that is ready.
-     *  So a loop that polls ends. In CUDA work continues without queries. If there is a hook `choose`, it
-     *  chooses what runs. */
+    /** A query of an event or a stream that is not ready runs one operation before it returns, the oldest
+     *  that is ready. So a loop that polls ends. In CUDA work continues without queries. If there is a hook
+     *  `choose`, it chooses what runs. */
     CAI_SIM_PROGRESS = 1 << 8,
     /** event_record, _synchronize, _destroy, stream_wait_event and stream_synchronize need a current context,
      *  also for handles. Without one they return 201. cuda.h lists 201 among the errors of each, but not when
@@ -375,6 +375,10 @@ uint64_t cai_sim_stream_create(cai_sim *sim, int32_t nonblocking);
 
 /** Destroys a stream. Work queued in it still runs. Not for 1 and 2. */
 int32_t cai_sim_stream_destroy(cai_sim *sim, uint64_t stream);
+
+/** Returns 0 if all work of a stream has run, else 600 (cuStreamQuery). 0 orders as a synchronization does.
+ *  What runs meanwhile is as for event_query (CAI_SIM_PROGRESS). */
+int32_t cai_sim_stream_query(cai_sim *sim, uint64_t stream);
 
 /** From now on a new stream or event gets the handle of the one destroyed last, as CUDA may do (R85), and as
  *  with CAI_SIM_REUSE. Otherwise handles are never used twice. The stream id is new in either case. */

@@ -3983,6 +3983,41 @@ static void run_memory(void)
     test_allocation_faults();
 }
 
+/* ------------------------------------------------------- queries of streams */
+
+static void test_stream_query(void)
+{
+    uint64_t s, t;
+    cai_sim_operation op;
+    start_with("queries of streams", 0);
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 0);
+    t = stream_on(c1, 1);
+    CHECK_INT(cai_sim_stream_query(sim, s), 0);
+    CHECK_INT(cai_sim_stream_query(sim, 99), 400);
+    CHECK_INT(launch(s, "A"), 0);
+    CHECK_INT(launch(t, "B"), 0);
+    CHECK_INT(cai_sim_stream_query(sim, s), 600);
+    CHECK_INT(cai_sim_stream_query(sim, 1), 600); /* stands for s */
+    CHECK_INT(cai_sim_step(sim, s), 1);
+    CHECK_INT(cai_sim_stream_query(sim, 1), 0); /* and not for t */
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK(op.kind == CAI_SIM_OP_SYNCHRONIZE && op.wait_count == 1 && op.waits[0] == 2);
+    CHECK_STR(op.name, "stream_query");
+    CHECK_INT(cai_sim_stream_query(sim, t), 600);
+    cai_sim_set_options(sim, CAI_SIM_PROGRESS);
+    CHECK_INT(launch(t, "C"), 0);
+    CHECK_INT(cai_sim_stream_query(sim, t), 600); /* B ran */
+    CHECK_INT(cai_sim_stream_query(sim, t), 0);
+    CHECK_STR(order, "ABC");
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cai_sim_stream_query(sim, s), 900);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    cai_sim_set_device_error(sim, 0, 719);
+    CHECK_INT(cai_sim_stream_query(sim, t), 719);
+    finish();
+}
+
 /* --------------------------------------------------------- host functions */
 
 static int32_t said_inside;
@@ -4109,7 +4144,7 @@ static void test_host_function_threads(void)
 }
 #endif
 
-static void run_copies_and_host_functions(void)
+static void run_further_work(void)
 {
     test_copy_returns();
     test_copy_rows();
@@ -4117,6 +4152,7 @@ static void run_copies_and_host_functions(void)
     test_copy_captured();
     test_copy_devices();
     test_set();
+    test_stream_query();
     test_host_function();
     test_host_function_threads();
 }
@@ -4171,7 +4207,7 @@ static void run(void)
     run_streams_and_events();
     run_captures();
     run_memory();
-    run_copies_and_host_functions();
+    run_further_work();
     run_errors_and_log();
     run_accesses_and_names();
     run_hooks_and_threads();
