@@ -55,9 +55,10 @@ WHAT COUNTS AS AN ORDER
     Only cai_sim_publish and cai_sim_observe order two host threads. Mutexes and queues do not count.
 
 WHAT COUNTS AS AN ACCESS
-    Launches and cai_sim_host_access declare accesses. memory_free_async, an immediate free and the end of a
-    registration write all of the memory. memory_alloc_async writes it in its stream. Aliased memory is the
-    same under both addresses. Captured accesses are compared within their capture.
+    Launches and cai_sim_host_access declare accesses. A copy accesses the bytes of its rows.
+    memory_free_async, an immediate free and the end of a registration write all of the memory.
+    memory_alloc_async writes it in its stream. Aliased memory is the same under both addresses. Captured
+    accesses are compared within their capture.
 
 THE LIMITS
     Each order runs whole operations one after the other. CUDA does not promise that two kernels do not
@@ -72,6 +73,8 @@ THE LIMITS
     that is held over a call of CUDA hangs the program (which ends after a minute). Use a baton instead, and
     pass it once at the beginning. Take it to lock, pass it to unlock.
     A fifth query of one event, while nothing else has happened, counts as a wait for it in a loop.
+    Memory that is no allocation of the simulation, such as the pageable memory of a copy, is not compared.
+    The clocks find a race on it, and it counts as a disagreement.
 */
 
 #include "cai_sim.h"

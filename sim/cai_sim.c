@@ -6,7 +6,8 @@
  *   >>lookup      handles and addresses to objects
  *   >>operations  the trace, and what an operation waits for
  *   >>scheduler   running them
- *   >>captures    >>contexts  >>streams  >>events  >>memory: what the calls of CUDA do, the lock held
+ *   >>captures    >>contexts  >>streams  >>events  >>memory  >>copies: what the calls of CUDA do, under the
+ *                 lock
  *   >>table       the same behind cai_cuda, with log and faults
  *   >>test side   the functions of cai_sim.h
  *
@@ -69,8 +70,14 @@ typedef struct sim_capture {
     int32_t mode, status;
 } sim_capture;
 
+typedef struct sim_patience { /* of who queries one thing again and again */
+    uint64_t order, count; /* what had run, and been called for, when it was last not ready */
+    int32_t asked;         /* how often in a row nothing had changed */
+} sim_patience;
+
 typedef struct sim_stream {
     sim_object o;
+    sim_patience patience;
     uint64_t id;
     uint64_t thread;        /* of a per-thread stream, else 0 */
     uint64_t last;          /* the operation queued last, not those that were captured */
@@ -83,8 +90,7 @@ typedef struct sim_event {
     sim_object o;
     uint64_t record;      /* the operation that recorded it last, 0: none */
     sim_capture *capture; /* that it was recorded in, NULL: in none */
-    uint64_t asked_order, asked_count; /* what had run, and been called for, when it was last not ready */
-    int32_t asked;                     /* how often in a row nothing had changed */
+    sim_patience patience;
 } sim_event;
 
 typedef struct sim_allocation {
@@ -108,12 +114,20 @@ typedef struct sim_ipc { /* the beginning of a handle of ipc_export */
     const sim_allocation *allocation;
 } sim_ipc;
 
+typedef struct sim_copy { /* what a copy, or a set, does when it runs */
+    cai_sim_rows to, from;
+    cai_sim_extent extent;
+    unsigned char *staged; /* the bytes as they were at the call, row by row; NULL: they are at `from` */
+    uint32_t value, unit;  /* of a set; unit 0: a copy */
+} sim_copy;
+
 typedef struct sim_operation {
     cai_sim_operation info;
     sim_context *context;
     cai_sim_function function;
     void *argument;
     sim_allocation *frees; /* what ends when it runs */
+    sim_copy *copy;        /* NULL: it is none */
     uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
     int32_t touches;
     uint64_t *waits;
@@ -161,30 +175,43 @@ static const char *const sim_operation_names[] = {SIM_OPERATIONS(SIM_STRING)};
 #if defined(CAI_SIM_NO_THREADS)
 typedef sim_os *sim_key; /* what the thread has of its own, and the lock */
 typedef int sim_mutex;
+typedef int sim_condition;
 #define SIM_LOCK_MAKE(sim) 1
 #define SIM_LOCK_FREE(sim) ((void)(sim))
 #define SIM_LOCK(sim) ((void)(sim))
 #define SIM_UNLOCK(sim) ((void)(sim))
+#define SIM_SLEEP(sim) ((void)(sim))
+#define SIM_WAKE(sim) ((void)(sim))
 #define SIM_OWN(sim) (sim)->key
 #define SIM_OWN_SET(sim, os) ((sim)->key = (os))
 #elif defined(_WIN32)
 typedef DWORD sim_key;
 typedef CRITICAL_SECTION sim_mutex;
+typedef CONDITION_VARIABLE sim_condition;
 #define SIM_LOCK_MAKE(sim) \
-    (InitializeCriticalSection(&(sim)->mutex), ((sim)->key = TlsAlloc()) != TLS_OUT_OF_INDEXES)
+    (InitializeCriticalSection(&(sim)->mutex), InitializeConditionVariable(&(sim)->returned), \
+     ((sim)->key = TlsAlloc()) != TLS_OUT_OF_INDEXES)
 #define SIM_LOCK_FREE(sim) (TlsFree((sim)->key), DeleteCriticalSection(&(sim)->mutex))
 #define SIM_LOCK(sim) EnterCriticalSection(&(sim)->mutex)
 #define SIM_UNLOCK(sim) LeaveCriticalSection(&(sim)->mutex)
+#define SIM_SLEEP(sim) SleepConditionVariableCS(&(sim)->returned, &(sim)->mutex, INFINITE)
+#define SIM_WAKE(sim) WakeAllConditionVariable(&(sim)->returned)
 #define SIM_OWN(sim) ((sim_os *)TlsGetValue((sim)->key))
 #define SIM_OWN_SET(sim, os) TlsSetValue((sim)->key, (os))
 #else
 typedef pthread_key_t sim_key;
 typedef pthread_mutex_t sim_mutex;
+typedef pthread_cond_t sim_condition;
 #define SIM_LOCK_MAKE(sim) \
-    (pthread_mutex_init(&(sim)->mutex, NULL) == 0 && pthread_key_create(&(sim)->key, NULL) == 0)
-#define SIM_LOCK_FREE(sim) (pthread_key_delete((sim)->key), pthread_mutex_destroy(&(sim)->mutex))
+    (pthread_mutex_init(&(sim)->mutex, NULL) == 0 && pthread_cond_init(&(sim)->returned, NULL) == 0 && \
+     pthread_key_create(&(sim)->key, NULL) == 0)
+#define SIM_LOCK_FREE(sim) \
+    (pthread_key_delete((sim)->key), pthread_cond_destroy(&(sim)->returned), \
+     pthread_mutex_destroy(&(sim)->mutex))
 #define SIM_LOCK(sim) pthread_mutex_lock(&(sim)->mutex)
 #define SIM_UNLOCK(sim) pthread_mutex_unlock(&(sim)->mutex)
+#define SIM_SLEEP(sim) pthread_cond_wait(&(sim)->returned, &(sim)->mutex)
+#define SIM_WAKE(sim) pthread_cond_broadcast(&(sim)->returned)
 #define SIM_OWN(sim) ((sim_os *)pthread_getspecific((sim)->key))
 #define SIM_OWN_SET(sim, os) pthread_setspecific((sim)->key, (os))
 #endif
@@ -192,6 +219,7 @@ typedef pthread_mutex_t sim_mutex;
 struct cai_sim {
     cai_cuda cuda;
     int32_t device_count, teardown, recycle, queued, fault_count;
+    int32_t running; /* host functions */
     int32_t allocation_count, capture_count, thread_count, os_count;
     uint32_t options;
     uint64_t operation_count, first_queued, order, stream_ids, destroyed;
@@ -212,6 +240,7 @@ struct cai_sim {
     sim_fault faults[SIM_FAULTS];
     sim_key key;
     sim_mutex mutex;
+    sim_condition returned; /* a host function */
 };
 
 /* ------------------------------------------------------------------ >>support */
@@ -615,13 +644,25 @@ static sim_operation *sim_queue(cai_sim *sim, int32_t kind, sim_stream *stream, 
 }
 
 /* ---------------------------------------------------------------- >>scheduler */
-static int sim_is_ready(cai_sim *sim, const sim_operation *op)
+/* Must what waits for an operation still wait? */
+static int sim_is_ahead(cai_sim *sim, uint64_t id)
+{
+    const int32_t state = sim_operation_of(sim, id)->info.state;
+    return state == CAI_SIM_STATE_QUEUED || state == CAI_SIM_STATE_RUNNING;
+}
+
+/* Has all that an operation, or an entry of the host, waits for been done? */
+static int sim_is_free(cai_sim *sim, const sim_operation *op)
 {
     int32_t i;
-    if (op->info.state != CAI_SIM_STATE_QUEUED) return 0;
     for (i = 0; i < op->info.wait_count; i++)
-        if (sim_operation_of(sim, op->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+        if (sim_is_ahead(sim, op->waits[i])) return 0;
     return 1;
+}
+
+static int sim_is_ready(cai_sim *sim, const sim_operation *op)
+{
+    return op->info.state == CAI_SIM_STATE_QUEUED && sim_is_free(sim, op);
 }
 
 static int sim_is_queued(cai_sim *sim, uint64_t id)
@@ -647,7 +688,8 @@ static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
         const sim_allocation *a = sim_allocation_at(sim, x->address, &offset);
         if (a == NULL || x->bytes == 0) continue;
         if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
-        if (x->bytes > a->bytes - offset || sim_lacks_access(sim, op->context->device, a)) return 0;
+        if (x->bytes > a->bytes - offset) return 0;
+        if (op->copy == NULL && sim_lacks_access(sim, op->context->device, a)) return 0;
     }
     return 1;
 }
@@ -697,6 +739,76 @@ static void sim_touch(cai_sim *sim, sim_operation *op)
     }
 }
 
+/* Where the bytes of an address are, of the host or of a device. */
+static unsigned char *sim_place_of(cai_sim *sim, uint64_t address)
+{
+    uint64_t offset = 0;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    return (unsigned char *)(uintptr_t)(a == NULL ? address : a->address + offset);
+}
+
+/* The first byte of row `y` of plane `z`. */
+static uint64_t sim_row(const cai_sim_rows *rows, uint64_t y, uint64_t z)
+{
+    return rows->address + z * rows->plane + y * rows->pitch;
+}
+
+static void sim_set_row(unsigned char *to, const sim_copy *copy)
+{
+    uint64_t i;
+    for (i = 0; i < copy->extent.width; i++) to[i] = (unsigned char)(copy->value >> 8 * (i % copy->unit));
+}
+
+static void sim_do_rows(cai_sim *sim, sim_copy *copy)
+{
+    const cai_sim_extent *e = &copy->extent;
+    uint64_t y, z;
+    for (z = 0; z < e->depth; z++) {
+        for (y = 0; y < e->height; y++) {
+            unsigned char *to = sim_place_of(sim, sim_row(&copy->to, y, z));
+            const unsigned char *from = copy->staged;
+            if (copy->unit) {
+                sim_set_row(to, copy);
+                continue;
+            }
+            if (from != NULL) from += (z * e->height + y) * e->width;
+            else from = sim_place_of(sim, sim_row(&copy->from, y, z));
+            memmove(to, from, (size_t)e->width);
+        }
+    }
+}
+
+/* Calls a function. A host function is called without the lock: it may wait for a thread that wants it. */
+static void sim_call_function(cai_sim *sim, sim_operation *op)
+{
+    sim_os *os = sim->os;
+    const int of_host = op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
+    os->in_function = 1;
+    if (of_host) {
+        op->info.state = CAI_SIM_STATE_RUNNING;
+        sim->running++;
+        SIM_UNLOCK(sim);
+    }
+    op->function(op->argument);
+    if (of_host) {
+        SIM_LOCK(sim);
+        sim->os = os;
+        sim->self = os->plays;
+        sim->running--;
+        SIM_WAKE(sim);
+    }
+    os->in_function = 0;
+}
+
+/* Waits until a host function that another thread runs has returned. */
+static void sim_wait_for_function(cai_sim *sim)
+{
+    sim_os *os = sim->os;
+    SIM_SLEEP(sim);
+    sim->os = os;
+    sim->self = os->plays;
+}
+
 static void sim_execute(cai_sim *sim, sim_operation *op)
 {
     sim->queued--;
@@ -707,11 +819,8 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
         return;
     }
     if (op->touches) sim_touch(sim, op);
-    if (op->function != NULL) {
-        sim->os->in_function = 1;
-        op->function(op->argument);
-        sim->os->in_function = 0;
-    }
+    if (op->copy != NULL) sim_do_rows(sim, op->copy);
+    if (op->function != NULL) sim_call_function(sim, op);
     if (op->frees != NULL) sim_memory_end(sim, op->frees);
     op->info.state = CAI_SIM_STATE_DONE;
     op->info.order = ++sim->order;
@@ -766,6 +875,7 @@ static int sim_choose(cai_sim *sim, int32_t needed)
     if (needed && count && (chosen < 0 || chosen >= count)) chosen = 0;
     if (chosen >= 0 && chosen < count) sim_execute(sim, sim_operation_of(sim, offers[chosen]));
     free(offers);
+    if (needed && !count && sim->running) sim_wait_for_function(sim);
     return chosen >= 0 && chosen < count;
 }
 
@@ -778,10 +888,17 @@ static void sim_offer(cai_sim *sim)
 
 static int sim_is_done(cai_sim *sim, const sim_operation *sync)
 {
-    int32_t i;
     sim_run_quiet(sim);
-    for (i = 0; i < sync->info.wait_count; i++)
-        if (sim_operation_of(sim, sync->waits[i])->info.state == CAI_SIM_STATE_QUEUED) return 0;
+    return sim_is_free(sim, sync);
+}
+
+/* Executes an operation whose predecessors have lower ids and were executed, or run on another thread. */
+static int32_t sim_execute_next(cai_sim *sim, uint64_t id)
+{
+    sim_operation *op = sim_operation_of(sim, id);
+    while (op->info.state == CAI_SIM_STATE_QUEUED && !sim_is_free(sim, op)) sim_wait_for_function(sim);
+    if (op->info.state != CAI_SIM_STATE_QUEUED) return 0;
+    sim_execute(sim, op);
     return 1;
 }
 
@@ -790,25 +907,21 @@ static int32_t sim_run_all(cai_sim *sim)
     uint64_t id;
     int32_t count = sim->queued;
     while (sim->hooks.choose != NULL && sim->queued) (void)sim_choose(sim, 1);
-    if (sim->hooks.choose != NULL) return count;
-    count = 0;
-    for (id = sim_first(sim); id <= sim->operation_count; id++) {
-        if (sim_operation_of(sim, id)->info.state != CAI_SIM_STATE_QUEUED) continue;
-        sim_execute(sim, sim_operation_of(sim, id));
-        count++;
-    }
+    if (sim->hooks.choose == NULL) count = 0;
+    for (id = sim_first(sim); sim->hooks.choose == NULL && id <= sim->operation_count; id++)
+        count += sim_execute_next(sim, id);
+    while (sim->running) sim_wait_for_function(sim);
     return count;
 }
 
-/* Runs what `sync`, an entry of the host, waits for, and nothing else. */
-static void sim_run_for(cai_sim *sim, const sim_operation *sync)
+/* Runs what `sync` waits for, and what that waits for. */
+static void sim_run_needed(cai_sim *sim, const sim_operation *sync)
 {
     const uint64_t first = sim_first(sim), end = sync->info.id;
     char *needed;
     uint64_t id;
     int32_t i;
-    while (sim->hooks.choose != NULL && !sim_is_done(sim, sync)) (void)sim_choose(sim, 1);
-    if (sim->queued == 0 || sim->hooks.choose != NULL) return;
+    if (first > end) return;
     needed = (char *)sim_new((size_t)(end - first + 1));
     needed[end - first] = 1;
     for (id = end; id >= first; id--) {
@@ -817,11 +930,17 @@ static void sim_run_for(cai_sim *sim, const sim_operation *sync)
         for (i = 0; i < op->info.wait_count; i++)
             if (op->waits[i] >= first) needed[op->waits[i] - first] = 1;
     }
-    for (id = first; id < end; id++) {
-        sim_operation *op = sim_operation_of(sim, id);
-        if (needed[id - first] && op->info.state == CAI_SIM_STATE_QUEUED) sim_execute(sim, op);
-    }
+    for (id = first; id < end; id++)
+        if (needed[id - first]) (void)sim_execute_next(sim, id);
     free(needed);
+}
+
+/* Runs what `sync`, an entry of the host, waits for, and nothing else. */
+static void sim_run_for(cai_sim *sim, const sim_operation *sync)
+{
+    while (sim->hooks.choose != NULL && !sim_is_done(sim, sync)) (void)sim_choose(sim, 1);
+    if (sim->hooks.choose == NULL && sim->queued) sim_run_needed(sim, sync);
+    while (!sim_is_free(sim, sync)) sim_wait_for_function(sim);
 }
 
 /* ----------------------------------------------------------------- >>captures */
@@ -895,8 +1014,15 @@ static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
     }
 }
 
-/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph, which are launches:
- * a stream that was pulled in and did nothing need not be joined. */
+/* Is a captured operation a node of the graph? */
+static int sim_is_node(const sim_operation *op)
+{
+    return op->info.kind == CAI_SIM_OP_LAUNCH || op->info.kind == CAI_SIM_OP_COPY ||
+           op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
+}
+
+/* Is all captured work before the end of the origin? CUDA judges the nodes of the graph: a stream that was
+ * pulled in and did nothing need not be joined. */
 static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
 {
     char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
@@ -907,7 +1033,7 @@ static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
     for (id = sim->operation_count; id > 0; id--) {
         const sim_operation *op = sim_operation_of(sim, id);
         if (op->info.capture != capture->id) continue;
-        if (!reached[id] && op->info.kind == CAI_SIM_OP_LAUNCH) joined = 0;
+        if (!reached[id] && sim_is_node(op)) joined = 0;
         for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
     }
     free(reached);
@@ -1256,37 +1382,107 @@ static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, ui
     return 0;
 }
 
-static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
+/* The operations that the host waits for with a stream. The legacy stream stands for the blocking streams of
+ * its context. */
+static void sim_wait_for_lasts(cai_sim *sim, sim_operation *sync, const sim_stream *stream)
 {
-    sim_stream *stream;
-    sim_operation *sync;
-    int32_t i, error = sim_use_stream(sim, handle, &stream);
-    if (!error) error = sim_may_not_capture(sim, stream);
-    if (!error) error = sim_unsafe_call(sim);
-    if (error) return error;
-    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "stream_synchronize", NULL, 0);
+    int32_t i;
     sim_wait_for(sync, stream->last);
-    /* The legacy stream stands for the blocking streams of its context. */
     for (i = 0; stream == stream->o.context->legacy && i < sim->streams.count; i++) {
         const sim_stream *other = sim_stream_at(sim, i);
         if (other->o.context == stream->o.context && !other->nonblocking) sim_wait_for(sync, other->last);
     }
-    sim_run_for(sim, sync);
+}
+
+/* An entry of the host, which waited for a stream, or found that it has passed. */
+static sim_operation *sim_trace_wait(cai_sim *sim, const sim_stream *stream, const char *name)
+{
+    sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
+    sim_wait_for_lasts(sim, sync, stream);
+    return sync;
+}
+
+static void sim_wait_for_stream(cai_sim *sim, const sim_stream *stream, const char *name)
+{
+    sim_run_for(sim, sim_trace_wait(sim, stream, name));
+}
+
+static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_wait_for_stream(sim, stream, "stream_synchronize");
     return stream->o.context->error;
 }
 
-static int32_t sim_do_launch(cai_sim *sim, uint64_t handle, const char *name, cai_sim_function function,
-                             void *argument, const cai_sim_access *accesses, int32_t count, int32_t touches)
+/* What may have run when something that is `pending` is queried: what the hook says. Without one: with
+ * PROGRESS the oldest operation that is ready, else nothing. */
+static void sim_run_meanwhile(cai_sim *sim, const sim_patience *patience, int pending)
+{
+    uint64_t id;
+    if (sim->hooks.choose != NULL) {
+        if (patience->asked < SIM_PATIENCE) sim_offer(sim);
+        else (void)sim_choose(sim, 1);
+        return;
+    }
+    if (!sim_is_on(sim, CAI_SIM_PROGRESS) || !pending) return;
+    for (id = sim_first(sim); id <= sim->operation_count; id++) {
+        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
+        sim_execute(sim, sim_operation_of(sim, id));
+        return;
+    }
+}
+
+static int32_t sim_not_ready(const cai_sim *sim, sim_patience *patience)
+{
+    const int again = patience->order == sim->order && patience->count == sim->operation_count;
+    patience->asked = again ? patience->asked + 1 : 0;
+    patience->order = sim->order;
+    patience->count = sim->operation_count;
+    return CAI_SIM_ERROR_NOT_READY;
+}
+
+static int sim_is_busy(cai_sim *sim, const sim_stream *stream)
+{
+    sim_operation would; /* the entry of a wait, which is not made */
+    int busy;
+    memset(&would, 0, sizeof would);
+    sim_wait_for_lasts(sim, &would, stream);
+    busy = !sim_is_free(sim, &would);
+    free(would.waits);
+    return busy;
+}
+
+static int32_t sim_do_stream_query(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
+    if (error) return error;
+    sim_run_meanwhile(sim, &stream->patience, sim_is_busy(sim, stream));
+    if (sim_is_busy(sim, stream)) return sim_not_ready(sim, &stream->patience);
+    sim_trace_wait(sim, stream, "stream_query");
+    return stream->o.context->error;
+}
+
+static int32_t sim_do_launch(cai_sim *sim, int32_t kind, uint64_t handle, const char *name,
+                             cai_sim_function function, void *argument, const cai_sim_access *accesses,
+                             int32_t count, int32_t touches)
 {
     sim_stream *stream;
     sim_operation *op;
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return error;
     if (count < 0 || (count > 0 && accesses == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (stream->o.context != sim_current_context(sim)) return CAI_SIM_ERROR_INVALID_HANDLE;
+    if (kind == CAI_SIM_OP_LAUNCH && stream->o.context != sim_current_context(sim))
+        return CAI_SIM_ERROR_INVALID_HANDLE;
     error = sim_may_queue(sim, stream);
     if (error) return error;
-    op = sim_queue(sim, CAI_SIM_OP_LAUNCH, stream, 0);
+    op = sim_queue(sim, kind, stream, 0);
     sim_describe(sim, op, name, accesses, count);
     op->function = function;
     op->argument = argument;
@@ -1341,37 +1537,13 @@ static int32_t sim_look_at_event(cai_sim *sim, uint64_t handle, sim_event **even
     return CAI_SIM_ERROR_CAPTURED_EVENT;
 }
 
-/* What may have run when an event is queried: what the hook says. Without one: with PROGRESS the oldest
- * operation that is ready, else nothing. */
-static void sim_run_meanwhile(cai_sim *sim, const sim_event *event)
-{
-    uint64_t id;
-    if (sim->hooks.choose != NULL) {
-        if (event->asked < SIM_PATIENCE) sim_offer(sim);
-        else (void)sim_choose(sim, 1);
-        return;
-    }
-    if (!sim_is_on(sim, CAI_SIM_PROGRESS) || !sim_is_queued(sim, event->record)) return;
-    for (id = sim_first(sim); id <= sim->operation_count; id++) {
-        if (!sim_is_ready(sim, sim_operation_of(sim, id))) continue;
-        sim_execute(sim, sim_operation_of(sim, id));
-        return;
-    }
-}
-
 static int32_t sim_do_event_query(cai_sim *sim, uint64_t handle)
 {
     sim_event *event;
     const int32_t error = sim_look_at_event(sim, handle, &event);
     if (error || event->record == 0) return error;
-    sim_run_meanwhile(sim, event);
-    if (sim_is_queued(sim, event->record)) {
-        const int again = event->asked_order == sim->order && event->asked_count == sim->operation_count;
-        event->asked = again ? event->asked + 1 : 0;
-        event->asked_order = sim->order;
-        event->asked_count = sim->operation_count;
-        return CAI_SIM_ERROR_NOT_READY;
-    }
+    sim_run_meanwhile(sim, &event->patience, sim_is_queued(sim, event->record));
+    if (sim_is_queued(sim, event->record)) return sim_not_ready(sim, &event->patience);
     sim_wait_for(sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_query", NULL, 0), event->record);
     return 0;
 }
@@ -1758,6 +1930,190 @@ static int32_t sim_do_pageable_access(cai_sim *sim, int32_t device, int32_t *yes
     if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
     *yes = sim->pageable[device];
     return 0;
+}
+
+/* ------------------------------------------------------------------- >>copies */
+/* Where memory is: what the host waits for depends on it. */
+enum { SIM_PAGEABLE, SIM_PINNED, SIM_ON_DEVICE };
+
+static int sim_side_of(cai_sim *sim, uint64_t address)
+{
+    uint64_t offset;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    if (a == NULL || !a->live) return SIM_PAGEABLE;
+    if (a->kind == CAI_SIM_MEM_PINNED || a->kind == CAI_SIM_MEM_ALIASED || a->kind == CAI_SIM_MEM_REGISTERED)
+        return SIM_PINNED;
+    if (a->kind == CAI_SIM_MEM_MANAGED && !sim_is_on(sim, CAI_SIM_COPY_RETURNS)) return SIM_PINNED;
+    return SIM_ON_DEVICE;
+}
+
+/* The bytes from the first one to behind the last one. 0: they leave the address space, or rows overlap. */
+static uint64_t sim_span(const cai_sim_rows *rows, const cai_sim_extent *e)
+{
+    uint64_t plane = e->width, whole;
+    if (e->height > 1 && (rows->pitch < e->width || rows->pitch > UINT64_MAX / e->height)) return 0;
+    if (e->height > 1) plane = (e->height - 1) * rows->pitch + e->width;
+    if (e->depth > 1 && (rows->plane < plane || rows->plane > UINT64_MAX / e->depth)) return 0;
+    whole = e->depth > 1 ? (e->depth - 1) * rows->plane + plane : plane;
+    return rows->address && whole - 1 <= UINT64_MAX - rows->address ? whole : 0;
+}
+
+/* Can the rows be accessed as far as is known now? */
+static int sim_rows_are_good(cai_sim *sim, const cai_sim_rows *rows, const cai_sim_extent *extent)
+{
+    const uint64_t span = sim_span(rows, extent);
+    uint64_t offset = 0;
+    const sim_allocation *a = sim_allocation_at(sim, rows->address, &offset);
+    if (span == 0 || span > SIZE_MAX) return 0;
+    return a == NULL || (a->live && span <= a->bytes - offset);
+}
+
+/* The rows as accesses, joined where they follow one another. Returns their number. */
+static int32_t sim_rows_accesses(cai_sim_access **accesses, int32_t count, const cai_sim_rows *rows,
+                                 const cai_sim_extent *e, int32_t write)
+{
+    const int32_t first = count;
+    uint64_t y, z;
+    for (z = 0; z < e->depth; z++) {
+        for (y = 0; y < e->height; y++) {
+            cai_sim_access row = cai_sim_reads(sim_row(rows, y, z), e->width);
+            cai_sim_access *last = count > first ? &(*accesses)[count - 1] : NULL;
+            row.write = write;
+            if (last != NULL && last->address + last->bytes == row.address) last->bytes += row.bytes;
+            else SIM_APPEND(cai_sim_access, *accesses, count, row);
+        }
+    }
+    return count;
+}
+
+/* The host reads pageable memory now, for a copy that runs later. */
+static void sim_stage(cai_sim *sim, sim_copy *copy)
+{
+    const cai_sim_extent *e = &copy->extent;
+    cai_sim_access *accesses = NULL;
+    const int32_t count = sim_rows_accesses(&accesses, 0, &copy->from, e, 0);
+    unsigned char *to = copy->staged = (unsigned char *)sim_new((size_t)(e->width * e->height * e->depth));
+    uint64_t y, z;
+    sim_offer(sim);
+    for (z = 0; z < e->depth; z++)
+        for (y = 0; y < e->height; y++, to += e->width)
+            memcpy(to, (const void *)(uintptr_t)sim_row(&copy->from, y, z), (size_t)e->width);
+    sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, "copy", accesses, count);
+    free(accesses);
+}
+
+static sim_operation *sim_queue_copy(cai_sim *sim, sim_stream *stream, const sim_copy *copy)
+{
+    sim_operation *op = sim_queue(sim, CAI_SIM_OP_COPY, stream, 0);
+    cai_sim_access *accesses = NULL;
+    int32_t count = 0;
+    if (!copy->unit && copy->staged == NULL)
+        count = sim_rows_accesses(&accesses, count, &copy->from, &copy->extent, 0);
+    count = sim_rows_accesses(&accesses, count, &copy->to, &copy->extent, 1);
+    sim_describe(sim, op, copy->unit ? "set" : "copy", accesses, count);
+    free(accesses);
+    op->copy = (sim_copy *)sim_new(sizeof *copy);
+    *op->copy = *copy;
+    return op;
+}
+
+/* Does the host wait until a copy is done? */
+static int sim_copy_waits(const cai_sim *sim, int to, int from, int async)
+{
+    const int devices = (to == SIM_ON_DEVICE) + (from == SIM_ON_DEVICE);
+    const int pageable = to == SIM_PAGEABLE || from == SIM_PAGEABLE;
+    if (devices == 0) return 1;
+    if (devices == 2) return 0;
+    if (pageable && (async || from == SIM_PAGEABLE)) return !sim_is_on(sim, CAI_SIM_COPY_RETURNS);
+    return !async;
+}
+
+static int32_t sim_may_copy(cai_sim *sim, uint64_t handle, int async, sim_stream **stream)
+{
+    int32_t error = sim_use_stream(sim, handle, stream);
+    if (!error) error = sim_may_queue(sim, *stream);
+    if (!error && !async) error = sim_may_not_capture(sim, *stream);
+    if (!error && !async) error = sim_unsafe_call(sim);
+    return error;
+}
+
+static int32_t sim_run_copy(cai_sim *sim, sim_stream *stream, const sim_copy *copy, int waits)
+{
+    const sim_operation *op = sim_queue_copy(sim, stream, copy);
+    sim_operation *sync;
+    if (!waits || op->info.state == CAI_SIM_STATE_CAPTURED) return 0;
+    sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, op->name, NULL, 0);
+    sim_wait_for(sync, op->info.id);
+    sim_run_for(sim, sync);
+    return stream->o.context->error;
+}
+
+static int sim_is_nothing(const cai_sim_extent *extent)
+{
+    return extent != NULL && (extent->width == 0 || extent->height == 0 || extent->depth == 0);
+}
+
+static int32_t sim_do_copy(cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from,
+                           const cai_sim_extent *extent, uint64_t handle, int async)
+{
+    sim_stream *stream;
+    sim_copy copy;
+    int to_side, from_side;
+    const int32_t error = sim_may_copy(sim, handle, async, &stream);
+    if (error || sim_is_nothing(extent)) return error;
+    if (to == NULL || from == NULL || extent == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (!sim_rows_are_good(sim, to, extent) || !sim_rows_are_good(sim, from, extent))
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    memset(&copy, 0, sizeof copy);
+    copy.to = *to;
+    copy.from = *from;
+    copy.extent = *extent;
+    to_side = sim_side_of(sim, to->address);
+    from_side = sim_side_of(sim, from->address);
+    if (!async && from_side == SIM_PAGEABLE && to_side == SIM_ON_DEVICE) {
+        sim_wait_for_stream(sim, stream, "copy");
+        if (sim_is_on(sim, CAI_SIM_COPY_RETURNS)) sim_stage(sim, &copy);
+    }
+    return sim_run_copy(sim, stream, &copy, sim_copy_waits(sim, to_side, from_side, async));
+}
+
+static int32_t sim_do_copy_bytes(cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t handle,
+                                 int async)
+{
+    cai_sim_rows to_rows, from_rows;
+    cai_sim_extent extent;
+    memset(&to_rows, 0, sizeof to_rows);
+    from_rows = to_rows;
+    to_rows.address = to;
+    from_rows.address = from;
+    extent.width = bytes;
+    extent.height = extent.depth = 1;
+    return sim_do_copy(sim, &to_rows, &from_rows, &extent, handle, async);
+}
+
+static int32_t sim_do_set(cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+                          uint32_t unit, uint64_t handle, int async)
+{
+    sim_stream *stream;
+    sim_copy copy;
+    const sim_allocation *a;
+    uint64_t odd, offset;
+    const int32_t error = sim_may_copy(sim, handle, async, &stream);
+    if (error || sim_is_nothing(extent)) return error;
+    if (to == NULL || extent == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (unit != 1 && unit != 2 && unit != 4) return CAI_SIM_ERROR_INVALID_VALUE;
+    odd = to->address | extent->width;
+    if (extent->height > 1) odd |= to->pitch;
+    if (extent->depth > 1) odd |= to->plane;
+    a = sim_allocation_at(sim, to->address, &offset);
+    if (a == NULL || odd % unit || !sim_rows_are_good(sim, to, extent)) return CAI_SIM_ERROR_INVALID_VALUE;
+    memset(&copy, 0, sizeof copy);
+    copy.to = *to;
+    copy.extent = *extent;
+    copy.value = value;
+    copy.unit = unit;
+    async = async || (a->kind != CAI_SIM_MEM_MANAGED && sim_side_of(sim, to->address) == SIM_ON_DEVICE);
+    return sim_run_copy(sim, stream, &copy, !async);
 }
 
 /* -------------------------------------------------------------------- >>table */
@@ -2194,6 +2550,7 @@ static const sim_named_option sim_options[] = {
     {"reuse", CAI_SIM_REUSE},
     {"progress", CAI_SIM_PROGRESS},
     {"handles_need_context", CAI_SIM_HANDLES_NEED_CONTEXT},
+    {"copy_returns", CAI_SIM_COPY_RETURNS},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };
 
@@ -2265,6 +2622,8 @@ void cai_sim_destroy(cai_sim *sim)
     for (i = 0; i < sim->operation_count; i++) {
         free(sim->operations[i]->waits);
         free(sim->operations[i]->accesses);
+        if (sim->operations[i]->copy != NULL) free(sim->operations[i]->copy->staged);
+        free(sim->operations[i]->copy);
     }
     for (i = 0; i < (uint64_t)sim->allocation_count; i++) free(sim->allocations[i]->block);
     for (i = 0; i < (uint64_t)sim->thread_count; i++) free(sim->threads[i]->stack);
@@ -2348,14 +2707,44 @@ SIM_CALL(cai_sim_stream_wait_event, sim_enter_runtime, (cai_sim *sim, uint64_t s
             sim_do_stream_wait_event(sim, stream, event))
 SIM_CALL(cai_sim_stream_synchronize, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
             sim_do_stream_synchronize(sim, stream))
+SIM_CALL(cai_sim_stream_query, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
+         sim_do_stream_query(sim, stream))
 SIM_CALL(cai_sim_context_synchronize, sim_enter_runtime, (cai_sim *sim), sim_do_context_synchronize(sim))
 SIM_CALL(cai_sim_launch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
              const cai_sim_access *accesses, int32_t count),
-            sim_do_launch(sim, stream, name, function, argument, accesses, count, 0))
+            sim_do_launch(sim, CAI_SIM_OP_LAUNCH, stream, name, function, argument, accesses, count, 0))
+SIM_CALL(cai_sim_host_function, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
+             const cai_sim_access *accesses, int32_t count),
+            function == NULL ? CAI_SIM_ERROR_INVALID_VALUE
+                             : sim_do_launch(sim, CAI_SIM_OP_HOST_FUNCTION, stream, name, function, argument,
+                                             accesses, count, 0))
 SIM_CALL(cai_sim_touch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses, int32_t count),
-            sim_do_launch(sim, stream, name, NULL, NULL, accesses, count, 1))
+            sim_do_launch(sim, CAI_SIM_OP_LAUNCH, stream, name, NULL, NULL, accesses, count, 1))
+SIM_CALL(cai_sim_copy, sim_enter_runtime,
+            (cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream),
+            sim_do_copy_bytes(sim, to, from, bytes, stream, 0))
+SIM_CALL(cai_sim_copy_async, sim_enter_runtime,
+            (cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream),
+            sim_do_copy_bytes(sim, to, from, bytes, stream, 1))
+SIM_CALL(cai_sim_copy_rows, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from, const cai_sim_extent *extent,
+             uint64_t stream),
+            sim_do_copy(sim, to, from, extent, stream, 0))
+SIM_CALL(cai_sim_copy_rows_async, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from, const cai_sim_extent *extent,
+             uint64_t stream),
+            sim_do_copy(sim, to, from, extent, stream, 1))
+SIM_CALL(cai_sim_set, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+             uint32_t unit, uint64_t stream),
+            sim_do_set(sim, to, extent, value, unit, stream, 0))
+SIM_CALL(cai_sim_set_async, sim_enter_runtime,
+            (cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+             uint32_t unit, uint64_t stream),
+            sim_do_set(sim, to, extent, value, unit, stream, 1))
 SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
             sim_do_capture_begin(sim, stream, mode))
 SIM_CALL(cai_sim_capture_end, sim_enter_runtime, (cai_sim *sim, uint64_t stream),

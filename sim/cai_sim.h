@@ -79,13 +79,13 @@ HOST THREADS
     (cai_sim_host_thread).
 
 THE SCHEDULER
-    A stream runs its operations one after the other: launches, records of events, waits for events. An
-    operation is ready when all that it waits for has run. An operation waits for the one before it in its
-    stream. A wait also waits for its record. The legacy stream and the blocking streams of its context also
-    wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even in
-    an idle stream. A query runs nothing either. A loop that polls an event needs cai_sim_step in it, or the
-    option CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready
-    lists what may run now.
+    A stream runs its operations one after the other: launches, copies, host functions, records of events,
+    waits for events. An operation is ready when all that it waits for has run. It waits for the one before it
+    in its stream. A wait also waits for its record. The legacy stream and the blocking streams of its context
+    also wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even
+    in an idle stream. A query runs nothing either. A loop that polls needs cai_sim_step in it, or the option
+    CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready lists
+    what may run now.
 
 THE TRACE
     The trace has every operation that was queued, every synchronization, and every access of the host, in the
@@ -178,7 +178,17 @@ WHAT IS CUDA AND WHAT IS NOT
        of its contexts, except context_current, _push, _pop and _device, device_context, device_uuid,
        stream_context and capture queries. Destroying a stream or an event reports it, too, and works.
     S  Peer access is there or not (cai_sim_set_peer_access). No pools beyond the kind of memory, no graphs,
-       no timing, no copies: launch a function that copies.
+       no timing.
+
+    Copies
+    D  What a copy waits for, and what the host waits for, is as "API synchronization behavior" says. Where
+       that page writes "may" or "might", the option CAI_SIM_COPY_RETURNS chooses.
+    D  A copy may be queued in a stream of another context than the current one. It needs no peer access.
+       Without it CUDA copies by way of the host.
+    S  A range that leaves its allocation, or memory that was freed: 1, at once. Memory that is freed before a
+       queued copy runs: 700. What is in no allocation is pageable host memory, and is accepted unchecked.
+    S  The forms that wait are potentially unsafe calls: 900 while something captures. A pitch that is smaller
+       than a row, and a set of pageable memory: 1.
 */
 
 #include <stddef.h>
@@ -277,9 +287,9 @@ enum {
      *  ended are used again at once. CUDA promises nothing of this except for stream ids. cuStreamGetId: "The
      *  Id is unique for the life of the program." */
     CAI_SIM_REUSE = 1 << 7,
-    /** A query of an event that is not ready runs one operation before it returns, the oldest that is ready.
-     *  So a loop that polls ends. In CUDA work continues without queries. If there is a hook `choose`, it
-     *  chooses what runs. */
+    /** A query of an event or a stream that is not ready runs one operation before it returns, the oldest
+     *  that is ready. So a loop that polls ends. In CUDA work continues without queries. If there is a hook
+     *  `choose`, it chooses what runs. */
     CAI_SIM_PROGRESS = 1 << 8,
     /** event_record, _synchronize, _destroy, stream_wait_event and stream_synchronize need a current context,
      *  also for handles. Without one they return 201. cuda.h lists 201 among the errors of each, but not when
@@ -287,12 +297,22 @@ enum {
      *  device as a condition of launches alone. cai relies on this in places (docs/results/conformance.md),
      *  so the option is not in CAI_SIM_ADVERSARIAL. It changes calls of the table only. */
     CAI_SIM_HANDLES_NEED_CONTEXT = 1 << 9,
+    /** A copy with pageable host memory returns before it is done. cai_sim_copy from such memory to a device
+     *  returns once the memory was read, and cai_sim_copy_async before it is read or written. "API
+     *  synchronization behavior": "The function will return once the pageable buffer has been copied to the
+     *  staging memory for DMA transfer to device memory, but the DMA to final destination may not have
+     *  completed." "For transfers between device memory and pageable host memory, the function might be
+     *  synchronous with respect to host." Managed memory counts as memory of a device. The page says nothing
+     *  of it any more. Off: the copy is done when the call returns, and managed memory counts as pinned.
+     *  CUDA 11.1: "All transfers involving Unified Memory regions are fully synchronous with respect to the
+     *  host." */
+    CAI_SIM_COPY_RETURNS = 1 << 10,
     /** The options of a new simulation. */
     CAI_SIM_DEFAULT = CAI_SIM_FREE_OWN_CONTEXT,
     /** A driver that does the least that CUDA's documentation promises. */
     CAI_SIM_ADVERSARIAL = CAI_SIM_FREE_RETURNS | CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE |
                           CAI_SIM_NEED_CONTEXT | CAI_SIM_SEGMENTS | CAI_SIM_ONE_THREAD_CONTEXTS |
-                          CAI_SIM_REUSE | CAI_SIM_PROGRESS
+                          CAI_SIM_REUSE | CAI_SIM_PROGRESS | CAI_SIM_COPY_RETURNS
 };
 
 /** Sets the options in place of those before. Do this before anything else is made. If
@@ -356,6 +376,10 @@ uint64_t cai_sim_stream_create(cai_sim *sim, int32_t nonblocking);
 /** Destroys a stream. Work queued in it still runs. Not for 1 and 2. */
 int32_t cai_sim_stream_destroy(cai_sim *sim, uint64_t stream);
 
+/** Returns 0 if all work of a stream has run, else 600 (cuStreamQuery). 0 orders as a synchronization does.
+ *  What runs meanwhile is as for event_query (CAI_SIM_PROGRESS). */
+int32_t cai_sim_stream_query(cai_sim *sim, uint64_t stream);
+
 /** From now on a new stream or event gets the handle of the one destroyed last, as CUDA may do (R85), and as
  *  with CAI_SIM_REUSE. Otherwise handles are never used twice. The stream id is new in either case. */
 void cai_sim_recycle_handles(cai_sim *sim, int32_t on);
@@ -415,6 +439,14 @@ int32_t cai_sim_launch(cai_sim *sim, uint64_t stream, const char *name, cai_sim_
 int32_t cai_sim_touch(cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses,
                       int32_t count);
 
+/** Queues a host function in any stream (cuLaunchHostFunc). It is called without a lock of the simulation, so
+ *  other threads may call CUDA meanwhile, and it may wait for a lock that such a thread has. Work behind it
+ *  waits until it returns. In it, calls of CUDA return 800: "Attempting to use a CUDA API may result in
+ *  CUDA_ERROR_NOT_PERMITTED, but this is not required." If the context has an error, it is not called. The
+ *  other parameters are as of cai_sim_launch. */
+int32_t cai_sim_host_function(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
+                              void *argument, const cai_sim_access *accesses, int32_t count);
+
 /** Records in the trace that the host itself accesses memory now. Changes nothing. */
 int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
 
@@ -437,6 +469,47 @@ int32_t cai_sim_run(cai_sim *sim);
 /** Returns the number of operations that are queued and have not run. */
 int32_t cai_sim_pending(cai_sim *sim);
 
+/* ------------------------------------------------------------------- >>copies */
+/** Memory in rows. From one row to the next there are `pitch` bytes, from one plane to the next `plane`
+ *  bytes. `pitch` is not read if there is one row, `plane` not if there is one plane. */
+typedef struct cai_sim_rows {
+    uint64_t address;
+    uint64_t pitch;
+    uint64_t plane;
+} cai_sim_rows;
+
+/** The size of what is copied. If one of the three is 0, nothing is copied. */
+typedef struct cai_sim_extent {
+    uint64_t width;  /* bytes of a row */
+    uint64_t height; /* rows of a plane */
+    uint64_t depth;  /* planes */
+} cai_sim_extent;
+
+/** Copies bytes in `stream` (cuMemcpy, whose stream is 1 or 2). Both addresses may be of a device, of pinned
+ *  or of pageable host memory. The host does not wait for a copy between device memory. It waits for any
+ *  other copy until it is done, and also before a copy from pageable memory to a device, for `stream`. */
+int32_t cai_sim_copy(cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream);
+
+/** The same, and the host does not wait (cuMemcpyAsync). But a copy between host memory is done when this
+ *  returns. So is one between pageable memory and a device, without CAI_SIM_COPY_RETURNS. In a capture the
+ *  copy is added to the capture and never runs. */
+int32_t cai_sim_copy_async(cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream);
+
+/** The same for memory in rows (cuMemcpy2D, cuMemcpy3D, cuMemcpy3DPeer and their asynchronous forms). The
+ *  trace has the bytes of the rows, and not those between them. */
+int32_t cai_sim_copy_rows(cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from,
+                          const cai_sim_extent *extent, uint64_t stream);
+int32_t cai_sim_copy_rows_async(cai_sim *sim, const cai_sim_rows *to, const cai_sim_rows *from,
+                                const cai_sim_extent *extent, uint64_t stream);
+
+/** Fills memory with the lowest `unit` bytes of `value`, 1, 2 or 4 (cuMemsetD8, _D16, _D32 and the 2-D
+ *  forms). The address, the width, the pitch and the plane are multiples of `unit`, or the result is 1. The
+ *  host waits if the memory is pinned or managed. The asynchronous form never waits. */
+int32_t cai_sim_set(cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+                    uint32_t unit, uint64_t stream);
+int32_t cai_sim_set_async(cai_sim *sim, const cai_sim_rows *to, const cai_sim_extent *extent, uint32_t value,
+                          uint32_t unit, uint64_t stream);
+
 /* -------------------------------------------------------------------- >>trace */
 enum {
     CAI_SIM_OP_LAUNCH = 1,
@@ -447,14 +520,17 @@ enum {
     CAI_SIM_OP_ALLOC = 6,       /* `accesses[0]` is allocated, by the host or, with a stream, in its order */
     CAI_SIM_OP_FREE = 7,        /* `accesses[0]` is freed, by the host or, with a stream, in its order */
     CAI_SIM_OP_PUBLISH = 8,     /* the host publishes what it did so far */
-    CAI_SIM_OP_OBSERVE = 9      /* the host observed what another one published in `waits` */
+    CAI_SIM_OP_OBSERVE = 9,     /* the host observed what another one published in `waits` */
+    CAI_SIM_OP_COPY = 10,       /* a copy, named "copy", or "set" */
+    CAI_SIM_OP_HOST_FUNCTION = 11
 };
 
 enum {
     CAI_SIM_STATE_QUEUED = 0,
     CAI_SIM_STATE_DONE = 1,
     CAI_SIM_STATE_CAPTURED = 2, /* added to a capture; never runs */
-    CAI_SIM_STATE_DROPPED = 3   /* did not run, and will not: its context was destroyed, or has an error */
+    CAI_SIM_STATE_DROPPED = 3,  /* did not run, and will not: its context was destroyed, or has an error */
+    CAI_SIM_STATE_RUNNING = 4   /* a host function that has not returned */
 };
 
 /** One entry of the trace. The pointers are valid until the simulation is destroyed. */

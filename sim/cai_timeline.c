@@ -130,7 +130,8 @@ static int tl_is_shown(const tl_run *run, const cai_sim_operation *op)
 
 static int tl_is_work(const cai_sim_operation *op)
 {
-    return op->kind == CAI_SIM_OP_LAUNCH || op->kind == CAI_SIM_OP_HOST_ACCESS;
+    return op->kind == CAI_SIM_OP_LAUNCH || op->kind == CAI_SIM_OP_COPY ||
+           op->kind == CAI_SIM_OP_HOST_FUNCTION || op->kind == CAI_SIM_OP_HOST_ACCESS;
 }
 
 /* Who comes before an allocation comes before all work on the memory, too: of races with both, only those

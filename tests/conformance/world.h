@@ -70,8 +70,11 @@ int32_t world_stream_destroy(uint64_t stream);
  * it, and sets mark `mark` (0, ...). Each mark and each flag serves once in a rule. */
 int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark);
 
-/* The same of a kernel that also writes to memory, once the flag is set. */
+/* The same of a kernel that also writes 1 to a byte of memory, once the flag is set. */
 int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory);
+
+/* cudaLaunchHostFunc of a function that notes and sets marks as a kernel does. */
+int32_t world_host_function(uint64_t stream, int32_t mark);
 
 void world_set(int32_t flag);
 int world_is_set(int32_t flag);
@@ -112,6 +115,14 @@ enum { WORLD_NO_SUCH_MEMORY = -1 };
 /* Memory of the current device. 0, an error, or WORLD_NO_SUCH_MEMORY. */
 int32_t world_alloc(int32_t kind, uint64_t bytes, uint64_t *address);
 int32_t world_free(uint64_t address);
+
+/* cudaMemcpy, in stream 1, and cudaMemcpyAsync; of any memory (cudaMemcpyDefault). */
+int32_t world_copy(uint64_t to, uint64_t from, uint64_t bytes);
+int32_t world_copy_async(uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream);
+
+/* cudaMemset, in stream 1, and cudaMemsetAsync. */
+int32_t world_fill(uint64_t to, int value, uint64_t bytes);
+int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream);
 
 /* What pageable_access should answer. */
 int32_t world_pageable_access(int32_t device);

@@ -549,6 +549,20 @@ int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t addres
     return launch(shared, cai_stream_to_cuda(stream), flag, mark, as_pointer(address));
 }
 
+int32_t world_host_function(uint64_t stream, int32_t mark)
+{
+    const cudaHostFn_t function = [](void *argument) {
+        const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(argument);
+        uint64_t seen = 0;
+        for (int i = 0; i < WORLD_MARKS; i++)
+            if (shared->ran[i]) seen |= static_cast<uint64_t>(1) << i;
+        shared->seen[at] = seen;
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        shared->ran[at] = 1;
+    };
+    return cudaLaunchHostFunc(cai_stream_to_cuda(stream), function, as_pointer(static_cast<uint64_t>(mark)));
+}
+
 void world_set(int32_t flag)
 {
     shared->flags[flag] = 1;
@@ -633,6 +647,27 @@ int32_t world_free(uint64_t address)
         return cu.context_set(before);
     }
     return cudaErrorInvalidValue;
+}
+
+int32_t world_copy(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    return cudaMemcpy(as_pointer(to), as_pointer(from), bytes, cudaMemcpyDefault);
+}
+
+int32_t world_copy_async(uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream)
+{
+    return cudaMemcpyAsync(as_pointer(to), as_pointer(from), bytes, cudaMemcpyDefault,
+                           cai_stream_to_cuda(stream));
+}
+
+int32_t world_fill(uint64_t to, int value, uint64_t bytes)
+{
+    return cudaMemset(as_pointer(to), value, bytes);
+}
+
+int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream)
+{
+    return cudaMemsetAsync(as_pointer(to), value, bytes, cai_stream_to_cuda(stream));
 }
 
 int32_t world_pageable_access(int32_t device)

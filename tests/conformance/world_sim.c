@@ -17,6 +17,7 @@ enum { HANDLE_BYTES = 64, UUID_BYTES = 16, ENOUGH_BYTES = 1 << 22 };
 
 typedef struct job { /* a kernel */
     uint64_t operation, memory; /* memory: that it writes to, or 0 */
+    unsigned char *byte; /* the same; NULL: not of the simulation */
     int32_t flag, mark;
 } job;
 
@@ -583,6 +584,16 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X("pool-export", "pool memory has a handle", "A22", table.ipc_export = pool_export) \
     X("own-open", "a handle can be opened where it comes from", "A23", table.ipc_open = own_open) \
     X("one-uuid", "all devices have one UUID", "A25", table.device_uuid = one_uuid) \
+    X("idle-copy", "a copy does nothing", "T04", (void)0) \
+    X("waiting-copy", "a copy waits that should not", "T01", (void)0) \
+    X("home-copy", "copies are queued in streams of the current context alone", "T17", (void)0) \
+    X("running-copy", "a captured copy runs", "T18", (void)0) \
+    X("tolerant-copy", "a copy in the legacy stream is accepted beside a capture", "T19", (void)0) \
+    X("boundless-copy", "a copy over the end of memory is accepted", "T20", (void)0) \
+    X("idle-host-function", "a host function is not called", "T21", (void)0) \
+    X("running-host-function", "a host function is called at once", "T22", (void)0) \
+    X("idle-fill", "a fill does nothing", "T13", (void)0) \
+    X("waiting-fill", "a fill waits that should not", "T12", (void)0) \
     X("no-init", "the first calls find the driver not initialized", "Q05", (void)0)
 
 static const world_plant plants[] = {
@@ -662,6 +673,7 @@ int world_option(const char *name)
                    {"need_context", CAI_SIM_NEED_CONTEXT},
                    {"segments", CAI_SIM_SEGMENTS},
                    {"free_returns", CAI_SIM_FREE_RETURNS},
+                   {"copy_returns", CAI_SIM_COPY_RETURNS},
                    {"free_own_context", CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_FREE_RETURNS}};
     size_t i;
     for (i = 0; i < sizeof options / sizeof *options; i++)
@@ -768,6 +780,7 @@ static void kernel(void *argument)
         if (!flag_comes[self->flag]) endless = 1;
         flags[self->flag] = 1;
     }
+    if (self->byte != NULL) *self->byte = 1;
     memcpy(saw[self->mark], ran, sizeof ran);
     ran[self->mark] = 1;
 }
@@ -806,6 +819,7 @@ int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory
     int32_t error;
     if (job_count == MOST_JOBS) abort();
     made->memory = memory;
+    made->byte = (unsigned char *)cai_sim_bytes(sim, memory);
     made->flag = flag;
     made->mark = mark;
     error = launch_wrongly(stream, made);
@@ -814,6 +828,22 @@ int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory
     job_count++;
     if (!is_planted("no-capture")) return 0;
     if (cai_sim_operation_get(sim, made->operation, &queued) && queued.capture != 0) kernel(made);
+    return 0;
+}
+
+int32_t world_host_function(uint64_t stream, int32_t mark)
+{
+    job *made = &jobs[job_count];
+    int32_t error;
+    if (job_count == MOST_JOBS) abort();
+    memset(made, 0, sizeof *made);
+    made->mark = mark;
+    if (is_planted("idle-host-function")) return 0;
+    if (is_planted("running-host-function")) kernel(made);
+    error = cai_sim_host_function(sim, stream, "host function", kernel, made, NULL, 0);
+    if (error) return error;
+    made->operation = cai_sim_operation_count(sim);
+    job_count++;
     return 0;
 }
 
@@ -913,6 +943,74 @@ int32_t world_alloc(int32_t kind, uint64_t bytes, uint64_t *address)
 int32_t world_free(uint64_t address)
 {
     return cai_sim_free(sim, address);
+}
+
+/* The bugs in copies that all forms have. 1: *error is the result. */
+static int copies_wrongly(uint64_t stream, int32_t *error)
+{
+    uint64_t context = 0;
+    *error = 0;
+    if (is_planted("idle-copy")) return 1;
+    if (is_planted("home-copy") && !honest()->stream_context(sim, stream, &context) &&
+        context != cai_sim_current(sim)) {
+        *error = CAI_SIM_ERROR_INVALID_HANDLE;
+        return 1;
+    }
+    return 0;
+}
+
+/* After a copy or a fill: the wait that is not asked for. */
+static int32_t after_copy(const char *plant, uint64_t stream, int32_t error)
+{
+    return is_planted(plant) && !error ? cai_sim_stream_synchronize(sim, stream) : error;
+}
+
+int32_t world_copy(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    int32_t error;
+    if (copies_wrongly(CAI_STREAM_LEGACY, &error)) return error;
+    error = cai_sim_copy(sim, to, from, bytes, CAI_STREAM_LEGACY);
+    if (is_planted("tolerant-copy") && error == CAI_SIM_ERROR_CAPTURE_IMPLICIT) return 0;
+    if (is_planted("boundless-copy") && error == CAI_SIM_ERROR_INVALID_VALUE) return 0;
+    return after_copy("waiting-copy", CAI_STREAM_LEGACY, error);
+}
+
+int32_t world_copy_async(uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream)
+{
+    cai_sim_operation queued;
+    int32_t error;
+    if (copies_wrongly(stream, &error)) return error;
+    error = cai_sim_copy_async(sim, to, from, bytes, stream);
+    if (is_planted("running-copy") && cai_sim_operation_get(sim, cai_sim_operation_count(sim), &queued) &&
+        queued.capture != 0)
+        memcpy(cai_sim_bytes(sim, to), cai_sim_bytes(sim, from), (size_t)bytes);
+    return after_copy("waiting-copy", stream, error);
+}
+
+static cai_sim_rows row(uint64_t address)
+{
+    const cai_sim_rows made = {address, 0, 0};
+    return made;
+}
+
+int32_t world_fill(uint64_t to, int value, uint64_t bytes)
+{
+    const cai_sim_rows rows = row(to);
+    const cai_sim_extent extent = {bytes, 1, 1};
+    int32_t error;
+    if (is_planted("idle-fill")) return 0;
+    error = cai_sim_set(sim, &rows, &extent, (uint32_t)value, 1, CAI_STREAM_LEGACY);
+    return after_copy("waiting-fill", CAI_STREAM_LEGACY, error);
+}
+
+int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream)
+{
+    const cai_sim_rows rows = row(to);
+    const cai_sim_extent extent = {bytes, 1, 1};
+    int32_t error;
+    if (is_planted("idle-fill")) return 0;
+    error = cai_sim_set_async(sim, &rows, &extent, (uint32_t)value, 1, stream);
+    return after_copy("waiting-fill", stream, error);
 }
 
 int32_t world_pageable_access(int32_t device)

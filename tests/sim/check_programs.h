@@ -379,6 +379,58 @@ static void freed_by_cuda(cai_sim *sim, void *argument)
     scene_close(&x);
 }
 
+/* Copies. to, from: kinds of memory, -1 for pageable. What was copied to is read by the host at the end, and
+ * what was copied from is written by it. */
+typedef struct copy_case {
+    int32_t to, from;
+    int32_t async;     /* 1: cai_sim_copy_async, on a stream of its own */
+    int32_t waits;     /* 1: the host waits for the stream before it goes on */
+    uint32_t options;  /* of the simulation */
+} copy_case;
+
+static uint64_t copy_side(scene *x, int32_t kind, unsigned char *pageable)
+{
+    if (kind >= 0) return scene_memory(x, kind, BYTES);
+    memset(pageable, 0, BYTES);
+    return (uint64_t)(uintptr_t)pageable;
+}
+
+static void copied(cai_sim *sim, void *argument)
+{
+    static unsigned char pageable[2][BYTES];
+    const copy_case *c = (const copy_case *)argument;
+    scene x = scene_open(sim, "n", NULL);
+    const uint64_t to = copy_side(&x, c->to, pageable[0]), from = copy_side(&x, c->from, pageable[1]);
+    const uint64_t stream = c->async ? x.s[0] : CAI_STREAM_LEGACY;
+    const cai_sim_access reads_to = reads(to), writes_from = writes(from);
+    cai_sim_set_options(sim, c->options);
+    if (c->from == CAI_SIM_MEM_DEVICE) does(&x, stream, "kernel", writes(from));
+    if (c->async) cai_sim_copy_async(sim, to, from, BYTES, stream);
+    else cai_sim_copy(sim, to, from, BYTES, stream);
+    if (c->waits) cai_sim_stream_synchronize(sim, stream);
+    if (c->to != CAI_SIM_MEM_DEVICE) cai_sim_host_touch(sim, "read", &reads_to, 1);
+    if (c->from != CAI_SIM_MEM_DEVICE) cai_sim_host_touch(sim, "write", &writes_from, 1);
+    cai_sim_stream_synchronize(sim, stream);
+    scene_close(&x);
+}
+
+/* Two streams copy into rows of the same memory that lie between one another. argument: NULL, or anything: the
+ * second is one byte too wide. */
+static void copied_rows(cai_sim *sim, void *argument)
+{
+    scene x = scene_open(sim, "nn", NULL);
+    const uint64_t from = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
+    const uint64_t to = scene_memory(&x, CAI_SIM_MEM_DEVICE, BYTES);
+    const cai_sim_rows rows = {from, 16, 0}, even = {to, 16, 0}, odd = {to + 8, 16, 0};
+    const cai_sim_extent first = {8, 8, 1}, second = {(uint64_t)8 + (argument != NULL), 8, 1};
+    does(&x, CAI_STREAM_LEGACY, "fill", writes(from));
+    cai_sim_context_synchronize(sim);
+    cai_sim_copy_rows_async(sim, &even, &rows, &first, x.s[0]);
+    cai_sim_copy_rows_async(sim, &odd, &rows, &second, x.s[1]);
+    cai_sim_context_synchronize(sim);
+    scene_close(&x);
+}
+
 /* Memory is freed in order, and its address used again on another stream. argument: NULL, or anything: freed
  * too early. */
 static void address_again(cai_sim *sim, void *argument)

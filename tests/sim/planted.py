@@ -68,6 +68,14 @@ SIM = [
      r"sim_wait_for_context\(sim, a->context, name\);\n        return;", r"return;"),
     ("no address is used again", r"if \(old == NULL\) return NULL;", r"if (old != NULL || 1) return NULL;"),
     ("the hook is not told of the table's calls", r"    sim_before\(call\.sim, [^;]*;\n", r""),
+    ("a copy to pinned memory is not waited for", r"    return !async;\n\}", r"    return 0;\n}"),
+    ("a copy between host memory is not waited for", r"if \(devices == 0\) return 1;", r"if (devices == 0) return 0;"),
+    ("an asynchronous copy of pageable memory always returns at once",
+     r"return !sim_is_on\(sim, CAI_SIM_COPY_RETURNS\);", r"return 0;"),
+    ("pageable memory is not staged", r"if \(sim_is_on\(sim, CAI_SIM_COPY_RETURNS\)\) sim_stage\(sim, &copy\);", r";"),
+    ("a copy reads nothing", r"count = sim_rows_accesses\(&accesses, count, &copy->from, &copy->extent, 0\);", r";"),
+    ("a copy accesses what is between its rows", r"row = cai_sim_reads\(sim_row\(rows, y, z\), e->width\)",
+     r"row = cai_sim_reads(sim_row(rows, y, z), e->height > 1 ? rows->pitch : e->width)"),
 ]  # fmt: skip
 
 CHECK = [

@@ -1313,10 +1313,42 @@ static void test_frees(void)
     cai_test_note("");
 }
 
+/* What the host may do after a copy, and when it must wait first. */
+static void test_copies(void)
+{
+    enum { D = CAI_SIM_MEM_DEVICE, H = CAI_SIM_MEM_PINNED, P = -1, R = CAI_SIM_COPY_RETURNS };
+    static copy_case good[] = {{H, D, 0, 0, 0}, {P, D, 0, 0, R}, {D, H, 0, 0, R}, {D, P, 0, 0, 0},
+                               {D, P, 0, 0, R}, {P, P, 1, 0, R}, {H, P, 1, 0, R}, {D, P, 1, 0, 0},
+                               {P, D, 1, 0, 0}, {H, D, 1, 1, 0}, {D, H, 1, 1, R}, {P, D, 1, 1, R}},
+                     bad[] = {{H, D, 1, 0, 0}, {D, H, 1, 0, 0}, {P, D, 1, 0, R}, {D, P, 1, 0, R}};
+    cai_check_result result;
+    int compared; /* pageable memory is not */
+    size_t i;
+    for (i = 0; i < sizeof good / sizeof *good; i++) {
+        cai_test_note("a copy that the host need not wait for");
+        CHECK_INT(cai_check(copied, &good[i], NULL, &result), 0);
+        CHECK_STR(result.text, "");
+    }
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cai_test_note("a copy that the host must wait for");
+        CHECK_INT(cai_check(copied, &bad[i], NULL, &result), 1);
+        compared = bad[i].to != P && bad[i].from != P;
+        CHECK(result.racy == 1 && result.changed == compared && result.disagreements == !compared);
+        CHECK(strstr(result.text, "\"copy\"") != NULL && strstr(result.text, "on the host") != NULL);
+    }
+    cai_test_note("copies of rows that lie between one another");
+    CHECK_INT(cai_check(copied_rows, NULL, NULL, &result), 0);
+    cai_test_note("copies of rows that overlap");
+    CHECK_INT(cai_check(copied_rows, right, NULL, &result), 1);
+    CHECK(result.racy == 1 && result.changed == 1 && result.disagreements == 0);
+    cai_test_note("");
+}
+
 static void run(int32_t traces, int32_t programs, uint64_t seed)
 {
     test_known();
     test_frees();
+    test_copies();
     test_captured();
     test_capacity();
     test_outside();

@@ -9,6 +9,11 @@
 #endif
 #include "cai_test.h"
 
+#if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 static cai_sim *sim;
 static const cai_cuda *cuda;
 static uint64_t c1, c2;   /* the primary contexts of two devices */
@@ -2249,6 +2254,306 @@ static void test_allocation_faults(void)
     finish();
 }
 
+/* ------------------------------------------------------------------- copies */
+
+/* Memory of a kind by a letter: pageable, pinned, managed, device. 64 bytes. */
+static uint64_t place(char kind, unsigned char fill)
+{
+    static unsigned char pageable[4][64];
+    static int next;
+    const int32_t of = kind == 'h' ? CAI_SIM_MEM_PINNED : kind == 'm' ? CAI_SIM_MEM_MANAGED : CAI_SIM_MEM_DEVICE;
+    unsigned char *bytes = pageable[next++ % 4];
+    uint64_t address = (uint64_t)(uintptr_t)bytes;
+    if (kind != 'p') address = cai_sim_alloc(sim, of, 64);
+    if (kind != 'p') bytes = (unsigned char *)cai_sim_bytes(sim, address);
+    memset(bytes, fill, 64);
+    return address;
+}
+
+static int byte_at(uint64_t address)
+{
+    const unsigned char *bytes = (const unsigned char *)cai_sim_bytes(sim, address);
+    return bytes != NULL ? *bytes : *(const unsigned char *)(uintptr_t)address;
+}
+
+/* What has happened when a copy returns: '-' nothing, 'w' the work before it in the stream, 's' also what was to
+ * be copied is read, 'd' it is done. */
+static char copy_returns(char to_kind, char from_kind, int async)
+{
+    const uint64_t stream = async ? cai_sim_stream_create(sim, 1) : CAI_STREAM_LEGACY;
+    const uint64_t to = place(to_kind, 1), from = place(from_kind, 7);
+    char result = '-';
+    order[0] = 0;
+    CHECK_INT(launch(stream, "A"), 0);
+    if (async) CHECK_INT(cai_sim_copy_async(sim, to, from, 64, stream), 0);
+    else CHECK_INT(cai_sim_copy(sim, to, from, 64, stream), 0);
+    if (order[0]) result = byte_at(to) == 7 ? 'd' : 'w';
+    if (result != 'd') { /* the source changes before the copy runs */
+        if (from_kind == 'p') *(unsigned char *)(uintptr_t)from = 9;
+        else *(unsigned char *)cai_sim_bytes(sim, from) = 9;
+        cai_sim_run(sim);
+        if (byte_at(to) == 7) result = 's';
+        else CHECK_INT(byte_at(to), 9);
+    }
+    CHECK_INT(byte_at(to + 63), 7);
+    CHECK_INT(cai_sim_pending(sim), 0);
+    return result;
+}
+
+/* Each line: to, from, and what has happened when a copy returns: synchronous, asynchronous, and both with
+ * CAI_SIM_COPY_RETURNS. From CUDA's page "API synchronization behavior". */
+static void test_copy_returns(void)
+{
+    static const char *const lines[] = {"pp dddd", "ph dddd", "hp dddd", "hh dddd", "dd ----", "dp dds-",
+                                        "dh d-d-", "pd ddd-", "hd d-d-", "mm dd--", "md d---", "dm d---",
+                                        "mp dds-", "pm ddd-", "mh ddd-", "hm ddd-"};
+    size_t i;
+    int k;
+    for (i = 0; i < sizeof lines / sizeof *lines; i++) {
+        start_with(lines[i], 0);
+        cai_sim_set_context(sim, c1);
+        for (k = 0; k < 4; k++) {
+            cai_sim_set_options(sim, k < 2 ? 0 : CAI_SIM_COPY_RETURNS);
+            CHECK_INT(copy_returns(lines[i][0], lines[i][1], k % 2), lines[i][3 + k]);
+        }
+        finish();
+    }
+}
+
+static cai_sim_rows rows_at(uint64_t address, uint64_t pitch, uint64_t plane)
+{
+    cai_sim_rows rows;
+    rows.address = address;
+    rows.pitch = pitch;
+    rows.plane = plane;
+    return rows;
+}
+
+static cai_sim_extent extent_of(uint64_t width, uint64_t height, uint64_t depth)
+{
+    cai_sim_extent extent;
+    extent.width = width;
+    extent.height = height;
+    extent.depth = depth;
+    return extent;
+}
+
+/* 2 planes of 3 rows of 4 bytes, out of rows of 8 into rows of 5. */
+static void test_copy_rows(void)
+{
+    uint64_t to, from, y, z, x;
+    unsigned char *source;
+    cai_sim_rows into, out_of;
+    const cai_sim_extent extent = extent_of(4, 3, 2);
+    cai_sim_operation op;
+    start("copies: rows and planes");
+    to = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    from = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    source = (unsigned char *)cai_sim_bytes(sim, from);
+    for (x = 0; x < 64; x++) source[x] = (unsigned char)(x + 1);
+    into = rows_at(to, 5, 15);
+    out_of = rows_at(from + 2, 8, 24);
+    CHECK_INT(cai_sim_copy_rows_async(sim, &into, &out_of, &extent, 1), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK_INT(op.kind, CAI_SIM_OP_COPY);
+    CHECK_STR(op.name, "copy");
+    CHECK_INT(op.access_count, 12); /* 6 rows each: neither those of a side, nor its planes, touch */
+    CHECK(op.accesses[1].address == from + 10 && op.accesses[1].bytes == 4 && !op.accesses[1].write);
+    CHECK(op.accesses[9].address == to + 15 && op.accesses[9].bytes == 4 && op.accesses[9].write);
+    CHECK_INT(byte_at(to), 0);
+    cai_sim_run(sim);
+    for (z = 0; z < 2; z++)
+        for (y = 0; y < 3; y++)
+            for (x = 0; x < 5; x++)
+                CHECK_INT(byte_at(to + 15 * z + 5 * y + x), x == 4 ? 0 : (int)(3 + 24 * z + 8 * y + x));
+    CHECK_INT(byte_at(to + 30), 0);
+    out_of = rows_at(from, 4, 12); /* one piece each */
+    into = rows_at(to, 4, 12);
+    CHECK_INT(cai_sim_copy_rows(sim, &into, &out_of, &extent, 1), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK_INT(op.access_count, 2);
+    CHECK(op.accesses[0].address == from && op.accesses[0].bytes == 24);
+    cai_sim_run(sim);
+    CHECK_INT(byte_at(to + 23), 24);
+    finish();
+}
+
+static int32_t copy_of(uint64_t address, uint64_t pitch, uint64_t plane, cai_sim_extent extent)
+{
+    const cai_sim_rows rows = rows_at(address, pitch, plane);
+    const uint64_t count = cai_sim_operation_count(sim);
+    const int32_t to = cai_sim_copy_rows_async(sim, &rows, &rows, &extent, 1);
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 1, 1), to);
+    if (to) CHECK_UINT(cai_sim_operation_count(sim), count);
+    return to;
+}
+
+static void test_copy_refused(void)
+{
+    uint64_t m, s;
+    cai_sim_rows rows;
+    cai_sim_extent extent = extent_of(8, 2, 2);
+    start("copies that are refused");
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    s = cai_sim_stream_create(sim, 0);
+    rows = rows_at(m, 8, 16);
+    CHECK_INT(copy_of(m, 8, 16, extent), 0);
+    CHECK_INT(copy_of(m + 32, 8, 16, extent), 0);
+    CHECK_INT(copy_of(m + 33, 8, 16, extent), 1);
+    CHECK_INT(copy_of(0, 8, 16, extent), 1);
+    CHECK_INT(copy_of(m, 7, 16, extent), 1);
+    CHECK_INT(copy_of(m, 8, 15, extent), 1);
+    CHECK_INT(copy_of(m, 8, 48, extent), 0);
+    CHECK_INT(copy_of(m, 8, 49, extent), 1);
+    CHECK_INT(copy_of(m, UINT64_MAX / 2 + 1, 16, extent), 1);
+    CHECK_INT(copy_of(m, 8, UINT64_MAX / 2 + 1, extent), 1);
+    CHECK_INT(copy_of(m, 8, UINT64_MAX / 2, extent), 1);
+    CHECK_INT(copy_of(m, 0, 0, extent_of(64, 1, 1)), 0);
+    CHECK_INT(copy_of(m, 0, 0, extent_of(65, 1, 1)), 1);
+    CHECK_INT(copy_of(m, 0, 0, extent_of(UINT64_MAX, 1, 1)), 1);
+    CHECK_INT(copy_of(0, 0, 0, extent_of(0, 1, 1)), 0);
+    CHECK_INT(copy_of(0, 0, 0, extent_of(1, 0, 1)), 0);
+    CHECK_INT(copy_of(0, 0, 0, extent_of(1, 1, 0)), 0);
+    CHECK_INT(cai_sim_copy_rows(sim, NULL, &rows, &extent, 1), 1);
+    CHECK_INT(cai_sim_copy_rows(sim, &rows, NULL, &extent, 1), 1);
+    CHECK_INT(cai_sim_copy_rows(sim, &rows, &rows, NULL, 1), 1);
+    CHECK_INT(cai_sim_set(sim, NULL, &extent, 0, 1, 1), 1);
+    CHECK_INT(cai_sim_set(sim, &rows, NULL, 0, 1, 1), 1);
+    CHECK_INT(cai_sim_set(sim, &rows, &extent, 0, 3, 1), 1);
+    CHECK_INT(cai_sim_copy_async(sim, m, m + 32, 8, 99), 400);
+    CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, 0), 400);
+    CHECK_INT(cai_sim_last_error(sim), 400);
+    CHECK_INT(cai_sim_stream_destroy(sim, s), 0);
+    CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, s), 400);
+    CHECK_INT(cai_sim_copy_async(sim, m, m + 32, 8, 1), 0);
+    CHECK_INT(cai_sim_free(sim, m), 0);
+    CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, 1), 1);
+    CHECK_INT(cai_sim_context_synchronize(sim), 700); /* the one before the free */
+    finish();
+}
+
+static void test_copy_captured(void)
+{
+    uint64_t m, s, t, e;
+    cai_sim_rows rows;
+    const cai_sim_extent extent = extent_of(8, 1, 1);
+    cai_sim_operation op;
+    start("copies and captures");
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 64);
+    rows = rows_at(m, 0, 0);
+    s = cai_sim_stream_create(sim, 1);
+    t = cai_sim_stream_create(sim, 1);
+    e = cai_sim_event_create(sim);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    CHECK_INT(cai_sim_event_record(sim, e, s), 0);
+    CHECK_INT(cai_sim_stream_wait_event(sim, t, e), 0);
+    CHECK_INT(cai_sim_copy_async(sim, m, m + 32, 8, t), 0); /* host to host: it does not wait here */
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK_INT(op.state, CAI_SIM_STATE_CAPTURED);
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 1, s), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s), 904); /* the copy is not joined */
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, t), 900); /* this thread captures */
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, t), 0);
+    CHECK_INT(cai_sim_set(sim, &rows, &extent, 0, 1, s), 900);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    finish();
+}
+
+static void test_copy_devices(void)
+{
+    uint64_t one, two, s, aliased, info_of;
+    cai_cuda_pointer info;
+    start("copies between devices, and in a stream of another one");
+    cai_sim_set_context(sim, c2);
+    two = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    s = cai_sim_stream_create(sim, 1);
+    cai_sim_set_context(sim, c1);
+    one = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    memset(cai_sim_bytes(sim, two), 5, 64);
+    cai_sim_set_peer_access(sim, 0, 1, 0);
+    cai_sim_set_peer_access(sim, 1, 0, 0);
+    CHECK_INT(cai_sim_copy_async(sim, one, two, 64, s), 0);
+    CHECK_INT(cai_sim_copy(sim, one, two, 64, 1), 0);
+    CHECK_INT(byte_at(one), 0);
+    CHECK_INT(cai_sim_run(sim), 2);
+    CHECK_INT(byte_at(one), 5);
+    CHECK_INT(cai_sim_context_synchronize(sim), 0);
+    aliased = cai_sim_alloc(sim, CAI_SIM_MEM_ALIASED, 64); /* by the address that devices use */
+    CHECK_INT(cuda->pointer_info(sim, aliased, &info), 0);
+    info_of = info.device_pointer;
+    CHECK(info_of != aliased);
+    CHECK_INT(cai_sim_copy(sim, info_of + 8, one, 8, 1), 0);
+    CHECK_INT(byte_at(aliased + 8), 5);
+    CHECK_INT(byte_at(aliased + 7), 0);
+    CHECK_INT(cuda->host_register(sim, (uint64_t)(uintptr_t)order, 16, 0), 0); /* without an address for devices */
+    CHECK_INT(cai_sim_copy(sim, (uint64_t)(uintptr_t)order, one, 16, 1), 0);
+    CHECK_INT(order[15], 5);
+    CHECK_INT(cuda->host_unregister(sim, (uint64_t)(uintptr_t)order), 0);
+    finish();
+}
+
+/* Does the host wait for a set of memory of a kind? */
+static int set_waits(char kind, int async)
+{
+    const uint64_t m = place(kind, 1);
+    const cai_sim_rows rows = rows_at(m, 0, 0);
+    const cai_sim_extent extent = extent_of(64, 1, 1);
+    int waited;
+    if (async) CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0x304, 1, 1), 0);
+    else CHECK_INT(cai_sim_set(sim, &rows, &extent, 0x304, 1, 1), 0);
+    waited = byte_at(m) == 4;
+    cai_sim_run(sim);
+    CHECK_INT(byte_at(m), 4);
+    return waited;
+}
+
+static void test_set(void)
+{
+    static const unsigned char expected[] = {2, 1, 2, 1, 0, 0, 2, 1, 2, 1, 0, 0, 0, 0, 0, 0};
+    uint64_t m;
+    uint32_t option;
+    cai_sim_rows rows;
+    cai_sim_extent extent = extent_of(4, 2, 1);
+    cai_sim_operation op;
+    for (option = 0; option <= CAI_SIM_COPY_RETURNS; option += CAI_SIM_COPY_RETURNS) {
+        start_with("sets", option);
+        CHECK_INT(set_waits('d', 0), 0);
+        CHECK_INT(set_waits('h', 0), 1);
+        CHECK_INT(set_waits('m', 0), 1);
+        CHECK_INT(set_waits('d', 1) + set_waits('h', 1) + set_waits('m', 1), 0);
+        finish();
+    }
+    start("sets: units and rows");
+    m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 16);
+    rows = rows_at(m, 6, 0);
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0xff0102, 2, 1), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK(op.kind == CAI_SIM_OP_COPY && op.access_count == 2 && op.accesses[1].address == m + 6);
+    CHECK_STR(op.name, "set");
+    cai_sim_run(sim);
+    CHECK(memcmp(cai_sim_bytes(sim, m), expected, sizeof expected) == 0);
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 4, 1), 1); /* the pitch */
+    rows.pitch = 8;
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0x04030201, 4, 1), 0);
+    extent.width = 6;
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 4, 1), 1);
+    rows.address += 2;
+    extent.width = 4;
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 4, 1), 1);
+    extent = extent_of(4, 1, 2);
+    rows = rows_at(m, 8, 6);
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 4, 1), 1);
+    rows = rows_at((uint64_t)(uintptr_t)order, 8, 8);
+    CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 1, 1), 1); /* pageable */
+    cai_sim_run(sim);
+    CHECK_INT(byte_at(m + 11), 4);
+    CHECK_INT(byte_at(m + 4), 0);
+    finish();
+}
+
 /* ------------------------------------------------------------------ errors */
 
 static void test_device_error(void)
@@ -3522,7 +3827,6 @@ static void test_hook_choose_quiet(void)
 /* ------------------------------------------------------------------ threads, size */
 
 #if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
-#include <pthread.h>
 
 enum { THREADS = 4, ROUNDS = 300 };
 static uint64_t threads_seen[THREADS];
@@ -3679,6 +3983,180 @@ static void run_memory(void)
     test_allocation_faults();
 }
 
+/* ------------------------------------------------------- queries of streams */
+
+static void test_stream_query(void)
+{
+    uint64_t s, t;
+    cai_sim_operation op;
+    start_with("queries of streams", 0);
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c1, 0);
+    t = stream_on(c1, 1);
+    CHECK_INT(cai_sim_stream_query(sim, s), 0);
+    CHECK_INT(cai_sim_stream_query(sim, 99), 400);
+    CHECK_INT(launch(s, "A"), 0);
+    CHECK_INT(launch(t, "B"), 0);
+    CHECK_INT(cai_sim_stream_query(sim, s), 600);
+    CHECK_INT(cai_sim_stream_query(sim, 1), 600); /* stands for s */
+    CHECK_INT(cai_sim_step(sim, s), 1);
+    CHECK_INT(cai_sim_stream_query(sim, 1), 0); /* and not for t */
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK(op.kind == CAI_SIM_OP_SYNCHRONIZE && op.wait_count == 1 && op.waits[0] == 2);
+    CHECK_STR(op.name, "stream_query");
+    CHECK_INT(cai_sim_stream_query(sim, t), 600);
+    cai_sim_set_options(sim, CAI_SIM_PROGRESS);
+    CHECK_INT(launch(t, "C"), 0);
+    CHECK_INT(cai_sim_stream_query(sim, t), 600); /* B ran */
+    CHECK_INT(cai_sim_stream_query(sim, t), 0);
+    CHECK_STR(order, "ABC");
+    CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cai_sim_stream_query(sim, s), 900);
+    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    cai_sim_set_device_error(sim, 0, 719);
+    CHECK_INT(cai_sim_stream_query(sim, t), 719);
+    finish();
+}
+
+/* --------------------------------------------------------- host functions */
+
+static int32_t said_inside;
+
+static void call_inside(void *x)
+{
+    uint64_t context;
+    letter(x);
+    said_inside = cuda->context_current(sim, &context);
+}
+
+static void test_host_function(void)
+{
+    static char place[] = "H";
+    uint64_t s, t, e;
+    cai_sim_operation op;
+    start("host functions: in the order of their stream, and no calls inside");
+    cai_sim_set_context(sim, c1);
+    s = stream_on(c2, 1);
+    t = stream_on(c1, 1);
+    e = event();
+    CHECK_INT(cai_sim_host_function(sim, t, "x", NULL, NULL, NULL, 0), 1);
+    CHECK_INT(cai_sim_host_function(sim, 99, "x", call_inside, place, NULL, 0), 400);
+    CHECK_INT(launch(t, "A"), 0);
+    CHECK_INT(cai_sim_host_function(sim, t, "inside", call_inside, place, NULL, 0), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK(op.kind == CAI_SIM_OP_HOST_FUNCTION && op.state == CAI_SIM_STATE_QUEUED && !op.declared);
+    CHECK_INT(launch(t, "B"), 0);
+    CHECK_INT(cuda->stream_synchronize(sim, t), 0);
+    CHECK_STR(order, "AHB");
+    CHECK_INT(said_inside, 800);
+    CHECK_INT(cai_sim_host_function(sim, s, "there", call_inside, place, NULL, 0), 0); /* c1 is current */
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_STR(order, "AHBH");
+    CHECK_INT(cai_sim_capture_begin(sim, t, CAI_SIM_MODE_RELAXED), 0);
+    CHECK_INT(cuda->event_record(sim, e, t), 0);
+    CHECK_INT(cuda->stream_wait_event(sim, s, e), 0);
+    CHECK_INT(cai_sim_host_function(sim, s, "captured", call_inside, place, NULL, 0), 0);
+    CHECK_INT(cai_sim_capture_end(sim, t), 904); /* a node that is not joined */
+    CHECK_INT(cai_sim_host_function(sim, t, "dropped", call_inside, place, NULL, 0), 0);
+    cai_sim_set_device_error(sim, 0, 719);
+    cai_sim_run(sim);
+    CHECK_STR(order, "AHBH");
+    finish();
+}
+
+#if !defined(CAI_SIM_NO_THREADS) && !defined(_WIN32)
+static pthread_mutex_t wanted = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t slow_stream;
+static int slow_is_inside, slow_is_done;
+
+static int read_flag(const int *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_SEQ_CST);
+}
+
+/* A host function that needs a lock, which another thread has while it calls CUDA. */
+static void slow_function(void *argument)
+{
+    (void)argument;
+    __atomic_store_n(&slow_is_inside, 1, __ATOMIC_SEQ_CST);
+    (void)pthread_mutex_lock(&wanted);
+    (void)pthread_mutex_unlock(&wanted);
+    __atomic_store_n(&slow_is_done, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *wait_for_slow(void *argument)
+{
+    const int32_t error = argument == NULL ? cai_sim_stream_synchronize(sim, slow_stream) : cai_sim_run(sim) < 0;
+    return error || !read_flag(&slow_is_done) ? argument == NULL ? &slow_stream : argument : NULL;
+}
+
+static int32_t choose_first(void *context, const uint64_t *ready, int32_t count, int32_t needed)
+{
+    (void)context;
+    (void)ready;
+    (void)count;
+    return needed - 1;
+}
+
+/* One thread runs the function, two more wait for it, and all of CUDA goes on meanwhile. */
+static void host_function_threads(const char *note, const cai_sim_hooks *hooks)
+{
+    pthread_t threads[3];
+    void *bad;
+    uint64_t other;
+    int i;
+    start(note);
+    cai_sim_set_hooks(sim, hooks);
+    cai_sim_set_context(sim, c1);
+    slow_stream = cai_sim_stream_create(sim, 1);
+    other = cai_sim_stream_create(sim, 1);
+    slow_is_inside = slow_is_done = 0;
+    CHECK_INT(cai_sim_host_function(sim, slow_stream, "slow", slow_function, NULL, NULL, 0), 0);
+    CHECK_INT(launch(slow_stream, "Z"), 0);
+    CHECK_INT(pthread_mutex_lock(&wanted), 0);
+    for (i = 0; i < 3; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, wait_for_slow, i == 2 ? order : NULL), 0);
+    while (!read_flag(&slow_is_inside)) (void)sched_yield();
+    CHECK_INT(launch(other, "A"), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, other), 0);
+    CHECK_STR(order, "A");
+    CHECK_INT(cai_sim_step(sim, slow_stream), 0); /* what is behind it is not ready */
+    CHECK_INT(read_flag(&slow_is_done), 0);
+    CHECK_INT(pthread_mutex_unlock(&wanted), 0);
+    for (i = 0; i < 3; i++) {
+        CHECK_INT(pthread_join(threads[i], &bad), 0);
+        CHECK(bad == NULL);
+    }
+    CHECK_STR(order, "AZ");
+    CHECK_INT(cai_sim_pending(sim), 0);
+    finish();
+}
+
+static void test_host_function_threads(void)
+{
+    const cai_sim_hooks hooks = {NULL, NULL, choose_first};
+    host_function_threads("host functions: without a lock of the simulation", NULL);
+    host_function_threads("host functions: the same with the hook choose", &hooks);
+}
+#else
+static void test_host_function_threads(void)
+{
+}
+#endif
+
+static void run_further_work(void)
+{
+    test_copy_returns();
+    test_copy_rows();
+    test_copy_refused();
+    test_copy_captured();
+    test_copy_devices();
+    test_set();
+    test_stream_query();
+    test_host_function();
+    test_host_function_threads();
+}
+
 static void run_errors_and_log(void)
 {
     test_device_error();
@@ -3729,6 +4207,7 @@ static void run(void)
     run_streams_and_events();
     run_captures();
     run_memory();
+    run_further_work();
     run_errors_and_log();
     run_accesses_and_names();
     run_hooks_and_threads();

@@ -1,0 +1,277 @@
+/* rules_copies.c - what copies, fills and host functions come after, and what the host waits for.
+ * SPDX-License-Identifier: MIT
+ *
+ * A kernel that is held back stands before each copy. Where the host should wait for it, it is let go while
+ * the host waits. */
+#include "rules.h"
+
+#define PAGE "CUDA Runtime API, API synchronization behavior, "
+
+enum { BYTES = 4096 };
+
+/* ---------------------------------------------------------------- small steps */
+/* A kernel before a copy, which runs while the host waits, or not before the rule lets it. */
+static int behind(uint64_t stream, int waits)
+{
+    if (waits) world_set_while_waiting(GATE);
+    return spin(stream, FIRST) == 0;
+}
+
+static unsigned char *bytes_of(uint64_t host)
+{
+    return (unsigned char *)(uintptr_t)host;
+}
+
+/* 1: a synchronous copy returned, and the kernel before it had run. 0: it had not. -1: an error. */
+static int copy_waits(int32_t to, int32_t from, int waits)
+{
+    const uint64_t into = new_memory(to), out_of = new_memory(from);
+    if (!into || !out_of || !behind(CAI_STREAM_LEGACY, waits)) return -1;
+    return world_copy(into, out_of, BYTES) ? -1 : world_ran(FIRST);
+}
+
+static int copy_async_waits(int32_t to, int32_t from, int waits)
+{
+    const uint64_t into = new_memory(to), out_of = new_memory(from), stream = new_stream(NONBLOCKING);
+    if (!into || !out_of || !behind(stream, waits)) return -1;
+    return world_copy_async(into, out_of, BYTES, stream) ? -1 : world_ran(FIRST);
+}
+
+static int fill_waits(int32_t kind, int waits)
+{
+    const uint64_t memory = new_memory(kind);
+    if (!memory || !behind(CAI_STREAM_LEGACY, waits)) return -1;
+    return world_fill(memory, 1, BYTES) ? -1 : world_ran(FIRST);
+}
+
+/* ---------------------------------------------------------------------- rules */
+static void async_to_device(void)
+{
+    EXPECT_INT(copy_async_waits(WORLD_DEVICE, WORLD_PINNED, 0), 0);
+    EXPECT(held(FIRST));
+}
+
+static void async_to_pinned(void)
+{
+    EXPECT_INT(copy_async_waits(WORLD_PINNED, WORLD_DEVICE, 0), 0);
+    EXPECT(held(FIRST));
+}
+
+static void device_to_device(void)
+{
+    EXPECT_INT(copy_waits(WORLD_DEVICE, WORLD_DEVICE, 0), 0);
+    EXPECT(held(FIRST));
+}
+
+/* The kernel writes 1, which the copy brings. */
+static void to_host(int32_t kind)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(kind);
+    bytes_of(host)[0] = 0;
+    world_set_while_waiting(GATE);
+    EXPECT_INT(world_touch(CAI_STREAM_LEGACY, GATE, FIRST, device), 0);
+    EXPECT_INT(world_copy(host, device, BYTES), 0);
+    EXPECT(world_ran(FIRST));
+    EXPECT_INT(bytes_of(host)[0], 1);
+}
+
+static void device_to_pinned(void)
+{
+    to_host(WORLD_PINNED);
+}
+
+static void device_to_pageable(void)
+{
+    to_host(WORLD_PLAIN);
+}
+
+static void pinned_to_device(void)
+{
+    EXPECT_INT(copy_waits(WORLD_DEVICE, WORLD_PINNED, 1), 1);
+}
+
+static void pageable_to_device(void)
+{
+    EXPECT_INT(copy_waits(WORLD_DEVICE, WORLD_PLAIN, 1), 1);
+}
+
+static void async_host_to_host(void)
+{
+    EXPECT_INT(copy_async_waits(WORLD_PINNED, WORLD_PINNED, 1), 1);
+}
+
+static void async_from_pageable(void)
+{
+    const int waits = copy_async_waits(WORLD_DEVICE, WORLD_PLAIN, 1);
+    EXPECT(waits >= 0);
+    ANSWER(!waits);
+}
+
+static void async_to_pageable(void)
+{
+    const int waits = copy_async_waits(WORLD_PLAIN, WORLD_DEVICE, 1);
+    EXPECT(waits >= 0);
+    ANSWER(!waits);
+}
+
+static void managed_to_device(void)
+{
+    const int waits = copy_waits(WORLD_DEVICE, WORLD_MANAGED, 1);
+    EXPECT(waits >= 0);
+    ANSWER(!waits);
+}
+
+static void fill_of_device(void)
+{
+    EXPECT_INT(fill_waits(WORLD_DEVICE, 0), 0);
+    EXPECT(held(FIRST));
+}
+
+static void fill_of_pinned(void)
+{
+    EXPECT_INT(fill_waits(WORLD_PINNED, 1), 1);
+}
+
+static void fill_of_managed(void)
+{
+    EXPECT_INT(fill_waits(WORLD_MANAGED, 1), 1);
+}
+
+static void async_fill(void)
+{
+    const uint64_t memory = new_memory(WORLD_PINNED), stream = new_stream(NONBLOCKING);
+    bytes_of(memory)[0] = 0;
+    EXPECT_INT(spin(stream, FIRST), 0);
+    EXPECT_INT(world_fill_async(memory, 7, BYTES, stream), 0);
+    EXPECT(held(FIRST));
+    EXPECT_INT(bytes_of(memory)[0], 0);
+    world_set(GATE);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(bytes_of(memory)[0], 7);
+}
+
+static void order_of_stream(void)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    const uint64_t stream = new_stream(NONBLOCKING);
+    bytes_of(host)[0] = 0;
+    EXPECT_INT(world_touch(stream, GATE, FIRST, device), 0);
+    EXPECT_INT(world_copy_async(host, device, BYTES, stream), 0);
+    EXPECT_INT(world_launch(stream, 0, SECOND), 0);
+    EXPECT(held(SECOND));
+    EXPECT_INT(bytes_of(host)[0], 0);
+    EXPECT(follows(SECOND, FIRST, stream));
+    EXPECT_INT(bytes_of(host)[0], 1);
+}
+
+static void stream_of_another_context(void)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    uint64_t stream;
+    EXPECT_INT(world_set_device(1), 0);
+    stream = new_stream(NONBLOCKING);
+    EXPECT_INT(world_set_device(0), 0);
+    EXPECT_INT(world_copy_async(device, host, BYTES, stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+}
+
+static void captured(void)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    const uint64_t stream = new_stream(NONBLOCKING);
+    EXPECT_INT(world_touch(stream, 0, FIRST, device), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    bytes_of(host)[0] = 0;
+    EXPECT_INT(world_capture_begin(stream, WORLD_RELAXED), 0);
+    EXPECT_INT(world_copy_async(host, device, BYTES, stream), 0);
+    EXPECT_INT(world_capture_end(stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(bytes_of(host)[0], 0);
+}
+
+static void beside_a_capture(void)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    const uint64_t stream = new_stream(BLOCKING);
+    EXPECT_INT(world_capture_begin(stream, WORLD_RELAXED), 0);
+    EXPECT_INT(world_copy(device, host, BYTES), 906);
+    EXPECT(is_invalidated(stream));
+    EXPECT_INT(world_capture_end(stream), 901);
+}
+
+static void over_the_end(void)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    EXPECT_INT(world_copy(device + ENOUGH - BYTES, host, BYTES), 0);
+    EXPECT_INT(world_copy(device + ENOUGH - BYTES + 1, host, BYTES), 1);
+}
+
+static void host_function(void)
+{
+    const uint64_t stream = new_stream(NONBLOCKING);
+    EXPECT_INT(spin(stream, FIRST), 0);
+    EXPECT_INT(world_host_function(stream, SECOND), 0);
+    EXPECT_INT(world_launch(stream, 0, THIRD), 0);
+    EXPECT(held(SECOND));
+    EXPECT(follows(SECOND, FIRST, stream));
+    EXPECT(world_saw(THIRD, SECOND));
+}
+
+static void captured_host_function(void)
+{
+    const uint64_t stream = new_stream(NONBLOCKING);
+    EXPECT_INT(world_capture_begin(stream, WORLD_RELAXED), 0);
+    EXPECT_INT(world_host_function(stream, FIRST), 0);
+    EXPECT_INT(world_capture_end(stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT(!world_ran(FIRST));
+}
+
+const rule rules_of_copies[] = {
+    {"T01", "an asynchronous copy from pinned to device memory does not make the host wait",
+     PAGE "Memcpy, asynchronous 4", RULE_DOCUMENTED, 0, async_to_device},
+    {"T02", "an asynchronous copy from device to pinned memory does not make the host wait",
+     PAGE "Memcpy, asynchronous 4", RULE_DOCUMENTED, 0, async_to_pinned},
+    {"T03", "a synchronous copy from device to device memory does not make the host wait",
+     PAGE "Memcpy, synchronous 4", RULE_DOCUMENTED, 0, device_to_device},
+    {"T04", "a synchronous copy from device to pinned memory returns when it is done",
+     PAGE "Memcpy, synchronous 3", RULE_DOCUMENTED, 0, device_to_pinned},
+    {"T05", "a synchronous copy from device to pageable memory returns when it is done",
+     PAGE "Memcpy, synchronous 3", RULE_DOCUMENTED, 0, device_to_pageable},
+    {"T06", "a synchronous copy from pinned to device memory waits for its stream",
+     PAGE "Memcpy, synchronous 2", RULE_DOCUMENTED, 0, pinned_to_device},
+    {"T07", "a synchronous copy from pageable to device memory waits for its stream",
+     PAGE "Memcpy, synchronous 1", RULE_DOCUMENTED, 0, pageable_to_device},
+    {"T08", "an asynchronous copy between host memory is synchronous", PAGE "Memcpy, asynchronous 2",
+     RULE_DOCUMENTED, 0, async_host_to_host},
+    {"T09", "an asynchronous copy from pageable memory, with work before it in the stream",
+     PAGE "Memcpy, asynchronous 1 (\"might be synchronous\")", RULE_DOCUMENTED, 0, async_from_pageable},
+    {"T10", "an asynchronous copy to pageable memory, with work before it in the stream",
+     PAGE "Memcpy, asynchronous 1 (\"might be synchronous\")", RULE_DOCUMENTED, 0, async_to_pageable},
+    {"T11", "a synchronous copy from managed to device memory, with work before it in the stream",
+     PAGE "which says nothing of managed memory; up to CUDA 11.1 \"fully synchronous\"", RULE_DOCUMENTED, 0,
+     managed_to_device},
+    {"T12", "a synchronous fill of device memory does not make the host wait", PAGE "Memset",
+     RULE_DOCUMENTED, 0, fill_of_device},
+    {"T13", "a synchronous fill of pinned memory waits for its stream", PAGE "Memset", RULE_DOCUMENTED, 0,
+     fill_of_pinned},
+    {"T14", "a synchronous fill of managed memory waits for its stream", PAGE "Memset", RULE_DOCUMENTED, 0,
+     fill_of_managed},
+    {"T15", "an asynchronous fill does not make the host wait, also of pinned memory", PAGE "Memset",
+     RULE_DOCUMENTED, 0, async_fill},
+    {"T16", "a copy comes after the work before it in its stream, and before the work after it",
+     "CUDA Programming Guide, Streams (\"execute in order\")", RULE_DOCUMENTED, 0, order_of_stream},
+    {"T17", "a copy can be queued in a stream of another device than the current one",
+     "CUDA Programming Guide, Stream and Event Behavior", RULE_DOCUMENTED, NEEDS_DEVICES,
+     stream_of_another_context},
+    {"T18", "an asynchronous copy in a capture does not run", "CUDA Programming Guide, Stream Capture",
+     RULE_DOCUMENTED, 0, captured},
+    {"T19", "a synchronous copy while a blocking stream captures is 906, and invalidates the capture",
+     "CUDA Programming Guide, Prohibited and Unhandled Operations (\"synchronous APIs\")",
+     RULE_DOCUMENTED, 0, beside_a_capture},
+    {"T20", "a copy over the end of an allocation is 1", "not said", RULE_OBSERVED, 0, over_the_end},
+    {"T21", "a host function comes after the work before it in its stream, and before the work after it",
+     "CUDA Driver API, cuLaunchHostFunc", RULE_DOCUMENTED, 0, host_function},
+    {"T22", "a host function in a capture is not called", "CUDA Programming Guide, Stream Capture",
+     RULE_DOCUMENTED, 0, captured_host_function},
+    {NULL, NULL, NULL, 0, 0, NULL}};
