@@ -145,8 +145,12 @@ CHANGES
 
 #if defined(__GNUC__) || defined(__clang__)
 #define CAI_MUST_CHECK __attribute__((warn_unused_result))
+#define CAI_PRIV_COLD __attribute__((cold, noinline, unused)) static
+#define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
 #else
 #define CAI_MUST_CHECK
+#define CAI_PRIV_COLD static
+#define CAI_PRIV_NOINLINE static
 #endif
 
 #if defined(CAI_NAMESPACE)
@@ -837,10 +841,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_dlpack(const cai_token *valu
 
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
@@ -848,28 +848,15 @@ extern "C" {
 #endif
 
 /* ----------------------------------------------------------------- >>platform */
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_COLD __attribute__((cold, noinline)) static
-#define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
-#else
-#define CAI_PRIV_COLD static
-#define CAI_PRIV_NOINLINE static
-#endif
-
-#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define CAI_PRIV_NATIVE_ORDER '>'
-#endif
-#endif
-#ifndef CAI_PRIV_NATIVE_ORDER
+#else
 #define CAI_PRIV_NATIVE_ORDER '<'
 #endif
 
 /* On 32-bit targets clang's builtin needs a library function that libgcc does not have. */
-#if defined(__SIZEOF_POINTER__) && (defined(__clang__) || defined(__GNUC__))
-#if __SIZEOF_POINTER__ >= 8
+#if (defined(__clang__) || defined(__GNUC__)) && UINTPTR_MAX > 0xffffffff
 #define CAI_PRIV_OVERFLOW_BUILTINS
-#endif
 #endif
 
 #if defined(CAI_NAMESPACE)
@@ -1097,11 +1084,13 @@ CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status statu
 }
 
 /* Fills the error of a rejection and returns `status`. A sentence that begins with a blank, a comma or a
- * colon gets the place in front, "shape[2]", or "shape" if Python has no index there. */
+ * colon gets the place in front, "shape[2]", or "shape" if Python has no index there. If a sentence about a
+ * wrong value or type names no rule, it gets the rule of its entry. Streams have several protocols. */
 CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status status, int32_t entry,
                                          int32_t index, const char *sentence, const cai_token *token,
                                          int64_t a, int64_t b)
 {
+    static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
     cai_priv_text text;
     if (!judge->err) return status;
     text = cai_priv_error_open(judge->err, status, judge->of_mask ? CAI_ENTRY_MASK : entry, index);
@@ -1114,17 +1103,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status
     cai_priv_put_sentence(&text, sentence, token, a, b, index);
     (void)cai_priv_text_close(&text);
     judge->err->rule = text.rule;
-    return status;
-}
-
-/* Rejects with the rule of the entry, if the sentence names none. Streams have several protocols. */
-CAI_PRIV_COLD cai_status cai_priv_reject_entry(const cai_priv_judge *judge, cai_status status, int32_t entry,
-                                               int32_t index, const char *sentence, const cai_token *token,
-                                               int64_t a, int64_t b)
-{
-    static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
-    (void)cai_priv_reject(judge, status, entry, index, sentence, token, a, b);
-    if (judge->err && !judge->err->rule) judge->err->rule = rules[entry];
+    if (!text.rule && (status == CAI_ERR_TYPE || status == entry + 4)) judge->err->rule = rules[entry];
     return status;
 }
 
@@ -1132,7 +1111,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject_entry(const cai_priv_judge *judge, cai_
 CAI_PRIV_COLD cai_status cai_priv_wrong(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                         const char *sentence, int64_t a, int64_t b)
 {
-    return cai_priv_reject_entry(judge, entry + 4, entry, index, sentence, NULL, a, b);
+    return cai_priv_reject(judge, entry + 4, entry, index, sentence, NULL, a, b);
 }
 CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
 CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
@@ -1141,7 +1120,7 @@ CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
 CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                            const char *sentence, const cai_token *token, int32_t forgiven)
 {
-    return cai_priv_reject_entry(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
+    return cai_priv_reject(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
 }
 
 /* Fills the error of a failure that no judging function found, and returns `status`. */
@@ -2015,14 +1994,10 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *
 static inline cai_status cai_priv_judge_stream(const cai_priv_judge *judge, const cai_token *token,
                                                int32_t version, int32_t *sync, uint64_t *stream)
 {
-    *stream = 0;
-    *sync = version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
-    if (!token) return CAI_OK;
-    *sync = CAI_SYNC_NONE;
-    if (token->kind == CAI_TOKEN_NONE) return CAI_OK;
-    CAI_TRY(cai_priv_judge_stream_number(judge, token));
-    *sync = CAI_SYNC_STREAM;
-    *stream = token->number;
+    const int given = token && token->kind != CAI_TOKEN_NONE;
+    if (given) CAI_TRY(cai_priv_judge_stream_number(judge, token));
+    *sync = given ? CAI_SYNC_STREAM : token || version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
+    *stream = given ? token->number : 0;
     return CAI_OK;
 }
 
@@ -2796,14 +2771,11 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     CAI_TRY(cai_priv_view_check(array, out, err));
     if (array->mask)
         return cai_priv_fail(err, CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
-                             "the array has a mask: view cai_view_values and the mask separately", 0, 0);
+                             "the array has a mask: view cai_view_values and the mask separately%R52", 0, 0);
     CAI_TRY(cai_priv_addressable(array, err));
-    cai_priv_copy(&view->array, array);
+    cai_array_borrow(&view->array, array);
     view->shape = view->array.shape;
     view->strides = view->array.strides;
-    view->array.struct_size = (uint32_t)sizeof view->array;
-    view->array.release = NULL;
-    view->array.owner = NULL;
     view->array.flags = array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION | CAI_NO_BACK_EDGE);
     view->array.flags |= CAI_HAD_STRIDES;
     return CAI_OK;
@@ -2830,18 +2802,20 @@ static cai_status cai_priv_axis(int32_t *axis, int32_t ndim, cai_error *err)
     return CAI_OK;
 }
 
-static void cai_priv_remove_axis(cai_array *view, int32_t axis)
-{
-    for (--view->ndim; axis < view->ndim; ++axis) {
-        view->shape[axis] = view->shape[axis + 1];
-        view->strides[axis] = view->strides[axis + 1];
-    }
-}
-
 static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride)
 {
     view->shape[view->ndim] = extent;
     view->strides[view->ndim++] = stride;
+}
+
+/* Copies the axes but `axis`, or with CAI_ALL_AXES all but those of extent 1. */
+static void cai_priv_drop_axes(const cai_array *array, int32_t axis, cai_array *view)
+{
+    view->ndim = 0;
+    for (int32_t i = 0; i < array->ndim; ++i) {
+        if (axis == CAI_ALL_AXES ? array->shape[i] != 1 : i != axis)
+            cai_priv_append_axis(view, array->shape[i], array->strides[i]);
+    }
 }
 
 CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
@@ -2907,7 +2881,7 @@ CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t 
         return cai_priv_no_view(err, axis, "axis %i: index %a is outside of an extent of %b", index, extent);
     if (index < 0) index += extent;
     view.array.data += (uint64_t)cai_priv_wrap_mul(index, array->strides[axis]);
-    cai_priv_remove_axis(&view.array, axis);
+    cai_priv_drop_axes(array, axis, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -2920,9 +2894,7 @@ CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_ar
     if (!all && array->shape[axis] != 1)
         return cai_priv_no_view(err, axis, "axis %a has extent %b, only an axis of extent 1 can be removed",
                                 axis, array->shape[axis]);
-    for (int32_t i = array->ndim; i-- > 0;) {
-        if (view.array.shape[i] == 1 && (all || i == axis)) cai_priv_remove_axis(&view.array, i);
-    }
+    cai_priv_drop_axes(array, axis, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -2933,13 +2905,11 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     CAI_TRY(cai_priv_axis(&axis, array->ndim + 1, err));
     if (array->ndim == CAI_MAX_NDIM)
         return cai_priv_no_view(err, axis, "the array has 64 dimensions, the limit%R29", 0, 0);
-    cai_priv_append_axis(&view.array, 1, 0);
-    for (int32_t i = array->ndim; i > axis; --i) {
-        view.array.shape[i] = view.array.shape[i - 1];
-        view.array.strides[i] = view.array.strides[i - 1];
+    view.array.ndim = 0;
+    for (int32_t i = 0; i <= array->ndim; ++i) {
+        if (i == axis) cai_priv_append_axis(&view.array, 1, 0);
+        if (i < array->ndim) cai_priv_append_axis(&view.array, array->shape[i], array->strides[i]);
     }
-    view.array.shape[axis] = 1;
-    view.array.strides[axis] = 0;
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -2999,29 +2969,37 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
                          "%a elements do not fill the new shape of %b dimensions", array->size, view->ndim);
 }
 
-/* Computes strides for a new shape of the same elements in C order. Returns false if this needs a copy. Runs
- * of old axes that continue one another are cut into runs of new axes with the same product. */
-static int cai_priv_restride(const cai_array *old, cai_array *view)
+/* Copies the axes. Extents of 1 are dropped, and axes that continue one another are merged. */
+static void cai_priv_merge_axes(const cai_array *array, cai_array *merged)
 {
-    int32_t from = 0, to = 0, from_end, to_end;
-    while (from < old->ndim && to < view->ndim) {
-        int64_t have = old->shape[from], want = view->shape[to], stride;
-        from_end = from + 1;
-        to_end = to + 1;
-        while (have != want) {
-            if (have < want) have *= old->shape[from_end++];
-            else want *= view->shape[to_end++];
+    merged->ndim = 0;
+    for (int32_t axis = 0; axis < array->ndim; ++axis) {
+        const int64_t extent = array->shape[axis], stride = array->strides[axis];
+        const int32_t last = merged->ndim - 1;
+        if (extent == 1) continue;
+        if (last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride)) {
+            merged->shape[last] *= extent;
+            merged->strides[last] = stride;
+        } else {
+            cai_priv_append_axis(merged, extent, stride);
         }
-        for (int32_t axis = from + 1; axis < from_end; ++axis) {
-            if (old->strides[axis - 1] != cai_priv_wrap_mul(old->shape[axis], old->strides[axis])) return 0;
-        }
-        stride = old->strides[from_end - 1];
-        for (int32_t axis = to_end; axis-- > to;) {
+    }
+}
+
+/* Computes strides for a new shape of the same elements in C order. Each merged axis is cut into new axes
+ * with the same product. Returns false if there are none, which needs a copy. */
+static int cai_priv_restride(const cai_array *merged, cai_array *view)
+{
+    int32_t to = 0;
+    for (int32_t from = 0; from < merged->ndim; ++from) {
+        int64_t extent = 1, stride = merged->strides[from];
+        const int32_t first = to;
+        while (extent < merged->shape[from]) extent *= view->shape[to++];
+        if (extent != merged->shape[from]) return 0;
+        for (int32_t axis = to; axis-- > first;) {
             view->strides[axis] = stride;
             stride = cai_priv_wrap_mul(stride, view->shape[axis]);
         }
-        from = from_end;
-        to = to_end;
     }
     for (; to < view->ndim; ++to) view->strides[to] = view->dtype.itemsize;
     return 1;
@@ -3043,18 +3021,15 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
                                     cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    cai_array old;
+    cai_array merged;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_new_shape(ndim, shape, err));
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
-    old.ndim = 0;
-    for (int32_t axis = 0; axis < array->ndim; ++axis) {
-        if (array->shape[axis] != 1) cai_priv_append_axis(&old, array->shape[axis], array->strides[axis]);
-    }
+    cai_priv_merge_axes(array, &merged);
     if (array->size == 0) view.strides = NULL; /* C order */
-    else if (!cai_priv_restride(&old, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
+    else if (!cai_priv_restride(&merged, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -3087,20 +3062,11 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    view.array.ndim = 0;
-    if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
-    for (int32_t axis = 0; axis < array->ndim && array->size; ++axis) {
-        const int64_t extent = array->shape[axis], stride = array->strides[axis];
-        if (extent == 1) continue;
-        last = view.array.ndim - 1;
-        if (last >= 0 && view.array.strides[last] == cai_priv_wrap_mul(extent, stride)) {
-            view.array.shape[last] *= extent;
-            view.array.strides[last] = stride;
-        } else {
-            cai_priv_append_axis(&view.array, extent, stride);
-        }
+    cai_priv_merge_axes(array, &view.array);
+    if (array->size == 0) {
+        view.array.ndim = 0;
+        cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
     }
     return cai_priv_view_close(&view, 1, out, err);
 }
@@ -3167,14 +3133,9 @@ CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t v
                                                uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
-    int32_t found;
-    uint64_t number;
     if (!sync) return cai_priv_misuse(err, "cai_decode_stream_interface: sync is NULL");
     if (!stream) return cai_priv_misuse(err, "cai_decode_stream_interface: stream is NULL");
-    CAI_TRY(cai_priv_judge_stream(&judge, value, version, &found, &number));
-    *sync = found;
-    *stream = number;
-    return CAI_OK;
+    return cai_priv_judge_stream(&judge, value, version, sync, stream);
 }
 
 CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
@@ -3232,10 +3193,6 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 #pragma clang diagnostic pop
 #endif
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
 #endif /* CAI_CORE_IMPLEMENTATION */
 
 /* =================================================================== >>errors */
@@ -3247,10 +3204,6 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 #include <stdarg.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if defined(__MINGW_PRINTF_FORMAT)
 #define CAI_PRIV_PRINTF(text, values) __attribute__((format(__MINGW_PRINTF_FORMAT, text, values)))
 #elif defined(__GNUC__) || defined(__clang__)
@@ -3258,18 +3211,12 @@ extern "C" {
 #else
 #define CAI_PRIV_PRINTF(text, values)
 #endif
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_ERRORS_COLD __attribute__((cold, noinline, unused)) static
-#elif defined(_MSC_VER)
-#define CAI_PRIV_ERRORS_COLD __declspec(noinline) static
-#else
-#define CAI_PRIV_ERRORS_COLD static
-#endif
+#define CAI_PRIV_ERRORS_COLD CAI_PRIV_COLD
 
 /* Fills `err` if it is not NULL. Returns `status` without its rule. The message has `used` bytes already. */
 CAI_PRIV_PRINTF(4, 0)
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
-                                                      const char *format, va_list values)
+CAI_PRIV_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
+                                               const char *format, va_list values)
 {
     if (!err) return CAI_PRIV_STATUS(status);
     (void)vsnprintf(err->message + used, sizeof err->message - used, format, values);
@@ -3282,7 +3229,7 @@ CAI_PRIV_ERRORS_COLD cai_status cai_priv_error_values(cai_error *err, cai_status
 }
 
 CAI_PRIV_PRINTF(3, 4)
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
+CAI_PRIV_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -3290,10 +3237,6 @@ CAI_PRIV_ERRORS_COLD cai_status cai_priv_error(cai_error *err, cai_status status
     va_end(values);
     return status;
 }
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
 
 #endif /* CAI_PRIV_WANT_ERRORS */
 
@@ -3329,16 +3272,7 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 #include <intrin.h>
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#define CAI_PRIV_GUARD_PAUSES 64u
-#define CAI_PRIV_GUARD_YIELDS 64u
-
 #if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_GUARD_COLD __attribute__((cold, noinline, unused)) static
-
 /* Returns true if the guard was free. The caller then holds it. */
 static inline int cai_priv_guard_try(int32_t *guard)
 {
@@ -3360,18 +3294,7 @@ static inline void cai_priv_guard_give(int32_t *guard)
 {
     __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
 }
-
-static inline void cai_priv_guard_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm64__)
-    __asm__ __volatile__("yield" ::: "memory");
-#endif
-}
 #elif defined(_MSC_VER)
-#define CAI_PRIV_GUARD_COLD __declspec(noinline) static
-
 static inline int cai_priv_guard_try(int32_t *guard)
 {
     return !_InterlockedExchange((volatile long *)guard, 1);
@@ -3391,44 +3314,31 @@ static inline void cai_priv_guard_give(int32_t *guard)
 {
     (void)_InterlockedExchange((volatile long *)guard, 0);
 }
-
-static inline void cai_priv_guard_pause(void)
-{
-    YieldProcessor();
-}
 #else
 #error "cai.h: no atomics are known for this compiler; define CAI_NO_THREADS if no object has two threads"
 #endif
 
-static inline void cai_priv_guard_yield(void)
+/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
+CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 {
 #if defined(_WIN32)
-    (void)SwitchToThread();
-#else
-    (void)sched_yield();
-#endif
-}
-
-static inline void cai_priv_guard_sleep(void) /* 1 ms */
-{
-#if defined(_WIN32)
-    Sleep(1);
+    if (looks >= 128) Sleep(1);
+    else if (looks >= 64) (void)SwitchToThread();
+    else YieldProcessor();
 #else
     struct pollfd none = {0, 0, 0};
-    (void)poll(&none, 0, 1);
+    if (looks >= 128) (void)poll(&none, 0, 1);
+    else if (looks >= 64) (void)sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+    else __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm64__)
+    else __asm__ __volatile__("yield" ::: "memory");
 #endif
-}
-
-/* Pauses, yields or sleeps in a thread that has looked `looks` times for a change by another thread. */
-CAI_PRIV_GUARD_COLD void cai_priv_back_off(uint32_t looks)
-{
-    if (looks < CAI_PRIV_GUARD_PAUSES) cai_priv_guard_pause();
-    else if (looks < CAI_PRIV_GUARD_PAUSES + CAI_PRIV_GUARD_YIELDS) cai_priv_guard_yield();
-    else cai_priv_guard_sleep();
+#endif
 }
 
 /* Waits until the guard is free, and takes it. */
-CAI_PRIV_GUARD_COLD void cai_priv_guard_wait(int32_t *guard)
+CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
 {
     uint32_t looks = 0;
     do {
@@ -3440,10 +3350,6 @@ static inline void cai_priv_guard_take(int32_t *guard)
 {
     if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
 }
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
 
 #endif /* CAI_NO_THREADS */
 #endif /* CAI_PRIV_WANT_GUARD */
