@@ -59,17 +59,15 @@ CONFIGURATION (define before the first include; the same in every unit of one li
     object that you build. No macro changes a struct.
 
 READERS AND JUDGES
-    A reader (a literal reader, a Python or Julia binding) only tags what it finds. It writes runs of
-    cai_token, and a cai_interface points to them. This header judges them all, so that two readers cannot
-    disagree. The default profile is strict. CAI_LENIENT accepts a list of common slips (see cai_import).
-    A strict message about such a slip ends in "(accepted by CAI_LENIENT)".
+    A reader (a literal reader, a Python or Julia binding) only tags what it finds, in runs of cai_token. This
+    header judges them all, so that two readers cannot disagree. The default profile is strict. A message
+    about a common slip ends in "(accepted by CAI_LENIENT)". cai_import lists these.
 
 OWNERSHIP
     An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
-    when you are done. It does nothing to a borrowed array. The struct may be moved (cai_array_move). Do not
-    copy an owned array, except as a borrowed one (cai_array_borrow).
-    Views are borrowed, and valid as long as the array that they were made of. mask, fields and event belong
-    to the owner and are valid until release. Field names point to the text that the reader tagged.
+    when you are done. Do not copy an owned array, except by cai_array_move and cai_array_borrow.
+    A view is valid as long as the array that it was made of. mask, fields and event belong to the owner and
+    are valid until release.
 
 ARGUMENTS (in all headers)
     The object that a function makes or works on comes first. The result of a conversion or of a query comes
@@ -98,9 +96,6 @@ RULES
 NOT HERE
     Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
     data, copying, casting.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>
@@ -841,6 +836,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_dlpack(const cai_token *valu
 
 #include <string.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
@@ -984,7 +983,6 @@ static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
     cai_priv_put(text, i < token->length ? "...'" : "'");
 }
 
-/* Writes a tuple as Python prints it. */
 static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t *values)
 {
     for (int32_t i = 0; i < count; ++i) {
@@ -1158,7 +1156,6 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int64_t ndim)
 }
 
 /* -------------------------------------------------------------------- >>dtype */
-/* Returns whether a code is in the list. */
 static inline int cai_priv_code_known(int32_t code)
 {
 #define CAI_PRIV_CASE(name, kind, bytes, format, text) case name:
@@ -1180,18 +1177,13 @@ CAI_API const char *cai_dtype_name(int32_t code)
 #undef CAI_PRIV_CASE
 }
 
-/* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). */
+/* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). The unit is
+ * aligned to the largest power of two that divides it. */
 static inline int32_t cai_priv_unit_bytes(int32_t kind, int32_t itemsize)
 {
     if (kind == 'c') return itemsize / 2;
     if (kind == 'U') return 4;
     return kind == 'S' || kind == 'V' || kind == 't' ? 1 : itemsize;
-}
-
-/* A unit is aligned to the largest power of two that divides it. */
-static inline int32_t cai_priv_alignment(int32_t unit_bytes)
-{
-    return unit_bytes & -unit_bytes;
 }
 
 static inline void cai_priv_dtype_fill(cai_dtype *out, int32_t code, int32_t itemsize, int32_t alignment)
@@ -1213,11 +1205,13 @@ CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
 static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
     const int32_t itemsize = code & 0xff, plain = code & 0xffffff, kind = plain >> 8;
+    int32_t unit;
     if (!itemsize || !cai_priv_code_known(plain)) return cai_priv_reject_code(code, err);
     if (code != plain &&
         (code != CAI_SWAPPED(plain) || plain > 0xffff || cai_priv_unit_bytes(kind, itemsize) == 1))
         return cai_priv_reject_code(code, err);
-    cai_priv_dtype_fill(out, code, itemsize, cai_priv_alignment(kind == 'c' ? itemsize / 2 : itemsize));
+    unit = kind == 'c' ? itemsize / 2 : itemsize;
+    cai_priv_dtype_fill(out, code, itemsize, unit & -unit);
     return CAI_OK;
 }
 
@@ -1267,11 +1261,11 @@ static const char *cai_priv_scan_size(int32_t kind, int64_t number, cai_dtype *o
 {
     const int32_t flexible = kind == 'S' || kind == 'V' || kind == 'U' || kind == 't';
     const int32_t size = (int32_t)number, code = CAI_CODE(kind, flexible ? 0 : size & 0xff, 0);
+    const int32_t unit = cai_priv_unit_bytes(kind, size);
     if (number == 0) return "the size is 0%R38";
     if (number > (kind == 'U' ? INT32_MAX / 4 : INT32_MAX)) return "the size exceeds 2147483647 bytes%R32";
     if (!flexible && (number > 32 || !cai_priv_code_known(code))) return "the kind has no such size%R32";
-    cai_priv_dtype_fill(out, code, kind == 'U' ? 4 * size : kind == 't' ? 0 : size,
-                        cai_priv_alignment(cai_priv_unit_bytes(kind, size)));
+    cai_priv_dtype_fill(out, code, kind == 'U' ? 4 * size : kind == 't' ? 0 : size, unit & -unit);
     if (kind == 't') out->bits = size;
     return NULL;
 }
@@ -1298,8 +1292,7 @@ CAI_PRIV_NOINLINE const char *cai_priv_scan_typestr(const char *s, uint32_t n, u
     return NULL;
 }
 
-/* Reads a typestr of three characters, a dtype of fixed size in native order. Nearly all typestrs are such.
- * Those sizes are powers of two. */
+/* Reads a typestr of three characters, a dtype of fixed size in native order. Most typestrs are such. */
 static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 {
     const unsigned char *s = (const unsigned char *)token->text;
@@ -1851,7 +1844,6 @@ CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_
     return cai_priv_wrong(judge, entry, index, wrong, (int64_t)token->number, 0);
 }
 
-/* Reads the ints of a tuple. */
 static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry,
                                             const cai_token *tuple, int64_t *out)
 {
@@ -1896,7 +1888,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
     return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, " = %a is negative", (int64_t)token->number, 0);
 }
 
-/* Returns Python's bool(value). */
+/* Python's bool(value) */
 static int cai_priv_truth(const cai_token *token)
 {
     const int text = token->kind == CAI_TOKEN_STR || token->kind == CAI_TOKEN_BYTES;
@@ -1994,10 +1986,14 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *
 static inline cai_status cai_priv_judge_stream(const cai_priv_judge *judge, const cai_token *token,
                                                int32_t version, int32_t *sync, uint64_t *stream)
 {
-    const int given = token && token->kind != CAI_TOKEN_NONE;
-    if (given) CAI_TRY(cai_priv_judge_stream_number(judge, token));
-    *sync = given ? CAI_SYNC_STREAM : token || version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
-    *stream = given ? token->number : 0;
+    *stream = 0;
+    *sync = version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
+    if (!token) return CAI_OK;
+    *sync = CAI_SYNC_NONE;
+    if (token->kind == CAI_TOKEN_NONE) return CAI_OK;
+    CAI_TRY(cai_priv_judge_stream_number(judge, token));
+    *sync = CAI_SYNC_STREAM;
+    *stream = token->number;
     return CAI_OK;
 }
 
@@ -2128,7 +2124,6 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
     return CAI_OK;
 }
 
-/* Judges the fields of one list, one after the other. */
 static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list, int32_t parent,
                                         int32_t depth, int64_t *nbytes)
 {
@@ -2318,7 +2313,7 @@ typedef struct cai_priv_pool {
     int32_t full;         /* true if something did not fit */
 } cai_priv_pool;
 
-/* Fills the next token and returns it. */
+/* Fills the next token and returns it. The items of a tuple or list follow. */
 static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number, const char *text,
                                 uint32_t length)
 {
@@ -2337,20 +2332,9 @@ static cai_token *cai_priv_emit_uint(cai_priv_pool *pool, uint64_t value)
     return cai_priv_emit(pool, value > INT64_MAX ? CAI_TOKEN_UINT : CAI_TOKEN_INT, value, NULL, 0);
 }
 
-static cai_token *cai_priv_emit_str(cai_priv_pool *pool, const char *text, uint32_t length)
-{
-    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, length);
-}
-
-/* Writes None, or the start of a tuple or list, whose items follow. */
-static cai_token *cai_priv_emit_items(cai_priv_pool *pool, int32_t kind, int32_t count)
-{
-    return cai_priv_emit(pool, kind, 0, NULL, (uint32_t)count);
-}
-
 static cai_token *cai_priv_emit_tuple(cai_priv_pool *pool, int32_t count, const int64_t *values)
 {
-    cai_token *first = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, count);
+    cai_token *first = cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, (uint32_t)count);
     for (int32_t i = 0; i < count && !pool->full; ++i)
         (void)cai_priv_emit(pool, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0);
     return first;
@@ -2367,15 +2351,15 @@ static cai_token *cai_priv_emit_typestr(cai_priv_pool *pool, const cai_dtype *dt
         length = cai_dtype_typestr(dtype, text, CAI_TYPESTR_SIZE);
         pool->text += CAI_TYPESTR_SIZE;
     }
-    return cai_priv_emit_str(pool, text, (uint32_t)length);
+    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, (uint32_t)length);
 }
 
 static void cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
 {
     cai_dtype padding;
     cai_priv_dtype_fill(&padding, CAI_VOID, (int32_t)nbytes, 1);
-    (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
-    (void)cai_priv_emit_str(pool, "", 0);
+    (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
+    (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, "", 0);
     (void)cai_priv_emit_typestr(pool, &padding);
 }
 
@@ -2397,14 +2381,14 @@ static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *arr
         }
         if (!field) break;
         ++list->length;
-        (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, field->ndim ? 3 : 2);
+        (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, field->ndim ? 3 : 2);
         if (field->title) {
-            (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
-            (void)cai_priv_emit_str(pool, field->title, field->title_length);
+            (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
+            (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->title, field->title_length);
         }
-        (void)cai_priv_emit_str(pool, field->name, field->name_length);
+        (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->name, field->name_length);
         if (field->child_count) {
-            cai_token *items = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+            cai_token *items = cai_priv_emit(pool, CAI_TOKEN_LIST, 0, NULL, 0);
             const int64_t bytes = field->dtype.itemsize;
             CAI_TRY(cai_priv_emit_record(pool, array, items, (int32_t)row, bytes, depth + 1));
         } else {
@@ -2431,11 +2415,10 @@ static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *a
         return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1, wrong, NULL,
                                (int64_t)array->stream, version);
     if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(pool, array->stream);
-    else if (version >= 3) out->stream = cai_priv_emit_items(pool, CAI_TOKEN_NONE, 0);
+    else if (version >= 3) out->stream = cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
     return CAI_OK;
 }
 
-/* Writes all entries but the mask. */
 static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array, int32_t version,
                                           cai_interface *out)
 {
@@ -2443,15 +2426,15 @@ static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *
     memset(out, 0, sizeof *out);
     out->shape = cai_priv_emit_tuple(pool, array->ndim, array->shape);
     out->typestr = cai_priv_emit_typestr(pool, &array->dtype);
-    out->data = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
+    out->data = cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
     (void)cai_priv_emit_uint(pool, array->data);
     (void)cai_priv_emit(pool, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0);
     out->version = cai_priv_emit_uint(pool, (uint64_t)version);
-    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit_items(pool, CAI_TOKEN_NONE, 0);
+    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
     else out->strides = cai_priv_emit_tuple(pool, array->ndim, array->strides);
     CAI_TRY(cai_priv_export_stream(pool, array, version, out));
     if (!array->fields || !array->field_count) return CAI_OK;
-    out->descr = list = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+    out->descr = list = cai_priv_emit(pool, CAI_TOKEN_LIST, 0, NULL, 0);
     return cai_priv_emit_record(pool, array, list, -1, array->dtype.itemsize, 1);
 }
 
@@ -2913,7 +2896,6 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-/* Checks the arguments of a new shape. */
 static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
 {
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
@@ -3133,9 +3115,14 @@ CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t v
                                                uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
+    int32_t found;
+    uint64_t number;
     if (!sync) return cai_priv_misuse(err, "cai_decode_stream_interface: sync is NULL");
     if (!stream) return cai_priv_misuse(err, "cai_decode_stream_interface: stream is NULL");
-    return cai_priv_judge_stream(&judge, value, version, sync, stream);
+    CAI_TRY(cai_priv_judge_stream(&judge, value, version, &found, &number));
+    *sync = found;
+    *stream = number;
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
@@ -3193,6 +3180,10 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 #pragma clang diagnostic pop
 #endif
 
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
 #endif /* CAI_CORE_IMPLEMENTATION */
 
 /* =================================================================== >>errors */
@@ -3203,6 +3194,10 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 
 #include <stdarg.h>
 #include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #if defined(__MINGW_PRINTF_FORMAT)
 #define CAI_PRIV_PRINTF(text, values) __attribute__((format(__MINGW_PRINTF_FORMAT, text, values)))
@@ -3238,6 +3233,10 @@ CAI_PRIV_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const
     return status;
 }
 
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
 #endif /* CAI_PRIV_WANT_ERRORS */
 
 /* ==================================================================== >>guard */
@@ -3270,6 +3269,10 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 #endif
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -3350,6 +3353,10 @@ static inline void cai_priv_guard_take(int32_t *guard)
 {
     if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
 }
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
 
 #endif /* CAI_NO_THREADS */
 #endif /* CAI_PRIV_WANT_GUARD */
