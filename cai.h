@@ -67,7 +67,7 @@ OWNERSHIP
     An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
     when you are done. Do not copy an owned array, except by cai_array_move and cai_array_borrow.
     A view is valid as long as the array that it was made of. mask, fields and event belong to the owner and
-    are valid until release.
+    are valid until release. Field names point to the text that the reader tagged.
 
 ARGUMENTS (in all headers)
     The object that a function makes or works on comes first. The result of a conversion or of a query comes
@@ -144,7 +144,11 @@ NOT HERE
 #define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
 #else
 #define CAI_MUST_CHECK
+#if defined(_MSC_VER)
+#define CAI_PRIV_COLD __declspec(noinline) static
+#else
 #define CAI_PRIV_COLD static
+#endif
 #define CAI_PRIV_NOINLINE static
 #endif
 
@@ -2951,7 +2955,8 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
                          "%a elements do not fill the new shape of %b dimensions", array->size, view->ndim);
 }
 
-/* Copies the axes. Extents of 1 are dropped, and axes that continue one another are merged. */
+/* Copies the axes of an array with elements. Extents of 1 are dropped, and axes that continue one another are
+ * merged. */
 static void cai_priv_merge_axes(const cai_array *array, cai_array *merged)
 {
     merged->ndim = 0;
@@ -2970,14 +2975,16 @@ static void cai_priv_merge_axes(const cai_array *array, cai_array *merged)
 
 /* Computes strides for a new shape of the same elements in C order. Each merged axis is cut into new axes
  * with the same product. Returns false if there are none, which needs a copy. */
-static int cai_priv_restride(const cai_array *merged, cai_array *view)
+static int cai_priv_restride(const cai_array *array, cai_array *view)
 {
+    cai_array merged;
     int32_t to = 0;
-    for (int32_t from = 0; from < merged->ndim; ++from) {
-        int64_t extent = 1, stride = merged->strides[from];
+    cai_priv_merge_axes(array, &merged);
+    for (int32_t from = 0; from < merged.ndim; ++from) {
+        int64_t extent = 1, stride = merged.strides[from];
         const int32_t first = to;
-        while (extent < merged->shape[from]) extent *= view->shape[to++];
-        if (extent != merged->shape[from]) return 0;
+        while (extent < merged.shape[from]) extent *= view->shape[to++];
+        if (extent != merged.shape[from]) return 0;
         for (int32_t axis = to; axis-- > first;) {
             view->strides[axis] = stride;
             stride = cai_priv_wrap_mul(stride, view->shape[axis]);
@@ -3003,15 +3010,13 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
                                     cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    cai_array merged;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_new_shape(ndim, shape, err));
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
-    cai_priv_merge_axes(array, &merged);
     if (array->size == 0) view.strides = NULL; /* C order */
-    else if (!cai_priv_restride(&merged, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
+    else if (!cai_priv_restride(array, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -3045,11 +3050,9 @@ CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai
 {
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    cai_priv_merge_axes(array, &view.array);
-    if (array->size == 0) {
-        view.array.ndim = 0;
-        cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
-    }
+    view.array.ndim = 0;
+    if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
+    else cai_priv_merge_axes(array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
