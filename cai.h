@@ -59,17 +59,15 @@ CONFIGURATION (define before the first include; the same in every unit of one li
     object that you build. No macro changes a struct.
 
 READERS AND JUDGES
-    A reader (a literal reader, a Python or Julia binding) only tags what it finds. It writes runs of
-    cai_token, and a cai_interface points to them. This header judges them all, so that two readers cannot
-    disagree. The default profile is strict. CAI_LENIENT accepts a list of common slips (see cai_import).
-    A strict message about such a slip ends in "(accepted by CAI_LENIENT)".
+    A reader (a literal reader, a Python or Julia binding) only tags what it finds, in runs of cai_token. This
+    header judges them all, so that two readers cannot disagree. The default profile is strict. A message
+    about a common slip ends in "(accepted by CAI_LENIENT)". cai_import lists these.
 
 OWNERSHIP
     An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
-    when you are done. It does nothing to a borrowed array. The struct may be moved (cai_array_move). Do not
-    copy an owned array, except as a borrowed one (cai_array_borrow).
-    Views are borrowed, and valid as long as the array that they were made of. mask, fields and event belong
-    to the owner and are valid until release. Field names point to the text that the reader tagged.
+    when you are done. Do not copy an owned array, except by cai_array_move and cai_array_borrow.
+    A view is valid as long as the array that it was made of. mask, fields and event belong to the owner and
+    are valid until release. Field names point to the text that the reader tagged.
 
 ARGUMENTS (in all headers)
     The object that a function makes or works on comes first. The result of a conversion or of a query comes
@@ -98,9 +96,6 @@ RULES
 NOT HERE
     Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
     data, copying, casting.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>
@@ -145,8 +140,16 @@ CHANGES
 
 #if defined(__GNUC__) || defined(__clang__)
 #define CAI_MUST_CHECK __attribute__((warn_unused_result))
+#define CAI_PRIV_COLD __attribute__((cold, noinline, unused)) static
+#define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
 #else
 #define CAI_MUST_CHECK
+#if defined(_MSC_VER)
+#define CAI_PRIV_COLD __declspec(noinline) static
+#else
+#define CAI_PRIV_COLD static
+#endif
+#define CAI_PRIV_NOINLINE static
 #endif
 
 #if defined(CAI_NAMESPACE)
@@ -848,28 +851,15 @@ extern "C" {
 #endif
 
 /* ----------------------------------------------------------------- >>platform */
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_COLD __attribute__((cold, noinline)) static
-#define CAI_PRIV_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
-#else
-#define CAI_PRIV_COLD static
-#define CAI_PRIV_NOINLINE static
-#endif
-
-#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define CAI_PRIV_NATIVE_ORDER '>'
-#endif
-#endif
-#ifndef CAI_PRIV_NATIVE_ORDER
+#else
 #define CAI_PRIV_NATIVE_ORDER '<'
 #endif
 
 /* On 32-bit targets clang's builtin needs a library function that libgcc does not have. */
-#if defined(__SIZEOF_POINTER__) && (defined(__clang__) || defined(__GNUC__))
-#if __SIZEOF_POINTER__ >= 8
+#if (defined(__clang__) || defined(__GNUC__)) && UINTPTR_MAX > 0xffffffff
 #define CAI_PRIV_OVERFLOW_BUILTINS
-#endif
 #endif
 
 #if defined(CAI_NAMESPACE)
@@ -997,7 +987,6 @@ static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
     cai_priv_put(text, i < token->length ? "...'" : "'");
 }
 
-/* Writes a tuple as Python prints it. */
 static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t *values)
 {
     for (int32_t i = 0; i < count; ++i) {
@@ -1097,11 +1086,13 @@ CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status statu
 }
 
 /* Fills the error of a rejection and returns `status`. A sentence that begins with a blank, a comma or a
- * colon gets the place in front, "shape[2]", or "shape" if Python has no index there. */
+ * colon gets the place in front, "shape[2]", or "shape" if Python has no index there. If a sentence about a
+ * wrong value or type names no rule, it gets the rule of its entry. Streams have several protocols. */
 CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status status, int32_t entry,
                                          int32_t index, const char *sentence, const cai_token *token,
                                          int64_t a, int64_t b)
 {
+    static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
     cai_priv_text text;
     if (!judge->err) return status;
     text = cai_priv_error_open(judge->err, status, judge->of_mask ? CAI_ENTRY_MASK : entry, index);
@@ -1114,17 +1105,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject(const cai_priv_judge *judge, cai_status
     cai_priv_put_sentence(&text, sentence, token, a, b, index);
     (void)cai_priv_text_close(&text);
     judge->err->rule = text.rule;
-    return status;
-}
-
-/* Rejects with the rule of the entry, if the sentence names none. Streams have several protocols. */
-CAI_PRIV_COLD cai_status cai_priv_reject_entry(const cai_priv_judge *judge, cai_status status, int32_t entry,
-                                               int32_t index, const char *sentence, const cai_token *token,
-                                               int64_t a, int64_t b)
-{
-    static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
-    (void)cai_priv_reject(judge, status, entry, index, sentence, token, a, b);
-    if (judge->err && !judge->err->rule) judge->err->rule = rules[entry];
+    if (!text.rule && (status == CAI_ERR_TYPE || status == entry + 4)) judge->err->rule = rules[entry];
     return status;
 }
 
@@ -1132,7 +1113,7 @@ CAI_PRIV_COLD cai_status cai_priv_reject_entry(const cai_priv_judge *judge, cai_
 CAI_PRIV_COLD cai_status cai_priv_wrong(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                         const char *sentence, int64_t a, int64_t b)
 {
-    return cai_priv_reject_entry(judge, entry + 4, entry, index, sentence, NULL, a, b);
+    return cai_priv_reject(judge, entry + 4, entry, index, sentence, NULL, a, b);
 }
 CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
 CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
@@ -1141,7 +1122,7 @@ CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
 CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry, int32_t index,
                                            const char *sentence, const cai_token *token, int32_t forgiven)
 {
-    return cai_priv_reject_entry(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
+    return cai_priv_reject(judge, CAI_ERR_TYPE, entry, index, sentence, token, forgiven, 0);
 }
 
 /* Fills the error of a failure that no judging function found, and returns `status`. */
@@ -1179,7 +1160,6 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int64_t ndim)
 }
 
 /* -------------------------------------------------------------------- >>dtype */
-/* Returns whether a code is in the list. */
 static inline int cai_priv_code_known(int32_t code)
 {
 #define CAI_PRIV_CASE(name, kind, bytes, format, text) case name:
@@ -1201,18 +1181,13 @@ CAI_API const char *cai_dtype_name(int32_t code)
 #undef CAI_PRIV_CASE
 }
 
-/* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). */
+/* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). The unit is
+ * aligned to the largest power of two that divides it. */
 static inline int32_t cai_priv_unit_bytes(int32_t kind, int32_t itemsize)
 {
     if (kind == 'c') return itemsize / 2;
     if (kind == 'U') return 4;
     return kind == 'S' || kind == 'V' || kind == 't' ? 1 : itemsize;
-}
-
-/* A unit is aligned to the largest power of two that divides it. */
-static inline int32_t cai_priv_alignment(int32_t unit_bytes)
-{
-    return unit_bytes & -unit_bytes;
 }
 
 static inline void cai_priv_dtype_fill(cai_dtype *out, int32_t code, int32_t itemsize, int32_t alignment)
@@ -1234,11 +1209,13 @@ CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
 static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
     const int32_t itemsize = code & 0xff, plain = code & 0xffffff, kind = plain >> 8;
+    int32_t unit;
     if (!itemsize || !cai_priv_code_known(plain)) return cai_priv_reject_code(code, err);
     if (code != plain &&
         (code != CAI_SWAPPED(plain) || plain > 0xffff || cai_priv_unit_bytes(kind, itemsize) == 1))
         return cai_priv_reject_code(code, err);
-    cai_priv_dtype_fill(out, code, itemsize, cai_priv_alignment(kind == 'c' ? itemsize / 2 : itemsize));
+    unit = kind == 'c' ? itemsize / 2 : itemsize;
+    cai_priv_dtype_fill(out, code, itemsize, unit & -unit);
     return CAI_OK;
 }
 
@@ -1288,11 +1265,11 @@ static const char *cai_priv_scan_size(int32_t kind, int64_t number, cai_dtype *o
 {
     const int32_t flexible = kind == 'S' || kind == 'V' || kind == 'U' || kind == 't';
     const int32_t size = (int32_t)number, code = CAI_CODE(kind, flexible ? 0 : size & 0xff, 0);
+    const int32_t unit = cai_priv_unit_bytes(kind, size);
     if (number == 0) return "the size is 0%R38";
     if (number > (kind == 'U' ? INT32_MAX / 4 : INT32_MAX)) return "the size exceeds 2147483647 bytes%R32";
     if (!flexible && (number > 32 || !cai_priv_code_known(code))) return "the kind has no such size%R32";
-    cai_priv_dtype_fill(out, code, kind == 'U' ? 4 * size : kind == 't' ? 0 : size,
-                        cai_priv_alignment(cai_priv_unit_bytes(kind, size)));
+    cai_priv_dtype_fill(out, code, kind == 'U' ? 4 * size : kind == 't' ? 0 : size, unit & -unit);
     if (kind == 't') out->bits = size;
     return NULL;
 }
@@ -1319,8 +1296,7 @@ CAI_PRIV_NOINLINE const char *cai_priv_scan_typestr(const char *s, uint32_t n, u
     return NULL;
 }
 
-/* Reads a typestr of three characters, a dtype of fixed size in native order. Nearly all typestrs are such.
- * Those sizes are powers of two. */
+/* Reads a typestr of three characters, a dtype of fixed size in native order. Most typestrs are such. */
 static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 {
     const unsigned char *s = (const unsigned char *)token->text;
@@ -1872,7 +1848,6 @@ CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_
     return cai_priv_wrong(judge, entry, index, wrong, (int64_t)token->number, 0);
 }
 
-/* Reads the ints of a tuple. */
 static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry,
                                             const cai_token *tuple, int64_t *out)
 {
@@ -1917,7 +1892,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
     return cai_priv_wrong(judge, CAI_ENTRY_DATA, 0, " = %a is negative", (int64_t)token->number, 0);
 }
 
-/* Returns Python's bool(value). */
+/* Python's bool(value) */
 static int cai_priv_truth(const cai_token *token)
 {
     const int text = token->kind == CAI_TOKEN_STR || token->kind == CAI_TOKEN_BYTES;
@@ -2153,7 +2128,6 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
     return CAI_OK;
 }
 
-/* Judges the fields of one list, one after the other. */
 static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *list, int32_t parent,
                                         int32_t depth, int64_t *nbytes)
 {
@@ -2343,7 +2317,7 @@ typedef struct cai_priv_pool {
     int32_t full;         /* true if something did not fit */
 } cai_priv_pool;
 
-/* Fills the next token and returns it. */
+/* Fills the next token and returns it. The items of a tuple or list follow. */
 static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number, const char *text,
                                 uint32_t length)
 {
@@ -2362,20 +2336,9 @@ static cai_token *cai_priv_emit_uint(cai_priv_pool *pool, uint64_t value)
     return cai_priv_emit(pool, value > INT64_MAX ? CAI_TOKEN_UINT : CAI_TOKEN_INT, value, NULL, 0);
 }
 
-static cai_token *cai_priv_emit_str(cai_priv_pool *pool, const char *text, uint32_t length)
-{
-    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, length);
-}
-
-/* Writes None, or the start of a tuple or list, whose items follow. */
-static cai_token *cai_priv_emit_items(cai_priv_pool *pool, int32_t kind, int32_t count)
-{
-    return cai_priv_emit(pool, kind, 0, NULL, (uint32_t)count);
-}
-
 static cai_token *cai_priv_emit_tuple(cai_priv_pool *pool, int32_t count, const int64_t *values)
 {
-    cai_token *first = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, count);
+    cai_token *first = cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, (uint32_t)count);
     for (int32_t i = 0; i < count && !pool->full; ++i)
         (void)cai_priv_emit(pool, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0);
     return first;
@@ -2392,15 +2355,15 @@ static cai_token *cai_priv_emit_typestr(cai_priv_pool *pool, const cai_dtype *dt
         length = cai_dtype_typestr(dtype, text, CAI_TYPESTR_SIZE);
         pool->text += CAI_TYPESTR_SIZE;
     }
-    return cai_priv_emit_str(pool, text, (uint32_t)length);
+    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, (uint32_t)length);
 }
 
 static void cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
 {
     cai_dtype padding;
     cai_priv_dtype_fill(&padding, CAI_VOID, (int32_t)nbytes, 1);
-    (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
-    (void)cai_priv_emit_str(pool, "", 0);
+    (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
+    (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, "", 0);
     (void)cai_priv_emit_typestr(pool, &padding);
 }
 
@@ -2422,14 +2385,14 @@ static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *arr
         }
         if (!field) break;
         ++list->length;
-        (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, field->ndim ? 3 : 2);
+        (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, field->ndim ? 3 : 2);
         if (field->title) {
-            (void)cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
-            (void)cai_priv_emit_str(pool, field->title, field->title_length);
+            (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
+            (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->title, field->title_length);
         }
-        (void)cai_priv_emit_str(pool, field->name, field->name_length);
+        (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->name, field->name_length);
         if (field->child_count) {
-            cai_token *items = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+            cai_token *items = cai_priv_emit(pool, CAI_TOKEN_LIST, 0, NULL, 0);
             const int64_t bytes = field->dtype.itemsize;
             CAI_TRY(cai_priv_emit_record(pool, array, items, (int32_t)row, bytes, depth + 1));
         } else {
@@ -2456,11 +2419,10 @@ static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *a
         return cai_priv_reject(&pool->judge, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1, wrong, NULL,
                                (int64_t)array->stream, version);
     if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(pool, array->stream);
-    else if (version >= 3) out->stream = cai_priv_emit_items(pool, CAI_TOKEN_NONE, 0);
+    else if (version >= 3) out->stream = cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
     return CAI_OK;
 }
 
-/* Writes all entries but the mask. */
 static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array, int32_t version,
                                           cai_interface *out)
 {
@@ -2468,15 +2430,15 @@ static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *
     memset(out, 0, sizeof *out);
     out->shape = cai_priv_emit_tuple(pool, array->ndim, array->shape);
     out->typestr = cai_priv_emit_typestr(pool, &array->dtype);
-    out->data = cai_priv_emit_items(pool, CAI_TOKEN_TUPLE, 2);
+    out->data = cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
     (void)cai_priv_emit_uint(pool, array->data);
     (void)cai_priv_emit(pool, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0);
     out->version = cai_priv_emit_uint(pool, (uint64_t)version);
-    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit_items(pool, CAI_TOKEN_NONE, 0);
+    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
     else out->strides = cai_priv_emit_tuple(pool, array->ndim, array->strides);
     CAI_TRY(cai_priv_export_stream(pool, array, version, out));
     if (!array->fields || !array->field_count) return CAI_OK;
-    out->descr = list = cai_priv_emit_items(pool, CAI_TOKEN_LIST, 0);
+    out->descr = list = cai_priv_emit(pool, CAI_TOKEN_LIST, 0, NULL, 0);
     return cai_priv_emit_record(pool, array, list, -1, array->dtype.itemsize, 1);
 }
 
@@ -2796,14 +2758,11 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     CAI_TRY(cai_priv_view_check(array, out, err));
     if (array->mask)
         return cai_priv_fail(err, CAI_ERR_MASK, CAI_ENTRY_MASK, -1,
-                             "the array has a mask: view cai_view_values and the mask separately", 0, 0);
+                             "the array has a mask: view cai_view_values and the mask separately%R52", 0, 0);
     CAI_TRY(cai_priv_addressable(array, err));
-    cai_priv_copy(&view->array, array);
+    cai_array_borrow(&view->array, array);
     view->shape = view->array.shape;
     view->strides = view->array.strides;
-    view->array.struct_size = (uint32_t)sizeof view->array;
-    view->array.release = NULL;
-    view->array.owner = NULL;
     view->array.flags = array->flags & (CAI_WRITABLE | CAI_FUTURE_VERSION | CAI_NO_BACK_EDGE);
     view->array.flags |= CAI_HAD_STRIDES;
     return CAI_OK;
@@ -2830,18 +2789,20 @@ static cai_status cai_priv_axis(int32_t *axis, int32_t ndim, cai_error *err)
     return CAI_OK;
 }
 
-static void cai_priv_remove_axis(cai_array *view, int32_t axis)
-{
-    for (--view->ndim; axis < view->ndim; ++axis) {
-        view->shape[axis] = view->shape[axis + 1];
-        view->strides[axis] = view->strides[axis + 1];
-    }
-}
-
 static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride)
 {
     view->shape[view->ndim] = extent;
     view->strides[view->ndim++] = stride;
+}
+
+/* Copies the axes but `axis`, or with CAI_ALL_AXES all but those of extent 1. */
+static void cai_priv_drop_axes(const cai_array *array, int32_t axis, cai_array *view)
+{
+    view->ndim = 0;
+    for (int32_t i = 0; i < array->ndim; ++i) {
+        if (axis == CAI_ALL_AXES ? array->shape[i] != 1 : i != axis)
+            cai_priv_append_axis(view, array->shape[i], array->strides[i]);
+    }
 }
 
 CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
@@ -2907,7 +2868,7 @@ CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t 
         return cai_priv_no_view(err, axis, "axis %i: index %a is outside of an extent of %b", index, extent);
     if (index < 0) index += extent;
     view.array.data += (uint64_t)cai_priv_wrap_mul(index, array->strides[axis]);
-    cai_priv_remove_axis(&view.array, axis);
+    cai_priv_drop_axes(array, axis, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -2920,9 +2881,7 @@ CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_ar
     if (!all && array->shape[axis] != 1)
         return cai_priv_no_view(err, axis, "axis %a has extent %b, only an axis of extent 1 can be removed",
                                 axis, array->shape[axis]);
-    for (int32_t i = array->ndim; i-- > 0;) {
-        if (view.array.shape[i] == 1 && (all || i == axis)) cai_priv_remove_axis(&view.array, i);
-    }
+    cai_priv_drop_axes(array, axis, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -2933,17 +2892,14 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     CAI_TRY(cai_priv_axis(&axis, array->ndim + 1, err));
     if (array->ndim == CAI_MAX_NDIM)
         return cai_priv_no_view(err, axis, "the array has 64 dimensions, the limit%R29", 0, 0);
-    cai_priv_append_axis(&view.array, 1, 0);
-    for (int32_t i = array->ndim; i > axis; --i) {
-        view.array.shape[i] = view.array.shape[i - 1];
-        view.array.strides[i] = view.array.strides[i - 1];
+    view.array.ndim = 0;
+    for (int32_t i = 0; i <= array->ndim; ++i) {
+        if (i == axis) cai_priv_append_axis(&view.array, 1, 0);
+        if (i < array->ndim) cai_priv_append_axis(&view.array, array->shape[i], array->strides[i]);
     }
-    view.array.shape[axis] = 1;
-    view.array.strides[axis] = 0;
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-/* Checks the arguments of a new shape. */
 static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
 {
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
@@ -2999,29 +2955,40 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
                          "%a elements do not fill the new shape of %b dimensions", array->size, view->ndim);
 }
 
-/* Computes strides for a new shape of the same elements in C order. Returns false if this needs a copy. Runs
- * of old axes that continue one another are cut into runs of new axes with the same product. */
-static int cai_priv_restride(const cai_array *old, cai_array *view)
+/* Copies the axes of an array with elements. Extents of 1 are dropped, and axes that continue one another are
+ * merged. */
+static void cai_priv_merge_axes(const cai_array *array, cai_array *merged)
 {
-    int32_t from = 0, to = 0, from_end, to_end;
-    while (from < old->ndim && to < view->ndim) {
-        int64_t have = old->shape[from], want = view->shape[to], stride;
-        from_end = from + 1;
-        to_end = to + 1;
-        while (have != want) {
-            if (have < want) have *= old->shape[from_end++];
-            else want *= view->shape[to_end++];
+    merged->ndim = 0;
+    for (int32_t axis = 0; axis < array->ndim; ++axis) {
+        const int64_t extent = array->shape[axis], stride = array->strides[axis];
+        const int32_t last = merged->ndim - 1;
+        if (extent == 1) continue;
+        if (last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride)) {
+            merged->shape[last] *= extent;
+            merged->strides[last] = stride;
+        } else {
+            cai_priv_append_axis(merged, extent, stride);
         }
-        for (int32_t axis = from + 1; axis < from_end; ++axis) {
-            if (old->strides[axis - 1] != cai_priv_wrap_mul(old->shape[axis], old->strides[axis])) return 0;
-        }
-        stride = old->strides[from_end - 1];
-        for (int32_t axis = to_end; axis-- > to;) {
+    }
+}
+
+/* Computes strides for a new shape of the same elements in C order. Each merged axis is cut into new axes
+ * with the same product. Returns false if there are none, which needs a copy. */
+static int cai_priv_restride(const cai_array *array, cai_array *view)
+{
+    cai_array merged;
+    int32_t to = 0;
+    cai_priv_merge_axes(array, &merged);
+    for (int32_t from = 0; from < merged.ndim; ++from) {
+        int64_t extent = 1, stride = merged.strides[from];
+        const int32_t first = to;
+        while (extent < merged.shape[from]) extent *= view->shape[to++];
+        if (extent != merged.shape[from]) return 0;
+        for (int32_t axis = to; axis-- > first;) {
             view->strides[axis] = stride;
             stride = cai_priv_wrap_mul(stride, view->shape[axis]);
         }
-        from = from_end;
-        to = to_end;
     }
     for (; to < view->ndim; ++to) view->strides[to] = view->dtype.itemsize;
     return 1;
@@ -3043,18 +3010,13 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
                                     cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    cai_array old;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_new_shape(ndim, shape, err));
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
-    old.ndim = 0;
-    for (int32_t axis = 0; axis < array->ndim; ++axis) {
-        if (array->shape[axis] != 1) cai_priv_append_axis(&old, array->shape[axis], array->strides[axis]);
-    }
     if (array->size == 0) view.strides = NULL; /* C order */
-    else if (!cai_priv_restride(&old, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
+    else if (!cai_priv_restride(array, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -3087,21 +3049,10 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
-    int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     view.array.ndim = 0;
     if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
-    for (int32_t axis = 0; axis < array->ndim && array->size; ++axis) {
-        const int64_t extent = array->shape[axis], stride = array->strides[axis];
-        if (extent == 1) continue;
-        last = view.array.ndim - 1;
-        if (last >= 0 && view.array.strides[last] == cai_priv_wrap_mul(extent, stride)) {
-            view.array.shape[last] *= extent;
-            view.array.strides[last] = stride;
-        } else {
-            cai_priv_append_axis(&view.array, extent, stride);
-        }
-    }
+    else cai_priv_merge_axes(array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -3258,18 +3209,12 @@ extern "C" {
 #else
 #define CAI_PRIV_PRINTF(text, values)
 #endif
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_ERRORS_COLD __attribute__((cold, noinline, unused)) static
-#elif defined(_MSC_VER)
-#define CAI_PRIV_ERRORS_COLD __declspec(noinline) static
-#else
-#define CAI_PRIV_ERRORS_COLD static
-#endif
+#define CAI_PRIV_ERRORS_COLD CAI_PRIV_COLD
 
 /* Fills `err` if it is not NULL. Returns `status` without its rule. The message has `used` bytes already. */
 CAI_PRIV_PRINTF(4, 0)
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
-                                                      const char *format, va_list values)
+CAI_PRIV_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
+                                               const char *format, va_list values)
 {
     if (!err) return CAI_PRIV_STATUS(status);
     (void)vsnprintf(err->message + used, sizeof err->message - used, format, values);
@@ -3282,7 +3227,7 @@ CAI_PRIV_ERRORS_COLD cai_status cai_priv_error_values(cai_error *err, cai_status
 }
 
 CAI_PRIV_PRINTF(3, 4)
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
+CAI_PRIV_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -3333,12 +3278,7 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 extern "C" {
 #endif
 
-#define CAI_PRIV_GUARD_PAUSES 64u
-#define CAI_PRIV_GUARD_YIELDS 64u
-
 #if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_GUARD_COLD __attribute__((cold, noinline, unused)) static
-
 /* Returns true if the guard was free. The caller then holds it. */
 static inline int cai_priv_guard_try(int32_t *guard)
 {
@@ -3360,18 +3300,7 @@ static inline void cai_priv_guard_give(int32_t *guard)
 {
     __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
 }
-
-static inline void cai_priv_guard_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm64__)
-    __asm__ __volatile__("yield" ::: "memory");
-#endif
-}
 #elif defined(_MSC_VER)
-#define CAI_PRIV_GUARD_COLD __declspec(noinline) static
-
 static inline int cai_priv_guard_try(int32_t *guard)
 {
     return !_InterlockedExchange((volatile long *)guard, 1);
@@ -3391,44 +3320,31 @@ static inline void cai_priv_guard_give(int32_t *guard)
 {
     (void)_InterlockedExchange((volatile long *)guard, 0);
 }
-
-static inline void cai_priv_guard_pause(void)
-{
-    YieldProcessor();
-}
 #else
 #error "cai.h: no atomics are known for this compiler; define CAI_NO_THREADS if no object has two threads"
 #endif
 
-static inline void cai_priv_guard_yield(void)
+/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
+CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 {
 #if defined(_WIN32)
-    (void)SwitchToThread();
-#else
-    (void)sched_yield();
-#endif
-}
-
-static inline void cai_priv_guard_sleep(void) /* 1 ms */
-{
-#if defined(_WIN32)
-    Sleep(1);
+    if (looks >= 128) Sleep(1);
+    else if (looks >= 64) (void)SwitchToThread();
+    else YieldProcessor();
 #else
     struct pollfd none = {0, 0, 0};
-    (void)poll(&none, 0, 1);
+    if (looks >= 128) (void)poll(&none, 0, 1);
+    else if (looks >= 64) (void)sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+    else __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm64__)
+    else __asm__ __volatile__("yield" ::: "memory");
 #endif
-}
-
-/* Pauses, yields or sleeps in a thread that has looked `looks` times for a change by another thread. */
-CAI_PRIV_GUARD_COLD void cai_priv_back_off(uint32_t looks)
-{
-    if (looks < CAI_PRIV_GUARD_PAUSES) cai_priv_guard_pause();
-    else if (looks < CAI_PRIV_GUARD_PAUSES + CAI_PRIV_GUARD_YIELDS) cai_priv_guard_yield();
-    else cai_priv_guard_sleep();
+#endif
 }
 
 /* Waits until the guard is free, and takes it. */
-CAI_PRIV_GUARD_COLD void cai_priv_guard_wait(int32_t *guard)
+CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
 {
     uint32_t looks = 0;
     do {
