@@ -957,7 +957,7 @@ struct cai_priv_ipc_handle {
     X(ipc_close, (uint64_t), "cuIpcCloseMemHandle", "", 4010, 0)                                             \
     X(device_uuid, (void *, int), "cuDeviceGetUuid", "_v2", 11040, 0)
 
-/* All functions: what other functions of the table call, too. */
+/* All functions. The first four have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
     X(init, (unsigned int), "cuInit", "", 2000, 1)                                                           \
     X(driver_version, (int *), "cuDriverGetVersion", "", 2020, 1)                                            \
@@ -973,12 +973,14 @@ enum {
 };
 typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 40 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
-/* cai_priv_cu_NAME returns an entry with its type. */
+/* cai_priv_cu_NAME returns an entry with its type. memcpy, because some compilers warn about a cast. */
 #define CAI_PRIV_TYPED(name, types, symbol, suffix, version, needed)                                         \
     typedef int(CAI_PRIV_CUDAAPI *cai_priv_type_##name) types;                                               \
     static inline cai_priv_type_##name cai_priv_cu_##name(void *self)                                        \
     {                                                                                                        \
-        return (cai_priv_type_##name)((cai_cuda_driver *)self)->entries[CAI_PRIV_CU_##name];                 \
+        cai_priv_type_##name function;                                                                       \
+        memcpy(&function, &((cai_cuda_driver *)self)->entries[CAI_PRIV_CU_##name], sizeof function);         \
+        return function;                                                                                     \
     }
 CAI_PRIV_ENTRY_LIST(CAI_PRIV_TYPED)
 #undef CAI_PRIV_TYPED
@@ -1061,13 +1063,8 @@ CAI_PRIV_SLOT_OF_HANDLE(stream_context, context, (void *self, uint64_t stream, u
 
 static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_cuda_capture *capture)
 {
-    int status = 0;
-    uint64_t id = 0;
-    int32_t error = cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &status, &id);
-    capture->status = status;
-    capture->reserved = 0;
-    capture->id = id;
-    return error;
+    memset(capture, 0, sizeof *capture);
+    return cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &capture->status, &capture->id);
 }
 
 CAI_PRIV_SLOT(stream_id, (void *self, uint64_t stream, uint64_t *id), (cai_priv_cu_handle(stream), id))
@@ -1394,22 +1391,21 @@ typedef struct cai_priv_stream_call {
     int32_t failed;       /* another error came before that */
 } cai_priv_stream_call;
 
-static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, cai_error *err)
+static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, const cai_cuda *cuda, cai_error *err)
 {
     cai_priv_stream_call call;
     memset(&call, 0, sizeof call);
     call.pool = pool;
-    call.cuda = pool ? pool->cuda : NULL;
+    call.cuda = cuda;
     call.err = err;
     call.device = CAI_DEVICE_UNKNOWN;
     return call;
 }
 
-/* Begins the call of a public function. */
 static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_event_pool *pool,
                                              const char *function, cai_error *err)
 {
-    *call = cai_priv_stream_open(pool, err);
+    *call = cai_priv_stream_open(pool, pool ? pool->cuda : NULL, err);
     if (call->cuda) return CAI_OK;
     return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1, "%w: pool is NULL or not made", function, 0, 0,
                                    0);
@@ -1586,7 +1582,6 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, uint64_t conte
     return status ? status : cai_priv_stream_did(call, error, "event_destroy");
 }
 
-/* Records an event of the pool on a stream. */
 static cai_status cai_priv_record(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                   int32_t retire, uint64_t *event)
 {
@@ -1879,7 +1874,6 @@ static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stre
     return CAI_OK;
 }
 
-/* Refuses a stream that is capturing. */
 static cai_status cai_priv_no_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                       const char *sentence)
 {
@@ -2248,7 +2242,7 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     cai_status ended = CAI_OK;
     if (!ex || ex->state != CAI_PRIV_OPEN)
         return status ? status : cai_priv_stream_misuse(err, "the exchange was not begun, or has ended");
-    call = cai_priv_stream_open(ex->pool, err);
+    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
     if (ex->thread && ex->options.mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
     call.err = status ? NULL : err;
     call.ending = 1;
@@ -2314,7 +2308,7 @@ CAI_API cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_
         return cai_priv_stream_misuse(err, "cai_exchange_release: the exchange was not ended");
     CAI_TRY(cai_array_check(array, err));
     if (!array->release) return CAI_OK;
-    call = cai_priv_stream_open(ex->pool, err);
+    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
     waited = ex->options.mode != CAI_MODE_IGNORE; /* begin waited for the pending work of the array */
     if (ex->flags & CAI_PRIV_SETTLED ||
         (waited && cai_priv_returned(ex, array) && cai_priv_returned(ex, array->mask))) {
@@ -2426,33 +2420,28 @@ CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *
     return CAI_OK;
 }
 
-static cai_status cai_priv_stream_detach(cai_priv_stream_call *call, cai_array *array)
-{
-    uint64_t context, event;
-    CAI_TRY(cai_priv_stream_check(call, array->stream));
-    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(call, array->thread));
-    CAI_TRY(cai_priv_find_current(call));
-    if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(call, array->stream, &context));
-    else CAI_TRY(cai_priv_memory_context(call, array, &context, NULL));
-    CAI_TRY(cai_priv_no_capture(call, array->stream, context,
-                                "stream 0x%x is capturing: an event of a capture cannot be handed out"));
-    CAI_TRY(cai_priv_record(call, array->stream, context, 0, &event));
-    array->sync = CAI_SYNC_EVENT;
-    array->event = event;
-    array->flags |= CAI_OWN_EVENT;
-    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
-    return CAI_OK;
-}
-
 CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err)
 {
     cai_priv_stream_call call;
+    uint64_t context, event;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
     if (array->sync != CAI_SYNC_STREAM)
         return cai_priv_stream_misuse(err, "cai_stream_detach: the array's sync is not CAI_SYNC_STREAM");
-    return cai_priv_stream_detach(&call, array);
+    CAI_TRY(cai_priv_stream_check(&call, array->stream));
+    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
+    CAI_TRY(cai_priv_find_current(&call));
+    if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(&call, array->stream, &context));
+    else CAI_TRY(cai_priv_memory_context(&call, array, &context, NULL));
+    CAI_TRY(cai_priv_no_capture(&call, array->stream, context,
+                                "stream 0x%x is capturing: an event of a capture cannot be handed out"));
+    CAI_TRY(cai_priv_record(&call, array->stream, context, 0, &event));
+    array->sync = CAI_SYNC_EVENT;
+    array->event = event;
+    array->flags |= CAI_OWN_EVENT;
+    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool, cai_error *err)
@@ -2480,12 +2469,15 @@ typedef struct cai_priv_list {
     int32_t first, last;
 } cai_priv_list;
 
-static void cai_priv_list_append(cai_keepalive *nodes, int32_t *first, int32_t *last, int32_t node)
+/* Appends the nodes from `from` to `to`, which are linked. */
+static void cai_priv_list_append(cai_keepalive *nodes, int32_t *first, int32_t *last, int32_t from,
+                                 int32_t to)
 {
-    nodes[node].next = -1;
-    if (*first < 0) *first = node;
-    else nodes[*last].next = node;
-    *last = node;
+    if (from < 0) return;
+    if (*first < 0) *first = from;
+    else nodes[*last].next = from;
+    *last = to;
+    nodes[to].next = -1;
 }
 
 static int32_t cai_priv_node_take(cai_event_pool *pool)
@@ -2529,7 +2521,7 @@ static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *node, 
  * thread that needs a place never waits for a callback. */
 static int cai_priv_let_go(cai_event_pool *pool)
 {
-    cai_priv_stream_call call = cai_priv_stream_open(pool, NULL);
+    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, NULL);
     cai_keepalive *place;
     cai_array array;
     int32_t node;
@@ -2563,19 +2555,14 @@ static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t most)
 }
 
 /* Puts arrays that still wait back before newer ones, and appends those that have passed. */
-static void cai_priv_put_lists(cai_event_pool *pool, const cai_priv_list *rest, const cai_priv_list *passed)
+static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_priv_list passed)
 {
+    cai_keepalive *nodes = pool->keepalive;
     cai_priv_guard_take(&pool->guard);
-    if (rest->first >= 0) {
-        pool->keepalive[rest->last].next = pool->first;
-        if (pool->first < 0) pool->last = rest->last;
-        pool->first = rest->first;
-    }
-    if (passed->first >= 0) {
-        if (pool->passed_first < 0) pool->passed_first = passed->first;
-        else pool->keepalive[pool->passed_last].next = passed->first;
-        pool->passed_last = passed->last;
-    }
+    cai_priv_list_append(nodes, &rest.first, &rest.last, pool->first, pool->last);
+    pool->first = rest.first;
+    pool->last = rest.last;
+    cai_priv_list_append(nodes, &pool->passed_first, &pool->passed_last, passed.first, passed.last);
     cai_priv_guard_give(&pool->guard);
 }
 
@@ -2584,7 +2571,7 @@ static void cai_priv_put_lists(cai_event_pool *pool, const cai_priv_list *rest, 
 static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_t wait, cai_error *err,
                                       cai_status *status)
 {
-    cai_priv_stream_call call = cai_priv_stream_open(pool, err);
+    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, err);
     const cai_priv_list list = cai_priv_take_list(pool, most);
     cai_priv_list rest = {-1, -1}, passed = {-1, -1}, *to;
     int32_t node, next, mode, count = 0, i;
@@ -2594,7 +2581,7 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_
     call.ending = 1;
     relaxed = cai_priv_relax(&call, &mode);
     if (relaxed && !call.gone) {
-        cai_priv_put_lists(pool, &list, &passed);
+        cai_priv_put_lists(pool, list, passed);
         *status = relaxed;
         return 0;
     }
@@ -2604,11 +2591,11 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_
         next = place->next;
         count += has;
         to = has ? &passed : &rest;
-        cai_priv_list_append(pool->keepalive, &to->first, &to->last, node);
+        cai_priv_list_append(pool->keepalive, &to->first, &to->last, node, node);
     }
     if (!relaxed) *status = cai_priv_unrelax(&call, mode, *status);
     if (call.gone && !call.failed) *status = CAI_OK;
-    cai_priv_put_lists(pool, &rest, &passed);
+    cai_priv_put_lists(pool, rest, passed);
     for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
     return count;
 }
@@ -2729,7 +2716,7 @@ static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, ui
     cai_priv_drop_event(call, array->mask, passed);
     cai_array_move(&place->array, array);
     cai_priv_guard_take(&pool->guard);
-    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, node);
+    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, node, node);
     cai_priv_guarded_put(&pool->waiting, pool->waiting + 1);
     cai_priv_guard_give(&pool->guard);
     return CAI_OK;
@@ -3150,10 +3137,7 @@ CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda
     if (status) return cai_priv_stream_say_before(err, status, name, -1);
     if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
         return cai_priv_stream_reject(err, "cai_locate: flags = 0x%x has unknown bits", flags);
-    memset(&call, 0, sizeof call);
-    call.cuda = cai_priv_whole_cuda(cuda, &whole);
-    call.err = err;
-    call.device = CAI_DEVICE_UNKNOWN;
+    call = cai_priv_stream_open(NULL, cai_priv_whole_cuda(cuda, &whole), err);
     status = cai_priv_locate(&call, array, flags, &where);
     if (status) return cai_priv_stream_say_before(err, status, name, -1);
     if (out) *out = where;
