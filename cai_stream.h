@@ -79,10 +79,6 @@ STREAMS
     the memory's device, else that device's active primary one. If the sync is unknown, work may be in both.
     If there is no such context, the call fails with CUDA's error 201. No primary context is ever made.
 
-OWNERSHIP
-    A pool is the caller's, at one address from init to destroy. It outlives the exchanges, the events and the
-    arrays given to it. It allocates nothing. The keep-alive list has the caller's storage, or 16 places.
-
 RELEASE
     An array may still be in use after the end of an exchange. Release it with cai_exchange_finish, which ends
     and releases, or with cai_exchange_release. Both choose the time, and one call is enough in every state.
@@ -96,12 +92,12 @@ RELEASE
         empty                                               at once
         any, after CAI_MODE_IGNORE                          when the consumer's stream has passed
         any, after CAI_MODE_HOST, or as the process ends    at once
-    An array that waits is in the keep-alive list. A later call releases it, on the thread of that call.
-    cai_keepalive_poll and cai_keepalive_drain do so. cai_exchange_begin checks the oldest array of the list.
-    cai_exchange_release and cai_keepalive_push poll a full list, then wait on the host for the oldest.
-    The event of cai_stream_detach is destroyed with the array. The release callback finds CAI_SYNC_STREAM if
-    there is a stream beside that event, else CAI_SYNC_NONE. After CAI_MODE_IGNORE and cai_keepalive_push it
-    finds CAI_SYNC_UNKNOWN in place of NONE, because nothing waited. Any other event is not touched.
+    An array that waits is in the keep-alive list. A later call releases it, on the thread of that call:
+    cai_keepalive_poll, cai_keepalive_drain or cai_exchange_begin. If the list is full, cai_exchange_release
+    and cai_keepalive_push poll it, then wait on the host for the oldest. The event of cai_stream_detach is
+    destroyed with the array. The release callback finds CAI_SYNC_STREAM if there is a stream beside that
+    event, else CAI_SYNC_NONE. After CAI_MODE_IGNORE and cai_keepalive_push it finds CAI_SYNC_UNKNOWN in place
+    of NONE, because nothing waited. Any other event is not touched.
 
 WHAT A CALL LEAVES BEHIND
     The current context is the same after every call as before. So is CUDA's last error, because the backends
@@ -423,18 +419,9 @@ static inline struct CUstream_st *cai_stream_to_cuda(uint64_t stream)
 /** Returns the number of a cudaStream_t, in the unit where it stands. A NULL stream is the per-thread default
  *  stream if that unit is compiled so (nvcc --default-stream per-thread), else the legacy default stream. If
  *  CUDA's headers were included before, their choice decides. */
-#if defined(__CUDA_RUNTIME_API_H__)
-#if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
-#define CAI_PRIV_PER_THREAD
-#endif
-#elif defined(__cuda_cuda_h__)
-#if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
-#define CAI_PRIV_PER_THREAD
-#endif
-#elif defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
-#define CAI_PRIV_PER_THREAD
-#endif
-#if defined(CAI_PRIV_PER_THREAD)
+#if defined(__CUDA_RUNTIME_API_H__) ? defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)                        \
+    : defined(__cuda_cuda_h__)      ? defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)                          \
+                                    : defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_PER_THREAD)
 #else
 #define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_LEGACY)
@@ -501,7 +488,8 @@ enum {
                                        again with its handle before the end: CAI_ERR_STALE (R85) */
 };
 
-/** Events, and arrays that wait. Do not move, copy or write a pool. Its fields may be read. */
+/** Events, and arrays that wait. A pool is the caller's and allocates nothing. It must outlive the exchanges,
+ *  the events and the arrays given to it. Do not move, copy or write it. Its fields may be read. */
 typedef struct cai_event_pool {
     const cai_cuda *cuda;
     uint32_t flags;
@@ -867,22 +855,15 @@ CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say_all(cai_error *err, cai_stat
 CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say_before(cai_error *err, cai_status status,
                                                            const char *name, int32_t index)
 {
-    char said[sizeof err->message];
+    cai_error said;
     char *at;
-    const char *end;
     if (!err) return status;
-    memcpy(said, err->message, sizeof said);
-    at = err->message;
-    end = at + sizeof err->message - 1;
-    at = cai_priv_stream_say_text(at, end, name);
-    if (index >= 0) {
-        at = cai_priv_stream_say_text(at, end, "[");
-        at = cai_priv_stream_say_number(at, end, (uint64_t)index, 10);
-        at = cai_priv_stream_say_text(at, end, "]");
-    }
-    at = cai_priv_stream_say_text(at, end, ": ");
-    at = cai_priv_stream_say_text(at, end, said);
-    *at = 0;
+    said = *err;
+    (void)cai_priv_stream_say_all(err, status, -1, index < 0 ? "%w: " : "%w[%d]: ", name, index, 0, 0);
+    at = err->message + strlen(err->message);
+    *cai_priv_stream_say_text(at, err->message + sizeof err->message - 1, said.message) = 0;
+    memcpy(said.message, err->message, sizeof said.message);
+    *err = said;
     return status;
 }
 
@@ -936,64 +917,64 @@ struct cai_priv_ipc_handle {
     char bytes[64];
 };
 
-/* The driver's functions: X(name, parameters, symbol, symbol in the library, version, needed). The version is
- * that of the parameters. A newer version may have others. */
+/* The driver's function behind each slot: X(slot, parameters, symbol, suffix, version, needed). The driver's
+ * library has it under the symbol with the suffix. The version is that of the parameters, which a newer
+ * version may change. */
+#define CAI_PRIV_SLOT_LIST(X)                                                                                \
+    X(context_current, (void **), "cuCtxGetCurrent", "", 4000, 1)                                            \
+    X(context_push, (void *), "cuCtxPushCurrent", "_v2", 4000, 1)                                            \
+    X(context_pop, (void **), "cuCtxPopCurrent", "_v2", 4000, 1)                                             \
+    X(context_synchronize, (void), "cuCtxSynchronize", "", 2000, 1)                                          \
+    X(context_device, (int *), "cuCtxGetDevice", "", 2000, 1)                                                \
+    X(device_context, (int, unsigned int *, int *), "cuDevicePrimaryCtxGetState", "", 7000, 1)               \
+    X(stream_context, (void *, void **), "cuStreamGetCtx", "", 9020, 1)                                      \
+    X(stream_capture, (void *, int *, uint64_t *), "cuStreamGetCaptureInfo", "", 10010, 1)                   \
+    X(stream_id, (void *, uint64_t *), "cuStreamGetId", "", 12000, 0)                                        \
+    X(stream_wait_event, (void *, void *, unsigned int), "cuStreamWaitEvent", "", 3020, 1)                   \
+    X(stream_synchronize, (void *), "cuStreamSynchronize", "", 2000, 1)                                      \
+    X(event_create, (void **, unsigned int), "cuEventCreate", "", 2000, 1)                                   \
+    X(event_destroy, (void *), "cuEventDestroy", "_v2", 4000, 1)                                             \
+    X(event_record, (void *, void *), "cuEventRecord", "", 2000, 1)                                          \
+    X(event_query, (void *), "cuEventQuery", "", 2000, 1)                                                    \
+    X(event_synchronize, (void *), "cuEventSynchronize", "", 2000, 1)                                        \
+    X(capture_mode, (int *), "cuThreadExchangeStreamCaptureMode", "", 10010, 1)                              \
+    X(pointer_info, (unsigned int, int *, void **, uint64_t), "cuPointerGetAttributes", "", 7000, 1)         \
+    X(pointer_range, (uint64_t *, size_t *, uint64_t), "cuMemGetAddressRange", "_v2", 3020, 1)               \
+    X(pageable_access, (int *, int, int), "cuDeviceGetAttribute", "", 2000, 1)                               \
+    X(memory_alloc, (uint64_t *, size_t), "cuMemAlloc", "_v2", 3020, 0)                                      \
+    X(memory_free, (uint64_t), "cuMemFree", "_v2", 3020, 0)                                                  \
+    X(memory_alloc_async, (uint64_t *, size_t, void *), "cuMemAllocAsync", "", 11020, 0)                     \
+    X(memory_free_async, (uint64_t, void *), "cuMemFreeAsync", "", 11020, 0)                                 \
+    X(host_alloc, (void **, size_t, unsigned int), "cuMemHostAlloc", "", 2020, 0)                            \
+    X(host_free, (void *), "cuMemFreeHost", "", 2000, 0)                                                     \
+    X(host_register, (void *, size_t, unsigned int), "cuMemHostRegister", "_v2", 6050, 0)                    \
+    X(host_unregister, (void *), "cuMemHostUnregister", "", 4000, 0)                                         \
+    X(managed_alloc, (uint64_t *, size_t, unsigned int), "cuMemAllocManaged", "", 6000, 0)                   \
+    X(memory_info, (size_t *, size_t *), "cuMemGetInfo", "_v2", 3020, 0)                                     \
+    X(ipc_export, (void *, uint64_t), "cuIpcGetMemHandle", "", 4010, 0)                                      \
+    X(ipc_open, (uint64_t *, struct cai_priv_ipc_handle, unsigned int),                                      \
+      "cuIpcOpenMemHandle", "_v2", 11000, 0)                                                                 \
+    X(ipc_close, (uint64_t), "cuIpcCloseMemHandle", "", 4010, 0)                                             \
+    X(device_uuid, (void *, int), "cuDeviceGetUuid", "_v2", 11040, 0)
+
+/* All functions. The first four have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
-    X(INIT, (unsigned int), "cuInit", "cuInit", 2000, 1)                                                     \
-    X(DRIVER_VERSION, (int *), "cuDriverGetVersion", "cuDriverGetVersion", 2020, 1)                          \
-    X(CTX_CURRENT, (void **), "cuCtxGetCurrent", "cuCtxGetCurrent", 4000, 1)                                 \
-    X(CTX_PUSH, (void *), "cuCtxPushCurrent", "cuCtxPushCurrent_v2", 4000, 1)                                \
-    X(CTX_POP, (void **), "cuCtxPopCurrent", "cuCtxPopCurrent_v2", 4000, 1)                                  \
-    X(CTX_SYNCHRONIZE, (void), "cuCtxSynchronize", "cuCtxSynchronize", 2000, 1)                              \
-    X(CTX_DEVICE, (int *), "cuCtxGetDevice", "cuCtxGetDevice", 2000, 1)                                      \
-    X(PRIMARY_STATE, (int, unsigned int *, int *), "cuDevicePrimaryCtxGetState",                             \
-      "cuDevicePrimaryCtxGetState", 7000, 1)                                                                 \
-    X(PRIMARY_RETAIN, (void **, int), "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain", 7000, 1)       \
-    X(PRIMARY_RELEASE, (int), "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11000, 1)         \
-    X(STREAM_CTX, (void *, void **), "cuStreamGetCtx", "cuStreamGetCtx", 9020, 1)                            \
-    X(STREAM_CAPTURE, (void *, int *, uint64_t *), "cuStreamGetCaptureInfo",                                 \
-      "cuStreamGetCaptureInfo", 10010, 1)                                                                    \
-    X(STREAM_ID, (void *, uint64_t *), "cuStreamGetId", "cuStreamGetId", 12000, 0)                           \
-    X(STREAM_WAIT, (void *, void *, unsigned int), "cuStreamWaitEvent", "cuStreamWaitEvent", 3020, 1)        \
-    X(STREAM_SYNCHRONIZE, (void *), "cuStreamSynchronize", "cuStreamSynchronize", 2000, 1)                   \
-    X(EVENT_CREATE, (void **, unsigned int), "cuEventCreate", "cuEventCreate", 2000, 1)                      \
-    X(EVENT_DESTROY, (void *), "cuEventDestroy", "cuEventDestroy_v2", 4000, 1)                               \
-    X(EVENT_RECORD, (void *, void *), "cuEventRecord", "cuEventRecord", 2000, 1)                             \
-    X(EVENT_QUERY, (void *), "cuEventQuery", "cuEventQuery", 2000, 1)                                        \
-    X(EVENT_SYNCHRONIZE, (void *), "cuEventSynchronize", "cuEventSynchronize", 2000, 1)                      \
-    X(CAPTURE_MODE, (int *), "cuThreadExchangeStreamCaptureMode",                                            \
-      "cuThreadExchangeStreamCaptureMode", 10010, 1)                                                         \
-    X(POINTER_INFO, (unsigned int, int *, void **, uint64_t), "cuPointerGetAttributes",                      \
-      "cuPointerGetAttributes", 7000, 1)                                                                     \
-    X(POINTER_RANGE, (uint64_t *, size_t *, uint64_t), "cuMemGetAddressRange",                               \
-      "cuMemGetAddressRange_v2", 3020, 1)                                                                    \
-    X(DEVICE_ATTRIBUTE, (int *, int, int), "cuDeviceGetAttribute", "cuDeviceGetAttribute", 2000, 1)          \
-    X(MEM_ALLOC, (uint64_t *, size_t), "cuMemAlloc", "cuMemAlloc_v2", 3020, 0)                               \
-    X(MEM_FREE, (uint64_t), "cuMemFree", "cuMemFree_v2", 3020, 0)                                            \
-    X(MEM_ALLOC_ASYNC, (uint64_t *, size_t, void *), "cuMemAllocAsync", "cuMemAllocAsync", 11020, 0)         \
-    X(MEM_FREE_ASYNC, (uint64_t, void *), "cuMemFreeAsync", "cuMemFreeAsync", 11020, 0)                      \
-    X(HOST_ALLOC, (void **, size_t, unsigned int), "cuMemHostAlloc", "cuMemHostAlloc", 2020, 0)              \
-    X(HOST_FREE, (void *), "cuMemFreeHost", "cuMemFreeHost", 2000, 0)                                        \
-    X(HOST_REGISTER, (void *, size_t, unsigned int), "cuMemHostRegister", "cuMemHostRegister_v2", 6050, 0)   \
-    X(HOST_UNREGISTER, (void *), "cuMemHostUnregister", "cuMemHostUnregister", 4000, 0)                      \
-    X(MANAGED_ALLOC, (uint64_t *, size_t, unsigned int), "cuMemAllocManaged", "cuMemAllocManaged", 6000, 0)  \
-    X(MEM_INFO, (size_t *, size_t *), "cuMemGetInfo", "cuMemGetInfo_v2", 3020, 0)                            \
-    X(IPC_EXPORT, (void *, uint64_t), "cuIpcGetMemHandle", "cuIpcGetMemHandle", 4010, 0)                     \
-    X(IPC_OPEN, (uint64_t *, struct cai_priv_ipc_handle, unsigned int), "cuIpcOpenMemHandle",                \
-      "cuIpcOpenMemHandle_v2", 11000, 0)                                                                     \
-    X(IPC_CLOSE, (uint64_t), "cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 4010, 0)                          \
-    X(DEVICE_UUID, (void *, int), "cuDeviceGetUuid", "cuDeviceGetUuid_v2", 11040, 0)
+    X(init, (unsigned int), "cuInit", "", 2000, 1)                                                           \
+    X(driver_version, (int *), "cuDriverGetVersion", "", 2020, 1)                                            \
+    X(primary_retain, (void **, int), "cuDevicePrimaryCtxRetain", "", 7000, 1)                               \
+    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)                                  \
+    CAI_PRIV_SLOT_LIST(X)
 
 enum {
-#define CAI_PRIV_ENUMERATOR(name, types, symbol, library, version, needed) CAI_PRIV_CU_##name,
+#define CAI_PRIV_ENUMERATOR(name, types, symbol, suffix, version, needed) CAI_PRIV_CU_##name,
     CAI_PRIV_ENTRY_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
     CAI_PRIV_CU_COUNT
 };
 typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 40 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
-/* cai_priv_cu_NAME returns an entry with its type. memcpy, because ISO C has no cast between the two. */
-#define CAI_PRIV_TYPED(name, types, symbol, library, version, needed)                                        \
+/* cai_priv_cu_NAME returns an entry with its type. memcpy, because some compilers warn about a cast. */
+#define CAI_PRIV_TYPED(name, types, symbol, suffix, version, needed)                                         \
     typedef int(CAI_PRIV_CUDAAPI *cai_priv_type_##name) types;                                               \
     static inline cai_priv_type_##name cai_priv_cu_##name(void *self)                                        \
     {                                                                                                        \
@@ -1014,40 +995,50 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* A slot that is one call of the entry with these arguments. */
-#define CAI_PRIV_SLOT(name, entry, parameters, arguments)                                                    \
+/* A slot that is one call of its function with these arguments. */
+#define CAI_PRIV_SLOT(name, parameters, arguments)                                                           \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
-        return cai_priv_cu_##entry(self) arguments;                                                          \
+        return cai_priv_cu_##name(self) arguments;                                                           \
+    }
+
+/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. */
+#define CAI_PRIV_SLOT_OF_HANDLE(name, number, parameters, arguments)                                         \
+    static int32_t cai_priv_driver_##name parameters                                                         \
+    {                                                                                                        \
+        void *made = NULL;                                                                                   \
+        const int32_t error = cai_priv_cu_##name(self) arguments;                                            \
+        *number = cai_priv_cu_number(made);                                                                  \
+        return error;                                                                                        \
     }
 
 /* The first call of a process fails, because the driver is not initialized. True: it is now, try again. */
 static int cai_priv_driver_init(void *self, int32_t *error)
 {
     if (*error != 3) return 0;
-    *error = cai_priv_cu_INIT(self)(0);
+    *error = cai_priv_cu_init(self)(0);
     return !*error;
 }
 
 static int32_t cai_priv_driver_context_current(void *self, uint64_t *context)
 {
     void *handle = NULL;
-    int32_t error = cai_priv_cu_CTX_CURRENT(self)(&handle);
-    if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_CTX_CURRENT(self)(&handle);
+    int32_t error = cai_priv_cu_context_current(self)(&handle);
+    if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_context_current(self)(&handle);
     *context = cai_priv_cu_number(handle);
     return error;
 }
 
-CAI_PRIV_SLOT(context_push, CTX_PUSH, (void *self, uint64_t context), (cai_priv_cu_handle(context)))
+CAI_PRIV_SLOT(context_push, (void *self, uint64_t context), (cai_priv_cu_handle(context)))
 
 static int32_t cai_priv_driver_context_pop(void *self)
 {
     void *popped = NULL;
-    return cai_priv_cu_CTX_POP(self)(&popped);
+    return cai_priv_cu_context_pop(self)(&popped);
 }
 
-CAI_PRIV_SLOT(context_synchronize, CTX_SYNCHRONIZE, (void *self), ())
-CAI_PRIV_SLOT(context_device, CTX_DEVICE, (void *self, int32_t *device), (device))
+CAI_PRIV_SLOT(context_synchronize, (void *self), ())
+CAI_PRIV_SLOT(context_device, (void *self, int32_t *device), (device))
 
 /* Retaining an inactive primary context makes it, and releasing it destroys it ("The context is automatically
  * reset once the last reference to it is released"). So its state is queried first. */
@@ -1056,57 +1047,39 @@ static int32_t cai_priv_driver_device_context(void *self, int32_t device, uint64
     void *handle = NULL;
     unsigned int flags = 0;
     int active = 0;
-    const cai_priv_type_PRIMARY_STATE state = cai_priv_cu_PRIMARY_STATE(self);
+    const cai_priv_type_device_context state = cai_priv_cu_device_context(self);
     int32_t error = state(device, &flags, &active);
     *context = 0;
     if (cai_priv_driver_init(self, &error)) error = state(device, &flags, &active);
     if (error || !active) return error;
-    error = cai_priv_cu_PRIMARY_RETAIN(self)(&handle, device);
+    error = cai_priv_cu_primary_retain(self)(&handle, device);
     if (error) return error;
     *context = cai_priv_cu_number(handle);
-    return cai_priv_cu_PRIMARY_RELEASE(self)(device);
+    return cai_priv_cu_primary_release(self)(device);
 }
 
-static int32_t cai_priv_driver_stream_context(void *self, uint64_t stream, uint64_t *context)
-{
-    void *handle = NULL;
-    int32_t error = cai_priv_cu_STREAM_CTX(self)(cai_priv_cu_handle(stream), &handle);
-    *context = cai_priv_cu_number(handle);
-    return error;
-}
+CAI_PRIV_SLOT_OF_HANDLE(stream_context, context, (void *self, uint64_t stream, uint64_t *context),
+                        (cai_priv_cu_handle(stream), &made))
 
 static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_cuda_capture *capture)
 {
-    int status = 0;
-    uint64_t id = 0;
-    int32_t error = cai_priv_cu_STREAM_CAPTURE(self)(cai_priv_cu_handle(stream), &status, &id);
-    capture->status = status;
-    capture->reserved = 0;
-    capture->id = id;
-    return error;
+    memset(capture, 0, sizeof *capture);
+    return cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &capture->status, &capture->id);
 }
 
-CAI_PRIV_SLOT(stream_id, STREAM_ID, (void *self, uint64_t stream, uint64_t *id),
-              (cai_priv_cu_handle(stream), id))
-CAI_PRIV_SLOT(stream_wait_event, STREAM_WAIT, (void *self, uint64_t stream, uint64_t event),
+CAI_PRIV_SLOT(stream_id, (void *self, uint64_t stream, uint64_t *id), (cai_priv_cu_handle(stream), id))
+CAI_PRIV_SLOT(stream_wait_event, (void *self, uint64_t stream, uint64_t event),
               (cai_priv_cu_handle(stream), cai_priv_cu_handle(event), 0))
-CAI_PRIV_SLOT(stream_synchronize, STREAM_SYNCHRONIZE, (void *self, uint64_t stream),
-              (cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(stream_synchronize, (void *self, uint64_t stream), (cai_priv_cu_handle(stream)))
 
-static int32_t cai_priv_driver_event_create(void *self, uint64_t *event)
-{
-    void *handle = NULL;
-    int32_t error = cai_priv_cu_EVENT_CREATE(self)(&handle, 2); /* CU_EVENT_DISABLE_TIMING */
-    *event = cai_priv_cu_number(handle);
-    return error;
-}
-
-CAI_PRIV_SLOT(event_destroy, EVENT_DESTROY, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
-CAI_PRIV_SLOT(event_record, EVENT_RECORD, (void *self, uint64_t event, uint64_t stream),
+CAI_PRIV_SLOT_OF_HANDLE(event_create, event, (void *self, uint64_t *event),
+                        (&made, 2)) /* CU_EVENT_DISABLE_TIMING */
+CAI_PRIV_SLOT(event_destroy, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
+CAI_PRIV_SLOT(event_record, (void *self, uint64_t event, uint64_t stream),
               (cai_priv_cu_handle(event), cai_priv_cu_handle(stream)))
-CAI_PRIV_SLOT(event_query, EVENT_QUERY, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
-CAI_PRIV_SLOT(event_synchronize, EVENT_SYNCHRONIZE, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
-CAI_PRIV_SLOT(capture_mode, CAPTURE_MODE, (void *self, int32_t *mode), (mode))
+CAI_PRIV_SLOT(event_query, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
+CAI_PRIV_SLOT(event_synchronize, (void *self, uint64_t event), (cai_priv_cu_handle(event)))
+CAI_PRIV_SLOT(capture_mode, (void *self, int32_t *mode), (mode))
 
 /* Finds host memory's address for devices. "If there is no current CUcontext then CUDA_ERROR_INVALID_CONTEXT
  * is returned"; "if there exists no device pointer value through which kernels running in the current
@@ -1116,7 +1089,7 @@ static int32_t cai_priv_driver_host_address(void *self, uint64_t pointer, cai_cu
     int attribute = 3; /* CU_POINTER_ATTRIBUTE_DEVICE_POINTER */
     uint64_t address = 0, current = 0;
     void *place = &address;
-    int32_t error = cai_priv_cu_POINTER_INFO(self)(1, &attribute, &place, pointer);
+    int32_t error = cai_priv_cu_pointer_info(self)(1, &attribute, &place, pointer);
     if (error && error != 1 && error != 201) return error;
     if (!error) info->device_pointer = address;
     if (info->device_pointer) return 0;
@@ -1136,7 +1109,7 @@ static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cu
     int attributes[ATTRIBUTES] = {2, 9, 1, 8, 17}; /* CU_POINTER_ATTRIBUTE_... */
     uint64_t answers[ATTRIBUTES] = {0, 0, 0, 0, 0}, current = 0;
     void *places[ATTRIBUTES];
-    const cai_priv_type_POINTER_INFO call = cai_priv_cu_POINTER_INFO(self);
+    const cai_priv_type_pointer_info call = cai_priv_cu_pointer_info(self);
     int32_t error, i, type, device;
     for (i = 0; i < ATTRIBUTES; ++i) places[i] = &answers[i];
     error = call(ATTRIBUTES, attributes, places, pointer);
@@ -1162,43 +1135,36 @@ static int32_t cai_priv_driver_pointer_info(void *self, uint64_t pointer, cai_cu
 static int32_t cai_priv_driver_pointer_range(void *self, uint64_t pointer, uint64_t *base, uint64_t *size)
 {
     size_t bytes = 0;
-    int32_t error = cai_priv_cu_POINTER_RANGE(self)(base, &bytes, pointer);
+    int32_t error = cai_priv_cu_pointer_range(self)(base, &bytes, pointer);
     *size = bytes;
     return error;
 }
 
-CAI_PRIV_SLOT(pageable_access, DEVICE_ATTRIBUTE, (void *self, int32_t device, int32_t *yes),
+CAI_PRIV_SLOT(pageable_access, (void *self, int32_t device, int32_t *yes),
               (yes, 88, device)) /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */
 
-CAI_PRIV_SLOT(memory_alloc, MEM_ALLOC, (void *self, uint64_t *pointer, uint64_t size),
-              (pointer, (size_t)size))
-CAI_PRIV_SLOT(memory_free, MEM_FREE, (void *self, uint64_t pointer), (pointer))
-CAI_PRIV_SLOT(memory_alloc_async, MEM_ALLOC_ASYNC,
-              (void *self, uint64_t *pointer, uint64_t size, uint64_t stream),
+CAI_PRIV_SLOT(memory_alloc, (void *self, uint64_t *pointer, uint64_t size), (pointer, (size_t)size))
+CAI_PRIV_SLOT(memory_free, (void *self, uint64_t pointer), (pointer))
+CAI_PRIV_SLOT(memory_alloc_async, (void *self, uint64_t *pointer, uint64_t size, uint64_t stream),
               (pointer, (size_t)size, cai_priv_cu_handle(stream)))
-CAI_PRIV_SLOT(memory_free_async, MEM_FREE_ASYNC, (void *self, uint64_t pointer, uint64_t stream),
+CAI_PRIV_SLOT(memory_free_async, (void *self, uint64_t pointer, uint64_t stream),
               (pointer, cai_priv_cu_handle(stream)))
-CAI_PRIV_SLOT(host_free, HOST_FREE, (void *self, uint64_t pointer), (cai_priv_cu_handle(pointer)))
-CAI_PRIV_SLOT(host_register, HOST_REGISTER, (void *self, uint64_t pointer, uint64_t size, uint32_t flags),
+CAI_PRIV_SLOT_OF_HANDLE(host_alloc, pointer,
+                        (void *self, uint64_t *pointer, uint64_t size, uint32_t flags),
+                        (&made, (size_t)size, flags))
+CAI_PRIV_SLOT(host_free, (void *self, uint64_t pointer), (cai_priv_cu_handle(pointer)))
+CAI_PRIV_SLOT(host_register, (void *self, uint64_t pointer, uint64_t size, uint32_t flags),
               (cai_priv_cu_handle(pointer), (size_t)size, flags))
-CAI_PRIV_SLOT(host_unregister, HOST_UNREGISTER, (void *self, uint64_t pointer), (cai_priv_cu_handle(pointer)))
-CAI_PRIV_SLOT(managed_alloc, MANAGED_ALLOC, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags),
+CAI_PRIV_SLOT(host_unregister, (void *self, uint64_t pointer), (cai_priv_cu_handle(pointer)))
+CAI_PRIV_SLOT(managed_alloc, (void *self, uint64_t *pointer, uint64_t size, uint32_t flags),
               (pointer, (size_t)size, flags))
-CAI_PRIV_SLOT(ipc_export, IPC_EXPORT, (void *self, uint64_t pointer, void *handle), (handle, pointer))
-CAI_PRIV_SLOT(ipc_close, IPC_CLOSE, (void *self, uint64_t pointer), (pointer))
-
-static int32_t cai_priv_driver_host_alloc(void *self, uint64_t *pointer, uint64_t size, uint32_t flags)
-{
-    void *made = NULL;
-    int32_t error = cai_priv_cu_HOST_ALLOC(self)(&made, (size_t)size, flags);
-    *pointer = cai_priv_cu_number(made);
-    return error;
-}
+CAI_PRIV_SLOT(ipc_export, (void *self, uint64_t pointer, void *handle), (handle, pointer))
+CAI_PRIV_SLOT(ipc_close, (void *self, uint64_t pointer), (pointer))
 
 static int32_t cai_priv_driver_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     size_t available = 0, total = 0;
-    int32_t error = cai_priv_cu_MEM_INFO(self)(&available, &total);
+    int32_t error = cai_priv_cu_memory_info(self)(&available, &total);
     *free_bytes = available;
     *total_bytes = total;
     return error;
@@ -1208,13 +1174,13 @@ static int32_t cai_priv_driver_ipc_open(void *self, const void *handle, uint64_t
 {
     struct cai_priv_ipc_handle copy;
     memcpy(&copy, handle, sizeof copy);
-    return cai_priv_cu_IPC_OPEN(self)(pointer, copy, 1); /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+    return cai_priv_cu_ipc_open(self)(pointer, copy, 1); /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 }
 
 static int32_t cai_priv_driver_device_uuid(void *self, int32_t device, void *uuid)
 {
-    int32_t error = cai_priv_cu_DEVICE_UUID(self)(uuid, device);
-    return cai_priv_driver_init(self, &error) ? cai_priv_cu_DEVICE_UUID(self)(uuid, device) : error;
+    int32_t error = cai_priv_cu_device_uuid(self)(uuid, device);
+    return cai_priv_driver_init(self, &error) ? cai_priv_cu_device_uuid(self)(uuid, device) : error;
 }
 
 #if defined(__linux__)
@@ -1243,34 +1209,18 @@ static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
 }
 
 #undef CAI_PRIV_SLOT
+#undef CAI_PRIV_SLOT_OF_HANDLE
 
-/* Fills the slots whose entries were found. */
+/* Fills the slots whose functions were found. */
 static void cai_priv_driver_fill(cai_cuda_driver *out)
 {
     cai_cuda *cuda = &out->cuda;
     cuda->struct_size = (uint32_t)sizeof *cuda;
     cuda->version = CAI_CUDA_VERSION;
-    cuda->self = out;
     cuda->host_thread = cai_priv_driver_host_thread;
-#define CAI_PRIV_FILL(slot, entry)                                                                           \
-    if (out->entries[CAI_PRIV_CU_##entry]) cuda->slot = cai_priv_driver_##slot;
-    CAI_PRIV_FILL(context_current, CTX_CURRENT) CAI_PRIV_FILL(context_push, CTX_PUSH)
-    CAI_PRIV_FILL(context_pop, CTX_POP) CAI_PRIV_FILL(context_synchronize, CTX_SYNCHRONIZE)
-    CAI_PRIV_FILL(context_device, CTX_DEVICE) CAI_PRIV_FILL(device_context, PRIMARY_STATE)
-    CAI_PRIV_FILL(stream_context, STREAM_CTX) CAI_PRIV_FILL(stream_capture, STREAM_CAPTURE)
-    CAI_PRIV_FILL(stream_id, STREAM_ID) CAI_PRIV_FILL(stream_wait_event, STREAM_WAIT)
-    CAI_PRIV_FILL(stream_synchronize, STREAM_SYNCHRONIZE) CAI_PRIV_FILL(event_create, EVENT_CREATE)
-    CAI_PRIV_FILL(event_destroy, EVENT_DESTROY) CAI_PRIV_FILL(event_record, EVENT_RECORD)
-    CAI_PRIV_FILL(event_query, EVENT_QUERY) CAI_PRIV_FILL(event_synchronize, EVENT_SYNCHRONIZE)
-    CAI_PRIV_FILL(capture_mode, CAPTURE_MODE) CAI_PRIV_FILL(pointer_info, POINTER_INFO)
-    CAI_PRIV_FILL(pointer_range, POINTER_RANGE) CAI_PRIV_FILL(pageable_access, DEVICE_ATTRIBUTE)
-    CAI_PRIV_FILL(memory_alloc, MEM_ALLOC) CAI_PRIV_FILL(memory_free, MEM_FREE)
-    CAI_PRIV_FILL(memory_alloc_async, MEM_ALLOC_ASYNC) CAI_PRIV_FILL(memory_free_async, MEM_FREE_ASYNC)
-    CAI_PRIV_FILL(host_alloc, HOST_ALLOC) CAI_PRIV_FILL(host_free, HOST_FREE)
-    CAI_PRIV_FILL(host_register, HOST_REGISTER) CAI_PRIV_FILL(host_unregister, HOST_UNREGISTER)
-    CAI_PRIV_FILL(managed_alloc, MANAGED_ALLOC) CAI_PRIV_FILL(memory_info, MEM_INFO)
-    CAI_PRIV_FILL(ipc_export, IPC_EXPORT) CAI_PRIV_FILL(ipc_open, IPC_OPEN)
-    CAI_PRIV_FILL(ipc_close, IPC_CLOSE) CAI_PRIV_FILL(device_uuid, DEVICE_UUID)
+#define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
+    if (out->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
+    CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
 #undef CAI_PRIV_FILL
 }
 
@@ -1283,11 +1233,12 @@ typedef struct cai_priv_wanted {
 /* Returns one function of the driver that `from` leads to. NULL: there is none. */
 typedef void *(*cai_priv_finder)(void *from, const cai_priv_wanted *wanted);
 
-static cai_status cai_priv_driver_find_all(cai_cuda_driver *out, cai_priv_finder find, void *from,
-                                           cai_error *err)
+/* Completes `driver` and stores it in *out, which does not change on failure. */
+static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_finder find, void *from,
+                                           cai_cuda_driver *out, cai_error *err)
 {
     static const cai_priv_wanted list[] = {
-#define CAI_PRIV_ROW(name, types, symbol, library, version, needed) {symbol, library, version, needed},
+#define CAI_PRIV_ROW(name, types, symbol, suffix, version, needed) {symbol, symbol suffix, version, needed},
         CAI_PRIV_ENTRY_LIST(CAI_PRIV_ROW)
 #undef CAI_PRIV_ROW
     };
@@ -1298,10 +1249,12 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *out, cai_priv_finder
             return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1,
                                            "the CUDA driver has no %w (of CUDA %d.%d)", list[i].symbol,
                                            list[i].version / 1000, list[i].version % 1000 / 10, 0);
-        memcpy(&out->entries[i], &found, sizeof found);
+        memcpy(&driver->entries[i], &found, sizeof found); /* ISO C has no cast between the two */
     }
-    if (cai_priv_cu_DRIVER_VERSION(out)(&out->driver_version)) out->driver_version = 0;
-    cai_priv_driver_fill(out);
+    if (cai_priv_cu_driver_version(driver)(&driver->driver_version)) driver->driver_version = 0;
+    cai_priv_driver_fill(driver);
+    *out = *driver;
+    out->cuda.self = out;
     return CAI_OK;
 }
 
@@ -1359,10 +1312,7 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
         return cai_priv_stream_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver is older than 11.3", 0, 0);
     memset(&driver, 0, sizeof driver);
     if (cudaRuntimeGetVersion(&version) == cudaSuccess) driver.runtime_version = version;
-    CAI_TRY(cai_priv_driver_find_all(&driver, cai_priv_find_by_version, lookup, err));
-    *out = driver;
-    out->cuda.self = out;
-    return CAI_OK;
+    return cai_priv_driver_find_all(&driver, cai_priv_find_by_version, lookup, out, err);
 }
 #endif
 
@@ -1376,19 +1326,6 @@ static void *cai_priv_library_open(const char *path)
     if (path) return (void *)LoadLibraryA(path);
     return (void *)LoadLibraryExA(cai_priv_driver_library, NULL, 0x800); /* LOAD_LIBRARY_SEARCH_SYSTEM32 */
 }
-
-static void cai_priv_library_close(void *library)
-{
-    (void)FreeLibrary((HMODULE)library);
-}
-
-static void *cai_priv_library_symbol(void *library, const char *symbol)
-{
-    const FARPROC found = GetProcAddress((HMODULE)library, symbol);
-    void *address = NULL;
-    memcpy(&address, &found, sizeof address);
-    return address;
-}
 #else
 static const char cai_priv_driver_library[] = "libcuda.so.1";
 
@@ -1396,22 +1333,19 @@ static void *cai_priv_library_open(const char *path)
 {
     return dlopen(path ? path : cai_priv_driver_library, RTLD_LAZY);
 }
-
-static void cai_priv_library_close(void *library)
-{
-    (void)dlclose(library);
-}
-
-static void *cai_priv_library_symbol(void *library, const char *symbol)
-{
-    return dlsym(library, symbol);
-}
 #endif
 
 /* The driver's library exports every signature by a name of its own, as CUDA 11.2 also does. */
 static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 {
-    return cai_priv_library_symbol(library, wanted->in_library);
+#if defined(_WIN32)
+    const FARPROC found = GetProcAddress((HMODULE)library, wanted->in_library);
+    void *address = NULL;
+    memcpy(&address, &found, sizeof address);
+    return address;
+#else
+    return dlsym(library, wanted->in_library);
+#endif
 }
 
 CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err)
@@ -1424,20 +1358,19 @@ CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_err
     if (!driver.library)
         return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver, %w, cannot be loaded",
                             path ? path : cai_priv_driver_library, 0, 0, 0);
-    status = cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, err);
-    if (status) {
-        cai_cuda_unload(&driver);
-        return status;
-    }
-    *out = driver;
-    out->cuda.self = out;
-    return CAI_OK;
+    status = cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, out, err);
+    if (status) cai_cuda_unload(&driver);
+    return status;
 }
 
 CAI_API void cai_cuda_unload(cai_cuda_driver *driver)
 {
     if (!driver || !driver->library) return;
-    cai_priv_library_close(driver->library);
+#if defined(_WIN32)
+    (void)FreeLibrary((HMODULE)driver->library);
+#else
+    (void)dlclose(driver->library);
+#endif
     driver->library = NULL;
 }
 #endif
@@ -1458,27 +1391,24 @@ typedef struct cai_priv_stream_call {
     int32_t failed;       /* another error came before that */
 } cai_priv_stream_call;
 
-static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, cai_error *err)
+static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, const cai_cuda *cuda, cai_error *err)
 {
     cai_priv_stream_call call;
     memset(&call, 0, sizeof call);
     call.pool = pool;
-    call.cuda = pool->cuda;
+    call.cuda = cuda;
     call.err = err;
     call.device = CAI_DEVICE_UNKNOWN;
     return call;
 }
 
-/* Begins the call of a public function. */
 static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_event_pool *pool,
                                              const char *function, cai_error *err)
 {
-    memset(call, 0, sizeof *call); /* without it gcc warns: it does not see that the next line fails */
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1, "%w: pool is NULL or not made", function, 0,
-                                       0, 0);
-    *call = cai_priv_stream_open(pool, err);
-    return CAI_OK;
+    *call = cai_priv_stream_open(pool, pool ? pool->cuda : NULL, err);
+    if (call->cuda) return CAI_OK;
+    return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1, "%w: pool is NULL or not made", function, 0, 0,
+                                   0);
 }
 
 /* Returns the status of a CUDA call. */
@@ -1652,7 +1582,6 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, uint64_t conte
     return status ? status : cai_priv_stream_did(call, error, "event_destroy");
 }
 
-/* Records an event of the pool on a stream. */
 static cai_status cai_priv_record(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                   int32_t retire, uint64_t *event)
 {
@@ -1945,7 +1874,6 @@ static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stre
     return CAI_OK;
 }
 
-/* Refuses a stream that is capturing. */
 static cai_status cai_priv_no_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                       const char *sentence)
 {
@@ -2314,7 +2242,7 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     cai_status ended = CAI_OK;
     if (!ex || ex->state != CAI_PRIV_OPEN)
         return status ? status : cai_priv_stream_misuse(err, "the exchange was not begun, or has ended");
-    call = cai_priv_stream_open(ex->pool, err);
+    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
     if (ex->thread && ex->options.mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
     call.err = status ? NULL : err;
     call.ending = 1;
@@ -2380,7 +2308,7 @@ CAI_API cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_
         return cai_priv_stream_misuse(err, "cai_exchange_release: the exchange was not ended");
     CAI_TRY(cai_array_check(array, err));
     if (!array->release) return CAI_OK;
-    call = cai_priv_stream_open(ex->pool, err);
+    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
     waited = ex->options.mode != CAI_MODE_IGNORE; /* begin waited for the pending work of the array */
     if (ex->flags & CAI_PRIV_SETTLED ||
         (waited && cai_priv_returned(ex, array) && cai_priv_returned(ex, array->mask))) {
@@ -2492,33 +2420,28 @@ CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *
     return CAI_OK;
 }
 
-static cai_status cai_priv_stream_detach(cai_priv_stream_call *call, cai_array *array)
-{
-    uint64_t context, event;
-    CAI_TRY(cai_priv_stream_check(call, array->stream));
-    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(call, array->thread));
-    CAI_TRY(cai_priv_find_current(call));
-    if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(call, array->stream, &context));
-    else CAI_TRY(cai_priv_memory_context(call, array, &context, NULL));
-    CAI_TRY(cai_priv_no_capture(call, array->stream, context,
-                                "stream 0x%x is capturing: an event of a capture cannot be handed out"));
-    CAI_TRY(cai_priv_record(call, array->stream, context, 0, &event));
-    array->sync = CAI_SYNC_EVENT;
-    array->event = event;
-    array->flags |= CAI_OWN_EVENT;
-    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
-    return CAI_OK;
-}
-
 CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err)
 {
     cai_priv_stream_call call;
+    uint64_t context, event;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
     if (array->sync != CAI_SYNC_STREAM)
         return cai_priv_stream_misuse(err, "cai_stream_detach: the array's sync is not CAI_SYNC_STREAM");
-    return cai_priv_stream_detach(&call, array);
+    CAI_TRY(cai_priv_stream_check(&call, array->stream));
+    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
+    CAI_TRY(cai_priv_find_current(&call));
+    if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(&call, array->stream, &context));
+    else CAI_TRY(cai_priv_memory_context(&call, array, &context, NULL));
+    CAI_TRY(cai_priv_no_capture(&call, array->stream, context,
+                                "stream 0x%x is capturing: an event of a capture cannot be handed out"));
+    CAI_TRY(cai_priv_record(&call, array->stream, context, 0, &event));
+    array->sync = CAI_SYNC_EVENT;
+    array->event = event;
+    array->flags |= CAI_OWN_EVENT;
+    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool, cai_error *err)
@@ -2546,12 +2469,15 @@ typedef struct cai_priv_list {
     int32_t first, last;
 } cai_priv_list;
 
-static void cai_priv_list_append(cai_keepalive *nodes, int32_t *first, int32_t *last, int32_t node)
+/* Appends the nodes from `from` to `to`, which are linked. */
+static void cai_priv_list_append(cai_keepalive *nodes, int32_t *first, int32_t *last, int32_t from,
+                                 int32_t to)
 {
-    nodes[node].next = -1;
-    if (*first < 0) *first = node;
-    else nodes[*last].next = node;
-    *last = node;
+    if (from < 0) return;
+    if (*first < 0) *first = from;
+    else nodes[*last].next = from;
+    *last = to;
+    nodes[to].next = -1;
 }
 
 static int32_t cai_priv_node_take(cai_event_pool *pool)
@@ -2595,7 +2521,7 @@ static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *node, 
  * thread that needs a place never waits for a callback. */
 static int cai_priv_let_go(cai_event_pool *pool)
 {
-    cai_priv_stream_call call = cai_priv_stream_open(pool, NULL);
+    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, NULL);
     cai_keepalive *place;
     cai_array array;
     int32_t node;
@@ -2629,19 +2555,14 @@ static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t most)
 }
 
 /* Puts arrays that still wait back before newer ones, and appends those that have passed. */
-static void cai_priv_put_lists(cai_event_pool *pool, const cai_priv_list *rest, const cai_priv_list *passed)
+static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_priv_list passed)
 {
+    cai_keepalive *nodes = pool->keepalive;
     cai_priv_guard_take(&pool->guard);
-    if (rest->first >= 0) {
-        pool->keepalive[rest->last].next = pool->first;
-        if (pool->first < 0) pool->last = rest->last;
-        pool->first = rest->first;
-    }
-    if (passed->first >= 0) {
-        if (pool->passed_first < 0) pool->passed_first = passed->first;
-        else pool->keepalive[pool->passed_last].next = passed->first;
-        pool->passed_last = passed->last;
-    }
+    cai_priv_list_append(nodes, &rest.first, &rest.last, pool->first, pool->last);
+    pool->first = rest.first;
+    pool->last = rest.last;
+    cai_priv_list_append(nodes, &pool->passed_first, &pool->passed_last, passed.first, passed.last);
     cai_priv_guard_give(&pool->guard);
 }
 
@@ -2650,7 +2571,7 @@ static void cai_priv_put_lists(cai_event_pool *pool, const cai_priv_list *rest, 
 static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_t wait, cai_error *err,
                                       cai_status *status)
 {
-    cai_priv_stream_call call = cai_priv_stream_open(pool, err);
+    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, err);
     const cai_priv_list list = cai_priv_take_list(pool, most);
     cai_priv_list rest = {-1, -1}, passed = {-1, -1}, *to;
     int32_t node, next, mode, count = 0, i;
@@ -2660,7 +2581,7 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_
     call.ending = 1;
     relaxed = cai_priv_relax(&call, &mode);
     if (relaxed && !call.gone) {
-        cai_priv_put_lists(pool, &list, &passed);
+        cai_priv_put_lists(pool, list, passed);
         *status = relaxed;
         return 0;
     }
@@ -2670,11 +2591,11 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_
         next = place->next;
         count += has;
         to = has ? &passed : &rest;
-        cai_priv_list_append(pool->keepalive, &to->first, &to->last, node);
+        cai_priv_list_append(pool->keepalive, &to->first, &to->last, node, node);
     }
     if (!relaxed) *status = cai_priv_unrelax(&call, mode, *status);
     if (call.gone && !call.failed) *status = CAI_OK;
-    cai_priv_put_lists(pool, &rest, &passed);
+    cai_priv_put_lists(pool, rest, passed);
     for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
     return count;
 }
@@ -2687,12 +2608,11 @@ CAI_PRIV_STREAM_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
     while (cai_priv_keepalive_run(pool, 1, 0, NULL, &status)) {}
 }
 
-static int32_t cai_priv_still_listed(cai_event_pool *pool, int32_t *waiting)
+static int32_t cai_priv_still_listed(cai_event_pool *pool)
 {
     int32_t listed;
     cai_priv_guard_take(&pool->guard);
     listed = pool->first >= 0;
-    *waiting = pool->waiting;
     cai_priv_guard_give(&pool->guard);
     return listed;
 }
@@ -2700,26 +2620,23 @@ static int32_t cai_priv_still_listed(cai_event_pool *pool, int32_t *waiting)
 CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err)
 {
     cai_status status;
-    int32_t left;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_keepalive_poll: pool is NULL or not made");
     if (!pool->cuda->event_query)
         return cai_priv_stream_lacks(err, "event_query");
     (void)cai_priv_keepalive_run(pool, INT32_MAX, 0, err, &status);
-    (void)cai_priv_still_listed(pool, &left);
-    if (waiting) *waiting = left;
+    if (waiting) *waiting = cai_priv_guarded_look(&pool->waiting);
     return status;
 }
 
 CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
 {
     cai_status status;
-    int32_t waiting;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_keepalive_drain: pool is NULL or not made");
     if (!pool->cuda->event_synchronize)
         return cai_priv_stream_lacks(err, "event_synchronize");
-    while (cai_priv_still_listed(pool, &waiting)) {
+    while (cai_priv_still_listed(pool)) {
         (void)cai_priv_keepalive_run(pool, INT32_MAX, 1, err, &status);
         if (status) return status;
     }
@@ -2744,7 +2661,7 @@ static cai_status cai_priv_keep_until(cai_priv_stream_call *call, cai_keepalive 
 static cai_status cai_priv_place_take(cai_priv_stream_call *call, int32_t *node)
 {
     cai_event_pool *pool = call->pool;
-    int32_t wait = !pool->cuda->event_query, waiting, count;
+    int32_t wait = !pool->cuda->event_query, count;
     uint32_t looks = 0;
     for (*node = cai_priv_node_take(pool); *node < 0; *node = cai_priv_node_take(pool)) {
         cai_status status = CAI_OK;
@@ -2755,7 +2672,7 @@ static cai_status cai_priv_place_take(cai_priv_stream_call *call, int32_t *node)
         if (cai_priv_let_go(pool)) continue;
         count = 0;
         memset(&said, 0, sizeof said);
-        if (!cai_priv_still_listed(pool, &waiting)) cai_priv_back_off(looks++);
+        if (!cai_priv_still_listed(pool)) cai_priv_back_off(looks++);
         else count = cai_priv_keepalive_run(pool, wait ? 1 : INT32_MAX, wait, &said, &status);
         if (status && wait && !count) {
             if (call->err) *call->err = said;
@@ -2799,7 +2716,7 @@ static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, ui
     cai_priv_drop_event(call, array->mask, passed);
     cai_array_move(&place->array, array);
     cai_priv_guard_take(&pool->guard);
-    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, node);
+    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, node, node);
     cai_priv_guarded_put(&pool->waiting, pool->waiting + 1);
     cai_priv_guard_give(&pool->guard);
     return CAI_OK;
@@ -2915,14 +2832,6 @@ typedef struct cai_priv_search {
 } cai_priv_search;
 
 typedef cai_status (*cai_priv_question)(cai_priv_search *search);
-
-/* "x: ", or "x: mask: " if the error is about the mask of x. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_name_argument(cai_error *err, cai_status status, const char *name,
-                                                       int of_mask)
-{
-    if (of_mask) (void)cai_priv_stream_say_before(err, status, "mask", -1);
-    return cai_priv_stream_say_before(err, status, name, -1);
-}
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_stream_call *call, const cai_array *array,
                                                    int32_t rule, const char *sentence, uint64_t a, uint64_t b)
@@ -3154,6 +3063,18 @@ static cai_status cai_priv_locate_memory(cai_priv_search *search)
     return CAI_OK;
 }
 
+/* Checks the address that replaces data (R28). */
+static cai_status cai_priv_check_address(const cai_priv_search *search)
+{
+    const cai_array *array = search->array;
+    const uint64_t address = search->out->data, low = address + (uint64_t)array->lo;
+    if (low <= address && address + (uint64_t)(array->hi - 1) >= address) return CAI_OK;
+    return cai_priv_no_memory(
+        search->call, array, 28,
+        "data 0x%x: elements leave the address space at 0x%x, the address for devices", address, 0);
+}
+
+/* Queries the array or the mask, and stores nothing in it. */
 static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
                                       cai_location *out)
 {
@@ -3171,18 +3092,8 @@ static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_arra
     out->memory = search.info.memory > CAI_MEMORY_HOST ? search.info.memory : (int32_t)CAI_MEMORY_HOST;
     if (out->memory == CAI_MEMORY_HOST) return cai_priv_locate_pageable(&search, flags);
     CAI_TRY(cai_priv_locate_memory(&search));
-    return flags & CAI_LOCATE_BOUNDS ? cai_priv_locate_bounds(&search) : CAI_OK;
-}
-
-/* Checks an address that replaces data (R28). */
-static cai_status cai_priv_check_address(const cai_priv_stream_call *call, const cai_array *array,
-                                         uint64_t address)
-{
-    const uint64_t low = address + (uint64_t)array->lo, last = address + (uint64_t)(array->hi - 1);
-    if (!array->size || (low <= address && last >= address)) return CAI_OK;
-    return cai_priv_no_memory(
-        call, array, 28, "data 0x%x: elements leave the address space at 0x%x, the address for devices",
-        address, 0);
+    if (flags & CAI_LOCATE_BOUNDS) CAI_TRY(cai_priv_locate_bounds(&search));
+    return flags & CAI_LOCATE_STORE_ADDRESS ? cai_priv_check_address(&search) : CAI_OK;
 }
 
 static void cai_priv_store_location(cai_array *array, const cai_location *where, uint32_t flags)
@@ -3194,24 +3105,15 @@ static void cai_priv_store_location(cai_array *array, const cai_location *where,
     if (where->data & (uint64_t)(array->dtype.alignment - 1)) array->flags &= ~(uint32_t)CAI_ALIGNED;
 }
 
-/* Queries the array or the mask, and stores nothing in it. */
-static cai_status cai_priv_locate_argument(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
-                                           cai_location *out)
-{
-    CAI_TRY(cai_priv_locate_one(call, array, flags, out));
-    return flags & CAI_LOCATE_STORE_ADDRESS ? cai_priv_check_address(call, array, out->data) : CAI_OK;
-}
-
 static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, uint32_t flags,
-                                  cai_location *out, int *of_mask)
+                                  cai_location *out)
 {
     cai_location where;
     cai_array *mask = array->mask;
-    CAI_TRY(cai_priv_locate_argument(call, array, flags, out));
+    CAI_TRY(cai_priv_locate_one(call, array, flags, out));
     if (mask) {
-        *of_mask = 1;
-        CAI_TRY(cai_priv_locate_argument(call, mask, flags, &where));
-        *of_mask = 0;
+        const cai_status status = cai_priv_locate_one(call, mask, flags, &where);
+        if (status) return cai_priv_stream_say_before(call->err, status, "mask", -1);
         if (out->memory == CAI_MEMORY_DEVICE && where.memory == CAI_MEMORY_DEVICE &&
             out->device != where.device)
             return cai_priv_no_memory(call, array, 0, "data 0x%x is on device %d and its mask on device %d",
@@ -3229,19 +3131,15 @@ CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda
     cai_location where;
     cai_cuda whole;
     cai_status status;
-    int of_mask = 0;
     if (!name) return cai_priv_stream_misuse(err, "cai_locate: name is NULL");
     CAI_TRY(cai_priv_check_cuda(cuda, err));
     status = cai_array_check(array, err);
-    if (status) return cai_priv_name_argument(err, status, name, 0);
+    if (status) return cai_priv_stream_say_before(err, status, name, -1);
     if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
         return cai_priv_stream_reject(err, "cai_locate: flags = 0x%x has unknown bits", flags);
-    memset(&call, 0, sizeof call);
-    call.cuda = cai_priv_whole_cuda(cuda, &whole);
-    call.err = err;
-    call.device = CAI_DEVICE_UNKNOWN;
-    status = cai_priv_locate(&call, array, flags, &where, &of_mask);
-    if (status) return cai_priv_name_argument(err, status, name, of_mask);
+    call = cai_priv_stream_open(NULL, cai_priv_whole_cuda(cuda, &whole), err);
+    status = cai_priv_locate(&call, array, flags, &where);
+    if (status) return cai_priv_stream_say_before(err, status, name, -1);
     if (out) *out = where;
     return CAI_OK;
 }

@@ -114,8 +114,8 @@ DEFECTS = [
     ("cai_stream_order is the wrong way round", STREAM,
      r"\"cai_stream_order\", after, NULL, err\)\);\n    return cai_priv_join\(&plan, &before, 1\);",
      r'"cai_stream_order", before, NULL, err));\n    return cai_priv_join(&plan, &after, 1);'),
-    ("detach does not record", STREAM, r"CAI_TRY\(cai_priv_record\(call, array->stream, context, 0, &event\)\);",
-     r"event = cai_priv_event_take(call->pool, context);\n    if (!event) CAI_TRY(cai_priv_event_create(call, &event));"),
+    ("detach does not record", STREAM, r"CAI_TRY\(cai_priv_record\(&call, array->stream, context, 0, &event\)\);",
+     r"event = cai_priv_event_take(pool, context);\n    if (!event) CAI_TRY(cai_priv_event_create(&call, &event));"),
     # memory
     ("manager: no order between streams", MANAGER, r"return last \? cai_priv_mem_order\(call, home, stream\)",
      r"return call ? CAI_OK : last ? cai_priv_mem_order(call, home, stream)"),
