@@ -1186,7 +1186,10 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_m
     cai_status status;
     CAI_TRY(cai_priv_mem_enter(call));
     status = cai_priv_mem_obtain(call, wish, &ptr);
-    if (status) return cai_priv_mem_leave(call, status);
+    if (status) {
+        (void)cai_priv_mem_leave(call, status);
+        return status;
+    }
     status = cai_priv_mem_leave(call, CAI_OK);
     if (!status) status = cai_priv_mem_fill(call, wish, ptr, out, made);
     if (status) cai_priv_mem_undo(call, wish, ptr);
