@@ -70,7 +70,7 @@ THREADS = {"alloc_free": "manager, allocate and free", "exchange_in_order": "exc
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
 NOT_MET = {"cai.h": 3470, "cai_stream.h": 3280, "cai_emm.h": 880, "ext/cai_manager.h": 1985,
            "a unit that calls only cai_import (CAI_STATIC)": 13100,
-           "table, allocate and free, no-op hooks": 69, "manager, allocate and free, no-op hooks": 375}
+           "table, allocate and free, no-op hooks": 69, "manager, allocate and free, no-op hooks": 365}
 
 IMPLEMENTATION = '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'
 STREAM = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "cai_stream.h"\n'
