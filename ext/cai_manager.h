@@ -212,8 +212,7 @@ typedef struct cai_manager {
     int32_t unsettled;    /* referenced objects that must be freed after a stream that is not their own */
     uint32_t adopted;     /* bits of the pairs that are those of cuda_hooks */
     uint32_t waits;       /* bits of the pairs whose frees are deferred */
-    uint64_t numbers; /* given to objects */
-    uint64_t limit;   /* of deferred bytes */
+    uint64_t limit;       /* of deferred bytes */
     cai_manager_options options;
     cai_manager_count count;
     cai_emm_hooks hooks, cuda_hooks; /* cuda_hooks: CUDA's own, if CAI_EMM_CUDA_HOST or _IPC ask for them */
@@ -401,11 +400,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_MEM_COLD __attribute__((cold, noinline)) static
-#else
-#define CAI_PRIV_MEM_COLD static
-#endif
+#define CAI_PRIV_MEM_COLD CAI_PRIV_ERRORS_COLD
 #if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define CAI_PRIV_MEM_HOT __attribute__((always_inline)) static inline /* part of every alloc and free */
 #else
@@ -415,26 +410,27 @@ extern "C" {
 /* The pairs of hooks that allocate and free, and the hook for other processes. */
 enum { CAI_PRIV_DEVICE_PAIR, CAI_PRIV_HOST_PAIR, CAI_PRIV_PIN_PAIR, CAI_PRIV_MANAGED_PAIR, CAI_PRIV_IPC };
 
-/* Memory as a hook gave it. */
-typedef struct cai_priv_mem_block {
-    void *ptr;
-    size_t size;
-    uint64_t stream; /* of an object: the memory's; to free: that of the free */
+/* What a call looks at before it orders streams. Another thread may change it meanwhile. */
+typedef struct cai_priv_mem_state {
+    cai_memory_handle handle; /* the next one, if there are no references by it */
+    uint64_t stream;          /* the memory's; 0: none yet; of a deferred free: that of the free */
+    uint64_t thread;          /* whose stream that is, if it is 2 */
+    int64_t users;            /* references: by the handle, and of arrays */
+    uint32_t orders;          /* counts what changed the order of streams */
+    uint32_t epoch;
     int32_t pair, kind;
-} cai_priv_mem_block;
+} cai_priv_mem_state;
 
 /* A memory object. Slots stay where they are until the manager is destroyed. */
 struct cai_manager_slot {
     cai_manager *manager;
     struct cai_manager_slot *next; /* among idle or deferred ones */
-    cai_priv_mem_block block;
+    cai_priv_mem_state now;
+    void *ptr; /* as the hook gave it */
+    size_t bytes;
     uint64_t number, address, size;
-    uint64_t thread;              /* whose stream the memory's is, if that is 2 */
     uint64_t after, after_thread; /* what the free must be ordered after, too, or 0 */
     int64_t references;           /* by the handle; 0: the handle is stale */
-    int64_t arrays;               /* references of arrays */
-    uint32_t index, generation, epoch;
-    uint32_t orders; /* counts what changed the order of streams */
 };
 
 /* ------------------------------------------------------------------ >>failing */
@@ -446,12 +442,12 @@ typedef struct cai_priv_mem_call {
     cai_error *err;
     uint64_t thread; /* this one, where stream 2 takes part */
     uint64_t after;  /* the free is deferred, and comes after this stream; CAI_PRIV_ALL: after everything */
-    int32_t entered; /* the manager's context was pushed */
-    int32_t ending;  /* it frees: error 4, the end of the process, is success (R105) */
-    int32_t gone;    /* a call returned error 4, or the context is destroyed */
-    int32_t outside; /* the context is not current, or the host must wait again: frees are deferred */
-    int32_t dropped; /* the reference is given back */
-    int32_t settled; /* streams need no order any more */
+    unsigned entered : 1; /* the manager's context was pushed */
+    unsigned ending : 1;  /* it frees: error 4, the end of the process, is success (R105) */
+    unsigned gone : 1;    /* a call returned error 4, or the context is destroyed */
+    unsigned outside : 1; /* the context is not current, or the host must wait again: frees are deferred */
+    unsigned dropped : 1; /* the reference is given back */
+    unsigned settled : 1; /* streams need no order any more */
 } cai_priv_mem_call;
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
@@ -539,19 +535,9 @@ static inline struct cai_manager_slot *cai_priv_mem_at(const cai_manager *manage
     return &manager->chunks[chunk][index];
 }
 
-static inline cai_memory_handle cai_priv_mem_handle(const struct cai_manager_slot *slot)
+static inline int cai_priv_mem_lost(const cai_manager *manager, const cai_priv_mem_state *state)
 {
-    return (uint64_t)slot->generation << 32 | (slot->index + 1);
-}
-
-static inline int cai_priv_mem_lost(const struct cai_manager_slot *slot)
-{
-    return slot->epoch != slot->manager->epoch;
-}
-
-static inline int64_t cai_priv_mem_users(const struct cai_manager_slot *slot)
-{
-    return slot->references + slot->arrays;
+    return state->epoch != manager->epoch;
 }
 
 /* Takes the guard and finds the slot of a live handle. On failure the guard is free. */
@@ -563,7 +549,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_seize(const cai_priv_mem_call *call, ca
     cai_priv_guard_take(&manager->guard);
     if (index < manager->slot_count) {
         struct cai_manager_slot *slot = *out = cai_priv_mem_at(manager, index);
-        if (slot->generation == (uint32_t)(memory >> 32) && slot->references) return CAI_OK;
+        if (slot->now.handle == memory && slot->references) return CAI_OK;
     }
     cai_priv_guard_give(&manager->guard);
     if (memory) (void)cai_priv_mem_stale(call->err, memory);
@@ -571,31 +557,25 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_seize(const cai_priv_mem_call *call, ca
     return memory ? CAI_ERR_STALE : CAI_ERR_ARGUMENT;
 }
 
-/* The slots of a new chunk, in their order. The chunks before have as many, less those of the first. */
-static void cai_priv_mem_line_up(cai_manager *manager, struct cai_manager_slot *slots, uint32_t count)
-{
-    uint32_t i;
-    memset(slots, 0, count * sizeof *slots);
-    for (i = 0; i < count; ++i) {
-        slots[i].manager = manager;
-        slots[i].generation = manager->generation;
-        slots[i].index = count - CAI_PRIV_MEM_FIRST_CHUNK + i;
-        slots[i].next = i + 1 < count ? &slots[i + 1] : NULL;
-    }
-}
-
-/* Adds a chunk, unless another thread made room. */
+/* Adds a chunk, unless another thread made room. Those before have as many slots, less those of the first. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
 {
     const size_t size = sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << chunk;
     const uint32_t count = (uint32_t)CAI_PRIV_MEM_FIRST_CHUNK << chunk;
+    const uint64_t first = (uint64_t)manager->generation << 32 | (count - CAI_PRIV_MEM_FIRST_CHUNK + 1);
     struct cai_manager_slot *slots = NULL;
+    uint32_t i;
     if (chunk < CAI_MANAGER_CHUNKS)
         slots = (struct cai_manager_slot *)manager->options.alloc_fn(manager->options.user_data, size);
     if (!slots)
         return cai_priv_error(err, CAI_ERR_OUT_OF_MEMORY, "alloc_fn returned NULL for %lu bytes of lists",
                               (unsigned long)size);
-    cai_priv_mem_line_up(manager, slots, count);
+    memset(slots, 0, size);
+    for (i = 0; i < count; ++i) {
+        slots[i].manager = manager;
+        slots[i].now.handle = first + i;
+        slots[i].next = i + 1 < count ? &slots[i + 1] : NULL;
+    }
     cai_priv_guard_take(&manager->guard);
     if (manager->chunk_count == chunk && !manager->idle) {
         manager->idle = slots;
@@ -627,7 +607,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_take(cai_priv_mem_call *call, struct ca
 /* Gives a slot back, under the guard. A slot whose generations are used up stays out. */
 static inline void cai_priv_mem_put(struct cai_manager_slot *slot)
 {
-    if (slot->generation == UINT32_MAX) return;
+    if (slot->now.handle >> 32 == UINT32_MAX) return;
     slot->next = slot->manager->idle;
     slot->manager->idle = slot;
 }
@@ -642,7 +622,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
         return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no context_push and context_pop");
     error = cai_priv_context_enter(cuda, call->manager->context);
-    call->entered = !error;
+    if (!error) call->entered = 1;
     if (error == 201 || error == 709) call->gone = 1;
     return cai_priv_mem_did(call, error, "context_push");
 }
@@ -755,13 +735,13 @@ static cai_status cai_priv_mem_order(cai_priv_mem_call *call, uint64_t before, u
 /* The table that has a pair of hooks. */
 static inline const cai_emm_hooks *cai_priv_mem_table(const cai_manager *manager, int32_t pair)
 {
-    return manager->adopted >> pair & 1 ? &manager->cuda_hooks : &manager->hooks;
+    const int adopted = pair != CAI_PRIV_DEVICE_PAIR && manager->adopted >> pair & 1;
+    return adopted ? &manager->cuda_hooks : &manager->hooks;
 }
 
 /* NULL: there is no such pair. */
-static inline cai_emm_free_hook cai_priv_mem_free_hook(const cai_manager *manager, int32_t pair)
+static inline cai_emm_free_hook cai_priv_mem_free_hook(const cai_emm_hooks *hooks, int32_t pair)
 {
-    const cai_emm_hooks *hooks = cai_priv_mem_table(manager, pair);
     if (pair == CAI_PRIV_DEVICE_PAIR) return hooks->device_free;
     if (pair == CAI_PRIV_HOST_PAIR) return hooks->host_free;
     return pair == CAI_PRIV_PIN_PAIR ? hooks->unpin : hooks->managed_free;
@@ -808,25 +788,30 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_priv_mem_call *call, i
 }
 
 /* Frees memory by its hook, once: after a failure a second try could free other memory. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, const cai_priv_mem_block *block)
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, void *ptr,
+                                                  size_t size, uint64_t stream)
 {
-    void *ctx = cai_priv_mem_table(call->manager, block->pair)->ctx;
-    const cai_emm_free_hook hook = cai_priv_mem_free_hook(call->manager, block->pair);
+    const cai_emm_hooks *hooks = cai_priv_mem_table(call->manager, pair);
+    const cai_emm_free_hook hook = cai_priv_mem_free_hook(hooks, pair);
     int error;
     if (call->gone) return CAI_OK;
-    error = hook(ctx, block->ptr, block->size, cai_stream_to_cuda(block->stream));
-    return error ? cai_priv_mem_free_failed(call, block->pair, error) : CAI_OK;
+    error = hook(hooks->ctx, ptr, size, cai_stream_to_cuda(stream));
+    return error ? cai_priv_mem_free_failed(call, pair, error) : CAI_OK;
 }
 
 /* --------------------------------------------------------------- >>deferring */
-/* Gives the slot of an object back before its memory. Under the guard. */
-CAI_PRIV_MEM_HOT cai_priv_mem_block cai_priv_mem_detach(struct cai_manager_slot *slot, uint64_t stream)
+/* Gives an object's slot back, then frees the memory. Called with the guard, which is free after it. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_end(cai_priv_mem_call *call, struct cai_manager_slot *slot,
+                                             uint64_t stream)
 {
-    cai_priv_mem_block block = slot->block;
-    block.stream = stream;
-    slot->manager->count.freed++;
+    cai_manager *manager = call->manager;
+    const int32_t pair = slot->now.pair;
+    void *const ptr = slot->ptr;
+    const size_t bytes = slot->bytes;
+    manager->count.freed++;
     cai_priv_mem_put(slot);
-    return block;
+    cai_priv_guard_give(&manager->guard);
+    return cai_priv_mem_free_now(call, pair, ptr, bytes, stream);
 }
 
 /* Under the guard. True: a limit is passed. */
@@ -850,13 +835,13 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
 static void cai_priv_mem_defer(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = slot->manager;
-    if (!call->settled) slot->thread = call->thread;
-    slot->block.stream = stream;
-    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->thread))
+    if (!call->settled) slot->now.thread = call->thread;
+    slot->now.stream = stream;
+    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->now.thread))
         slot->after = 0;
     cai_priv_mem_queue(slot);
     manager->count.deferred++;
-    manager->count.deferred_bytes += slot->block.size;
+    manager->count.deferred_bytes += slot->bytes;
 }
 
 /* Which frees are carried out: those without a wait for the context; all that can be; all, as all work is
@@ -883,13 +868,13 @@ static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call, uint64_t
 static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
                                         int32_t how)
 {
-    const uint64_t stream = slot->block.stream;
+    const uint64_t stream = slot->now.stream;
     uint64_t after = slot->after;
     int all = after == CAI_PRIV_ALL;
     CAI_TRY(cai_priv_mem_thread(call, stream == CAI_STREAM_PER_THREAD ? stream : after));
     if (cai_priv_mem_elsewhere(call, after, slot->after_thread)) all = 1;
     if (all) after = 0;
-    if (cai_priv_mem_elsewhere(call, stream, slot->thread)) all = 1;
+    if (cai_priv_mem_elsewhere(call, stream, slot->now.thread)) all = 1;
     if (all && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
     if (cai_priv_mem_busy(call, stream) || (after && cai_priv_mem_busy(call, after))) return CAI_ERR_CAPTURE;
     if (after && cai_priv_mem_order(call, after, stream)) CAI_TRY(cai_priv_mem_wait_stream(call, after));
@@ -901,21 +886,18 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
                                          cai_error *why, cai_status *freed)
 {
     cai_manager *manager = call->manager;
-    uint64_t stream = slot->block.stream;
+    uint64_t stream = slot->now.stream;
     cai_priv_mem_call asking = *call;
-    cai_priv_mem_block block;
     asking.err = why;
     if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE) {
         CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how));
-        if (slot->block.pair == CAI_PRIV_PIN_PAIR) CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
+        if (slot->now.pair == CAI_PRIV_PIN_PAIR) CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
     }
     if (how == CAI_PRIV_IDLE) stream = cai_priv_mem_idle_stream(call, stream);
     cai_priv_guard_take(&manager->guard);
     manager->count.deferred--;
-    manager->count.deferred_bytes -= slot->block.size;
-    block = cai_priv_mem_detach(slot, stream);
-    cai_priv_guard_give(&manager->guard);
-    *freed = cai_priv_mem_free_now(call, &block);
+    manager->count.deferred_bytes -= slot->bytes;
+    *freed = cai_priv_mem_end(call, slot, stream);
     return CAI_OK;
 }
 
@@ -959,12 +941,12 @@ static void cai_priv_mem_settle(const cai_priv_mem_call *call)
         cai_priv_guard_take(&manager->guard);
         was = *slot;
         cai_priv_guard_give(&manager->guard);
-        if (!cai_priv_mem_users(&was) || cai_priv_mem_lost(&was) || !was.after) continue;
+        if (!was.now.users || cai_priv_mem_lost(manager, &was.now) || !was.after) continue;
         settled = !cai_priv_mem_catch_up(&quiet, &was, CAI_PRIV_ASKED);
         cai_priv_guard_take(&manager->guard);
-        if (settled && slot->orders == was.orders) {
+        if (settled && slot->now.orders == was.now.orders) {
             slot->after = 0;
-            slot->orders++; /* who waited for the memory's stream before does so again */
+            slot->now.orders++; /* who waited for the memory's stream before does so again */
             manager->unsettled--;
         }
         cai_priv_guard_give(&manager->guard);
@@ -1045,28 +1027,26 @@ CAI_API cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err)
 }
 
 /* --------------------------------------------------------------- >>allocating */
-/* The request to a hook that allocates. */
+/* What a caller asks for. */
 typedef struct cai_priv_mem_wish {
-    cai_priv_mem_block block; /* what the hook gives, or is to pin */
-    size_t size, alignment;
+    size_t size, bytes; /* bytes: for the hook */
+    size_t mask;        /* the alignment less 1 */
+    uint64_t stream;    /* 0: none */
     uint32_t flags;
-    int32_t for_array;
-    struct cai_manager_slot *slot; /* the new object */
-    cai_memory_handle made;        /* its handle */
+    int32_t pair, kind;
+    int32_t of_array; /* the first reference is an array's */
 } cai_priv_mem_wish;
 
-CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish *wish)
+/* *ptr: what the hook gives, or is to pin. */
+CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish wish, void **ptr)
 {
-    cai_priv_mem_block *block = &wish->block;
-    const cai_emm_hooks *hooks = cai_priv_mem_table(manager, block->pair);
-    void *ctx = hooks->ctx;
-    if (block->pair == CAI_PRIV_PIN_PAIR) return hooks->pin(ctx, block->ptr, block->size, wish->flags);
-    block->ptr = NULL;
-    if (block->pair == CAI_PRIV_DEVICE_PAIR)
-        return hooks->device_alloc(ctx, &block->ptr, block->size, cai_stream_to_cuda(block->stream));
-    if (block->pair == CAI_PRIV_HOST_PAIR)
-        return hooks->host_alloc(ctx, &block->ptr, block->size, wish->flags);
-    return hooks->managed_alloc(ctx, &block->ptr, block->size, wish->flags);
+    const cai_emm_hooks *hooks = cai_priv_mem_table(manager, wish.pair);
+    if (wish.pair == CAI_PRIV_PIN_PAIR) return hooks->pin(hooks->ctx, *ptr, wish.bytes, wish.flags);
+    *ptr = NULL;
+    if (wish.pair == CAI_PRIV_DEVICE_PAIR)
+        return hooks->device_alloc(hooks->ctx, ptr, wish.bytes, cai_stream_to_cuda(wish.stream));
+    if (wish.pair == CAI_PRIV_HOST_PAIR) return hooks->host_alloc(hooks->ctx, ptr, wish.bytes, wish.flags);
+    return hooks->managed_alloc(hooks->ctx, ptr, wish.bytes, wish.flags);
 }
 
 /* Waits until the deferred frees that threads have begun are done, because they make room. Holds no lock. */
@@ -1090,7 +1070,8 @@ static void cai_priv_mem_wait_for_frees(cai_manager *manager)
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
-CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish wish,
+                                             void **ptr)
 {
     cai_manager *manager = call->manager;
     const int32_t steps = !manager->pool ? 1 : manager->options.flags & CAI_MANAGER_DRAIN ? 3 : 2;
@@ -1106,113 +1087,112 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_
         if (step == 2) cai_priv_mem_ignore(cai_keepalive_drain(manager->pool, NULL));
         (void)cai_priv_mem_carry_out(&quiet, step ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
         cai_priv_mem_wait_for_frees(manager);
-        error = cai_priv_mem_call_alloc(manager, wish);
+        error = cai_priv_mem_call_alloc(manager, wish, ptr);
     }
     return error;
 }
 
 /* Handles the error of a hook. After out of memory the hook is called again (R118). */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish *wish, int error)
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr,
+                                                int error)
 {
-    const char *hook = cai_priv_mem_hook_name(wish->block.pair, 0);
+    const char *hook = cai_priv_mem_hook_name(wish.pair, 0);
     cai_manager_count count;
-    if (error == 2) error = cai_priv_mem_ask_again(call, wish);
+    if (error == 2) error = cai_priv_mem_ask_again(call, wish, ptr);
     if (error != 2) return cai_priv_mem_hook_did(call, error, hook);
     cai_manager_counts(call->manager, &count);
     (void)cai_priv_error(call->err, CAI_ERR_OUT_OF_MEMORY,
                          "%s of %s: out of memory for %lu bytes; %llu bytes in %llu objects are live", hook,
-                         cai_priv_emm_name(&call->manager->hooks), (unsigned long)wish->size,
+                         cai_priv_emm_name(&call->manager->hooks), (unsigned long)wish.size,
                          (unsigned long long)count.live_bytes, (unsigned long long)count.live);
     if (call->err) call->err->native = 2;
     return CAI_ERR_OUT_OF_MEMORY;
 }
 
 /* Frees what is not given to the caller. Memory without a stream is freed on the legacy one. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, const cai_priv_mem_wish *wish)
+CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
 {
     cai_priv_mem_call again = cai_priv_mem_quiet(call);
-    cai_priv_mem_block block = wish->block;
     cai_error own;
     again.err = &own;
     again.gone = again.entered = 0;
-    if (!block.stream) block.stream = CAI_STREAM_LEGACY;
     if (cai_priv_mem_enter(&again)) {
         cai_priv_mem_count_failure(call->manager, own.native);
         return;
     }
-    (void)cai_priv_mem_free_now(&again, &block);
+    (void)cai_priv_mem_free_now(&again, wish.pair, ptr, wish.bytes,
+                                wish.stream ? wish.stream : (uint64_t)CAI_STREAM_LEGACY);
     (void)cai_priv_mem_leave(&again, CAI_OK);
 }
 
 /* The error for memory that breaks the promise of a hook. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, const cai_priv_mem_wish *wish,
-                                                 size_t promised)
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
 {
-    const char *hook = cai_priv_mem_hook_name(wish->block.pair, 0);
+    const char *hook = cai_priv_mem_hook_name(wish.pair, 0);
     const char *table = cai_priv_emm_name(&call->manager->hooks);
-    if (!wish->block.ptr)
+    if (!ptr)
         return cai_priv_error(call->err, CAI_ERR_MEMORY, "%s of %s succeeded and returned NULL for %lu bytes",
-                              hook, table, (unsigned long)wish->block.size);
-    cai_priv_mem_undo(call, wish);
+                              hook, table, (unsigned long)wish.bytes);
+    cai_priv_mem_undo(call, wish, ptr);
     return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 121),
-                          "%s of %s returned %p, which is not aligned to %lu bytes", hook, table,
-                          wish->block.ptr, (unsigned long)promised);
+                          "%s of %s returned %p, which is not aligned to %lu bytes", hook, table, ptr,
+                          (unsigned long)(wish.mask & 255) + 1);
 }
 
 /* In the manager's context. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_obtain(cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_obtain(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr)
 {
-    const size_t promised = wish->alignment < 256 ? wish->alignment : 256;
-    const uint64_t stream = wish->block.stream;
     int error;
     if (!cai_priv_guarded_look(&call->manager->ready)) CAI_TRY(cai_priv_mem_first_use(call));
-    if (stream) CAI_TRY(cai_priv_mem_no_capture(call, stream));
-    CAI_TRY(cai_priv_mem_thread(call, stream));
-    error = cai_priv_mem_call_alloc(call->manager, wish);
-    if (error) CAI_TRY(cai_priv_mem_again(call, wish, error));
-    if (wish->block.ptr && !((uintptr_t)wish->block.ptr & (promised - 1))) return CAI_OK;
-    return cai_priv_mem_broken(call, wish, promised);
+    if (wish.stream) CAI_TRY(cai_priv_mem_no_capture(call, wish.stream));
+    CAI_TRY(cai_priv_mem_thread(call, wish.stream));
+    error = cai_priv_mem_call_alloc(call->manager, wish, ptr);
+    if (error) CAI_TRY(cai_priv_mem_again(call, wish, ptr, error));
+    if (*ptr && !((uintptr_t)*ptr & wish.mask & 255)) return CAI_OK; /* the hook promises 256 bytes */
+    return cai_priv_mem_broken(call, wish, *ptr);
 }
 
 /* Makes memory an object with one reference. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                              struct cai_manager_slot **out, cai_memory_handle *made)
 {
     cai_manager *manager = call->manager;
-    const uint64_t mask = wish->alignment > 256 ? wish->alignment - 1 : 0;
     struct cai_manager_slot *slot;
-    CAI_TRY(cai_priv_mem_take(call, &wish->slot));
-    slot = wish->slot;
-    slot->block = wish->block;
-    slot->address = ((uint64_t)(uintptr_t)wish->block.ptr + mask) & ~mask;
-    slot->size = wish->size;
-    slot->thread = call->thread;
+    CAI_TRY(cai_priv_mem_take(call, out));
+    slot = *out;
+    manager->count.live_bytes += wish.bytes;
+    slot->now.stream = wish.stream;
+    slot->now.thread = call->thread;
+    slot->now.users = 1;
+    slot->now.epoch = manager->epoch;
+    slot->now.pair = wish.pair;
+    slot->ptr = ptr;
+    slot->bytes = wish.bytes;
+    slot->number = ++manager->count.allocated;
+    slot->address = ((uint64_t)(uintptr_t)ptr + wish.mask) & ~(uint64_t)wish.mask;
+    slot->size = wish.size;
     slot->after = 0;
-    slot->number = ++manager->numbers;
-    slot->epoch = manager->epoch;
-    slot->references = !wish->for_array;
-    slot->arrays = wish->for_array;
-    manager->count.allocated++;
+    slot->references = !wish.of_array;
+    slot->now.kind = wish.kind;
     manager->count.live++;
-    manager->count.live_bytes += wish->block.size;
-    wish->made = cai_priv_mem_handle(slot);
+    *made = slot->now.handle;
     cai_priv_guard_give(&manager->guard);
     return CAI_OK;
 }
 
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish *wish)
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                             struct cai_manager_slot **out, cai_memory_handle *made)
 {
     cai_status status;
-    wish->block.size = wish->size + (wish->alignment > 256 ? wish->alignment - 256 : 0);
-    if (!cai_priv_mem_free_hook(call->manager, wish->block.pair))
-        return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE, "%s has no hook %s",
-                              cai_priv_emm_name(&call->manager->hooks),
-                              cai_priv_mem_hook_name(wish->block.pair, 0));
     CAI_TRY(cai_priv_mem_enter(call));
-    status = cai_priv_mem_obtain(call, wish);
-    if (status) return cai_priv_mem_leave(call, status);
+    status = cai_priv_mem_obtain(call, wish, &ptr);
+    if (status) {
+        (void)cai_priv_mem_leave(call, status);
+        return status;
+    }
     status = cai_priv_mem_leave(call, CAI_OK);
-    if (!status) status = cai_priv_mem_fill(call, wish);
-    if (status) cai_priv_mem_undo(call, wish);
+    if (!status) status = cai_priv_mem_fill(call, wish, ptr, out, made);
+    if (status) cai_priv_mem_undo(call, wish, ptr);
     return status;
 }
 
@@ -1221,56 +1201,58 @@ CAI_PRIV_MEM_HOT cai_priv_mem_wish cai_priv_mem_wish_for(const cai_manager *mana
                                                          size_t alignment, uint64_t stream)
 {
     cai_priv_mem_wish wish;
-    memset(&wish, 0, sizeof wish);
-    wish.block.stream = stream;
-    wish.block.pair = CAI_PRIV_DEVICE_PAIR;
-    wish.block.kind = manager->hooks.kind;
     wish.size = size;
-    wish.alignment = alignment;
+    wish.mask = (alignment ? alignment : 256) - 1;
+    wish.bytes = size + (wish.mask & ~(size_t)255);
+    wish.stream = stream;
+    wish.flags = 0;
+    wish.pair = CAI_PRIV_DEVICE_PAIR;
+    wish.kind = manager->hooks.kind;
+    wish.of_array = 0;
     return wish;
 }
 
 CAI_API cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                      size_t alignment, uint64_t stream, cai_error *err)
 {
-    const size_t aligned = alignment ? alignment : 256;
+    struct cai_manager_slot *slot;
+    cai_memory_handle made = 0;
     cai_priv_mem_wish wish;
     cai_priv_mem_call call;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_alloc", "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_alloc", err));
-    if (aligned & (aligned - 1))
+    if (alignment & (alignment - 1))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
                               (unsigned long)alignment);
-    if (aligned > 256 && size > SIZE_MAX - (aligned - 256))
+    wish = cai_priv_mem_wish_for(manager, size, alignment, stream);
+    if (wish.bytes < size)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "size = %lu with alignment = %lu exceeds %lu bytes",
                               (unsigned long)size, (unsigned long)alignment, (unsigned long)SIZE_MAX);
     CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
-    wish = cai_priv_mem_wish_for(manager, size, aligned, stream);
-    if (size) CAI_TRY(cai_priv_mem_new(&call, &wish));
-    *out = wish.made;
+    if (size) CAI_TRY(cai_priv_mem_new(&call, wish, NULL, &slot, &made));
+    *out = made;
     return CAI_OK;
 }
 
 /* Host and managed memory. ptr: to pin. */
-static cai_status cai_priv_mem_host(cai_memory_handle *out, cai_manager *manager, cai_priv_mem_block block,
-                                    uint32_t flags, uint32_t allowed, const char *function, cai_error *err)
+static cai_status cai_priv_mem_host(cai_memory_handle *out, cai_manager *manager, cai_priv_mem_wish wish,
+                                    void *ptr, uint32_t allowed, const char *function, cai_error *err)
 {
     cai_priv_mem_call call;
-    cai_priv_mem_wish wish;
+    struct cai_manager_slot *slot;
+    cai_memory_handle made = 0;
     if (!out) return cai_priv_mem_misuse(err, function, "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, function, err));
-    if (flags & ~allowed)
+    if (wish.flags & ~allowed)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: flags = 0x%lx has unknown bits", function,
-                              (unsigned long)flags);
-    if (block.size && block.pair == CAI_PRIV_PIN_PAIR && !block.ptr)
+                              (unsigned long)wish.flags);
+    if (wish.size && wish.pair == CAI_PRIV_PIN_PAIR && !ptr)
         return cai_priv_mem_misuse(err, function, "ptr is NULL");
-    memset(&wish, 0, sizeof wish);
-    wish.block = block;
-    wish.size = block.size;
-    wish.alignment = 1;
-    wish.flags = flags;
-    if (block.size) CAI_TRY(cai_priv_mem_new(&call, &wish));
-    *out = wish.made;
+    if (wish.size && !cai_priv_mem_free_hook(cai_priv_mem_table(manager, wish.pair), wish.pair))
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook %s",
+                              cai_priv_emm_name(&manager->hooks), cai_priv_mem_hook_name(wish.pair, 0));
+    if (wish.size) CAI_TRY(cai_priv_mem_new(&call, wish, ptr, &slot, &made));
+    *out = made;
     return CAI_OK;
 }
 
@@ -1278,8 +1260,8 @@ CAI_API cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager 
                                             uint32_t flags, cai_error *err)
 {
     const int32_t kind = flags & CAI_HOST_MAPPED ? CAI_MEMORY_MAPPED : CAI_MEMORY_PINNED;
-    const cai_priv_mem_block block = {NULL, size, 0, CAI_PRIV_HOST_PAIR, kind};
-    return cai_priv_mem_host(out, manager, block, flags,
+    const cai_priv_mem_wish wish = {size, size, 0, 0, flags, CAI_PRIV_HOST_PAIR, kind, 0};
+    return cai_priv_mem_host(out, manager, wish, NULL,
                              CAI_HOST_PORTABLE | CAI_HOST_MAPPED | CAI_HOST_WRITE_COMBINED,
                              "cai_manager_pinned_alloc", err);
 }
@@ -1287,35 +1269,26 @@ CAI_API cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager 
 CAI_API cai_status cai_manager_pin(cai_memory_handle *out, cai_manager *manager, void *ptr, size_t size,
                                    uint32_t flags, cai_error *err)
 {
-    const cai_priv_mem_block block = {ptr, size, 0, CAI_PRIV_PIN_PAIR, CAI_MEMORY_REGISTERED};
-    return cai_priv_mem_host(out, manager, block, flags, CAI_HOST_PORTABLE | CAI_HOST_MAPPED,
-                             "cai_manager_pin", err);
+    const cai_priv_mem_wish wish = {size, size, 0, 0, flags, CAI_PRIV_PIN_PAIR, CAI_MEMORY_REGISTERED, 0};
+    return cai_priv_mem_host(out, manager, wish, ptr, CAI_HOST_PORTABLE | CAI_HOST_MAPPED, "cai_manager_pin",
+                             err);
 }
 
 CAI_API cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                              uint32_t flags, cai_error *err)
 {
-    const cai_priv_mem_block block = {NULL, size, 0, CAI_PRIV_MANAGED_PAIR, CAI_MEMORY_MANAGED};
-    return cai_priv_mem_host(out, manager, block, flags ? flags : (uint32_t)CAI_MANAGED_GLOBAL,
-                             CAI_MANAGED_GLOBAL | CAI_MANAGED_HOST, "cai_manager_managed_alloc", err);
+    const uint32_t whole = flags ? flags : (uint32_t)CAI_MANAGED_GLOBAL;
+    const cai_priv_mem_wish wish = {size, size, 0, 0, whole, CAI_PRIV_MANAGED_PAIR, CAI_MEMORY_MANAGED, 0};
+    return cai_priv_mem_host(out, manager, wish, NULL, CAI_MANAGED_GLOBAL | CAI_MANAGED_HOST,
+                             "cai_manager_managed_alloc", err);
 }
 
 /* ------------------------------------------------------------------ >>freeing */
 /* An object, and what it was when the call looked at it. */
 typedef struct cai_priv_mem_look {
-    struct cai_manager_slot *slot, was;
-    int32_t of_array; /* the reference is an array's */
+    struct cai_manager_slot *slot;
+    cai_priv_mem_state was;
 } cai_priv_mem_look;
-
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_look_up(const cai_priv_mem_call *call, cai_memory_handle memory,
-                                                 cai_priv_mem_look *look)
-{
-    CAI_TRY(cai_priv_mem_seize(call, memory, &look->slot));
-    look->was = *look->slot;
-    look->of_array = 0;
-    cai_priv_guard_give(&call->manager->guard);
-    return CAI_OK;
-}
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
 {
@@ -1323,35 +1296,32 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle
                           (unsigned long long)memory);
 }
 
-static cai_status cai_priv_mem_look_up_live(const cai_priv_mem_call *call, cai_memory_handle memory,
-                                            cai_priv_mem_look *look)
-{
-    CAI_TRY(cai_priv_mem_look_up(call, memory, look));
-    return cai_priv_mem_lost(&look->was) ? cai_priv_mem_gone(call->err, memory) : CAI_OK;
-}
-
 /* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
  * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
  * last free comes after all work. If the memory's stream is 2 of another thread, the host waits. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_order_free(cai_priv_mem_call *call,
-                                                    const struct cai_manager_slot *was, uint64_t stream,
-                                                    int last)
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call, uint64_t home,
+                                                        uint64_t thread, uint64_t stream, int last)
 {
-    const uint64_t home = was->block.stream;
-    if (call->gone) return CAI_OK;
-    CAI_TRY(cai_priv_mem_no_capture(call, stream));
-    if (home == stream && stream != CAI_STREAM_PER_THREAD) return CAI_OK;
     CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
     if (!home || !call->manager->pool || call->gone) return CAI_OK;
-    if (cai_priv_mem_elsewhere(call, home, was->thread)) {
+    if (cai_priv_mem_elsewhere(call, home, thread)) {
         if (call->manager->cuda->context_synchronize) return cai_priv_mem_wait_context(call);
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
                               "the memory is on stream 2 of host thread 0x%llx, "
                               "and the CUDA table has no context_synchronize",
-                              (unsigned long long)was->thread);
+                              (unsigned long long)thread);
     }
     if (home == stream) return CAI_OK;
     return last ? cai_priv_mem_order(call, home, stream) : cai_priv_mem_order(call, stream, home);
+}
+
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_order_free(cai_priv_mem_call *call, const cai_priv_mem_state *was,
+                                                    uint64_t stream, int last)
+{
+    if (call->gone) return CAI_OK;
+    CAI_TRY(cai_priv_mem_no_capture(call, stream));
+    if (was->stream == stream && cai_priv_is_handle(stream)) return CAI_OK;
+    return cai_priv_mem_order_streams(call, was->stream, was->thread, stream, last);
 }
 
 /* Records that the free of an object must come after `stream`. Under the guard. */
@@ -1365,42 +1335,23 @@ CAI_PRIV_MEM_COLD void cai_priv_mem_come_after(struct cai_manager_slot *slot, ui
     slot->after_thread = thread;
 }
 
-/* The stream of the free if streams need no order any more. If another thread gave a reference back after the
- * host had waited, the host must wait again for some memory, and the free is deferred. Under the guard. */
-CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_settled_stream(cai_priv_mem_call *call, const cai_priv_mem_look *look)
+/* The stream of the free of memory that has no stream yet, or if streams need no order any more. If another
+ * thread gave a reference back after the host had waited, the host must wait again for some memory, and the
+ * free is deferred. Under the guard. */
+CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_other_stream(cai_priv_mem_call *call, const cai_priv_mem_look *look,
+                                                     uint64_t stream)
 {
-    const struct cai_manager_slot *slot = look->slot;
-    const uint64_t stream = slot->block.stream;
-    if (slot->orders != look->was.orders &&
-        (slot->block.pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, stream, slot->thread)))
+    cai_priv_mem_state *now = &look->slot->now;
+    if (!now->stream && !call->gone) { /* the memory's first stream */
+        now->stream = stream;
+        now->thread = call->thread;
+    }
+    if (call->after) cai_priv_mem_come_after(look->slot, call->after, call->thread);
+    if (!call->settled) return stream;
+    if (now->orders != look->was.orders &&
+        (now->pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, now->stream, now->thread)))
         call->outside = 1;
-    return stream;
-}
-
-/* Under the guard: one reference less. True: it was the last. */
-CAI_PRIV_MEM_HOT int cai_priv_mem_count_down(cai_priv_mem_call *call, const cai_priv_mem_look *look,
-                                             uint64_t *stream)
-{
-    struct cai_manager_slot *slot = look->slot;
-    if (!slot->block.stream && !call->gone) { /* the memory's first stream */
-        slot->block.stream = *stream;
-        slot->thread = call->thread;
-    }
-    if (call->after) cai_priv_mem_come_after(slot, call->after, call->thread);
-    if (call->settled) *stream = cai_priv_mem_settled_stream(call, look);
-    call->dropped = 1;
-    slot->orders++;
-    if (look->of_array) slot->arrays--;
-    else if (!--slot->references) slot->generation++;
-    if (cai_priv_mem_users(slot)) return 0;
-    call->manager->unsettled -= slot->after != 0;
-    if (cai_priv_mem_lost(slot)) {
-        call->manager->count.lost++;
-        return 1;
-    }
-    call->manager->count.live--;
-    call->manager->count.live_bytes -= slot->block.size;
-    return 1;
+    return now->stream;
 }
 
 /* Frees an object without references. Called with the guard, which is free after it. */
@@ -1408,69 +1359,85 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct
                                                  uint64_t stream)
 {
     cai_manager *manager = call->manager;
-    const int32_t pair = slot->block.pair;
-    const int waits = pair != CAI_PRIV_PIN_PAIR && /* R119: the host has waited */
-                      (manager->defer_depth || manager->waits >> pair & 1);
-    cai_priv_mem_block block;
+    const int32_t pair = slot->now.pair;
+    const int waits = manager->waits >> pair & 1 || (manager->defer_depth && pair != CAI_PRIV_PIN_PAIR);
     int over;
-    if (call->gone || !(waits || slot->after || call->outside)) {
-        block = cai_priv_mem_detach(slot, stream);
-        cai_priv_guard_give(&manager->guard);
-        return cai_priv_mem_free_now(call, &block);
-    }
+    manager->count.live--;
+    manager->count.live_bytes -= slot->bytes;
+    if (slot->after) manager->unsettled--;
+    if (!(waits || slot->after || call->outside) || call->gone) return cai_priv_mem_end(call, slot, stream);
     cai_priv_mem_defer(call, slot, stream);
     over = !manager->defer_depth && !call->outside && cai_priv_mem_over(manager);
     cai_priv_guard_give(&manager->guard);
     return over ? cai_priv_mem_carry_out(call, CAI_PRIV_BY_LIMIT, NULL) : CAI_OK;
 }
 
-/* Under the guard. True: another thread changed what the order of streams depended on. */
-CAI_PRIV_MEM_HOT int cai_priv_mem_outdated(const cai_priv_mem_call *call, const cai_priv_mem_look *look)
+/* Another thread changed the object since the call looked at it. True: nothing is given back, `look` is new,
+ * and the guard is free. */
+CAI_PRIV_MEM_COLD int cai_priv_mem_outdated(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
+                                            cai_status *status)
 {
-    const struct cai_manager_slot *slot = look->slot;
-    const int last = cai_priv_mem_users(slot) == 1, was_last = cai_priv_mem_users(&look->was) == 1;
-    if (call->settled || call->gone || cai_priv_mem_lost(slot)) return 0;
-    if (was_last && !last) return 1;
-    if (slot->orders == look->was.orders) return 0;
-    return last || slot->block.stream != look->was.block.stream || slot->thread != look->was.thread;
+    const cai_priv_mem_state *now = &look->slot->now, was = look->was;
+    const int stale = !of_array && now->handle != was.handle;
+    const int other = was.users == 1 || now->users == 1 || now->stream != was.stream ||
+                      now->thread != was.thread; /* order */
+    if (!stale && (call->settled || !other)) return 0;
+    look->was = *now;
+    cai_priv_guard_give(&call->manager->guard);
+    *status = stale ? cai_priv_mem_stale(call->err, was.handle) : CAI_OK;
+    return 1;
 }
 
 /* Gives the reference back that was looked at. If call->dropped is not set after success, `look` is new. */
 CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                              uint64_t stream)
+                                              int of_array, uint64_t stream)
 {
     struct cai_manager_slot *slot = look->slot;
     cai_manager *manager = call->manager;
+    cai_status status;
     cai_priv_guard_take(&manager->guard);
-    if (!look->of_array && slot->generation != look->was.generation) {
-        cai_priv_guard_give(&manager->guard);
-        return cai_priv_mem_stale(call->err, cai_priv_mem_handle(&look->was));
-    }
-    if (cai_priv_mem_outdated(call, look)) {
-        look->was = *slot;
-    } else if (cai_priv_mem_count_down(call, look, &stream)) {
-        if (!cai_priv_mem_lost(slot)) return cai_priv_mem_dispose(call, slot, stream);
+    if ((slot->now.orders != look->was.orders || slot->now.users != look->was.users) &&
+        cai_priv_mem_outdated(call, look, of_array, &status))
+        return status;
+    if (!slot->now.stream || call->settled) stream = cai_priv_mem_other_stream(call, look, stream);
+    call->dropped = 1;
+    slot->now.orders++;
+    if (!of_array && !--slot->references) slot->now.handle += (uint64_t)1 << 32;
+    if (!--slot->now.users) {
+        if (!cai_priv_mem_lost(manager, &slot->now)) return cai_priv_mem_dispose(call, slot, stream);
+        manager->count.lost++;
         cai_priv_mem_put(slot);
     }
     cai_priv_guard_give(&manager->guard);
     return CAI_OK;
 }
 
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                                   uint64_t stream)
+/* Orders streams, so that the reference can be given back. Memory that a reset freed needs nothing. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, const cai_priv_mem_state *was,
+                                                 uint64_t stream)
 {
-    cai_status status;
-    call->ending = 1;
-    if (cai_priv_mem_lost(&look->was)) return cai_priv_mem_drop(call, look, stream);
-    do {
-        const int last = cai_priv_mem_users(&look->was) == 1;
-        status = cai_priv_mem_enter(call);
-        if (!status) status = cai_priv_mem_order_free(call, &look->was, stream, last);
-        if (!status && last && look->was.block.pair == CAI_PRIV_PIN_PAIR)
-            status = cai_priv_mem_wait_stream(call, stream); /* R119 */
-        if (!status) status = cai_priv_mem_drop(call, look, stream);
-        status = cai_priv_mem_leave(call, status);
-    } while (!status && !call->dropped);
+    const int last = was->users == 1;
+    if (cai_priv_mem_lost(call->manager, was)) return CAI_OK;
+    CAI_TRY(cai_priv_mem_enter(call));
+    CAI_TRY(cai_priv_mem_order_free(call, was, stream, last));
+    if (was->pair == CAI_PRIV_PIN_PAIR && last) return cai_priv_mem_wait_stream(call, stream); /* R119 */
+    return CAI_OK;
+}
+
+/* If call->dropped is not set after success, another thread was faster. */
+CAI_PRIV_MEM_HOT cai_status cai_priv_mem_try_back(cai_priv_mem_call *call, cai_priv_mem_look *look,
+                                                  int of_array, uint64_t stream)
+{
+    cai_status status = cai_priv_mem_prepare(call, &look->was, stream);
+    if (!status) status = cai_priv_mem_drop(call, look, of_array, stream);
+    return cai_priv_mem_leave(call, status);
+}
+
+static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
+                                         uint64_t stream)
+{
+    cai_status status = CAI_OK;
+    while (!status && !call->dropped) status = cai_priv_mem_try_back(call, look, of_array, stream);
     return status;
 }
 
@@ -1479,33 +1446,42 @@ CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memo
 {
     cai_priv_mem_call call;
     cai_priv_mem_look look;
+    cai_status status;
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_free", err));
     if (!memory) return CAI_OK;
     CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
-    CAI_TRY(cai_priv_mem_look_up(&call, memory, &look));
-    return cai_priv_mem_give_back(&call, &look, stream);
+    CAI_TRY(cai_priv_mem_seize(&call, memory, &look.slot));
+    look.was = look.slot->now;
+    cai_priv_guard_give(&manager->guard);
+    call.ending = 1;
+    status = cai_priv_mem_try_back(&call, &look, 0, stream);
+    return status || call.dropped ? status : cai_priv_mem_give_back(&call, &look, 0, stream);
 }
 
 CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
                                           cai_error *err)
 {
     cai_priv_mem_call call;
-    cai_priv_mem_look look;
+    cai_priv_mem_state was;
+    struct cai_manager_slot *slot;
     cai_status status;
     int done;
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_set_stream", err));
     CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
     do { /* again if another thread was faster */
-        CAI_TRY(cai_priv_mem_look_up_live(&call, memory, &look));
+        CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+        was = slot->now;
+        cai_priv_guard_give(&manager->guard);
+        if (cai_priv_mem_lost(manager, &was)) return cai_priv_mem_gone(err, memory);
         status = cai_priv_mem_enter(&call);
-        if (!status) status = cai_priv_mem_order_free(&call, &look.was, stream, 1); /* the new one waits */
+        if (!status) status = cai_priv_mem_order_free(&call, &was, stream, 1); /* the new one waits */
         CAI_TRY(cai_priv_mem_leave(&call, status));
         cai_priv_guard_take(&manager->guard);
-        done = look.slot->generation == look.was.generation && look.slot->orders == look.was.orders;
+        done = slot->now.orders == was.orders;
         if (done) {
-            look.slot->orders++;
-            look.slot->block.stream = stream;
-            look.slot->thread = call.thread;
+            slot->now.orders++;
+            slot->now.stream = stream;
+            slot->now.thread = call.thread;
         }
         cai_priv_guard_give(&manager->guard);
     } while (!done);
@@ -1519,31 +1495,33 @@ CAI_API cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle me
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_retain", err));
     CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
     slot->references++;
+    slot->now.users++;
     cai_priv_guard_give(&manager->guard);
     return CAI_OK;
 }
 
 static void cai_priv_mem_describe(const struct cai_manager_slot *slot, cai_memory_object *out)
 {
-    out->memory = slot->references ? cai_priv_mem_handle(slot) : 0;
+    out->memory = slot->references ? slot->now.handle : 0;
     out->number = slot->number;
     out->address = slot->address;
     out->size = slot->size;
-    out->stream = slot->block.stream;
-    out->references = cai_priv_mem_users(slot);
-    out->kind = slot->block.kind;
-    out->lost = cai_priv_mem_lost(slot);
+    out->stream = slot->now.stream;
+    out->references = slot->now.users;
+    out->kind = slot->now.kind;
+    out->lost = cai_priv_mem_lost(slot->manager, &slot->now);
 }
 
 CAI_API cai_status cai_manager_describe(cai_manager *manager, cai_memory_handle memory,
                                         cai_memory_object *out, cai_error *err)
 {
     cai_priv_mem_call call;
-    cai_priv_mem_look look;
+    struct cai_manager_slot *slot;
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_describe", err));
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_describe", "out is NULL");
-    CAI_TRY(cai_priv_mem_look_up(&call, memory, &look));
-    cai_priv_mem_describe(&look.was, out);
+    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    cai_priv_mem_describe(slot, out);
+    cai_priv_guard_give(&manager->guard);
     return CAI_OK;
 }
 
@@ -1558,36 +1536,39 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
                                           cai_error *err)
 {
     cai_priv_mem_call call;
-    cai_priv_mem_look look;
+    struct cai_manager_slot *slot, was;
     const cai_emm_hooks *hooks;
     cai_memory_ipc made;
     void *base = NULL;
     cai_status status;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_ipc_handle", "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_ipc_handle", err));
-    CAI_TRY(cai_priv_mem_look_up_live(&call, memory, &look));
-    if (look.was.block.kind != CAI_MEMORY_DEVICE)
+    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    was = *slot;
+    cai_priv_guard_give(&manager->guard);
+    if (cai_priv_mem_lost(manager, &was.now)) return cai_priv_mem_gone(err, memory);
+    if (was.now.kind != CAI_MEMORY_DEVICE)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
                               "memory of kind %d has no handle for other processes",
-                              (int)look.was.block.kind);
+                              (int)was.now.kind);
     hooks = cai_priv_mem_table(manager, CAI_PRIV_IPC);
     if (!hooks->ipc_handle)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
                               cai_priv_emm_name(&manager->hooks));
     memset(&made, 0, sizeof made);
-    made.size = look.was.size;
+    made.size = was.size;
     made.device = manager->device;
     status = cai_priv_mem_enter(&call);
     if (!status) {
-        const int error = hooks->ipc_handle(hooks->ctx, look.was.block.ptr, made.handle, &base);
+        const int error = hooks->ipc_handle(hooks->ctx, was.ptr, made.handle, &base);
         status = cai_priv_mem_hook_did(&call, error, "ipc_handle");
     }
     CAI_TRY(cai_priv_mem_leave(&call, status));
-    if (!base || (uintptr_t)base > (uintptr_t)look.was.block.ptr)
+    if (!base || (uintptr_t)base > (uintptr_t)was.ptr)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
                               "ipc_handle of %s returned %p as the base of %p",
-                              cai_priv_emm_name(&manager->hooks), base, look.was.block.ptr);
-    made.offset = look.was.address - (uint64_t)(uintptr_t)base;
+                              cai_priv_emm_name(&manager->hooks), base, was.ptr);
+    made.offset = was.address - (uint64_t)(uintptr_t)base;
     *out = made;
     return CAI_OK;
 }
@@ -1654,18 +1635,18 @@ static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_ar
 static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_look *look,
                                          const cai_array *array)
 {
-    const uint64_t own = look->was.block.stream, legacy = CAI_STREAM_LEGACY, home = own ? own : legacy;
+    const uint64_t own = look->was.stream, legacy = CAI_STREAM_LEGACY, home = own ? own : legacy;
     uint64_t stream = home;
     cai_status status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_order_array(call, array, home, &stream);
-    if (!status) status = cai_priv_mem_give_back(call, look, stream);
+    if (!status) status = cai_priv_mem_give_back(call, look, 1, stream);
     if (!status || call->dropped) return;
     if (status == CAI_ERR_CAPTURE) call->after = stream;
     else if (cai_priv_mem_synchronize(call, array, home))
         call->after = cai_priv_mem_names_handle(array) ? array->stream : CAI_PRIV_ALL;
     if (cai_priv_mem_enter(call)) call->outside = 1;
     call->settled = 1;
-    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, home));
+    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, 1, home));
 }
 
 static void cai_priv_mem_release_array(cai_array *array)
@@ -1673,20 +1654,19 @@ static void cai_priv_mem_release_array(cai_array *array)
     cai_priv_mem_call call;
     cai_priv_mem_look look;
     look.slot = (struct cai_manager_slot *)array->owner;
-    look.of_array = 1;
     array->release = NULL;
     if (cai_priv_mem_open(&call, look.slot->manager, "release", NULL)) return;
     call.ending = 1;
     cai_priv_guard_take(&call.manager->guard);
-    look.was = *look.slot;
+    look.was = look.slot->now;
     cai_priv_guard_give(&call.manager->guard);
-    if (!cai_priv_mem_lost(&look.was)) cai_priv_mem_give_back_array(&call, &look, array);
-    else (void)cai_priv_mem_drop(&call, &look, CAI_STREAM_LEGACY);
+    if (!cai_priv_mem_lost(call.manager, &look.was)) cai_priv_mem_give_back_array(&call, &look, array);
+    else (void)cai_priv_mem_give_back(&call, &look, 1, CAI_STREAM_LEGACY);
 }
 
 static void cai_priv_mem_dress(cai_array *array, struct cai_manager_slot *slot)
 {
-    int32_t memory = slot->block.kind;
+    int32_t memory = slot->now.kind;
     if (memory == CAI_MEMORY_POOL) memory = CAI_MEMORY_DEVICE;
     if (memory == CAI_MEMORY_MAPPED || memory == CAI_MEMORY_REGISTERED) memory = CAI_MEMORY_PINNED;
     array->memory = memory;
@@ -1698,6 +1678,8 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
                                      const int64_t *shape, uint64_t stream, cai_error *err)
 {
     cai_priv_mem_call call;
+    struct cai_manager_slot *slot = NULL;
+    cai_memory_handle none;
     cai_priv_mem_wish wish;
     cai_array made;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_array", "out is NULL");
@@ -1708,12 +1690,12 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
     if ((uint64_t)made.nbytes > SIZE_MAX)
         return cai_priv_error(err, CAI_ERR_SHAPE, "%lld bytes exceed the address space",
                               (long long)made.nbytes);
-    wish = cai_priv_mem_wish_for(manager, (size_t)made.nbytes, 256, stream);
-    wish.for_array = 1;
+    wish = cai_priv_mem_wish_for(manager, (size_t)made.nbytes, 0, stream);
+    wish.of_array = 1;
     if (made.size) {
-        CAI_TRY(cai_priv_mem_new(&call, &wish));
-        made.data = wish.slot->address;
-        cai_priv_mem_dress(&made, wish.slot);
+        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, &slot, &none));
+        made.data = slot->address;
+        cai_priv_mem_dress(&made, slot);
     }
     if (made.size && manager->pool) {
         made.sync = CAI_SYNC_STREAM;
@@ -1735,12 +1717,12 @@ CAI_API cai_status cai_manager_own(cai_array *array, cai_manager *manager, cai_m
     CAI_TRY(cai_array_check(array, err));
     if (array->release) return cai_priv_mem_misuse(err, "cai_manager_own", "the array has an owner");
     CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
-    lost = cai_priv_mem_lost(slot);
+    lost = cai_priv_mem_lost(manager, &slot->now);
     first = array->data + (uint64_t)array->lo - slot->address;
     size = (uint64_t)(array->hi - array->lo);
     whole = slot->size;
     inside = !array->size || (first <= whole && size <= whole - first);
-    if (!lost && inside) slot->arrays++;
+    if (!lost && inside) slot->now.users++;
     cai_priv_guard_give(&manager->guard);
     if (lost) return cai_priv_mem_gone(err, memory);
     if (!inside)
@@ -1783,6 +1765,7 @@ static cai_status cai_priv_mem_set_table(cai_manager *manager, const cai_emm_hoo
         if (ipc && !hooks->ipc_handle) manager->adopted |= 1u << CAI_PRIV_IPC;
     }
     manager->waits = hooks->flags & CAI_EMM_FREES_WAIT ? UINT32_MAX : manager->adopted;
+    manager->waits &= ~(1u << CAI_PRIV_PIN_PAIR); /* R119: the host waits before */
     manager->limit = UINT64_MAX;
     return CAI_OK;
 }
@@ -1797,16 +1780,6 @@ static cai_status cai_priv_mem_check_options(const cai_manager_options *options,
     if (!(options->flags & ~CAI_MANAGER_DRAIN)) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: flags = 0x%lx has unknown bits",
                           (unsigned long)(uint32_t)options->flags);
-}
-
-static cai_status cai_priv_mem_find_context(cai_manager *manager, cai_error *err)
-{
-    const cai_cuda *cuda = manager->cuda;
-    int32_t error = 0;
-    if (!cuda || !cuda->context_current) return CAI_OK;
-    CAI_TRY(cai_priv_emm_context(cuda, &manager->context, err));
-    if (cuda->context_device) error = cuda->context_device(cuda->self, &manager->device);
-    return error ? cai_cuda_status(error, "context_device", err) : CAI_OK;
 }
 
 /* The first generation of a manager. Handles of one that was at this address before are stale by it. */
@@ -1826,13 +1799,18 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
                                     const cai_manager_options *options, cai_error *err)
 {
     cai_manager made;
+    int32_t error = 0;
     if (!manager) return cai_priv_mem_misuse(err, "cai_manager_init", "manager is NULL");
     memset(&made, 0, sizeof made);
     made.cuda = pool ? pool->cuda : NULL;
     made.pool = made.cuda ? pool : NULL; /* a pool that is not made is none */
     if (options) CAI_TRY(cai_priv_mem_check_options(options, err));
     CAI_TRY(cai_priv_mem_set_table(&made, hooks, err));
-    CAI_TRY(cai_priv_mem_find_context(&made, err));
+    if (made.cuda && made.cuda->context_current) {
+        CAI_TRY(cai_priv_emm_context(made.cuda, &made.context, err));
+        if (made.cuda->context_device) error = made.cuda->context_device(made.cuda->self, &made.device);
+        if (error) return cai_cuda_status(error, "context_device", err);
+    }
     if (options) made.options = *options;
     if (!made.options.deferred_count) made.options.deferred_count = 10;
     if (!made.options.alloc_fn) {
@@ -1891,7 +1869,7 @@ CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, i
         cai_priv_guard_take(&manager->guard);
         end = manager->slot_count;
         slot = index < end ? cai_priv_mem_at(manager, index) : NULL;
-        if (slot && cai_priv_mem_users(slot)) {
+        if (slot && slot->now.users) {
             if (out && count < capacity) cai_priv_mem_describe(slot, &out[count]);
             ++count;
         }
@@ -1918,13 +1896,15 @@ CAI_API cai_status cai_manager_reset(cai_manager *manager, cai_error *err)
     first = cai_priv_mem_carry_out(&call, CAI_PRIV_IDLE, NULL);
     for (i = 0; i < manager->slot_count; ++i) { /* what the hook reset does not free */
         struct cai_manager_slot *slot = cai_priv_mem_at(manager, i);
-        cai_priv_mem_block block = slot->block;
+        const int32_t pair = slot->now.pair;
+        uint64_t stream = slot->now.stream;
         slot->after = 0;
-        if (!cai_priv_mem_users(slot) || cai_priv_mem_lost(slot) || call.gone) continue;
-        if (hooks->reset && !(manager->adopted >> block.pair & 1)) continue;
-        block.stream = cai_priv_mem_idle_stream(&call, block.stream);
+        if (!slot->now.users || cai_priv_mem_lost(manager, &slot->now) || call.gone) continue;
+        if (hooks->reset && !(manager->adopted >> pair & 1)) continue;
+        stream = cai_priv_mem_idle_stream(&call, stream);
         manager->count.freed++;
-        cai_priv_mem_keep_first(&call, &first, cai_priv_mem_free_now(&call, &block));
+        cai_priv_mem_keep_first(&call, &first,
+                                cai_priv_mem_free_now(&call, pair, slot->ptr, slot->bytes, stream));
     }
     if (hooks->reset)
         cai_priv_mem_keep_first(&call, &first,
