@@ -392,8 +392,12 @@ static struct {
 
 static int mine_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
 {
+    const cai_cuda *c = (const cai_cuda *)ctx;
+    uint64_t pointer = 0; /* a pointer may have 4 bytes */
+    const int32_t error = c->memory_alloc(c->self, &pointer, size);
     (void)stream;
-    return ((cai_cuda *)ctx)->memory_alloc(((cai_cuda *)ctx)->self, (uint64_t *)ptr, size);
+    *ptr = (void *)(uintptr_t)pointer;
+    return error;
 }
 
 /* As a pool would: in the order of the stream, at once. */
