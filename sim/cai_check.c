@@ -32,10 +32,12 @@ static void *check_new(size_t count, size_t size)
 }
 
 /* -------------------------------------------------------------------- >>order */
-/* Everything happens in a lane: a stream, what it has in a capture, or a host thread. The clock of an
+/* Everything happens in a lane: a stream, a branch of the graphs launched there, what it has in a capture, or
+ * a host thread. The launches of graphs in a stream are ordered, and so are their branches. The clock of an
  * operation says how much of each lane comes before it; its own place in its lane is in it. */
 typedef struct check_lane {
     uint64_t stream, capture, thread;
+    int32_t branch;
 } check_lane;
 
 struct cai_check_order {
@@ -53,6 +55,7 @@ static check_lane check_lane_of(const cai_check_order *order, const cai_sim_oper
     check_lane lane;
     lane.stream = op->stream;
     lane.capture = op->capture;
+    lane.branch = op->branch;
     lane.thread = op->stream || order->one_host ? 0 : op->thread;
     return lane;
 }
@@ -61,6 +64,7 @@ static check_lane check_caller_of(const cai_check_order *order, const cai_sim_op
 {
     check_lane lane;
     lane.stream = lane.capture = 0;
+    lane.branch = 0;
     lane.thread = order->one_host ? 0 : op->thread;
     return lane;
 }
@@ -71,7 +75,8 @@ static int32_t check_lane_number(cai_check_order *order, check_lane lane)
     int32_t i;
     for (i = 0; i < order->lane_count; i++) {
         const check_lane *at = &order->lanes[i];
-        if (at->stream == lane.stream && at->capture == lane.capture && at->thread == lane.thread) return i;
+        if (at->stream != lane.stream || at->branch != lane.branch) continue;
+        if (at->capture == lane.capture && at->thread == lane.thread) return i;
     }
     if (order->lane_count % 16 == 0) {
         const size_t room = (size_t)order->lane_count + 16;
@@ -101,7 +106,7 @@ static void check_order_step(cai_check_order *order, const cai_sim_operation *op
     uint32_t *clock = check_clock(order, op->id);
     uint32_t *host = &hosts[(size_t)check_lane_number(order, check_caller_of(order, op)) * (size_t)lanes];
     int32_t i;
-    if (!op->capture) check_join(clock, host, lanes); /* a graph is not launched where it is captured */
+    if (!op->capture) check_join(clock, host, lanes); /* a graph runs where it is launched */
     for (i = 0; i < op->wait_count; i++) check_join(clock, check_clock(order, op->waits[i]), lanes);
     clock[lane] = ++order->ends[lane];
     if (!op->stream) memcpy(host, clock, (size_t)lanes * sizeof *host);
@@ -201,6 +206,11 @@ static int check_conflict(const check_access *a, const check_access *b)
            a->operation != b->operation && a->capture == b->capture;
 }
 
+static int check_is_certain(const check_access *a, const check_access *b)
+{
+    return a->write == 1 || b->write == 1;
+}
+
 static void check_race_of(const check_access *a, const check_access *b, cai_check_race *race)
 {
     const uint64_t begin = a->begin > b->begin ? a->begin : b->begin, end = a->end < b->end ? a->end : b->end;
@@ -211,45 +221,124 @@ static void check_race_of(const check_access *a, const check_access *b, cai_chec
     race->bytes = end - begin;
     race->first_writes = a->write;
     race->second_writes = b->write;
+    race->certain = check_is_certain(a, b);
 }
 
-/* The pair of operations was found before: accesses of one operation stand side by side. */
-static int check_seen(const check_accesses *in, size_t a, size_t b)
+/* Of the conflicts of two operations one counts: the first that is certain, else the first. Accesses of one
+ * operation stand side by side. */
+static int check_counts_for_pair(const check_accesses *in, size_t a, size_t b)
 {
+    const int certain = check_is_certain(&in->all[a], &in->all[b]);
     size_t i, k, first = a, second = b;
     while (first > 0 && in->all[first - 1].operation == in->all[a].operation) first--;
     while (second > 0 && in->all[second - 1].operation == in->all[b].operation) second--;
     for (i = first; i < in->count && in->all[i].operation == in->all[a].operation; i++)
         for (k = second; k < in->count && in->all[k].operation == in->all[b].operation; k++) {
-            if (i == a && k == b) return 0;
-            if (check_conflict(&in->all[i], &in->all[k])) return 1;
+            const int before = i < a || (i == a && k < b);
+            if (!before && certain) continue;
+            if (!check_conflict(&in->all[i], &in->all[k])) continue;
+            if (check_is_certain(&in->all[i], &in->all[k]) > certain) return 0;
+            if (before && check_is_certain(&in->all[i], &in->all[k]) == certain) return 0;
         }
-    return 0;
+    return 1;
 }
 
-/* live_only: not those in captures, which do not run. */
-static int32_t check_races(cai_sim *sim, const cai_check_order *order, int live_only, cai_check_race *races,
-                           int32_t capacity)
+enum {
+    CHECK_ALL = 0,
+    CHECK_CERTAIN = 1, /* not those of which nothing says that one writes */
+    CHECK_LIVE = 2     /* not those in captures, which do not run */
+};
+
+/* Each lane and memory has a list of accesses, the last one first. An access comes after all that its
+ * clock has of a lane, so of each lane only the last ones are looked at. */
+typedef struct check_head {
+    int32_t lane;
+    size_t last;
+    struct check_head *next; /* of another lane, the same memory */
+} check_head;
+
+typedef struct check_hunt {
+    const cai_check_order *order;
+    check_accesses in;
+    size_t *previous;   /* of each access: that before it in its lane and memory, + 1; 0: none */
+    check_head **heads; /* of each memory */
+    int32_t memories;
+    int which;
+    cai_check_race *races;
+    int32_t count, capacity;
+} check_hunt;
+
+static void check_compare(check_hunt *s, size_t a, size_t b)
 {
-    check_accesses in = {NULL, 0, 0};
-    cai_sim_operation op;
-    uint64_t id;
-    size_t a, b;
-    int32_t count = 0;
-    for (id = 1; id <= order->count && cai_sim_operation_get(sim, id, &op); id++)
-        check_collect(sim, &op, &in);
-    for (b = 0; b < in.count; b++) {
-        if (live_only && in.all[b].capture) continue;
-        for (a = 0; a < b; a++) {
-            if (!check_conflict(&in.all[a], &in.all[b])) continue;
-            if (cai_check_before(order, in.all[a].operation, in.all[b].operation)) continue;
-            if (check_seen(&in, a, b)) continue;
-            if (count < capacity) check_race_of(&in.all[a], &in.all[b], &races[count]);
-            count++;
+    const check_access *x = &s->in.all[a], *y = &s->in.all[b];
+    if (!check_conflict(x, y)) return;
+    if ((s->which & CHECK_CERTAIN) && !check_is_certain(x, y)) return;
+    if (!check_counts_for_pair(&s->in, a, b)) return;
+    if (s->count < s->capacity) check_race_of(x, y, &s->races[s->count]);
+    s->count++;
+}
+
+/* Compares an access with those before it that nothing orders before it. */
+static void check_look_back(check_hunt *s, size_t b)
+{
+    const check_access *access = &s->in.all[b];
+    const check_head *head;
+    if ((s->which & CHECK_LIVE) && access->capture) return;
+    for (head = s->heads[access->memory]; head != NULL; head = head->next) {
+        size_t a = head->last;
+        while (a && !cai_check_before(s->order, s->in.all[a - 1].operation, access->operation)) {
+            check_compare(s, a - 1, b);
+            a = s->previous[a - 1];
         }
     }
-    free(in.all);
-    return count;
+}
+
+static void check_append(check_hunt *s, size_t b)
+{
+    const int32_t lane = s->order->lane[s->in.all[b].operation - 1];
+    check_head **at = &s->heads[s->in.all[b].memory];
+    while (*at != NULL && (*at)->lane != lane) at = &(*at)->next;
+    if (*at == NULL) {
+        *at = (check_head *)check_new(1, sizeof **at);
+        (*at)->lane = lane;
+    }
+    s->previous[b] = (*at)->last;
+    (*at)->last = b + 1;
+}
+
+static void check_hunt_free(check_hunt *s)
+{
+    int32_t i;
+    for (i = 0; i < s->memories; i++)
+        while (s->heads[i] != NULL) {
+            check_head *head = s->heads[i];
+            s->heads[i] = head->next;
+            free(head);
+        }
+    free(s->heads);
+    free(s->previous);
+    free(s->in.all);
+}
+
+static int32_t check_races(cai_sim *sim, const cai_check_order *order, int which, cai_check_race *races,
+                           int32_t capacity)
+{
+    check_hunt s = {order, {NULL, 0, 0}, NULL, NULL, 1, which, races, 0, capacity};
+    cai_sim_operation op;
+    uint64_t id;
+    size_t b;
+    for (id = 1; id <= order->count && cai_sim_operation_get(sim, id, &op); id++)
+        check_collect(sim, &op, &s.in);
+    for (b = 0; b < s.in.count; b++)
+        if (s.in.all[b].memory >= s.memories) s.memories = s.in.all[b].memory + 1;
+    s.previous = (size_t *)check_new(s.in.count, sizeof *s.previous);
+    s.heads = (check_head **)check_new((size_t)s.memories, sizeof *s.heads);
+    for (b = 0; b < s.in.count; b++) {
+        check_look_back(&s, b);
+        check_append(&s, b);
+    }
+    check_hunt_free(&s);
+    return s.count;
 }
 
 static int check_race_order(const void *a, const void *b)
@@ -260,15 +349,15 @@ static int check_race_order(const void *a, const void *b)
 }
 
 /* The first races of an order that is worked out already. */
-static int32_t check_first_races(cai_sim *sim, const cai_check_order *order, cai_check_race *races,
-                                 int32_t capacity)
+static int32_t check_first_races(cai_sim *sim, const cai_check_order *order, int which,
+                                 cai_check_race *races, int32_t capacity)
 {
-    const int32_t count = check_races(sim, order, 0, NULL, 0);
+    const int32_t count = check_races(sim, order, which, NULL, 0);
     const int32_t stored = count < capacity ? count : capacity;
     cai_check_race *all;
     if (stored > 0) {
         all = (cai_check_race *)check_new((size_t)count, sizeof *all);
-        check_races(sim, order, 0, all, count);
+        check_races(sim, order, which, all, count);
         qsort(all, (size_t)count, sizeof *all, check_race_order);
         memcpy(races, all, (size_t)stored * sizeof *races);
         free(all);
@@ -279,17 +368,19 @@ static int32_t check_first_races(cai_sim *sim, const cai_check_order *order, cai
 int32_t cai_check_races(cai_sim *sim, cai_check_race *races, int32_t capacity)
 {
     cai_check_order *order = check_order_make(sim, 0);
-    const int32_t count = check_first_races(sim, order, races, capacity);
+    const int32_t count = check_first_races(sim, order, CHECK_ALL, races, capacity);
     cai_check_order_free(order);
     return count;
 }
 
 enum { CHECK_NAME = 64 };
 
-/* "s1", "the host", "host thread 2". */
+/* "s1", "branch 1 of a graph on s1", "the host", "host thread 2". */
 static void check_place(cai_sim *sim, const cai_sim_operation *op, char *text)
 {
-    if (op->stream) cai_sim_stream_name(sim, op->stream, text, CHECK_NAME);
+    int skipped = 0;
+    if (op->branch) skipped = snprintf(text, CHECK_NAME, "branch %d of a graph on ", (int)op->branch);
+    if (op->stream) cai_sim_stream_name(sim, op->stream, text + skipped, (size_t)(CHECK_NAME - skipped));
     else if (op->thread >> 32) snprintf(text, CHECK_NAME, "the host");
     else snprintf(text, CHECK_NAME, "host thread %u", (unsigned)op->thread);
 }
@@ -298,6 +389,7 @@ static const char *check_verb(const cai_sim_operation *op, int32_t writes)
 {
     if (op->kind == CAI_SIM_OP_FREE) return "frees";
     if (op->kind == CAI_SIM_OP_ALLOC) return "allocates";
+    if (writes == CAI_SIM_MAY_WRITE) return "may write";
     return writes ? "writes" : "reads";
 }
 
@@ -639,7 +731,7 @@ static int check_commute(cai_sim *sim, uint64_t first, uint64_t second)
     for (i = 0; i < a.access_count; i++)
         for (k = 0; k < b.access_count; k++) {
             const cai_sim_access *x = &a.accesses[i], *y = &b.accesses[k];
-            if (!x->write && !y->write) continue;
+            if (x->write != 1 && y->write != 1) continue;
             from = x->address;
             other = y->address;
             if (cai_sim_memory_at(sim, x->address, &from) != cai_sim_memory_at(sim, y->address, &other))
@@ -833,13 +925,13 @@ static void check_find_races(check_run *run, check_outcome *out)
 {
     cai_check_order *order = check_order_make(run->sim, 0);
     cai_check_race race;
-    out->races = check_first_races(run->sim, order, &race, 1);
-    out->live_races = out->races ? check_races(run->sim, order, 1, NULL, 0) : 0;
+    out->races = check_first_races(run->sim, order, CHECK_CERTAIN, &race, 1);
+    out->live_races = out->races ? check_races(run->sim, order, CHECK_CERTAIN | CHECK_LIVE, NULL, 0) : 0;
     out->queued_races = 0;
     cai_check_order_free(order);
     if (out->races == 0) return;
     order = check_order_make(run->sim, 1);
-    out->queued_races = check_races(run->sim, order, 1, NULL, 0);
+    out->queued_races = check_races(run->sim, order, CHECK_CERTAIN | CHECK_LIVE, NULL, 0);
     cai_check_order_free(order);
     if (run->result->racy) return;
     run->result->racy = 1; /* for this text; counted by interleavings later */

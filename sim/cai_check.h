@@ -57,8 +57,11 @@ WHAT COUNTS AS AN ORDER
 WHAT COUNTS AS AN ACCESS
     Launches and cai_sim_host_access declare accesses. A copy accesses the bytes of its rows.
     memory_free_async, an immediate free and the end of a registration write all of the memory.
-    memory_alloc_async writes it in its stream. Aliased memory is the same under both addresses. Captured
-    accesses are compared within their capture.
+    memory_alloc_async writes it in its stream. Of an access of CAI_SIM_MAY_WRITE nothing says whether it
+    writes. A race with it is certain if the other one writes, else possible. cai_check counts certain races,
+    and cai_check_races lists both. Aliased memory is the same under both addresses. Captured accesses are
+    compared within their capture. At a launch of the graph its nodes access the memory, and a race between
+    two branches is then found once more.
 
 THE LIMITS
     Each order runs whole operations one after the other. CUDA does not promise that two kernels do not
@@ -101,7 +104,7 @@ typedef struct cai_check_race {
     uint64_t address, bytes; /* the memory of both, of the first pair of accesses that overlap */
     int32_t first_writes, second_writes;
     int32_t memory; /* the number of the allocation; 0: of none. Another one may have the address later on */
-    int32_t reserved;
+    int32_t certain; /* 1: one of the two is known to write; 0: it may, and nothing says that one does */
 } cai_check_race;
 
 /** Stores the first `capacity` races of the trace, by second, then first operation. Returns the number of all

@@ -6,14 +6,19 @@
  *   >>lookup      handles and addresses to objects
  *   >>operations  the trace, and what an operation waits for
  *   >>scheduler   running them
- *   >>captures    >>contexts  >>streams  >>events  >>memory  >>copies: what the calls of CUDA do, under the
- *                 lock
+ *   >>captures    >>graphs  >>contexts  >>streams  >>events  >>memory  >>pools  >>virtual memory
+ *   >>copies      what the calls of CUDA do, under the lock
  *   >>table       the same behind cai_cuda, with log and faults
  *   >>test side   the functions of cai_sim.h
  *
  * Two invariants carry the scheduler: an operation waits only for operations with lower ids, so that ids are
  * an order in which everything can run; and it waits for the one before it in its stream, so that of each
- * stream at most one operation is ready. Ids are never reused, and nothing is freed before the simulation. */
+ * stream at most one operation is ready. In the launch of a graph the nodes wait as the graph says, and that
+ * holds for each branch. Ids are never reused, and nothing is freed before the simulation. */
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* mmap, memfd_create */
+#endif
+
 #include "cai_sim.h"
 
 #include <stdio.h>
@@ -26,11 +31,20 @@
 #include <pthread.h>
 #endif
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(MAP_ANONYMOUS) && defined(MADV_REMOVE) && defined(MFD_CLOEXEC)
+#define SIM_HAS_PAGES
+#endif
+#endif
+
 /* ------------------------------------------------------------------ >>objects */
 enum { SIM_ALIGNMENT = 256, SIM_HANDLE_STEP = 16, SIM_NAME = 32, SIM_FAULTS = 16 };
 enum { SIM_PATIENCE = 3 /* who asks more often, nothing having happened, waits in a loop */ };
 enum { SIM_IPC_BYTES = 64, SIM_UUID_BYTES = 16 };
-enum { SIM_SEGMENT = 2 << 20 /* of a mapping: the granularity of physical memory on devices */ };
+enum { SIM_SEGMENT = CAI_SIM_GRANULARITY /* of a mapping of cai_sim_alloc */ };
+enum { SIM_LARGE = 1 << 20 /* a block of so many bytes costs no memory until it is touched */ };
 #define SIM_ALL_KINDS (~(uint32_t)0)
 #define SIM_FREED_BY_MEMORY_FREE \
     (1u << CAI_SIM_MEM_DEVICE | 1u << CAI_SIM_MEM_MANAGED | 1u << CAI_SIM_MEM_POOL)
@@ -93,6 +107,27 @@ typedef struct sim_event {
     sim_patience patience;
 } sim_event;
 
+typedef struct sim_pool {
+    sim_object o; /* of no context */
+    uint64_t values[CAI_SIM_POOL_USED_HIGH + 1]; /* by CAI_SIM_POOL_... */
+    uint64_t no_access; /* bits: devices that cannot access its memory */
+    struct sim_allocation **free; /* memory that is freed, or will be, and has its block; oldest first */
+    int32_t device, free_count;
+} sim_pool;
+
+typedef struct sim_physical { /* memory of cai_sim_physical_create */
+    sim_object o; /* of no context; destroyed: no handle is left */
+    uint64_t bytes, at; /* at: in the file of the simulation */
+    int32_t device, handles, mappings;
+} sim_physical;
+
+typedef struct sim_range { /* addresses of cai_sim_virtual_reserve */
+    uint64_t address, bytes;
+    void *block; /* what the system reserved */
+    uint64_t space;
+    int32_t live;
+} sim_range;
+
 typedef struct sim_allocation {
     void *block; /* NULL: memory of somebody else, registered or opened; or another one has it now */
     uint64_t address, bytes, device_offset;
@@ -105,7 +140,16 @@ typedef struct sim_allocation {
     int32_t number, kind, device, live, opened;
     int32_t unmapped; /* registered, and devices have no address of it */
     int32_t freeing;  /* the operation that ends it is queued */
+    int32_t held;     /* it ended, and its pool keeps the block */
+    int32_t emptied;  /* it ended, and its pages went back to the system */
     uint64_t maker;   /* the operation that makes it; 0: it was there at once */
+    uint64_t ender;   /* the one that ends it, in the order of the stream `ender_stream`; 0: none */
+    uint64_t ender_stream;
+    sim_pool *pool;                /* NULL: of none */
+    struct sim_allocation *before; /* whose block it took over, in the order of streams; NULL: nobody's */
+    void *place;                   /* that block, also when the next one has taken it over */
+    sim_physical *physical;        /* of a mapping of cai_sim_virtual_map, else NULL */
+    uint64_t can_read, can_write;  /* bits: devices that can access the mapping */
 } sim_allocation;
 
 typedef struct sim_ipc { /* the beginning of a handle of ipc_export */
@@ -127,13 +171,41 @@ typedef struct sim_operation {
     cai_sim_function function;
     void *argument;
     sim_allocation *frees; /* what ends when it runs */
+    sim_allocation *makes; /* what is there when it has run */
     sim_copy *copy;        /* NULL: it is none */
     uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
     int32_t touches;
+    int32_t opens; /* the begin of a launch of a graph, but not one inside another */
     uint64_t *waits;
     cai_sim_access *accesses;
     char name[SIM_NAME];
 } sim_operation;
+
+typedef struct sim_node { /* of a graph */
+    const sim_operation *captured; /* what it does */
+    int32_t *edges;                /* the nodes that it comes after, by their places in the graph */
+    int32_t edge_count;
+    int32_t branch;
+    int32_t followed; /* another node comes after it */
+} sim_node;
+
+typedef struct sim_branch { /* what one stream had in the capture, or a branch of a graph launched there */
+    uint64_t stream;
+    int32_t branch;
+} sim_branch;
+
+typedef struct sim_graph { /* never changes */
+    sim_object o;
+    sim_node *nodes;
+    sim_branch *branches;
+    int32_t count, branch_count;
+} sim_graph;
+
+typedef struct sim_executable {
+    sim_object o;
+    const sim_graph *graph; /* outlives its handle */
+    uint64_t last;          /* the end of the launch that was queued last */
+} sim_executable;
 
 typedef struct sim_entry {
     sim_context *context;
@@ -147,6 +219,7 @@ typedef struct sim_thread { /* a host thread */
     sim_entry *stack;
     int32_t depth, unbalanced; /* pops of what was not pushed */
     int32_t last_error, mode;
+    uint64_t tag;
 } sim_thread;
 
 typedef struct sim_os { /* a thread of the operating system */
@@ -223,7 +296,13 @@ struct cai_sim {
     int32_t allocation_count, capture_count, thread_count, os_count;
     uint32_t options;
     uint64_t operation_count, first_queued, order, stream_ids, destroyed;
-    sim_kind contexts, streams, events;
+    sim_kind contexts, streams, events, graphs, executables;
+    sim_kind pools, physicals;
+    sim_pool *current_pool[CAI_SIM_DEVICES];
+    sim_range **ranges;
+    int32_t range_count;
+    int file; /* of all physical memory; -1: not yet */
+    uint64_t file_bytes;
     sim_allocation **allocations;
     sim_capture **captures;
     sim_operation **operations;
@@ -258,6 +337,45 @@ static void *sim_new(size_t size)
     void *made = calloc(1, size);
     if (made == NULL) abort();
     return made;
+}
+
+/* A zeroed block. A large one is of pages that the system gives when they are touched. */
+#if defined(SIM_HAS_PAGES)
+static void *sim_block_pages(void *at, size_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at == NULL ? 0 : MAP_FIXED);
+    void *pages = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+#endif
+
+static void *sim_block_make(uint64_t space)
+{
+#if defined(SIM_HAS_PAGES)
+    if (space >= SIM_LARGE) return sim_block_pages(NULL, (size_t)space + SIM_ALIGNMENT);
+#endif
+    return calloc(1, (size_t)space + SIM_ALIGNMENT);
+}
+
+/* Makes it as it was at first. */
+static void sim_block_clear(void *block, uint64_t space)
+{
+#if defined(SIM_HAS_PAGES)
+    if (space >= SIM_LARGE && sim_block_pages(block, (size_t)space + SIM_ALIGNMENT) != NULL) return;
+#endif
+    memset(block, 0, (size_t)space + SIM_ALIGNMENT);
+}
+
+static void sim_block_free(void *block, uint64_t space)
+{
+#if defined(SIM_HAS_PAGES)
+    if (block != NULL && space >= SIM_LARGE) {
+        (void)munmap(block, (size_t)space + SIM_ALIGNMENT);
+        return;
+    }
+#endif
+    (void)space;
+    free(block);
 }
 
 #define SIM_APPEND(type, array, count, item) \
@@ -536,12 +654,51 @@ static int sim_is_on_device(int32_t kind)
     return kind == CAI_SIM_MEM_DEVICE || kind == CAI_SIM_MEM_MANAGED || kind == CAI_SIM_MEM_POOL;
 }
 
+/* The block of memory that is free is taken, or released. */
+static void sim_pool_forget(sim_allocation *a)
+{
+    sim_allocation **all = a->pool->free;
+    int32_t i = 0;
+    while (i < a->pool->free_count && all[i] != a) i++;
+    if (i == a->pool->free_count) return;
+    a->pool->free_count--;
+    memmove(&all[i], &all[i + 1], (size_t)(a->pool->free_count - i) * sizeof *all);
+}
+
+/* The pool gives a block that it holds back to the system. */
+static void sim_pool_release(cai_sim *sim, sim_allocation *a)
+{
+    sim_pool_forget(a);
+    a->held = 0;
+    a->pool->values[CAI_SIM_POOL_RESERVED] -= a->space;
+    sim->memory_used[a->device] -= a->space;
+}
+
+/* Memory of a pool ends. Somebody else may have the block already. */
+static void sim_pool_take_back(cai_sim *sim, sim_allocation *a)
+{
+    a->pool->values[CAI_SIM_POOL_USED] -= a->bytes;
+    a->held = a->block != NULL;
+    if (a->held && !a->freeing) SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
+    if (a->held && a->pool->o.state == SIM_DEAD) sim_pool_release(sim, a);
+}
+
+/* Can the contents of so large a block be forgotten? While a search compares them they cannot. */
+static int sim_forgets(const cai_sim *sim, uint64_t space)
+{
+    return space >= SIM_LARGE && sim->hooks.choose == NULL;
+}
+
 static void sim_memory_end(cai_sim *sim, sim_allocation *a)
 {
     if (!a->live) return;
-    if (a->block != NULL && sim_is_on_device(a->kind)) sim->memory_used[a->device] -= a->bytes;
     a->ended = ++sim->destroyed;
     a->live = 0;
+    if (a->pool != NULL) sim_pool_take_back(sim, a);
+    else if (a->block != NULL && sim_is_on_device(a->kind)) sim->memory_used[a->device] -= a->bytes;
+    if (a->block == NULL || !sim_forgets(sim, a->space)) return;
+    sim_block_clear(a->block, a->space);
+    a->emptied = 1;
 }
 
 /* --------------------------------------------------------------- >>operations */
@@ -558,21 +715,30 @@ static void sim_copy_name(char *to, const char *name)
     to[length] = 0;
 }
 
+/* An access, in pieces if it goes from one mapping into the next. */
+static void sim_describe_access(cai_sim *sim, sim_operation *op, cai_sim_access access)
+{
+    uint64_t left = access.bytes;
+    if (access.write != CAI_SIM_MAY_WRITE) access.write = access.write != 0;
+    do {
+        uint64_t offset = 0;
+        const sim_allocation *a = sim_allocation_at(sim, access.address, &offset);
+        access.bytes = left;
+        if (a != NULL && a->physical != NULL && left > a->bytes - offset) access.bytes = a->bytes - offset;
+        access.memory = a == NULL ? 0 : a->number;
+        SIM_APPEND(cai_sim_access, op->accesses, op->info.access_count, access);
+        access.address += access.bytes;
+        left -= access.bytes;
+    } while (left);
+}
+
 static void sim_describe(cai_sim *sim, sim_operation *op, const char *name, const cai_sim_access *accesses,
                          int32_t count)
 {
     int32_t i;
     sim_copy_name(op->name, name);
-    if (count < 1) return;
-    op->accesses = (cai_sim_access *)sim_new((size_t)count * sizeof *accesses);
-    memcpy(op->accesses, accesses, (size_t)count * sizeof *accesses);
-    for (i = 0; i < count; i++) {
-        uint64_t offset;
-        const sim_allocation *a = sim_allocation_at(sim, accesses[i].address, &offset);
-        op->accesses[i].memory = a == NULL ? 0 : a->number;
-    }
+    for (i = 0; i < count; i++) sim_describe_access(sim, op, accesses[i]);
     op->info.accesses = op->accesses;
-    op->info.access_count = count;
 }
 
 /* A new entry of the trace, as an operation of the host. */
@@ -587,6 +753,7 @@ static sim_operation *sim_trace(cai_sim *sim, int32_t kind, const char *name,
     op->info.state = CAI_SIM_STATE_DONE;
     op->info.context = op->context == NULL ? 0 : op->context->o.handle;
     op->info.thread = sim->self->number;
+    op->info.tag = sim->self->tag;
     op->info.name = op->name;
     sim_describe(sim, op, name, accesses, count);
     return op;
@@ -670,27 +837,62 @@ static int sim_is_queued(cai_sim *sim, uint64_t id)
     return id && sim_operation_of(sim, id)->info.state == CAI_SIM_STATE_QUEUED;
 }
 
+/* What is at an address at this point of the work: memory that is not made yet may still be that of the one
+ * before it. */
+static sim_allocation *sim_now_at(cai_sim *sim, uint64_t address, uint64_t *offset)
+{
+    sim_allocation *a = sim_allocation_at(sim, address, offset);
+    while (a != NULL && a->before != NULL && sim_is_queued(sim, a->maker) && *offset < a->before->bytes)
+        a = a->before;
+    return a;
+}
+
+static const sim_range *sim_range_of(const cai_sim *sim, uint64_t address)
+{
+    int32_t i;
+    for (i = 0; i < sim->range_count; i++)
+        if (address >= sim->ranges[i]->address && address - sim->ranges[i]->address < sim->ranges[i]->bytes)
+            return sim->ranges[i];
+    return NULL;
+}
+
 /* Can a device not access an allocation: memory of another device, without peer access? */
 static int sim_lacks_access(const cai_sim *sim, int32_t device, const sim_allocation *a)
 {
     const int host = a->kind == CAI_SIM_MEM_MANAGED || a->kind == CAI_SIM_MEM_PINNED ||
                      a->kind == CAI_SIM_MEM_ALIASED || a->kind == CAI_SIM_MEM_REGISTERED;
-    return !host && device != a->device && (sim->no_peer[device] >> a->device & 1);
+    if (a->physical != NULL) return !(a->can_read >> device & 1);
+    if (host || device == a->device) return 0;
+    return (sim->no_peer[device] >> a->device & 1) || (a->pool != NULL && (a->pool->no_access >> device & 1));
+}
+
+/* A copy needs no access of the device that it runs on, but a mapping that the device of the memory has. */
+static int sim_may_access(const cai_sim *sim, const sim_operation *op, const cai_sim_access *x,
+                          const sim_allocation *a)
+{
+    const uint64_t devices = (uint64_t)1 << op->context->device | (uint64_t)1 << a->device;
+    if (op->copy != NULL && a->physical == NULL) return 1;
+    if (op->copy != NULL) return ((x->write ? a->can_write : a->can_read) & devices) != 0;
+    if (sim_lacks_access(sim, op->context->device, a)) return 0;
+    return a->physical == NULL || x->write != 1 || (a->can_write >> op->context->device & 1);
+}
+
+static int sim_access_is_good(cai_sim *sim, const sim_operation *op, const cai_sim_access *x)
+{
+    uint64_t offset;
+    const sim_allocation *a = sim_now_at(sim, x->address, &offset);
+    if (x->bytes == 0) return 1;
+    if (a == NULL) return sim_range_of(sim, x->address) == NULL;
+    if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
+    return x->bytes <= a->bytes - offset && sim_may_access(sim, op, x, a);
 }
 
 /* Memory that was freed, or an access over the end of an allocation, ends the context as on a device. */
 static int sim_accesses_are_good(cai_sim *sim, const sim_operation *op)
 {
     int32_t i;
-    for (i = 0; i < op->info.access_count; i++) {
-        const cai_sim_access *x = &op->accesses[i];
-        uint64_t offset;
-        const sim_allocation *a = sim_allocation_at(sim, x->address, &offset);
-        if (a == NULL || x->bytes == 0) continue;
-        if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
-        if (x->bytes > a->bytes - offset) return 0;
-        if (op->copy == NULL && sim_lacks_access(sim, op->context->device, a)) return 0;
-    }
+    for (i = 0; i < op->info.access_count; i++)
+        if (!sim_access_is_good(sim, op, &op->accesses[i])) return 0;
     return 1;
 }
 
@@ -705,8 +907,9 @@ static uint64_t sim_mix(uint64_t digest, uint64_t value)
 static unsigned char *sim_bytes_of(cai_sim *sim, const cai_sim_access *access)
 {
     uint64_t offset;
-    const sim_allocation *a = sim_allocation_at(sim, access->address, &offset);
+    const sim_allocation *a = sim_now_at(sim, access->address, &offset);
     if (a == NULL || a->unmapped || !access->bytes || access->bytes > a->bytes - offset) return NULL;
+    if (a->physical != NULL && !a->live) return NULL;
     return (unsigned char *)(uintptr_t)(a->address + offset);
 }
 
@@ -721,6 +924,17 @@ static uint64_t sim_digest_of(cai_sim *sim, uint64_t digest, const cai_sim_acces
     return digest;
 }
 
+/* Empties a block that another allocation takes. */
+static void sim_empty_block(cai_sim *sim, sim_allocation *old, void *block, uint64_t space)
+{
+    const unsigned char *bytes = (const unsigned char *)(uintptr_t)old->address;
+    uint64_t k, digest = old->bytes;
+    if (old->emptied) return;
+    for (k = 0; k < old->bytes && !sim_forgets(sim, space); k++) digest = sim_mix(digest, bytes[k]);
+    old->digest = digest;
+    sim_block_clear(block, space);
+}
+
 /* Leaves in what it writes something of all that was there, and of who it is: unordered work is of different
  * streams, or host threads. */
 static void sim_touch(cai_sim *sim, sim_operation *op)
@@ -728,10 +942,11 @@ static void sim_touch(cai_sim *sim, sim_operation *op)
     uint64_t k, digest = sim_mix(op->info.stream, op->info.stream ? 0 : op->info.thread);
     int32_t i;
     const char *c;
+    if (op->info.branch) digest = sim_mix(digest, (uint64_t)op->info.branch);
     for (c = op->name; *c; c++) digest = sim_mix(digest, (unsigned char)*c);
     digest = op->digest = sim_digest_of(sim, digest, op->accesses, op->info.access_count);
     for (i = 0; i < op->info.access_count; i++) {
-        unsigned char *bytes = op->accesses[i].write ? sim_bytes_of(sim, &op->accesses[i]) : NULL;
+        unsigned char *bytes = op->accesses[i].write == 1 ? sim_bytes_of(sim, &op->accesses[i]) : NULL;
         for (k = 0; bytes != NULL && k < op->accesses[i].bytes; k++) {
             digest = sim_mix(digest, k);
             bytes[k] = (unsigned char)(digest >> 32);
@@ -822,6 +1037,8 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
     if (op->copy != NULL) sim_do_rows(sim, op->copy);
     if (op->function != NULL) sim_call_function(sim, op);
     if (op->frees != NULL) sim_memory_end(sim, op->frees);
+    if (op->makes != NULL && op->makes->before != NULL)
+        sim_empty_block(sim, op->makes->before, op->makes->place, op->makes->space);
     op->info.state = CAI_SIM_STATE_DONE;
     op->info.order = ++sim->order;
 }
@@ -1018,7 +1235,7 @@ static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
 static int sim_is_node(const sim_operation *op)
 {
     return op->info.kind == CAI_SIM_OP_LAUNCH || op->info.kind == CAI_SIM_OP_COPY ||
-           op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
+           op->info.kind == CAI_SIM_OP_HOST_FUNCTION || op->info.kind == CAI_SIM_OP_GRAPH;
 }
 
 /* Is all captured work before the end of the origin? CUDA judges the nodes of the graph: a stream that was
@@ -1038,6 +1255,69 @@ static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
     }
     free(reached);
     return joined;
+}
+
+/* The number of a branch of a graph. What is in one is in one order, from launch to launch, too. */
+static int32_t sim_branch_of(sim_graph *graph, const sim_operation *captured)
+{
+    sim_branch branch;
+    int32_t i;
+    for (i = 0; i < graph->branch_count; i++) {
+        const sim_branch *at = &graph->branches[i];
+        if (at->stream == captured->info.stream && at->branch == captured->info.branch) return i;
+    }
+    branch.stream = captured->info.stream;
+    branch.branch = captured->info.branch;
+    SIM_APPEND(sim_branch, graph->branches, graph->branch_count, branch);
+    return graph->branch_count - 1;
+}
+
+/* The edges of a node: records and waits of the capture are none, but what they wait for is. places: of each
+ * operation, the number of its node, or 0. seen: all 0, and so afterwards. */
+static void sim_find_edges(cai_sim *sim, sim_graph *graph, sim_node *node, const int32_t *places, char *seen)
+{
+    const sim_operation *op = node->captured;
+    uint64_t id = op->info.id;
+    int32_t i, left;
+    seen[id] = 1;
+    for (left = 1; left > 0; id--) {
+        if (!seen[id]) continue;
+        seen[id] = 0;
+        left--;
+        if (id < node->captured->info.id && places[id]) {
+            SIM_APPEND(int32_t, node->edges, node->edge_count, places[id] - 1);
+            graph->nodes[places[id] - 1].followed = 1;
+            continue;
+        }
+        op = sim_operation_of(sim, id);
+        for (i = 0; i < op->info.wait_count; i++) {
+            left += !seen[op->waits[i]];
+            seen[op->waits[i]] = 1;
+        }
+    }
+}
+
+static uint64_t sim_graph_make(cai_sim *sim, const sim_capture *capture)
+{
+    sim_graph *graph = (sim_graph *)sim_object_make(&sim->graphs, NULL, sizeof *graph);
+    const size_t size = (size_t)sim->operation_count + 1;
+    int32_t *places = (int32_t *)sim_new(size * sizeof *places);
+    char *seen = (char *)sim_new(size);
+    sim_node node;
+    uint64_t id;
+    for (id = 1; id <= sim->operation_count; id++) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.capture != capture->id || !sim_is_node(op)) continue;
+        memset(&node, 0, sizeof node);
+        node.captured = op;
+        node.branch = sim_branch_of(graph, op);
+        sim_find_edges(sim, graph, &node, places, seen);
+        SIM_APPEND(sim_node, graph->nodes, graph->count, node);
+        places[id] = graph->count;
+    }
+    free(places);
+    free(seen);
+    return sim_place(sim, &sim->graphs, &graph->o);
 }
 
 static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
@@ -1060,7 +1340,8 @@ static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
     return 0;
 }
 
-static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle)
+/* graph: NULL, or gets a handle. */
+static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph)
 {
     sim_stream *stream;
     sim_capture *capture;
@@ -1073,6 +1354,7 @@ static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle)
         return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
     if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
     else if (!sim_capture_is_joined(sim, capture)) error = CAI_SIM_ERROR_CAPTURE_UNJOINED;
+    if (!error && graph != NULL) *graph = sim_graph_make(sim, capture);
     sim_capture_finish(sim, capture);
     return error;
 }
@@ -1099,7 +1381,129 @@ static int32_t sim_do_capture_mode(cai_sim *sim, int32_t *mode)
     return 0;
 }
 
+/* ------------------------------------------------------------------- >>graphs */
+static int32_t sim_find_graph(const sim_kind *kind, uint64_t handle, sim_object **found)
+{
+    return sim_find(kind, handle, found) ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+}
+
+static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t *made)
+{
+    sim_object *graph;
+    sim_executable *executable;
+    const int32_t error = sim_find_graph(&sim->graphs, handle, &graph);
+    if (error) return error;
+    executable = (sim_executable *)sim_object_make(&sim->executables, NULL, sizeof *executable);
+    executable->graph = (const sim_graph *)graph;
+    *made = sim_place(sim, &sim->executables, &executable->o);
+    return 0;
+}
+
+/* Launches that are queued still run. */
+static int32_t sim_do_graph_destroy(cai_sim *sim, const sim_kind *kind, uint64_t handle)
+{
+    sim_object *object;
+    const int32_t error = sim_find_graph(kind, handle, &object);
+    if (error) return error;
+    object->state = SIM_DEAD;
+    object->destroyed = ++sim->destroyed;
+    return 0;
+}
+
+/* A child graph is one node. */
+static int32_t sim_count_nodes(cai_sim *sim, uint64_t handle)
+{
+    sim_object *object;
+    const sim_graph *graph;
+    int32_t i, count = 0;
+    if (sim_find_graph(&sim->graphs, handle, &object)) return -1;
+    graph = (const sim_graph *)object;
+    for (i = 0; i < graph->count; i++)
+        if (graph->nodes[i].captured->opens || !graph->nodes[i].captured->info.executable) count++;
+    return count;
+}
+
+/* Can all nodes run, as far as is known now? */
+static int32_t sim_may_launch(const sim_graph *graph)
+{
+    int32_t i;
+    for (i = 0; i < graph->count; i++)
+        if (graph->nodes[i].captured->context->o.state != SIM_LIVE) return CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+    return 0;
+}
+
+/* The begin and the end of a launch have no effect. They order it in the stream, or in its capture. */
+static sim_operation *sim_queue_mark(cai_sim *sim, const sim_executable *executable, sim_stream *stream,
+                                     const char *name)
+{
+    sim_operation *op = sim_queue(sim, CAI_SIM_OP_GRAPH, stream, 0);
+    sim_describe(sim, op, name, NULL, 0);
+    op->info.executable = executable->o.handle;
+    return op;
+}
+
+/* ids: of the nodes before it. */
+static uint64_t sim_queue_node(cai_sim *sim, const sim_stream *stream, const sim_node *node,
+                               const sim_operation *begin, const uint64_t *ids)
+{
+    const sim_operation *from = node->captured;
+    sim_operation *op = sim_trace(sim, from->info.kind, from->name, from->accesses, from->info.access_count);
+    int32_t i;
+    op->context = from->context;
+    op->info.context = from->info.context;
+    op->info.stream = stream->id;
+    op->info.state = begin->info.state;
+    op->info.capture = begin->info.capture;
+    op->info.executable = begin->info.executable;
+    op->info.node = from->info.id;
+    op->info.branch = node->branch;
+    op->function = from->function;
+    op->argument = from->argument;
+    op->touches = from->touches;
+    if (from->copy != NULL) {
+        op->copy = (sim_copy *)sim_new(sizeof *op->copy);
+        *op->copy = *from->copy;
+    }
+    for (i = 0; i < node->edge_count; i++) sim_wait_for(op, ids[node->edges[i]]);
+    if (node->edge_count == 0) sim_wait_for(op, begin->info.id);
+    if (stream->capture == NULL) sim->queued++;
+    return op->info.id;
+}
+
+static void sim_queue_graph(cai_sim *sim, sim_executable *executable, sim_stream *stream)
+{
+    const sim_graph *graph = executable->graph;
+    uint64_t *ids = (uint64_t *)sim_new(((size_t)graph->count + 1) * sizeof *ids);
+    sim_operation *begin = sim_queue_mark(sim, executable, stream, "graph_begin"), *end;
+    int32_t i;
+    begin->opens = 1;
+    if (stream->capture == NULL) sim_wait_for(begin, executable->last);
+    for (i = 0; i < graph->count; i++) ids[i] = sim_queue_node(sim, stream, &graph->nodes[i], begin, ids);
+    end = sim_queue_mark(sim, executable, stream, "graph_end");
+    for (i = 0; i < graph->count; i++)
+        if (!graph->nodes[i].followed) sim_wait_for(end, ids[i]);
+    if (stream->capture == NULL) executable->last = end->info.id;
+    free(ids);
+}
+
+static int32_t sim_do_graph_launch(cai_sim *sim, uint64_t handle, uint64_t stream_handle)
+{
+    sim_stream *stream;
+    sim_object *object;
+    sim_executable *executable;
+    int32_t error = sim_use_stream(sim, stream_handle, &stream);
+    if (!error) error = sim_find_graph(&sim->executables, handle, &object);
+    if (error) return error;
+    executable = (sim_executable *)object;
+    error = sim_may_launch(executable->graph);
+    if (!error) error = sim_may_queue(sim, stream);
+    if (!error) sim_queue_graph(sim, executable, stream);
+    return error;
+}
+
 /* ----------------------------------------------------------------- >>contexts */
+static void sim_settle_pools(cai_sim *sim);
+
 static sim_context *sim_context_make(cai_sim *sim, int32_t device, int32_t primary)
 {
     sim_context *context = (sim_context *)sim_object_make(&sim->contexts, NULL, sizeof *context);
@@ -1217,6 +1621,7 @@ static int32_t sim_do_context_synchronize(cai_sim *sim)
     error = sim_unsafe_call(sim);
     if (error) return error;
     sim_wait_for_context(sim, context, "context_synchronize");
+    sim_settle_pools(sim);
     return context->error;
 }
 
@@ -1415,6 +1820,7 @@ static int32_t sim_do_stream_synchronize(cai_sim *sim, uint64_t handle)
     if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     sim_wait_for_stream(sim, stream, "stream_synchronize");
+    sim_settle_pools(sim);
     return stream->o.context->error;
 }
 
@@ -1557,6 +1963,7 @@ static int32_t sim_do_event_synchronize(cai_sim *sim, uint64_t handle)
     sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, "event_synchronize", NULL, 0);
     sim_wait_for(sync, event->record);
     sim_run_for(sim, sync);
+    sim_settle_pools(sim);
     return event->o.context->error;
 }
 
@@ -1582,6 +1989,7 @@ static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t
     }
     op = sim_queue(sim, CAI_SIM_OP_ALLOC, stream, 0);
     sim_describe(sim, op, name, &whole, 1);
+    op->makes = a;
     a->maker = op->info.id;
     return a;
 }
@@ -1601,28 +2009,25 @@ static uint64_t sim_aligned(uint64_t number)
 static void *sim_take_block(cai_sim *sim, uint64_t *space)
 {
     sim_allocation *old = NULL;
-    cai_sim_access whole;
     void *block;
     int32_t i;
     for (i = 0; i < sim->allocation_count && sim_is_on(sim, CAI_SIM_REUSE); i++) {
         sim_allocation *a = sim->allocations[i];
-        if (a->live || a->block == NULL || a->space < *space) continue;
+        if (a->live || a->block == NULL || a->held || a->space < *space) continue;
         if (old == NULL || a->ended > old->ended) old = a;
     }
     if (old == NULL) return NULL;
-    whole = cai_sim_reads(old->address, old->bytes);
-    old->digest = sim_digest_of(sim, old->bytes, &whole, 1);
     block = old->block;
     old->block = NULL;
     *space = old->space;
-    memset((void *)(uintptr_t)old->address, 0, (size_t)old->space);
+    sim_empty_block(sim, old, block, *space);
     return block;
 }
 
 static void *sim_new_block(cai_sim *sim, uint64_t *space)
 {
     void *block = sim_take_block(sim, space);
-    return block != NULL ? block : calloc(1, (size_t)(*space + SIM_ALIGNMENT));
+    return block != NULL ? block : sim_block_make(*space);
 }
 
 static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, uint64_t bytes,
@@ -1647,6 +2052,280 @@ static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, 
     return 0;
 }
 
+/* --------------------------------------------------------------------- >>pools */
+static int32_t sim_find_pool(const cai_sim *sim, uint64_t handle, sim_pool **pool)
+{
+    sim_object *object = sim_object_of(&sim->pools, handle);
+    *pool = (sim_pool *)object;
+    return object == NULL || object->state != SIM_LIVE ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+}
+
+static sim_pool *sim_pool_make(cai_sim *sim, int32_t device)
+{
+    sim_pool *pool = (sim_pool *)sim_object_make(&sim->pools, NULL, sizeof *pool);
+    sim_place(sim, &sim->pools, &pool->o);
+    pool->device = device;
+    pool->values[CAI_SIM_POOL_FOLLOW_EVENTS] = 1;
+    pool->values[CAI_SIM_POOL_OPPORTUNISTIC] = 1;
+    pool->values[CAI_SIM_POOL_INTERNAL_WAITS] = 1;
+    return pool;
+}
+
+/* Adds to an amount, or takes from it (modulo 2^64); the highest one is kept behind it. */
+static void sim_pool_add(sim_pool *pool, int32_t attribute, uint64_t bytes)
+{
+    uint64_t *value = &pool->values[attribute];
+    value[0] += bytes;
+    if (value[1] < value[0]) value[1] = value[0];
+}
+
+/* Releases blocks that the pool holds, as long as it keeps so many bytes. */
+static void sim_pool_trim(cai_sim *sim, sim_pool *pool, uint64_t keep)
+{
+    int32_t i = 0;
+    while (i < pool->free_count) {
+        sim_allocation *a = pool->free[i];
+        if (!a->held || pool->values[CAI_SIM_POOL_RESERVED] - a->space < keep) i++;
+        else sim_pool_release(sim, a);
+    }
+}
+
+static sim_pool *sim_pool_at(const cai_sim *sim, int32_t i)
+{
+    return (sim_pool *)sim->pools.all[i];
+}
+
+/* What each pool does when the host synchronizes. */
+static void sim_settle_pools(cai_sim *sim)
+{
+    int32_t i;
+    for (i = 0; i < sim->pools.count; i++) {
+        sim_pool *pool = sim_pool_at(sim, i);
+        const uint64_t keep = pool->values[CAI_SIM_POOL_THRESHOLD];
+        if (pool->values[CAI_SIM_POOL_RESERVED] > keep) sim_pool_trim(sim, pool, keep);
+    }
+}
+
+/* The device has no memory left: its pools hold on to nothing. */
+static void sim_empty_pools(cai_sim *sim, int32_t device)
+{
+    int32_t i;
+    for (i = 0; i < sim->pools.count; i++)
+        if (sim_pool_at(sim, i)->device == device) sim_pool_trim(sim, sim_pool_at(sim, i), 0);
+}
+
+/* Marks the operations that are known to come before one that is queued in a stream now: those that the host
+ * waited for, and, where events count, those that the stream waits for. */
+static char *sim_reach(cai_sim *sim, const sim_stream *stream, int events)
+{
+    char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
+    sim_operation would; /* which is not made */
+    uint64_t id;
+    int32_t i;
+    memset(&would, 0, sizeof would);
+    sim_wait_for(&would, stream->last);
+    sim_wait_implicitly(sim, &would, stream);
+    for (i = 0; events && i < would.info.wait_count; i++) reached[would.waits[i]] = 1;
+    free(would.waits);
+    for (id = sim->operation_count; id > 0; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.kind == CAI_SIM_OP_SYNCHRONIZE) reached[id] = 1;
+        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
+    }
+    return reached;
+}
+
+/* How memory that is free, or will be, may be used again: the free comes before in any case; it has run; or
+ * the allocation is made to wait for it. */
+enum { SIM_AGAIN_ORDERED, SIM_AGAIN_DONE, SIM_AGAIN_WAITING };
+
+static int sim_may_take(const sim_allocation *a, const sim_stream *stream, const char *reached, int how)
+{
+    const uint64_t *allowed = a->pool->values;
+    if (how == SIM_AGAIN_WAITING) return stream != NULL && allowed[CAI_SIM_POOL_INTERNAL_WAITS];
+    if (a->ender == 0 || stream == NULL) return !a->live;
+    if (how == SIM_AGAIN_DONE) return !a->live && allowed[CAI_SIM_POOL_OPPORTUNISTIC];
+    return a->ender_stream == stream->id || (reached != NULL && reached[a->ender]);
+}
+
+/* The smallest block of a pool that may be used again for so many bytes, and is less than twice as large. */
+static sim_allocation *sim_find_free(cai_sim *sim, const sim_pool *pool, uint64_t bytes,
+                                     const sim_stream *stream, int how)
+{
+    const int events = pool->values[CAI_SIM_POOL_FOLLOW_EVENTS] != 0;
+    char *reached = NULL;
+    sim_allocation *best = NULL;
+    int32_t i;
+    for (i = 0; i < pool->free_count; i++) {
+        sim_allocation *a = pool->free[i];
+        if (a->space < bytes || a->space / 2 >= bytes || (best != NULL && best->space < a->space)) continue;
+        if (reached == NULL && how == SIM_AGAIN_ORDERED && stream != NULL && a->ender_stream != stream->id)
+            reached = sim_reach(sim, stream, events);
+        if (sim_may_take(a, stream, reached, how)) best = a;
+    }
+    free(reached);
+    return best;
+}
+
+/* An allocation comes after the free of the one before it. That of another stream that has run is known to
+ * the driver alone. */
+static void sim_wait_for_free(cai_sim *sim, uint64_t maker, const sim_allocation *old)
+{
+    if (old->live && old->ender) sim_wait_for(sim_operation_of(sim, maker), old->ender);
+}
+
+/* A new allocation in the block of one that was freed. */
+static void sim_pool_again(cai_sim *sim, sim_context *context, sim_allocation *old, uint64_t bytes,
+                           const char *name, sim_stream *stream, uint64_t *address)
+{
+    sim_allocation *a = sim_memory_at(sim, context, CAI_SIM_MEM_POOL, old->address, bytes, name, stream);
+    if (stream != NULL) sim_wait_for_free(sim, a->maker, old);
+    a->block = a->place = old->block;
+    a->space = old->space;
+    a->segment = SIM_SEGMENT;
+    a->device = old->device;
+    a->pool = old->pool;
+    a->before = old;
+    sim_pool_forget(old);
+    old->block = NULL;
+    old->held = 0;
+    if (stream == NULL) sim_empty_block(sim, old, a->block, a->space);
+    sim_pool_add(a->pool, CAI_SIM_POOL_USED, bytes);
+    *address = a->address;
+}
+
+/* The same in a block of its own. */
+static int32_t sim_pool_fresh(cai_sim *sim, sim_pool *pool, sim_context *context, uint64_t bytes,
+                              const char *name, sim_stream *stream, uint64_t *address)
+{
+    uint64_t space = bytes;
+    sim_allocation *a;
+    void *block;
+    if (bytes > SIZE_MAX / 4 || bytes > sim_memory_left(sim, pool->device))
+        return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    block = sim_new_block(sim, &space);
+    if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    a = sim_memory_at(sim, context, CAI_SIM_MEM_POOL, sim_aligned((uint64_t)(uintptr_t)block), bytes, name,
+                      stream);
+    a->block = block;
+    a->space = space;
+    a->segment = SIM_SEGMENT;
+    a->device = pool->device;
+    a->pool = pool;
+    sim->memory_used[pool->device] += space;
+    sim_pool_add(pool, CAI_SIM_POOL_RESERVED, space);
+    sim_pool_add(pool, CAI_SIM_POOL_USED, bytes);
+    *address = a->address;
+    return 0;
+}
+
+static int32_t sim_pool_new(cai_sim *sim, sim_pool *pool, sim_context *context, uint64_t bytes,
+                            const char *name, sim_stream *stream, uint64_t *address)
+{
+    sim_allocation *old = NULL;
+    int32_t error = 0;
+    if (sim_is_on(sim, CAI_SIM_POOL_REUSE)) {
+        old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
+        if (old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_DONE);
+    }
+    if (old == NULL) error = sim_pool_fresh(sim, pool, context, bytes, name, stream, address);
+    if (error) {
+        sim_empty_pools(sim, pool->device);
+        error = sim_pool_fresh(sim, pool, context, bytes, name, stream, address);
+    }
+    if (error) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
+    if (error && old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_WAITING);
+    if (old == NULL) return error;
+    sim_pool_again(sim, context, old, bytes, name, stream, address);
+    return 0;
+}
+
+static int32_t sim_do_pool_create(cai_sim *sim, int32_t device, uint64_t *handle)
+{
+    sim_pool *pool;
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    pool = sim_pool_make(sim, device);
+    pool->no_access = ~((uint64_t)1 << device);
+    *handle = pool->o.handle;
+    return 0;
+}
+
+/* Its memory stays until it is freed. */
+static int32_t sim_do_pool_destroy(cai_sim *sim, uint64_t handle)
+{
+    sim_pool *pool;
+    const int32_t error = sim_find_pool(sim, handle, &pool);
+    if (error || pool == sim_pool_at(sim, pool->device)) return CAI_SIM_ERROR_INVALID_VALUE;
+    pool->o.state = SIM_DEAD;
+    pool->o.destroyed = ++sim->destroyed;
+    if (sim->current_pool[pool->device] == pool)
+        sim->current_pool[pool->device] = sim_pool_at(sim, pool->device);
+    sim_pool_trim(sim, pool, 0);
+    return 0;
+}
+
+static int32_t sim_do_pool_set_current(cai_sim *sim, int32_t device, uint64_t handle)
+{
+    sim_pool *pool;
+    const int32_t error = sim_find_pool(sim, handle, &pool);
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    if (error || pool->device != device) return CAI_SIM_ERROR_INVALID_VALUE;
+    sim->current_pool[device] = pool;
+    return 0;
+}
+
+static int32_t sim_do_pool_trim(cai_sim *sim, uint64_t handle, uint64_t keep)
+{
+    sim_pool *pool;
+    const int32_t error = sim_find_pool(sim, handle, &pool);
+    if (!error) sim_pool_trim(sim, pool, keep);
+    return error;
+}
+
+static int32_t sim_do_pool_get(cai_sim *sim, uint64_t handle, int32_t attribute, uint64_t *value)
+{
+    sim_pool *pool;
+    const int32_t error = sim_find_pool(sim, handle, &pool);
+    if (error || value == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (attribute < CAI_SIM_POOL_FOLLOW_EVENTS || attribute > CAI_SIM_POOL_USED_HIGH)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    *value = pool->values[attribute];
+    return 0;
+}
+
+static int32_t sim_do_pool_set(cai_sim *sim, uint64_t handle, int32_t attribute, uint64_t value)
+{
+    sim_pool *pool;
+    const int high = attribute == CAI_SIM_POOL_RESERVED_HIGH || attribute == CAI_SIM_POOL_USED_HIGH;
+    if (sim_find_pool(sim, handle, &pool)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (attribute < CAI_SIM_POOL_FOLLOW_EVENTS || attribute > CAI_SIM_POOL_THRESHOLD) {
+        if (!high || value != 0) return CAI_SIM_ERROR_INVALID_VALUE;
+        value = pool->values[attribute - 1]; /* the highest one since now */
+    } else if (attribute != CAI_SIM_POOL_THRESHOLD)
+        value = value != 0;
+    pool->values[attribute] = value;
+    return 0;
+}
+
+static int32_t sim_do_pool_set_access(cai_sim *sim, uint64_t handle, int32_t device, int32_t yes)
+{
+    sim_pool *pool;
+    if (sim_find_pool(sim, handle, &pool)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    if (device == pool->device) return yes ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+    if (yes) pool->no_access &= ~((uint64_t)1 << device);
+    else pool->no_access |= (uint64_t)1 << device;
+    return 0;
+}
+
+static int32_t sim_pool_can(const cai_sim *sim, uint64_t handle, int32_t device)
+{
+    sim_pool *pool;
+    if (sim_find_pool(sim, handle, &pool) || device < 0 || device >= sim->device_count) return 0;
+    return device == pool->device ||
+           (!(pool->no_access >> device & 1) && !(sim->no_peer[device] >> pool->device & 1));
+}
+
 static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t *address)
 {
     sim_context *context;
@@ -1654,7 +2333,10 @@ static int32_t sim_do_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, uint64_t
     if (!error && kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
     if (error) return error;
     if (kind < CAI_SIM_MEM_DEVICE || kind > CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_INVALID_VALUE;
-    return bytes == 0 ? 0 : sim_memory_new(sim, context, kind, bytes, "alloc", NULL, address);
+    if (bytes == 0) return 0;
+    if (kind == CAI_SIM_MEM_POOL)
+        return sim_pool_new(sim, sim->current_pool[context->device], context, bytes, "alloc", NULL, address);
+    return sim_memory_new(sim, context, kind, bytes, "alloc", NULL, address);
 }
 
 /* The allocation that begins at an address and can be freed: of one of the kinds in a mask, and not mapped
@@ -1687,6 +2369,7 @@ static int32_t sim_do_free(cai_sim *sim, uint64_t address)
     int32_t error;
     if (address == 0) return 0;
     error = sim_find_memory(sim, address, SIM_ALL_KINDS, &a);
+    if (!error && a->physical != NULL) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error && a->kind != CAI_SIM_MEM_POOL) error = sim_unsafe_call(sim);
     if (!error) sim_memory_release(sim, a, "free");
     return error;
@@ -1728,14 +2411,23 @@ static int32_t sim_do_memory_free(cai_sim *sim, uint64_t address, uint32_t kinds
     return a->context != NULL && a->context->error ? a->context->error : context->error;
 }
 
-static int32_t sim_do_memory_alloc_async(cai_sim *sim, uint64_t bytes, uint64_t handle, uint64_t *address)
+static int32_t sim_do_pool_alloc(cai_sim *sim, uint64_t pool_handle, uint64_t bytes, uint64_t handle,
+                                 uint64_t *address)
 {
     sim_stream *stream;
+    sim_pool *pool = NULL;
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (!error && bytes == 0) error = CAI_SIM_ERROR_INVALID_VALUE;
+    if (!error && pool_handle) error = sim_find_pool(sim, pool_handle, &pool);
     if (!error) error = sim_may_not_capture(sim, stream);
-    return error ? error : sim_memory_new(sim, stream->o.context, CAI_SIM_MEM_POOL, bytes,
-                                          "memory_alloc_async", stream, address);
+    if (error) return error;
+    if (pool == NULL) pool = sim->current_pool[stream->o.context->device];
+    return sim_pool_new(sim, pool, stream->o.context, bytes, "memory_alloc_async", stream, address);
+}
+
+static int32_t sim_do_memory_alloc_async(cai_sim *sim, uint64_t bytes, uint64_t handle, uint64_t *address)
+{
+    return sim_do_pool_alloc(sim, 0, bytes, handle, address);
 }
 
 static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t handle)
@@ -1753,6 +2445,9 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     sim_describe(sim, op, "memory_free_async", &whole, 1);
     op->frees = a;
     a->freeing = 1;
+    SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
+    a->ender = op->info.id;
+    a->ender_stream = stream->id;
     return 0;
 }
 
@@ -1885,6 +2580,277 @@ static int32_t sim_do_device_uuid(cai_sim *sim, int32_t device, void *uuid)
     return 0;
 }
 
+/* ------------------------------------------------------------ >>virtual memory */
+/* The system's part. Physical memory is a stretch of one file without a name, so that a mapping shows what
+ * was in it before. Addresses without a mapping cannot be accessed. Addresses are never given back. */
+#if defined(SIM_HAS_PAGES)
+static void *sim_system_reserve(void *at, uint64_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at == NULL ? 0 : MAP_FIXED);
+    void *pages = mmap(at, (size_t)bytes, PROT_NONE, flags, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static int sim_system_grow(cai_sim *sim, uint64_t bytes)
+{
+    if (sim->file < 0) sim->file = memfd_create("cai_sim", MFD_CLOEXEC);
+    if (sim->file < 0 || ftruncate(sim->file, (off_t)(sim->file_bytes + bytes))) return 0;
+    sim->file_bytes += bytes;
+    return 1;
+}
+
+static void *sim_system_map(cai_sim *sim, void *to, uint64_t at, uint64_t bytes)
+{
+    const int flags = MAP_SHARED | (to == NULL ? 0 : MAP_FIXED);
+    void *pages = mmap(to, (size_t)bytes, PROT_READ | PROT_WRITE, flags, sim->file, (off_t)at);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void sim_system_discard(cai_sim *sim, uint64_t at, uint64_t bytes)
+{
+    void *pages = sim_system_map(sim, NULL, at, bytes);
+    if (pages == NULL) return;
+    (void)madvise(pages, (size_t)bytes, MADV_REMOVE);
+    (void)munmap(pages, (size_t)bytes);
+}
+
+static void sim_system_free(void *block, uint64_t bytes)
+{
+    (void)munmap(block, (size_t)bytes);
+}
+
+static void sim_system_close(int file)
+{
+    if (file >= 0) (void)close(file);
+}
+#else
+enum { SIM_NO_VIRTUAL_MEMORY };
+#define sim_system_reserve(at, bytes) ((void)(at), (void)(bytes), (void *)NULL)
+#define sim_system_grow(sim, bytes) ((void)(sim), (void)(bytes), 0)
+#define sim_system_map(sim, to, at, bytes) ((void)(sim), (void)(to), (void)(at), (void)(bytes), (void *)NULL)
+#define sim_system_discard(sim, at, bytes) ((void)(sim), (void)(at), (void)(bytes))
+#define sim_system_free(block, bytes) ((void)(block), (void)(bytes))
+#define sim_system_close(file) ((void)(file))
+#endif
+
+static void sim_virtual_end(cai_sim *sim)
+{
+    int32_t i;
+    for (i = 0; i < sim->range_count; i++) {
+        sim_system_free(sim->ranges[i]->block, sim->ranges[i]->space);
+        free(sim->ranges[i]);
+    }
+    free(sim->ranges);
+    sim_system_close(sim->file);
+}
+
+/* The live mapping around an address, or NULL. */
+static sim_allocation *sim_mapping_of(cai_sim *sim, uint64_t address)
+{
+    sim_allocation *a = sim_allocation_of(sim, address);
+    return a != NULL && a->live && a->physical != NULL ? a : NULL;
+}
+
+/* How many of the bytes from an address on are mapped without a gap. */
+static uint64_t sim_mapped(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    uint64_t count = 0;
+    while (count < bytes) {
+        const sim_allocation *a = sim_mapping_of(sim, address + count);
+        if (a == NULL) break;
+        count = a->address + a->bytes - address;
+    }
+    return count < bytes ? count : bytes;
+}
+
+/* Does a stretch consist of whole mappings? */
+static int sim_is_whole(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    const sim_allocation *first = sim_mapping_of(sim, address), *last;
+    if (bytes == 0 || first == NULL || first->address != address) return 0;
+    if (bytes > UINT64_MAX - address || sim_mapped(sim, address, bytes) != bytes) return 0;
+    last = sim_mapping_of(sim, address + bytes - 1);
+    return last->address + last->bytes == address + bytes;
+}
+
+static int32_t sim_do_virtual_reserve(cai_sim *sim, uint64_t bytes, uint64_t alignment, uint64_t *address)
+{
+    enum { PAGE = 4096 };
+    sim_range *range;
+    void *block;
+    uint64_t step = alignment < CAI_SIM_GRANULARITY ? (uint64_t)CAI_SIM_GRANULARITY : alignment;
+    if (bytes == 0 || bytes % PAGE || (alignment & (alignment - 1))) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (bytes > SIZE_MAX / 4 || step > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    block = sim_system_reserve(NULL, bytes + step);
+    if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    range = (sim_range *)sim_new(sizeof *range);
+    SIM_APPEND(sim_range *, sim->ranges, sim->range_count, range);
+    range->block = block;
+    range->space = bytes + step;
+    range->address = ((uint64_t)(uintptr_t)block + step - 1) / step * step;
+    range->bytes = bytes;
+    range->live = 1;
+    *address = range->address;
+    return 0;
+}
+
+/* Is anything mapped in a stretch? */
+static int sim_has_mapping(const cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    int32_t i;
+    for (i = 0; i < sim->allocation_count; i++) {
+        const sim_allocation *a = sim->allocations[i];
+        if (a->live && a->physical != NULL && a->address < address + bytes && address < a->address + a->bytes)
+            return 1;
+    }
+    return 0;
+}
+
+static int32_t sim_do_virtual_free(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    int32_t i;
+    for (i = 0; i < sim->range_count; i++) {
+        sim_range *range = sim->ranges[i];
+        if (!range->live || range->address != address || range->bytes != bytes) continue;
+        if (sim_has_mapping(sim, address, bytes)) return CAI_SIM_ERROR_INVALID_VALUE;
+        range->live = 0;
+        return 0;
+    }
+    return CAI_SIM_ERROR_INVALID_VALUE;
+}
+
+static int32_t sim_find_physical(const cai_sim *sim, uint64_t handle, sim_physical **physical)
+{
+    sim_object *object = sim_object_of(&sim->physicals, handle);
+    *physical = (sim_physical *)object;
+    return object == NULL || object->state != SIM_LIVE ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+}
+
+static int32_t sim_do_physical_create(cai_sim *sim, int32_t device, uint64_t bytes, uint64_t *handle)
+{
+    sim_physical *physical;
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    if (bytes == 0 || bytes % CAI_SIM_GRANULARITY) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (bytes > sim_memory_left(sim, device)) sim_empty_pools(sim, device);
+    if (bytes > sim_memory_left(sim, device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    if (!sim_system_grow(sim, bytes)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    physical = (sim_physical *)sim_object_make(&sim->physicals, NULL, sizeof *physical);
+    *handle = sim_place(sim, &sim->physicals, &physical->o);
+    physical->device = device;
+    physical->bytes = bytes;
+    physical->at = sim->file_bytes - bytes;
+    physical->handles = 1;
+    sim->memory_used[device] += bytes;
+    return 0;
+}
+
+static int32_t sim_do_physical_retain(cai_sim *sim, uint64_t address, uint64_t *handle)
+{
+    const sim_allocation *a = sim_mapping_of(sim, address);
+    if (a == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    a->physical->handles++;
+    a->physical->o.state = SIM_LIVE;
+    *handle = a->physical->o.handle;
+    return 0;
+}
+
+/* The memory goes with its last handle or its last mapping. */
+static void sim_physical_settle(cai_sim *sim, sim_physical *physical)
+{
+    if (physical->handles || physical->mappings) return;
+    physical->o.state = SIM_DEAD;
+    physical->o.destroyed = ++sim->destroyed;
+    sim->memory_used[physical->device] -= physical->bytes;
+    sim_system_discard(sim, physical->at, physical->bytes);
+}
+
+static int32_t sim_do_physical_release(cai_sim *sim, uint64_t handle)
+{
+    sim_physical *physical;
+    const int32_t error = sim_find_physical(sim, handle, &physical);
+    if (error) return error;
+    if (--physical->handles == 0) physical->o.state = SIM_ORPHAN;
+    sim_physical_settle(sim, physical);
+    return 0;
+}
+
+static int32_t sim_do_virtual_map(cai_sim *sim, uint64_t address, uint64_t bytes, uint64_t offset,
+                                  uint64_t handle)
+{
+    const sim_range *range = sim_range_of(sim, address);
+    sim_physical *physical;
+    sim_allocation *a;
+    const int32_t error = sim_find_physical(sim, handle, &physical);
+    if (error || range == NULL || !range->live || offset != 0) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (bytes == 0 || address % CAI_SIM_GRANULARITY || bytes % CAI_SIM_GRANULARITY ||
+        bytes > physical->bytes || bytes > range->bytes - (address - range->address))
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_has_mapping(sim, address, bytes)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_system_map(sim, (void *)(uintptr_t)address, physical->at, bytes) == NULL)
+        return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    a = sim_memory_at(sim, sim->contexts.all[physical->device]->context, CAI_SIM_MEM_VIRTUAL, address, bytes,
+                      "virtual_map", NULL);
+    a->space = a->segment = bytes;
+    a->physical = physical;
+    physical->mappings++;
+    return 0;
+}
+
+static void sim_unmap(cai_sim *sim, sim_allocation *a)
+{
+    sim_physical *physical = a->physical;
+    const cai_sim_access whole = cai_sim_reads(a->address, a->bytes);
+    if (!sim_forgets(sim, SIM_LARGE)) a->digest = sim_digest_of(sim, a->bytes, &whole, 1);
+    sim_memory_release(sim, a, "virtual_unmap");
+    (void)sim_system_reserve((void *)(uintptr_t)a->address, a->bytes);
+    physical->mappings--;
+    sim_physical_settle(sim, physical);
+}
+
+static int32_t sim_do_virtual_unmap(cai_sim *sim, uint64_t address, uint64_t bytes)
+{
+    uint64_t done;
+    int32_t i;
+    if (!sim_is_whole(sim, address, bytes)) return CAI_SIM_ERROR_INVALID_VALUE;
+    for (i = 0; i < sim->contexts.count && !sim_is_on(sim, CAI_SIM_FREE_RETURNS); i++)
+        sim_wait_for_context(sim, sim->contexts.all[i]->context, "virtual_unmap");
+    for (done = 0; done < bytes;) {
+        sim_allocation *a = sim_mapping_of(sim, address + done);
+        done += a->bytes;
+        sim_unmap(sim, a);
+    }
+    return 0;
+}
+
+static int32_t sim_do_virtual_set_access(cai_sim *sim, uint64_t address, uint64_t bytes, int32_t device,
+                                         int32_t access)
+{
+    const uint64_t bit = (uint64_t)1 << (device & (CAI_SIM_DEVICES - 1));
+    uint64_t done;
+    if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
+    if (access != CAI_SIM_ACCESS_NONE && access != CAI_SIM_ACCESS_READ && access != CAI_SIM_ACCESS_READ_WRITE)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (!sim_is_whole(sim, address, bytes)) return CAI_SIM_ERROR_INVALID_VALUE;
+    for (done = 0; done < bytes;) {
+        sim_allocation *a = sim_mapping_of(sim, address + done);
+        done += a->bytes;
+        a->can_read &= ~bit;
+        a->can_write &= ~bit;
+        if (access != CAI_SIM_ACCESS_NONE) a->can_read |= bit;
+        if (access == CAI_SIM_ACCESS_READ_WRITE) a->can_write |= bit;
+    }
+    return 0;
+}
+
+static int32_t sim_virtual_access(cai_sim *sim, uint64_t address, int32_t device)
+{
+    const sim_allocation *a = sim_mapping_of(sim, address);
+    if (a == NULL || device < 0 || device >= sim->device_count) return CAI_SIM_ACCESS_NONE;
+    if (a->can_write >> device & 1) return CAI_SIM_ACCESS_READ_WRITE;
+    return a->can_read >> device & 1 ? CAI_SIM_ACCESS_READ : CAI_SIM_ACCESS_NONE;
+}
+
+/* ------------------------------------------------------------------- >>pointers */
 static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_pointer *info)
 {
     static const int32_t memory[] = {CAI_MEMORY_DEVICE, CAI_MEMORY_MANAGED, CAI_MEMORY_PINNED,
@@ -1909,6 +2875,18 @@ static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_poin
     return 0;
 }
 
+/* Widens a mapping to those that are right before and behind it. */
+static void sim_mapping_around(cai_sim *sim, uint64_t *base, uint64_t *size)
+{
+    const sim_range *range = sim_range_of(sim, *base);
+    const sim_allocation *a;
+    while (*base > range->address && (a = sim_mapping_of(sim, *base - 1)) != NULL) {
+        *size += a->bytes;
+        *base = a->address;
+    }
+    *size = sim_mapped(sim, *base, range->address + range->bytes - *base);
+}
+
 static int32_t sim_do_pointer_range(cai_sim *sim, uint64_t pointer, uint64_t *base, uint64_t *size)
 {
     const sim_allocation *a = sim_allocation_of(sim, pointer);
@@ -1918,10 +2896,67 @@ static int32_t sim_do_pointer_range(cai_sim *sim, uint64_t pointer, uint64_t *ba
     if (a == NULL || !a->live || a->kind == CAI_SIM_MEM_ARRAY) return CAI_SIM_ERROR_NOT_FOUND;
     *base = a->address;
     *size = a->bytes;
+    if (a->physical != NULL) {
+        if (!sim_is_on(sim, CAI_SIM_SEGMENTS)) sim_mapping_around(sim, base, size);
+        return 0;
+    }
     if (a->kind != CAI_SIM_MEM_VIRTUAL || !sim_is_on(sim, CAI_SIM_SEGMENTS)) return 0;
     *base += (pointer - a->address) / a->segment * a->segment;
     *size -= *base - a->address;
     if (*size > a->segment) *size = a->segment;
+    return 0;
+}
+
+/* The flags of CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, for the device of the current context. */
+static int32_t sim_access_flags(cai_sim *sim, const sim_allocation *a)
+{
+    const sim_context *current = sim_current_context(sim);
+    if (current == NULL || a->unmapped || sim_lacks_access(sim, current->device, a)) return 0;
+    if (a->physical == NULL || (a->can_write >> current->device & 1)) return CAI_SIM_ACCESS_READ_WRITE;
+    return CAI_SIM_ACCESS_READ;
+}
+
+static void sim_fill_pointer(cai_sim *sim, const sim_allocation *a, uint64_t offset, cai_sim_pointer *out)
+{
+    const int managed = a->kind == CAI_SIM_MEM_MANAGED;
+    const int host = managed || a->kind == CAI_SIM_MEM_PINNED || a->kind == CAI_SIM_MEM_ALIASED ||
+                     a->kind == CAI_SIM_MEM_REGISTERED;
+    const sim_range *range = a->physical == NULL ? NULL : sim_range_of(sim, a->address);
+    out->kind = a->kind;
+    out->device = a->device;
+    out->context = a->context == NULL ? 0 : a->context->o.handle;
+    out->mapping = out->first = a->address;
+    out->mapping_bytes = out->bytes = a->bytes;
+    if (range != NULL) out->first = range->address;
+    if (range != NULL) out->bytes = range->bytes;
+    out->buffer = (uint64_t)a->number;
+    out->physical = a->physical == NULL ? 0 : a->physical->o.handle;
+    out->pool = a->pool == NULL ? 0 : a->pool->o.handle;
+    out->device_address = a->unmapped ? 0 : a->address + offset + a->device_offset;
+    out->host_address = host ? a->address + offset : 0;
+    out->managed = managed;
+    out->mapped = 1;
+    out->exportable = a->kind == CAI_SIM_MEM_DEVICE && a->origin == NULL;
+    out->access = sim_access_flags(sim, a);
+}
+
+static int32_t sim_do_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out)
+{
+    uint64_t offset = 0;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    const sim_range *range = sim_range_of(sim, address);
+    if (out == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    memset(out, 0, sizeof *out);
+    out->kind = CAI_SIM_MEM_NONE;
+    out->device = CAI_DEVICE_UNKNOWN;
+    if (a != NULL && a->live) {
+        sim_fill_pointer(sim, a, offset, out);
+        return 0;
+    }
+    if (range == NULL || !range->live) return CAI_SIM_ERROR_INVALID_VALUE;
+    out->kind = CAI_SIM_MEM_VIRTUAL;
+    out->first = range->address;
+    out->bytes = range->bytes;
     return 0;
 }
 
@@ -1965,7 +3000,9 @@ static int sim_rows_are_good(cai_sim *sim, const cai_sim_rows *rows, const cai_s
     uint64_t offset = 0;
     const sim_allocation *a = sim_allocation_at(sim, rows->address, &offset);
     if (span == 0 || span > SIZE_MAX) return 0;
-    return a == NULL || (a->live && span <= a->bytes - offset);
+    if (a == NULL) return sim_range_of(sim, rows->address) == NULL;
+    if (a->live && a->physical != NULL) return sim_mapped(sim, rows->address, span) == span;
+    return a->live && span <= a->bytes - offset;
 }
 
 /* The rows as accesses, joined where they follow one another. Returns their number. */
@@ -2551,6 +3588,7 @@ static const sim_named_option sim_options[] = {
     {"progress", CAI_SIM_PROGRESS},
     {"handles_need_context", CAI_SIM_HANDLES_NEED_CONTEXT},
     {"copy_returns", CAI_SIM_COPY_RETURNS},
+    {"pool_reuse", CAI_SIM_POOL_REUSE},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };
 
@@ -2591,9 +3629,15 @@ cai_sim *cai_sim_create(int32_t devices)
     sim_kind_set(&sim->streams, 0x50000000, "s");
     sim_kind_set(&sim->events, 0x60000000, "e");
     sim_kind_set(&sim->contexts, 0x70000000, "c");
+    sim_kind_set(&sim->graphs, 0x30000000, "g");
+    sim_kind_set(&sim->executables, 0x40000000, "x");
+    sim_kind_set(&sim->pools, 0x20000000, "p");
+    sim_kind_set(&sim->physicals, 0x10000000, "b");
+    sim->file = -1;
     sim->device_count = devices;
     for (i = 0; i < devices; i++) {
         sim_context_make(sim, i, 1)->of_runtime = 1;
+        sim->current_pool[i] = sim_pool_make(sim, i);
         sim->memory[i] = (uint64_t)1 << 40;
     }
     sim_do_set_options(sim, sim_options_of_environment());
@@ -2615,17 +3659,28 @@ static void sim_kind_free(sim_kind *kind)
     free(kind->slots);
 }
 
+static void sim_graph_free(sim_graph *graph)
+{
+    int32_t i;
+    for (i = 0; i < graph->count; i++) free(graph->nodes[i].edges);
+    free(graph->nodes);
+    free(graph->branches);
+}
+
 void cai_sim_destroy(cai_sim *sim)
 {
     uint64_t i;
     if (sim == NULL) return;
+    for (i = 0; i < (uint64_t)sim->graphs.count; i++) sim_graph_free((sim_graph *)sim->graphs.all[i]);
     for (i = 0; i < sim->operation_count; i++) {
         free(sim->operations[i]->waits);
         free(sim->operations[i]->accesses);
         if (sim->operations[i]->copy != NULL) free(sim->operations[i]->copy->staged);
         free(sim->operations[i]->copy);
     }
-    for (i = 0; i < (uint64_t)sim->allocation_count; i++) free(sim->allocations[i]->block);
+    for (i = 0; i < (uint64_t)sim->allocation_count; i++)
+        sim_block_free(sim->allocations[i]->block, sim->allocations[i]->space);
+    sim_virtual_end(sim);
     for (i = 0; i < (uint64_t)sim->thread_count; i++) free(sim->threads[i]->stack);
     sim_free_all((void **)sim->operations, sim->operation_count);
     sim_free_all((void **)sim->allocations, (uint64_t)sim->allocation_count);
@@ -2635,6 +3690,11 @@ void cai_sim_destroy(cai_sim *sim)
     sim_kind_free(&sim->contexts);
     sim_kind_free(&sim->streams);
     sim_kind_free(&sim->events);
+    sim_kind_free(&sim->graphs);
+    sim_kind_free(&sim->executables);
+    for (i = 0; i < (uint64_t)sim->pools.count; i++) free(sim_pool_at(sim, (int32_t)i)->free);
+    sim_kind_free(&sim->pools);
+    sim_kind_free(&sim->physicals);
     free(sim->log.data);
     SIM_LOCK_FREE(sim);
     free(sim);
@@ -2747,11 +3807,78 @@ SIM_CALL(cai_sim_set_async, sim_enter_runtime,
             sim_do_set(sim, to, extent, value, unit, stream, 1))
 SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
             sim_do_capture_begin(sim, stream, mode))
-SIM_CALL(cai_sim_capture_end, sim_enter_runtime, (cai_sim *sim, uint64_t stream),
-         sim_do_capture_end(sim, stream))
+
+int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream, uint64_t *graph)
+{
+    int entered;
+    int32_t error = sim_enter_runtime(sim, &entered, "capture_end");
+    if (graph != NULL) *graph = 0;
+    if (!error) error = sim_do_capture_end(sim, stream, graph);
+    return sim_end(sim, entered, error);
+}
+
+SIM_MAKES(cai_sim_graph_instantiate, sim_enter_runtime, (cai_sim *sim, uint64_t graph),
+          sim_do_graph_instantiate(sim, graph, &made))
+SIM_CALL(cai_sim_graph_launch, sim_enter_runtime, (cai_sim *sim, uint64_t executable, uint64_t stream),
+         sim_do_graph_launch(sim, executable, stream))
+SIM_CALL(cai_sim_graph_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t graph),
+         sim_do_graph_destroy(sim, &sim->graphs, graph))
+SIM_CALL(cai_sim_graph_executable_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t executable),
+         sim_do_graph_destroy(sim, &sim->executables, executable))
+SIM_GETS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph), sim_count_nodes(sim, graph))
 SIM_MAKES(cai_sim_alloc, sim_enter_runtime, (cai_sim *sim, int32_t kind, uint64_t bytes),
           sim_do_alloc(sim, kind, bytes, &made))
 SIM_CALL(cai_sim_free, sim_enter_runtime, (cai_sim *sim, uint64_t address), sim_do_free(sim, address))
+SIM_CALL(cai_sim_pointer_get, sim_enter_driver, (cai_sim *sim, uint64_t address, cai_sim_pointer *out),
+         sim_do_pointer_get(sim, address, out))
+SIM_MAKES(cai_sim_pool_create, sim_enter_driver, (cai_sim *sim, int32_t device),
+          sim_do_pool_create(sim, device, &made))
+SIM_CALL(cai_sim_pool_destroy, sim_enter_driver, (cai_sim *sim, uint64_t pool),
+         sim_do_pool_destroy(sim, pool))
+SIM_GETS(uint64_t, cai_sim_pool_default, (cai_sim *sim, int32_t device),
+         device < 0 || device >= sim->device_count ? 0 : sim_pool_at(sim, device)->o.handle)
+SIM_GETS(uint64_t, cai_sim_pool_current, (cai_sim *sim, int32_t device),
+         device < 0 || device >= sim->device_count ? 0 : sim->current_pool[device]->o.handle)
+SIM_CALL(cai_sim_pool_set_current, sim_enter_driver, (cai_sim *sim, int32_t device, uint64_t pool),
+         sim_do_pool_set_current(sim, device, pool))
+SIM_MAKES(cai_sim_pool_alloc, sim_enter_runtime,
+          (cai_sim *sim, uint64_t pool, uint64_t bytes, uint64_t stream),
+          sim_do_pool_alloc(sim, pool, bytes, stream, &made))
+SIM_CALL(cai_sim_pool_free, sim_enter_runtime, (cai_sim *sim, uint64_t address, uint64_t stream),
+         sim_do_memory_free_async(sim, address, stream))
+SIM_CALL(cai_sim_pool_trim, sim_enter_driver, (cai_sim *sim, uint64_t pool, uint64_t keep),
+         sim_do_pool_trim(sim, pool, keep))
+SIM_CALL(cai_sim_pool_get, sim_enter_driver,
+         (cai_sim *sim, uint64_t pool, int32_t attribute, uint64_t *value),
+         sim_do_pool_get(sim, pool, attribute, value))
+SIM_CALL(cai_sim_pool_set, sim_enter_driver,
+         (cai_sim *sim, uint64_t pool, int32_t attribute, uint64_t value),
+         sim_do_pool_set(sim, pool, attribute, value))
+SIM_CALL(cai_sim_pool_set_access, sim_enter_driver,
+         (cai_sim *sim, uint64_t pool, int32_t device, int32_t yes),
+         sim_do_pool_set_access(sim, pool, device, yes))
+SIM_GETS(int32_t, cai_sim_pool_access, (cai_sim *sim, uint64_t pool, int32_t device),
+         sim_pool_can(sim, pool, device))
+SIM_MAKES(cai_sim_virtual_reserve, sim_enter_driver, (cai_sim *sim, uint64_t bytes, uint64_t alignment),
+          sim_do_virtual_reserve(sim, bytes, alignment, &made))
+SIM_CALL(cai_sim_virtual_free, sim_enter_driver, (cai_sim *sim, uint64_t address, uint64_t bytes),
+         sim_do_virtual_free(sim, address, bytes))
+SIM_MAKES(cai_sim_physical_create, sim_enter_driver, (cai_sim *sim, int32_t device, uint64_t bytes),
+          sim_do_physical_create(sim, device, bytes, &made))
+SIM_MAKES(cai_sim_physical_retain, sim_enter_driver, (cai_sim *sim, uint64_t address),
+          sim_do_physical_retain(sim, address, &made))
+SIM_CALL(cai_sim_physical_release, sim_enter_driver, (cai_sim *sim, uint64_t physical),
+         sim_do_physical_release(sim, physical))
+SIM_CALL(cai_sim_virtual_map, sim_enter_driver,
+         (cai_sim *sim, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical),
+         sim_do_virtual_map(sim, address, bytes, offset, physical))
+SIM_CALL(cai_sim_virtual_unmap, sim_enter_driver, (cai_sim *sim, uint64_t address, uint64_t bytes),
+         sim_do_virtual_unmap(sim, address, bytes))
+SIM_CALL(cai_sim_virtual_set_access, sim_enter_driver,
+         (cai_sim *sim, uint64_t address, uint64_t bytes, int32_t device, int32_t access),
+         sim_do_virtual_set_access(sim, address, bytes, device, access))
+SIM_GETS(int32_t, cai_sim_virtual_access, (cai_sim *sim, uint64_t address, int32_t device),
+         sim_virtual_access(sim, address, device))
 
 static void sim_do_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count,
                                int touches)
@@ -2774,6 +3901,8 @@ static int32_t sim_host(cai_sim *sim, const char *name, const cai_sim_access *ac
     return sim_end(sim, entered, good ? 0 : CAI_SIM_ERROR_INVALID_VALUE);
 }
 
+SIM_SETS(cai_sim_set_tag, (cai_sim *sim, uint64_t tag), sim->self->tag = tag)
+
 int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count)
 {
     return sim_host(sim, name, accesses, count, 0);
@@ -2794,15 +3923,15 @@ int32_t cai_sim_run_operation(cai_sim *sim, uint64_t operation)
     return good;
 }
 
-/* The operation at the head of a stream; 0: none. */
+/* The operation of a stream that runs next; 0: none is ready. Only branches of a graph give a choice. */
 static uint64_t sim_head(cai_sim *sim, uint64_t handle)
 {
     sim_stream *stream;
     uint64_t id;
     if (sim_find_stream(sim, handle, &stream)) return 0;
     for (id = sim_first(sim); id <= sim->operation_count; id++) {
-        const cai_sim_operation *op = &sim_operation_of(sim, id)->info;
-        if (op->stream == stream->id && op->state == CAI_SIM_STATE_QUEUED) return id;
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.stream == stream->id && sim_is_ready(sim, op)) return id;
     }
     return 0;
 }
@@ -2964,7 +4093,8 @@ uint64_t cai_sim_fingerprint(cai_sim *sim)
     for (i = 0; i < sim->allocation_count; i++) {
         const sim_allocation *a = sim->allocations[i];
         const cai_sim_access whole = cai_sim_reads(a->address, a->bytes);
-        sum += a->block != NULL ? sim_digest_of(sim, a->bytes, &whole, 1) : a->digest;
+        const int there = a->emptied ? 0 : a->block != NULL || (a->physical != NULL && a->live);
+        sum += there ? sim_digest_of(sim, a->bytes, &whole, 1) : a->digest;
     }
     for (id = 1; id <= sim->operation_count; id++) sum += sim_operation_of(sim, id)->digest;
     for (i = 0; i < sim->contexts.count; i++)
@@ -3010,9 +4140,11 @@ void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
 {
     const int entered = sim_enter(sim);
     const uint64_t other = (uint64_t)(salt % 4096) << 16;
-    if (sim->streams.slot_count == 0 && sim->events.slot_count == 0) {
+    if (sim->streams.slot_count + sim->events.slot_count + sim->graphs.slot_count == 0) {
         sim->streams.base = 0x50000000 + other;
         sim->events.base = 0x60000000 + other;
+        sim->graphs.base = 0x30000000 + other;
+        sim->executables.base = 0x40000000 + other;
     }
     sim_leave(sim, entered);
 }
@@ -3154,11 +4286,18 @@ static int32_t sim_leak_kind(sim_text *text, const sim_kind *kind, int32_t first
 static int32_t sim_leak_all(cai_sim *sim, sim_text *text)
 {
     const char *memory = "allocations:", *captures = "captures:", *stacks = "context stack:";
+    const char *ranges = "address ranges:";
     int32_t i, k, stack = 0, count = sim_leak_kind(text, &sim->streams, 0, "streams:");
     count += sim_leak_kind(text, &sim->events, 0, "events:");
+    count += sim_leak_kind(text, &sim->graphs, 0, "graphs:");
+    count += sim_leak_kind(text, &sim->executables, 0, "executables:");
     for (i = 0; i < sim->allocation_count; i++)
         if (sim->allocations[i]->live && !sim->allocations[i]->freeing && ++count)
             sim_leak(text, &memory, "m", i + 1);
+    count += sim_leak_kind(text, &sim->pools, sim->device_count, "pools:");
+    count += sim_leak_kind(text, &sim->physicals, 0, "physical memory:");
+    for (i = 0; i < sim->range_count; i++)
+        if (sim->ranges[i]->live && ++count) sim_leak(text, &ranges, "", i + 1);
     count += sim_leak_kind(text, &sim->contexts, sim->device_count, "contexts:");
     for (i = 0; i < sim->capture_count; i++)
         if (sim->captures[i]->status != SIM_CAPTURE_ENDED && ++count) sim_leak(text, &captures, "", i + 1);

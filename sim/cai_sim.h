@@ -69,8 +69,9 @@ HANDLES AND NAMES
     Contexts, streams and events are numbers of the simulation. Streams 1 and 2 are the default streams of the
     current context, and 2 also of the host thread. 0 is no stream. Addresses are host addresses, so the test
     can read what a kernel may access. The log names objects, numbered in order of creation: contexts c1 (the
-    primary one of device 0), c2, ..., streams s1, events e1, allocations m1 (m1+256 is inside). The streams 1
-    and 2 are `legacy` and `per_thread`. What is unknown is written in hexadecimal.
+    primary one of device 0), c2, ..., streams s1, events e1, allocations m1 (m1+256 is inside), graphs g1,
+    their executables x1. The streams 1 and 2 are `legacy` and `per_thread`. What is unknown is written in
+    hexadecimal.
 
 HOST THREADS
     Each host thread has a stack of contexts, a last error, a capture mode and, in each context, a stream 2.
@@ -81,11 +82,11 @@ HOST THREADS
 THE SCHEDULER
     A stream runs its operations one after the other: launches, copies, host functions, records of events,
     waits for events. An operation is ready when all that it waits for has run. It waits for the one before it
-    in its stream. A wait also waits for its record. The legacy stream and the blocking streams of its context
-    also wait for each other, as CUDA's implicit synchronization does. Nothing runs when it is queued, not even
-    in an idle stream. A query runs nothing either. A loop that polls needs cai_sim_step in it, or the option
-    CAI_SIM_PROGRESS. A synchronization runs exactly what must have run, lowest id first. cai_sim_ready lists
-    what may run now.
+    in its stream. A wait also waits for its record. The nodes of a graph wait as the graph says. The legacy
+    stream and the blocking streams of its context also wait for each other, as CUDA's implicit
+    synchronization does. Nothing runs when it is queued, not even in an idle stream. A query runs nothing
+    either. A loop that polls needs cai_sim_step in it, or the option CAI_SIM_PROGRESS. A synchronization runs
+    exactly what must have run, lowest id first. cai_sim_ready lists what may run now.
 
 THE TRACE
     The trace has every operation that was queued, every synchronization, and every access of the host, in the
@@ -135,7 +136,20 @@ WHAT IS CUDA AND WHAT IS NOT
        context_synchronize, memory_free, host_alloc, host_free, host_register, host_unregister, managed_alloc,
        and cai_sim_free and cai_sim_alloc of other than pool memory.
     S  stream_id of a capturing stream: 900, and invalidates nothing (disputed). Destroying a capturing stream
-       invalidates its capture. The first one of a capture ends it. What was captured cannot be launched.
+       invalidates its capture. The first one of a capture ends it.
+
+    Graphs
+    D  The end of a capture gives a graph. Its nodes are the launches, copies, sets and host functions of the
+       capture. Records and waits are edges. It can be instantiated any number of times, and destroyed then.
+    D  A launch comes after all work before it in its stream, and after the launches before of the same
+       executable, in whatever stream. What comes later in the stream waits for all nodes. Inside, the edges
+       of the graph order alone, so that two branches may run in either order.
+    S  A launch into a stream that captures adds the graph as a child graph, one node. It does not run.
+    D  Memory that was freed before the nodes run: 700. An address that was allocated again is the new memory.
+    D  An executable that is destroyed while it runs is freed when it is done. S: what is no graph or no
+       executable, or was destroyed: 1. A node whose context was destroyed: the launch is 709.
+    S  Each node runs in the context of the stream that captured it. Graphs cannot be built or changed node
+       by node. No nodes for allocations, frees or events.
 
     Memory
     D  pointer_info of memory that CUDA does not know succeeds: CAI_MEMORY_HOST. S: without a current context
@@ -153,14 +167,40 @@ WHAT IS CUDA AND WHAT IS NOT
        pointer_info knows it, but it can not be freed again.
     D  memory_alloc_async is an operation of the stream, too. S: the address is good at once for the host, and
        an immediate free waits for it. Work that runs before the allocation is work on memory that was
-       freed. memory_free_async takes pool memory only (CUDA: that of memory_alloc as well). Both are 900 on a
-       stream that captures: there are no graphs.
+       freed. memory_free_async takes pool memory only (CUDA: that of memory_alloc as well). S: both are 900
+       on a stream that captures.
     S  An address that was not allocated so, was freed, or is 0, cannot be freed: 1. A free reports a pending
        error, and works.
     D  Registered twice: 712 (S: pinned memory, too; 1 for other memory of CUDA). Unregistered without: 713.
     S  Registered memory has an address for devices with the flag DEVICEMAP (2) only. Work with an access to
        it after it was unregistered: 700.
-    S  Only memory of CAI_SIM_MEM_DEVICE, _MANAGED and _POOL counts against that of the device.
+    S  Only memory of CAI_SIM_MEM_DEVICE, _MANAGED and _POOL, and of cai_sim_physical_create, counts against
+       that of the device. Pools count with what they hold.
+    S  On Linux a block of 1 MiB or more costs no memory until it is touched. When it is freed its pages go
+       back to the system, and cai_sim_fingerprint forgets them. With a hook `choose` they stay.
+
+    Pools
+    D  A device has a default pool, which cannot be destroyed. memory_alloc_async takes from the current pool
+       of the device of the stream. A pool of cai_sim_pool_create can be accessed from its own device alone.
+       S: a default pool from all devices that have peer access, until cai_sim_pool_set_access.
+    D  The attributes of a pool (CAI_SIM_POOL_...) say what it may use again. S: it does so with the option
+       CAI_SIM_POOL_REUSE, and where the device has no memory left. It then takes the smallest block that is
+       less than twice as large as asked for, and never divides one. The new memory is zeroed when its
+       allocation runs. Until then the address is that of the memory before it.
+    D  What is freed is held. At stream_synchronize, event_synchronize and context_synchronize the pool gives
+       back what it holds above its threshold. cai_sim_pool_trim does so at once. S: memory is freed when the
+       operation has run. When the device has no memory left its pools hold nothing.
+    D  A pool that is destroyed keeps its memory until all of it is freed.
+    S  There are no pools of host memory, no maximum size, and none are shared between processes.
+
+    Virtual memory
+    D  A mapping begins without access. Bytes of the physical memory are kept while it has a handle or a
+       mapping. A stretch is unmapped, and gets access, in whole mappings.
+    S  Work without access, or on reserved addresses without a mapping: 700. A copy needs the access of its
+       own device or of that of the memory. virtual_unmap waits as memory_free does, for all contexts, or with
+       CAI_SIM_FREE_RETURNS not. Reserved addresses are not given out again.
+    S  Accesses through two mappings of the same bytes are no race. Virtual memory is for Linux. Elsewhere
+       cai_sim_virtual_reserve and cai_sim_physical_create give error 2.
 
     Other processes
     S  Another simulation plays another process. Its devices are the same: device n has the same UUID in each.
@@ -177,8 +217,7 @@ WHAT IS CUDA AND WHAT IS NOT
     D  An asynchronous error of the device is reported by later calls (G18). S: by all that name or need one
        of its contexts, except context_current, _push, _pop and _device, device_context, device_uuid,
        stream_context and capture queries. Destroying a stream or an event reports it, too, and works.
-    S  Peer access is there or not (cai_sim_set_peer_access). No pools beyond the kind of memory, no graphs,
-       no timing.
+    S  Peer access is there or not (cai_sim_set_peer_access). No timing.
 
     Copies
     D  What a copy waits for, and what the host waits for, is as "API synchronization behavior" says. Where
@@ -307,12 +346,17 @@ enum {
      *  CUDA 11.1: "All transfers involving Unified Memory regions are fully synchronous with respect to the
      *  host." */
     CAI_SIM_COPY_RETURNS = 1 << 10,
+    /** Pools use memory that was freed again as soon as their attributes allow it, so an access after a free
+     *  meets the memory of another one. CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: "Allow reuse of already
+     *  completed frees when there is no dependency between the free and allocation." Off: a pool uses no
+     *  address again while the device has memory. */
+    CAI_SIM_POOL_REUSE = 1 << 11,
     /** The options of a new simulation. */
     CAI_SIM_DEFAULT = CAI_SIM_FREE_OWN_CONTEXT,
     /** A driver that does the least that CUDA's documentation promises. */
     CAI_SIM_ADVERSARIAL = CAI_SIM_FREE_RETURNS | CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE |
                           CAI_SIM_NEED_CONTEXT | CAI_SIM_SEGMENTS | CAI_SIM_ONE_THREAD_CONTEXTS |
-                          CAI_SIM_REUSE | CAI_SIM_PROGRESS | CAI_SIM_COPY_RETURNS
+                          CAI_SIM_REUSE | CAI_SIM_PROGRESS | CAI_SIM_COPY_RETURNS | CAI_SIM_POOL_REUSE
 };
 
 /** Sets the options in place of those before. Do this before anything else is made. If
@@ -400,10 +444,14 @@ int32_t cai_sim_context_synchronize(cai_sim *sim);
 typedef struct cai_sim_access {
     uint64_t address;
     uint64_t bytes;
-    int32_t write;  /* 1: writes it, or reads and writes it */
+    int32_t write;  /* 0: reads it; 1: writes it, or reads and writes it; CAI_SIM_MAY_WRITE */
     int32_t memory; /* in the trace: the number of the allocation, as another one may have the address later
                        on; 0: none. The caller's value is ignored */
 } cai_sim_access;
+
+/** `write` of an access of which nothing says whether it writes. It is at least a read. A race is certain if
+ *  one of its accesses is known to write (cai_check.h). cai_sim_touch does it as a read. */
+enum { CAI_SIM_MAY_WRITE = 2 };
 
 /** A "kernel": a function of the test, called when the operation runs. It must not call CUDA. In it,
  *  operations of the table and functions of this header that stand for calls of CUDA return 800. */
@@ -429,7 +477,8 @@ static inline cai_sim_access cai_sim_writes(uint64_t address, uint64_t bytes)
 /** Queues a function in a stream of the current context. `name` is for the trace and copied, and NULL means
  *  "". `function` may be NULL. `argument` must exist until the operation has run. `accesses` are the `count`
  *  ranges that the work accesses, and they are copied. Memory that is no allocation of the simulation is
- *  accepted unchecked. While the stream captures, the operation is added to the capture and never runs. */
+ *  accepted unchecked. While the stream captures, the operation is added to the capture and does not run. It
+ *  runs at each launch of the graph, and `argument` must exist until the last one has run. */
 int32_t cai_sim_launch(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
                        void *argument, const cai_sim_access *accesses, int32_t count);
 
@@ -447,6 +496,10 @@ int32_t cai_sim_touch(cai_sim *sim, uint64_t stream, const char *name, const cai
 int32_t cai_sim_host_function(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
                               void *argument, const cai_sim_access *accesses, int32_t count);
 
+/** Sets the tag of this host thread. What it queues or traces from now on has it in
+ *  cai_sim_operation.tag. 0 at first. So a program finds its own record of a call from the trace. */
+void cai_sim_set_tag(cai_sim *sim, uint64_t tag);
+
 /** Records in the trace that the host itself accesses memory now. Changes nothing. */
 int32_t cai_sim_host_access(cai_sim *sim, const char *name, const cai_sim_access *accesses, int32_t count);
 
@@ -456,8 +509,9 @@ int32_t cai_sim_host_touch(cai_sim *sim, const char *name, const cai_sim_access 
 /** Runs the next operation of a stream if it is ready. Returns 1; 0: none is queued, or it is not ready. */
 int32_t cai_sim_step(cai_sim *sim, uint64_t stream);
 
-/** Lists the operations that may run now, at most one of each stream, lowest id first. Returns their number,
- *  and writes the first `capacity` of them. Destroyed streams that have work left are included. */
+/** Lists the operations that may run now, at most one of each stream and each branch of a graph, lowest id
+ *  first. Returns their number, and writes the first `capacity` of them. Destroyed streams that have work
+ *  left are included. */
 int32_t cai_sim_ready(cai_sim *sim, uint64_t *operations, int32_t capacity);
 
 /** Runs an operation that is ready. Returns 1, or 0 if it is not ready or has run. */
@@ -522,13 +576,14 @@ enum {
     CAI_SIM_OP_PUBLISH = 8,     /* the host publishes what it did so far */
     CAI_SIM_OP_OBSERVE = 9,     /* the host observed what another one published in `waits` */
     CAI_SIM_OP_COPY = 10,       /* a copy, named "copy", or "set" */
-    CAI_SIM_OP_HOST_FUNCTION = 11
+    CAI_SIM_OP_HOST_FUNCTION = 11,
+    CAI_SIM_OP_GRAPH = 12 /* "graph_begin" and "graph_end" of a launch of a graph, its nodes between them */
 };
 
 enum {
     CAI_SIM_STATE_QUEUED = 0,
     CAI_SIM_STATE_DONE = 1,
-    CAI_SIM_STATE_CAPTURED = 2, /* added to a capture; never runs */
+    CAI_SIM_STATE_CAPTURED = 2, /* added to a capture; never runs itself, but as a node of a graph */
     CAI_SIM_STATE_DROPPED = 3,  /* did not run, and will not: its context was destroyed, or has an error */
     CAI_SIM_STATE_RUNNING = 4   /* a host function that has not returned */
 };
@@ -551,6 +606,11 @@ typedef struct cai_sim_operation {
     int32_t access_count;
     int32_t declared; /* 1: it does what `accesses` declare and no more; 0: it has a function */
     int32_t event_number; /* of the name of `event`: 1 of "e1"; another event may have the handle later on */
+    uint64_t tag;         /* of the host thread when it called (cai_sim_set_tag) */
+    uint64_t executable;  /* handle, of all that a launch of a graph queued; else 0 */
+    uint64_t node;        /* the captured operation that it does, or 0 */
+    int32_t branch;       /* of a launch of a graph: unordered with other branches. 0: as all other work */
+    int32_t reserved;
 } cai_sim_operation;
 
 /** Returns the number of entries. The last entry has this id. */
@@ -619,6 +679,7 @@ void cai_sim_get_hooks(cai_sim *sim, cai_sim_hooks *out);
 
 /* ------------------------------------------------------------------- >>memory */
 enum {
+    CAI_SIM_MEM_NONE = -1,      /* of cai_sim_pointer: no memory of CUDA */
     CAI_SIM_MEM_DEVICE = 0,     /* cudaMalloc */
     CAI_SIM_MEM_MANAGED = 1,    /* cudaMallocManaged */
     CAI_SIM_MEM_PINNED = 2,     /* cudaMallocHost, mapped: devices use the same address */
@@ -658,6 +719,119 @@ void cai_sim_set_segment(cai_sim *sim, uint64_t address, uint64_t bytes);
 /** Sets what pageable_access returns for a device, 0 at first. */
 void cai_sim_set_pageable_access(cai_sim *sim, int32_t device, int32_t yes);
 
+/** How a device can access memory. CUmemAccess_flags. */
+enum { CAI_SIM_ACCESS_NONE = 0, CAI_SIM_ACCESS_READ = 1, CAI_SIM_ACCESS_READ_WRITE = 3 };
+
+/** What CUDA tells of a pointer (cuPointerGetAttribute). */
+typedef struct cai_sim_pointer {
+    uint64_t context;        /* handle; 0: of none */
+    uint64_t first;          /* RANGE_START_ADDR: of the allocation, or of the reserved addresses */
+    uint64_t bytes;          /* RANGE_SIZE */
+    uint64_t mapping;        /* MAPPING_BASE_ADDR; of other than virtual memory `first`; 0: not mapped */
+    uint64_t mapping_bytes;  /* MAPPING_SIZE */
+    uint64_t buffer;         /* BUFFER_ID: 1, 2, ... "guaranteed to be unique over the process lifetime" */
+    uint64_t device_address; /* of the pointer, for devices; 0: none */
+    uint64_t host_address;   /* of the pointer, for the host; 0: none */
+    uint64_t pool;           /* handle; 0: of none */
+    uint64_t physical;       /* handle of the memory behind a mapping, also if it was released; else 0 */
+    int32_t kind;            /* CAI_SIM_MEM_..., _NONE if CUDA does not know the pointer */
+    int32_t device;          /* CAI_DEVICE_UNKNOWN: of none */
+    int32_t managed;         /* 1: IS_MANAGED */
+    int32_t mapped;          /* 1: MAPPED. 0: reserved addresses alone */
+    int32_t exportable;      /* 1: IS_LEGACY_CUDA_IPC_CAPABLE */
+    int32_t access;          /* CAI_SIM_ACCESS_...: of the device of the current context */
+} cai_sim_pointer;
+
+/** Returns what CUDA knows of a pointer of the host or of a device, in any context or none. Returns 1 if it
+ *  knows nothing. `*out` then has the kind CAI_SIM_MEM_NONE. */
+int32_t cai_sim_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out);
+
+/* -------------------------------------------------------------------- >>pools */
+/** Attributes of pools, with the numbers of CUmemPool_attribute. The quotes are of cuda.h 13.0. */
+enum {
+    CAI_SIM_POOL_FOLLOW_EVENTS = 1,  /* "as long as a stream ordering dependency of the allocating stream on
+                                        the free action exists"; 1 at first, as the next two */
+    CAI_SIM_POOL_OPPORTUNISTIC = 2,  /* "Allow reuse of already completed frees" */
+    CAI_SIM_POOL_INTERNAL_WAITS = 3, /* "Allow cuMemAllocAsync to insert new stream dependencies" */
+    CAI_SIM_POOL_THRESHOLD = 4,      /* "Amount of reserved memory in bytes to hold onto"; 0 at first */
+    CAI_SIM_POOL_RESERVED = 5,       /* bytes that the pool has from the device */
+    CAI_SIM_POOL_RESERVED_HIGH = 6,  /* the most there were, "can only be reset to zero" */
+    CAI_SIM_POOL_USED = 7,           /* bytes that are allocated from it */
+    CAI_SIM_POOL_USED_HIGH = 8
+};
+
+/** cuMemPoolCreate, on a device. Returns the handle, or 0. */
+uint64_t cai_sim_pool_create(cai_sim *sim, int32_t device);
+
+/** cuMemPoolDestroy. Returns 1 for a default pool: "A device's default memory pool cannot be destroyed."
+ *  "Destroying the current mempool of a device sets the default mempool of that device as the current
+ *  mempool for that device." */
+int32_t cai_sim_pool_destroy(cai_sim *sim, uint64_t pool);
+
+/** The default and the current pool of a device. 0: no such device. */
+uint64_t cai_sim_pool_default(cai_sim *sim, int32_t device);
+uint64_t cai_sim_pool_current(cai_sim *sim, int32_t device);
+
+/** cuDeviceSetMemPool. "The memory pool must be local to the specified device.", else 1. */
+int32_t cai_sim_pool_set_current(cai_sim *sim, int32_t device, uint64_t pool);
+
+/** cuMemAllocFromPoolAsync. pool: 0 is the current one of the device of the stream. Returns 0 on an error. */
+uint64_t cai_sim_pool_alloc(cai_sim *sim, uint64_t pool, uint64_t bytes, uint64_t stream);
+
+/** cuMemFreeAsync, as memory_free_async of the table. */
+int32_t cai_sim_pool_free(cai_sim *sim, uint64_t address, uint64_t stream);
+
+/** cuMemPoolTrimTo. Gives back what is free, but keeps `keep` bytes: "the pool will be guaranteed to have at
+ *  least minBytesToKeep bytes reserved after the operation". */
+int32_t cai_sim_pool_trim(cai_sim *sim, uint64_t pool, uint64_t keep);
+
+/** cuMemPoolGetAttribute and cuMemPoolSetAttribute. Return 1 for what is no attribute, or cannot be set. */
+int32_t cai_sim_pool_get(cai_sim *sim, uint64_t pool, int32_t attribute, uint64_t *value);
+int32_t cai_sim_pool_set(cai_sim *sim, uint64_t pool, int32_t attribute, uint64_t value);
+
+/** cuMemPoolSetAccess, of one device. Returns 1 if the own device shall lose access. */
+int32_t cai_sim_pool_set_access(cai_sim *sim, uint64_t pool, int32_t device, int32_t yes);
+
+/** Returns 1 if a device can access the memory of a pool (cuMemPoolGetAccess). */
+int32_t cai_sim_pool_access(cai_sim *sim, uint64_t pool, int32_t device);
+
+/* ----------------------------------------------------------- >>virtual memory */
+/** Of addresses and sizes that are mapped, the smallest and the recommended one. */
+enum { CAI_SIM_GRANULARITY = 2 << 20 };
+
+/** cuMemAddressReserve. bytes: "a multiple of the host page size", 4096. alignment: "a power of two or zero
+ *  for default alignment". Returns the first address, or 0. */
+uint64_t cai_sim_virtual_reserve(cai_sim *sim, uint64_t bytes, uint64_t alignment);
+
+/** cuMemAddressFree. "The size must match what was given to memAddressReserve and the ptr given must match
+ *  what was returned", and nothing is mapped there, else 1. */
+int32_t cai_sim_virtual_free(cai_sim *sim, uint64_t address, uint64_t bytes);
+
+/** cuMemCreate, on a device. Returns the handle, or 0. */
+uint64_t cai_sim_physical_create(cai_sim *sim, int32_t device, uint64_t bytes);
+
+/** cuMemRetainAllocationHandle: the handle of the memory that is mapped at an address, released once more. */
+uint64_t cai_sim_physical_retain(cai_sim *sim, uint64_t address);
+
+/** cuMemRelease. "The generic memory handle can be freed when there are still outstanding mappings made with
+ *  this handle." */
+int32_t cai_sim_physical_release(cai_sim *sim, uint64_t physical);
+
+/** cuMemMap, "on VA range reservations that are not currently mapped". offset: "currently must be zero". */
+int32_t cai_sim_virtual_map(cai_sim *sim, uint64_t address, uint64_t bytes, uint64_t offset,
+                            uint64_t physical);
+
+/** cuMemUnmap. "cuMemUnmap cannot unmap a sub-range of an address range mapped": 1. */
+int32_t cai_sim_virtual_unmap(cai_sim *sim, uint64_t address, uint64_t bytes);
+
+/** cuMemSetAccess, of one device. "The range must be a fully mapped address range containing all
+ *  allocations", else 1. access: CAI_SIM_ACCESS_... */
+int32_t cai_sim_virtual_set_access(cai_sim *sim, uint64_t address, uint64_t bytes, int32_t device,
+                                   int32_t access);
+
+/** cuMemGetAccess. */
+int32_t cai_sim_virtual_access(cai_sim *sim, uint64_t address, int32_t device);
+
 /* ------------------------------------------------------------------ >>capture */
 enum { CAI_SIM_MODE_GLOBAL = 0, CAI_SIM_MODE_THREAD_LOCAL = 1, CAI_SIM_MODE_RELAXED = 2 };
 
@@ -665,8 +839,30 @@ enum { CAI_SIM_MODE_GLOBAL = 0, CAI_SIM_MODE_THREAD_LOCAL = 1, CAI_SIM_MODE_RELA
 int32_t cai_sim_capture_begin(cai_sim *sim, uint64_t stream, int32_t mode);
 
 /** cudaStreamEndCapture. All streams of the capture leave it, also if this fails, except for 903 and 908 and
- *  if the stream does not capture. */
-int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream);
+ *  if the stream does not capture. `graph` gets the handle of a new graph, 0 if this fails: "If capture was
+ *  invalidated, due to a violation of the rules of stream capture, then a NULL graph will be returned." If
+ *  `graph` is NULL, no graph is made. */
+int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream, uint64_t *graph);
+
+/* -------------------------------------------------------------------- >>graph */
+/** cuGraphInstantiate. Returns an executable, or 0. The graph may be destroyed then. */
+uint64_t cai_sim_graph_instantiate(cai_sim *sim, uint64_t graph);
+
+/** cuGraphLaunch: "Only one instance of hGraphExec may be executing at a time. Each launch is ordered behind
+ *  both any previous work in hStream and any previous launches of hGraphExec." Queues an operation for each
+ *  node, between one at the begin and one at the end that do nothing. While the stream captures, they are
+ *  added to the capture, as a child graph. */
+int32_t cai_sim_graph_launch(cai_sim *sim, uint64_t executable, uint64_t stream);
+
+/** cuGraphDestroy. What was instantiated from the graph stays. */
+int32_t cai_sim_graph_destroy(cai_sim *sim, uint64_t graph);
+
+/** cuGraphExecDestroy: "If the executable graph is in-flight, it will not be terminated, but rather freed
+ *  asynchronously on completion." */
+int32_t cai_sim_graph_executable_destroy(cai_sim *sim, uint64_t executable);
+
+/** Returns the number of nodes of a graph (cuGraphGetNodes). A child graph is one. -1: there is no such. */
+int32_t cai_sim_graph_node_count(cai_sim *sim, uint64_t graph);
 
 /* ------------------------------------------------------------------- >>errors */
 /** Sets an asynchronous error. Every later call in a context of the device reports it (G18), and work in
@@ -742,10 +938,10 @@ int32_t cai_sim_faults(cai_sim *sim);
 void cai_sim_faults_clear(cai_sim *sim);
 
 /* -------------------------------------------------------------------- >>leaks */
-/** Returns the number of things that had to be destroyed and exist: streams, events, allocations, captures
- *  that did not end, and contexts that are not primary. A context that a host thread pushed and did not pop,
- *  or popped and did not push, also counts. `text` is NULL, or gets a line like "streams: s1 s3; events: e2",
- *  or "". */
+/** Returns the number of things that had to be destroyed and exist: streams, events, graphs, executables of
+ *  graphs, allocations, captures that did not end, and contexts that are not primary. A context that a host
+ *  thread pushed and did not pop, or popped and did not push, also counts. `text` is NULL, or gets a line
+ *  like "streams: s1 s3; events: e2", or "". */
 int32_t cai_sim_leaks(cai_sim *sim, char *text, size_t capacity);
 
 #ifdef __cplusplus

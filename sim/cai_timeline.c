@@ -77,7 +77,7 @@ enum { TL_WORK = 8, TL_NAME = 64 };
 typedef struct tl_run_lane {
     uint64_t stream, capture, thread; /* stream 0: the host thread */
     uint64_t last;                    /* when the last thing in it ended; of a host thread its clock */
-    int32_t shown, number;
+    int32_t shown, number, branch;
 } tl_run_lane;
 
 typedef struct tl_run {
@@ -101,13 +101,14 @@ static cai_sim_operation tl_operation(const tl_run *run, uint64_t id)
     return op;
 }
 
-static int32_t tl_run_lane_of(tl_run *run, uint64_t stream, uint64_t capture, uint64_t thread)
+static int32_t tl_run_lane_of(tl_run *run, uint64_t stream, uint64_t capture, int32_t branch,
+                              uint64_t thread)
 {
     tl_run_lane *lane;
     int32_t i;
     for (i = 0; i < run->lane_count; ++i) {
         lane = &run->lanes[i];
-        if (lane->stream != stream || lane->capture != capture) continue;
+        if (lane->stream != stream || lane->capture != capture || lane->branch != branch) continue;
         if (stream || lane->thread == thread) return i;
     }
     run->lanes = (tl_run_lane *)tl_grow(run->lanes, run->lane_count, sizeof *run->lanes);
@@ -115,6 +116,7 @@ static int32_t tl_run_lane_of(tl_run *run, uint64_t stream, uint64_t capture, ui
     memset(lane, 0, sizeof *lane);
     lane->stream = stream;
     lane->capture = capture;
+    lane->branch = branch;
     lane->thread = thread;
     return run->lane_count++;
 }
@@ -161,8 +163,8 @@ static void tl_find_races(tl_run *run)
 
 static void tl_time(tl_run *run, const cai_sim_operation *op)
 {
-    const int32_t host = tl_run_lane_of(run, 0, 0, op->thread);
-    const int32_t at = op->stream ? tl_run_lane_of(run, op->stream, op->capture, 0) : host;
+    const int32_t host = tl_run_lane_of(run, 0, 0, 0, op->thread);
+    const int32_t at = op->stream ? tl_run_lane_of(run, op->stream, op->capture, op->branch, 0) : host;
     uint64_t start = run->lanes[host].last;
     int32_t i;
     if (run->lanes[at].last > start) start = run->lanes[at].last;
@@ -215,13 +217,15 @@ static void tl_lane_name(const tl_run *run, const tl_run_lane *lane, char *name)
     free(text.data);
 }
 
-/* A name or a label, with the capture. */
-static void tl_put_lane(tl_text *out, const char *name, uint64_t capture)
+/* A name or a label, with the capture and the branch. */
+static void tl_put_lane(tl_text *out, const char *name, const tl_run_lane *lane)
 {
     tl_text full = {NULL, 0, 0};
     tl_put(&full, name);
-    if (capture) tl_put(&full, " capture ");
-    if (capture) tl_put_number(&full, (int64_t)capture);
+    if (lane->capture) tl_put(&full, " capture ");
+    if (lane->capture) tl_put_number(&full, (int64_t)lane->capture);
+    if (lane->branch) tl_put(&full, " branch ");
+    if (lane->branch) tl_put_number(&full, lane->branch);
     tl_put(out, " ");
     tl_put_quoted(out, full.data);
     free(full.data);
@@ -237,8 +241,8 @@ static void tl_tell_lane(tl_run *run, const tl_run_lane *lane)
         if (!strcmp(labels[0], name)) label = labels[1];
     tl_put(&run->out, "lane ");
     tl_put_number(&run->out, lane->number);
-    tl_put_lane(&run->out, name, lane->capture);
-    tl_put_lane(&run->out, label, lane->capture);
+    tl_put_lane(&run->out, name, lane);
+    tl_put_lane(&run->out, label, lane);
     tl_put(&run->out, "\n");
 }
 
@@ -254,12 +258,13 @@ static void tl_put_memory(const tl_run *run, tl_text *text, const cai_sim_access
 
 static void tl_put_accesses(const tl_run *run, tl_text *text, const cai_sim_operation *op)
 {
+    static const char *const verbs[] = {"reads ", "writes ", "may write "};
     int32_t write, i, count;
-    for (write = 0; write < 2; ++write) {
+    for (write = 0; write <= CAI_SIM_MAY_WRITE; ++write) {
         for (i = count = 0; i < op->access_count; ++i) {
-            if ((op->accesses[i].write != 0) != write) continue;
+            if (op->accesses[i].write != write) continue;
             if (text->length) tl_put(text, ", ");
-            if (!count++) tl_put(text, write ? "writes " : "reads ");
+            if (!count++) tl_put(text, verbs[write]);
             tl_put_memory(run, text, &op->accesses[i]);
         }
     }
@@ -274,6 +279,7 @@ static const char *tl_mark_kind(int32_t kind)
     case CAI_SIM_OP_FREE: return "free";
     case CAI_SIM_OP_PUBLISH: return "publish";
     case CAI_SIM_OP_OBSERVE: return "observe";
+    case CAI_SIM_OP_GRAPH: return "graph";
     default: return "synchronize";
     }
 }
@@ -281,7 +287,7 @@ static const char *tl_mark_kind(int32_t kind)
 /* "record e1", "free m1", "stream_synchronize", "publish" */
 static void tl_put_mark_name(const tl_run *run, tl_text *text, const cai_sim_operation *op)
 {
-    const int named = op->kind == CAI_SIM_OP_SYNCHRONIZE && op->name[0];
+    const int named = (op->kind == CAI_SIM_OP_SYNCHRONIZE || op->kind == CAI_SIM_OP_GRAPH) && op->name[0];
     tl_put(text, named ? op->name : tl_mark_kind(op->kind));
     if (op->kind == CAI_SIM_OP_RECORD || op->kind == CAI_SIM_OP_WAIT) {
         tl_put(text, " e");
@@ -347,7 +353,7 @@ static void tl_tell_arrows(tl_run *run, const cai_sim_operation *op)
         char label[TL_NAME] = "";
         if (run->lane[from.id] < 0 || run->lane[from.id] == run->lane[op->id]) continue;
         if (!asked && tl_is_implied(run, op, from.id)) continue;
-        if (op->stream) memcpy(label, "implicit", sizeof "implicit");
+        if (op->stream && !op->executable) memcpy(label, "implicit", sizeof "implicit");
         if (asked) snprintf(label, sizeof label, "e%d", (int)op->event_number);
         tl_put_pair(&run->out, "arrow ", from.id, op->id);
         tl_put_quoted(&run->out, label);
@@ -609,7 +615,7 @@ static int tl_read_detail(tl_document *doc, tl_item *item)
 static int tl_read_item(tl_document *doc, int32_t form)
 {
     static const char *const kinds[] = {"record", "wait",    "synchronize", "alloc",
-                                        "free",   "publish", "observe",     NULL};
+                                        "free",   "publish", "observe",     "graph", NULL};
     tl_item *item;
     doc->items = (tl_item *)tl_grow(doc->items, doc->item_count, sizeof *doc->items);
     item = &doc->items[doc->item_count++];

@@ -42,7 +42,8 @@ THE TEXT
     lane NUMBER NAME LABEL
         Numbered 1, 2, ... from the top: streams, then host threads that touch memory, wait, free, or talk to
         one another, both in the order of their first use. NAME is that of the log; host threads are "host",
-        "host 2", ...; what a stream captures has a lane of its own, "s1 capture 1". LABEL is what to call it.
+        "host 2", ...; what a stream captures has a lane of its own, "s1 capture 1", and so have further
+        branches of graphs that are launched there, "s1 branch 1". LABEL is what to call it.
     span OPERATION LANE START END NAME ACCESSES
         Work: a launch, or the host that touches memory. OPERATION is its id in the trace; they ascend.
         ACCESSES is like "reads m1, writes m2[0, 256)"; memory without a range is all of an allocation.
@@ -50,11 +51,13 @@ THE TEXT
         The same for work that was dropped. It did not run, and never will.
     mark OPERATION LANE START KIND NAME
         An operation without a time of its own. The drawing gives it 1. KIND is record, wait, synchronize,
-        alloc, free, publish or observe. A wait stands where it ends. Allocations that do not race are
+        alloc, free, publish, observe or graph. A wait stands where it ends. graph is the begin or the end of
+        a launch of a graph. Allocations that do not race are
         left out.
     arrow FROM TO LABEL
         TO waited for FROM, which is in another lane. LABEL is the event, or "implicit" for the implicit
-        synchronization of the legacy stream, or "" where the host waits. What such an arrow implies has none.
+        synchronization of the legacy stream, or "" where the host waits and for the edges of a graph. What
+        such an arrow implies has none.
     race FIRST SECOND MEMORY SENTENCE
         A race of cai_check_races, and the sentence of cai_check_race_text. A race of an allocation is left
         out if later work on that memory, in the same stream, races with the same operation.

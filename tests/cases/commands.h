@@ -236,7 +236,7 @@ static void do_capture(script_words *in)
 /* end_capture X [fails 904] */
 static void do_end_capture(script_words *in)
 {
-    const int32_t error = cai_sim_capture_end(w.sim, stream_word(in));
+    const int32_t error = cai_sim_capture_end(w.sim, stream_word(in), NULL);
     const int64_t wanted = script_take(in, "fails") ? script_number(in) : 0;
     if (error != wanted) complain(in, "the end of the capture gives %d, not %d", error, (int)wanted);
     cai_sim_clear_error(w.sim);

@@ -7,8 +7,9 @@
 
 const rule *const rule_lists[] = {rules_of_events,     rules_of_legacy, rules_of_contexts,
                                   rules_of_captures,   rules_of_modes,  rules_of_memory,
-                                  rules_of_allocation, rules_of_copies, rules_of_errors,
-                                  rules_of_devices,    NULL};
+                                  rules_of_allocation, rules_of_copies, rules_of_graphs,
+                                  rules_of_pools,
+                                  rules_of_errors,     rules_of_devices, NULL};
 
 const rule_choice rule_choices[] = {
     {"X07", "one_thread_contexts", {"it may be current on several", "on one at a time: 216"}},
@@ -22,6 +23,8 @@ const rule_choice rule_choices[] = {
     {"T09", "copy_returns", {"it waits", "it does not wait"}},
     {"T10", "copy_returns", {"it waits", "it does not wait"}},
     {"T11", "copy_returns", {"it waits", "it does not wait"}},
+    {"K10", "pool_reuse", {"other memory", "the same"}},
+    {"K11", "pool_reuse", {"other memory", "the same"}},
     {NULL, NULL, {NULL, NULL}}};
 
 const cai_cuda *cuda;

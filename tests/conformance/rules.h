@@ -43,8 +43,8 @@ const rule_choice *rule_choice_of(const char *id);
 /* Ended by NULL. */
 extern const rule *const rule_lists[];
 extern const rule rules_of_events[], rules_of_legacy[], rules_of_contexts[], rules_of_captures[],
-    rules_of_modes[], rules_of_memory[], rules_of_allocation[], rules_of_copies[], rules_of_errors[],
-    rules_of_devices[];
+    rules_of_modes[], rules_of_memory[], rules_of_allocation[], rules_of_copies[], rules_of_graphs[],
+    rules_of_pools[], rules_of_errors[], rules_of_devices[];
 
 /* --------------------------------------------------------------------- checks */
 /* The first failure of a rule is kept and ends its function. */

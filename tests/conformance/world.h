@@ -95,6 +95,14 @@ enum { WORLD_GLOBAL = 0, WORLD_THREAD_LOCAL = 1, WORLD_RELAXED = 2 };
 
 int32_t world_capture_begin(uint64_t stream, int32_t mode);
 int32_t world_capture_end(uint64_t stream); /* the graph is thrown away */
+int32_t world_capture_graph(uint64_t stream, uint64_t *graph); /* the same, but the graph is kept */
+
+/* cudaGraphGetNodes, how many; cudaGraphInstantiate, 0: failed; and what ends them. */
+int32_t world_graph_nodes(uint64_t graph);
+uint64_t world_graph_instantiate(uint64_t graph);
+int32_t world_graph_destroy(uint64_t graph);
+int32_t world_graph_launch(uint64_t executable, uint64_t stream);
+int32_t world_executable_destroy(uint64_t executable);
 
 /* --------------------------------------------------------------------- memory */
 enum {
@@ -123,6 +131,28 @@ int32_t world_copy_async(uint64_t to, uint64_t from, uint64_t bytes, uint64_t st
 /* cudaMemset, in stream 1, and cudaMemsetAsync. */
 int32_t world_fill(uint64_t to, int value, uint64_t bytes);
 int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream);
+
+/* Pools, by handles, and attributes by the numbers of CUDA. 0: there are none. */
+uint64_t world_pool_create(int32_t device);
+uint64_t world_pool_default(int32_t device);
+uint64_t world_pool_current(int32_t device);
+int32_t world_pool_destroy(uint64_t pool);
+int32_t world_pool_set_current(int32_t device, uint64_t pool);
+int32_t world_pool_alloc(uint64_t pool, uint64_t bytes, uint64_t stream, uint64_t *address);
+int32_t world_pool_free(uint64_t address, uint64_t stream);
+int32_t world_pool_trim(uint64_t pool, uint64_t keep);
+int32_t world_pool_get(uint64_t pool, int32_t attribute, uint64_t *value);
+int32_t world_pool_set(uint64_t pool, int32_t attribute, uint64_t value);
+
+/* cuMemAddressReserve and _Free, cuMemCreate and _Release, on device 0, cuMemMap and _Unmap. Sizes are
+ * multiples of ENOUGH / 2. world_reserve may return WORLD_NO_SUCH_MEMORY. */
+int32_t world_reserve(uint64_t bytes, uint64_t *address);
+int32_t world_unreserve(uint64_t address, uint64_t bytes);
+int32_t world_create(uint64_t bytes, uint64_t *handle);
+int32_t world_release(uint64_t handle);
+int32_t world_map(uint64_t address, uint64_t bytes, uint64_t handle);
+int32_t world_unmap(uint64_t address, uint64_t bytes);
+int32_t world_set_access(uint64_t address, uint64_t bytes, int32_t yes); /* of device 0, to read and write */
 
 /* What pageable_access should answer. */
 int32_t world_pageable_access(int32_t device);

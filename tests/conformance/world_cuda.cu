@@ -107,6 +107,8 @@ std::vector<object> streams;
 std::vector<CUcontext> contexts;
 std::vector<memory> memories;
 std::vector<capture> captures_begun;
+std::vector<cudaGraph_t> graphs;
+std::vector<cudaGraphExec_t> executables;
 std::vector<std::thread> setters;
 
 std::mutex watch_lock;
@@ -255,6 +257,10 @@ void release_everything()
     }
     streams.clear();
     (void)cu.context_set(primaries[0]);
+    for (cudaGraphExec_t each : executables) (void)cudaGraphExecDestroy(each);
+    executables.clear();
+    for (cudaGraph_t each : graphs) (void)cudaGraphDestroy(each);
+    graphs.clear();
     for (CUcontext context : contexts) (void)cu.context_destroy(context);
     contexts.clear();
 }
@@ -614,12 +620,66 @@ int32_t world_capture_begin(uint64_t stream, int32_t mode)
 /* A capture that cannot be ended here stays on the list, for its own thread to end it. */
 int32_t world_capture_end(uint64_t stream)
 {
+    uint64_t graph = 0;
+    const int32_t error = world_capture_graph(stream, &graph);
+    if (graph != 0) (void)world_graph_destroy(graph);
+    return error;
+}
+
+int32_t world_capture_graph(uint64_t stream, uint64_t *made)
+{
     cudaGraph_t graph = nullptr;
     const cudaError_t error = cudaStreamEndCapture(cai_stream_to_cuda(stream), &graph);
-    if (graph != nullptr) (void)cudaGraphDestroy(graph);
+    if (graph != nullptr) graphs.push_back(graph);
+    *made = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(graph));
     if (error != cudaErrorStreamCaptureWrongThread && error != cudaErrorStreamCaptureUnmatched)
         forget_capture(stream);
     return error;
+}
+
+/* The handle that a number is, taken from the list of those that are left. */
+template <typename Handle> Handle take(std::vector<Handle> *all, uint64_t number)
+{
+    for (size_t i = 0; i < all->size(); i++) {
+        const Handle handle = (*all)[i];
+        if (reinterpret_cast<uintptr_t>(handle) != number) continue;
+        all->erase(all->begin() + static_cast<std::ptrdiff_t>(i));
+        return handle;
+    }
+    return nullptr;
+}
+
+int32_t world_graph_nodes(uint64_t graph)
+{
+    size_t count = 0;
+    const cudaError_t error = cudaGraphGetNodes(
+        reinterpret_cast<cudaGraph_t>(static_cast<uintptr_t>(graph)), nullptr, &count);
+    return error == cudaSuccess ? static_cast<int32_t>(count) : -1;
+}
+
+uint64_t world_graph_instantiate(uint64_t graph)
+{
+    cudaGraphExec_t made = nullptr;
+    const cudaGraph_t from = reinterpret_cast<cudaGraph_t>(static_cast<uintptr_t>(graph));
+    if (cudaGraphInstantiateWithFlags(&made, from, 0) != cudaSuccess) return 0;
+    executables.push_back(made);
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(made));
+}
+
+int32_t world_graph_destroy(uint64_t graph)
+{
+    return cudaGraphDestroy(take(&graphs, graph));
+}
+
+int32_t world_graph_launch(uint64_t executable, uint64_t stream)
+{
+    const cudaGraphExec_t what = reinterpret_cast<cudaGraphExec_t>(static_cast<uintptr_t>(executable));
+    return cudaGraphLaunch(what, cai_stream_to_cuda(stream));
+}
+
+int32_t world_executable_destroy(uint64_t executable)
+{
+    return cudaGraphExecDestroy(take(&executables, executable));
 }
 
 int32_t world_alloc(int32_t kind, uint64_t bytes, uint64_t *address)
@@ -668,6 +728,145 @@ int32_t world_fill(uint64_t to, int value, uint64_t bytes)
 int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream)
 {
     return cudaMemsetAsync(as_pointer(to), value, bytes, cai_stream_to_cuda(stream));
+}
+
+/* ------------------------------------------------------ pools and virtual memory */
+static cudaMemPool_t as_pool(uint64_t handle)
+{
+    return reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(handle));
+}
+
+uint64_t world_pool_create(int32_t device)
+{
+    cudaMemPoolProps properties;
+    cudaMemPool_t pool = nullptr;
+    if (!device_has(cudaDevAttrMemoryPoolsSupported)) return 0;
+    memset(&properties, 0, sizeof properties);
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    return cudaMemPoolCreate(&pool, &properties) == cudaSuccess ? as_number(pool) : 0;
+}
+
+uint64_t world_pool_default(int32_t device)
+{
+    cudaMemPool_t pool = nullptr;
+    return cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess ? as_number(pool) : 0;
+}
+
+uint64_t world_pool_current(int32_t device)
+{
+    cudaMemPool_t pool = nullptr;
+    return cudaDeviceGetMemPool(&pool, device) == cudaSuccess ? as_number(pool) : 0;
+}
+
+int32_t world_pool_destroy(uint64_t pool)
+{
+    return cudaMemPoolDestroy(as_pool(pool));
+}
+
+int32_t world_pool_set_current(int32_t device, uint64_t pool)
+{
+    return cudaDeviceSetMemPool(device, as_pool(pool));
+}
+
+int32_t world_pool_alloc(uint64_t pool, uint64_t bytes, uint64_t stream, uint64_t *address)
+{
+    void *pointer = nullptr;
+    const cudaError_t error =
+        cudaMallocFromPoolAsync(&pointer, bytes, as_pool(pool), cai_stream_to_cuda(stream));
+    *address = as_number(pointer);
+    return error;
+}
+
+int32_t world_pool_free(uint64_t address, uint64_t stream)
+{
+    return cudaFreeAsync(as_pointer(address), cai_stream_to_cuda(stream));
+}
+
+int32_t world_pool_trim(uint64_t pool, uint64_t keep)
+{
+    return cudaMemPoolTrimTo(as_pool(pool), keep);
+}
+
+/* The first three attributes are of type int. */
+int32_t world_pool_get(uint64_t pool, int32_t attribute, uint64_t *value)
+{
+    const cudaMemPoolAttr which = static_cast<cudaMemPoolAttr>(attribute);
+    int small = 0;
+    if (attribute >= cudaMemPoolAttrReleaseThreshold)
+        return cudaMemPoolGetAttribute(as_pool(pool), which, value);
+    const cudaError_t error = cudaMemPoolGetAttribute(as_pool(pool), which, &small);
+    *value = static_cast<uint64_t>(small);
+    return error;
+}
+
+int32_t world_pool_set(uint64_t pool, int32_t attribute, uint64_t value)
+{
+    const cudaMemPoolAttr which = static_cast<cudaMemPoolAttr>(attribute);
+    int small = static_cast<int>(value);
+    if (attribute >= cudaMemPoolAttrReleaseThreshold)
+        return cudaMemPoolSetAttribute(as_pool(pool), which, &value);
+    return cudaMemPoolSetAttribute(as_pool(pool), which, &small);
+}
+
+static CUmemAllocationProp on_device()
+{
+    CUmemAllocationProp properties;
+    memset(&properties, 0, sizeof properties);
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return properties;
+}
+
+int32_t world_reserve(uint64_t bytes, uint64_t *address)
+{
+    const CUmemAllocationProp properties = on_device();
+    CUdeviceptr first = 0;
+    size_t unit = 0;
+    if (cu.granularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || unit == 0 ||
+        bytes / 4 % unit != 0)
+        return WORLD_NO_SUCH_MEMORY;
+    const CUresult error = cu.reserve(&first, bytes, 0, 0, 0);
+    *address = static_cast<uint64_t>(first);
+    return error;
+}
+
+int32_t world_unreserve(uint64_t address, uint64_t bytes)
+{
+    return cu.unreserve(static_cast<CUdeviceptr>(address), bytes);
+}
+
+int32_t world_create(uint64_t bytes, uint64_t *handle)
+{
+    const CUmemAllocationProp properties = on_device();
+    CUmemGenericAllocationHandle made = 0;
+    const CUresult error = cu.create(&made, bytes, &properties, 0);
+    *handle = made;
+    return error;
+}
+
+int32_t world_release(uint64_t handle)
+{
+    return cu.release(handle);
+}
+
+int32_t world_map(uint64_t address, uint64_t bytes, uint64_t handle)
+{
+    return cu.map(static_cast<CUdeviceptr>(address), bytes, 0, handle, 0);
+}
+
+int32_t world_unmap(uint64_t address, uint64_t bytes)
+{
+    return cu.unmap(static_cast<CUdeviceptr>(address), bytes);
+}
+
+int32_t world_set_access(uint64_t address, uint64_t bytes, int32_t yes)
+{
+    CUmemAccessDesc access;
+    access.location = on_device().location;
+    access.flags = yes ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return cu.set_access(static_cast<CUdeviceptr>(address), bytes, &access, 1);
 }
 
 int32_t world_pageable_access(int32_t device)

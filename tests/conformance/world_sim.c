@@ -44,7 +44,8 @@ static int32_t recorded_count, waited_count;
 static cai_cuda_pointer known[MOST_PAIRS];
 static uint64_t known_at[MOST_PAIRS];
 static int32_t known_count;
-static uint64_t only_stream, capturing_thread;
+static uint64_t only_stream, capturing_thread, capturing_stream, capturing_event, only_executable;
+static uint64_t mapped_first;
 
 static int is_planted(const char *name)
 {
@@ -246,6 +247,15 @@ static int32_t eager_info(void *self, uint64_t pointer, cai_cuda_pointer *info)
 {
     if (cai_sim_current(sim) == 0) (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
     return honest()->pointer_info(self, pointer, info);
+}
+
+/* The start of the capture is waited for, not what was recorded. */
+static int32_t loose_wait(void *self, uint64_t stream, uint64_t event)
+{
+    cai_cuda_capture own;
+    if (honest()->stream_capture(self, stream, &own) || own.status != CAI_CAPTURE_NONE || !capturing_event)
+        return honest()->stream_wait_event(self, stream, event);
+    return honest()->stream_wait_event(self, stream, capturing_event);
 }
 
 static int32_t late_wait(void *self, uint64_t stream, uint64_t event)
@@ -594,6 +604,43 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X("running-host-function", "a host function is called at once", "T22", (void)0) \
     X("idle-fill", "a fill does nothing", "T13", (void)0) \
     X("waiting-fill", "a fill waits that should not", "T12", (void)0) \
+    X("idle-graph", "a graph does nothing", "N01", (void)0) \
+    X("hasty-graph", "a graph does not wait for the stream", "N02", (void)0) \
+    X("lost-graph", "the stream does not wait for a graph", "N03", (void)0) \
+    X("many-executables", "launches of one executable are not ordered", "N04", (void)0) \
+    X("one-executable", "all executables of a graph are one", "N05", (void)0) \
+    X("serial-graph", "a graph has one branch", "N06", (void)0) \
+    X("loose-graph", "a branch begins with the capture", "N07", table.stream_wait_event = loose_wait) \
+    X("running-child", "a graph is launched although the stream captures", "N08", (void)0) \
+    X("bound-executable", "an executable goes with its graph", "N09", (void)0) \
+    X("waiting-executable", "an executable is destroyed when it is done", "N10", (void)0) \
+    X("single-executable", "an executable runs once", "N11", (void)0) \
+    X("many-nodes", "records and waits are nodes", "N12", (void)0) \
+    X("broken-graph", "a capture that was invalidated has a graph", "N13", (void)0) \
+    X("mortal-default", "the default pool can be destroyed", "K01", (void)0) \
+    X("orphaned-device", "another pool is current when the current one is destroyed", "K02", (void)0) \
+    X("foreign-pool", "a pool of another device is accepted", "K03", (void)0) \
+    X("idle-current", "the default pool stays the current one", "K04", (void)0) \
+    X("idle-threshold", "the threshold is always 0", "K05", (void)0) \
+    X("grasping-pool", "the threshold is not 0 at first", "K06", (void)0) \
+    X("idle-trim", "a trim does nothing", "K07", (void)0) \
+    X("full-trim", "a trim keeps nothing", "K07", (void)0) \
+    X("free-watermark", "a high watermark can be set to anything", "K08", (void)0) \
+    X("deadly-pool", "memory goes with its pool", "K09", (void)0) \
+    X("always-again", "memory is used again that should not", "K10", (void)0) \
+    X("never-again", "memory is not used again that should", "K10", (void)0) \
+    X("never-again-too", "memory is not used again behind an event", "K11", (void)0) \
+    X("eager-events", "events bring memory back that should not", "K12", (void)0) \
+    X("eager-waits", "an allocation is made to wait that should not", "K13", (void)0) \
+    X("open-mapping", "a mapping has access at first", "V01", (void)0) \
+    X("idle-access", "a mapping never has access", "V02", (void)0) \
+    X("loyal-access", "the next mapping has the access of the one before", "V03", (void)0) \
+    X("tolerant-unmap", "a part of a mapping can be unmapped", "V04", (void)0) \
+    X("tolerant-map", "mapped addresses are mapped again", "V05", (void)0) \
+    X("tolerant-access", "access is given where nothing is mapped", "V06", (void)0) \
+    X("tolerant-unreserve", "addresses are given back with any size", "V07", (void)0) \
+    X("empty-mapping", "a mapping is empty", "V08", (void)0) \
+    X("deadly-release", "a mapping goes with its handle", "V09", (void)0) \
     X("no-init", "the first calls find the driver not initialized", "Q05", (void)0)
 
 static const world_plant plants[] = {
@@ -674,6 +721,7 @@ int world_option(const char *name)
                    {"segments", CAI_SIM_SEGMENTS},
                    {"free_returns", CAI_SIM_FREE_RETURNS},
                    {"copy_returns", CAI_SIM_COPY_RETURNS},
+                   {"pool_reuse", CAI_SIM_POOL_REUSE},
                    {"free_own_context", CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_FREE_RETURNS}};
     size_t i;
     for (i = 0; i < sizeof options / sizeof *options; i++)
@@ -706,7 +754,7 @@ void world_begin(const char *rule, const char *plant)
     plant_in_table();
     job_count = plain_count = 0;
     recorded_count = waited_count = known_count = 0;
-    only_stream = capturing_thread = 0;
+    only_stream = capturing_thread = capturing_stream = capturing_event = only_executable = mapped_first = 0;
     endless = 0;
     memset(flags, 0, sizeof flags);
     memset(flag_comes, 0, sizeof flag_comes);
@@ -797,6 +845,7 @@ static int32_t launch_wrongly(uint64_t stream, job *made)
     const uint64_t here = cai_sim_current(sim);
     uint64_t there = here;
     int32_t error;
+    if (is_planted("serial-graph") && capturing_stream) stream = capturing_stream;
     if (is_planted("per-thread-is-legacy") && stream == CAI_STREAM_PER_THREAD) stream = CAI_STREAM_LEGACY;
     if (is_planted("one-legacy") && stream == CAI_STREAM_LEGACY) there = cai_sim_primary(sim, 0);
     if (is_planted("migrant-launch")) (void)honest()->stream_context(sim, stream, &there);
@@ -864,7 +913,9 @@ void world_set_while_waiting(int32_t flag)
 
 static int is_held(uint64_t operation)
 {
+    cai_sim_operation op;
     int32_t i;
+    while (cai_sim_operation_get(sim, operation, &op) && op.node) operation = op.node;
     for (i = 0; i < job_count; i++)
         if (jobs[i].operation == operation) return jobs[i].flag && !flags[jobs[i].flag];
     return 0;
@@ -907,18 +958,83 @@ int32_t world_capture_begin(uint64_t stream, int32_t mode)
     if (is_planted("legacy-capture") && stream == CAI_STREAM_LEGACY) return 0;
     error = cai_sim_capture_begin(sim, stream, mode);
     capturing_thread = host_thread();
+    capturing_stream = stream;
+    if (is_planted("loose-graph") && !error) {
+        capturing_event = cai_sim_event_create(sim);
+        (void)cai_sim_event_record(sim, capturing_event, stream);
+    }
     return is_planted("tolerant-begin") && error == CAI_SIM_ERROR_ILLEGAL_STATE ? 0 : error;
 }
 
 int32_t world_capture_end(uint64_t stream)
 {
+    return world_capture_graph(stream, NULL);
+}
+
+int32_t world_capture_graph(uint64_t stream, uint64_t *graph)
+{
     int32_t error;
     if (is_planted("bound-end") && capturing_thread != host_thread())
         return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
-    error = cai_sim_capture_end(sim, stream);
+    error = cai_sim_capture_end(sim, stream, graph);
+    capturing_stream = 0;
+    if (is_planted("broken-graph") && error && graph != NULL) *graph = 1;
     if (is_planted("tolerant-end") && error == CAI_SIM_ERROR_ILLEGAL_STATE) return 0;
     if (is_planted("unjoined-end") && waited_count > 0 && !error) return CAI_SIM_ERROR_CAPTURE_UNJOINED;
     return error;
+}
+
+int32_t world_graph_nodes(uint64_t graph)
+{
+    return cai_sim_graph_node_count(sim, graph) + is_planted("many-nodes");
+}
+
+uint64_t world_graph_instantiate(uint64_t graph)
+{
+    if (is_planted("many-executables")) return graph;
+    if (!is_planted("one-executable") || only_executable == 0)
+        only_executable = cai_sim_graph_instantiate(sim, graph);
+    return only_executable;
+}
+
+int32_t world_graph_destroy(uint64_t graph)
+{
+    if (is_planted("many-executables")) return 0;
+    if (is_planted("bound-executable")) (void)cai_sim_graph_executable_destroy(sim, only_executable);
+    return cai_sim_graph_destroy(sim, graph);
+}
+
+/* The stream in which a graph is launched that is planted not to be ordered in its own, or only one way. */
+static uint64_t wrong_stream(uint64_t stream)
+{
+    uint64_t other, event;
+    if (!is_planted("hasty-graph") && !is_planted("lost-graph") && !is_planted("running-child"))
+        return stream;
+    if (is_planted("running-child") && !capturing_stream) return stream;
+    other = cai_sim_stream_create(sim, 1);
+    if (!is_planted("lost-graph")) return other;
+    event = cai_sim_event_create(sim);
+    (void)cai_sim_event_record(sim, event, stream);
+    (void)cai_sim_stream_wait_event(sim, other, event);
+    return other;
+}
+
+int32_t world_graph_launch(uint64_t executable, uint64_t stream)
+{
+    int32_t error;
+    if (is_planted("idle-graph")) return 0;
+    if (is_planted("single-executable") && only_executable == 0) return 0;
+    if (is_planted("many-executables")) executable = cai_sim_graph_instantiate(sim, executable);
+    error = cai_sim_graph_launch(sim, executable, wrong_stream(stream));
+    if (is_planted("single-executable")) only_executable = 0;
+    if (is_planted("running-child") && capturing_stream) (void)cai_sim_run(sim);
+    return error;
+}
+
+int32_t world_executable_destroy(uint64_t executable)
+{
+    if (is_planted("waiting-executable")) (void)cai_sim_context_synchronize(sim);
+    return cai_sim_graph_executable_destroy(sim, executable);
 }
 
 /* Registered memory is of the kind that devices address in another way. */
@@ -1011,6 +1127,138 @@ int32_t world_fill_async(uint64_t to, int value, uint64_t bytes, uint64_t stream
     if (is_planted("idle-fill")) return 0;
     error = cai_sim_set_async(sim, &rows, &extent, (uint32_t)value, 1, stream);
     return after_copy("waiting-fill", stream, error);
+}
+
+/* ------------------------------------------------------ pools and virtual memory */
+uint64_t world_pool_create(int32_t device)
+{
+    const uint64_t pool = cai_sim_pool_create(sim, device);
+    if (is_planted("grasping-pool")) (void)cai_sim_pool_set(sim, pool, CAI_SIM_POOL_THRESHOLD, UINT64_MAX);
+    return pool;
+}
+
+uint64_t world_pool_default(int32_t device)
+{
+    return cai_sim_pool_default(sim, device);
+}
+
+uint64_t world_pool_current(int32_t device)
+{
+    return cai_sim_pool_current(sim, device);
+}
+
+int32_t world_pool_destroy(uint64_t pool)
+{
+    const int32_t error = cai_sim_pool_destroy(sim, pool);
+    int32_t i;
+    if (is_planted("mortal-default")) return 0;
+    if (is_planted("orphaned-device")) return cai_sim_pool_set_current(sim, 0, cai_sim_pool_create(sim, 0));
+    for (i = 0; i < recorded_count && is_planted("deadly-pool"); i++)
+        (void)cai_sim_free(sim, recorded[i].a);
+    return error;
+}
+
+int32_t world_pool_set_current(int32_t device, uint64_t pool)
+{
+    const int32_t error = cai_sim_pool_set_current(sim, device, pool);
+    if (is_planted("foreign-pool")) return 0;
+    if (is_planted("idle-current")) return cai_sim_pool_set_current(sim, 0, cai_sim_pool_default(sim, 0));
+    return error;
+}
+
+int32_t world_pool_alloc(uint64_t pool, uint64_t bytes, uint64_t stream, uint64_t *address)
+{
+    const uint32_t options = cai_sim_options(sim);
+    uint64_t total = 0, left = 0;
+    int32_t error;
+    if (is_planted("eager-events")) (void)cai_sim_pool_set(sim, pool, CAI_SIM_POOL_FOLLOW_EVENTS, 1);
+    if (is_planted("eager-events") || is_planted("always-again"))
+        cai_sim_set_options(sim, options | CAI_SIM_POOL_REUSE);
+    if (is_planted("never-again") || is_planted("never-again-too"))
+        cai_sim_set_options(sim, options & ~(uint32_t)CAI_SIM_POOL_REUSE);
+    if (is_planted("eager-waits") && recorded_count > 0) {
+        (void)honest()->memory_info(sim, &left, &total);
+        (void)cai_sim_pool_set(sim, pool, CAI_SIM_POOL_INTERNAL_WAITS, 1);
+        cai_sim_set_memory(sim, 0, total - left);
+    }
+    *address = cai_sim_pool_alloc(sim, pool, bytes, stream);
+    error = *address ? 0 : cai_sim_last_error(sim);
+    cai_sim_set_options(sim, options);
+    if (!error) add_pair(recorded, &recorded_count, *address, 0);
+    return error;
+}
+
+int32_t world_pool_free(uint64_t address, uint64_t stream)
+{
+    return cai_sim_pool_free(sim, address, stream);
+}
+
+int32_t world_pool_trim(uint64_t pool, uint64_t keep)
+{
+    return is_planted("idle-trim") ? 0 : cai_sim_pool_trim(sim, pool, is_planted("full-trim") ? 0 : keep);
+}
+
+int32_t world_pool_get(uint64_t pool, int32_t attribute, uint64_t *value)
+{
+    return cai_sim_pool_get(sim, pool, attribute, value);
+}
+
+int32_t world_pool_set(uint64_t pool, int32_t attribute, uint64_t value)
+{
+    if (is_planted("idle-threshold") && attribute == CAI_SIM_POOL_THRESHOLD) return 0;
+    if (is_planted("free-watermark") && attribute == CAI_SIM_POOL_RESERVED_HIGH) value = 0;
+    return cai_sim_pool_set(sim, pool, attribute, value);
+}
+
+int32_t world_reserve(uint64_t bytes, uint64_t *address)
+{
+    *address = cai_sim_virtual_reserve(sim, bytes, 0);
+    return *address ? 0 : WORLD_NO_SUCH_MEMORY;
+}
+
+int32_t world_unreserve(uint64_t address, uint64_t bytes)
+{
+    if (is_planted("tolerant-unreserve")) return 0;
+    return cai_sim_virtual_free(sim, address, bytes);
+}
+
+int32_t world_create(uint64_t bytes, uint64_t *handle)
+{
+    *handle = cai_sim_physical_create(sim, 0, bytes);
+    return *handle ? 0 : cai_sim_last_error(sim);
+}
+
+int32_t world_release(uint64_t handle)
+{
+    if (is_planted("deadly-release") && mapped_first)
+        (void)cai_sim_virtual_unmap(sim, mapped_first, ENOUGH_BYTES);
+    return cai_sim_physical_release(sim, handle);
+}
+
+int32_t world_map(uint64_t address, uint64_t bytes, uint64_t handle)
+{
+    const int32_t error = cai_sim_virtual_map(sim, address, bytes, 0, handle);
+    const int again = mapped_first != 0;
+    if (!error) mapped_first = address;
+    if (is_planted("open-mapping") || (is_planted("loyal-access") && again))
+        (void)cai_sim_virtual_set_access(sim, address, bytes, 0, CAI_SIM_ACCESS_READ_WRITE);
+    if (is_planted("empty-mapping") && !error) memset(cai_sim_bytes(sim, address), 0, (size_t)bytes);
+    return is_planted("tolerant-map") ? 0 : error;
+}
+
+int32_t world_unmap(uint64_t address, uint64_t bytes)
+{
+    const int32_t error = cai_sim_virtual_unmap(sim, address, bytes);
+    return is_planted("tolerant-unmap") ? 0 : error;
+}
+
+int32_t world_set_access(uint64_t address, uint64_t bytes, int32_t yes)
+{
+    const int32_t error = cai_sim_virtual_set_access(
+        sim, address, bytes, 0, yes ? CAI_SIM_ACCESS_READ_WRITE : CAI_SIM_ACCESS_NONE);
+    if (is_planted("idle-access") && !error)
+        return cai_sim_virtual_set_access(sim, address, bytes, 0, CAI_SIM_ACCESS_NONE);
+    return is_planted("tolerant-access") ? 0 : error;
 }
 
 int32_t world_pageable_access(int32_t device)

@@ -383,7 +383,7 @@ static void check_captures(void)
     CHECK_INT(export_to(w, w->s2, 0), CAI_ERR_CAPTURE); /* the work to wait for is outside of the capture */
     CHECK(w->array.release != NULL);
     CHECK_INT(w->pool.open_exchanges, 0);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->s2), 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0);
     cai_array_release(&w->array);
     end(w);
 
@@ -392,7 +392,7 @@ static void check_captures(void)
     CHECK_INT(cai_sim_capture_begin(w->sim, w->s1, 2), 0);
     drop(w);
     CHECK_INT(w->released, 0);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->s1), 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s1, NULL), 0);
     GOOD(cai_keepalive_drain(&w->pool, &err));
     CHECK_INT(w->released, 1);
     end(w);
@@ -401,7 +401,7 @@ static void check_captures(void)
     GOOD(export_to(w, w->s2, 0));
     CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 2), 0);
     drop(w);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->s2), 0); /* it was not ended by the deleter */
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0); /* it was not ended by the deleter */
     CHECK_INT(w->released, 0);
     CHECK_INT(w->done, 1);
     CHECK_INT(w->pool.open_exchanges, 0);
@@ -419,7 +419,7 @@ static void check_captures(void)
     CHECK_INT(mode, 0);
     mode = 0;
     (void)w->cuda->capture_mode(w->cuda->self, &mode);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere), 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere, NULL), 0);
     end(w);
 
     w = open(count_release); /* the host cannot wait */

@@ -534,7 +534,7 @@ static void do_capture(void)
 {
     const int32_t place = any_array(1);
     if (world.capturing) {
-        if (world.sim) (void)cai_sim_capture_end(world.sim, world.capturing);
+        if (world.sim) (void)cai_sim_capture_end(world.sim, world.capturing, NULL);
         world.capturing = 0;
         if (world.sim) (void)cai_sim_set_context(world.sim, context_before);
         return;

@@ -1374,7 +1374,7 @@ static void check_capture(void)
     CHECK_INT(lines("my_pool device_alloc 50"), 0);
     memory = get(50, s2); /* elsewhere it goes on */
     let(memory, s2);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     let(a, s1);
     close_emm();
 }
@@ -1400,7 +1400,7 @@ static void check_capture_flush(void)
     BAD(cai_manager_destroy(&emm, &err), CAI_ERR_CAPTURE, "captur");
     CHECK_INT(mine.live, 1);
     counted(0, 0, 1, 10);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     GOOD(cai_manager_flush(&emm, &err));
     counted(0, 0, 0, 0);
     close_emm();
@@ -2303,7 +2303,7 @@ static void check_release_waits(void)
     counted(0, 0, 1, 8);
     GOOD(cai_manager_flush(&emm, &err)); /* it still captures */
     CHECK_INT(lines("my_pool device_free b2"), 0);
-    CHECK_INT(cai_sim_capture_end(sim, s2), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
     GOOD(cai_manager_flush(&emm, &err));
     CHECK_INT(lines("stream_wait_event s1"), 1);
     CHECK_INT(lines("my_pool device_free b2 s1"), 1);
@@ -2313,7 +2313,7 @@ static void check_release_waits(void)
     CHECK(array.release == NULL);
     CHECK_INT(lines("my_pool device_free b3"), 0);
     counted(0, 0, 1, 8);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     GOOD(cai_manager_flush(&emm, &err));
     CHECK_INT(lines("my_pool device_free b3 s1"), 1);
     CHECK_UINT(counts().failed, 0);

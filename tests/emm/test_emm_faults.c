@@ -1031,7 +1031,7 @@ static void end_capture(void)
 {
     int32_t error;
     if (!w.capturing) return;
-    error = cai_sim_capture_end(sim, w.capturing);
+    error = cai_sim_capture_end(sim, w.capturing, NULL);
     if (!lines_of(text, "context_synchronize", 0)) CHECK_INT(error, 0);
     else CHECK(error == 0 || error == 901);
 }

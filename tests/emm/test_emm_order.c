@@ -213,7 +213,7 @@ static void check_table_refuses(void)
     CHECK_INT(hooks.device_alloc(hooks.ctx, &a, KIB, cai_stream_to_cuda(s1)), 0);
     CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_GLOBAL), 0);
     CHECK_INT(hooks.device_free(hooks.ctx, a, KIB, cai_stream_to_cuda(s1)), 900);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     CHECK_INT(count_of("memory_free"), 0);
     work_at(a, s1);
     for (i = 0; i < 3; i++) {
@@ -280,7 +280,7 @@ static void check_captured(void)
     GOOD(cai_manager_flush(&emm, &err));
     CHECK_UINT(counts().deferred, 1);
     BAD(cai_manager_destroy(&emm, &err), CAI_ERR_CAPTURE, "captur");
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0); /* unharmed */
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0); /* unharmed */
     GOOD(cai_manager_flush(&emm, &err));
     CHECK_UINT(counts().deferred, 0);
     close_emm();
@@ -299,7 +299,7 @@ static void check_reset_captured(int32_t nonblocking)
     let(a, stream);
     CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_GLOBAL), 0);
     GOOD(cai_manager_reset(&emm, &err));
-    CHECK_INT(cai_sim_capture_end(sim, stream), 0);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
     CHECK_UINT(counts().failed, 0);
     let(b, stream);
     CHECK_INT(cai_sim_stream_destroy(sim, stream), 0);
@@ -346,7 +346,7 @@ static void check_pool_captured(void)
     let(get(2 * KIB, s2), s2);
     CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_GLOBAL), 0);
     BAD(cai_manager_alloc(&memory, &emm, 8 * KIB, 0, s2, &err), CAI_ERR_OUT_OF_MEMORY, "pool_plugin");
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     CHECK_UINT(pool.kept.bytes, 4 * KIB);
     CHECK_UINT(pool.returned, 1);
     memory = get(8 * KIB, s1);
@@ -695,7 +695,7 @@ static void check_stream_destroyed(void)
     CHECK_INT(cai_sim_capture_begin(sim, s2, CAI_SIM_MODE_GLOBAL), 0);
     cai_array_release(&array);
     GOOD(cai_manager_flush(&emm, &err)); /* still captures: the stream is remembered */
-    CHECK_INT(cai_sim_capture_end(sim, s2), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
     GOOD(cai_manager_flush(&emm, &err));
     CHECK_INT(cai_sim_stream_destroy(sim, s2), 0);
     s2 = 0;

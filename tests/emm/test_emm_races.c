@@ -16,7 +16,7 @@ static void release_captured(uint64_t stream)
 {
     CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_THREAD_LOCAL), 0);
     cai_array_release(&array);
-    CHECK_INT(cai_sim_capture_end(sim, stream), 0);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
 }
 
 /* Moves the memory on to another stream, where the other thread works on it; a few times. */
@@ -608,7 +608,7 @@ static void check_release_captured_and_moves(void)
     CHECK_INT(ran, 1);
     CHECK_INT(frees, 0);
     CHECK_UINT(counts().deferred, 1);
-    CHECK_INT(cai_sim_capture_end(sim, s2), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
     GOOD(cai_manager_flush(&emm, err));
     freed(1, s3);
     close_emm();
@@ -763,7 +763,7 @@ static void check_release_and_moves_and_captured(void)
     cai_array_release(&array);
     CHECK_INT(ran, 1);
     CHECK_INT(frees, 0);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     GOOD(cai_manager_flush(&emm, err));
     freed(1, s3);
     close_emm();

@@ -265,7 +265,7 @@ static void check_array_errors(void)
     CHECK(cai_emm_array(&x, &pool, &hooks, CAI_FLOAT64, 2, huge, s1, &err) != CAI_OK);
     CHECK_INT(cai_sim_capture_begin(sim, s1, 2), 0);
     BAD(cai_emm_array(&x, &pool, &hooks, CAI_INT8, 2, shape, s1, &err), CAI_ERR_CAPTURE, "is capturing");
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     in(0);
     BAD(cai_emm_array(&x, &pool, &hooks, CAI_INT8, 2, shape, s1, &err), CAI_ERR_UNAVAILABLE, "no context");
     in(c1);
@@ -359,7 +359,7 @@ static void check_capture(int32_t home)
     x.stream = s2;
     CHECK_INT(cai_sim_capture_begin(sim, home ? s1 : s2, 2), 0);
     cai_array_release(&x);
-    CHECK_INT(cai_sim_capture_end(sim, home ? s1 : s2), 0);
+    CHECK_INT(cai_sim_capture_end(sim, home ? s1 : s2, NULL), 0);
     CHECK(!x.release);
     CHECK(!close_sim(1));
 }
@@ -467,7 +467,7 @@ static void check_free_of_cuda(void)
     BAD(cai_emm_free(&table, ptr, 512, s1, &err), CAI_ERR_CUDA, "CUDA error 999");
     CHECK_INT(cai_sim_capture_begin(sim, s1, 2), 0);
     BAD(cai_emm_free(&table, ptr, 512, s1, &err), CAI_ERR_CUDA, "CUDA error 900");
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
     cuda.context_synchronize = NULL;
     BAD(cai_emm_free(&table, ptr, 512, CAI_STREAM_LEGACY, &err), CAI_ERR_CUDA, "CUDA error 400");
@@ -688,7 +688,7 @@ static void check_rules(void)
         CHECK_INT(err.code, rows[i].status);
         CHECK_INT(err.rule, rows[i].rule);
         CHECK_INT(broken(i, &at, NULL), rows[i].status);
-        if (i == CAPTURES) CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+        if (i == CAPTURES) CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     }
     cuda = *cai_sim_cuda(sim);
     CHECK(!close_sim(0));

@@ -205,7 +205,7 @@ static void release(cai_array *array, work_list *list, const char *what)
     cai_array_release(array);
     end_faults();
     if (capture) {
-        (void)cai_sim_capture_end(sim, stream);
+        (void)cai_sim_capture_end(sim, stream, NULL);
         captured[number] = capturing = 0;
     }
     if (event) CHECK_INT(cai_sim_event_destroy(sim, event), 0);

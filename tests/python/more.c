@@ -409,7 +409,7 @@ static PyObject *more_act(PyObject *module, PyObject *args)
     if (!strcmp(what, "pending")) return more_number(cai_sim_pending(sim));
     if (!strcmp(what, "free")) return more_number(cai_sim_stream_destroy(sim, s));
     if (!strcmp(what, "capture")) return more_number(cai_sim_capture_begin(sim, s, number));
-    if (!strcmp(what, "capture_end")) return more_number(cai_sim_capture_end(sim, s));
+    if (!strcmp(what, "capture_end")) return more_number(cai_sim_capture_end(sim, s, NULL));
     if (!strcmp(what, "fail")) return more_number(cai_sim_fail(sim, (int32_t)s, number));
     if (!strcmp(what, "faults")) return more_number(cai_sim_faults(sim));
     if (!strcmp(what, "last_error")) return more_number(cai_sim_last_error(sim));

@@ -868,7 +868,7 @@ static void captured(cai_sim *sim, void *argument)
     if (x.fixed) cai_sim_stream_wait_event(sim, x.s[0], join);
     does(&x, x.s[0], "trunk", writes(m));
     if (!x.fixed) cai_sim_stream_wait_event(sim, x.s[0], join);
-    cai_sim_capture_end(sim, x.s[0]);
+    cai_sim_capture_end(sim, x.s[0], NULL);
     scene_close(&x);
 }
 

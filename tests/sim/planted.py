@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in cai_check.c and cai_sim.c, one at a time; test_check.c must fail on each of them.
+"""Plants defects in cai_check.c and cai_sim.c, one at a time; a test of the three must fail on each of them.
 
     tests/sim/planted.py [--cc CC] [--traces N] [--programs N] [--seed N]
         [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
-One build of test_check.c has all defects, each switched on for a run of its own. Prints one line per defect: the first
+One build of each test has all defects, each switched on for a run of its own. Prints one line per defect: the first
 thing that was wrong. A defect that is not found, or that does not apply to the file any more, is a failure, and so
 is a test that fails without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
 
 FILES = ("sim/cai_check.c", "sim/cai_sim.c")
+TESTS = ("test_graphs", "test_memory", "test_check")
 
 # What it is, where it is, what stands there instead
 SIM = [
@@ -48,7 +49,7 @@ SIM = [
     ("the host writes nothing", r"if \(touches\) sim_touch\(sim, op\);\n    else", r""),
     ("two kernels of one name are one", r"digest = sim_mix\(op->info\.stream, [^;]*;", r"digest = 0;"),
     ("errors are not in the fingerprint", r"sum \+= sim_mix\(\(uint64_t\)i[^;]*;", r"(void)0;"),
-    ("memory is not in the fingerprint", r"sum \+= a->block != NULL \? [^;]*;", r"(void)whole;"),
+    ("memory is not in the fingerprint", r"sum \+= there \? [^;]*;", r"(void)whole; (void)there;"),
     ("what was read is not in the fingerprint", r"sum \+= sim_operation_of\(sim, id\)->digest;", r"(void)0;"),
     ("a free in a stream only reads",
      r"whole = cai_sim_writes\(address, a->bytes\);", r"whole = cai_sim_reads(address, a->bytes);"),
@@ -62,7 +63,7 @@ SIM = [
     ("memory has another name by the address of devices",
      r"if \(address - other->device_offset - other->address < other->bytes\) a = other;", r"(void)other;"),
     ("an access is to what has its address in the end",
-     r"op->accesses\[i\]\.memory = [^;]*;", r"op->accesses[i].memory = 0; (void)a;"),
+     r"access\.memory = a == NULL[^;]*;", r"access.memory = 0;"),
     ("a free always waits", r" \|\| sim_is_on\(sim, CAI_SIM_FREE_RETURNS\)", r""),
     ("a free never waits",
      r"sim_wait_for_context\(sim, a->context, name\);\n        return;", r"return;"),
@@ -76,6 +77,100 @@ SIM = [
     ("a copy reads nothing", r"count = sim_rows_accesses\(&accesses, count, &copy->from, &copy->extent, 0\);", r";"),
     ("a copy accesses what is between its rows", r"row = cai_sim_reads\(sim_row\(rows, y, z\), e->width\)",
      r"row = cai_sim_reads(sim_row(rows, y, z), e->height > 1 ? rows->pitch : e->width)"),
+    # graphs
+    ("a launch of a graph does not wait for the one before",
+     r"if \(stream->capture == NULL\) sim_wait_for\(begin, executable->last\);", r""),
+    ("the edges of a graph are lost",
+     r"for \(i = 0; i < node->edge_count; i\+\+\) sim_wait_for\(op, ids\[node->edges\[i\]\]\);", r""),
+    ("only the first edge of a node counts", r"i < node->edge_count; i\+\+\) sim_wait", r"i < 1 && i < node->edge_count; i++) sim_wait"),
+    ("the first nodes do not wait for the stream",
+     r"if \(node->edge_count == 0\) sim_wait_for\(op, begin->info\.id\);", r""),
+    ("the end of a launch waits for no node", r"if \(!graph->nodes\[i\]\.followed\) sim_wait_for\(end, ids\[i\]\);", r""),
+    ("a graph has one branch", r"op->info\.branch = node->branch;", r""),
+    ("a branch is the stream alone", r"at->stream == captured->info\.stream && at->branch == captured->info\.branch",
+     r"at->stream == captured->info.stream"),
+    ("branches of one name are one", r"if \(op->info\.branch\) digest = [^;]*;", r""),
+    ("a node does not touch what it captured", r"op->touches = from->touches;", r""),
+    ("a node does not copy", r"if \(from->copy != NULL\) \{", r"if (0) {"),
+    ("a child graph is so many nodes", r"if \(graph->nodes\[i\]\.captured->opens \|\| [^;]*?\) count\+\+;",
+     r"if (graph->nodes[i].captured->info.kind != CAI_SIM_OP_GRAPH) count++;"),
+    ("a graph is launched in a context that is gone", r"(o\.state != SIM_LIVE)\) return CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;\n    return 0;\n}\n\n/\* The begin",
+     r"\1) continue;\n    return 0;\n}\n\n/* The begin"),
+    ("a capture that failed gives a graph", r"if \(graph != NULL\) \*graph = 0;", r""),
+    ("graphs are no leaks", r"    count \+= sim_leak_kind\(text, &sim->graphs, 0, \"graphs:\"\);\n", r""),
+    ("executables are no leaks", r"    count \+= sim_leak_kind\(text, &sim->executables, [^;]*;\n", r""),
+]  # fmt: skip
+
+MEMORY = [
+    # pools
+    ("the default pool can be destroyed", r" \|\| pool == sim_pool_at\(sim, pool->device\)", r""),
+    ("a destroyed pool stays current", r"if \(sim->current_pool\[pool->device\] == pool\)\n", r"if (0)\n"),
+    ("a pool of another device becomes current", r" \|\| pool->device != device", r""),
+    ("the current pool is not used", r"pool = sim->current_pool\[stream->o\.context->device\];",
+     r"pool = sim_pool_at(sim, stream->o.context->device);"),
+    ("memory of a pool is of the device of the stream", r"a->device = pool->device;", r""),
+    ("all devices have access to a pool", r"pool->no_access = ~[^;]*;", r""),
+    ("no synchronization releases memory", r"if \(pool->values\[CAI_SIM_POOL_RESERVED\] > keep\)", r"if (0)"),
+    ("stream_synchronize releases nothing", r"(\"stream_synchronize\"\);\n)    sim_settle_pools\(sim\);\n", r"\1"),
+    ("context_synchronize releases nothing", r"(\"context_synchronize\"\);\n)    sim_settle_pools\(sim\);\n", r"\1"),
+    ("event_synchronize releases nothing", r"(sim_run_for\(sim, sync\);\n)    sim_settle_pools\(sim\);\n", r"\1"),
+    ("a trim keeps nothing", r" \|\| pool->values\[CAI_SIM_POOL_RESERVED\] - a->space < keep", r""),
+    ("released memory still counts", r"sim->memory_used\[a->device\] -= a->space;", r""),
+    ("used bytes do not become fewer", r"a->pool->values\[CAI_SIM_POOL_USED\] -= a->bytes;", r""),
+    ("the most bytes are not kept", r"if \(value\[1\] < value\[0\]\) value\[1\] = value\[0\];", r""),
+    ("a watermark is set to 0", r"value = pool->values\[attribute - 1\];", r""),
+    ("a pool that is destroyed keeps blocks", r"if \(a->held && a->pool->o\.state == SIM_DEAD\)", r"if (0)"),
+    ("memory is used again without the option", r"if \(sim_is_on\(sim, CAI_SIM_POOL_REUSE\)\) \{", r"{"),
+    ("memory is never used again", r"if \(sim_is_on\(sim, CAI_SIM_POOL_REUSE\)\) \{", r"if (0) {"),
+    ("memory that is used again is not emptied",
+     r"if \(op->makes != NULL && op->makes->before != NULL\)\n", r"if (0)\n"),
+    ("an address is at once that of the next allocation",
+     r"(\*offset < a->before->bytes\)\n        )a = a->before;", r"\1break;"),
+    ("events bring back memory in any case", r"events = pool->values\[CAI_SIM_POOL_FOLLOW_EVENTS\] != 0",
+     r"events = 1"),
+    ("events never bring back memory", r"events = pool->values\[CAI_SIM_POOL_FOLLOW_EVENTS\] != 0", r"events = 0"),
+    ("what the host waited for is forgotten",
+     r"if \(op->info\.kind == CAI_SIM_OP_SYNCHRONIZE\) reached\[id\] = 1;", r""),
+    ("the legacy stream orders no memory", r"sim_wait_implicitly\(sim, &would, stream\);", r""),
+    ("frees that have run always count", r" && allowed\[CAI_SIM_POOL_OPPORTUNISTIC\]", r""),
+    ("frees that are pending count", r"!a->live && allowed", r"allowed"),
+    ("an allocation never waits for a free", r"return stream != NULL && allowed[^;]*;", r"return 0;"),
+    ("an allocation always waits for a free", r" && allowed\[CAI_SIM_POOL_INTERNAL_WAITS\]", r""),
+    ("the wait for a free is left out", r"if \(stream != NULL\) sim_wait_for_free[^;]*;", r""),
+    ("pools hold on to memory", r"(if \(error\) \{\n)        sim_empty_pools[^;]*;", r"\1"),
+    ("large blocks are given for small ones", r" \|\| a->space / 2 >= bytes", r""),
+    # large blocks
+    ("pages stay", r"sim_block_clear\(a->block, a->space\);\n    a->emptied = 1;", r"a->emptied = 1;"),
+    ("a search forgets what was freed", r" && sim->hooks\.choose == NULL;", r";"),
+    # virtual memory
+    ("a mapping has access at first", r"a->physical = physical;\n", r"a->physical = physical; a->can_read = 1;\n"),
+    ("who reads may write", r"x->write != 1 \|\| ", r"1 || "),
+    ("all devices get access", r"a->can_read \|= bit;", r"a->can_read = ~(uint64_t)0;"),
+    ("copies need no access", r"if \(op->copy != NULL\) return \([^;]*;", r"if (op->copy != NULL) return 1;"),
+    ("addresses without memory are accessed",
+     r"if \(a == NULL\) return sim_range_of\(sim, x->address\) == NULL;", r"if (a == NULL) return 1;"),
+    ("an access ends with its mapping",
+     r"access\.address \+= access\.bytes;\n        left -= access\.bytes;", r"left = 0;"),
+    ("a copy ends with its mapping", r"if \(a->live && a->physical != NULL\) return sim_mapped[^;]*;", r""),
+    ("an unmap never waits", r"(for \(i = 0; i < sim->contexts\.count) && !sim_is_on\(sim, CAI_SIM_FREE_RETURNS\)",
+     r"\1 && 0"),
+    ("an unmap always waits", r"(for \(i = 0; i < sim->contexts\.count) && !sim_is_on\(sim, CAI_SIM_FREE_RETURNS\)",
+     r"\1"),
+    ("a part is unmapped", r"return last->address \+ last->bytes == address \+ bytes;", r"return 1;"),
+    ("mapped addresses are mapped again",
+     r"if \(sim_has_mapping\(sim, address, bytes\)\) return (CAI_SIM_ERROR_INVALID_VALUE;\n    if \(sim_system)",
+     r"if (0) return \1"),
+    ("a mapping goes with its handle", r"if \(physical->handles \|\| physical->mappings\) return;",
+     r"if (physical->handles) return;"),
+    ("physical memory stays", r"if \(physical->handles \|\| physical->mappings\) return;", r"return;"),
+    ("all physical memory is one", r"sim->file, \(off_t\)at\)", r"sim->file, (off_t)(at * 0))"),
+    ("ranges are those of one mapping", r"if \(!sim_is_on\(sim, CAI_SIM_SEGMENTS\)\) sim_mapping_around[^;]*;", r""),
+    # pointers
+    ("memory of devices has an address for the host", r"host \? a->address \+ offset : 0", r"a->address + offset"),
+    ("registered memory has an address for devices",
+     r"a->unmapped \? 0 : a->address \+ offset", r"a->address + offset"),
+    ("all memory can be shared", r"a->kind == CAI_SIM_MEM_DEVICE && a->origin == NULL", r"1"),
+    ("reserved addresses are not known", r"if \(range == NULL \|\| !range->live\) return", r"return"),
 ]  # fmt: skip
 
 CHECK = [
@@ -98,6 +193,7 @@ CHECK = [
     ("all callers are one", r"order->one_host \? 0 : op->thread;\n    return lane;\n}\n\n/\* The number",
      r"0;\n    return lane;\n}\n\n/* The number"),
     ("what is captured comes after what its stream has queued", r"lane\.capture = op->capture;", r"lane.capture = 0;"),
+    ("branches of a graph are in the order of their launch", r"lane\.branch = op->branch;", r"lane.branch = 0;"),
     ("a clock that is less by one will do",
      r"check_clock\(order, second\)\[lane\] >= check", r"check_clock(order, second)[lane] + 1 >= check"),
     ("a clock that is equal will not do",
@@ -117,7 +213,11 @@ CHECK = [
     ("what was captured races with what runs", r" && a->capture == b->capture", r""),
     ("memory is not the same at another address",
      r"to->memory = cai_sim_access_memory\([^;]*;", r"to->memory = 0;"),
-    ("a race is told twice", r"if \(check_seen\([^;]*;", r""),
+    ("a race is told twice", r"if \(!check_counts_for_pair\([^;]*;", r""),
+    ("a possible race comes before a certain one", r"(if \(check_is_certain\(&in->all\[i\], &in->all\[k\]\) > certain\)) return 0;",
+     r"\1 continue;"),
+    ("what may write counts as a write", r"return a->write == 1 \|\| b->write == 1;", r"return a->write || b->write;"),
+    ("cai_check counts possible races", r"(out->races = check_first_races\(run->sim, order,) CHECK_CERTAIN", r"\1 CHECK_ALL"),
     ("no byte is an access", r"if \(from->bytes\) out->count\+\+;", r"to->end += !from->bytes; out->count++;"),
     ("the place of a race is that of the first access",
      r"a->begin > b->begin \? a->begin : b->begin, end", r"a->begin, end"),
@@ -165,23 +265,30 @@ CHECK = [
 
 def first_failure(status, output):
     """The first thing that the test says is wrong."""
-    found = re.search(r"test_check\.c:\d+: (.*)", output)
+    found = re.search(r"test_\w+\.c:\d+: (.*)", output)
     return found.group(1).strip() if found else "did not end" if status is None else f"exit status {status}"
 
 
 class Checked(Subject):
-    """test_check.c with the simulation and the checker."""
+    """test_check.c, test_graphs.c and test_memory.c with the simulation and the checker."""
 
     def build(self, options, tree, folder):
-        sources = [tree / file for file in FILES] + [HERE / "test_check.c"]
-        return compile_with(options, "-O0", "-DCAI_SIM_LINKED", *folders_of(tree), *sources, "-o", folder / "test_check")
+        for test in TESTS:
+            sources = [tree / file for file in FILES] + [HERE / f"{test}.c"]
+            flags = ["-O0", "-DCAI_SIM_LINKED", *folders_of(tree)]
+            error = compile_with(options, *flags, *sources, "-o", folder / test)
+            if error:
+                return error
+        return None
 
     def run(self, options, tree, folder, environment, defect):
-        command = [folder / "test_check", options.traces, options.programs, options.seed]
-        status, output = execute_until(command, 60, r"test_check\.c:\d+: ", environment)
-        if defect is NONE:
-            return status == 0, "nothing is wrong" if status == 0 else f"WRONG: {output}"
-        return status != 0, "NOT FOUND" if status == 0 else first_failure(status, output)
+        for test in TESTS:
+            numbers = [options.traces, options.programs, options.seed] if test == "test_check" else []
+            command = [folder / test, *numbers]
+            status, output = execute_until(command, 60, rf"{test}\.c:\d+: ", environment)
+            if status != 0:
+                return defect is not NONE, first_failure(status, output) if defect is not NONE else f"WRONG: {output}"
+        return defect is NONE, "nothing is wrong" if defect is NONE else "NOT FOUND"
 
 
 def main():
@@ -190,6 +297,7 @@ def main():
     arguments.add_argument("--programs", type=int, default=200)
     arguments.add_argument("--seed", type=int, default=1)
     defects = [Defect(name, file, *change) for file, table in zip(FILES, (CHECK, SIM)) for name, *change in table]
+    defects += [Defect(name, FILES[1], *change, "memory") for name, *change in MEMORY]
     return judge_all(arguments.parse_args(), defects, Checked())
 
 

@@ -83,23 +83,28 @@ static int brute_meet(cai_sim *sim, const cai_sim_access *a, const cai_sim_acces
     race->bytes = end - first;
     race->first_writes = a->write;
     race->second_writes = b->write;
+    race->certain = a->write == 1 || b->write == 1;
     return 1;
 }
 
+/* The first conflict that is certain, else the first. */
 static int brute_race(cai_sim *sim, int32_t i, int32_t j, cai_check_race *race)
 {
     const cai_sim_operation *a = &brute.ops[i], *b = &brute.ops[j];
-    int32_t k, l;
+    cai_check_race meeting;
+    int32_t k, l, found = 0;
     if (comes_before(i, j) || a->capture != b->capture) return 0;
     if ((a->kind == CAI_SIM_OP_ALLOC && !a->stream) || (b->kind == CAI_SIM_OP_ALLOC && !b->stream)) return 0;
     for (k = 0; k < a->access_count; k++)
         for (l = 0; l < b->access_count; l++) {
-            if (!brute_meet(sim, &a->accesses[k], &b->accesses[l], race)) continue;
+            if (!brute_meet(sim, &a->accesses[k], &b->accesses[l], &meeting)) continue;
+            if (found && race->certain >= meeting.certain) continue;
+            *race = meeting;
             race->first = a->id;
             race->second = b->id;
-            return 1;
+            found = 1;
         }
-    return 0;
+    return found;
 }
 
 static int32_t brute_races(cai_sim *sim, cai_check_race *races)
@@ -118,7 +123,8 @@ static int same_race(cai_sim *sim, const cai_check_race *race, const cai_check_r
     where.memory = race->memory;
     return race->first == expected->first && race->second == expected->second &&
            brute_place(sim, &where, &number) == expected->address && race->bytes == expected->bytes &&
-           race->first_writes == expected->first_writes && race->second_writes == expected->second_writes;
+           race->first_writes == expected->first_writes && race->second_writes == expected->second_writes &&
+           race->certain == expected->certain;
 }
 
 /* How many things of a trace cai_check.c sees otherwise than brute force: pairs of operations, and races. */
@@ -469,8 +475,8 @@ static int32_t chaos_accesses(chaos *x, cai_sim_access *accesses)
         uint64_t block = x->m[below(&x->state, BLOCKS + 1)];
         if (x->pool && below(&x->state, 5) == 0) block = x->pool;
         if (below(&x->state, 8) == 0) bytes++;
-        accesses[i] = below(&x->state, 2) ? cai_sim_writes(block + first, bytes)
-                                          : cai_sim_reads(block + first, bytes);
+        accesses[i] = cai_sim_reads(block + first, bytes);
+        accesses[i].write = below(&x->state, 3); /* reads, writes, may write */
     }
     return count;
 }
@@ -520,7 +526,7 @@ static void chaos_capture(chaos *x)
     const uint64_t stream = x->s[below(&x->state, STREAMS)];
     if (!x->captures) return;
     if (below(&x->state, 2)) cai_sim_capture_begin(x->sim, stream, CAI_SIM_MODE_RELAXED);
-    else cai_sim_capture_end(x->sim, stream);
+    else cai_sim_capture_end(x->sim, stream, NULL);
 }
 
 static void chaos_step(chaos *x)
@@ -1241,6 +1247,55 @@ static void test_outside(void)
     cai_sim_destroy(sim);
 }
 
+/* Of two launches that may write, and of one that reads, a race is possible. With one that writes it is certain.
+ * cai_check counts certain ones alone. */
+static void may_write(cai_sim *sim, void *argument)
+{
+    const uint64_t a = cai_sim_stream_create(sim, 1), b = cai_sim_stream_create(sim, 1);
+    const uint64_t m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    cai_sim_access access = cai_sim_reads(m, 64);
+    access.write = CAI_SIM_MAY_WRITE;
+    cai_sim_set_tag(sim, 7);
+    cai_sim_launch(sim, a, "first", NULL, NULL, &access, 1);
+    cai_sim_set_tag(sim, 0);
+    access.write = *(const int32_t *)argument;
+    cai_sim_launch(sim, b, "second", NULL, NULL, &access, 1);
+    cai_sim_stream_synchronize(sim, a);
+    cai_sim_stream_synchronize(sim, b);
+    cai_sim_free(sim, m);
+    cai_sim_stream_destroy(sim, a);
+    cai_sim_stream_destroy(sim, b);
+}
+
+static void test_may_write(void)
+{
+    static const char *const verbs[] = {"reads", "writes", "may write"};
+    int32_t second;
+    cai_test_note("accesses that may write");
+    for (second = 0; second <= CAI_SIM_MAY_WRITE; second++) {
+        char text[CAI_CHECK_TEXT], expected[CAI_CHECK_TEXT];
+        cai_check_result result;
+        cai_check_race race;
+        cai_sim_operation op;
+        cai_sim *sim = cai_sim_create(1);
+        if (sim == NULL) exit(2);
+        cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+        may_write(sim, &second);
+        CHECK_INT(cai_check_races(sim, &race, 1), 1);
+        CHECK_INT(race.certain, second == 1);
+        CHECK(cai_sim_operation_get(sim, race.first, &op) && op.tag == 7);
+        CHECK(cai_sim_operation_get(sim, race.second, &op) && op.tag == 0);
+        cai_check_race_text(sim, &race, text);
+        snprintf(expected, sizeof expected, "\"first\" may write on s1 (operation %d), \"second\" %s on s2", 2,
+                 verbs[second]);
+        CHECK(strstr(text, expected) != NULL);
+        CHECK_INT(differences(sim), 0);
+        cai_sim_destroy(sim);
+        CHECK_INT(cai_check(may_write, &second, NULL, &result), second == 1);
+        CHECK_INT(result.racy, second == 1);
+    }
+}
+
 /* Races: the number is not limited by the capacity, and no more is written. */
 static void test_capacity(void)
 {
@@ -1351,6 +1406,7 @@ static void run(int32_t traces, int32_t programs, uint64_t seed)
     test_copies();
     test_captured();
     test_capacity();
+    test_may_write();
     test_outside();
     test_omit();
     test_omit_by_thread();

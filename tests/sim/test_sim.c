@@ -1203,13 +1203,13 @@ static void test_capture_pulls_in(void)
     f = event();
     CHECK_INT(cuda->event_record(sim, f, t), 0);
     CHECK_INT(cuda->stream_wait_event(sim, s, f), 0); /* W24: joins */
-    CHECK_INT(cai_sim_capture_end(sim, t), 903);
-    CHECK_INT(cai_sim_capture_end(sim, n), 401);
+    CHECK_INT(cai_sim_capture_end(sim, t, NULL), 903);
+    CHECK_INT(cai_sim_capture_end(sim, n, NULL), 401);
     cai_sim_host_thread(sim, 8);
-    CHECK_INT(cai_sim_capture_end(sim, s), 908);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 908);
     cai_sim_host_thread(sim, 0);
     expect_leaks(6, "streams: s1 s2 s3; events: e1 e2; captures: 1");
-    CHECK_INT(cai_sim_capture_end(sim, s), 0); /* neither of them changed anything */
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 0); /* neither of them changed anything */
     CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
     CHECK_INT(cai_sim_run(sim), 1);
     CHECK_STR(order, "A"); /* what was captured does not run */
@@ -1229,7 +1229,7 @@ static void test_capture_pulls_in(void)
     CHECK_INT(cuda->stream_capture(sim, s, &capture), 0);
     CHECK_UINT(capture.id, 2);
     cai_sim_host_thread(sim, 8);
-    CHECK_INT(cai_sim_capture_end(sim, s), 0); /* (D) relaxed: any thread */
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 0); /* (D) relaxed: any thread */
     finish();
 }
 
@@ -1248,7 +1248,7 @@ static void test_capture_joins(void)
     cuda->event_record(sim, e, s);
     cuda->stream_wait_event(sim, t, e);
     launch(t, "B");
-    CHECK_INT(cai_sim_capture_end(sim, s), 904);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 904);
     CHECK_INT(capture_status(s), CAI_CAPTURE_NONE); /* (D) it has ended all the same */
     CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
     cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
@@ -1261,16 +1261,16 @@ static void test_capture_joins(void)
     cuda->event_record(sim, f, t);
     launch(t, "C"); /* after the join */
     cuda->stream_wait_event(sim, s, f);
-    CHECK_INT(cai_sim_capture_end(sim, s), 904);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 904);
     cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL);
     launch(s, "A");
     cuda->event_record(sim, e, s);
     cuda->stream_wait_event(sim, t, e);
     CHECK_INT(cai_sim_capture_begin(sim, 2, CAI_SIM_MODE_GLOBAL), 0); /* W25: another one beside it */
-    CHECK_INT(cai_sim_capture_end(sim, s), 0); /* pulled in, but no work */
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 0); /* pulled in, but no work */
     CHECK_INT(capture_status(t), CAI_CAPTURE_NONE);
     CHECK_INT(capture_status(2), CAI_CAPTURE_ACTIVE);
-    CHECK_INT(cai_sim_capture_end(sim, 2), 0);
+    CHECK_INT(cai_sim_capture_end(sim, 2, NULL), 0);
     finish();
 }
 
@@ -1296,7 +1296,7 @@ static void check_invalidates(const char *note, wrong_step step, int32_t error)
     CHECK_INT(cuda->stream_synchronize(sim, s), 901);
     CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_GLOBAL), 401);
     CHECK_INT(cuda->stream_wait_event(sim, stream_on(c1, 1), e), 1);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     CHECK_INT(capture_status(s), CAI_CAPTURE_NONE);
     CHECK_INT(launch(s, "C"), 0);
     finish();
@@ -1428,17 +1428,17 @@ static void test_capture_and_legacy(void)
         CHECK_INT(cuda->event_record(sim, e, 1), 906);
         CHECK_INT(capture_status(b), CAI_CAPTURE_INVALIDATED);
         CHECK_INT(capture_status(1), 906); /* until it is ended */
-        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        CHECK_INT(cai_sim_capture_end(sim, b, NULL), 901);
         CHECK_INT(capture_status(1), CAI_CAPTURE_NONE);
         cai_sim_capture_begin(sim, b, mode);
         CHECK_INT(launch(1, "Z"), 906);
-        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        CHECK_INT(cai_sim_capture_end(sim, b, NULL), 901);
         cai_sim_capture_begin(sim, b, mode);
         CHECK_INT(cuda->stream_wait_event(sim, 1, f), 906);
-        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        CHECK_INT(cai_sim_capture_end(sim, b, NULL), 901);
         cai_sim_capture_begin(sim, b, mode);
         CHECK_INT(cuda->stream_synchronize(sim, 1), 906);
-        CHECK_INT(cai_sim_capture_end(sim, b), 901);
+        CHECK_INT(cai_sim_capture_end(sim, b, NULL), 901);
         finish();
     }
     start("R104: the legacy stream while a non-blocking stream captures");
@@ -1448,10 +1448,10 @@ static void test_capture_and_legacy(void)
     CHECK_INT(capture_status(1), CAI_CAPTURE_NONE);
     CHECK_INT(launch(1, "L"), 0);
     CHECK_INT(launch(b, "B"), 0);
-    CHECK_INT(cai_sim_capture_end(sim, b), 0);
+    CHECK_INT(cai_sim_capture_end(sim, b, NULL), 0);
     CHECK_INT(cai_sim_capture_begin(sim, b, 3), 1);
     CHECK_INT(cai_sim_capture_begin(sim, 0, 0), 400);
-    CHECK_INT(cai_sim_capture_end(sim, 0), 400);
+    CHECK_INT(cai_sim_capture_end(sim, 0, NULL), 400);
     finish();
 }
 
@@ -1534,10 +1534,10 @@ static void test_capture_modes(void)
     CHECK_INT(capture_status(s), active);
     CHECK_INT(cuda->event_query(sim, e), 907);
     CHECK_INT(capture_status(s), dead);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     cai_sim_capture_begin(sim, s, relaxed);
     CHECK_INT(cuda->context_synchronize(sim), 900);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     cai_sim_capture_begin(sim, s, global); /* destroyed while it captures */
     CHECK_INT(cai_sim_stream_destroy(sim, s), 0);
     mode = global;
@@ -1922,6 +1922,7 @@ static void test_free_that_does_not_run(void)
     CHECK_INT(cuda->memory_free_async(sim, m, s), 709);
     expect_leaks(0, "");
     cai_sim_set_context(sim, c1);
+    CHECK_INT(cuda->context_synchronize(sim), 0); /* (D) the pool held it until then */
     expect_free((uint64_t)1 << 40, (uint64_t)1 << 40);
     finish();
     start("memory, and an error of the device");
@@ -1981,14 +1982,14 @@ static void test_allocation_and_captures(void)
     CHECK_INT(capture_status(s), CAI_CAPTURE_ACTIVE);
     CHECK_INT(cuda->memory_alloc_async(sim, &m, 8, s), 900);
     CHECK_INT(cuda->memory_alloc_async(sim, &m, 8, s), 901);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED);
     CHECK_INT(cuda->memory_free_async(sim, p, s), 900);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     s = stream_on(c1, 0);
     cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED);
     CHECK_INT(cuda->memory_alloc_async(sim, &m, 8, 1), 906);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     CHECK_INT(cuda->memory_free_async(sim, p, s), 0);
     finish();
 }
@@ -2451,14 +2452,14 @@ static void test_copy_captured(void)
     CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
     CHECK_INT(op.state, CAI_SIM_STATE_CAPTURED);
     CHECK_INT(cai_sim_set_async(sim, &rows, &extent, 0, 1, s), 0);
-    CHECK_INT(cai_sim_capture_end(sim, s), 904); /* the copy is not joined */
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 904); /* the copy is not joined */
     CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_THREAD_LOCAL), 0);
     CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, t), 900); /* this thread captures */
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
     CHECK_INT(cai_sim_copy(sim, m, m + 32, 8, t), 0);
     CHECK_INT(cai_sim_set(sim, &rows, &extent, 0, 1, s), 900);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     finish();
 }
 
@@ -3030,7 +3031,7 @@ static void test_touch_that_does_not_run(void)
     write = cai_sim_writes(m, 8);
     CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
     CHECK_INT(cai_sim_touch(sim, s, "A", &write, 1), 0);
-    CHECK_INT(cai_sim_capture_end(sim, s), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 0);
     CHECK_INT(cai_sim_run(sim), 0);
     CHECK_INT(*(const unsigned char *)cai_sim_bytes(sim, m), 0);
     write = cai_sim_writes(m, 9);
@@ -3578,7 +3579,7 @@ static void test_hook_before(void)
     CHECK_INT(cai_sim_stream_synchronize(sim, s), 0);
     CHECK_INT(cai_sim_context_synchronize(sim), 0);
     CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
-    CHECK_INT(cai_sim_capture_end(sim, s), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 0);
     CHECK_INT(cai_sim_host_access(sim, "x", NULL, 0), 0);
     CHECK_INT(cai_sim_free(sim, m), 0);
     CHECK_INT(cai_sim_event_destroy(sim, e), 0);
@@ -4012,7 +4013,7 @@ static void test_stream_query(void)
     CHECK_STR(order, "ABC");
     CHECK_INT(cai_sim_capture_begin(sim, s, CAI_SIM_MODE_RELAXED), 0);
     CHECK_INT(cai_sim_stream_query(sim, s), 900);
-    CHECK_INT(cai_sim_capture_end(sim, s), 901);
+    CHECK_INT(cai_sim_capture_end(sim, s, NULL), 901);
     cai_sim_set_device_error(sim, 0, 719);
     CHECK_INT(cai_sim_stream_query(sim, t), 719);
     finish();
@@ -4056,7 +4057,7 @@ static void test_host_function(void)
     CHECK_INT(cuda->event_record(sim, e, t), 0);
     CHECK_INT(cuda->stream_wait_event(sim, s, e), 0);
     CHECK_INT(cai_sim_host_function(sim, s, "captured", call_inside, place, NULL, 0), 0);
-    CHECK_INT(cai_sim_capture_end(sim, t), 904); /* a node that is not joined */
+    CHECK_INT(cai_sim_capture_end(sim, t, NULL), 904); /* a node that is not joined */
     CHECK_INT(cai_sim_host_function(sim, t, "dropped", call_inside, place, NULL, 0), 0);
     cai_sim_set_device_error(sim, 0, 719);
     cai_sim_run(sim);

@@ -16,7 +16,7 @@
 
 #include <ctype.h>
 
-enum { MOST = 1 << 16, PROGRAMS = 19 };
+enum { MOST = 1 << 16, PROGRAMS = 20 };
 
 /* ------------------------------------------------------------------- programs */
 static cai_sim *sim;
@@ -138,8 +138,26 @@ static void capture(void)
     wait_for(e1, s1, s2);
     reads_writes(s2, "scale", m1, m2);
     wait_for(e2, s2, s1);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     reads_writes(s1, "after", m1, 0);
+}
+
+/* Two branches of a graph read what both have, and write to the same. */
+static void graph(void)
+{
+    uint64_t made = 0, executable;
+    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_RELAXED), 0);
+    reads_writes(s1, "fill", 0, m1);
+    wait_for(e1, s1, s2);
+    reads_writes(s1, "sum", m1, m2);
+    reads_writes(s2, "scale", m1, m2);
+    wait_for(e2, s2, s1);
+    CHECK_INT(cai_sim_capture_end(sim, s1, &made), 0);
+    executable = cai_sim_graph_instantiate(sim, made);
+    CHECK_INT(cai_sim_graph_destroy(sim, made), 0);
+    CHECK_INT(cai_sim_graph_launch(sim, executable, s3), 0);
+    reads_writes(s3, "use", m2, 0);
+    CHECK_INT(cai_sim_graph_executable_destroy(sim, executable), 0);
 }
 
 static void chain(void)
@@ -260,6 +278,7 @@ static const program programs[PROGRAMS] = {
     {"allocation", "a new array", allocation, 1, NULL},
     {"host", "the host takes part", host, 1, NULL},
     {"capture", "a capture", capture, 0, NULL},
+    {"graph", "a graph whose branches race", graph, 2, NULL},
     {"chain", "three libraries in a chain", chain, 0, NULL},
     {"chain_cut", "a chain that is cut twice", chain_cut, 2, NULL},
     {"threads", "two host threads", threads, 1, NULL},

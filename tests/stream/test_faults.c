@@ -909,7 +909,7 @@ static void end_capture(void)
         must(cuda->stream_capture(cuda->self, w.s[i], &state));
         if (state.status) fork_capture(w.s[i], w.s[0]);
     }
-    must(cai_sim_capture_end(sim, w.s[0]));
+    must(cai_sim_capture_end(sim, w.s[0], NULL));
 }
 
 /* Finishes what is owed, uses the pool again, and counts what was left behind. An event is lost if CUDA does

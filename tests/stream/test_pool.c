@@ -1161,7 +1161,7 @@ static void check_joined_capture(void)
     CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
     CHECK_INT(cai_sim_calls_of(sim, "event_create"), 3);
     CHECK_INT(cai_sim_calls_of(sim, "event_destroy"), 3);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     CHECK_INT(pool.idle_count, 0); /* an event of a capture is not used again */
     exchange_once(list, 1, s2);
     close_pool();
@@ -1191,7 +1191,7 @@ static void check_captured_producer(void)
     CHECK_INT(cai_sim_ordering_calls(sim), 0);
     CHECK_INT(pool.free, 0); /* the place in the list was given back */
     cai_array_release(&a);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     CHECK_INT(cai_sim_event_destroy(sim, event.event), 0);
     close_pool();
 }
@@ -1222,12 +1222,12 @@ static void check_capture_refusals(void)
     CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s3, &err), CAI_ERR_CAPTURE); /* two captures */
     CHECK_INT(cai_sim_ordering_calls(sim), 0);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     CHECK(cai_sim_stream_synchronize(sim, s3) != 0); /* spoils the capture */
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s3, &err), CAI_ERR_CAPTURE);
     CHECK_INT(cai_stream_order(&pool, s3, s2, &err), CAI_ERR_CAPTURE);
     CHECK_INT(cai_sim_ordering_calls(sim), 0);
-    CHECK(cai_sim_capture_end(sim, s3) != 0);
+    CHECK(cai_sim_capture_end(sim, s3, NULL) != 0);
     cai_sim_clear_error(sim);
     exchange_once(list, 1, s2);
     close_pool();
@@ -2656,7 +2656,7 @@ static void check_events_in_captures(void)
     CHECK_INT(cai_exchange_begin(&ex, &pool, list + 1, 2, s1, &err), CAI_ERR_CAPTURE);
     CHECK_INT(err.index, 0);
     CHECK_INT(cai_sim_ordering_calls(sim), 0);
-    CHECK_INT(cai_sim_capture_end(sim, s1), 0);
+    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     CHECK_INT(cai_sim_event_destroy(sim, b.event) | cai_sim_event_destroy(sim, c.event), 0);
     close_pool();
 }
@@ -3146,7 +3146,7 @@ static cai_status broken_capture(void)
 {
     const uint64_t stream = capturing();
     const cai_status status = begin_ruled(CAI_SYNC_STREAM, stream);
-    CHECK_INT(cai_sim_capture_end(sim, stream), 0);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
     return status;
 }
 
@@ -3156,7 +3156,7 @@ static cai_status broken_capture_of_detach(void)
     cai_status status;
     make(&ruled, m1, CAI_SYNC_STREAM, stream);
     status = cai_stream_detach(&ruled, &pool, ruled_error);
-    CHECK_INT(cai_sim_capture_end(sim, stream), 0);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
     return status;
 }
 
@@ -3166,7 +3166,7 @@ static cai_status broken_capture_invalidated(void)
     cai_status status;
     CHECK(cai_sim_stream_synchronize(sim, stream) != 0);
     status = cai_stream_order(&pool, stream, ruled_consumer, ruled_error);
-    CHECK(cai_sim_capture_end(sim, stream) != 0);
+    CHECK(cai_sim_capture_end(sim, stream, NULL) != 0);
     cai_sim_clear_error(sim);
     return status;
 }
