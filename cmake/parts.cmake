@@ -118,6 +118,19 @@ int main(void) { return x.flags != 0; }" CAI_DLPACK_IS_VERSIONED)
 endif()
 cai_part(DLPACK "dlpack.h 1.0" CAI_DLPACK_IS_VERSIONED)
 
+# The headers of CUDA's driver API, of 13.0 or later: in a toolkit, or in a package of Python
+find_path(CAI_CUDA_TYPEDEFS cudaTypedefs.h
+          HINTS "$ENV{CUDA_HOME}/include" /usr/local/cuda/include "${cai_packages}/nvidia/cu13/include"
+                "${cai_packages}/nvidia/cuda_runtime/include" DOC "where cudaTypedefs.h is")
+mark_as_advanced(CAI_CUDA_TYPEDEFS)
+set(cai_cuda_version "")
+if(CAI_CUDA_TYPEDEFS)
+  file(STRINGS "${CAI_CUDA_TYPEDEFS}/cuda.h" cai_cuda_version REGEX "^#define CUDA_VERSION [0-9]+$")
+  string(REGEX REPLACE "[^0-9]" "" cai_cuda_version "${cai_cuda_version}")
+endif()
+cai_part(LIBCUDA "cudaTypedefs.h of CUDA 13" CAI_HAVE_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND
+         CMAKE_SIZEOF_VOID_P EQUAL 8 AND cai_cuda_version GREATER_EQUAL 13000)
+
 # Checkers
 set(CAI_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(CMAKE_REQUIRED_FLAGS "-fsanitize=address,undefined -fno-sanitize-recover=all")

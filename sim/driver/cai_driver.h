@@ -1,0 +1,69 @@
+/* cai_driver.h - what the simulated libcuda.so.1 exports beside CUDA's functions
+ * SPDX-License-Identifier: MIT
+ * C99 that is also C++11. Link libcuda.so.1, or find the functions with dlsym. */
+#ifndef CAI_DRIVER_H_INCLUDED
+#define CAI_DRIVER_H_INCLUDED
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cai_sim;
+
+/** Returns the simulation behind the driver. The first call makes it. The environment variables
+ *  CAI_SIM_DEVICES (1), CAI_SIM_MEMORY (bytes of each device, 8 GiB) and CAI_SIM_OPTIONS (cai_sim.h) say how.
+ *  The options CAI_SIM_PROGRESS and CAI_SIM_PRIMARY_INACTIVE are always added. NULL: no memory. */
+struct cai_sim *cai_driver_sim(void);
+
+/** Chooses the simulation before it is made, in place of the environment. 0 keeps a default. `options` are
+ *  added to those of the environment. Returns 1, or 0 if the simulation exists or an argument is bad. */
+int32_t cai_driver_configure(int32_t devices, uint64_t memory_bytes, uint32_t options);
+
+/** A library above the driver begins a function of its own. Until cai_driver_leave, calls of the driver on
+ *  this thread are part of it. `name` must stay valid. `caller` is the return address of the function. Pairs
+ *  may nest: the outermost counts. */
+void cai_driver_enter(const char *name, const void *caller);
+void cai_driver_leave(void);
+
+/** Names the place in the program that calls: a number of the caller, or 0 if it is not known. */
+typedef uint64_t (*cai_driver_site_function)(void *context);
+
+/** Sets the function that names places. It is called at each call that queues or waits, on the calling
+ *  thread and without a lock. NULL removes it. */
+void cai_driver_set_site(cai_driver_site_function site, void *context);
+
+/** One call of the program. */
+typedef struct cai_driver_call {
+    const char *name;   /* "cuMemcpyHtoDAsync_v2", or what cai_driver_enter was given */
+    const void *caller; /* the return address: dladdr tells the library */
+    uint64_t site;      /* what the site function returned */
+    const char *kernel; /* the name of the kernel of a launch, else NULL */
+    int32_t opaque;     /* 1: a launch whose accesses are not known */
+    int32_t reserved;   /* 0 */
+} cai_driver_call;
+
+/** Reads the call that made an operation. `tag` is of cai_sim_operation. Returns 1, or 0 if there is no such
+ *  call, or `out` is NULL. */
+int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out);
+
+/** Adds a named point to the trace. */
+void cai_driver_mark(const char *text);
+
+/** One name of the driver API. */
+typedef struct cai_driver_function {
+    const char *name; /* the symbol: "cuMemcpyHtoDAsync_v2", also "cuMemcpyHtoDAsync_v2_ptsz" */
+    int64_t calls;    /* how often it was called */
+    int32_t asked;    /* 1: cuGetProcAddress returned it */
+    int32_t served;   /* 1: implemented; 0: it returns CUDA_ERROR_NOT_SUPPORTED */
+} cai_driver_function;
+
+/** Reads the name with this index. Names are sorted. Returns 1, or 0 if `index` is behind the last one. */
+int32_t cai_driver_function_get(int32_t index, cai_driver_function *out);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_DRIVER_H_INCLUDED */

@@ -1,0 +1,99 @@
+/* driver.h - what the sources of the simulated libcuda.so.1 share
+ * SPDX-License-Identifier: MIT */
+#ifndef DRIVER_H_INCLUDED
+#define DRIVER_H_INCLUDED
+
+#define __CUDA_API_VERSION_INTERNAL /* all versions of all functions and structs, and no renaming */
+#include <cuda.h>
+#include <cudaProfiler.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cai_driver.h"
+#include "cai_sim.h"
+#include "driver_names.h"
+
+typedef void (*driver_pointer)(void);
+
+/* One exported symbol. */
+typedef struct driver_row {
+    const char *base; /* "cuMemAlloc" */
+    const char *name; /* "cuMemAlloc_v2" */
+    int version;      /* the CUDA version that brought it: 3020 */
+    int per_thread;   /* 1: stream 0 is the per-thread stream */
+    int served;
+    int asked;
+    int64_t calls;
+    driver_pointer function;
+} driver_row;
+
+/* One error number, by its enumerator, and as words. */
+typedef struct driver_error {
+    int number;
+    const char *name;
+    const char *text;
+} driver_error;
+
+extern const driver_error driver_errors[]; /* the last one has no name */
+extern driver_row driver_table[];
+extern const int driver_rows;
+
+/* >>calls: entry.c */
+/* Begins a call. flags: 1 the per-thread form, 2 it queues or waits, 4 it needs no cuInit. Returns
+ * CUDA_SUCCESS, or why it fails. */
+CUresult driver_begin(int row, const void *caller, int flags);
+CUresult driver_end(int row, CUresult result);
+CUresult driver_missing(int row, const void *caller);
+/* The call of this thread launches a kernel. `kernel` must stay valid. */
+void driver_call_launches(const char *kernel, int opaque);
+/* The table of the simulation, whose log is emptied now and then. */
+const cai_cuda *driver_cuda(void);
+
+/* The number of a stream argument: 0 is 1, or 2 in a per-thread form. */
+uint64_t driver_stream(CUstream stream);
+/* 201 without a current context, else 0. */
+CUresult driver_need_context(void);
+uint64_t driver_memory_bytes(void); /* of each device */
+CUresult driver_need_device(CUdevice device);
+/* The device of a context, or -1. */
+int32_t driver_device_of(uint64_t context);
+/* The device that is current, or -1. */
+int32_t driver_current_device(void);
+
+/* >>maps: map.c. Numbers to what belongs to them. A map begins as zeros. */
+typedef struct driver_map {
+    uint64_t *keys;
+    void **values;
+    size_t capacity; /* a power of two */
+    size_t used;
+} driver_map;
+
+/* Sets the value of a number. NULL forgets it. Returns the value before, or NULL. */
+void *driver_map_set(driver_map *map, uint64_t key, void *value);
+void *driver_map_get(driver_map *map, uint64_t key);
+
+static inline uint64_t driver_number(const void *handle)
+{
+    return (uint64_t)(uintptr_t)handle;
+}
+
+static inline void *driver_handle(uint64_t number)
+{
+    return (void *)(uintptr_t)number;
+}
+
+#define DRIVER_TRY(expression)                              \
+    do {                                                    \
+        CUresult driver_tried = (CUresult)(expression); \
+        if (driver_tried != CUDA_SUCCESS)                   \
+            return driver_tried;                            \
+    } while (0)
+
+#define DRIVER_NEED(condition)                \
+    do {                                      \
+        if (!(condition))                     \
+            return CUDA_ERROR_INVALID_VALUE;  \
+    } while (0)
+
+#endif /* DRIVER_H_INCLUDED */

@@ -1,0 +1,407 @@
+/* memory.c - allocation, host memory, pools, pointer attributes, memory of other processes
+ * SPDX-License-Identifier: MIT */
+#include "driver.h"
+
+#include <string.h>
+
+enum { MEMORY_PITCH = 512 };
+
+/* ------------------------------------------------------------------------- >>device */
+CUresult do_cuMemAlloc_v2(CUdeviceptr_v2 *pointer, size_t bytes)
+{
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t made = 0;
+    DRIVER_NEED(pointer);
+    DRIVER_TRY(cuda->memory_alloc(cuda->self, &made, bytes));
+    *pointer = (CUdeviceptr)made;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemAllocPitch_v2(CUdeviceptr_v2 *pointer, size_t *pitch, size_t width, size_t height,
+                               unsigned unit)
+{
+    size_t row = (width + MEMORY_PITCH - 1) / MEMORY_PITCH * MEMORY_PITCH;
+    DRIVER_NEED(pointer && pitch && width && height && (unit == 4 || unit == 8 || unit == 16));
+    DRIVER_NEED(row >= width && height <= SIZE_MAX / row);
+    DRIVER_TRY(do_cuMemAlloc_v2(pointer, row * height));
+    *pitch = row;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemFree_v2(CUdeviceptr_v2 pointer)
+{
+    const cai_cuda *cuda = driver_cuda();
+    return (CUresult)cuda->memory_free(cuda->self, pointer);
+}
+
+CUresult do_cuMemAllocManaged(CUdeviceptr_v2 *pointer, size_t bytes, unsigned int flags)
+{
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t made = 0;
+    DRIVER_NEED(pointer);
+    DRIVER_TRY(cuda->managed_alloc(cuda->self, &made, bytes, flags));
+    *pointer = (CUdeviceptr)made;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemGetInfo_v2(size_t *left, size_t *total)
+{
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t free_bytes = 0, all = 0;
+    DRIVER_NEED(left && total);
+    DRIVER_TRY(cuda->memory_info(cuda->self, &free_bytes, &all));
+    *left = (size_t)free_bytes;
+    *total = (size_t)all;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemGetAddressRange_v2(CUdeviceptr_v2 *base, size_t *bytes, CUdeviceptr_v2 pointer)
+{
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t first = 0, size = 0;
+    DRIVER_TRY(cuda->pointer_range(cuda->self, pointer, &first, &size));
+    if (base)
+        *base = (CUdeviceptr)first;
+    if (bytes)
+        *bytes = (size_t)size;
+    return CUDA_SUCCESS;
+}
+
+/* --------------------------------------------------------------------------- >>host */
+CUresult do_cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags)
+{
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t made = 0;
+    DRIVER_NEED(pointer);
+    DRIVER_TRY(cuda->host_alloc(cuda->self, &made, bytes, flags));
+    *pointer = driver_handle(made);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemAllocHost_v2(void **pointer, size_t bytes)
+{
+    return do_cuMemHostAlloc(pointer, bytes, 0);
+}
+
+CUresult do_cuMemFreeHost(void *pointer)
+{
+    const cai_cuda *cuda = driver_cuda();
+    return (CUresult)cuda->host_free(cuda->self, driver_number(pointer));
+}
+
+CUresult do_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
+{
+    const cai_cuda *cuda = driver_cuda();
+    return (CUresult)cuda->host_register(cuda->self, driver_number(pointer), bytes, flags);
+}
+
+CUresult do_cuMemHostUnregister(void *pointer)
+{
+    const cai_cuda *cuda = driver_cuda();
+    return (CUresult)cuda->host_unregister(cuda->self, driver_number(pointer));
+}
+
+CUresult do_cuMemHostGetDevicePointer_v2(CUdeviceptr_v2 *pointer, void *host, unsigned int flags)
+{
+    const cai_cuda *cuda = driver_cuda();
+    cai_cuda_pointer info;
+    DRIVER_NEED(pointer && host && !flags);
+    DRIVER_TRY(driver_need_context());
+    DRIVER_TRY(cuda->pointer_info(cuda->self, driver_number(host), &info));
+    DRIVER_NEED(info.memory != CAI_MEMORY_HOST && info.device_pointer);
+    *pointer = (CUdeviceptr)info.device_pointer;
+    return CUDA_SUCCESS;
+}
+
+/* Managed memory may be used by all devices at once: these say where it should be, and change nothing. */
+CUresult do_cuMemPrefetchAsync_v2(CUdeviceptr_v2 pointer, size_t bytes, CUmemLocation_v1 location,
+                                  unsigned int flags, CUstream stream)
+{
+    (void)location;
+    (void)stream;
+    DRIVER_NEED(pointer && bytes && !flags);
+    return driver_need_context();
+}
+
+CUresult do_cuMemAdvise_v2(CUdeviceptr_v2 pointer, size_t bytes, CUmem_advise advice,
+                           CUmemLocation_v1 location)
+{
+    (void)advice;
+    (void)location;
+    DRIVER_NEED(pointer && bytes);
+    return driver_need_context();
+}
+
+/* -------------------------------------------------------------------------- >>pools */
+CUresult do_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice_v1 device)
+{
+    DRIVER_NEED(pool);
+    DRIVER_TRY(driver_need_device(device));
+    *pool = (CUmemoryPool)driver_handle(cai_sim_pool_default(cai_driver_sim(), device));
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice_v1 device)
+{
+    DRIVER_NEED(pool);
+    DRIVER_TRY(driver_need_device(device));
+    *pool = (CUmemoryPool)driver_handle(cai_sim_pool_current(cai_driver_sim(), device));
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceSetMemPool(CUdevice_v1 device, CUmemoryPool pool)
+{
+    DRIVER_TRY(driver_need_device(device));
+    DRIVER_NEED(pool);
+    return (CUresult)cai_sim_pool_set_current(cai_driver_sim(), device, driver_number(pool));
+}
+
+CUresult do_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps_v1 *properties)
+{
+    uint64_t made;
+    DRIVER_NEED(pool && properties && properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
+    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    DRIVER_TRY(driver_need_device(properties->location.id));
+    made = cai_sim_pool_create(cai_driver_sim(), properties->location.id);
+    *pool = (CUmemoryPool)driver_handle(made);
+    return made ? CUDA_SUCCESS : (CUresult)cai_sim_clear_error(cai_driver_sim());
+}
+
+CUresult do_cuMemPoolDestroy(CUmemoryPool pool)
+{
+    DRIVER_NEED(pool);
+    return (CUresult)cai_sim_pool_destroy(cai_driver_sim(), driver_number(pool));
+}
+
+CUresult do_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+    DRIVER_NEED(pool);
+    return (CUresult)cai_sim_pool_trim(cai_driver_sim(), driver_number(pool), keep);
+}
+
+/* The first three attributes are an int, the others a cuuint64_t. */
+static int memory_is_int(CUmemPool_attribute attribute)
+{
+    return attribute < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+}
+
+CUresult do_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    uint64_t found = 0;
+    DRIVER_NEED(pool && value);
+    DRIVER_TRY(cai_sim_pool_get(cai_driver_sim(), driver_number(pool), (int32_t)attribute, &found));
+    if (memory_is_int(attribute))
+        *(int *)value = (int)found;
+    else
+        *(cuuint64_t *)value = found;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    uint64_t number;
+    DRIVER_NEED(pool && value);
+    number = memory_is_int(attribute) ? (uint64_t)(*(int *)value != 0) : *(cuuint64_t *)value;
+    return (CUresult)cai_sim_pool_set(cai_driver_sim(), driver_number(pool), (int32_t)attribute, number);
+}
+
+CUresult do_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc_v1 *access, size_t count)
+{
+    size_t i;
+    DRIVER_NEED(pool && access && count);
+    for (i = 0; i < count; ++i) {
+        DRIVER_NEED(access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+        DRIVER_TRY(driver_need_device(access[i].location.id));
+        DRIVER_TRY(cai_sim_pool_set_access(cai_driver_sim(), driver_number(pool), access[i].location.id,
+                                           access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation_v1 *location)
+{
+    DRIVER_NEED(flags && pool && location && location->type == CU_MEM_LOCATION_TYPE_DEVICE);
+    DRIVER_TRY(driver_need_device(location->id));
+    *flags = cai_sim_pool_access(cai_driver_sim(), driver_number(pool), location->id) ?
+                 CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+}
+
+static CUresult memory_alloc_ordered(CUdeviceptr *pointer, size_t bytes, uint64_t pool, CUstream argument)
+{
+    uint64_t stream = driver_stream(argument), made;
+    DRIVER_NEED(pointer);
+    if (stream <= 2)
+        DRIVER_TRY(driver_need_context());
+    cai_sim_clear_error(cai_driver_sim());
+    made = cai_sim_pool_alloc(cai_driver_sim(), pool, bytes, stream);
+    *pointer = (CUdeviceptr)made;
+    return made ? CUDA_SUCCESS : (CUresult)cai_sim_clear_error(cai_driver_sim());
+}
+
+CUresult do_cuMemAllocAsync(CUdeviceptr_v2 *pointer, size_t bytes, CUstream stream)
+{
+    return memory_alloc_ordered(pointer, bytes, 0, stream);
+}
+
+CUresult do_cuMemAllocFromPoolAsync(CUdeviceptr_v2 *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    DRIVER_NEED(pool);
+    return memory_alloc_ordered(pointer, bytes, driver_number(pool), stream);
+}
+
+CUresult do_cuMemFreeAsync(CUdeviceptr_v2 pointer, CUstream argument)
+{
+    uint64_t stream = driver_stream(argument);
+    if (stream <= 2)
+        DRIVER_TRY(driver_need_context());
+    return (CUresult)cai_sim_pool_free(cai_driver_sim(), pointer, stream);
+}
+
+/* ----------------------------------------------------------------------- >>pointers */
+/* A value of 1, 4 or 8 bytes, as the attribute has it. */
+static CUresult memory_store(void *data, uint64_t value, size_t bytes)
+{
+    unsigned char one = (unsigned char)value;
+    int four = (int)value;
+    memcpy(data, bytes == 1 ? (void *)&one : bytes == 4 ? (void *)&four : (void *)&value, bytes);
+    return CUDA_SUCCESS;
+}
+
+/* Page-locked memory counts as memory of the host, all other as that of a device. */
+static uint64_t memory_type(const cai_sim_pointer *info)
+{
+    if (info->kind == CAI_SIM_MEM_PINNED || info->kind == CAI_SIM_MEM_ALIASED ||
+        info->kind == CAI_SIM_MEM_REGISTERED)
+        return CU_MEMORYTYPE_HOST;
+    return info->kind == CAI_SIM_MEM_ARRAY ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+}
+
+/* The address that a device uses: without a current context none is known. */
+static CUresult memory_store_device_address(void *data, const cai_sim_pointer *info)
+{
+    if (!info->device_address)
+        return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_TRY(driver_need_context());
+    return memory_store(data, info->device_address, 8);
+}
+
+static CUresult memory_attribute(void *data, CUpointer_attribute attribute, const cai_sim_pointer *info)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        return memory_store(data, info->context, 8);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        return memory_store(data, memory_type(info), 4);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        return memory_store_device_address(data, info);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        return info->host_address ? memory_store(data, info->host_address, 8) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+        return memory_store(data, info->buffer, 8);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        return memory_store(data, (uint64_t)info->managed, 1);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        return memory_store(data, (uint64_t)(int64_t)info->device, 4);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        return memory_store(data, (uint64_t)info->exportable, 1);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        return memory_store(data, info->first, 8);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        return memory_store(data, info->bytes, 8);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        return memory_store(data, (uint64_t)info->mapped, 1);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        return memory_store(data, info->mapping_bytes, 8);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        return memory_store(data, info->mapping, 8);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        return memory_store(data, info->pool, 8);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        return memory_store(data, (uint64_t)info->access, 4);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        return memory_store(data, 0, 8);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        return memory_store(data, 0, 1);
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult do_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr_v2 pointer)
+{
+    cai_sim_pointer info;
+    DRIVER_NEED(data && !cai_sim_pointer_get(cai_driver_sim(), pointer, &info));
+    return memory_attribute(data, attribute, &info);
+}
+
+/* Sets what a pointer that CUDA does not know gets: zeros, of the device -2. */
+static void memory_default(void *data, CUpointer_attribute attribute)
+{
+    if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+        memory_store(data, (uint64_t)(int64_t)-2, 4);
+    else if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || attribute == CU_POINTER_ATTRIBUTE_ACCESS_FLAGS)
+        memory_store(data, 0, 4);
+    else if (attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED || attribute == CU_POINTER_ATTRIBUTE_MAPPED ||
+             attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+             attribute == CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE ||
+             attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE ||
+             attribute == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE)
+        memory_store(data, 0, 1);
+    else
+        memory_store(data, 0, 8);
+}
+
+CUresult do_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
+                                   CUdeviceptr_v2 pointer)
+{
+    cai_sim_pointer info;
+    int known;
+    unsigned i;
+    DRIVER_NEED(count && attributes && data);
+    known = !cai_sim_pointer_get(cai_driver_sim(), pointer, &info);
+    for (i = 0; i < count; ++i) {
+        DRIVER_NEED((int)attributes[i] >= 1 && (int)attributes[i] <= 21 && data[i]);
+        memory_default(data[i], attributes[i]);
+        if (known)
+            (void)memory_attribute(data[i], attributes[i], &info);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr_v2 pointer)
+{
+    cai_sim_pointer info;
+    DRIVER_NEED(value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+    DRIVER_NEED(!cai_sim_pointer_get(cai_driver_sim(), pointer, &info));
+    DRIVER_NEED(info.kind == CAI_SIM_MEM_DEVICE || info.kind == CAI_SIM_MEM_POOL);
+    return CUDA_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- >>other processes */
+CUresult do_cuIpcGetMemHandle(CUipcMemHandle_v1 *handle, CUdeviceptr_v2 pointer)
+{
+    const cai_cuda *cuda = driver_cuda();
+    DRIVER_NEED(handle);
+    return (CUresult)cuda->ipc_export(cuda->self, pointer, handle);
+}
+
+CUresult do_cuIpcOpenMemHandle_v2(CUdeviceptr_v2 *pointer, CUipcMemHandle_v1 handle, unsigned int flags)
+{
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t opened = 0;
+    DRIVER_NEED(pointer && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    DRIVER_TRY(cuda->ipc_open(cuda->self, &handle, &opened));
+    *pointer = (CUdeviceptr)opened;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuIpcCloseMemHandle(CUdeviceptr_v2 pointer)
+{
+    const cai_cuda *cuda = driver_cuda();
+    return (CUresult)cuda->ipc_close(cuda->self, pointer);
+}

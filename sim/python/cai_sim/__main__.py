@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""python -m cai_sim [--svg FILE] [--trace FILE] [--adversarial] [--devices N] [--memory BYTES] program.py [arguments]
+
+Runs a Python program on a simulated CUDA driver, and says on the standard error stream where two libraries race.
+
+  program.py, -m module, -c code   what to run, as python runs it
+  --svg FILE       draw what ran, or of a long run the neighbourhood of its races
+  --trace FILE     write one line for each operation
+  --adversarial    the driver does the least that CUDA promises
+  --devices N      how many devices, 1 to 64 (1)
+  --memory BYTES   of each device; K, M and G may follow (8G)
+
+Exit status: 4 if there was a race that is certain, else that of the program. 2: an argument is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import os
+import re
+import runpy
+import sys
+import threading
+import types
+from typing import NoReturn
+
+import cai_sim
+
+from ._sites import COMMAND
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RACE = 4
+
+
+def wrong(text: str) -> NoReturn:
+    sys.stderr.write(f"cai_sim: {text}\n")
+    sys.exit(2)
+
+
+def number(text: str) -> int:
+    """A count of bytes, such as 8G."""
+    found = re.fullmatch(r"(\d+)([KMGkmg]?)", text)
+    if not found:
+        wrong(f"not a number: {text}")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2].upper()]
+
+
+def arguments(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options, and what is left over: the program and its arguments."""
+    options = argparse.Namespace(svg="", trace="", adversarial=False, devices="1", memory="0")
+    rest = list(given)
+    while rest and rest[0].startswith("--"):
+        name, joined, value = rest.pop(0)[2:].partition("=")
+        if name == "help":
+            print(__doc__)
+            sys.exit(0)
+        if name == "adversarial" and not joined:
+            options.adversarial = True
+            continue
+        if name not in ("svg", "trace", "devices", "memory"):
+            wrong(f"no such option: --{name}")
+        if not joined and not rest:
+            wrong(f"--{name} needs a value")
+        setattr(options, name, value if joined else rest.pop(0))
+    if not rest or rest[0] == "-h":
+        print(__doc__)
+        sys.exit(0 if rest else 2)
+    if rest[0] in ("-m", "-c") and len(rest) == 1:
+        wrong(f"{rest[0]} needs a value")
+    return options, rest
+
+
+def run(program: list[str]) -> None:
+    """Runs a program as python does."""
+    if program[0] == "-m":
+        sys.argv = program[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    elif program[0] == "-c":
+        sys.argv = ["-c", *program[2:]]
+        sys.path[0] = ""
+        linecache.cache[COMMAND] = (len(program[1]), None, program[1].splitlines(True), COMMAND)
+        main = types.ModuleType("__main__")
+        sys.modules["__main__"] = main
+        exec(compile(program[1], COMMAND, "exec"), main.__dict__)  # noqa: S102 - that is what -c is for
+    else:
+        sys.argv = program
+        sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
+        runpy.run_path(program[0], run_name="__main__")
+
+
+def status_of(program: list[str]) -> int:
+    """Runs a program to its end, and returns its exit status."""
+    try:
+        run(program)
+        return 0
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or 0
+        sys.stderr.write(f"{leaving.code}\n")
+        return 1
+    except BaseException as error:  # noqa: B902 - as at the end of every program
+        trace = error.__traceback__
+        while trace and re.match(re.escape(HERE) + "|.*runpy", trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def main() -> int:
+    options, program = arguments(sys.argv[1:])
+    if program[0].startswith("-") and program[0] not in ("-m", "-c"):
+        wrong(f"no such option: {program[0]}")
+    if not program[0].startswith("-") and not os.path.exists(program[0]):
+        wrong(f"there is no {program[0]}")
+    try:
+        cai_sim.start(number(options.devices), number(options.memory), options.adversarial)
+    except (RuntimeError, ValueError) as error:
+        wrong(str(error))
+    title = os.path.basename(program[0]) if not program[0].startswith("-") else program[1][:60]
+    status = status_of(program)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    sys.stdout.flush()
+    found = cai_sim.races()
+    sys.stderr.write("\n" + cai_sim.report())
+    if options.svg:
+        cai_sim.write_svg(options.svg, title)
+    if options.trace:
+        cai_sim.write_trace(options.trace)
+    return RACE if any(race.certain for race in found) else status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""The libraries: where they are, how they are loaded, and the structs of cai_sim.h, cai_check.h, cai_timeline.h and
+cai_driver.h."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import re
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+RUNTIMES = ("libcudart.so.13", "libcudart.so.12")
+NAME = 160  # bytes for a name of a stream or of memory
+TEXT = 640  # CAI_CHECK_TEXT
+
+LAUNCH, RECORD, WAIT, SYNCHRONIZE, HOST_ACCESS, ALLOC, FREE, PUBLISH, OBSERVE, COPY, HOST_FUNCTION, GRAPH = range(1, 13)
+KINDS = {
+    LAUNCH: "launch", RECORD: "event record", WAIT: "event wait", SYNCHRONIZE: "synchronization",
+    HOST_ACCESS: "host access", ALLOC: "allocation", FREE: "free", PUBLISH: "publish", OBSERVE: "observe", COPY: "copy",
+    HOST_FUNCTION: "host function", GRAPH: "graph launch",
+}  # fmt: skip
+DROPPED = 3  # CAI_SIM_STATE_DROPPED
+MAY_WRITE = 2  # CAI_SIM_MAY_WRITE
+
+
+class Access(ctypes.Structure):  # cai_sim_access
+    _fields_ = [("address", c_uint64), ("bytes", c_uint64), ("write", c_int32), ("memory", c_int32)]
+
+
+class Operation(ctypes.Structure):  # cai_sim_operation
+    _fields_ = [
+        ("id", c_uint64), ("kind", c_int32), ("state", c_int32), ("stream", c_uint64), ("context", c_uint64),
+        ("thread", c_uint64), ("event", c_uint64), ("capture", c_uint64), ("order", c_uint64), ("name", c_char_p),
+        ("waits", POINTER(c_uint64)), ("accesses", POINTER(Access)), ("wait_count", c_int32), ("access_count", c_int32),
+        ("declared", c_int32), ("event_number", c_int32),
+        ("room", c_uint64 * 24),  # for more members, and for those of later versions
+    ]  # fmt: skip
+    place = 0  # of the member tag: cai_sites_tag
+
+    @property
+    def tag(self) -> int:
+        return c_uint64.from_buffer(self, self.place).value
+
+
+class CheckRace(ctypes.Structure):  # cai_check_race
+    _fields_ = [
+        ("first", c_uint64), ("second", c_uint64), ("address", c_uint64), ("bytes", c_uint64),
+        ("first_writes", c_int32), ("second_writes", c_int32), ("memory", c_int32), ("certain", c_int32),
+    ]  # fmt: skip
+
+
+class TimelineOptions(ctypes.Structure):  # cai_timeline_options
+    _fields_ = [("title", c_char_p), ("first", c_uint64), ("labels", c_void_p), ("room", c_uint64 * 8)]
+
+
+class DriverCall(ctypes.Structure):  # cai_driver_call
+    _fields_ = [
+        ("name", c_char_p), ("caller", c_void_p), ("site", c_uint64), ("kernel", c_char_p),
+        ("opaque", c_int32), ("reserved", c_int32),
+    ]  # fmt: skip
+
+
+class DriverFunction(ctypes.Structure):  # cai_driver_function
+    _fields_ = [("name", c_char_p), ("calls", c_int64), ("asked", c_int32), ("served", c_int32)]
+
+
+class RuntimeFunction(ctypes.Structure):  # cai_runtime_function
+    _fields_ = [("name", c_char_p), ("calls", c_int64), ("served", c_int32), ("reserved", c_int32)]
+
+
+class DlInfo(ctypes.Structure):  # Dl_info
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
+
+
+# name: (result, arguments). The handle of a simulation and text that C allocates are c_void_p.
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "cai_driver_sim": (c_void_p, ()),
+    "cai_driver_configure": (c_int32, (c_int32, c_uint64, c_uint32)),
+    "cai_driver_set_site": (None, (c_void_p, c_void_p)),
+    "cai_driver_call_of": (c_int32, (c_uint64, POINTER(DriverCall))),
+    "cai_driver_mark": (None, (c_char_p,)),
+    "cai_driver_function_get": (c_int32, (c_int32, POINTER(DriverFunction))),
+    "cai_sim_operation_count": (c_uint64, (c_void_p,)),
+    "cai_sim_operation_get": (c_int32, (c_void_p, c_uint64, POINTER(Operation))),
+    "cai_sim_stream_name": (None, (c_void_p, c_uint64, c_char_p, c_size_t)),
+    "cai_sim_access_name": (None, (c_void_p, POINTER(Access), c_char_p, c_size_t)),
+    "cai_sim_access_memory": (c_int32, (c_void_p, POINTER(Access), POINTER(c_uint64))),
+    "cai_sim_errors": (c_int32, (c_void_p, c_char_p, c_size_t)),
+    "cai_sim_pending": (c_int32, (c_void_p,)),
+    "cai_check_races": (c_int32, (c_void_p, POINTER(CheckRace), c_int32)),
+    "cai_check_race_text": (None, (c_void_p, POINTER(CheckRace), c_char_p)),
+    "cai_check_order_make": (c_void_p, (c_void_p,)),
+    "cai_check_order_free": (None, (c_void_p,)),
+    "cai_check_before": (c_int32, (c_void_p, c_uint64, c_uint64)),
+    "cai_timeline_text": (c_void_p, (c_void_p, POINTER(TimelineOptions))),
+    "cai_timeline_svg": (c_void_p, (c_char_p, POINTER(c_int32))),
+}
+RUNTIME = {"cai_runtime_function_get": (c_int32, (c_int32, POINTER(RuntimeFunction)))}
+SITES = {
+    "cai_sites_begin": (c_int32, (c_void_p,)),
+    "cai_sites_end": (None, ()),
+    "cai_sites_get": (c_int32, (c_uint64, POINTER(c_uint64), POINTER(c_void_p), POINTER(c_int32))),
+    "cai_sites_missed": (c_uint64, ()),
+    "cai_sites_tag": (c_uint64, ()),
+    "cai_sites_here": (c_uint64, (c_void_p,)),
+}
+PROTOTYPE = CFUNCTYPE(c_uint64, c_void_p)
+
+
+def declare(library: ctypes.CDLL, functions: dict[str, tuple[Any, tuple[Any, ...]]]) -> ctypes.CDLL:
+    """Sets the types of functions. One that is missing is an AttributeError with its name."""
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def folder() -> pathlib.Path:
+    """Where the libraries are: CAI_SIM_LIBRARIES, or beside this file."""
+    return pathlib.Path(os.environ.get("CAI_SIM_LIBRARIES") or pathlib.Path(__file__).resolve().parent / "lib")
+
+
+def loaded() -> list[str]:
+    """The files of CUDA's driver and runtime that this process has loaded."""
+    try:
+        maps = pathlib.Path("/proc/self/maps").read_text(errors="replace")
+    except OSError:
+        return []
+    return sorted(set(re.findall(r"^[^/\n]* (/.*/lib(?:cuda|cudart)(?:-[0-9a-f]+)?\.so[^/\n]*)$", maps, re.M)))
+
+
+def foreign() -> list[str]:
+    """Those of them that are not this package's."""
+    ours = os.path.realpath(folder())
+    return [file for file in loaded() if os.path.dirname(os.path.realpath(file)) != ours]
+
+
+def load() -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.CDLL]]:
+    """Loads the driver, so that every library finds its functions, then the runtimes that are there. Returns the
+    driver, the library that tells places in Python, and the runtimes."""
+    here = folder()
+    if not (here / "libcuda.so.1").exists():
+        raise RuntimeError(f"there is no libcuda.so.1 in {here}: build this package with pip, or set CAI_SIM_LIBRARIES")
+    driver = declare(ctypes.CDLL(str(here / "libcuda.so.1"), ctypes.RTLD_GLOBAL), FUNCTIONS)
+    files = [here / name for name in RUNTIMES if (here / name).exists()]
+    runtimes = [declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), RUNTIME) for file in files]
+    sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
+    Operation.place = sites.cai_sites_tag()
+    return driver, sites, runtimes
+
+
+_libc = ctypes.CDLL(None)
+_libc.free.restype = None
+_libc.free.argtypes = [c_void_p]
+_libc.dladdr.restype = c_int32
+_libc.dladdr.argtypes = [c_void_p, POINTER(DlInfo)]
+
+
+def text_of(pointer: int | None) -> str:
+    """Text that C allocated, which is freed."""
+    if not pointer:
+        return ""
+    text = ctypes.string_at(pointer).decode(errors="replace")
+    _libc.free(pointer)
+    return text
+
+
+def file_of(address: int | None) -> str:
+    """The shared object that has an address, or ""."""
+    info = DlInfo()
+    if not address or not _libc.dladdr(address, ctypes.byref(info)) or not info.file:
+        return ""
+    return info.file.decode(errors="replace")

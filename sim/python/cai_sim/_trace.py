@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""The trace of a run and its races, read with the functions of cai_sim.h and cai_check.h."""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import dataclasses
+import re
+from typing import Any, Iterator
+
+from . import _native
+from ._sites import Frame, Sites, distribution_of, library_of
+
+MOST_RACES = 100_000  # that are read
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """An operation of the trace and the call that made it."""
+
+    operation: int  # its number in the trace
+    kind: str  # "launch", "copy", "free", ...
+    name: str  # the function, such as "cuLaunchKernel"; "" if no call of CUDA made it
+    kernel: str  # of a launch, or ""
+    label: str  # what the trace calls it
+    stream: str  # "s1", "legacy", "host"
+    opaque: bool  # a launch whose accesses are not known
+    caller: str  # the library that called, with its version
+    frames: tuple[Frame, ...]  # the Python stack, the innermost line first
+    thread: int
+
+    @property
+    def line(self) -> Frame | None:
+        """The innermost line outside of installed packages, or the innermost at all."""
+        own = [frame for frame in self.frames if not frame.installed]
+        return (own or list(self.frames) or [None])[0]
+
+    @property
+    def library(self) -> str:
+        """The library whose Python code called, if it is installed, and the one that called CUDA."""
+        through = distribution_of(self.frames[0].file) if self.frames and self.frames[0].installed else ""
+        return f"{through}, by {self.caller}" if through and through != self.caller else self.caller
+
+    def that(self, does: str = "") -> str:
+        """What it is, what it does, and where."""
+        what = f'kernel "{self.kernel}"' if self.kernel else self.label or self.kind
+        return f"{what} {does} on {self.stream}".replace("  ", " ") + (f" at {self.line}" if self.line else "")
+
+    def __str__(self) -> str:
+        return self.that()
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+    """Two accesses of the same memory that nothing orders, one of which writes or may write."""
+
+    certain: bool  # one writes, and both are queued by one host thread or nothing could order them
+    why_possible: str  # "" if it is certain
+    memory: str  # "m1[0, 1024)"
+    address: int
+    bytes: int
+    first: Call
+    second: Call
+    first_does: str  # "reads", "writes", "may write", "allocates", "frees"
+    second_does: str
+    missing: str  # "nothing makes s2 wait for s1"
+    allocated: Call | None  # the call that allocated the memory
+    allocated_bytes: int
+    mark: str  # the last mark before the second call, or ""
+
+    @property
+    def array(self) -> str:
+        """What the line that allocated the memory names it, such as "x", or "". Of a pool's memory only the
+        beginning can have that name."""
+        begins = re.search(r"\[0, \d+\)$|^m\d+$", self.memory)
+        known = self.allocated and self.allocated.caller != "ctypes" and begins
+        line = self.allocated.line if self.allocated and known else None
+        found = re.match(r"([A-Za-z_][\w.]*)\s*(?::[^=]*)?=(?!=)", line.source) if line else None
+        return found[1] if found else ""
+
+    def __str__(self) -> str:
+        kind = "race" if self.certain else "possible race"
+        sides = f"{self.first.that(self.first_does)}; {self.second.that(self.second_does)}"
+        return f"{kind} on {self.memory}: {sides}; {self.missing}"
+
+
+class Trace:
+    """The trace of the driver's simulation."""
+
+    def __init__(self, driver: ctypes.CDLL, runtimes: list[ctypes.CDLL], sites: Sites) -> None:
+        self.driver = driver
+        self.runtimes = runtimes
+        self.sites = sites
+        self.marks: list[tuple[int, str]] = []
+        self.allocations: dict[int, tuple[int, int]] = {}  # of a memory: operation, bytes
+        self.host: list[int] = []  # the operations of host threads
+        self.read = 0  # up to here the two above are filled
+        self.found: tuple[int, list[Race]] = (0, [])  # the races of the first so many operations
+
+    @property
+    def sim(self) -> int:
+        return self.driver.cai_driver_sim()
+
+    def count(self) -> int:
+        return self.driver.cai_sim_operation_count(self.sim)
+
+    def operations(self, first: int = 1, last: int | None = None) -> Iterator[_native.Operation]:
+        """The operations, each in the same struct."""
+        sim, out = self.sim, _native.Operation()
+        reference, get = ctypes.byref(out), self.driver.cai_sim_operation_get
+        for number in range(first, (self.count() if last is None else last) + 1):
+            if get(sim, number, reference):
+                yield out
+
+    def call(self, tag: int) -> _native.DriverCall | None:
+        """The call of a tag."""
+        out = _native.DriverCall()
+        return out if tag and self.driver.cai_driver_call_of(tag, ctypes.byref(out)) else None
+
+    def stream(self, operation: _native.Operation) -> str:
+        """The name of its stream, or of its host thread."""
+        if not operation.stream:
+            number = operation.thread & 0xFFFFFFFF
+            return f"host thread {number}" if number > 1 else "the host"
+        name = ctypes.create_string_buffer(_native.NAME)
+        self.driver.cai_sim_stream_name(self.sim, operation.stream, name, _native.NAME)
+        return text(name.value)
+
+    def memory(self, access: _native.Access) -> str:
+        """The name of the memory of an access, "m1[0, 1024)"."""
+        name = ctypes.create_string_buffer(_native.NAME)
+        self.driver.cai_sim_access_name(self.sim, ctypes.byref(access), name, _native.NAME)
+        return text(name.value)
+
+    def describe(self, operation: _native.Operation) -> Call:
+        call = self.call(operation.tag)
+        return Call(
+            operation=operation.id, kind=_native.KINDS.get(operation.kind, "operation"),
+            name=text(call.name) if call else "", kernel=readable(text(call.kernel)) if call else "", label=text(operation.name),
+            stream=self.stream(operation), opaque=bool(call and call.opaque),
+            caller=library_of(_native.file_of(call.caller)) if call else "",
+            frames=self.sites.frames(call.site) if call else (), thread=operation.thread,
+        )  # fmt: skip
+
+    def look(self) -> None:
+        """Reads what was added to the trace since the last look."""
+        last = self.count()
+        for operation in self.operations(self.read + 1, last):
+            if not operation.stream:
+                self.host.append(operation.id)
+            if operation.kind == _native.ALLOC and operation.access_count:
+                access = operation.accesses[0]
+                self.allocations.setdefault(access.memory, (operation.id, access.bytes))
+        self.read = last
+
+    def one(self, number: int) -> _native.Operation:
+        return next(self.operations(number, number))
+
+    def races(self, since: int = 0) -> list[Race]:
+        """The races whose second operation comes after operation `since`."""
+        count = self.count()
+        if self.found[0] != count:
+            self.found = (count, self.judge())
+        return [race for race in self.found[1] if race.second.operation > since]
+
+    def judge(self) -> list[Race]:
+        total = self.driver.cai_check_races(self.sim, None, 0)
+        if not total:
+            return []
+        found = (_native.CheckRace * min(total, MOST_RACES))()
+        stored = min(self.driver.cai_check_races(self.sim, found, len(found)), len(found))
+        self.look()
+        order = self.driver.cai_check_order_make(self.sim)
+        try:
+            return [self.race(race, order) for race in found[:stored]]
+        finally:
+            self.driver.cai_check_order_free(order)
+
+    def race(self, race: _native.CheckRace, order: int) -> Race:
+        sentence = ctypes.create_string_buffer(_native.TEXT)
+        self.driver.cai_check_race_text(self.sim, ctypes.byref(race), sentence)
+        whole = _native.Access(race.address, race.bytes, 0, race.memory)
+        first, second = self.one(race.first), self.one(race.second)
+        made, size = self.allocations.get(race.memory, (0, 0))
+        why = self.doubt(race, first, second, order)
+        return Race(
+            certain=not why, why_possible=why, memory=self.memory(whole), address=race.address, bytes=race.bytes,
+            first=self.describe(first), second=self.describe(second), first_does=does(first.kind, race.first_writes),
+            second_does=does(second.kind, race.second_writes), missing=text(sentence.value).rpartition("; ")[2],
+            allocated=self.describe(self.one(made)) if made else None, allocated_bytes=size,
+            mark=self.mark_before(race.second),
+        )  # fmt: skip
+
+    def doubt(self, race: _native.CheckRace, first: Any, second: Any, order: int) -> str:
+        """Why a race is possible and not certain, or ""."""
+        if not race.certain:
+            return "nothing tells whether either of them writes"
+        if first.thread != second.thread and self.host_orders(first.id, second.id, order):
+            return "a lock or a queue of the program may order the two host threads, which is not seen"
+        return ""
+
+    def host_orders(self, first: int, second: int, order: int) -> bool:
+        """Whether it is no race if the calls of all host threads come one after the other, as with locks: some
+        host thread had waited for the first operation before the second was queued."""
+        begin, end = bisect.bisect_left(self.host, first), bisect.bisect_left(self.host, second)
+        before = self.driver.cai_check_before
+        return any(host == first or before(order, first, host) for host in self.host[begin:end])
+
+    def mark_before(self, operation: int) -> str:
+        at = bisect.bisect_right(self.marks, (operation, ""))
+        return self.marks[at - 1][1] if at else ""
+
+
+def readable(kernel: str) -> str:
+    """The name of a kernel without what a compiler adds to it: "fill" of _ZN8__main__4fillB2v1E..., "f" of _Z1fPf."""
+    rest = kernel[3:] if kernel.startswith("_ZN") else kernel[2:] if kernel.startswith("_Z") else ""
+    names = []
+    while found := re.match(r"(\d+)", rest):
+        length = int(found[1])
+        names.append(rest[found.end() : found.end() + length])
+        rest = rest[found.end() + length :]
+        if not kernel.startswith("_ZN"):
+            break
+    return "::".join(name for name in names if name != "__main__") or kernel
+
+
+def text(value: bytes | None) -> str:
+    return value.decode(errors="replace") if value else ""
+
+
+def does(kind: int, writes: int) -> str:
+    if kind == _native.FREE:
+        return "frees"
+    if kind == _native.ALLOC:
+        return "allocates"
+    return {0: "reads", _native.MAY_WRITE: "may write"}.get(writes, "writes")

@@ -1,0 +1,531 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks the package cai_sim (sim/python) without a GPU library: what it says of programs whose calls are known.
+
+    check_python_sim.py [--cc COMPILER] [--root FOLDER] [--only NAME,...] [--driver FOLDER]
+
+stub_driver.c stands for the driver. A small library "alpha", with metadata as pip writes it, calls it. With --driver
+programs run on the libcuda.so.1 of that folder, too: one that calls it by ctypes, and those of the GPU libraries that
+Python can import. Each program runs in a process of its own. Exit status 0: all is right; 1: not; 77: no compiler, or
+another system than Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror"
+
+# A library that calls CUDA: with a lock of its own, as allocators of real ones have.
+ALPHA_C = r"""
+#include <pthread.h>
+#include <stdint.h>
+#include <unistd.h>
+int32_t stub_launch(uint64_t, const char *, uint64_t, uint64_t, int32_t);
+int32_t alpha_launch(uint64_t, const char *, uint64_t, uint64_t, int32_t);
+int32_t alpha_locked(uint64_t, uint64_t);
+int32_t alpha_lock_alone(void);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int inside;
+int32_t alpha_launch(uint64_t stream, const char *kernel, uint64_t address, uint64_t bytes, int32_t write)
+{
+    const int32_t result = stub_launch(stream, kernel, address, bytes, write);
+    return result;
+}
+/* Calls CUDA under the lock, once another thread waits for the lock. */
+int32_t alpha_locked(uint64_t stream, uint64_t address)
+{
+    int32_t result;
+    pthread_mutex_lock(&lock);
+    inside = 1;
+    usleep(300000);
+    result = stub_launch(stream, "under a lock", address, 64, 1);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+/* Called with the GIL, which it keeps while it waits for the lock. */
+int32_t alpha_lock_alone(void)
+{
+    while (!inside) usleep(1000);
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+"""
+CUDART_C = r"""
+#include <stdint.h>
+typedef struct function { const char *name; int64_t calls; int32_t served, reserved; } function;
+int32_t cai_runtime_function_get(int32_t index, function *out);
+int32_t cai_runtime_function_get(int32_t index, function *out)
+{
+    static const function functions[] = {{"cudaServed", 2, 1, 0}, {"cudaMissing", 1, 0, 0}, {"cudaNever", 0, 0, 0}};
+    if (index < 0 || index > 2) return 0;
+    *out = functions[index];
+    return 1;
+}
+"""
+ALPHA_PY = """
+import ctypes
+import os
+import threading
+from ctypes import c_int32, c_uint64, c_char_p
+
+driver = ctypes.CDLL("libcuda.so.1")
+here = os.path.join(os.path.dirname(__file__), "libalpha.so")
+free, held = ctypes.CDLL(here), ctypes.PyDLL(here)  # without the GIL, and with it
+for library in (free, held):
+    library.alpha_launch.argtypes = [c_uint64, c_char_p, c_uint64, c_uint64, c_int32]
+    library.alpha_locked.argtypes = [c_uint64, c_uint64]
+for name in ("stub_alloc", "stub_stream", "stub_event"):
+    getattr(driver, name).restype = c_uint64
+driver.stub_alloc.argtypes = driver.stub_free.argtypes = driver.stub_synchronize.argtypes = [c_uint64]
+driver.stub_record.argtypes = driver.stub_wait.argtypes = [c_uint64, c_uint64]
+stream, event = driver.stub_stream, driver.stub_event
+
+
+def zeros(count):
+    return driver.stub_alloc(count)
+
+
+def launch(stream, kernel, array, count=64, write=1, library=free):
+    return library.alpha_launch(stream, kernel.encode(), array, count, write)
+
+
+def order(first, second):
+    made = event()
+    driver.stub_record(made, first)
+    driver.stub_wait(second, made)
+"""
+RACE = """
+import alpha
+
+def produce(stream):
+    a = alpha.zeros(1024)
+    alpha.launch(stream, "fill", a)
+    return a
+
+def consume(stream, a):
+    alpha.launch(stream, "scale", a, 32, 0, alpha.held)
+
+s1, s2 = alpha.stream(), alpha.stream()
+a = produce(s1)
+{order}
+consume(s2, a)
+"""
+
+failures: list[str] = []
+
+
+def check(good: Any, text: str) -> None:
+    if not good:
+        failures.append(text)
+
+
+class World:
+    """The libraries, and programs that run on them."""
+
+    def __init__(self, cc: str, root: pathlib.Path, folder: pathlib.Path) -> None:
+        self.root, self.folder, self.number = root, folder, 0
+        self.libraries, self.packages = folder / "libraries", folder / "site-packages"
+        self.libraries.mkdir(parents=True)
+        (self.packages / "alpha").mkdir(parents=True)
+        sim = root / "sim"
+        shared = [cc, "-std=gnu99", "-O1", "-g", "-fPIC", "-shared", "-pthread", f"-I{root}", f"-I{sim}", f"-I{sim / 'driver'}"]
+        self.shared = shared
+        sources = [str(sim / name) for name in ("cai_sim.c", "cai_check.c", "cai_timeline.c")]
+        self.build([*shared, "-w", "-Wl,-soname,libcuda.so.1", *sources, str(HERE / "stub_driver.c")], "libcuda.so.1")
+        self.build([*shared, *WARNINGS.split(), "-fsyntax-only", str(HERE / "stub_driver.c")], "")
+        self.build([*shared, *WARNINGS.split(), str(ROOT / "sim" / "python" / "cai_sites.c")], "libcai_sites.so")
+        (folder / "cudart.c").write_text(CUDART_C)
+        self.build([*shared, *WARNINGS.split(), "-Wl,-soname,libcudart.so.13", str(folder / "cudart.c")], "libcudart.so.13")
+        (folder / "alpha.c").write_text(ALPHA_C)
+        alpha = self.packages / "alpha" / "libalpha.so"
+        self.build([*shared, "-O0", str(folder / "alpha.c"), str(self.libraries / "libcuda.so.1"), "-o", str(alpha)], "")
+        (self.packages / "alpha" / "__init__.py").write_text(ALPHA_PY)
+        metadata = self.packages / "alpha-1.5.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: alpha\nVersion: 1.5\n")
+        (metadata / "RECORD").write_text("alpha/__init__.py,,\nalpha/libalpha.so,,\n")
+
+    def build(self, command: list[str], output: str) -> None:
+        if output:
+            command = [*command, "-o", str(self.libraries / output)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
+
+    def python(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs Python with the package, in the folder."""
+        path = os.pathsep.join([str(ROOT / "sim" / "python"), str(self.packages)])
+        variables = {**os.environ, "PYTHONPATH": path, "CAI_SIM_LIBRARIES": str(self.libraries), **environment}
+        command = [sys.executable, "-B", "-X", "faulthandler", *arguments]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, env=variables, cwd=self.folder, timeout=60)
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(command, -1, "", "did not end")
+
+    def run(self, program: str, *options: str, arguments: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the package."""
+        self.number += 1
+        name = f"program{self.number}.py"
+        (self.folder / name).write_text(program)
+        return self.python("-m", "cai_sim", *options, name, *arguments)
+
+
+def expect(done: subprocess.CompletedProcess[str], status: int, *patterns: str, without: tuple[str, ...] = ()) -> None:
+    """The exit status, and what stderr matches and does not match."""
+    whole = f"{done.args[5:]}: {done.stdout}{done.stderr}"
+    check(done.returncode == status, f"status {done.returncode}, not {status}: {whole}")
+    for pattern in patterns:
+        check(re.search(pattern, done.stderr, re.S), f"no {pattern!r} in {whole}")
+    for pattern in without:
+        check(not re.search(pattern, done.stderr, re.S), f"{pattern!r} in {whole}")
+
+
+# ------------------------------------------------------------------------ what the report says
+
+
+def check_race(world: World) -> None:
+    expect(world.run(RACE.format(order="")), 4, r"cai_sim: 1 race\n",
+           r'race 1 on m1\[0, 32\)\n  1024 bytes, allocated at program\d+.py:5, in produce:  a = alpha.zeros\(1024\)\n'
+           r'  kernel "fill" writes on s1 \(operation \d+\)\n      at program\d+.py:6, in produce:  alpha.launch\(stream, "fill"'
+           r'.*?      from program\d+.py:13, in <module>\n      in \S*alpha/__init__.py:\d+, in launch\n      stub_launch of alpha 1.5\n'
+           r'  kernel "scale" reads on s2 .*?at program\d+.py:10, in consume:.*?  nothing makes s2 wait for s1\n',
+           r"called by: alpha 1.5 \(2 calls\), ctypes \(1 call\)\n",
+           r"called, and not served \(they returned an error\): stub_not_served, cudaMissing\n",
+           r"asked for, and not served: 1 function: stub_asked_for\n", without=("not judged", "stub_never", "line is not known"))  # fmt: skip
+    expect(world.run(RACE.format(order="alpha.order(s1, s2)")), 0, r"cai_sim: no race\n", without=("race 1",))
+
+
+def check_possible(world: World) -> None:
+    program = RACE.format(order="alpha.launch(s2, 'maybe', a, 64, 2); alpha.launch(s1, 'other', a, 64, 2)")
+    program = program.replace('alpha.launch(stream, "fill", a)', "pass") + "raise SystemExit(7)\n"
+    expect(world.run(program), 7, r"cai_sim: \d possible race", "possible, not certain: nothing tells whether",
+           '"maybe" may write on s2', without=(r"cai_sim: \d race",))  # fmt: skip
+    program = RACE.format(order="") + "for i in range(5): alpha.launch(s2, 'scale', a)\n"
+    expect(world.run(program), 4, r"cai_sim: 2 races\n", "and 4 more pairs of operations of these two calls")
+
+
+def check_opaque(world: World) -> None:
+    program = "import alpha\ns = alpha.stream()\nfor i in range(3): alpha.launch(s, 'dark', 0)\n"
+    expect(world.run(program), 0, "no race was found in what could be judged, and 3 launches could not",
+           r"not judged: 3 launches of kernels whose accesses are not known: dark \(3\)", without=("cai_sim: no race\n",))  # fmt: skip
+    expect(world.run("pass"), 0, "nothing was judged: no work was queued", without=("cai_sim: no race",))
+
+
+def check_frees(world: World) -> None:
+    program = RACE.format(order="alpha.order(s1, s2)") + "alpha.driver.stub_free(a)\n"
+    expect(world.run(program), 4, "cai_sim: 2 races", "frees on the host", "nothing orders|nothing makes the host wait")
+    done = world.run(program.replace("alpha.driver.stub_free(a)", "alpha.driver.stub_synchronize(s2); alpha.driver.stub_free(a)"))
+    expect(done, 0, "cai_sim: no race\n")
+
+
+# ------------------------------------------------------------------------ threads and the GIL
+
+
+def check_threads(world: World) -> None:
+    begin = "import alpha, threading\ns1, s2 = alpha.stream(), alpha.stream()\na = alpha.zeros(1024)\n"
+    run = "t = threading.Thread(target=work)\nt.start()\nt.join()\nalpha.launch(s2, 'second', a)\n"
+    program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n" + run
+    expect(world.run(program), 4, "cai_sim: 1 race\n", r"program\d+.py:5, in work:", "kernel \"second\" writes on s2")
+    program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n    alpha.driver.stub_synchronize(s1)\n" + run
+    expect(world.run(program), 0, "cai_sim: 1 possible race\n", "a lock or a queue of the program may order")
+    later = begin + "import time\nalpha.launch(s2, 'first', a)\ndef work():\n    time.sleep(.3)\n    alpha.launch(s1, 'late', a)\n"
+    expect(world.run(later + "threading.Thread(target=work).start()\n"), 4, r"cai_sim: 1 race\n", 'kernel "late"')
+    bare = begin + "t = threading.Thread(target=alpha.launch, args=(s1, 'bare', a))\n" + run[run.index("t.start"):]
+    expect(world.run(bare), 4, r'kernel "bare" writes on s1 \(operation \d+\)\n      at \S*alpha/__init__.py')
+
+
+def check_lock(world: World) -> None:
+    """One thread calls CUDA under a lock, without the GIL, and another one waits for that lock with the GIL."""
+    program = ("import alpha, threading\ns = alpha.stream()\na = alpha.zeros(64)\n"
+               "t = threading.Thread(target=alpha.free.alpha_locked, args=(s, a))\nt.start()\n"
+               "alpha.held.alpha_lock_alone()\nt.join()\nprint('ended')\n")  # fmt: skip
+    done = world.run(program)
+    expect(done, 0, "the GIL was not free in time for 1 call:")
+    check("ended" in done.stdout, "the program did not end")
+
+
+def check_busy(world: World) -> None:
+    """Lines are right while other threads compute, and while objects are collected."""
+    program = """
+import alpha, threading, gc, sys, re
+import cai_sim
+stop = []
+def compute():
+    while not stop: [[] for i in range(100)]
+def one(n):
+    for i in range(200):
+        alpha.launch(s, f"one {n} {i}", a, library=alpha.free)
+        alpha.launch(s, f"two {n} {i}", a, library=alpha.held)
+gc.set_threshold(1)
+s, a = alpha.stream(), alpha.zeros(64)
+threads = [threading.Thread(target=one, args=(n,)) for n in range(3)]
+busy = threading.Thread(target=compute)
+for t in threads + [busy]: t.start()
+for t in threads: t.join()
+stop.append(1)
+cai_sim.write_trace("busy.txt")
+lines = open("busy.txt").read().splitlines()
+for word, line in (("one", 9), ("two", 10)):
+    found = [l for l in lines if f'launch; "{word} ' in l]
+    assert len(found) == 600, len(found)
+    wrong = [l for l in found if not re.search(rf"; at program\\d+.py:{line}, in one$", l)]
+    assert not [l for l in wrong if "; at " in l], wrong[:3]
+    assert len(wrong) < 20, (len(wrong), wrong[:3])
+assert gc.isenabled()
+print("right")
+"""
+    done = world.run(program)
+    check("right" in done.stdout, f"lines of threads: {done.stdout}{done.stderr}")
+
+
+# ------------------------------------------------------------------------ the command, the functions
+
+
+def check_command(world: World) -> None:
+    say = "import sys\nprint(__name__, sys.argv, sys.path[0])\n"
+    done = world.run(say, arguments=("--devices", "-x"))
+    check(done.stdout.startswith(f"__main__ ['program{world.number}.py', '--devices', '-x'] {world.folder}\n"), done.stdout)
+    (world.folder / "amodule.py").write_text(say)
+    done = world.python("-m", "cai_sim", "-m", "amodule", "x")
+    check(done.stdout.startswith(f"__main__ ['{world.folder}/amodule.py', 'x'] {world.folder}\n"), done.stdout)
+    done = world.python("-m", "cai_sim", "-c", "import alpha, sys\nalpha.launch(alpha.stream(), 'k', 5)\nprint(sys.argv)", "y")
+    check(done.stdout == "['-c', 'y']\n", f"-c: {done.stdout}{done.stderr}")
+    source = "import alpha\ns=alpha.stream; a=alpha.zeros(9)\nalpha.launch(s(), 'k', a)\nalpha.launch(s(), 'l', a)"
+    expect(world.python("-m", "cai_sim", "-c", source), 4, r"<command>:4, in <module>:  alpha.launch\(s\(\), 'l', a\)")
+    expect(world.run("raise SystemExit('so')"), 1, r"^so\n")
+    done = world.run("def f(): return 1 / 0\nf()\n")
+    expect(done, 1, r"ZeroDivisionError", without=("runpy", "__main__.py"))
+    expect(world.run("raise KeyboardInterrupt"), 130)
+    count = "import alpha; print(alpha.driver.stub_devices_made())"
+    check(world.run(count, "--devices", "3", "--memory=1M").stdout == "3\n", "--devices")
+    fits = "import alpha\nprint([bool(alpha.zeros(n << 20)) for n in (1, 2)])"
+    check(world.run(fits, "--memory", "2M").stdout == "[True, False]\n", "--memory")
+    options = "import os; print(os.environ.get('CAI_SIM_OPTIONS'))"
+    check(world.run(options, "--adversarial").stdout == "adversarial\n", "--adversarial")
+    check(world.run(options).stdout == "None\n", "without --adversarial")
+    for wrong in (["--nothing", "x"], ["--devices"], ["--devices", "x", "p"], ["--devices", "65", "program1.py"], ["none.py"],
+                  ["-m"], ["-x"], []):  # fmt: skip
+        check(world.python("-m", "cai_sim", *wrong).returncode == 2, f"accepted: {wrong}")
+    check(world.python("-m", "cai_sim", "--help").stdout.startswith("python -m cai_sim"), "--help")
+
+
+def check_functions(world: World) -> None:
+    program = """
+import cai_sim
+assert not cai_sim.started()
+for early in (cai_sim.races, cai_sim.report, lambda: cai_sim.mark("x")):
+    try: early()
+    except RuntimeError as error: assert "start was not called" in str(error)
+    else: raise AssertionError
+cai_sim.start()
+import alpha
+s1, s2 = alpha.stream(), alpha.stream()
+a = alpha.zeros(100)
+alpha.launch(s1, "one", a)
+assert cai_sim.races() == []
+cai_sim.mark("here")
+alpha.launch(s2, "two", a, 8)
+[race] = cai_sim.races()
+assert race.certain and race.bytes == 8 and race.allocated_bytes == 100 and race.array == "", race
+assert race.mark == "here" and race.first.kernel == "one" and race.second.line.line == 15, race
+assert race.first.library == race.first.caller == "alpha 1.5" and not race.first.opaque, race
+assert race.second.frames[0].installed and not race.second.line.installed, race
+assert str(race).startswith("race on m1[0, 8): kernel \\"one\\" writes on s1 at program"), str(race)
+cai_sim.mark("there")
+now = cai_sim.position()
+assert cai_sim.races(since=now) == []
+alpha.launch(s1, "three", a, 8, 2)
+assert len(cai_sim.races(since=now)) == 1 and len(cai_sim.races()) == 2
+assert "after the mark 'here'" in cai_sim.report()
+b = alpha.zeros(8)
+alpha.launch(s1, "four", b, 8, 2); alpha.launch(s2, "five", b, 8, 2)
+assert len(cai_sim.races()) == 3 and len(cai_sim.races(possible=False)) == 2
+try: cai_sim.start()
+except RuntimeError as error: assert "called before" in str(error)
+else: raise AssertionError
+print("right")
+"""
+    (world.folder / "program_functions.py").write_text(program)
+    done = world.python("program_functions.py")
+    check(done.stdout == "right\n" and done.returncode == 0, f"functions: {done.stdout}{done.stderr}")
+
+
+def check_names(world: World) -> None:
+    names = {"fill": "fill", "_ZN8__main__4fillB2v1B104cw51": "fill", "_Z1fPf": "f", "_Z1f4Pair": "f", "_Zx": "_Zx", "_ZN": "_ZN", "": "",
+             "_ZN2at6native6kernelILi4E": "at::native::kernel"}  # fmt: skip
+    program = f"from cai_sim._trace import readable as r\nprint([n for n, w in {names}.items() if r(n) != w])"
+    done = world.python("-c", program)
+    check(done.stdout == "[]\n", f"names of kernels: {done.stdout}{done.stderr}")
+    program = "from cai_sim._picture import squeezed as s\nprint(s([(500, 508), (504, 505), (1000, 1008), (1001, 1002)]))"
+    times = "{500: 0, 508: 8, 504: 4, 505: 5, 1000: 12, 1008: 20, 1001: 13, 1002: 14}\n"
+    done = world.python("-c", program)
+    check(done.stdout == times, f"times of a picture: {done.stdout}{done.stderr}")
+
+
+def check_layout(world: World) -> None:
+    """The structs of _native.py are those of the headers."""
+    names = {"Access": "cai_sim_access", "Operation": "cai_sim_operation", "CheckRace": "cai_check_race",
+             "TimelineOptions": "cai_timeline_options", "DriverCall": "cai_driver_call",
+             "DriverFunction": "cai_driver_function", "RuntimeFunction": "cai_runtime_function"}  # fmt: skip
+    program = ("import cai_sim._native as n\n"
+               f"for p, c in {names}.items():\n"
+               "    t = getattr(n, p)\n"
+               "    for f, *_ in t._fields_:\n"
+               "        if f != 'room': print(c, f, getattr(t, f).offset, getattr(t, f).size)\n")  # fmt: skip
+    rows = [row.split() for row in world.python("-c", program).stdout.splitlines()]
+    check(len(rows) > 40, f"only {len(rows)} members")
+    tests = "".join(f"_Static_assert(offsetof({c}, {m}) == {o} && sizeof(((({c} *)0)->{m})) == {s}, \"{c}.{m}\");\n"
+                    for c, m, o, s in rows)  # fmt: skip
+    headers = "".join(f'#include "{name}.h"\n' for name in ("cai_timeline", "cai_driver", "runtime/cai_runtime"))
+    (world.folder / "layout.c").write_text("#include <stddef.h>\n" + headers + tests)
+    done = subprocess.run([*world.shared, "-fsyntax-only", str(world.folder / "layout.c")], capture_output=True, text=True)
+    check(done.returncode == 0, f"layout: {done.stderr}")
+
+
+def check_start(world: World) -> None:
+    """What start says if it cannot do its work."""
+    other = world.folder / "other"
+    other.mkdir()
+    shutil.copy(world.libraries / "libcuda.so.1", other)
+    early = f"import ctypes; ctypes.CDLL({str(other / 'libcuda.so.1')!r})\nimport cai_sim\ncai_sim.start()\n"
+    done = world.python("-c", early)
+    check(done.returncode == 1 and "comes too late, this process has loaded" in done.stderr, f"early: {done.stderr}")
+    check(str(other) in done.stderr, f"early: {done.stderr}")
+    shutil.copy(world.libraries / "libcuda.so.1", other / "libcudart-0123abcd.so.12.9")
+    late = f"import ctypes; ctypes.CDLL({str(other / 'libcudart-0123abcd.so.12.9')!r})\n"
+    expect(world.run(late), 0, "not simulated, and not seen here: /.*/other/libcudart-0123abcd.so.12.9")
+    done = world.python("-m", "cai_sim", "program1.py", CAI_SIM_LIBRARIES=str(world.packages))
+    check(done.returncode == 2 and "there is no libcuda.so.1 in" in done.stderr, f"no libraries: {done.stderr}")
+
+
+def check_files(world: World) -> None:
+    """--svg and --trace of a short run and of a long one."""
+    expect(world.run(RACE.format(order=""), "--svg", "short.svg", "--trace=short.txt"), 4)
+    drawn = (world.folder / "short.svg").read_text()
+    xml.etree.ElementTree.fromstring(drawn)
+    check("fill" in drawn and "scale" in drawn and "race on m1" in drawn, "the picture of a short run")
+    trace = (world.folder / "short.txt").read_text()
+    check(re.search(r'^\d+ s2 launch; "scale"; reads m1\[0, 32\); stub_launch of alpha 1.5; at program\d+.py:10, in consume$', trace, re.M),
+          f"the trace: {trace}")  # fmt: skip
+    more = "for i in range(2000):\n    alpha.launch(s1, f'more {i}', b)\n    if i % 100 == 0: alpha.order(s1, s2)\n"
+    begin, middle, end = RACE.format(order=more).replace("s1, s2 =", "b = alpha.zeros(64)\ns1, s2 =").partition("a = produce(s1)\n")
+    program = begin + middle + end + more
+    expect(world.run(program, "--svg", "long.svg", "--trace=long.txt"), 4 if "order" not in more else 0)
+    racy = begin + more + middle + "for i in range(300): alpha.launch(s1, f'last {i}', b)\n" + "consume(s2, a)\n" + more
+    expect(world.run(racy, "--svg", "long.svg", "--trace=long.txt"), 4)
+    drawn = (world.folder / "long.svg").read_text()
+    xml.etree.ElementTree.fromstring(drawn)
+    check("race on m2" in drawn and "scale" in drawn and "fill" in drawn, "the picture of a long run has its race")
+    check(re.search(r": \d+ of 4\d\d\d operations", drawn) and len(drawn) < 60_000, f"{len(drawn)} bytes of picture")
+    check((world.folder / "long.txt").read_text().count("\n") > 4000, "the trace of a long run")
+
+
+# ------------------------------------------------------------------------ the driver
+
+# Two streams by the driver's API. {order}: what is between the two.
+DRIVER = """
+import ctypes
+from ctypes import byref, c_size_t, c_uint64, c_void_p
+
+cuda = ctypes.CDLL("libcuda.so.1")
+def call(name, *arguments):
+    error = getattr(cuda, name)(*arguments)
+    assert error == 0, (name, error)
+context, one, two, event, a, b = c_void_p(), c_void_p(), c_void_p(), c_void_p(), c_uint64(), c_uint64()
+call("cuInit", 0)
+call("cuDevicePrimaryCtxRetain", byref(context), 0)
+call("cuCtxSetCurrent", context)
+call("cuStreamCreate", byref(one), 1)
+call("cuStreamCreate", byref(two), 1)
+call("cuEventCreate", byref(event), 2)
+call("cuMemAlloc_v2", byref(a), c_size_t(1024))
+call("cuMemAlloc_v2", byref(b), c_size_t(1024))
+call("cuMemsetD8Async", a, 1, c_size_t(1024), one)
+{order}
+call("cuMemcpyDtoDAsync_v2", b, a, c_size_t(512), two)
+"""
+WAIT = 'call("cuEventRecord", event, one)\ncall("cuStreamWaitEvent", two, event, 0)'
+# An array of Numba is filled in Numba's stream, and copied by cuda.core in its own. {stream}: -1: it does not wait.
+TWO_LIBRARIES = """
+import numpy as np
+from numba import cuda
+from cuda.core import Buffer, Device
+from cuda.core.utils import StridedMemoryView
+
+device = Device()
+device.set_current()
+mine, theirs = cuda.stream(), device.create_stream()
+host = cuda.pinned_array(1024, np.float32)
+x = cuda.device_array(1024, np.float32, stream=mine)
+x.copy_to_device(host, stream=mine)
+view = StridedMemoryView.from_cuda_array_interface(x, stream_ptr={stream})
+out = device.allocate(4096, stream=theirs)
+Buffer.from_handle(view.ptr, 4096).copy_to(out, stream=theirs)
+theirs.sync()
+mine.synchronize()
+"""
+
+
+def on_driver(world: World, folder: pathlib.Path) -> None:
+    """Programs on the simulated driver itself."""
+    (world.libraries / "libcuda.so.1").unlink()
+    (world.libraries / "libcudart.so.13").unlink()
+    for file in sorted(folder.glob("libcuda*.so.*")):
+        shutil.copy(file, world.libraries)
+    expect(world.run(DRIVER.format(order="")), 4, r"cai_sim: 1 race\n", r"race 1 on m1\[0, 512\)", r"from program\d+.py:18, in <module>",
+           "cuMemsetD8Async of ctypes", r"from program\d+.py:20, in <module>", "cuMemcpyDtoDAsync_v2 of ctypes", "nothing makes s2 wait for s1")  # fmt: skip
+    expect(world.run(DRIVER.format(order=WAIT)), 0, r"cai_sim: no race\n")
+    expect(world.run(DRIVER.format(order=WAIT), "--adversarial", "--devices=2", "--memory=1G"), 0, r"cai_sim: no race\n")
+    done = world.python("-c", "import numba.cuda, cuda.core, numpy")
+    if done.returncode:
+        print(f"numba-cuda and cuda.core: skipped, {done.stderr.strip().splitlines()[-1]}")
+        return
+    expect(world.run(TWO_LIBRARIES.format(stream="-1")), 4, r"cai_sim: 1 race\n", r'race 1 on m\d+\[0, 4096\) \("x"\)',
+           r"program\d+.py:12, in <module>:  x.copy_to_device\(host, stream=mine\)", r"of numba-cuda \S+, by cuda-bindings",
+           r"program\d+.py:15, in <module>:  Buffer.from_handle")  # fmt: skip
+    expect(world.run(TWO_LIBRARIES.format(stream="int(theirs.handle)")), 0, r"cai_sim: no race\n")
+
+
+CHECKS = {name[6:]: call for name, call in list(globals().items()) if name.startswith("check_")}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="where the headers and the simulation are")
+    parser.add_argument("--only", default=",".join(CHECKS))
+    parser.add_argument("--driver", type=pathlib.Path, help="where the simulated libcuda.so.1 is")
+    options = parser.parse_args()
+    if not sys.platform.startswith("linux") or not shutil.which(options.cc) or sys.version_info < (3, 10):
+        print("check_python_sim.py: skipped, it needs Linux, a compiler, and Python 3.10")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        world = World(options.cc, options.root, pathlib.Path(name).resolve() / "world")
+        for only in options.only.split(","):
+            before = len(failures)
+            CHECKS[only](world)
+            print(f"{only}: {'right' if len(failures) == before else 'wrong'}")
+        if options.driver:
+            before = len(failures)
+            on_driver(world, options.driver)
+            print(f"driver: {'right' if len(failures) == before else 'wrong'}")
+    for failure in failures:
+        print(f"wrong: {failure}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,8 @@
+# sim/python: what the package cai_sim says, on a stub in place of the driver, and on the driver if it is built
+
+set(cai_driver_folder "")
+if(CAI_LIBCUDA AND TARGET ${CAI_LIBCUDA})
+  set(cai_driver_folder --driver "$<TARGET_FILE_DIR:${CAI_LIBCUDA}>")
+endif()
+cai_python_test(driver.python check_python_sim.py SECONDS 15 NEEDS GCC
+                ARGUMENTS ${cai_cc} ${cai_driver_folder})

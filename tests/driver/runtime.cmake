@@ -1,0 +1,24 @@
+# The simulated libcudart: the API in C for each version that was built; and a program as nvcc builds it
+
+get_property(cai_cudarts GLOBAL PROPERTY CAI_CUDART_LIBRARIES)
+foreach(library IN LISTS cai_cudarts)
+  string(REPLACE cai_cudart_ "" major ${library})
+  add_executable(test_runtime_${major} "${CMAKE_CURRENT_LIST_DIR}/test_runtime.c")
+  get_target_property(cai_headers ${library} INCLUDE_DIRECTORIES)
+  target_include_directories(test_runtime_${major} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support")
+  target_include_directories(test_runtime_${major} SYSTEM PRIVATE ${cai_headers})
+  target_link_libraries(test_runtime_${major} PRIVATE cai_own_flags ${library} ${CAI_LIBCUDA} Threads::Threads
+                                                      ${CMAKE_DL_LIBS})
+  set_target_properties(test_runtime_${major} PROPERTIES C_STANDARD 99 C_EXTENSIONS ON)
+  cai_test(driver.runtime_${major} COMMAND test_runtime_${major})
+endforeach()
+
+if(CAI_HAVE_CUDA AND TARGET cai_cudart_13)
+  add_executable(runtime_exchange "${CMAKE_CURRENT_LIST_DIR}/runtime_exchange.cu")
+  target_link_libraries(runtime_exchange PRIVATE cai::cai)
+  add_dependencies(runtime_exchange cai_cudart_13)
+  set_target_properties(runtime_exchange PROPERTIES CUDA_STANDARD 17 CUDA_RUNTIME_LIBRARY Shared
+                                                    CUDA_ARCHITECTURES 90 SKIP_BUILD_RPATH TRUE)
+  cai_test(driver.runtime_exchange COMMAND ${CMAKE_COMMAND} -E env
+           "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:cai_cudart_13>" $<TARGET_FILE:runtime_exchange>)
+endif()

@@ -1,0 +1,146 @@
+/* stub_driver.c - the functions of cai_driver.h over the simulation, with a few calls in place of CUDA's
+ * SPDX-License-Identifier: MIT
+ * check_python_sim.py tests the package cai_sim with it, without a GPU library and without the driver. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cai_driver.h"
+#include "cai_sim.h"
+
+enum { STUB_CALLS = 100000 };
+
+static cai_sim *stub_sim;
+static int32_t stub_devices = 1;
+static uint64_t stub_memory;
+static cai_driver_site_function stub_site;
+static void *stub_site_context;
+static cai_driver_call stub_calls[STUB_CALLS];
+static uint64_t stub_count;
+
+/* ------------------------------------------------------------------ cai_driver.h */
+struct cai_sim *cai_driver_sim(void)
+{
+    if (stub_sim != NULL) return stub_sim;
+    stub_sim = cai_sim_create(stub_devices);
+    if (stub_memory) cai_sim_set_memory(stub_sim, 0, stub_memory);
+    (void)cai_sim_set_context(stub_sim, cai_sim_primary(stub_sim, 0));
+    return stub_sim;
+}
+
+int32_t cai_driver_configure(int32_t devices, uint64_t memory_bytes, uint32_t options)
+{
+    (void)options;
+    if (stub_sim != NULL) return 0;
+    if (devices) stub_devices = devices;
+    stub_memory = memory_bytes;
+    return 1;
+}
+
+void cai_driver_set_site(cai_driver_site_function site, void *context)
+{
+    stub_site = site;
+    stub_site_context = context;
+}
+
+int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out)
+{
+    if (tag == 0 || tag > stub_count) return 0;
+    *out = stub_calls[tag - 1];
+    return 1;
+}
+
+void cai_driver_mark(const char *text)
+{
+    (void)cai_sim_host_access(cai_driver_sim(), text, NULL, 0);
+}
+
+int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
+{
+    static const cai_driver_function functions[] = {
+        {"stub_launch", 3, 1, 1}, {"stub_not_served", 2, 1, 0}, {"stub_asked_for", 0, 1, 0},
+        {"stub_never", 0, 0, 0},
+    };
+    if (index < 0 || index >= (int32_t)(sizeof functions / sizeof functions[0])) return 0;
+    *out = functions[index];
+    return 1;
+}
+
+/* ------------------------------------------------------------------------- calls */
+/* What the driver does at each call that queues or waits. */
+static cai_sim *stub_call(const char *name, const void *caller, const char *kernel, int32_t opaque)
+{
+    const uint64_t site = stub_site == NULL ? 0 : stub_site(stub_site_context);
+    const uint64_t number = __atomic_fetch_add(&stub_count, 1, __ATOMIC_SEQ_CST);
+    cai_driver_call *call = &stub_calls[number];
+    if (number >= STUB_CALLS) abort();
+    call->name = name;
+    call->caller = caller;
+    call->site = site;
+    call->kernel = kernel == NULL ? NULL : strdup(kernel);
+    call->opaque = opaque;
+    cai_sim_set_tag(cai_driver_sim(), number + 1);
+    if (cai_sim_current(stub_sim) == 0) (void)cai_sim_set_context(stub_sim, cai_sim_primary(stub_sim, 0));
+    return stub_sim;
+}
+
+uint64_t stub_alloc(uint64_t bytes);
+uint64_t stub_stream(void);
+uint64_t stub_event(void);
+int32_t stub_free(uint64_t address);
+int32_t stub_launch(uint64_t stream, const char *kernel, uint64_t address, uint64_t bytes, int32_t write);
+int32_t stub_record(uint64_t event, uint64_t stream);
+int32_t stub_wait(uint64_t stream, uint64_t event);
+int32_t stub_synchronize(uint64_t stream);
+int32_t stub_devices_made(void);
+
+#define STUB_CALL(name) stub_call(name, __builtin_return_address(0), NULL, 0)
+
+uint64_t stub_alloc(uint64_t bytes)
+{
+    return cai_sim_alloc(STUB_CALL("stub_alloc"), CAI_SIM_MEM_DEVICE, bytes);
+}
+
+uint64_t stub_stream(void)
+{
+    return cai_sim_stream_create(STUB_CALL("stub_stream"), 1);
+}
+
+uint64_t stub_event(void)
+{
+    return cai_sim_event_create(STUB_CALL("stub_event"));
+}
+
+int32_t stub_free(uint64_t address)
+{
+    return cai_sim_free(STUB_CALL("stub_free"), address);
+}
+
+/* address 0: a kernel whose accesses are not known. write: 0, 1 or 2, as of cai_sim_access. */
+int32_t stub_launch(uint64_t stream, const char *kernel, uint64_t address, uint64_t bytes, int32_t write)
+{
+    cai_sim *sim = stub_call("stub_launch", __builtin_return_address(0), kernel, address == 0);
+    cai_sim_access access = cai_sim_reads(address, bytes);
+    access.write = write;
+    return cai_sim_touch(sim, stream, kernel, &access, address != 0);
+}
+
+int32_t stub_record(uint64_t event, uint64_t stream)
+{
+    return cai_sim_event_record(STUB_CALL("stub_record"), event, stream);
+}
+
+int32_t stub_wait(uint64_t stream, uint64_t event)
+{
+    return cai_sim_stream_wait_event(STUB_CALL("stub_wait"), stream, event);
+}
+
+int32_t stub_synchronize(uint64_t stream)
+{
+    return cai_sim_stream_synchronize(STUB_CALL("stub_synchronize"), stream);
+}
+
+int32_t stub_devices_made(void)
+{
+    (void)cai_driver_sim();
+    return stub_devices;
+}

@@ -1,0 +1,520 @@
+/* test_driver.c - the simulated libcuda.so.1, as a program that links it sees it
+ * SPDX-License-Identifier: MIT */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "cai_driver.h"
+#include "cai_sim.h"
+#include "cai_test.h"
+
+enum { THREADS = 4, ROUNDS = 200 };
+
+static uint64_t test_site(void *context)
+{
+    ++*(int *)context;
+    return 42;
+}
+
+static void test_before_init(void)
+{
+    CUdevice device = 7;
+    int version = 0, count = 0;
+    CHECK_INT(cuDriverGetVersion(&version), CUDA_SUCCESS);
+    CHECK_INT(version, CUDA_VERSION);
+    CHECK_INT(cuDriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuDeviceGet(&device, 0), CUDA_ERROR_NOT_INITIALIZED);
+    CHECK_INT(cai_driver_configure(65, 0, 0), 0);
+    CHECK_INT(cai_driver_configure(2, 0, 0), 0); /* the simulation is made by the first call */
+    CHECK_INT(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuInit(0), CUDA_SUCCESS);
+    CHECK_INT(cuDeviceGetCount(&count), CUDA_SUCCESS);
+    CHECK_INT(count, 2);
+}
+
+static void test_devices(void)
+{
+    CUdevice device;
+    int value = 0, i;
+    char name[8];
+    CHECK_INT(cuDeviceGet(&device, 2), CUDA_ERROR_INVALID_DEVICE);
+    CHECK_INT(cuDeviceGet(&device, -1), CUDA_ERROR_INVALID_DEVICE);
+    CHECK_INT(cuDeviceGet(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuDeviceGetName(name, 8, 1), CUDA_SUCCESS);
+    CHECK_STR(name, "cai sim");
+    CHECK_INT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0), CUDA_SUCCESS);
+    CHECK_INT(value, 9);
+    CHECK_INT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1), CUDA_SUCCESS);
+    CHECK_INT(value, 32);
+    for (i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; ++i)
+        CHECK_INT(cuDeviceGetAttribute(&value, (CUdevice_attribute)i, 0), CUDA_SUCCESS);
+    CHECK_INT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void *address_of(const char *name, int version, cuuint64_t flags, int expected)
+{
+    CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)9;
+    void *found = (void *)&status;
+    CHECK_INT(cuGetProcAddress(name, &found, version, flags, &status), CUDA_SUCCESS);
+    CHECK_INT(status, expected);
+    return found;
+}
+
+static void test_addresses(void)
+{
+    void *library = dlopen(NULL, RTLD_NOW), *found = NULL;
+    const void *table = NULL;
+    const char *text = NULL;
+    CUuuid id = {{0}};
+    CHECK(address_of("cuMemcpyHtoDAsync", 2000, 0, 0) == dlsym(library, "cuMemcpyHtoDAsync"));
+    CHECK(address_of("cuMemcpyHtoDAsync", 13000, 0, 0) == dlsym(library, "cuMemcpyHtoDAsync_v2"));
+    CHECK(address_of("cuMemcpyHtoDAsync", 13000, 2, 0) == dlsym(library, "cuMemcpyHtoDAsync_v2_ptsz"));
+    CHECK(address_of("cuMemcpyHtoD", 12000, 2, 0) == dlsym(library, "cuMemcpyHtoD_v2_ptds"));
+    CHECK(address_of("cuMemAlloc", 12000, 2, 0) == dlsym(library, "cuMemAlloc_v2"));
+    CHECK(address_of("cuGetProcAddress", 11040, 0, 0) == dlsym(library, "cuGetProcAddress"));
+    CHECK(address_of("cuCtxCreate", 11040, 0, 0) == dlsym(library, "cuCtxCreate_v3"));
+    CHECK(address_of("cuStreamGetId", 11000, 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT) == NULL);
+    CHECK(address_of("cuNoSuchName", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) == NULL);
+    CHECK_INT(cuGetProcAddress("cuInit", &found, CUDA_VERSION + 10, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGetProcAddress("cuInit", &found, 12000, 3, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGetProcAddress(NULL, &found, 12000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+    CHECK_INT(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text), CUDA_SUCCESS);
+    CHECK_STR(text, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    CHECK_INT(cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
+    CHECK(text == NULL);
+    dlclose(library);
+}
+
+static int test_find(const char *name, cai_driver_function *out)
+{
+    int32_t i;
+    for (i = 0; cai_driver_function_get(i, out); ++i)
+        if (!strcmp(out->name, name))
+            return 1;
+    return 0;
+}
+
+static void test_names(void)
+{
+    cai_driver_function before, one;
+    int32_t i;
+    CHECK_INT(cai_driver_function_get(0, &before), 1);
+    for (i = 1; cai_driver_function_get(i, &one); before = one, ++i)
+        CHECK(strcmp(before.name, one.name) < 0);
+    CHECK(i > 600);
+    CHECK_INT(cai_driver_function_get(-1, &one), 0);
+    CHECK_INT(cai_driver_function_get(0, NULL), 0);
+    CHECK_INT(cuMulticastUnbind(0, 0, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(test_find("cuMulticastUnbind", &one) && one.calls == 1 && !one.served && !one.asked);
+    CHECK(test_find("cuMemcpyHtoDAsync_v2_ptsz", &one) && one.served && one.asked);
+}
+
+static void test_without_context(void)
+{
+    CUdeviceptr pointer = 0;
+    CUstream stream = NULL;
+    CUevent event = NULL;
+    CUdevice device = 0;
+    char byte = 0;
+    CHECK_INT(cuCtxGetDevice(&device), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuMemAlloc(&pointer, 4), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuStreamCreate(&stream, 0), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuEventCreate(&event, 0), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuStreamSynchronize(NULL), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuMemcpyHtoD(1, &byte, 1), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuMemAllocAsync(&pointer, 4, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+/* Work runs when something waits for it, and an event orders two streams. */
+static void test_order(void)
+{
+    CUstream first = NULL, second = NULL;
+    CUevent event = NULL;
+    CUdeviceptr memory = 0;
+    unsigned char *host = NULL;
+    CHECK_INT(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuStreamCreateWithPriority(&second, CU_STREAM_NON_BLOCKING, -9), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_INT(cuMemHostAlloc((void **)&host, 64, 0), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+    memset(host, 1, 64);
+    CHECK_INT(cuMemsetD8Async(memory, 5, 64, first), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(event, first), CUDA_SUCCESS);
+    CHECK_INT(cuStreamWaitEvent(second, event, 0), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoHAsync(host, memory, 64, second), CUDA_SUCCESS);
+    CHECK_INT(host[63], 1);
+    CHECK_INT(cuStreamSynchronize(second), CUDA_SUCCESS);
+    CHECK_INT(host[0], 5);
+    CHECK_INT(host[63], 5);
+    CHECK_INT(cuEventQuery(event), CUDA_SUCCESS);
+    CHECK_INT(cuStreamQuery(second), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemFreeHost(host), CUDA_SUCCESS);
+    CHECK_INT(cuEventDestroy(event), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(event, first), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuStreamDestroy(first), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(first), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuStreamDestroy(second), CUDA_SUCCESS);
+}
+
+/* A query lets one operation run, so a loop of queries ends. The legacy stream waits for blocking streams. */
+static void test_queries(void)
+{
+    CUstream blocking = NULL, free_stream = NULL;
+    CUdeviceptr memory = 0;
+    int tries = 0;
+    CHECK_INT(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+    CHECK_INT(cuStreamCreate(&free_stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory, 5, 64, blocking), CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory, 6, 32, free_stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory, 7, 32, free_stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuStreamQuery(blocking), CUDA_SUCCESS);
+    CHECK_INT(cuStreamQuery(free_stream), CUDA_ERROR_NOT_READY);
+    while (cuStreamQuery(free_stream) == CUDA_ERROR_NOT_READY && tries < 9)
+        ++tries;
+    CHECK(tries < 9);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(blocking), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(free_stream), CUDA_SUCCESS);
+}
+
+/* What belongs to one stream of many. */
+static void test_many_streams(void)
+{
+    CUstream streams[300];
+    int i, priority = 9;
+    for (i = 0; i < 300; ++i)
+        CHECK_INT(cuStreamCreateWithPriority(&streams[i], CU_STREAM_NON_BLOCKING, -(i % 6)), CUDA_SUCCESS);
+    for (i = 0; i < 300; ++i) {
+        CHECK_INT(cuStreamGetPriority(streams[i], &priority), CUDA_SUCCESS);
+        CHECK_INT(priority, -(i % 6));
+        CHECK_INT(cuStreamDestroy(streams[i]), CUDA_SUCCESS);
+    }
+}
+
+static void test_facts_of_streams(void)
+{
+    CUstream stream = NULL;
+    CUcontext current = NULL, context = NULL;
+    unsigned flags = 9;
+    int priority = 9;
+    unsigned long long id = 0, other = 0;
+    CHECK_INT(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -9), CUDA_SUCCESS);
+    CHECK_INT(cuStreamGetPriority(stream, &priority), CUDA_SUCCESS);
+    CHECK_INT(priority, -5);
+    CHECK_INT(cuStreamGetFlags(stream, &flags), CUDA_SUCCESS);
+    CHECK_INT(flags, CU_STREAM_NON_BLOCKING);
+    CHECK_INT(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    CHECK_INT(cuStreamGetCtx(stream, &context), CUDA_SUCCESS);
+    CHECK(context == current);
+    CHECK_INT(cuStreamGetId(stream, &id), CUDA_SUCCESS);
+    CHECK_INT(cuStreamGetId(NULL, &other), CUDA_SUCCESS);
+    CHECK(id && other && id != other);
+    CHECK_INT(cuStreamGetFlags((CUstream)(uintptr_t)0x1234, &flags), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuStreamCreate(&stream, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+static void test_copies(void)
+{
+    unsigned char rows[4][8], back[4][8];
+    CUdeviceptr memory = 0;
+    size_t pitch = 0;
+    CUDA_MEMCPY2D copy;
+    int i;
+    for (i = 0; i < 32; ++i)
+        rows[i / 8][i % 8] = (unsigned char)i;
+    memset(back, 0, sizeof back);
+    CHECK_INT(cuMemAllocPitch(&memory, &pitch, 8, 4, 4), CUDA_SUCCESS);
+    CHECK_INT(pitch, 512);
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = rows;
+    copy.srcPitch = 8;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = memory;
+    copy.dstPitch = pitch;
+    copy.WidthInBytes = 8;
+    copy.Height = 4;
+    CHECK_INT(cuMemcpy2D(&copy), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoH(back, memory + pitch, 8), CUDA_SUCCESS);
+    CHECK_BYTES(back[0], rows[1], 8);
+    CHECK_INT(cuMemsetD2D8(memory + 2, pitch, 77, 2, 4), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoH(back, memory + 3 * pitch, 8), CUDA_SUCCESS);
+    CHECK(back[0][1] == 25 && back[0][2] == 77 && back[0][3] == 77 && back[0][4] == 28);
+    copy.dstPitch = 7;
+    CHECK_INT(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    CHECK_INT(cuMemcpy2D(&copy), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_INT(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemcpyDtoH(back, memory + pitch * 4 - 4, 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void test_pointers(void)
+{
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    unsigned type = 9;
+    int device = 9, local = 0;
+    char managed = 9;
+    void *data[3];
+    CUdeviceptr memory = 0, base = 0;
+    size_t bytes = 0;
+    data[0] = &type;
+    data[1] = &device;
+    data[2] = &managed;
+    CHECK_INT(cuMemAllocManaged(&memory, 100, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_INT(cuPointerGetAttributes(3, names, data, memory + 50), CUDA_SUCCESS);
+    CHECK_INT(type, CU_MEMORYTYPE_DEVICE);
+    CHECK_INT(device, 0);
+    CHECK_INT(managed, 1);
+    CHECK_INT(cuMemGetAddressRange(&base, &bytes, memory + 50), CUDA_SUCCESS);
+    CHECK(base == memory && bytes == 100);
+    CHECK_INT(cuPointerGetAttributes(3, names, data, (CUdeviceptr)(uintptr_t)&local), CUDA_SUCCESS);
+    CHECK(type == 0 && device == -2 && managed == 0);
+    CHECK_INT(cuPointerGetAttribute(&type, names[0], (CUdeviceptr)(uintptr_t)&local),
+              CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void CUDA_CB test_host_function(void *data)
+{
+    *(int *)data += 10;
+}
+
+static void CUDA_CB test_callback(CUstream stream, CUresult status, void *data)
+{
+    (void)stream;
+    if (status == CUDA_SUCCESS)
+        *(int *)data *= 3;
+}
+
+static void test_host_functions(void)
+{
+    CUstream stream = NULL;
+    int value = 1;
+    CHECK_INT(cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    CHECK_INT(cuLaunchHostFunc(stream, test_host_function, &value), CUDA_SUCCESS);
+    CHECK_INT(cuStreamAddCallback(stream, test_callback, &value, 0), CUDA_SUCCESS);
+    CHECK_INT(cuStreamAddCallback(stream, test_callback, &value, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuLaunchHostFunc(stream, NULL, &value), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(value, 1);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(value, 33);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+static void test_graphs(void)
+{
+    CUstream stream = NULL;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph graph = NULL;
+    CUgraphExec executable = NULL;
+    CUdeviceptr memory = 0;
+    size_t nodes = 0;
+    unsigned char byte = 0;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 1), CUDA_SUCCESS);
+    CHECK_INT(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+              CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_INT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    CHECK_INT(cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+    CHECK_INT(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CHECK_INT(cuMemsetD8Async(memory, 6, 1, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_INT(cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    CHECK_INT(nodes, 1);
+    CHECK_INT(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemcpyDtoH(&byte, memory, 1), CUDA_SUCCESS);
+    CHECK_INT(byte, 0);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoH(&byte, memory, 1), CUDA_SUCCESS);
+    CHECK_INT(byte, 6);
+    CHECK_INT(cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void test_pools(void)
+{
+    CUmemoryPool pool = NULL;
+    CUdeviceptr memory = 0;
+    cuuint64_t used = 9;
+    CHECK_INT(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+    CHECK_INT(cuMemAllocAsync(&memory, 4096, NULL), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
+    CHECK(used >= 4096);
+    CHECK_INT(cuMemFreeAsync(memory, NULL), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
+    CHECK_INT(used, 0);
+    CHECK_INT(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemPoolGetAttribute(NULL, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void test_kernels(void)
+{
+    static const char image[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                ".visible .entry k()\n{\nret;\n}\n";
+    CUmodule module = NULL;
+    CUfunction function = NULL;
+    const char *name = NULL;
+    CHECK_INT(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, module, "k"), CUDA_SUCCESS);
+    CHECK_INT(cuFuncGetName(&name, function), CUDA_SUCCESS);
+    CHECK_STR(name, "k");
+    CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+    CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1025, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuLaunchKernel(function, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_INT(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
+/* The call that made the newest operation; and where a function of the program above counts instead. */
+static void test_calls(void)
+{
+    cai_sim *sim = cai_driver_sim();
+    cai_driver_call call;
+    cai_sim_operation operation;
+    CUdeviceptr memory = 0;
+    char name[64];
+    uint64_t last = 0;
+    int sites = 0;
+    CHECK_INT(cai_driver_call_of(0, &call), 0);
+    CHECK_INT(cuMemAlloc(&memory, 8), CUDA_SUCCESS);
+    cai_driver_set_site(test_site, &sites);
+    CHECK_INT(cuMemsetD8Async(memory, 1, 8, NULL), CUDA_SUCCESS);
+    while (cai_driver_call_of(last + 1, &call))
+        ++last;
+    CHECK_INT(cai_driver_call_of(last, &call), 1);
+    CHECK_STR(call.name, "cuMemsetD8Async");
+    CHECK(call.site == 42 && sites == 1 && call.caller && !call.kernel && !call.opaque);
+    CHECK_INT(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &operation), 1);
+    cai_sim_stream_name(sim, operation.stream, name, sizeof name);
+    CHECK_STR(name, "legacy");
+    cai_driver_enter("cudaMemset", (const void *)&sites);
+    CHECK_INT(cuMemsetD8Async(memory, 1, 8, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+    cai_driver_leave();
+    CHECK_INT(cai_driver_call_of(last + 1, &call), 1);
+    CHECK_STR(call.name, "cudaMemset");
+    CHECK(call.caller == (const void *)&sites);
+    CHECK_INT(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &operation), 1);
+    cai_sim_stream_name(sim, operation.stream, name, sizeof name);
+    CHECK_STR(name, "per_thread");
+    cai_driver_set_site(NULL, NULL);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+/* Stream 0 of the per-thread form is the stream of the thread. */
+static void test_per_thread(void)
+{
+    cai_sim *sim = cai_driver_sim();
+    CUresult (*set)(CUdeviceptr, unsigned char, size_t, CUstream) = NULL;
+    void *found = NULL;
+    cai_sim_operation operation;
+    CUdeviceptr memory = 0;
+    char name[64];
+    CHECK_INT(cuGetProcAddress("cuMemsetD8Async", &found, 12000, 2, NULL), CUDA_SUCCESS);
+    memcpy(&set, &found, sizeof set);
+    CHECK_INT(cuMemAlloc(&memory, 8), CUDA_SUCCESS);
+    CHECK_INT(set(memory, 1, 8, NULL), CUDA_SUCCESS);
+    CHECK_INT(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &operation), 1);
+    cai_sim_stream_name(sim, operation.stream, name, sizeof name);
+    CHECK_STR(name, "per_thread");
+    CHECK_INT(set(memory, 1, 8, CU_STREAM_LEGACY), CUDA_SUCCESS);
+    CHECK_INT(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &operation), 1);
+    cai_sim_stream_name(sim, operation.stream, name, sizeof name);
+    CHECK_STR(name, "legacy");
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void *test_thread(void *argument)
+{
+    unsigned char number = (unsigned char)(uintptr_t)argument, host[256];
+    CUcontext context = NULL;
+    CUstream stream = NULL;
+    CUdeviceptr memory = 0;
+    uintptr_t bad = 0;
+    int i;
+    bad += cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuStreamCreate(&stream, 1);
+    for (i = 0; i < ROUNDS; ++i) {
+        bad += cuMemAllocAsync(&memory, 256, stream) || cuMemsetD8Async(memory, number, 256, stream);
+        bad += cuMemcpyDtoHAsync(host, memory, 256, stream) || cuMemFreeAsync(memory, stream);
+        bad += cuStreamSynchronize(stream) || host[0] != number || host[255] != number;
+    }
+    bad += cuStreamDestroy(stream) || cuDevicePrimaryCtxRelease(0);
+    return (void *)bad;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[THREADS];
+    void *bad = NULL;
+    uintptr_t i;
+    for (i = 0; i < THREADS; ++i)
+        CHECK_INT(pthread_create(&threads[i], NULL, test_thread, (void *)(i + 1)), 0);
+    for (i = 0; i < THREADS; ++i) {
+        CHECK_INT(pthread_join(threads[i], &bad), 0);
+        CHECK(bad == NULL);
+    }
+}
+
+static void test_contexts(void)
+{
+    CUcontext primary = NULL, other = NULL, popped = NULL;
+    CUdevice device = 9;
+    CHECK_INT(cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+    CHECK_INT(cuCtxCreate(&other, NULL, 0, 1), CUDA_SUCCESS);
+    CHECK_INT(cuCtxGetDevice(&device), CUDA_SUCCESS);
+    CHECK_INT(device, 1);
+    CHECK_INT(cuCtxPopCurrent(&popped), CUDA_SUCCESS);
+    CHECK(popped == other);
+    CHECK_INT(cuCtxGetDevice(&device), CUDA_SUCCESS);
+    CHECK_INT(device, 0);
+    CHECK_INT(cuCtxDestroy(other), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPushCurrent(other), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxDestroy(primary), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void test_all(void)
+{
+    setenv("CAI_SIM_DEVICES", "2", 1);
+    test_before_init();
+    test_devices();
+    test_addresses();
+    test_names();
+    test_without_context();
+    test_contexts();
+    test_order();
+    test_queries();
+    test_many_streams();
+    test_facts_of_streams();
+    test_copies();
+    test_pointers();
+    test_host_functions();
+    test_graphs();
+    test_pools();
+    test_kernels();
+    test_calls();
+    test_per_thread();
+    test_threads();
+}
+
+CAI_TEST_MAIN(test_all)
