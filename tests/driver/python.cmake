@@ -6,3 +6,4 @@ if(CAI_LIBCUDA AND TARGET ${CAI_LIBCUDA})
 endif()
 cai_python_test(driver.python check_python_sim.py SECONDS 15 NEEDS GCC
                 ARGUMENTS ${cai_cc} ${cai_driver_folder})
+cai_python_test(driver.recorded ../../tools/demo/record.py TIER full SECONDS 10)
