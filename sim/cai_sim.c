@@ -1033,6 +1033,7 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
         op->context->error = CAI_SIM_ERROR_ILLEGAL_ADDRESS;
         return;
     }
+    op->info.newest = sim->operation_count;
     if (op->touches) sim_touch(sim, op);
     if (op->copy != NULL) sim_do_rows(sim, op->copy);
     if (op->function != NULL) sim_call_function(sim, op);

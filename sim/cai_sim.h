@@ -609,6 +609,7 @@ typedef struct cai_sim_operation {
     uint64_t tag;         /* of the host thread when it called (cai_sim_set_tag) */
     uint64_t executable;  /* handle, of all that a launch of a graph queued; else 0 */
     uint64_t node;        /* the captured operation that it does, or 0 */
+    uint64_t newest;      /* the newest entry when it began to run, or 0. Host functions tell others */
     int32_t branch;       /* of a launch of a graph: unordered with other branches. 0: as all other work */
     int32_t reserved;
 } cai_sim_operation;

@@ -17,7 +17,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +39,6 @@ uint64_t cai_sites_here(void *context);
 /** Reads one line of a stack: the object of code, its line, and the number of the caller's line. 1, or 0 if
  *  there is none of this number. */
 int32_t cai_sites_get(uint64_t site, uint64_t *outer, void **code, int32_t *line);
-
-/** Where `tag` is in cai_sim_operation, whose other members stand in front of it. */
-uint64_t cai_sites_tag(void);
 
 /** How many calls got no place because another thread kept the GIL. */
 uint64_t cai_sites_missed(void);
@@ -311,11 +307,6 @@ int32_t cai_sites_get(uint64_t site, uint64_t *outer, void **code, int32_t *line
     }
     pthread_mutex_unlock(&sites.lock);
     return found;
-}
-
-uint64_t cai_sites_tag(void)
-{
-    return offsetof(cai_sim_operation, tag);
 }
 
 uint64_t cai_sites_missed(void)

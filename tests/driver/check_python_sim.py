@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import xml.etree.ElementTree
 from typing import Any
 
@@ -89,7 +90,7 @@ for library in (free, held):
     library.alpha_locked.argtypes = [c_uint64, c_uint64]
 for name in ("stub_alloc", "stub_stream", "stub_event"):
     getattr(driver, name).restype = c_uint64
-driver.stub_alloc.argtypes = driver.stub_free.argtypes = driver.stub_synchronize.argtypes = [c_uint64]
+driver.stub_alloc.argtypes = driver.stub_free.argtypes = driver.stub_synchronize.argtypes = driver.stub_tell.argtypes = [c_uint64]
 driver.stub_record.argtypes = driver.stub_wait.argtypes = [c_uint64, c_uint64]
 stream, event = driver.stub_stream, driver.stub_event
 
@@ -247,6 +248,29 @@ def check_threads(world: World) -> None:
     expect(world.run(bare), 4, r'kernel "bare" writes on s1 \(operation \d+\)\n      at \S*alpha/__init__.py')
 
 
+def check_host_function(world: World) -> None:
+    """What a host function tells the program orders, if it ran after the first and before the second was queued."""
+    program = """
+        import alpha
+        s1, s2, s3 = alpha.stream(), alpha.stream(), alpha.stream()
+        a = alpha.zeros(1024)
+        {before}
+        alpha.launch(s1, "first", a)
+        {after}
+        alpha.driver.stub_run()
+        alpha.launch(s2, "second", a)
+        {late}
+    """
+    tells = {"before": "", "after": "", "late": ""}
+    run = lambda **which: world.run(textwrap.dedent(program).format(**tells | which))  # noqa: E731
+    expect(run(), 4, "cai_sim: 1 race\n")
+    expect(run(after="alpha.driver.stub_tell(s1)"), 0, "cai_sim: 1 possible race\n", "a host function ran in between")
+    expect(run(after="alpha.order(s1, s3); alpha.driver.stub_tell(s3)"), 0, "cai_sim: 1 possible race\n")
+    expect(run(after="alpha.driver.stub_tell(s3)"), 4, "cai_sim: 1 race\n")  # it knows nothing of s1
+    expect(run(before="alpha.driver.stub_tell(s1)"), 4, "cai_sim: 1 race\n")
+    expect(run(late="alpha.driver.stub_tell(s1)"), 4, "cai_sim: 1 race\n")
+
+
 def check_lock(world: World) -> None:
     """One thread calls CUDA under a lock, without the GIL, and another one waits for that lock with the GIL."""
     program = ("import alpha, threading\ns = alpha.stream()\na = alpha.zeros(64)\n"
@@ -380,14 +404,17 @@ def check_layout(world: World) -> None:
     names = {"Access": "cai_sim_access", "Operation": "cai_sim_operation", "CheckRace": "cai_check_race",
              "TimelineOptions": "cai_timeline_options", "DriverCall": "cai_driver_call",
              "DriverFunction": "cai_driver_function", "RuntimeFunction": "cai_runtime_function"}  # fmt: skip
-    program = ("import cai_sim._native as n\n"
+    program = ("import ctypes\nimport cai_sim._native as n\n"
                f"for p, c in {names}.items():\n"
                "    t = getattr(n, p)\n"
+               "    if not hasattr(t, 'room'): print(c, ctypes.sizeof(t))\n"
                "    for f, *_ in t._fields_:\n"
                "        if f != 'room': print(c, f, getattr(t, f).offset, getattr(t, f).size)\n")  # fmt: skip
     rows = [row.split() for row in world.python("-c", program).stdout.splitlines()]
+    tests = "".join(f'_Static_assert(sizeof({row[0]}) == {row[1]}, "size");\n' for row in rows if len(row) == 2)
+    rows = [row for row in rows if len(row) > 2]
     check(len(rows) > 40, f"only {len(rows)} members")
-    tests = "".join(f"_Static_assert(offsetof({c}, {m}) == {o} && sizeof(((({c} *)0)->{m})) == {s}, \"{c}.{m}\");\n"
+    tests += "".join(f"_Static_assert(offsetof({c}, {m}) == {o} && sizeof(((({c} *)0)->{m})) == {s}, \"{c}.{m}\");\n"
                     for c, m, o, s in rows)  # fmt: skip
     headers = "".join(f'#include "{name}.h"\n' for name in ("cai_timeline", "cai_driver", "runtime/cai_runtime"))
     (world.folder / "layout.c").write_text("#include <stddef.h>\n" + headers + tests)

@@ -91,6 +91,8 @@ int32_t stub_launch(uint64_t stream, const char *kernel, uint64_t address, uint6
 int32_t stub_record(uint64_t event, uint64_t stream);
 int32_t stub_wait(uint64_t stream, uint64_t event);
 int32_t stub_synchronize(uint64_t stream);
+int32_t stub_tell(uint64_t stream);
+int32_t stub_run(void);
 int32_t stub_devices_made(void);
 
 #define STUB_CALL(name) stub_call(name, __builtin_return_address(0), NULL, 0)
@@ -137,6 +139,22 @@ int32_t stub_wait(uint64_t stream, uint64_t event)
 int32_t stub_synchronize(uint64_t stream)
 {
     return cai_sim_stream_synchronize(STUB_CALL("stub_synchronize"), stream);
+}
+
+static void stub_told(void *argument)
+{
+    (void)argument;
+}
+
+/* A host function, which stub_run runs with all else that is queued. */
+int32_t stub_tell(uint64_t stream)
+{
+    return cai_sim_host_function(STUB_CALL("stub_tell"), stream, "tell", stub_told, NULL, NULL, 0);
+}
+
+int32_t stub_run(void)
+{
+    return cai_sim_run(cai_driver_sim());
 }
 
 int32_t stub_devices_made(void)

@@ -34,14 +34,9 @@ class Operation(ctypes.Structure):  # cai_sim_operation
         ("id", c_uint64), ("kind", c_int32), ("state", c_int32), ("stream", c_uint64), ("context", c_uint64),
         ("thread", c_uint64), ("event", c_uint64), ("capture", c_uint64), ("order", c_uint64), ("name", c_char_p),
         ("waits", POINTER(c_uint64)), ("accesses", POINTER(Access)), ("wait_count", c_int32), ("access_count", c_int32),
-        ("declared", c_int32), ("event_number", c_int32),
-        ("room", c_uint64 * 24),  # for more members, and for those of later versions
+        ("declared", c_int32), ("event_number", c_int32), ("tag", c_uint64), ("executable", c_uint64), ("node", c_uint64),
+        ("newest", c_uint64), ("branch", c_int32), ("reserved", c_int32),
     ]  # fmt: skip
-    place = 0  # of the member tag: cai_sites_tag
-
-    @property
-    def tag(self) -> int:
-        return c_uint64.from_buffer(self, self.place).value
 
 
 class CheckRace(ctypes.Structure):  # cai_check_race
@@ -103,7 +98,6 @@ SITES = {
     "cai_sites_end": (None, ()),
     "cai_sites_get": (c_int32, (c_uint64, POINTER(c_uint64), POINTER(c_void_p), POINTER(c_int32))),
     "cai_sites_missed": (c_uint64, ()),
-    "cai_sites_tag": (c_uint64, ()),
     "cai_sites_here": (c_uint64, (c_void_p,)),
 }
 PROTOTYPE = CFUNCTYPE(c_uint64, c_void_p)
@@ -148,7 +142,6 @@ def load() -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.CDLL]]:
     files = [here / name for name in RUNTIMES if (here / name).exists()]
     runtimes = [declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), RUNTIME) for file in files]
     sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
-    Operation.place = sites.cai_sites_tag()
     return driver, sites, runtimes
 
 

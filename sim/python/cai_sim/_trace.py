@@ -95,7 +95,8 @@ class Trace:
         self.marks: list[tuple[int, str]] = []
         self.allocations: dict[int, tuple[int, int]] = {}  # of a memory: operation, bytes
         self.host: list[int] = []  # the operations of host threads
-        self.read = 0  # up to here the two above are filled
+        self.functions: list[int] = []  # the host functions
+        self.read = 0  # up to here the three above are filled
         self.found: tuple[int, list[Race]] = (0, [])  # the races of the first so many operations
 
     @property
@@ -149,6 +150,8 @@ class Trace:
         for operation in self.operations(self.read + 1, last):
             if not operation.stream:
                 self.host.append(operation.id)
+            if operation.kind == _native.HOST_FUNCTION:
+                self.functions.append(operation.id)
             if operation.kind == _native.ALLOC and operation.access_count:
                 access = operation.accesses[0]
                 self.allocations.setdefault(access.memory, (operation.id, access.bytes))
@@ -198,6 +201,8 @@ class Trace:
             return "nothing tells whether either of them writes"
         if first.thread != second.thread and self.host_orders(first.id, second.id, order):
             return "a lock or a queue of the program may order the two host threads, which is not seen"
+        if self.function_orders(first.id, second.id, order):
+            return "a host function ran in between, and may have told the host that the first one was done"
         return ""
 
     def host_orders(self, first: int, second: int, order: int) -> bool:
@@ -206,6 +211,15 @@ class Trace:
         begin, end = bisect.bisect_left(self.host, first), bisect.bisect_left(self.host, second)
         before = self.driver.cai_check_before
         return any(host == first or before(order, first, host) for host in self.host[begin:end])
+
+    def function_orders(self, first: int, second: int, order: int) -> bool:
+        """Whether a host function after the first operation ran before the second was queued."""
+        begin, end = bisect.bisect_left(self.functions, first), bisect.bisect_left(self.functions, second)
+        before = self.driver.cai_check_before
+        for number in self.functions[begin:end]:
+            if before(order, first, number) and 0 < self.one(number).newest < second:
+                return True
+        return False
 
     def mark_before(self, operation: int) -> str:
         at = bisect.bisect_right(self.marks, (operation, ""))
