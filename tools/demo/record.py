@@ -46,6 +46,22 @@ def numba_cuda() -> Arrays:
     yield "per-thread default stream", cuda.device_array(8, stream=cuda.per_thread_default_stream())
 
 
+def cupy() -> Arrays:
+    import cupy as library
+    import numpy as np
+
+    if not library.is_available():  # a wheel of CuPy as it is: its libcudart is static
+        return
+    record = np.dtype([("pos", [("x", "<f4"), ("y", "<f4")]), ("id", "<i8"), ("flag", "|b1")], align=True)
+    matrix = library.empty((1024, 768), np.float32)
+    with library.cuda.Stream(non_blocking=True):
+        yield "C order, current stream", matrix
+    yield "x[::2, ::-1], stream 1", matrix[::2, ::-1]
+    with library.cuda.Stream.ptds:
+        yield "records, stream 2", library.empty(1000, record)
+    yield "empty", library.empty((0, 768), np.float32)
+
+
 def pycuda() -> Arrays:
     import numpy as np
     import pycuda.autoprimaryctx  # noqa: F401
@@ -89,6 +105,7 @@ def numpy() -> Arrays:
 
 # name in interfaces.txt, package, arrays, attribute
 LIBRARIES: tuple[tuple[str, str, Callable[[], Arrays], str], ...] = (
+    ("CuPy", "cupy-cuda13x", cupy, "__cuda_array_interface__"),  # after tests/driver/make_cupy.py
     ("numba-cuda", "numba-cuda", numba_cuda, "__cuda_array_interface__"),
     ("PyCUDA", "pycuda", pycuda, "__cuda_array_interface__"),
     ("PyTorch", "torch", torch, "__cuda_array_interface__"),
@@ -109,6 +126,10 @@ class Recorder:
     def __init__(self) -> None:
         self.text = FILE.read_text(encoding="utf-8")
         self.same, self.differing, self.newer = 0, [], set()
+
+    @property
+    def known(self) -> int:
+        return self.same + len(self.differing)
 
     def take(self, library: str, version: str, title: str, table: dict[str, Any]) -> None:
         head = rf"# {re.escape(library)} (\S+) - {re.escape(title)} \| recorded\n((?:#[^\n]*\n)*)"
@@ -139,8 +160,11 @@ def main() -> int:
         except importlib.metadata.PackageNotFoundError:
             print(f"skipped: {library} is not installed")
             continue
+        known = recorder.known
         for title, array in arrays():
             recorder.take(library, version, title, getattr(array, attribute))
+        if recorder.known == known:
+            print(f"skipped: {library} {version} does not run here")
     if "--write" in sys.argv[1:]:
         FILE.write_text(recorder.text, encoding="utf-8")
     for line in [*sorted(recorder.newer), *recorder.differing]:
