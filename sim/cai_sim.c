@@ -51,6 +51,7 @@ enum { SIM_LARGE = 1 << 20 /* a block of so many bytes costs no memory until it 
 #define SIM_FREED_BY_HOST_FREE (1u << CAI_SIM_MEM_PINNED | 1u << CAI_SIM_MEM_ALIASED)
 enum { SIM_DEAD = 0, SIM_LIVE = 1, SIM_ORPHAN = 2 /* its context was destroyed, or reset */ };
 enum { SIM_CAPTURE_ENDED = 3 /* beside CAI_CAPTURE_ACTIVE and _INVALIDATED */ };
+#define SIM_NODES ((uint64_t)0x80000000) /* handles of nodes begin here */
 
 typedef struct sim_text {
     char *data;
@@ -81,7 +82,10 @@ typedef struct sim_context {
 typedef struct sim_capture {
     uint64_t id, thread;
     struct sim_stream *origin;
+    struct sim_graph *graph; /* that the nodes go to; NULL: nobody asked for it yet */
+    uint64_t looked;         /* the last entry of the trace that was looked at for nodes */
     int32_t mode, status;
+    int32_t given; /* the graph is of the caller, and stays when the capture fails */
 } sim_capture;
 
 typedef struct sim_patience { /* of who queries one thing again and again */
@@ -174,8 +178,10 @@ typedef struct sim_operation {
     sim_allocation *makes; /* what is there when it has run */
     sim_copy *copy;        /* NULL: it is none */
     uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
+    uint64_t child; /* of a graph that was launched in a capture: its begin */
+    uint64_t last;  /* of that begin: the end of the graph */
     int32_t touches;
-    int32_t opens; /* the begin of a launch of a graph, but not one inside another */
+    int32_t released; /* the end of a capture does not ask whether this is joined */
     uint64_t *waits;
     cai_sim_access *accesses;
     char name[SIM_NAME];
@@ -186,7 +192,6 @@ typedef struct sim_node { /* of a graph */
     int32_t *edges;                /* the nodes that it comes after, by their places in the graph */
     int32_t edge_count;
     int32_t branch;
-    int32_t followed; /* another node comes after it */
 } sim_node;
 
 typedef struct sim_branch { /* what one stream had in the capture, or a branch of a graph launched there */
@@ -194,16 +199,18 @@ typedef struct sim_branch { /* what one stream had in the capture, or a branch o
     int32_t branch;
 } sim_branch;
 
-typedef struct sim_graph { /* never changes */
+typedef struct sim_graph { /* grows while a capture has it, and does not change then */
     sim_object o;
-    sim_node *nodes;
+    sim_node *nodes; /* in the order of the operations that were captured */
     sim_branch *branches;
+    const sim_capture *capture; /* the last one that made nodes, or NULL */
     int32_t count, branch_count;
 } sim_graph;
 
 typedef struct sim_executable {
     sim_object o;
     const sim_graph *graph; /* outlives its handle */
+    int32_t count;          /* its nodes, when this was made */
     uint64_t last;          /* the end of the launch that was queued last */
 } sim_executable;
 
@@ -1251,6 +1258,7 @@ static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
     for (id = sim->operation_count; id > 0; id--) {
         const sim_operation *op = sim_operation_of(sim, id);
         if (op->info.capture != capture->id) continue;
+        if (op->released) reached[id] = 1;
         if (!reached[id] && sim_is_node(op)) joined = 0;
         for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
     }
@@ -1273,55 +1281,76 @@ static int32_t sim_branch_of(sim_graph *graph, const sim_operation *captured)
     return graph->branch_count - 1;
 }
 
-/* The edges of a node: records and waits of the capture are none, but what they wait for is. places: of each
- * operation, the number of its node, or 0. seen: all 0, and so afterwards. */
-static void sim_find_edges(cai_sim *sim, sim_graph *graph, sim_node *node, const int32_t *places, char *seen)
+/* The place of the node of a captured operation, or -1. */
+static int32_t sim_place_in(const sim_graph *graph, uint64_t id)
 {
-    const sim_operation *op = node->captured;
-    uint64_t id = op->info.id;
-    int32_t i, left;
-    seen[id] = 1;
-    for (left = 1; left > 0; id--) {
+    int32_t low = 0, high = graph->count;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (graph->nodes[middle].captured->info.id < id) low = middle + 1;
+        else high = middle;
+    }
+    return low < graph->count && graph->nodes[low].captured->info.id == id ? low : -1;
+}
+
+/* The nodes that captured operations are, or come after: records and waits are none, but what they wait for
+ * is. seen: a byte for each operation, all 0, and so afterwards. */
+static void sim_find_nodes(cai_sim *sim, const sim_graph *graph, const uint64_t *ids, int32_t id_count,
+                           char *seen, int32_t **places, int32_t *count)
+{
+    uint64_t id = 0;
+    int32_t i, place, left = 0;
+    for (i = 0; i < id_count; i++) {
+        left += !seen[ids[i]];
+        seen[ids[i]] = 1;
+        if (ids[i] > id) id = ids[i];
+    }
+    for (; left > 0; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
         if (!seen[id]) continue;
         seen[id] = 0;
         left--;
-        if (id < node->captured->info.id && places[id]) {
-            SIM_APPEND(int32_t, node->edges, node->edge_count, places[id] - 1);
-            graph->nodes[places[id] - 1].followed = 1;
-            continue;
-        }
-        op = sim_operation_of(sim, id);
-        for (i = 0; i < op->info.wait_count; i++) {
+        place = sim_place_in(graph, id);
+        if (place >= 0) SIM_APPEND(int32_t, *places, *count, place);
+        for (i = 0; place < 0 && i < op->info.wait_count; i++) {
             left += !seen[op->waits[i]];
             seen[op->waits[i]] = 1;
         }
     }
 }
 
-static uint64_t sim_graph_make(cai_sim *sim, const sim_capture *capture)
+/* The graph of a capture, with all nodes there are by now. */
+static sim_graph *sim_graph_of(cai_sim *sim, sim_capture *capture)
 {
-    sim_graph *graph = (sim_graph *)sim_object_make(&sim->graphs, NULL, sizeof *graph);
-    const size_t size = (size_t)sim->operation_count + 1;
-    int32_t *places = (int32_t *)sim_new(size * sizeof *places);
-    char *seen = (char *)sim_new(size);
+    char *seen = (char *)sim_new((size_t)sim->operation_count + 1);
     sim_node node;
-    uint64_t id;
-    for (id = 1; id <= sim->operation_count; id++) {
-        const sim_operation *op = sim_operation_of(sim, id);
+    if (capture->graph == NULL) {
+        capture->graph = (sim_graph *)sim_object_make(&sim->graphs, NULL, sizeof *capture->graph);
+        capture->graph->capture = capture;
+        sim_place(sim, &sim->graphs, &capture->graph->o);
+    }
+    while (capture->looked < sim->operation_count) {
+        const sim_operation *op = sim_operation_of(sim, ++capture->looked);
         if (op->info.capture != capture->id || !sim_is_node(op)) continue;
         memset(&node, 0, sizeof node);
         node.captured = op;
-        node.branch = sim_branch_of(graph, op);
-        sim_find_edges(sim, graph, &node, places, seen);
-        SIM_APPEND(sim_node, graph->nodes, graph->count, node);
-        places[id] = graph->count;
+        node.branch = sim_branch_of(capture->graph, op);
+        sim_find_nodes(sim, capture->graph, op->waits, op->info.wait_count, seen, &node.edges,
+                       &node.edge_count);
+        SIM_APPEND(sim_node, capture->graph->nodes, capture->graph->count, node);
     }
-    free(places);
     free(seen);
-    return sim_place(sim, &sim->graphs, &graph->o);
+    return capture->graph;
 }
 
-static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
+static void sim_end_object(cai_sim *sim, sim_object *object)
+{
+    object->state = SIM_DEAD;
+    object->destroyed = ++sim->destroyed;
+}
+
+/* graph: NULL, or the one that the nodes go to. */
+static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode, sim_graph *graph)
 {
     sim_stream *stream;
     sim_capture *capture;
@@ -1333,10 +1362,14 @@ static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode)
     capture = (sim_capture *)sim_new(sizeof *capture);
     SIM_APPEND(sim_capture *, sim->captures, sim->capture_count, capture);
     capture->id = (uint64_t)sim->capture_count;
+    capture->looked = sim->operation_count;
     capture->thread = sim->self->number;
     capture->origin = stream;
     capture->mode = mode;
     capture->status = CAI_CAPTURE_ACTIVE;
+    capture->graph = graph;
+    capture->given = graph != NULL;
+    if (graph != NULL) graph->capture = capture;
     stream->capture = capture;
     return 0;
 }
@@ -1355,7 +1388,8 @@ static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph
         return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
     if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
     else if (!sim_capture_is_joined(sim, capture)) error = CAI_SIM_ERROR_CAPTURE_UNJOINED;
-    if (!error && graph != NULL) *graph = sim_graph_make(sim, capture);
+    if (!error && graph != NULL) *graph = sim_graph_of(sim, capture)->o.handle;
+    else if (capture->graph != NULL && !capture->given) sim_end_object(sim, &capture->graph->o);
     sim_capture_finish(sim, capture);
     return error;
 }
@@ -1388,16 +1422,10 @@ static int32_t sim_find_graph(const sim_kind *kind, uint64_t handle, sim_object 
     return sim_find(kind, handle, found) ? CAI_SIM_ERROR_INVALID_VALUE : 0;
 }
 
-static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t *made)
+/* Does a capture add nodes to a graph now? */
+static int sim_is_captured_into(const sim_graph *graph)
 {
-    sim_object *graph;
-    sim_executable *executable;
-    const int32_t error = sim_find_graph(&sim->graphs, handle, &graph);
-    if (error) return error;
-    executable = (sim_executable *)sim_object_make(&sim->executables, NULL, sizeof *executable);
-    executable->graph = (const sim_graph *)graph;
-    *made = sim_place(sim, &sim->executables, &executable->o);
-    return 0;
+    return graph->capture != NULL && graph->capture->status != SIM_CAPTURE_ENDED;
 }
 
 /* Launches that are queued still run. */
@@ -1406,30 +1434,214 @@ static int32_t sim_do_graph_destroy(cai_sim *sim, const sim_kind *kind, uint64_t
     sim_object *object;
     const int32_t error = sim_find_graph(kind, handle, &object);
     if (error) return error;
-    object->state = SIM_DEAD;
-    object->destroyed = ++sim->destroyed;
+    if (kind == &sim->graphs && sim_is_captured_into((const sim_graph *)object))
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    sim_end_object(sim, object);
     return 0;
 }
 
-/* A child graph is one node. */
-static int32_t sim_count_nodes(cai_sim *sim, uint64_t handle)
+/* The node of an operation that was captured. What is in a child graph has that of the child. */
+static uint64_t sim_node_handle(const sim_operation *captured)
+{
+    return SIM_NODES + (captured->child ? captured->child : captured->info.id) * SIM_HANDLE_STEP;
+}
+
+/* What was captured for a node, and its graph. */
+static const sim_operation *sim_find_node(cai_sim *sim, uint64_t handle, const sim_graph **graph)
+{
+    const uint64_t id = (handle - SIM_NODES) / SIM_HANDLE_STEP;
+    const sim_operation *op;
+    if (handle <= SIM_NODES || handle % SIM_HANDLE_STEP || id > sim->operation_count) return NULL;
+    op = sim_operation_of(sim, id);
+    if (!op->info.capture || !sim_is_node(op) || (op->child && op->child != id)) return NULL;
+    *graph = sim->captures[op->info.capture - 1]->graph;
+    return *graph != NULL && (*graph)->o.state == SIM_LIVE && sim_place_in(*graph, id) >= 0 ? op : NULL;
+}
+
+/* Writes the nodes at some places, each child graph as one. Returns how many there are. */
+static int32_t sim_list_nodes(const sim_graph *graph, const int32_t *places, int32_t count, uint64_t *nodes,
+                              int32_t capacity)
+{
+    int32_t i, found = 0;
+    for (i = 0; i < count; i++) {
+        const sim_operation *op = graph->nodes[places == NULL ? i : places[i]].captured;
+        if (places == NULL && op->child && op->child != op->info.id) continue;
+        if (nodes != NULL && found < capacity) nodes[found] = sim_node_handle(op);
+        found++;
+    }
+    return found;
+}
+
+static int32_t sim_do_graph_nodes(cai_sim *sim, uint64_t handle, uint64_t *nodes, int32_t capacity)
 {
     sim_object *object;
-    const sim_graph *graph;
-    int32_t i, count = 0;
+    sim_graph *graph;
     if (sim_find_graph(&sim->graphs, handle, &object)) return -1;
-    graph = (const sim_graph *)object;
-    for (i = 0; i < graph->count; i++)
-        if (graph->nodes[i].captured->opens || !graph->nodes[i].captured->info.executable) count++;
-    return count;
+    graph = (sim_graph *)object;
+    if (sim_is_captured_into(graph)) sim_graph_of(sim, sim->captures[graph->capture->id - 1]);
+    return sim_list_nodes(graph, NULL, graph->count, nodes, capacity);
+}
+
+static int32_t sim_do_node_get(cai_sim *sim, uint64_t handle, cai_sim_graph_node *out)
+{
+    const sim_graph *graph = NULL;
+    const sim_operation *op = sim_find_node(sim, handle, &graph);
+    if (op == NULL || out == NULL) return 0;
+    out->graph = graph->o.handle;
+    out->operation = op->info.id;
+    out->kind = op->info.kind;
+    out->dependencies = graph->nodes[sim_place_in(graph, op->info.id)].edge_count;
+    out->function = op->function;
+    out->argument = op->argument;
+    return 1;
+}
+
+static int32_t sim_do_node_dependencies(cai_sim *sim, uint64_t handle, uint64_t *nodes, int32_t capacity)
+{
+    const sim_graph *graph = NULL;
+    const sim_operation *op = sim_find_node(sim, handle, &graph);
+    const sim_node *node;
+    if (op == NULL) return -1;
+    node = &graph->nodes[sim_place_in(graph, op->info.id)];
+    return sim_list_nodes(graph, node->edges, node->edge_count, nodes, capacity);
+}
+
+static sim_stream *sim_active_stream(cai_sim *sim, uint64_t handle)
+{
+    sim_stream *stream;
+    if (sim_find_stream(sim, handle, &stream) || stream->capture == NULL) return NULL;
+    return stream->capture->status == CAI_CAPTURE_ACTIVE ? stream : NULL;
+}
+
+static uint64_t sim_do_capture_graph(cai_sim *sim, uint64_t handle)
+{
+    const sim_stream *stream = sim_active_stream(sim, handle);
+    return stream == NULL ? 0 : sim_graph_of(sim, stream->capture)->o.handle;
+}
+
+static int32_t sim_do_capture_nodes(cai_sim *sim, uint64_t handle, uint64_t *nodes, int32_t capacity)
+{
+    const sim_stream *stream = sim_active_stream(sim, handle);
+    const sim_graph *graph;
+    int32_t *places = NULL, count = 0, found;
+    char *seen;
+    if (stream == NULL) return -1;
+    graph = sim_graph_of(sim, stream->capture);
+    seen = (char *)sim_new((size_t)sim->operation_count + 1);
+    sim_find_nodes(sim, graph, &stream->captured_last, stream->captured_last != 0, seen, &places, &count);
+    found = sim_list_nodes(graph, places, count, nodes, capacity);
+    free(seen);
+    free(places);
+    return found;
+}
+
+static int32_t sim_check_nodes(cai_sim *sim, const sim_graph *graph, const uint64_t *nodes, int32_t count)
+{
+    const sim_graph *found = NULL;
+    int32_t i;
+    if (count < 0 || (count > 0 && nodes == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
+    for (i = 0; i < count; i++)
+        if (sim_find_node(sim, nodes[i], &found) == NULL || found != graph)
+            return CAI_SIM_ERROR_INVALID_VALUE;
+    return 0;
+}
+
+/* The next work of a stream that captures comes after these nodes, and after what it had if `set` is 0. */
+static int32_t sim_do_capture_depend(cai_sim *sim, uint64_t handle, const uint64_t *nodes, int32_t count,
+                                     int32_t set)
+{
+    sim_stream *stream;
+    sim_operation *op;
+    const sim_graph *graph = NULL;
+    int32_t i, error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (stream->capture == NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
+    error = sim_may_queue(sim, stream);
+    if (error) return error;
+    error = sim_check_nodes(sim, stream->capture->graph, nodes, count);
+    if (error) return error;
+    if (set && stream->captured_last) {
+        sim_operation_of(sim, stream->captured_last)->released = 1;
+        stream->captured_last = 0;
+    }
+    op = sim_queue(sim, CAI_SIM_OP_WAIT, stream, 0);
+    sim_describe(sim, op, "capture_depend", NULL, 0);
+    for (i = 0; i < count; i++) {
+        const sim_operation *node = sim_find_node(sim, nodes[i], &graph);
+        sim_wait_for(op, node->last ? node->last : node->info.id);
+    }
+    return 0;
+}
+
+static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t *made)
+{
+    sim_object *graph;
+    sim_executable *executable;
+    const int32_t error = sim_find_graph(&sim->graphs, handle, &graph);
+    if (error) return error;
+    if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
+    executable = (sim_executable *)sim_object_make(&sim->executables, NULL, sizeof *executable);
+    executable->graph = (const sim_graph *)graph;
+    executable->count = executable->graph->count;
+    *made = sim_place(sim, &sim->executables, &executable->o);
+    return 0;
+}
+
+static int32_t sim_do_graph_create(cai_sim *sim, uint64_t *made)
+{
+    sim_graph *graph = (sim_graph *)sim_object_make(&sim->graphs, NULL, sizeof *graph);
+    *made = sim_place(sim, &sim->graphs, &graph->o);
+    return 0;
+}
+
+static int32_t sim_do_capture_begin_to(cai_sim *sim, uint64_t stream, int32_t mode, uint64_t handle,
+                                       const uint64_t *nodes, int32_t count)
+{
+    sim_object *object;
+    sim_graph *graph;
+    int32_t error = sim_find_graph(&sim->graphs, handle, &object);
+    graph = (sim_graph *)object;
+    if (!error && sim_is_captured_into(graph)) error = CAI_SIM_ERROR_INVALID_VALUE;
+    if (!error) error = sim_check_nodes(sim, graph, nodes, count);
+    if (!error) error = sim_do_capture_begin(sim, stream, mode, graph);
+    return error || count == 0 ? error : sim_do_capture_depend(sim, stream, nodes, count, 1);
+}
+
+/* Does a graph have the same nodes as another one, in the same order, with the same edges? */
+static int sim_is_alike(const sim_graph *graph, const sim_executable *executable)
+{
+    const size_t size = sizeof *graph->nodes->edges;
+    int32_t i;
+    if (graph->count != executable->count) return 0;
+    for (i = 0; i < graph->count; i++) {
+        const sim_node *new_node = &graph->nodes[i], *old = &executable->graph->nodes[i];
+        if (new_node->captured->info.kind != old->captured->info.kind) return 0;
+        if (new_node->edge_count != old->edge_count) return 0;
+        if (memcmp(new_node->edges, old->edges, (size_t)old->edge_count * size) != 0) return 0;
+    }
+    return 1;
+}
+
+static int32_t sim_do_graph_update(cai_sim *sim, uint64_t executable_handle, uint64_t handle)
+{
+    sim_object *object, *graph;
+    sim_executable *executable;
+    if (sim_find_graph(&sim->executables, executable_handle, &object)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_find_graph(&sim->graphs, handle, &graph)) return CAI_SIM_ERROR_INVALID_VALUE;
+    executable = (sim_executable *)object;
+    if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (!sim_is_alike((const sim_graph *)graph, executable)) return CAI_SIM_ERROR_GRAPH_UPDATE;
+    executable->graph = (const sim_graph *)graph;
+    return 0;
 }
 
 /* Can all nodes run, as far as is known now? */
-static int32_t sim_may_launch(const sim_graph *graph)
+static int32_t sim_may_launch(const sim_executable *executable)
 {
+    const sim_node *nodes = executable->graph->nodes;
     int32_t i;
-    for (i = 0; i < graph->count; i++)
-        if (graph->nodes[i].captured->context->o.state != SIM_LIVE) return CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+    for (i = 0; i < executable->count; i++)
+        if (nodes[i].captured->context->o.state != SIM_LIVE) return CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
     return 0;
 }
 
@@ -1471,20 +1683,33 @@ static uint64_t sim_queue_node(cai_sim *sim, const sim_stream *stream, const sim
     return op->info.id;
 }
 
+/* In a capture the launch is one node. */
+static void sim_make_child(cai_sim *sim, sim_operation *begin, const sim_operation *end)
+{
+    uint64_t id;
+    for (id = begin->info.id; id <= end->info.id; id++) sim_operation_of(sim, id)->child = begin->info.id;
+    begin->last = end->info.id;
+}
+
 static void sim_queue_graph(cai_sim *sim, sim_executable *executable, sim_stream *stream)
 {
-    const sim_graph *graph = executable->graph;
-    uint64_t *ids = (uint64_t *)sim_new(((size_t)graph->count + 1) * sizeof *ids);
+    const sim_node *nodes = executable->graph->nodes;
+    uint64_t *ids = (uint64_t *)sim_new(((size_t)executable->count + 1) * sizeof *ids);
+    char *followed = (char *)sim_new((size_t)executable->count + 1);
     sim_operation *begin = sim_queue_mark(sim, executable, stream, "graph_begin"), *end;
-    int32_t i;
-    begin->opens = 1;
+    int32_t i, k;
     if (stream->capture == NULL) sim_wait_for(begin, executable->last);
-    for (i = 0; i < graph->count; i++) ids[i] = sim_queue_node(sim, stream, &graph->nodes[i], begin, ids);
+    for (i = 0; i < executable->count; i++) {
+        ids[i] = sim_queue_node(sim, stream, &nodes[i], begin, ids);
+        for (k = 0; k < nodes[i].edge_count; k++) followed[nodes[i].edges[k]] = 1;
+    }
     end = sim_queue_mark(sim, executable, stream, "graph_end");
-    for (i = 0; i < graph->count; i++)
-        if (!graph->nodes[i].followed) sim_wait_for(end, ids[i]);
+    for (i = 0; i < executable->count; i++)
+        if (!followed[i]) sim_wait_for(end, ids[i]);
     if (stream->capture == NULL) executable->last = end->info.id;
+    else sim_make_child(sim, begin, end);
     free(ids);
+    free(followed);
 }
 
 static int32_t sim_do_graph_launch(cai_sim *sim, uint64_t handle, uint64_t stream_handle)
@@ -1496,7 +1721,7 @@ static int32_t sim_do_graph_launch(cai_sim *sim, uint64_t handle, uint64_t strea
     if (!error) error = sim_find_graph(&sim->executables, handle, &object);
     if (error) return error;
     executable = (sim_executable *)object;
-    error = sim_may_launch(executable->graph);
+    error = sim_may_launch(executable);
     if (!error) error = sim_may_queue(sim, stream);
     if (!error) sim_queue_graph(sim, executable, stream);
     return error;
@@ -3807,7 +4032,7 @@ SIM_CALL(cai_sim_set_async, sim_enter_runtime,
              uint32_t unit, uint64_t stream),
             sim_do_set(sim, to, extent, value, unit, stream, 1))
 SIM_CALL(cai_sim_capture_begin, sim_enter_runtime, (cai_sim *sim, uint64_t stream, int32_t mode),
-            sim_do_capture_begin(sim, stream, mode))
+            sim_do_capture_begin(sim, stream, mode, NULL))
 
 int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream, uint64_t *graph)
 {
@@ -3818,6 +4043,12 @@ int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream, uint64_t *graph)
     return sim_end(sim, entered, error);
 }
 
+SIM_CALL(cai_sim_capture_begin_to, sim_enter_runtime,
+         (cai_sim *sim, uint64_t stream, int32_t mode, uint64_t graph, const uint64_t *nodes, int32_t count),
+         sim_do_capture_begin_to(sim, stream, mode, graph, nodes, count))
+SIM_MAKES(cai_sim_graph_create, sim_enter_driver, (cai_sim *sim), sim_do_graph_create(sim, &made))
+SIM_CALL(cai_sim_graph_update, sim_enter_driver, (cai_sim *sim, uint64_t executable, uint64_t graph),
+         sim_do_graph_update(sim, executable, graph))
 SIM_MAKES(cai_sim_graph_instantiate, sim_enter_runtime, (cai_sim *sim, uint64_t graph),
           sim_do_graph_instantiate(sim, graph, &made))
 SIM_CALL(cai_sim_graph_launch, sim_enter_runtime, (cai_sim *sim, uint64_t executable, uint64_t stream),
@@ -3826,7 +4057,23 @@ SIM_CALL(cai_sim_graph_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t graph
          sim_do_graph_destroy(sim, &sim->graphs, graph))
 SIM_CALL(cai_sim_graph_executable_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t executable),
          sim_do_graph_destroy(sim, &sim->executables, executable))
-SIM_GETS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph), sim_count_nodes(sim, graph))
+SIM_GETS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph),
+         sim_do_graph_nodes(sim, graph, NULL, 0))
+SIM_GETS(int32_t, cai_sim_graph_nodes,
+         (cai_sim *sim, uint64_t graph, uint64_t *nodes, int32_t capacity),
+         sim_do_graph_nodes(sim, graph, nodes, capacity))
+SIM_GETS(int32_t, cai_sim_node_get, (cai_sim *sim, uint64_t node, cai_sim_graph_node *out),
+         sim_do_node_get(sim, node, out))
+SIM_GETS(int32_t, cai_sim_node_dependencies,
+         (cai_sim *sim, uint64_t node, uint64_t *nodes, int32_t capacity),
+         sim_do_node_dependencies(sim, node, nodes, capacity))
+SIM_GETS(uint64_t, cai_sim_capture_graph, (cai_sim *sim, uint64_t stream), sim_do_capture_graph(sim, stream))
+SIM_GETS(int32_t, cai_sim_capture_nodes,
+         (cai_sim *sim, uint64_t stream, uint64_t *nodes, int32_t capacity),
+         sim_do_capture_nodes(sim, stream, nodes, capacity))
+SIM_CALL(cai_sim_capture_depend, sim_enter_runtime,
+         (cai_sim *sim, uint64_t stream, const uint64_t *nodes, int32_t count, int32_t set),
+         sim_do_capture_depend(sim, stream, nodes, count, set))
 SIM_MAKES(cai_sim_alloc, sim_enter_runtime, (cai_sim *sim, int32_t kind, uint64_t bytes),
           sim_do_alloc(sim, kind, bytes, &made))
 SIM_CALL(cai_sim_free, sim_enter_runtime, (cai_sim *sim, uint64_t address), sim_do_free(sim, address))

@@ -148,7 +148,8 @@ WHAT IS CUDA AND WHAT IS NOT
     D  Memory that was freed before the nodes run: 700. An address that was allocated again is the new memory.
     D  An executable that is destroyed while it runs is freed when it is done. S: what is no graph or no
        executable, or was destroyed: 1. A node whose context was destroyed: the launch is 709.
-    S  Each node runs in the context of the stream that captured it. Graphs cannot be built or changed node
+    D  The graph of a capture can be asked for its nodes before the end. S: it cannot be destroyed then.
+    S  Each node runs in the context of the stream that captured it. Graphs grow by captures alone, not node
        by node. No nodes for allocations, frees or events.
 
     Memory
@@ -267,7 +268,8 @@ enum {
     CAI_SIM_ERROR_CAPTURE_ISOLATION = 905,
     CAI_SIM_ERROR_CAPTURE_IMPLICIT = 906,
     CAI_SIM_ERROR_CAPTURED_EVENT = 907,
-    CAI_SIM_ERROR_CAPTURE_WRONG_THREAD = 908
+    CAI_SIM_ERROR_CAPTURE_WRONG_THREAD = 908,
+    CAI_SIM_ERROR_GRAPH_UPDATE = 910
 };
 
 enum { CAI_SIM_DEVICES = 64 /* at most */ };
@@ -839,13 +841,39 @@ enum { CAI_SIM_MODE_GLOBAL = 0, CAI_SIM_MODE_THREAD_LOCAL = 1, CAI_SIM_MODE_RELA
 /** cudaStreamBeginCapture. Streams that wait for an event of the capture are pulled into it. */
 int32_t cai_sim_capture_begin(cai_sim *sim, uint64_t stream, int32_t mode);
 
+/** cuStreamBeginCaptureToGraph: nodes are added to a graph that exists, the first one after `count` of its
+ *  nodes. "The graph will not be instantiable until the user calls cuStreamEndCapture." The end returns the
+ *  same graph. S: it stays if the capture fails, with the nodes that were added and asked for. */
+int32_t cai_sim_capture_begin_to(cai_sim *sim, uint64_t stream, int32_t mode, uint64_t graph,
+                                 const uint64_t *nodes, int32_t count);
+
 /** cudaStreamEndCapture. All streams of the capture leave it, also if this fails, except for 903 and 908 and
  *  if the stream does not capture. `graph` gets the handle of a new graph, 0 if this fails: "If capture was
  *  invalidated, due to a violation of the rules of stream capture, then a NULL graph will be returned." If
  *  `graph` is NULL, no graph is made. */
 int32_t cai_sim_capture_end(cai_sim *sim, uint64_t stream, uint64_t *graph);
 
+/** cuStreamGetCaptureInfo, graph_out: the graph that a stream captures into. "All operations other than
+ *  destroy and node removal are permitted on the graph while the capture sequence is in progress." S: to
+ *  destroy it is 1. Returns 0 if the stream does not capture, or its capture was invalidated. */
+uint64_t cai_sim_capture_graph(cai_sim *sim, uint64_t stream);
+
+/** cuStreamGetCaptureInfo, dependencies_out: "The next node to be captured in the stream will depend on this
+ *  set of nodes, absent operations such as event wait which modify this set." Returns how many there are, and
+ *  writes the first `capacity` of them. -1: as 0 of cai_sim_capture_graph. */
+int32_t cai_sim_capture_nodes(cai_sim *sim, uint64_t stream, uint64_t *nodes, int32_t capacity);
+
+/** cuStreamUpdateCaptureDependencies: adds nodes to the set that cai_sim_capture_nodes returns, or, with
+ *  `set`, puts them in its place. "Nodes that are removed from the dependency set via this API do not result
+ *  in CUDA_ERROR_STREAM_CAPTURE_UNJOINED if they are unreachable from the stream at cuStreamEndCapture."
+ *  Returns 401 if the stream does not capture, 1 for what is no node of its graph. */
+int32_t cai_sim_capture_depend(cai_sim *sim, uint64_t stream, const uint64_t *nodes, int32_t count,
+                               int32_t set);
+
 /* -------------------------------------------------------------------- >>graph */
+/** cuGraphCreate: a graph without nodes. Returns the handle, or 0. */
+uint64_t cai_sim_graph_create(cai_sim *sim);
+
 /** cuGraphInstantiate. Returns an executable, or 0. The graph may be destroyed then. */
 uint64_t cai_sim_graph_instantiate(cai_sim *sim, uint64_t graph);
 
@@ -854,6 +882,10 @@ uint64_t cai_sim_graph_instantiate(cai_sim *sim, uint64_t graph);
  *  node, between one at the begin and one at the end that do nothing. While the stream captures, they are
  *  added to the capture, as a child graph. */
 int32_t cai_sim_graph_launch(cai_sim *sim, uint64_t executable, uint64_t stream);
+
+/** cuGraphExecUpdate: launches do what the nodes of another graph do from now on. It must be "a topologically
+ *  identical graph", else 910. S: that is one with nodes of the same kinds, captured in the same order. */
+int32_t cai_sim_graph_update(cai_sim *sim, uint64_t executable, uint64_t graph);
 
 /** cuGraphDestroy. What was instantiated from the graph stays. */
 int32_t cai_sim_graph_destroy(cai_sim *sim, uint64_t graph);
@@ -864,6 +896,25 @@ int32_t cai_sim_graph_executable_destroy(cai_sim *sim, uint64_t executable);
 
 /** Returns the number of nodes of a graph (cuGraphGetNodes). A child graph is one. -1: there is no such. */
 int32_t cai_sim_graph_node_count(cai_sim *sim, uint64_t graph);
+
+/** The same, and writes the handles of the first `capacity` nodes, in the order of their capture. */
+int32_t cai_sim_graph_nodes(cai_sim *sim, uint64_t graph, uint64_t *nodes, int32_t capacity);
+
+/** A node of a graph. */
+typedef struct cai_sim_graph_node {
+    uint64_t graph;            /* handle */
+    uint64_t operation;        /* the entry of the trace that was captured */
+    int32_t kind;              /* CAI_SIM_OP_LAUNCH, _COPY, _HOST_FUNCTION; _GRAPH: a child graph */
+    int32_t dependencies;      /* the number of nodes that it comes after */
+    cai_sim_function function; /* of a launch or a host function */
+    void *argument;
+} cai_sim_graph_node;
+
+/** Reads a node. Returns 1, or 0 if there is none, or its graph was destroyed. */
+int32_t cai_sim_node_get(cai_sim *sim, uint64_t node, cai_sim_graph_node *out);
+
+/** cuGraphNodeGetDependencies. Returns how many there are, and writes the first `capacity`. -1: no node. */
+int32_t cai_sim_node_dependencies(cai_sim *sim, uint64_t node, uint64_t *nodes, int32_t capacity);
 
 /* ------------------------------------------------------------------- >>errors */
 /** Sets an asynchronous error. Every later call in a context of the device reports it (G18), and work in

@@ -61,6 +61,9 @@ int32_t driver_device_of(uint64_t context);
 /* The device that is current, or -1. */
 int32_t driver_current_device(void);
 
+/* 1: the edges have no data, which a port or a programmatic launch would need. `edges` may be NULL. */
+int driver_edges_are_plain(const CUgraphEdgeData *edges, size_t count); /* graph.c */
+
 /* >>maps: map.c. Numbers to what belongs to them. A map begins as zeros. */
 typedef struct driver_map {
     uint64_t *keys;

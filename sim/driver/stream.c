@@ -21,6 +21,7 @@ typedef struct stream_callback {
 } stream_callback;
 
 static driver_map stream_known, event_known;
+static driver_map stream_nodes; /* what cuStreamGetCaptureInfo returned last */
 static uint64_t event_records;
 
 /* ------------------------------------------------------------------------ >>streams */
@@ -52,6 +53,7 @@ CUresult do_cuStreamDestroy_v2(CUstream stream)
 {
     DRIVER_TRY(cai_sim_stream_destroy(cai_driver_sim(), driver_number(stream)));
     free(driver_map_set(&stream_known, driver_number(stream), NULL));
+    free(driver_map_set(&stream_nodes, driver_number(stream), NULL));
     return CUDA_SUCCESS;
 }
 
@@ -281,19 +283,47 @@ CUresult do_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *statu
     return stream_capture(stream, status, id);
 }
 
-/* The graph and its last nodes are made at the end of the capture here, so they have no handles before. */
-CUresult do_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+/* The nodes that the next one of a stream will depend on, and as many edges without data behind them. They
+ * are kept until the stream is asked again. */
+static CUresult stream_keep_nodes(uint64_t stream, CUgraphNode **nodes, size_t *count)
+{
+    static __thread char own; /* stands for stream 2 of this thread */
+    const uint64_t key = stream <= 2 ? driver_number(&own) : stream;
+    const int32_t found = cai_sim_capture_nodes(cai_driver_sim(), stream, NULL, 0);
+    uint64_t *kept;
+    DRIVER_NEED(found >= 0);
+    kept = (uint64_t *)calloc((size_t)found + 1, sizeof *kept + sizeof(CUgraphEdgeData));
+    if (!kept)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    cai_sim_capture_nodes(cai_driver_sim(), stream, kept, found);
+    free(driver_map_set(&stream_nodes, key, kept));
+    *nodes = (CUgraphNode *)(void *)kept;
+    *count = (size_t)found;
+    return CUDA_SUCCESS;
+}
+
+/* No edge has data here, so none is lost without `edges`. */
+CUresult do_cuStreamGetCaptureInfo_v3(CUstream argument, CUstreamCaptureStatus *status, cuuint64_t *id,
                                       CUgraph *graph, const CUgraphNode **nodes,
                                       const CUgraphEdgeData **edges, size_t *count)
 {
-    CUstreamCaptureStatus found;
-    DRIVER_NEED(status != NULL);
-    DRIVER_TRY(stream_capture(stream, &found, id));
-    if (found == CU_STREAM_CAPTURE_STATUS_ACTIVE && (nodes != NULL || edges != NULL || count != NULL))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    *status = found;
-    if (graph != NULL)
-        *graph = NULL;
+    const uint64_t stream = driver_stream(argument);
+    CUgraphNode *kept = NULL;
+    size_t found = 0;
+    DRIVER_TRY(stream_capture(argument, status, id));
+    if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return CUDA_SUCCESS;
+    if (graph)
+        *graph = (CUgraph)driver_handle(cai_sim_capture_graph(cai_driver_sim(), stream));
+    if (!nodes && !edges && !count)
+        return CUDA_SUCCESS;
+    DRIVER_TRY(stream_keep_nodes(stream, &kept, &found));
+    if (nodes)
+        *nodes = kept;
+    if (edges)
+        *edges = (const CUgraphEdgeData *)(const void *)(kept + found);
+    if (count)
+        *count = found;
     return CUDA_SUCCESS;
 }
 
@@ -309,6 +339,35 @@ CUresult do_cuStreamBeginCapture_v2(CUstream argument, CUstreamCaptureMode mode)
     DRIVER_NEED((int)mode >= 0 && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
     DRIVER_TRY(stream_argument(argument, &stream));
     return (CUresult)cai_sim_capture_begin(cai_driver_sim(), stream, (int32_t)mode);
+}
+
+CUresult do_cuStreamBeginCaptureToGraph(CUstream argument, CUgraph graph, const CUgraphNode *nodes,
+                                        const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+{
+    uint64_t stream;
+    DRIVER_NEED((int)mode >= 0 && mode <= CU_STREAM_CAPTURE_MODE_RELAXED && count <= INT32_MAX);
+    DRIVER_NEED(graph && driver_edges_are_plain(edges, count));
+    DRIVER_TRY(stream_argument(argument, &stream));
+    return (CUresult)cai_sim_capture_begin_to(cai_driver_sim(), stream, (int32_t)mode, driver_number(graph),
+                                              (const uint64_t *)(const void *)nodes, (int32_t)count);
+}
+
+CUresult do_cuStreamUpdateCaptureDependencies_v2(CUstream argument, CUgraphNode *nodes,
+                                                 const CUgraphEdgeData *edges, size_t count,
+                                                 unsigned int flags)
+{
+    uint64_t stream;
+    DRIVER_NEED(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES && count <= INT32_MAX);
+    DRIVER_NEED(driver_edges_are_plain(edges, count));
+    DRIVER_TRY(stream_argument(argument, &stream));
+    return (CUresult)cai_sim_capture_depend(cai_driver_sim(), stream, (const uint64_t *)(const void *)nodes,
+                                            (int32_t)count, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+}
+
+CUresult do_cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t count,
+                                              unsigned int flags)
+{
+    return do_cuStreamUpdateCaptureDependencies_v2(stream, nodes, NULL, count, flags);
 }
 
 CUresult do_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

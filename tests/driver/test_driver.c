@@ -345,6 +345,202 @@ static void test_graphs(void)
     CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
 }
 
+static void test_ignore(void *argument)
+{
+    (void)argument;
+}
+
+/* A set, then a host function and, on another stream, a copy beside it. Both are joined. */
+static void test_capture_diamond(CUstream stream, CUstream other, CUevent event, CUdeviceptr memory)
+{
+    CHECK_INT(cuMemsetD8Async(memory, 1, 1, stream), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(event, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+    CHECK_INT(cuLaunchHostFunc(stream, test_ignore, &memory), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoDAsync(memory + 1, memory, 1, other), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(event, other), CUDA_SUCCESS);
+    CHECK_INT(cuStreamWaitEvent(stream, event, 0), CUDA_SUCCESS);
+}
+
+static size_t test_capture_nodes(CUstream stream, CUgraph *graph, CUgraphNode *nodes)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUgraphNode *found = NULL;
+    const CUgraphEdgeData *edges = NULL;
+    cuuint64_t id = 0;
+    size_t count = 99, i;
+    CHECK_INT(cuStreamGetCaptureInfo(stream, &status, &id, graph, &found, &edges, &count), CUDA_SUCCESS);
+    CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE && id && found && edges && *graph);
+    for (i = 0; i < count; ++i) {
+        nodes[i] = found[i];
+        CHECK(!edges[i].type && !edges[i].from_port && !edges[i].to_port);
+    }
+    return count;
+}
+
+static void test_graph_types(const CUgraphNode *nodes)
+{
+    CUDA_HOST_NODE_PARAMS host;
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CHECK_INT(cuGraphNodeGetType(nodes[0], &type), CUDA_SUCCESS);
+    CHECK_INT(type, CU_GRAPH_NODE_TYPE_MEMSET);
+    CHECK_INT(cuGraphNodeGetType(nodes[1], &type), CUDA_SUCCESS);
+    CHECK_INT(type, CU_GRAPH_NODE_TYPE_HOST);
+    CHECK_INT(cuGraphNodeGetType(nodes[2], &type), CUDA_SUCCESS);
+    CHECK_INT(type, CU_GRAPH_NODE_TYPE_MEMCPY);
+    CHECK_INT(cuGraphNodeGetType((CUgraphNode)(uintptr_t)&host, &type), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGraphNodeGetType(NULL, &type), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGraphHostNodeGetParams(nodes[1], &host), CUDA_SUCCESS);
+    CHECK(host.fn == test_ignore);
+    CHECK_INT(cuGraphHostNodeGetParams(nodes[0], &host), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The queries of a graph, with more room than there is, and with less. */
+static void test_graph_lists(CUgraph graph, const CUgraphNode *nodes)
+{
+    CUgraphNode from[5], to[5];
+    CUgraphEdgeData data[5];
+    size_t count = 5;
+    CHECK_INT(cuGraphGetNodes(graph, from, &count), CUDA_SUCCESS);
+    CHECK(count == 3 && from[0] == nodes[0] && from[2] == nodes[2] && !from[3] && !from[4]);
+    count = 1;
+    CHECK_INT(cuGraphGetNodes(graph, from, &count), CUDA_SUCCESS);
+    CHECK(count == 1 && from[0] == nodes[0]);
+    CHECK_INT(cuGraphGetEdges(graph, NULL, NULL, NULL, &count), CUDA_SUCCESS);
+    CHECK_INT(count, 2);
+    count = 5;
+    CHECK_INT(cuGraphGetEdges(graph, from, to, data, &count), CUDA_SUCCESS);
+    CHECK(count == 2 && from[0] == nodes[0] && to[0] == nodes[1] && from[1] == nodes[0] && to[1] == nodes[2]);
+    CHECK(!from[4] && !to[4]);
+    CHECK_INT(cuGraphGetEdges(graph, from, NULL, NULL, &count), CUDA_ERROR_INVALID_VALUE);
+    count = 5;
+    CHECK_INT(cuGraphGetRootNodes(graph, from, &count), CUDA_SUCCESS);
+    CHECK(count == 1 && from[0] == nodes[0]);
+    CHECK_INT(cuGraphNodeGetDependencies(nodes[2], NULL, NULL, &count), CUDA_SUCCESS);
+    CHECK_INT(count, 1);
+    count = 5;
+    CHECK_INT(cuGraphNodeGetDependentNodes(nodes[0], to, data, &count), CUDA_SUCCESS);
+    CHECK(count == 2 && to[0] == nodes[1] && to[1] == nodes[2]);
+    CHECK_INT(cuGraphNodeGetDependentNodes(nodes[2], NULL, NULL, &count), CUDA_SUCCESS);
+    CHECK_INT(count, 0);
+}
+
+/* The graph is there while it is captured, and can be asked and not be destroyed. */
+static void test_graph_nodes(void)
+{
+    CUstream stream = NULL, other = NULL;
+    CUevent event = NULL;
+    CUdeviceptr memory = 0;
+    CUgraph during = NULL, graph = NULL;
+    CUgraphNode nodes[4] = {NULL, NULL, NULL, NULL}, all[4];
+    CUgraphExec executable = NULL;
+    size_t count = 4;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 2), CUDA_SUCCESS);
+    CHECK_INT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    CHECK_INT(test_capture_nodes(stream, &during, nodes), 0);
+    test_capture_diamond(stream, other, event, memory);
+    CHECK_INT(test_capture_nodes(stream, &during, nodes), 2);
+    CHECK_INT(cuGraphDestroy(during), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGraphInstantiate(&executable, during, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGraphGetNodes(during, all, &count), CUDA_SUCCESS);
+    CHECK(count == 3 && nodes[0] != nodes[1] && nodes[0] != all[0] && nodes[1] != all[0]);
+    CHECK((nodes[0] == all[1] || nodes[0] == all[2]) && (nodes[1] == all[1] || nodes[1] == all[2]));
+    CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK(graph == during);
+    test_graph_types(all);
+    test_graph_lists(graph, all);
+    CHECK_INT(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_INT(cuGraphNodeGetDependencies(all[2], NULL, NULL, &count), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuEventDestroy(event), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(other), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+/* A graph that is made by hand is captured into twice. The second part comes after the node of the first. */
+static void test_capture_to_graph(void)
+{
+    CUstream stream = NULL;
+    CUdeviceptr memory = 0;
+    CUgraph graph = NULL, end = NULL;
+    CUgraphNode nodes[4];
+    CUgraphEdgeData data;
+    size_t count = 4;
+    memset(&data, 0, sizeof data);
+    data.from_port = 1;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 2), CUDA_SUCCESS);
+    CHECK_INT(cuGraphCreate(&graph, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CHECK_INT(cuStreamUpdateCaptureDependencies(stream, NULL, NULL, 0, 1), CUDA_ERROR_ILLEGAL_STATE);
+    CHECK_INT(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED),
+              CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory, 1, 1, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamEndCapture(stream, &end), CUDA_SUCCESS);
+    CHECK(end == graph);
+    CHECK_INT(cuGraphGetNodes(graph, nodes, &count), CUDA_SUCCESS);
+    CHECK_INT(count, 1);
+    CHECK_INT(cuStreamBeginCaptureToGraph(stream, graph, nodes, &data, 1, CU_STREAM_CAPTURE_MODE_RELAXED),
+              CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuStreamBeginCaptureToGraph(stream, graph, nodes, NULL, 1, CU_STREAM_CAPTURE_MODE_RELAXED),
+              CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory, 2, 1, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamUpdateCaptureDependencies(stream, nodes, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES),
+              CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory + 1, 3, 1, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamEndCapture(stream, &end), CUDA_SUCCESS);
+    CHECK_INT(cuGraphGetEdges(graph, NULL, NULL, NULL, &count), CUDA_SUCCESS);
+    CHECK_INT(count, 2); /* both after the first: the second one was left out of the set */
+    CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static CUgraph test_graph_of_sets(CUstream stream, CUdeviceptr memory, int count, unsigned char value)
+{
+    CUgraph graph = NULL;
+    int i;
+    CHECK_INT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    for (i = 0; i < count; ++i)
+        CHECK_INT(cuMemsetD8Async(memory, value, 1, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    return graph;
+}
+
+static void test_graph_update(void)
+{
+    CUstream stream = NULL;
+    CUdeviceptr memory = 0;
+    CUgraph first, alike, longer;
+    CUgraphExec executable = NULL;
+    CUgraphExecUpdateResultInfo info;
+    unsigned char byte = 0;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 1), CUDA_SUCCESS);
+    first = test_graph_of_sets(stream, memory, 1, 1);
+    alike = test_graph_of_sets(stream, memory, 1, 2);
+    longer = test_graph_of_sets(stream, memory, 2, 3);
+    CHECK_INT(cuGraphInstantiate(&executable, first, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphExecUpdate(executable, longer, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    CHECK_INT(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    CHECK_INT(cuGraphExecUpdate(executable, alike, &info), CUDA_SUCCESS);
+    CHECK_INT(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoH(&byte, memory, 1), CUDA_SUCCESS);
+    CHECK_INT(byte, 2);
+    CHECK_INT(cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(first) || cuGraphDestroy(alike) || cuGraphDestroy(longer), 0);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
 static void test_pools(void)
 {
     CUmemoryPool pool = NULL;
@@ -510,6 +706,9 @@ static void test_all(void)
     test_pointers();
     test_host_functions();
     test_graphs();
+    test_graph_nodes();
+    test_capture_to_graph();
+    test_graph_update();
     test_pools();
     test_kernels();
     test_calls();

@@ -258,10 +258,6 @@ cudaError_t rt_cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCapture
     return cudaSuccess;
 }
 
-/* The driver's function of CUDA 10.1. cuda.h gives this name to newer ones. */
-CUresult CUDAAPI rt_capture_info_plain(CUstream, CUstreamCaptureStatus *,
-                                       cuuint64_t *) __asm__("cuStreamGetCaptureInfo");
-
 /* The driver's function of CUDA 12.3 has every output. A stream that does not capture has only the status. */
 static cudaError_t rt_capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
                                    unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
@@ -269,16 +265,10 @@ static cudaError_t rt_capture_info(cudaStream_t stream, enum cudaStreamCaptureSt
 {
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t number = 0;
-    CUresult result;
     RT_NEED_VALUE(status);
     RT_NEED_CONTEXT();
-    result = cuStreamGetCaptureInfo_v3(rt_stream(stream), &found, &number, graph, nodes,
-                                       (const CUgraphEdgeData **)(void *)edges, count);
-    if (result == CUDA_ERROR_NOT_SUPPORTED) {
-        RT_TRY(rt_error(rt_capture_info_plain(rt_stream(stream), &found, &number)));
-        if (!found || (!graph && !nodes && !edges && !count)) result = CUDA_SUCCESS;
-    }
-    RT_TRY(rt_error(result));
+    RT_TRY(rt_error(cuStreamGetCaptureInfo_v3(rt_stream(stream), &found, &number, graph, nodes,
+                                              (const CUgraphEdgeData **)(void *)edges, count)));
     *status = (enum cudaStreamCaptureStatus)(int)found;
     if (id) *id = number;
     return cudaSuccess;
