@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void peer_forget(uint64_t context);
+
 static driver_map context_devices; /* of cuCtxCreate: the number of the device plus 1 */
 
 int32_t driver_device_of(uint64_t context)
@@ -133,9 +135,11 @@ CUresult do_cuDeviceCanAccessPeer(int *can, CUdevice_v1 device, CUdevice_v1 peer
 CUresult do_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice_v1 from,
                                     CUdevice_v1 to)
 {
-    DRIVER_NEED(value && from != to);
     DRIVER_TRY(driver_need_device(from));
     DRIVER_TRY(driver_need_device(to));
+    if (from == to)
+        return CUDA_ERROR_INVALID_DEVICE;
+    DRIVER_NEED(value && (int)attribute >= 1 && (int)attribute <= 5);
     *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
     return CUDA_SUCCESS;
 }
@@ -230,8 +234,14 @@ CUresult do_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice_v1 device)
 
 CUresult do_cuDevicePrimaryCtxRelease_v2(CUdevice_v1 device)
 {
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t left = 0;
     DRIVER_TRY(driver_need_device(device));
-    return (CUresult)cai_sim_primary_release(cai_driver_sim(), device);
+    DRIVER_TRY(cai_sim_primary_release(cai_driver_sim(), device));
+    DRIVER_TRY(cuda->device_context(cuda->self, device, &left));
+    if (!left)
+        peer_forget(cai_sim_primary(cai_driver_sim(), device));
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuDevicePrimaryCtxRelease(CUdevice_v1 device)
@@ -242,6 +252,7 @@ CUresult do_cuDevicePrimaryCtxRelease(CUdevice_v1 device)
 CUresult do_cuDevicePrimaryCtxReset_v2(CUdevice_v1 device)
 {
     DRIVER_TRY(driver_need_device(device));
+    peer_forget(cai_sim_primary(cai_driver_sim(), device));
     return (CUresult)cai_sim_context_destroy(cai_driver_sim(), cai_sim_primary(cai_driver_sim(), device));
 }
 
@@ -290,6 +301,8 @@ CUresult do_cuCtxDestroy_v2(CUcontext context)
 {
     if (!driver_map_get(&context_devices, driver_number(context)))
         return CUDA_ERROR_INVALID_CONTEXT;
+    peer_forget(driver_number(context));
+    driver_map_set(&context_devices, driver_number(context), NULL);
     return (CUresult)cai_sim_context_destroy(cai_driver_sim(), driver_number(context));
 }
 
@@ -343,7 +356,7 @@ CUresult do_cuCtxGetDevice(CUdevice_v1 *device)
     DRIVER_NEED(device);
     DRIVER_TRY(driver_need_context());
     *device = driver_current_device();
-    return CUDA_SUCCESS;
+    return *device < 0 ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
 CUresult do_cuCtxGetDevice_v2(CUdevice *device, CUcontext argument)
@@ -440,16 +453,89 @@ CUresult do_cuCtxGetStreamPriorityRange(int *least, int *greatest)
     return CUDA_SUCCESS;
 }
 
-/* Devices reach each other's memory from the beginning. */
+/* ------------------------------------------------------------------- >>peer access */
+typedef struct context_peers {
+    uint64_t from, to; /* contexts: `from` can access memory of `to` */
+} context_peers;
+
+static pthread_mutex_t peer_lock = PTHREAD_MUTEX_INITIALIZER;
+static context_peers *peer_pairs;
+static size_t peer_count;
+
+/* The place of a pair, or peer_count. */
+static size_t peer_find(uint64_t from, uint64_t to)
+{
+    size_t i = 0;
+    while (i < peer_count && (peer_pairs[i].from != from || peer_pairs[i].to != to))
+        ++i;
+    return i;
+}
+
+/* The simulation knows access of devices: it is there while a pair of their contexts has it. */
+static void peer_drop(size_t place)
+{
+    const int32_t from = driver_device_of(peer_pairs[place].from), to = driver_device_of(peer_pairs[place].to);
+    size_t i;
+    peer_pairs[place] = peer_pairs[--peer_count];
+    for (i = 0; i < peer_count; ++i)
+        if (driver_device_of(peer_pairs[i].from) == from && driver_device_of(peer_pairs[i].to) == to)
+            return;
+    cai_sim_set_peer_access(cai_driver_sim(), from, to, 0);
+}
+
+static void peer_forget(uint64_t context)
+{
+    size_t i;
+    pthread_mutex_lock(&peer_lock);
+    for (i = peer_count; i-- > 0;)
+        if (peer_pairs[i].from == context || peer_pairs[i].to == context)
+            peer_drop(i);
+    pthread_mutex_unlock(&peer_lock);
+}
+
+static CUresult peer_add(uint64_t from, uint64_t to)
+{
+    context_peers *more;
+    if (peer_find(from, to) < peer_count)
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    more = (context_peers *)realloc(peer_pairs, (peer_count + 1) * sizeof *more);
+    if (!more)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    peer_pairs = more;
+    peer_pairs[peer_count].from = from;
+    peer_pairs[peer_count++].to = to;
+    cai_sim_set_peer_access(cai_driver_sim(), driver_device_of(from), driver_device_of(to), 1);
+    return CUDA_SUCCESS;
+}
+
 CUresult do_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-    DRIVER_TRY(driver_need_context());
+    const uint64_t from = cai_sim_current(cai_driver_sim()), to = driver_number(peer);
+    CUresult result;
     DRIVER_NEED(!flags);
-    return driver_device_of(driver_number(peer)) < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    if (!from || from == to || driver_device_of(to) < 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (driver_device_of(from) == driver_device_of(to))
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    pthread_mutex_lock(&peer_lock);
+    result = peer_add(from, to);
+    pthread_mutex_unlock(&peer_lock);
+    return result;
 }
 
 CUresult do_cuCtxDisablePeerAccess(CUcontext peer)
 {
-    DRIVER_TRY(driver_need_context());
-    return driver_device_of(driver_number(peer)) < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    const uint64_t from = cai_sim_current(cai_driver_sim()), to = driver_number(peer);
+    CUresult result = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    size_t place;
+    if (!from || driver_device_of(to) < 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    pthread_mutex_lock(&peer_lock);
+    place = peer_find(from, to);
+    if (place < peer_count) {
+        peer_drop(place);
+        result = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&peer_lock);
+    return result;
 }

@@ -46,7 +46,7 @@ static uint64_t driver_environment(const char *name, uint64_t otherwise)
 static void driver_make(void)
 {
     const char *calls = getenv("CAI_SIM_CALLS");
-    int32_t device, devices = driver_devices;
+    int32_t device, peer, devices = driver_devices;
     uint64_t memory = driver_memory;
     if (!devices)
         devices = (int32_t)driver_environment("CAI_SIM_DEVICES", 1);
@@ -62,8 +62,12 @@ static void driver_make(void)
     cai_sim_set_options(driver_simulation,
                         cai_sim_options(driver_simulation) | driver_options | (uint32_t)CAI_SIM_PROGRESS |
                             (uint32_t)CAI_SIM_PRIMARY_INACTIVE);
-    for (device = 0; device < devices; ++device)
+    for (device = 0; device < devices; ++device) {
         cai_sim_set_memory(driver_simulation, device, memory);
+        for (peer = 0; peer < devices; ++peer)
+            if (peer != device)
+                cai_sim_set_peer_access(driver_simulation, device, peer, 0);
+    }
     driver_devices = devices;
     driver_memory = memory;
 }

@@ -278,12 +278,13 @@ static uint64_t memory_type(const cai_sim_pointer *info)
     return info->kind == CAI_SIM_MEM_ARRAY ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
 }
 
-/* The address that a device uses: without a current context none is known. */
+/* The address that a device uses: without a current context none is known, and without access there is none. */
 static CUresult memory_store_device_address(void *data, const cai_sim_pointer *info)
 {
     if (!info->device_address)
         return CUDA_ERROR_INVALID_VALUE;
     DRIVER_TRY(driver_need_context());
+    DRIVER_NEED(info->access != CAI_SIM_ACCESS_NONE);
     return memory_store(data, info->device_address, 8);
 }
 

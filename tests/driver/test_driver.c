@@ -689,6 +689,77 @@ static void test_contexts(void)
     CHECK_INT(cuCtxDestroy(primary), CUDA_ERROR_INVALID_CONTEXT);
 }
 
+static void test_peer_queries(CUcontext here, CUcontext there)
+{
+    int value = 7;
+    CHECK_INT(cuDeviceCanAccessPeer(&value, 0, 1), CUDA_SUCCESS);
+    CHECK_INT(value, 1);
+    CHECK_INT(cuDeviceCanAccessPeer(&value, 0, 0), CUDA_SUCCESS);
+    CHECK_INT(value, 0);
+    CHECK_INT(cuDeviceCanAccessPeer(&value, 0, 2), CUDA_ERROR_INVALID_DEVICE);
+    CHECK_INT(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1), CUDA_SUCCESS);
+    CHECK_INT(value, 1);
+    CHECK_INT(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 1),
+              CUDA_ERROR_INVALID_DEVICE);
+    CHECK_INT(cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)0, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuCtxEnablePeerAccess(there, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuCtxEnablePeerAccess(here, 0), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxEnablePeerAccess(NULL, 0), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxDisablePeerAccess(there), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    CHECK_INT(cuCtxDisablePeerAccess(NULL), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+/* What a kernel of the current context that reads 8 bytes ends with. */
+static CUresult test_read(CUdeviceptr memory)
+{
+    const cai_sim_access access = cai_sim_reads(memory, 8);
+    CHECK_INT(cai_sim_launch(cai_driver_sim(), 1, "read", NULL, NULL, &access, 1), 0);
+    return cuCtxSynchronize();
+}
+
+/* A copy needs no access, a kernel does. */
+static void test_peer_memory(CUcontext here, CUcontext there)
+{
+    CUdeviceptr mine = 0, peer = 0, address = 0;
+    unsigned char bytes[8] = {0};
+    CHECK_INT(cuMemAlloc(&mine, 8), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPushCurrent(there), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&peer, 8), CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8(peer, 5, 8), CUDA_SUCCESS);
+    CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyPeer(mine, here, peer, there, 8), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoH(bytes, mine, 8), CUDA_SUCCESS);
+    CHECK_INT(bytes[7], 5);
+    CHECK_INT(cuPointerGetAttribute(&address, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, peer),
+              CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuCtxEnablePeerAccess(there, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxEnablePeerAccess(there, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    CHECK_INT(cuPointerGetAttribute(&address, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, peer), CUDA_SUCCESS);
+    CHECK(address == peer);
+    CHECK_INT(test_read(peer), CUDA_SUCCESS);
+    CHECK_INT(cuCtxDisablePeerAccess(there), CUDA_SUCCESS);
+    CHECK_INT(test_read(mine), CUDA_SUCCESS);
+    CHECK_INT(test_read(peer), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void test_peers(void)
+{
+    CUcontext here = NULL, there = NULL, third = NULL;
+    CHECK_INT(cuCtxCreate(&there, NULL, 0, 1), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuCtxCreate(&third, NULL, 0, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxCreate(&here, NULL, 0, 0), CUDA_SUCCESS);
+    test_peer_queries(here, there);
+    CHECK_INT(cuCtxEnablePeerAccess(third, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    test_peer_memory(here, there);
+    CHECK_INT(cuCtxDestroy(here), CUDA_SUCCESS);
+    CHECK_INT(cuCtxEnablePeerAccess(there, 0), CUDA_SUCCESS); /* of `third`, which is current again */
+    CHECK_INT(cuCtxDestroy(there), CUDA_SUCCESS);
+    CHECK_INT(cuCtxDisablePeerAccess(there), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxDestroy(third), CUDA_SUCCESS);
+}
+
 static void test_all(void)
 {
     setenv("CAI_SIM_DEVICES", "2", 1);
@@ -698,6 +769,7 @@ static void test_all(void)
     test_names();
     test_without_context();
     test_contexts();
+    test_peers();
     test_order();
     test_queries();
     test_many_streams();
