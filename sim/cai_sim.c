@@ -48,6 +48,7 @@ enum { SIM_LARGE = 1 << 20 /* a block of so many bytes costs no memory until it 
 #define SIM_ALL_KINDS (~(uint32_t)0)
 #define SIM_FREED_BY_MEMORY_FREE \
     (1u << CAI_SIM_MEM_DEVICE | 1u << CAI_SIM_MEM_MANAGED | 1u << CAI_SIM_MEM_POOL)
+#define SIM_FREED_IN_STREAMS (1u << CAI_SIM_MEM_DEVICE | 1u << CAI_SIM_MEM_POOL)
 #define SIM_FREED_BY_HOST_FREE (1u << CAI_SIM_MEM_PINNED | 1u << CAI_SIM_MEM_ALIASED)
 enum { SIM_DEAD = 0, SIM_LIVE = 1, SIM_ORPHAN = 2 /* its context was destroyed, or reset */ };
 enum { SIM_CAPTURE_ENDED = 3 /* beside CAI_CAPTURE_ACTIVE and _INVALIDATED */ };
@@ -2663,7 +2664,7 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     sim_operation *op;
     cai_sim_access whole;
     int32_t error = sim_use_stream(sim, handle, &stream);
-    if (!error) error = sim_find_memory(sim, address, 1u << CAI_SIM_MEM_POOL, &a);
+    if (!error) error = sim_find_memory(sim, address, SIM_FREED_IN_STREAMS, &a);
     if (!error) error = sim_may_not_capture(sim, stream);
     if (error) return error;
     whole = cai_sim_writes(address, a->bytes);
@@ -2671,7 +2672,7 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     sim_describe(sim, op, "memory_free_async", &whole, 1);
     op->frees = a;
     a->freeing = 1;
-    SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
+    if (a->pool != NULL) SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
     a->ender = op->info.id;
     a->ender_stream = stream->id;
     return 0;

@@ -168,8 +168,8 @@ WHAT IS CUDA AND WHAT IS NOT
        pointer_info knows it, but it can not be freed again.
     D  memory_alloc_async is an operation of the stream, too. S: the address is good at once for the host, and
        an immediate free waits for it. Work that runs before the allocation is work on memory that was
-       freed. memory_free_async takes pool memory only (CUDA: that of memory_alloc as well). S: both are 900
-       on a stream that captures.
+       freed. D: memory_free_async takes memory of memory_alloc as well. S: both are 900 on a stream that
+       captures.
     S  An address that was not allocated so, was freed, or is 0, cannot be freed: 1. A free reports a pending
        error, and works.
     D  Registered twice: 712 (S: pinned memory, too; 1 for other memory of CUDA). Unregistered without: 713.

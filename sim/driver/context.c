@@ -309,6 +309,8 @@ CUresult do_cuCtxDestroy_v2(CUcontext context)
 /* Deprecated since CUDA 4: a use count of each context, which is 1 here. */
 CUresult do_cuCtxDetach(CUcontext context)
 {
+    if (!context || driver_number(context) != cai_sim_current(cai_driver_sim()))
+        return CUDA_ERROR_INVALID_CONTEXT;
     return do_cuCtxDestroy_v2(context);
 }
 
@@ -440,6 +442,21 @@ CUresult do_cuCtxGetCacheConfig(CUfunc_cache *config)
 CUresult do_cuCtxSetCacheConfig(CUfunc_cache config)
 {
     (void)config;
+    return driver_need_context();
+}
+
+/* Banks of shared memory cannot be chosen since compute capability 5.0. */
+CUresult do_cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+    DRIVER_NEED(config);
+    DRIVER_TRY(driver_need_context());
+    *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+    DRIVER_NEED((int)config >= 0 && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
     return driver_need_context();
 }
 

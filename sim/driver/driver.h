@@ -45,6 +45,8 @@ extern const int driver_rows;
 CUresult driver_begin(int row, const void *caller, int flags);
 CUresult driver_end(int row, CUresult result);
 CUresult driver_missing(int row, const void *caller);
+/* Writes to the log why a call that is served otherwise fails here. Returns `result`. */
+CUresult driver_refuse(CUresult result, const char *reason);
 /* The call of this thread launches a kernel. `kernel` must stay valid. */
 void driver_call_launches(const char *kernel, int opaque);
 /* The table of the simulation, whose log is emptied now and then. */
@@ -60,6 +62,10 @@ CUresult driver_need_device(CUdevice device);
 int32_t driver_device_of(uint64_t context);
 /* The device that is current, or -1. */
 int32_t driver_current_device(void);
+
+/* Writes this process into a handle for other processes, of 64 bytes, and checks that it is the one. */
+void driver_mark_handle(void *handle); /* memory.c */
+CUresult driver_check_handle(const void *handle);
 
 /* 1: the edges have no data, which a port or a programmatic launch would need. `edges` may be NULL. */
 int driver_edges_are_plain(const CUgraphEdgeData *edges, size_t count); /* graph.c */

@@ -255,6 +255,12 @@ CUresult driver_missing(int row, const void *caller)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult driver_refuse(CUresult result, const char *reason)
+{
+    driver_write("refused:", reason, (int)result);
+    return result;
+}
+
 uint64_t driver_stream(CUstream stream)
 {
     if (stream)

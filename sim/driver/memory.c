@@ -3,8 +3,11 @@
 #include "driver.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { MEMORY_PITCH = 512 };
+
+static driver_map memory_host_flags; /* of cuMemHostAlloc, by the first address: the flags plus 1 */
 
 /* ------------------------------------------------------------------------- >>device */
 CUresult do_cuMemAlloc_v2(CUdeviceptr_v2 *pointer, size_t bytes)
@@ -74,6 +77,7 @@ CUresult do_cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags)
     uint64_t made = 0;
     DRIVER_NEED(pointer);
     DRIVER_TRY(cuda->host_alloc(cuda->self, &made, bytes, flags));
+    driver_map_set(&memory_host_flags, made, driver_handle((uint64_t)flags + 1));
     *pointer = driver_handle(made);
     return CUDA_SUCCESS;
 }
@@ -89,9 +93,25 @@ CUresult do_cuMemFreeHost(void *pointer)
     return (CUresult)cuda->host_free(cuda->self, driver_number(pointer));
 }
 
+CUresult do_cuMemHostGetFlags(unsigned int *flags, void *pointer)
+{
+    cai_sim_pointer info;
+    void *known;
+    DRIVER_NEED(flags);
+    DRIVER_TRY(driver_need_context());
+    DRIVER_NEED(!cai_sim_pointer_get(cai_driver_sim(), driver_number(pointer), &info));
+    DRIVER_NEED(info.kind == CAI_SIM_MEM_PINNED || info.kind == CAI_SIM_MEM_ALIASED);
+    known = driver_map_get(&memory_host_flags, info.first);
+    DRIVER_NEED(known);
+    *flags = (unsigned)(driver_number(known) - 1);
+    return CUDA_SUCCESS;
+}
+
 CUresult do_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
 {
     const cai_cuda *cuda = driver_cuda();
+    if ((flags & CU_MEMHOSTREGISTER_READ_ONLY) && flags <= 15)
+        return driver_refuse(CUDA_ERROR_NOT_SUPPORTED, "the devices do not register read-only memory");
     return (CUresult)cuda->host_register(cuda->self, driver_number(pointer), bytes, flags);
 }
 
@@ -130,6 +150,21 @@ CUresult do_cuMemAdvise_v2(CUdeviceptr_v2 pointer, size_t bytes, CUmem_advise ad
     (void)location;
     DRIVER_NEED(pointer && bytes);
     return driver_need_context();
+}
+
+/* All streams may access managed memory at once, so an association changes nothing. Pageable memory has none:
+ * the devices here cannot access it. */
+CUresult do_cuStreamAttachMemAsync(CUstream argument, CUdeviceptr_v2 pointer, size_t bytes, unsigned int flags)
+{
+    const uint64_t stream = driver_stream(argument);
+    cai_sim_pointer info;
+    if (stream <= 2)
+        DRIVER_TRY(driver_need_context());
+    DRIVER_NEED(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
+    DRIVER_NEED(flags != CU_MEM_ATTACH_SINGLE || stream > 2);
+    DRIVER_NEED(!cai_sim_pointer_get(cai_driver_sim(), pointer, &info));
+    DRIVER_NEED(info.managed && info.first == pointer && (!bytes || bytes == info.bytes));
+    return CUDA_SUCCESS;
 }
 
 /* -------------------------------------------------------------------------- >>pools */
@@ -384,11 +419,39 @@ CUresult do_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
 }
 
 /* ---------------------------------------------------------------- >>other processes */
+/* Where a handle comes from, behind what the simulation has in it. */
+typedef struct memory_origin {
+    char magic[8];
+    uint64_t process;
+} memory_origin;
+
+enum { MEMORY_ORIGIN = 40 }; /* its place in a handle of 64 bytes */
+
+void driver_mark_handle(void *handle)
+{
+    memory_origin origin = {"cai ipc", 0};
+    origin.process = (uint64_t)getpid();
+    memcpy((char *)handle + MEMORY_ORIGIN, &origin, sizeof origin);
+}
+
+CUresult driver_check_handle(const void *handle)
+{
+    memory_origin origin;
+    memcpy(&origin, (const char *)handle + MEMORY_ORIGIN, sizeof origin);
+    DRIVER_NEED(!memcmp(origin.magic, "cai ipc", sizeof origin.magic));
+    if (origin.process == (uint64_t)getpid())
+        return CUDA_SUCCESS;
+    return driver_refuse(CUDA_ERROR_MAP_FAILED, "a handle of another process: memory is of one process");
+}
+
 CUresult do_cuIpcGetMemHandle(CUipcMemHandle_v1 *handle, CUdeviceptr_v2 pointer)
 {
     const cai_cuda *cuda = driver_cuda();
     DRIVER_NEED(handle);
-    return (CUresult)cuda->ipc_export(cuda->self, pointer, handle);
+    memset(handle, 0, sizeof *handle);
+    DRIVER_TRY(cuda->ipc_export(cuda->self, pointer, handle));
+    driver_mark_handle(handle);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuIpcOpenMemHandle_v2(CUdeviceptr_v2 *pointer, CUipcMemHandle_v1 handle, unsigned int flags)
@@ -396,6 +459,8 @@ CUresult do_cuIpcOpenMemHandle_v2(CUdeviceptr_v2 *pointer, CUipcMemHandle_v1 han
     const cai_cuda *cuda = driver_cuda();
     uint64_t opened = 0;
     DRIVER_NEED(pointer && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    DRIVER_TRY(driver_need_context());
+    DRIVER_TRY(driver_check_handle(&handle));
     DRIVER_TRY(cuda->ipc_open(cuda->self, &handle, &opened));
     *pointer = (CUdeviceptr)opened;
     return CUDA_SUCCESS;

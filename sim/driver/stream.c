@@ -3,6 +3,7 @@
 #include "driver.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct stream_facts {
     unsigned flags;
@@ -235,6 +236,28 @@ CUresult do_cuEventQuery(CUevent event)
 CUresult do_cuEventSynchronize(CUevent event)
 {
     return (CUresult)cai_sim_event_synchronize(cai_driver_sim(), driver_number(event));
+}
+
+/* An event has no work of other processes here. So its handle can be made, and opened nowhere. */
+CUresult do_cuIpcGetEventHandle(CUipcEventHandle_v1 *handle, CUevent event)
+{
+    const event_facts *facts = (event_facts *)driver_map_get(&event_known, driver_number(event));
+    DRIVER_NEED(handle);
+    if (!facts)
+        return CUDA_ERROR_INVALID_HANDLE;
+    DRIVER_NEED(facts->flags & CU_EVENT_INTERPROCESS);
+    memset(handle, 0, sizeof *handle);
+    driver_mark_handle(handle);
+    return CUDA_SUCCESS;
+}
+
+/* As of memory: not in the process that it comes from. */
+CUresult do_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle_v1 handle)
+{
+    DRIVER_NEED(event);
+    DRIVER_TRY(driver_need_context());
+    DRIVER_TRY(driver_check_handle(&handle));
+    return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* There is no clock: a microsecond for each record between the two. */

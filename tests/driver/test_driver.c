@@ -86,6 +86,14 @@ static void test_addresses(void)
     dlclose(library);
 }
 
+/* Writes the address of a function that a header gives to newer ones, or calls deprecated. */
+static void test_symbol(const char *name, void *function)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    CHECK(found != NULL);
+    memcpy(function, &found, sizeof found);
+}
+
 static int test_find(const char *name, cai_driver_function *out)
 {
     int32_t i;
@@ -581,6 +589,123 @@ static void test_kernels(void)
     CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* What PyCUDA does: the block and the arguments are kept by the function. */
+static void test_old_launches(void)
+{
+    static const char image[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                ".visible .entry k(.param .u32 a)\n{\nret;\n}\n";
+    const uint64_t before = cai_sim_operation_count(cai_driver_sim());
+    CUresult (*launch)(CUfunction, int, int) = NULL;
+    CUresult (*block)(CUfunction, int, int, int) = NULL, (*value)(CUfunction, int, unsigned) = NULL;
+    CUresult (*size)(CUfunction, unsigned) = NULL;
+    CUmodule module = NULL;
+    CUfunction function = NULL;
+    cai_sim_operation operation;
+    test_symbol("cuFuncSetBlockShape", &block);
+    test_symbol("cuParamSeti", &value);
+    test_symbol("cuParamSetSize", &size);
+    test_symbol("cuLaunchGrid", &launch);
+    CHECK_INT(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, module, "k"), CUDA_SUCCESS);
+    CHECK_INT(launch(function, 1, 1), CUDA_ERROR_INVALID_VALUE); /* no block yet */
+    CHECK_INT(block(function, 32, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(block(NULL, 32, 1, 1), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(block(function, 32, 1, 1), CUDA_SUCCESS);
+    CHECK_INT(value(function, 4096, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(value(function, -1, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(value(function, 0, 1), CUDA_SUCCESS);
+    CHECK_INT(size(function, 4), CUDA_SUCCESS);
+    CHECK_INT(launch(function, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(launch(function, 2, 2), CUDA_SUCCESS);
+    CHECK_INT(cai_sim_operation_count(cai_driver_sim()), before + 1);
+    CHECK_INT(cai_sim_operation_get(cai_driver_sim(), before + 1, &operation), 1);
+    CHECK_STR(operation.name, "k");
+    CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
+}
+
+/* Flags of host memory, and registered memory, which has none. */
+static void test_host_flags(void)
+{
+    static char bytes[64];
+    unsigned flags = 9;
+    char *host = NULL;
+    CHECK_INT(cuMemHostAlloc((void **)&host, 64, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED),
+              CUDA_SUCCESS);
+    CHECK_INT(cuMemHostGetFlags(&flags, host + 63), CUDA_SUCCESS);
+    CHECK_INT(flags, 6);
+    CHECK_INT(cuMemHostGetFlags(&flags, host + 64), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemHostGetFlags(NULL, host), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemFreeHost(host), CUDA_SUCCESS);
+    CHECK_INT(cuMemHostGetFlags(&flags, host), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemHostRegister(bytes, 64, 16), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemHostRegister(bytes, 64, CU_MEMHOSTREGISTER_READ_ONLY), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_INT(cuMemHostRegister(bytes, 64, CU_MEMHOSTREGISTER_PORTABLE), CUDA_SUCCESS);
+    CHECK_INT(cuMemHostGetFlags(&flags, bytes), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemHostUnregister(bytes), CUDA_SUCCESS);
+}
+
+static void test_attach(void)
+{
+    CUstream stream = NULL;
+    CUdeviceptr managed = 0, device = 0;
+    CHECK_INT(cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    CHECK_INT(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&device, 64), CUDA_SUCCESS);
+    CHECK_INT(cuStreamAttachMemAsync(stream, managed, 0, CU_MEM_ATTACH_SINGLE), CUDA_SUCCESS);
+    CHECK_INT(cuStreamAttachMemAsync(stream, managed, 64, CU_MEM_ATTACH_HOST), CUDA_SUCCESS);
+    CHECK_INT(cuStreamAttachMemAsync(stream, managed, 32, CU_MEM_ATTACH_HOST), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuStreamAttachMemAsync(stream, managed, 0, 3), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuStreamAttachMemAsync(NULL, managed, 0, CU_MEM_ATTACH_SINGLE), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuStreamAttachMemAsync(stream, device, 0, CU_MEM_ATTACH_HOST), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemFree(managed) || cuMemFree(device) || cuStreamDestroy(stream), 0);
+}
+
+/* Handles are made. None can be opened in the process that made it, nor in another one. */
+static void test_other_processes(void)
+{
+    CUipcMemHandle memory_handle, elsewhere;
+    CUipcEventHandle event_handle;
+    CUevent shared = NULL, plain = NULL, opened = NULL;
+    CUdeviceptr memory = 0, out = 0;
+    CHECK_INT(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&shared, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_INT(cuIpcGetMemHandle(&memory_handle, memory), CUDA_SUCCESS);
+    CHECK_INT(cuIpcOpenMemHandle(&out, memory_handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+              CUDA_ERROR_INVALID_CONTEXT);
+    elsewhere = memory_handle;
+    elsewhere.reserved[48]++; /* the process */
+    CHECK_INT(cuIpcOpenMemHandle(&out, elsewhere, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_MAP_FAILED);
+    memset(&elsewhere, 7, sizeof elsewhere);
+    CHECK_INT(cuIpcOpenMemHandle(&out, elsewhere, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+              CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuIpcGetEventHandle(&event_handle, plain), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuIpcGetEventHandle(&event_handle, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuIpcGetEventHandle(&event_handle, shared), CUDA_SUCCESS);
+    CHECK_INT(cuIpcOpenEventHandle(&opened, event_handle), CUDA_ERROR_INVALID_CONTEXT);
+    event_handle.reserved[48]++;
+    CHECK_INT(cuIpcOpenEventHandle(&opened, event_handle), CUDA_ERROR_MAP_FAILED);
+    CHECK_INT(cuEventDestroy(plain) || cuEventDestroy(shared) || cuMemFree(memory), 0);
+}
+
+/* Memory of cuMemAlloc may be freed in the order of a stream. It is there until then. */
+static void test_free_in_order(void)
+{
+    CUstream stream = NULL;
+    CUdeviceptr memory = 0;
+    cai_sim_pointer info;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+    CHECK_INT(cuMemsetD8Async(memory, 1, 64, stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeAsync(memory + 1, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuMemFreeAsync(memory, stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cai_sim_pointer_get(cai_driver_sim(), memory, &info), 0);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cai_sim_pointer_get(cai_driver_sim(), memory, &info), 1);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
 /* The call that made the newest operation; and where a function of the program above counts instead. */
 static void test_calls(void)
 {
@@ -673,7 +798,9 @@ static void test_threads(void)
 static void test_contexts(void)
 {
     CUcontext primary = NULL, other = NULL, popped = NULL;
+    CUresult (*detach)(CUcontext) = NULL;
     CUdevice device = 9;
+    test_symbol("cuCtxDetach", &detach);
     CHECK_INT(cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
     CHECK_INT(cuCtxSetCurrent(primary), CUDA_SUCCESS);
     CHECK_INT(cuCtxCreate(&other, NULL, 0, 1), CUDA_SUCCESS);
@@ -687,6 +814,13 @@ static void test_contexts(void)
     CHECK_INT(cuCtxPushCurrent(other), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_INT(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_INT(cuCtxDestroy(primary), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_INT(cuCtxCreate(&other, NULL, 0, 1), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+    CHECK_INT(detach(other), CUDA_ERROR_INVALID_CONTEXT); /* not current */
+    CHECK_INT(cuCtxPushCurrent(other), CUDA_SUCCESS);
+    CHECK_INT(detach(other), CUDA_SUCCESS);
+    CHECK_INT(cuCtxGetCurrent(&popped), CUDA_SUCCESS);
+    CHECK(popped == primary);
 }
 
 static void test_peer_queries(CUcontext here, CUcontext there)
@@ -783,6 +917,11 @@ static void test_all(void)
     test_graph_update();
     test_pools();
     test_kernels();
+    test_old_launches();
+    test_host_flags();
+    test_attach();
+    test_other_processes();
+    test_free_in_order();
     test_calls();
     test_per_thread();
     test_threads();

@@ -1779,7 +1779,7 @@ static void test_allocation_refused(void)
     CHECK_INT(cuda->memory_free(sim, (uint64_t)(uintptr_t)order), 1);
     CHECK_INT(cuda->host_free(sim, m), 1);
     CHECK_INT(cuda->host_free(sim, p), 1);
-    CHECK_INT(cuda->memory_free_async(sim, m, 2), 1);
+    CHECK_INT(cuda->memory_free_async(sim, h, 2), 1);
     CHECK_INT(cuda->memory_free_async(sim, p + 8, 2), 1);
     CHECK_INT(cuda->memory_free_async(sim, p, 77), 400);
     expect_leaks(3, "allocations: m1 m2 m3");
