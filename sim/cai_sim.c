@@ -656,6 +656,12 @@ static sim_allocation *sim_allocation_at(cai_sim *sim, uint64_t address, uint64_
     return a;
 }
 
+/* Is an address, with the last allocation around it, plain memory of the host? It may have been registered. */
+static int sim_is_plain(const sim_allocation *a)
+{
+    return a == NULL || (a->kind == CAI_SIM_MEM_REGISTERED && !a->live);
+}
+
 /* Does a kind take memory of its device? */
 static int sim_is_on_device(int32_t kind)
 {
@@ -733,7 +739,7 @@ static void sim_describe_access(cai_sim *sim, sim_operation *op, cai_sim_access 
         const sim_allocation *a = sim_allocation_at(sim, access.address, &offset);
         access.bytes = left;
         if (a != NULL && a->physical != NULL && left > a->bytes - offset) access.bytes = a->bytes - offset;
-        access.memory = a == NULL ? 0 : a->number;
+        access.memory = sim_is_plain(a) ? 0 : a->number;
         SIM_APPEND(cai_sim_access, op->accesses, op->info.access_count, access);
         access.address += access.bytes;
         left -= access.bytes;
@@ -890,7 +896,8 @@ static int sim_access_is_good(cai_sim *sim, const sim_operation *op, const cai_s
     uint64_t offset;
     const sim_allocation *a = sim_now_at(sim, x->address, &offset);
     if (x->bytes == 0) return 1;
-    if (a == NULL) return sim_range_of(sim, x->address) == NULL;
+    if (a == NULL || (op->copy != NULL && !x->memory && sim_is_plain(a)))
+        return sim_range_of(sim, x->address) == NULL;
     if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
     return x->bytes <= a->bytes - offset && sim_may_access(sim, op, x, a);
 }
@@ -3227,7 +3234,7 @@ static int sim_rows_are_good(cai_sim *sim, const cai_sim_rows *rows, const cai_s
     uint64_t offset = 0;
     const sim_allocation *a = sim_allocation_at(sim, rows->address, &offset);
     if (span == 0 || span > SIZE_MAX) return 0;
-    if (a == NULL) return sim_range_of(sim, rows->address) == NULL;
+    if (sim_is_plain(a)) return sim_range_of(sim, rows->address) == NULL;
     if (a->live && a->physical != NULL) return sim_mapped(sim, rows->address, span) == span;
     return a->live && span <= a->bytes - offset;
 }
