@@ -75,6 +75,14 @@ target_link_options(cai_cupy PRIVATE "${cai_unsanitized}")
 set_target_properties(cai_cupy PROPERTIES PREFIX lib C_STANDARD 99
                                           LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 
+# build/libcai_numba.so: what the plugin for Numba (cai_numba.py) loads. It needs nothing of Numba.
+add_library(cai_numba MODULE examples/adapters/numba/cai_numba.c)
+target_link_libraries(cai_numba PRIVATE cai::cai cai_own_flags Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_options(cai_numba PRIVATE "${cai_unsanitized}")
+target_link_options(cai_numba PRIVATE "${cai_unsanitized}")
+set_target_properties(cai_numba PROPERTIES PREFIX lib C_STANDARD 99
+                                           LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
 # For CV-CUDA, a source of the program that has the implementation
 add_library(cai_cvcuda OBJECT examples/adapters/cvcuda/cai_cvcuda.c)
 target_link_libraries(cai_cvcuda PRIVATE cai::cai cai_own_flags)

@@ -1,0 +1,123 @@
+/* cai_numba.c - hooks of cai_emm.h as a plugin for Numba's external memory management
+ * SPDX-License-Identifier: MIT
+ *
+ * As a shared object, with nothing of Numba or Python: cc -shared -fPIC -I. -Iext
+ * examples/adapters/numba/cai_numba.c -o libcai_numba.so */
+
+#define CAI_IMPLEMENTATION
+#define CAI_NO_CUDART /* loaded: the CUDA that Numba has in the process */
+#include "cai_numba.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cai_numba {
+    cai_cuda_driver driver;
+    cai_event_pool pool;
+    cai_manager manager;
+};
+
+static cai_status numba_start(cai_numba *numba, const cai_emm_hooks *hooks, int32_t standard, cai_error *err)
+{
+    const cai_cuda *cuda = &numba->driver.cuda;
+    cai_emm_hooks made;
+    CAI_TRY(cai_event_pool_init(&numba->pool, cuda, NULL, 0, 0, err));
+    if (!hooks) {
+        if (standard == CAI_NUMBA_ASYNC) CAI_TRY(cai_emm_hooks_async(&made, cuda, err));
+        else CAI_TRY(cai_emm_hooks_cuda(&made, cuda, err));
+        hooks = &made;
+    }
+    return cai_manager_init(&numba->manager, &numba->pool, hooks, NULL, err);
+}
+
+CAI_NUMBA_API cai_numba *cai_numba_open(const cai_emm_hooks *hooks, int32_t standard, cai_error *err)
+{
+    cai_numba *numba = (cai_numba *)calloc(1, sizeof *numba);
+    cai_status status = numba ? cai_cuda_load(&numba->driver, NULL, err) : cai_cuda_status(2, "calloc", err);
+    if (!status) {
+        status = numba_start(numba, hooks, standard, err);
+        if (status) cai_cuda_unload(&numba->driver);
+    }
+    if (!status) return numba;
+    free(numba);
+    return NULL;
+}
+
+CAI_NUMBA_API cai_status cai_numba_close(cai_numba *numba, cai_error *err)
+{
+    if (!numba) return CAI_OK;
+    CAI_TRY(cai_manager_destroy(&numba->manager, err));
+    CAI_TRY(cai_event_pool_destroy(&numba->pool, err));
+    cai_cuda_unload(&numba->driver);
+    free(numba);
+    return CAI_OK;
+}
+
+CAI_NUMBA_API cai_status cai_numba_alloc(cai_numba *numba, int32_t kind, size_t size, uint32_t flags,
+                                         cai_memory_handle *memory, void **ptr, cai_error *err)
+{
+    cai_manager *manager = &numba->manager;
+    cai_status status;
+    switch (kind) {
+    case CAI_NUMBA_HOST:
+        status = cai_manager_pinned_alloc(memory, manager, size, flags, err);
+        break;
+    case CAI_NUMBA_MANAGED:
+        status = cai_manager_managed_alloc(memory, manager, size, flags, err);
+        break;
+    case CAI_NUMBA_PIN:
+        status = cai_manager_pin(memory, manager, *ptr, size, flags, err);
+        break;
+    default:
+        status = cai_manager_alloc(memory, manager, size, 0, CAI_STREAM_LEGACY, err);
+        break;
+    }
+    if (!status && kind != CAI_NUMBA_PIN) *ptr = cai_manager_pointer(manager, *memory);
+    return status;
+}
+
+CAI_NUMBA_API cai_status cai_numba_free(cai_numba *numba, cai_memory_handle memory, cai_error *err)
+{
+    return cai_manager_free(&numba->manager, memory, CAI_STREAM_LEGACY, err);
+}
+
+CAI_NUMBA_API cai_status cai_numba_reset(cai_numba *numba, cai_error *err)
+{
+    return cai_manager_reset(&numba->manager, err);
+}
+
+CAI_NUMBA_API cai_status cai_numba_memory(cai_numba *numba, size_t *free_bytes, size_t *total, cai_error *err)
+{
+    return cai_manager_device_memory(&numba->manager, free_bytes, total, err);
+}
+
+CAI_NUMBA_API cai_status cai_numba_ipc(cai_numba *numba, cai_memory_handle memory, cai_memory_ipc *out,
+                                       cai_error *err)
+{
+    return cai_manager_ipc_handle(&numba->manager, memory, out, err);
+}
+
+CAI_NUMBA_API cai_status cai_numba_defer(cai_numba *numba, int32_t on, cai_error *err)
+{
+    return on ? cai_manager_defer_begin(&numba->manager, err) : cai_manager_defer_end(&numba->manager, err);
+}
+
+CAI_NUMBA_API cai_status cai_numba_flush(cai_numba *numba, cai_error *err)
+{
+    return cai_manager_flush(&numba->manager, err);
+}
+
+CAI_NUMBA_API int64_t cai_numba_list(cai_numba *numba, cai_memory_object *out, int64_t capacity)
+{
+    return cai_manager_list(&numba->manager, out, capacity);
+}
+
+CAI_NUMBA_API void cai_numba_counts(cai_numba *numba, cai_manager_count *out)
+{
+    cai_manager_counts(&numba->manager, out);
+}
+
+CAI_NUMBA_API const char *cai_numba_table(cai_numba *numba)
+{
+    return numba->manager.hooks.name;
+}

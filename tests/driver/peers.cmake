@@ -1,0 +1,4 @@
+# Numba over a table of hooks, and the suites of other libraries, on the simulated driver
+
+cai_python_test(driver.numba check_numba.py SECONDS 15
+                ARGUMENTS --library $<TARGET_FILE:cai_numba> --plugin $<TARGET_FILE:plugin_example>)
