@@ -1,9 +1,11 @@
 /* code.c - modules, libraries, kernels, launches, occupancy, the linker
  * SPDX-License-Identifier: MIT
  *
- * Kernels do not run, and their images are not read. A launch is an operation whose accesses are not
- * known. */
+ * Kernels do not run. Their images are read for names and parameters. A launch is an operation with the
+ * accesses of the pointers in its arguments. They are not known if the image is opaque. */
 #include "driver.h"
+
+#include "cai_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,25 +14,40 @@
 enum {
     CODE_MODULE = 0x434d4f44,   /* also a CUlibrary */
     CODE_FUNCTION = 0x4346554e, /* also a CUkernel */
-    CODE_LINKER = 0x434c4e4b
+    CODE_LINKER = 0x434c4e4b,
+    CODE_INPUTS = 256,  /* of a linker */
+    CODE_ACCESSES = 64 /* of a launch, without memory of its own */
 };
 
 typedef struct code_function {
     uint32_t magic;
     const char *name; /* never freed: calls have it */
+    const cai_kernel *kernel; /* NULL: the image is opaque */
     struct code_module *module;
     struct code_function *next;
 } code_function;
 
+/* A variable of a module, in one context. */
+typedef struct code_global {
+    const cai_kernel_global *global;
+    uint64_t context;
+    uint64_t address;
+    struct code_global *next;
+} code_global;
+
 typedef struct code_module {
     uint32_t magic;
+    cai_kernel_image *image; /* kept: calls have the names */
     code_function *functions;
+    code_global *globals;
 } code_module;
 
 typedef struct code_linker {
     uint32_t magic;
-    void *data; /* the last input that was added */
-    size_t bytes;
+    int32_t count;
+    void *inputs[CODE_INPUTS];
+    size_t bytes[CODE_INPUTS];
+    void *linked;
 } code_linker;
 
 static pthread_mutex_t code_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,26 +65,50 @@ static code_function *code_function_of(const void *handle)
 }
 
 /* -------------------------------------------------------------- >>modules, libraries */
-/* Images are not read: any name is that of a kernel, and what it accesses is not known. */
-static CUresult code_load(const void *data, code_module **made)
+/* `bytes` 0: the image says how long it is. */
+static CUresult code_load(const void *data, size_t bytes, code_module **made)
 {
     DRIVER_NEED(data);
     *made = (code_module *)calloc(1, sizeof **made);
     if (!*made)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    (*made)->image = cai_kernel_image_read(data, bytes);
+    if (!(*made)->image) {
+        free(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     (*made)->magic = CODE_MODULE;
     return CUDA_SUCCESS;
 }
 
-static CUresult code_load_file(const char *path, code_module **made)
+/* The bytes of a file, and a '\0' behind them. free() them. */
+static CUresult code_read_file(const char *path, char **data, size_t *bytes)
 {
-    FILE *file;
-    DRIVER_NEED(path);
-    file = fopen(path, "rb");
+    FILE *file = fopen(path, "rb");
+    long end = -1;
+    *data = NULL;
     if (!file)
         return CUDA_ERROR_FILE_NOT_FOUND;
+    if (!fseek(file, 0, SEEK_END))
+        end = ftell(file);
+    if (end >= 0 && !fseek(file, 0, SEEK_SET))
+        *data = (char *)calloc(1, (size_t)end + 1);
+    if (*data)
+        *bytes = fread(*data, 1, (size_t)end, file);
     fclose(file);
-    return code_load(path, made);
+    return *data ? CUDA_SUCCESS : end < 0 ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult code_load_file(const char *path, code_module **made)
+{
+    char *data;
+    size_t bytes = 0;
+    CUresult result;
+    DRIVER_NEED(path);
+    DRIVER_TRY(code_read_file(path, &data, &bytes));
+    result = bytes ? code_load(data, bytes, made) : CUDA_ERROR_INVALID_IMAGE;
+    free(data);
+    return result;
 }
 
 /* Functions are kept: their late use is an error, and no crash. */
@@ -96,18 +137,22 @@ static code_function *code_add_function(code_module *module, const char *name)
     }
     made->magic = CODE_FUNCTION;
     made->name = copy;
+    made->kernel = cai_kernel_find(module->image, name);
     made->module = module;
     made->next = module->functions;
     module->functions = made;
     return made;
 }
 
+/* In an opaque image any name is that of a kernel. */
 static CUresult code_function_named(code_module *module, const char *name, code_function **out)
 {
     code_function *one;
     DRIVER_NEED(name);
     if (!module)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (!cai_kernel_image_is_opaque(module->image) && !cai_kernel_find(module->image, name))
+        return CUDA_ERROR_NOT_FOUND;
     pthread_mutex_lock(&code_lock);
     for (one = module->functions; one && strcmp(one->name, name); one = one->next)
         continue;
@@ -121,7 +166,7 @@ CUresult do_cuModuleLoadData(CUmodule *module, const void *image)
     code_module *made;
     DRIVER_NEED(module && image);
     DRIVER_TRY(driver_need_context());
-    DRIVER_TRY(code_load(image, &made));
+    DRIVER_TRY(code_load(image, 0, &made));
     *module = (CUmodule)(void *)made;
     return CUDA_SUCCESS;
 }
@@ -178,7 +223,7 @@ CUresult do_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option
     DRIVER_NEED(library && code && (!count || (options && values)));
     DRIVER_NEED(!library_count || library_options);
     (void)library_values;
-    DRIVER_TRY(code_load(code, &made));
+    DRIVER_TRY(code_load(code, 0, &made));
     *library = (CUlibrary)(void *)made;
     return CUDA_SUCCESS;
 }
@@ -294,8 +339,9 @@ CUresult do_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 
 static CUresult code_attribute(int *value, CUfunction_attribute attribute, const void *handle)
 {
+    const code_function *function = code_function_of(handle);
     DRIVER_NEED(value && (int)attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
-    if (!code_function_of(handle))
+    if (!function)
         return CUDA_ERROR_INVALID_HANDLE;
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -306,7 +352,7 @@ static CUresult code_attribute(int *value, CUfunction_attribute attribute, const
         break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-        *value = 90;
+        *value = function->kernel && function->kernel->architecture ? function->kernel->architecture : 90;
         break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *value = 49152;
@@ -354,11 +400,222 @@ CUresult do_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevic
     return code_function_of(kernel) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* 801: the image is opaque. */
+static CUresult code_parameter(const void *handle, size_t index, size_t *offset, size_t *bytes)
+{
+    const code_function *function = code_function_of(handle);
+    DRIVER_NEED(offset);
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!function->kernel || function->kernel->opaque)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    DRIVER_NEED(index < (size_t)function->kernel->parameter_count);
+    *offset = function->kernel->parameters[index].offset;
+    if (bytes)
+        *bytes = function->kernel->parameters[index].bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes)
+{
+    return code_parameter(function, index, offset, bytes);
+}
+
+CUresult do_cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes)
+{
+    return code_parameter(kernel, index, offset, bytes);
+}
+
+static CUresult code_count(unsigned int *count, const void *handle)
+{
+    const code_module *module = code_module_of(handle);
+    DRIVER_NEED(count);
+    if (!module)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (cai_kernel_image_is_opaque(module->image))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *count = (unsigned int)cai_kernel_count(module->image);
+    return CUDA_SUCCESS;
+}
+
+/* Stores at most `capacity` handles. */
+static CUresult code_enumerate(void *handles, unsigned int capacity, void *handle)
+{
+    code_module *module = code_module_of(handle);
+    unsigned int i, count = 0;
+    DRIVER_NEED(handles);
+    DRIVER_TRY(code_count(&count, handle));
+    for (i = 0; i < count && i < capacity; ++i) {
+        code_function *function = NULL;
+        const cai_kernel *kernel = cai_kernel_at(module->image, (int32_t)i);
+        DRIVER_TRY(code_function_named(module, kernel->name, &function));
+        memcpy((char *)handles + i * sizeof function, &function, sizeof function);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuModuleGetFunctionCount(unsigned int *count, CUmodule module)
+{
+    return code_count(count, module);
+}
+
+CUresult do_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int capacity, CUmodule module)
+{
+    return code_enumerate(functions, capacity, module);
+}
+
+CUresult do_cuLibraryGetKernelCount(unsigned int *count, CUlibrary library)
+{
+    return code_count(count, library);
+}
+
+CUresult do_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int capacity, CUlibrary library)
+{
+    return code_enumerate(kernels, capacity, library);
+}
+
+/* ------------------------------------------------------------------------ >>globals */
+/* With the lock. Memory of a variable, with what the image says is in it. */
+static CUresult code_make_global(code_module *module, const cai_kernel_global *global, uint64_t context,
+                                 code_global **out)
+{
+    cai_sim *sim = cai_driver_sim();
+    code_global *made = (code_global *)calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->address = cai_sim_alloc(sim, global->managed ? CAI_SIM_MEM_MANAGED : CAI_SIM_MEM_DEVICE,
+                                  global->bytes);
+    if (!made->address) {
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (global->data)
+        memcpy(cai_sim_bytes(sim, made->address), global->data, (size_t)global->bytes);
+    made->global = global;
+    made->context = context;
+    made->next = module->globals;
+    module->globals = made;
+    *out = made;
+    return CUDA_SUCCESS;
+}
+
+/* Each context has its own. Managed variables are one for all. The memory is made when it is asked for. */
+static CUresult code_global_of(CUdeviceptr_v2 *address, size_t *bytes, const void *handle, const char *name,
+                               int managed)
+{
+    code_module *module = code_module_of(handle);
+    const cai_kernel_global *global;
+    code_global *one;
+    uint64_t context;
+    CUresult result = CUDA_SUCCESS;
+    DRIVER_NEED(name && (address || bytes));
+    if (!module)
+        return CUDA_ERROR_INVALID_HANDLE;
+    DRIVER_TRY(driver_need_context());
+    global = cai_kernel_global_find(module->image, name);
+    if (!global && cai_kernel_image_is_opaque(module->image))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!global || (managed && !global->managed))
+        return CUDA_ERROR_NOT_FOUND;
+    context = global->managed ? 0 : cai_sim_current(cai_driver_sim());
+    pthread_mutex_lock(&code_lock);
+    for (one = module->globals; one && (one->global != global || one->context != context); one = one->next)
+        continue;
+    if (!one)
+        result = code_make_global(module, global, context, &one);
+    pthread_mutex_unlock(&code_lock);
+    DRIVER_TRY(result);
+    if (address)
+        *address = (CUdeviceptr)one->address;
+    if (bytes)
+        *bytes = (size_t)global->bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuModuleGetGlobal_v2(CUdeviceptr_v2 *address, size_t *bytes, CUmodule module, const char *name)
+{
+    return code_global_of(address, bytes, module, name, 0);
+}
+
+CUresult do_cuLibraryGetGlobal(CUdeviceptr_v2 *address, size_t *bytes, CUlibrary library, const char *name)
+{
+    return code_global_of(address, bytes, library, name, 0);
+}
+
+CUresult do_cuLibraryGetManaged(CUdeviceptr_v2 *address, size_t *bytes, CUlibrary library, const char *name)
+{
+    return code_global_of(address, bytes, library, name, 1);
+}
+
 /* ----------------------------------------------------------------------- >>launches */
+/* Of virtual memory the mapping, else the allocation. Memory whose free is still queued counts. The first
+ * question leaves no error behind, the second one would. */
+static int code_range(void *context, uint64_t address, uint64_t *first, uint64_t *bytes)
+{
+    cai_sim *sim = (cai_sim *)context;
+    cai_sim_access access = cai_sim_reads(address, 1);
+    cai_sim_pointer pointer;
+    uint64_t offset = 0;
+    if (!cai_sim_access_memory(sim, &access, &offset))
+        return 0;
+    if (cai_sim_pointer_get(sim, address, &pointer))
+        return 0;
+    *first = pointer.mapping_bytes ? pointer.mapping : pointer.first;
+    *bytes = pointer.mapping_bytes ? pointer.mapping_bytes : pointer.bytes;
+    return pointer.kind != CAI_SIM_MEM_NONE && (pointer.kind != CAI_SIM_MEM_VIRTUAL || pointer.mapped);
+}
+
+/* The block of arguments that `extra` names. Returns 1 (invalid value) if it is no list. */
+static CUresult code_buffer(void **extra, const void **buffer, size_t *bytes)
+{
+    int i;
+    for (i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        DRIVER_NEED(i < 8 && extra[i + 1]);
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            *buffer = extra[i + 1];
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            memcpy(bytes, extra[i + 1], sizeof *bytes);
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Queues the launch of a kernel whose parameters are known. */
+static CUresult code_launch(uint64_t stream, const code_function *function, void **arguments, void **extra)
+{
+    cai_sim *sim = cai_driver_sim();
+    cai_sim_access some[CODE_ACCESSES], *accesses = some;
+    const void *buffer = NULL;
+    size_t bytes = 0;
+    int32_t count, room = CODE_ACCESSES;
+    CUresult result;
+    if (extra)
+        DRIVER_TRY(code_buffer(extra, &buffer, &bytes));
+    DRIVER_NEED(arguments || buffer || !function->kernel->parameter_count);
+    for (;;) {
+        count = cai_kernel_accesses(function->kernel, (const void *const *)arguments, buffer, bytes,
+                                    code_range, sim, accesses, room);
+        if (count <= room)
+            break;
+        if (accesses != some)
+            free(accesses);
+        room = count;
+        accesses = (cai_sim_access *)calloc((size_t)room, sizeof *accesses);
+        if (!accesses)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = (CUresult)cai_sim_launch(sim, stream, function->name, NULL, NULL, accesses, count);
+    if (accesses != some)
+        free(accesses);
+    return result;
+}
+
 CUresult do_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction handle, void **arguments, void **extra)
 {
     const code_function *function = code_function_of(handle);
-    uint64_t threads;
+    uint64_t threads, stream;
+    int opaque;
     DRIVER_NEED(config && (!config->numAttrs || config->attrs) && !(arguments && extra));
     if (!function)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -366,9 +623,12 @@ CUresult do_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction handle, vo
     DRIVER_NEED(threads && threads <= 1024 && config->gridDimX && config->gridDimY && config->gridDimZ);
     DRIVER_NEED(config->sharedMemBytes <= 232448);
     DRIVER_TRY(driver_need_context());
-    driver_call_launches(function->name, 1);
-    return (CUresult)cai_sim_launch(cai_driver_sim(), driver_stream(config->hStream), function->name, NULL,
-                                    NULL, NULL, 0);
+    opaque = !function->kernel || function->kernel->opaque;
+    stream = driver_stream(config->hStream);
+    driver_call_launches(function->name, opaque);
+    if (!opaque)
+        return code_launch(stream, function, arguments, extra);
+    return (CUresult)cai_sim_launch(cai_driver_sim(), stream, function->name, NULL, NULL, NULL, 0);
 }
 
 CUresult do_cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
@@ -456,7 +716,19 @@ CUresult do_cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **va
     return CUDA_SUCCESS;
 }
 
-/* Nothing is linked: the image is the last input. */
+/* The linker owns the data. */
+static CUresult code_link_add(code_linker *linker, void *data, size_t bytes)
+{
+    if (linker->count == CODE_INPUTS) {
+        free(data);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    linker->inputs[linker->count] = data;
+    linker->bytes[linker->count++] = bytes;
+    return CUDA_SUCCESS;
+}
+
+/* Libraries of device functions have no kernels: they are left out. */
 CUresult do_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t bytes,
                              const char *name, unsigned int count, CUjit_option *options, void **values)
 {
@@ -467,37 +739,66 @@ CUresult do_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
     DRIVER_NEED(!count || (options && values));
     if (!linker)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (type == CU_JIT_INPUT_LIBRARY)
+        return CUDA_SUCCESS;
     copy = (char *)calloc(1, bytes + 1);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(copy, data, bytes);
-    free(linker->data);
-    linker->data = copy;
-    linker->bytes = bytes;
-    return CUDA_SUCCESS;
+    return code_link_add(linker, copy, bytes);
 }
 
+CUresult do_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int count,
+                             CUjit_option *options, void **values)
+{
+    code_linker *linker = code_linker_of(state);
+    char *data;
+    size_t bytes = 0;
+    DRIVER_NEED(path && (int)type >= 0 && type < CU_JIT_NUM_INPUT_TYPES && (!count || (options && values)));
+    if (!linker)
+        return CUDA_ERROR_INVALID_HANDLE;
+    DRIVER_TRY(code_read_file(path, &data, &bytes));
+    if (type != CU_JIT_INPUT_LIBRARY && bytes)
+        return code_link_add(linker, data, bytes);
+    free(data);
+    return type == CU_JIT_INPUT_LIBRARY ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+/* One input is the image as it is. More are joined, so that each of their kernels is found. */
 CUresult do_cuLinkComplete(CUlinkState state, void **image, size_t *bytes)
 {
     code_linker *linker = code_linker_of(state);
+    size_t size = 0;
     DRIVER_NEED(image);
     if (!linker)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!linker->data)
+    if (!linker->count)
         return CUDA_ERROR_INVALID_IMAGE;
-    *image = linker->data;
+    *image = linker->inputs[0];
+    size = linker->bytes[0];
+    if (linker->count > 1) {
+        free(linker->linked);
+        linker->linked = cai_kernel_link((const void *const *)linker->inputs, linker->bytes, linker->count,
+                                         &size);
+        if (!linker->linked)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        *image = linker->linked;
+    }
     if (bytes)
-        *bytes = linker->bytes;
+        *bytes = size;
     return CUDA_SUCCESS;
 }
 
 CUresult do_cuLinkDestroy(CUlinkState state)
 {
     code_linker *linker = code_linker_of(state);
+    int32_t i;
     if (!linker)
         return CUDA_ERROR_INVALID_HANDLE;
     linker->magic = 0;
-    free(linker->data);
+    for (i = 0; i < linker->count; ++i)
+        free(linker->inputs[i]);
+    free(linker->linked);
     free(linker);
     return CUDA_SUCCESS;
 }

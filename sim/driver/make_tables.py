@@ -19,7 +19,8 @@ FOREIGN = ("GL", "EGL", "VDPAU")
 QUEUES = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemAlloc|MemFree|MemHost|MemBatch|Launch|StreamWait|"
                     r"StreamWrite|StreamSync|StreamQuery|StreamAdd|StreamDestroy|StreamBegin|StreamEnd|"
                     r"EventRecord|EventSync|EventQuery|EventDestroy|CtxSync|CtxDestroy|GraphLaunch|"
-                    r"DevicePrimaryCtxRe|IpcOpen|IpcClose|ModuleLoad|LibraryLoad|MemUnmap|MemMap)")
+                    r"DevicePrimaryCtxRe|IpcOpen|IpcClose|ModuleLoad|LibraryLoad|ModuleGetGlobal|LibraryGetGlobal|"
+                    r"LibraryGetManaged|MemUnmap|MemMap)")
 
 BEFORE_INIT = re.compile(r"cu(Init|DriverGetVersion|GetProcAddress|GetError|GetExportTable|Profiler)")
 

@@ -269,6 +269,10 @@ static CUresult memory_alloc_ordered(CUdeviceptr *pointer, size_t bytes, uint64_
     DRIVER_NEED(pointer);
     if (stream <= 2)
         DRIVER_TRY(driver_need_context());
+    if (!bytes) { /* no error, unlike in cuMemAlloc: cuda.core's own tests do this */
+        *pointer = 0;
+        return CUDA_SUCCESS;
+    }
     cai_sim_clear_error(cai_driver_sim());
     made = cai_sim_pool_alloc(cai_driver_sim(), pool, bytes, stream);
     *pointer = (CUdeviceptr)made;

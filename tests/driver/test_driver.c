@@ -704,6 +704,9 @@ static void test_free_in_order(void)
     CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
     CHECK_INT(cai_sim_pointer_get(cai_driver_sim(), memory, &info), 1);
     CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    memory = 7;
+    CHECK_INT(cuMemAllocAsync(&memory, 0, NULL), CUDA_SUCCESS); /* cuMemAlloc of 0 bytes is an error */
+    CHECK(memory == 0);
 }
 
 /* The call that made the newest operation; and where a function of the program above counts instead. */

@@ -42,8 +42,10 @@ class Census:
         self.kinds: collections.Counter[str] = collections.Counter()
         self.libraries: collections.Counter[str] = collections.Counter()
         self.opaque: collections.Counter[str] = collections.Counter()
+        self.opaque_of: collections.Counter[str] = collections.Counter()  # by library
         self.launches = self.dropped = self.without_line = 0
         callers: collections.Counter[int] = collections.Counter()
+        unknown: collections.Counter[int] = collections.Counter()
         seen = 0
         for operation in trace.operations():
             self.kinds[_native.KINDS.get(operation.kind, "operation")] += 1
@@ -58,8 +60,11 @@ class Census:
             seen = operation.tag
             if call.opaque:
                 self.opaque[readable(text(call.kernel)) or "a kernel without a name"] += 1
+                unknown[call.caller or 0] += 1
         for caller, count in callers.items():
             self.libraries[library_of(_native.file_of(caller))] += count
+        for caller, count in unknown.items():
+            self.opaque_of[library_of(_native.file_of(caller))] += count
         self.missing = functions(trace)
 
 
@@ -164,9 +169,11 @@ def summary(trace: Trace, census: Census) -> list[str]:
     if census.opaque:
         kernels = named(f"{name} ({count})" for name, count in census.opaque.most_common())
         launches = plural(sum(census.opaque.values()), "launch", "launches")
-        lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}")
+        libraries = named(f"{name} ({count})" for name, count in census.opaque_of.most_common())
+        lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}; by {libraries}")
     if census.launches:
-        lines.append("  kernels do not run: what they would write is not there, and each access is judged whole")
+        lines.append("  kernels do not run: what they would write is not there")
+        lines.append("  arrays of Numba are judged whole, other pointers of launches by the byte they point to")
     called, asked = census.missing
     if called:
         lines.append(f"  called, and not served (they returned an error): {named(called)}")

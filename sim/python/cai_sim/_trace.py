@@ -76,7 +76,8 @@ class Race:
         begins = re.search(r"\[0, \d+\)$|^m\d+$", self.memory)
         known = self.allocated and self.allocated.caller != "ctypes" and begins
         line = self.allocated.line if self.allocated and known else None
-        found = re.match(r"([A-Za-z_][\w.]*)\s*(?::[^=]*)?=(?!=)", line.source) if line else None
+        single = line if line and ";" not in line.source else None
+        found = re.match(r"([A-Za-z_][\w.]*)\s*(?::[^=]*)?=(?!=)", single.source) if single else None
         return found[1] if found else ""
 
     def __str__(self) -> str:

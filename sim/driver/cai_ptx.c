@@ -1,0 +1,736 @@
+/* cai_ptx.c - PTX: the parameters of kernels, and what a kernel does with the memory behind each
+ * SPDX-License-Identifier: MIT
+ *
+ * The order of instructions does not matter here. A register may hold all that any instruction of the kernel
+ * puts into it. What a kernel loads with ld.param comes from that parameter. What is computed of it comes from it,
+ * too. Then each load, store and atomic says how memory is used behind the parameters that its address comes from.
+ *
+ * An address that gets out of sight is used in a way that is not known: it is stored, given to a function, or in
+ * an instruction that is not known here. Pointers that are in memory are not followed. */
+#include "cai_ptx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PTX_WORD = 8,
+    PTX_MOST_PARAMETERS = 32764, /* bytes, of one kernel (CUDA 12.1) */
+    PTX_MOST_OPERANDS = 64,
+    PTX_MOST_CELLS = 1 << 23, /* bytes for what registers come from; with more a kernel is not judged */
+    PTX_MOST_ROUNDS = 64
+};
+
+typedef struct ptx_token {
+    const char *text;
+    size_t bytes;
+    int is_word; /* else one sign */
+} ptx_token;
+
+typedef struct ptx_text {
+    const char *at, *end;
+    ptx_token token; /* the one that is looked at. 0 bytes: the end */
+} ptx_text;
+
+/* A parameter, with its name. */
+typedef struct ptx_parameter {
+    const char *name;
+    size_t name_bytes;
+    uint32_t offset, bytes;
+} ptx_parameter;
+
+typedef struct ptx_register {
+    const char *name;
+    size_t bytes;
+} ptx_register;
+
+typedef struct ptx_edge {
+    uint32_t from, to;
+} ptx_edge;
+
+typedef struct ptx_use {
+    uint32_t index; /* of a register */
+    uint8_t how;    /* CAI_KERNEL_ */
+} ptx_use;
+
+/* One kernel while it is read. Lists grow. */
+typedef struct ptx_kernel {
+    ptx_parameter *parameters;
+    size_t parameter_count, parameter_room;
+    uint32_t bytes;
+    ptx_register *registers;
+    size_t register_count, register_room;
+    uint32_t *buckets; /* indices of registers + 1 */
+    size_t bucket_count;
+    ptx_edge *edges, *loads; /* loads: from a word of the parameters to a register */
+    size_t edge_count, edge_room, load_count, load_room;
+    ptx_use *uses;
+    size_t use_count, use_room;
+    uint8_t *words; /* the result */
+    int failed;     /* no memory */
+} ptx_kernel;
+
+/* ------------------------------------------------------------------------ >>tokens */
+static int ptx_is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("_$%.:", c) != NULL);
+}
+
+/* Behind a comment, or where it stood if there is none. */
+static const char *ptx_skip_comment(const char *at, const char *end)
+{
+    if (end - at < 2 || *at != '/')
+        return at;
+    if (at[1] == '/') {
+        while (at < end && *at != '\n')
+            at++;
+    } else if (at[1] == '*') {
+        at += 2;
+        while (end - at >= 2 && (at[0] != '*' || at[1] != '/'))
+            at++;
+        at = end - at >= 2 ? at + 2 : end;
+    }
+    return at;
+}
+
+static const char *ptx_skip_space(const char *at, const char *end)
+{
+    const char *before = NULL;
+    while (at != before) {
+        before = at;
+        while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+            at++;
+        at = ptx_skip_comment(at, end);
+    }
+    return at;
+}
+
+/* A word, a string as one sign, or a sign. ':' is of a word only between others, as in "shared::cta". */
+static void ptx_next(ptx_text *text)
+{
+    const char *at = ptx_skip_space(text->at, text->end), *begin = at;
+    text->token.text = begin;
+    text->token.is_word = at < text->end && ptx_is_word(*at) && *at != ':';
+    if (text->token.is_word) {
+        while (at < text->end && ptx_is_word(*at) &&
+               (*at != ':' || (text->end - at > 2 && at[1] == ':' && at[2] != ':') || at[-1] == ':'))
+            at++;
+    } else if (at < text->end && *at == '"') {
+        for (at++; at < text->end && *at != '"'; at++)
+            continue;
+        at += at < text->end;
+    } else if (at < text->end) {
+        at++;
+    }
+    text->token.bytes = (size_t)(at - begin);
+    text->at = at;
+}
+
+static int ptx_is(const ptx_token *token, const char *word)
+{
+    return token->bytes == strlen(word) && !memcmp(token->text, word, token->bytes);
+}
+
+static int ptx_begins(const ptx_token *token, const char *word)
+{
+    return token->bytes >= strlen(word) && !memcmp(token->text, word, strlen(word));
+}
+
+/* 1: the word has this part, as ".global" in "ld.global.f32". */
+static int ptx_has(const ptx_token *token, const char *part)
+{
+    size_t bytes = strlen(part), i;
+    for (i = 0; i + bytes <= token->bytes; i++)
+        if (!memcmp(token->text + i, part, bytes) &&
+            (i + bytes == token->bytes || token->text[i + bytes] == '.' || token->text[i + bytes] == ':'))
+            return 1;
+    return 0;
+}
+
+static int ptx_at_end(const ptx_text *text)
+{
+    return text->token.bytes == 0;
+}
+
+static uint64_t ptx_number(const ptx_token *token)
+{
+    uint64_t value = 0;
+    size_t i;
+    for (i = 0; i < token->bytes && token->text[i] >= '0' && token->text[i] <= '9'; i++)
+        value = value < 1u << 28 ? value * 10 + (uint64_t)(token->text[i] - '0') : value;
+    return value;
+}
+
+/* From "{" to behind its "}". */
+static void ptx_skip_braces(ptx_text *text)
+{
+    size_t depth = 0;
+    do {
+        if (ptx_is(&text->token, "{"))
+            depth++;
+        else if (ptx_is(&text->token, "}"))
+            depth--;
+        ptx_next(text);
+    } while (depth && !ptx_at_end(text));
+}
+
+static void ptx_skip_line(ptx_text *text)
+{
+    while (text->at < text->end && *text->at != '\n')
+        text->at++;
+    ptx_next(text);
+}
+
+/* ------------------------------------------------------------------- >>declarations */
+static void *ptx_more(ptx_kernel *kernel, void *array, size_t count, size_t *room, size_t size)
+{
+    void *more = array;
+    if (count < *room)
+        return array;
+    more = realloc(array, (*room ? 2 * *room : 64) * size);
+    if (!more) {
+        kernel->failed = 1;
+        return array;
+    }
+    *room = *room ? 2 * *room : 64;
+    return more;
+}
+
+/* The bytes of a type such as ".u64" or ".b8", else 0. */
+static uint32_t ptx_type_bytes(const ptx_token *token)
+{
+    static const struct {
+        const char *end;
+        uint32_t bytes;
+    } sizes[] = {{"128", 16}, {"64", 8}, {"32", 4}, {"16", 2}, {"8", 1}};
+    size_t i;
+    if (ptx_is(token, ".texref") || ptx_is(token, ".samplerref") || ptx_is(token, ".surfref"))
+        return PTX_WORD;
+    if (token->bytes < 3 || token->text[0] != '.' || !memchr("usbf", token->text[1], 4))
+        return 0;
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (token->bytes == 2 + strlen(sizes[i].end) &&
+            !memcmp(token->text + 2, sizes[i].end, token->bytes - 2))
+            return sizes[i].bytes;
+    return 0;
+}
+
+/* What a declaration says: ".align 8 .b8 name[56]". Stops at ',' ')' ';' '=' or the end. Returns 0: no name,
+ * or too large. */
+static int ptx_declared(ptx_text *text, ptx_parameter *out, uint32_t *align)
+{
+    uint64_t bytes = 0, count = 1;
+    int pointee = 0; /* the next .align is of what a pointer points to */
+    memset(out, 0, sizeof *out);
+    *align = 1;
+    while (!ptx_at_end(text) && (text->token.is_word || ptx_is(&text->token, "["))) {
+        if (ptx_is(&text->token, ".align")) {
+            ptx_next(text);
+            if (!pointee && ptx_number(&text->token) > *align)
+                *align = (uint32_t)ptx_number(&text->token);
+        } else if (ptx_is(&text->token, ".ptr")) {
+            pointee = 1;
+        } else if (ptx_is(&text->token, ".attribute")) { /* .attribute(.managed) */
+            while (!ptx_at_end(text) && !ptx_is(&text->token, ")"))
+                ptx_next(text);
+        } else if (ptx_type_bytes(&text->token)) {
+            bytes = ptx_type_bytes(&text->token);
+        } else if (ptx_is(&text->token, "[")) {
+            ptx_next(text);
+            count *= ptx_number(&text->token);
+            if (count > UINT32_MAX)
+                count = UINT32_MAX;
+            while (!ptx_at_end(text) && !ptx_is(&text->token, "]"))
+                ptx_next(text);
+        } else if (text->token.text[0] != '.') {
+            out->name = text->token.text;
+            out->name_bytes = text->token.bytes;
+        }
+        ptx_next(text);
+    }
+    if (bytes > *align)
+        *align = (uint32_t)bytes;
+    out->bytes = bytes * count < UINT32_MAX ? (uint32_t)(bytes * count) : UINT32_MAX;
+    return out->name && bytes && *align <= 128;
+}
+
+/* The parameters, from behind "(". Each begins at a multiple of its alignment. Returns 0: not as expected. */
+static int ptx_parameters(ptx_text *text, ptx_kernel *kernel)
+{
+    while (!ptx_is(&text->token, ")")) {
+        ptx_parameter one;
+        uint32_t align, offset;
+        if (ptx_at_end(text) || !ptx_declared(text, &one, &align))
+            return 0;
+        offset = (kernel->bytes + align - 1) / align * align;
+        if (offset > PTX_MOST_PARAMETERS || one.bytes > PTX_MOST_PARAMETERS - offset)
+            return 0;
+        one.offset = offset;
+        kernel->bytes = offset + one.bytes;
+        kernel->parameters = (ptx_parameter *)ptx_more(kernel, kernel->parameters, kernel->parameter_count,
+                                                       &kernel->parameter_room, sizeof one);
+        if (kernel->failed)
+            return 0;
+        kernel->parameters[kernel->parameter_count++] = one;
+        if (ptx_is(&text->token, ","))
+            ptx_next(text);
+        else if (!ptx_is(&text->token, ")"))
+            return 0;
+    }
+    ptx_next(text);
+    return 1;
+}
+
+/* ----------------------------------------------------------------------- >>registers */
+static uint32_t ptx_hash(const char *text, size_t bytes)
+{
+    uint32_t hash = 2166136261u;
+    size_t i;
+    for (i = 0; i < bytes; i++)
+        hash = (hash ^ (uint8_t)text[i]) * 16777619u;
+    return hash;
+}
+
+static void ptx_rehash(ptx_kernel *kernel)
+{
+    size_t count = kernel->bucket_count ? 2 * kernel->bucket_count : 256, i, at;
+    uint32_t *buckets = (uint32_t *)calloc(count, sizeof *buckets);
+    if (!buckets) {
+        kernel->failed = 1;
+        return;
+    }
+    for (i = 0; i < kernel->register_count; i++) {
+        at = ptx_hash(kernel->registers[i].name, kernel->registers[i].bytes) & (count - 1);
+        while (buckets[at])
+            at = (at + 1) & (count - 1);
+        buckets[at] = (uint32_t)i + 1;
+    }
+    free(kernel->buckets);
+    kernel->buckets = buckets;
+    kernel->bucket_count = count;
+}
+
+/* The index of a register. Any word that is no number is one. */
+static uint32_t ptx_register_of(ptx_kernel *kernel, const ptx_token *token)
+{
+    size_t at;
+    if (2 * (kernel->register_count + 1) > kernel->bucket_count)
+        ptx_rehash(kernel);
+    kernel->registers = (ptx_register *)ptx_more(kernel, kernel->registers, kernel->register_count,
+                                                 &kernel->register_room, sizeof *kernel->registers);
+    if (kernel->failed)
+        return 0;
+    at = ptx_hash(token->text, token->bytes) & (kernel->bucket_count - 1);
+    for (; kernel->buckets[at]; at = (at + 1) & (kernel->bucket_count - 1)) {
+        const ptx_register *one = &kernel->registers[kernel->buckets[at] - 1];
+        if (one->bytes == token->bytes && !memcmp(one->name, token->text, token->bytes))
+            return kernel->buckets[at] - 1;
+    }
+    kernel->registers[kernel->register_count].name = token->text;
+    kernel->registers[kernel->register_count].bytes = token->bytes;
+    kernel->buckets[at] = (uint32_t)kernel->register_count + 1;
+    return (uint32_t)kernel->register_count++;
+}
+
+static const ptx_parameter *ptx_parameter_of(const ptx_kernel *kernel, const ptx_token *token)
+{
+    size_t i;
+    for (i = 0; i < kernel->parameter_count; i++)
+        if (kernel->parameters[i].name_bytes == token->bytes &&
+            !memcmp(kernel->parameters[i].name, token->text, token->bytes))
+            return &kernel->parameters[i];
+    return NULL;
+}
+
+static void ptx_add_edge(ptx_kernel *kernel, uint32_t from, uint32_t to)
+{
+    ptx_edge edge = {from, to};
+    kernel->edges = (ptx_edge *)ptx_more(kernel, kernel->edges, kernel->edge_count, &kernel->edge_room,
+                                         sizeof edge);
+    if (!kernel->failed)
+        kernel->edges[kernel->edge_count++] = edge;
+}
+
+static void ptx_add_load(ptx_kernel *kernel, uint32_t word, uint32_t to)
+{
+    ptx_edge edge = {word, to};
+    kernel->loads = (ptx_edge *)ptx_more(kernel, kernel->loads, kernel->load_count, &kernel->load_room,
+                                         sizeof edge);
+    if (!kernel->failed)
+        kernel->loads[kernel->load_count++] = edge;
+}
+
+static void ptx_add_use(ptx_kernel *kernel, uint32_t index, uint8_t how)
+{
+    ptx_use use = {index, how};
+    kernel->uses = (ptx_use *)ptx_more(kernel, kernel->uses, kernel->use_count, &kernel->use_room,
+                                       sizeof use);
+    if (!kernel->failed)
+        kernel->uses[kernel->use_count++] = use;
+}
+
+/* --------------------------------------------------------------------- >>instructions */
+/* One operand: its registers, whether they are in [], and a parameter's name with an offset. */
+typedef struct ptx_operand {
+    ptx_token words[PTX_MOST_OPERANDS];
+    int count;
+    int is_address;
+    const ptx_parameter *parameter;
+    uint64_t offset;
+} ptx_operand;
+
+typedef struct ptx_instruction {
+    ptx_token name;
+    ptx_operand operands[8];
+    int count;
+    int too_long;
+} ptx_instruction;
+
+static int ptx_is_number(const ptx_token *token)
+{
+    return token->text[0] >= '0' && token->text[0] <= '9';
+}
+
+static void ptx_operand_word(const ptx_kernel *kernel, ptx_operand *operand, const ptx_token *token)
+{
+    const ptx_parameter *parameter = ptx_parameter_of(kernel, token);
+    if (parameter)
+        operand->parameter = parameter;
+    else if (ptx_is_number(token))
+        operand->offset = ptx_number(token);
+    else if (operand->count < PTX_MOST_OPERANDS)
+        operand->words[operand->count++] = *token;
+}
+
+/* Reads the operands up to ';'. Commas in {} or [] or () divide nothing. */
+static void ptx_operands(ptx_text *text, const ptx_kernel *kernel, ptx_instruction *out)
+{
+    ptx_operand *operand = &out->operands[0];
+    int depth = 0;
+    memset(out->operands, 0, sizeof out->operands);
+    out->count = 1;
+    out->too_long = 0;
+    for (; !ptx_at_end(text) && !ptx_is(&text->token, ";"); ptx_next(text)) {
+        char sign = text->token.is_word ? 'w' : text->token.text[0];
+        if (sign == 'w')
+            ptx_operand_word(kernel, operand, &text->token);
+        else if (sign == '{' || sign == '[' || sign == '(')
+            depth++;
+        else if ((sign == '}' || sign == ']' || sign == ')') && depth)
+            depth--;
+        else if (sign == ',' && !depth) {
+            if (out->count == (int)(sizeof out->operands / sizeof *out->operands)) {
+                out->too_long = 1;
+                continue;
+            }
+            operand = &out->operands[out->count++];
+        }
+        operand->is_address |= sign == '[';
+        out->too_long |= operand->count == PTX_MOST_OPERANDS;
+    }
+    ptx_next(text);
+}
+
+static void ptx_use_operand(ptx_kernel *kernel, const ptx_operand *operand, uint8_t how)
+{
+    int i;
+    for (i = 0; i < operand->count; i++)
+        ptx_add_use(kernel, ptx_register_of(kernel, &operand->words[i]), how);
+}
+
+static void ptx_parameter_escapes(ptx_kernel *kernel, const ptx_parameter *parameter)
+{
+    uint32_t at;
+    for (at = parameter->offset / PTX_WORD; at * PTX_WORD < parameter->offset + parameter->bytes; at++)
+        kernel->words[at] |= CAI_KERNEL_UNKNOWN;
+}
+
+/* ld.param: the values come from the parameter's words. */
+static void ptx_load_parameter(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    const ptx_operand *to = &it->operands[0], *from = &it->operands[1];
+    size_t dot = it->name.bytes - 1;
+    ptx_token type;
+    uint32_t bytes, at;
+    int i;
+    while (dot && it->name.text[dot] != '.')
+        dot--;
+    type.text = it->name.text + dot;
+    type.bytes = it->name.bytes - dot;
+    bytes = ptx_type_bytes(&type) ? ptx_type_bytes(&type) : PTX_WORD;
+    if (!from->parameter)
+        return; /* what a function returned: what went in is marked already */
+    if (from->count || from->offset >= from->parameter->bytes) {
+        ptx_parameter_escapes(kernel, from->parameter);
+        return;
+    }
+    at = from->parameter->offset + (uint32_t)from->offset;
+    for (i = 0; i < to->count; i++, at += bytes) {
+        uint32_t index = ptx_register_of(kernel, &to->words[i]), word;
+        for (word = at / PTX_WORD; word <= (at + bytes - 1) / PTX_WORD && word * PTX_WORD < kernel->bytes; word++)
+            ptx_add_load(kernel, word, index);
+    }
+}
+
+/* All but the first operand goes into the first. */
+static void ptx_compute(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    int to, from, operand;
+    for (operand = 1; operand < it->count; operand++)
+        for (to = 0; to < it->operands[0].count; to++)
+            for (from = 0; from < it->operands[operand].count; from++)
+                ptx_add_edge(kernel, ptx_register_of(kernel, &it->operands[operand].words[from]),
+                             ptx_register_of(kernel, &it->operands[0].words[to]));
+}
+
+/* The memory of a load or store that is no memory of the device's allocations. */
+static int ptx_is_inner(const ptx_token *name)
+{
+    return ptx_has(name, ".shared") || ptx_has(name, ".local");
+}
+
+/* Addresses are used in `how`; the other operands from `first` on get out of sight. */
+static void ptx_access(ptx_kernel *kernel, const ptx_instruction *it, int first, uint8_t how)
+{
+    int i;
+    for (i = 0; i < it->count; i++) {
+        if (!it->operands[i].is_address) {
+            if (i >= first)
+                ptx_use_operand(kernel, &it->operands[i], CAI_KERNEL_UNKNOWN);
+        } else if (!ptx_is_inner(&it->name)) {
+            ptx_use_operand(kernel, &it->operands[i], how);
+        }
+    }
+}
+
+static void ptx_unknown(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    int i;
+    for (i = 0; i < it->count; i++)
+        ptx_use_operand(kernel, &it->operands[i], CAI_KERNEL_UNKNOWN);
+    ptx_compute(kernel, it);
+}
+
+/* cp.async: "[shared], [global]", and in bulk also "[global], [shared]". The name has both in this order. */
+static void ptx_copy(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    static const char to_global[] = "cp.async.bulk.global.shared";
+    int plain = ptx_begins(&it->name, "cp.async.ca.shared") || ptx_begins(&it->name, "cp.async.cg.shared");
+    if (it->count < 2) {
+        ptx_unknown(kernel, it); /* cp.async.wait_all and others have no address */
+    } else if (plain || ptx_begins(&it->name, "cp.async.bulk.shared::c")) {
+        ptx_use_operand(kernel, &it->operands[1], CAI_KERNEL_READS);
+    } else if (ptx_begins(&it->name, to_global)) {
+        ptx_use_operand(kernel, &it->operands[0], CAI_KERNEL_WRITES);
+    } else {
+        ptx_unknown(kernel, it);
+    }
+}
+
+static int ptx_has_address(const ptx_instruction *it)
+{
+    int i;
+    for (i = 0; i < it->count; i++)
+        if (it->operands[i].is_address)
+            return 1;
+    return 0;
+}
+
+/* The results of these are no addresses. */
+static int ptx_compares(const ptx_token *name)
+{
+    return ptx_begins(name, "setp.") || ptx_begins(name, "isspacep.") || ptx_begins(name, "vote.") ||
+           ptx_begins(name, "match.");
+}
+
+static void ptx_instruct(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    const ptx_token *name = &it->name;
+    int i;
+    for (i = 0; i < it->count; i++)
+        if (it->operands[i].parameter && !ptx_begins(name, "ld.param"))
+            ptx_parameter_escapes(kernel, it->operands[i].parameter);
+    if (it->too_long)
+        memset(kernel->words, CAI_KERNEL_UNKNOWN, kernel->bytes / PTX_WORD + 1);
+    else if (ptx_begins(name, "ld.param"))
+        ptx_load_parameter(kernel, it);
+    else if (ptx_begins(name, "ld.") || ptx_begins(name, "ldu.") || ptx_begins(name, "wmma.load."))
+        ptx_access(kernel, it, 1, CAI_KERNEL_READS);
+    else if (ptx_begins(name, "st.param"))
+        ptx_unknown(kernel, it);
+    else if (ptx_begins(name, "st.") || ptx_begins(name, "wmma.store."))
+        ptx_access(kernel, it, 0, CAI_KERNEL_WRITES);
+    else if (ptx_begins(name, "red."))
+        ptx_access(kernel, it, 0, CAI_KERNEL_READS | CAI_KERNEL_WRITES);
+    else if (ptx_begins(name, "atom."))
+        ptx_access(kernel, it, 1, CAI_KERNEL_READS | CAI_KERNEL_WRITES);
+    else if (ptx_begins(name, "cp."))
+        ptx_copy(kernel, it);
+    else if (ptx_begins(name, "prefetch") || ptx_compares(name))
+        return;
+    else if (ptx_begins(name, "call") || ptx_has_address(it))
+        ptx_unknown(kernel, it);
+    else
+        ptx_compute(kernel, it);
+}
+
+/* The body, from behind its "{". */
+static void ptx_body(ptx_text *text, ptx_kernel *kernel)
+{
+    ptx_instruction it;
+    size_t depth = 1;
+    while (!ptx_at_end(text) && depth && !kernel->failed) {
+        if (ptx_is(&text->token, "{") || ptx_is(&text->token, "}")) {
+            depth = ptx_is(&text->token, "{") ? depth + 1 : depth - 1;
+            ptx_next(text);
+        } else if (ptx_is(&text->token, ".loc") || ptx_is(&text->token, ".file")) {
+            ptx_skip_line(text);
+        } else if (ptx_is(&text->token, "@")) { /* a predicate: @%p1 or @!%p1 */
+            ptx_next(text);
+            if (ptx_is(&text->token, "!"))
+                ptx_next(text);
+            ptx_next(text);
+        } else {
+            it.name = text->token;
+            ptx_next(text);
+            if (ptx_is(&text->token, ":")) { /* a label */
+                ptx_next(text);
+                continue;
+            }
+            ptx_operands(text, kernel, &it);
+            if (it.name.is_word && it.name.text[0] != '.')
+                ptx_instruct(kernel, &it);
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------- >>result */
+/* What each register comes from, as bits of words, until nothing is added. Returns 0: too much. */
+static int ptx_follow(const ptx_kernel *kernel, uint64_t *from, size_t row)
+{
+    int round, changed = 1;
+    size_t i, k;
+    for (i = 0; i < kernel->load_count; i++)
+        from[kernel->loads[i].to * row + kernel->loads[i].from / 64] |= (uint64_t)1
+                                                                         << kernel->loads[i].from % 64;
+    for (round = 0; changed && round < PTX_MOST_ROUNDS; round++) {
+        changed = 0;
+        for (i = 0; i < kernel->edge_count; i++)
+            for (k = 0; k < row; k++) {
+                uint64_t more = from[kernel->edges[i].from * row + k];
+                uint64_t *to = &from[kernel->edges[i].to * row + k];
+                changed |= (more & ~*to) != 0;
+                *to |= more;
+            }
+    }
+    return !changed;
+}
+
+/* The uses of words, of those of registers. */
+static void ptx_judge(ptx_kernel *kernel)
+{
+    size_t words = kernel->bytes / PTX_WORD + 1, row = (words + 63) / 64, i, word;
+    uint64_t *from = NULL;
+    if (kernel->register_count * row * 8 <= PTX_MOST_CELLS)
+        from = (uint64_t *)calloc(kernel->register_count * row + 1, sizeof *from);
+    if (!from || !ptx_follow(kernel, from, row)) {
+        memset(kernel->words, CAI_KERNEL_UNKNOWN, words);
+        free(from);
+        return;
+    }
+    for (i = 0; i < kernel->use_count; i++)
+        for (word = 0; word < words; word++)
+            if (from[kernel->uses[i].index * row + word / 64] >> word % 64 & 1)
+                kernel->words[word] |= kernel->uses[i].how;
+    free(from);
+}
+
+static int ptx_finish(const cai_ptx_visitor *visitor, const ptx_token *name, ptx_kernel *kernel)
+{
+    cai_kernel_parameter *list = (cai_kernel_parameter *)calloc(kernel->parameter_count + 1, sizeof *list);
+    size_t i;
+    int good;
+    if (!list)
+        return 0;
+    for (i = 0; i < kernel->parameter_count; i++) {
+        list[i].offset = kernel->parameters[i].offset;
+        list[i].bytes = kernel->parameters[i].bytes;
+    }
+    ptx_judge(kernel);
+    good = visitor->kernel(visitor->context, name->text, name->bytes, list, (int32_t)kernel->parameter_count,
+                           kernel->bytes, kernel->words);
+    free(list);
+    return good;
+}
+
+/* From behind ".entry". A body that has no end is not judged. */
+static int ptx_entry(ptx_text *text, const cai_ptx_visitor *visitor)
+{
+    ptx_token name = text->token;
+    ptx_kernel kernel;
+    int good;
+    memset(&kernel, 0, sizeof kernel);
+    ptx_next(text);
+    good = name.is_word;
+    if (good && ptx_is(&text->token, "(")) {
+        ptx_next(text);
+        good = ptx_parameters(text, &kernel);
+    }
+    while (good && !ptx_at_end(text) && !ptx_is(&text->token, "{") && !ptx_is(&text->token, ";"))
+        ptx_next(text);
+    if (good && ptx_is(&text->token, "{")) {
+        kernel.words = (uint8_t *)calloc(kernel.bytes / PTX_WORD + 2, 1);
+        ptx_next(text);
+        if (kernel.words)
+            ptx_body(text, &kernel);
+        good = kernel.words && !kernel.failed && ptx_finish(visitor, &name, &kernel);
+    }
+    free(kernel.parameters);
+    free(kernel.registers);
+    free(kernel.buckets);
+    free(kernel.edges);
+    free(kernel.loads);
+    free(kernel.uses);
+    free(kernel.words);
+    return good;
+}
+
+static int ptx_global(ptx_text *text, const cai_ptx_visitor *visitor)
+{
+    const int constant = ptx_is(&text->token, ".const");
+    ptx_parameter one;
+    uint32_t align;
+    ptx_next(text);
+    if (!ptx_declared(text, &one, &align))
+        return 0;
+    while (!ptx_at_end(text) && !ptx_is(&text->token, ";")) /* its first value */
+        ptx_next(text);
+    return visitor->global(visitor->context, one.name, one.name_bytes, one.bytes, constant);
+}
+
+int cai_ptx_read(const char *data, size_t bytes, const cai_ptx_visitor *visitor)
+{
+    const char *zero = (const char *)memchr(data, 0, bytes);
+    ptx_text text;
+    int good = 1, known = 0;
+    memset(&text, 0, sizeof text);
+    text.at = data;
+    text.end = zero ? zero : data + bytes;
+    ptx_next(&text);
+    while (good && !ptx_at_end(&text)) {
+        known |= ptx_is(&text.token, ".version");
+        if (ptx_is(&text.token, ".entry")) {
+            ptx_next(&text);
+            good = ptx_entry(&text, visitor);
+        } else if (ptx_is(&text.token, ".global") || ptx_is(&text.token, ".const")) {
+            good = ptx_global(&text, visitor);
+        } else if (ptx_is(&text.token, "{")) {
+            ptx_skip_braces(&text); /* a function, or a section */
+        } else if (ptx_is(&text.token, ".loc") || ptx_is(&text.token, ".file")) {
+            ptx_skip_line(&text);
+        } else {
+            ptx_next(&text);
+        }
+    }
+    return good && known;
+}

@@ -1,0 +1,286 @@
+/* test_launch.c - what launches access on the simulated libcuda.so.1, from PTX and from the arguments
+ * SPDX-License-Identifier: MIT */
+#include <cuda.h>
+#include <string.h>
+
+#include "cai_check.h"
+#include "cai_driver.h"
+#include "cai_sim.h"
+#include "cai_test.h"
+
+enum { BYTES = 1024 };
+
+/* read: *x is read and *y written. pair: a struct by value, whose second pointer is read. late: the pointer gets out
+ * of sight. idle: nothing. */
+static const char image[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .const .align 4 .b8 factors[12];\n"
+    ".visible .global .align 8 .b8 table[64] = {1, 2};\n"
+    ".visible .entry copy(.param .u64 .ptr .global .align 4 x, .param .u32 n, .param .u64 y)\n"
+    "{ .reg .b64 %rd<5>; .reg .f32 %f<2>;\n"
+    "  ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];\n"
+    "  cvta.to.global.u64 %rd3, %rd1; add.s64 %rd4, %rd2, 4;\n"
+    "  ld.global.f32 %f1, [%rd3+8]; st.global.f32 [%rd4], %f1; ret; }\n"
+    ".visible .entry pair(.param .align 8 .b8 both[24])\n"
+    "{ .reg .b64 %rd<3>; .reg .f32 %f<2>; ld.param.u64 %rd2, [both+16]; ld.f32 %f1, [%rd2]; ret; }\n"
+    ".visible .entry late(.param .u64 x)\n"
+    "{ .reg .b64 %rd<3>; ld.param.u64 %rd1, [x]; st.global.u64 [table], %rd1; ret; }\n"
+    ".visible .entry idle() { ret; }\n";
+
+static CUmodule module;
+
+static CUfunction test_function(const char *name)
+{
+    CUfunction function = NULL;
+    CHECK_INT(cuModuleGetFunction(&function, module, name), CUDA_SUCCESS);
+    return function;
+}
+
+static cai_sim_operation test_last(void)
+{
+    cai_sim_operation operation;
+    cai_sim *sim = cai_driver_sim();
+    CHECK_INT(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &operation), 1);
+    return operation;
+}
+
+static CUresult test_run(const char *name, CUstream stream, void **arguments, void **extra)
+{
+    return cuLaunchKernel(test_function(name), 1, 1, 1, 32, 1, 1, 0, stream, arguments, extra);
+}
+
+static void test_names(void)
+{
+    CUfunction function = NULL, functions[5];
+    CUlibrary library = NULL;
+    CUkernel kernel = NULL, kernels[4];
+    const char *name = NULL;
+    unsigned count = 0;
+    CHECK_INT(cuModuleGetFunction(&function, module, "copied"), CUDA_ERROR_NOT_FOUND);
+    CHECK_INT(cuModuleGetFunction(&function, module, "table"), CUDA_ERROR_NOT_FOUND);
+    CHECK_INT(cuModuleGetFunctionCount(&count, module), CUDA_SUCCESS);
+    CHECK_INT(count, 4);
+    memset(functions, 0, sizeof functions);
+    CHECK_INT(cuModuleEnumerateFunctions(functions, 5, module), CUDA_SUCCESS);
+    CHECK_INT(cuFuncGetName(&name, functions[3]), CUDA_SUCCESS);
+    CHECK_STR(name, "pair"); /* sorted by name */
+    CHECK(functions[3] == test_function("pair"));
+    CHECK(functions[4] == NULL);
+    CHECK_INT(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
+    CHECK_INT(cuLibraryGetKernelCount(&count, library), CUDA_SUCCESS);
+    CHECK_INT(count, 4);
+    memset(kernels, 0, sizeof kernels);
+    CHECK_INT(cuLibraryEnumerateKernels(kernels, 1, library), CUDA_SUCCESS);
+    CHECK(kernels[0] != NULL && kernels[1] == NULL);
+    CHECK_INT(cuLibraryGetKernel(&kernel, library, "copied"), CUDA_ERROR_NOT_FOUND);
+    CHECK_INT(cuLibraryUnload(library), CUDA_SUCCESS);
+    CHECK_INT(cuLibraryGetKernelCount(&count, library), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void test_parameters(void)
+{
+    CUfunction function = test_function("copy");
+    size_t offset = 9, bytes = 9;
+    CHECK_INT(cuFuncGetParamInfo(function, 0, &offset, &bytes), CUDA_SUCCESS);
+    CHECK(offset == 0 && bytes == 8);
+    CHECK_INT(cuFuncGetParamInfo(function, 1, &offset, &bytes), CUDA_SUCCESS);
+    CHECK(offset == 8 && bytes == 4);
+    CHECK_INT(cuFuncGetParamInfo(function, 2, &offset, NULL), CUDA_SUCCESS);
+    CHECK(offset == 16);
+    CHECK_INT(cuFuncGetParamInfo(function, 3, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuFuncGetParamInfo(function, 0, NULL, &bytes), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuFuncGetParamInfo(NULL, 0, &offset, &bytes), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuFuncGetParamInfo(test_function("idle"), 0, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* A global variable has memory of its module, made once. */
+static void test_globals(void)
+{
+    CUdeviceptr table = 0, again = 0, factors = 0;
+    size_t bytes = 0;
+    CHECK_INT(cuModuleGetGlobal(&table, &bytes, module, "table"), CUDA_SUCCESS);
+    CHECK(table != 0 && bytes == 64);
+    CHECK_INT(cuModuleGetGlobal(&again, NULL, module, "table"), CUDA_SUCCESS);
+    CHECK(again == table);
+    CHECK_INT(cuModuleGetGlobal(&factors, &bytes, module, "factors"), CUDA_SUCCESS);
+    CHECK(factors != table && bytes == 12);
+    CHECK_INT(cuModuleGetGlobal(NULL, NULL, module, "table"), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuModuleGetGlobal(&table, &bytes, module, "copy"), CUDA_ERROR_NOT_FOUND);
+    CHECK_INT(cuModuleGetGlobal(&table, &bytes, NULL, "table"), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cuMemsetD8(table, 1, 64), CUDA_SUCCESS);
+}
+
+static void test_accesses(CUdeviceptr memory)
+{
+    CUdeviceptr x = memory + 16, y = memory + 512, both[3];
+    int n = 3;
+    void *arguments[3], *extra[5];
+    struct {
+        CUdeviceptr x;
+        int n, gap;
+        CUdeviceptr y;
+    } block;
+    size_t bytes = sizeof block;
+    cai_sim_operation launch;
+    cai_driver_call call;
+    arguments[0] = &x;
+    arguments[1] = &n;
+    arguments[2] = &y;
+    CHECK_INT(test_run("copy", NULL, arguments, NULL), CUDA_SUCCESS);
+    launch = test_last();
+    CHECK_INT(launch.access_count, 2);
+    CHECK(launch.accesses[0].address == x && launch.accesses[0].bytes == 1 && launch.accesses[0].write == 0);
+    CHECK(launch.accesses[1].address == y && launch.accesses[1].bytes == 1 && launch.accesses[1].write == 1);
+    CHECK_INT(cai_driver_call_of(launch.tag, &call), 1);
+    CHECK_INT(call.opaque, 0);
+    CHECK_STR(call.kernel, "copy");
+
+    block.x = y;
+    block.n = 0;
+    block.gap = 0;
+    block.y = 12345; /* no memory of anybody */
+    extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+    extra[1] = &block;
+    extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+    extra[3] = &bytes;
+    extra[4] = CU_LAUNCH_PARAM_END;
+    CHECK_INT(test_run("copy", NULL, NULL, extra), CUDA_SUCCESS);
+    launch = test_last();
+    CHECK_INT(launch.access_count, 1);
+    CHECK(launch.accesses[0].address == y && launch.accesses[0].write == 0);
+    bytes = 8; /* what is not in the block is zero */
+    block.y = x;
+    CHECK_INT(test_run("copy", NULL, NULL, extra), CUDA_SUCCESS);
+    CHECK_INT(test_last().access_count, 1);
+
+    both[0] = x;
+    both[1] = x;
+    both[2] = y;
+    arguments[0] = both;
+    CHECK_INT(test_run("pair", NULL, arguments, NULL), CUDA_SUCCESS);
+    launch = test_last();
+    CHECK_INT(launch.access_count, 1);
+    CHECK(launch.accesses[0].address == y && launch.accesses[0].write == 0);
+
+    arguments[0] = &x;
+    CHECK_INT(test_run("late", NULL, arguments, NULL), CUDA_SUCCESS);
+    launch = test_last();
+    CHECK_INT(launch.access_count, 1);
+    CHECK(launch.accesses[0].write == CAI_SIM_MAY_WRITE);
+    CHECK_INT(test_run("idle", NULL, NULL, NULL), CUDA_SUCCESS);
+    CHECK_INT(test_last().access_count, 0);
+}
+
+static void test_refused(void)
+{
+    int other = 0;
+    void *extra[3];
+    uint64_t before = cai_sim_operation_count(cai_driver_sim());
+    CHECK_INT(test_run("copy", NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE); /* it has parameters */
+    extra[0] = (void *)(uintptr_t)7; /* no such number */
+    extra[1] = &other;
+    extra[2] = CU_LAUNCH_PARAM_END;
+    CHECK_INT(test_run("copy", NULL, NULL, extra), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cai_sim_operation_count(cai_driver_sim()) == before);
+}
+
+/* Two kernels in two streams: which pairs race, and which are certain. */
+static int32_t test_pair(const char *first, const char *second, CUdeviceptr x, CUdeviceptr y, int32_t *certain)
+{
+    CUstream streams[2];
+    cai_check_race races[4];
+    void *arguments[3];
+    int n = 0, i;
+    int32_t found;
+    arguments[0] = &x;
+    arguments[1] = &n;
+    arguments[2] = &y;
+    CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
+    found = cai_check_races(cai_driver_sim(), NULL, 0);
+    for (i = 0; i < 2; i++) {
+        CHECK_INT(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        CHECK_INT(test_run(i ? second : first, streams[i], arguments, NULL), CUDA_SUCCESS);
+    }
+    CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
+    memset(races, 0, sizeof races);
+    i = cai_check_races(cai_driver_sim(), races, 4) - found;
+    *certain = races[i > 0 && found + i <= 4 ? found + i - 1 : 0].certain;
+    return i;
+}
+
+static void test_races(CUdeviceptr memory)
+{
+    int32_t certain = 7;
+    CHECK_INT(test_pair("copy", "idle", memory, memory + 8, &certain), 0);
+    CHECK_INT(test_pair("late", "idle", memory, memory + 8, &certain), 0);
+    CHECK_INT(test_pair("copy", "copy", memory, memory + 8, &certain), 1); /* both write y, both read x */
+    CHECK_INT(certain, 1);
+    CHECK_INT(test_pair("late", "late", memory, memory + 8, &certain), 1);
+    CHECK_INT(certain, 0);
+}
+
+/* What cuLinkComplete makes has the kernels of all inputs. */
+static void test_link(void)
+{
+    static char other[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry more(.param .u64 x) { ret; }\n";
+    CUlinkState state = NULL;
+    CUmodule linked = NULL;
+    CUfunction function = NULL;
+    void *made = NULL;
+    size_t bytes = 0;
+    CHECK_INT(cuLinkCreate(0, NULL, NULL, &state), CUDA_SUCCESS);
+    CHECK_INT(cuLinkComplete(state, &made, &bytes), CUDA_ERROR_INVALID_IMAGE);
+    CHECK_INT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)image, sizeof image, "a", 0, NULL, NULL),
+              CUDA_SUCCESS);
+    CHECK_INT(cuLinkAddData(state, CU_JIT_INPUT_PTX, other, sizeof other, "b", 0, NULL, NULL), CUDA_SUCCESS);
+    CHECK_INT(cuLinkComplete(state, &made, &bytes), CUDA_SUCCESS);
+    CHECK(made != NULL && bytes > sizeof image + sizeof other);
+    CHECK_INT(cuModuleLoadData(&linked, made), CUDA_SUCCESS);
+    CHECK_INT(cuLinkDestroy(state), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, linked, "more"), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, linked, "copy"), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, linked, "less"), CUDA_ERROR_NOT_FOUND);
+    CHECK_INT(cuModuleUnload(linked), CUDA_SUCCESS);
+}
+
+/* Of what cannot be read any name is a kernel, and a launch is opaque. */
+static void test_opaque(void)
+{
+    static const char unknown[] = "no image";
+    CUmodule other = NULL;
+    CUfunction function = NULL;
+    cai_driver_call call;
+    unsigned count;
+    size_t offset;
+    CHECK_INT(cuModuleLoadData(&other, unknown), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, other, "any"), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunctionCount(&count, other), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_INT(cuFuncGetParamInfo(function, 0, &offset, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+    CHECK_INT(cai_driver_call_of(test_last().tag, &call), 1);
+    CHECK_INT(call.opaque, 1);
+    CHECK_INT(cuModuleUnload(other), CUDA_SUCCESS);
+}
+
+static void test_all(void)
+{
+    CUcontext context = NULL;
+    CUdeviceptr memory = 0;
+    CHECK_INT(cuInit(0), CUDA_SUCCESS);
+    CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, BYTES), CUDA_SUCCESS);
+    CHECK_INT(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    test_names();
+    test_parameters();
+    test_globals();
+    test_accesses(memory);
+    test_refused();
+    test_races(memory);
+    test_link();
+    test_opaque();
+    CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+CAI_TEST_MAIN(test_all)
