@@ -3,5 +3,5 @@
 
 
 def pytest_addoption(parser):
-    parser.addoption("--record", metavar="FILE", help="write the interfaces of all libraries, as in tools/demo")
     parser.addoption("--sanitize", action="store_true", help="build libraries.c with -fsanitize=undefined")
+    parser.addoption("--include", metavar="FOLDER", help="headers that libraries.c takes before those of the project")

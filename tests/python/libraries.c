@@ -575,6 +575,14 @@ static PyObject *device(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(state_of(module)->device.why);
 }
 
+/* computes(): kernels run; else saxpy copies the first half of x and the second half of y, and nothing spins */
+static PyObject *computes(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    if (need_gpu(state_of(module))) return NULL;
+    return PyBool_FromLong(gpu_computes(&state_of(module)->device));
+}
+
 enum { SPIN, ORDER, DONE, SYNCHRONIZE };
 
 static PyObject *with_streams(PyObject *module, PyObject *first, PyObject *second, double seconds, int what)
@@ -752,6 +760,7 @@ static PyMethodDef functions[] = {
     {"adopted", adopted, METH_O, NULL},
     {"counts", counts, METH_NOARGS, NULL},
     {"device", device, METH_NOARGS, NULL},
+    {"computes", computes, METH_NOARGS, NULL},
     {"spin", spin, METH_VARARGS, NULL},
     {"order", order, METH_VARARGS, NULL},
     {"done", done, METH_O, NULL},

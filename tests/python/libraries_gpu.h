@@ -40,7 +40,7 @@ static const char gpu_kernels[] =
     "    @%p bra again;\n    ret;\n"
     "}\n";
 
-enum { GPU_NOT_READY = 600 };
+enum { GPU_NOT_READY = 600, GPU_NOT_SUPPORTED = 801 };
 
 typedef struct gpu {
     cai_cuda_driver driver;
@@ -48,11 +48,15 @@ typedef struct gpu {
     char why[512];
     uint64_t context;
     void *library, *module, *saxpy, *spin;
+    int (*initialize)(unsigned);
+    int (*retain)(void **, int);
     int (*stream_create)(void **, unsigned);
     int (*stream_destroy)(void *);
     int (*stream_query)(void *);
     int (*copy_to_host)(void *, unsigned long long, size_t, void *);
     int (*copy_to_device)(unsigned long long, const void *, size_t, void *);
+    int (*copy)(unsigned long long, unsigned long long, size_t, void *);
+    int copies; /* the simulated driver, which runs no kernel */
     int (*load)(void **, const void *);
     int (*entry)(void **, void *, const char *);
     int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
@@ -89,11 +93,13 @@ static int gpu_symbols(gpu *g)
         (void)snprintf(g->why, sizeof g->why, "the driver's library does not load");
         return -1;
     }
-    return gpu_symbol(g, "cuStreamCreate", &g->stream_create) ||
+    return gpu_symbol(g, "cuInit", &g->initialize) || gpu_symbol(g, "cuDevicePrimaryCtxRetain", &g->retain) ||
+                   gpu_symbol(g, "cuStreamCreate", &g->stream_create) ||
                    gpu_symbol(g, "cuStreamDestroy_v2", &g->stream_destroy) ||
                    gpu_symbol(g, "cuStreamQuery", &g->stream_query) ||
                    gpu_symbol(g, "cuMemcpyDtoHAsync_v2", &g->copy_to_host) ||
                    gpu_symbol(g, "cuMemcpyHtoDAsync_v2", &g->copy_to_device) ||
+                   gpu_symbol(g, "cuMemcpyDtoDAsync_v2", &g->copy) ||
                    gpu_symbol(g, "cuModuleLoadData", &g->load) ||
                    gpu_symbol(g, "cuModuleGetFunction", &g->entry) ||
                    gpu_symbol(g, "cuLaunchKernel", &g->launch)
@@ -101,11 +107,22 @@ static int gpu_symbols(gpu *g)
                : 0;
 }
 
+/* Only the simulated driver exports this. */
+static int gpu_is_simulated(const gpu *g)
+{
+#if defined(_WIN32)
+    return GetProcAddress((HMODULE)g->library, "cai_driver_sim") != NULL;
+#else
+    return dlsym(g->library, "cai_driver_sim") != NULL;
+#endif
+}
+
 /* 0, or -1: `why` says why there is none. A failure is remembered. */
 static int gpu_open(gpu *g)
 {
     const cai_cuda *cuda = &g->driver.cuda;
     cai_error err;
+    void *primary = NULL;
     int32_t code;
     if (g->tried) return g->why[0] ? -1 : 0;
     g->tried = 1;
@@ -114,9 +131,13 @@ static int gpu_open(gpu *g)
         (void)snprintf(g->why, sizeof g->why, "no GPU: %s", err.message);
         return -1;
     }
-    code = cuda->device_context(cuda->self, 0, &g->context);
+    if (gpu_symbols(g)) return -1;
+    g->copies = gpu_is_simulated(g);
+    code = g->initialize(0);
+    if (!code) code = g->retain(&primary, 0); /* where no library has made it active yet */
+    g->context = (uint64_t)(uintptr_t)primary;
     if (code) (void)snprintf(g->why, sizeof g->why, "no GPU: context of device 0: CUDA error %d", (int)code);
-    if (code || gpu_symbols(g)) return -1;
+    if (code) return -1;
     code = cuda->context_push(cuda->self, g->context);
     if (!code) {
         code = g->load(&g->module, gpu_kernels);
@@ -146,6 +167,18 @@ static void *gpu_stream(uint64_t stream)
     return (void *)(uintptr_t)stream;
 }
 
+/* In place of a x + y where no kernel runs: the first half of x, the second half of y. */
+static int32_t gpu_copy_halves(gpu *g, size_t n, gpu_floats x, gpu_floats y, gpu_floats r, uint64_t stream)
+{
+    const size_t first = n / 2 * sizeof(float), second = n * sizeof(float) - first;
+    const int64_t step = (int64_t)sizeof(float);
+    int32_t code = 0;
+    if (n > 1 && (x.stride != step || y.stride != step || r.stride != step)) return GPU_NOT_SUPPORTED;
+    if (first) code = g->copy(r.data, x.data, first, gpu_stream(stream));
+    if (code || r.data == y.data) return code;
+    return g->copy(r.data + first, y.data + first, second, gpu_stream(stream));
+}
+
 static int32_t gpu_run_saxpy(gpu *g, float a, int64_t n, gpu_floats x, gpu_floats y, gpu_floats r,
                              uint64_t stream)
 {
@@ -159,6 +192,7 @@ static int32_t gpu_run_saxpy(gpu *g, float a, int64_t n, gpu_floats x, gpu_float
     parameters[6] = &r.data;
     parameters[7] = &r.stride;
     if (n <= 0) return 0;
+    if (g->copies) return gpu_copy_halves(g, (size_t)n, x, y, r, stream);
     return g->launch(g->saxpy, (unsigned)((n + 255) / 256), 1, 1, 256, 1, 1, 0, gpu_stream(stream),
                      parameters, NULL);
 }
@@ -167,8 +201,13 @@ static int32_t gpu_run_spin(gpu *g, uint64_t nanoseconds, uint64_t stream)
 {
     void *parameters[1];
     parameters[0] = &nanoseconds;
-    if (!nanoseconds) return 0;
+    if (!nanoseconds || g->copies) return 0;
     return g->launch(g->spin, 1, 1, 1, 1, 1, 1, 0, gpu_stream(stream), parameters, NULL);
+}
+
+static int gpu_computes(const gpu *g)
+{
+    return !g->copies;
 }
 
 static int32_t gpu_new_stream(gpu *g, uint64_t *stream)

@@ -100,6 +100,12 @@ static int32_t gpu_run_spin(gpu *g, uint64_t nanoseconds, uint64_t stream)
     return nanoseconds ? cai_sim_launch(g->sim, stream, "spin", gpu_nothing, NULL, NULL, 0) : 0;
 }
 
+static int gpu_computes(const gpu *g)
+{
+    (void)g;
+    return 1;
+}
+
 static int32_t gpu_new_stream(gpu *g, uint64_t *stream)
 {
     *stream = cai_sim_stream_create(g->sim, 1);

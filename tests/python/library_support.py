@@ -2,7 +2,7 @@
 """What test_libraries.py and bench_libraries.py share: libraries.c as a module, and the libraries behind one shape.
 
 A library that cannot be used raises Missing with the reason. Those of the host need no GPU; what is about the device
-is written for CuPy, PyTorch, Numba, JAX, cuda.core, Warp and RMM, and each works on a stream of its own there.
+is written for CuPy, PyTorch, Numba, JAX, cuda.core, Warp, RMM and PyCUDA, and each works on a stream of its own there.
 """
 
 from __future__ import annotations
@@ -395,7 +395,7 @@ class CuPy(Device):
 
     def read(self, array: Any, stream: Any) -> Any:
         with stream:
-            return self.cupy.asnumpy(array + 0, stream=stream)
+            return self.cupy.asnumpy(array + 0 if self.module.computes() else array, stream=stream)
 
 
 class Torch(Device):
@@ -439,7 +439,7 @@ class Torch(Device):
 
     def read(self, array: Any, stream: Any) -> Any:
         with self.torch.cuda.stream(stream):
-            return (array + 0).cpu().numpy()
+            return (array + 0 if self.module.computes() else array).cpu().numpy()
 
 
 class Numba(Device):
@@ -490,6 +490,8 @@ class Jax(Device):
     def open(self) -> None:
         self.jax = need_jax()
         self.version = self.jax.__version__
+        if not self.module.computes():
+            raise Missing("JAX works by kernels, and device code does not run on the simulated driver")
         try:
             self.device = self.jax.devices("cuda")[0]
         except RuntimeError as error:
@@ -575,7 +577,7 @@ class CudaCore(Device):
         return to
 
     def read(self, array: Any, stream: Any) -> Any:
-        data = self.module.copy(array.ptr, 4 * array.shape[0], self.number(stream))
+        data = self.module.copy(array.ptr, array.shape[0] * array.dtype.itemsize, self.number(stream))
         return self.numpy.frombuffer(data, "f4")
 
 
@@ -665,6 +667,50 @@ class Rmm(Device):
         return self.numpy.frombuffer(array.tobytes(stream=stream), "f4")
 
 
+class PyCuda(Device):
+    """Its dictionary says that nothing is pending, whatever is: whoever hands it over orders the streams. It shares
+    the primary context of the other libraries."""
+
+    name = "PyCUDA"
+    ways = {"as is": (as_is, False)}
+
+    def open(self) -> None:
+        why = self.module.device()  # where there is no device its modules below fail in many ways
+        if why:
+            raise Missing(why)
+        need("pycuda.autoprimaryctx")
+        self.driver, self.arrays = need("pycuda.driver"), need("pycuda.gpuarray")
+        self.version = version("pycuda")
+        self.take = {"GPUArray": (self.over, False)}
+
+    def over(self, thing: Any, stream: Any) -> Any:
+        table = thing.__cuda_array_interface__
+        return self.arrays.GPUArray(table["shape"], table["typestr"], base=thing, gpudata=table["data"][0])
+
+    def stream(self) -> Any:
+        return self.driver.Stream()
+
+    def number(self, stream: Any) -> int:
+        return int(stream.handle)
+
+    def put(self, values: Any, stream: Any) -> Any:
+        made = self.arrays.to_gpu_async(values, stream=stream)
+        stream.synchronize()
+        return made
+
+    def room(self, values: Any, stream: Any) -> Any:
+        return self.put(self.numpy.full_like(values, -1), stream)
+
+    def write(self, to: Any, source: Any, stream: Any) -> Any:
+        self.driver.memcpy_dtod_async(to.gpudata, source.gpudata, source.nbytes, stream)
+        return to
+
+    def read(self, array: Any, stream: Any) -> Any:
+        host = array.get_async(stream=stream)
+        stream.synchronize()
+        return host
+
+
 class Ours(Device):
     """The module itself in the place of a library, so that the tests can be tried in simulation."""
 
@@ -696,4 +742,4 @@ class Ours(Device):
         return self.numpy.frombuffer(data, "f4")
 
 
-DEVICE: tuple[type[Device], ...] = (CuPy, Torch, Numba, Jax, CudaCore, Warp, Rmm)
+DEVICE: tuple[type[Device], ...] = (CuPy, Torch, Numba, Jax, CudaCore, Warp, Rmm, PyCuda)

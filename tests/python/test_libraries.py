@@ -2,7 +2,7 @@
 """Arrays of real libraries through cai_python.h and back: of one library into our extension (libraries.c), and what it
 computes into the other, the numbers compared with NumPy's.
 
-    python -m pytest -q tests/python/test_libraries.py [--record FILE] [--sanitize]
+    python -m pytest -q tests/python/test_libraries.py [--sanitize]
     python tests/python/test_libraries.py              the same; exit status 77 where pytest or what it needs is missing
 
 Without a GPU: arrays in host memory, of NumPy, ctypes, PyTorch, JAX and tvm_ffi. With one: CuPy, PyTorch, Numba, JAX,
@@ -10,8 +10,8 @@ cuda.core, Warp and RMM, each with each, on streams of their own and with work p
 is skipped, and everything of the device where there is none: each with its reason. tests/python/make-env makes an
 environment with all of them.
 
---record writes what each of the libraries that are there exports: one Python literal a line, with a title before it,
-as in tools/demo/interfaces.txt.
+On the simulated driver (tests/driver/check_matrix.py) the pairs run, too. No kernel of a library computes there, so
+the numbers are compared only where copies alone made them.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ SPIN = 0.1  # seconds that pass on a stream before the last write, long against 
 
 def built(factory: pytest.TempPathFactory, request: pytest.FixtureRequest, simulated: bool) -> Any:
     flags = ("-fsanitize=undefined", "-fno-sanitize-recover=all") if request.config.getoption("--sanitize") else ()
+    headers = request.config.getoption("--include")
+    flags += (f"-I{headers}",) if headers else ()
     try:
         return support.build(factory.mktemp("libraries"), flags, simulated)
     except support.Missing as missing:
@@ -523,7 +525,10 @@ def simulated(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 
 @pytest.fixture(params=["simulated", "gpu"])
 def device(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue(request.param)
+    module = request.getfixturevalue(request.param)
+    if not module.computes():
+        pytest.skip("device code does not run on the simulated driver")
+    return module
 
 
 @contextlib.contextmanager
@@ -536,11 +541,27 @@ def nothing_left_on(gpu: Any, *streams: Any) -> Iterator[None]:
     settled(gpu, before)
 
 
-def device_values() -> tuple[Any, Any, Any]:
-    """x, y and 2 x + y: small integers, so that float32 is exact."""
+def device_values(computes: bool = True) -> tuple[Any, Any, Any]:
+    """x, y and 2 x + y: small integers, so that float32 is exact. Without kernels: half of x and half of y."""
     x = numpy.arange(LENGTH, dtype="f4") % 1000
     y = numpy.arange(LENGTH, dtype="f4") % 77 + 1
-    return x, y, 2 * x + y
+    return x, y, 2 * x + y if computes else numpy.concatenate([x[: LENGTH // 2], y[LENGTH // 2 :]])
+
+
+def driver_sim() -> Any:
+    """The package cai_sim, if this process runs on the simulated driver."""
+    package = sys.modules.get("cai_sim")
+    return package if package and package.started() else None
+
+
+def races_since(position: int) -> list[Any]:
+    sim = driver_sim()
+    return sim.races(since=position) if sim else []
+
+
+def position() -> int:
+    sim = driver_sim()
+    return sim.position() if sim else 0
 
 
 def floats(ours: Any) -> Any:
@@ -655,9 +676,12 @@ def device_pairs() -> list[Any]:
     return [pytest.param(a, b, id=f"{a}-{b}") for a, b in itertools.product(DEVICE, DEVICE)]
 
 
-def one_exchange(gpu: Any, producer: Any, way: str, consumer: Any, how: str, seconds: float) -> dict[str, Any]:
+def one_exchange(
+    gpu: Any, producer: Any, way: str, consumer: Any, how: str, seconds: float, in_order: bool = True
+) -> dict[str, Any]:
     """x and y of one library, late; 2 x + y of ours on a stream of ours; read by the other library on its stream."""
-    x, y, expected = device_values()
+    x, y, expected = device_values(gpu.computes())
+    start = position()
     export, says = producer.ways[way]
     take, waits = consumer.take[how]
     theirs, mine, others = producer.stream(), gpu.stream(), consumer.stream()
@@ -674,7 +698,7 @@ def one_exchange(gpu: Any, producer: Any, way: str, consumer: Any, how: str, sec
         given = [export(array) for array in arrays]
         facts = gpu.facts(given[0], gpu.HOST, mine.handle)
         began = time.perf_counter()
-        ours = gpu.saxpy(2, *given, mine, spin=seconds)
+        ours = gpu.saxpy(2, *given, mine, spin=seconds, in_order=in_order)
         took = time.perf_counter() - began
     if facts["sync"] == "stream" and facts["stream"] == there and there > 2:
         producer.write(arrays[0], sources[1], theirs)  # must come after what we do with x
@@ -689,29 +713,36 @@ def one_exchange(gpu: Any, producer: Any, way: str, consumer: Any, how: str, sec
     if producer.has_streams:
         gpu.synchronize(there)
     assert seen.dtype == expected.dtype and seen.shape == expected.shape
-    wrong = int((seen != expected).sum())
-    assert not wrong, f"{producer.name} {way} -> {consumer.name} {how}: {wrong} of {LENGTH} are wrong; {facts}"
-    return {"facts": facts, "pending": pending, "took": took}
+    races = races_since(start)
+    text = f"{producer.name} {way} -> {consumer.name} {how}"
+    assert not races or not in_order, f"{text}: {races[0]}"
+    wrong = int((seen != expected).sum()) if in_order else 0
+    assert not wrong, f"{text}: {wrong} of {LENGTH} are wrong; {facts}"
+    return {"facts": facts, "pending": pending, "took": took, "races": races}
 
 
-def exchanges(gpu: Any, first: Any, second: Any) -> None:
-    """Each way in and each way out; once to load everything, once with work pending at both ends."""
+def exchanges(gpu: Any, first: Any, second: Any) -> list[str]:
+    """Each way in and each way out; once to load everything, once with work pending at both ends. Returns them."""
     before = gpu.counts()
+    done = []
     for way, how in itertools.product(first.ways, second.take):
         one_exchange(gpu, first, way, second, how, 0.0)
         seen = one_exchange(gpu, first, way, second, how, SPIN)
         text = f"{first.name} {way} -> {second.name} {how}: {seen['facts']}"
         assert seen["facts"]["dtype"] in ("float32", "uint8", "int8"), text
-        if first.has_streams:
+        if first.has_streams and gpu.computes():
             assert seen["pending"], f"nothing was pending any more: {text}"
         if seen["facts"]["sync"] == "stream":
-            assert seen["took"] < SPIN / 2, f"the import waited on the host: {text}"
+            assert seen["took"] < SPIN / 2 or not gpu.computes(), f"the import waited on the host: {text}"
+        done.append(f"{first.name} {way} -> {second.name} {how}")
     settled(gpu, before)
+    return done
 
 
 def in_place(gpu: Any, library: Any) -> None:
     """y = a x + y in the library's own memory, by each way, and read on the library's own stream."""
-    x, y, expected = device_values()
+    x, y, expected = device_values(gpu.computes())
+    start = position()
     for way, (export, says) in library.ways.items():
         theirs, mine = library.stream(), gpu.stream()
         there = library.number(theirs)
@@ -731,11 +762,103 @@ def in_place(gpu: Any, library: Any) -> None:
             seen = numpy.frombuffer(gpu.copy(facts["data"], 4 * LENGTH, there), "f4")
         assert (seen == expected).all(), f"{library.name} {way}: {facts}"
         gpu.synchronize(mine)
+    races = races_since(start)
+    assert not races, f"{library.name}: {races[0]}"
 
 
 @pytest.mark.parametrize("producer,consumer", device_pairs())
-def test_pair_on_device(gpu: Any, producer: str, consumer: str) -> None:
-    exchanges(gpu, opened(DEVICE[producer], gpu), opened(DEVICE[consumer], gpu))
+def test_pair_on_device(gpu: Any, producer: str, consumer: str, record_property: Any) -> None:
+    for pair in exchanges(gpu, opened(DEVICE[producer], gpu), opened(DEVICE[consumer], gpu)):
+        record_property("through cai", (pair, "in order"))
+
+
+def on_driver_sim() -> None:
+    if driver_sim() is None:
+        pytest.skip("only the simulated driver names races (tests/driver/check_matrix.py)")
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_order_left_out_on_device(gpu: Any, name: str) -> None:
+    """The same without the waits: a race, so the test above can fail. A way that says nothing is ordered by hand."""
+    library = opened(DEVICE[name], gpu)
+    on_driver_sim()
+    ways = [way for way, (_, says) in library.ways.items() if says and way != "__dlpack__"]
+    if not ways:
+        pytest.skip(f"{name} says of no array where work is pending")
+    for way in ways:
+        found = one_exchange(gpu, library, way, support.Ours(gpu), "dictionary", SPIN, in_order=False)["races"]
+        assert found, f"{name} {way}: no race without the waits"
+
+
+def direct_exchange(gpu: Any, producer: Any, way: str, consumer: Any, how: str, current: bool) -> list[Any]:
+    """One library's array, written on its stream, read by the other one on its own, without cai: the races."""
+    x, _, _ = device_values()
+    theirs, others = producer.stream(), consumer.stream()
+    source, array = producer.put(x, theirs), producer.room(x, theirs)
+    start = position()
+    with contextlib.ExitStack() as stack:
+        if current:
+            stack.enter_context(producer.current(theirs))
+        array = producer.write(array, source, theirs)
+        given = producer.ways[way][0](array)
+        if current:
+            stack.enter_context(consumer.current(others))
+        consumer.read(consumer.take[how][0](given, others), others)
+    races = races_since(start)
+    gpu.synchronize(producer.number(theirs))
+    return races
+
+
+@pytest.mark.parametrize("producer,consumer", device_pairs())
+def test_direct_pair_on_device(gpu: Any, producer: str, consumer: str, record_property: Any) -> None:
+    """Which libraries race without cai, with the streams current and not. It is recorded: others decide on it."""
+    first, second = opened(DEVICE[producer], gpu), opened(DEVICE[consumer], gpu)
+    on_driver_sim()
+    choices = {kind.current is not support.Device.current for kind in (type(first), type(second))}
+    scopes = (True, False) if True in choices else (True,)
+    for way, how, current in itertools.product(first.ways, second.take, scopes):
+        text = f"{first.name} {way} -> {second.name} {how}" + ("" if current else ", streams not current")
+        try:
+            races = direct_exchange(gpu, first, way, second, how, current)
+        except Exception as error:  # a library that does not take the other's array
+            said = f"{type(error).__name__}: {' '.join(str(error).split())[:70]}"
+            record_property("directly", (text, f"refused ({said})"))
+            continue
+        kinds = {"certain" if race.certain else "possible" for race in races}
+        record_property("directly", (text, f"race ({', '.join(sorted(kinds))})" if races else "in order"))
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_captured_on_device(gpu: Any, name: str, record_property: Any) -> None:
+    """The producer's stream is being captured. cai refuses to cross that, and the capture goes on."""
+    library = opened(DEVICE[name], gpu)
+    on_driver_sim()
+    try:
+        driver = support.need("cuda.bindings.driver")
+    except support.Missing as missing:
+        pytest.skip(str(missing))
+    ways = [way for way, (_, says) in library.ways.items() if says and way != "__dlpack__"]
+    if not ways:
+        pytest.skip(f"{name} says of no array where work is pending")
+    x, y, _ = device_values()
+    for way in ways:
+        theirs, mine = library.stream(), gpu.stream()
+        arrays = [library.put(values, theirs) for values in (x, y)]
+        there = driver.CUstream(library.number(theirs))
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        with library.current(theirs):
+            given = [library.ways[way][0](array) for array in arrays]
+            if gpu.facts(given[0], gpu.HOST, mine.handle)["sync"] != "stream":
+                continue
+            assert int(driver.cuStreamBeginCapture(there, mode)[0]) == 0
+            try:
+                with pytest.raises(Exception, match="captur"):
+                    gpu.saxpy(2, *given, mine)
+            finally:
+                code, graph = driver.cuStreamEndCapture(there)
+        assert int(code) == 0, f"{name} {way}: the capture ended with {code!r}"
+        assert int(driver.cuGraphDestroy(graph)[0]) == 0
+        record_property("captured", (f"{name} {way}", "refused, the capture goes on"))
 
 
 @pytest.mark.parametrize("name", DEVICE)
@@ -756,6 +879,8 @@ def test_in_place_of_ours(device: Any) -> None:
 def test_streams_of_libraries(gpu: Any, name: str) -> None:
     """An object with __cuda_stream__ is the stream that its number says."""
     library = opened(DEVICE[name], gpu)
+    if not gpu.computes():
+        pytest.skip("device code does not run on the simulated driver, so nothing stays pending")
     stream = library.stream()
     if not hasattr(stream, "__cuda_stream__"):
         pytest.skip(f"{name} {library.version} has no streams with __cuda_stream__")
@@ -764,60 +889,3 @@ def test_streams_of_libraries(gpu: Any, name: str) -> None:
     assert not gpu.done(stream) and not gpu.done(library.number(stream))
     gpu.synchronize(stream)
     assert gpu.done(library.number(stream))
-
-
-# ---------------------------------------------------------------------------------- recording
-
-
-def host_records(library: Any) -> Iterator[tuple[str, Any]]:
-    if library.name != "NumPy":
-        return
-    array = numpy.arange(12, dtype="f4").reshape(3, 4)
-    yield "C order", array
-    yield "x[:, ::-1]", array[:, ::-1]
-    yield "broadcast_to(v, (4, 3))", numpy.broadcast_to(numpy.zeros(3), (4, 3))
-    yield "big-endian", numpy.zeros(5, ">i4")
-
-
-def device_records(library: Any, stream: Any) -> Iterator[tuple[str, Any]]:
-    flat = numpy.arange(12, dtype="f4")
-    yield "1-D", library.put(flat, stream)
-    yield "empty", library.put(flat[:0], stream)
-    if library.name in ("RMM", "cuda.core"):
-        return
-    matrix = library.put(flat.reshape(3, 4), stream)
-    yield "C order", matrix
-    yield "transposed", matrix.transpose() if library.name == "Warp" else matrix.T
-    yield "x[:, 1]", matrix[:, 1]
-    yield "float16", library.put(flat.astype("f2"), stream) if library.name != "Warp" else library.put(flat, stream)
-
-
-def record(lines: list[str], library: Any, what: str, array: Any, attribute: str) -> None:
-    try:
-        table = getattr(array, attribute)
-    except Exception as error:  # what a library does not export is worth a line, too
-        lines.append(f"# {library.name} {library.version} - {what} | {type(error).__name__}: {str(error)[:80]}\n")
-        return
-    lines.append(f"# {library.name} {library.version} - {what} | recorded\n{table!r}\n")
-
-
-def test_record_interfaces(module: Any, request: pytest.FixtureRequest) -> None:
-    file = request.config.getoption("--record")
-    if not file:
-        pytest.skip("without --record FILE")
-    lines: list[str] = []
-    for kind in support.HOST:
-        with contextlib.suppress(support.Missing):
-            library = kind()
-            for what, array in host_records(library):
-                record(lines, library, what, array, "__array_interface__")
-    for kind in support.DEVICE if not module.device() else ():
-        with contextlib.suppress(support.Missing):
-            library = kind(module)
-            stream = library.stream()
-            with library.current(stream):
-                for what, array in device_records(library, stream):
-                    record(lines, library, what, array, "__cuda_array_interface__")
-    with open(file, "w", encoding="utf-8") as out:
-        out.write("\n".join(lines))
-    assert lines
