@@ -136,7 +136,7 @@ class Table:
         return lambda: self.do("cai_numba, free", "free", memory)
 
 
-class Manager(cuda.BaseCUDAMemoryManager):
+class Manager(cuda.GetIpcHandleMixin, cuda.BaseCUDAMemoryManager):
     """The plugin. Numba makes one for each context."""
 
     table: str | int = os.environ.get("CAI_NUMBA_TABLE") or "cuda"
@@ -185,8 +185,8 @@ class Manager(cuda.BaseCUDAMemoryManager):
     def get_ipc_handle(self, memory: Any) -> cuda.IpcHandle:
         place, handle = Ipc(), binding.CUipcMemHandle()
         known = getattr(memory.owner, "cai_memory", None)
-        if known is None:
-            raise CudaDriverError("cai_numba, get_ipc_handle: the memory is not device memory of this manager")
+        if known is None:  # of another library: the driver knows it
+            return super().get_ipc_handle(memory)
         self._table.do("cai_numba, get_ipc_handle", "ipc", known, byref(place))
         ctypes.memmove(handle.getPtr(), place.handle, len(place.handle))
         offset = place.offset + int(memory.handle) - int(memory.owner.handle)
