@@ -7,3 +7,4 @@ endif()
 cai_python_test(driver.python check_python_sim.py SECONDS 15 NEEDS GCC
                 ARGUMENTS ${cai_cc} ${cai_driver_folder})
 cai_python_test(driver.recorded ../../tools/demo/record.py TIER full SECONDS 10)
+cai_python_test(driver.streams_doc check_streams_doc.py TIER full SECONDS 20)
