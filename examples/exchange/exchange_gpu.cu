@@ -77,7 +77,8 @@ extern "C" int exchange_gpu(exchange_device *out)
     static cai_cuda_driver driver;
     cudaDeviceProp properties;
     cai_error err;
-    const cudaError_t error = cudaGetDeviceProperties(&properties, 0);
+    cudaError_t error = cudaGetDeviceProperties(&properties, 0);
+    if (error == cudaSuccess) error = cudaFree(nullptr); // makes the device's context, which cai then finds
     if (error != cudaSuccess) {
         std::snprintf(out->name, sizeof out->name, "no GPU (%s)", cudaGetErrorString(error));
         return 0;

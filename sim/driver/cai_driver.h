@@ -51,6 +51,30 @@ int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out);
 /** Adds a named point to the trace. */
 void cai_driver_mark(const char *text);
 
+/** A launch, for the function of the host that stands for its kernel. */
+typedef struct cai_driver_launch {
+    const char *kernel;           /* its name, as the image has it */
+    const void *const *arguments; /* one pointer for each parameter, to a copy of its value */
+    int32_t argument_count;
+    uint32_t grid[3], block[3];
+    void *context;
+} cai_driver_launch;
+
+/** Does what a kernel would do. It may read and write memory of devices. It must not call CUDA. */
+typedef void (*cai_driver_kernel_function)(const cai_driver_launch *launch);
+
+/** Kernels do not run. From now on `function` runs in place of those of this name, in the order of their
+ *  stream.
+ *
+ *  kernel: the name in the source, which is also found in a mangled name; or the whole name. Copied.
+ *  argument_bytes: of each of the `count` parameters, copied. NULL: as the image says. If the image is
+ *  compressed, they must be given. If the arguments of a launch are one block, the image must say them.
+ *  function: NULL: none from now on. context: any, for the function.
+ *
+ *  Returns 1, or 0: `kernel` is NULL or empty, `count` is not 0 to 256, or there is no memory. */
+int32_t cai_driver_replace_kernel(const char *kernel, const uint32_t *argument_bytes, int32_t count,
+                                  cai_driver_kernel_function function, void *context);
+
 /** One name of the driver API. */
 typedef struct cai_driver_function {
     const char *name; /* the symbol: "cuMemcpyHtoDAsync_v2", also "cuMemcpyHtoDAsync_v2_ptsz" */

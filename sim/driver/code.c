@@ -5,8 +5,6 @@
  * accesses of the pointers in its arguments. They are not known if the image is opaque. */
 #include "driver.h"
 
-#include "cai_kernel.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -581,31 +579,48 @@ static CUresult code_buffer(void **extra, const void **buffer, size_t *bytes)
     return CUDA_SUCCESS;
 }
 
-/* Queues the launch of a kernel whose parameters are known. */
-static CUresult code_launch(uint64_t stream, const code_function *function, void **arguments, void **extra)
+/* The accesses of a launch, in `*list` if they are not too many, else in memory that replaces it. Returns how
+ * many there are, or -1: no memory. */
+static int32_t code_accesses(const cai_kernel *kernel, void **arguments, const void *buffer, size_t bytes,
+                             cai_sim_access **list)
 {
-    cai_sim *sim = cai_driver_sim();
+    int32_t room = CODE_ACCESSES, count;
+    for (;; room = count) {
+        count = cai_kernel_accesses(kernel, (const void *const *)arguments, buffer, bytes, code_range,
+                                    cai_driver_sim(), *list, room);
+        if (count <= room)
+            return count;
+        if (room > CODE_ACCESSES)
+            free(*list);
+        *list = (cai_sim_access *)calloc((size_t)count, sizeof **list);
+        if (!*list)
+            return -1;
+    }
+}
+
+/* Queues a launch with what it accesses, if its parameters are known, and with what runs in its place. */
+static CUresult code_launch(const CUlaunchConfig *config, const code_function *function, void **arguments,
+                            void **extra)
+{
+    const int known = function->kernel && !function->kernel->opaque;
     cai_sim_access some[CODE_ACCESSES], *accesses = some;
     const void *buffer = NULL;
+    void *replaced = NULL;
     size_t bytes = 0;
-    int32_t count, room = CODE_ACCESSES;
+    int32_t count = 0;
     CUresult result;
     if (extra)
         DRIVER_TRY(code_buffer(extra, &buffer, &bytes));
-    DRIVER_NEED(arguments || buffer || !function->kernel->parameter_count);
-    for (;;) {
-        count = cai_kernel_accesses(function->kernel, (const void *const *)arguments, buffer, bytes,
-                                    code_range, sim, accesses, room);
-        if (count <= room)
-            break;
-        if (accesses != some)
-            free(accesses);
-        room = count;
-        accesses = (cai_sim_access *)calloc((size_t)room, sizeof *accesses);
-        if (!accesses)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    result = (CUresult)cai_sim_launch(sim, stream, function->name, NULL, NULL, accesses, count);
+    DRIVER_NEED(!known || arguments || buffer || !function->kernel->parameter_count);
+    DRIVER_TRY(driver_replaced(function->name, config, function->kernel, arguments, buffer, bytes,
+                               &replaced));
+    if (known)
+        count = code_accesses(function->kernel, arguments, buffer, bytes, &accesses);
+    if (count < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    driver_call_launches(function->name, !known);
+    result = (CUresult)cai_sim_launch(cai_driver_sim(), driver_stream(config->hStream), function->name,
+                                      replaced ? driver_replaced_run : NULL, replaced, accesses, count);
     if (accesses != some)
         free(accesses);
     return result;
@@ -614,8 +629,7 @@ static CUresult code_launch(uint64_t stream, const code_function *function, void
 CUresult do_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction handle, void **arguments, void **extra)
 {
     const code_function *function = code_function_of(handle);
-    uint64_t threads, stream;
-    int opaque;
+    uint64_t threads;
     DRIVER_NEED(config && (!config->numAttrs || config->attrs) && !(arguments && extra));
     if (!function)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -623,12 +637,7 @@ CUresult do_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction handle, vo
     DRIVER_NEED(threads && threads <= 1024 && config->gridDimX && config->gridDimY && config->gridDimZ);
     DRIVER_NEED(config->sharedMemBytes <= 232448);
     DRIVER_TRY(driver_need_context());
-    opaque = !function->kernel || function->kernel->opaque;
-    stream = driver_stream(config->hStream);
-    driver_call_launches(function->name, opaque);
-    if (!opaque)
-        return code_launch(stream, function, arguments, extra);
-    return (CUresult)cai_sim_launch(cai_driver_sim(), stream, function->name, NULL, NULL, NULL, 0);
+    return code_launch(config, function, arguments, extra);
 }
 
 CUresult do_cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cai_driver.h"
+#include "cai_kernel.h"
 #include "cai_sim.h"
 #include "driver_names.h"
 
@@ -69,6 +70,13 @@ CUresult driver_check_handle(const void *handle);
 
 /* 1: the edges have no data, which a port or a programmatic launch would need. `edges` may be NULL. */
 int driver_edges_are_plain(const CUgraphEdgeData *edges, size_t count); /* graph.c */
+
+/* >>replaced kernels: replace.c */
+/* What runs in place of a kernel, for cai_sim_launch: driver_replaced_run and *argument. `kernel` may be
+ * NULL. Leaves *argument NULL if nothing runs. */
+CUresult driver_replaced(const char *name, const CUlaunchConfig *config, const cai_kernel *kernel,
+                         void **arguments, const void *buffer, size_t bytes, void **argument);
+void driver_replaced_run(void *argument);
 
 /* >>maps: map.c. Numbers to what belongs to them. A map begins as zeros. */
 typedef struct driver_map {

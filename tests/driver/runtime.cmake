@@ -21,4 +21,27 @@ if(CAI_HAVE_CUDA AND TARGET cai_cudart_13)
                                                     CUDA_ARCHITECTURES 90 SKIP_BUILD_RPATH TRUE)
   cai_test(driver.runtime_exchange COMMAND ${CMAKE_COMMAND} -E env
            "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:cai_cudart_13>" $<TARGET_FILE:runtime_exchange>)
+
+  # The examples with kernels: functions of the host stand for them
+  set(cai_examples "${PROJECT_SOURCE_DIR}/examples")
+  add_library(example_kernels MODULE "${CMAKE_CURRENT_LIST_DIR}/example_kernels.c")
+  target_link_libraries(example_kernels PRIVATE cai::cai cai_own_flags ${CAI_LIBCUDA})
+  add_executable(simulated_saxpy "${cai_examples}/array/saxpy.cu")
+  target_link_libraries(simulated_saxpy PRIVATE cai::cai)
+  add_executable(simulated_exchange
+    "${cai_examples}/exchange/exchange.c" "${cai_examples}/exchange/exchange_races.c"
+    "${cai_examples}/exchange/exchange_simulated.c" "${cai_examples}/exchange/exchange_gpu.cu")
+  target_link_libraries(simulated_exchange PRIVATE cai::sim)
+  target_compile_definitions(simulated_exchange PRIVATE EXCHANGE_WITH_GPU)
+  set_target_properties(example_kernels simulated_exchange PROPERTIES C_STANDARD 99 C_EXTENSIONS ON)
+  foreach(example saxpy exchange)
+    add_dependencies(simulated_${example} cai_cudart_13)
+    set_target_properties(simulated_${example} PROPERTIES CUDA_STANDARD 17 CUDA_RUNTIME_LIBRARY Shared
+                                                          CUDA_ARCHITECTURES 90 SKIP_BUILD_RPATH TRUE)
+    cai_test(driver.example_${example} COMMAND ${CMAKE_COMMAND} -E env
+             "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:cai_cudart_13>" "LD_PRELOAD=$<TARGET_FILE:example_kernels>"
+             $<TARGET_FILE:simulated_${example}>)
+    set_tests_properties(driver.example_${example} PROPERTIES PASS_REGULAR_EXPRESSION
+                         "1000 elements right|simulated device, CUDA .*262144 elements, 0 wrong")
+  endforeach()
 endif()

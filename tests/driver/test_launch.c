@@ -219,6 +219,56 @@ static void test_races(CUdeviceptr memory)
     CHECK_INT(certain, 0);
 }
 
+static void test_host_copy(const cai_driver_launch *launch)
+{
+    const float *x = *(float *const *)launch->arguments[0];
+    float *y = *(float *const *)launch->arguments[2];
+    CHECK_STR(launch->kernel, "copy");
+    CHECK_INT(launch->argument_count, 3);
+    CHECK(launch->grid[0] == 1 && launch->block[0] == 32 && launch->grid[2] == 1);
+    y[1] = x[2] + (float)*(const int *)launch->arguments[1];
+    ++*(int *)launch->context;
+}
+
+/* A function of the host does what the kernel would do, in the order of the stream, and in graphs. */
+static void test_replaced(CUdeviceptr memory)
+{
+    static const uint32_t sizes[1] = {8};
+    const float three = 3;
+    float y = 0;
+    int n = 4, calls = 0;
+    CUdeviceptr x = memory, to = memory + 64;
+    void *arguments[3];
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec executable;
+    arguments[0] = &x;
+    arguments[1] = &n;
+    arguments[2] = &to;
+    CHECK_INT(cai_driver_replace_kernel("", NULL, 0, test_host_copy, NULL), 0);
+    CHECK_INT(cai_driver_replace_kernel("copy", sizes, 257, test_host_copy, NULL), 0);
+    CHECK_INT(cai_driver_replace_kernel("copy", NULL, 0, test_host_copy, &calls), 1);
+    CHECK_INT(cuMemcpyHtoD(memory + 8, &three, 4), CUDA_SUCCESS);
+    CHECK_INT(test_run("copy", NULL, arguments, NULL), CUDA_SUCCESS);
+    n = 100; /* the launch has its own copy */
+    CHECK_INT(cuMemcpyDtoH(&y, to + 4, 4), CUDA_SUCCESS);
+    CHECK(y == 7 && calls == 1);
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    CHECK_INT(test_run("copy", stream, arguments, NULL), CUDA_SUCCESS);
+    CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_INT(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoH(&y, to + 4, 4), CUDA_SUCCESS);
+    CHECK(y == 103 && calls == 3);
+    CHECK_INT(cai_driver_replace_kernel("copy", NULL, 0, NULL, NULL), 1);
+    CHECK_INT(test_run("copy", NULL, arguments, NULL), CUDA_SUCCESS);
+    CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_INT(calls, 3);
+}
+
 /* What cuLinkComplete makes has the kernels of all inputs. */
 static void test_link(void)
 {
@@ -259,6 +309,9 @@ static void test_opaque(void)
     CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
     CHECK_INT(cai_driver_call_of(test_last().tag, &call), 1);
     CHECK_INT(call.opaque, 1);
+    CHECK_INT(cai_driver_replace_kernel("any", NULL, 0, test_host_copy, NULL), 1); /* of which size are they? */
+    CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_IMAGE);
+    CHECK_INT(cai_driver_replace_kernel("any", NULL, 0, NULL, NULL), 1);
     CHECK_INT(cuModuleUnload(other), CUDA_SUCCESS);
 }
 
@@ -277,6 +330,7 @@ static void test_all(void)
     test_accesses(memory);
     test_refused();
     test_races(memory);
+    test_replaced(memory);
     test_link();
     test_opaque();
     CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
