@@ -71,6 +71,11 @@ CUresult driver_check_handle(const void *handle);
 /* 1: the edges have no data, which a port or a programmatic launch would need. `edges` may be NULL. */
 int driver_edges_are_plain(const CUgraphEdgeData *edges, size_t count); /* graph.c */
 
+/* >>user objects: object.c. An executable has references of its own to what its graph has. */
+CUresult driver_objects_copy(uint64_t graph, uint64_t executable);
+/* A graph or an executable is gone. may_run: its launches may still run, so its references stay until then. */
+void driver_objects_drop(uint64_t owner, int may_run);
+
 /* >>replaced kernels: replace.c */
 /* What runs in place of a kernel, for cai_sim_launch: driver_replaced_run and *argument. `kernel` may be
  * NULL. Leaves *argument NULL if nothing runs. */

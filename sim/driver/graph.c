@@ -24,7 +24,7 @@ static CUresult graph_instantiate(CUgraphExec *executable, CUgraph graph)
     DRIVER_NEED(executable && graph);
     made = cai_sim_graph_instantiate(cai_driver_sim(), driver_number(graph));
     *executable = (CUgraphExec)driver_handle(made);
-    return made ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return made ? driver_objects_copy(driver_number(graph), made) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult do_cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, unsigned long long flags)
@@ -72,13 +72,17 @@ CUresult do_cuGraphUpload(CUgraphExec executable, CUstream stream)
 CUresult do_cuGraphDestroy(CUgraph graph)
 {
     DRIVER_NEED(graph);
-    return (CUresult)cai_sim_graph_destroy(cai_driver_sim(), driver_number(graph));
+    DRIVER_TRY(cai_sim_graph_destroy(cai_driver_sim(), driver_number(graph)));
+    driver_objects_drop(driver_number(graph), 0);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuGraphExecDestroy(CUgraphExec executable)
 {
     DRIVER_NEED(executable);
-    return (CUresult)cai_sim_graph_executable_destroy(cai_driver_sim(), driver_number(executable));
+    DRIVER_TRY(cai_sim_graph_executable_destroy(cai_driver_sim(), driver_number(executable)));
+    driver_objects_drop(driver_number(executable), 1);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuGraphCreate(CUgraph *graph, unsigned int flags)

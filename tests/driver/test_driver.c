@@ -549,6 +549,50 @@ static void test_graph_update(void)
     CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
 }
 
+static void test_destroy(void *pointer)
+{
+    ++*(int *)pointer;
+}
+
+/* An object lives as long as its creator, a graph or an executable has a reference. */
+static void test_user_objects(void)
+{
+    CUstream stream = NULL;
+    CUdeviceptr memory = 0;
+    CUuserObject object = NULL;
+    CUgraph graph, other;
+    CUgraphExec executable = NULL;
+    int destroyed = 0;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAlloc(&memory, 1), CUDA_SUCCESS);
+    graph = test_graph_of_sets(stream, memory, 1, 1);
+    other = test_graph_of_sets(stream, memory, 1, 1);
+    CHECK_INT(cuUserObjectCreate(&object, &destroyed, test_destroy, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuUserObjectCreate(&object, &destroyed, test_destroy, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuUserObjectCreate(&object, &destroyed, NULL, 1, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuUserObjectCreate(&object, &destroyed, test_destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+              CUDA_SUCCESS);
+    CHECK_INT(cuGraphRetainUserObject(graph, object, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuGraphRetainUserObject(graph, object, 2, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
+    CHECK_INT(cuGraphReleaseUserObject(other, object, 1), CUDA_ERROR_INVALID_VALUE); /* it has none */
+    CHECK_INT(cuGraphReleaseUserObject(graph, object, 2), CUDA_SUCCESS);
+    CHECK_INT(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_INT(destroyed, 0);
+    CHECK_INT(cuUserObjectRetain(object, 1), CUDA_SUCCESS);
+    CHECK_INT(cuUserObjectRelease(object, 1), CUDA_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_INT(destroyed, 0); /* its launch has not run */
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(other), CUDA_SUCCESS);
+    CHECK_INT(destroyed, 1);
+    CHECK_INT(cuUserObjectRelease(object, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+}
+
 static void test_pools(void)
 {
     CUmemoryPool pool = NULL;
@@ -918,6 +962,7 @@ static void test_all(void)
     test_graph_nodes();
     test_capture_to_graph();
     test_graph_update();
+    test_user_objects();
     test_pools();
     test_kernels();
     test_old_launches();
