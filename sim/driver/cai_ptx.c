@@ -15,7 +15,8 @@
 enum {
     PTX_WORD = 8,
     PTX_MOST_PARAMETERS = 32764, /* bytes, of one kernel (CUDA 12.1) */
-    PTX_MOST_OPERANDS = 64,
+    PTX_MOST_OPERANDS = 8,
+    PTX_MOST_NAMES = 256, /* of one operand. wgmma has 128 registers in one */
     PTX_MOST_CELLS = 1 << 23, /* bytes for what registers come from; with more a kernel is not judged */
     PTX_MOST_ROUNDS = 64
 };
@@ -31,10 +32,7 @@ typedef struct ptx_text {
     ptx_token token; /* the one that is looked at. 0 bytes: the end */
 } ptx_text;
 
-/* A parameter, with its name. */
 typedef struct ptx_parameter {
-    const char *name;
-    size_t name_bytes;
     uint32_t offset, bytes;
 } ptx_parameter;
 
@@ -57,7 +55,7 @@ typedef struct ptx_kernel {
     ptx_parameter *parameters;
     size_t parameter_count, parameter_room;
     uint32_t bytes;
-    ptx_register *registers;
+    ptx_register *registers; /* first the names of the parameters, in their order */
     size_t register_count, register_room;
     uint32_t *buckets; /* indices of registers + 1 */
     size_t bucket_count;
@@ -152,12 +150,21 @@ static int ptx_at_end(const ptx_text *text)
     return text->token.bytes == 0;
 }
 
+/* 10, 0xa, 012 or 0b1010, with or without U behind it. Large numbers stop growing above 1 << 28. */
 static uint64_t ptx_number(const ptx_token *token)
 {
+    static const char digits[] = "0123456789abcdef";
+    const char second = token->bytes > 1 && token->text[0] == '0' ? (char)(token->text[1] | 32) : 0;
+    const uint64_t base = second == 'x' ? 16 : second == 'b' ? 2 : second ? 8 : 10;
     uint64_t value = 0;
     size_t i;
-    for (i = 0; i < token->bytes && token->text[i] >= '0' && token->text[i] <= '9'; i++)
-        value = value < 1u << 28 ? value * 10 + (uint64_t)(token->text[i] - '0') : value;
+    for (i = base == 16 || base == 2 ? 2 : 0; i < token->bytes; i++) {
+        const char c = token->text[i];
+        const char *digit = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 32 : c) : NULL;
+        if (!digit || (uint64_t)(digit - digits) >= base)
+            break;
+        value = value < 1u << 28 ? value * base + (uint64_t)(digit - digits) : value;
+    }
     return value;
 }
 
@@ -215,73 +222,84 @@ static uint32_t ptx_type_bytes(const ptx_token *token)
     return 0;
 }
 
-/* What a declaration says: ".align 8 .b8 name[56]". Stops at ',' ')' ';' '=' or the end. Returns 0: no name,
- * or too large. */
-static int ptx_declared(ptx_text *text, ptx_parameter *out, uint32_t *align)
+/* A declaration: ".align 8 .b8 name[56]". */
+typedef struct ptx_variable {
+    const char *name;
+    size_t name_bytes;
+    uint64_t element_bytes, count;
+    uint32_t align;
+    int is_open; /* the first dimension is empty: "name[]" */
+} ptx_variable;
+
+static uint32_t ptx_bytes(const ptx_variable *one)
 {
-    uint64_t bytes = 0, count = 1;
+    const uint64_t bytes = one->element_bytes * one->count;
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
+/* From "[" to its "]". */
+static void ptx_dimension(ptx_text *text, ptx_variable *out)
+{
+    ptx_next(text);
+    if (ptx_is(&text->token, "]"))
+        out->is_open = 1;
+    else
+        out->count *= ptx_number(&text->token);
+    if (out->count > UINT32_MAX)
+        out->count = UINT32_MAX;
+    while (!ptx_at_end(text) && !ptx_is(&text->token, "]"))
+        ptx_next(text);
+}
+
+/* From ".attribute" to its last ")": .attribute(.managed, .unified(1, 2)) */
+static void ptx_attribute(ptx_text *text)
+{
+    size_t depth = 0;
+    do {
+        ptx_next(text);
+        if (ptx_is(&text->token, "("))
+            depth++;
+        else if (ptx_is(&text->token, ")"))
+            depth--;
+    } while (depth && !ptx_at_end(text));
+}
+
+/* Reads up to ',' ')' ';' '=' or the end. What is in `out` stays if nothing else is said: "x, y" are of one type.
+ * Returns 0: no name, or not as expected. */
+static int ptx_declared(ptx_text *text, ptx_variable *out)
+{
+    uint64_t lanes = 1;
     int pointee = 0; /* the next .align is of what a pointer points to */
-    memset(out, 0, sizeof *out);
-    *align = 1;
+    out->name = NULL;
+    out->count = 1;
+    out->is_open = 0;
     while (!ptx_at_end(text) && (text->token.is_word || ptx_is(&text->token, "["))) {
         if (ptx_is(&text->token, ".align")) {
             ptx_next(text);
-            if (!pointee && ptx_number(&text->token) > *align)
-                *align = (uint32_t)ptx_number(&text->token);
+            if (!pointee && ptx_number(&text->token) > out->align)
+                out->align = (uint32_t)ptx_number(&text->token);
         } else if (ptx_is(&text->token, ".ptr")) {
             pointee = 1;
-        } else if (ptx_is(&text->token, ".attribute")) { /* .attribute(.managed) */
-            while (!ptx_at_end(text) && !ptx_is(&text->token, ")"))
-                ptx_next(text);
+        } else if (ptx_is(&text->token, ".attribute")) {
+            ptx_attribute(text);
+        } else if (ptx_is(&text->token, ".v2") || ptx_is(&text->token, ".v4") || ptx_is(&text->token, ".v8")) {
+            lanes = (uint64_t)(text->token.text[2] - '0');
         } else if (ptx_type_bytes(&text->token)) {
-            bytes = ptx_type_bytes(&text->token);
+            out->element_bytes = lanes * ptx_type_bytes(&text->token);
         } else if (ptx_is(&text->token, "[")) {
-            ptx_next(text);
-            count *= ptx_number(&text->token);
-            if (count > UINT32_MAX)
-                count = UINT32_MAX;
-            while (!ptx_at_end(text) && !ptx_is(&text->token, "]"))
-                ptx_next(text);
+            ptx_dimension(text, out);
         } else if (text->token.text[0] != '.') {
             out->name = text->token.text;
             out->name_bytes = text->token.bytes;
         }
         ptx_next(text);
     }
-    if (bytes > *align)
-        *align = (uint32_t)bytes;
-    out->bytes = bytes * count < UINT32_MAX ? (uint32_t)(bytes * count) : UINT32_MAX;
-    return out->name && bytes && *align <= 128;
+    if (out->element_bytes > out->align)
+        out->align = (uint32_t)out->element_bytes;
+    return out->name && out->element_bytes && out->align <= 128;
 }
 
-/* The parameters, from behind "(". Each begins at a multiple of its alignment. Returns 0: not as expected. */
-static int ptx_parameters(ptx_text *text, ptx_kernel *kernel)
-{
-    while (!ptx_is(&text->token, ")")) {
-        ptx_parameter one;
-        uint32_t align, offset;
-        if (ptx_at_end(text) || !ptx_declared(text, &one, &align))
-            return 0;
-        offset = (kernel->bytes + align - 1) / align * align;
-        if (offset > PTX_MOST_PARAMETERS || one.bytes > PTX_MOST_PARAMETERS - offset)
-            return 0;
-        one.offset = offset;
-        kernel->bytes = offset + one.bytes;
-        kernel->parameters = (ptx_parameter *)ptx_more(kernel, kernel->parameters, kernel->parameter_count,
-                                                       &kernel->parameter_room, sizeof one);
-        if (kernel->failed)
-            return 0;
-        kernel->parameters[kernel->parameter_count++] = one;
-        if (ptx_is(&text->token, ","))
-            ptx_next(text);
-        else if (!ptx_is(&text->token, ")"))
-            return 0;
-    }
-    ptx_next(text);
-    return 1;
-}
-
-/* ----------------------------------------------------------------------- >>registers */
+/* --------------------------------------------------------------------------- >>names */
 static uint32_t ptx_hash(const char *text, size_t bytes)
 {
     uint32_t hash = 2166136261u;
@@ -332,14 +350,45 @@ static uint32_t ptx_register_of(ptx_kernel *kernel, const ptx_token *token)
     return (uint32_t)kernel->register_count++;
 }
 
-static const ptx_parameter *ptx_parameter_of(const ptx_kernel *kernel, const ptx_token *token)
+/* A parameter's name is the register of its number, so that names are found once. Returns 0: it is there already,
+ * or no memory. */
+static int ptx_add_parameter(ptx_kernel *kernel, const ptx_variable *one, uint32_t offset)
 {
-    size_t i;
-    for (i = 0; i < kernel->parameter_count; i++)
-        if (kernel->parameters[i].name_bytes == token->bytes &&
-            !memcmp(kernel->parameters[i].name, token->text, token->bytes))
-            return &kernel->parameters[i];
-    return NULL;
+    ptx_token name;
+    ptx_parameter *list = (ptx_parameter *)ptx_more(kernel, kernel->parameters, kernel->parameter_count,
+                                                    &kernel->parameter_room, sizeof *list);
+    kernel->parameters = list;
+    memset(&name, 0, sizeof name);
+    name.text = one->name;
+    name.bytes = one->name_bytes;
+    if (kernel->failed || ptx_register_of(kernel, &name) != kernel->parameter_count || kernel->failed)
+        return 0;
+    list[kernel->parameter_count].offset = offset;
+    list[kernel->parameter_count++].bytes = ptx_bytes(one);
+    kernel->bytes = offset + ptx_bytes(one);
+    return 1;
+}
+
+/* The parameters, from behind "(". Each begins at a multiple of its alignment. Returns 0: not as expected. */
+static int ptx_parameters(ptx_text *text, ptx_kernel *kernel)
+{
+    while (!ptx_is(&text->token, ")")) {
+        ptx_variable one;
+        uint32_t offset;
+        memset(&one, 0, sizeof one);
+        if (ptx_at_end(text) || !ptx_declared(text, &one) || one.is_open)
+            return 0;
+        offset = (kernel->bytes + one.align - 1) / one.align * one.align;
+        if (offset > PTX_MOST_PARAMETERS || ptx_bytes(&one) > PTX_MOST_PARAMETERS - offset ||
+            !ptx_add_parameter(kernel, &one, offset))
+            return 0;
+        if (ptx_is(&text->token, ","))
+            ptx_next(text);
+        else if (!ptx_is(&text->token, ")"))
+            return 0;
+    }
+    ptx_next(text);
+    return 1;
 }
 
 static void ptx_add_edge(ptx_kernel *kernel, uint32_t from, uint32_t to)
@@ -370,18 +419,19 @@ static void ptx_add_use(ptx_kernel *kernel, uint32_t index, uint8_t how)
 }
 
 /* --------------------------------------------------------------------- >>instructions */
-/* One operand: its registers, whether they are in [], and a parameter's name with an offset. */
+/* One operand: its registers, whether they are in [], and a parameter with an offset. */
 typedef struct ptx_operand {
-    ptx_token words[PTX_MOST_OPERANDS];
+    uint32_t registers[PTX_MOST_NAMES];
     int count;
     int is_address;
     const ptx_parameter *parameter;
     uint64_t offset;
+    int has_offset, is_odd; /* is_odd: more than a name and one number behind '+' */
 } ptx_operand;
 
 typedef struct ptx_instruction {
     ptx_token name;
-    ptx_operand operands[8];
+    ptx_operand operands[PTX_MOST_OPERANDS];
     int count;
     int too_long;
 } ptx_instruction;
@@ -391,25 +441,44 @@ static int ptx_is_number(const ptx_token *token)
     return token->text[0] >= '0' && token->text[0] <= '9';
 }
 
-static void ptx_operand_word(const ptx_kernel *kernel, ptx_operand *operand, const ptx_token *token)
+static void ptx_operand_word(ptx_kernel *kernel, ptx_operand *operand, const ptx_token *token)
 {
-    const ptx_parameter *parameter = ptx_parameter_of(kernel, token);
-    if (parameter)
-        operand->parameter = parameter;
-    else if (ptx_is_number(token))
+    uint32_t index;
+    if (ptx_is_number(token)) {
+        operand->is_odd |= operand->has_offset;
+        operand->has_offset = 1;
         operand->offset = ptx_number(token);
-    else if (operand->count < PTX_MOST_OPERANDS)
-        operand->words[operand->count++] = *token;
+        return;
+    }
+    index = ptx_register_of(kernel, token);
+    if (kernel->failed)
+        return;
+    if (index < kernel->parameter_count)
+        operand->parameter = &kernel->parameters[index];
+    else if (operand->count < PTX_MOST_NAMES)
+        operand->registers[operand->count++] = index;
+}
+
+/* All but the registers, of which none are counted. */
+static void ptx_clear(ptx_instruction *it)
+{
+    int i;
+    for (i = 0; i < PTX_MOST_OPERANDS; i++) {
+        ptx_operand *operand = &it->operands[i];
+        operand->count = operand->is_address = operand->has_offset = operand->is_odd = 0;
+        operand->parameter = NULL;
+        operand->offset = 0;
+    }
+    it->count = 1;
+    it->too_long = 0;
 }
 
 /* Reads the operands up to ';'. Commas in {} or [] or () divide nothing. */
-static void ptx_operands(ptx_text *text, const ptx_kernel *kernel, ptx_instruction *out)
+static void ptx_operands(ptx_text *text, ptx_kernel *kernel, ptx_instruction *out)
 {
     ptx_operand *operand = &out->operands[0];
     int depth = 0;
-    memset(out->operands, 0, sizeof out->operands);
-    out->count = 1;
-    out->too_long = 0;
+    ptx_clear(out);
     for (; !ptx_at_end(text) && !ptx_is(&text->token, ";"); ptx_next(text)) {
         char sign = text->token.is_word ? 'w' : text->token.text[0];
         if (sign == 'w')
@@ -419,14 +488,15 @@ static void ptx_operands(ptx_text *text, const ptx_kernel *kernel, ptx_instructi
         else if ((sign == '}' || sign == ']' || sign == ')') && depth)
             depth--;
         else if (sign == ',' && !depth) {
-            if (out->count == (int)(sizeof out->operands / sizeof *out->operands)) {
+            if (out->count == PTX_MOST_OPERANDS) {
                 out->too_long = 1;
                 continue;
             }
             operand = &out->operands[out->count++];
         }
         operand->is_address |= sign == '[';
-        out->too_long |= operand->count == PTX_MOST_OPERANDS;
+        operand->is_odd |= sign == '-' || sign == '*' || sign == '<' || sign == '~';
+        out->too_long |= operand->count == PTX_MOST_NAMES;
     }
     ptx_next(text);
 }
@@ -435,7 +505,13 @@ static void ptx_use_operand(ptx_kernel *kernel, const ptx_operand *operand, uint
 {
     int i;
     for (i = 0; i < operand->count; i++)
-        ptx_add_use(kernel, ptx_register_of(kernel, &operand->words[i]), how);
+        ptx_add_use(kernel, operand->registers[i], how);
+}
+
+/* All words are not known. */
+static void ptx_not_judged(ptx_kernel *kernel)
+{
+    memset(kernel->words, CAI_KERNEL_UNKNOWN, kernel->bytes / PTX_WORD + 1);
 }
 
 static void ptx_parameter_escapes(ptx_kernel *kernel, const ptx_parameter *parameter)
@@ -460,15 +536,15 @@ static void ptx_load_parameter(ptx_kernel *kernel, const ptx_instruction *it)
     bytes = ptx_type_bytes(&type) ? ptx_type_bytes(&type) : PTX_WORD;
     if (!from->parameter)
         return; /* what a function returned: what went in is marked already */
-    if (from->count || from->offset >= from->parameter->bytes) {
+    if (from->count || from->is_odd || from->offset >= from->parameter->bytes) {
         ptx_parameter_escapes(kernel, from->parameter);
         return;
     }
     at = from->parameter->offset + (uint32_t)from->offset;
     for (i = 0; i < to->count; i++, at += bytes) {
-        uint32_t index = ptx_register_of(kernel, &to->words[i]), word;
+        uint32_t word;
         for (word = at / PTX_WORD; word <= (at + bytes - 1) / PTX_WORD && word * PTX_WORD < kernel->bytes; word++)
-            ptx_add_load(kernel, word, index);
+            ptx_add_load(kernel, word, to->registers[i]);
     }
 }
 
@@ -479,8 +555,8 @@ static void ptx_compute(ptx_kernel *kernel, const ptx_instruction *it)
     for (operand = 1; operand < it->count; operand++)
         for (to = 0; to < it->operands[0].count; to++)
             for (from = 0; from < it->operands[operand].count; from++)
-                ptx_add_edge(kernel, ptx_register_of(kernel, &it->operands[operand].words[from]),
-                             ptx_register_of(kernel, &it->operands[0].words[to]));
+                ptx_add_edge(kernel, it->operands[operand].registers[from],
+                             it->operands[0].registers[to]);
 }
 
 /* The memory of a load or store that is no memory of the device's allocations. */
@@ -551,7 +627,7 @@ static void ptx_instruct(ptx_kernel *kernel, const ptx_instruction *it)
         if (it->operands[i].parameter && !ptx_begins(name, "ld.param"))
             ptx_parameter_escapes(kernel, it->operands[i].parameter);
     if (it->too_long)
-        memset(kernel->words, CAI_KERNEL_UNKNOWN, kernel->bytes / PTX_WORD + 1);
+        ptx_not_judged(kernel);
     else if (ptx_begins(name, "ld.param"))
         ptx_load_parameter(kernel, it);
     else if (ptx_begins(name, "ld.") || ptx_begins(name, "ldu.") || ptx_begins(name, "wmma.load."))
@@ -600,8 +676,12 @@ static void ptx_body(ptx_text *text, ptx_kernel *kernel)
             ptx_operands(text, kernel, &it);
             if (it.name.is_word && it.name.text[0] != '.')
                 ptx_instruct(kernel, &it);
+            else if (!it.name.is_word && !ptx_is(&it.name, ";"))
+                ptx_not_judged(kernel);
         }
     }
+    if (depth || !(ptx_at_end(text) || ptx_begins(&text->token, ".")))
+        ptx_not_judged(kernel); /* the body has no end, or an end too many */
 }
 
 /* -------------------------------------------------------------------------- >>result */
@@ -695,17 +775,45 @@ static int ptx_entry(ptx_text *text, const cai_ptx_visitor *visitor)
     return good;
 }
 
+/* From "=" to the ',' or ';' behind the values. Returns how many are of the first dimension: 2 of {{1, 2}, {3}}. */
+static uint64_t ptx_values(ptx_text *text)
+{
+    uint64_t count = 0;
+    int depth = 0, begun = 0; /* begun: there is something in the value that is read */
+    for (ptx_next(text); !ptx_at_end(text) && !ptx_is(&text->token, ";"); ptx_next(text)) {
+        const char sign = text->token.text[0];
+        if (sign == ',' && depth == 0)
+            break;
+        if (sign == ',' && depth == 1) {
+            begun = 0;
+        } else if (depth && !begun && sign != '}') {
+            begun = 1;
+            count++;
+        }
+        depth += (sign == '{' || sign == '(') - (sign == '}' || sign == ')');
+    }
+    return count;
+}
+
+/* One or more variables of one type, up to ';'. */
 static int ptx_global(ptx_text *text, const cai_ptx_visitor *visitor)
 {
     const int constant = ptx_is(&text->token, ".const");
-    ptx_parameter one;
-    uint32_t align;
-    ptx_next(text);
-    if (!ptx_declared(text, &one, &align))
-        return 0;
-    while (!ptx_at_end(text) && !ptx_is(&text->token, ";")) /* its first value */
+    ptx_variable one;
+    memset(&one, 0, sizeof one);
+    do {
+        uint64_t values = 0;
         ptx_next(text);
-    return visitor->global(visitor->context, one.name, one.name_bytes, one.bytes, constant);
+        if (!ptx_declared(text, &one))
+            return 0;
+        if (ptx_is(&text->token, "="))
+            values = ptx_values(text);
+        if (one.is_open)
+            one.count *= values < UINT32_MAX ? values : UINT32_MAX;
+        if (!visitor->global(visitor->context, one.name, one.name_bytes, ptx_bytes(&one), constant))
+            return 0;
+    } while (ptx_is(&text->token, ","));
+    return ptx_is(&text->token, ";");
 }
 
 int cai_ptx_read(const char *data, size_t bytes, const cai_ptx_visitor *visitor)

@@ -6,8 +6,9 @@
 
 TEST_KERNEL is tests/driver/test_kernel.c. Each kernel below has beside it what it does with each eight bytes of its
 parameters, as its CUDA source says. Optimized PTX must give exactly that. PTX for a debugger keeps pointers in memory,
-so there "unknown" is right, too, and nothing else. Then the PTX is damaged at random (--rounds): TEST_KERNEL is to be
-built with sanitizers for that. Exit status 0: all is right; 1: not; 77: no nvcc.
+so there "unknown" is right, too, and nothing else. Variables must have the sizes that they have in the cubin which
+ptxas makes of the same text. Then the PTX is damaged at random (--rounds): TEST_KERNEL is to be built with sanitizers
+for that. Exit status 0: all is right; 1: not; 77: no nvcc.
 """
 
 from __future__ import annotations
@@ -76,6 +77,19 @@ SETTINGS = {
     "debug": ["-arch=sm_90", "-G"],
 }  # fmt: skip
 
+VARIABLES = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .v4 .f32 q;
+.visible .global .u32 x, y, list[3] = {1, 2, 3};
+.visible .global .align 4 .u32 table[2][3] = {{1, 2, 3}, {4, 5, 6}}, pairs[][2] = {{1}, {2}, {3}};
+.visible .const .f32 bias[] = {-1.0, 1.0};
+.visible .global .u64 pointers[] = {generic(x), x+4};
+.visible .entry last(.param .align 8 .b8 s[16])
+{ .reg .b64 %rd<2>; ld.param.u64 %rd1, [s+0x8]; st.global.u32 [%rd1], 0; ret; }
+"""
+
 
 def right(known: int | None, found: int, debug: bool) -> bool:
     """Whether what was found is what is known. For a debugger UNKNOWN stands for all that is missing."""
@@ -94,6 +108,22 @@ def judge(text: str, debug: bool) -> list[str]:
         if seen is None or len(seen) != len(known) or not all(right(k, s, debug) for k, s in zip(known, seen)):
             wrong.append(f"{name}: {seen}, not {known}")
     return wrong
+
+
+def sizes(program: str, image: pathlib.Path) -> set[tuple[str, str]]:
+    """The names of an image's variables, with their bytes."""
+    done = subprocess.run([program, "--list", str(image)], capture_output=True, text=True)
+    return {(words[1], words[2]) for words in map(str.split, done.stdout.splitlines()) if words[0] == "global"}
+
+
+def judge_variables(program: str, nvcc: str, folder: pathlib.Path) -> list[str]:
+    text, cubin = folder / "variables.ptx", folder / "variables.cubin"
+    text.write_text(VARIABLES)
+    made = subprocess.run([nvcc, "-cubin", "-arch=sm_80", str(text), "-o", str(cubin)], capture_output=True, text=True)
+    if made.returncode:
+        return [f"variables: {made.stderr.strip()}"]
+    found, known = sizes(program, text), sizes(program, cubin)
+    return [] if found == known and len(known) == 8 else [f"variables: {sorted(found)}, not {sorted(known)}"]
 
 
 def main() -> int:
@@ -118,6 +148,7 @@ def main() -> int:
             images.append(str(image))
             done = subprocess.run([options.program, "--list", str(image)], capture_output=True, text=True)
             wrong += [f"{setting}: {text}" for text in judge(done.stdout, setting == "debug")]
+        wrong += judge_variables(options.program, options.nvcc, source.parent)
         done = subprocess.run([options.program, "--fuzz", options.rounds, *images], capture_output=True, text=True)
         if done.returncode:
             wrong.append(f"damaged: status {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}")

@@ -641,6 +641,103 @@ static void check_put(const cai_kernel_image *image)
     CHECK(cai_kernel_global_find(image, "table") && cai_kernel_global_find(image, "table")->bytes == 400);
 }
 
+/* A kernel with "s", 16 bytes: what the words of a body must be. '?': may write, with or without more. */
+static void check_body(const char *body, char first, char second)
+{
+    static const char head[] = ".version 8.0\n.visible .entry k(.param .align 8 .b8 s[16])\n{\n";
+    const char expected[] = {first, second};
+    char text[4096];
+    const cai_kernel *kernel;
+    cai_kernel_image *image;
+    int i;
+    snprintf(text, sizeof text, "%s%s", head, body);
+    image = read_exactly(text, strlen(text));
+    kernel = cai_kernel_find(image, "k");
+    CHECK(kernel && kernel->words);
+    for (i = 0; kernel && kernel->words && i < 2; ++i) {
+        const uint8_t how = kernel->words[i];
+        const char found = how & CAI_KERNEL_UNKNOWN ? '?' : "-rwx"[how & 3];
+        if (found != expected[i])
+            printf("word %d is %c, not %c: %s\n", i, found, expected[i], body);
+        CHECK_INT(found, expected[i]);
+    }
+    cai_kernel_image_free(image);
+}
+
+/* PTX has numbers to base 16, 8 and 2, with U behind. */
+static void test_ptx_offsets(void)
+{
+    static const char *const second[] = {"8", "0x8", "0X8U", "010", "0b1000", "8U"};
+    static const char *const unclear[] = {"-8", "16+-8", "4+4", "2*4", "16"};
+    char body[200];
+    size_t i;
+    for (i = 0; i < sizeof second / sizeof *second; ++i) {
+        snprintf(body, sizeof body, "ld.param.u64 %%r1, [s+%s]; st.global.u32 [%%r1], 0; ret;\n}\n", second[i]);
+        check_body(body, '-', 'w');
+    }
+    for (i = 0; i < sizeof unclear / sizeof *unclear; ++i) {
+        snprintf(body, sizeof body, "ld.param.u64 %%r1, [s+%s]; st.global.u32 [%%r1], 0; ret;\n}\n", unclear[i]);
+        check_body(body, '?', '?');
+    }
+}
+
+/* What ptxas would refuse must not be read as a kernel that leaves memory alone. */
+static void test_ptx_malformed(void)
+{
+#define LOADS "ld.param.u64 %r1, [s]; ld.global.f32 %f1, [%r1];\n"
+#define STORES "ld.param.u64 %r2, [s+8]; st.global.f32 [%r2], %f1;\n"
+    check_body(LOADS STORES "ret;\n}\n", 'r', 'w');
+    check_body(LOADS STORES "ret;\n}\n.visible .entry other() { ret; }", 'r', 'w');
+    check_body(LOADS "mov.b64 %r3, %r4;\f" STORES "ret;\n}\n", '?', '?');
+    check_body(LOADS, '?', '?');
+    check_body(LOADS "{ " STORES "ret;\n}\n", '?', '?');
+    check_body(LOADS ",\n" STORES "ret;\n}\n", '?', '?');
+    check_body(LOADS "}\n" STORES "ret;\n}\n", '?', '?');
+#undef LOADS
+#undef STORES
+}
+
+/* One operand may have 128 registers, and one instruction must not hide the others. */
+static void test_ptx_many_registers(void)
+{
+    char body[3000];
+    size_t at, i;
+    for (i = 0; i < 2; ++i) {
+        const int count = i ? 300 : 128; /* no instruction has 300: not judged */
+        int one;
+        at = (size_t)snprintf(body, sizeof body, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {");
+        for (one = 0; one < count; ++one)
+            at += (size_t)snprintf(body + at, sizeof body - at, "%s%%f%d", one ? "," : "", one);
+        snprintf(body + at, sizeof body - at,
+                 "}, %%rd3, %%rd4, p, 1, 1, 0, 1;\nld.param.u64 %%r1, [s+8]; st.global.f32 [%%r1], %%f9; ret;\n}\n");
+        check_body(body, i ? '?' : '-', i ? '?' : 'w');
+    }
+}
+
+static void test_ptx_variables(void)
+{
+    static const char text[] =
+        ".version 8.0\n.global .attribute(.managed, .unified(1, 2)) .align 4 .u32 a[2][3] = {{1, 2, 3}, {4}}, b[][2] "
+        "= {{1}, {2}, {3}}, c;\n.const .f32 d[] = {-1.0, (2.0), };\n.extern .const .b8 e[];\n"
+        ".global .v4 .f32 f;\n.global .u64 g = generic(a)+4, h[] = {generic(a), mask(0xff, a)};\n";
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } known[] = {{"a", 24}, {"b", 24}, {"c", 4}, {"d", 8}, {"e", 0}, {"f", 16}, {"g", 8}, {"h", 16}};
+    cai_kernel_image *image = read_exactly(text, sizeof text - 1);
+    size_t i;
+    CHECK_INT(cai_kernel_image_is_opaque(image), 0);
+    CHECK_INT(cai_kernel_global_count(image), 8);
+    for (i = 0; i < sizeof known / sizeof *known; ++i) {
+        const cai_kernel_global *one = cai_kernel_global_find(image, known[i].name);
+        CHECK(one != NULL);
+        if (one)
+            CHECK_INT(one->bytes, known[i].bytes);
+    }
+    cai_kernel_image_free(image);
+    check_opaque(".version 8.0\n.visible .entry k(.param .u64 a, .param .u64 a) { ret; }", 68);
+}
+
 static void test_ptx(void)
 {
     static uint8_t fat[MOST];
@@ -747,6 +844,10 @@ static void run(void)
     test_words();
     test_numba();
     test_ptx();
+    test_ptx_offsets();
+    test_ptx_malformed();
+    test_ptx_many_registers();
+    test_ptx_variables();
     test_fuzz();
 }
 
