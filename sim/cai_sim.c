@@ -228,6 +228,7 @@ typedef struct sim_thread { /* a host thread */
     int32_t depth, unbalanced; /* pops of what was not pushed */
     int32_t last_error, mode;
     uint64_t tag;
+    uint64_t adopted; /* where the next allocation is; 0: anywhere */
 } sim_thread;
 
 typedef struct sim_os { /* a thread of the operating system */
@@ -301,6 +302,7 @@ struct cai_sim {
     cai_cuda cuda;
     int32_t device_count, teardown, recycle, queued, fault_count;
     int32_t running; /* host functions */
+    int32_t adopts;  /* memory is of a real driver, and no bytes are moved */
     int32_t allocation_count, capture_count, thread_count, os_count;
     uint32_t options;
     uint64_t operation_count, first_queued, order, stream_ids, destroyed;
@@ -895,7 +897,7 @@ static int sim_access_is_good(cai_sim *sim, const sim_operation *op, const cai_s
 {
     uint64_t offset;
     const sim_allocation *a = sim_now_at(sim, x->address, &offset);
-    if (x->bytes == 0) return 1;
+    if (x->bytes == 0 || sim->adopts) return 1;
     if (a == NULL || (op->copy != NULL && !x->memory && sim_is_plain(a)))
         return sim_range_of(sim, x->address) == NULL;
     if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
@@ -944,7 +946,7 @@ static void sim_empty_block(cai_sim *sim, sim_allocation *old, void *block, uint
 {
     const unsigned char *bytes = (const unsigned char *)(uintptr_t)old->address;
     uint64_t k, digest = old->bytes;
-    if (old->emptied) return;
+    if (old->emptied || sim->adopts) return;
     for (k = 0; k < old->bytes && !sim_forgets(sim, space); k++) digest = sim_mix(digest, bytes[k]);
     old->digest = digest;
     sim_block_clear(block, space);
@@ -1049,8 +1051,8 @@ static void sim_execute(cai_sim *sim, sim_operation *op)
         return;
     }
     op->info.newest = sim->operation_count;
-    if (op->touches) sim_touch(sim, op);
-    if (op->copy != NULL) sim_do_rows(sim, op->copy);
+    if (op->touches && !sim->adopts) sim_touch(sim, op);
+    if (op->copy != NULL && !sim->adopts) sim_do_rows(sim, op->copy);
     if (op->function != NULL) sim_call_function(sim, op);
     if (op->frees != NULL) sim_memory_end(sim, op->frees);
     if (op->makes != NULL && op->makes->before != NULL)
@@ -2264,6 +2266,14 @@ static void *sim_new_block(cai_sim *sim, uint64_t *space)
     return block != NULL ? block : sim_block_make(*space);
 }
 
+/* The address that cai_sim_adopt gave this thread, once; or 0. */
+static uint64_t sim_take_adopted(cai_sim *sim)
+{
+    const uint64_t address = sim->self->adopted;
+    sim->self->adopted = 0;
+    return address;
+}
+
 static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, uint64_t bytes,
                               const char *name, sim_stream *stream, uint64_t *address)
 {
@@ -2271,6 +2281,11 @@ static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, 
     const int on_device = sim_is_on_device(kind);
     sim_allocation *a;
     void *block;
+    *address = sim_take_adopted(sim);
+    if (*address) {
+        sim_memory_at(sim, context, kind, *address, bytes, name, stream)->segment = SIM_SEGMENT;
+        return 0;
+    }
     if (bytes > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     if (on_device && bytes > sim_memory_left(sim, context->device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     block = sim_new_block(sim, &space);
@@ -2453,11 +2468,34 @@ static int32_t sim_pool_fresh(cai_sim *sim, sim_pool *pool, sim_context *context
     return 0;
 }
 
+/* The same of memory that the real driver chose. It comes after each free that is queued of what was there: CUDA
+ * gives memory again only so. */
+static void sim_pool_adopt(cai_sim *sim, sim_pool *pool, sim_context *context, uint64_t bytes,
+                           const char *name, sim_stream *stream, uint64_t address)
+{
+    sim_allocation *a = sim_memory_at(sim, context, CAI_SIM_MEM_POOL, address, bytes, name, stream);
+    int32_t i;
+    for (i = 0; i < sim->allocation_count && stream != NULL; i++) {
+        const sim_allocation *old = sim->allocations[i];
+        if (old != a && old->pool != NULL && old->address < address + bytes && address < old->address + old->bytes)
+            sim_wait_for_free(sim, a->maker, old);
+    }
+    a->segment = SIM_SEGMENT;
+    a->device = pool->device;
+    a->pool = pool;
+    sim_pool_add(pool, CAI_SIM_POOL_USED, bytes);
+}
+
 static int32_t sim_pool_new(cai_sim *sim, sim_pool *pool, sim_context *context, uint64_t bytes,
                             const char *name, sim_stream *stream, uint64_t *address)
 {
     sim_allocation *old = NULL;
     int32_t error = 0;
+    *address = sim_take_adopted(sim);
+    if (*address) {
+        sim_pool_adopt(sim, pool, context, bytes, name, stream, *address);
+        return 0;
+    }
     if (sim_is_on(sim, CAI_SIM_POOL_REUSE)) {
         old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
         if (old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_DONE);
@@ -2679,7 +2717,8 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     sim_describe(sim, op, "memory_free_async", &whole, 1);
     op->frees = a;
     a->freeing = 1;
-    if (a->pool != NULL) SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
+    if (a->pool != NULL && a->block != NULL)
+        SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
     a->ender = op->info.id;
     a->ender_stream = stream->id;
     return 0;
@@ -2871,7 +2910,7 @@ static void sim_virtual_end(cai_sim *sim)
 {
     int32_t i;
     for (i = 0; i < sim->range_count; i++) {
-        sim_system_free(sim->ranges[i]->block, sim->ranges[i]->space);
+        if (sim->ranges[i]->block != NULL) sim_system_free(sim->ranges[i]->block, sim->ranges[i]->space);
         free(sim->ranges[i]);
     }
     free(sim->ranges);
@@ -2915,13 +2954,14 @@ static int32_t sim_do_virtual_reserve(cai_sim *sim, uint64_t bytes, uint64_t ali
     uint64_t step = alignment < CAI_SIM_GRANULARITY ? (uint64_t)CAI_SIM_GRANULARITY : alignment;
     if (bytes == 0 || bytes % PAGE || (alignment & (alignment - 1))) return CAI_SIM_ERROR_INVALID_VALUE;
     if (bytes > SIZE_MAX / 4 || step > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    block = sim_system_reserve(NULL, bytes + step);
-    if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    *address = sim_take_adopted(sim);
+    block = *address ? NULL : sim_system_reserve(NULL, bytes + step);
+    if (block == NULL && !*address) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     range = (sim_range *)sim_new(sizeof *range);
     SIM_APPEND(sim_range *, sim->ranges, sim->range_count, range);
     range->block = block;
     range->space = bytes + step;
-    range->address = ((uint64_t)(uintptr_t)block + step - 1) / step * step;
+    range->address = block == NULL ? *address : ((uint64_t)(uintptr_t)block + step - 1) / step * step;
     range->bytes = bytes;
     range->live = 1;
     *address = range->address;
@@ -2967,12 +3007,12 @@ static int32_t sim_do_physical_create(cai_sim *sim, int32_t device, uint64_t byt
     if (bytes == 0 || bytes % CAI_SIM_GRANULARITY) return CAI_SIM_ERROR_INVALID_VALUE;
     if (bytes > sim_memory_left(sim, device)) sim_empty_pools(sim, device);
     if (bytes > sim_memory_left(sim, device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    if (!sim_system_grow(sim, bytes)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
+    if (!sim->adopts && !sim_system_grow(sim, bytes)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     physical = (sim_physical *)sim_object_make(&sim->physicals, NULL, sizeof *physical);
     *handle = sim_place(sim, &sim->physicals, &physical->o);
     physical->device = device;
     physical->bytes = bytes;
-    physical->at = sim->file_bytes - bytes;
+    physical->at = sim->adopts ? 0 : sim->file_bytes - bytes;
     physical->handles = 1;
     sim->memory_used[device] += bytes;
     return 0;
@@ -2995,7 +3035,7 @@ static void sim_physical_settle(cai_sim *sim, sim_physical *physical)
     physical->o.state = SIM_DEAD;
     physical->o.destroyed = ++sim->destroyed;
     sim->memory_used[physical->device] -= physical->bytes;
-    sim_system_discard(sim, physical->at, physical->bytes);
+    if (!sim->adopts) sim_system_discard(sim, physical->at, physical->bytes);
 }
 
 static int32_t sim_do_physical_release(cai_sim *sim, uint64_t handle)
@@ -3020,7 +3060,7 @@ static int32_t sim_do_virtual_map(cai_sim *sim, uint64_t address, uint64_t bytes
         bytes > physical->bytes || bytes > range->bytes - (address - range->address))
         return CAI_SIM_ERROR_INVALID_VALUE;
     if (sim_has_mapping(sim, address, bytes)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (sim_system_map(sim, (void *)(uintptr_t)address, physical->at, bytes) == NULL)
+    if (!sim->adopts && sim_system_map(sim, (void *)(uintptr_t)address, physical->at, bytes) == NULL)
         return CAI_SIM_ERROR_OUT_OF_MEMORY;
     a = sim_memory_at(sim, sim->contexts.all[physical->device]->context, CAI_SIM_MEM_VIRTUAL, address, bytes,
                       "virtual_map", NULL);
@@ -3034,9 +3074,9 @@ static void sim_unmap(cai_sim *sim, sim_allocation *a)
 {
     sim_physical *physical = a->physical;
     const cai_sim_access whole = cai_sim_reads(a->address, a->bytes);
-    if (!sim_forgets(sim, SIM_LARGE)) a->digest = sim_digest_of(sim, a->bytes, &whole, 1);
+    if (!sim_forgets(sim, SIM_LARGE) && !sim->adopts) a->digest = sim_digest_of(sim, a->bytes, &whole, 1);
     sim_memory_release(sim, a, "virtual_unmap");
-    (void)sim_system_reserve((void *)(uintptr_t)a->address, a->bytes);
+    if (!sim->adopts) (void)sim_system_reserve((void *)(uintptr_t)a->address, a->bytes);
     physical->mappings--;
     sim_physical_settle(sim, physical);
 }
@@ -3266,7 +3306,7 @@ static void sim_stage(cai_sim *sim, sim_copy *copy)
     unsigned char *to = copy->staged = (unsigned char *)sim_new((size_t)(e->width * e->height * e->depth));
     uint64_t y, z;
     sim_offer(sim);
-    for (z = 0; z < e->depth; z++)
+    for (z = 0; z < e->depth && !sim->adopts; z++)
         for (y = 0; y < e->height; y++, to += e->width)
             memcpy(to, (const void *)(uintptr_t)sim_row(&copy->from, y, z), (size_t)e->width);
     sim_trace(sim, CAI_SIM_OP_HOST_ACCESS, "copy", accesses, count);
@@ -4409,11 +4449,19 @@ SIM_SETS(cai_sim_set_hooks, (cai_sim *sim, const cai_sim_hooks *hooks),
          if (hooks != NULL) sim->hooks = *hooks; else memset(&sim->hooks, 0, sizeof sim->hooks))
 SIM_SETS(cai_sim_get_hooks, (cai_sim *sim, cai_sim_hooks *out), *out = sim->hooks)
 
+void cai_sim_adopt(cai_sim *sim, uint64_t address)
+{
+    const int entered = sim_enter(sim);
+    sim->adopts = 1;
+    sim->self->adopted = address;
+    sim_leave(sim, entered);
+}
+
 void *cai_sim_bytes(cai_sim *sim, uint64_t address)
 {
     const int entered = sim_enter(sim);
     const sim_allocation *a = sim_allocation_of(sim, address);
-    void *bytes = a != NULL && a->live ? (void *)(uintptr_t)address : NULL;
+    void *bytes = a != NULL && a->live && !sim->adopts ? (void *)(uintptr_t)address : NULL;
     sim_leave(sim, entered);
     return bytes;
 }

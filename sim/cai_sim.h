@@ -702,7 +702,16 @@ uint64_t cai_sim_alloc(cai_sim *sim, int32_t kind, uint64_t bytes);
  *  (invalid value) for any other address that is no allocation. */
 int32_t cai_sim_free(cai_sim *sim, uint64_t address);
 
-/** Returns where the test can access an address. NULL if it is in no live allocation. */
+/** For a simulation that repeats the calls of a real driver: the next allocation of this host thread, or the next
+ *  reservation of addresses, is at `address`, where the real driver made it. 0 takes that back. An allocation of
+ *  a pool comes after each free that is queued of what was at these addresses: the real driver gives them again
+ *  only so.
+ *
+ *  From the first call on no bytes are moved or looked at: copies, sets and cai_sim_touch are in the trace alone.
+ *  Whether an access is good is not checked either. The real driver does all that. */
+void cai_sim_adopt(cai_sim *sim, uint64_t address);
+
+/** Returns where the test can access an address. NULL if it is in no live allocation, or after cai_sim_adopt. */
 void *cai_sim_bytes(cai_sim *sim, uint64_t address);
 
 /** Sets the memory of a device, 2^40 bytes at first, for memory_info and allocations. */

@@ -4,6 +4,7 @@
 #ifndef CAI_DRIVER_H_INCLUDED
 #define CAI_DRIVER_H_INCLUDED
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -71,9 +72,14 @@ typedef void (*cai_driver_kernel_function)(const cai_driver_launch *launch);
  *  compressed, they must be given. If the arguments of a launch are one block, the image must say them.
  *  function: NULL: none from now on. context: any, for the function.
  *
- *  Returns 1, or 0: `kernel` is NULL or empty, `count` is not 0 to 256, or there is no memory. */
+ *  Returns 1, or 0: `kernel` is NULL or empty, `count` is not 0 to 256, there is no memory, or this is the recorder. */
 int32_t cai_driver_replace_kernel(const char *kernel, const uint32_t *argument_bytes, int32_t count,
                                   cai_driver_kernel_function function, void *context);
+
+/** Of the recorder alone: opens the real libcuda.so.1 at `path`, before any other call. From now on each call goes
+ *  to it, and then to the simulation. Returns 1; or 0 with why not in `text`, cut to `capacity` bytes. No argument
+ *  is NULL. */
+int32_t cai_driver_record(const char *path, char *text, size_t capacity);
 
 /** One name of the driver API. */
 typedef struct cai_driver_function {
@@ -81,6 +87,7 @@ typedef struct cai_driver_function {
     int64_t calls;    /* how often it was called */
     int32_t asked;    /* 1: cuGetProcAddress returned it */
     int32_t served;   /* 1: implemented; 0: it returns CUDA_ERROR_NOT_SUPPORTED */
+    int64_t failed;   /* of the recorder: how many calls the simulation could not follow */
 } cai_driver_function;
 
 /** Reads the name with this index. Names are sorted. Returns 1, or 0 if `index` is behind the last one. */

@@ -487,7 +487,7 @@ static CUresult code_make_global(code_module *module, const cai_kernel_global *g
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (global->data)
+    if (global->data && cai_sim_bytes(sim, made->address))
         memcpy(cai_sim_bytes(sim, made->address), global->data, (size_t)global->bytes);
     made->global = global;
     made->context = context;

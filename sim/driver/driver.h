@@ -26,7 +26,9 @@ typedef struct driver_row {
     int served;
     int asked;
     int64_t calls;
+    int64_t failed; /* of the recorder: calls that the simulation could not follow */
     driver_pointer function;
+    driver_pointer real; /* of the recorder: that of the real driver, or NULL */
 } driver_row;
 
 /* One error number, by its enumerator, and as words. */
@@ -46,6 +48,11 @@ extern const int driver_rows;
 CUresult driver_begin(int row, const void *caller, int flags);
 CUresult driver_end(int row, CUresult result);
 CUresult driver_missing(int row, const void *caller);
+/* Of the recorder: the real driver did the call, and the simulation said `own` to it. */
+void driver_followed(int row, CUresult own);
+/* The row of the newest function of a name that `version` has, or NULL. *known: there is one for any version. A
+ * per-thread form comes first if it is as new. */
+driver_row *driver_find(const char *name, int version, int per_thread, int *known);
 /* Writes to the log why a call that is served otherwise fails here. Returns `result`. */
 CUresult driver_refuse(CUresult result, const char *reason);
 /* The call of this thread launches a kernel. `kernel` must stay valid. */
@@ -75,6 +82,15 @@ int driver_edges_are_plain(const CUgraphEdgeData *edges, size_t count); /* graph
 CUresult driver_objects_copy(uint64_t graph, uint64_t executable);
 /* A graph or an executable is gone. may_run: its launches may still run, so its references stay until then. */
 void driver_objects_drop(uint64_t owner, int may_run);
+
+/* >>the recorder: record/record.c */
+extern int driver_recorder; /* 1: a real driver does the work (entry.c) */
+/* The simulation's handle for one of the real driver. `unknown`: if there is none. */
+uint64_t record_handle(uint64_t real, uint64_t unknown);
+void record_bind(uint64_t real, uint64_t own);
+void record_adopt(uint64_t address); /* of the next allocation */
+void CUDA_CB record_no_function(void *argument);
+void CUDA_CB record_no_callback(CUstream stream, CUresult status, void *argument);
 
 /* >>replaced kernels: replace.c */
 /* What runs in place of a kernel, for cai_sim_launch: driver_replaced_run and *argument. `kernel` may be

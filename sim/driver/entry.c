@@ -30,6 +30,7 @@ static uint64_t driver_call_count;
 static cai_driver_site_function driver_site;
 static void *driver_site_context;
 static FILE *driver_log;
+int driver_recorder;
 
 /* ------------------------------------------------------------------ >>the simulation */
 static uint64_t driver_environment(const char *name, uint64_t otherwise)
@@ -209,6 +210,7 @@ int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
     out->calls = __atomic_load_n(&driver_table[index].calls, __ATOMIC_RELAXED);
     out->asked = driver_table[index].asked;
     out->served = driver_table[index].served;
+    out->failed = __atomic_load_n(&driver_table[index].failed, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -244,6 +246,14 @@ CUresult driver_end(int row, CUresult result)
 {
     driver_write(driver_table[row].name, "=", (int)result);
     return result;
+}
+
+void driver_followed(int row, CUresult own)
+{
+    if (own == CUDA_SUCCESS)
+        return;
+    __atomic_fetch_add(&driver_table[row].failed, 1, __ATOMIC_RELAXED);
+    driver_write(driver_table[row].name, "is not followed =", (int)own);
 }
 
 CUresult driver_missing(int row, const void *caller)
@@ -300,8 +310,7 @@ CUresult do_cuDriverGetVersion(int *version)
     return CUDA_SUCCESS;
 }
 
-/* The newest function of a name that `version` has. A per-thread form comes first if it is as new. */
-static driver_row *driver_find(const char *name, int version, int per_thread, int *known)
+driver_row *driver_find(const char *name, int version, int per_thread, int *known)
 {
     driver_row *best = NULL;
     int row;

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Makes the entry points of libcuda.so.1 from the headers of a CUDA toolkit.
 
-    make_tables.py INCLUDE OUTPUT SOURCE...
+    make_tables.py [--record] INCLUDE OUTPUT SOURCE...
 
 Reads cuda.h and the *Typedefs.h of the folder INCLUDE. Writes to OUTPUT:
   driver_names.h      one declaration do_NAME for each function that can be implemented
   driver_entries.c    one exported function for each symbol, and the table of all symbols
 A function is implemented if a SOURCE has a line "CUresult do_NAME(". Nothing of the headers is copied into the
 project: the files are made at build time.
+
+--record: the entry points of the recorder (record/record.c). Each calls the function of the real driver. Those that
+FOLLOWED matches do the same in the simulation, with its own handles for those of the real driver. If a SOURCE has a
+line "CUresult record_NAME(", the entry calls that function instead, with its number and the real function.
 """
 import pathlib
 import re
@@ -23,6 +27,26 @@ QUEUES = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemAlloc|MemFree|MemHost|MemB
                     r"LibraryGetManaged|MemUnmap|MemMap)")
 
 BEFORE_INIT = re.compile(r"cu(Init|DriverGetVersion|GetProcAddress|GetError|GetExportTable|Profiler)")
+
+# What the simulation of a recorder does again. The others change nothing that it has to know.
+FOLLOWED = re.compile(
+    r"cu(Init|Launch|Param|Mem(?!Advise|Prefetch|Get|PoolGet|PoolSetAttribute|PoolTrim|Range|HostGet)|"
+    r"Ctx(Create|Destroy|Detach|DisablePeer|EnablePeer|PopCurrent|PushCurrent|SetCurrent|Synchronize)|"
+    r"Device(PrimaryCtxRe|SetMemPool|GetMemPool|GetDefaultMemPool)|Event(Create|Destroy|Record|Synchronize|Query)|"
+    r"Func(GetModule|SetBlockShape|SetSharedSize)|Graph(Create|Destroy|Exec(Destroy|Update)|Instantiate|Launch)|"
+    r"Kernel(GetFunction|GetLibrary)|Library(Enumerate|Get(Kernel$|Module|Global|Managed)|Load|Unload)|"
+    r"Module(Load|Unload|Enumerate|Get(Function$|Global))|"
+    r"Stream(Create|Destroy|Wait|Synchronize|Query|AddCallback|BeginCapture|))")
+# What the trace of a recorder lacks if it is called and not followed. All others are only passed on.
+MATTERS = re.compile(r"cu(Array|Ctx(?!Get)|Event(?!Elapsed)|External|Graph(?!.*Get)|Green|Import|Ipc|Launch|Mem(?!.*Get)|"
+                     r"Mipmapped|Multicast|Signal|Stream(?!Get)|Surf|Tex|Wait)")
+# These end something, which the real driver may make again at once, in another thread: the simulation ends it first.
+ENDS = re.compile(r"cu(\w*(Free|Destroy|Unregister|Unload|Unmap|Detach)|MemRelease|DevicePrimaryCtxRe(lease|set))")
+# Handles, with what stands for one that is not known: the simulation then says that it is invalid.
+HANDLES = {"CUcontext": 3, "CUstream": 3, "CUevent": 3, "CUmodule": 0, "CUfunction": 0, "CUlibrary": 0, "CUkernel": 0,
+           "CUgraph": 3, "CUgraphExec": 3, "CUmemoryPool": 3, "CUmemGenericAllocationHandle_v1": 3}
+ADDRESSES = ("CUdeviceptr", "CUdeviceptr_v2")
+FUNCTIONS = {"CUhostFn": "record_no_function", "CUstreamCallback": "record_no_callback"}
 
 
 class Symbol:
@@ -128,11 +152,73 @@ def entry(symbol, index, served):
             f"    return driver_end({index}, result != CUDA_SUCCESS ? result : do_{target}({names}));\n}}\n")
 
 
+def followed(symbol, index):
+    """The statements of the real call and of the same call in the simulation."""
+    before, arguments, behind, needed = [], [], [], []
+    for declaration, name in symbol.parameters:
+        kind = " ".join(declaration.rsplit(name, 1)[0].split())
+        made = name.replace("a", "b")
+        if kind in HANDLES:
+            arguments.append(f"({kind})record_handle((uint64_t){name}, {HANDLES[kind]})")
+        elif kind.endswith(" *") and kind[:-2] in ADDRESSES:
+            needed.append(name)
+            before.append(f"{kind[:-2]} {made} = 0; record_adopt(*{name});")
+            arguments.append(f"&{made}")
+            behind.append("record_adopt(0);")
+        elif kind.endswith(" *") and kind[:-2] in HANDLES:
+            before.append(f"{kind[:-2]} {made} = 0;")
+            arguments.append(f"{name} ? &{made} : NULL")
+            behind.append(f"if ({name}) record_bind((uint64_t)*{name}, (uint64_t){made});")
+        elif kind == "size_t *":
+            before.append(f"size_t {made} = 0;")
+            arguments.append(f"{name} ? &{made} : NULL")
+        else:
+            arguments.append(FUNCTIONS.get(kind, name))
+    call = f"CUresult own = do_{symbol.per_thread or symbol.name}({', '.join(arguments)});"
+    asked = "".join(f"if ({name}) " for name in needed)
+    real = f"result = real({', '.join(name for _, name in symbol.parameters)});"
+    check = f"if (result == CUDA_SUCCESS) driver_followed({index}, own);"
+    if ENDS.match(symbol.base):
+        return f"    {' '.join([*before, call, *behind])}\n    {real}\n    {check}"
+    asked = "".join(f" && {name}" for name in needed)
+    return (f"    {real}\n    if (result == CUDA_SUCCESS{asked}) {{\n"
+            f"        {' '.join([*before, call, *behind])} driver_followed({index}, own);\n    }}")
+
+
+def recorded_entry(symbol, index, served, by_hand):
+    """One exported function of the recorder."""
+    target = symbol.per_thread or symbol.name
+    head, label = f"CUresult entry_{index}", f' __asm__("{symbol.name}");'
+    if symbol.parameters is None:
+        return (f"{head}(void){label}\n{head}(void)\n"
+                f"{{\n    return driver_missing({index}, __builtin_return_address(0));\n}}\n")
+    types, names = declared(symbol.parameters), ", ".join(name for _, name in symbol.parameters)
+    flags = (1 if symbol.per_thread else 0) | (2 if QUEUES.match(symbol.base) else 0) | 4
+    lines = [f"{head}({types}){label}", f"{head}({types})", "{",
+             f"    CUresult (*const real)({types}) = (CUresult (*)({types}))driver_table[{index}].real;",
+             "    CUresult result;",
+             f"    if (!real) return driver_missing({index}, __builtin_return_address(0));",
+             f"    driver_begin({index}, __builtin_return_address(0), {flags});"]
+    if target in by_hand:
+        lines.append(f"    result = record_{target}({index}, real{', ' * bool(names)}{names});")
+    elif target in served and FOLLOWED.match(symbol.base):
+        lines.append(followed(symbol, index))
+    else:
+        lines.append(f"    result = real({names});")
+    return "\n".join([*lines, f"    return driver_end({index}, result);", "}", ""])
+
+
+def implemented(sources, prefix):
+    found = set()
+    for source in sources:
+        found.update(re.findall(rf"^CUresult {prefix}_(cu\w+)\(", pathlib.Path(source).read_text(), re.M))
+    return found
+
+
 def main():
-    folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    served = set()
-    for source in sys.argv[3:]:
-        served.update(re.findall(r"^CUresult do_(cu\w+)\(", pathlib.Path(source).read_text(), re.M))
+    record = sys.argv[1] == "--record"
+    folder, output, *sources = map(pathlib.Path, sys.argv[1 + record:])
+    served, by_hand = implemented(sources, "do"), implemented(sources, "record")
     symbols = symbols_of(folder)
     unknown = served - {one.name for one in symbols}
     if unknown:
@@ -140,15 +226,24 @@ def main():
     lines = ["/* Made by make_tables.py. */", "#ifndef DRIVER_NAMES_H", "#define DRIVER_NAMES_H"]
     lines += [f"CUresult do_{one.name}({declared(one.parameters)});" for one in symbols
               if one.parameters is not None and not one.per_thread]
+    for one in symbols:
+        if one.name in by_hand:
+            first = ["int row", f"CUresult (*real)({declared(one.parameters)})"]
+            types = first + [declaration for declaration, _ in one.parameters]
+            lines.append(f"CUresult record_{one.name}({', '.join(types)});")
     lines += ["#endif", ""]
     (output / "driver_names.h").write_text("\n".join(lines))
     lines = ["/* Made by make_tables.py. */", '#include "driver.h"', ""]
-    lines += [entry(one, index, served) for index, one in enumerate(symbols)]
+    lines += [recorded_entry(one, index, served, by_hand) if record else entry(one, index, served)
+              for index, one in enumerate(symbols)]
     lines.append("driver_row driver_table[] = {")
     for index, one in enumerate(symbols):
         here = int((one.per_thread or one.name) in served and one.parameters is not None)
-        lines.append(f'    {{"{one.base}", "{one.name}", {one.version}, {int(bool(one.per_thread))}, {here}, 0, 0, '
-                     f"(driver_pointer)entry_{index}}},")
+        if record and not MATTERS.match(one.base):
+            here = 1
+        function = "NULL" if record and one.parameters is None else f"(driver_pointer)entry_{index}"
+        lines.append(f'    {{"{one.base}", "{one.name}", {one.version}, {int(bool(one.per_thread))}, {here}, 0, 0, 0, '
+                     f"{function}, NULL}},")
     lines += ["};", "", "const driver_error driver_errors[] = {"]
     for name, number in errors_of(folder):
         words = name.replace("CUDA_ERROR_", "").replace("CUDA_SUCCESS", "NO_ERROR").replace("_", " ").lower()

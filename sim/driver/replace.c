@@ -35,7 +35,7 @@ int32_t cai_driver_replace_kernel(const char *kernel, const uint32_t *argument_b
                                   cai_driver_kernel_function function, void *context)
 {
     replacement *made;
-    if (!kernel || !*kernel || count < 0 || count > REPLACE_MOST)
+    if (driver_recorder || !kernel || !*kernel || count < 0 || count > REPLACE_MOST)
         return 0;
     made = (replacement *)calloc(1, sizeof *made);
     if (made)

@@ -48,14 +48,16 @@ def run(command):
     subprocess.run(command, check=True)
 
 
-def build_driver(folder, work):
-    """libcuda.so.1, with the simulation in it. It exports CUDA's functions and those of this project."""
-    made, include = work / "driver", headers("13")
+def build_driver(folder, work, record=False):
+    """libcuda.so.1, with the simulation in it. It exports CUDA's functions and those of this project. record: it is in
+    front of a real one."""
+    made, include = work / ("record" if record else "driver"), headers("13")
     made.mkdir(parents=True, exist_ok=True)
-    sources = sorted(DRIVER.glob("*.c"))
-    run([sys.executable, DRIVER / "make_tables.py", include[0], made, *sources])
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = sorted(DRIVER.glob("*.c")) + [DRIVER / "record" / "record.c"] * record
+    run([sys.executable, DRIVER / "make_tables.py", *["--record"] * record, include[0], made, *sources])
     paths = [made, DRIVER, SIM, ROOT, *include]
-    linking = ["-Wl,-soname,libcuda.so.1", f"-Wl,--version-script,{DRIVER / 'driver.map'}"]
+    linking = ["-Wl,-soname,libcuda.so.1,-Bsymbolic", f"-Wl,--version-script,{DRIVER / 'driver.map'}"]
     files = [*sources, *sorted(made.glob("*.c")), *(SIM / f"cai_{name}.c" for name in ("sim", "check", "timeline"))]
     run([*COMPILER, *FLAGS, "-D_GNU_SOURCE", *(f"-I{path}" for path in paths), *linking, *files, "-o", folder / "libcuda.so.1", "-ldl"])
 
@@ -78,6 +80,7 @@ def build_libraries(folder, work):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     build_driver(folder, work)
+    build_driver(folder / "record", work, record=True)
     for major in ("13", "12"):
         build_runtime(major, folder, work)
     run([*COMPILER, *FLAGS, f"-I{SIM}", f"-I{ROOT}", HERE / "cai_sites.c", "-o", folder / "libcai_sites.so"])

@@ -57,8 +57,8 @@ void cai_driver_mark(const char *text)
 int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
 {
     static const cai_driver_function functions[] = {
-        {"stub_launch", 3, 1, 1}, {"stub_not_served", 2, 1, 0}, {"stub_asked_for", 0, 1, 0},
-        {"stub_never", 0, 0, 0},
+        {"stub_launch", 3, 1, 1, 0},    {"stub_not_served", 2, 1, 0, 0}, {"stub_not_followed", 3, 1, 1, 2},
+        {"stub_asked_for", 0, 1, 0, 0}, {"stub_never", 0, 0, 0, 0},
     };
     if (index < 0 || index >= (int32_t)(sizeof functions / sizeof functions[0])) return 0;
     *out = functions[index];

@@ -7,6 +7,7 @@
 #include "cai_driver.h"
 #include "cai_sim.h"
 #include "cai_test.h"
+#include "recorded.h"
 
 enum { BYTES = 1024 };
 
@@ -171,6 +172,37 @@ static void test_accesses(CUdeviceptr memory)
     CHECK_INT(test_last().access_count, 0);
 }
 
+/* The stream of a launch that has its arguments in a struct. */
+static void test_stream(CUdeviceptr memory)
+{
+    CUlaunchConfig config;
+    cai_sim_operation launch;
+    CUstream stream = NULL;
+    CUevent event = NULL;
+    CUdeviceptr x = memory, y = memory + 512;
+    int n = 3;
+    void *arguments[3];
+    arguments[0] = &x;
+    arguments[1] = &n;
+    arguments[2] = &y;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(event, stream), CUDA_SUCCESS);
+    memset(&config, 0, sizeof config);
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    launch = test_last();
+    CHECK_INT(cuLaunchKernelEx(&config, test_function("copy"), arguments, NULL), CUDA_SUCCESS);
+    CHECK_UINT(test_last().stream, launch.stream);
+    config.hStream = NULL;
+    CHECK_INT(cuLaunchKernelEx(&config, test_function("copy"), arguments, NULL), CUDA_SUCCESS);
+    CHECK(test_last().stream != launch.stream);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuEventDestroy(event), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
 static void test_refused(void)
 {
     int other = 0;
@@ -309,6 +341,15 @@ static void test_opaque(void)
     CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
     CHECK_INT(cai_driver_call_of(test_last().tag, &call), 1);
     CHECK_INT(call.opaque, 1);
+    CHECK_INT(cuModuleUnload(other), CUDA_SUCCESS);
+}
+
+static void test_replaced_opaque(void)
+{
+    CUmodule other = NULL;
+    CUfunction function = NULL;
+    CHECK_INT(cuModuleLoadData(&other, "no image"), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, other, "any"), CUDA_SUCCESS);
     CHECK_INT(cai_driver_replace_kernel("any", NULL, 0, test_host_copy, NULL), 1); /* of which size are they? */
     CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_IMAGE);
     CHECK_INT(cai_driver_replace_kernel("any", NULL, 0, NULL, NULL), 1);
@@ -319,6 +360,7 @@ static void test_all(void)
 {
     CUcontext context = NULL;
     CUdeviceptr memory = 0;
+    recorded_begin();
     CHECK_INT(cuInit(0), CUDA_SUCCESS);
     CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
     CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -330,11 +372,18 @@ static void test_all(void)
     test_accesses(memory);
     test_refused();
     test_races(memory);
-    test_replaced(memory);
+    test_stream(memory);
     test_link();
     test_opaque();
+    if (recorded_is_on()) {
+        CHECK_INT(cai_driver_replace_kernel("any", NULL, 0, test_host_copy, NULL), 0);
+    } else {
+        test_replaced(memory);
+        test_replaced_opaque();
+    }
     CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
+    recorded_end("");
 }
 
 CAI_TEST_MAIN(test_all)

@@ -136,6 +136,9 @@ MEMORY = [
     ("an allocation never waits for a free", r"return stream != NULL && allowed[^;]*;", r"return 0;"),
     ("an allocation always waits for a free", r" && allowed\[CAI_SIM_POOL_INTERNAL_WAITS\]", r""),
     ("the wait for a free is left out", r"if \(stream != NULL\) sim_wait_for_free[^;]*;", r""),
+    ("adopted memory does not wait for a free", r"\n            sim_wait_for_free\(sim, a->maker, old\);", r" { }"),
+    ("an adopted address is for all that follow", r"sim->self->adopted = 0;", r""),
+    ("accesses to adopted memory are judged", r"if \(x->bytes == 0 \|\| sim->adopts\)", r"if (x->bytes == 0)"),
     ("pools hold on to memory", r"(if \(error\) \{\n)        sim_empty_pools[^;]*;", r"\1"),
     ("large blocks are given for small ones", r" \|\| a->space / 2 >= bytes", r""),
     # large blocks
@@ -157,7 +160,7 @@ MEMORY = [
      r"\1"),
     ("a part is unmapped", r"return last->address \+ last->bytes == address \+ bytes;", r"return 1;"),
     ("mapped addresses are mapped again",
-     r"if \(sim_has_mapping\(sim, address, bytes\)\) return (CAI_SIM_ERROR_INVALID_VALUE;\n    if \(sim_system)",
+     r"if \(sim_has_mapping\(sim, address, bytes\)\) return (CAI_SIM_ERROR_INVALID_VALUE;\n    if \(!sim->adopts)",
      r"if (0) return \1"),
     ("a mapping goes with its handle", r"if \(physical->handles \|\| physical->mappings\) return;",
      r"if (physical->handles) return;"),

@@ -699,6 +699,94 @@ static void test_pointers(void)
     finish();
 }
 
+/* ------------------------------------------------------- memory of a real driver */
+enum { ADOPTED = 0x10000 }; /* where this process has nothing: an access would end it */
+
+static void test_adopted(void)
+{
+    static char host[64];
+    uint64_t a, b;
+    start("memory that a real driver made", 0);
+    cai_sim_adopt(sim, ADOPTED);
+    a = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 256);
+    CHECK_UINT(a, ADOPTED);
+    CHECK(cai_sim_bytes(sim, a) == NULL);
+    CHECK_INT(touch(s, a, 256, 1), 0);
+    CHECK_INT(cai_sim_copy_async(sim, a, a + 128, 64, t), 0);
+    CHECK_INT(cai_sim_copy(sim, a, (uint64_t)(uintptr_t)host, sizeof host, t), 0);
+    CHECK_INT(run(), 0);
+    b = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 256); /* an address is for one allocation */
+    CHECK(b != 0 && b != a);
+    CHECK_INT(cai_sim_free(sim, a), 0);
+    CHECK_INT(cai_sim_free(sim, a), 1);
+    cai_sim_adopt(sim, ADOPTED);
+    CHECK_UINT(cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 64), ADOPTED); /* the real driver gave it again */
+    CHECK_INT(cai_sim_free(sim, ADOPTED), 0);
+    CHECK_INT(cai_sim_free(sim, b), 0);
+    finish();
+}
+
+/* 1: the operation waits for `other` itself. */
+static int waits_for(uint64_t operation, uint64_t other)
+{
+    cai_sim_operation info;
+    int32_t i;
+    CHECK_INT(cai_sim_operation_get(sim, operation, &info), 1);
+    for (i = 0; i < info.wait_count; i++)
+        if (info.waits[i] == other) return 1;
+    return 0;
+}
+
+/* The real driver gives two blocks again as one. What was queued before is of the two. */
+static void test_adopted_again(void)
+{
+    uint64_t a, b, both, frees, made;
+    start("memory of a pool that a real driver gives again", 0);
+    cai_sim_adopt(sim, ADOPTED);
+    a = take(0, 256, s);
+    cai_sim_adopt(sim, ADOPTED + 256);
+    b = take(0, 256, s);
+    CHECK_UINT(a, ADOPTED);
+    CHECK_UINT(b, ADOPTED + 256);
+    CHECK_INT(touch(s, b, 256, 1), 0);
+    give(a, s);
+    give(b, s);
+    frees = cai_sim_operation_count(sim);
+    cai_sim_adopt(sim, ADOPTED);
+    both = take(0, 512, t);
+    made = cai_sim_operation_count(sim);
+    CHECK_UINT(both, ADOPTED);
+    CHECK(waits_for(made, frees) && waits_for(made, frees - 1));
+    CHECK_INT(touch(t, both, 512, 1), 0);
+    CHECK_INT(run(), 0);
+    give(both, t);
+    CHECK_INT(run(), 0);
+    cai_sim_adopt(sim, ADOPTED);
+    both = take(0, 512, s); /* the free has run: only the driver knows of it */
+    CHECK(!waits_for(cai_sim_operation_count(sim), made + 2));
+    give(both, s);
+    finish();
+}
+
+static void test_adopted_mapping(void)
+{
+    uint64_t addresses, memory;
+    start("addresses that a real driver reserved", 0);
+    cai_sim_adopt(sim, 8 * SEGMENT);
+    addresses = cai_sim_virtual_reserve(sim, 2 * SEGMENT, 0);
+    memory = cai_sim_physical_create(sim, 0, SEGMENT);
+    CHECK_UINT(addresses, 8 * SEGMENT);
+    CHECK_INT(cai_sim_virtual_map(sim, addresses, SEGMENT, 0, memory), 0);
+    CHECK_INT(cai_sim_virtual_set_access(sim, addresses, SEGMENT, 0, CAI_SIM_ACCESS_READ_WRITE), 0);
+    CHECK_INT(touch(s, addresses, 64, 1), 0);
+    CHECK_INT(cai_sim_copy_async(sim, addresses, addresses + 64, 64, s), 0);
+    CHECK_INT(run(), 0);
+    CHECK_INT(cai_sim_virtual_unmap(sim, addresses, SEGMENT), 0);
+    CHECK_INT(cai_sim_physical_release(sim, memory), 0);
+    CHECK_INT(cai_sim_virtual_free(sim, addresses, 2 * SEGMENT), 0);
+    finish();
+}
+
 static void run_all(void)
 {
     test_pools_of_devices();
@@ -723,6 +811,10 @@ static void run_all(void)
     test_virtual_accesses_of_the_trace();
 #endif
     test_pointers();
+
+    test_adopted();
+    test_adopted_again();
+    test_adopted_mapping();
 }
 
 CAI_TEST_MAIN(run_all)

@@ -31,12 +31,17 @@ __all__ = [
 _trace: Trace | None = None
 
 
-def start(devices: int = 1, memory: int = 0, adversarial: bool = False) -> None:
+def start(
+    devices: int = 1, memory: int = 0, adversarial: bool = False, record: bool | str | os.PathLike[str] = False
+) -> None:
     """Loads the simulated driver and runtime, so that GPU libraries find them in place of CUDA's.
 
     devices: how many, 1 to 64. memory: the bytes of each; 0: 8 GiB. adversarial: the driver does the least that CUDA
-    promises (CAI_SIM_ADVERSARIAL of cai_sim.h). Call it once, before a library that loads CUDA is imported. A
-    RuntimeError says that it was too late, or that the libraries of this package are not there."""
+    promises (CAI_SIM_ADVERSARIAL of cai_sim.h). record: the program runs on a real driver, and the simulation does the
+    same calls: the file of libcuda.so.1, or True for that of the system. Its devices and memory are used then.
+
+    Call it once, before a library that loads CUDA is imported. A RuntimeError says that it was too late, that the
+    libraries of this package are not there, or that there is no real driver."""
     global _trace
     if _trace is not None:
         raise RuntimeError("cai_sim.start was called before")
@@ -49,10 +54,14 @@ def start(devices: int = 1, memory: int = 0, adversarial: bool = False) -> None:
     if adversarial:
         others = [name for name in os.environ.get("CAI_SIM_OPTIONS", "").split(",") if name and name != "adversarial"]
         os.environ["CAI_SIM_OPTIONS"] = ",".join([*others, "adversarial"])
-    driver, sites, runtimes = _native.load()
+    if record and (devices != 1 or memory):
+        raise ValueError("cai_sim.start: a recorder has the devices and the memory of the real driver")
+    driver, sites, runtimes = _native.load(recorder=bool(record))
+    if record:
+        _native.open_real(driver, _native.real_driver() if record is True else os.fspath(record))
     if (devices != 1 or memory) and not driver.cai_driver_configure(devices, memory, 0):
         raise RuntimeError("cai_sim.start comes too late: the simulated driver was used before")
-    _trace = Trace(driver, runtimes, Sites(sites))
+    _trace = Trace(driver, runtimes, Sites(sites), recorded=bool(record))
     if _trace.sites.function is not None:
         driver.cai_driver_set_site(_trace.sites.function, None)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""python -m cai_sim [--svg FILE] [--trace FILE] [--adversarial] [--devices N] [--memory BYTES] program.py [arguments]
+"""python -m cai_sim [--svg FILE] [--trace FILE] [--adversarial] [--devices N] [--memory BYTES] [--record[=FILE]]
+                  program.py [arguments]
 
 Runs a Python program on a simulated CUDA driver, and says on the standard error stream where two libraries race.
 
@@ -9,6 +10,8 @@ Runs a Python program on a simulated CUDA driver, and says on the standard error
   --adversarial    the driver does the least that CUDA promises
   --devices N      how many devices, 1 to 64 (1)
   --memory BYTES   of each device; K, M and G may follow (8G)
+  --record         run on the real driver, and say the same of that run
+  --record=FILE    the same with this libcuda.so.1
 
 Exit status: 4 if there was a race that is certain, else that of the program. 2: an argument is wrong."""
 
@@ -47,7 +50,7 @@ def number(text: str) -> int:
 
 def arguments(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """The options, and what is left over: the program and its arguments."""
-    options = argparse.Namespace(svg="", trace="", adversarial=False, devices="1", memory="0")
+    options = argparse.Namespace(svg="", trace="", adversarial=False, devices="1", memory="0", record=False)
     rest = list(given)
     while rest and rest[0].startswith("--"):
         name, joined, value = rest.pop(0)[2:].partition("=")
@@ -56,6 +59,9 @@ def arguments(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
             sys.exit(0)
         if name == "adversarial" and not joined:
             options.adversarial = True
+            continue
+        if name == "record":
+            options.record = value if joined else True
             continue
         if name not in ("svg", "trace", "devices", "memory"):
             wrong(f"no such option: --{name}")
@@ -114,7 +120,7 @@ def main() -> int:
     if not program[0].startswith("-") and not os.path.exists(program[0]):
         wrong(f"there is no {program[0]}")
     try:
-        cai_sim.start(number(options.devices), number(options.memory), options.adversarial)
+        cai_sim.start(number(options.devices), number(options.memory), options.adversarial, options.record)
     except (RuntimeError, ValueError) as error:
         wrong(str(error))
     title = os.path.basename(program[0]) if not program[0].startswith("-") else program[1][:60]

@@ -8,6 +8,7 @@ import ctypes
 import os
 import pathlib
 import re
+import subprocess
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -58,7 +59,7 @@ class DriverCall(ctypes.Structure):  # cai_driver_call
 
 
 class DriverFunction(ctypes.Structure):  # cai_driver_function
-    _fields_ = [("name", c_char_p), ("calls", c_int64), ("asked", c_int32), ("served", c_int32)]
+    _fields_ = [("name", c_char_p), ("calls", c_int64), ("asked", c_int32), ("served", c_int32), ("failed", c_int64)]
 
 
 class RuntimeFunction(ctypes.Structure):  # cai_runtime_function
@@ -92,6 +93,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_timeline_text": (c_void_p, (c_void_p, POINTER(TimelineOptions))),
     "cai_timeline_svg": (c_void_p, (c_char_p, POINTER(c_int32))),
 }
+RECORDER = {"cai_driver_record": (c_int32, (c_char_p, c_char_p, c_size_t))}
 RUNTIME = {"cai_runtime_function_get": (c_int32, (c_int32, POINTER(RuntimeFunction)))}
 SITES = {
     "cai_sites_begin": (c_int32, (c_void_p,)),
@@ -132,14 +134,41 @@ def foreign() -> list[str]:
     return [file for file in loaded() if os.path.dirname(os.path.realpath(file)) != ours]
 
 
-def load() -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.CDLL]]:
+def real_driver() -> str:
+    """The file of the system's libcuda.so.1. It is not loaded: who asks for libcuda.so.1 then would get it."""
+    places = [pathlib.Path(place) for place in os.environ.get("LD_LIBRARY_PATH", "").split(":") if place]
+    try:
+        known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    except OSError:
+        known = ""
+    files = [place / "libcuda.so.1" for place in places]
+    wide = r"^\s*libcuda\.so\.1 \([^)]*(?:x86-64|AArch64)[^)]*\) => (.*)$"  # not those of 32 bits
+    files += map(pathlib.Path, re.findall(wide, known, re.M))
+    files += [pathlib.Path(place, "libcuda.so.1") for place in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib")]
+    found = next((file for file in files if file.exists()), None)
+    if found is None:
+        raise RuntimeError("there is no libcuda.so.1 of a real driver on this system: name its file")
+    return str(found)
+
+
+def open_real(recorder: ctypes.CDLL, file: str) -> None:
+    """Gives the recorder the driver that it records."""
+    declare(recorder, RECORDER)
+    why = ctypes.create_string_buffer(TEXT)
+    if not recorder.cai_driver_record(file.encode(), why, TEXT):
+        raise RuntimeError(f"{file} cannot be recorded: {why.value.decode(errors='replace')}")
+
+
+def load(recorder: bool = False) -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.CDLL]]:
     """Loads the driver, so that every library finds its functions, then the runtimes that are there. Returns the
-    driver, the library that tells places in Python, and the runtimes."""
+    driver, the library that tells places in Python, and the runtimes. recorder: the driver is the recorder, and the
+    runtimes are those of CUDA, which libraries load themselves."""
     here = folder()
-    if not (here / "libcuda.so.1").exists():
-        raise RuntimeError(f"there is no libcuda.so.1 in {here}: build this package with pip, or set CAI_SIM_LIBRARIES")
-    driver = declare(ctypes.CDLL(str(here / "libcuda.so.1"), ctypes.RTLD_GLOBAL), FUNCTIONS)
-    files = [here / name for name in RUNTIMES if (here / name).exists()]
+    file = here / "record" / "libcuda.so.1" if recorder else here / "libcuda.so.1"
+    if not file.exists():
+        raise RuntimeError(f"there is no {file.name} in {file.parent}: build this package with pip, or set CAI_SIM_LIBRARIES")
+    driver = declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), FUNCTIONS)
+    files = [here / name for name in RUNTIMES if (here / name).exists() and not recorder]
     runtimes = [declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), RUNTIME) for file in files]
     sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
     return driver, sites, runtimes

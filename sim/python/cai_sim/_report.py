@@ -69,10 +69,13 @@ class Census:
 
 
 def functions(trace: Trace) -> tuple[list[str], list[str]]:
-    """The functions that are not served: those that were called, and those that were only asked for."""
+    """The functions that are not served: those that were called, and those that were only asked for. Those whose calls
+    a recorder could not follow count as called."""
     called, asked = [], []
     for function in listed(trace.driver.cai_driver_function_get, _native.DriverFunction()):
-        if not function.served and function.calls:
+        if function.failed:
+            called.append(f"{text(function.name)} ({function.failed} of {plural(function.calls, 'call')})")
+        elif not function.served and function.calls:
             called.append(text(function.name))
         elif not function.served and function.asked:
             asked.append(text(function.name))
@@ -136,7 +139,7 @@ def describe(number: int, group: list[Race]) -> list[str]:
     return [*lines, ""]
 
 
-def verdict(found: list[list[Race]], census: Census) -> str:
+def verdict(found: list[list[Race]], census: Census, recorded: bool) -> str:
     """The first line."""
     certain = sum(group[0].certain for group in found)
     possible = len(found) - certain
@@ -144,7 +147,10 @@ def verdict(found: list[list[Race]], census: Census) -> str:
         said = [plural(certain, "race")] if certain else []
         return "cai_sim: " + " and ".join(said + ([plural(possible, "possible race")] if possible else []))
     if not census.kinds:
-        return "cai_sim: nothing was judged: no work was queued on the simulated driver"
+        return f"cai_sim: nothing was judged: no work was queued on the {'recorded' if recorded else 'simulated'} driver"
+    if recorded and census.missing[0]:
+        functions = plural(len(census.missing[0]), "function")
+        return f"cai_sim: no race was found in what was recorded, and calls of {functions} were not"
     unknown = sum(census.opaque.values())
     if unknown:
         launches = plural(unknown, "launch", "launches")
@@ -171,13 +177,15 @@ def summary(trace: Trace, census: Census) -> list[str]:
         launches = plural(sum(census.opaque.values()), "launch", "launches")
         libraries = named(f"{name} ({count})" for name, count in census.opaque_of.most_common())
         lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}; by {libraries}")
-    if census.launches:
+    if census.launches and not trace.recorded:
         lines.append("  kernels do not run: what they would write is not there")
+    if census.launches:
         lines.append("  arrays of Numba are judged whole, other pointers of launches by the byte they point to")
     called, asked = census.missing
     if called:
-        lines.append(f"  called, and not served (they returned an error): {named(called)}")
-    if asked:
+        why = "not recorded: the report lacks them" if trace.recorded else "not served (they returned an error)"
+        lines.append(f"  called, and {why}: {named(called)}")
+    if asked and not trace.recorded:
         names = f": {named(asked)}" if len(asked) <= MOST_NAMES else " that no library called"
         lines.append(f"  asked for, and not served: {plural(len(asked), 'function')}{names}")
     if census.dropped:
@@ -188,7 +196,7 @@ def summary(trace: Trace, census: Census) -> list[str]:
         lines.append("  lines are not known: the interpreter's functions could not be used")
     elif trace.sites.missed:
         lines.append(f"  the GIL was not free in time for {plural(trace.sites.missed, 'call')}: the line is not known")
-    return lines + errors(trace) + foreign()
+    return lines + errors(trace) + ([] if trace.recorded else foreign())
 
 
 def errors(trace: Trace) -> list[str]:
@@ -206,7 +214,7 @@ def foreign() -> list[str]:
 def whole(trace: Trace, races: list[Race]) -> str:
     """The report."""
     found, census = groups(races), Census(trace)
-    lines = [verdict(found, census), ""]
+    lines = [verdict(found, census, trace.recorded), ""]
     for number, group in enumerate(found[:MOST_GROUPS], 1):
         lines += describe(number, group)
     if len(found) > MOST_GROUPS:

@@ -89,8 +89,9 @@ class Race:
 class Trace:
     """The trace of the driver's simulation."""
 
-    def __init__(self, driver: ctypes.CDLL, runtimes: list[ctypes.CDLL], sites: Sites) -> None:
+    def __init__(self, driver: ctypes.CDLL, runtimes: list[ctypes.CDLL], sites: Sites, recorded: bool = False) -> None:
         self.driver = driver
+        self.recorded = recorded  # a real driver did the work
         self.runtimes = runtimes
         self.sites = sites
         self.marks: list[tuple[int, str]] = []
