@@ -44,9 +44,11 @@ foreach(header cuda_runtime cutensornet custatevec cudss nvjpeg)
   endif()
 endforeach()
 
-add_executable(consumer examples/array/consumer.c)
-target_link_libraries(consumer PRIVATE cai::cai cai_own_flags)
-set_target_properties(consumer PROPERTIES C_STANDARD 99)
+foreach(name consumer layout_picture)
+  add_executable(${name} examples/array/${name}.c)
+  target_link_libraries(${name} PRIVATE cai::cai cai_own_flags)
+  set_target_properties(${name} PROPERTIES C_STANDARD 99)
+endforeach()
 
 # build/libcai.so, .dylib or .dll: what other languages load. Never sanitized, as their programs are
 # not; never installed, as it is an example.

@@ -9,6 +9,7 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #endif
 
+#include "cai_layout.h"
 #include "cai_manager.h"
 #include "hooks.h"
 
@@ -197,6 +198,41 @@ static cai_status export_2d(void)
 static cai_status slice_4d(void)
 {
     return cai_view_slice(&a4, 3, 4, 3, -2, &out, &err);
+}
+
+static cai_layout layout;
+static cai_dtype layout_dtype;
+
+static void field_3d(void)
+{
+    check(cai_dtype_of(CAI_FLOAT64, &layout_dtype, &err));
+    memset(&layout, 0, sizeof layout);
+    check(cai_layout_preset(&layout, "gtcuda", "IJK", &err));
+    layout.shape[0] = layout.shape[1] = 134;
+    layout.shape[2] = 80;
+    layout.halo_low[0] = layout.halo_high[0] = layout.halo_low[1] = layout.halo_high[1] = 3;
+}
+
+static cai_status preset_3d(void)
+{
+    return cai_layout_preset(&layout, "gtcuda", "IJK", &err);
+}
+
+static cai_status plan_3d(void)
+{
+    return cai_layout_plan(&layout, &layout_dtype, &err);
+}
+
+static void planned_3d(void)
+{
+    field_3d();
+    check(plan_3d());
+    check(cai_array_init_dtype(&a4, &layout_dtype, 3, layout.shape, layout.strides, 4096, &err));
+}
+
+static cai_status domain_3d(void)
+{
+    return cai_view_domain(&a4, layout.halo_low, layout.halo_high, &out, &err);
 }
 
 /* ------------------------------------------------------------------ exchanges */
@@ -413,6 +449,9 @@ static const struct {
     {"compile_record", record, compile_record},
     {"export_2d", storage_too, export_2d},
     {"slice_4d", arrays, slice_4d},
+    {"preset_3d", field_3d, preset_3d},
+    {"plan_3d", field_3d, plan_3d},
+    {"domain_3d", planned_3d, domain_3d},
     {"exchange_same_1", exchange_same, exchange_1},
     {"exchange_same_8", exchange_same, exchange_8},
     {"exchange_across_1", exchange_over_1, exchange_8},

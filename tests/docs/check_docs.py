@@ -8,7 +8,7 @@ Compiles every C block of README.md, docs/ and the manuals of the headers. If th
 blocks as C++, too, and every C++ block of pages that are not generated. Where a page shows commands that
 compile its blocks, does all that it shows, and compares what that prints. Compares generated pages with
 their sources (--write renews them), the first example of docs/getting-started.md with examples/array/consumer.c, the
-recipes that tests/proof runs with the pages that show them, what pages say cai_inspect prints with what it prints;
+recipes that tests run with the pages that show them, what pages say cai_inspect prints with what it prints;
 runs that page's line for nvcc; looks for every file and heading that a link names. Exit status 1 if something is not so.
 """
 
@@ -209,18 +209,19 @@ def run_sessions(cc):
     return counts
 
 
+WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c")
 RECIPE = re.compile(r"^/\* ---- (\S+) \*/\n(.*?)^/\* ---- \*/$", re.M | re.S)
 
 
 def check_recipes():
-    """What the proof runs as a recipe of a page stands there, word for word."""
-    found = RECIPE.findall((ROOT / "tests" / "proof" / "recipes.h").read_text())
-    for page, code in found:
+    """What tests run as a recipe of a page stands there, word for word."""
+    found = [(name, *recipe) for name in WITH_RECIPES for recipe in RECIPE.findall((ROOT / name).read_text())]
+    for name, page, code in found:
         shown = blocks((ROOT / page).read_text(), "c") if page.endswith(".md") else [manual_example(page)]
         if not any(code in block for block in shown):
-            fail(page, f"has no block with this recipe of tests/proof/recipes.h:\n{code}")
-    if not found:
-        fail("tests/proof/recipes.h", "has no recipe")
+            fail(page, f"has no block with this recipe of {name}:\n{code}")
+    for name in set(WITH_RECIPES) - {name for name, _, _ in found}:
+        fail(name, "has no recipe")
     return len(found)
 
 

@@ -9,4 +9,5 @@
 #define CAI_NO_LOADER
 #include "cai_array_struct.h"
 #include "cai_ipc.h"
+#include "cai_layout.h"
 #include "cai_place.h"

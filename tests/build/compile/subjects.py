@@ -872,12 +872,63 @@ CORE = Subject(
     guard="CAI_H_INCLUDED", switch="CAI_CORE_IMPLEMENTATION", other_version="another version of cai.h", use=USE,
     link="cai_version() == CAI_H_INCLUDED ? 0 : 1", linked="cai_version", copies=(CORE_COPY, CORE_MAIN),
 )  # fmt: skip
+# -------------------------------------------------------------------- ext/cai_layout.h
+LAYOUT_USE = """
+int use(cai_layout *layout, const cai_dtype *dtype, const cai_array *x, cai_array *out, cai_error *err);
+int use(cai_layout *layout, const cai_dtype *dtype, const cai_array *x, cai_array *out, cai_error *err)
+{
+    CAI_TRY(cai_layout_preset(layout, "gtcuda", "IJK", err));
+    CAI_TRY(cai_layout_plan(layout, dtype, err));
+    return cai_view_domain(x, layout->halo_low, layout->halo_high, out, err);
+}
+"""
+# One copy plans, the other checks an array by the plan.
+LAYOUT_FUNCTIONS = """
+int plan_%(name)s(cai_layout *layout)%(end)s
+int check_%(name)s(const cai_layout *layout, float *values)%(end)s
+"""
+LAYOUT_COPY = (LAYOUT_FUNCTIONS.replace("%(end)s", ";") + """
+int plan_%(name)s(cai_layout *layout)
+{
+    cai_dtype dtype;
+    CAI_TRY(cai_dtype_of(CAI_FLOAT32, &dtype, NULL));
+    CAI_TRY(cai_layout_preset(layout, "F", "IJ", NULL));
+    layout->shape[0] = 2;
+    layout->shape[1] = 3;
+    return cai_layout_plan(layout, &dtype, NULL);
+}
+int check_%(name)s(const cai_layout *layout, float *values)
+{
+    cai_array x;
+    CAI_TRY(cai_array_init(&x, CAI_FLOAT32, 2, layout->shape, layout->strides, values, NULL));
+    return cai_layout_check(layout, &x, NULL);
+}
+""")  # fmt: skip
+LAYOUT_MAIN = (
+    '#include "@header"\n#include <string.h>\n'
+    + (LAYOUT_FUNCTIONS % {"name": "alpha", "end": ";"}) + (LAYOUT_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static float values[6];
+    cai_layout layout;
+    memset(&layout, 0, sizeof layout);
+    if (plan_alpha(&layout) || layout.nbytes != (int64_t)sizeof values || layout.strides[1] != 8) return 1;
+    return check_beta(&layout, values) || check_alpha(&layout, values);
+}
+""")  # fmt: skip
+
+
 SUBJECTS = {
     "cai.h": CORE,
     "cai_array_struct.h": Subject(
         guard="CAI_ARRAY_STRUCT_H_INCLUDED", switch="CAI_ARRAY_STRUCT_IMPLEMENTATION", other_version="another version of it",
         use=USE, link="cai_array_struct_import(NULL, NULL, NULL, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
         linked="cai_array_struct_import", copies=(CORE_COPY, CORE_MAIN), below=("cai.h",),
+    ),
+    "cai_layout.h": Subject(
+        guard="CAI_LAYOUT_H_INCLUDED", switch="CAI_LAYOUT_IMPLEMENTATION", other_version="another version of it",
+        use=LAYOUT_USE, link="cai_layout_preset(NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
+        linked="cai_layout_preset", copies=(LAYOUT_COPY, LAYOUT_MAIN), below=("cai.h",),
     ),
     "cai_stream.h": Subject(
         guard="CAI_STREAM_H_INCLUDED", switch="CAI_STREAM_IMPLEMENTATION", other_version="another version of it",

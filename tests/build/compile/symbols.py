@@ -122,6 +122,9 @@ CONFIGURATIONS = {
                 alone=PROCESS | PRINT | GUARD, modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
+    "cai_layout.h": (
+        Configuration(needs=PRINT | {"strcmp"}, keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
+    ),
     "cai_place.h": tuple(
         replace(row, needs=row.needs | {"snprintf"} | PRINT, keep="cai_place(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL)",
                 alone=PRINT | {"snprintf"}, modes=("default", "shared namespace", "static"))
