@@ -121,6 +121,7 @@ def reason(error: BaseException, before: dict[str, tuple[int, bool]]) -> str:
         return "a kernel's result"
     found = re.search("CUDA_ERROR_[A-Z_]+", text)
     first = next(filter(None, map(str.strip, text.splitlines())), "")
+    first = re.sub(r" \(/[^)]*\)?$", "", first)  # where a module lies on this machine
     return f"{kind}: {found[0] if found else first[:90]}".replace("|", "/")
 
 
