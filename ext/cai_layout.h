@@ -179,7 +179,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
-/* "halo[1] = 7: the extent is 5" */
+/* "halo_low[1] = 7: the extent is 5" */
 CAI_PRIV_COLD cai_status cai_priv_item(cai_error *err, cai_status status, int32_t axis, const char *name,
                                        int64_t value, const char *limit_name, int64_t limit)
 {
@@ -389,14 +389,13 @@ CAI_API int64_t cai_layout_offset(const cai_layout *layout, uint64_t address)
 CAI_API cai_status cai_layout_permute(const cai_layout *layout, const int32_t *axes, cai_layout *out,
                                       cai_error *err)
 {
-    static const int32_t none[CAI_LAYOUT_MAX_NDIM] = {0};
     cai_priv_layout_plan given;
     cai_layout made;
     int32_t i, order[CAI_LAYOUT_MAX_NDIM];
     if (!layout || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "layout or out is NULL");
     given.at = made = *layout;
     CAI_TRY(cai_priv_layout_order(&given, err));
-    CAI_TRY(cai_priv_permutation(axes ? axes : none, axes ? made.ndim : 0, "axes", order, err));
+    if (axes) CAI_TRY(cai_priv_permutation(axes, made.ndim, "axes", order, err));
     for (i = 0; i < made.ndim; ++i) {
         const int32_t axis = axes ? axes[i] : made.ndim - 1 - i;
         made.map[i] = given.at.map[axis];

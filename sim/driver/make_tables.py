@@ -175,7 +175,6 @@ def followed(symbol, index):
         else:
             arguments.append(FUNCTIONS.get(kind, name))
     call = f"CUresult own = do_{symbol.per_thread or symbol.name}({', '.join(arguments)});"
-    asked = "".join(f"if ({name}) " for name in needed)
     real = f"result = real({', '.join(name for _, name in symbol.parameters)});"
     check = f"if (result == CUDA_SUCCESS) driver_followed({index}, own);"
     if ENDS.match(symbol.base):

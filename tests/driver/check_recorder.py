@@ -27,8 +27,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RACE = 4
+import check_clean
+from check_zoo import RACE, ZOO, missing
+
 SALT = 77
 # Captures, host functions, pools, host memory, threads, queries, and a second library.
 CLEAN = ("bindings_graph", "bindings_host_function", "core_graph", "core_numpy_pinned", "core_pool_reuse",
@@ -69,10 +70,9 @@ def run(command: list[str]) -> tuple[int, list[str], bool]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     lines = done.stderr.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith("cai_sim: ")), len(lines))
-    absent = any(line.startswith("ModuleNotFoundError: No module named ") for line in lines)
     report = lines[begin:] if begin < len(lines) else lines
     own = pathlib.Path(__file__).name  # its lines are in the tracebacks of a child
-    return done.returncode, [line for line in report if not line.startswith(ONLY_PLAIN) and own not in line], absent
+    return done.returncode, [line for line in report if not line.startswith(ONLY_PLAIN) and own not in line], bool(missing(done))
 
 
 def compared(plain: list[str], recorded: list[str], races_alone: bool) -> list[str]:
@@ -136,8 +136,8 @@ def check_refused(python: str, file: str) -> list[str]:
 
 
 def programs(only: str, every: bool) -> list[list[str]]:
-    zoo = sorted((ROOT / "examples" / "zoo").glob("*.py"))
-    clean = [path for path in sorted((ROOT / "tests/driver/clean").glob("*.py")) if every or path.stem in CLEAN]
+    zoo = sorted(ZOO.glob("*.py"))
+    clean = [path for path in sorted(check_clean.CLEAN.glob("*.py")) if every or path.stem in CLEAN]
     chosen = [[str(path)] for path in zoo + clean]
     if every:
         chosen += [[str(path), "--fixed"] for path in zoo]

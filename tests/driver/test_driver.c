@@ -980,7 +980,7 @@ static void test_all(void)
     test_calls();
     test_per_thread();
     test_threads();
-    recorded_end("");
+    recorded_end();
 }
 
 CAI_TEST_MAIN(test_all)

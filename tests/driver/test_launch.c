@@ -383,7 +383,7 @@ static void test_all(void)
     }
     CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_INT(cuMemFree(memory), CUDA_SUCCESS);
-    recorded_end("");
+    recorded_end();
 }
 
 CAI_TEST_MAIN(test_all)

@@ -188,46 +188,30 @@ static void test_alignment_in_items(void)
 }
 
 /* ---------------------------------------------------------------- random plans */
-static uint64_t below(uint64_t limit)
-{
-    return help_random() % limit;
-}
-
 /* The alignment fits the itemsize: one divides the other. */
 static void random_layout(cai_layout *layout, int32_t *itemsize)
 {
     static const int32_t sizes[] = {1, 2, 4, 6, 8, 12, 16};
     int32_t i, other;
     memset(layout, 0, sizeof *layout);
-    *itemsize = sizes[below(7)];
-    layout->ndim = (int32_t)below(MOST_AXES + 1);
-    layout->flags = below(2) ? CAI_LAYOUT_ALIGN_INDEX : 0;
+    *itemsize = sizes[help_between(0, 6)];
+    layout->ndim = (int32_t)help_between(0, MOST_AXES);
+    layout->flags = help_between(0, 1) ? CAI_LAYOUT_ALIGN_INDEX : 0;
     for (i = 0; i < layout->ndim; ++i) {
         layout->map[i] = i;
-        layout->shape[i] = (int64_t)below(9) + (below(16) != 0);
-        if (layout->shape[i]) layout->aligned[i] = (int64_t)below((uint64_t)layout->shape[i]);
-        layout->halo_low[i] = (int64_t)below((uint64_t)layout->shape[i] + 1);
-        layout->halo_high[i] = (int64_t)below((uint64_t)(layout->shape[i] - layout->halo_low[i]) + 1);
+        layout->shape[i] = help_between(0, 8) + (help_between(0, 15) != 0);
+        if (layout->shape[i]) layout->aligned[i] = help_between(0, layout->shape[i] - 1);
+        layout->halo_low[i] = help_between(0, layout->shape[i]);
+        layout->halo_high[i] = help_between(0, layout->shape[i] - layout->halo_low[i]);
     }
     for (i = layout->ndim - 1; i > 0; --i) {
-        const int32_t at = (int32_t)below((uint64_t)i + 1), kept = layout->map[i];
+        const int32_t at = (int32_t)help_between(0, i), kept = layout->map[i];
         layout->map[i] = layout->map[at];
         layout->map[at] = kept;
     }
-    other = (int32_t)below(40) + 1;
-    layout->alignment = below(4) ? *itemsize * other : *itemsize;
-    if (!below(4)) layout->alignment = *itemsize % other == 0 ? other : 0;
-}
-
-/* Calls for each element, with its address. Returns how many there are. */
-static int64_t next_index(const cai_layout *layout, int64_t *index)
-{
-    int32_t axis;
-    for (axis = 0; axis < layout->ndim; ++axis) {
-        if (++index[axis] < layout->shape[axis]) return 1;
-        index[axis] = 0;
-    }
-    return 0;
+    other = (int32_t)help_between(1, 40);
+    layout->alignment = help_between(0, 3) ? *itemsize * other : *itemsize;
+    if (!help_between(0, 3)) layout->alignment = *itemsize % other == 0 ? other : 0;
 }
 
 static uint64_t address_of(const cai_layout *layout, uint64_t first, const int64_t *index)
@@ -269,7 +253,7 @@ static int elements_are_right(const cai_layout *layout, int32_t itemsize, uint64
         for (byte = 0; byte < itemsize; ++byte)
             if (taken[at - block + (uint64_t)byte]++) return 0;
         if ((inner < 0 || index[inner] == layout->aligned[inner]) && at % alignment) return 0;
-    } while (next_index(layout, index));
+    } while (help_next(index, layout->shape, layout->ndim));
     return 1;
 }
 
@@ -297,7 +281,7 @@ static void test_random(int64_t plans)
         cai_array array;
         int32_t itemsize, axis;
         cai_dtype dtype;
-        const uint64_t block = 0x10000 + below(4096);
+        const uint64_t block = 0x10000 + (uint64_t)help_between(0, 4095);
         random_layout(&layout, &itemsize);
         dtype = dtype_of(itemsize);
         CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_OK);

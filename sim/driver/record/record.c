@@ -127,11 +127,6 @@ static CUgraph record_graph(CUgraph graph)
     return (CUgraph)driver_handle(record_handle(driver_number(graph), RECORD_UNKNOWN));
 }
 
-static CUgraphExec record_executable(CUgraphExec executable)
-{
-    return (CUgraphExec)driver_handle(record_handle(driver_number(executable), RECORD_UNKNOWN));
-}
-
 static void record_bind_pointer(const void *real, const void *own)
 {
     record_bind(driver_number(real), driver_number(own));
@@ -282,28 +277,28 @@ CUresult record_cuMemAllocPitch_v2(int row, CUresult (*real)(CUdeviceptr *, size
     return result;
 }
 
+static void record_host_memory(int row, const void *pointer, size_t bytes, unsigned int flags)
+{
+    void *own = NULL;
+    record_adopt(driver_number(pointer));
+    driver_followed(row, do_cuMemHostAlloc(&own, bytes, flags));
+    record_adopt(0);
+}
+
 CUresult record_cuMemHostAlloc(int row, CUresult (*real)(void **, size_t, unsigned), void **pointer, size_t bytes,
                                unsigned int flags)
 {
     const CUresult result = real(pointer, bytes, flags);
-    void *own = NULL;
-    if (result != CUDA_SUCCESS)
-        return result;
-    record_adopt(driver_number(*pointer));
-    driver_followed(row, do_cuMemHostAlloc(&own, bytes, flags));
-    record_adopt(0);
+    if (result == CUDA_SUCCESS)
+        record_host_memory(row, *pointer, bytes, flags);
     return result;
 }
 
 CUresult record_cuMemAllocHost_v2(int row, CUresult (*real)(void **, size_t), void **pointer, size_t bytes)
 {
     const CUresult result = real(pointer, bytes);
-    void *own = NULL;
-    if (result != CUDA_SUCCESS)
-        return result;
-    record_adopt(driver_number(*pointer));
-    driver_followed(row, do_cuMemAllocHost_v2(&own, bytes));
-    record_adopt(0);
+    if (result == CUDA_SUCCESS)
+        record_host_memory(row, *pointer, bytes, 0);
     return result;
 }
 
@@ -524,6 +519,16 @@ CUresult record_cuStreamBeginCaptureToGraph(int row,
     return result;
 }
 
+static void record_depend(int row, CUstream stream, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count,
+                          unsigned int flags)
+{
+    CUgraphNode own[RECORD_NODES];
+    CUresult followed = CUDA_ERROR_NOT_FOUND;
+    if (record_nodes(nodes, count, own))
+        followed = do_cuStreamUpdateCaptureDependencies_v2(record_stream(stream), own, edges, count, flags);
+    driver_followed(row, followed);
+}
+
 CUresult record_cuStreamUpdateCaptureDependencies_v2(int row,
                                                      CUresult (*real)(CUstream, CUgraphNode *,
                                                                       const CUgraphEdgeData *, size_t, unsigned),
@@ -531,13 +536,8 @@ CUresult record_cuStreamUpdateCaptureDependencies_v2(int row,
                                                      const CUgraphEdgeData *edges, size_t count, unsigned int flags)
 {
     const CUresult result = real(stream, nodes, edges, count, flags);
-    CUgraphNode own[RECORD_NODES];
-    CUresult followed = CUDA_ERROR_NOT_FOUND;
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (record_nodes(nodes, count, own))
-        followed = do_cuStreamUpdateCaptureDependencies_v2(record_stream(stream), own, edges, count, flags);
-    driver_followed(row, followed);
+    if (result == CUDA_SUCCESS)
+        record_depend(row, stream, nodes, edges, count, flags);
     return result;
 }
 
@@ -546,13 +546,8 @@ CUresult record_cuStreamUpdateCaptureDependencies(int row, CUresult (*real)(CUst
                                                   unsigned int flags)
 {
     const CUresult result = real(stream, nodes, count, flags);
-    CUgraphNode own[RECORD_NODES];
-    CUresult followed = CUDA_ERROR_NOT_FOUND;
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (record_nodes(nodes, count, own))
-        followed = do_cuStreamUpdateCaptureDependencies(record_stream(stream), own, count, flags);
-    driver_followed(row, followed);
+    if (result == CUDA_SUCCESS)
+        record_depend(row, stream, nodes, NULL, count, flags);
     return result;
 }
 
@@ -586,13 +581,19 @@ CUresult record_cuGraphInstantiateWithParams(int row,
     return result;
 }
 
+static void record_update(int row, CUgraphExec executable, CUgraph graph)
+{
+    CUgraphExecUpdateResultInfo own;
+    const uint64_t known = record_handle(driver_number(executable), RECORD_UNKNOWN);
+    driver_followed(row, do_cuGraphExecUpdate_v2((CUgraphExec)driver_handle(known), record_graph(graph), &own));
+}
+
 CUresult record_cuGraphExecUpdate_v2(int row, CUresult (*real)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *),
                                      CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
     const CUresult result = real(executable, graph, info);
-    CUgraphExecUpdateResultInfo own;
     if (result == CUDA_SUCCESS)
-        driver_followed(row, do_cuGraphExecUpdate_v2(record_executable(executable), record_graph(graph), &own));
+        record_update(row, executable, graph);
     return result;
 }
 
@@ -602,8 +603,7 @@ CUresult record_cuGraphExecUpdate(int row,
                                   CUgraphExecUpdateResult *out)
 {
     const CUresult result = real(executable, graph, node, out);
-    CUgraphExecUpdateResultInfo own;
     if (result == CUDA_SUCCESS)
-        driver_followed(row, do_cuGraphExecUpdate_v2(record_executable(executable), record_graph(graph), &own));
+        record_update(row, executable, graph);
     return result;
 }
