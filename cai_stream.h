@@ -124,7 +124,7 @@ RULES
     R70-R85, R100-R106 in comments: docs/rules.md.
 
 NOT HERE
-    Allocation (cai_emm.h), the choice of a stream for several arrays (ext/cai_place.h), copies, kernels,
+    Allocation (cai_emm.h), the choice of a stream for several arrays (ext/cai_place.h), kernels,
     creation of streams, peer access.
 
 CHANGES
@@ -183,6 +183,14 @@ struct cai_cuda_pointer_v0 {
     uint64_t device_pointer; /* the address that a device uses; 0: none, or see CAI_POINTER_NO_CONTEXT */
 };
 
+/** Rows of bytes to copy. Addresses are of a device or of the host. */
+struct cai_cuda_copy_v0 {
+    uint64_t to, from;               /* addresses of the first byte */
+    uint64_t to_pitch, from_pitch;   /* bytes from row to row, at least `width` */
+    uint64_t to_height, from_height; /* rows from plane to plane, at least `height` */
+    uint64_t width, height, depth;   /* bytes of a row, rows of a plane, planes; each at least 1 */
+};
+
 /** The table through which this header calls CUDA. Every operation gets `self`, and returns 0 or CUDA's error
  *  number. Driver and runtime share these numbers. Contexts, streams and events are handles, given as
  *  numbers. Streams 1 and 2 are the default streams of the current context. A slot may be NULL, which means
@@ -239,12 +247,21 @@ struct cai_cuda_v0 {
     int32_t (*ipc_open)(void *self, const void *handle, uint64_t *pointer);
     int32_t (*ipc_close)(void *self, uint64_t pointer);
     int32_t (*device_uuid)(void *self, int32_t device, void *uuid);
+    /* copies and fills in the order of the stream, of memory of a device or of the host; sizes in bytes. For
+     * pageable memory the host may wait. */
+    int32_t (*copy_async)(void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream);
+    int32_t (*copy_3d_async)(void *self, const struct cai_cuda_copy_v0 *copy, uint64_t stream);
+    int32_t (*set_async)(void *self, uint64_t to, uint32_t value, uint64_t size,
+                         uint64_t stream); /* the lowest byte of `value` in each byte */
+    int32_t (*set_2d_async)(void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width,
+                            uint64_t height, uint64_t stream);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
 
 typedef struct cai_cuda_v0 cai_cuda;
 typedef struct cai_cuda_capture_v0 cai_cuda_capture;
+typedef struct cai_cuda_copy_v0 cai_cuda_copy;
 typedef struct cai_cuda_pointer_v0 cai_cuda_pointer;
 
 enum { CAI_CUDA_VERSION = 1 };
@@ -270,7 +287,7 @@ typedef struct cai_cuda_driver {
     void *library;           /* what cai_cuda_load opened */
     int32_t runtime_version; /* of the linked runtime, 12040 for 12.4; 0 after cai_cuda_load */
     int32_t driver_version;  /* the newest CUDA that the driver supports */
-    void (*entries[40])(void);
+    void (*entries[44])(void);
 } cai_cuda_driver;
 
 /** Fills `out` with the CUDA that this program is linked with. It makes no context, but may initialize the
@@ -764,7 +781,7 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 304 : 160) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 336 : 176) ? 1 : -1];
 
 /* ------------------------------------------------------------------ >>failing */
 static const char *cai_priv_cuda_error_text(int32_t error)
@@ -917,6 +934,20 @@ struct cai_priv_ipc_handle {
     char bytes[64];
 };
 
+struct cai_priv_copy_end {
+    size_t x, y, z, level;
+    int memory_type;
+    void *host;
+    uint64_t device;
+    void *array, *reserved;
+    size_t pitch, height;
+};
+
+struct cai_priv_copy_3d { /* CUDA_MEMCPY3D */
+    struct cai_priv_copy_end from, to;
+    size_t width, height, depth;
+};
+
 /* The driver's function behind each slot: X(slot, parameters, symbol, suffix, version, needed). The driver's
  * library has it under the symbol with the suffix. The version is that of the parameters, which a newer
  * version may change. */
@@ -955,7 +986,12 @@ struct cai_priv_ipc_handle {
     X(ipc_open, (uint64_t *, struct cai_priv_ipc_handle, unsigned int),                                      \
       "cuIpcOpenMemHandle", "_v2", 11000, 0)                                                                 \
     X(ipc_close, (uint64_t), "cuIpcCloseMemHandle", "", 4010, 0)                                             \
-    X(device_uuid, (void *, int), "cuDeviceGetUuid", "_v2", 11040, 0)
+    X(device_uuid, (void *, int), "cuDeviceGetUuid", "_v2", 11040, 0)                                        \
+    X(copy_async, (uint64_t, uint64_t, size_t, void *), "cuMemcpyAsync", "", 4000, 0)                        \
+    X(copy_3d_async, (const struct cai_priv_copy_3d *, void *), "cuMemcpy3DAsync", "_v2", 3020, 0)           \
+    X(set_async, (uint64_t, unsigned char, size_t, void *), "cuMemsetD8Async", "", 3020, 0)                  \
+    X(set_2d_async, (uint64_t, size_t, unsigned char, size_t, size_t, void *),                               \
+      "cuMemsetD2D8Async", "", 3020, 0)
 
 /* All functions. The first four have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
@@ -971,7 +1007,7 @@ enum {
 #undef CAI_PRIV_ENUMERATOR
     CAI_PRIV_CU_COUNT
 };
-typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 40 ? 1 : -1]; /* of cai_cuda_driver.entries */
+typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 44 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
 /* cai_priv_cu_NAME returns an entry with its type. memcpy, because some compilers warn about a cast. */
 #define CAI_PRIV_TYPED(name, types, symbol, suffix, version, needed)                                         \
@@ -1181,6 +1217,35 @@ static int32_t cai_priv_driver_device_uuid(void *self, int32_t device, void *uui
 {
     int32_t error = cai_priv_cu_device_uuid(self)(uuid, device);
     return cai_priv_driver_init(self, &error) ? cai_priv_cu_device_uuid(self)(uuid, device) : error;
+}
+
+CAI_PRIV_SLOT(copy_async, (void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream),
+              (to, from, (size_t)size, cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(set_async, (void *self, uint64_t to, uint32_t value, uint64_t size, uint64_t stream),
+              (to, (unsigned char)value, (size_t)size, cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(set_2d_async,
+              (void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width, uint64_t height,
+               uint64_t stream),
+              (to, (size_t)pitch, (unsigned char)value, (size_t)width, (size_t)height,
+               cai_priv_cu_handle(stream)))
+
+/* The driver finds out by the address what memory it is, as in cuMemcpyAsync. */
+static int32_t cai_priv_driver_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
+{
+    enum { UNIFIED = 4 }; /* CU_MEMORYTYPE_UNIFIED */
+    struct cai_priv_copy_3d rows;
+    memset(&rows, 0, sizeof rows);
+    rows.from.memory_type = rows.to.memory_type = UNIFIED;
+    rows.from.device = copy->from;
+    rows.from.pitch = (size_t)copy->from_pitch;
+    rows.from.height = (size_t)copy->from_height;
+    rows.to.device = copy->to;
+    rows.to.pitch = (size_t)copy->to_pitch;
+    rows.to.height = (size_t)copy->to_height;
+    rows.width = (size_t)copy->width;
+    rows.height = (size_t)copy->height;
+    rows.depth = (size_t)copy->depth;
+    return cai_priv_cu_copy_3d_async(self)(&rows, cai_priv_cu_handle(stream));
 }
 
 #if defined(__linux__)

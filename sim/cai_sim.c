@@ -248,7 +248,7 @@ typedef struct sim_fault {
     X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access) \
     X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
-    X(ipc_close) X(device_uuid)
+    X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -3427,6 +3427,43 @@ static int32_t sim_do_set(cai_sim *sim, const cai_sim_rows *to, const cai_sim_ex
     return sim_run_copy(sim, stream, &copy, !async);
 }
 
+/* The rows of a copy of the table. The pitch and the height count there even where there is one row. */
+static int32_t sim_do_copy_3d(cai_sim *sim, const cai_cuda_copy *copy, uint64_t handle)
+{
+    cai_sim_rows to, from;
+    cai_sim_extent extent;
+    extent.width = copy->width;
+    extent.height = copy->height;
+    extent.depth = copy->depth;
+    to.address = copy->to;
+    to.pitch = copy->to_pitch;
+    from.address = copy->from;
+    from.pitch = copy->from_pitch;
+    if (to.pitch < extent.width || from.pitch < extent.width) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (copy->to_height < extent.height || copy->from_height < extent.height)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (copy->to_height > UINT64_MAX / to.pitch || copy->from_height > UINT64_MAX / from.pitch)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    to.plane = copy->to_height * to.pitch;
+    from.plane = copy->from_height * from.pitch;
+    return sim_do_copy(sim, &to, &from, &extent, handle, 1);
+}
+
+static int32_t sim_do_set_2d(cai_sim *sim, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width,
+                             uint64_t height, uint64_t handle)
+{
+    cai_sim_rows rows;
+    cai_sim_extent extent;
+    memset(&rows, 0, sizeof rows);
+    rows.address = to;
+    rows.pitch = pitch;
+    extent.width = width;
+    extent.height = height;
+    extent.depth = 1;
+    if (pitch < width) return CAI_SIM_ERROR_INVALID_VALUE;
+    return sim_do_set(sim, &rows, &extent, value, 1, handle, 1);
+}
+
 /* -------------------------------------------------------------------- >>table */
 /* Each piece of a line begins with its blank. */
 static void sim_log(cai_sim *sim, const char *word)
@@ -3524,7 +3561,7 @@ static int sim_lacks_context(cai_sim *sim, int32_t operation)
 {
     const int by_handle = operation == SIM_event_record || operation == SIM_event_synchronize ||
                           operation == SIM_event_destroy || operation == SIM_stream_wait_event ||
-                          operation == SIM_stream_synchronize;
+                          operation == SIM_stream_synchronize || operation >= SIM_copy_async;
     return by_handle && sim_is_on(sim, CAI_SIM_HANDLES_NEED_CONTEXT) && sim_current_context(sim) == NULL;
 }
 
@@ -3761,6 +3798,36 @@ static int32_t sim_device_uuid(void *self, int32_t device, void *uuid)
     if (uuid != NULL) memset(uuid, 0, SIM_UUID_BYTES);
     sim_log_int(call.sim, device);
     if (call.run) call.error = sim_do_device_uuid(call.sim, device, uuid);
+    return sim_call_end(&call);
+}
+
+SIM_SLOT(copy_async, (void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream),
+         (sim_log_address(sim, to), sim_log_address(sim, from), sim_log_number(sim, size),
+          sim_log_stream(sim, stream)),
+         sim_do_copy_bytes(sim, to, from, size, stream, 1))
+SIM_SLOT(set_async, (void *self, uint64_t to, uint32_t value, uint64_t size, uint64_t stream),
+         (sim_log_address(sim, to), sim_log_number(sim, value), sim_log_number(sim, size),
+          sim_log_stream(sim, stream)),
+         sim_do_set_2d(sim, to, size, value, size, 1, stream))
+SIM_SLOT(set_2d_async,
+         (void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width, uint64_t height,
+          uint64_t stream),
+         (sim_log_address(sim, to), sim_log_number(sim, value), sim_log_number(sim, width),
+          sim_log_number(sim, height), sim_log_stream(sim, stream)),
+         sim_do_set_2d(sim, to, pitch, value, width, height, stream))
+
+static int32_t sim_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
+{
+    sim_call call = sim_call_begin(self, SIM_copy_3d_async, copy != NULL);
+    if (copy != NULL) {
+        sim_log_address(call.sim, copy->to);
+        sim_log_address(call.sim, copy->from);
+        sim_log_number(call.sim, copy->width);
+        sim_log_number(call.sim, copy->height);
+        sim_log_number(call.sim, copy->depth);
+    }
+    sim_log_stream(call.sim, stream);
+    if (call.run) call.error = sim_do_copy_3d(call.sim, copy, stream);
     return sim_call_end(&call);
 }
 

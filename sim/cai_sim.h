@@ -957,6 +957,8 @@ void cai_sim_teardown(cai_sim *sim);
        host_register 1024 flags 2 -> m1                               host_unregister m1
        managed_alloc 1024 flags 1 -> m1                               ipc_export m1
        ipc_open -> m1                 ipc_close m1
+       copy_async m1 m2 64 s1         copy_3d_async m1 m2 64 8 2 s1 (to, from, width, height, depth)
+       set_async m1 0 64 s1           set_2d_async m1 0 64 8 s1 (value, width, height)
 
    event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a

@@ -299,8 +299,8 @@ static inline cai_status adapter_open(adapter *a, const char *name, const cai_em
     size_t bytes;
     CAI_TRY(cai_emm_hooks_check(hooks, err));
     if (device < 0) return adapter_say(err, CAI_ERR_ARGUMENT, "device is negative");
-    if (cuda && (cuda->struct_size < sizeof *cuda || !cuda->context_current || !cuda->context_push ||
-                 !cuda->context_pop || !cuda->device_context))
+    if (cuda && (cuda->struct_size < offsetof(cai_cuda, stream_context) || !cuda->context_current ||
+                 !cuda->context_push || !cuda->context_pop || !cuda->device_context))
         return adapter_say(err, CAI_ERR_ARGUMENT, "cuda has no operations of contexts");
     memset(a, 0, sizeof *a);
     bytes = hooks->struct_size < sizeof a->hooks ? hooks->struct_size : sizeof a->hooks;

@@ -5,6 +5,8 @@
  * the host waits. */
 #include "rules.h"
 
+#include <string.h>
+
 #define PAGE "CUDA Runtime API, API synchronization behavior, "
 
 enum { BYTES = 4096 };
@@ -227,6 +229,74 @@ static void captured_host_function(void)
     EXPECT(!world_ran(FIRST));
 }
 
+/* The slots of the table. Each is queued behind a kernel that is held back. */
+static void slot_copy(void)
+{
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    const uint64_t stream = new_stream(NONBLOCKING);
+    bytes_of(host)[0] = 0;
+    EXPECT_INT(world_touch(stream, GATE, FIRST, device), 0);
+    EXPECT_INT(cuda->copy_async(cuda->self, host, device, BYTES, stream), 0);
+    EXPECT(held(FIRST));
+    EXPECT_INT(bytes_of(host)[0], 0);
+    world_set(GATE);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(bytes_of(host)[0], 1);
+}
+
+/* Two planes of three rows of five bytes, to and fro, with other pitches and heights at both ends. Byte n of
+ * the rows has the value n + 1. */
+static void slot_copy_3d(void)
+{
+    enum { WIDTH = 5, HEIGHT = 3, DEPTH = 2, PITCH = 16, ROWS = 4 };
+    const uint64_t device = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    const uint64_t stream = new_stream(NONBLOCKING);
+    const cai_cuda_copy out = {device, host, 64, PITCH, 7, ROWS, WIDTH, HEIGHT, DEPTH};
+    const cai_cuda_copy back = {host, device, PITCH, 64, ROWS, 7, WIDTH, HEIGHT, DEPTH};
+    int32_t i, good = 0;
+    memset(bytes_of(host), 0, BYTES);
+    for (i = 0; i < WIDTH * HEIGHT * DEPTH; i++)
+        bytes_of(host)[i / WIDTH % HEIGHT * PITCH + i / (WIDTH * HEIGHT) * ROWS * PITCH + i % WIDTH] =
+            (unsigned char)(i + 1);
+    EXPECT_INT(cuda->copy_3d_async(cuda->self, &out, stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    memset(bytes_of(host), 99, BYTES);
+    EXPECT_INT(cuda->copy_3d_async(cuda->self, &back, stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    for (i = 0; i < PITCH * ROWS * DEPTH; i++) {
+        const int32_t x = i % PITCH, y = i / PITCH % ROWS, z = i / (PITCH * ROWS);
+        const int inside = x < WIDTH && y < HEIGHT;
+        good += bytes_of(host)[i] == (inside ? z * WIDTH * HEIGHT + y * WIDTH + x + 1 : 99);
+    }
+    EXPECT_INT(good, PITCH * ROWS * DEPTH);
+}
+
+static void slot_set(void)
+{
+    const uint64_t memory = new_memory(WORLD_PINNED), stream = new_stream(NONBLOCKING);
+    bytes_of(memory)[0] = bytes_of(memory)[3] = 9;
+    EXPECT_INT(spin(stream, FIRST), 0);
+    EXPECT_INT(cuda->set_async(cuda->self, memory, 0x107, 3, stream), 0);
+    EXPECT(held(FIRST));
+    EXPECT_INT(bytes_of(memory)[0], 9);
+    world_set(GATE);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(bytes_of(memory)[0], 7);
+    EXPECT_INT(bytes_of(memory)[2], 7);
+    EXPECT_INT(bytes_of(memory)[3], 9);
+}
+
+static void slot_set_2d(void)
+{
+    const uint64_t memory = new_memory(WORLD_PINNED), stream = new_stream(NONBLOCKING);
+    memset(bytes_of(memory), 9, 64);
+    EXPECT_INT(cuda->set_2d_async(cuda->self, memory, 16, 7, 3, 2, stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT(bytes_of(memory)[0] == 7 && bytes_of(memory)[2] == 7 && bytes_of(memory)[3] == 9);
+    EXPECT(bytes_of(memory)[16] == 7 && bytes_of(memory)[18] == 7 && bytes_of(memory)[19] == 9);
+    EXPECT(bytes_of(memory)[15] == 9 && bytes_of(memory)[32] == 9);
+}
+
 const rule rules_of_copies[] = {
     {"T01", "an asynchronous copy from pinned to device memory does not make the host wait",
      PAGE "Memcpy, asynchronous 4", RULE_DOCUMENTED, 0, async_to_device},
@@ -274,4 +344,12 @@ const rule rules_of_copies[] = {
      "CUDA Driver API, cuLaunchHostFunc", RULE_DOCUMENTED, 0, host_function},
     {"T22", "a host function in a capture is not called", "CUDA Programming Guide, Stream Capture",
      RULE_DOCUMENTED, 0, captured_host_function},
+    {"T23", "copy_async is in the order of its stream, and the host does not wait", PAGE "Memcpy, asynchronous 4",
+     RULE_DOCUMENTED, 0, slot_copy},
+    {"T24", "copy_3d_async copies rows of planes, and nothing between them", "CUDA Driver API, cuMemcpy3D",
+     RULE_DOCUMENTED, 0, slot_copy_3d},
+    {"T25", "set_async stores the lowest byte of the value, in the order of its stream", PAGE "Memset",
+     RULE_DOCUMENTED, 0, slot_set},
+    {"T26", "set_2d_async fills rows, and nothing between them", "CUDA Driver API, cuMemsetD2D8",
+     RULE_DOCUMENTED, 0, slot_set_2d},
     {NULL, NULL, NULL, 0, 0, NULL}};

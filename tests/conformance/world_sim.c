@@ -416,6 +416,31 @@ static int32_t own_open(void *self, const void *handle, uint64_t *pointer)
     return error == CAI_SIM_ERROR_INVALID_CONTEXT ? 0 : error;
 }
 
+static int32_t flat_copy(void *self, const cai_cuda_copy *copy, uint64_t stream)
+{
+    cai_cuda_copy dense = *copy;
+    dense.to_height = dense.height;
+    return honest()->copy_3d_async(self, &dense, stream);
+}
+
+static int32_t waiting_slot_copy(void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream)
+{
+    const int32_t error = honest()->copy_async(self, to, from, size, stream);
+    return error ? error : honest()->stream_synchronize(self, stream);
+}
+
+static int32_t word_set(void *self, uint64_t to, uint32_t value, uint64_t size, uint64_t stream)
+{
+    return honest()->set_async(self, to, value ? 0 : 1, size, stream);
+}
+
+static int32_t full_set(void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width,
+                        uint64_t height, uint64_t stream)
+{
+    (void)width;
+    return honest()->set_2d_async(self, to, pitch, value, pitch, height, stream);
+}
+
 static int32_t one_uuid(void *self, int32_t device, void *uuid)
 {
     return honest()->device_uuid(self, device > 0 && device < device_count ? 0 : device, uuid);
@@ -486,6 +511,17 @@ IDLE(ipc_close, (void *self, uint64_t pointer), (void)self, (void)pointer)
 IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)device),
      memset(uuid, 0, UUID_BYTES))
 
+IDLE(copy_async, (void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream),
+     ((void)self, (void)to, (void)from), ((void)size, (void)stream))
+IDLE(copy_3d_async, (void *self, const cai_cuda_copy *copy, uint64_t stream), ((void)self, (void)copy),
+     (void)stream)
+IDLE(set_async, (void *self, uint64_t to, uint32_t value, uint64_t size, uint64_t stream),
+     ((void)self, (void)to, (void)value), ((void)size, (void)stream))
+IDLE(set_2d_async,
+     (void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width, uint64_t height,
+      uint64_t stream),
+     ((void)self, (void)to, (void)pitch, (void)value), ((void)width, (void)height, (void)stream))
+
 /* X(operation, whether rules cannot even begin without it) */
 #define OPERATIONS(X) \
     X(context_current, 0) X(context_push, 0) X(context_pop, 0) X(context_synchronize, 0) \
@@ -495,7 +531,8 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X(pointer_range, 0) X(pageable_access, 0) X(memory_alloc, 0) X(memory_free, 0) \
     X(memory_alloc_async, 0) X(memory_free_async, 0) X(host_alloc, 0) X(host_free, 0) X(host_register, 0) \
     X(host_unregister, 0) X(managed_alloc, 0) X(memory_info, 0) X(ipc_export, 0) X(ipc_open, 0) \
-    X(ipc_close, 0) X(device_uuid, 0)
+    X(ipc_close, 0) X(device_uuid, 0) X(copy_async, 0) X(copy_3d_async, 0) X(set_async, 0) \
+    X(set_2d_async, 0)
 
 /* X(name, what is wrong, the rule that must fail, the slots that are other); where those are none, a function
  * below asks is_planted. */
@@ -594,6 +631,11 @@ IDLE(device_uuid, (void *self, int32_t device, void *uuid), ((void)self, (void)d
     X("pool-export", "pool memory has a handle", "A22", table.ipc_export = pool_export) \
     X("own-open", "a handle can be opened where it comes from", "A23", table.ipc_open = own_open) \
     X("one-uuid", "all devices have one UUID", "A25", table.device_uuid = one_uuid) \
+    X("waiting-slot-copy", "copy_async waits", "T23", table.copy_async = waiting_slot_copy) \
+    X("flat-copy", "copy_3d_async leaves nothing out between planes", "T24", \
+      table.copy_3d_async = flat_copy) \
+    X("other-set", "set_async stores another byte", "T25", table.set_async = word_set) \
+    X("full-set", "set_2d_async fills what is between rows", "T26", table.set_2d_async = full_set) \
     X("idle-copy", "a copy does nothing", "T04", (void)0) \
     X("waiting-copy", "a copy waits that should not", "T01", (void)0) \
     X("home-copy", "copies are queued in streams of the current context alone", "T17", (void)0) \

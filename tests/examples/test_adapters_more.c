@@ -399,7 +399,7 @@ static void test_cupy_refused(void)
     cuda.context_pop = NULL;
     refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
     cuda = *cai_sim_cuda(sim);
-    cuda.struct_size--;
+    cuda.struct_size = (uint32_t)offsetof(cai_cuda, stream_context) - 1;
     refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
     CHECK_STR(s.log, "");
     s.fail_initialize = 3;

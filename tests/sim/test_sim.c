@@ -106,11 +106,12 @@ static void expect_leaks(int32_t count, const char *text)
 }
 
 /* Each call about allocation, on the legacy stream. */
-enum { MEMORY_CALLS = 14 };
+enum { UUID_CALL = 13, MEMORY_CALLS = 18 };
 
 static int32_t memory_call(int32_t which, uint64_t pointer)
 {
     static unsigned char handle[64];
+    static const cai_cuda_copy one_row = {8, 16, 8, 8, 1, 1, 8, 1, 1};
     uint64_t out, other;
     switch (which) {
     case 0: return cuda->memory_alloc(sim, &out, 8);
@@ -126,7 +127,11 @@ static int32_t memory_call(int32_t which, uint64_t pointer)
     case 10: return cuda->ipc_export(sim, pointer, handle);
     case 11: return cuda->ipc_open(sim, handle, &out);
     case 12: return cuda->ipc_close(sim, pointer);
-    default: return cuda->device_uuid(sim, 0, handle);
+    case UUID_CALL: return cuda->device_uuid(sim, 0, handle);
+    case 14: return cuda->copy_async(sim, pointer, pointer + 8, 8, 1);
+    case 15: return cuda->copy_3d_async(sim, &one_row, 1);
+    case 16: return cuda->set_async(sim, pointer, 7, 8, 1);
+    default: return cuda->set_2d_async(sim, pointer, 8, 7, 8, 1, 1);
     }
 }
 
@@ -626,6 +631,7 @@ static void test_making(void)
     CHECK(cuda->host_alloc && cuda->host_free && cuda->host_register && cuda->host_unregister);
     CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
     CHECK(cuda->host_thread != NULL && cuda->device_uuid != NULL);
+    CHECK(cuda->copy_async && cuda->copy_3d_async && cuda->set_async && cuda->set_2d_async);
     CHECK_UINT(cai_sim_primary(sim, 2), 0);
     CHECK_UINT(cai_sim_primary(sim, -1), 0);
     expect_leaks(0, "");
@@ -1721,8 +1727,7 @@ static void test_allocation(void)
     uint64_t m, p, h, g, base, size;
     int32_t i;
     start("allocation through the table");
-    for (i = 0; i < MEMORY_CALLS - 1; i++) CHECK_INT(memory_call(i, 1), 201); /* (D) no context */
-    CHECK_INT(memory_call(i, 1), 0);
+    for (i = 0; i < MEMORY_CALLS; i++) CHECK_INT(memory_call(i, 1), i == UUID_CALL ? 0 : 201); /* (D) no context */
     cai_sim_set_context(sim, c2);
     cai_sim_log_clear(sim);
     m = allocate(1000);
@@ -2230,7 +2235,7 @@ static void test_allocation_faults(void)
     static const char *const names[MEMORY_CALLS] = {
         "memory_alloc", "memory_free", "host_alloc", "host_free", "host_register", "host_unregister",
         "managed_alloc", "memory_alloc_async", "memory_free_async", "memory_info", "ipc_export", "ipc_open",
-        "ipc_close", "device_uuid"};
+        "ipc_close", "device_uuid", "copy_async", "copy_3d_async", "set_async", "set_2d_async"};
     unsigned char handle[64];
     uint64_t m = 7;
     int32_t i;
@@ -2376,6 +2381,57 @@ static void test_copy_rows(void)
     CHECK(op.accesses[0].address == from && op.accesses[0].bytes == 24);
     cai_sim_run(sim);
     CHECK_INT(byte_at(to + 23), 24);
+    finish();
+}
+
+/* The slots do what the functions do, are logged, and want pitch and height also where there is one row. */
+static void test_copy_slots(void)
+{
+    cai_cuda_copy good, copy;
+    cai_sim_operation op;
+    uint64_t to, from, s;
+    size_t i;
+    start("copies: the slots of the table");
+    to = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    from = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    s = cai_sim_stream_create(sim, 1);
+    for (i = 0; i < 64; i++) ((unsigned char *)cai_sim_bytes(sim, from))[i] = (unsigned char)(i + 1);
+    good.to = to;
+    good.from = from;
+    good.to_pitch = 5;
+    good.from_pitch = 8;
+    good.to_height = 3;
+    good.from_height = 4;
+    good.width = 4;
+    good.height = 3;
+    good.depth = 2;
+    CHECK_INT(cuda->set_async(sim, to, 0x1ff, 64, s), 0);
+    CHECK_INT(cuda->copy_3d_async(sim, &good, s), 0);
+    CHECK_INT(cuda->copy_async(sim, to + 40, from, 8, s), 0);
+    CHECK_INT(cuda->set_2d_async(sim, to + 50, 4, 0, 2, 3, s), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK_STR(op.name, "set");
+    CHECK_INT(op.access_count, 3);
+    CHECK_INT(byte_at(to), 0); /* none waited */
+    cai_sim_run(sim);
+    expect_log("set_async m1 511 64 s1\ncopy_3d_async m1 m2 4 3 2 s1\ncopy_async m1+40 m2 8 s1\n"
+               "set_2d_async m1+50 0 2 3 s1\n");
+    for (i = 0; i < 30; i++)
+        CHECK_INT(byte_at(to + i), i % 5 == 4 ? 255 : (int)(1 + i / 15 * 32 + i / 5 % 3 * 8 + i % 5));
+    CHECK_INT(byte_at(to + 30), 255);
+    CHECK_INT(byte_at(to + 47), 8);
+    CHECK(byte_at(to + 50) == 0 && byte_at(to + 52) == 255 && byte_at(to + 59) == 0 && byte_at(to + 60) == 255);
+#define REFUSED_COPY(change) (copy = good, change, CHECK_INT(cuda->copy_3d_async(sim, &copy, s), 1))
+    REFUSED_COPY((copy.height = copy.depth = 1, copy.to_pitch = 3));
+    REFUSED_COPY((copy.height = copy.depth = 1, copy.from_pitch = 3));
+    REFUSED_COPY((copy.depth = 1, copy.to_height = 2));
+    REFUSED_COPY((copy.depth = 1, copy.from_height = 2));
+    REFUSED_COPY(copy.to_height = UINT64_MAX / 4);
+    REFUSED_COPY(copy.from_height = UINT64_MAX / 4);
+    REFUSED_COPY(copy.to += 36);
+    CHECK_INT(cuda->set_2d_async(sim, to, 3, 0, 4, 1, s), 1);
+    CHECK_INT(cuda->set_async(sim, to + 1, 0, 64, s), 1);
+    CHECK_INT(cuda->copy_async(sim, to + 1, from, 64, s), 1);
     finish();
 }
 
@@ -2888,6 +2944,7 @@ static void test_missing_answers(void)
     CHECK_INT(cuda->ipc_open(sim, NULL, &out), 1);
     CHECK_INT(cuda->ipc_open(sim, order, NULL), 1);
     CHECK_INT(cuda->device_uuid(sim, 0, NULL), 1);
+    CHECK_INT(cuda->copy_3d_async(sim, NULL, 1), 1);
     expect_leaks(0, "");
     finish();
 }
@@ -4149,6 +4206,7 @@ static void run_further_work(void)
 {
     test_copy_returns();
     test_copy_rows();
+    test_copy_slots();
     test_copy_refused();
     test_copy_captured();
     test_copy_devices();

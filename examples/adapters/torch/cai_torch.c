@@ -200,8 +200,8 @@ CAI_TORCH_API cai_status cai_torch_set_hooks(int device, const cai_emm_hooks *ho
 CAI_TORCH_API cai_status cai_torch_set_cuda(const cai_cuda *cuda)
 {
     cai_status status = CAI_OK;
-    if (!cuda || cuda->struct_size < sizeof *cuda || !cuda->context_current || !cuda->context_push ||
-        !cuda->context_pop || !cuda->device_context)
+    if (!cuda || cuda->struct_size < offsetof(cai_cuda, stream_context) || !cuda->context_current ||
+        !cuda->context_push || !cuda->context_pop || !cuda->device_context)
         return CAI_ERR_ARGUMENT;
     torch_lock();
     if (torch_cuda) status = CAI_ERR_PENDING;

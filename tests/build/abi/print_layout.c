@@ -127,6 +127,23 @@ static void print_pointer(void)
 #undef STRUCT
 }
 
+static void print_copy(void)
+{
+#define STRUCT struct cai_cuda_copy_v0
+    begin("cai_cuda_copy_v0", sizeof(STRUCT));
+    MEMBER(to);
+    MEMBER(from);
+    MEMBER(to_pitch);
+    MEMBER(from_pitch);
+    MEMBER(to_height);
+    MEMBER(from_height);
+    MEMBER(width);
+    MEMBER(height);
+    MEMBER(depth);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
 static void print_cuda(void)
 {
 #define STRUCT struct cai_cuda_v0
@@ -171,6 +188,10 @@ static void print_cuda(void)
     MEMBER(ipc_open);
     MEMBER(ipc_close);
     MEMBER(device_uuid);
+    MEMBER(copy_async);
+    MEMBER(copy_3d_async);
+    MEMBER(set_async);
+    MEMBER(set_2d_async);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }
@@ -223,6 +244,7 @@ int main(void)
     print_array();
     print_capture();
     print_pointer();
+    print_copy();
     print_cuda();
     print_hooks();
     print_handles();

@@ -1026,6 +1026,104 @@ static CUresult CUDAAPI fake_cuDeviceGetUuid_11040(CUuuid *uuid, CUdevice_v1 dev
     return device_uuid("cuDeviceGetUuid.11040", uuid, device);
 }
 
+/* Copies and fills say what they were given. */
+static CUresult CUDAAPI fake_cuMemcpyAsync_4000(CUdeviceptr_v2 to, CUdeviceptr_v2 from, size_t size,
+                                                CUstream stream)
+{
+    const CUresult result = enter("cuMemcpyAsync.4000");
+    put(" 0x%llx 0x%llx", (unsigned long long)to, (unsigned long long)from);
+    put_size(size);
+    put_handle(stream);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemcpyAsync_7000_ptsz(CUdeviceptr_v2 to, CUdeviceptr_v2 from, size_t size,
+                                                     CUstream stream)
+{
+    const CUresult result = enter("cuMemcpyAsync.7000_ptsz");
+    (void)to, (void)from, (void)size, (void)stream;
+    return leave(result);
+}
+
+static void put_copy(const CUDA_MEMCPY3D_v2 *copy)
+{
+    put(" %d %d", (int)copy->srcMemoryType, (int)copy->dstMemoryType);
+    put(" 0x%llx 0x%llx", (unsigned long long)copy->dstDevice, (unsigned long long)copy->srcDevice);
+    put_size(copy->dstPitch);
+    put_size(copy->srcPitch);
+    put_size(copy->dstHeight);
+    put_size(copy->srcHeight);
+    put_size(copy->WidthInBytes);
+    put_size(copy->Height);
+    put_size(copy->Depth);
+    if (copy->srcXInBytes || copy->srcY || copy->srcZ || copy->srcLOD || copy->srcHost || copy->srcArray ||
+        copy->reserved0 || copy->dstXInBytes || copy->dstY || copy->dstZ || copy->dstLOD || copy->dstHost ||
+        copy->dstArray || copy->reserved1)
+        put(" and more");
+}
+
+static CUresult CUDAAPI fake_cuMemcpy3DAsync_3020(const CUDA_MEMCPY3D_v2 *copy, CUstream stream)
+{
+    const CUresult result = enter("cuMemcpy3DAsync.3020");
+    put_copy(copy);
+    put_handle(stream);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemcpy3DAsync_7000_ptsz(const CUDA_MEMCPY3D_v2 *copy, CUstream stream)
+{
+    const CUresult result = enter("cuMemcpy3DAsync.7000_ptsz");
+    (void)copy, (void)stream;
+    return leave(result);
+}
+
+/* The version of 32-bit addresses. */
+static CUresult CUDAAPI fake_cuMemcpy3DAsync_2000(const CUDA_MEMCPY3D_v1 *copy, CUstream stream)
+{
+    const CUresult result = enter("cuMemcpy3DAsync.2000");
+    (void)copy, (void)stream;
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemsetD8Async_3020(CUdeviceptr_v2 to, unsigned char value, size_t size,
+                                                  CUstream stream)
+{
+    const CUresult result = enter("cuMemsetD8Async.3020");
+    put(" 0x%llx %u", (unsigned long long)to, value);
+    put_size(size);
+    put_handle(stream);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemsetD8Async_7000_ptsz(CUdeviceptr_v2 to, unsigned char value, size_t size,
+                                                       CUstream stream)
+{
+    const CUresult result = enter("cuMemsetD8Async.7000_ptsz");
+    (void)to, (void)value, (void)size, (void)stream;
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemsetD2D8Async_3020(CUdeviceptr_v2 to, size_t pitch, unsigned char value,
+                                                    size_t width, size_t height, CUstream stream)
+{
+    const CUresult result = enter("cuMemsetD2D8Async.3020");
+    put(" 0x%llx", (unsigned long long)to);
+    put_size(pitch);
+    put(" %u", value);
+    put_size(width);
+    put_size(height);
+    put_handle(stream);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemsetD2D8Async_7000_ptsz(CUdeviceptr_v2 to, size_t pitch, unsigned char value,
+                                                         size_t width, size_t height, CUstream stream)
+{
+    const CUresult result = enter("cuMemsetD2D8Async.7000_ptsz");
+    (void)to, (void)pitch, (void)value, (void)width, (void)height, (void)stream;
+    return leave(result);
+}
+
 /* ------------------------------------------------------------------- lookup */
 static CUresult CUDAAPI fake_cuGetProcAddress_11030(const char *symbol, void **function, int version,
                                                     cuuint64_t flags);
@@ -1050,7 +1148,8 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuMemHostRegister, 4000) X(cuMemHostRegister, 6050) X(cuMemHostUnregister, 4000)                       \
     X(cuMemAllocManaged, 6000) X(cuMemGetInfo, 2000) X(cuMemGetInfo, 3020) X(cuIpcGetMemHandle, 4010)        \
     X(cuIpcOpenMemHandle, 4010) X(cuIpcOpenMemHandle, 11000) X(cuIpcCloseMemHandle, 4010)                    \
-    X(cuDeviceGetUuid, 9020) X(cuDeviceGetUuid, 11040)
+    X(cuDeviceGetUuid, 9020) X(cuDeviceGetUuid, 11040) X(cuMemcpyAsync, 4000) X(cuMemcpy3DAsync, 2000)       \
+    X(cuMemcpy3DAsync, 3020) X(cuMemsetD8Async, 3020) X(cuMemsetD2D8Async, 3020)
 #define FUNCTIONS_12(X)                                                                                      \
     X(cuGetProcAddress, 12000) X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030)                      \
     X(cuStreamGetCtx, 12050)
@@ -1058,7 +1157,8 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
 #define PER_THREAD_11(X)                                                                                     \
     X(cuStreamGetCtx, 9020) X(cuStreamGetCaptureInfo, 10010) X(cuStreamGetCaptureInfo, 11030)                \
     X(cuStreamWaitEvent, 7000) X(cuStreamSynchronize, 7000) X(cuEventRecord, 7000)                           \
-    X(cuMemAllocAsync, 11020) X(cuMemFreeAsync, 11020)
+    X(cuMemAllocAsync, 11020) X(cuMemFreeAsync, 11020) X(cuMemcpyAsync, 7000) X(cuMemcpy3DAsync, 7000)       \
+    X(cuMemsetD8Async, 7000) X(cuMemsetD2D8Async, 7000)
 #define PER_THREAD_12(X)                                                                                     \
     X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030) X(cuStreamGetCtx, 12050)
 
@@ -1225,6 +1325,23 @@ EXPORTED(cuIpcOpenMemHandle, (CUdeviceptr_v2 * pointer, CUipcMemHandle handle, u
 EXPORTED(cuIpcOpenMemHandle_v2, (CUdeviceptr_v2 * pointer, CUipcMemHandle handle, unsigned int flags),
          fake_cuIpcOpenMemHandle_11000(pointer, handle, flags))
 EXPORTED(cuIpcCloseMemHandle, (CUdeviceptr_v2 pointer), fake_cuIpcCloseMemHandle_4010(pointer))
+#define COPY CUdeviceptr_v2 to, CUdeviceptr_v2 from, size_t size, CUstream stream
+#define SET CUdeviceptr_v2 to, unsigned char value, size_t size, CUstream stream
+#define SET_2D                                                                                               \
+    CUdeviceptr_v2 to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream
+EXPORTED(cuMemcpyAsync, (COPY), fake_cuMemcpyAsync_4000(to, from, size, stream))
+EXPORTED(cuMemcpyAsync_ptsz, (COPY), fake_cuMemcpyAsync_7000_ptsz(to, from, size, stream))
+EXPORTED(cuMemcpy3DAsync, (const CUDA_MEMCPY3D_v1 *copy, CUstream stream),
+         fake_cuMemcpy3DAsync_2000(copy, stream))
+EXPORTED(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D_v2 *copy, CUstream stream),
+         fake_cuMemcpy3DAsync_3020(copy, stream))
+EXPORTED(cuMemcpy3DAsync_v2_ptsz, (const CUDA_MEMCPY3D_v2 *copy, CUstream stream),
+         fake_cuMemcpy3DAsync_7000_ptsz(copy, stream))
+EXPORTED(cuMemsetD8Async, (SET), fake_cuMemsetD8Async_3020(to, value, size, stream))
+EXPORTED(cuMemsetD8Async_ptsz, (SET), fake_cuMemsetD8Async_7000_ptsz(to, value, size, stream))
+EXPORTED(cuMemsetD2D8Async, (SET_2D), fake_cuMemsetD2D8Async_3020(to, pitch, value, width, height, stream))
+EXPORTED(cuMemsetD2D8Async_ptsz, (SET_2D),
+         fake_cuMemsetD2D8Async_7000_ptsz(to, pitch, value, width, height, stream))
 EXPORTED(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device), fake_cuDeviceGetUuid_9020(uuid, device))
 #if FAKE_DRIVER >= 11040
 EXPORTED(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), fake_cuDeviceGetUuid_11040(uuid, device))

@@ -248,6 +248,10 @@ static const char *const lookups[] = {
     "cuIpcOpenMemHandle 11000 1",
     "cuIpcCloseMemHandle 4010 1",
     "cuDeviceGetUuid 11040 1",
+    "cuMemcpyAsync 4000 1",
+    "cuMemcpy3DAsync 3020 1",
+    "cuMemsetD8Async 3020 1",
+    "cuMemsetD2D8Async 3020 1",
 };
 enum { LOOKUPS = sizeof lookups / sizeof lookups[0] };
 
@@ -592,6 +596,23 @@ static void check_host_memory(void)
     CHECK_CALLS("cuMemHostUnregister.4000 0x7a7000000000");
 }
 
+/* Each number is another one, and none fits into 32 bits. */
+static const cai_cuda_copy rows = {FAKE_M1,  FAKE_M3,  SIZE + 1, SIZE + 2, SIZE + 3,
+                                   SIZE + 4, SIZE + 5, SIZE + 6, SIZE + 7};
+
+static void check_copies(void)
+{
+    CHECK_INT(cuda->copy_async(cuda->self, FAKE_M1, FAKE_M3, SIZE, handle("s3")), 0);
+    CHECK_CALLS("cuMemcpyAsync.4000 0x7a1000000000 0x7a3000000000 4886718208 s3");
+    CHECK_INT(cuda->copy_3d_async(cuda->self, &rows, handle("s1")), 0);
+    CHECK_CALLS("cuMemcpy3DAsync.3020 4 4 0x7a1000000000 0x7a3000000000 4886718209 4886718210 4886718211 "
+                "4886718212 4886718213 4886718214 4886718215 s1"); /* and nothing more */
+    CHECK_INT(cuda->set_async(cuda->self, FAKE_M1, 0x1fe, SIZE, 1), 0);
+    CHECK_CALLS("cuMemsetD8Async.3020 0x7a1000000000 254 4886718208 legacy");
+    CHECK_INT(cuda->set_2d_async(cuda->self, FAKE_M1, SIZE + 2, 7, SIZE, SIZE + 1, 2), 0);
+    CHECK_CALLS("cuMemsetD2D8Async.3020 0x7a1000000000 4886718210 7 4886718208 4886718209 per_thread");
+}
+
 static void check_other_processes(void)
 {
     unsigned char name[64];
@@ -667,6 +688,10 @@ static void check_errors_of_memory(int32_t error)
     CHECK_INT(cuda->ipc_open(cuda->self, second.at.bytes, &first.at.u), error);
     CHECK_INT(cuda->ipc_close(cuda->self, FAKE_MADE), error);
     if (cuda->device_uuid) CHECK_INT(cuda->device_uuid(cuda->self, 0, first.at.bytes), error);
+    CHECK_INT(cuda->copy_async(cuda->self, FAKE_M1, FAKE_M3, SIZE, 1), error);
+    CHECK_INT(cuda->copy_3d_async(cuda->self, &rows, 1), error);
+    CHECK_INT(cuda->set_async(cuda->self, FAKE_M1, 0, SIZE, 1), error);
+    CHECK_INT(cuda->set_2d_async(cuda->self, FAKE_M1, SIZE, 0, 1, 2, 1), error);
 }
 
 /* Every error of the driver comes back as it is, and is made by one call. */
@@ -777,6 +802,7 @@ static void check_table(int32_t driver)
     CHECK(cuda->host_alloc && cuda->host_free && cuda->host_register && cuda->host_unregister);
     CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
     CHECK_INT(cuda->device_uuid != NULL, driver >= 11040);
+    CHECK(cuda->copy_async && cuda->copy_3d_async && cuda->set_async && cuda->set_2d_async);
     CHECK_INT(cuda->host_thread(cuda->self, &thread), 0);
     CHECK_INT(cuda->host_thread(cuda->self, &again), 0);
     CHECK(thread != 0 && thread == again);
@@ -1001,6 +1027,10 @@ static const struct {
     {"cuIpcGetMemHandle", offsetof(cai_cuda, ipc_export)},
     {"cuIpcOpenMemHandle", offsetof(cai_cuda, ipc_open)},
     {"cuIpcCloseMemHandle", offsetof(cai_cuda, ipc_close)},
+    {"cuMemcpyAsync", offsetof(cai_cuda, copy_async)},
+    {"cuMemcpy3DAsync", offsetof(cai_cuda, copy_3d_async)},
+    {"cuMemsetD8Async", offsetof(cai_cuda, set_async)},
+    {"cuMemsetD2D8Async", offsetof(cai_cuda, set_2d_async)},
     {"cuDeviceGetUuid", offsetof(cai_cuda, device_uuid)},
 };
 enum { MAY_MISS = sizeof may_miss / sizeof may_miss[0] };
@@ -1122,6 +1152,7 @@ static int slots(int32_t runtime, const char *library)
     check_memory(newest);
     check_allocation();
     check_host_memory();
+    check_copies();
     check_other_processes();
     check_errors();
     fake->reset();
