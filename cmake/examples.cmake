@@ -31,6 +31,12 @@ add_executable(pool_demo examples/memory/pool_demo.c)
 target_link_libraries(pool_demo PRIVATE cai::sim cai_own_flags)
 set_target_properties(pool_demo PROPERTIES C_STANDARD 99)
 
+# Fields on host and device: on the simulated runtime, and (stencil_gpu) on a GPU
+set(cai_stencil examples/storage/stencil.c examples/storage/stencil_plain.c)
+add_executable(stencil ${cai_stencil} examples/storage/stencil_simulated.c)
+target_link_libraries(stencil PRIVATE cai::sim cai_own_flags)
+set_target_properties(stencil PROPERTIES C_STANDARD 99)
+
 # One table of hooks as the allocator of NVIDIA's libraries: with their headers, as far as they are found
 add_executable(nvidia_adapters examples/adapters/nvidia.c)
 target_link_libraries(nvidia_adapters PRIVATE cai::sim cai_own_flags)
@@ -104,5 +110,7 @@ set_target_properties(plugin_loader PROPERTIES C_STANDARD 99)
 if(CAI_HAVE_CUDA)
   add_executable(saxpy examples/array/saxpy.cu)
   target_link_libraries(saxpy PRIVATE cai::cai)
-  set_target_properties(saxpy PROPERTIES CUDA_STANDARD 17)
+  add_executable(stencil_gpu ${cai_stencil} examples/storage/stencil.cu)
+  target_link_libraries(stencil_gpu PRIVATE cai::cai cai_own_flags)
+  set_target_properties(saxpy stencil_gpu PROPERTIES C_STANDARD 99 CUDA_STANDARD 17)
 endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures cai.h, cai_stream.h, cai_emm.h, cai_manager.h and cai_layout.h against their budgets (section 5 of the
-design) and prints a table.
+"""Measures cai.h, cai_stream.h, cai_emm.h, cai_manager.h, cai_layout.h and cai_storage.h against their budgets (section
+5 of the design) and prints a table.
 
     tests/bench/bench.py            everything
     tests/bench/bench.py --check    what is the same on every machine: instructions, lines, sizes; and threads
@@ -50,10 +50,13 @@ INSTRUCTIONS = [
     ("preset_3d", "cai_layout_preset", "cai_layout_preset, 3-D", None),
     ("plan_3d", "cai_layout_plan", "cai_layout_plan, 3-D with a halo", None),
     ("domain_3d", "cai_view_domain", "cai_view_domain, 3-D", None),
+    ("transfer_2d", "cai_transfer_plan", "cai_transfer_plan, 2-D", None),
+    ("transfer_4d", "cai_transfer_plan", "cai_transfer_plan, 4-D", None),
     ("exchange_same_1", EXCHANGE, "exchange, 1 array on the consumer's stream", 60),
     ("exchange_same_8", EXCHANGE, "exchange, 8 arrays on the consumer's stream", 8 * 60),
     ("exchange_across_1", EXCHANGE, "exchange, 8 arrays on another stream", None),
     ("exchange_across_4", EXCHANGE, "exchange, 8 arrays on 4 other streams", None),
+    ("storage_read", "cai_storage_begin cai_storage_end", "storage, read of a clean side on home", None),
     ("table_alloc_free", "cai_emm_alloc cai_emm_free", "table, allocate and free, no-op hooks", 60),
     ("table_array_release", "cai_emm_array cai_array_release", "table, array of 2-D and its release", None),
     ("alloc_free", "cai_manager_alloc cai_manager_free", "manager, allocate and free, no-op hooks", 200),
@@ -65,7 +68,7 @@ CUDA_CALLS = {"exchange_same_1": (0, 0, 0, 0), "exchange_same_8": (0, 0, 0, 0),
               "exchange_across_1": (2, 2, 0, 0), "exchange_across_4": (5, 8, 0, 0)}
 SIZE, IMPORT_SIZE, COMPILE_SECONDS = 32 * 1024, 8 * 1024, 1.0
 LINES = {"cai.h": 3200, "cai_stream.h": 2400, "cai_emm.h": 700, "ext/cai_manager.h": 1500,
-         "ext/cai_layout.h": 500}
+         "ext/cai_layout.h": 500, "ext/cai_storage.h": 900}
 
 # A pair of calls in 64 threads on one pool costs at most so many times what it costs in one thread
 THREADS_FACTOR = 20
@@ -73,15 +76,16 @@ THREADS = {"alloc_free": "manager, allocate and free", "exchange_in_order": "exc
            "exchange_across": "exchange across streams"}
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3386, "cai_stream.h": 3241, "cai_emm.h": 829, "ext/cai_manager.h": 1981,
-           "ext/cai_layout.h": 626,
+NOT_MET = {"cai.h": 3388, "cai_stream.h": 3241, "cai_emm.h": 829, "ext/cai_manager.h": 1981,
+           "ext/cai_layout.h": 625, "ext/cai_storage.h": 1106,
            "a unit that calls only cai_import (CAI_STATIC)": 13100,
            "manager, allocate and free, no-op hooks": 365}
 
 IMPLEMENTATION = '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'
 STREAM = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "cai_stream.h"\n'
 TABLE = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "cai_emm.h"\n'
-ALL = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "ext/cai_manager.h"\n#include "ext/cai_layout.h"\n'
+MANAGER = '#define CAI_IMPLEMENTATION\n#define CAI_NO_CUDART\n#include "ext/cai_manager.h"\n'
+ALL = MANAGER + '#include "ext/cai_layout.h"\n#include "ext/cai_storage.h"\n'
 DECLARATIONS = '#include "cai.h"\nextern int declared;\n'
 IMPORT_ONLY = """#define CAI_STATIC
 #define CAI_IMPLEMENTATION
@@ -216,7 +220,7 @@ class Bench:
         whole = self.section_bytes(self.compile("whole", IMPLEMENTATION, "-Os"))
         self.table.row("all of cai.h", whole, "bytes", SIZE, self.x86)
         below = whole
-        for header, text in (("cai_stream.h", STREAM), ("cai_emm.h", TABLE), ("ext/cai_manager.h", ALL)):
+        for header, text in (("cai_stream.h", STREAM), ("cai_emm.h", TABLE), ("ext/cai_manager.h", MANAGER)):
             size = self.section_bytes(self.compile("every", text, "-Os"))
             self.table.row(f"{header} without those below", size - below, "bytes")
             below = size
@@ -242,7 +246,7 @@ class Bench:
         for what, text, budget in [("an empty unit", "int declared;\n", None),
                                    ("declarations only", DECLARATIONS, None),
                                    ("implementation of cai.h", IMPLEMENTATION, None),
-                                   ("implementation of all four", ALL, COMPILE_SECONDS)]:
+                                   ("implementation of all four", MANAGER, COMPILE_SECONDS)]:
             self.table.row(f"{what}, -O2", self.compile_seconds("timed", text, "-O2"), "s", budget,
                            binding=False)
 

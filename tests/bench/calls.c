@@ -10,7 +10,9 @@
 #endif
 
 #include "cai_layout.h"
+#include "cai_transfer.h"
 #include "cai_manager.h"
+#include "cai_storage.h"
 #include "hooks.h"
 
 #include <stdio.h>
@@ -235,6 +237,32 @@ static cai_status domain_3d(void)
     return cai_view_domain(&a4, layout.halo_low, layout.halo_high, &out, &err);
 }
 
+/* A part of a field in C order, and the same part of one with padded rows. */
+static void transfer_of(int32_t ndim, const int64_t *shape, const int64_t *to, const int64_t *from)
+{
+    check(cai_array_init(&a2, CAI_FLOAT32, ndim, shape, to, (void *)(uintptr_t)4096, &err));
+    check(cai_array_init(&a4, CAI_FLOAT32, ndim, shape, from, (void *)((uintptr_t)1 << 40), &err));
+}
+
+static void pair_2d(void)
+{
+    static const int64_t shape[] = {98, 200}, to[] = {800, 4}, from[] = {1024, 4};
+    transfer_of(2, shape, to, from);
+}
+
+static void pair_4d(void)
+{
+    static const int64_t shape[] = {8, 30, 30, 30}, to[] = {131072, 4096, 128, 4}, from[] = {262144, 8192, 256, 4};
+    transfer_of(4, shape, to, from);
+}
+
+static cai_transfer transfer;
+
+static cai_status transfer_pair(void)
+{
+    return cai_transfer_plan(&transfer, &a2, &a4, &err);
+}
+
 /* ------------------------------------------------------------------ exchanges */
 
 /* A CUDA that only counts. */
@@ -402,6 +430,72 @@ static cai_status table_array_release(void)
     return CAI_OK;
 }
 
+static int32_t copy_async(void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream)
+{
+    (void)self;
+    (void)to;
+    (void)from;
+    (void)size;
+    (void)stream;
+    return 0;
+}
+
+static int32_t copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
+{
+    (void)self;
+    (void)copy;
+    (void)stream;
+    return 0;
+}
+
+static int32_t set_async(void *self, uint64_t to, uint32_t value, uint64_t size, uint64_t stream)
+{
+    (void)self;
+    (void)to;
+    (void)value;
+    (void)size;
+    (void)stream;
+    return 0;
+}
+
+static int32_t stream_synchronize(void *self, uint64_t stream)
+{
+    (void)self;
+    (void)stream;
+    return 0;
+}
+
+static cai_storage field;
+static cai_emm_hooks plain;
+
+/* A storage with two buffers, which are equal; its home is the consumer's stream. */
+static void field_on_both(void)
+{
+    cai_storage_options options;
+    field_3d();
+    table();
+    counting.copy_async = copy_async;
+    counting.copy_3d_async = copy_3d_async;
+    counting.set_async = set_async;
+    counting.stream_synchronize = stream_synchronize;
+    counting.context_synchronize = context_pop;
+    cai_emm_hooks_malloc(&plain);
+    memset(&options, 0, sizeof options);
+    options.pool = &pool;
+    options.hooks = &no_op;
+    options.host = &plain;
+    options.home = CONSUMER;
+    options.kind = CAI_STORAGE_BOTH;
+    check(cai_storage_init(&field, &options, &layout_dtype, &layout, &err));
+}
+
+static cai_status storage_read(void)
+{
+    cai_storage_access access;
+    CAI_TRY(cai_storage_begin(&access, &field, CAI_SIDE_DEVICE, CAI_READ, CONSUMER, &err));
+    return cai_storage_end(&access, CAI_OK, &err);
+}
+
 /* A manager that allocates on a stream with hooks that do nothing; one object lives. */
 static void manager(void)
 {
@@ -451,11 +545,14 @@ static const struct {
     {"slice_4d", arrays, slice_4d},
     {"preset_3d", field_3d, preset_3d},
     {"plan_3d", field_3d, plan_3d},
+    {"transfer_2d", pair_2d, transfer_pair},
+    {"transfer_4d", pair_4d, transfer_pair},
     {"domain_3d", planned_3d, domain_3d},
     {"exchange_same_1", exchange_same, exchange_1},
     {"exchange_same_8", exchange_same, exchange_8},
     {"exchange_across_1", exchange_over_1, exchange_8},
     {"exchange_across_4", exchange_over_4, exchange_8},
+    {"storage_read", field_on_both, storage_read},
     {"table_alloc_free", table, table_alloc_free},
     {"table_array_release", table, table_array_release},
     {"alloc_free", manager, alloc_free},

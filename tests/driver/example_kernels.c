@@ -1,4 +1,5 @@
-/* example_kernels.c - the kernels of examples/array/saxpy.cu and examples/exchange/exchange_gpu.cu, for the host
+/* example_kernels.c - the kernels of examples/array/saxpy.cu, examples/exchange/exchange_gpu.cu and
+ * examples/storage/stencil.cu, for the host
  * SPDX-License-Identifier: MIT
  *
  * The simulated driver runs no kernel. With LD_PRELOAD of this library it calls these functions in their place. */
@@ -7,6 +8,7 @@
 #include "cai.h"
 
 #include "cai_driver.h"
+#include "examples/storage/stencil.h"
 
 #define ARGUMENT(launch, type, index) (*(const type *)(launch)->arguments[index])
 
@@ -41,12 +43,27 @@ static void scale(const cai_driver_launch *launch)
         *element(&y, i) = a * *element(&x, i) + b;
 }
 
+static void halo(const cai_driver_launch *launch)
+{
+    const cai_kernel_view in = ARGUMENT(launch, cai_kernel_view, 0);
+    fill_halo(&in);
+}
+
+static void diffusion(const cai_driver_launch *launch)
+{
+    const cai_kernel_view out = ARGUMENT(launch, cai_kernel_view, 0), in = ARGUMENT(launch, cai_kernel_view, 1);
+    diffuse(&out, &in);
+}
+
 __attribute__((constructor)) static void example_kernels(void)
 {
     static const uint32_t of_saxpy[] = {4, sizeof(cai_kernel_view), sizeof(cai_kernel_view), 8};
     static const uint32_t of_ramp[] = {8, 8, 8};
     static const uint32_t of_scale[] = {sizeof(cai_kernel_view), sizeof(cai_kernel_view), 8, 4, 4};
+    static const uint32_t of_stencil[] = {sizeof(cai_kernel_view), sizeof(cai_kernel_view)};
     (void)cai_driver_replace_kernel("saxpy_kernel", of_saxpy, 4, saxpy, NULL);
     (void)cai_driver_replace_kernel("ramp_kernel", of_ramp, 3, ramp, NULL);
     (void)cai_driver_replace_kernel("scale_kernel", of_scale, 5, scale, NULL);
+    (void)cai_driver_replace_kernel("halo_kernel", of_stencil, 1, halo, NULL);
+    (void)cai_driver_replace_kernel("diffuse_kernel", of_stencil, 2, diffusion, NULL);
 }

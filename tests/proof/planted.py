@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects of order in cai_stream.h, cai_emm.h, cai_manager.h and cai_dlpack.h, one at a time. The programs
-of the proof must show each.
+"""Plants defects of order in cai_stream.h, cai_emm.h, cai_manager.h, cai_dlpack.h and cai_storage.h, one at a time.
+The programs of the proof must show each.
 
     tests/proof/planted.py [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 from planting import NONE, Defect, Subject, compile_with, execute, folders_of, judge_all, parser  # noqa: E402
 
-STREAM, MANAGER, DLPACK = "cai_stream.h", "ext/cai_manager.h", "ext/cai_dlpack.h"
+STREAM, MANAGER, DLPACK, STORAGE = "cai_stream.h", "ext/cai_manager.h", "ext/cai_dlpack.h", "ext/cai_storage.h"
 
 # What it is, in which header, where it is, what stands there instead
 DEFECTS = [
@@ -153,6 +153,25 @@ DEFECTS = [
     ("dlpack: the host does not wait", DLPACK, r"    if \(cai_priv_dlpack_wait\(ex, &storage->array\)\) return;\n",
      r""),
     ("dlpack: the export makes no order", DLPACK, r"stream \? 1 : 0, stream \? stream : legacy", r"0, stream ? stream : legacy"),
+    # storages
+    ("storage: copies are in the legacy stream", STORAGE, r"\(uint64_t\)to->hi, s->options\.home\);",
+     r"(uint64_t)to->hi, CAI_STREAM_LEGACY);"),
+    ("storage: copies by rows are in the legacy stream", STORAGE, r"cai_transfer_copy\(&plan, cuda, s->options\.home, err\);",
+     r"cai_transfer_copy(&plan, cuda, CAI_STREAM_LEGACY, err);"),
+    ("storage: the host does not wait", STORAGE, r"if \(!access->stream\) return cai_priv_home_wait\(s, err\);",
+     r"if (!access->stream) return CAI_OK;"),
+    ("storage: the host does not wait for a copy", STORAGE, r"    \(void\)cai_priv_storage_pending\(s, cuda != NULL\); /.*", r""),
+    ("storage: home does not wait for an access", STORAGE, r"access->ordered = !stream;", r"access->ordered = 1;"),
+    ("storage: the release of an export makes no order", STORAGE,
+     r"if \(!cuda \|\| array->sync == CAI_SYNC_NONE\) return 1;", r"if (cuda || !cuda) return 1;"),
+    ("storage: the release of an export on a default stream makes no order", STORAGE,
+     r"        error = cuda->context_synchronize\(cuda->self\);\n    if \(entered\)", r"        error = 0;\n    if (entered)"),
+    ("storage: an export is ordered after nothing", STORAGE,
+     r"CAI_TRY\(cai_exchange_begin\(&access->exchange, s->options\.pool, list, 1, access->stream, err\)\);",
+     r"list[0]->sync = CAI_SYNC_NONE;\n    CAI_TRY(cai_exchange_begin(&access->exchange, s->options.pool, list, 1, access->stream, err));"),
+    ("storage: a given array's work is not waited for", STORAGE,
+     r"    if \(on_host\) list\[count\+\+\] = on_host;\n    if \(on_device\) list",
+     r"    if (on_host) list[count++] = on_host;\n    if (on_device) on_device->sync = CAI_SYNC_NONE;\n    if (on_device) list"),
 ]  # fmt: skip
 
 

@@ -61,6 +61,7 @@ int32_t proof_chains(const proof_program **list);
 int32_t proof_threads(const proof_program **list);
 int32_t proof_memory(const proof_program **list);
 int32_t proof_recipes(const proof_program **list);
+int32_t proof_storages(const proof_program **list);
 
 /** A world with a pool that keeps up to `capacity` arrays alive, and its end: what was used is destroyed. */
 void proof_open(proof_world *world, cai_sim *sim, int32_t capacity);

@@ -7,7 +7,10 @@
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
+#include "cai_access.h"
 #include "cai_array_struct.h"
 #include "cai_ipc.h"
 #include "cai_layout.h"
 #include "cai_place.h"
+#include "cai_storage.h"
+#include "cai_transfer.h"

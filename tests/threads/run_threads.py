@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs many threads on one pool, and on one manager of memory, under ThreadSanitizer too, with and
-without the guard.
+"""Runs many threads on one pool, on one manager of memory, and on storages whose exports end on other threads, under
+ThreadSanitizer too, with and without the guard.
 
     tests/threads/run_threads.py [--cc CC] [--threads N] [--rounds N] [--root FOLDER]
 
@@ -108,9 +108,9 @@ def main():
         guarded, without = ["-fsanitize=thread"], ["-fsanitize=thread", "-DCAI_NO_THREADS"]
         binary = pathlib.Path(folder, "threads")
         rounds = options.rounds
-        for program in ("threads.c", "emm.c"):
+        for program, plain in (("threads.c", rounds * 10), ("emm.c", rounds * 10), ("storages.c", rounds)):
             for name, flags, table, count in (
-                    ("plain", [], "thin", rounds * 10),
+                    ("plain", [], "thin", plain),
                     ("plain, simulation", [], "sim", rounds // 4),
                     ("ThreadSanitizer", guarded, "thin", rounds),
                     ("ThreadSanitizer, simulation", guarded, "sim", rounds // 8),

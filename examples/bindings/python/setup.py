@@ -5,7 +5,7 @@ import os
 
 from setuptools import Extension, setup
 
-ROOT = os.path.join("..", "..")
+ROOT = os.path.join("..", "..", "..")
 
 setup(
     ext_modules=[

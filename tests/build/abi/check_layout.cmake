@@ -1,19 +1,22 @@
 # Compares one column of layout.txt with a compiler or with print_layout. A compiler is also asked whether the
 # members of the table tile their struct: a member that is not listed leaves a gap.
-# TABLE, MODEL (LP64, LLP64, ILP32), and either PROGRAM or COMPILER, FLAGS, INCLUDE, WORK; HEADER,
-# ext/cai_manager.h if it is not given
+# TABLE, MODEL (LP64, LLP64, ILP32), and either PROGRAM or COMPILER, FLAGS, INCLUDE, WORK; HEADERS,
+# those of layout.txt if they are not given
 
 set(columns LP64 LLP64 ILP32)
 list(FIND columns "${MODEL}" column)
 math(EXPR column "${column} + 2")
 file(STRINGS "${TABLE}" lines REGEX "^[a-z]")
 
-if(NOT HEADER)
-  set(HEADER ext/cai_manager.h)
+if(NOT HEADERS)
+  set(HEADERS ext/cai_manager.h ext/cai_access.h)
 endif()
 get_filename_component(table "${TABLE}" NAME)
 set(expected "")
-set(asserts "#include <stddef.h>\n#include \"${HEADER}\"\n")
+set(asserts "#include <stddef.h>\n")
+foreach(header IN LISTS HEADERS)
+  string(APPEND asserts "#include \"${header}\"\n")
+endforeach()
 set(count 0)
 set(last "") # the member before, where the one of this line must begin
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Exit status 1 if the members listed here do not tile a struct: one was added and not listed. */
+#include "cai_access.h"
 #include "cai_manager.h"
 
 #include <stddef.h>
@@ -237,6 +238,25 @@ static void print_handles(void)
 #undef STRUCT
 }
 
+static void print_access(void)
+{
+#define STRUCT struct cai_access_v0
+    begin("cai_access_v0", sizeof(STRUCT));
+    MEMBER(struct_size);
+    MEMBER(version);
+    MEMBER(array);
+    MEMBER(dims);
+    MEMBER(halo_low);
+    MEMBER(halo_high);
+    MEMBER(newer);
+    MEMBER(ctx);
+    MEMBER(acquire);
+    MEMBER(touch);
+    MEMBER(release);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
 int main(void)
 {
     print_dtype();
@@ -248,5 +268,6 @@ int main(void)
     print_cuda();
     print_hooks();
     print_handles();
+    print_access();
     return holes > 0;
 }

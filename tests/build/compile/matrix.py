@@ -419,6 +419,9 @@ MISSED = {
     "cai_emm.h": {"cai.h": "cai_array_init", "cai_stream.h": "cai_stream_order", "cai_emm.h": "cai_emm_array"},
     "cai_manager.h": {"cai.h": "cai_array_check", "cai_stream.h": "cai_stream_order", "cai_emm.h": "cai_emm_hooks_check",
                       "cai_manager.h": "cai_manager_init"},
+    "cai_storage.h": {"cai.h": "cai_array_check", "cai_stream.h": "cai_exchange_begin", "cai_emm.h": "cai_emm_alloc",
+                      "cai_layout.h": "cai_layout_plan", "cai_transfer.h": "cai_transfer_plan",
+                      "cai_storage.h": "cai_storage_init"},
 }  # fmt: skip
 
 
@@ -427,6 +430,9 @@ def unit_linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, lan
     suffix = ".c" if language == "c" else ".cpp"
     names = (*sources.subject.below, sources.name)
     units = {name: f'#define {SUBJECTS[pathlib.Path(name).name].switch}\n#include "{name}"\n' for name in names}
+    for name in units:
+        if name.endswith("cai_transfer.h"):  # cai_transfer_copy needs it
+            units[name] = '#include "cai_stream.h"\n' + units[name]
     copy, main = sources.subject.copies
     declared = [f'#include "@header"\n#include <stddef.h>\n{text}' for text in (main, copy % {"name": "alpha"}, copy % {"name": "beta"})]
     jobs = []

@@ -918,6 +918,220 @@ int main(void)
 """)  # fmt: skip
 
 
+# -------------------------------------------------------------------- ext/cai_transfer.h
+TRANSFER_USE = """
+int use(cai_transfer *plan, const cai_array *to, const cai_array *from, cai_run *runs, cai_error *err);
+int use(cai_transfer *plan, const cai_array *to, const cai_array *from, cai_run *runs, cai_error *err)
+{
+    CAI_TRY(cai_transfer_plan(plan, to, from, err));
+    return cai_transfer_runs(plan, 0, runs, 1);
+}
+#if defined(CAI_STREAM_H_INCLUDED)
+int queue(const cai_transfer *plan, const cai_cuda *cuda, uint64_t stream, cai_error *err);
+int queue(const cai_transfer *plan, const cai_cuda *cuda, uint64_t stream, cai_error *err)
+{
+    return cai_transfer_copy(plan, cuda, stream, err);
+}
+#endif
+"""
+# One copy plans, the other carries out.
+TRANSFER_FUNCTIONS = """
+int plan_%(name)s(cai_transfer *plan, float *values, float *buffer)%(end)s
+int copy_%(name)s(const cai_transfer *plan)%(end)s
+"""
+TRANSFER_COPY = (TRANSFER_FUNCTIONS.replace("%(end)s", ";") + """
+int plan_%(name)s(cai_transfer *plan, float *values, float *buffer)
+{
+    const int64_t shape[2] = {2, 3}, strides[2] = {4, 8};
+    cai_array x;
+    CAI_TRY(cai_array_init(&x, CAI_FLOAT32, 2, shape, strides, values, NULL));
+    return cai_transfer_pack(plan, &x, (uint64_t)(uintptr_t)buffer, NULL);
+}
+int copy_%(name)s(const cai_transfer *plan)
+{
+    cai_transfer_on_host(plan);
+    return plan->runs == 6 ? 0 : 1;
+}
+""")  # fmt: skip
+TRANSFER_MAIN = (
+    '#include "@header"\n'
+    + (TRANSFER_FUNCTIONS % {"name": "alpha", "end": ";"}) + (TRANSFER_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static float values[6] = {0, 1, 2, 3, 4, 5}, buffer[6];
+    static cai_transfer plan;
+    if (plan_alpha(&plan, values, buffer) || copy_beta(&plan)) return 1;
+    return buffer[1] < 2 || buffer[3] > 1;
+}
+""")  # fmt: skip
+
+
+def transfer_modes() -> dict[str, Mode]:
+    """Orders of headers."""
+    stream = '#include "cai_stream.h"\n'
+    return {
+        "with cai_stream.h": Mode("#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + TRANSFER_USE),
+        "cai_stream.h after": Mode(IMPLEMENT + stream + TRANSFER_USE.partition("#if defined(CAI_STREAM")[0]),
+        "cai_stream.h between": Mode('#include "@header"\n#define CAI_IMPLEMENTATION\n' + stream + '#include "@header"\n' + TRANSFER_USE),
+        "core in another unit": Mode('#include "cai.h"\n#define CAI_TRANSFER_IMPLEMENTATION\n#include "@header"\n' + TRANSFER_USE, ONE),
+    }
+
+
+# ------------------------------------------------------- ext/cai_storage.h, ext/cai_access.h
+STORAGE_USE = """
+int use(cai_storage *storage, uint64_t stream, cai_array *out, cai_error *err);
+int use(cai_storage *storage, uint64_t stream, cai_array *out, cai_error *err)
+{
+    cai_storage_access access;
+    CAI_TRY(cai_storage_begin(&access, storage, CAI_SIDE_DEVICE, CAI_WRITE, stream, err));
+    CAI_TRY(cai_storage_end(&access, CAI_OK, err));
+    return cai_storage_export(storage, CAI_SIDE_HOST, CAI_READ, 0, out, err);
+}
+"""
+# One copy makes storages, the other works on them.
+STORAGE_FUNCTIONS = """
+int make_%(name)s(cai_storage *out)%(end)s
+int work_%(name)s(cai_storage *storage, cai_storage *other)%(end)s
+"""
+STORAGE_COPY = ("#include <string.h>\n" + STORAGE_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_storage *out)
+{
+    static cai_emm_hooks hooks;
+    cai_storage_options options;
+    cai_dtype dtype;
+    cai_layout layout;
+    memset(&options, 0, sizeof options);
+    options.host = &hooks;
+    options.kind = CAI_STORAGE_HOST;
+    options.flags = CAI_STORAGE_ZEROS;
+    CAI_TRY(cai_dtype_of(CAI_FLOAT32, &dtype, NULL));
+    memset(&layout, 0, sizeof layout);
+    CAI_TRY(cai_layout_preset(&layout, "F", "IJ", NULL));
+    layout.shape[0] = 2;
+    layout.shape[1] = 3;
+    cai_emm_hooks_malloc(&hooks);
+    return cai_storage_init(out, &options, &dtype, &layout, NULL);
+}
+int work_%(name)s(cai_storage *storage, cai_storage *other)
+{
+    static float values[6];
+    static cai_storage given;
+    const int64_t shape[2] = {2, 3};
+    cai_storage_options options;
+    cai_storage_access access;
+    cai_array out, x;
+    memset(&options, 0, sizeof options);
+    options.kind = CAI_STORAGE_HOST;
+    CAI_TRY(cai_array_init(&x, CAI_FLOAT32, 2, shape, NULL, values, NULL));
+    x.sync = CAI_SYNC_NONE;
+    CAI_TRY(cai_storage_wrap(&given, &options, &x, NULL, CAI_STORAGE_CLEAN, NULL));
+    CAI_TRY(cai_storage_begin(&access, storage, CAI_SIDE_HOST, CAI_WRITE, 0, NULL));
+    *(float *)(uintptr_t)access.array.data = 7;
+    CAI_TRY(cai_storage_end(&access, CAI_OK, NULL));
+    CAI_TRY(cai_storage_mark(storage, CAI_SIDE_HOST, 0, 0, NULL));
+    CAI_TRY(cai_storage_sync(storage, 0, 0, NULL));
+    CAI_TRY(cai_storage_assign(other, storage, NULL));
+    CAI_TRY(cai_storage_export(other, CAI_SIDE_HOST, CAI_READ, 0, &out, NULL));
+    if (*(const float *)(uintptr_t)out.data != 7 || cai_storage_place(other, storage) != CAI_SIDE_HOST) return 9;
+    if (cai_storage_release(other, NULL) != CAI_ERR_PENDING) return 10;
+    cai_array_release(&out);
+    CAI_TRY(cai_storage_assign(&given, other, NULL));
+    if (values[0] != 7 || values[5] != 0) return 11;
+    CAI_TRY(cai_storage_release(&given, NULL));
+    CAI_TRY(cai_storage_release(other, NULL));
+    return cai_storage_release(storage, NULL);
+}
+""")  # fmt: skip
+STORAGE_MAIN = (
+    '#include "@header"\n'
+    + (STORAGE_FUNCTIONS % {"name": "alpha", "end": ";"}) + (STORAGE_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static cai_storage first, second;
+    if (make_alpha(&first) || make_beta(&second)) return 1;
+    return work_beta(&first, &second);
+}
+""")  # fmt: skip
+
+
+def storage_modes() -> dict[str, Mode]:
+    """Backends, switches, orders of the headers."""
+    alone = '#define CAI_STORAGE_IMPLEMENTATION\n#include "@header"\n'
+    emm, layout = '#include "cai_emm.h"\n', '#include "ext/cai_layout.h"\n'
+    transfer = '#include "ext/cai_transfer.h"\n'
+    manager, place = '#include "ext/cai_manager.h"\n', '#include "ext/cai_place.h"\n'
+    modes = {
+        "nothing of CUDA or the C library in the declarations":
+            Mode('#include "@header"\n' + NO_CUDA_HEADER + NO_LOADER_HEADER + NO_HOST_HEADER, where=HOST),
+        "linked": Mode(IMPLEMENT + STORAGE_USE, SYNTAX, LINKED, HOST),
+        "emm first": Mode("#define CAI_IMPLEMENTATION\n" + emm + '#include "@header"\n' + STORAGE_USE),
+        "emm last": Mode(IMPLEMENT + emm + STORAGE_USE),
+        "layout first": Mode("#define CAI_IMPLEMENTATION\n" + layout + '#include "@header"\n' + STORAGE_USE),
+        "layout last": Mode(IMPLEMENT + layout + STORAGE_USE),
+        "transfer first": Mode(transfer + IMPLEMENT + STORAGE_USE),
+        "transfer last": Mode(IMPLEMENT + transfer + STORAGE_USE),
+        "manager and place first": Mode("#define CAI_IMPLEMENTATION\n" + manager + place + '#include "@header"\n' + STORAGE_USE),
+        "manager and place last": Mode(IMPLEMENT + place + manager + STORAGE_USE),
+        "alone": Mode(alone + NO_CUDA_HEADER + NO_LOADER_HEADER + STORAGE_USE, ALL, where=HOST),
+    }  # fmt: skip
+    for name in ("CAI_NO_THREADS", "CAI_NO_LOADER"):
+        modes[f"all, {name}"] = Mode(f"#define {name}\n" + IMPLEMENT + STORAGE_USE)
+        modes[f"alone, {name}"] = Mode(f"#define {name}\n" + alone + STORAGE_USE, ONE)
+    return modes
+
+
+ACCESS_USE = """
+int use(cai_argument *io, const cai_storage_options *options, uint64_t stream, cai_error *err);
+int use(cai_argument *io, const cai_storage_options *options, uint64_t stream, cai_error *err)
+{
+    CAI_TRY(cai_access_begin(io, 2, options, cai_access_side(io, 2), stream, err));
+    return cai_access_end(io, 2, CAI_OK, err);
+}
+"""
+# One copy makes the field, the other is the computation.
+ACCESS_FUNCTIONS = """
+int make_%(name)s(cai_access *out, cai_array *array, float *values)%(end)s
+int work_%(name)s(const cai_access *field)%(end)s
+"""
+ACCESS_COPY = ("#include <string.h>\n" + ACCESS_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_access *out, cai_array *array, float *values)
+{
+    const int64_t shape[1] = {3};
+    memset(out, 0, sizeof *out);
+    out->struct_size = (uint32_t)sizeof *out;
+    out->version = CAI_ACCESS_VERSION;
+    out->array[0] = array;
+    CAI_TRY(cai_array_init(array, CAI_FLOAT32, 1, shape, NULL, values, NULL));
+    array->sync = CAI_SYNC_NONE;
+    return CAI_OK;
+}
+int work_%(name)s(const cai_access *field)
+{
+    static cai_argument io;
+    cai_storage_options options;
+    memset(&options, 0, sizeof options);
+    io.access = field;
+    io.mode = CAI_WRITE;
+    if (cai_access_side(&io, 1) != CAI_SIDE_HOST) return 9;
+    CAI_TRY(cai_access_begin(&io, 1, &options, CAI_SIDE_HOST, 0, NULL));
+    *(float *)(uintptr_t)io.array.data = 7;
+    return cai_access_end(&io, 1, CAI_OK, NULL);
+}
+""")  # fmt: skip
+ACCESS_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n'
+    + (ACCESS_FUNCTIONS % {"name": "alpha", "end": ";"}) + (ACCESS_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static float values[3];
+    cai_array x;
+    cai_access field;
+    if (make_alpha(&field, &x, values) || work_beta(&field)) return 2;
+    return values[0] < 7;
+}
+""")  # fmt: skip
+
+
 SUBJECTS = {
     "cai.h": CORE,
     "cai_array_struct.h": Subject(
@@ -929,6 +1143,12 @@ SUBJECTS = {
         guard="CAI_LAYOUT_H_INCLUDED", switch="CAI_LAYOUT_IMPLEMENTATION", other_version="another version of it",
         use=LAYOUT_USE, link="cai_layout_preset(NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
         linked="cai_layout_preset", copies=(LAYOUT_COPY, LAYOUT_MAIN), below=("cai.h",),
+    ),
+    "cai_transfer.h": Subject(
+        guard="CAI_TRANSFER_H_INCLUDED", switch="CAI_TRANSFER_IMPLEMENTATION", other_version="another version of it",
+        use=TRANSFER_USE, link="cai_transfer_runs(NULL, 0, NULL, 0)", linked="cai_transfer_runs",
+        copies=(TRANSFER_COPY, TRANSFER_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h",), modes=transfer_modes(),
+        light=True,
     ),
     "cai_stream.h": Subject(
         guard="CAI_STREAM_H_INCLUDED", switch="CAI_STREAM_IMPLEMENTATION", other_version="another version of it",
@@ -958,6 +1178,18 @@ SUBJECTS = {
         link="cai_ipc_destroy(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_ipc_destroy",
         copies=(IPC_COPY, IPC_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_manager.h"),
         modes=ipc_modes(), light=True,
+    ),
+    "cai_storage.h": Subject(
+        guard="CAI_STORAGE_H_INCLUDED", switch="CAI_STORAGE_IMPLEMENTATION", other_version="another version of it",
+        use=STORAGE_USE, link="cai_storage_release(NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_storage_release",
+        copies=(STORAGE_COPY, STORAGE_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_layout.h", "ext/cai_transfer.h"), modes=storage_modes(), light=True,
+    ),
+    "cai_access.h": Subject(
+        guard="CAI_ACCESS_H_INCLUDED", switch="CAI_ACCESS_IMPLEMENTATION", other_version="another version of it",
+        use=ACCESS_USE, link="cai_access_side(NULL, 0)", linked="cai_access_side",
+        copies=(ACCESS_COPY, ACCESS_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_layout.h", "ext/cai_transfer.h", "ext/cai_storage.h"), light=True,
     ),
     "cai_place.h": Subject(
         guard="CAI_PLACE_H_INCLUDED", switch="CAI_PLACE_IMPLEMENTATION", other_version="another version of it", use=PLACE_USE,

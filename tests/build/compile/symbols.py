@@ -125,6 +125,22 @@ CONFIGURATIONS = {
     "cai_layout.h": (
         Configuration(needs=PRINT | {"strcmp"}, keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
     ),
+    "cai_transfer.h": (
+        Configuration(needs=PRINT, without=frozenset({"cai_transfer_copy"}), keep="cai_transfer_runs(NULL, 0, NULL, 0)"),
+        Configuration("after cai_stream.h", ("CAI_NO_CUDART",), needs=PRINT | LOADER | THREAD | GUARD, without=LINKS,
+                      keep="cai_transfer_runs(NULL, 0, NULL, 0)", modes=("default", "shared namespace", "static"),
+                      before=("cai_stream.h",)),
+    ),
+    "cai_storage.h": tuple(
+        replace(row, needs=row.needs | HEAP | {"strcmp"}, keep="cai_storage_release(NULL, NULL)",
+                alone=HEAP | (row.needs & GUARD), modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
+    "cai_access.h": tuple(
+        replace(row, needs=row.needs | HEAP | {"strcmp"}, keep="cai_access_side(NULL, 0)",
+                alone=PRINT, modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
     "cai_place.h": tuple(
         replace(row, needs=row.needs | {"snprintf"} | PRINT, keep="cai_place(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL)",
                 alone=PRINT | {"snprintf"}, modes=("default", "shared namespace", "static"))

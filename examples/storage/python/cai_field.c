@@ -1,0 +1,423 @@
+/* cai_field.c - a Python module: a field on host and device, and each side for any library
+ * SPDX-License-Identifier: MIT
+ *
+ *     import cai_field, numpy, numba.cuda as cuda
+ *     cuda.current_context()                                   # a context must be current
+ *     f = cai_field.field((68, 52, 8), preset="gtcuda", dims="IJK", halo=(2, 2, 0))
+ *     numpy.asarray(f.host("overwrite"))[...] = 1.0            # nothing is copied
+ *     kernel[grid, block](cuda.as_cuda_array(f.device("write"))) # copied to the device now
+ *     numpy.asarray(f.host())                                  # copied back now, and read-only
+ *
+ * f.host and f.device begin an access. It ends when the last view of it is gone, so `del` the views that you
+ * keep. An access that does not go with an open one raises an error that names both sides. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define CAI_IMPLEMENTATION
+#define CAI_NO_CUDART
+#include "cai_storage.h"
+
+#include "cai_python_dlpack.h"
+
+#include <string.h>
+
+enum { PLACES = 64 }; /* tensors that wait until the work on them has passed */
+
+typedef struct module_state {
+    cai_python py;
+    cai_cuda_driver driver;
+    cai_event_pool pool;
+    cai_emm_hooks hooks;
+    cai_keepalive places[PLACES];
+    PyTypeObject *sides[2]; /* of the host and of the device */
+} module_state;
+
+/* Both keep the object that stands for their stream, which must outlive them (R81). */
+typedef struct field_object {
+    PyObject_HEAD
+    PyObject *module, *home;
+    int busy; /* a thread is in it, without the GIL */
+    cai_storage storage;
+} field_object;
+
+/* One side, while it is open. */
+typedef struct side_object {
+    PyObject_HEAD
+    PyObject *field, *stream;
+    cai_array array; /* owned */
+} side_object;
+
+static module_state *state_of_field(PyObject *self)
+{
+    return (module_state *)PyModule_GetState(((field_object *)self)->module);
+}
+
+static module_state *state_of_side(PyObject *self)
+{
+    return state_of_field(((side_object *)self)->field);
+}
+
+/* ---------------------------------------------------------------------------- the sides */
+static int side_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((side_object *)self)->field);
+    Py_VISIT(((side_object *)self)->stream);
+    return 0;
+}
+
+/* The end of the access. It may wait for a default stream, and so for a callback that needs the GIL. */
+static void side_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    side_object *side = (side_object *)self;
+    PyObject *field = side->field, *stream = side->stream;
+    PyObject_GC_UnTrack(self);
+    Py_BEGIN_ALLOW_THREADS
+    cai_array_release(&side->array);
+    Py_END_ALLOW_THREADS
+    PyObject_GC_Del(self);
+    Py_XDECREF(stream);
+    Py_XDECREF(field);
+    Py_DECREF(type);
+}
+
+static PyObject *host_interface(PyObject *self, void *unused)
+{
+    cai_array view;
+    (void)unused;
+    cai_array_borrow(&view, &((side_object *)self)->array);
+    view.memory = CAI_MEMORY_HOST; /* it is pinned, which is nothing to the host */
+    return cai_python_interface(&state_of_side(self)->py, &view, 3, NULL);
+}
+
+static PyObject *device_interface(PyObject *self, void *unused)
+{
+    (void)unused;
+    return cai_python_interface(&state_of_side(self)->py, &((side_object *)self)->array, 3, NULL);
+}
+
+static PyObject *side_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    const cai_array *array = &((side_object *)self)->array;
+    module_state *state = state_of_side(self);
+    cai_python_dlpack_request request;
+    if (cai_python_dlpack_ask(array, args, keywords, &request)) return NULL;
+    if (array->sync == CAI_SYNC_NONE) return cai_python_dlpack(&state->py, self, array, &request);
+    return cai_python_dlpack_ordered(&state->py, &state->pool, self, array, &request);
+}
+
+static PyObject *side_dlpack_device(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return cai_python_dlpack_device(&((side_object *)self)->array);
+}
+
+/* --------------------------------------------------------------------------- the fields */
+static int field_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((field_object *)self)->module);
+    Py_VISIT(((field_object *)self)->home);
+    return 0;
+}
+
+/* A side whose end failed leaves the storage open, and its memory is kept for the work that may use it. */
+static void field_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    field_object *field = (field_object *)self;
+    PyObject *module = field->module, *home = field->home;
+    cai_error err;
+    cai_status status;
+    PyObject_GC_UnTrack(self);
+    Py_BEGIN_ALLOW_THREADS
+    status = cai_storage_release(&field->storage, &err);
+    Py_END_ALLOW_THREADS
+    if (status) {
+        (void)cai_python_raise(&err);
+        PyErr_WriteUnraisable((PyObject *)type);
+    }
+    PyObject_GC_Del(self);
+    Py_XDECREF(home);
+    Py_DECREF(type);
+    Py_XDECREF(module);
+}
+
+/* Reads a tuple of `count` numbers. Returns 0, or -1 with an exception set. */
+static int read_numbers(PyObject *tuple, const char *name, int64_t *out, Py_ssize_t count)
+{
+    Py_ssize_t i;
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) {
+        (void)PyErr_Format(PyExc_TypeError, "%s is not a tuple of %zd numbers", name, count);
+        return -1;
+    }
+    for (i = 0; i < count; ++i) {
+        out[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+        if (out[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* Makes the storage. Needs no GIL. */
+static cai_status make_storage(module_state *state, cai_storage *out, const char *typestr, const char *preset,
+                               const char *dims, const cai_layout *wanted, uint64_t home, cai_error *err)
+{
+    cai_layout layout;
+    cai_storage_options options;
+    cai_dtype dtype;
+    CAI_TRY(cai_dtype_parse(typestr, (int64_t)strlen(typestr), 0, &dtype, err));
+    layout = *wanted;
+    if (preset) {
+        CAI_TRY(cai_layout_preset(&layout, preset, dims ? dims : "", err));
+        if (layout.ndim != wanted->ndim)
+            return cai_error_set(CAI_ERR_SHAPE, "field: shape and dims have different lengths", NULL, err);
+    }
+    if (wanted->alignment) layout.alignment = wanted->alignment;
+    memset(&options, 0, sizeof options);
+    options.pool = &state->pool;
+    options.hooks = &state->hooks;
+    options.home = home;
+    options.kind = CAI_STORAGE_BOTH;
+    options.flags = CAI_STORAGE_ZEROS;
+    return cai_storage_init(out, &options, &dtype, &layout, err);
+}
+
+/* field(shape, dtype="<f8", *, preset=None, dims=None, halo=None, alignment=0, home=1) */
+static PyObject *field_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"shape", "dtype", "preset", "dims", "halo", "alignment", "home", NULL};
+    PyObject *module = PyType_GetModule(type), *shape, *halo = NULL, *home = NULL, *self;
+    const char *typestr = "<f8", *preset = NULL, *dims = NULL;
+    module_state *state = module ? (module_state *)PyModule_GetState(module) : NULL;
+    cai_layout layout;
+    cai_error err;
+    cai_status status;
+    uint64_t stream = CAI_STREAM_LEGACY;
+    int alignment = 0;
+    memset(&layout, 0, sizeof layout);
+    if (!state || !PyArg_ParseTupleAndKeywords(args, keywords, "O!|s$zzO!iO:field", names, &PyTuple_Type,
+                                               &shape, &typestr, &preset, &dims, &PyTuple_Type, &halo,
+                                               &alignment, &home))
+        return NULL;
+    if (PyTuple_Size(shape) > CAI_LAYOUT_MAX_NDIM)
+        return PyErr_Format(PyExc_ValueError, "shape has more than %d axes", (int)CAI_LAYOUT_MAX_NDIM);
+    layout.ndim = (int32_t)PyTuple_Size(shape);
+    layout.alignment = alignment;
+    if (read_numbers(shape, "shape", layout.shape, layout.ndim)) return NULL;
+    if (halo && read_numbers(halo, "halo", layout.halo_low, layout.ndim)) return NULL;
+    memcpy(layout.halo_high, layout.halo_low, sizeof layout.halo_high);
+    if (home && cai_python_stream(&state->py, home, &stream)) return NULL;
+    self = PyType_GenericAlloc(type, 0); /* zeros */
+    if (!self) return NULL;
+    ((field_object *)self)->module = Py_NewRef(module);
+    ((field_object *)self)->home = Py_XNewRef(home);
+    Py_BEGIN_ALLOW_THREADS
+    status = make_storage(state, &((field_object *)self)->storage, typestr, preset, dims, &layout, stream,
+                          &err);
+    Py_END_ALLOW_THREADS
+    if (!status) return self;
+    Py_DECREF(self);
+    return cai_python_raise(&err);
+}
+
+static int32_t mode_of(const char *name)
+{
+    if (!strcmp(name, "read")) return CAI_READ;
+    if (!strcmp(name, "write")) return CAI_WRITE;
+    if (!strcmp(name, "overwrite")) return CAI_OVERWRITE;
+    (void)PyErr_Format(PyExc_ValueError, "mode '%s' is not read, write or overwrite", name);
+    return 0;
+}
+
+/* Begins an access. It may wait, so the GIL is not held. */
+static PyObject *open_side(PyObject *self, int32_t side, int32_t mode, uint64_t stream, PyObject *owner)
+{
+    field_object *field = (field_object *)self;
+    PyObject *out;
+    cai_error err;
+    cai_status status;
+    if (field->busy) return PyErr_Format(PyExc_RuntimeError, "another thread uses the field");
+    out = PyType_GenericAlloc(state_of_field(self)->sides[side - 1], 0);
+    if (!out) return NULL;
+    ((side_object *)out)->field = Py_NewRef(self);
+    ((side_object *)out)->stream = Py_XNewRef(owner);
+    field->busy = 1;
+    Py_BEGIN_ALLOW_THREADS
+    status = cai_storage_export(&field->storage, side, mode, stream, &((side_object *)out)->array, &err);
+    Py_END_ALLOW_THREADS
+    field->busy = 0;
+    if (!status) return out;
+    Py_DECREF(out);
+    return cai_python_raise(&err);
+}
+
+/* host(mode="read") */
+static PyObject *field_host(PyObject *self, PyObject *args)
+{
+    const char *name = "read";
+    int32_t mode;
+    if (!PyArg_ParseTuple(args, "|s:host", &name)) return NULL;
+    mode = mode_of(name);
+    return mode ? open_side(self, CAI_SIDE_HOST, mode, 0, NULL) : NULL;
+}
+
+/* device(mode="read", stream=home): the stream is that of your work */
+static PyObject *field_device(PyObject *self, PyObject *args)
+{
+    const char *name = "read";
+    PyObject *object = NULL;
+    uint64_t stream = ((field_object *)self)->storage.options.home;
+    int32_t mode;
+    if (!PyArg_ParseTuple(args, "|sO:device", &name, &object)) return NULL;
+    if (object && cai_python_stream(&state_of_field(self)->py, object, &stream)) return NULL;
+    mode = mode_of(name);
+    return mode ? open_side(self, CAI_SIDE_DEVICE, mode, stream, object) : NULL;
+}
+
+static PyObject *field_state(PyObject *self, void *unused)
+{
+    static const char *const names[] = {"clean", "host newer", "device newer"};
+    (void)unused;
+    return PyUnicode_FromString(names[((field_object *)self)->storage.state]);
+}
+
+/* The domain without the halo, as an index of a view. */
+static PyObject *field_domain(PyObject *self, void *unused)
+{
+    const cai_layout *layout = &((field_object *)self)->storage.layout;
+    PyObject *out = PyTuple_New(layout->ndim);
+    int32_t i;
+    (void)unused;
+    for (i = 0; out && i < layout->ndim; ++i) {
+        PyObject *low = PyLong_FromLongLong(layout->halo_low[i]);
+        PyObject *high = PyLong_FromLongLong(layout->shape[i] - layout->halo_high[i]);
+        PyObject *slice = low && high ? PySlice_New(low, high, NULL) : NULL;
+        Py_XDECREF(low);
+        Py_XDECREF(high);
+        if (!slice) Py_CLEAR(out);
+        else if (PyTuple_SetItem(out, i, slice)) Py_CLEAR(out);
+    }
+    return out;
+}
+
+/* --------------------------------------------------------------------------- the module */
+static PyMethodDef side_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))side_dlpack, METH_VARARGS | METH_KEYWORDS, "a tensor"},
+    {"__dlpack_device__", side_dlpack_device, METH_NOARGS, "type and number of the device"},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef host_getset[] = {
+    {"__array_interface__", host_interface, NULL, "of the host side", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+
+static PyGetSetDef device_getset[] = {
+    {"__cuda_array_interface__", device_interface, NULL, "version 3, with the stream", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyMethodDef field_methods[] = {
+    {"host", field_host, METH_VARARGS, "host(mode=\"read\")"},
+    {"device", field_device, METH_VARARGS, "device(mode=\"read\", stream=home)"},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef field_getset[] = {{"state", field_state, NULL, "which side is newer", NULL},
+                                     {"domain", field_domain, NULL, "slices without the halo", NULL},
+                                     {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot field_slots[] = {
+    {Py_tp_new, (void *)field_new},           {Py_tp_dealloc, (void *)field_dealloc},
+    {Py_tp_traverse, (void *)field_traverse}, {Py_tp_methods, field_methods},
+    {Py_tp_getset, field_getset},             {0, NULL}};
+
+static PyType_Slot host_slots[] = {
+    {Py_tp_dealloc, (void *)side_dealloc}, {Py_tp_traverse, (void *)side_traverse},
+    {Py_tp_methods, side_methods},         {Py_tp_getset, host_getset},
+    {0, NULL}};
+
+static PyType_Slot device_slots[] = {
+    {Py_tp_dealloc, (void *)side_dealloc}, {Py_tp_traverse, (void *)side_traverse},
+    {Py_tp_methods, side_methods},         {Py_tp_getset, device_getset},
+    {0, NULL}};
+
+enum {
+    FIELD_FLAGS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    SIDE_FLAGS = FIELD_FLAGS | Py_TPFLAGS_DISALLOW_INSTANTIATION
+};
+static PyType_Spec field_spec = {"cai_field.field", sizeof(field_object), 0, FIELD_FLAGS, field_slots};
+static PyType_Spec host_spec = {"cai_field.host_side", sizeof(side_object), 0, SIDE_FLAGS, host_slots};
+static PyType_Spec device_spec = {"cai_field.device_side", sizeof(side_object), 0, SIDE_FLAGS, device_slots};
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type)) Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+static cai_status open_cuda(module_state *state, cai_error *err)
+{
+    CAI_TRY(cai_cuda_load(&state->driver, NULL, err));
+    CAI_TRY(cai_event_pool_init(&state->pool, &state->driver.cuda, state->places, PLACES, 0, err));
+    return cai_emm_hooks_cuda(&state->hooks, &state->driver.cuda, err);
+}
+
+static int exec_module(PyObject *module)
+{
+    module_state *state = (module_state *)PyModule_GetState(module);
+    PyTypeObject *field;
+    cai_error err;
+    if (cai_python_dlpack_init(&state->py)) return -1;
+    if (open_cuda(state, &err)) {
+        (void)cai_python_raise(&err);
+        return -1;
+    }
+    state->sides[0] = add_type(module, &host_spec);
+    state->sides[1] = state->sides[0] ? add_type(module, &device_spec) : NULL;
+    field = state->sides[1] ? add_type(module, &field_spec) : NULL;
+    Py_XDECREF(field);
+    return field ? 0 : -1;
+}
+
+static int traverse_module(PyObject *module, visitproc visit, void *arg)
+{
+    module_state *state = (module_state *)PyModule_GetState(module);
+    if (!state) return 0;
+    Py_VISIT(state->sides[0]);
+    Py_VISIT(state->sides[1]);
+    return cai_python_traverse(&state->py, visit, arg);
+}
+
+static int clear_module(PyObject *module)
+{
+    module_state *state = (module_state *)PyModule_GetState(module);
+    if (!state) return 0;
+    Py_CLEAR(state->sides[0]);
+    Py_CLEAR(state->sides[1]);
+    return 0;
+}
+
+/* Runs when no field and no side is left. */
+static void free_module(void *module)
+{
+    module_state *state = (module_state *)PyModule_GetState((PyObject *)module);
+    cai_status status = CAI_OK;
+    if (state->pool.cuda) status = cai_keepalive_drain(&state->pool, NULL);
+    if (state->pool.cuda && !status) status = cai_event_pool_destroy(&state->pool, NULL);
+    (void)status; /* nobody is left who could be told */
+    (void)cai_python_clear(&state->py);
+    (void)clear_module((PyObject *)module);
+    cai_cuda_unload(&state->driver);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)exec_module}, {0, NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cai_field",
+                                        "fields on host and device, whose sides any library takes",
+                                        sizeof(module_state), NULL, slots, traverse_module,
+                                        clear_module, free_module};
+
+PyMODINIT_FUNC PyInit_cai_field(void);
+PyMODINIT_FUNC PyInit_cai_field(void)
+{
+    return PyModuleDef_Init(&definition);
+}
