@@ -325,18 +325,20 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
     return CAI_OK;
 }
 
-CAI_API cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array, uint64_t buffer,
-                                     cai_error *err)
+/* Between an array and a buffer in C order, in either direction. */
+static cai_status cai_priv_transfer_buffer(cai_transfer *out, const cai_array *array, uint64_t buffer,
+                                           int unpacks, cai_error *err)
 {
     cai_transfer plan;
     int64_t step;
     int32_t i;
     if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "out is NULL");
-    CAI_TRY(cai_priv_transfer_check(array, "the array", 0, err));
-    cai_priv_transfer_open(&plan, array, buffer, array->data);
+    CAI_TRY(cai_priv_transfer_check(array, "the array", unpacks, err));
+    cai_priv_transfer_open(&plan, array, unpacks ? array->data : buffer, unpacks ? buffer : array->data);
     step = array->dtype.itemsize;
     for (i = array->ndim - 1; i >= 0; --i) {
-        cai_priv_transfer_add(&plan, array->shape[i], step, array->strides[i]);
+        const int64_t stride = array->strides[i];
+        cai_priv_transfer_add(&plan, array->shape[i], unpacks ? stride : step, unpacks ? step : stride);
         step *= array->shape[i];
     }
     cai_priv_transfer_finish(&plan);
@@ -344,23 +346,16 @@ CAI_API cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array, 
     return CAI_OK;
 }
 
+CAI_API cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array, uint64_t buffer,
+                                     cai_error *err)
+{
+    return cai_priv_transfer_buffer(out, array, buffer, 0, err);
+}
+
 CAI_API cai_status cai_transfer_unpack(cai_transfer *out, const cai_array *array, uint64_t buffer,
                                        cai_error *err)
 {
-    cai_transfer plan;
-    int64_t step;
-    int32_t i;
-    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "out is NULL");
-    CAI_TRY(cai_priv_transfer_check(array, "the array", 1, err));
-    cai_priv_transfer_open(&plan, array, array->data, buffer);
-    step = array->dtype.itemsize;
-    for (i = array->ndim - 1; i >= 0; --i) {
-        cai_priv_transfer_add(&plan, array->shape[i], array->strides[i], step);
-        step *= array->shape[i];
-    }
-    cai_priv_transfer_finish(&plan);
-    *out = plan;
-    return CAI_OK;
+    return cai_priv_transfer_buffer(out, array, buffer, 1, err);
 }
 
 /* -------------------------------------------------------------------- >>pieces */

@@ -16,16 +16,6 @@ enum { MOST_AXES = 4, MOST_BYTES = 1 << 16 };
 
 static cai_error error;
 
-static cai_dtype dtype_of(int32_t bytes)
-{
-    char typestr[16];
-    cai_dtype dtype;
-    memset(&dtype, 0, sizeof dtype);
-    (void)snprintf(typestr, sizeof typestr, "|V%d", (int)bytes);
-    CHECK_INT(cai_dtype_parse(typestr, (int64_t)strlen(typestr), 0, &dtype, &error), CAI_OK);
-    return dtype;
-}
-
 static void set_shape(cai_layout *layout, int32_t ndim, const int64_t *shape, const char *map)
 {
     int32_t i;
@@ -66,7 +56,7 @@ static void test_figures(void)
     int32_t i;
     for (row = 0; row < sizeof figures / sizeof *figures; ++row) {
         const figure *one = &figures[row];
-        const cai_dtype dtype = dtype_of(one->itemsize);
+        const cai_dtype dtype = help_void(one->itemsize);
         cai_layout layout;
         set_shape(&layout, one->ndim, one->shape, one->map);
         layout.alignment = one->alignment;
@@ -162,7 +152,7 @@ static void test_presets_refused(void)
 /* GT4Py's own presets count elements. */
 static void test_alignment_in_items(void)
 {
-    const cai_dtype dtype = dtype_of(8);
+    const cai_dtype dtype = help_void(8);
     cai_dtype none;
     cai_layout layout;
     memset(&none, 0, sizeof none); /* as of bit fields */
@@ -283,7 +273,7 @@ static void test_random(int64_t plans)
         cai_dtype dtype;
         const uint64_t block = 0x10000 + (uint64_t)help_between(0, 4095);
         random_layout(&layout, &itemsize);
-        dtype = dtype_of(itemsize);
+        dtype = help_void(itemsize);
         CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_OK);
         if (is_empty(&layout)) {
             CHECK_INT(layout.nbytes, 0);
@@ -308,7 +298,7 @@ static void test_random(int64_t plans)
 static void test_refused(void)
 {
     static const int64_t shape[] = {4, 5, 6};
-    const cai_dtype dtype = dtype_of(8), odd = dtype_of(12);
+    const cai_dtype dtype = help_void(8), odd = help_void(12);
     cai_layout layout, good;
     set_shape(&good, 3, shape, "120");
     layout = good;
@@ -368,7 +358,7 @@ static void test_large(void)
 {
     static const int64_t large[] = {(int64_t)1 << 40, (int64_t)1 << 40}, cube[] = {1291, 1291, 1291};
     static const int64_t most[] = {INT64_MAX}, ones[] = {1, 1, 1, 1, 1, 1, 1, 2};
-    const cai_dtype byte = dtype_of(1);
+    const cai_dtype byte = help_void(1);
     cai_layout layout, before;
     set_shape(&layout, 2, large, "01");
     before = layout;
@@ -398,7 +388,7 @@ static void test_given(void)
     static const int64_t shape[] = {3, 1, 4}, tied[] = {2, 3, 2};
     static const int64_t strides[] = {32, 8, 8}, zeros[] = {0, 0, 0}, negative[] = {-32, 8, 8}, inside[] = {16, 8, 8};
     static const int64_t small[] = {-8, 8, 32};
-    const cai_dtype dtype = dtype_of(8);
+    const cai_dtype dtype = help_void(8);
     cai_array array;
     cai_layout layout, wanted;
     int64_t many[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -452,7 +442,7 @@ static void test_given(void)
 static void test_given_alignment(void)
 {
     static const int64_t shape[] = {3, 4}, padded[] = {64, 8}, odd[] = {40, 8}, empty[] = {0, 4};
-    const cai_dtype dtype = dtype_of(8);
+    const cai_dtype dtype = help_void(8);
     cai_layout layout;
     cai_array array;
     set_shape(&layout, 2, shape, "01");
@@ -475,7 +465,7 @@ static void test_permute(void)
 {
     static const int32_t axes[] = {2, 0, 1}, wrong[] = {0, 1, 1}, outside[] = {0, 1, 3};
     static const int64_t shape[] = {4, 5, 6};
-    const cai_dtype dtype = dtype_of(4);
+    const cai_dtype dtype = help_void(4);
     cai_layout layout, moved, before;
     int32_t i;
     set_shape(&layout, 3, shape, "201");
@@ -518,7 +508,7 @@ static void test_domain_view(void)
 {
     static const int64_t shape[] = {5, 4}, strides[] = {-8, 40}, low[] = {1, 1}, high[] = {2, 0};
     static const int64_t all[] = {2, 3}, wide[] = {5, 0}, below_zero[] = {-1, 0}, none[] = {0, 0}, one[] = {0, 1};
-    const cai_dtype dtype = dtype_of(8);
+    const cai_dtype dtype = help_void(8);
     cai_array array, view, mask, point;
     CHECK_INT(cai_array_init_dtype(&array, &dtype, 2, shape, strides, 0x1000, &error), CAI_OK);
     CHECK_INT(cai_view_domain(&array, low, high, &view, &error), CAI_OK);
@@ -553,7 +543,7 @@ static void test_domain_view(void)
 static void test_dims(void)
 {
     static const int64_t shape[] = {2, 1, 3}, first[] = {1, 2, 3};
-    const cai_dtype dtype = dtype_of(4);
+    const cai_dtype dtype = help_void(4);
     cai_array array, view, mask;
     int released = 0;
     CHECK_INT(cai_array_init_dtype(&array, &dtype, 3, shape, NULL, 0x1000, &error), CAI_OK);
@@ -591,7 +581,7 @@ static void test_domain_of(void)
 {
     static const int64_t a_shape[] = {10, 12, 80}, b_shape[] = {80, 9}, low[] = {3, 3, 0}, high[] = {3, 2, 0};
     static const int64_t b_high[] = {1, 0}, wide[] = {81, 0}, all[] = {80, 0};
-    const cai_dtype dtype = dtype_of(4);
+    const cai_dtype dtype = help_void(4);
     cai_array a, b;
     cai_grid_field fields[2], turned[2];
     int64_t extents[3] = {7, 7, 7}, zero[1] = {7};
@@ -638,7 +628,7 @@ static void test_domain_of(void)
 static void test_empty(void)
 {
     static const int64_t shape[] = {4, 0};
-    const cai_dtype dtype = dtype_of(8);
+    const cai_dtype dtype = help_void(8);
     cai_layout layout;
     set_shape(&layout, 2, shape, "01");
     layout.alignment = 64;

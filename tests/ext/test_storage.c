@@ -16,101 +16,7 @@
 #endif
 #include "cai_test.h"
 #include "cai_test_help.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum { H = CAI_SIDE_HOST, D = CAI_SIDE_DEVICE, CLEAN = CAI_STORAGE_CLEAN, LENGTH = 6 };
-
-static cai_sim *sim;
-static const cai_cuda *cuda;
-static cai_event_pool pool;
-static cai_emm_hooks hooks, plain;
-static cai_storage_options options; /* of the storage to come */
-static cai_layout layout;
-static cai_dtype dtype;
-static cai_storage storage;
-static uint64_t c1, c2, home, s1, s2;
-static cai_error err;
-
-#define GOOD(call) good(__FILE__, __LINE__, #call, (call))
-#define REFUSED(call, status, words) refused(__FILE__, __LINE__, #call, (call), (status), (words))
-
-static void good(const char *file, int line, const char *what, cai_status status)
-{
-    if (!cai_test_int(file, line, what, status, CAI_OK)) printf("    %s\n", err.message);
-}
-
-static void refused(const char *file, int line, const char *what, cai_status status, cai_status expected,
-                    const char *words)
-{
-    cai_test_int(file, line, what, status, expected);
-    cai_test_int(file, line, what, err.code, expected);
-    if (!cai_test_true(file, line, what, strstr(err.message, words) != NULL)) printf("    %s\n", err.message);
-    memset(&err, 0, sizeof err);
-}
-
-/* ------------------------------------------------------------------ the world */
-static uint64_t stream_in(uint64_t context)
-{
-    uint64_t made;
-    CHECK_INT(cai_sim_set_context(sim, context), 0);
-    made = cai_sim_stream_create(sim, 1);
-    CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    return made;
-}
-
-/* A line of LENGTH numbers, to be stored on both sides; what runs when is up to the test. */
-static void start(const char *note)
-{
-    cai_test_note(note);
-    sim = cai_sim_create(2);
-    if (!sim) exit(2);
-    cuda = cai_sim_cuda(sim);
-    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS);
-    c1 = cai_sim_primary_retain(sim, 0);
-    c2 = cai_sim_primary_retain(sim, 1);
-    CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    home = stream_in(c1);
-    s1 = stream_in(c1);
-    s2 = stream_in(c1);
-    GOOD(cai_event_pool_init(&pool, cuda, NULL, 0, 0, &err));
-    GOOD(cai_emm_hooks_cuda(&hooks, cuda, &err));
-    cai_emm_hooks_malloc(&plain);
-    GOOD(cai_dtype_of(CAI_INT32, &dtype, &err));
-    memset(&layout, 0, sizeof layout);
-    layout.ndim = 1;
-    layout.shape[0] = LENGTH;
-    memset(&options, 0, sizeof options);
-    options.pool = &pool;
-    options.hooks = &hooks;
-    options.home = home;
-    options.kind = CAI_STORAGE_BOTH;
-    memset(&storage, 0, sizeof storage);
-}
-
-static void make(void)
-{
-    GOOD(cai_storage_init(&storage, &options, &dtype, &layout, &err));
-    cai_sim_run(sim);
-    cai_sim_log_clear(sim);
-}
-
-static void finish(void)
-{
-    char text[300];
-    GOOD(cai_storage_release(&storage, &err));
-    cai_sim_run(sim);
-    GOOD(cai_keepalive_drain(&pool, &err));
-    GOOD(cai_event_pool_destroy(&pool, &err));
-    cai_sim_stream_destroy(sim, home);
-    cai_sim_stream_destroy(sim, s1);
-    cai_sim_stream_destroy(sim, s2);
-    CHECK_INT(cai_sim_leaks(sim, text, sizeof text), 0);
-    CHECK_STR(text, "");
-    CHECK_INT(cai_sim_current(sim), c1);
-    cai_sim_destroy(sim);
-}
+#include "storage_world.h"
 
 static int32_t copies(void)
 {
@@ -218,7 +124,7 @@ static void test_kinds(void)
         start("kinds");
         options.kind = kind;
         options.flags = CAI_STORAGE_ZEROS;
-        make();
+        make(&storage);
         for (side = H; side <= D; side++) {
             const uint64_t stream = side == D ? s1 : 0;
             if (!memory[kind][side - 1]) {
@@ -243,7 +149,7 @@ static void test_kinds(void)
     options.hooks = NULL;
     options.host = &plain;
     options.kind = CAI_STORAGE_HOST;
-    make();
+    make(&storage);
     fill(7);
     CHECK(holds(7, 1));
     CHECK_INT(cai_sim_calls(sim), 0);
@@ -252,7 +158,7 @@ static void test_kinds(void)
     finish();
     start("plain host memory beside a device");
     options.host = &plain;
-    make();
+    make(&storage);
     fill(7);
     on_device(CAI_WRITE, s1, 0, 2);
     CHECK(holds(7, 2));
@@ -261,7 +167,7 @@ static void test_kinds(void)
     finish(); /* waits: the copy to plain memory is queued */
     start("no elements");
     layout.shape[0] = 0;
-    make();
+    make(&storage);
     on_device(CAI_WRITE, s1, 0, 2);
     CHECK(holds(0, 1));
     finish();
@@ -277,7 +183,7 @@ static void test_layouts(void)
     layout.shape[2] = 5;
     layout.halo_low[0] = layout.halo_high[0] = layout.halo_low[1] = layout.halo_high[1] = 2;
     layout.alignment = 48; /* no power of two; a multiple of the element */
-    make();
+    make(&storage);
     GOOD(cai_view_domain(&storage.array[1], storage.layout.halo_low, storage.layout.halo_high, &domain, &err));
     CHECK_INT(domain.data % 48, 0);
     GOOD(cai_view_domain(&storage.array[0], storage.layout.halo_low, storage.layout.halo_high, &domain, &err));
@@ -392,7 +298,7 @@ static void test_states(void)
     size_t i;
     int32_t state, kind;
     start("states");
-    make();
+    make(&storage);
     for (i = 0; i < sizeof changes / sizeof *changes; i++)
         for (state = CLEAN; state <= D; state++) {
             expect_change(&changes[i], state, 0);
@@ -406,7 +312,7 @@ static void test_states(void)
         if (kind == CAI_STORAGE_BOTH) continue;
         start("states of one buffer");
         options.kind = kind;
-        make();
+        make(&storage);
         for (i = 0; i < sizeof changes / sizeof *changes; i++) GOOD(do_change(&changes[i], s1));
         CHECK_INT(storage.state, CLEAN);
         CHECK_INT(cai_sim_calls(sim), 0);
@@ -437,7 +343,7 @@ static void test_accesses(void)
     size_t i;
     int32_t state, failed;
     start("accesses");
-    make();
+    make(&storage);
     for (i = 0; i < sizeof access_rows / sizeof *access_rows; i++)
         for (state = CLEAN; state <= D; state++)
             for (failed = 0; failed < 2; failed++) {
@@ -467,7 +373,7 @@ static void test_data(void)
 {
     cai_storage_access a;
     start("data on both sides");
-    make();
+    make(&storage);
     fill(10);
     on_device(CAI_WRITE, s1, 0, 3);
     CHECK(holds(10, 3));
@@ -505,7 +411,7 @@ static void test_placement(void)
     cai_storage_access to, from;
     int32_t i;
     start("placement");
-    make();
+    make(&storage);
     GOOD(cai_storage_init(&other, &options, &dtype, &layout, &err));
     for (i = 0; i < 9; i++) {
         bring_to(cells[i].self);
@@ -528,7 +434,7 @@ static void test_conflicts(void)
 {
     cai_storage_access a, b, c;
     start("conflicts");
-    make();
+    make(&storage);
     bring_to(CLEAN);
     GOOD(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err));
     GOOD(cai_storage_begin(&b, &storage, D, CAI_READ, s1, &err)); /* any number may read */
@@ -568,7 +474,7 @@ static void test_exports(void)
     cai_array *list[1] = {&out};
     cai_exchange ex;
     start("exports");
-    make();
+    make(&storage);
     fill(20);
     GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &out, &err));
     CHECK(out.release != NULL && out.sync == CAI_SYNC_STREAM && out.stream == home);
@@ -912,7 +818,7 @@ static void test_captures(void)
     cai_storage_access a;
     uint64_t graph = 0;
     start("captures");
-    make();
+    make(&storage);
     bring_to(H);
     CHECK_INT(cai_sim_capture_begin(sim, home, 2), 0);
     REFUSED(cai_storage_begin(&a, &storage, D, CAI_READ, home, &err), CAI_ERR_CAPTURE, "home, stream");
@@ -946,7 +852,7 @@ static void test_contexts(void)
         CHECK_INT(cai_sim_set_context(sim, c2), 0);
         h = cai_sim_stream_create(sim, 1);
         options.home = legacy ? (uint64_t)CAI_STREAM_LEGACY : h;
-        make();
+        make(&storage);
         CHECK_INT(cai_sim_set_context(sim, c1), 0);
         CHECK_UINT(storage.context, c2);
         CHECK_INT(storage.array[1].device, 1);
@@ -971,13 +877,13 @@ static void test_contexts(void)
         finish();
     }
     start("the per-thread stream");
-    make();
+    make(&storage);
     fill(1);
     on_device(CAI_WRITE, CAI_STREAM_PER_THREAD, 0, 2);
     CHECK(holds(1, 2));
     finish();
     start("no context is current");
-    make();
+    make(&storage);
     fill(1);
     CHECK_INT(cai_sim_set_context(sim, 0), 0);
     on_device(CAI_WRITE, s1, 0, 2);
@@ -996,7 +902,7 @@ static void test_memory(void)
     options.hooks = &async;
     options.host = &plain;
     options.flags = CAI_STORAGE_ZEROS;
-    make();
+    make(&storage);
     on_device(CAI_WRITE, s1, 4, 1);
     {
         cai_storage_access a;
@@ -1008,7 +914,7 @@ static void test_memory(void)
     finish();
     start("managed memory");
     options.kind = CAI_STORAGE_MANAGED;
-    make();
+    make(&storage);
     fill(5);
     on_device(CAI_WRITE, s1, 0, 2);
     CHECK(holds(5, 2));
@@ -1189,7 +1095,7 @@ static void test_model(int32_t operations)
         options.kind = help_between(0, 9) ? CAI_STORAGE_BOTH : CAI_STORAGE_MANAGED;
         options.flags = CAI_STORAGE_ZEROS;
         if (help_between(0, 4) == 0) options.host = &plain;
-        make();
+        make(&storage);
         memset(line, 0, sizeof line);
         for (i = 0; i < 200; i++, done++) model_step(done + 1, line);
         cai_sim_run(sim);

@@ -26,16 +26,6 @@ static cai_error err;
 static unsigned char to_block[MOST_BYTES], from_block[MOST_BYTES], expected[MOST_BYTES], spoilt[MOST_BYTES];
 
 /* ------------------------------------------------------------------ random pairs */
-static cai_dtype dtype_of(int32_t bytes)
-{
-    char typestr[16];
-    cai_dtype dtype;
-    memset(&dtype, 0, sizeof dtype);
-    (void)snprintf(typestr, sizeof typestr, "|V%d", (int)bytes);
-    CHECK_INT(cai_dtype_parse(typestr, (int64_t)strlen(typestr), 0, &dtype, &err), CAI_OK);
-    return dtype;
-}
-
 typedef struct side {
     int64_t strides[MOST_AXES], first, bytes; /* of the first element in the block; of the block */
     int regular; /* from the inside outward each stride goes forward, over all that is inside */
@@ -192,7 +182,7 @@ static int one_pair(totals *all)
     static const int32_t sizes[] = {1, 2, 3, 4, 8, 12, 16};
     const int32_t ndim = (int32_t)help_between(0, MOST_AXES), itemsize = sizes[help_between(0, 6)];
     int64_t shape[MOST_AXES], size = 1, index;
-    cai_dtype dtype = dtype_of(itemsize);
+    cai_dtype dtype = help_void(itemsize);
     cai_array to, from;
     cai_transfer plan;
     cai_status status;
@@ -264,7 +254,7 @@ static void test_pack(int64_t count)
     while (count-- > 0) {
         const int32_t ndim = (int32_t)help_between(0, 4), itemsize = (int32_t)help_between(1, 8);
         int64_t shape[MOST_AXES], size = 1, index;
-        const cai_dtype dtype = dtype_of(itemsize);
+        const cai_dtype dtype = help_void(itemsize);
         cai_transfer pack, unpack;
         cai_array array;
         side at;
@@ -321,7 +311,7 @@ static void test_halos(void)
     size_t k;
     for (k = 0; k < sizeof halos / sizeof halos[0]; ++k) {
         const halo *h = &halos[k];
-        const cai_dtype dtype = dtype_of(h->itemsize);
+        const cai_dtype dtype = help_void(h->itemsize);
         cai_array field, part, next;
         cai_transfer plan;
         int32_t i;
@@ -344,7 +334,7 @@ static void test_halos(void)
 /* --------------------------------------------------------------------- limits */
 static int64_t pieces_of(int32_t ndim, const int64_t *shape, const int64_t *to, const int64_t *from)
 {
-    const cai_dtype dtype = dtype_of(4);
+    const cai_dtype dtype = help_void(4);
     cai_array a, b;
     cai_transfer plan;
     CHECK_INT(cai_array_init_dtype(&a, &dtype, ndim, shape, to, (uint64_t)1 << 40, &err), CAI_OK);

@@ -392,4 +392,17 @@ static inline cai_dtype help_dtype(const char *typestr)
     return dtype;
 }
 
+/* ------------------------------------------------------------------ dtypes */
+
+/* Elements of so many bytes, of no type. */
+static inline cai_dtype help_void(int32_t bytes)
+{
+    char typestr[16];
+    cai_dtype dtype;
+    memset(&dtype, 0, sizeof dtype);
+    (void)snprintf(typestr, sizeof typestr, "|V%d", (int)bytes);
+    CHECK_INT(cai_dtype_parse(typestr, (int64_t)strlen(typestr), 0, &dtype, NULL), CAI_OK);
+    return dtype;
+}
+
 #endif
