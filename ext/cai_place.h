@@ -1,6 +1,6 @@
 /* cai_place.h - on which device and stream to work on several arrays - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
- * Plain C99 that is also C++11 and compiles under nvcc. No CUDA call, no allocation. */
+ * Plain C99 that is also C++11 and compiles under nvcc. No allocation. */
 
 #if defined(CAI_IMPLEMENTATION) && !defined(CAI_PLACE_IMPLEMENTATION)
 #define CAI_PLACE_IMPLEMENTATION
@@ -37,20 +37,37 @@ WHAT IT IS
     by one of three policies. It also checks the array that the function writes to. Call it after cai_locate
     of each array, and before cai_exchange_begin on the stream that it chose:
 
+        const cai_operand in[2] = {cai_operand_array(x, "x"), cai_operand_array(y, "y")};
         cai_placement where;
-        CAI_TRY(cai_place(io, names, 2, out, CAI_PLACE_SAME_DEVICE, 0, 0, &where, err));
-        CAI_TRY(cai_exchange_begin(&ex, pool, io, 3, where.stream, err)); // out is io[2]
+        CAI_TRY(cai_place(in, 2, out, CAI_PLACE_SAME_DEVICE, 0, 0, &where, err));
+        CAI_TRY(cai_exchange_begin(&ex, pool, io, 3, where.stream, err)); // io: x, y, out
 
-    If an operand does not fit the others, the message names it. Nothing is copied. cai_place chooses only a
-    stream that an operand has or that the caller named.
+    If an operand does not fit the others, the message names both, with their devices and streams. Nothing is
+    copied. cai_place chooses only a stream that an operand has or that the caller named.
+
+    A library that has no stream of its own asks a cai_stream_cache: it keeps one stream for each device, or
+    rather for each context. Work that is known by a stream or an event alone enters an exchange by
+    cai_stream_depend, and leaves it as an event by cai_event_make:
+
+        CAI_TRY(cai_stream_depend(pool, ex.stream, depends, 2, err)); // after begin, before the launch
+        CAI_TRY(cai_event_make(pool, ex.stream, &done, err));         // after the launch
 
 THREADS
-    The functions keep no state. Any number of threads may call them.
+    Any number of threads may call the functions, also with one cai_stream_cache.
 */
 
 #if defined(CAI_NAMESPACE)
+#define cai_event_drop CAI_PRIV_RENAMED(cai_event_drop)
+#define cai_event_make CAI_PRIV_RENAMED(cai_event_make)
+#define cai_migrate CAI_PRIV_RENAMED(cai_migrate)
 #define cai_place CAI_PRIV_RENAMED(cai_place)
+#define cai_place_on CAI_PRIV_RENAMED(cai_place_on)
 #define cai_result_memory CAI_PRIV_RENAMED(cai_result_memory)
+#define cai_stream_cache_destroy CAI_PRIV_RENAMED(cai_stream_cache_destroy)
+#define cai_stream_cache_forget CAI_PRIV_RENAMED(cai_stream_cache_forget)
+#define cai_stream_cache_get CAI_PRIV_RENAMED(cai_stream_cache_get)
+#define cai_stream_cache_init CAI_PRIV_RENAMED(cai_stream_cache_init)
+#define cai_stream_depend CAI_PRIV_RENAMED(cai_stream_depend)
 #endif
 
 #ifdef __cplusplus
@@ -71,6 +88,43 @@ enum {
                                         placement.overlap, and then works with other memory */
 };
 
+/** What takes part in a call: an array, or a stream on which something is pending. Neither: a scalar. */
+typedef struct cai_operand {
+    const cai_array *array;
+    uint64_t stream;   /* if `array` is NULL; 0: none */
+    int32_t device;    /* of that stream; CAI_DEVICE_UNKNOWN: not known */
+    int32_t reserved;  /* 0 */
+    const char *name;  /* in messages; NULL for "input 0" */
+} cai_operand;
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* as in the implementation */
+#endif
+/** Returns the operand of an array. NULL: a scalar. */
+static inline cai_operand cai_operand_array(const cai_array *array, const char *name)
+{
+    cai_operand operand;
+    operand.array = array;
+    operand.stream = 0;
+    operand.device = CAI_DEVICE_UNKNOWN;
+    operand.reserved = 0;
+    operand.name = name;
+    return operand;
+}
+
+/** Returns the operand of a stream without an array. `device` is its ordinal, or CAI_DEVICE_UNKNOWN. */
+static inline cai_operand cai_operand_stream(uint64_t stream, int32_t device, const char *name)
+{
+    cai_operand operand = cai_operand_array(NULL, name);
+    operand.stream = stream;
+    operand.device = device;
+    return operand;
+}
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
 typedef struct cai_placement {
     uint64_t stream; /* begin the exchange on it, and launch on it */
     int32_t device;  /* of the operands; CAI_DEVICE_UNKNOWN: none is bound to one device */
@@ -84,23 +138,119 @@ typedef struct cai_placement {
 CAI_API int32_t cai_result_memory(int32_t a, int32_t b);
 
 /** Chooses where to work on `count` inputs, and checks `out`. Makes no CUDA call. Call cai_locate of each
- *  array first. NULL in `inputs` stands for a scalar. Scalars, host arrays without axes and empty arrays do
- *  not influence the choice. Of a mask only the stream counts. `names` are those of the inputs in messages,
- *  or NULL for "input 0". `out` is the array to write to, or NULL. It does not choose the stream, and it
+ *  array first. Scalars, host arrays without axes and empty arrays do not influence the choice. Of a mask
+ *  only the stream counts, and of an operand without an array its stream and its device. `inputs` may be
+ *  NULL if `count` is 0. `out` is the array to write to, or NULL. It does not choose the stream, and it
  *  chooses the device only if no input does. It must be on that device, and with CAI_PLACE_IDENTICAL on that
- *  stream. It must be writable, and must not overlap itself or, other than element by element, an input. Pass
- *  it to the exchange too, which joins work on several streams.
- *  `policy` is CAI_PLACE_.... `flags` is 0 or CAI_PLACE_ALLOW_OVERLAP. CAI_PLACE_INTO uses `stream`, on the
- *  device of the operands. The others use it if no input has a stream, and 0 means none. CAI_PLACE_IDENTICAL
- *  compares 1 and 2 also by device, and 2 also by host thread. It assumes primary contexts. Threads: any.
- *  Errors: CAI_ERR_PLACEMENT (device or stream), CAI_ERR_MEMORY (plain host memory, or not located),
- *  CAI_ERR_EXPECT (out), CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. They name the operand and its index,
- *  which is `count` for out. Index -1 of CAI_ERR_PLACEMENT means that no input has a stream. CAI_ERR_EXPECT
- *  names the input that out overlaps. On failure `placement` is unchanged. */
-CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_array *const *inputs, const char *const *names,
-                                            int32_t count, const cai_array *out, int32_t policy,
-                                            uint32_t flags, uint64_t stream, cai_placement *placement,
-                                            cai_error *err);
+ *  stream. It must be writable, and must not overlap itself or, other than element by element, an input.
+ *  Pass it to the exchange too, which joins work on several streams. Join operands without an array by
+ *  cai_stream_depend. `policy` is CAI_PLACE_.... `flags` is 0 or CAI_PLACE_ALLOW_OVERLAP. CAI_PLACE_INTO
+ *  uses `stream`, on the device of the operands. The others use it if no input has a stream, and 0 means
+ *  none. CAI_PLACE_IDENTICAL compares 1 and 2 also by device, and 2 also by host thread. It assumes primary
+ *  contexts. Threads: any. Errors: CAI_ERR_PLACEMENT (device or stream), CAI_ERR_MEMORY (plain host memory,
+ *  or not located), CAI_ERR_EXPECT (out), CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. They name the
+ *  operand and its index, which is `count` for out. CAI_ERR_PLACEMENT names the other operand too, with its
+ *  device and stream. Index -1 of it means that no input has a stream. CAI_ERR_EXPECT names the input that
+ *  out overlaps. On failure `placement` is unchanged. */
+CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t count, const cai_array *out,
+                                            int32_t policy, uint32_t flags, uint64_t stream,
+                                            cai_placement *placement, cai_error *err);
+
+/* ------------------------------------------------------------------- >>events */
+/** Work of somebody else: all that is in a stream at the time of the call, or an event. The other is 0. */
+typedef struct cai_work {
+    uint64_t stream, event;
+} cai_work;
+
+/** Makes `stream` wait for `count` works. Call it after cai_exchange_begin with the stream of the exchange,
+ *  before your launch. The works get no back edge. All are checked before the first wait. If a wait fails,
+ *  earlier ones stay. Under CAI_MODE_HOST the host does not wait for them. `depends` may be NULL if `count`
+ *  is 0. Threads: any. Errors: CAI_ERR_ARGUMENT (not exactly one of stream and event), CAI_ERR_STREAM (0,
+ *  -1), CAI_ERR_CAPTURE (R103; also an event while `stream` is capturing), CAI_ERR_UNAVAILABLE,
+ *  CAI_ERR_CUDA. cai_error.index is that of the work. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream,
+                                                    const cai_work *depends, int32_t count, cai_error *err);
+
+/** Makes an event that is reached when the work that is in `stream` now has passed. Other libraries may wait
+ *  for it, on any thread. It is yours: give it back with cai_event_drop after the last call that waits for
+ *  it was made. That wait may still be pending. The event has no timing. On failure `event` is unchanged.
+ *  Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (the stream is
+ *  capturing), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_event_make(cai_event_pool *pool, uint64_t stream, uint64_t *event,
+                                                 cai_error *err);
+
+/** Destroys an event of cai_event_make. 0 is no error. While the process ends it does nothing (R105).
+ *  Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_event_drop(cai_event_pool *pool, uint64_t event, cai_error *err);
+
+/** Moves an array to another queue: `stream` waits for all that is pending on it and on its mask, and is
+ *  their stream afterwards. Nothing is copied. An array in device memory stays on its device. For another
+ *  device make an array there, and copy (cai_transfer_plan, cai_transfer_copy). The old stream does not wait
+ *  for later work on `stream`. If somebody may free the memory or write to it on the old stream, use an
+ *  exchange instead. An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads:
+ *  any. Errors: CAI_ERR_PLACEMENT (`stream` is of another device than the memory), those of
+ *  cai_exchange_begin. */
+CAI_API CAI_MUST_CHECK cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                              cai_error *err);
+
+/* -------------------------------------------------------------------- >>cache */
+/** How a cache makes its streams. Both return 0 or CUDA's error number. They must not call the cache. */
+typedef struct cai_stream_maker {
+    void *self;
+    int32_t (*create)(void *self, int32_t device, uint64_t *stream); /* in the current context, of `device` */
+    int32_t (*destroy)(void *self, uint64_t stream);                 /* NULL: streams stay */
+} cai_stream_maker;
+
+/** A place in a cache. It is storage only. */
+typedef struct cai_cached_stream {
+    uint64_t context, stream; /* stream 0: a thread is making it */
+} cai_cached_stream;
+
+/** One stream for each context, for all threads. The cache is the caller's and allocates nothing. Do not move
+ *  or copy it. Its fields may be read, `device` may be written. */
+typedef struct cai_stream_cache {
+    const cai_cuda *cuda;
+    cai_stream_maker maker;
+    cai_cached_stream *streams;
+    int32_t capacity, count;
+    int32_t guard;  /* held for a few instructions */
+    int32_t device; /* the default */
+} cai_stream_cache;
+
+/** Makes an empty cache, without a CUDA call. `cuda` must outlive it. `streams` is the caller's storage for
+ *  `capacity` streams. `device` is the default device. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table),
+ *  CAI_ERR_UNAVAILABLE (the table lacks an operation). */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_init(cai_stream_cache *cache, const cai_cuda *cuda,
+                                                        const cai_stream_maker *maker,
+                                                        cai_cached_stream *streams, int32_t capacity,
+                                                        int32_t device, cai_error *err);
+
+/** Stores the stream of a device, which is made by the first call. CAI_DEVICE_UNKNOWN: the default device.
+ *  The context is the current one if that is of the device, else the device's active primary one. The same
+ *  device and context give the same stream, on all threads. The stream lives as long as the cache. On
+ *  failure `stream` is unchanged. Threads: any; one makes the stream, others wait for it. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_CAPACITY, CAI_ERR_CUDA (201: no context; or that of `create`). */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
+                                                       uint64_t *stream, cai_error *err);
+
+/** Chooses device and stream by what the caller of a function named: a device, an array that was located, or
+ *  a stream. CAI_DEVICE_UNKNOWN, NULL and 0 mean not named. Those named must be of one device. Device memory
+ *  names a device, other memory does not. If none does, it is the default device. The stream is `stream`,
+ *  else that of the array's pending work if it is of that device, else that of the cache. Stores device and
+ *  stream in `placement`, where `decided` is 1 if a stream was named or the array's, and the array's memory.
+ *  On failure `placement` is unchanged. Threads: any. Errors: CAI_ERR_PLACEMENT (it names both),
+ *  CAI_ERR_STREAM, CAI_ERR_ABI, those of cai_stream_cache_get. */
+CAI_API CAI_MUST_CHECK cai_status cai_place_on(cai_stream_cache *cache, int32_t device,
+                                               const cai_array *array, uint64_t stream,
+                                               cai_placement *placement, cai_error *err);
+
+/** Forgets the stream of a context that was destroyed or reset, or of all contexts if `context` is 0. No
+ *  other call may use the cache meanwhile. */
+CAI_API void cai_stream_cache_forget(cai_stream_cache *cache, uint64_t context);
+
+/** Destroys the streams. No other call may use the cache any more. While the process ends it destroys nothing
+ *  (R105). Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first error; the cache is empty then). */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_destroy(cai_stream_cache *cache, cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -117,6 +267,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_array *const *inputs, cons
 #include <stdio.h>
 #include <string.h>
 #define CAI_PRIV_WANT_ERRORS
+#define CAI_PRIV_WANT_GUARD
 #include "cai.h"
 
 #ifdef __cplusplus
@@ -134,18 +285,19 @@ extern "C" {
 typedef struct cai_priv_place {
     cai_placement at;
     uint64_t thread; /* of the stream, if that is 2 */
-    int32_t device;  /* of the operand that decided it, if it is 1 or 2 */
-    const char *const *names;
+    int32_t device;  /* of the operand that decided the stream */
+    const cai_operand *inputs;
     int32_t count, policy;
     int32_t item;    /* index of the input; `count`: out; -1: none */
+    int32_t bound;   /* the input that decided the device */
+    uint64_t bound_stream; /* its stream */
     cai_error *err;
 } cai_priv_place;
 
 /* Begins a message with the operand: "x", "input 2", "out". Returns the length. */
-static size_t cai_priv_place_name(const cai_priv_place *place, char *out, size_t capacity)
+static size_t cai_priv_place_name(const cai_priv_place *place, int32_t item, char *out, size_t capacity)
 {
-    const int32_t item = place->item;
-    const char *name = item >= 0 && item < place->count && place->names ? place->names[item] : NULL;
+    const char *name = item >= 0 && item < place->count ? place->inputs[item].name : NULL;
     if (item < 0) return 0;
     if (item == place->count) name = "out";
     if (name) (void)snprintf(out, capacity, "%.63s", name);
@@ -158,10 +310,11 @@ static cai_status cai_priv_place_say(const cai_priv_place *place, cai_status sta
 {
     cai_error *err = place->err;
     va_list values;
+    size_t length;
     if (!err) return CAI_PRIV_STATUS(status);
+    length = cai_priv_place_name(place, place->item, err->message, sizeof err->message);
     va_start(values, format);
-    status = cai_priv_error_values(err, status, cai_priv_place_name(place, err->message, sizeof err->message),
-                                   format, values);
+    status = cai_priv_error_values(err, status, length, format, values);
     va_end(values);
     err->index = place->item;
     return status;
@@ -171,6 +324,45 @@ CAI_API int32_t cai_result_memory(int32_t a, int32_t b)
 {
     const int32_t least = a < b ? a : b, most = a < b ? b : a;
     return least < CAI_MEMORY_PINNED || most > CAI_MEMORY_DEVICE ? CAI_MEMORY_UNKNOWN : most;
+}
+
+/* " is on device 1, stream 0x60" */
+static void cai_priv_place_spot(char *out, size_t capacity, int32_t device, uint64_t stream)
+{
+    char where[32] = "", queue[48] = "";
+    if (device >= 0) (void)snprintf(where, sizeof where, "device %ld", (long)device);
+    if (stream) (void)snprintf(queue, sizeof queue, "stream 0x%llx", (unsigned long long)stream);
+    (void)snprintf(out, capacity, " is on %s%s%s", where, *where && *queue ? ", " : "", queue);
+}
+
+/* The operand does not fit `other`, whose device and stream these are; -1: the stream that is given. */
+static cai_status cai_priv_place_differs(const cai_priv_place *place, int32_t device, uint64_t stream,
+                                         int32_t other, int32_t other_device, uint64_t other_stream)
+{
+    char name[72], here[96], there[96];
+    const char *before = other == place->item ? "its array" : "the work"; /* the first: this is the mask */
+    if (other != place->item && cai_priv_place_name(place, other, name, sizeof name)) before = name;
+    cai_priv_place_spot(here, sizeof here, device, stream);
+    cai_priv_place_spot(there, sizeof there, other_device, other_stream);
+    return cai_priv_place_say(place, CAI_ERR_PLACEMENT, "%s, but %s%s", here, before, there);
+}
+
+static cai_status cai_priv_place_device(cai_priv_place *place, int32_t device, uint64_t stream)
+{
+    if (place->at.device == CAI_DEVICE_UNKNOWN) {
+        place->at.device = device;
+        place->bound = place->item;
+        place->bound_stream = stream;
+    }
+    if (place->at.device == device) return CAI_OK;
+    return cai_priv_place_differs(place, device, stream, place->bound, place->at.device,
+                                  place->bound_stream);
+}
+
+/* The stream of an array's pending work; 0: it has none. */
+static uint64_t cai_priv_place_pending(const cai_array *array)
+{
+    return array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT ? array->stream : 0;
 }
 
 /* Only an array in device memory is bound to the device. */
@@ -184,34 +376,28 @@ static cai_status cai_priv_place_memory(cai_priv_place *place, const cai_array *
     if (!cai_result_memory(array->memory, array->memory) || (on_device && array->device < 0))
         return cai_priv_place_say(place, CAI_ERR_MEMORY,
                                   ": its kind of memory or its device is unknown, call cai_locate");
-    if (!on_device) return CAI_OK;
-    if (place->at.device == CAI_DEVICE_UNKNOWN) place->at.device = array->device;
-    if (place->at.device == array->device) return CAI_OK;
-    return cai_priv_place_say(place, CAI_ERR_PLACEMENT,
-                              " is on device %ld, but operands before it are on device %ld",
-                              (long)array->device, (long)place->at.device);
+    return on_device ? cai_priv_place_device(place, array->device, cai_priv_place_pending(array)) : CAI_OK;
 }
 
-static cai_status cai_priv_place_stream(cai_priv_place *place, const cai_array *array)
+static cai_status cai_priv_place_stream(cai_priv_place *place, uint64_t stream, int32_t device,
+                                        uint64_t thread)
 {
-    const int has = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
-    if (!has || !array->stream || place->policy == CAI_PLACE_INTO) return CAI_OK;
+    if (!stream || place->policy == CAI_PLACE_INTO) return CAI_OK;
     if (!place->at.stream) {
-        place->at.stream = array->stream;
+        place->at.stream = stream;
         place->at.decided = place->item;
-        place->thread = array->thread;
-        place->device = array->device;
+        place->thread = thread;
+        place->device = device;
     }
     if (place->policy == CAI_PLACE_SAME_DEVICE) return CAI_OK;
-    if (array->stream != place->at.stream)
-        return cai_priv_place_say(place, CAI_ERR_PLACEMENT,
-                                  " is on stream 0x%llx, but the work is on stream 0x%llx",
-                                  (unsigned long long)array->stream, (unsigned long long)place->at.stream);
-    if (cai_priv_is_handle(array->stream) || place->at.decided < 0) return CAI_OK;
-    if (array->device != place->device)
+    if (stream != place->at.stream)
+        return cai_priv_place_differs(place, device, stream, place->at.decided, place->device,
+                                      place->at.stream);
+    if (cai_priv_is_handle(stream) || place->at.decided < 0) return CAI_OK;
+    if (device != place->device)
         return cai_priv_place_say(place, CAI_PRIV_RULE(CAI_ERR_PLACEMENT, 83),
-                                  " is on stream %d of another device than the work", (int)array->stream);
-    if (array->stream != CAI_STREAM_PER_THREAD || array->thread == place->thread) return CAI_OK;
+                                  " is on stream %d of another device than the work", (int)stream);
+    if (stream != CAI_STREAM_PER_THREAD || thread == place->thread) return CAI_OK;
     return cai_priv_place_say(place, CAI_PRIV_RULE(CAI_ERR_PLACEMENT, 84),
                               " is on stream 2 of another host thread than the work");
 }
@@ -223,21 +409,46 @@ static cai_status cai_priv_place_check(const cai_priv_place *place, const cai_ar
     return status;
 }
 
-static cai_status cai_priv_place_operand(cai_priv_place *place, const cai_array *array)
+static cai_status cai_priv_place_pends(cai_priv_place *place, const cai_array *array)
 {
-    CAI_TRY(cai_priv_place_memory(place, array));
-    CAI_TRY(cai_priv_place_stream(place, array));
-    return array->mask ? cai_priv_place_stream(place, array->mask) : CAI_OK;
+    return cai_priv_place_stream(place, cai_priv_place_pending(array), array->device, array->thread);
 }
 
-static cai_status cai_priv_place_inputs(cai_priv_place *place, const cai_array *const *inputs)
+static cai_status cai_priv_place_array(cai_priv_place *place, const cai_array *array)
+{
+    CAI_TRY(cai_priv_place_memory(place, array));
+    CAI_TRY(cai_priv_place_pends(place, array));
+    return array->mask ? cai_priv_place_pends(place, array->mask) : CAI_OK;
+}
+
+/* An operand without an array. */
+static cai_status cai_priv_place_bare(cai_priv_place *place, const cai_operand *operand)
+{
+    if (!operand->stream) return CAI_OK;
+    if (!cai_priv_is_stream(NULL, operand->stream))
+        return cai_priv_place_say(place, cai_priv_bad_stream(operand->stream), ": %s",
+                                  cai_priv_stream_fault(operand->stream));
+    if (operand->device < CAI_DEVICE_UNKNOWN)
+        return cai_priv_place_say(place, CAI_ERR_ARGUMENT, ": device = %ld", (long)operand->device);
+    if (operand->device != CAI_DEVICE_UNKNOWN)
+        CAI_TRY(cai_priv_place_device(place, operand->device, operand->stream));
+    return cai_priv_place_stream(place, operand->stream, operand->device, 0);
+}
+
+static cai_status cai_priv_place_inputs(cai_priv_place *place)
 {
     for (place->item = 0; place->item < place->count; ++place->item) {
-        const cai_array *array = inputs[place->item];
-        if (!array) continue;
+        const cai_operand *operand = &place->inputs[place->item];
+        const cai_array *array = operand->array;
+        if (array && operand->stream)
+            return cai_priv_place_say(place, CAI_ERR_ARGUMENT, ": both an array and a stream");
+        if (!array) {
+            CAI_TRY(cai_priv_place_bare(place, operand));
+            continue;
+        }
         CAI_TRY(cai_priv_place_check(place, array));
         if (!array->size || (!array->ndim && array->memory == CAI_MEMORY_HOST)) continue;
-        CAI_TRY(cai_priv_place_operand(place, array));
+        CAI_TRY(cai_priv_place_array(place, array));
         place->at.memory =
             place->at.memory ? cai_result_memory(place->at.memory, array->memory) : array->memory;
     }
@@ -256,8 +467,7 @@ static int cai_priv_place_same(const cai_array *a, const cai_array *b)
     return 1;
 }
 
-static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *const *inputs,
-                                     const cai_array *out, uint32_t flags)
+static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *out, uint32_t flags)
 {
     int32_t i;
     CAI_TRY(cai_priv_place_check(place, out));
@@ -267,8 +477,9 @@ static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *con
     if (!(out->flags & CAI_NO_SELF_OVERLAP))
         return cai_priv_place_say(place, CAI_ERR_EXPECT, " has, or may have, elements that share bytes");
     for (i = 0; i < place->count && place->at.overlap < 0; ++i) {
-        if (!inputs[i] || cai_overlap(inputs[i], out) == CAI_OVERLAP_NO) continue;
-        if (!cai_priv_place_same(inputs[i], out)) place->at.overlap = i;
+        const cai_array *input = place->inputs[i].array;
+        if (!input || cai_overlap(input, out) == CAI_OVERLAP_NO) continue;
+        if (!cai_priv_place_same(input, out)) place->at.overlap = i;
     }
     if (place->at.overlap >= 0 && !(flags & CAI_PLACE_ALLOW_OVERLAP)) {
         place->item = place->at.overlap; /* its name; the index is that of out */
@@ -277,14 +488,14 @@ static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *con
         if (place->err) place->err->index = place->count;
         return CAI_ERR_EXPECT;
     }
-    return cai_priv_place_operand(place, out);
+    return cai_priv_place_array(place, out);
 }
 
-static cai_status cai_priv_place_begin(const cai_priv_place *place, const cai_array *const *inputs,
-                                       uint32_t flags, uint64_t stream, const cai_placement *placement)
+static cai_status cai_priv_place_begin(const cai_priv_place *place, uint32_t flags, uint64_t stream,
+                                       const cai_placement *placement)
 {
     const int32_t policy = place->policy;
-    if (!placement || place->count < 0 || (place->count && !inputs))
+    if (!placement || place->count < 0 || (place->count && !place->inputs))
         return cai_priv_place_say(place, CAI_ERR_ARGUMENT,
                                   "cai_place: placement or inputs is NULL, or count is negative");
     if (policy < CAI_PLACE_IDENTICAL || policy > CAI_PLACE_INTO)
@@ -297,30 +508,466 @@ static cai_status cai_priv_place_begin(const cai_priv_place *place, const cai_ar
     return cai_priv_place_say(place, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-CAI_API cai_status cai_place(const cai_array *const *inputs, const char *const *names, int32_t count,
-                             const cai_array *out, int32_t policy, uint32_t flags, uint64_t stream,
-                             cai_placement *placement, cai_error *err)
+CAI_API cai_status cai_place(const cai_operand *inputs, int32_t count, const cai_array *out,
+                             int32_t policy, uint32_t flags, uint64_t stream, cai_placement *placement,
+                             cai_error *err)
 {
     cai_priv_place place;
     memset(&place, 0, sizeof place);
-    place.at.device = CAI_DEVICE_UNKNOWN;
+    place.at.device = place.device = CAI_DEVICE_UNKNOWN;
     place.at.decided = place.at.overlap = -1;
-    place.names = names;
+    place.inputs = inputs;
     place.count = count;
     place.policy = policy;
-    place.item = -1;
+    place.item = place.bound = -1;
     place.err = err;
-    CAI_TRY(cai_priv_place_begin(&place, inputs, flags, stream, placement));
-    CAI_TRY(cai_priv_place_inputs(&place, inputs));
+    CAI_TRY(cai_priv_place_begin(&place, flags, stream, placement));
+    CAI_TRY(cai_priv_place_inputs(&place));
     if (!place.at.stream) place.at.stream = stream;
     if (!place.at.stream) {
         place.item = -1;
         return cai_priv_place_say(&place, CAI_ERR_PLACEMENT,
                                   "none of %ld inputs has a stream, and stream is 0", (long)count);
     }
-    if (out) CAI_TRY(cai_priv_place_out(&place, inputs, out, flags));
+    place.item = count;
+    if (out) CAI_TRY(cai_priv_place_out(&place, out, flags));
     *placement = place.at;
     return CAI_OK;
+}
+
+/* ------------------------------------------------------------------- >>working */
+/* A table, and the context that a call made current. */
+typedef struct cai_priv_work {
+    const cai_cuda *cuda;
+    cai_error *err;
+    uint64_t inside; /* 0: none */
+} cai_priv_work;
+
+static cai_status cai_priv_work_did(const cai_priv_work *work, int32_t error, const char *what)
+{
+    cai_status status;
+    if (!error) return CAI_OK;
+    status = cai_cuda_status(error, what, work->err);
+    if (error < 900 || error > 908) return status;
+    if (work->err) work->err->code = CAI_ERR_CAPTURE;
+    return CAI_ERR_CAPTURE;
+}
+
+static cai_status cai_priv_work_no_context(const cai_priv_work *work, int32_t device)
+{
+    cai_error *err = work->err;
+    (void)cai_priv_error(err, CAI_ERR_CUDA,
+                         "no context of device %ld is current on this host thread, and its primary context "
+                         "is not active: choose a device (cudaSetDevice)",
+                         (long)device);
+    if (err) err->native = 201;
+    return CAI_ERR_CUDA;
+}
+
+static cai_status cai_priv_work_primary(const cai_priv_work *work, int32_t device, uint64_t *context)
+{
+    const cai_cuda *cuda = work->cuda;
+    *context = 0;
+    if (cuda->device_context)
+        CAI_TRY(cai_priv_work_did(work, cuda->device_context(cuda->self, device, context), "device_context"));
+    return *context ? CAI_OK : cai_priv_work_no_context(work, device);
+}
+
+/* Makes `context` current if it is not. */
+static cai_status cai_priv_work_enter(cai_priv_work *work, uint64_t current, uint64_t context)
+{
+    work->inside = 0;
+    if (current == context) return CAI_OK;
+    CAI_TRY(cai_priv_work_did(work, cai_priv_context_enter(work->cuda, context), "context_push"));
+    work->inside = context;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_work_leave(cai_priv_work *work, cai_status status)
+{
+    int32_t error;
+    if (!work->inside) return status;
+    error = cai_priv_context_leave(work->cuda, work->inside);
+    work->inside = 0;
+    return status ? status : cai_priv_work_did(work, error, "context_pop");
+}
+
+static int cai_priv_work_has_contexts(const cai_cuda *cuda)
+{
+    return cuda->context_current && cuda->context_push && cuda->context_pop;
+}
+
+/* Makes the context of a stream current. 1 and 2 are of the current one. */
+static cai_status cai_priv_work_enter_stream(cai_priv_work *work, uint64_t stream)
+{
+    const cai_cuda *cuda = work->cuda;
+    uint64_t current = 0, context;
+    work->inside = 0;
+    if (!cai_priv_work_has_contexts(cuda)) return CAI_OK;
+    CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, &current), "context_current"));
+    context = current;
+    if (cai_priv_is_handle(stream) && cuda->stream_context)
+        CAI_TRY(cai_priv_work_did(work, cuda->stream_context(cuda->self, stream, &context),
+                                  "stream_context"));
+    if (!context) CAI_TRY(cai_priv_work_primary(work, 0, &context));
+    return cai_priv_work_enter(work, current, context);
+}
+
+static cai_status cai_priv_work_begin(cai_priv_work *work, const cai_event_pool *pool, uint64_t stream,
+                                      const char *function, cai_error *err)
+{
+    work->cuda = pool ? pool->cuda : NULL;
+    work->err = err;
+    work->inside = 0;
+    if (!work->cuda)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
+    if (cai_priv_is_stream(work->cuda, stream)) return CAI_OK;
+    return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
+}
+
+/* An event may be from outside of a capture, and one of a capture cannot be handed out (R103). */
+static cai_status cai_priv_work_no_capture(const cai_priv_work *work, uint64_t stream)
+{
+    const cai_cuda *cuda = work->cuda;
+    cai_cuda_capture capture;
+    memset(&capture, 0, sizeof capture);
+    if (!cuda->stream_capture) return CAI_OK;
+    CAI_TRY(cai_priv_work_did(work, cuda->stream_capture(cuda->self, stream, &capture), "stream_capture"));
+    if (!capture.status) return CAI_OK;
+    return cai_priv_error(work->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
+                          "stream 0x%llx is capturing: it neither takes nor makes events of others",
+                          (unsigned long long)stream);
+}
+
+static cai_status cai_priv_work_ask_capture(cai_priv_work *work, uint64_t stream)
+{
+    CAI_TRY(cai_priv_work_enter_stream(work, stream));
+    return cai_priv_work_leave(work, cai_priv_work_no_capture(work, stream));
+}
+
+static cai_status cai_priv_work_wait(cai_priv_work *work, uint64_t stream, uint64_t event)
+{
+    const cai_cuda *cuda = work->cuda;
+    int32_t error;
+    CAI_TRY(cai_priv_work_enter_stream(work, stream));
+    error = cuda->stream_wait_event(cuda->self, stream, event);
+    return cai_priv_work_leave(work, cai_priv_work_did(work, error, "stream_wait_event"));
+}
+
+/* ------------------------------------------------------------------- >>events */
+static cai_status cai_priv_work_check(const cai_priv_work *work, const cai_work *depends, int32_t count,
+                                      int32_t *events)
+{
+    int32_t i;
+    cai_status status = CAI_OK;
+    *events = 0;
+    for (i = 0; i < count && !status; ++i) {
+        const cai_work *one = &depends[i];
+        *events += one->event != 0;
+        if (!one->stream == !one->event)
+            status = cai_priv_error(work->err, CAI_ERR_ARGUMENT, "depends[%ld]: %s", (long)i,
+                                    one->stream ? "both a stream and an event"
+                                                : "neither a stream nor an event");
+        else if (one->stream && !cai_priv_is_stream(work->cuda, one->stream))
+            status = cai_priv_error(work->err, cai_priv_bad_stream(one->stream), "depends[%ld]: %s", (long)i,
+                                    cai_priv_stream_fault(one->stream));
+        if (status && work->err) work->err->index = i;
+    }
+    return status;
+}
+
+CAI_API cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream, const cai_work *depends,
+                                     int32_t count, cai_error *err)
+{
+    cai_priv_work work;
+    cai_status status = CAI_OK;
+    int32_t i, events;
+    CAI_TRY(cai_priv_work_begin(&work, pool, stream, "cai_stream_depend", err));
+    if (count < 0 || (count && !depends))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "depends is NULL, or count is negative");
+    CAI_TRY(cai_priv_work_check(&work, depends, count, &events));
+    if (!count) return CAI_OK;
+    if (events) CAI_TRY(cai_priv_work_ask_capture(&work, stream));
+    for (i = 0; i < count && !status; ++i) {
+        const cai_work *one = &depends[i];
+        status = one->stream ? cai_stream_order(pool, one->stream, stream, err)
+                             : cai_priv_work_wait(&work, stream, one->event);
+        if (status && err) err->index = i;
+    }
+    return status;
+}
+
+CAI_API cai_status cai_event_make(cai_event_pool *pool, uint64_t stream, uint64_t *event, cai_error *err)
+{
+    cai_priv_work work;
+    cai_status status;
+    uint64_t made = 0;
+    CAI_TRY(cai_priv_work_begin(&work, pool, stream, "cai_event_make", err));
+    if (!event) return cai_priv_error(err, CAI_ERR_ARGUMENT, "event is NULL");
+    CAI_TRY(cai_priv_work_enter_stream(&work, stream));
+    status = cai_priv_work_no_capture(&work, stream);
+    if (!status) {
+        status = cai_priv_work_did(&work, work.cuda->event_create(work.cuda->self, &made), "event_create");
+        if (status) made = 0;
+    }
+    if (!status)
+        status = cai_priv_work_did(&work, work.cuda->event_record(work.cuda->self, made, stream),
+                                   "event_record");
+    status = cai_priv_work_leave(&work, status);
+    if (!status) *event = made;
+    else if (made) (void)work.cuda->event_destroy(work.cuda->self, made);
+    return status;
+}
+
+CAI_API cai_status cai_event_drop(cai_event_pool *pool, uint64_t event, cai_error *err)
+{
+    int32_t error;
+    if (!pool || !pool->cuda)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_event_drop: pool is NULL or not made");
+    if (!event) return CAI_OK;
+    error = pool->cuda->event_destroy(pool->cuda->self, event);
+    return cai_cuda_status(error == 4 ? 0 : error, "event_destroy", err);
+}
+
+/* ------------------------------------------------------------------ >>migrating */
+static cai_status cai_priv_stream_device(cai_priv_work *work, uint64_t stream, int32_t *device)
+{
+    cai_status status = CAI_OK;
+    *device = CAI_DEVICE_UNKNOWN;
+    if (!work->cuda->context_device) return CAI_OK;
+    CAI_TRY(cai_priv_work_enter_stream(work, stream));
+    status = cai_priv_work_did(work, work->cuda->context_device(work->cuda->self, device), "context_device");
+    return cai_priv_work_leave(work, status);
+}
+
+static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                         uint64_t *thread, cai_error *err)
+{
+    cai_priv_work work;
+    int32_t device;
+    CAI_TRY(cai_priv_work_begin(&work, pool, stream, "cai_migrate", err));
+    CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_priv_stream_device(&work, stream, &device));
+    if (array->size && array->memory == CAI_MEMORY_DEVICE && device >= 0 && array->device >= 0 &&
+        device != array->device)
+        return cai_priv_error(err, CAI_ERR_PLACEMENT,
+                              "the array is on device %ld, but stream 0x%llx is on device %ld: copy it",
+                              (long)array->device, (unsigned long long)stream, (long)device);
+    if (stream != CAI_STREAM_PER_THREAD) return CAI_OK;
+    if (!work.cuda->host_thread)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no host_thread");
+    return cai_priv_work_did(&work, work.cuda->host_thread(work.cuda->self, thread), "host_thread");
+}
+
+static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint64_t stream, uint64_t thread)
+{
+    if (cai_stream_drop_event(array, pool, NULL)) array->event = 0; /* it is not waited for again */
+    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
+    array->sync = CAI_SYNC_STREAM;
+    array->stream = stream;
+    array->thread = thread;
+}
+
+CAI_API cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream, cai_error *err)
+{
+    cai_exchange ex;
+    uint64_t thread = 0;
+    CAI_TRY(cai_priv_migrate_check(array, pool, stream, &thread, err));
+    CAI_TRY(cai_exchange_begin(&ex, pool, &array, 1, stream, err));
+    CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
+    cai_priv_migrate_store(array, pool, stream, thread);
+    if (array->mask) cai_priv_migrate_store(array->mask, pool, stream, thread);
+    return CAI_OK;
+}
+
+/* ------------------------------------------------------------------- >>caching */
+CAI_API cai_status cai_stream_cache_init(cai_stream_cache *cache, const cai_cuda *cuda,
+                                         const cai_stream_maker *maker, cai_cached_stream *streams,
+                                         int32_t capacity, int32_t device, cai_error *err)
+{
+    if (!cache || !cuda || !maker || !maker->create || !streams)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cache, cuda, maker, its create or streams is NULL");
+    if (capacity < 1 || device < 0)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "capacity = %ld or device = %ld is too small",
+                              (long)capacity, (long)device);
+    if (!cai_priv_knows_cuda(cuda))
+        return cai_priv_error(err, CAI_ERR_ABI, "the CUDA table is not of version %d", (int)CAI_CUDA_VERSION);
+    if (cuda->struct_size < offsetof(cai_cuda, stream_capture) || !cai_priv_work_has_contexts(cuda) ||
+        !cuda->context_device || !cuda->device_context)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table lacks an operation on contexts");
+    memset(cache, 0, sizeof *cache);
+    cache->cuda = cuda;
+    cache->maker = *maker;
+    cache->streams = streams;
+    cache->capacity = capacity;
+    cache->device = device;
+    return CAI_OK;
+}
+
+/* The current context if it is of the device, else the primary one. */
+static cai_status cai_priv_cache_context(const cai_priv_work *work, int32_t device, uint64_t *current,
+                                         uint64_t *context)
+{
+    const cai_cuda *cuda = work->cuda;
+    int32_t here = CAI_DEVICE_UNKNOWN;
+    *current = 0;
+    CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, current), "context_current"));
+    if (*current)
+        CAI_TRY(cai_priv_work_did(work, cuda->context_device(cuda->self, &here), "context_device"));
+    *context = *current;
+    return here == device ? CAI_OK : cai_priv_work_primary(work, device, context);
+}
+
+/* The place of a context, under the guard; NULL: the cache is full. *mine: this thread makes the stream. */
+static cai_cached_stream *cai_priv_cache_find(cai_stream_cache *cache, uint64_t context, int *mine)
+{
+    cai_cached_stream *found;
+    int32_t i;
+    *mine = 0;
+    for (i = 0; i < cache->count; ++i) {
+        if (cache->streams[i].context == context) return &cache->streams[i];
+    }
+    if (cache->count == cache->capacity) return NULL;
+    found = &cache->streams[cache->count++];
+    found->context = context;
+    found->stream = 0;
+    *mine = 1;
+    return found;
+}
+
+/* Ends the making of a stream; 0: it failed, and the next call tries again. */
+static void cai_priv_cache_store(cai_stream_cache *cache, uint64_t context, uint64_t stream)
+{
+    int32_t i;
+    cai_priv_guard_take(&cache->guard);
+    for (i = 0; cache->streams[i].context != context;) ++i;
+    if (stream) cache->streams[i].stream = stream;
+    else cache->streams[i] = cache->streams[--cache->count];
+    cai_priv_guard_give(&cache->guard);
+}
+
+static cai_status cai_priv_cache_make(cai_stream_cache *cache, cai_priv_work *work, int32_t device,
+                                      uint64_t current, uint64_t context, uint64_t *stream)
+{
+    uint64_t made = 0;
+    cai_status status = cai_priv_work_enter(work, current, context);
+    if (!status)
+        status = cai_priv_work_did(work, cache->maker.create(cache->maker.self, device, &made),
+                                   "create, of the cache's maker");
+    if (!status && !cai_priv_is_handle(made))
+        status = cai_priv_error(work->err, CAI_ERR_STREAM, "create made stream %ld, which is no handle",
+                                (long)made);
+    if (status) made = 0;
+    cai_priv_cache_store(cache, context, made);
+    status = cai_priv_work_leave(work, status);
+    if (!status) *stream = made;
+    return status;
+}
+
+CAI_API cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device, uint64_t *stream,
+                                        cai_error *err)
+{
+    cai_priv_work work;
+    uint64_t current, context, found = 0;
+    uint32_t looks = 0;
+    int mine;
+    if (!cache || !cache->cuda || !stream || device < CAI_DEVICE_UNKNOWN)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cache is NULL or not made, stream is NULL, or device is negative");
+    if (device == CAI_DEVICE_UNKNOWN) device = cache->device;
+    work.cuda = cache->cuda;
+    work.err = err;
+    work.inside = 0;
+    CAI_TRY(cai_priv_cache_context(&work, device, &current, &context));
+    for (;; cai_priv_back_off(looks++)) {
+        const cai_cached_stream *place;
+        cai_priv_guard_take(&cache->guard);
+        place = cai_priv_cache_find(cache, context, &mine);
+        if (place) found = place->stream;
+        cai_priv_guard_give(&cache->guard);
+        if (!place)
+            return cai_priv_error(err, CAI_ERR_CAPACITY, "the cache has room for %ld streams",
+                                  (long)cache->capacity);
+        if (mine) return cai_priv_cache_make(cache, &work, device, current, context, stream);
+        if (found) break;
+    }
+    *stream = found;
+    return CAI_OK;
+}
+
+/* The device that the call so far means, or `device`. */
+static cai_status cai_priv_place_agree(int32_t *device, const char **who, int32_t named, const char *name,
+                                       cai_error *err)
+{
+    if (named < 0 || named == *device) return CAI_OK;
+    if (*device >= 0)
+        return cai_priv_error(err, CAI_ERR_PLACEMENT, "%s is on device %ld, but %s is on device %ld", name,
+                              (long)named, *who, (long)*device);
+    *device = named;
+    *who = name;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_place_on(cai_stream_cache *cache, int32_t device, const cai_array *array,
+                                uint64_t stream, cai_placement *placement, cai_error *err)
+{
+    cai_placement at;
+    cai_priv_work work;
+    const char *who = "the device that is named";
+    int32_t named;
+    memset(&at, 0, sizeof at);
+    at.device = device;
+    at.overlap = -1;
+    if (!cache || !cache->cuda || !placement || device < CAI_DEVICE_UNKNOWN)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cache is NULL or not made, placement is NULL, or device is negative");
+    work.cuda = cache->cuda;
+    work.err = err;
+    if (array) CAI_TRY(cai_array_check(array, err));
+    if (array) at.memory = array->memory;
+    if (array && array->memory == CAI_MEMORY_DEVICE)
+        CAI_TRY(cai_priv_place_agree(&at.device, &who, array->device, "the array", err));
+    at.stream = stream;
+    if (!stream && array) at.stream = cai_priv_place_pending(array);
+    if (at.stream && !cai_priv_is_stream(cache->cuda, at.stream))
+        return cai_priv_error(err, cai_priv_bad_stream(at.stream), "%s", cai_priv_stream_fault(at.stream));
+    if (at.stream) {
+        CAI_TRY(cai_priv_stream_device(&work, at.stream, &named));
+        if (stream) CAI_TRY(cai_priv_place_agree(&at.device, &who, named, "the stream", err));
+        else if (at.device < 0) at.device = named;
+        if (named != at.device) at.stream = 0; /* of an array in memory of no device */
+    }
+    at.decided = at.stream != 0;
+    if (at.device < 0) at.device = cache->device;
+    if (!at.stream) CAI_TRY(cai_stream_cache_get(cache, at.device, &at.stream, err));
+    *placement = at;
+    return CAI_OK;
+}
+
+CAI_API void cai_stream_cache_forget(cai_stream_cache *cache, uint64_t context)
+{
+    int32_t i, kept = 0;
+    if (!cache) return;
+    for (i = 0; i < cache->count; ++i) {
+        if (context && cache->streams[i].context != context) cache->streams[kept++] = cache->streams[i];
+    }
+    cache->count = kept;
+}
+
+CAI_API cai_status cai_stream_cache_destroy(cai_stream_cache *cache, cai_error *err)
+{
+    cai_status first = CAI_OK;
+    if (!cache || !cache->cuda)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cache is NULL or not made");
+    while (cache->count) {
+        const uint64_t stream = cache->streams[--cache->count].stream;
+        int32_t error = 0;
+        if (cache->maker.destroy) error = cache->maker.destroy(cache->maker.self, stream);
+        if (error && error != 4 && !first)
+            first = cai_cuda_status(error, "destroy, of the cache's maker", err);
+    }
+    cache->cuda = NULL;
+    return first;
 }
 
 #if defined(__clang__) && defined(__cplusplus)

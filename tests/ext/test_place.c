@@ -254,7 +254,11 @@ static verdict rule(const call *c)
 
 static cai_status place(const call *c, cai_error *e)
 {
-    return cai_place(c->inputs, c->names, c->count, c->out, c->policy, c->flags, c->stream, &at, e);
+    cai_operand inputs[MOST];
+    int32_t i;
+    for (i = 0; i < c->count; i++)
+        inputs[i] = cai_operand_array(c->inputs[i], c->names ? c->names[i] : NULL);
+    return cai_place(inputs, c->count, c->out, c->policy, c->flags, c->stream, &at, e);
 }
 
 /* Makes the call; on failure nothing was stored, on success no error. */
@@ -438,7 +442,7 @@ static void test_three_inputs(void)
     c.inputs[2] = &more;
     good(&c, A, 1);
     c.inputs[2] = &b;
-    bad(&c, CAI_ERR_PLACEMENT, 2, "input 2 is on stream 0x60, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 2, "input 2 is on device 0, stream 0x60, but input 1 is on device 0, stream 0x50");
     c.policy = CAI_PLACE_SAME_DEVICE;
     good(&c, A, 1);
     c.inputs[1] = NULL;
@@ -448,14 +452,14 @@ static void test_three_inputs(void)
     good(&c, A, 1); /* out has no say */
     c.policy = CAI_PLACE_IDENTICAL;
     c.inputs[2] = NULL;
-    bad(&c, CAI_ERR_PLACEMENT, 3, "out is on stream 0x60, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 3, "out is on device 0, stream 0x60, but input 1 is on device 0, stream 0x50");
     c.count = 0;
     bad(&c, CAI_ERR_PLACEMENT, -1, "none of 0 inputs has a stream, and stream is 0");
     c.stream = B;
     good(&c, B, -1);
     CHECK_INT(at.memory, CAI_MEMORY_UNKNOWN); /* of inputs, of which there is none */
     CHECK_INT(at.device, 0);
-    CHECK_INT(cai_place(NULL, NULL, 0, NULL, CAI_PLACE_INTO, 0, A, &at, &err), CAI_OK);
+    CHECK_INT(cai_place(NULL, 0, NULL, CAI_PLACE_INTO, 0, A, &at, &err), CAI_OK);
     CHECK_INT(at.device, CAI_DEVICE_UNKNOWN);
 }
 
@@ -468,22 +472,22 @@ static void test_masks(void)
     x.mask = &x_mask;
     good(&c, A, 0);
     y.mask = &y_mask;
-    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on stream 0x60, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 0, stream 0x60, but input 0 is on device 0, stream 0x50");
     c.policy = CAI_PLACE_SAME_DEVICE;
     good(&c, A, 0);
     c.inputs[0] = NULL;
     good(&c, B, 1); /* the mask decides where its array has no stream */
     c.policy = CAI_PLACE_IDENTICAL;
     out.mask = &x_mask;
-    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on stream 0x50, but the work is on stream 0x60");
+    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on device 0, stream 0x50, but input 1 is on device 0, stream 0x60");
     out.mask = &y_mask;
     y_mask.sync = x_mask.sync = CAI_SYNC_EVENT;
     good(&c, B, 1);
     c.inputs[0] = &x;
     x_mask.stream = B; /* an array and its own mask */
-    bad(&c, CAI_ERR_PLACEMENT, 0, "input 0 is on stream 0x60, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 0, "input 0 is on device 0, stream 0x60, but its array is on device 0, stream 0x50");
     x_mask.sync = CAI_SYNC_NONE;
-    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on stream 0x60, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 0, stream 0x60, but input 0 is on device 0, stream 0x50");
     y_mask.stream = 0;
     good(&c, A, 0);
 }
@@ -496,7 +500,7 @@ static void test_default_streams(void)
     x.thread = 7, y.thread = 8; /* which is nothing to 1 */
     good(&c, 1, 0);
     y.stream = 2;
-    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on stream 0x2, but the work is on stream 0x1");
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 0, stream 0x2, but input 0 is on device 0, stream 0x1");
     x.stream = out.stream = 2;
     bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on stream 2 of another host thread than the work");
     y.thread = 7;
@@ -511,7 +515,7 @@ static void test_default_streams(void)
     c.stream = 2;
     good(&c, 2, -1);
     c.stream = 1;
-    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on stream 0x2, but the work is on stream 0x1");
+    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on device 0, stream 0x2, but the work is on stream 0x1");
 }
 
 /* Managed and pinned memory is not bound to a device, its default streams are. */
@@ -578,7 +582,7 @@ static void test_given_stream(void)
     c.inputs[0] = &none;
     good(&c, 0x77, -1);
     c.policy = CAI_PLACE_IDENTICAL;
-    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on stream 0x60, but the work is on stream 0x77");
+    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on device 0, stream 0x60, but the work is on stream 0x77");
     c.stream = B;
     good(&c, B, -1);
     c.stream = 0;
@@ -637,9 +641,9 @@ static void test_devices(void)
     good(&c, A, 0);
     CHECK_INT(at.device, 5);
     x.memory = CAI_MEMORY_DEVICE;
-    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on device 5, but operands before it are on device 0");
+    bad(&c, CAI_ERR_PLACEMENT, 2, "out is on device 5, stream 0x50, but input 0 is on device 0, stream 0x50");
     y.memory = CAI_MEMORY_DEVICE;
-    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 1, but operands before it are on device 0");
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 1, stream 0x60, but input 0 is on device 0, stream 0x50");
 }
 
 static void test_memory(void)
@@ -675,7 +679,7 @@ static void test_memory(void)
     c.inputs[1] = &scalar; /* on the device: an operand as any other */
     scalar.sync = CAI_SYNC_STREAM;
     scalar.stream = B;
-    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on stream 0x60, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 0, stream 0x60, but input 0 is on device 0, stream 0x50");
     scalar.memory = CAI_MEMORY_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 1, "input 1: its kind of memory or its device is unknown, call cai_locate");
     scalar.memory = CAI_MEMORY_HOST; /* passed by value */
@@ -863,25 +867,25 @@ static void test_misuse(void)
 {
     static const char nothing[] = "cai_place: placement or inputs is NULL, or count is negative";
     const cai_array x = make(HERE, A);
-    const cai_array *inputs[1];
-    inputs[0] = &x;
+    cai_operand inputs[1];
+    inputs[0] = cai_operand_array(&x, NULL);
     cai_test_note("misuse");
     help_fill(&at, sizeof at);
-    misused(cai_place(NULL, NULL, 1, NULL, 0, 0, 0, &at, &err), CAI_ERR_ARGUMENT, nothing);
-    misused(cai_place(inputs, NULL, -1, NULL, 0, 0, 0, &at, &err), CAI_ERR_ARGUMENT, nothing);
-    misused(cai_place(inputs, NULL, 1, NULL, 0, 0, 0, NULL, &err), CAI_ERR_ARGUMENT, nothing);
-    misused(cai_place(inputs, NULL, 1, NULL, 3, 0, A, &at, &err), CAI_ERR_ARGUMENT,
+    misused(cai_place(NULL, 1, NULL, 0, 0, 0, &at, &err), CAI_ERR_ARGUMENT, nothing);
+    misused(cai_place(inputs, -1, NULL, 0, 0, 0, &at, &err), CAI_ERR_ARGUMENT, nothing);
+    misused(cai_place(inputs, 1, NULL, 0, 0, 0, NULL, &err), CAI_ERR_ARGUMENT, nothing);
+    misused(cai_place(inputs, 1, NULL, 3, 0, A, &at, &err), CAI_ERR_ARGUMENT,
             "cai_place: policy = 3 is unknown");
-    misused(cai_place(inputs, NULL, 1, NULL, -1, 0, A, &at, &err), CAI_ERR_ARGUMENT,
+    misused(cai_place(inputs, 1, NULL, -1, 0, A, &at, &err), CAI_ERR_ARGUMENT,
             "cai_place: policy = -1 is unknown");
-    misused(cai_place(inputs, NULL, 1, NULL, 0, 2, A, &at, &err), CAI_ERR_ARGUMENT,
+    misused(cai_place(inputs, 1, NULL, 0, 2, A, &at, &err), CAI_ERR_ARGUMENT,
             "cai_place: flags = 0x2 has unknown bits");
-    misused(cai_place(inputs, NULL, 1, NULL, 0, 0x80000001u, A, &at, &err), CAI_ERR_ARGUMENT,
+    misused(cai_place(inputs, 1, NULL, 0, 0x80000001u, A, &at, &err), CAI_ERR_ARGUMENT,
             "cai_place: flags = 0x80000001 has unknown bits");
-    CHECK_INT(cai_place(NULL, NULL, -1, NULL, 9, 9, 0, NULL, NULL), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_place(inputs, NULL, 1, NULL, 9, 0, 0, &at, NULL), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_place(inputs, NULL, 1, NULL, 0, 9, 0, &at, NULL), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_place(inputs, NULL, 1, NULL, CAI_PLACE_INTO, 0, 0, &at, NULL), CAI_ERR_STREAM);
+    CHECK_INT(cai_place(NULL, -1, NULL, 9, 9, 0, NULL, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_place(inputs, 1, NULL, 9, 0, 0, &at, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_place(inputs, 1, NULL, 0, 9, 0, &at, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_place(inputs, 1, NULL, CAI_PLACE_INTO, 0, 0, &at, NULL), CAI_ERR_STREAM);
     CHECK(help_filled(&at, sizeof at));
 }
 
@@ -899,11 +903,11 @@ static void test_rules(void)
     for (i = 0; i < COUNT; i++) {
         const uint64_t stream = i == CONTEXT ? 1 : i == THREAD ? 2 : A;
         cai_array x = make(HERE, stream), y = make(2 * HERE, stream), out = make(3 * HERE, stream);
-        const cai_array *inputs[2];
+        cai_operand inputs[2];
         const int32_t policy = i == ZERO ? CAI_PLACE_INTO : CAI_PLACE_IDENTICAL;
         const uint64_t given = i == MINUS_ONE ? UINT64_MAX : 0;
-        inputs[0] = &x;
-        inputs[1] = &y;
+        inputs[0] = cai_operand_array(&x, NULL);
+        inputs[1] = cai_operand_array(&y, NULL);
         if (i == HOST) y.memory = CAI_MEMORY_HOST;
         if (i == NOWHERE) y.memory = CAI_MEMORY_UNKNOWN;
         if (i == CONTEXT) y.memory = CAI_MEMORY_MANAGED;
@@ -911,10 +915,10 @@ static void test_rules(void)
         if (i == THREAD) y.thread = 5;
         if (i == READ_ONLY) out.flags &= ~(uint32_t)CAI_WRITABLE;
         memset(&err, 0x5a, sizeof err);
-        CHECK_INT(cai_place(inputs, NULL, 2, &out, policy, 0, given, &at, &err), rows[i].status);
+        CHECK_INT(cai_place(inputs, 2, &out, policy, 0, given, &at, &err), rows[i].status);
         CHECK_INT(err.code, rows[i].status);
         CHECK_INT(err.rule, rows[i].rule);
-        CHECK_INT(cai_place(inputs, NULL, 2, &out, policy, 0, given, &at, NULL), rows[i].status);
+        CHECK_INT(cai_place(inputs, 2, &out, policy, 0, given, &at, NULL), rows[i].status);
     }
 }
 
@@ -957,14 +961,14 @@ static void test_names(void)
     bad(&c, CAI_ERR_MEMORY, 0, "x: its kind of memory or its device is unknown, call cai_locate");
     x.memory = CAI_MEMORY_DEVICE;
     y.stream = 0x7f00deadbeef;
-    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on stream 0x7f00deadbeef, but the work is on stream 0x50");
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 0, stream 0x7f00deadbeef, but x is on device 0, stream 0x50");
     y.stream = A;
     z.device = 3;
-    bad(&c, CAI_ERR_PLACEMENT, 2, SIXTY_THREE " is on device 3, but operands before it are on device 0");
+    bad(&c, CAI_ERR_PLACEMENT, 2, SIXTY_THREE " is on device 3, stream 0x50, but x is on device 0, stream 0x50");
     z.device = 0;
     z.stream = UINT64_MAX - 15;
     bad(&c, CAI_ERR_PLACEMENT, 2,
-        SIXTY_THREE " is on stream 0xfffffffffffffff0, but the work is on stream 0x50");
+        SIXTY_THREE " is on device 0, stream 0xfffffffffffffff0, but x is on device 0, stream 0x50");
     out.data = 3 * HERE + 4;
     z.stream = A;
     bad(&c, CAI_ERR_EXPECT, 4,
@@ -1031,7 +1035,7 @@ static void sum_program(cai_sim *sim, void *argument)
     uint64_t streams[SUM_STREAMS];
     cai_array arrays[3];
     cai_array *operands[3];
-    const cai_array *inputs[2];
+    cai_operand inputs[2];
     cai_placement placement;
     int32_t i;
     for (i = 0; i < SUM_STREAMS; i++) streams[i] = cai_sim_stream_create(sim, 1);
@@ -1042,10 +1046,10 @@ static void sum_program(cai_sim *sim, void *argument)
         write = cai_sim_writes(arrays[i].data, SUM_BYTES);
         (void)cai_sim_touch(sim, streams[i], before[i], &write, 1);
     }
-    inputs[0] = operands[0];
-    inputs[1] = operands[1];
+    inputs[0] = cai_operand_array(operands[0], NULL);
+    inputs[1] = cai_operand_array(operands[1], NULL);
     fail_unless(sim,
-                !cai_place(inputs, NULL, 2, operands[2], s->policy, 0,
+                !cai_place(inputs, 2, operands[2], s->policy, 0,
                            s->policy == CAI_PLACE_INTO ? streams[3] : 0, &placement, NULL), "not placed");
     fail_unless(sim, placement.decided == s->decided && placement.device == 0, "placed wrongly");
     fail_unless(sim, placement.stream == (s->decided < 0 ? streams[3] : streams[0]), "on another stream");

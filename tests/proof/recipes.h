@@ -117,12 +117,11 @@ cai_status add(cai_event_pool *pool, cai_array *x, cai_array *y, cai_array *out,
 cai_status add(cai_event_pool *pool, cai_array *x, cai_array *y, cai_array *out,
                int32_t (*launch)(cai_array *const *, uint64_t), cai_error *err)
 {
-    static const char *const names[2] = {"x", "y"};
-    const cai_array *inputs[2] = {x, y};
+    const cai_operand inputs[2] = {cai_operand_array(x, "x"), cai_operand_array(y, "y")};
     cai_array *io[3] = {x, y, out};
     cai_placement where;
     cai_exchange ex;
-    CAI_TRY(cai_place(inputs, names, 2, out, CAI_PLACE_SAME_DEVICE, 0, 0, &where, err));
+    CAI_TRY(cai_place(inputs, 2, out, CAI_PLACE_SAME_DEVICE, 0, 0, &where, err));
     CAI_TRY(cai_exchange_begin(&ex, pool, io, 3, where.stream, err)); /* joins the streams of all three */
     return cai_exchange_finish(&ex, cai_cuda_status(launch(io, where.stream), "add", err), io, 3, err);
 }

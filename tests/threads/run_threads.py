@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs many threads on one pool, on one manager of memory, and on storages whose exports end on other threads, under
-ThreadSanitizer too, with and without the guard.
+"""Runs many threads on one pool, on one manager of memory, on storages whose exports end on other threads, and on
+caches of streams, under ThreadSanitizer too, with and without the guard.
 
     tests/threads/run_threads.py [--cc CC] [--threads N] [--rounds N] [--root FOLDER]
 
@@ -108,7 +108,8 @@ def main():
         guarded, without = ["-fsanitize=thread"], ["-fsanitize=thread", "-DCAI_NO_THREADS"]
         binary = pathlib.Path(folder, "threads")
         rounds = options.rounds
-        for program, plain in (("threads.c", rounds * 10), ("emm.c", rounds * 10), ("storages.c", rounds)):
+        for program, plain in (("threads.c", rounds * 10), ("emm.c", rounds * 10), ("storages.c", rounds),
+                               ("caches.c", rounds)):
             for name, flags, table, count in (
                     ("plain", [], "thin", plain),
                     ("plain, simulation", [], "sim", rounds // 4),

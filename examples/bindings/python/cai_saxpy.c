@@ -95,8 +95,7 @@ static cai_status exchange(module_state *state, float a, cai_array *x, float b, 
 static cai_status check_and_run(module_state *state, float a, cai_array *x, cai_array *y, uint64_t stream,
                                 cai_error *err)
 {
-    static const char *const names[1] = {"x"};
-    const cai_array *const inputs[1] = {x};
+    const cai_operand input = cai_operand_array(x, "x");
     const cai_cuda *cuda = state->pool.cuda;
     cai_placement place;
     CAI_TRY(cai_keepalive_poll(&state->pool, NULL, err)); /* gives back what has passed meanwhile */
@@ -106,7 +105,7 @@ static cai_status check_and_run(module_state *state, float a, cai_array *x, cai_
     CAI_TRY(cai_expect_same_shape_named(x, "x", y, "y", err));
     CAI_TRY(cai_locate(x, "x", cuda, CAI_LOCATE_BOUNDS, NULL, err));
     CAI_TRY(cai_locate(y, "y", cuda, CAI_LOCATE_BOUNDS, NULL, err));
-    CAI_TRY(cai_place(inputs, names, 1, y, CAI_PLACE_INTO, 0, stream, &place, err)); /* and the overlap */
+    CAI_TRY(cai_place(&input, 1, y, CAI_PLACE_INTO, 0, stream, &place, err)); /* and the overlap */
     return exchange(state, a, x, 1, y, stream, err);
 }
 

@@ -702,14 +702,14 @@ PLACE_USE = """
 int use(const cai_array *x, const cai_array *out, cai_placement *where, cai_error *err);
 int use(const cai_array *x, const cai_array *out, cai_placement *where, cai_error *err)
 {
-    const char *const names[1] = {"x"};
-    return cai_place(&x, names, 1, out, CAI_PLACE_SAME_DEVICE, 0, 0, where, err);
+    const cai_operand input = cai_operand_array(x, "x");
+    return cai_place(&input, 1, out, CAI_PLACE_SAME_DEVICE, 0, 0, where, err);
 }
 """
 # One copy makes the operands, the other places work on them.
 PLACE_FUNCTIONS = """
 int make_%(name)s(cai_array *out, float *values, uint64_t stream)%(end)s
-int place_%(name)s(const cai_array *const *inputs, cai_placement *where, cai_error *err)%(end)s
+int place_%(name)s(const cai_operand *inputs, cai_placement *where, cai_error *err)%(end)s
 """
 PLACE_COPY = (PLACE_FUNCTIONS.replace("%(end)s", ";") + """
 int make_%(name)s(cai_array *out, float *values, uint64_t stream)
@@ -722,9 +722,9 @@ int make_%(name)s(cai_array *out, float *values, uint64_t stream)
     out->stream = stream;
     return CAI_OK;
 }
-int place_%(name)s(const cai_array *const *inputs, cai_placement *where, cai_error *err)
+int place_%(name)s(const cai_operand *inputs, cai_placement *where, cai_error *err)
 {
-    return cai_place(inputs, NULL, 2, NULL, CAI_PLACE_IDENTICAL, 0, 0, where, err);
+    return cai_place(inputs, 2, NULL, CAI_PLACE_IDENTICAL, 0, 0, where, err);
 }
 """)  # fmt: skip
 PLACE_MAIN = (
@@ -734,16 +734,16 @@ int main(void)
 {
     static float values[6];
     cai_array x, y;
-    const cai_array *io[2];
+    cai_operand io[2];
     cai_placement where;
     cai_error err;
-    io[0] = &x;
-    io[1] = &y;
+    io[0] = cai_operand_array(&x, NULL);
+    io[1] = cai_operand_array(&y, NULL);
     if (make_alpha(&x, values, 0x500) || make_beta(&y, values, 0x500)) return 1;
     if (place_beta(io, &where, &err) || where.stream != 0x500 || where.decided != 0) return 2;
     y.stream = 0x600;
     if (place_alpha(io, &where, &err) != CAI_ERR_PLACEMENT || err.index != 1) return 3;
-    return strstr(err.message, "input 1 is on stream 0x600") ? 0 : 4;
+    return strstr(err.message, "input 1 is on device 0, stream 0x600") ? 0 : 4;
 }
 """)  # fmt: skip
 
@@ -1193,7 +1193,7 @@ SUBJECTS = {
     ),
     "cai_place.h": Subject(
         guard="CAI_PLACE_H_INCLUDED", switch="CAI_PLACE_IMPLEMENTATION", other_version="another version of it", use=PLACE_USE,
-        link="cai_place(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_place",
+        link="cai_place(NULL, 0, NULL, 0, 0, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_place",
         copies=(PLACE_COPY, PLACE_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"),
         modes=place_modes(), light=True,
     ),

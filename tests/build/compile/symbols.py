@@ -142,8 +142,8 @@ CONFIGURATIONS = {
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_place.h": tuple(
-        replace(row, needs=row.needs | {"snprintf"} | PRINT, keep="cai_place(NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL)",
-                alone=PRINT | {"snprintf"}, modes=("default", "shared namespace", "static"))
+        replace(row, needs=row.needs | {"snprintf"} | PRINT, keep="cai_place(NULL, 0, NULL, 0, 0, 0, NULL, NULL)",
+                alone=PRINT | {"snprintf", "poll", "sched_yield"}, modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_python.h": (
