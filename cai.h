@@ -239,14 +239,15 @@ typedef int32_t cai_status;
     X(CAI_ERR_OUT_OF_MEMORY, 25, MemoryError, "there is not enough memory")                        \
     X(CAI_ERR_PLACEMENT, 26, ValueError, "operands do not agree on a device or a stream")          \
     X(CAI_ERR_CONFLICT, 27, RuntimeError, "an open access, or newer data, does not allow this")    \
-    X(CAI_ERR_NO_BUFFER, 28, BufferError, "the storage has no buffer on this side")
+    X(CAI_ERR_NO_BUFFER, 28, BufferError, "the storage has no buffer on this side")                \
+    X(CAI_ERR_MPI, 29, RuntimeError, "an MPI function failed")
 
 enum {
     CAI_OK = 0,
 #define CAI_PRIV_ENUMERATOR(name, number, exception, text) name = number,
     CAI_STATUS_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
-    CAI_STATUS_COUNT = 29
+    CAI_STATUS_COUNT = 30
 };
 
 /** The entries of an interface in the order in which cai_import judges them, X(name, number, key). */

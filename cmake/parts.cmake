@@ -73,6 +73,15 @@ cai_program(NM nm nm)
 cai_program(GCOV gcov gcov)
 cai_program(SIZE size size)
 
+# Two MPIs, by their compilers, and the folder of an <mpi.h>
+cai_program(OPENMPI "Open MPI" mpicc.openmpi)
+cai_program(MPICH "MPICH" mpicc.mpich)
+find_path(CAI_MPI_INCLUDE mpi.h PATH_SUFFIXES openmpi mpich
+          HINTS "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openmpi/include" "/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/mpich"
+          DOC "where mpi.h is")
+mark_as_advanced(CAI_MPI_INCLUDE)
+cai_part(MPI_H "mpi.h" CAI_MPI_INCLUDE)
+
 # Other machines: compilers and what runs their programs
 cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)
 cai_program(WINE wine wine64 wine HINTS /usr/lib/wine)

@@ -395,20 +395,35 @@ CAI_API int32_t cai_transfer_piece(const cai_transfer *plan, int64_t index, cai_
 CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_run *list, int32_t capacity)
 {
     const cai_transfer_axis *inner;
+    int64_t left = 0; /* runs in this row of the innermost axis */
     int32_t count = 0;
     if (!plan || !list || first < 0) return 0;
     inner = plan->ndim ? &plan->axes[plan->ndim - 1] : NULL;
-    for (; count < capacity && first < plan->runs; ++count, ++first) {
+    for (; count < capacity && first < plan->runs; ++count, ++first, --left) {
         cai_run *run = &list[count];
-        if (count && first % inner->extent) { /* a step of the innermost axis */
+        if (left) {
             run->to = run[-1].to + (uint64_t)inner->to;
             run->from = run[-1].from + (uint64_t)inner->from;
         } else {
             cai_priv_transfer_at(plan, first, -1, -1, &run->to, &run->from);
+            left = inner ? inner->extent - first % inner->extent : 1;
         }
         run->nbytes = plan->run;
     }
     return count;
+}
+
+/* Copies a run. Where compilers know the size, they call no function. */
+static void cai_priv_transfer_bytes(const cai_run *run)
+{
+    void *const to = (void *)(uintptr_t)run->to;
+    const void *const from = (const void *)(uintptr_t)run->from;
+    switch (run->nbytes) {
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
+    default: memcpy(to, from, (size_t)run->nbytes);
+    }
 }
 
 CAI_API void cai_transfer_on_host(const cai_transfer *plan)
@@ -417,9 +432,7 @@ CAI_API void cai_transfer_on_host(const cai_transfer *plan)
     int64_t first = 0;
     int32_t i, count;
     while ((count = cai_transfer_runs(plan, first, runs, 32)) > 0) {
-        for (i = 0; i < count; ++i)
-            memcpy((void *)(uintptr_t)runs[i].to, (const void *)(uintptr_t)runs[i].from,
-                   (size_t)runs[i].nbytes);
+        for (i = 0; i < count; ++i) cai_priv_transfer_bytes(&runs[i]);
         first += count;
     }
 }

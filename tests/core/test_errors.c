@@ -943,7 +943,7 @@ static const known statuses[] = {
     {"CAI_ERR_CUDA", 18},    {"CAI_ERR_UNAVAILABLE", 19}, {"CAI_ERR_THREAD", 20},
     {"CAI_ERR_CAPTURE", 21}, {"CAI_ERR_MEMORY", 22},   {"CAI_ERR_STALE", 23},
     {"CAI_ERR_PENDING", 24}, {"CAI_ERR_OUT_OF_MEMORY", 25}, {"CAI_ERR_PLACEMENT", 26},
-    {"CAI_ERR_CONFLICT", 27}, {"CAI_ERR_NO_BUFFER", 28},
+    {"CAI_ERR_CONFLICT", 27}, {"CAI_ERR_NO_BUFFER", 28}, {"CAI_ERR_MPI", 29},
 };
 
 static const known entries[] = {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the documents say what is true.
 
-    check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER] [--dlpack FOLDER]
+    check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER] [--dlpack FOLDER] [--mpi FOLDER]
                   [--python-include FOLDER]
 
 Compiles every C block of README.md, docs/ and the manuals of the headers. If the compiler knows C++, compiles these
@@ -133,7 +133,8 @@ def compile_cxx(cc, flags, folder, shared):
     return count
 
 
-INCLUDED_BY = {"cai_dlpack.h": '"cai(_python)?_dlpack.h"', "cai_python.h": '"cai_python(_dlpack)?.h"'}
+INCLUDED_BY = {"cai_dlpack.h": '"cai(_python)?_dlpack.h"', "cai_python.h": '"cai_python(_dlpack)?.h"',
+               "cai_mpi.h": '"cai_mpi(_type)?.h"'}
 
 
 def compile_snippets(cc, headers):
@@ -286,8 +287,9 @@ def main():
     parser.add_argument("--nvcc", help="run the line for nvcc, too")
     parser.add_argument("--dlpack", help="a folder with dlpack/dlpack.h")
     parser.add_argument("--python-include", help="the folder with Python.h")
+    parser.add_argument("--mpi", help="a folder with mpi.h")
     options = parser.parse_args()
-    headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include}
+    headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include, "cai_mpi.h": options.mpi}
     header = (ROOT / "cai.h").read_text()
     check_generated(header, options.write)
     check_example()

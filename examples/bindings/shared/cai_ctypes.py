@@ -104,7 +104,7 @@ FLAGS = {"writable": 1, "c_contiguous": 2, "f_contiguous": 4, "aligned": 8, "byt
 PLAIN = ("data", "version", "ndim", "size", "nbytes", "device", "memory")
 SYNC = ("unknown", "none", "stream", "event")
 OTHER_EXCEPTIONS = {2: TypeError, 4: TypeError, 13: BufferError, 14: BufferError, 17: BufferError,
-                    **dict.fromkeys((18, 19, 20, 21, 23, 24, 27), RuntimeError), 25: MemoryError, 28: BufferError}
+                    **dict.fromkeys((18, 19, 20, 21, 23, 24, 27, 29), RuntimeError), 25: MemoryError, 28: BufferError}
 
 _library: Any = None
 

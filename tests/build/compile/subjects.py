@@ -16,7 +16,7 @@ SYNTAX, ONE, ALL = "none", "one", "all"
 USUAL, LINKED, NEITHER = "usual", "linked", "neither"
 BOTH, HOST, NVCC = "both", "host", "nvcc"
 # Headers of other projects, by the option with their folder, and the file that is looked for in it.
-OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h"}
+OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h", "mpi": "mpi.h"}
 
 
 @dataclass(frozen=True)
@@ -977,6 +977,49 @@ def transfer_modes() -> dict[str, Mode]:
     }
 
 
+# --------------------------------------------------------- ext/cai_mpi_type.h, ext/cai_mpi.h
+MPI_TYPE_USE = """
+int use(const cai_array *array, MPI_Datatype *type, cai_error *err);
+int use(const cai_array *array, MPI_Datatype *type, cai_error *err)
+{
+    CAI_TRY(cai_mpi_status(MPI_SUCCESS, "MPI_Send", err));
+    return cai_mpi_type(array, type, err);
+}
+"""
+MPI_USE = """
+int use(cai_mpi_batch *batch, const cai_mpi_options *options, cai_mpi_message *message, cai_error *err);
+int use(cai_mpi_batch *batch, const cai_mpi_options *options, cai_mpi_message *message, cai_error *err)
+{
+    CAI_TRY(cai_mpi_open(batch, options, message, 1, err));
+    CAI_TRY(cai_mpi_start(batch, err));
+    CAI_TRY(cai_mpi_finish(batch, err));
+    return cai_mpi_close(batch, err);
+}
+"""
+MPI_TYPE_COPY = """
+int make_%(name)s(const cai_dtype *dtype, MPI_Datatype *type);
+int make_%(name)s(const cai_dtype *dtype, MPI_Datatype *type) { return cai_mpi_dtype(dtype, type, NULL); }
+"""
+MPI_COPY = """
+int make_%(name)s(cai_mpi_batch *batch);
+int make_%(name)s(cai_mpi_batch *batch) { return cai_mpi_close(batch, NULL); }
+"""
+MPI_TYPE_MAIN = """
+#include "@header"
+int make_alpha(const cai_dtype *dtype, MPI_Datatype *type);
+int make_beta(const cai_dtype *dtype, MPI_Datatype *type);
+int both(const cai_dtype *dtype, MPI_Datatype *type);
+int both(const cai_dtype *dtype, MPI_Datatype *type) { return make_alpha(dtype, type) || make_beta(dtype, type); }
+"""
+MPI_MAIN = """
+#include "@header"
+int make_alpha(cai_mpi_batch *batch);
+int make_beta(cai_mpi_batch *batch);
+int both(cai_mpi_batch *batch);
+int both(cai_mpi_batch *batch) { return make_alpha(batch) || make_beta(batch); }
+"""
+
+
 # ------------------------------------------------------- ext/cai_storage.h, ext/cai_access.h
 STORAGE_USE = """
 int use(cai_storage *storage, uint64_t stream, cai_array *out, cai_error *err);
@@ -1197,6 +1240,17 @@ SUBJECTS = {
         copies=(PLACE_COPY, PLACE_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"),
         modes=place_modes(), light=True,
     ),
+    "cai_mpi_type.h": Subject(
+        guard="CAI_MPI_TYPE_H_INCLUDED", switch="CAI_MPI_TYPE_IMPLEMENTATION", other_version="another version of it",
+        use=MPI_TYPE_USE, link="", linked="", copies=(MPI_TYPE_COPY, MPI_TYPE_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "ext/cai_transfer.h"), others=("mpi",), brought="#include <mpi.h>\n", light=True,
+    ),
+    "cai_mpi.h": Subject(
+        guard="CAI_MPI_H_INCLUDED", switch="CAI_MPI_IMPLEMENTATION", other_version="another version of it", use=MPI_USE,
+        link="", linked="", copies=(MPI_COPY, MPI_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_transfer.h", "ext/cai_mpi_type.h"), others=("mpi",),
+        brought="#include <mpi.h>\n", light=True,
+    ),
     "cai_python.h": Subject(
         guard="CAI_PYTHON_H_INCLUDED", switch="CAI_PYTHON_IMPLEMENTATION", other_version="another version of it",
         use=PYTHON_USE, link="", linked="", copies=(PYTHON_COPY, PYTHON_MAIN), host_flags=("-DCAI_NO_CUDART",),
@@ -1234,7 +1288,8 @@ def other_flags(args: argparse.Namespace) -> list[str]:
     """How a compiler finds the headers of other projects: as a system's, whose warnings are not ours. Folders
     that it searches anyway must keep their place for C++ (#include_next)."""
     folders = [folder for folder in others_of(args).values() if folder not in ("/usr/include", "/usr/local/include")]
-    return [flag for folder in folders for flag in ("-isystem", folder)]
+    plain = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"] if "mpi" in others_of(args) else []  # MPI's C alone
+    return plain + [flag for folder in folders for flag in ("-isystem", folder)]
 
 
 def missing(args: argparse.Namespace) -> str:

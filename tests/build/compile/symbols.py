@@ -104,6 +104,7 @@ MANAGER = tuple(
 # The extensions. Which functions of Python are taken is the matter of tests/python/check_abi3.py.
 PROCESS = frozenset({"getpid"}) | CLOCK  # which process made a descriptor
 PYTHON = frozenset({"Py*"})
+MPI = frozenset({"MPI*"})  # of Open MPI the datatypes, which are objects, too
 ALLOCATOR = frozenset({"malloc", "free"})  # for what a deleter frees, without the GIL
 ON_STREAM, DLPACK_ON_STREAM = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
                         ("release_after", "dlpack_ordered"))  # fmt: skip
@@ -146,6 +147,14 @@ CONFIGURATIONS = {
                 alone=PRINT | {"snprintf", "poll", "sched_yield"}, modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
+    "cai_mpi_type.h": (
+        Configuration(needs=PRINT | MPI, without=frozenset({"cai_transfer_copy"}), keep="cai_mpi_type(NULL, NULL, NULL)"),
+    ),
+    "cai_mpi.h": tuple(
+        replace(row, needs=row.needs | HEAP | MPI, keep="cai_mpi_close(NULL, NULL)", alone=PRINT | MPI,
+                modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
     "cai_python.h": (
         Configuration("all of the API", needs=PYTHON | ALLOCATOR | {"__assert_fail"},
                       without=ON_STREAM, keep="(int)cai_python_clear(NULL)"),
@@ -167,9 +176,10 @@ CONFIGURATIONS = {
 
 def plain_name(name: str) -> str:
     """A function by the name that the source has: fortified, MinGW's own, or one of several versions. Those of
-    Python are one."""
+    Python are one, and those of MPI."""
     name = re.sub(r"^__(?:mingw_)?(v?snprintf)(?:_chk)?$", r"\1", name)
     name = re.sub(r"^_?Py[A-Z_]\w*$", "Py*", name)
+    name = re.sub(r"^(MPI_[A-Z]|ompi_mpi_|ompi_request_null)\w*$", "MPI*", name)
     return re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name)
 
 
