@@ -82,6 +82,15 @@ find_path(CAI_MPI_INCLUDE mpi.h PATH_SUFFIXES openmpi mpich
 mark_as_advanced(CAI_MPI_INCLUDE)
 cai_part(MPI_H "mpi.h" CAI_MPI_INCLUDE)
 
+# NCCL's header and library, of the toolkit or of the system
+get_filename_component(cai_nvcc_folder "${CAI_NVCC}" DIRECTORY)
+find_path(CAI_NCCL_INCLUDE nccl.h HINTS "${cai_nvcc_folder}/../include" /usr/local/cuda/include DOC "where nccl.h is")
+find_library(CAI_NCCL_LIBRARY nccl HINTS "${cai_nvcc_folder}/../lib" /usr/local/cuda/lib /usr/local/cuda/lib64
+             DOC "NCCL")
+mark_as_advanced(CAI_NCCL_INCLUDE CAI_NCCL_LIBRARY)
+cai_part(NCCL_H "nccl.h" CAI_NCCL_INCLUDE)
+cai_part(NCCL "NCCL" CAI_NCCL_INCLUDE AND CAI_NCCL_LIBRARY)
+
 # Other machines: compilers and what runs their programs
 cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)
 cai_program(WINE wine wine64 wine HINTS /usr/lib/wine)

@@ -54,6 +54,7 @@ THREADS
 */
 
 #if defined(CAI_NAMESPACE)
+#define cai_nccl_dtype CAI_PRIV_RENAMED(cai_nccl_dtype)
 #define cai_transfer_copy CAI_PRIV_RENAMED(cai_transfer_copy)
 #define cai_transfer_on_host CAI_PRIV_RENAMED(cai_transfer_on_host)
 #define cai_transfer_pack CAI_PRIV_RENAMED(cai_transfer_pack)
@@ -130,6 +131,13 @@ CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_r
 
 /** Copies at once, by the host. All addresses are the host's. */
 CAI_API void cai_transfer_on_host(const cai_transfer *plan);
+
+/** Stores the number of NCCL's datatype (ncclDataType_t), and how many of it an element is: 2 for complex
+ *  numbers, which NCCL can send and add but not multiply or compare, else 1. NCCL takes elements in a row, so
+ *  pack first. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (NCCL has none: bool, 16-bit integers, bytes in the
+ *  other order). What is only sent may be sent as bytes (0, ncclInt8). On failure nothing is stored. */
+CAI_API CAI_MUST_CHECK cai_status cai_nccl_dtype(const cai_dtype *dtype, int32_t *type, int32_t *count,
+                                                 cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -435,6 +443,29 @@ CAI_API void cai_transfer_on_host(const cai_transfer *plan)
         for (i = 0; i < count; ++i) cai_priv_transfer_bytes(&runs[i]);
         first += count;
     }
+}
+
+CAI_API cai_status cai_nccl_dtype(const cai_dtype *dtype, int32_t *type, int32_t *count, cai_error *err)
+{
+    static const struct {
+        int32_t code, type, count;
+    } rows[] = {{CAI_INT8, 0, 1},         {CAI_UINT8, 1, 1},           {CAI_INT32, 2, 1},
+                {CAI_UINT32, 3, 1},       {CAI_INT64, 4, 1},           {CAI_UINT64, 5, 1},
+                {CAI_FLOAT16, 6, 1},      {CAI_FLOAT32, 7, 1},         {CAI_FLOAT64, 8, 1},
+                {CAI_BFLOAT16, 9, 1},     {CAI_FLOAT8_E4M3FN, 10, 1},  {CAI_FLOAT8_E5M2, 11, 1},
+                {CAI_COMPLEX32, 6, 2},    {CAI_COMPLEX64, 7, 2},       {CAI_COMPLEX128, 8, 2},
+                {CAI_TIMEDELTA64, 4, 1},  {CAI_DATETIME64, 4, 1}};
+    size_t i;
+    if (!dtype || !type || !count)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "dtype, type or count is NULL");
+    for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        if (rows[i].code != dtype->code) continue;
+        *type = rows[i].type;
+        *count = rows[i].count;
+        return CAI_OK;
+    }
+    return cai_priv_error(err, CAI_ERR_EXPORT, "NCCL has no datatype for %s%s", cai_dtype_name(dtype->code),
+                          dtype->code == CAI_SWAPPED(dtype->code) ? " in the other byte order" : "");
 }
 
 #if defined(CAI_PRIV_TRANSFER_WITH_STREAM)

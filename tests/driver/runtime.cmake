@@ -48,4 +48,23 @@ if(CAI_HAVE_CUDA AND TARGET cai_cudart_13)
                          "1000 elements right|simulated device, CUDA .*262144 elements, 0 wrong|\
 host and device: identical.*plain loop: identical")
   endforeach()
+
+  # The halo by NCCL: copies stand for its kernels
+  if(CAI_HAVE_NCCL_H)
+    add_executable(simulated_nccl "${cai_examples}/nccl.cu" "${CMAKE_CURRENT_LIST_DIR}/nccl_stand_in.c")
+    target_include_directories(simulated_nccl SYSTEM PRIVATE "${CAI_NCCL_INCLUDE}")
+    target_link_libraries(simulated_nccl PRIVATE cai::cai ${CAI_LIBCUDA})
+    add_dependencies(simulated_nccl cai_cudart_13)
+    set_target_properties(simulated_nccl PROPERTIES
+      CUDA_STANDARD 17 CUDA_RUNTIME_LIBRARY Shared CUDA_ARCHITECTURES 90 SKIP_BUILD_RPATH TRUE
+      C_STANDARD 99 C_EXTENSIONS ON)
+    set(cai_nccl_command ${CMAKE_COMMAND} -E env CAI_SIM_DEVICES=3
+        "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:cai_cudart_13>" $<TARGET_FILE:simulated_nccl>)
+    cai_test(driver.example_nccl ADVERSARIAL COMMAND ${cai_nccl_command})
+    cai_test(driver.example_nccl_unordered COMMAND ${cai_nccl_command} unordered)
+    set_tests_properties(driver.example_nccl adversarial.driver.example_nccl PROPERTIES
+                         PASS_REGULAR_EXPRESSION "no race.*3 devices, 0 wrong")
+    set_tests_properties(driver.example_nccl_unordered PROPERTIES PASS_REGULAR_EXPRESSION
+                         "race on .*nothing makes s1 wait for s2.*3 devices, [1-9]")
+  endif()
 endif()

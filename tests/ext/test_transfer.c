@@ -491,6 +491,27 @@ static void test_copies(void)
     cai_sim_destroy(sim);
 }
 
+/* The numbers themselves are compared with <nccl.h> in examples/nccl.cu. */
+static void test_nccl(void)
+{
+    cai_dtype dtype;
+    int32_t type = -1, count = -1;
+    CHECK_INT(cai_dtype_of(CAI_COMPLEX64, &dtype, &err), CAI_OK);
+    CHECK_INT(cai_nccl_dtype(&dtype, &type, &count, &err), CAI_OK);
+    CHECK_INT(type, 7);
+    CHECK_INT(count, 2);
+    CHECK_INT(cai_nccl_dtype(NULL, &type, &count, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_nccl_dtype(&dtype, NULL, &count, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_nccl_dtype(&dtype, &type, NULL, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_BOOL, &dtype, &err), CAI_OK);
+    CHECK_INT(cai_nccl_dtype(&dtype, &type, &count, &err), CAI_ERR_EXPORT);
+    CHECK_STR(err.message, "NCCL has no datatype for bool");
+    CHECK_INT(cai_dtype_of(CAI_SWAPPED(CAI_FLOAT32), &dtype, &err), CAI_OK);
+    CHECK_INT(cai_nccl_dtype(&dtype, &type, &count, &err), CAI_ERR_EXPORT);
+    CHECK_STR(err.message, "NCCL has no datatype for float32 in the other byte order");
+    CHECK_INT(type, 7);
+}
+
 int main(int argc, char **argv)
 {
     const int64_t pairs = argc > 1 ? strtoll(argv[1], NULL, 0) : 100000;
@@ -499,6 +520,7 @@ int main(int argc, char **argv)
     test_limits();
     test_refused();
     test_alignment();
+    test_nccl();
     test_copies();
     test_pack(pairs / 10);
     test_pairs(pairs);
