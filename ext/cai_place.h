@@ -57,8 +57,11 @@ THREADS
 */
 
 #if defined(CAI_NAMESPACE)
+#define cai_device_access CAI_PRIV_RENAMED(cai_device_access)
 #define cai_event_drop CAI_PRIV_RENAMED(cai_event_drop)
 #define cai_event_make CAI_PRIV_RENAMED(cai_event_make)
+#define cai_host_access CAI_PRIV_RENAMED(cai_host_access)
+#define cai_kernel_view_at CAI_PRIV_RENAMED(cai_kernel_view_at)
 #define cai_migrate CAI_PRIV_RENAMED(cai_migrate)
 #define cai_place CAI_PRIV_RENAMED(cai_place)
 #define cai_place_on CAI_PRIV_RENAMED(cai_place_on)
@@ -155,6 +158,24 @@ CAI_API int32_t cai_result_memory(int32_t a, int32_t b);
 CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t count, const cai_array *out,
                                             int32_t policy, uint32_t flags, uint64_t stream,
                                             cai_placement *placement, cai_error *err);
+
+/* ------------------------------------------------------------------- >>access */
+/** Can the host read and write the data of an array that was located (cai_locate)? 1: yes, when the pending
+ *  work has passed. For managed memory some platforms want all work of the device to have passed
+ *  (cudaDevAttrConcurrentManagedAccess). 0: no. -1: not known. An empty array gives 1. Makes no CUDA call.
+ *  Threads: any. */
+CAI_API int32_t cai_host_access(const cai_array *array);
+
+/** Can kernels on `device` use the data of an array that was located? 1: yes. 0: only
+ *  with peer access (memory of another device), or on a device that can read plain host memory. -1: not known.
+ *  An empty array gives 1. Makes no CUDA call. Threads: any. */
+CAI_API int32_t cai_device_access(const cai_array *array, int32_t device);
+
+/** Makes a kernel view of the address that devices use, as cai_locate found it, for registered host memory
+ *  whose address differs there (R7). Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_MEMORY (the location has
+ *  no address), those of cai_kernel_view_of. On failure `view` is unchanged. */
+CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_at(const cai_array *array, const cai_location *location,
+                                                     cai_kernel_view *view, cai_error *err);
 
 /* ------------------------------------------------------------------- >>events */
 /** Work of somebody else: all that is in a stream at the time of the call, or an event. The other is 0. */
@@ -318,6 +339,37 @@ static cai_status cai_priv_place_say(const cai_priv_place *place, cai_status sta
     va_end(values);
     err->index = place->item;
     return status;
+}
+
+CAI_API int32_t cai_host_access(const cai_array *array)
+{
+    if (!array) return -1;
+    if (!array->size) return 1;
+    if (array->memory == CAI_MEMORY_UNKNOWN) return -1;
+    return array->memory != CAI_MEMORY_DEVICE;
+}
+
+CAI_API int32_t cai_device_access(const cai_array *array, int32_t device)
+{
+    if (!array || device < 0) return -1;
+    if (!array->size) return 1;
+    if (array->memory == CAI_MEMORY_UNKNOWN) return -1;
+    if (array->memory == CAI_MEMORY_HOST) return 0;
+    if (array->memory != CAI_MEMORY_DEVICE) return 1;
+    return array->device == CAI_DEVICE_UNKNOWN ? -1 : array->device == device;
+}
+
+CAI_API cai_status cai_kernel_view_at(const cai_array *array, const cai_location *location,
+                                      cai_kernel_view *view, cai_error *err)
+{
+    cai_kernel_view made;
+    if (!location || !view) return cai_priv_error(err, CAI_ERR_ARGUMENT, "location or view is NULL");
+    CAI_TRY(cai_kernel_view_of(array, &made, err));
+    if (array->size && !location->data)
+        return cai_priv_error(err, CAI_ERR_MEMORY, "the location has no address for devices");
+    if (array->size) made.data = (char *)(uintptr_t)location->data;
+    *view = made;
+    return CAI_OK;
 }
 
 CAI_API int32_t cai_result_memory(int32_t a, int32_t b)

@@ -1197,6 +1197,58 @@ static void test_random(int64_t lists)
     CHECK(seen[CAI_ERR_STREAM] > lists / 200);
 }
 
+/* Memory of each kind, as cai_locate finds it on a simulation with two devices. */
+static void test_access(void)
+{
+    static const struct {
+        int32_t kind, host, own, other; /* who can use it: the host, its device, another one */
+    } rows[] = {{CAI_SIM_MEM_DEVICE, 0, 1, 0},  {CAI_SIM_MEM_MANAGED, 1, 1, 1}, {CAI_SIM_MEM_PINNED, 1, 1, 1},
+                {CAI_SIM_MEM_ALIASED, 1, 1, 1}, {CAI_SIM_MEM_POOL, 0, 1, 0},    {CAI_SIM_MEM_VIRTUAL, 0, 1, 0}};
+    cai_sim *sim = cai_sim_create(2);
+    const int64_t shape[1] = {16}, none[1] = {0};
+    cai_location location;
+    cai_kernel_view view, plain;
+    cai_array x;
+    size_t i;
+    cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const uint64_t memory = cai_sim_alloc(sim, rows[i].kind, 64);
+        CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, shape, NULL, (void *)(uintptr_t)memory, &err), CAI_OK);
+        CHECK_INT(cai_host_access(&x), -1);
+        CHECK_INT(cai_device_access(&x, 0), -1);
+        CHECK_INT(cai_locate(&x, "x", cai_sim_cuda(sim), 0, &location, &err), CAI_OK);
+        CHECK_INT(cai_host_access(&x), rows[i].host);
+        CHECK_INT(cai_device_access(&x, 0), rows[i].own);
+        CHECK_INT(cai_device_access(&x, 1), rows[i].other);
+        CHECK_INT(cai_kernel_view_of(&x, &plain, &err), CAI_OK);
+        CHECK_INT(cai_kernel_view_at(&x, &location, &view, &err), CAI_OK);
+        CHECK_UINT((uintptr_t)view.data, location.data);
+        CHECK_INT(view.data != plain.data, rows[i].kind == CAI_SIM_MEM_ALIASED);
+        CHECK_INT(view.shape[0], 16);
+    }
+    CHECK_INT(cai_kernel_view_at(&x, NULL, &view, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_kernel_view_at(&x, &location, NULL, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_kernel_view_at(NULL, &location, &view, &err), CAI_ERR_ARGUMENT);
+    location.data = 0;
+    view = plain;
+    CHECK_INT(cai_kernel_view_at(&x, &location, &view, &err), CAI_ERR_MEMORY);
+    CHECK(view.data == plain.data);
+    x.device = CAI_DEVICE_UNKNOWN;
+    CHECK_INT(cai_device_access(&x, 0), -1);
+    x.memory = CAI_MEMORY_HOST;
+    CHECK_INT(cai_host_access(&x), 1);
+    CHECK_INT(cai_device_access(&x, 0), 0);
+    CHECK_INT(cai_device_access(&x, -1), -1);
+    CHECK_INT(cai_host_access(NULL), -1);
+    CHECK_INT(cai_device_access(NULL, 0), -1);
+    CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, none, NULL, NULL, &err), CAI_OK);
+    CHECK_INT(cai_host_access(&x), 1);
+    CHECK_INT(cai_device_access(&x, 1), 1);
+    CHECK_INT(cai_kernel_view_at(&x, &location, &view, &err), CAI_OK);
+    CHECK(!view.data);
+    cai_sim_destroy(sim);
+}
+
 int main(int argc, char **argv)
 {
     const int64_t lists = argc > 1 ? strtoll(argv[1], NULL, 10) : 20000;
@@ -1210,6 +1262,7 @@ int main(int argc, char **argv)
     test_default_streams();
     test_default_streams_of_devices();
     test_given_stream();
+    test_access();
     test_devices();
     test_memory();
     test_coercion();
