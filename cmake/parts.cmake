@@ -84,9 +84,9 @@ cai_part(MPI_H "mpi.h" CAI_MPI_INCLUDE)
 
 # NCCL's header and library, of the toolkit or of the system
 get_filename_component(cai_nvcc_folder "${CAI_NVCC}" DIRECTORY)
-find_path(CAI_NCCL_INCLUDE nccl.h HINTS "${cai_nvcc_folder}/../include" /usr/local/cuda/include DOC "where nccl.h is")
-find_library(CAI_NCCL_LIBRARY nccl HINTS "${cai_nvcc_folder}/../lib" /usr/local/cuda/lib /usr/local/cuda/lib64
-             DOC "NCCL")
+set(cai_nccl_folders "${cai_nvcc_folder}/.." /usr/local/cuda "${PROJECT_SOURCE_DIR}/build/cuda/nccl/nvidia/nccl")
+find_path(CAI_NCCL_INCLUDE nccl.h HINTS ${cai_nccl_folders} PATH_SUFFIXES include DOC "where nccl.h is")
+find_library(CAI_NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${cai_nccl_folders} PATH_SUFFIXES lib lib64 DOC "NCCL")
 mark_as_advanced(CAI_NCCL_INCLUDE CAI_NCCL_LIBRARY)
 cai_part(NCCL_H "nccl.h" CAI_NCCL_INCLUDE)
 cai_part(NCCL "NCCL" CAI_NCCL_INCLUDE AND CAI_NCCL_LIBRARY)

@@ -66,5 +66,7 @@ host and device: identical.*plain loop: identical")
                          PASS_REGULAR_EXPRESSION "no race.*3 devices, 0 wrong")
     set_tests_properties(driver.example_nccl_unordered PROPERTIES PASS_REGULAR_EXPRESSION
                          "race on .*nothing makes s1 wait for s2.*3 devices, [1-9]")
+  else()
+    cai_test(driver.example_nccl NEEDS NCCL_H COMMAND simulated_nccl)
   endif()
 endif()

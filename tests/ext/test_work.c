@@ -23,6 +23,7 @@ static cai_array make(uint64_t data, uint64_t stream)
 {
     const int64_t four = 4;
     cai_array array;
+    memset(&array, 0, sizeof array); /* arrays are compared as a whole */
     CHECK_INT(cai_array_init(&array, CAI_FLOAT32, 1, &four, NULL, (void *)(uintptr_t)data, NULL), CAI_OK);
     array.device = 0;
     array.memory = CAI_MEMORY_DEVICE;
