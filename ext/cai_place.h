@@ -931,7 +931,7 @@ CAI_API cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
     work.err = err;
     work.inside = 0;
     CAI_TRY(cai_priv_cache_context(&work, device, &current, &context));
-    for (;; cai_priv_back_off(looks++)) {
+    while (!found) {
         const cai_cached_stream *place;
         cai_priv_guard_take(&cache->guard);
         place = cai_priv_cache_find(cache, context, &mine);
@@ -941,7 +941,7 @@ CAI_API cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
             return cai_priv_error(err, CAI_ERR_CAPACITY, "the cache has room for %ld streams",
                                   (long)cache->capacity);
         if (mine) return cai_priv_cache_make(cache, &work, device, current, context, stream);
-        if (found) break;
+        if (!found) cai_priv_back_off(looks++);
     }
     *stream = found;
     return CAI_OK;
