@@ -93,6 +93,7 @@ THREADS
 #define cai_emm_hooks_check CAI_PRIV_RENAMED(cai_emm_hooks_check)
 #define cai_emm_hooks_cuda CAI_PRIV_RENAMED(cai_emm_hooks_cuda)
 #define cai_emm_hooks_malloc CAI_PRIV_RENAMED(cai_emm_hooks_malloc)
+#define cai_emm_ipc_handle CAI_PRIV_RENAMED(cai_emm_ipc_handle)
 #endif
 
 #ifdef __cplusplus
@@ -140,6 +141,10 @@ struct cai_emm_hooks_v0 {
     /* managed memory */
     int (*managed_alloc)(void *ctx, void **ptr, size_t size, unsigned int flags);
     cai_emm_free_hook managed_free;
+    /* a context of its own for each manager: `own` takes the place of ctx in its hooks, and close ends it. The
+     * hooks must work with ctx, too, for libraries without a manager. `context` is the CUDA context (R111) */
+    int (*open)(void *ctx, int device, uint64_t context, void **own);
+    int (*close)(void *own);
 };
 
 #endif /* CAI_EMM_ABI_V0 */
@@ -179,6 +184,12 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_async(cai_emm_hooks *out, const 
 
 /** Makes a table over malloc and free, for machines without CUDA. It needs no event pool. */
 CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out);
+
+/** The hook ipc_handle of CUDA's own table, for plugins that cut their memory out of cudaMalloc's: call it in
+ *  your hook with your CUDA table. `ptr` may be anywhere in an allocation. `handle` gets 64 bytes, `base` the
+ *  first address of the allocation (R116). The context of the memory is current. Returns 0 or CUDA's error
+ *  number: 1 for NULL, 801 if the table lacks ipc_export or pointer_range. Threads: any. */
+CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, void **base);
 
 /* ------------------------------------------------------------------- >>memory */
 /** Allocates memory by device_alloc in the current context. It may be used at once on `stream`, and is
@@ -286,7 +297,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-typedef char cai_priv_assert_emm_hooks[sizeof(struct cai_emm_hooks_v0) == (sizeof(void *) == 8 ? 192 : 136)
+typedef char cai_priv_assert_emm_hooks[sizeof(struct cai_emm_hooks_v0) == (sizeof(void *) == 8 ? 208 : 144)
                                            ? 1 : -1];
 
 /* ------------------------------------------------------------------- >>checks */
@@ -334,6 +345,7 @@ CAI_API cai_status cai_emm_hooks_check(const cai_emm_hooks *hooks, cai_error *er
                               whole.device_alloc ? "device_free" : "device_alloc");
     CAI_TRY(cai_priv_emm_check_pair(err, "host_alloc", !!whole.host_alloc, "host_free", !!whole.host_free));
     CAI_TRY(cai_priv_emm_check_pair(err, "pin", !!whole.pin, "unpin", !!whole.unpin));
+    CAI_TRY(cai_priv_emm_check_pair(err, "open", !!whole.open, "close", !!whole.close));
     return cai_priv_emm_check_pair(err, "managed_alloc", !!whole.managed_alloc, "managed_free",
                                    !!whole.managed_free);
 }
@@ -466,14 +478,22 @@ static int cai_priv_emm_cuda_info(void *ctx, size_t *free_bytes, size_t *total_b
     return error;
 }
 
+CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, void **base)
+{
+    uint64_t first = 0, size = 0;
+    int32_t error;
+    if (!cuda || !handle || !base) return 1;
+    if (cuda->struct_size < offsetof(cai_cuda, ipc_open) || !cuda->ipc_export || !cuda->pointer_range)
+        return 801;
+    error = cuda->ipc_export(cuda->self, (uint64_t)(uintptr_t)ptr, handle);
+    if (!error) error = cuda->pointer_range(cuda->self, (uint64_t)(uintptr_t)ptr, &first, &size);
+    if (!error) *base = (void *)(uintptr_t)first;
+    return error;
+}
+
 static int cai_priv_emm_cuda_ipc(void *ctx, void *ptr, void *handle, void **base)
 {
-    const cai_cuda *cuda = (const cai_cuda *)ctx;
-    uint64_t first = 0, size = 0;
-    int32_t error = cuda->ipc_export(cuda->self, (uint64_t)(uintptr_t)ptr, handle);
-    if (!error) error = cuda->pointer_range(cuda->self, (uint64_t)(uintptr_t)ptr, &first, &size);
-    *base = (void *)(uintptr_t)first;
-    return error;
+    return cai_emm_ipc_handle((const cai_cuda *)ctx, ptr, handle, base);
 }
 
 static void cai_priv_emm_start_table(cai_emm_hooks *out, const char *name, uint32_t flags, int32_t kind)

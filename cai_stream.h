@@ -141,6 +141,8 @@ struct CUstream_st; /* what cudaStream_t points to */
 #define cai_event_pool_destroy CAI_PRIV_RENAMED(cai_event_pool_destroy)
 #define cai_event_pool_forget CAI_PRIV_RENAMED(cai_event_pool_forget)
 #define cai_event_pool_init CAI_PRIV_RENAMED(cai_event_pool_init)
+#define cai_event_pool_read_modes CAI_PRIV_RENAMED(cai_event_pool_read_modes)
+#define cai_event_pool_set_modes CAI_PRIV_RENAMED(cai_event_pool_set_modes)
 #define cai_exchange_begin CAI_PRIV_RENAMED(cai_exchange_begin)
 #define cai_exchange_begin_with CAI_PRIV_RENAMED(cai_exchange_begin_with)
 #define cai_exchange_end CAI_PRIV_RENAMED(cai_exchange_end)
@@ -517,6 +519,7 @@ typedef struct cai_event_pool {
     int32_t first, last, free; /* of the list; -1: none */
     int32_t passed_first, passed_last; /* those that will be released next */
     int32_t capacity;       /* places */
+    int32_t mode, export_mode; /* cai_event_pool_set_modes */
     cai_keepalive *keepalive;
     cai_pool_event idle[CAI_POOL_EVENTS];
     cai_cuda whole;                         /* if the maker's table is shorter than this header's */
@@ -541,10 +544,27 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, c
  *  that context. No other call may use the pool meanwhile. */
 CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context);
 
+/** Chooses how all exchanges and exports of a pool are ordered (R79). `mode` is CAI_MODE_EVENT, _HOST or
+ *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on, also in those of
+ *  the headers above this one. An exchange with another mode keeps its own. `export_mode` is one of the three
+ *  for cai_stream_export. EVENT: the array names its stream. HOST: the host waits for the stream, and the
+ *  array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and your program must know that no
+ *  work is pending. Both are EVENT at first. Threads: no other call may use the pool meanwhile. Errors:
+ *  CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
+                                                           int32_t export_mode, cai_error *err);
+
+/** Chooses the modes by a text, for a switch that needs no recompiling:
+ *  cai_event_pool_read_modes(pool, getenv("MYLIB_STREAM_ORDER"), err). `text` is "event", "host" or "ignore",
+ *  and another of these after a comma, for exports: "ignore,ignore". One word does not change the exports.
+ *  NULL and "" change nothing. Threads: as cai_event_pool_set_modes. Errors: CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_read_modes(cai_event_pool *pool, const char *text,
+                                                            cai_error *err);
+
 /* ----------------------------------------------------------------- >>exchange */
 /** How both ends of an exchange are ordered. */
 enum {
-    CAI_MODE_EVENT = 0,   /* by events on the device (R75, R76) */
+    CAI_MODE_EVENT = 0,   /* by events on the device (R75, R76), or as cai_event_pool_set_modes says */
     CAI_MODE_HOST = 1,    /* the host waits for the producers at begin and for the consumer at end; in
                              between it may itself use data that it can access (R76) */
     CAI_MODE_ENQUEUE = 2, /* work on the first producer's stream: launch on ex->stream (R75); 1 and 2 are
@@ -672,7 +692,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 /** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
  *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
  *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
- *  `stream`, because it alone gets the back edges. Streams 1 and 2 fail with CAI_ERR_STREAM if the
+ *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names no
+ *  stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the
  *  memory is of another context, as they mean other streams there. `stream` must outlive the array (R81).
  *  Export the mask with its own call. On failure `array` is unchanged.
  *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
@@ -2171,6 +2192,7 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_p
     cai_priv_plan plan;
     int32_t i;
     CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
+    if (ex->options.mode == CAI_MODE_EVENT) ex->options.mode = pool->mode;
     for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
     plan.arrays = arrays;
     plan.member_count = (int64_t)count * 2;
@@ -2193,7 +2215,7 @@ CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, ca
                                       int32_t count, uint64_t stream, cai_error *err)
 {
     int32_t i = 0;
-    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 ||
+    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 || pool->mode ||
         cai_priv_guarded_look(&pool->waiting))
         return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
     do {
@@ -2449,6 +2471,20 @@ static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_a
         (int64_t)plan->ex->stream, 0);
 }
 
+/* Waits for nothing (CAI_MODE_IGNORE) or on the host. The array then names no stream. */
+static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
+                                          int32_t count)
+{
+    cai_exchange *ex = plan->ex;
+    if (ex->pool->export_mode == CAI_MODE_HOST) {
+        CAI_TRY(cai_priv_join(plan, pending, count));
+        CAI_TRY(cai_priv_end_on_host(&plan->call, ex));
+    }
+    array->sync = CAI_SYNC_NONE;
+    array->stream = array->event = array->thread = 0;
+    return CAI_OK;
+}
+
 CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                      const uint64_t *pending, int32_t count, cai_error *err)
 {
@@ -2461,6 +2497,7 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uin
         return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
                                            "cai_stream_drop_event first");
     CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
+    if (pool->export_mode) return cai_priv_export_unnamed(&plan, array, pending, count);
     CAI_TRY(cai_priv_check_default_stream(&plan, array));
     CAI_TRY(cai_priv_join(&plan, pending, count));
     array->sync = CAI_SYNC_STREAM;
@@ -2845,6 +2882,47 @@ CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cud
     pool->first = pool->last = pool->passed_first = pool->passed_last = -1;
     for (i = 0; i < pool->capacity; ++i) pool->keepalive[i].next = i + 1 < pool->capacity ? i + 1 : -1;
     return CAI_OK;
+}
+
+CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, int32_t export_mode,
+                                            cai_error *err)
+{
+    const int32_t wrong = (uint32_t)mode > CAI_MODE_IGNORE || mode == CAI_MODE_ENQUEUE ? mode : export_mode;
+    if (!pool || !pool->cuda)
+        return cai_priv_stream_misuse(err, "cai_event_pool_set_modes: pool is NULL or not made");
+    if ((uint32_t)wrong > CAI_MODE_IGNORE || wrong == CAI_MODE_ENQUEUE)
+        return cai_priv_stream_reject(err, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", wrong);
+    pool->mode = mode;
+    pool->export_mode = export_mode;
+    return CAI_OK;
+}
+
+/* The mode of the word that ends at a comma or at the end of the text; -1: none. */
+static int32_t cai_priv_read_mode(const char *word)
+{
+    static const char *const words[] = {"event", "host", NULL, "ignore"};
+    const size_t length = strcspn(word, ",");
+    int32_t mode;
+    for (mode = 0; mode <= CAI_MODE_IGNORE; ++mode) {
+        if (words[mode] && strlen(words[mode]) == length && !strncmp(word, words[mode], length)) return mode;
+    }
+    return -1;
+}
+
+CAI_API cai_status cai_event_pool_read_modes(cai_event_pool *pool, const char *text, cai_error *err)
+{
+    const char *comma = text ? strchr(text, ',') : NULL;
+    int32_t mode, export_mode;
+    if (!pool || !pool->cuda)
+        return cai_priv_stream_misuse(err, "cai_event_pool_read_modes: pool is NULL or not made");
+    if (!text || !*text) return CAI_OK;
+    mode = cai_priv_read_mode(text);
+    export_mode = comma ? cai_priv_read_mode(comma + 1) : pool->export_mode;
+    if (mode >= 0 && export_mode >= 0 && !(comma && strchr(comma + 1, ',')))
+        return cai_event_pool_set_modes(pool, mode, export_mode, err);
+    return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1,
+                                   "\"%w\" is not one or two of event, host and ignore, as in \"host,event\"",
+                                   text, 0, 0, 0);
 }
 
 CAI_API cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err)

@@ -55,8 +55,15 @@ ORDER AND LIFETIME
 
 WHAT CAN BE SENT
     Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also slices and other strides. CUDA's
-    handle is that of a whole allocation, and the descriptor has the place in it. Memory of a pool
-    (cudaMallocAsync), host and managed memory cannot be sent, nor masks and fields, which point elsewhere.
+    handle is that of a whole allocation, and the descriptor has the place in it. So memory that a plugin cut
+    out of a larger allocation can be sent, too, by its hook ipc_handle (cai_emm_ipc_handle is one to borrow).
+    Memory of CUDA's pools (cudaMallocAsync), host and managed memory cannot be sent, nor masks and fields,
+    which point elsewhere.
+
+WITHOUT PEER ACCESS
+    cai_ipc_import opens memory on its own device. Kernels of another device can use it if they have peer access
+    to that device, which is yours to know (cudaDeviceCanAccessPeer). If they have none, cai_ipc_import_copy
+    opens the memory, copies the array to a manager's device, and closes it again.
 
 TRUST
     cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA, and after
@@ -72,7 +79,9 @@ THREADS
 #if defined(CAI_NAMESPACE)
 #define cai_ipc_destroy CAI_PRIV_RENAMED(cai_ipc_destroy)
 #define cai_ipc_export CAI_PRIV_RENAMED(cai_ipc_export)
+#define cai_ipc_export_by_table CAI_PRIV_RENAMED(cai_ipc_export_by_table)
 #define cai_ipc_import CAI_PRIV_RENAMED(cai_ipc_import)
+#define cai_ipc_import_copy CAI_PRIV_RENAMED(cai_ipc_import_copy)
 #define cai_ipc_init CAI_PRIV_RENAMED(cai_ipc_init)
 #endif
 
@@ -148,10 +157,20 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err);
  *  object as uint8. All work on it must be done (see ORDER AND LIFETIME). Another sync than CAI_SYNC_NONE is
  *  refused, so synchronize and store CAI_SYNC_NONE. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_EXPORT (pending work, a mask, fields), CAI_ERR_UNAVAILABLE,
- *  CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of a pool, or not of a device, or an array outside of the object. */
+ *  CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of CUDA's pool, or not of a device, or an array outside of the
+ *  object. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager,
                                                  cai_memory_handle memory, const cai_array *array,
                                                  struct cai_ipc_v0 *out, cai_error *err);
+
+/** Describes an array in memory by a table without a manager (cai_emm_array, cai_emm_alloc) to other processes,
+ *  as cai_ipc_export does. The current context is that of the memory. The hook ipc_handle finds the allocation,
+ *  or CUDA does if the table has CAI_EMM_CUDA_IPC. Errors: those of cai_ipc_export, those of
+ *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory; or the hook
+ *  returned a base that is NULL or behind the array). */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *hooks,
+                                                          const cai_array *array, struct cai_ipc_v0 *out,
+                                                          cai_error *err);
 
 /** Makes an owned array of a descriptor. Its allocation is opened once for all arrays in it, and closed by
  *  their last release. It is opened in the primary context of its device if this process uses that context
@@ -165,6 +184,18 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *mana
  *  freed the memory or ended. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out,
                                                  cai_error *err);
+
+/** Makes an owned array in memory of `manager`, with a copy of the elements, for a device without peer access.
+ *  It opens the allocation as cai_ipc_import does, copies on `stream`, which is one of the manager's context,
+ *  waits on the host, and closes the allocation. So you may answer the producer at once. The copy has the same
+ *  strides, and so also the bytes between the elements. It is writable and has CAI_SYNC_NONE. Its release gives
+ *  the memory back to the manager. On failure nothing is stored. If the wait failed, the allocation is closed
+ *  by a later poll of the manager's pool (cai_keepalive_poll), else at once. Errors: those of
+ *  cai_ipc_import, of cai_manager_alloc, CAI_ERR_UNAVAILABLE (the manager's table lacks copy_async or
+ *  stream_synchronize). */
+CAI_API CAI_MUST_CHECK cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct cai_ipc_v0 *in,
+                                                      cai_manager *manager, uint64_t stream, cai_array *out,
+                                                      cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -185,9 +216,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_
 #else
 #include <unistd.h>
 #endif
+#define CAI_PRIV_WANT_EMM
 #define CAI_PRIV_WANT_ERRORS
 #define CAI_PRIV_WANT_GUARD
 #include "cai.h"
+#include "cai_emm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -546,42 +579,98 @@ static void cai_priv_ipc_fill(struct cai_ipc_v0 *out, const cai_array *array, ui
     memcpy(out->strides, array->strides, (size_t)array->ndim * sizeof *out->strides);
 }
 
+/* Writes the descriptor of an array in memory that begins at `address`. */
+static cai_status cai_priv_ipc_write(const cai_ipc *ipc, const cai_memory_ipc *where, const cai_array *array,
+                                     uint64_t address, struct cai_ipc_v0 *out, cai_error *err)
+{
+    struct cai_ipc_v0 made;
+    cai_array judged;
+    int32_t error;
+    memset(&made, 0, sizeof made);
+    error = ipc->cuda->device_uuid(ipc->cuda->self, where->device, made.device_uuid);
+    CAI_TRY(cai_priv_ipc_did(error, "device_uuid", err));
+    memcpy(made.handle, where->handle, sizeof made.handle);
+    made.offset = where->offset;
+    made.size = where->size;
+    made.cookie = ipc->cookie;
+    cai_priv_ipc_fill(&made, array, address);
+    CAI_TRY(cai_priv_ipc_judge(&made, &judged, err)); /* the array must be inside the object */
+    *out = made;
+    return CAI_OK;
+}
+
 CAI_API cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager, cai_memory_handle memory,
                                   const cai_array *array, struct cai_ipc_v0 *out, cai_error *err)
 {
-    struct cai_ipc_v0 made;
     cai_memory_object info;
     cai_memory_ipc where;
     cai_array whole;
-    int32_t error;
     if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_export: out is NULL");
     CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_export", err));
     if (!ipc->cuda->device_uuid)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
     if (array) CAI_TRY(cai_array_check(array, err));
     CAI_TRY(cai_manager_describe(manager, memory, &info, err));
-    if (info.kind == CAI_MEMORY_POOL)
-        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
-                              "memory of a pool has no handle for other processes");
-    if (info.kind != CAI_MEMORY_DEVICE)
+    if (info.kind != CAI_MEMORY_DEVICE && info.kind != CAI_MEMORY_POOL)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
                               "memory of kind %ld is no device memory: other processes cannot open it",
                               (long)info.kind);
     if (array) CAI_TRY(cai_priv_errorable(array, err));
-    memset(&made, 0, sizeof made);
     memset(&where, 0, sizeof where); /* gcc does not see that a failure leaves it unread */
     CAI_TRY(cai_manager_ipc_handle(manager, memory, &where, err));
-    error = ipc->cuda->device_uuid(ipc->cuda->self, where.device, made.device_uuid);
-    CAI_TRY(cai_priv_ipc_did(error, "device_uuid", err));
-    memcpy(made.handle, where.handle, sizeof made.handle);
-    made.offset = where.offset;
-    made.size = where.size;
-    made.cookie = ipc->cookie;
     if (!array) CAI_TRY(cai_priv_ipc_whole(&whole, &info, err));
-    cai_priv_ipc_fill(&made, array ? array : &whole, info.address);
-    CAI_TRY(cai_priv_ipc_judge(&made, &whole, err)); /* the array must be inside the object */
-    *out = made;
+    return cai_priv_ipc_write(ipc, &where, array ? array : &whole, info.address, out, err);
+}
+
+/* The place of the array's bytes in the allocation around them, by a hook. */
+static cai_status cai_priv_ipc_place(const cai_ipc *ipc, const cai_emm_hooks *hooks, const cai_array *array,
+                                     cai_memory_ipc *out, cai_error *err)
+{
+    const uint64_t first = array->data + (uint64_t)array->lo;
+    void *const ptr = (void *)(uintptr_t)first;
+    void *base = NULL;
+    int32_t error;
+    if (hooks->kind != CAI_MEMORY_DEVICE)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "memory of %s (kind %ld) has no handle for other processes",
+                              cai_priv_emm_name(hooks), (long)hooks->kind);
+    if (!hooks->ipc_handle && !(hooks->flags & CAI_EMM_CUDA_IPC))
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
+                              cai_priv_emm_name(hooks));
+    if (ipc->cuda->context_device)
+        CAI_TRY(cai_priv_ipc_did(ipc->cuda->context_device(ipc->cuda->self, &out->device), "context_device",
+                                 err));
+    error = hooks->ipc_handle ? hooks->ipc_handle(hooks->ctx, ptr, out->handle, &base)
+                              : cai_emm_ipc_handle(ipc->cuda, ptr, out->handle, &base);
+    if (error) return cai_priv_emm_hook_status(hooks, "ipc_handle", error, err);
+    if (!base || (uintptr_t)base > (uintptr_t)ptr)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "ipc_handle of %s returned %p as the base of %p", cai_priv_emm_name(hooks),
+                              base, ptr);
+    out->offset = first - (uint64_t)(uintptr_t)base;
+    out->size = (uint64_t)(array->hi - array->lo);
     return CAI_OK;
+}
+
+CAI_API cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *hooks, const cai_array *array,
+                                           struct cai_ipc_v0 *out, cai_error *err)
+{
+    cai_emm_hooks whole;
+    cai_memory_ipc where;
+    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_export_by_table: out is NULL");
+    CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_export_by_table", err));
+    if (!ipc->cuda->device_uuid)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
+    CAI_TRY(cai_emm_hooks_check(hooks, err));
+    cai_priv_emm_whole_hooks(&whole, hooks);
+    CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_priv_errorable(array, err));
+    if (!array->size)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
+                              "an array without elements has no memory: send its shape alone");
+    memset(&where, 0, sizeof where);
+    CAI_TRY(cai_priv_ipc_place(ipc, &whole, array, &where, err));
+    return cai_priv_ipc_write(ipc, &where, array, array->data + (uint64_t)array->lo, out, err);
 }
 
 /* Gives the array its address, and an owner. */
@@ -622,6 +711,89 @@ CAI_API cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai
     if (array.size) CAI_TRY(cai_priv_ipc_map(ipc, &copy, device, &array, err));
     array.device = device;
     cai_array_move(out, &array);
+    return CAI_OK;
+}
+
+/* Releases an array when the stream has passed, or at once if that cannot be known. */
+static void cai_priv_ipc_keep(cai_array *array, cai_event_pool *pool, uint64_t stream)
+{
+    if (cai_keepalive_push(array, pool, stream, NULL)) cai_array_release(array);
+}
+
+/* Copies the bytes of an array on a stream of the manager's context, and waits on the host. If the wait fails,
+ * the array is kept until the stream has passed. */
+static cai_status cai_priv_ipc_copy(const cai_manager *manager, uint64_t to, cai_array *from, uint64_t stream,
+                                    cai_error *err)
+{
+    const cai_cuda *cuda = manager->cuda;
+    const uint64_t first = from->data + (uint64_t)from->lo, size = (uint64_t)(from->hi - from->lo);
+    int32_t pushed = 0, mode, left, error;
+    CAI_TRY(cai_priv_ipc_enter(cuda, manager->context, &pushed, err));
+    error = cai_priv_mode_relax(cuda, &mode);
+    if (!error) {
+        error = cuda->copy_async(cuda->self, to, first, size, stream);
+        if (!error) {
+            error = cuda->stream_synchronize(cuda->self, stream);
+            if (error) cai_priv_ipc_keep(from, manager->pool, stream);
+        }
+        error = cai_priv_mode_restore(cuda, mode, error);
+    }
+    left = cai_priv_ipc_leave(cuda, manager->context, pushed);
+    return cai_priv_ipc_did(error ? error : left, "copying the array", err);
+}
+
+/* Makes the array with the strides of `from` in the bytes of `memory`, which it takes over. */
+static cai_status cai_priv_ipc_take_over(cai_array *out, const cai_array *from, cai_array *memory,
+                                         cai_error *err)
+{
+    const int64_t *strides = from->dtype.code == CAI_BITFIELD ? NULL : from->strides; /* C order, in bits */
+    const uint64_t data = memory->data - (uint64_t)from->lo;
+    cai_array made;
+    CAI_TRY(cai_array_init_dtype(&made, &from->dtype, from->ndim, from->shape, strides, data, err));
+    made.sync = CAI_SYNC_NONE;
+    made.memory = memory->memory;
+    made.device = memory->device;
+    cai_array_own(&made, memory->release, memory->owner);
+    memory->release = NULL;
+    cai_array_move(out, &made);
+    return CAI_OK;
+}
+
+/* The copy of an array with elements. */
+static cai_status cai_priv_ipc_copy_of(cai_array *out, cai_array *from, cai_manager *manager,
+                                       uint64_t stream, cai_error *err)
+{
+    const int64_t size = from->hi - from->lo;
+    cai_array memory;
+    cai_status status;
+    CAI_TRY(cai_manager_array(&memory, manager, CAI_UINT8, 1, &size, stream, err));
+    status = cai_priv_ipc_copy(manager, memory.data, from, stream, err);
+    if (!status) status = cai_priv_ipc_take_over(out, from, &memory, err);
+    if (status) cai_array_release(&memory);
+    return status;
+}
+
+CAI_API cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_manager *manager,
+                                       uint64_t stream, cai_array *out, cai_error *err)
+{
+    cai_array from;
+    cai_status status;
+    if (!manager || !manager->cuda || !out)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cai_ipc_import_copy: manager is NULL, not made or of host memory, or out is NULL");
+    if (manager->cuda->struct_size < offsetof(cai_cuda, copy_3d_async) || !manager->cuda->copy_async ||
+        !manager->cuda->stream_synchronize)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                              "the CUDA table has no copy_async or no stream_synchronize");
+    CAI_TRY(cai_ipc_import(ipc, in, &from, err));
+    if (from.size) {
+        status = cai_priv_ipc_copy_of(out, &from, manager, stream, err);
+        cai_array_release(&from);
+        return status;
+    }
+    from.device = manager->device;
+    from.flags |= CAI_WRITABLE;
+    cai_array_move(out, &from);
     return CAI_OK;
 }
 

@@ -133,6 +133,7 @@ CHANGES
 #define cai_manager_init CAI_PRIV_RENAMED(cai_manager_init)
 #define cai_manager_ipc_handle CAI_PRIV_RENAMED(cai_manager_ipc_handle)
 #define cai_manager_list CAI_PRIV_RENAMED(cai_manager_list)
+#define cai_manager_of CAI_PRIV_RENAMED(cai_manager_of)
 #define cai_manager_managed_alloc CAI_PRIV_RENAMED(cai_manager_managed_alloc)
 #define cai_manager_own CAI_PRIV_RENAMED(cai_manager_own)
 #define cai_manager_pin CAI_PRIV_RENAMED(cai_manager_pin)
@@ -223,19 +224,28 @@ typedef struct cai_manager {
 
 /** Makes a manager for the context that is current. Make one manager for each context (R111). `pool` orders
  *  streams, and must outlive the manager. It may be NULL only with hooks of CAI_MEMORY_HOST. `hooks` is
- *  copied, and stays the manager's table. `options` may be NULL for the defaults. No hook is called. The
- *  first allocation or cai_manager_device_memory calls the hook initialize, and the first after a reset does.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CUDA. */
+ *  copied, and stays the manager's table. `options` may be NULL for the defaults. No hook but `open` is
+ *  called, which makes a ctx for this manager. The first allocation or cai_manager_device_memory calls the
+ *  hook initialize, and the first after a reset does. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
+ *  CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CUDA (also that of `open`). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool,
                                                    const cai_emm_hooks *hooks,
                                                    const cai_manager_options *options, cai_error *err);
+
+/** Chooses the manager for work on a device, from `count` managers: the one of the current context, if that is
+ *  of the device, else the one of the device's primary context, else the only one of the device.
+ *  CAI_DEVICE_UNKNOWN: of the current context. Threads: any, while none is made or destroyed. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (there is none, or it is one of several), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
+                                                 cai_manager **out, cai_error *err);
 
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
  *  is referenced or a scope of defer is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a
  *  deferred free cannot be carried out, because its stream captures (CAI_ERR_CAPTURE) or the host cannot wait
  *  for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and cai_manager_reset
- *  frees the rest. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context cannot be made current and
- *  nothing was done, or the first of the hooks that failed, and the manager is gone all the same). */
+ *  frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context cannot
+ *  be made current for a deferred free and nothing was done, or the first of the hooks that failed, and the
+ *  manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
 /** Frees all memory of the manager, the deferred frees first. Referenced objects become lost. A later free
@@ -1549,8 +1559,8 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
     if (cai_priv_mem_lost(manager, &was.now)) return cai_priv_mem_gone(err, memory);
     if (was.now.kind != CAI_MEMORY_DEVICE)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
-                              "memory of kind %d has no handle for other processes",
-                              (int)was.now.kind);
+                              "%s has no handle for other processes",
+                              was.now.kind == CAI_MEMORY_POOL ? "memory of a pool" : "memory of no device");
     hooks = cai_priv_mem_table(manager, CAI_PRIV_IPC);
     if (!hooks->ipc_handle)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
@@ -1782,6 +1792,33 @@ static cai_status cai_priv_mem_check_options(const cai_manager_options *options,
                           (unsigned long)(uint32_t)options->flags);
 }
 
+/* The plugin's context for this manager, made while the CUDA context is current. */
+static cai_status cai_priv_mem_open_hooks(cai_manager *made, cai_error *err)
+{
+    cai_emm_hooks *hooks = &made->hooks;
+    void *own = NULL;
+    int error;
+    if (!hooks->open) return CAI_OK;
+    error = hooks->open(hooks->ctx, made->device, made->context, &own);
+    if (error) return cai_priv_emm_hook_status(hooks, "open", error, err);
+    hooks->ctx = own;
+    return CAI_OK;
+}
+
+/* The hook close is called also if the CUDA context is gone. */
+static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
+{
+    const cai_emm_hooks *hooks = &call->manager->hooks;
+    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    cai_status status;
+    if (!hooks->close) return CAI_OK;
+    cai_priv_mem_ignore(cai_priv_mem_enter(&quiet));
+    call->ending = 1;
+    status = cai_priv_mem_hook_did(call, hooks->close(hooks->ctx), "close");
+    call->entered = quiet.entered;
+    return cai_priv_mem_leave(call, status);
+}
+
 /* The first generation of a manager. Handles of one that was at this address before are stale by it. */
 static uint32_t cai_priv_mem_first_generation(const cai_manager *manager)
 {
@@ -1818,7 +1855,51 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
         made.options.free_fn = cai_priv_mem_mfree;
     }
     made.generation = cai_priv_mem_first_generation(manager);
+    CAI_TRY(cai_priv_mem_open_hooks(&made, err));
     *manager = made;
+    return CAI_OK;
+}
+
+/* The context that a manager for `device` is preferred in: the current one, or the primary one; 0: none. */
+static cai_status cai_priv_mem_context_of(const cai_cuda *cuda, int32_t *device, uint64_t *context,
+                                          cai_error *err)
+{
+    int32_t here = CAI_DEVICE_UNKNOWN, error = 0;
+    if (!cuda || !cuda->context_current || !cuda->context_device || !cuda->device_context) return CAI_OK;
+    error = cuda->context_current(cuda->self, context);
+    if (!error && *context) error = cuda->context_device(cuda->self, &here);
+    if (!error && *device == CAI_DEVICE_UNKNOWN) *device = here;
+    if (!error && *device >= 0 && here != *device)
+        error = cuda->device_context(cuda->self, *device, context);
+    return error ? cai_cuda_status(error, "finding the context of a device", err) : CAI_OK;
+}
+
+CAI_API cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
+                                  cai_manager **out, cai_error *err)
+{
+    cai_manager *found = NULL;
+    uint64_t context = 0;
+    int32_t i, of_device = 0;
+    if (!managers || count < 1 || !out || device < CAI_DEVICE_UNKNOWN)
+        return cai_priv_mem_misuse(err, "cai_manager_of",
+                                   "managers or out is NULL, count is 0, or device is negative");
+    for (i = 0; i < count; ++i) {
+        if (!managers[i] || !managers[i]->options.alloc_fn)
+            return cai_priv_mem_misuse(err, "cai_manager_of", "a manager is NULL or not made");
+    }
+    CAI_TRY(cai_priv_mem_context_of(managers[0]->cuda, &device, &context, err));
+    if (device == CAI_DEVICE_UNKNOWN)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "no device is named, and no context is current");
+    for (i = 0; i < count; ++i) {
+        if (managers[i]->device != device) continue;
+        if (!found || managers[i]->context == context) found = managers[i];
+        ++of_device;
+    }
+    if (!found || (of_device > 1 && found->context != context))
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                              "%d of %d managers are of device %d, and none of its context 0x%llx",
+                              (int)of_device, (int)count, (int)device, (unsigned long long)context);
+    *out = found;
     return CAI_OK;
 }
 
@@ -1945,6 +2026,8 @@ CAI_API cai_status cai_manager_destroy(cai_manager *manager, cai_error *err)
     for (i = 0; i < manager->chunk_count; ++i)
         manager->options.free_fn(manager->options.user_data, manager->chunks[i],
                                  sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << i);
+    if (status) call.err = NULL;
+    cai_priv_mem_keep_first(&call, &status, cai_priv_mem_close_hooks(&call));
     memset(manager, 0, sizeof *manager);
     return status;
 }

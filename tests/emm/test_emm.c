@@ -370,6 +370,21 @@ static int plug_ipc_handle(void *ctx, void *ptr, void *handle, void **base)
     return 0;
 }
 
+/* This plugin needs no context of its own: test_emm_contexts.c has one that does. */
+static int plug_open(void *ctx, int device, uint64_t context, void **own)
+{
+    (void)device;
+    (void)context;
+    *own = ctx;
+    return 0;
+}
+
+static int plug_close(void *own)
+{
+    (void)own;
+    return 0;
+}
+
 static void fill_hooks(plugin *p, const char *name, uint32_t flags)
 {
     memset(p, 0, sizeof *p);
@@ -396,6 +411,8 @@ static void fill_all_hooks(plugin *p, const char *name, uint32_t flags)
     p->hooks.unpin = plug_unpin;
     p->hooks.managed_alloc = plug_managed_alloc;
     p->hooks.managed_free = plug_managed_free;
+    p->hooks.open = plug_open;
+    p->hooks.close = plug_close;
 }
 
 /* ------------------------------------------------------------------ lists of the manager */
@@ -573,7 +590,7 @@ typedef struct slot {
 static const slot hook_slots[] = {
     HOOK(device_alloc), HOOK(device_free), HOOK(initialize), HOOK(reset), HOOK(memory_info), HOOK(defer),
     HOOK(ipc_handle), HOOK(host_alloc), HOOK(host_free), HOOK(pin), HOOK(unpin), HOOK(managed_alloc),
-    HOOK(managed_free)};
+    HOOK(managed_free), HOOK(open), HOOK(close)};
 
 enum { HOOKS = (int)(sizeof hook_slots / sizeof hook_slots[0]), TAIL = 2 /* the first one behind name */ };
 
@@ -653,11 +670,11 @@ static void check_hooks_fields(void)
 /* One of a pair: the message is a sentence of the header. */
 static void check_hooks_pairs(void)
 {
-    static const char *const pairs[3][2] = {
-        {"host_alloc", "host_free"}, {"pin", "unpin"}, {"managed_alloc", "managed_free"}};
+    static const char *const pairs[4][2] = {
+        {"host_alloc", "host_free"}, {"pin", "unpin"}, {"managed_alloc", "managed_free"}, {"open", "close"}};
     char word[80];
     int32_t i, k;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 4; i++) {
         for (k = 0; k < 2; k++) {
             fill_all_hooks(&mine, "my_pool", 0);
             clear_hook(&mine.hooks, pairs[i][k]);
@@ -686,7 +703,8 @@ static cai_emm_hooks *cut_hooks(size_t size)
 static int opens_pair(int32_t i)
 {
     const char *name = hook_slots[i].name;
-    return strcmp(name, "host_alloc") == 0 || strcmp(name, "pin") == 0 || strcmp(name, "managed_alloc") == 0;
+    return strcmp(name, "host_alloc") == 0 || strcmp(name, "pin") == 0 || strcmp(name, "managed_alloc") == 0 ||
+           strcmp(name, "open") == 0;
 }
 
 /* A struct that ends after hook i, or (more: 1 to 7) inside the one that follows. */
@@ -817,7 +835,7 @@ static void check_layout(void)
     CHECK_UINT(offsetof(cai_emm_hooks, device_free) - at, offsetof(device_mem_handler, device_free));
     CHECK_UINT(offsetof(cai_emm_hooks, name) - at, offsetof(device_mem_handler, name));
     CHECK_UINT(offsetof(cai_emm_hooks, initialize) - at, sizeof(device_mem_handler));
-    CHECK_UINT(sizeof(cai_emm_hooks), at + sizeof handler + 11 * sizeof hooks.reset);
+    CHECK_UINT(sizeof(cai_emm_hooks), at + sizeof handler + 13 * sizeof hooks.reset);
     fill_hooks(&mine, "my_pool", 0); /* a handler of a program becomes a table, as it is */
     memset(&handler, 0, sizeof handler);
     handler.ctx = &mine;

@@ -985,6 +985,125 @@ static void check_host_mode(void)
     close_pool();
 }
 
+/* The switch of a program: the exchanges of the pool, then its exports. */
+static void check_modes_exchange(int32_t mode, const cai_exchange_options *own, const char *calls)
+{
+    cai_array a;
+    cai_array *list[1] = {&a};
+    cai_exchange ex;
+    CHECK_INT(cai_event_pool_set_modes(&pool, mode, 0, &err), CAI_OK);
+    make(&a, m1, CAI_SYNC_STREAM, made[0]);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, made[1], own, &err), CAI_OK);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), calls[0] - '0');
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), calls[1] - '0');
+}
+
+static void check_modes_export(int32_t mode, int32_t sync, uint64_t stream, const char *calls)
+{
+    cai_array a;
+    CHECK_INT(cai_event_pool_set_modes(&pool, 0, mode, &err), CAI_OK);
+    make(&a, m1, CAI_SYNC_STREAM, made[0]);
+    a.thread = 5;
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_stream_export(&a, &pool, made[1], made, 2, &err), CAI_OK);
+    CHECK_INT(a.sync, sync);
+    CHECK_UINT(a.stream, stream);
+    CHECK_UINT(a.thread, 0);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), calls[0] - '0');
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), calls[1] - '0');
+}
+
+static void check_modes(void)
+{
+    cai_exchange_options host = options_of(CAI_MODE_HOST, 0), assume = options_of(0, 3);
+    cai_exchange_options enqueue = options_of(CAI_MODE_ENQUEUE, 0);
+    cai_array a;
+    cai_array *list[1] = {&a};
+    cai_exchange ex;
+    open_pool(0, 0);
+    CHECK(stream_in(c1) && stream_in(c1));
+    check_modes_exchange(CAI_MODE_EVENT, NULL, "02");
+    check_modes_exchange(CAI_MODE_HOST, NULL, "20");
+    check_modes_exchange(CAI_MODE_HOST, &assume, "20");
+    check_modes_exchange(CAI_MODE_IGNORE, NULL, "00");
+    check_modes_exchange(CAI_MODE_IGNORE, &host, "20");
+    check_modes_exchange(CAI_MODE_HOST, &enqueue, "00"); /* on the producer's stream */
+    CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_HOST, 0, &err), CAI_OK);
+    make(&a, m1, CAI_SYNC_STREAM, made[0]); /* on one stream too: the host may use the data */
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, made[0], &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    check_modes_export(CAI_MODE_EVENT, CAI_SYNC_STREAM, made[1], "01");
+    check_modes_export(CAI_MODE_HOST, CAI_SYNC_NONE, 0, "11");
+    check_modes_export(CAI_MODE_IGNORE, CAI_SYNC_NONE, 0, "00");
+    close_pool();
+}
+
+/* What cannot be done changes nothing. */
+static void check_modes_failures(void)
+{
+    cai_array a;
+    uint64_t before[2];
+    open_pool(0, 0);
+    CHECK(stream_in(c1) && stream_in(c1));
+    CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_HOST, CAI_MODE_HOST, &err), CAI_OK);
+    make(&a, m1, CAI_SYNC_STREAM, made[0]);
+    memcpy(before, &a.stream, sizeof before);
+    CHECK_INT(cai_sim_fail_op(sim, "stream_synchronize", 1, 700), 1);
+    CHECK_INT(cai_stream_export(&a, &pool, made[1], made, 1, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_sim_fail_op(sim, "stream_wait_event", 1, 700), 1);
+    CHECK_INT(cai_stream_export(&a, &pool, made[1], made, 1, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_sim_capture_begin(sim, made[1], 2), 0);
+    CHECK_INT(cai_stream_export(&a, &pool, made[1], NULL, 0, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_sim_capture_end(sim, made[1], NULL), 0);
+    CHECK_INT(cai_stream_export(&a, &pool, 0, NULL, 0, &err), CAI_ERR_STREAM);
+    CHECK_INT(a.sync, CAI_SYNC_STREAM);
+    CHECK_BYTES(before, &a.stream, sizeof before);
+    close_pool();
+}
+
+static void check_modes_text(void)
+{
+    static const struct {
+        const char *text;
+        int32_t status, mode, export_mode;
+    } rows[] = {{NULL, CAI_OK, 1, 3}, {"", CAI_OK, 1, 3}, {"event", CAI_OK, 0, 3}, {"host", CAI_OK, 1, 3},
+                {"ignore", CAI_OK, 3, 3}, {"host,event", CAI_OK, 1, 0}, {"event,host", CAI_OK, 0, 1},
+                {"ignore,ignore", CAI_OK, 3, 3}, {"ignored", CAI_ERR_ARGUMENT, 1, 3},
+                {"ignor", CAI_ERR_ARGUMENT, 1, 3}, {"Host", CAI_ERR_ARGUMENT, 1, 3},
+                {"enqueue", CAI_ERR_ARGUMENT, 1, 3}, {"host,", CAI_ERR_ARGUMENT, 1, 3},
+                {",host", CAI_ERR_ARGUMENT, 1, 3}, {"host, host", CAI_ERR_ARGUMENT, 1, 3},
+                {"host,host,host", CAI_ERR_ARGUMENT, 1, 3}};
+    static cai_event_pool unmade;
+    size_t i;
+    open_pool(0, 0);
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_HOST, CAI_MODE_IGNORE, &err), CAI_OK);
+        cai_test_note(rows[i].text ? rows[i].text : "NULL");
+        CHECK_INT(cai_event_pool_read_modes(&pool, rows[i].text, &err), rows[i].status);
+        CHECK_INT(pool.mode, rows[i].mode);
+        CHECK_INT(pool.export_mode, rows[i].export_mode);
+    }
+    cai_test_note("");
+    CHECK_STR(err.message,
+              "\"host,host,host\" is not one or two of event, host and ignore, as in \"host,event\"");
+    CHECK_INT(cai_event_pool_set_modes(&pool, 4, 0, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "mode = 4 is not CAI_MODE_EVENT, _HOST or _IGNORE");
+    CHECK_INT(cai_event_pool_set_modes(&pool, 0, -1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_ENQUEUE, 0, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_event_pool_set_modes(&pool, 0, CAI_MODE_ENQUEUE, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_event_pool_set_modes(NULL, 0, 0, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_event_pool_read_modes(NULL, "host", &err), CAI_ERR_ARGUMENT);
+    memset(&unmade, 0, sizeof unmade);
+    CHECK_INT(cai_event_pool_set_modes(&unmade, 0, 0, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_event_pool_read_modes(&unmade, "host", &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "cai_event_pool_read_modes: pool is NULL or not made");
+    close_pool();
+}
+
 static void check_enqueue(void)
 {
     cai_array none, empty, a, b;
@@ -3258,6 +3377,9 @@ static void run_exchanges(void)
     check_many_events();
     check_unknown();
     check_host_mode();
+    check_modes();
+    check_modes_failures();
+    check_modes_text();
     check_enqueue();
     check_event_arrays();
     check_detach();

@@ -220,6 +220,8 @@ static void print_hooks(void)
     MEMBER(unpin);
     MEMBER(managed_alloc);
     MEMBER(managed_free);
+    MEMBER(open);
+    MEMBER(close);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }
