@@ -1,5 +1,5 @@
-/* example_kernels.c - the kernels of examples/array/saxpy.cu, examples/exchange/exchange_gpu.cu and
- * examples/storage/stencil.cu, for the host
+/* example_kernels.c - the kernels of examples/array/saxpy.cu, examples/exchange/exchange_gpu.cu,
+ * examples/storage/stencil.cu and examples/transfer/pack.cu, for the host
  * SPDX-License-Identifier: MIT
  *
  * The simulated driver runs no kernel. With LD_PRELOAD of this library it calls these functions in their place. */
@@ -9,6 +9,7 @@
 
 #include "cai_driver.h"
 #include "examples/storage/stencil.h"
+#include "examples/transfer/pack.h"
 
 #define ARGUMENT(launch, type, index) (*(const type *)(launch)->arguments[index])
 
@@ -55,15 +56,24 @@ static void diffusion(const cai_driver_launch *launch)
     diffuse(&out, &in);
 }
 
+static void pack(const cai_driver_launch *launch)
+{
+    const cai_transfer *plan = (const cai_transfer *)launch->arguments[0];
+    int64_t i;
+    for (i = 0; i < ARGUMENT(launch, int64_t, 2); ++i) pack_one(plan, ARGUMENT(launch, int32_t, 1), i);
+}
+
 __attribute__((constructor)) static void example_kernels(void)
 {
     static const uint32_t of_saxpy[] = {4, sizeof(cai_kernel_view), sizeof(cai_kernel_view), 8};
     static const uint32_t of_ramp[] = {8, 8, 8};
     static const uint32_t of_scale[] = {sizeof(cai_kernel_view), sizeof(cai_kernel_view), 8, 4, 4};
     static const uint32_t of_stencil[] = {sizeof(cai_kernel_view), sizeof(cai_kernel_view)};
+    static const uint32_t of_pack[] = {sizeof(cai_transfer), 4, 8};
     (void)cai_driver_replace_kernel("saxpy_kernel", of_saxpy, 4, saxpy, NULL);
     (void)cai_driver_replace_kernel("ramp_kernel", of_ramp, 3, ramp, NULL);
     (void)cai_driver_replace_kernel("scale_kernel", of_scale, 5, scale, NULL);
     (void)cai_driver_replace_kernel("halo_kernel", of_stencil, 1, halo, NULL);
     (void)cai_driver_replace_kernel("diffuse_kernel", of_stencil, 2, diffusion, NULL);
+    (void)cai_driver_replace_kernel("pack_kernel", of_pack, 3, pack, NULL);
 }
