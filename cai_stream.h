@@ -2901,10 +2901,11 @@ CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, 
 static int32_t cai_priv_read_mode(const char *word)
 {
     static const char *const words[] = {"event", "host", NULL, "ignore"};
-    const size_t length = strcspn(word, ",");
+    const char *comma = strchr(word, ',');
+    const size_t length = comma ? (size_t)(comma - word) : strlen(word);
     int32_t mode;
     for (mode = 0; mode <= CAI_MODE_IGNORE; ++mode) {
-        if (words[mode] && strlen(words[mode]) == length && !strncmp(word, words[mode], length)) return mode;
+        if (words[mode] && strlen(words[mode]) == length && !memcmp(word, words[mode], length)) return mode;
     }
     return -1;
 }

@@ -206,7 +206,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_drop(cai_event_pool *pool, uint64_t 
 
 /** Moves an array to another queue: `stream` waits for all that is pending on it and on its mask, and is
  *  their stream afterwards. Nothing is copied. An array in device memory stays on its device. For another
- *  device make an array there, and copy (cai_transfer_plan, cai_transfer_copy). The old stream does not wait
+ *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait
  *  for later work on `stream`. If somebody may free the memory or write to it on the old stream, use an
  *  exchange instead. An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads:
  *  any. Errors: CAI_ERR_PLACEMENT (`stream` is of another device than the memory), those of

@@ -105,14 +105,14 @@ typedef struct cai_run {
 /** Plans the copy of all elements of `from` to `to`. The shapes and the sizes of an element are equal. The
  *  strides may be any, but the elements of `to` share no bytes, with each other or with `from`. Bytes are
  *  copied, whatever the dtypes are. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (shapes, sizes,
- *  `to` read-only, shared bytes, a mask). On failure `out` is unchanged. */
+ *  `to` read-only, shared bytes, a mask, bit fields). On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to,
                                                     const cai_array *from, cai_error *err);
 
 /** Plans the copy of all elements to a contiguous buffer, in C order. `buffer` is its address, or 0 for
  *  offsets. It has array->nbytes bytes. For a list of the bytes of an array, to send or to receive, take the
- *  `from` of the runs of this plan. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask). On
- *  failure `out` is unchanged. */
+ *  `from` of the runs of this plan. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
+ *  fields). On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array,
                                                     uint64_t buffer, cai_error *err);
 
@@ -303,6 +303,8 @@ static cai_status cai_priv_transfer_check(const cai_array *array, const char *na
                                           cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
+    if (array->dtype.code == CAI_BITFIELD)
+        return cai_priv_error(err, CAI_ERR_EXPECT, "%s is of bit fields, which share bytes", name);
     if (!array->mask && !writes) return CAI_OK;
     if (!array->mask && array->flags & CAI_WRITABLE && array->flags & CAI_NO_SELF_OVERLAP) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT, "%s %s", name,

@@ -388,6 +388,7 @@ static void test_refused(void)
     cai_transfer plan, kept;
     cai_piece piece;
     cai_run run;
+    cai_dtype bits;
     CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 2, shape, NULL, to_block, &err), CAI_OK);
     CHECK_INT(cai_array_init(&y, CAI_FLOAT32, 2, shape, NULL, from_block, &err), CAI_OK);
     CHECK_INT(cai_array_init(&z, CAI_FLOAT32, 2, other, NULL, from_block, &err), CAI_OK);
@@ -409,6 +410,11 @@ static void test_refused(void)
     CHECK_INT(cai_array_init(&z, CAI_FLOAT32, 2, shape, zeros, to_block, &err), CAI_OK);
     REFUSED(cai_transfer_plan(&plan, &z, &y, &err), CAI_ERR_EXPECT, "to has elements that share bytes");
     CHECK_INT(cai_transfer_plan(&plan, &y, &z, &err), CAI_OK);
+    CHECK_INT(cai_dtype_parse("|t3", 3, 0, &bits, &err), CAI_OK);
+    CHECK_INT(cai_array_init_dtype(&z, &bits, 2, shape, NULL, (uint64_t)(uintptr_t)to_block, &err), CAI_OK);
+    REFUSED(cai_transfer_pack(&plan, &z, 4096, &err), CAI_ERR_EXPECT, "the array is of bit fields");
+    REFUSED(cai_transfer_unpack(&plan, &z, 4096, &err), CAI_ERR_EXPECT, "the array is of bit fields");
+    REFUSED(cai_transfer_plan(&plan, &x, &z, &err), CAI_ERR_EXPECT, "from is of bit fields");
     cai_array_borrow(&z, &x);
     z.mask = &y;
     REFUSED(cai_transfer_plan(&plan, &y, &z, &err), CAI_ERR_EXPECT, "from has a mask");

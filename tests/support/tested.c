@@ -11,6 +11,7 @@
 #include "cai_array_struct.h"
 #include "cai_ipc.h"
 #include "cai_layout.h"
+#include "cai_move.h"
 #include "cai_place.h"
 #include "cai_storage.h"
 #include "cai_transfer.h"

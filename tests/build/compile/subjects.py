@@ -748,6 +748,44 @@ int main(void)
 """)  # fmt: skip
 
 
+# --------------------------------------------------------------------- ext/cai_move.h
+MOVE_USE = """
+int use(cai_array *x, cai_event_pool *pool, const cai_emm_hooks *hooks, uint64_t stream, cai_error *err);
+int use(cai_array *x, cai_event_pool *pool, const cai_emm_hooks *hooks, uint64_t stream, cai_error *err)
+{
+    return cai_move(x, pool, stream, hooks, err);
+}
+"""
+# One copy makes the array, the other moves it, without a pool.
+MOVE_FUNCTIONS = """
+int make_%(name)s(cai_array *out, float *values)%(end)s
+int move_%(name)s(cai_array *x, cai_error *err)%(end)s
+"""
+MOVE_COPY = (MOVE_FUNCTIONS.replace("%(end)s", ";") + """
+int make_%(name)s(cai_array *out, float *values)
+{
+    const int64_t shape[1] = {6};
+    return cai_array_init(out, CAI_FLOAT32, 1, shape, NULL, values, NULL);
+}
+int move_%(name)s(cai_array *x, cai_error *err)
+{
+    return cai_move(x, NULL, 1, NULL, err);
+}
+""")  # fmt: skip
+MOVE_MAIN = (
+    '#include "@header"\n#include <stddef.h>\n'
+    + (MOVE_FUNCTIONS % {"name": "alpha", "end": ";"}) + (MOVE_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static float values[6];
+    cai_array x;
+    cai_error err;
+    if (make_alpha(&x, values)) return 1;
+    return move_beta(&x, &err) == CAI_ERR_ARGUMENT && err.code == CAI_ERR_ARGUMENT ? 0 : 2;
+}
+""")  # fmt: skip
+
+
 def place_modes() -> dict[str, Mode]:
     """Backends, switches, orders of the three headers."""
     alone = '#define CAI_PLACE_IMPLEMENTATION\n#include "@header"\n'
@@ -1239,6 +1277,12 @@ SUBJECTS = {
         link="cai_place(NULL, 0, NULL, 0, 0, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_place",
         copies=(PLACE_COPY, PLACE_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "cai_stream.h"),
         modes=place_modes(), light=True,
+    ),
+    "cai_move.h": Subject(
+        guard="CAI_MOVE_H_INCLUDED", switch="CAI_MOVE_IMPLEMENTATION", other_version="another version of it", use=MOVE_USE,
+        link="cai_move(NULL, NULL, 0, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_move",
+        copies=(MOVE_COPY, MOVE_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_place.h", "ext/cai_transfer.h"), light=True,
     ),
     "cai_mpi_type.h": Subject(
         guard="CAI_MPI_TYPE_H_INCLUDED", switch="CAI_MPI_TYPE_IMPLEMENTATION", other_version="another version of it",

@@ -147,6 +147,11 @@ CONFIGURATIONS = {
                 alone=PRINT | {"snprintf", "poll", "sched_yield"}, modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
+    "cai_move.h": tuple(
+        replace(row, needs=row.needs | HEAP | {"snprintf"} | PRINT, keep="cai_move(NULL, NULL, 0, NULL, NULL)",
+                alone=frozenset(), modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
     "cai_mpi_type.h": (
         Configuration(needs=PRINT | MPI, without=frozenset({"cai_transfer_copy"}), keep="cai_mpi_type(NULL, NULL, NULL)"),
     ),

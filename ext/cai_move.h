@@ -1,0 +1,216 @@
+/* cai_move.h - an array to another queue, on any device - v0.1.0
+ * SPDX-License-Identifier: MIT (text at the end of this file)
+ * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header: cai_stream.h calls CUDA. */
+
+#if defined(CAI_IMPLEMENTATION) && !defined(CAI_MOVE_IMPLEMENTATION)
+#define CAI_MOVE_IMPLEMENTATION
+#endif
+
+/* A second include of the headers below adds what is requested now, and refuses late configuration. */
+#if !defined(CAI_EMM_H_INCLUDED) || !defined(CAI_PLACE_H_INCLUDED) ||                                        \
+    !defined(CAI_PRIV_TRANSFER_WITH_STREAM) || defined(CAI_IMPLEMENTATION) ||                                \
+    defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
+    defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
+    defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
+#include "cai_emm.h"
+#include "cai_place.h"
+#include "cai_transfer.h"
+#endif
+
+#if CAI_EMM_H_INCLUDED / 100 != 1
+#error "cai_move.h: this is version 0.1, which needs cai_emm.h 0.1"
+#endif
+#if CAI_PLACE_H_INCLUDED / 100 != 1
+#error "cai_move.h: this is version 0.1, which needs cai_place.h 0.1"
+#endif
+#if CAI_TRANSFER_H_INCLUDED / 100 != 1
+#error "cai_move.h: this is version 0.1, which needs cai_transfer.h 0.1"
+#endif
+#if defined(CAI_MOVE_H_INCLUDED) && CAI_MOVE_H_INCLUDED != 100
+#error "cai_move.h: another version of it was included first; one translation unit takes one version"
+#endif
+
+#ifndef CAI_MOVE_H_INCLUDED
+#define CAI_MOVE_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+
+/*
+DO THIS
+    In one .c, .cpp or .cu file (CAI_MOVE_IMPLEMENTATION for this header alone). All other configuration is that
+    of the headers below it.
+
+        #define CAI_IMPLEMENTATION
+        #include "cai_move.h"
+
+WHAT IT IS
+    Work follows the data. To work elsewhere, move the data first: to another stream, which copies nothing, or to
+    a stream of another device, which makes a copy there. cai_move is both, in one call:
+
+        CAI_TRY(cai_move(&x, &pool, stream, &hooks, err)); // from now on the work on x is on `stream`
+
+    cai_migrate of cai_place.h is the first half alone. It allocates nothing, and refuses another device.
+
+THREADS
+    The function keeps no state. Any number of threads may call it, each with an array of its own.
+*/
+
+#if defined(CAI_NAMESPACE)
+#define cai_move CAI_PRIV_RENAMED(cai_move)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Moves an array to `stream`, which waits for all that is pending on the array and is its stream afterwards. If
+ *  the stream is of the device of the array's memory, or the memory belongs to no one device, this is
+ *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`, in C
+ *  order, and the host waits for nothing. The array then owns this memory, and its old memory is given back as
+ *  cai_exchange_release does. The owner of a borrowed array keeps the old memory, and must not write to it before
+ *  `stream` has passed (its stream waits for the copy). No peer access is needed. Views and kernel views of the
+ *  array are of the old memory. The table of fields stays the same one. `hooks` and `pool` must outlive the array.
+ *  `hooks` may be NULL: then another device is an error. On failure the array is unchanged, unless only the
+ *  current context could not be restored (context_pop). Errors:
+ *  CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_EXPECT (another device, and a mask or bit fields),
+ *  those of cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy and cai_exchange_release. */
+CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                           const cai_emm_hooks *hooks, cai_error *err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_MOVE_H_INCLUDED */
+
+/* ============================================================ >>implementation */
+
+#if defined(CAI_MOVE_IMPLEMENTATION) && !defined(CAI_MOVE_IMPLEMENTED)
+#define CAI_MOVE_IMPLEMENTED
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
+#endif
+
+/* Makes the context of a handle current. *pushed: it was not. 1 and 2 are of the current one. */
+static cai_status cai_priv_move_enter(const cai_cuda *cuda, uint64_t stream, uint64_t *pushed, cai_error *err)
+{
+    uint64_t current = 0, context = 0;
+    int32_t error;
+    *pushed = 0;
+    if (!cai_priv_is_handle(stream) || !cuda->stream_context || !cuda->context_current || !cuda->context_push ||
+        !cuda->context_pop)
+        return CAI_OK;
+    error = cuda->context_current(cuda->self, &current);
+    if (!error) error = cuda->stream_context(cuda->self, stream, &context);
+    if (error) return cai_cuda_status(error, "finding the context of the stream", err);
+    if (current == context) return CAI_OK;
+    CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));
+    *pushed = context;
+    return CAI_OK;
+}
+
+/* Makes the array that gets the elements: bytes by the table, with the shape and the dtype of the other. */
+static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, cai_event_pool *pool,
+                                       uint64_t stream, const cai_emm_hooks *hooks, cai_error *err)
+{
+    const int64_t nbytes = array->nbytes;
+    const uint64_t aligned = 256; /* as the memory will be */
+    cai_array memory;
+    CAI_TRY(cai_array_init_dtype(out, &array->dtype, array->ndim, array->shape, NULL, aligned, err));
+    CAI_TRY(cai_emm_array(&memory, pool, hooks, CAI_UINT8, 1, &nbytes, stream, err));
+    out->data = memory.data;
+    out->version = array->version;
+    out->device = memory.device;
+    out->memory = memory.memory;
+    out->sync = memory.sync;
+    out->stream = memory.stream;
+    out->thread = memory.thread;
+    out->fields = array->fields;
+    out->field_count = array->field_count;
+    cai_array_own(out, memory.release, memory.owner);
+    return CAI_OK;
+}
+
+/* Copies the elements behind the work on them, and gives the old memory back. If that fails, the host waits for
+ * the copy, because the array stays the caller's, who knows of no copy. */
+static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, cai_event_pool *pool,
+                                     uint64_t stream, cai_error *err)
+{
+    const cai_cuda *const cuda = pool->cuda;
+    cai_transfer plan;
+    cai_exchange ex;
+    cai_status status;
+    CAI_TRY(cai_transfer_plan(&plan, target, array, err));
+    CAI_TRY(cai_exchange_begin(&ex, pool, &array, 1, stream, err));
+    status = cai_transfer_copy(&plan, cuda, ex.stream, err);
+    status = cai_exchange_end(&ex, status, err);
+    if (!status && array->release) status = cai_exchange_release(&ex, array, err);
+    else if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
+    if (status && cuda->stream_synchronize) (void)cuda->stream_synchronize(cuda->self, stream);
+    return status;
+}
+
+static cai_status cai_priv_move_to_device(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                          const cai_emm_hooks *hooks, cai_error *err)
+{
+    cai_array target;
+    uint64_t pushed;
+    int32_t error;
+    cai_status status;
+    CAI_TRY(cai_emm_hooks_check(hooks, err));
+    CAI_TRY(cai_priv_move_enter(pool->cuda, stream, &pushed, err));
+    status = cai_priv_move_target(&target, array, pool, stream, hooks, err);
+    if (!status) {
+        status = cai_priv_move_copy(array, &target, pool, stream, err);
+        if (status) cai_array_release(&target);
+        else *array = target;
+    }
+    error = pushed ? cai_priv_context_leave(pool->cuda, pushed) : 0;
+    return status ? status : cai_cuda_status(error, "context_pop", err);
+}
+
+CAI_API cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream, const cai_emm_hooks *hooks,
+                            cai_error *err)
+{
+    cai_error why;
+    const cai_status status = cai_migrate(array, pool, stream, &why);
+    if (status == CAI_ERR_PLACEMENT && hooks) return cai_priv_move_to_device(array, pool, stream, hooks, err);
+    if (status && err) *err = why;
+    return status;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_MOVE_IMPLEMENTATION */
+
+/*
+MIT License
+
+Copyright (c) 2026 the cai authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without
+limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions
+of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+DEALINGS IN THE SOFTWARE.
+*/
