@@ -637,9 +637,7 @@ static cai_status cai_priv_ipc_place(const cai_ipc *ipc, const cai_emm_hooks *ho
     if (!hooks->ipc_handle && !(hooks->flags & CAI_EMM_CUDA_IPC))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
                               cai_priv_emm_name(hooks));
-    if (ipc->cuda->context_device)
-        CAI_TRY(cai_priv_ipc_did(ipc->cuda->context_device(ipc->cuda->self, &out->device), "context_device",
-                                 err));
+    CAI_TRY(cai_priv_ipc_did(ipc->cuda->context_device(ipc->cuda->self, &out->device), "context_device", err));
     error = hooks->ipc_handle ? hooks->ipc_handle(hooks->ctx, ptr, out->handle, &base)
                               : cai_emm_ipc_handle(ipc->cuda, ptr, out->handle, &base);
     if (error) return cai_priv_emm_hook_status(hooks, "ipc_handle", error, err);
@@ -659,8 +657,8 @@ CAI_API cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *ho
     cai_memory_ipc where;
     if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_export_by_table: out is NULL");
     CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_export_by_table", err));
-    if (!ipc->cuda->device_uuid)
-        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
+    if (!ipc->cuda->device_uuid || !ipc->cuda->context_device)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid or context_device");
     CAI_TRY(cai_emm_hooks_check(hooks, err));
     cai_priv_emm_whole_hooks(&whole, hooks);
     CAI_TRY(cai_array_check(array, err));
@@ -754,7 +752,6 @@ static cai_status cai_priv_ipc_take_over(cai_array *out, const cai_array *from, 
     made.memory = memory->memory;
     made.device = memory->device;
     cai_array_own(&made, memory->release, memory->owner);
-    memory->release = NULL;
     cai_array_move(out, &made);
     return CAI_OK;
 }

@@ -109,10 +109,22 @@ static void same_elements(const cai_array *x, const cai_array *y)
 }
 
 /* ------------------------------------------------------------------ copies */
+/* The manager's context is current, and the thread's capture mode allows a wait. */
+static int32_t careful_copy(void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t on)
+{
+    int32_t mode = 2;
+    CHECK_UINT(cai_sim_current(sim_b), cai_sim_primary(sim_b, 1));
+    CHECK_INT(cuda_b.capture_mode(self, &mode), 0);
+    CHECK_INT(mode, 2);
+    return cai_sim_cuda(sim_b)->copy_async(self, to, from, size, on);
+}
+
 static void copy_arrives(const cai_array *x)
 {
     struct cai_ipc_v0 d = exported(x);
     cai_array y;
+    int32_t mode = 0;
+    cuda_b.copy_async = careful_copy;
     cai_sim_log_clear(sim_b);
     GOOD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err));
     CHECK_INT(ipc_b.used, 0); /* closed again */
@@ -127,6 +139,8 @@ static void copy_arrives(const cai_array *x)
     CHECK_BYTES(y.shape, x->shape, (size_t)x->ndim * sizeof *y.shape);
     CHECK_BYTES(y.strides, x->strides, (size_t)x->ndim * sizeof *y.strides);
     same_elements(x, &y);
+    CHECK_INT(cuda_b.capture_mode(cuda_b.self, &mode), 0);
+    CHECK_INT(mode, 0); /* as before */
     CHECK_INT(manager.count.live, 1);
     cai_array_release(&y);
     CHECK_INT(manager.count.live, 0);
@@ -155,10 +169,11 @@ static void check_copies(void)
     GOOD(cai_manager_alloc(&memory, &owner, 64, 0, 1, &err));
     GOOD(cai_array_init(&x, CAI_INT8, 2, none, NULL, NULL, &err));
     x.sync = CAI_SYNC_NONE;
+    x.flags &= ~(uint32_t)CAI_WRITABLE;
     GOOD(cai_ipc_export(&ipc_a, &owner, memory, &x, &d, &err));
     cai_sim_log_clear(sim_b);
     GOOD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err));
-    CHECK(y.device == 1 && !y.size && !y.release && y.shape[0] == 3);
+    CHECK(y.device == 1 && y.flags & CAI_WRITABLE && !y.size && !y.release && y.shape[0] == 3);
     CHECK_INT(cai_sim_calls_of(sim_b, "ipc_open"), 0);
     GOOD(cai_manager_free(&owner, memory, 1, &err));
     GOOD(cai_manager_destroy(&owner, &err));
@@ -191,6 +206,11 @@ static void check_copy_refused(void)
     cuda_b.copy_async = NULL;
     BAD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err), CAI_ERR_UNAVAILABLE, "no copy_async");
     cuda_b = *cai_sim_cuda(sim_b);
+    cuda_b.struct_size = (uint32_t)offsetof(cai_cuda, copy_3d_async); /* the last slot that it needs */
+    GOOD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err));
+    cai_array_release(&y);
+    GOOD(cai_manager_flush(&manager, &err));
+    y = before;
     cuda_b.struct_size = (uint32_t)offsetof(cai_cuda, copy_async) + 1; /* half a slot is none */
     BAD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err), CAI_ERR_UNAVAILABLE, "no copy_async");
     cuda_b.struct_size = (uint32_t)sizeof cuda_b;
@@ -313,6 +333,9 @@ static void check_tables_refused(void)
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks_a, &x, &d, &err), CAI_ERR_CUDA, "device_uuid");
     cuda_a.device_uuid = NULL;
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks_a, &x, &d, &err), CAI_ERR_UNAVAILABLE, "no device_uuid");
+    cuda_a = *cai_sim_cuda(sim_a);
+    cuda_a.context_device = NULL;
+    BAD(cai_ipc_export_by_table(&ipc_a, &hooks_a, &x, &d, &err), CAI_ERR_UNAVAILABLE, "or context_device");
     CHECK_BYTES(&d, &before, sizeof d);
     cuda_a = *cai_sim_cuda(sim_a);
     close_ab();
