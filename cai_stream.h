@@ -544,13 +544,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, c
  *  that context. No other call may use the pool meanwhile. */
 CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context);
 
-/** Chooses how all exchanges and exports of a pool are ordered (R79). `mode` is CAI_MODE_EVENT, _HOST or
- *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on, also in those of
- *  the headers above this one. An exchange with another mode keeps its own. `export_mode` is one of the three
- *  for cai_stream_export. EVENT: the array names its stream. HOST: the host waits for the stream, and the
- *  array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and your program must know that no
- *  work is pending. Both are EVENT at first. Threads: no other call may use the pool meanwhile. Errors:
- *  CAI_ERR_ARGUMENT. */
+/** Chooses how the exchanges and exports of a pool are ordered (R79). `mode` is CAI_MODE_EVENT, _HOST or
+ *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on without
+ *  CAI_EXCHANGE_KEEP_MODE. What the headers above this one order for their own memory stays in order.
+ *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
+ *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and your
+ *  program must know that no work is pending. An array that names no stream gets no back edge: the producer
+ *  must not touch the data before the consumer's stream has passed. Both modes are EVENT at first. Threads: no
+ *  other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
                                                            int32_t export_mode, cai_error *err);
 
@@ -583,8 +584,12 @@ enum {
 };
 
 enum {
-    CAI_EXCHANGE_JOIN_CAPTURE = 1 << 0 /* a producer that captures may pull the consumer's stream into its
-                                          capture; end joins it back (R103) */
+    CAI_EXCHANGE_JOIN_CAPTURE = 1 << 0, /* a producer that captures may pull the consumer's stream into its
+                                           capture; end joins it back (R103) */
+    CAI_EXCHANGE_KEEP_MODE = 1 << 1, /* `mode` counts, whatever cai_event_pool_set_modes says: for order that
+                                        the lifetime of memory relies on */
+    CAI_EXCHANGE_ONE_WAY = 1 << 2 /* end gives no back edge: for a consumer that keeps the array. A release
+                                     then waits for the consumer's stream */
 };
 
 /** Options of an exchange. Zero means the default. */
@@ -592,7 +597,7 @@ typedef struct cai_exchange_options {
     int32_t mode;            /* CAI_MODE_... */
     int32_t unknown;         /* CAI_UNKNOWN_... */
     uint64_t unknown_stream; /* with CAI_UNKNOWN_STREAM, on the device of the data */
-    uint32_t flags;          /* 0 or CAI_EXCHANGE_JOIN_CAPTURE */
+    uint32_t flags;          /* 0 or CAI_EXCHANGE_... */
     uint32_t reserved;       /* 0 */
 } cai_exchange_options;
 
@@ -742,6 +747,17 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32
  *  arrays that it polls, or puts those that still wait back into the list. This call does not wait for them.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
+
+/* Begins an exchange whose order the memory of a header above relies on, in any mode of the pool. */
+static inline cai_status cai_priv_exchange_begin_kept(cai_exchange *ex, cai_event_pool *pool,
+                                                      cai_array *const *arrays, int32_t count,
+                                                      uint64_t stream, uint32_t flags, cai_error *err)
+{
+    cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, 0, 0};
+    if (!flags && !(pool && pool->mode)) return cai_exchange_begin(ex, pool, arrays, count, stream, err);
+    options.flags = flags | (uint32_t)CAI_EXCHANGE_KEEP_MODE;
+    return cai_exchange_begin_with(ex, pool, arrays, count, stream, &options, err);
+}
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -2116,7 +2132,7 @@ static cai_status cai_priv_stream_check_options(const cai_exchange_options *opti
         return cai_priv_stream_reject(err, "mode = %d is no CAI_MODE_...", options->mode);
     if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
         return cai_priv_stream_reject(err, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
-    if (options->flags & ~(uint32_t)CAI_EXCHANGE_JOIN_CAPTURE)
+    if (options->flags & ~(uint32_t)(CAI_EXCHANGE_JOIN_CAPTURE | CAI_EXCHANGE_KEEP_MODE | CAI_EXCHANGE_ONE_WAY))
         return cai_priv_stream_reject(err, "flags = 0x%x has unknown bits", options->flags);
     if (options->reserved)
         return cai_priv_stream_reject(err, "reserved = %d is not 0", options->reserved);
@@ -2192,7 +2208,8 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_p
     cai_priv_plan plan;
     int32_t i;
     CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
-    if (ex->options.mode == CAI_MODE_EVENT) ex->options.mode = pool->mode;
+    if (ex->options.mode == CAI_MODE_EVENT && !(ex->options.flags & CAI_EXCHANGE_KEEP_MODE))
+        ex->options.mode = pool->mode;
     for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
     plan.arrays = arrays;
     plan.member_count = (int64_t)count * 2;
@@ -2333,7 +2350,8 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     if (ex->thread && ex->options.mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
     call.err = status ? NULL : err;
     call.ending = 1;
-    if (ex->options.mode == CAI_MODE_HOST) ended = cai_priv_end_on_host(&call, ex);
+    if (ex->options.flags & CAI_EXCHANGE_ONE_WAY) ended = CAI_OK;
+    else if (ex->options.mode == CAI_MODE_HOST) ended = cai_priv_end_on_host(&call, ex);
     else if (ex->edge_count) ended = cai_priv_end_on_device(&call, ex);
     if (call.gone) {
         ex->flags |= CAI_PRIV_SETTLED;
@@ -2887,11 +2905,13 @@ CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cud
 CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, int32_t export_mode,
                                             cai_error *err)
 {
-    const int32_t wrong = (uint32_t)mode > CAI_MODE_IGNORE || mode == CAI_MODE_ENQUEUE ? mode : export_mode;
     if (!pool || !pool->cuda)
         return cai_priv_stream_misuse(err, "cai_event_pool_set_modes: pool is NULL or not made");
-    if ((uint32_t)wrong > CAI_MODE_IGNORE || wrong == CAI_MODE_ENQUEUE)
-        return cai_priv_stream_reject(err, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", wrong);
+    if ((uint32_t)mode > CAI_MODE_IGNORE || mode == CAI_MODE_ENQUEUE)
+        return cai_priv_stream_reject(err, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", mode);
+    if ((uint32_t)export_mode > CAI_MODE_IGNORE || export_mode == CAI_MODE_ENQUEUE)
+        return cai_priv_stream_reject(err, "export_mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE",
+                                      export_mode);
     pool->mode = mode;
     pool->export_mode = export_mode;
     return CAI_OK;
@@ -2922,7 +2942,8 @@ CAI_API cai_status cai_event_pool_read_modes(cai_event_pool *pool, const char *t
     if (mode >= 0 && export_mode >= 0 && !(comma && strchr(comma + 1, ',')))
         return cai_event_pool_set_modes(pool, mode, export_mode, err);
     return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1,
-                                   "\"%w\" is not one or two of event, host and ignore, as in \"host,event\"",
+                                   "the text must be one or two of event, host and ignore, as in "
+                                   "\"host,event\", and is \"%w\"",
                                    text, 0, 0, 0);
 }
 

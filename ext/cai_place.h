@@ -82,7 +82,8 @@ extern "C" {
 enum {
     CAI_PLACE_IDENTICAL = 0,   /* all arrays that have a stream must have the same one, else it is an error
                                   (as in dpctl) */
-    CAI_PLACE_SAME_DEVICE = 1, /* the stream of the first input that has one; an exchange joins the rest */
+    CAI_PLACE_SAME_DEVICE = 1, /* the stream of the first input that has one and is bound to a device, else of
+                                  the first that has one; an exchange joins the rest */
     CAI_PLACE_INTO = 2         /* the stream that is given; an exchange joins all */
 };
 
@@ -145,7 +146,8 @@ CAI_API int32_t cai_result_memory(int32_t a, int32_t b);
  *  only the stream counts, and of an operand without an array its stream and its device. `inputs` may be
  *  NULL if `count` is 0. `out` is the array to write to, or NULL. It does not choose the stream, and it
  *  chooses the device only if no input does. It must be on that device, and with CAI_PLACE_IDENTICAL on that
- *  stream. It must be writable, and must not overlap itself or, other than element by element, an input.
+ *  stream. It must be writable, and must not overlap itself, the mask of an input or, other than element by
+ *  element, an input.
  *  Pass it to the exchange too, which joins work on several streams. Join operands without an array by
  *  cai_stream_depend. `policy` is CAI_PLACE_.... `flags` is 0 or CAI_PLACE_ALLOW_OVERLAP. CAI_PLACE_INTO
  *  uses `stream`, on the device of the operands. The others use it if no input has a stream, and 0 means
@@ -162,13 +164,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t c
 /* ------------------------------------------------------------------- >>access */
 /** Can the host read and write the data of an array that was located (cai_locate)? 1: yes, when the pending
  *  work has passed. For managed memory some platforms want all work of the device to have passed
- *  (cudaDevAttrConcurrentManagedAccess). 0: no. -1: not known. An empty array gives 1. Makes no CUDA call.
- *  Threads: any. */
+ *  (cudaDevAttrConcurrentManagedAccess). 0: no. -1: not known, or `array` is NULL. An empty array gives 1. Makes
+ *  no CUDA call. Threads: any. */
 CAI_API int32_t cai_host_access(const cai_array *array);
 
 /** Can kernels on `device` use the data of an array that was located? 1: yes. 0: only
- *  with peer access (memory of another device), or on a device that can read plain host memory. -1: not known.
- *  An empty array gives 1. Makes no CUDA call. Threads: any. */
+ *  with peer access (memory of another device), or on a device that can read plain host memory. -1: not known,
+ *  `array` is NULL, or `device` is negative. An empty array gives 1. Makes no CUDA call. Threads: any. */
 CAI_API int32_t cai_device_access(const cai_array *array, int32_t device);
 
 /** Makes a kernel view of the address that devices use, as cai_locate found it, for registered host memory
@@ -187,7 +189,8 @@ typedef struct cai_work {
  *  before your launch. The works get no back edge. All are checked before the first wait. If a wait fails,
  *  earlier ones stay. Under CAI_MODE_HOST the host does not wait for them. `depends` may be NULL if `count`
  *  is 0. Threads: any. Errors: CAI_ERR_ARGUMENT (not exactly one of stream and event), CAI_ERR_STREAM (0,
- *  -1), CAI_ERR_CAPTURE (R103; also an event while `stream` is capturing), CAI_ERR_UNAVAILABLE,
+ *  -1), CAI_ERR_CAPTURE (R103; also an event while `stream` is capturing, or one that was recorded in a
+ *  capture, which pulls `stream` into that capture before this is known), CAI_ERR_UNAVAILABLE,
  *  CAI_ERR_CUDA. cai_error.index is that of the work. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream,
                                                     const cai_work *depends, int32_t count, cai_error *err);
@@ -206,11 +209,12 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_drop(cai_event_pool *pool, uint64_t 
 
 /** Moves an array to another queue: `stream` waits for all that is pending on it and on its mask, and is
  *  their stream afterwards. Nothing is copied. An array in device memory stays on its device. For another
- *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait
- *  for later work on `stream`. If somebody may free the memory or write to it on the old stream, use an
- *  exchange instead. An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads:
- *  any. Errors: CAI_ERR_PLACEMENT (`stream` is of another device than the memory), those of
- *  cai_exchange_begin. */
+ *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait for work on `stream`, in any
+ *  mode of the pool. If somebody may free the memory or write to it on the old stream, use an exchange instead.
+ *  An owned array gets CAI_NO_BACK_EDGE: end an exchange of it with cai_exchange_release or cai_exchange_finish.
+ *  An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads: any. Errors:
+ *  CAI_ERR_PLACEMENT (`stream` is of another device than the memory), CAI_ERR_STREAM (also 1 or 2 of another
+ *  context than the memory's, R83), those of cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                               cai_error *err);
 
@@ -228,7 +232,7 @@ typedef struct cai_cached_stream {
 } cai_cached_stream;
 
 /** One stream for each context, for all threads. The cache is the caller's and allocates nothing. Do not move
- *  or copy it. Its fields may be read, `device` may be written. */
+ *  or copy it. Its fields may be read. `device` may be written while no other call uses the cache. */
 typedef struct cai_stream_cache {
     const cai_cuda *cuda;
     cai_stream_maker maker;
@@ -307,6 +311,7 @@ typedef struct cai_priv_place {
     cai_placement at;
     uint64_t thread; /* of the stream, if that is 2 */
     int32_t device;  /* of the operand that decided the stream */
+    int32_t loose;   /* that operand is memory of no one device, or a stream of an unknown one */
     const cai_operand *inputs;
     int32_t count, policy;
     int32_t item;    /* index of the input; `count`: out; -1: none */
@@ -431,27 +436,52 @@ static cai_status cai_priv_place_memory(cai_priv_place *place, const cai_array *
     return on_device ? cai_priv_place_device(place, array->device, cai_priv_place_pending(array)) : CAI_OK;
 }
 
-static cai_status cai_priv_place_stream(cai_priv_place *place, uint64_t stream, int32_t device,
-                                        uint64_t thread)
+/* The thread of a stream without an array, which may be any. */
+#define CAI_PRIV_PLACE_ANY_THREAD UINT64_MAX
+
+/* Both are on stream 1, or on 2: of the same device, and of the same thread? */
+static cai_status cai_priv_place_default(cai_priv_place *place, uint64_t stream, int32_t device,
+                                         uint64_t thread)
 {
-    if (!stream || place->policy == CAI_PLACE_INTO) return CAI_OK;
-    if (!place->at.stream) {
+    char other[72] = "the work";
+    cai_status status;
+    if (device != place->device) {
+        status = cai_priv_place_differs(place, device, stream, place->at.decided, place->device, stream);
+        if (place->err) place->err->rule = 83;
+        return status;
+    }
+    if (place->thread == CAI_PRIV_PLACE_ANY_THREAD) place->thread = thread;
+    if (stream != CAI_STREAM_PER_THREAD || thread == CAI_PRIV_PLACE_ANY_THREAD || thread == place->thread)
+        return CAI_OK;
+    (void)cai_priv_place_name(place, place->at.decided, other, sizeof other);
+    return cai_priv_place_say(place, CAI_PRIV_RULE(CAI_ERR_PLACEMENT, 84),
+                              " is on stream 2 of host thread 0x%llx, but %s is on that of 0x%llx",
+                              (unsigned long long)thread, other, (unsigned long long)place->thread);
+}
+
+/* bound: the operand is memory of a device, or a stream of a known one. CAI_PLACE_SAME_DEVICE prefers its stream,
+ * because one of pinned memory may be of another device. */
+static cai_status cai_priv_place_stream(cai_priv_place *place, uint64_t stream, int32_t device,
+                                        uint64_t thread, int bound)
+{
+    const int better = place->policy == CAI_PLACE_SAME_DEVICE && place->loose && bound;
+    if (!stream) return CAI_OK;
+    if (!cai_priv_is_stream(NULL, stream))
+        return cai_priv_place_say(place, cai_priv_bad_stream(stream), ": %s", cai_priv_stream_fault(stream));
+    if (place->policy == CAI_PLACE_INTO) return CAI_OK;
+    if (!place->at.stream || (better && place->item < place->count)) {
         place->at.stream = stream;
         place->at.decided = place->item;
         place->thread = thread;
         place->device = device;
+        place->loose = !bound;
     }
     if (place->policy == CAI_PLACE_SAME_DEVICE) return CAI_OK;
     if (stream != place->at.stream)
         return cai_priv_place_differs(place, device, stream, place->at.decided, place->device,
                                       place->at.stream);
     if (cai_priv_is_handle(stream) || place->at.decided < 0) return CAI_OK;
-    if (device != place->device)
-        return cai_priv_place_say(place, CAI_PRIV_RULE(CAI_ERR_PLACEMENT, 83),
-                                  " is on stream %d of another device than the work", (int)stream);
-    if (stream != CAI_STREAM_PER_THREAD || thread == place->thread) return CAI_OK;
-    return cai_priv_place_say(place, CAI_PRIV_RULE(CAI_ERR_PLACEMENT, 84),
-                              " is on stream 2 of another host thread than the work");
+    return cai_priv_place_default(place, stream, device, thread);
 }
 
 static cai_status cai_priv_place_check(const cai_priv_place *place, const cai_array *array)
@@ -461,30 +491,29 @@ static cai_status cai_priv_place_check(const cai_priv_place *place, const cai_ar
     return status;
 }
 
-static cai_status cai_priv_place_pends(cai_priv_place *place, const cai_array *array)
+static cai_status cai_priv_place_pends(cai_priv_place *place, const cai_array *array, int bound)
 {
-    return cai_priv_place_stream(place, cai_priv_place_pending(array), array->device, array->thread);
+    return cai_priv_place_stream(place, cai_priv_place_pending(array), array->device, array->thread, bound);
 }
 
 static cai_status cai_priv_place_array(cai_priv_place *place, const cai_array *array)
 {
+    const int bound = array->memory == CAI_MEMORY_DEVICE;
     CAI_TRY(cai_priv_place_memory(place, array));
-    CAI_TRY(cai_priv_place_pends(place, array));
-    return array->mask ? cai_priv_place_pends(place, array->mask) : CAI_OK;
+    CAI_TRY(cai_priv_place_pends(place, array, bound));
+    return array->mask ? cai_priv_place_pends(place, array->mask, bound) : CAI_OK;
 }
 
 /* An operand without an array. */
 static cai_status cai_priv_place_bare(cai_priv_place *place, const cai_operand *operand)
 {
     if (!operand->stream) return CAI_OK;
-    if (!cai_priv_is_stream(NULL, operand->stream))
-        return cai_priv_place_say(place, cai_priv_bad_stream(operand->stream), ": %s",
-                                  cai_priv_stream_fault(operand->stream));
     if (operand->device < CAI_DEVICE_UNKNOWN)
         return cai_priv_place_say(place, CAI_ERR_ARGUMENT, ": device = %ld", (long)operand->device);
     if (operand->device != CAI_DEVICE_UNKNOWN)
         CAI_TRY(cai_priv_place_device(place, operand->device, operand->stream));
-    return cai_priv_place_stream(place, operand->stream, operand->device, 0);
+    return cai_priv_place_stream(place, operand->stream, operand->device, CAI_PRIV_PLACE_ANY_THREAD,
+                                 operand->device != CAI_DEVICE_UNKNOWN);
 }
 
 static cai_status cai_priv_place_inputs(cai_priv_place *place)
@@ -530,7 +559,11 @@ static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *out
         return cai_priv_place_say(place, CAI_ERR_EXPECT, " has, or may have, elements that share bytes");
     for (i = 0; i < place->count && place->at.overlap < 0; ++i) {
         const cai_array *input = place->inputs[i].array;
-        if (!input || cai_overlap(input, out) == CAI_OVERLAP_NO) continue;
+        if (!input) continue;
+        if (input->mask && !cai_array_check(input->mask, NULL) &&
+            cai_overlap(input->mask, out) != CAI_OVERLAP_NO)
+            place->at.overlap = i;
+        if (cai_overlap(input, out) == CAI_OVERLAP_NO) continue;
         if (!cai_priv_place_same(input, out)) place->at.overlap = i;
     }
     if (place->at.overlap >= 0 && !(flags & CAI_PLACE_ALLOW_OVERLAP)) {
@@ -746,6 +779,7 @@ CAI_API cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream, cons
                              : cai_priv_work_wait(&work, stream, one->event);
         if (status && err) err->index = i;
     }
+    if (events && !status) status = cai_priv_work_ask_capture(&work, stream); /* an event of a capture pulls it in */
     return status;
 }
 
@@ -792,19 +826,43 @@ static cai_status cai_priv_stream_device(cai_priv_work *work, uint64_t stream, i
     return cai_priv_work_leave(work, status);
 }
 
+/* 1 and 2 in an array are streams of its memory's context. Those of a call are of the current one (R83). */
+static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_array *array, uint64_t stream,
+                                           int32_t device)
+{
+    const cai_cuda *cuda = work->cuda;
+    cai_cuda_pointer info;
+    uint64_t current = 0;
+    if (cai_priv_is_handle(stream) || !array->size || !cuda->context_current) return CAI_OK;
+    if (!cuda->pointer_info)
+        return cai_priv_error(work->err, CAI_ERR_UNAVAILABLE, "the CUDA table has no pointer_info");
+    memset(&info, 0, sizeof info);
+    CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, &current), "context_current"));
+    CAI_TRY(cai_priv_work_did(work, cuda->pointer_info(cuda->self, array->data, &info), "pointer_info"));
+    if (info.context ? info.context == current || !current : device < 0 || info.device == device) return CAI_OK;
+    return cai_priv_error(work->err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83),
+                          "a consumer would use stream %d of the memory's context, not of the current "
+                          "context: pass a handle",
+                          (int)stream);
+}
+
 static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool *pool, uint64_t stream,
                                          uint64_t *thread, cai_error *err)
 {
     cai_priv_work work;
     int32_t device;
+    char here[96], there[96];
     CAI_TRY(cai_priv_work_begin(&work, pool, stream, "cai_migrate", err));
     CAI_TRY(cai_array_check(array, err));
     CAI_TRY(cai_priv_stream_device(&work, stream, &device));
     if (array->size && array->memory == CAI_MEMORY_DEVICE && device >= 0 && array->device >= 0 &&
-        device != array->device)
-        return cai_priv_error(err, CAI_ERR_PLACEMENT,
-                              "the array is on device %ld, but stream 0x%llx is on device %ld: copy it",
-                              (long)array->device, (unsigned long long)stream, (long)device);
+        device != array->device) {
+        cai_priv_place_spot(here, sizeof here, array->device, cai_priv_place_pending(array));
+        cai_priv_place_spot(there, sizeof there, device, stream);
+        return cai_priv_error(err, CAI_ERR_PLACEMENT, "the array%s, but the work%s: copy it (cai_move)", here,
+                              there);
+    }
+    CAI_TRY(cai_priv_migrate_default(&work, array, stream, device));
     if (stream != CAI_STREAM_PER_THREAD) return CAI_OK;
     if (!work.cuda->host_thread)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no host_thread");
@@ -815,6 +873,7 @@ static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint6
 {
     if (cai_stream_drop_event(array, pool, NULL)) array->event = 0; /* it is not waited for again */
     array->flags &= ~(uint32_t)CAI_OWN_EVENT;
+    if (array->release) array->flags |= CAI_NO_BACK_EDGE; /* its owner does not know of `stream` */
     array->sync = CAI_SYNC_STREAM;
     array->stream = stream;
     array->thread = thread;
@@ -825,7 +884,7 @@ CAI_API cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t 
     cai_exchange ex;
     uint64_t thread = 0;
     CAI_TRY(cai_priv_migrate_check(array, pool, stream, &thread, err));
-    CAI_TRY(cai_exchange_begin(&ex, pool, &array, 1, stream, err));
+    CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, &array, 1, stream, CAI_EXCHANGE_ONE_WAY, err));
     CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
     cai_priv_migrate_store(array, pool, stream, thread);
     if (array->mask) cai_priv_migrate_store(array->mask, pool, stream, thread);
@@ -951,7 +1010,7 @@ CAI_API cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
 static cai_status cai_priv_place_agree(int32_t *device, const char **who, int32_t named, const char *name,
                                        cai_error *err)
 {
-    if (named < 0 || named == *device) return CAI_OK;
+    if (named == *device) return CAI_OK;
     if (*device >= 0)
         return cai_priv_error(err, CAI_ERR_PLACEMENT, "%s is on device %ld, but %s is on device %ld", name,
                               (long)named, *who, (long)*device);
@@ -965,6 +1024,7 @@ CAI_API cai_status cai_place_on(cai_stream_cache *cache, int32_t device, const c
 {
     cai_placement at;
     cai_priv_work work;
+    char of_array[64], of_stream[48];
     const char *who = "the device that is named";
     int32_t named;
     memset(&at, 0, sizeof at);
@@ -976,16 +1036,23 @@ CAI_API cai_status cai_place_on(cai_stream_cache *cache, int32_t device, const c
     work.cuda = cache->cuda;
     work.err = err;
     if (array) CAI_TRY(cai_array_check(array, err));
+    if (array && !array->size) array = NULL; /* it is nowhere */
     if (array) at.memory = array->memory;
-    if (array && array->memory == CAI_MEMORY_DEVICE)
-        CAI_TRY(cai_priv_place_agree(&at.device, &who, array->device, "the array", err));
+    if (array && array->memory == CAI_MEMORY_DEVICE && array->device < 0)
+        return cai_priv_error(err, CAI_ERR_MEMORY, "the array's device is unknown, call cai_locate");
     at.stream = stream;
     if (!stream && array) at.stream = cai_priv_place_pending(array);
+    (void)snprintf(of_stream, sizeof of_stream, "stream 0x%llx", (unsigned long long)at.stream);
+    (void)snprintf(of_array, sizeof of_array, "the array (stream 0x%llx)",
+                   (unsigned long long)(array ? cai_priv_place_pending(array) : 0));
+    if (array && array->memory == CAI_MEMORY_DEVICE)
+        CAI_TRY(cai_priv_place_agree(&at.device, &who, array->device, of_array, err));
     if (at.stream && !cai_priv_is_stream(cache->cuda, at.stream))
         return cai_priv_error(err, cai_priv_bad_stream(at.stream), "%s", cai_priv_stream_fault(at.stream));
     if (at.stream) {
         CAI_TRY(cai_priv_stream_device(&work, at.stream, &named));
-        if (stream) CAI_TRY(cai_priv_place_agree(&at.device, &who, named, "the stream", err));
+        if (stream) CAI_TRY(cai_priv_place_agree(&at.device, &who, named, of_stream, err));
+        else if (!cai_priv_is_handle(at.stream) && named != array->device) at.stream = 0; /* another's 1 or 2 */
         else if (at.device < 0) at.device = named;
         if (named != at.device) at.stream = 0; /* of an array in memory of no device */
     }

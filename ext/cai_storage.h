@@ -675,7 +675,8 @@ static cai_status cai_priv_given_begin(cai_storage *s, cai_array *on_host, cai_a
     if (on_host) list[count++] = on_host;
     if (on_device) list[count++] = on_device;
     if (s->options.pool)
-        CAI_TRY(cai_exchange_begin(&s->exchange, s->options.pool, list, count, s->options.home, err));
+        CAI_TRY(cai_priv_exchange_begin_kept(&s->exchange, s->options.pool, list, count, s->options.home, 0,
+                                             err));
     s->pending = s->options.pool != NULL;
     for (; s->given_count < count; ++s->given_count)
         cai_array_move(&s->given[s->given_count], list[s->given_count]);
@@ -860,7 +861,7 @@ static cai_status cai_priv_access_order(cai_storage_access *access, cai_error *e
     access->array.stream = 0;
     if (access->mode == CAI_READ) access->array.flags &= ~(uint32_t)CAI_WRITABLE;
     if (!access->stream) return cai_priv_home_wait(s, err);
-    CAI_TRY(cai_exchange_begin(&access->exchange, s->options.pool, list, 1, access->stream, err));
+    CAI_TRY(cai_priv_exchange_begin_kept(&access->exchange, s->options.pool, list, 1, access->stream, 0, err));
     access->array.sync = CAI_SYNC_STREAM;
     access->array.stream = access->stream;
     access->array.thread = access->exchange.thread;

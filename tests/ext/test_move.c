@@ -278,7 +278,7 @@ static void test_refused(void)
     CHECK_INT(cai_move(NULL, &w.pool, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_move(&w.x, NULL, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_move(&w.x, &w.pool, 0, &w.hooks, &err), CAI_ERR_STREAM);
-    refused(&w, NULL, CAI_ERR_PLACEMENT, "the array is on device 0, but stream");
+    refused(&w, NULL, CAI_ERR_PLACEMENT, ": copy it (cai_move)");
     CHECK_INT(cai_move(&w.x, &w.pool, w.next, NULL, NULL), CAI_ERR_PLACEMENT);
     poor = w.hooks;
     poor.device_free = NULL;

@@ -115,7 +115,7 @@ static void test_bare(void)
     CHECK_INT(cai_place(in, 2, NULL, CAI_PLACE_IDENTICAL, 0, 0, &at, &err), CAI_OK);
     in[0] = cai_operand_stream(1, 0, "p"); /* 1 of two devices, 1 of an unknown one, 2 twice */
     in[1] = cai_operand_stream(1, CAI_DEVICE_UNKNOWN, "q");
-    refused(in, CAI_PLACE_IDENTICAL, CAI_ERR_PLACEMENT, "q is on stream 1 of another device than the work");
+    refused(in, CAI_PLACE_IDENTICAL, CAI_ERR_PLACEMENT, "q is on stream 0x1, but p is on device 0, stream 0x1");
     in[0].stream = in[1].stream = 2;
     in[1].device = 0;
     CHECK_INT(cai_place(in, 2, NULL, CAI_PLACE_IDENTICAL, 0, 0, &at, &err), CAI_OK);
@@ -234,6 +234,52 @@ static void test_migrate(void)
     }
 }
 
+static int32_t given_back;
+
+static void give_back(cai_array *array)
+{
+    array->release = NULL;
+    ++given_back;
+}
+
+/* An owned array is released when the consumer's stream has passed: its owner does not know of the new stream. The
+ * old stream waits for nothing. All that is so in each mode of the pool. */
+static void test_migrate_owned(void)
+{
+    int32_t mode;
+    cai_test_note("an owned array on another queue");
+    for (mode = CAI_MODE_EVENT; mode <= CAI_MODE_IGNORE; mode++) {
+        cai_sim *sim = cai_sim_create(1);
+        uint64_t old, next;
+        cai_event_pool pool;
+        cai_exchange ex;
+        cai_array x, *list[1] = {&x};
+        if (mode == CAI_MODE_ENQUEUE) mode++;
+        CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+        old = cai_sim_stream_create(sim, 1);
+        next = cai_sim_stream_create(sim, 1);
+        CHECK_INT(cai_event_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, &err), CAI_OK);
+        CHECK_INT(cai_event_pool_set_modes(&pool, mode, 0, &err), CAI_OK);
+        x = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), old);
+        cai_array_own(&x, give_back, NULL);
+        cai_sim_log_clear(sim);
+        CHECK_INT(cai_migrate(&x, &pool, next, &err), CAI_OK);
+        CHECK_INT(cai_sim_calls_of(sim, "event_record"), 1);
+        CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 1);
+        CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 0);
+        given_back = 0;
+        (void)cai_sim_touch(sim, next, "still at work", NULL, 0);
+        CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_EVENT, 0, &err), CAI_OK);
+        CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, next, &err), CAI_OK);
+        CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
+        CHECK_INT(given_back, 0);
+        CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+        CHECK_INT(given_back, 1);
+        CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+        cai_sim_destroy(sim);
+    }
+}
+
 /* ------------------------------------------------------------------ errors */
 
 static uint64_t device_of[2];
@@ -246,6 +292,46 @@ static cai_sim *two_devices(void)
     CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0); /* active from now on */
     CHECK_INT(cai_sim_set_context(sim, device_of[0]), 0);
     return sim;
+}
+
+/* 1 and 2 of the current context are other streams than those of the memory's (R83). */
+static void test_migrate_default(void)
+{
+    cai_sim *sim = two_devices();
+    cai_cuda cuda = *cai_sim_cuda(sim);
+    cai_event_pool pool;
+    cai_array x = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), 0), y = x, before;
+    uint64_t second = cai_sim_context_create(sim, 0);
+    cai_test_note("default streams of two contexts");
+    CHECK_INT(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_OK);
+    CHECK_INT(cai_migrate(&x, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
+    before = x;
+    CHECK_INT(cai_sim_set_context(sim, second), 0);
+    CHECK_INT(cai_migrate(&x, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 83);
+    CHECK(strstr(err.message, "stream 1 of the memory's context") != NULL);
+    CHECK(!memcmp(&x, &before, sizeof x));
+    CHECK_INT(cuda.memory_alloc_async(cuda.self, &y.data, BYTES, CAI_STREAM_LEGACY), 0); /* of no context */
+    y.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
+    y.device = CAI_DEVICE_UNKNOWN;
+    y.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
+    cuda.context_device = NULL; /* of which device 1 is, nobody knows */
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
+    y.sync = CAI_SYNC_NONE;
+    y.size = 0; /* it is nowhere */
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
+    y.size = 4;
+    cuda.pointer_info = NULL;
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_UNAVAILABLE);
+    cuda.context_current = NULL;
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK); /* there is one context */
+    cuda = *cai_sim_cuda(sim);
+    cai_sim_run(sim);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    cai_sim_destroy(sim);
 }
 
 static void test_errors(void)
@@ -306,11 +392,14 @@ static void test_errors(void)
     x.device = 0;
     before = x;
     CHECK_INT(cai_migrate(&x, &pool, cai_sim_stream_create(sim, 1), &err), CAI_ERR_PLACEMENT);
-    CHECK(strstr(err.message, "the array is on device 0, but stream 0x") != NULL);
-    CHECK(strstr(err.message, "is on device 1: copy it") != NULL);
+    CHECK(strstr(err.message, "the array is on device 0, but the work is on device 1, stream 0x") == err.message);
+    CHECK(strstr(err.message, ": copy it (cai_move)") != NULL);
     CHECK_INT(cai_migrate(&x, &pool, UINT64_MAX, &err), CAI_ERR_STREAM);
     CHECK(!memcmp(&x, &before, sizeof x));
-    x.memory = CAI_MEMORY_MANAGED; /* of no device */
+    x.memory = CAI_MEMORY_MANAGED; /* of no device, and of a context */
+    CHECK_INT(cai_migrate(&x, &pool, CAI_STREAM_PER_THREAD, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 83);
+    CHECK_INT(cai_sim_set_context(sim, device_of[0]), 0);
     CHECK_INT(cai_migrate(&x, &pool, CAI_STREAM_PER_THREAD, &err), CAI_OK);
     CHECK(x.thread != 0 && x.stream == CAI_STREAM_PER_THREAD);
     CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
@@ -441,7 +530,7 @@ static void test_cache_misuse(void)
 
 /* ------------------------------------------------------------------ every CUDA call fails once */
 
-enum { DEPEND_EVENT, DEPEND_STREAM, MAKE, MIGRATE, GET, GET_OTHER, PLACE_ON, STEPS };
+enum { DEPEND_EVENT, DEPEND_STREAM, MAKE, MIGRATE, MIGRATE_DEFAULT, GET, GET_OTHER, PLACE_ON, STEPS };
 
 typedef struct bench {
     cai_sim *sim;
@@ -490,6 +579,7 @@ static cai_status do_step(bench *b, int32_t step, cai_error *e)
     if (step == DEPEND_EVENT) return cai_stream_depend(&b->pool, b->stream, &work[1], 1, e);
     if (step == DEPEND_STREAM) return cai_stream_depend(&b->pool, b->stream, work, 2, e);
     if (step == MIGRATE) return cai_migrate(&b->x, &b->pool, b->stream, e);
+    if (step == MIGRATE_DEFAULT) return cai_migrate(&b->x, &b->pool, CAI_STREAM_LEGACY, e);
     if (step == GET) return cai_stream_cache_get(&b->cache, 0, &out, e);
     if (step == GET_OTHER) return cai_stream_cache_get(&b->cache, 1, &out, e);
     if (step == PLACE_ON) return cai_place_on(&b->cache, 0, NULL, b->stream, &at, e);
@@ -509,10 +599,13 @@ static int fail_step(int32_t step, uint64_t context, int32_t n, int32_t error, i
     memset(&err, 0, sizeof err);
     status = do_step(&b, step, has_error ? &err : NULL);
     if (status) {
-        CHECK_INT(status, error == 901 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA);
+        /* device 1 is current: its stream 1 is not that of the array */
+        const int refused = step == MIGRATE_DEFAULT && context == 1 &&
+                            (status == CAI_ERR_STREAM || status == CAI_ERR_PLACEMENT);
+        if (!refused) CHECK_INT(status, error == 901 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA);
         if (has_error) CHECK_INT(err.code, status);
-        if (has_error) CHECK_INT(err.native, error);
-        if (step == MIGRATE) CHECK(!memcmp(&b.x, &b.was, sizeof b.x));
+        if (has_error && !refused) CHECK_INT(err.native, error);
+        if (step == MIGRATE || step == MIGRATE_DEFAULT) CHECK(!memcmp(&b.x, &b.was, sizeof b.x));
     }
     CHECK_UINT(cai_sim_current(b.sim), context == 2 ? 0 : device_of[context]);
     (void)b.cuda.context_current(b.cuda.self, &context); /* takes the fault, if it was not used */
@@ -655,8 +748,11 @@ static void test_rare_arrays(void)
     CHECK_INT(cai_migrate(&empty, &b.pool, b.stream, &err), CAI_OK);
     b.x.device = CAI_DEVICE_UNKNOWN; /* not located */
     CHECK_INT(cai_migrate(&b.x, &b.pool, b.other, &err), CAI_OK);
-    CHECK_INT(cai_place_on(&b.cache, 0, &b.x, b.stream, &at, &err), CAI_OK);
-    CHECK_INT(at.device, 0);
+    CHECK_INT(cai_place_on(&b.cache, 0, &b.x, b.stream, &at, &err), CAI_ERR_MEMORY);
+    CHECK_STR(err.message, "the array's device is unknown, call cai_locate");
+    empty.sync = CAI_SYNC_STREAM;
+    empty.stream = b.stream;
+    CHECK_INT(cai_place_on(&b.cache, 1, &empty, b.stream, &at, &err), CAI_ERR_PLACEMENT); /* which is nowhere */
     CHECK_INT(cai_place_on(&b.cache, 0, NULL, 0, NULL, &err), CAI_ERR_ARGUMENT);
     b.m.error = 999;
     CHECK_INT(cai_place_on(&b.cache, 0, NULL, 0, &at, &err), CAI_ERR_CUDA);
@@ -753,9 +849,21 @@ static void test_which_device(void)
     x.memory = CAI_MEMORY_DEVICE;
     help_fill(&at, sizeof at);
     CHECK_INT(cai_place_on(&cache, 1, &x, 0, &at, &err), CAI_ERR_PLACEMENT);
-    CHECK_STR(err.message, "the array is on device 0, but the device that is named is on device 1");
+    CHECK(strstr(err.message, "the array (stream 0x") == err.message);
+    CHECK(strstr(err.message, ") is on device 0, but the device that is named is on device 1") != NULL);
     CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, there, &at, &err), CAI_ERR_PLACEMENT);
-    CHECK_STR(err.message, "the stream is on device 1, but the array is on device 0");
+    CHECK(strstr(err.message, "stream 0x") == err.message);
+    CHECK(strstr(err.message, " is on device 1, but the array (stream 0x") != NULL);
+    x.stream = CAI_STREAM_LEGACY; /* of another context: not the one of that name here */
+    x.memory = CAI_MEMORY_PINNED;
+    x.device = 1;
+    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, 0, &at, &err), CAI_OK);
+    CHECK(at.device == 1 && at.stream == one && !at.decided);
+    x.device = 0;
+    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, 0, &at, &err), CAI_OK);
+    CHECK(at.device == 0 && at.stream == CAI_STREAM_LEGACY && at.decided == 1);
+    x.memory = CAI_MEMORY_DEVICE;
+    help_fill(&at, sizeof at);
     CHECK_INT(cai_place_on(&cache, 0, NULL, there, &at, &err), CAI_ERR_PLACEMENT);
     CHECK_INT(cai_place_on(&cache, 0, NULL, UINT64_MAX, &at, &err), CAI_ERR_STREAM);
     CHECK_INT(cai_place_on(&cache, -2, NULL, 0, &at, &err), CAI_ERR_ARGUMENT);
@@ -773,6 +881,8 @@ int main(void)
     test_bare();
     test_trade();
     test_migrate();
+    test_migrate_owned();
+    test_migrate_default();
     test_errors();
     test_cache();
     test_cache_misuse();

@@ -469,9 +469,9 @@ static void check_options(void)
     REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
             "unknown = -1 is no CAI_UNKNOWN_...");
     o = options_of(0, 0);
-    o.flags = 6;
+    o.flags = 24;
     REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
-            "flags = 0x6 has unknown bits");
+            "flags = 0x18 has unknown bits");
     o.flags = 0;
     o.reserved = 1;
     REFUSED(cai_exchange_begin_with(&ex, &pool, list, 1, 77, &o, &err), CAI_ERR_ARGUMENT,
@@ -1018,18 +1018,34 @@ static void check_modes_export(int32_t mode, int32_t sync, uint64_t stream, cons
 static void check_modes(void)
 {
     cai_exchange_options host = options_of(CAI_MODE_HOST, 0), assume = options_of(0, 3);
-    cai_exchange_options enqueue = options_of(CAI_MODE_ENQUEUE, 0);
+    cai_exchange_options enqueue = options_of(CAI_MODE_ENQUEUE, 0), kept = options_of(0, 0), one_way = kept;
     cai_array a;
     cai_array *list[1] = {&a};
     cai_exchange ex;
     open_pool(0, 0);
     CHECK(stream_in(c1) && stream_in(c1));
+    make(&a, m1, CAI_SYNC_STREAM, made[0]);
     check_modes_exchange(CAI_MODE_EVENT, NULL, "02");
     check_modes_exchange(CAI_MODE_HOST, NULL, "20");
     check_modes_exchange(CAI_MODE_HOST, &assume, "20");
     check_modes_exchange(CAI_MODE_IGNORE, NULL, "00");
     check_modes_exchange(CAI_MODE_IGNORE, &host, "20");
     check_modes_exchange(CAI_MODE_HOST, &enqueue, "00"); /* on the producer's stream */
+    kept.flags = CAI_EXCHANGE_KEEP_MODE;
+    check_modes_exchange(CAI_MODE_HOST, &kept, "02");
+    check_modes_exchange(CAI_MODE_IGNORE, &kept, "02");
+    kept.flags |= CAI_EXCHANGE_ONE_WAY;
+    check_modes_exchange(CAI_MODE_IGNORE, &kept, "01");
+    one_way.flags = CAI_EXCHANGE_ONE_WAY;
+    check_modes_exchange(CAI_MODE_HOST, &one_way, "10");
+    check_modes_exchange(CAI_MODE_EVENT, &one_way, "01");
+    own(&a); /* the consumer keeps the array: its release waits for the consumer */
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, made[1], &one_way, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
+    CHECK_INT(pool.waiting, 1);
+    cai_sim_run(sim);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 1);
     CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_HOST, 0, &err), CAI_OK);
     make(&a, m1, CAI_SYNC_STREAM, made[0]); /* on one stream too: the host may use the data */
     cai_sim_log_clear(sim);
@@ -1089,10 +1105,12 @@ static void check_modes_text(void)
     }
     cai_test_note("");
     CHECK_STR(err.message,
-              "\"host,host,host\" is not one or two of event, host and ignore, as in \"host,event\"");
+              "the text must be one or two of event, host and ignore, as in \"host,event\", and is "
+              "\"host,host,host\"");
     CHECK_INT(cai_event_pool_set_modes(&pool, 4, 0, &err), CAI_ERR_ARGUMENT);
     CHECK_STR(err.message, "mode = 4 is not CAI_MODE_EVENT, _HOST or _IGNORE");
     CHECK_INT(cai_event_pool_set_modes(&pool, 0, -1, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "export_mode = -1 is not CAI_MODE_EVENT, _HOST or _IGNORE");
     CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_ENQUEUE, 0, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_pool_set_modes(&pool, 0, CAI_MODE_ENQUEUE, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_pool_set_modes(NULL, 0, 0, &err), CAI_ERR_ARGUMENT);
