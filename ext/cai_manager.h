@@ -200,8 +200,8 @@ typedef struct cai_manager {
     cai_event_pool *pool;
     const cai_cuda *cuda;
     uint64_t context;
-    int32_t device;
-    int32_t guard; /* held for a few instructions */
+    int32_t device; /* 0 also without CUDA, and if the table does not tell */
+    int32_t guard;  /* held for a few instructions */
     int32_t ready; /* the table is initialized */
     int32_t defer_depth;
     int32_t told; /* the hook defer got 1 */
@@ -234,8 +234,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_eve
 
 /** Chooses the manager for work on a device, from `count` managers: the one of the current context, if that is
  *  of the device, else the one of the device's primary context, else the only one of the device.
- *  CAI_DEVICE_UNKNOWN: of the current context. Threads: any, while none is made or destroyed. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (there is none, or it is one of several), CAI_ERR_CUDA. */
+ *  CAI_DEVICE_UNKNOWN: the one of the current context. Managers of host memory are none of a device. Threads:
+ *  any, while none is made or destroyed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (there is none, or it is
+ *  one of several), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
                                                  cai_manager **out, cai_error *err);
 
@@ -1796,7 +1797,7 @@ static cai_status cai_priv_mem_check_options(const cai_manager_options *options,
 static cai_status cai_priv_mem_open_hooks(cai_manager *made, cai_error *err)
 {
     cai_emm_hooks *hooks = &made->hooks;
-    void *own = NULL;
+    void *own = hooks->ctx;
     int error;
     if (!hooks->open) return CAI_OK;
     error = hooks->open(hooks->ctx, made->device, made->context, &own);
@@ -1860,45 +1861,59 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
     return CAI_OK;
 }
 
-/* The context that a manager for `device` is preferred in: the current one, or the primary one; 0: none. */
-static cai_status cai_priv_mem_context_of(const cai_cuda *cuda, int32_t *device, uint64_t *context,
-                                          cai_error *err)
+/* The current context and its device, and the primary context of `device`, as far as the table tells. */
+static cai_status cai_priv_mem_contexts(const cai_cuda *cuda, int32_t device, uint64_t *current, int32_t *here,
+                                        uint64_t *primary, cai_error *err)
 {
-    int32_t here = CAI_DEVICE_UNKNOWN, error = 0;
-    if (!cuda || !cuda->context_current || !cuda->context_device || !cuda->device_context) return CAI_OK;
-    error = cuda->context_current(cuda->self, context);
-    if (!error && *context) error = cuda->context_device(cuda->self, &here);
-    if (!error && *device == CAI_DEVICE_UNKNOWN) *device = here;
-    if (!error && *device >= 0 && here != *device)
-        error = cuda->device_context(cuda->self, *device, context);
+    int32_t error = 0;
+    *current = *primary = 0;
+    *here = CAI_DEVICE_UNKNOWN;
+    if (cuda->context_current) error = cuda->context_current(cuda->self, current);
+    if (!error && *current && cuda->context_device) error = cuda->context_device(cuda->self, here);
+    if (!error && device >= 0 && cuda->device_context) error = cuda->device_context(cuda->self, device, primary);
     return error ? cai_cuda_status(error, "finding the context of a device", err) : CAI_OK;
+}
+
+/* A manager of a context, or (context 0) the only one of a device. One of host memory is neither. */
+static cai_manager *cai_priv_mem_find(cai_manager *const *managers, int32_t count, uint64_t context,
+                                      int32_t device)
+{
+    cai_manager *found = NULL;
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        cai_manager *const one = managers[i];
+        if (one->hooks.kind == CAI_MEMORY_HOST || one == found) continue;
+        if (context ? one->context != context : one->device != device) continue;
+        if (found) return NULL;
+        found = one;
+    }
+    return found;
 }
 
 CAI_API cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
                                   cai_manager **out, cai_error *err)
 {
+    const cai_cuda *cuda = NULL;
     cai_manager *found = NULL;
-    uint64_t context = 0;
-    int32_t i, of_device = 0;
+    uint64_t current = 0, primary = 0;
+    int32_t i, here = CAI_DEVICE_UNKNOWN;
     if (!managers || count < 1 || !out || device < CAI_DEVICE_UNKNOWN)
         return cai_priv_mem_misuse(err, "cai_manager_of",
                                    "managers or out is NULL, count is 0, or device is negative");
     for (i = 0; i < count; ++i) {
         if (!managers[i] || !managers[i]->options.alloc_fn)
             return cai_priv_mem_misuse(err, "cai_manager_of", "a manager is NULL or not made");
+        if (!cuda) cuda = managers[i]->cuda;
     }
-    CAI_TRY(cai_priv_mem_context_of(managers[0]->cuda, &device, &context, err));
-    if (device == CAI_DEVICE_UNKNOWN)
-        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "no device is named, and no context is current");
-    for (i = 0; i < count; ++i) {
-        if (managers[i]->device != device) continue;
-        if (!found || managers[i]->context == context) found = managers[i];
-        ++of_device;
-    }
-    if (!found || (of_device > 1 && found->context != context))
+    if (cuda) CAI_TRY(cai_priv_mem_contexts(cuda, device, &current, &here, &primary, err));
+    if (current && (device == CAI_DEVICE_UNKNOWN || device == here))
+        found = cai_priv_mem_find(managers, count, current, device);
+    if (!found && primary) found = cai_priv_mem_find(managers, count, primary, device);
+    if (!found && device >= 0) found = cai_priv_mem_find(managers, count, 0, device);
+    if (!found)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                              "%d of %d managers are of device %d, and none of its context 0x%llx",
-                              (int)of_device, (int)count, (int)device, (unsigned long long)context);
+                              "none of %d managers is that of device %d (-1: the current context, 0x%llx)",
+                              (int)count, (int)device, (unsigned long long)current);
     *out = found;
     return CAI_OK;
 }

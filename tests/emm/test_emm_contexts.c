@@ -189,8 +189,6 @@ static void check_open_fails(void)
     hooks.open = plain_open;
     hooks.close = plain_close;
     GOOD(cai_manager_init(&manager, NULL, &hooks, NULL, &err));
-    GOOD(cai_manager_of(&only, 1, 0, &got, &err));
-    CHECK(got == &manager);
     GOOD(cai_manager_destroy(&manager, &err));
     BAD(cai_manager_of(&only, 1, 0, &got, &err), CAI_ERR_ARGUMENT, "a manager is NULL or not made");
 }
@@ -238,16 +236,42 @@ static void check_of_poor_tables(cai_manager **list)
     GOOD(cai_manager_of(list, 1, 0, &got, &err));
     CHECK(got == list[0]);
     cuda = *cai_sim_cuda(sim);
-    cuda.context_current = NULL;
-    BAD(cai_manager_of(list, 2, 0, &got, &err), CAI_ERR_UNAVAILABLE, "2 of 2 managers are of device 0, and none");
+    cuda.context_current = NULL; /* of two, neither is preferred, but for that of the primary context */
+    GOOD(cai_manager_of(list, 2, 0, &got, &err));
+    CHECK(got == list[0]);
+    cuda.device_context = NULL;
+    BAD(cai_manager_of(list, 2, 0, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers is that of device 0");
     cuda = *cai_sim_cuda(sim);
+}
+
+/* A manager of host memory is none of a device, wherever it stands. */
+static void check_of_host(cai_manager **list)
+{
+    static cai_manager host;
+    cai_manager *mixed[2], *got = NULL;
+    cai_emm_hooks hooks;
+    cai_emm_hooks_malloc(&hooks);
+    GOOD(cai_manager_init(&host, NULL, &hooks, NULL, &err));
+    mixed[0] = &host;
+    mixed[1] = list[0];
+    GOOD(cai_manager_of(mixed, 2, 0, &got, &err));
+    CHECK(got == list[0]);
+    GOOD(cai_manager_of(mixed, 2, CAI_DEVICE_UNKNOWN, &got, &err));
+    CHECK(got == list[0]);
+    BAD(cai_manager_of(mixed, 1, 0, &got, &err), CAI_ERR_UNAVAILABLE, "none of 1 managers");
+    BAD(cai_manager_of(mixed, 1, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "none of 1 managers");
+    GOOD(cai_manager_destroy(&host, &err));
+    GOOD(cai_manager_init(&host, &pool, &hooks, NULL, &err)); /* also with a pool */
+    GOOD(cai_manager_of(mixed, 2, 0, &got, &err));
+    CHECK(got == list[0]);
+    GOOD(cai_manager_destroy(&host, &err));
 }
 
 static void check_of(void)
 {
     static cai_manager managers[4];
     cai_manager *list[4] = {&managers[0], &managers[1], &managers[2], &managers[3]}, *got = NULL;
-    uint64_t contexts[4];
+    uint64_t contexts[4], more;
     int32_t i;
     open_world();
     contexts[0] = cai_sim_primary(sim, 0);
@@ -268,11 +292,23 @@ static void check_of(void)
     CHECK_INT(cai_sim_set_context(sim, contexts[0]), 0);
     GOOD(cai_manager_of(list, 3, 1, &got, &err)); /* the only one of the device */
     CHECK(got == list[2]);
+    list[3] = list[2]; /* the same one twice */
+    GOOD(cai_manager_of(list, 4, 1, &got, &err));
+    CHECK(got == list[2]);
+    list[3] = &managers[3];
+    more = cai_sim_context_create(sim, 0); /* one of the device, which has no manager: that of the primary one */
+    CHECK_INT(cai_sim_set_context(sim, more), 0);
+    GOOD(cai_manager_of(list, 2, 0, &got, &err));
+    CHECK(got == list[0]);
     got = NULL;
-    BAD(cai_manager_of(list, 4, 1, &got, &err), CAI_ERR_UNAVAILABLE, "2 of 4 managers are of device 1, and none");
-    BAD(cai_manager_of(list, 2, 1, &got, &err), CAI_ERR_UNAVAILABLE, "0 of 2 managers are of device 1, and none");
+    BAD(cai_manager_of(list, 2, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "the current context, 0x");
+    CHECK_INT(cai_sim_set_context(sim, contexts[0]), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, more), 0);
+    BAD(cai_manager_of(list, 4, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers is that of device 1");
+    BAD(cai_manager_of(list, 2, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers is that of device 1");
+    check_of_host(list);
     CHECK_INT(cai_sim_set_context(sim, 0), 0);
-    BAD(cai_manager_of(list, 4, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "no context is current");
+    BAD(cai_manager_of(list, 4, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers");
     CHECK_INT(cai_sim_fail_op(sim, "device_context", 1, 999), 1);
     BAD(cai_manager_of(list, 4, 0, &got, &err), CAI_ERR_CUDA, "finding the context of a device");
     CHECK_INT(cai_sim_fail_op(sim, "context_current", 1, 999), 1);
