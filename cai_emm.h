@@ -188,7 +188,8 @@ CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out);
 /** The hook ipc_handle of CUDA's own table, for plugins that cut their memory out of cudaMalloc's: call it in
  *  your hook with your CUDA table. `ptr` may be anywhere in an allocation. `handle` gets 64 bytes, `base` the
  *  first address of the allocation (R116). The context of the memory is current. Returns 0 or CUDA's error
- *  number: 1 for NULL, 801 if the table lacks ipc_export or pointer_range. Threads: any. */
+ *  number: 1 for NULL, 801 if the table lacks ipc_export or pointer_range. On failure nothing is stored.
+ *  Threads: any. */
 CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, void **base);
 
 /* ------------------------------------------------------------------- >>memory */
@@ -485,8 +486,8 @@ CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, vo
     if (!cuda || !handle || !base) return 1;
     if (cuda->struct_size < offsetof(cai_cuda, ipc_open) || !cuda->ipc_export || !cuda->pointer_range)
         return 801;
-    error = cuda->ipc_export(cuda->self, (uint64_t)(uintptr_t)ptr, handle);
-    if (!error) error = cuda->pointer_range(cuda->self, (uint64_t)(uintptr_t)ptr, &first, &size);
+    error = cuda->pointer_range(cuda->self, (uint64_t)(uintptr_t)ptr, &first, &size);
+    if (!error) error = cuda->ipc_export(cuda->self, first, handle); /* which takes a base */
     if (!error) *base = (void *)(uintptr_t)first;
     return error;
 }

@@ -166,8 +166,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *mana
 /** Describes an array in memory by a table without a manager (cai_emm_array, cai_emm_alloc) to other processes,
  *  as cai_ipc_export does. The current context is that of the memory. The hook ipc_handle finds the allocation,
  *  or CUDA does if the table has CAI_EMM_CUDA_IPC. Errors: those of cai_ipc_export, those of
- *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory; or the hook
- *  returned a base that is NULL or behind the array). */
+ *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory, or one of another
+ *  device than the current context; or the hook returned a base that is NULL or behind the array). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *hooks,
                                                           const cai_array *array, struct cai_ipc_v0 *out,
                                                           cai_error *err);
@@ -628,18 +628,26 @@ static cai_status cai_priv_ipc_place(const cai_ipc *ipc, const cai_emm_hooks *ho
 {
     const uint64_t first = array->data + (uint64_t)array->lo;
     void *const ptr = (void *)(uintptr_t)first;
+    const int32_t own = array->memory == CAI_MEMORY_UNKNOWN ? CAI_MEMORY_DEVICE : array->memory;
+    const int32_t kind = hooks->kind != CAI_MEMORY_DEVICE ? hooks->kind : own;
     void *base = NULL;
     int32_t error;
-    if (hooks->kind != CAI_MEMORY_DEVICE)
+    if (kind != CAI_MEMORY_DEVICE)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
                               "memory of %s (kind %ld) has no handle for other processes",
-                              cai_priv_emm_name(hooks), (long)hooks->kind);
+                              cai_priv_emm_name(hooks), (long)kind);
     if (!hooks->ipc_handle && !(hooks->flags & CAI_EMM_CUDA_IPC))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
                               cai_priv_emm_name(hooks));
     CAI_TRY(cai_priv_ipc_did(ipc->cuda->context_device(ipc->cuda->self, &out->device), "context_device", err));
+    if (array->device >= 0 && array->device != out->device)
+        return cai_priv_error(err, CAI_ERR_MEMORY, "the array is on device %ld, the current context on %ld",
+                              (long)array->device, (long)out->device);
     error = hooks->ipc_handle ? hooks->ipc_handle(hooks->ctx, ptr, out->handle, &base)
                               : cai_emm_ipc_handle(ipc->cuda, ptr, out->handle, &base);
+    if (error == 801)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "ipc_handle of %s: CUDA's table cannot make a handle",
+                              cai_priv_emm_name(hooks));
     if (error) return cai_priv_emm_hook_status(hooks, "ipc_handle", error, err);
     if (!base || (uintptr_t)base > (uintptr_t)ptr)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),

@@ -63,15 +63,16 @@ extern "C" {
 
 /** Moves an array to `stream`, which waits for all that is pending on the array and is its stream afterwards. If
  *  the stream is of the device of the array's memory, or the memory belongs to no one device, this is
- *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`, in C
- *  order, and the host waits for nothing. The array then owns this memory, and its old memory is given back as
- *  cai_exchange_release does. The owner of a borrowed array keeps the old memory, and must not write to it before
- *  `stream` has passed (its stream waits for the copy). No peer access is needed. Views and kernel views of the
- *  array are of the old memory. The table of fields stays the same one. `hooks` and `pool` must outlive the array.
- *  `hooks` may be NULL: then another device is an error. On failure the array is unchanged, unless only the
- *  current context could not be restored (context_pop). Errors:
- *  CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_EXPECT (another device, and a mask or bit fields),
- *  those of cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy and cai_exchange_release. */
+ *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`. The
+ *  copy is in C order and writable, and the array owns it. The old memory is given back as cai_exchange_release
+ *  does. The owner of a borrowed array keeps it. The stream of that owner waits for the copy. All this is so in any
+ *  mode of the pool. Views and kernel views of the array are of the old memory. Memory of CUDA's pools may need
+ *  access for the other device (cudaMemPoolSetAccess). An array whose device is unknown is located (cai_locate).
+ *  `hooks` and `pool` must outlive the array. `hooks` may be NULL: then another device is an error. On failure the
+ *  array is unchanged, but for its location, or unless only the current context could not be restored
+ *  (context_pop). Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or
+ *  hooks of it), CAI_ERR_EXPECT (another device, and a mask, bit fields, or fields of an owned array), those of
+ *  cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy and cai_exchange_release. */
 CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                            const cai_emm_hooks *hooks, cai_error *err);
 
@@ -136,22 +137,31 @@ static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, c
     return CAI_OK;
 }
 
+/* The host waits for `stream`. If that fails, nothing more can be done. */
+static void cai_priv_move_settle(cai_event_pool *pool, uint64_t stream)
+{
+    const cai_exchange_options host = {CAI_MODE_HOST, CAI_UNKNOWN_SYNCHRONIZE, 0, 0, 0};
+    cai_exchange ex;
+    cai_status status = cai_exchange_begin_with(&ex, pool, NULL, 0, stream, &host, NULL);
+    if (!status) status = cai_exchange_end(&ex, CAI_OK, NULL);
+    (void)status;
+}
+
 /* Copies the elements behind the work on them, and gives the old memory back. If that fails, the host waits for
  * the copy, because the array stays the caller's, who knows of no copy. */
 static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, cai_event_pool *pool,
                                      uint64_t stream, cai_error *err)
 {
-    const cai_cuda *const cuda = pool->cuda;
     cai_transfer plan;
     cai_exchange ex;
     cai_status status;
     CAI_TRY(cai_transfer_plan(&plan, target, array, err));
-    CAI_TRY(cai_exchange_begin(&ex, pool, &array, 1, stream, err));
-    status = cai_transfer_copy(&plan, cuda, ex.stream, err);
+    CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, &array, 1, stream, 0, err));
+    status = cai_transfer_copy(&plan, pool->cuda, ex.stream, err);
     status = cai_exchange_end(&ex, status, err);
     if (!status && array->release) status = cai_exchange_release(&ex, array, err);
     else if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
-    if (status && cuda->stream_synchronize) (void)cuda->stream_synchronize(cuda->self, stream);
+    if (status) cai_priv_move_settle(pool, stream);
     return status;
 }
 
@@ -163,6 +173,11 @@ static cai_status cai_priv_move_to_device(cai_array *array, cai_event_pool *pool
     int32_t error;
     cai_status status;
     CAI_TRY(cai_emm_hooks_check(hooks, err));
+    if (hooks->kind == CAI_MEMORY_HOST)
+        return cai_error_set(CAI_ERR_MEMORY, "hooks", "the table is of host memory, which no kernel can use", err);
+    if (array->mask) return cai_error_set(CAI_ERR_EXPECT, "the array", "a mask is not copied", err);
+    if (array->release && array->field_count) /* their names are memory of the owner */
+        return cai_error_set(CAI_ERR_EXPECT, "the array", "the fields of an owned array are not copied", err);
     CAI_TRY(cai_priv_move_enter(pool->cuda, stream, &pushed, err));
     status = cai_priv_move_target(&target, array, pool, stream, hooks, err);
     if (!status) {
@@ -174,11 +189,25 @@ static cai_status cai_priv_move_to_device(cai_array *array, cai_event_pool *pool
     return status ? status : cai_cuda_status(error, "context_pop", err);
 }
 
+/* An import knows neither device nor kind of memory. */
+static cai_status cai_priv_move_check(cai_array *array, const cai_event_pool *pool, cai_error *err)
+{
+    const int known = array->memory && (array->memory != CAI_MEMORY_DEVICE || array->device >= 0);
+    if (array->size && !known && pool && pool->cuda)
+        CAI_TRY(cai_locate(array, "the array", pool->cuda, 0, NULL, err));
+    if (array->size && array->memory == CAI_MEMORY_HOST)
+        return cai_error_set(CAI_ERR_MEMORY, "the array", "plain host memory has no queue, call cai_storage", err);
+    return CAI_OK;
+}
+
 CAI_API cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream, const cai_emm_hooks *hooks,
                             cai_error *err)
 {
     cai_error why;
-    const cai_status status = cai_migrate(array, pool, stream, &why);
+    cai_status status;
+    CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_priv_move_check(array, pool, err));
+    status = cai_migrate(array, pool, stream, &why);
     if (status == CAI_ERR_PLACEMENT && hooks) return cai_priv_move_to_device(array, pool, stream, hooks, err);
     if (status && err) *err = why;
     return status;

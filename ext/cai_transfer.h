@@ -36,8 +36,8 @@ DO THIS
 WHAT IT IS
     An array with strides is not one line of bytes. A plan says which lines there are: axes that continue each
     other are joined, also across padding that both sides have. What is left is a list of runs, each of which
-    is contiguous on both sides. Up to two axes of runs make a piece, which one call of cudaMemcpy2DAsync or
-    cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are computed when they are needed.
+    is contiguous on both sides. The two axes of runs that leave the fewest pieces make a piece, which one call
+    of cudaMemcpy2DAsync or cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are computed when they are needed.
 
         cai_transfer plan;
         CAI_TRY(cai_transfer_plan(&plan, &to, &from, err));           // two arrays, or one and a buffer:
@@ -105,14 +105,15 @@ typedef struct cai_run {
 /** Plans the copy of all elements of `from` to `to`. The shapes and the sizes of an element are equal. The
  *  strides may be any, but the elements of `to` share no bytes, with each other or with `from`. Bytes are
  *  copied, whatever the dtypes are. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (shapes, sizes,
- *  `to` read-only, shared bytes, a mask, bit fields). On failure `out` is unchanged. */
+ *  `to` read-only, bytes that are shared or may be, a mask, bit fields). On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to,
                                                     const cai_array *from, cai_error *err);
 
 /** Plans the copy of all elements to a contiguous buffer, in C order. `buffer` is its address, or 0 for
- *  offsets. It has array->nbytes bytes. For a list of the bytes of an array, to send or to receive, take the
- *  `from` of the runs of this plan. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
- *  fields). On failure `out` is unchanged. */
+ *  offsets. It has array->nbytes bytes, none of them the array's. For a list of the bytes of an array, to send,
+ *  take the `from` of the runs of this plan. To receive, take them, too, after cai_transfer_unpack has accepted
+ *  the array: it must be writable, and its elements must share no bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
+ *  fields, a buffer that shares bytes with the array, or may). On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array,
                                                     uint64_t buffer, cai_error *err);
 
@@ -122,14 +123,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_transfer_unpack(cai_transfer *out, const c
                                                       uint64_t buffer, cai_error *err);
 
 /* -------------------------------------------------------------------- >>pieces */
-/** Stores piece `index`, from 0 to plan->pieces - 1. Returns 1; 0: there is no such piece. */
+/** Stores piece `index`, from 0 to plan->pieces - 1. Returns 1; 0: there is no such piece, or a pointer is NULL.
+ *  Threads: any. */
 CAI_API int32_t cai_transfer_piece(const cai_transfer *plan, int64_t index, cai_piece *out);
 
 /** Stores up to `capacity` runs, beginning with run `first`, and returns how many. The runs of a plan of
- *  cai_transfer_pack are in the order of the buffer. 0: there are no more. */
+ *  cai_transfer_pack are in the order of the buffer. 0: there are no more, or a pointer is NULL. Threads: any. */
 CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_run *list, int32_t capacity);
 
-/** Copies at once, by the host. All addresses are the host's. */
+/** Copies at once, by the host. All addresses are the host's. NULL does nothing. Threads: any. */
 CAI_API void cai_transfer_on_host(const cai_transfer *plan);
 
 /** Stores the number of NCCL's datatype (ncclDataType_t), and how many of it an element is: 2 for complex
@@ -335,6 +337,17 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
     return CAI_OK;
 }
 
+/* The buffer shares no bytes with the array. */
+static cai_status cai_priv_transfer_apart(const cai_array *array, uint64_t buffer, cai_error *err)
+{
+    const int64_t nbytes = array->nbytes;
+    void *const data = (void *)(uintptr_t)buffer;
+    cai_array bytes;
+    CAI_TRY(cai_array_init(&bytes, CAI_UINT8, 1, &nbytes, NULL, data, err));
+    if (cai_overlap(array, &bytes) == CAI_OVERLAP_NO) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the buffer and the array share, or may share, bytes");
+}
+
 /* Between an array and a buffer in C order, in either direction. */
 static cai_status cai_priv_transfer_buffer(cai_transfer *out, const cai_array *array, uint64_t buffer,
                                            int unpacks, cai_error *err)
@@ -344,6 +357,7 @@ static cai_status cai_priv_transfer_buffer(cai_transfer *out, const cai_array *a
     int32_t i;
     if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "out is NULL");
     CAI_TRY(cai_priv_transfer_check(array, "the array", unpacks, err));
+    if (buffer && array->nbytes) CAI_TRY(cai_priv_transfer_apart(array, buffer, err));
     cai_priv_transfer_open(&plan, array, unpacks ? array->data : buffer, unpacks ? buffer : array->data);
     step = array->dtype.itemsize;
     for (i = array->ndim - 1; i >= 0; --i) {

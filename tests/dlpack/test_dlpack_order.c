@@ -77,6 +77,8 @@ static void count_done(cai_dlpack_storage *storage)
 }
 
 /* An array on s1, owned, with pending work. */
+static int32_t pool_mode; /* CAI_MODE_... */
+
 static void open_world(world *w, cai_sim *sim, void (*release)(cai_array *array))
 {
     const int64_t shape[1] = {BYTES / 4};
@@ -89,6 +91,7 @@ static void open_world(world *w, cai_sim *sim, void (*release)(cai_array *array)
     w->s2 = cai_sim_stream_create(sim, 1);
     w->memory = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, BYTES);
     status = cai_event_pool_init(&w->pool, w->cuda, w->places, PLACES, 0, &err);
+    if (!status) status = cai_event_pool_set_modes(&w->pool, pool_mode, 0, &err);
     if (!status)
         status = cai_array_init(&w->array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(sim, w->memory), &err);
     if (status) cai_check_fail(sim, err.message);
@@ -237,6 +240,9 @@ static void check_ways(void)
         CHECK_INT(found, how.plain);
         if (how.plain) CHECK(strstr(result.text, "race on") == result.text);
         else if (found) printf("    %s\n", result.text);
+        pool_mode = CAI_MODE_IGNORE; /* which is for exchanges of the program, not for the lifetime of memory */
+        if (!how.plain) CHECK_INT(cai_check(exchange, &how, &options, &result), 0);
+        pool_mode = CAI_MODE_EVENT;
     }
     cai_test_note("");
 }

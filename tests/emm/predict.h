@@ -922,7 +922,9 @@ static cai_status predict_ipc(model *m, cai_memory_handle handle)
     if (!s->has_ipc) return CAI_ERR_UNAVAILABLE;
     status = enter(m, &f);
     if (!status) {
-        error = expect_result(OP_IPC, s->table, u->block, 0, 0, 0);
+        /* CUDA's handle is made of the base of the allocation; a hook finds that itself */
+        const uint64_t of = s->table == FROM_CUDA ? u->block / CELL_SIZE * CELL_SIZE : u->block;
+        error = expect_result(OP_IPC, s->table, of, 0, 0, 0);
         if (error) status = hook_failed(error);
     }
     return leave(&f, status);

@@ -180,8 +180,8 @@ static void check_arrives(int32_t device)
     x = array_at(CAI_FLOAT32, 256 + 24, 2, shape, strides);
     d = exported(&x);
     CHECK_STR(cai_sim_log(sim_a),
-              device ? "context_current -> c2\nipc_export m1\npointer_range m1 -> m1 4096\ndevice_uuid 1\n"
-                     : "context_current -> c1\nipc_export m1\npointer_range m1 -> m1 4096\ndevice_uuid 0\n");
+              device ? "context_current -> c2\npointer_range m1 -> m1 4096\nipc_export m1\ndevice_uuid 1\n"
+                     : "context_current -> c1\npointer_range m1 -> m1 4096\nipc_export m1\ndevice_uuid 0\n");
     CHECK_UINT(d.offset, 0);
     CHECK_UINT(d.size, OBJECT);
     CHECK_UINT(d.data_offset, 280);

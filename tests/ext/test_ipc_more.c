@@ -320,7 +320,13 @@ static void check_tables_refused(void)
     hooks.ctx = NULL;
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_MEMORY, "as the base of");
     hooks.ipc_handle = poor_ipc;
-    BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_CUDA, "ipc_handle of cuda: CUDA error 801");
+    BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_UNAVAILABLE, "ipc_handle of cuda");
+    x.device = 1;
+    BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_MEMORY, "the array is on device 1");
+    x.device = CAI_DEVICE_UNKNOWN;
+    x.memory = CAI_MEMORY_MANAGED;
+    BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_MEMORY, "(kind 3)");
+    x.memory = CAI_MEMORY_DEVICE;
     hooks.ipc_handle = NULL;
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_UNAVAILABLE, "cuda has no hook ipc_handle");
     cai_emm_hooks_malloc(&hooks);

@@ -84,6 +84,7 @@ static void pull_down(world *w)
 /* ------------------------------------------------------------------ orders */
 typedef struct plan {
     int32_t owned, detached, kept; /* detached: by an event; kept: its owner gets no back edge */
+    int32_t mode;                  /* of the pool */
 } plan;
 
 static void write_numbers(void *memory)
@@ -111,6 +112,7 @@ static void move_program(cai_sim *sim, void *argument)
     (void)cai_sim_launch(sim, w.old, "before", write_numbers, cai_sim_bytes(sim, w.data), &use, 1);
     if (is->detached) fail_unless(&w, !cai_stream_detach(&w.x, &w.pool, &err), err.message);
     if (is->kept) w.x.flags |= CAI_NO_BACK_EDGE;
+    fail_unless(&w, !cai_event_pool_set_modes(&w.pool, is->mode, 0, &err), err.message);
     if (is->owned) cai_array_own(&w.x, give_back, &w);
     fail_unless(&w, !cai_move(&w.x, &w.pool, w.next, &w.hooks, &err), err.message);
     fail_unless(&w, w.x.data != w.data && w.x.device == 1 && w.x.stream == w.next, "not moved");
@@ -134,13 +136,14 @@ static void move_program(cai_sim *sim, void *argument)
 static void test_orders(void)
 {
     int32_t n;
-    for (n = 0; n < 8; ++n) {
+    for (n = 0; n < 16; ++n) {
         plan is;
         cai_check_options options = {0, 0, 0, 0, NULL, 0, 0, NULL, NULL};
         cai_check_result result;
         is.owned = n & 1;
         is.detached = n >> 1 & 1;
-        is.kept = n >> 2;
+        is.kept = n >> 2 & 1;
+        is.mode = n >> 3 ? CAI_MODE_IGNORE : CAI_MODE_EVENT; /* it is in order all the same */
         if (is.kept && !is.owned) continue; /* the owner must know of the copy then */
         options.devices = 2;
         CHECK_INT(cai_check(move_program, &is, &options, &result), 0);
@@ -155,7 +158,7 @@ static void test_left_out(void)
     int32_t owned, n, o;
     for (owned = 0; owned < 2; ++owned) {
         for (o = 0; o < 2; ++o) {
-            plan is = {0, 0, 0};
+            plan is = {0, 0, 0, 0};
             is.owned = owned;
             for (n = 1; n < 20; ++n) {
                 cai_check_options options = {0, 0, 0, 0, NULL, 0, 0, NULL, NULL};
@@ -183,6 +186,17 @@ static void test_same_device(void)
     second = cai_sim_stream_create(sim, 1);
     CHECK_INT(cai_move(&w.x, &w.pool, second, &w.hooks, &err), CAI_OK);
     CHECK(w.x.data == w.data && w.x.stream == second && !w.x.release);
+    w.x.memory = CAI_MEMORY_UNKNOWN; /* as after an import: it is located, and copied */
+    w.x.device = CAI_DEVICE_UNKNOWN;
+    CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, &err), CAI_OK);
+    CHECK(w.x.data != w.data && w.x.release && w.x.device == 1);
+    cai_array_release(&w.x);
+    w.x.data = w.data;
+    w.x.memory = CAI_MEMORY_DEVICE; /* of a device that nobody wrote down */
+    w.x.device = CAI_DEVICE_UNKNOWN;
+    w.x.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_move(&w.x, &w.pool, second, NULL, &err), CAI_OK);
+    CHECK(w.x.data == w.data && w.x.device == 0);
     w.x.memory = CAI_MEMORY_MANAGED; /* of no one device */
     CHECK_INT(cai_move(&w.x, &w.pool, w.next, NULL, &err), CAI_OK);
     CHECK(w.x.data == w.data && w.x.stream == w.next);
@@ -270,6 +284,7 @@ static void test_refused(void)
 {
     world w;
     cai_sim *sim = cai_sim_create(2);
+    static cai_event_pool unmade;
     cai_emm_hooks poor;
     cai_array mask;
     cai_dtype bits;
@@ -278,6 +293,14 @@ static void test_refused(void)
     CHECK_INT(cai_move(NULL, &w.pool, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_move(&w.x, NULL, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_move(&w.x, &w.pool, 0, &w.hooks, &err), CAI_ERR_STREAM);
+    memset(&unmade, 0, sizeof unmade);
+    w.x.memory = CAI_MEMORY_UNKNOWN;
+    CHECK_INT(cai_move(&w.x, &unmade, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_move(&w.x, NULL, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
+    w.x.data = 0x10; /* nobody's */
+    CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, &err), CAI_ERR_MEMORY);
+    w.x.data = w.data;
+    w.x.memory = CAI_MEMORY_DEVICE;
     refused(&w, NULL, CAI_ERR_PLACEMENT, ": copy it (cai_move)");
     CHECK_INT(cai_move(&w.x, &w.pool, w.next, NULL, NULL), CAI_ERR_PLACEMENT);
     poor = w.hooks;
@@ -288,8 +311,18 @@ static void test_refused(void)
     w.x.dtype.itemsize = 4;
     mask = w.x;
     w.x.mask = &mask;
-    refused(&w, &w.hooks, CAI_ERR_EXPECT, "has a mask");
+    refused(&w, &w.hooks, CAI_ERR_EXPECT, "the array: a mask is not copied");
     w.x.mask = NULL;
+    w.x.field_count = 1;
+    cai_array_own(&w.x, give_back, &w);
+    refused(&w, &w.hooks, CAI_ERR_EXPECT, "the fields of an owned array are not copied");
+    w.x.release = NULL;
+    w.x.field_count = 0;
+    cai_emm_hooks_malloc(&poor);
+    refused(&w, &poor, CAI_ERR_MEMORY, "hooks: the table is of host memory");
+    w.x.memory = CAI_MEMORY_HOST;
+    refused(&w, &w.hooks, CAI_ERR_MEMORY, "the array: plain host memory");
+    w.x.memory = CAI_MEMORY_DEVICE;
     w.cuda.copy_3d_async = NULL;
     CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, NULL), CAI_ERR_UNAVAILABLE);
     w.cuda.stream_synchronize = NULL; /* nothing was copied: no wait is missed */
@@ -304,6 +337,39 @@ static void test_refused(void)
     w.x.sync = CAI_SYNC_NONE;
     refused(&w, &w.hooks, CAI_ERR_EXPECT, "bit fields");
     pull_down(&w);
+    cai_sim_destroy(sim);
+}
+
+static cai_cuda *breaks;
+
+static int32_t no_current(void *self, uint64_t *context)
+{
+    (void)self;
+    *context = 0;
+    return 719;
+}
+
+static int32_t break_all(void *self, const cai_cuda_copy *copy, uint64_t stream)
+{
+    (void)self;
+    (void)copy;
+    (void)stream;
+    breaks->context_current = no_current;
+    return 719;
+}
+
+/* The device dies under the copy: there is nothing to wait for. */
+static void test_dead(void)
+{
+    world w;
+    cai_sim *sim = cai_sim_create(2);
+    build(&w, sim);
+    w.x.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_sim_set_context(sim, w.device_of[1]), 0);
+    breaks = &w.cuda;
+    w.cuda.copy_3d_async = break_all;
+    CHECK_INT(cai_move(&w.x, &w.pool, CAI_STREAM_LEGACY, &w.hooks, &err), CAI_ERR_CUDA);
+    CHECK(err.native == 719 && strstr(err.message, "719") != NULL && w.x.data == w.data);
     cai_sim_destroy(sim);
 }
 
@@ -362,6 +428,7 @@ int main(void)
     test_current_context();
     test_kinds();
     test_refused();
+    test_dead();
     test_faults();
     return cai_test_end();
 }

@@ -1107,6 +1107,8 @@ static void test_model(int32_t operations)
 
 /* ----------------------------------------------------------------------- races */
 /* A storage in the hands of the detector: every order of the queued work, and each ordering call left out. */
+static int32_t pool_mode; /* CAI_MODE_... */
+
 static void storage_program(cai_sim *simulation, void *argument)
 {
     const int32_t exports = *(const int32_t *)argument;
@@ -1123,6 +1125,7 @@ static void storage_program(cai_sim *simulation, void *argument)
     cai_sim_set_options(sim, cai_sim_options(sim) | CAI_SIM_FREE_RETURNS); /* a free waits for nothing */
     for (i = 0; i < 3; i++) streams[i] = cai_sim_stream_create(simulation, 1);
     DO(cai_event_pool_init(&pool, cai_sim_cuda(simulation), NULL, 0, 0, &why));
+    DO(cai_event_pool_set_modes(&pool, pool_mode, 0, &why));
     DO(cai_emm_hooks_cuda(&hooks, cai_sim_cuda(simulation), &why));
     memset(&options, 0, sizeof options);
     options.pool = &pool;
@@ -1183,6 +1186,11 @@ static void test_races(void)
         CHECK_INT(cai_check(storage_program, &exports, NULL, &result), 0);
         CHECK_STR(result.text, "");
     }
+    pool_mode = CAI_MODE_IGNORE; /* which is for exchanges of the program, not for the copies of a storage */
+    exports = 0;
+    CHECK_INT(cai_check(storage_program, &exports, NULL, &result), 0);
+    CHECK_STR(result.text, "");
+    pool_mode = CAI_MODE_EVENT;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         memset(&check, 0, sizeof check);
         check.omit = rows[i].call;

@@ -383,7 +383,7 @@ static void test_limits(void)
 
 static void test_refused(void)
 {
-    static const int64_t shape[] = {3, 4}, other[] = {3, 5}, zeros[] = {0, 4};
+    static const int64_t shape[] = {3, 4}, other[] = {3, 5}, zeros[] = {0, 4}, none[] = {0, 4};
     cai_array x, y, z;
     cai_transfer plan, kept;
     cai_piece piece;
@@ -410,6 +410,14 @@ static void test_refused(void)
     CHECK_INT(cai_array_init(&z, CAI_FLOAT32, 2, shape, zeros, to_block, &err), CAI_OK);
     REFUSED(cai_transfer_plan(&plan, &z, &y, &err), CAI_ERR_EXPECT, "to has elements that share bytes");
     CHECK_INT(cai_transfer_plan(&plan, &y, &z, &err), CAI_OK);
+    REFUSED(cai_transfer_pack(&plan, &x, x.data + 44, &err), CAI_ERR_EXPECT, "the buffer and the array share");
+    REFUSED(cai_transfer_unpack(&plan, &x, x.data - 44, &err), CAI_ERR_EXPECT, "the buffer and the array share");
+    REFUSED(cai_transfer_pack(&plan, &x, UINT64_MAX - 8, &err), CAI_ERR_DATA, "");
+    CHECK_INT(cai_transfer_pack(&plan, &x, x.data + 48, &err), CAI_OK);
+    CHECK_INT(cai_array_init(&z, CAI_FLOAT32, 2, none, NULL, NULL, &err), CAI_OK);
+    CHECK_INT(cai_transfer_pack(&plan, &z, 4096, &err), CAI_OK);
+    CHECK_INT(plan.pieces, 0);
+    CHECK_INT(cai_transfer_unpack(&plan, &x, x.data - 48, &err), CAI_OK);
     CHECK_INT(cai_dtype_parse("|t3", 3, 0, &bits, &err), CAI_OK);
     CHECK_INT(cai_array_init_dtype(&z, &bits, 2, shape, NULL, (uint64_t)(uintptr_t)to_block, &err), CAI_OK);
     REFUSED(cai_transfer_pack(&plan, &z, 4096, &err), CAI_ERR_EXPECT, "the array is of bit fields");
