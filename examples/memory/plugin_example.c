@@ -46,7 +46,8 @@ PLUGIN_API const cai_emm_hooks *cai_emm_plugin(void)
 {
     static const cai_emm_hooks hooks = {sizeof hooks, CAI_EMM_VERSION, 0, CAI_MEMORY_HOST, NULL,
                                         example_alloc, example_free, "plugin_example", NULL, NULL, NULL,
-                                        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+                                        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                                        NULL};
     return &hooks;
 }
 
