@@ -38,7 +38,8 @@ static int give(void *ctx, void *ptr, size_t size, struct CUstream_st *s)
     return 0;
 }
 static cai_emm_hooks table = {sizeof table, CAI_EMM_VERSION, 0, CAI_MEMORY_HOST, NULL, take, give, "defect",
-                              NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+                              NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                              NULL, NULL};
 const cai_emm_hooks *NAME(void)
 {
     CHANGE;
