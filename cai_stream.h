@@ -2232,8 +2232,8 @@ CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, ca
                                       int32_t count, uint64_t stream, cai_error *err)
 {
     int32_t i = 0;
-    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 || pool->mode ||
-        cai_priv_guarded_look(&pool->waiting))
+    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 ||
+        (cai_priv_guarded_look(&pool->waiting) | pool->mode))
         return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
     do {
         if (!cai_priv_in_order(arrays[i], stream))
