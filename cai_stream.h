@@ -257,6 +257,12 @@ struct cai_cuda_v0 {
                          uint64_t stream); /* the lowest byte of `value` in each byte */
     int32_t (*set_2d_async)(void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width,
                             uint64_t height, uint64_t stream);
+    /* copies between memory of two devices, with or without peer access. The contexts are those of the memory:
+     * pointer_info tells them, and where that is 0 it is the primary one of the device. */
+    int32_t (*copy_peer_async)(void *self, uint64_t to, uint64_t to_context, uint64_t from,
+                               uint64_t from_context, uint64_t size, uint64_t stream);
+    int32_t (*copy_3d_peer_async)(void *self, const struct cai_cuda_copy_v0 *copy, uint64_t to_context,
+                                  uint64_t from_context, uint64_t stream);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
@@ -818,7 +824,7 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 336 : 176) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 352 : 184) ? 1 : -1];
 
 /* ------------------------------------------------------------------ >>failing */
 static const char *cai_priv_cuda_error_text(int32_t error)
@@ -976,11 +982,11 @@ struct cai_priv_copy_end {
     int memory_type;
     void *host;
     uint64_t device;
-    void *array, *reserved;
+    void *array, *context; /* context: reserved in CUDA_MEMCPY3D */
     size_t pitch, height;
 };
 
-struct cai_priv_copy_3d { /* CUDA_MEMCPY3D */
+struct cai_priv_copy_3d { /* CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER */
     struct cai_priv_copy_end from, to;
     size_t width, height, depth;
 };
@@ -1028,7 +1034,10 @@ struct cai_priv_copy_3d { /* CUDA_MEMCPY3D */
     X(copy_3d_async, (const struct cai_priv_copy_3d *, void *), "cuMemcpy3DAsync", "_v2", 3020, 0)           \
     X(set_async, (uint64_t, unsigned char, size_t, void *), "cuMemsetD8Async", "", 3020, 0)                  \
     X(set_2d_async, (uint64_t, size_t, unsigned char, size_t, size_t, void *),                               \
-      "cuMemsetD2D8Async", "", 3020, 0)
+      "cuMemsetD2D8Async", "", 3020, 0)                                                                      \
+    X(copy_peer_async, (uint64_t, void *, uint64_t, void *, size_t, void *),                                 \
+      "cuMemcpyPeerAsync", "", 4000, 0)                                                                      \
+    X(copy_3d_peer_async, (const struct cai_priv_copy_3d *, void *), "cuMemcpy3DPeerAsync", "", 4000, 0)
 
 /* All functions. The first four have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
@@ -1266,13 +1275,17 @@ CAI_PRIV_SLOT(set_2d_async,
               (to, (size_t)pitch, (unsigned char)value, (size_t)width, (size_t)height,
                cai_priv_cu_handle(stream)))
 
-/* The driver finds out by the address what memory it is, as in cuMemcpyAsync. */
-static int32_t cai_priv_driver_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
+CAI_PRIV_SLOT(copy_peer_async,
+              (void *self, uint64_t to, uint64_t to_context, uint64_t from, uint64_t from_context,
+               uint64_t size, uint64_t stream),
+              (to, cai_priv_cu_handle(to_context), from, cai_priv_cu_handle(from_context), (size_t)size,
+               cai_priv_cu_handle(stream)))
+
+static struct cai_priv_copy_3d cai_priv_driver_rows(const cai_cuda_copy *copy, int memory_type)
 {
-    enum { UNIFIED = 4 }; /* CU_MEMORYTYPE_UNIFIED */
     struct cai_priv_copy_3d rows;
     memset(&rows, 0, sizeof rows);
-    rows.from.memory_type = rows.to.memory_type = UNIFIED;
+    rows.from.memory_type = rows.to.memory_type = memory_type;
     rows.from.device = copy->from;
     rows.from.pitch = (size_t)copy->from_pitch;
     rows.from.height = (size_t)copy->from_height;
@@ -1282,7 +1295,26 @@ static int32_t cai_priv_driver_copy_3d_async(void *self, const cai_cuda_copy *co
     rows.width = (size_t)copy->width;
     rows.height = (size_t)copy->height;
     rows.depth = (size_t)copy->depth;
+    return rows;
+}
+
+/* The driver finds out by the address what memory it is, as in cuMemcpyAsync. */
+static int32_t cai_priv_driver_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
+{
+    enum { UNIFIED = 4 }; /* CU_MEMORYTYPE_UNIFIED */
+    const struct cai_priv_copy_3d rows = cai_priv_driver_rows(copy, UNIFIED);
     return cai_priv_cu_copy_3d_async(self)(&rows, cai_priv_cu_handle(stream));
+}
+
+/* CUDA_MEMCPY3D_PEER knows "host, device, array". */
+static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_copy *copy, uint64_t to_context,
+                                                  uint64_t from_context, uint64_t stream)
+{
+    enum { DEVICE = 2 }; /* CU_MEMORYTYPE_DEVICE */
+    struct cai_priv_copy_3d rows = cai_priv_driver_rows(copy, DEVICE);
+    rows.to.context = cai_priv_cu_handle(to_context);
+    rows.from.context = cai_priv_cu_handle(from_context);
+    return cai_priv_cu_copy_3d_peer_async(self)(&rows, cai_priv_cu_handle(stream));
 }
 
 #if defined(__linux__)

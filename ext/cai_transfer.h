@@ -28,7 +28,7 @@
 DO THIS
     In one .c, .cpp or .cu file (CAI_TRANSFER_IMPLEMENTATION for this header alone). All other configuration
     is that of cai.h. Include cai_stream.h before this header, also in the unit with the implementation, for
-    cai_transfer_copy.
+    cai_transfer_copy and cai_transfer_copy_peer.
 
         #define CAI_IMPLEMENTATION
         #include "cai_transfer.h"
@@ -47,7 +47,8 @@ WHAT IT IS
         n = cai_transfer_runs(&plan, 0, runs, 16);                    // or as a list, for UCX and libfabric
 
 ORDER
-    cai_transfer_copy queues copies, and nothing else. Make them a part of an exchange (cai_stream.h).
+    cai_transfer_copy and cai_transfer_copy_peer queue copies, and nothing else. Make them a part of an
+    exchange (cai_stream.h).
 
 THREADS
     The functions keep no state. Any number of threads may call them.
@@ -56,6 +57,7 @@ THREADS
 #if defined(CAI_NAMESPACE)
 #define cai_nccl_dtype CAI_PRIV_RENAMED(cai_nccl_dtype)
 #define cai_transfer_copy CAI_PRIV_RENAMED(cai_transfer_copy)
+#define cai_transfer_copy_peer CAI_PRIV_RENAMED(cai_transfer_copy_peer)
 #define cai_transfer_on_host CAI_PRIV_RENAMED(cai_transfer_on_host)
 #define cai_transfer_pack CAI_PRIV_RENAMED(cai_transfer_pack)
 #define cai_transfer_piece CAI_PRIV_RENAMED(cai_transfer_piece)
@@ -159,10 +161,23 @@ extern "C" {
 #endif
 
 /** Queues the copies of all pieces on `stream`: a line by copy_async, others by copy_3d_async. Addresses are
- *  of the host or of a device. The current context is that of `stream`. After an error some pieces may be
- *  queued. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the table lacks a slot), CAI_ERR_CUDA. */
+ *  of the host or of one device; between two devices call cai_transfer_copy_peer. `plan` and `cuda` are not
+ *  NULL. The current context is that of `stream`. After an error some pieces may be queued; the message says
+ *  which piece failed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the table lacks a slot), CAI_ERR_STREAM
+ *  (0, or no stream), CAI_ERR_CAPTURE (900 to 908), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_copy(const cai_transfer *plan, const cai_cuda *cuda,
                                                     uint64_t stream, cai_error *err);
+
+/** The same from memory of one device to memory of another one, with or without peer access: a line by
+ *  copy_peer_async, others by copy_3d_peer_async. Memory of pools needs such a copy where the device of
+ *  `stream` has no access to the pool. The contexts are those of the memory, as pointer_info tells them. For
+ *  memory without one (pools, mapped memory) they are the primary contexts of the devices (device_context).
+ *  Neither is 0. `plan` and `cuda` are not NULL. `stream` is of either device. Of 1 and 2 it is the stream of
+ *  the current context that is meant; for a handle any context may be current. After an error some pieces may
+ *  be queued; the message says which piece failed. Errors: as cai_transfer_copy. */
+CAI_API CAI_MUST_CHECK cai_status cai_transfer_copy_peer(const cai_transfer *plan, const cai_cuda *cuda,
+                                                         uint64_t to_context, uint64_t from_context,
+                                                         uint64_t stream, cai_error *err);
 
 #ifdef __cplusplus
 }
@@ -485,11 +500,27 @@ CAI_API cai_status cai_nccl_dtype(const cai_dtype *dtype, int32_t *type, int32_t
 }
 
 #if defined(CAI_PRIV_TRANSFER_WITH_STREAM)
-static int32_t cai_priv_transfer_call(const cai_cuda *cuda, const cai_piece *piece, uint64_t stream)
+typedef struct cai_priv_transfer_way { /* how pieces are queued */
+    const cai_cuda *cuda;
+    uint64_t stream;
+    int peer; /* by the slots that name contexts */
+    uint64_t to_context, from_context;
+} cai_priv_transfer_way;
+
+static int32_t cai_priv_transfer_line(const cai_priv_transfer_way *way, const cai_piece *piece)
 {
+    const cai_cuda *cuda = way->cuda;
+    const uint64_t size = (uint64_t)piece->width;
+    if (!way->peer) return cuda->copy_async(cuda->self, piece->to, piece->from, size, way->stream);
+    return cuda->copy_peer_async(cuda->self, piece->to, way->to_context, piece->from, way->from_context, size,
+                                 way->stream);
+}
+
+static int32_t cai_priv_transfer_call(const cai_priv_transfer_way *way, const cai_piece *piece)
+{
+    const cai_cuda *cuda = way->cuda;
     cai_cuda_copy copy;
-    if (piece->height == 1)
-        return cuda->copy_async(cuda->self, piece->to, piece->from, (uint64_t)piece->width, stream);
+    if (piece->height == 1) return cai_priv_transfer_line(way, piece);
     copy.to = piece->to;
     copy.from = piece->from;
     copy.to_pitch = (uint64_t)piece->to_pitch;
@@ -499,22 +530,71 @@ static int32_t cai_priv_transfer_call(const cai_cuda *cuda, const cai_piece *pie
     copy.width = (uint64_t)piece->width;
     copy.height = (uint64_t)piece->height;
     copy.depth = (uint64_t)piece->depth;
-    return cuda->copy_3d_async(cuda->self, &copy, stream);
+    if (!way->peer) return cuda->copy_3d_async(cuda->self, &copy, way->stream);
+    return cuda->copy_3d_peer_async(cuda->self, &copy, way->to_context, way->from_context, way->stream);
+}
+
+/* What a stream that captures refuses is a fault of the capture, not of CUDA. */
+static cai_status cai_priv_transfer_failed(const cai_transfer *plan, int64_t piece, int32_t error,
+                                           cai_error *err)
+{
+    cai_error what;
+    cai_status status;
+    (void)cai_priv_error(&what, CAI_ERR_CUDA, "copying piece %lld of %lld", (long long)piece,
+                         (long long)plan->pieces);
+    status = cai_cuda_status(error, what.message, err);
+    if (error < 900 || error > 908) return status;
+    if (err) err->code = CAI_ERR_CAPTURE;
+    return CAI_ERR_CAPTURE;
+}
+
+static cai_status cai_priv_transfer_queue(const cai_transfer *plan, const cai_priv_transfer_way *way,
+                                          cai_error *err)
+{
+    const uint64_t stream = way->stream;
+    int64_t index;
+    cai_piece piece;
+    if (!cai_priv_is_stream(way->cuda, stream))
+        return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
+    for (index = 0; cai_transfer_piece(plan, index, &piece); ++index) {
+        const int32_t error = cai_priv_transfer_call(way, &piece);
+        if (error) return cai_priv_transfer_failed(plan, index + 1, error, err);
+    }
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_transfer_copy(const cai_transfer *plan, const cai_cuda *cuda, uint64_t stream,
                                      cai_error *err)
 {
-    int32_t error = 0;
-    int64_t index;
-    cai_piece piece;
+    cai_priv_transfer_way way;
     if (!plan || !cuda) return cai_priv_error(err, CAI_ERR_ARGUMENT, "plan or cuda is NULL");
     if (cuda->struct_size < offsetof(cai_cuda, set_async) || !cuda->copy_async || !cuda->copy_3d_async)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no copy_async or no copy_3d_async");
-    for (index = 0; !error && cai_transfer_piece(plan, index, &piece); ++index)
-        error = cai_priv_transfer_call(cuda, &piece, stream);
-    return cai_cuda_status(error, "copying", err);
+    memset(&way, 0, sizeof way);
+    way.cuda = cuda;
+    way.stream = stream;
+    return cai_priv_transfer_queue(plan, &way, err);
+}
+
+CAI_API cai_status cai_transfer_copy_peer(const cai_transfer *plan, const cai_cuda *cuda, uint64_t to_context,
+                                          uint64_t from_context, uint64_t stream, cai_error *err)
+{
+    const size_t needed = offsetof(cai_cuda, copy_3d_peer_async) + sizeof cuda->copy_3d_peer_async;
+    cai_priv_transfer_way way;
+    if (!plan || !cuda) return cai_priv_error(err, CAI_ERR_ARGUMENT, "plan or cuda is NULL");
+    if (!to_context || !from_context)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s is 0, which is no context: device_context returns "
+                              "the primary one", to_context ? "from_context" : "to_context");
+    if (cuda->struct_size < needed || !cuda->copy_peer_async || !cuda->copy_3d_peer_async)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                              "the CUDA table has no copy_peer_async or no copy_3d_peer_async");
+    way.cuda = cuda;
+    way.stream = stream;
+    way.peer = 1;
+    way.to_context = to_context;
+    way.from_context = from_context;
+    return cai_priv_transfer_queue(plan, &way, err);
 }
 #endif /* CAI_PRIV_TRANSFER_WITH_STREAM */
 

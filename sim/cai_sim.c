@@ -248,7 +248,8 @@ typedef struct sim_fault {
     X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access) \
     X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
-    X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async)
+    X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
+    X(copy_peer_async) X(copy_3d_peer_async)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -3449,6 +3450,65 @@ static int32_t sim_do_copy_3d(cai_sim *sim, const cai_cuda_copy *copy, uint64_t 
     return sim_do_copy(sim, &to, &from, &extent, handle, 1);
 }
 
+/* One end of a copy between devices: device memory, and the context that pointer_info tells of it. That of
+ * memory without one is of its device. */
+static int32_t sim_check_peer(cai_sim *sim, uint64_t address, uint64_t handle)
+{
+    uint64_t offset;
+    const sim_context *context = sim_context_of(sim, handle);
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (context->error) return context->error;
+    if (a == NULL || !a->live) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (a->kind != CAI_SIM_MEM_MANAGED && sim_side_of(sim, address) != SIM_ON_DEVICE)
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (a->context != NULL) return a->context == context ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+    return a->device == context->device ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
+}
+
+static int32_t sim_do_copy_peer(cai_sim *sim, uint64_t to, uint64_t to_context, uint64_t from,
+                                uint64_t from_context, uint64_t bytes, uint64_t handle)
+{
+    int32_t error = sim_check_peer(sim, to, to_context);
+    if (!error) error = sim_check_peer(sim, from, from_context);
+    return error ? error : sim_do_copy_bytes(sim, to, from, bytes, handle, 1);
+}
+
+static int32_t sim_do_copy_3d_peer(cai_sim *sim, const cai_cuda_copy *copy, uint64_t to_context,
+                                   uint64_t from_context, uint64_t handle)
+{
+    int32_t error = sim_check_peer(sim, copy->to, to_context);
+    if (!error) error = sim_check_peer(sim, copy->from, from_context);
+    return error ? error : sim_do_copy_3d(sim, copy, handle);
+}
+
+/* Both ends of a copy that names no contexts: memory of a pool is found by way of the current one, or not. */
+static int32_t sim_check_pools(cai_sim *sim, uint64_t to, uint64_t from)
+{
+    const sim_context *current = sim_current_context(sim);
+    const uint64_t ends[2] = {to, from};
+    uint64_t offset;
+    int32_t i;
+    for (i = 0; i < 2 && sim_is_on(sim, CAI_SIM_COPY_NEEDS_ACCESS); i++) {
+        const sim_allocation *a = sim_allocation_at(sim, ends[i], &offset);
+        if (a == NULL || a->pool == NULL) continue;
+        if (current == NULL || sim_lacks_access(sim, current->device, a)) return CAI_SIM_ERROR_INVALID_VALUE;
+    }
+    return 0;
+}
+
+static int32_t sim_do_copy_here(cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t handle)
+{
+    const int32_t error = sim_check_pools(sim, to, from);
+    return error ? error : sim_do_copy_bytes(sim, to, from, bytes, handle, 1);
+}
+
+static int32_t sim_do_copy_3d_here(cai_sim *sim, const cai_cuda_copy *copy, uint64_t handle)
+{
+    const int32_t error = sim_check_pools(sim, copy->to, copy->from);
+    return error ? error : sim_do_copy_3d(sim, copy, handle);
+}
+
 static int32_t sim_do_set_2d(cai_sim *sim, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width,
                              uint64_t height, uint64_t handle)
 {
@@ -3804,7 +3864,13 @@ static int32_t sim_device_uuid(void *self, int32_t device, void *uuid)
 SIM_SLOT(copy_async, (void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream),
          (sim_log_address(sim, to), sim_log_address(sim, from), sim_log_number(sim, size),
           sim_log_stream(sim, stream)),
-         sim_do_copy_bytes(sim, to, from, size, stream, 1))
+         sim_do_copy_here(sim, to, from, size, stream))
+SIM_SLOT(copy_peer_async,
+         (void *self, uint64_t to, uint64_t to_context, uint64_t from, uint64_t from_context, uint64_t size,
+          uint64_t stream),
+         (sim_log_address(sim, to), sim_log_context(sim, to_context), sim_log_address(sim, from),
+          sim_log_context(sim, from_context), sim_log_number(sim, size), sim_log_stream(sim, stream)),
+         sim_do_copy_peer(sim, to, to_context, from, from_context, size, stream))
 SIM_SLOT(set_async, (void *self, uint64_t to, uint32_t value, uint64_t size, uint64_t stream),
          (sim_log_address(sim, to), sim_log_number(sim, value), sim_log_number(sim, size),
           sim_log_stream(sim, stream)),
@@ -3816,18 +3882,39 @@ SIM_SLOT(set_2d_async,
           sim_log_number(sim, height), sim_log_stream(sim, stream)),
          sim_do_set_2d(sim, to, pitch, value, width, height, stream))
 
+static void sim_log_extent(cai_sim *sim, const cai_cuda_copy *copy)
+{
+    sim_log_number(sim, copy->width);
+    sim_log_number(sim, copy->height);
+    sim_log_number(sim, copy->depth);
+}
+
 static int32_t sim_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
 {
     sim_call call = sim_call_begin(self, SIM_copy_3d_async, copy != NULL);
     if (copy != NULL) {
         sim_log_address(call.sim, copy->to);
         sim_log_address(call.sim, copy->from);
-        sim_log_number(call.sim, copy->width);
-        sim_log_number(call.sim, copy->height);
-        sim_log_number(call.sim, copy->depth);
+        sim_log_extent(call.sim, copy);
     }
     sim_log_stream(call.sim, stream);
-    if (call.run) call.error = sim_do_copy_3d(call.sim, copy, stream);
+    if (call.run) call.error = sim_do_copy_3d_here(call.sim, copy, stream);
+    return sim_call_end(&call);
+}
+
+static int32_t sim_copy_3d_peer_async(void *self, const cai_cuda_copy *copy, uint64_t to_context,
+                                      uint64_t from_context, uint64_t stream)
+{
+    sim_call call = sim_call_begin(self, SIM_copy_3d_peer_async, copy != NULL);
+    if (copy != NULL) {
+        sim_log_address(call.sim, copy->to);
+        sim_log_context(call.sim, to_context);
+        sim_log_address(call.sim, copy->from);
+        sim_log_context(call.sim, from_context);
+        sim_log_extent(call.sim, copy);
+    }
+    sim_log_stream(call.sim, stream);
+    if (call.run) call.error = sim_do_copy_3d_peer(call.sim, copy, to_context, from_context, stream);
     return sim_call_end(&call);
 }
 
@@ -3930,6 +4017,7 @@ static const sim_named_option sim_options[] = {
     {"handles_need_context", CAI_SIM_HANDLES_NEED_CONTEXT},
     {"copy_returns", CAI_SIM_COPY_RETURNS},
     {"pool_reuse", CAI_SIM_POOL_REUSE},
+    {"copy_needs_access", CAI_SIM_COPY_NEEDS_ACCESS},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };
 

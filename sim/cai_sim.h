@@ -224,7 +224,11 @@ WHAT IS CUDA AND WHAT IS NOT
     D  What a copy waits for, and what the host waits for, is as "API synchronization behavior" says. Where
        that page writes "may" or "might", the option CAI_SIM_COPY_RETURNS chooses.
     D  A copy may be queued in a stream of another context than the current one. It needs no peer access.
-       Without it CUDA copies by way of the host.
+       Without it CUDA copies by way of the host. S: for memory of pools see CAI_SIM_COPY_NEEDS_ACCESS.
+    D  copy_peer_async and copy_3d_peer_async copy "from device memory in one context to device memory in
+       another context" (cuMemcpyPeerAsync). They need no access to pools. A context that is none: 201. S: one
+       that is not that of the memory, and memory of the host: 1. Pools and mapped memory have no context;
+       any context of their device will do.
     S  A range that leaves its allocation, or memory that was freed: 1, at once. Memory that is freed before a
        queued copy runs: 700. What is in no allocation is pageable host memory, and is accepted unchecked.
     S  The forms that wait are potentially unsafe calls: 900 while something captures. A pitch that is smaller
@@ -353,12 +357,21 @@ enum {
      *  completed frees when there is no dependency between the free and allocation." Off: a pool uses no
      *  address again while the device has memory. */
     CAI_SIM_POOL_REUSE = 1 << 11,
+    /** copy_async and copy_3d_async of memory of a pool that the device of the current context cannot access,
+     *  or without a current context, are 1. Programming Guide, "cudaMemcpyAsync Current Context/Device
+     *  Sensitivity": "any async memcpy involving memory from cudaMallocAsync should be done using the
+     *  specified stream's context as the calling thread's current context. This is not necessary for
+     *  cudaMemcpyPeerAsync". It does not say what happens otherwise, nor what access such a copy needs.
+     *  PyTorch (Copy.cu): copies "between devices that aren't peer-to-peer-capable need
+     *  cudaMemcpyPeerAsync"; ggml-org/llama.cpp#4620: 1. This changes calls of the table only. */
+    CAI_SIM_COPY_NEEDS_ACCESS = 1 << 12,
     /** The options of a new simulation. */
     CAI_SIM_DEFAULT = CAI_SIM_FREE_OWN_CONTEXT,
     /** A driver that does the least that CUDA's documentation promises. */
     CAI_SIM_ADVERSARIAL = CAI_SIM_FREE_RETURNS | CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE |
                           CAI_SIM_NEED_CONTEXT | CAI_SIM_SEGMENTS | CAI_SIM_ONE_THREAD_CONTEXTS |
-                          CAI_SIM_REUSE | CAI_SIM_PROGRESS | CAI_SIM_COPY_RETURNS | CAI_SIM_POOL_REUSE
+                          CAI_SIM_REUSE | CAI_SIM_PROGRESS | CAI_SIM_COPY_RETURNS | CAI_SIM_POOL_REUSE |
+                          CAI_SIM_COPY_NEEDS_ACCESS
 };
 
 /** Sets the options in place of those before. Do this before anything else is made. If
@@ -959,6 +972,7 @@ void cai_sim_teardown(cai_sim *sim);
        ipc_open -> m1                 ipc_close m1
        copy_async m1 m2 64 s1         copy_3d_async m1 m2 64 8 2 s1 (to, from, width, height, depth)
        set_async m1 0 64 s1           set_2d_async m1 0 64 8 s1 (value, width, height)
+       copy_peer_async m1 c1 m2 c2 64 s1                              copy_3d_peer_async m1 c1 m2 c2 64 8 2 s1
 
    event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a

@@ -23,6 +23,7 @@ const rule_choice rule_choices[] = {
     {"T09", "copy_returns", {"it waits", "it does not wait"}},
     {"T10", "copy_returns", {"it waits", "it does not wait"}},
     {"T11", "copy_returns", {"it waits", "it does not wait"}},
+    {"T29", "copy_needs_access", {"it copies", "1"}},
     {"K10", "pool_reuse", {"other memory", "the same"}},
     {"K11", "pool_reuse", {"other memory", "the same"}},
     {NULL, NULL, {NULL, NULL}}};

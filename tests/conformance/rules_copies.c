@@ -9,6 +9,8 @@
 
 #define PAGE "CUDA Runtime API, API synchronization behavior, "
 
+#define SENSITIVITY "CUDA Programming Guide, cudaMemcpyAsync Current Context/Device Sensitivity"
+
 enum { BYTES = 4096 };
 
 /* ---------------------------------------------------------------- small steps */
@@ -297,6 +299,119 @@ static void slot_set_2d(void)
     EXPECT(bytes_of(memory)[15] == 9 && bytes_of(memory)[32] == 9);
 }
 
+/* Memory of a pool of device 1, which device 0 cannot access; and the primary contexts of both. Device 1 is
+ * current then. 0: the rule failed, or is skipped. */
+static uint64_t memory_of_a_pool(uint64_t *pool, uint64_t contexts[2])
+{
+    uint64_t address = 0;
+    *pool = world_pool_create(1);
+    if (!*pool) rule_skip("no pools here");
+    else if (!rule_expect_int(__FILE__, __LINE__, "choosing device 1", world_set_device(1), 0) ||
+             !rule_expect_int(__FILE__, __LINE__, "the context of device 0",
+                              cuda->device_context(cuda->self, 0, &contexts[0]), 0) ||
+             !rule_expect_int(__FILE__, __LINE__, "the context of device 1",
+                              cuda->device_context(cuda->self, 1, &contexts[1]), 0) ||
+             !rule_expect_int(__FILE__, __LINE__, "an allocation from a pool",
+                              world_pool_alloc(*pool, ENOUGH, CAI_STREAM_LEGACY, &address), 0) ||
+             !rule_expect_int(__FILE__, __LINE__, "waiting", synchronize(CAI_STREAM_LEGACY), 0))
+        return 0;
+    return address;
+}
+
+static int32_t give_back(uint64_t memory, uint64_t pool)
+{
+    int32_t error = world_set_device(1);
+    if (!error) error = world_pool_free(memory, CAI_STREAM_LEGACY);
+    if (!error) error = synchronize(CAI_STREAM_LEGACY);
+    if (!error) error = world_pool_destroy(pool);
+    return error ? error : world_set_device(0);
+}
+
+/* A kernel of device 1 writes 1, which the copy brings to device 0. */
+static void slot_copy_peer(void)
+{
+    const uint64_t here = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    uint64_t pool, contexts[2] = {0, 0}, stream;
+    const uint64_t there = memory_of_a_pool(&pool, contexts);
+    if (!there) return;
+    bytes_of(host)[0] = 0;
+    stream = new_stream(NONBLOCKING);
+    EXPECT_INT(world_touch(stream, GATE, FIRST, there), 0);
+    EXPECT_INT(cuda->copy_peer_async(cuda->self, here, contexts[0], there, contexts[1], BYTES, stream), 0);
+    EXPECT_INT(world_set_device(0), 0);
+    EXPECT(held(FIRST));
+    world_set(GATE);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(world_copy(host, here, BYTES), 0);
+    EXPECT_INT(bytes_of(host)[0], 1);
+    EXPECT_INT(give_back(there, pool), 0);
+}
+
+/* Two planes of two rows of three bytes. */
+static void slot_copy_3d_peer(void)
+{
+    enum { WIDTH = 3, PITCH = 8, ROWS = 3, PLANE = PITCH * ROWS };
+    const uint64_t here = new_memory(WORLD_DEVICE), host = new_memory(WORLD_PINNED);
+    const uint64_t stream = new_stream(NONBLOCKING);
+    uint64_t there, contexts[2] = {0, 0};
+    cai_cuda_copy rows = {0, 0, PITCH, 16, ROWS, 2, WIDTH, 2, 2};
+    int32_t i, good = 0;
+    EXPECT_INT(world_set_device(1), 0);
+    there = new_memory(WORLD_DEVICE);
+    for (i = 0; i < 2; i++) EXPECT_INT(cuda->device_context(cuda->self, i, &contexts[i]), 0);
+    for (i = 0; i < 64; i++) bytes_of(host)[i] = (unsigned char)(i + 1);
+    EXPECT_INT(world_copy(there, host, 64), 0);
+    EXPECT_INT(world_set_device(0), 0);
+    EXPECT_INT(world_fill(here, 99, 2 * PLANE), 0);
+    EXPECT_INT(synchronize(CAI_STREAM_LEGACY), 0);
+    rows.to = here;
+    rows.from = there;
+    EXPECT_INT(cuda->copy_3d_peer_async(cuda->self, &rows, contexts[0], contexts[1], stream), 0);
+    EXPECT_INT(synchronize(stream), 0);
+    EXPECT_INT(world_copy(host, here, 2 * PLANE), 0);
+    for (i = 0; i < 2 * PLANE; i++) {
+        const int32_t x = i % PITCH, y = i / PITCH % ROWS, z = i / PLANE;
+        good += bytes_of(host)[i] == (x < WIDTH && y < 2 ? 32 * z + 16 * y + x + 1 : 99);
+    }
+    EXPECT_INT(good, 2 * PLANE);
+}
+
+static void copy_without_access(void)
+{
+    const uint64_t here = new_memory(WORLD_DEVICE), stream = new_stream(NONBLOCKING);
+    uint64_t pool, contexts[2] = {0, 0};
+    const uint64_t there = memory_of_a_pool(&pool, contexts);
+    int32_t error;
+    if (!there) return;
+    EXPECT_INT(world_set_device(0), 0);
+    error = cuda->copy_async(cuda->self, here, there, BYTES, stream);
+    EXPECT(error == 0 || error == 1);
+    EXPECT_INT(synchronize(stream), 0);
+    ANSWER(error);
+    EXPECT_INT(give_back(there, pool), 0);
+}
+
+static void peer_without_context(void)
+{
+    const uint64_t memory = new_memory(WORLD_DEVICE), stream = new_stream(NONBLOCKING);
+    uint64_t context = 0;
+    EXPECT_INT(cuda->device_context(cuda->self, 0, &context), 0);
+    EXPECT_INT(cuda->copy_peer_async(cuda->self, memory, context, memory + BYTES, 0, BYTES, stream), 201);
+    EXPECT_INT(cuda->copy_peer_async(cuda->self, memory, 0, memory + BYTES, context, BYTES, stream), 201);
+}
+
+static void peer_of_another_device(void)
+{
+    const uint64_t memory = new_memory(WORLD_DEVICE), stream = new_stream(NONBLOCKING);
+    uint64_t contexts[2] = {0, 0};
+    EXPECT_INT(world_set_device(1), 0);
+    EXPECT_INT(cuda->device_context(cuda->self, 0, &contexts[0]), 0);
+    EXPECT_INT(cuda->device_context(cuda->self, 1, &contexts[1]), 0);
+    EXPECT_INT(world_set_device(0), 0);
+    EXPECT_INT(cuda->copy_peer_async(cuda->self, memory, contexts[1], memory + BYTES, contexts[0], BYTES, stream),
+               1);
+}
+
 const rule rules_of_copies[] = {
     {"T01", "an asynchronous copy from pinned to device memory does not make the host wait",
      PAGE "Memcpy, asynchronous 4", RULE_DOCUMENTED, 0, async_to_device},
@@ -352,4 +467,16 @@ const rule rules_of_copies[] = {
      RULE_DOCUMENTED, 0, slot_set},
     {"T26", "set_2d_async fills rows, and nothing between them", "CUDA Driver API, cuMemsetD2D8",
      RULE_DOCUMENTED, 0, slot_set_2d},
+    {"T27", "copy_peer_async is in the order of its stream, and needs no access to the pool of the memory",
+     SENSITIVITY " (\"the device primary contexts specified in the API are referenced\")", RULE_DOCUMENTED,
+     NEEDS_DEVICES, slot_copy_peer},
+    {"T28", "copy_3d_peer_async copies rows of planes to another device, and nothing between them",
+     "CUDA Driver API, cuMemcpy3DPeerAsync", RULE_DOCUMENTED, NEEDS_DEVICES, slot_copy_3d_peer},
+    {"T29", "copy_async of memory of a pool that the device of the stream cannot access",
+     SENSITIVITY ", which does not say; ggml-org/llama.cpp pull request 4620", RULE_DOCUMENTED, NEEDS_DEVICES,
+     copy_without_access},
+    {"T30", "a copy between devices with a context that is none is 201",
+     "CUDA Driver API, cuMemcpyPeerAsync (lists it)", RULE_OBSERVED, 0, peer_without_context},
+    {"T31", "a copy between devices with the context of another device than that of the memory is 1", "not said",
+     RULE_OBSERVED, NEEDS_DEVICES, peer_of_another_device},
     {NULL, NULL, NULL, 0, 0, NULL}};

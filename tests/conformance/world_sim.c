@@ -441,6 +441,56 @@ static int32_t full_set(void *self, uint64_t to, uint64_t pitch, uint32_t value,
     return honest()->set_2d_async(self, to, pitch, value, pitch, height, stream);
 }
 
+static int32_t waiting_peer_copy(void *self, uint64_t to, uint64_t to_context, uint64_t from,
+                                 uint64_t from_context, uint64_t size, uint64_t stream)
+{
+    const int32_t error = honest()->copy_peer_async(self, to, to_context, from, from_context, size, stream);
+    return error ? error : honest()->stream_synchronize(self, stream);
+}
+
+/* As a copy that names no contexts does. */
+static int32_t poor_peer_copy(void *self, uint64_t to, uint64_t to_context, uint64_t from,
+                              uint64_t from_context, uint64_t size, uint64_t stream)
+{
+    const uint32_t options = cai_sim_options(sim);
+    int32_t error;
+    (void)to_context;
+    (void)from_context;
+    cai_sim_set_options(sim, options | CAI_SIM_COPY_NEEDS_ACCESS);
+    (void)honest()->context_push(self, cai_sim_primary(sim, 0));
+    error = honest()->copy_async(self, to, from, size, stream);
+    (void)honest()->context_pop(self);
+    cai_sim_set_options(sim, options);
+    return error;
+}
+
+static int32_t tolerant_peer_copy(void *self, uint64_t to, uint64_t to_context, uint64_t from,
+                                  uint64_t from_context, uint64_t size, uint64_t stream)
+{
+    const int32_t error = honest()->copy_peer_async(self, to, to_context, from, from_context, size, stream);
+    return is_planted("no-peer-context") ? (error == CAI_SIM_ERROR_INVALID_CONTEXT ? 0 : error)
+                                         : (error == CAI_SIM_ERROR_INVALID_VALUE ? 0 : error);
+}
+
+static int32_t flat_peer_copy(void *self, const cai_cuda_copy *copy, uint64_t to_context,
+                              uint64_t from_context, uint64_t stream)
+{
+    cai_cuda_copy dense = *copy;
+    dense.to_height = dense.height;
+    return honest()->copy_3d_peer_async(self, &dense, to_context, from_context, stream);
+}
+
+/* Access to pools counts where the option is off, and not where it is on. */
+static int32_t contrary_copy(void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t stream)
+{
+    const uint32_t options = cai_sim_options(sim);
+    int32_t error;
+    cai_sim_set_options(sim, options ^ CAI_SIM_COPY_NEEDS_ACCESS);
+    error = honest()->copy_async(self, to, from, size, stream);
+    cai_sim_set_options(sim, options);
+    return error;
+}
+
 static int32_t one_uuid(void *self, int32_t device, void *uuid)
 {
     return honest()->device_uuid(self, device > 0 && device < device_count ? 0 : device, uuid);
@@ -521,6 +571,13 @@ IDLE(set_2d_async,
      (void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width, uint64_t height,
       uint64_t stream),
      ((void)self, (void)to, (void)pitch, (void)value), ((void)width, (void)height, (void)stream))
+IDLE(copy_peer_async,
+     (void *self, uint64_t to, uint64_t to_context, uint64_t from, uint64_t from_context, uint64_t size,
+      uint64_t stream),
+     ((void)self, (void)to, (void)to_context, (void)from), ((void)from_context, (void)size, (void)stream))
+IDLE(copy_3d_peer_async,
+     (void *self, const cai_cuda_copy *copy, uint64_t to_context, uint64_t from_context, uint64_t stream),
+     ((void)self, (void)copy, (void)to_context), ((void)from_context, (void)stream))
 
 /* X(operation, whether rules cannot even begin without it) */
 #define OPERATIONS(X) \
@@ -532,7 +589,7 @@ IDLE(set_2d_async,
     X(memory_alloc_async, 0) X(memory_free_async, 0) X(host_alloc, 0) X(host_free, 0) X(host_register, 0) \
     X(host_unregister, 0) X(managed_alloc, 0) X(memory_info, 0) X(ipc_export, 0) X(ipc_open, 0) \
     X(ipc_close, 0) X(device_uuid, 0) X(copy_async, 0) X(copy_3d_async, 0) X(set_async, 0) \
-    X(set_2d_async, 0)
+    X(set_2d_async, 0) X(copy_peer_async, 0) X(copy_3d_peer_async, 0)
 
 /* X(name, what is wrong, the rule that must fail, the slots that are other); where those are none, a function
  * below asks is_planted. */
@@ -636,6 +693,17 @@ IDLE(set_2d_async,
       table.copy_3d_async = flat_copy) \
     X("other-set", "set_async stores another byte", "T25", table.set_async = word_set) \
     X("full-set", "set_2d_async fills what is between rows", "T26", table.set_2d_async = full_set) \
+    X("waiting-peer-copy", "copy_peer_async waits", "T27", table.copy_peer_async = waiting_peer_copy) \
+    X("poor-peer-copy", "copy_peer_async needs access to pools", "T27", \
+      table.copy_peer_async = poor_peer_copy) \
+    X("flat-peer-copy", "copy_3d_peer_async leaves nothing out between planes", "T28", \
+      table.copy_3d_peer_async = flat_peer_copy) \
+    X("contrary-copy", "access to pools counts the other way round", "T29", \
+      table.copy_async = contrary_copy) \
+    X("no-peer-context", "copy_peer_async needs no contexts", "T30", \
+      table.copy_peer_async = tolerant_peer_copy) \
+    X("any-peer-context", "copy_peer_async takes any context", "T31", \
+      table.copy_peer_async = tolerant_peer_copy) \
     X("idle-copy", "a copy does nothing", "T04", (void)0) \
     X("waiting-copy", "a copy waits that should not", "T01", (void)0) \
     X("home-copy", "copies are queued in streams of the current context alone", "T17", (void)0) \
@@ -764,6 +832,7 @@ int world_option(const char *name)
                    {"free_returns", CAI_SIM_FREE_RETURNS},
                    {"copy_returns", CAI_SIM_COPY_RETURNS},
                    {"pool_reuse", CAI_SIM_POOL_REUSE},
+                   {"copy_needs_access", CAI_SIM_COPY_NEEDS_ACCESS},
                    {"free_own_context", CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_FREE_RETURNS}};
     size_t i;
     for (i = 0; i < sizeof options / sizeof *options; i++)

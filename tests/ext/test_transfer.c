@@ -502,7 +502,158 @@ static void test_copies(void)
     CHECK_INT(cai_sim_fail_op(sim, "copy_async", 2, 700), 1);
     CHECK_INT(cai_transfer_copy(&plan, cuda, s, &err), CAI_ERR_CUDA);
     CHECK_INT(cai_sim_calls_of(sim, "copy_async"), calls + 2);
+    CHECK(!strncmp(err.message, "copying piece 2 of 3: CUDA error 700 (", 38));
+    CHECK_INT(err.native, 700);
     cai_sim_destroy(sim);
+}
+
+static void test_streams_refused(void)
+{
+    static const int64_t shape[] = {4};
+    static float values[4];
+    cai_sim *sim = cai_sim_create(1);
+    cai_cuda table = *cai_sim_cuda(sim);
+    cai_array x;
+    cai_transfer plan;
+    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, shape, NULL, values, &err), CAI_OK);
+    CHECK_INT(cai_transfer_pack(&plan, &x, (uint64_t)(uintptr_t)values, &err), CAI_OK);
+    CHECK_INT(cai_transfer_copy(&plan, &table, 0, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 71);
+    CHECK_INT(err.entry, CAI_ENTRY_STREAM);
+    CHECK_INT(cai_transfer_copy(&plan, &table, UINT64_MAX, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 74);
+    CHECK_INT(cai_transfer_copy_peer(&plan, &table, 1, 1, 0, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 71);
+    CHECK_INT(cai_transfer_copy(&plan, &table, CAI_STREAM_LEGACY, &err), CAI_OK);
+    table.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    CHECK_INT(cai_transfer_copy(&plan, &table, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 106);
+    CHECK_INT(cai_sim_fail_op(sim, "copy_async", 1, 899), 1);
+    table.flags = 0;
+    CHECK_INT(cai_transfer_copy(&plan, &table, CAI_STREAM_LEGACY, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_sim_fail_op(sim, "copy_async", 1, 908), 1);
+    CHECK_INT(cai_transfer_copy(&plan, &table, CAI_STREAM_LEGACY, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(err.code, CAI_ERR_CAPTURE);
+    CHECK_INT(err.native, 908);
+    CHECK_INT(cai_sim_fail_op(sim, "copy_async", 1, 900), 1);
+    CHECK_INT(cai_transfer_copy(&plan, &table, CAI_STREAM_LEGACY, NULL), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_sim_fail_op(sim, "copy_async", 1, 909), 1);
+    CHECK_INT(cai_transfer_copy(&plan, &table, CAI_STREAM_LEGACY, NULL), CAI_ERR_CUDA);
+    cai_sim_destroy(sim);
+}
+
+/* Two devices, and between them memory of a pool that is accessed from its own device alone. */
+typedef struct peers {
+    cai_sim *sim;
+    const cai_cuda *cuda;
+    uint64_t to_context, from_context, stream;
+    float *to, *from;
+} peers;
+
+enum { PEER_BYTES = 6 * 64 * 4 };
+
+static peers peers_open(void)
+{
+    peers p;
+    uint64_t pool;
+    int32_t i;
+    p.sim = cai_sim_create(2);
+    p.cuda = cai_sim_cuda(p.sim);
+    cai_sim_set_options(p.sim, cai_sim_options(p.sim) | CAI_SIM_COPY_NEEDS_ACCESS);
+    p.to_context = cai_sim_primary_retain(p.sim, 0);
+    p.from_context = cai_sim_primary_retain(p.sim, 1);
+    CHECK_INT(cai_sim_set_context(p.sim, p.from_context), 0);
+    pool = cai_sim_pool_create(p.sim, 1);
+    p.from = (float *)cai_sim_bytes(p.sim, cai_sim_pool_alloc(p.sim, pool, PEER_BYTES, CAI_STREAM_LEGACY));
+    CHECK_INT(cai_sim_context_synchronize(p.sim), 0);
+    CHECK_INT(cai_sim_set_context(p.sim, p.to_context), 0);
+    p.to = (float *)cai_sim_bytes(p.sim, cai_sim_alloc(p.sim, CAI_SIM_MEM_DEVICE, PEER_BYTES));
+    p.stream = cai_sim_stream_create(p.sim, 1);
+    for (i = 0; i < PEER_BYTES / 4; ++i) p.from[i] = (float)i;
+    return p;
+}
+
+static cai_status peers_copy(const peers *p, const cai_transfer *plan, const cai_cuda *table)
+{
+    return cai_transfer_copy_peer(plan, table, p->to_context, p->from_context, p->stream, &err);
+}
+
+static int32_t peer_calls(const peers *p)
+{
+    return 100 * cai_sim_calls_of(p->sim, "copy_3d_peer_async") + cai_sim_calls_of(p->sim, "copy_peer_async");
+}
+
+/* A line, planes of rows, and three lines. */
+static void test_peers(void)
+{
+    static const int64_t shape[] = {6, 5, 4}, strides[] = {256, 32, 4}, few[] = {3, 5, 4}, back[] = {-256, 16, 4};
+    const peers p = peers_open();
+    cai_array x, y;
+    cai_transfer plan;
+    int32_t i;
+    CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 3, shape, NULL, p.to, &err), CAI_OK);
+    CHECK_INT(cai_array_init(&y, CAI_FLOAT32, 3, shape, NULL, p.from, &err), CAI_OK);
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(cai_transfer_copy(&plan, p.cuda, p.stream, &err), CAI_ERR_CUDA); /* no access to the pool */
+    CHECK_INT(err.native, 1);
+    CHECK_INT(peers_copy(&p, &plan, p.cuda), CAI_OK);
+    CHECK_INT(peer_calls(&p), 1);
+    CHECK_INT(p.cuda->stream_synchronize(p.sim, p.stream), 0);
+    CHECK(!memcmp(p.to, p.from, 6 * 5 * 4 * 4));
+    CHECK_INT(cai_array_init(&y, CAI_FLOAT32, 3, shape, strides, p.from, &err), CAI_OK);
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(peers_copy(&p, &plan, p.cuda), CAI_OK);
+    CHECK_INT(peer_calls(&p), 101);
+    CHECK_INT(p.cuda->stream_synchronize(p.sim, p.stream), 0);
+    for (i = 0; i < 6 * 5; ++i) CHECK(!memcmp(&p.to[4 * i], &p.from[i / 5 * 64 + i % 5 * 8], 16));
+    CHECK_INT(cai_array_init(&y, CAI_FLOAT32, 3, few, back, p.from + 5 * 64, &err), CAI_OK);
+    CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 3, few, NULL, p.to, &err), CAI_OK);
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(peers_copy(&p, &plan, p.cuda), CAI_OK);
+    CHECK_INT(peer_calls(&p), 104);
+    CHECK_INT(p.cuda->stream_synchronize(p.sim, p.stream), 0);
+    for (i = 0; i < 3; ++i) CHECK(!memcmp(&p.to[20 * i], &p.from[(5 - i) * 64], 80));
+    CHECK_INT(cai_sim_fail_op(p.sim, "copy_peer_async", 3, 700), 1);
+    CHECK_INT(peers_copy(&p, &plan, p.cuda), CAI_ERR_CUDA);
+    CHECK(!strncmp(err.message, "copying piece 3 of 3: CUDA error 700 (", 38));
+    CHECK_INT(cai_sim_fail_op(p.sim, "copy_peer_async", 1, 901), 1);
+    CHECK_INT(peers_copy(&p, &plan, p.cuda), CAI_ERR_CAPTURE);
+    cai_sim_destroy(p.sim);
+}
+
+static void test_peers_refused(void)
+{
+    static const int64_t shape[] = {4};
+    const peers p = peers_open();
+    cai_cuda table = *p.cuda;
+    cai_array x, y;
+    cai_transfer plan;
+    CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, shape, NULL, p.to, &err), CAI_OK);
+    CHECK_INT(cai_array_init(&y, CAI_FLOAT32, 1, shape, NULL, p.from, &err), CAI_OK);
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(peers_copy(&p, NULL, p.cuda), CAI_ERR_ARGUMENT);
+    CHECK_INT(peers_copy(&p, &plan, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, 0, p.from_context, p.stream, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "to_context is 0, which is no context: device_context returns the primary one");
+    CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, p.to_context, 0, p.stream, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "from_context is 0, which is no context: device_context returns the primary one");
+    CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, p.from_context, p.to_context, p.stream, &err), CAI_ERR_CUDA);
+    CHECK_INT(err.native, 1);
+    table.copy_peer_async = NULL;
+    CHECK_INT(peers_copy(&p, &plan, &table), CAI_ERR_UNAVAILABLE);
+    table = *p.cuda;
+    table.copy_3d_peer_async = NULL;
+    CHECK_INT(peers_copy(&p, &plan, &table), CAI_ERR_UNAVAILABLE);
+    table = *p.cuda;
+    table.struct_size = (uint32_t)(offsetof(cai_cuda, copy_3d_peer_async) + sizeof table.copy_3d_peer_async);
+    CHECK_INT(peers_copy(&p, &plan, &table), CAI_OK);
+    table.struct_size--;
+    CHECK_INT(peers_copy(&p, &plan, &table), CAI_ERR_UNAVAILABLE);
+    CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, p.to_context, p.from_context, UINT64_MAX, &err),
+              CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 74);
+    cai_sim_destroy(p.sim);
 }
 
 /* The numbers themselves are compared with <nccl.h> in examples/nccl.cu. */
@@ -536,6 +687,9 @@ int main(int argc, char **argv)
     test_alignment();
     test_nccl();
     test_copies();
+    test_streams_refused();
+    test_peers();
+    test_peers_refused();
     test_pack(pairs / 10);
     test_pairs(pairs);
     return cai_test_end();

@@ -106,7 +106,7 @@ static void expect_leaks(int32_t count, const char *text)
 }
 
 /* Each call about allocation, on the legacy stream. */
-enum { UUID_CALL = 13, MEMORY_CALLS = 18 };
+enum { UUID_CALL = 13, MEMORY_CALLS = 20 };
 
 static int32_t memory_call(int32_t which, uint64_t pointer)
 {
@@ -131,7 +131,9 @@ static int32_t memory_call(int32_t which, uint64_t pointer)
     case 14: return cuda->copy_async(sim, pointer, pointer + 8, 8, 1);
     case 15: return cuda->copy_3d_async(sim, &one_row, 1);
     case 16: return cuda->set_async(sim, pointer, 7, 8, 1);
-    default: return cuda->set_2d_async(sim, pointer, 8, 7, 8, 1, 1);
+    case 17: return cuda->set_2d_async(sim, pointer, 8, 7, 8, 1, 1);
+    case 18: return cuda->copy_peer_async(sim, pointer, 7, pointer + 8, 7, 8, 1);
+    default: return cuda->copy_3d_peer_async(sim, &one_row, 7, 7, 1);
     }
 }
 
@@ -632,6 +634,7 @@ static void test_making(void)
     CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
     CHECK(cuda->host_thread != NULL && cuda->device_uuid != NULL);
     CHECK(cuda->copy_async && cuda->copy_3d_async && cuda->set_async && cuda->set_2d_async);
+    CHECK(cuda->copy_peer_async && cuda->copy_3d_peer_async);
     CHECK_UINT(cai_sim_primary(sim, 2), 0);
     CHECK_UINT(cai_sim_primary(sim, -1), 0);
     expect_leaks(0, "");
@@ -2235,7 +2238,8 @@ static void test_allocation_faults(void)
     static const char *const names[MEMORY_CALLS] = {
         "memory_alloc", "memory_free", "host_alloc", "host_free", "host_register", "host_unregister",
         "managed_alloc", "memory_alloc_async", "memory_free_async", "memory_info", "ipc_export", "ipc_open",
-        "ipc_close", "device_uuid", "copy_async", "copy_3d_async", "set_async", "set_2d_async"};
+        "ipc_close", "device_uuid", "copy_async", "copy_3d_async", "set_async", "set_2d_async",
+        "copy_peer_async", "copy_3d_peer_async"};
     unsigned char handle[64];
     uint64_t m = 7;
     int32_t i;
@@ -2432,6 +2436,117 @@ static void test_copy_slots(void)
     CHECK_INT(cuda->set_2d_async(sim, to, 3, 0, 4, 1, s), 1);
     CHECK_INT(cuda->set_async(sim, to + 1, 0, 64, s), 1);
     CHECK_INT(cuda->copy_async(sim, to + 1, from, 64, s), 1);
+    finish();
+}
+
+/* Copies between devices are copies: queued, logged, with all accesses. They need access to no pool. */
+static void test_peer_slots(void)
+{
+    const cai_cuda_copy rows = {0, 0, 5, 8, 3, 4, 4, 3, 2};
+    cai_cuda_copy good = rows;
+    cai_sim_operation op;
+    uint64_t to, from, s;
+    size_t i;
+    start("copies between devices: the slots of the table");
+    cai_sim_set_context(sim, c2);
+    from = cai_sim_pool_alloc(sim, cai_sim_pool_create(sim, 1), 64, 1);
+    cai_sim_context_synchronize(sim);
+    cai_sim_set_context(sim, c1);
+    to = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    s = cai_sim_stream_create(sim, 1);
+    for (i = 0; i < 64; i++) ((unsigned char *)cai_sim_bytes(sim, from))[i] = (unsigned char)(i + 1);
+    good.to = to;
+    good.from = from;
+    cai_sim_log_clear(sim);
+    CHECK_INT(cuda->copy_3d_peer_async(sim, &good, c1, c2, s), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK_STR(op.name, "copy");
+    CHECK_INT(op.access_count, 12);
+    CHECK_INT(cuda->copy_peer_async(sim, to + 40, c1, from, c2, 8, s), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK_INT(op.access_count, 2);
+    CHECK_INT(byte_at(to), 0); /* none waited */
+    cai_sim_run(sim);
+    expect_log("copy_3d_peer_async m2 c1 m1 c2 4 3 2 s1\ncopy_peer_async m2+40 c1 m1 c2 8 s1\n");
+    for (i = 0; i < 30; i++)
+        CHECK_INT(byte_at(to + i), i % 5 == 4 ? 0 : (int)(1 + i / 15 * 32 + i / 5 % 3 * 8 + i % 5));
+    CHECK(byte_at(to + 30) == 0 && byte_at(to + 40) == 1 && byte_at(to + 47) == 8 && byte_at(to + 48) == 0);
+    CHECK_INT(cuda->stream_synchronize(sim, s), 0);
+    finish();
+}
+
+/* The contexts are those that pointer_info tells of the memory; memory without one is of a device. */
+static void test_peer_slots_refused(void)
+{
+    cai_cuda_copy rows = {0, 0, 8, 8, 1, 1, 8, 1, 1};
+    uint64_t here, there, managed, other;
+    start("copies between devices that are refused");
+    cai_sim_set_context(sim, c2);
+    there = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 64);
+    cai_sim_set_context(sim, c1);
+    here = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    managed = cai_sim_alloc(sim, CAI_SIM_MEM_MANAGED, 64);
+    other = cai_sim_context_create(sim, 0);
+    rows.to = here;
+    rows.from = there;
+#define PEER(to, to_context, from, from_context) \
+    cuda->copy_peer_async(sim, to, to_context, from, from_context, 64, 1)
+    CHECK_INT(PEER(here, c1, there, c2), 0);
+    CHECK_INT(PEER(there, c2, here, c1), 0);
+    CHECK_INT(PEER(managed, c1, there, c2), 0);
+    CHECK_INT(PEER(here, 0, there, c2), 201);
+    CHECK_INT(PEER(here, c1, there, 7), 201);
+    CHECK_INT(PEER(here, c2, there, c2), 1);
+    CHECK_INT(PEER(here, other, there, c2), 1);
+    CHECK_INT(PEER(here, c1, there, c1), 1);
+    CHECK_INT(PEER(here + 1, c1, there, c2), 1);
+    CHECK_INT(PEER((uint64_t)(uintptr_t)order, c1, there, c2), 1);
+    CHECK_INT(PEER(cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 64), c1, there, c2), 1);
+    CHECK_INT(cuda->copy_3d_peer_async(sim, &rows, c1, c2, 1), 0);
+    CHECK_INT(cuda->copy_3d_peer_async(sim, &rows, c2, c2, 1), 1);
+    CHECK_INT(cuda->copy_3d_peer_async(sim, &rows, c1, other, 1), 1);
+    rows.to_pitch = 7;
+    CHECK_INT(cuda->copy_3d_peer_async(sim, &rows, c1, c2, 1), 1);
+    cai_sim_run(sim);
+    CHECK_INT(cai_sim_free(sim, managed), 0);
+    CHECK_INT(PEER(managed, c1, there, c2), 1);
+    cai_sim_set_device_error(sim, 1, 719);
+    CHECK_INT(PEER(here, c1, there, c2), 719);
+#undef PEER
+    finish();
+}
+
+/* A copy that names no contexts finds memory of a pool by way of the current one, or not. */
+static void test_copies_of_pools(void)
+{
+    cai_cuda_copy rows = {0, 0, 8, 8, 1, 1, 8, 1, 1};
+    uint64_t pool, here, there, s;
+    start("copies of memory of pools");
+    cai_sim_set_context(sim, c2);
+    pool = cai_sim_pool_create(sim, 1);
+    there = cai_sim_pool_alloc(sim, pool, 64, 1);
+    cai_sim_context_synchronize(sim);
+    cai_sim_set_context(sim, c1);
+    here = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    s = cai_sim_stream_create(sim, 1);
+    rows.to = here;
+    rows.from = there;
+    without(CAI_SIM_COPY_NEEDS_ACCESS);
+    CHECK_INT(cuda->copy_async(sim, here, there, 64, s), 0);
+    cai_sim_set_options(sim, cai_sim_options(sim) | CAI_SIM_COPY_NEEDS_ACCESS);
+    CHECK_INT(cuda->copy_async(sim, here, there, 64, s), 1);
+    CHECK_INT(cuda->copy_async(sim, there, here, 64, s), 1);
+    CHECK_INT(cuda->copy_3d_async(sim, &rows, s), 1);
+    CHECK_INT(cuda->copy_peer_async(sim, here, c1, there, c2, 64, s), 0);
+    cai_sim_set_context(sim, c2); /* that of the memory; the stream may be of another device */
+    CHECK_INT(cuda->copy_async(sim, here, there, 64, s), 0);
+    CHECK_INT(cuda->copy_3d_async(sim, &rows, s), 0);
+    cai_sim_set_context(sim, 0);
+    CHECK_INT(cuda->copy_async(sim, here, there, 64, s), 1);
+    cai_sim_set_context(sim, c1);
+    CHECK_INT(cai_sim_pool_set_access(sim, pool, 0, 1), 0);
+    CHECK_INT(cuda->copy_async(sim, here, there, 64, s), 0);
+    cai_sim_run(sim);
     finish();
 }
 
@@ -2945,6 +3060,7 @@ static void test_missing_answers(void)
     CHECK_INT(cuda->ipc_open(sim, order, NULL), 1);
     CHECK_INT(cuda->device_uuid(sim, 0, NULL), 1);
     CHECK_INT(cuda->copy_3d_async(sim, NULL, 1), 1);
+    CHECK_INT(cuda->copy_3d_peer_async(sim, NULL, 1, 1, 1), 1);
     expect_leaks(0, "");
     finish();
 }
@@ -4207,6 +4323,9 @@ static void run_further_work(void)
     test_copy_returns();
     test_copy_rows();
     test_copy_slots();
+    test_peer_slots();
+    test_peer_slots_refused();
+    test_copies_of_pools();
     test_copy_refused();
     test_copy_captured();
     test_copy_devices();

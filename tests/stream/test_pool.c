@@ -344,7 +344,7 @@ static void check_shorter_tables(void)
             CHECK((pool.cuda == &cuda) == (end >= sizeof cuda));
             CHECK((pool.cuda->event_query != NULL) ==
                   (slots_end > offsetof(cai_cuda, event_query)));
-            CHECK((pool.cuda->set_2d_async != NULL) == (end >= sizeof cuda));
+            CHECK((pool.cuda->copy_3d_peer_async != NULL) == (end >= sizeof cuda));
             exchange_once(list, 2, made[0]);
             CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
         }

@@ -193,6 +193,8 @@ static void print_cuda(void)
     MEMBER(copy_3d_async);
     MEMBER(set_async);
     MEMBER(set_2d_async);
+    MEMBER(copy_peer_async);
+    MEMBER(copy_3d_peer_async);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }

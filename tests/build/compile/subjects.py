@@ -968,6 +968,7 @@ int use(cai_transfer *plan, const cai_array *to, const cai_array *from, cai_run 
 int queue(const cai_transfer *plan, const cai_cuda *cuda, uint64_t stream, cai_error *err);
 int queue(const cai_transfer *plan, const cai_cuda *cuda, uint64_t stream, cai_error *err)
 {
+    CAI_TRY(cai_transfer_copy_peer(plan, cuda, 1, 1, stream, err));
     return cai_transfer_copy(plan, cuda, stream, err);
 }
 #endif

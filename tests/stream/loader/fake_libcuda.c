@@ -1085,6 +1085,58 @@ static CUresult CUDAAPI fake_cuMemcpy3DAsync_2000(const CUDA_MEMCPY3D_v1 *copy, 
     return leave(result);
 }
 
+static CUresult CUDAAPI fake_cuMemcpyPeerAsync_4000(CUdeviceptr_v2 to, CUcontext to_context,
+                                                    CUdeviceptr_v2 from, CUcontext from_context, size_t size,
+                                                    CUstream stream)
+{
+    const CUresult result = enter("cuMemcpyPeerAsync.4000");
+    put(" 0x%llx", (unsigned long long)to);
+    put_handle(to_context);
+    put(" 0x%llx", (unsigned long long)from);
+    put_handle(from_context);
+    put_size(size);
+    put_handle(stream);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemcpyPeerAsync_7000_ptsz(CUdeviceptr_v2 to, CUcontext to_context,
+                                                         CUdeviceptr_v2 from, CUcontext from_context,
+                                                         size_t size, CUstream stream)
+{
+    const CUresult result = enter("cuMemcpyPeerAsync.7000_ptsz");
+    (void)to, (void)to_context, (void)from, (void)from_context, (void)size, (void)stream;
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemcpy3DPeerAsync_4000(const CUDA_MEMCPY3D_PEER_v1 *copy, CUstream stream)
+{
+    const CUresult result = enter("cuMemcpy3DPeerAsync.4000");
+    put(" %d %d", (int)copy->srcMemoryType, (int)copy->dstMemoryType);
+    put(" 0x%llx", (unsigned long long)copy->dstDevice);
+    put_handle(copy->dstContext);
+    put(" 0x%llx", (unsigned long long)copy->srcDevice);
+    put_handle(copy->srcContext);
+    put_size(copy->dstPitch);
+    put_size(copy->srcPitch);
+    put_size(copy->dstHeight);
+    put_size(copy->srcHeight);
+    put_size(copy->WidthInBytes);
+    put_size(copy->Height);
+    put_size(copy->Depth);
+    if (copy->srcXInBytes || copy->srcY || copy->srcZ || copy->srcLOD || copy->srcHost || copy->srcArray ||
+        copy->dstXInBytes || copy->dstY || copy->dstZ || copy->dstLOD || copy->dstHost || copy->dstArray)
+        put(" and more");
+    put_handle(stream);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemcpy3DPeerAsync_7000_ptsz(const CUDA_MEMCPY3D_PEER_v1 *copy, CUstream stream)
+{
+    const CUresult result = enter("cuMemcpy3DPeerAsync.7000_ptsz");
+    (void)copy, (void)stream;
+    return leave(result);
+}
+
 static CUresult CUDAAPI fake_cuMemsetD8Async_3020(CUdeviceptr_v2 to, unsigned char value, size_t size,
                                                   CUstream stream)
 {
@@ -1149,7 +1201,8 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuMemAllocManaged, 6000) X(cuMemGetInfo, 2000) X(cuMemGetInfo, 3020) X(cuIpcGetMemHandle, 4010)        \
     X(cuIpcOpenMemHandle, 4010) X(cuIpcOpenMemHandle, 11000) X(cuIpcCloseMemHandle, 4010)                    \
     X(cuDeviceGetUuid, 9020) X(cuDeviceGetUuid, 11040) X(cuMemcpyAsync, 4000) X(cuMemcpy3DAsync, 2000)       \
-    X(cuMemcpy3DAsync, 3020) X(cuMemsetD8Async, 3020) X(cuMemsetD2D8Async, 3020)
+    X(cuMemcpy3DAsync, 3020) X(cuMemsetD8Async, 3020) X(cuMemsetD2D8Async, 3020)                             \
+    X(cuMemcpyPeerAsync, 4000) X(cuMemcpy3DPeerAsync, 4000)
 #define FUNCTIONS_12(X)                                                                                      \
     X(cuGetProcAddress, 12000) X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030)                      \
     X(cuStreamGetCtx, 12050)
@@ -1158,7 +1211,8 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuStreamGetCtx, 9020) X(cuStreamGetCaptureInfo, 10010) X(cuStreamGetCaptureInfo, 11030)                \
     X(cuStreamWaitEvent, 7000) X(cuStreamSynchronize, 7000) X(cuEventRecord, 7000)                           \
     X(cuMemAllocAsync, 11020) X(cuMemFreeAsync, 11020) X(cuMemcpyAsync, 7000) X(cuMemcpy3DAsync, 7000)       \
-    X(cuMemsetD8Async, 7000) X(cuMemsetD2D8Async, 7000)
+    X(cuMemsetD8Async, 7000) X(cuMemsetD2D8Async, 7000) X(cuMemcpyPeerAsync, 7000)                           \
+    X(cuMemcpy3DPeerAsync, 7000)
 #define PER_THREAD_12(X)                                                                                     \
     X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030) X(cuStreamGetCtx, 12050)
 
@@ -1326,6 +1380,9 @@ EXPORTED(cuIpcOpenMemHandle_v2, (CUdeviceptr_v2 * pointer, CUipcMemHandle handle
          fake_cuIpcOpenMemHandle_11000(pointer, handle, flags))
 EXPORTED(cuIpcCloseMemHandle, (CUdeviceptr_v2 pointer), fake_cuIpcCloseMemHandle_4010(pointer))
 #define COPY CUdeviceptr_v2 to, CUdeviceptr_v2 from, size_t size, CUstream stream
+#define PEER                                                                                                 \
+    CUdeviceptr_v2 to, CUcontext to_context, CUdeviceptr_v2 from, CUcontext from_context, size_t size,       \
+        CUstream stream
 #define SET CUdeviceptr_v2 to, unsigned char value, size_t size, CUstream stream
 #define SET_2D                                                                                               \
     CUdeviceptr_v2 to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream
@@ -1337,6 +1394,14 @@ EXPORTED(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D_v2 *copy, CUstream stream),
          fake_cuMemcpy3DAsync_3020(copy, stream))
 EXPORTED(cuMemcpy3DAsync_v2_ptsz, (const CUDA_MEMCPY3D_v2 *copy, CUstream stream),
          fake_cuMemcpy3DAsync_7000_ptsz(copy, stream))
+EXPORTED(cuMemcpyPeerAsync, (PEER),
+         fake_cuMemcpyPeerAsync_4000(to, to_context, from, from_context, size, stream))
+EXPORTED(cuMemcpyPeerAsync_ptsz, (PEER),
+         fake_cuMemcpyPeerAsync_7000_ptsz(to, to_context, from, from_context, size, stream))
+EXPORTED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER_v1 *copy, CUstream stream),
+         fake_cuMemcpy3DPeerAsync_4000(copy, stream))
+EXPORTED(cuMemcpy3DPeerAsync_ptsz, (const CUDA_MEMCPY3D_PEER_v1 *copy, CUstream stream),
+         fake_cuMemcpy3DPeerAsync_7000_ptsz(copy, stream))
 EXPORTED(cuMemsetD8Async, (SET), fake_cuMemsetD8Async_3020(to, value, size, stream))
 EXPORTED(cuMemsetD8Async_ptsz, (SET), fake_cuMemsetD8Async_7000_ptsz(to, value, size, stream))
 EXPORTED(cuMemsetD2D8Async, (SET_2D), fake_cuMemsetD2D8Async_3020(to, pitch, value, width, height, stream))

@@ -252,6 +252,8 @@ static const char *const lookups[] = {
     "cuMemcpy3DAsync 3020 1",
     "cuMemsetD8Async 3020 1",
     "cuMemsetD2D8Async 3020 1",
+    "cuMemcpyPeerAsync 4000 1",
+    "cuMemcpy3DPeerAsync 4000 1",
 };
 enum { LOOKUPS = sizeof lookups / sizeof lookups[0] };
 
@@ -613,6 +615,16 @@ static void check_copies(void)
     CHECK_CALLS("cuMemsetD2D8Async.3020 0x7a1000000000 4886718210 7 4886718208 4886718209 per_thread");
 }
 
+static void check_peer_copies(void)
+{
+    CHECK_INT(cuda->copy_peer_async(cuda->self, FAKE_M1, handle("c1"), FAKE_M3, handle("c2"), SIZE,
+                                    handle("s3")), 0);
+    CHECK_CALLS("cuMemcpyPeerAsync.4000 0x7a1000000000 c1 0x7a3000000000 c2 4886718208 s3");
+    CHECK_INT(cuda->copy_3d_peer_async(cuda->self, &rows, handle("c1"), handle("c2"), handle("s1")), 0);
+    CHECK_CALLS("cuMemcpy3DPeerAsync.4000 2 2 0x7a1000000000 c1 0x7a3000000000 c2 4886718209 4886718210 "
+                "4886718211 4886718212 4886718213 4886718214 4886718215 s1"); /* and nothing more */
+}
+
 static void check_other_processes(void)
 {
     unsigned char name[64];
@@ -692,6 +704,8 @@ static void check_errors_of_memory(int32_t error)
     CHECK_INT(cuda->copy_3d_async(cuda->self, &rows, 1), error);
     CHECK_INT(cuda->set_async(cuda->self, FAKE_M1, 0, SIZE, 1), error);
     CHECK_INT(cuda->set_2d_async(cuda->self, FAKE_M1, SIZE, 0, 1, 2, 1), error);
+    CHECK_INT(cuda->copy_peer_async(cuda->self, FAKE_M1, 1, FAKE_M3, 2, SIZE, 1), error);
+    CHECK_INT(cuda->copy_3d_peer_async(cuda->self, &rows, 1, 2, 1), error);
 }
 
 /* Every error of the driver comes back as it is, and is made by one call. */
@@ -803,6 +817,7 @@ static void check_table(int32_t driver)
     CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
     CHECK_INT(cuda->device_uuid != NULL, driver >= 11040);
     CHECK(cuda->copy_async && cuda->copy_3d_async && cuda->set_async && cuda->set_2d_async);
+    CHECK(cuda->copy_peer_async && cuda->copy_3d_peer_async);
     CHECK_INT(cuda->host_thread(cuda->self, &thread), 0);
     CHECK_INT(cuda->host_thread(cuda->self, &again), 0);
     CHECK(thread != 0 && thread == again);
@@ -1031,6 +1046,8 @@ static const struct {
     {"cuMemcpy3DAsync", offsetof(cai_cuda, copy_3d_async)},
     {"cuMemsetD8Async", offsetof(cai_cuda, set_async)},
     {"cuMemsetD2D8Async", offsetof(cai_cuda, set_2d_async)},
+    {"cuMemcpyPeerAsync", offsetof(cai_cuda, copy_peer_async)},
+    {"cuMemcpy3DPeerAsync", offsetof(cai_cuda, copy_3d_peer_async)},
     {"cuDeviceGetUuid", offsetof(cai_cuda, device_uuid)},
 };
 enum { MAY_MISS = sizeof may_miss / sizeof may_miss[0] };
@@ -1153,6 +1170,7 @@ static int slots(int32_t runtime, const char *library)
     check_allocation();
     check_host_memory();
     check_copies();
+    check_peer_copies();
     check_other_processes();
     check_errors();
     fake->reset();
