@@ -726,6 +726,17 @@ static void cai_priv_ipc_keep(cai_array *array, cai_event_pool *pool, uint64_t s
     if (cai_keepalive_push(array, pool, stream, NULL)) cai_array_release(array);
 }
 
+/* Between two devices CUDA gets both contexts. A table of before has no function for that. */
+static int32_t cai_priv_ipc_queue(const cai_manager *manager, uint64_t to, const cai_ipc_mapping *mapping,
+                                  uint64_t from, uint64_t size, uint64_t stream)
+{
+    const cai_cuda *cuda = manager->cuda;
+    if (mapping->device == manager->device || cuda->struct_size < offsetof(cai_cuda, copy_3d_peer_async) ||
+        !cuda->copy_peer_async)
+        return cuda->copy_async(cuda->self, to, from, size, stream);
+    return cuda->copy_peer_async(cuda->self, to, manager->context, from, mapping->context, size, stream);
+}
+
 /* Copies the bytes of an array on a stream of the manager's context, and waits on the host. If the wait fails,
  * the array is kept until the stream has passed. */
 static cai_status cai_priv_ipc_copy(const cai_manager *manager, uint64_t to, cai_array *from, uint64_t stream,
@@ -737,7 +748,7 @@ static cai_status cai_priv_ipc_copy(const cai_manager *manager, uint64_t to, cai
     CAI_TRY(cai_priv_ipc_enter(cuda, manager->context, &pushed, err));
     error = cai_priv_mode_relax(cuda, &mode);
     if (!error) {
-        error = cuda->copy_async(cuda->self, to, first, size, stream);
+        error = cai_priv_ipc_queue(manager, to, (const cai_ipc_mapping *)from->owner, first, size, stream);
         if (!error) {
             error = cuda->stream_synchronize(cuda->self, stream);
             if (error) cai_priv_ipc_keep(from, manager->pool, stream);

@@ -66,13 +66,13 @@ extern "C" {
  *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`. The
  *  copy is in C order and writable, and the array owns it. The old memory is given back as cai_exchange_release
  *  does. The owner of a borrowed array keeps it. The stream of that owner waits for the copy. All this is so in any
- *  mode of the pool. Views and kernel views of the array are of the old memory. Memory of CUDA's pools may need
- *  access for the other device (cudaMemPoolSetAccess). An array whose device is unknown is located (cai_locate).
+ *  mode of the pool. No peer access is needed, also for memory of pools. Views and kernel views of the array are of
+ *  the old memory. An array whose device is unknown is located (cai_locate).
  *  `hooks` and `pool` must outlive the array. `hooks` may be NULL: then another device is an error. On failure the
  *  array is unchanged, but for its location, or unless only the current context could not be restored
  *  (context_pop). Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or
  *  hooks of it), CAI_ERR_EXPECT (another device, and a mask, bit fields, or fields of an owned array), those of
- *  cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy and cai_exchange_release. */
+ *  cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer, cai_exchange_release. */
 CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                            const cai_emm_hooks *hooks, cai_error *err);
 
@@ -86,6 +86,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *poo
 
 #if defined(CAI_MOVE_IMPLEMENTATION) && !defined(CAI_MOVE_IMPLEMENTED)
 #define CAI_MOVE_IMPLEMENTED
+
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -113,6 +115,20 @@ static cai_status cai_priv_move_enter(const cai_cuda *cuda, uint64_t stream, uin
     CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));
     *pushed = context;
     return CAI_OK;
+}
+
+/* The context of memory. That of pools has none: it is the primary one of its device. */
+static cai_status cai_priv_move_context(const cai_cuda *cuda, const cai_array *array, uint64_t *context,
+                                        cai_error *err)
+{
+    cai_cuda_pointer info;
+    int32_t error = 0;
+    memset(&info, 0, sizeof info);
+    if (cuda->pointer_info) error = cuda->pointer_info(cuda->self, array->data, &info);
+    if (!error && !info.context && cuda->device_context)
+        error = cuda->device_context(cuda->self, array->device, &info.context);
+    *context = info.context;
+    return error ? cai_cuda_status(error, "finding the context of memory", err) : CAI_OK;
 }
 
 /* Makes the array that gets the elements: bytes by the table, with the shape and the dtype of the other. */
@@ -152,12 +168,18 @@ static void cai_priv_move_settle(cai_event_pool *pool, uint64_t stream)
 static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, cai_event_pool *pool,
                                      uint64_t stream, cai_error *err)
 {
+    const cai_cuda *const cuda = pool->cuda;
     cai_transfer plan;
     cai_exchange ex;
     cai_status status;
+    uint64_t to, from;
     CAI_TRY(cai_transfer_plan(&plan, target, array, err));
+    CAI_TRY(cai_priv_move_context(cuda, target, &to, err));
+    CAI_TRY(cai_priv_move_context(cuda, array, &from, err));
     CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, &array, 1, stream, 0, err));
-    status = cai_transfer_copy(&plan, pool->cuda, ex.stream, err);
+    if (to && from && cuda->copy_peer_async && cuda->copy_3d_peer_async)
+        status = cai_transfer_copy_peer(&plan, cuda, to, from, stream, err);
+    else status = cai_transfer_copy(&plan, cuda, stream, err); /* a table of before: CUDA needs access of the device */
     status = cai_exchange_end(&ex, status, err);
     if (!status && array->release) status = cai_exchange_release(&ex, array, err);
     else if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */

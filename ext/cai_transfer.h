@@ -37,7 +37,8 @@ WHAT IT IS
     An array with strides is not one line of bytes. A plan says which lines there are: axes that continue each
     other are joined, also across padding that both sides have. What is left is a list of runs, each of which
     is contiguous on both sides. The two axes of runs that leave the fewest pieces make a piece, which one call
-    of cudaMemcpy2DAsync or cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are computed when they are needed.
+    of cudaMemcpy2DAsync or cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are computed
+    when they are needed.
 
         cai_transfer plan;
         CAI_TRY(cai_transfer_plan(&plan, &to, &from, err));           // two arrays, or one and a buffer:

@@ -110,26 +110,31 @@ static void same_elements(const cai_array *x, const cai_array *y)
 
 /* ------------------------------------------------------------------ copies */
 /* The manager's context is current, and the thread's capture mode allows a wait. */
-static int32_t careful_copy(void *self, uint64_t to, uint64_t from, uint64_t size, uint64_t on)
+static int32_t careful_peer(void *self, uint64_t to, uint64_t to_context, uint64_t from, uint64_t from_context,
+                            uint64_t size, uint64_t on)
 {
     int32_t mode = 2;
     CHECK_UINT(cai_sim_current(sim_b), cai_sim_primary(sim_b, 1));
+    CHECK_UINT(to_context, cai_sim_primary(sim_b, 1));
+    CHECK_UINT(from_context, cai_sim_primary(sim_b, 0));
     CHECK_INT(cuda_b.capture_mode(self, &mode), 0);
     CHECK_INT(mode, 2);
-    return cai_sim_cuda(sim_b)->copy_async(self, to, from, size, on);
+    return cai_sim_cuda(sim_b)->copy_peer_async(self, to, to_context, from, from_context, size, on);
 }
+
+static const char *copies_by = "copy_peer_async";
 
 static void copy_arrives(const cai_array *x)
 {
     struct cai_ipc_v0 d = exported(x);
     cai_array y;
     int32_t mode = 0;
-    cuda_b.copy_async = careful_copy;
+    if (cuda_b.copy_peer_async) cuda_b.copy_peer_async = careful_peer;
     cai_sim_log_clear(sim_b);
     GOOD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err));
     CHECK_INT(ipc_b.used, 0); /* closed again */
     CHECK_INT(cai_sim_calls_of(sim_b, "ipc_close"), 1);
-    CHECK_INT(cai_sim_calls_of(sim_b, "copy_async"), 1);
+    CHECK_INT(cai_sim_calls_of(sim_b, copies_by), 1);
     CHECK_INT(cai_sim_calls_of(sim_b, "stream_synchronize"), 1);
     CHECK_INT(y.device, 1);
     CHECK_INT(y.memory, CAI_MEMORY_DEVICE);
@@ -145,6 +150,28 @@ static void copy_arrives(const cai_array *x)
     cai_array_release(&y);
     CHECK_INT(manager.count.live, 0);
     GOOD(cai_manager_flush(&manager, &err));
+}
+
+/* To a manager of the memory's own device it is a plain copy. */
+static void check_same_device(const cai_array *x)
+{
+    struct cai_ipc_v0 d = exported(x);
+    const cai_emm_hooks hooks = manager.hooks;
+    cai_manager near_it;
+    cai_array y;
+    uint64_t on;
+    CHECK_INT(cai_sim_set_context(sim_b, cai_sim_primary(sim_b, 0)), 0);
+    on = cai_sim_stream_create(sim_b, 1);
+    GOOD(cai_manager_init(&near_it, &pool_b, &hooks, NULL, &err));
+    cai_sim_log_clear(sim_b);
+    GOOD(cai_ipc_import_copy(&ipc_b, &d, &near_it, on, &y, &err));
+    CHECK_INT(cai_sim_calls_of(sim_b, "copy_async"), 1);
+    CHECK_INT(y.device, 0);
+    same_elements(x, &y);
+    cai_array_release(&y);
+    GOOD(cai_manager_destroy(&near_it, &err));
+    CHECK_INT(cai_sim_stream_destroy(sim_b, on), 0);
+    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
 }
 
 static void check_copies(void)
@@ -165,6 +192,15 @@ static void check_copies(void)
     copy_arrives(&x);
     x = array_at(CAI_FLOAT32, 0, 0, shape, NULL);
     copy_arrives(&x);
+    copies_by = "copy_async";
+    cuda_b.copy_peer_async = NULL; /* a table of before, or one that ends there */
+    copy_arrives(&x);
+    cuda_b = *cai_sim_cuda(sim_b);
+    cuda_b.struct_size = (uint32_t)offsetof(cai_cuda, copy_3d_peer_async) - 1;
+    copy_arrives(&x);
+    cuda_b = *cai_sim_cuda(sim_b);
+    check_same_device(&x);
+    copies_by = "copy_peer_async";
     GOOD(cai_manager_init(&owner, &pool_a, &hooks_a, NULL, &err)); /* of no elements, which a table cannot send */
     GOOD(cai_manager_alloc(&memory, &owner, 64, 0, 1, &err));
     GOOD(cai_array_init(&x, CAI_INT8, 2, none, NULL, NULL, &err));

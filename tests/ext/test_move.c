@@ -209,9 +209,9 @@ static void test_same_device(void)
 static void test_current_context(void)
 {
     static const cai_status expected[] = {CAI_OK, CAI_OK, CAI_ERR_UNAVAILABLE, CAI_ERR_UNAVAILABLE, CAI_OK, CAI_OK,
-                                          CAI_OK};
+                                          CAI_OK, CAI_OK};
     int32_t n;
-    for (n = 0; n < 7; ++n) {
+    for (n = 0; n < 8; ++n) {
         uint64_t stream;
         world w;
         cai_sim *sim = cai_sim_create(2);
@@ -220,6 +220,8 @@ static void test_current_context(void)
         if (n == 2) w.cuda.context_push = NULL;
         if (n == 3) w.cuda.context_pop = NULL;
         if (n == 4) w.cuda.context_current = NULL;
+        if (n == 5) w.cuda.pointer_info = NULL;
+        if (n == 7) w.cuda.pointer_info = NULL, w.cuda.device_context = NULL; /* by CUDA's plain copy */
         stream = n == 0 ? (uint64_t)CAI_STREAM_LEGACY : n == 6 ? (uint64_t)CAI_STREAM_PER_THREAD : w.next;
         w.x.sync = CAI_SYNC_NONE; /* events would need contexts */
         CHECK_INT(cai_sim_set_context(sim, w.device_of[1]), 0);
@@ -323,8 +325,12 @@ static void test_refused(void)
     w.x.memory = CAI_MEMORY_HOST;
     refused(&w, &w.hooks, CAI_ERR_MEMORY, "the array: plain host memory");
     w.x.memory = CAI_MEMORY_DEVICE;
+    w.cuda.copy_peer_async = NULL; /* a table of before */
     w.cuda.copy_3d_async = NULL;
     CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, NULL), CAI_ERR_UNAVAILABLE);
+    w.cuda = *cai_sim_cuda(sim);
+    w.cuda.copy_3d_peer_async = NULL;
+    w.cuda.copy_3d_async = NULL;
     w.cuda.stream_synchronize = NULL; /* nothing was copied: no wait is missed */
     refused(&w, &w.hooks, CAI_ERR_UNAVAILABLE, "no copy_3d_async");
     w.cuda = *cai_sim_cuda(sim);
@@ -341,6 +347,7 @@ static void test_refused(void)
 }
 
 static cai_cuda *breaks;
+static cai_sim *breaks_sim;
 
 static int32_t no_current(void *self, uint64_t *context)
 {
@@ -349,11 +356,14 @@ static int32_t no_current(void *self, uint64_t *context)
     return 719;
 }
 
-static int32_t break_all(void *self, const cai_cuda_copy *copy, uint64_t stream)
+static int32_t break_all(void *self, const cai_cuda_copy *copy, uint64_t to_context, uint64_t from_context,
+                         uint64_t stream)
 {
     (void)self;
     (void)copy;
-    (void)stream;
+    CHECK_UINT(stream, CAI_STREAM_LEGACY);
+    CHECK_UINT(to_context, cai_sim_primary(breaks_sim, 1));
+    CHECK_UINT(from_context, cai_sim_primary(breaks_sim, 0));
     breaks->context_current = no_current;
     return 719;
 }
@@ -367,7 +377,8 @@ static void test_dead(void)
     w.x.sync = CAI_SYNC_NONE;
     CHECK_INT(cai_sim_set_context(sim, w.device_of[1]), 0);
     breaks = &w.cuda;
-    w.cuda.copy_3d_async = break_all;
+    breaks_sim = sim;
+    w.cuda.copy_3d_peer_async = break_all;
     CHECK_INT(cai_move(&w.x, &w.pool, CAI_STREAM_LEGACY, &w.hooks, &err), CAI_ERR_CUDA);
     CHECK(err.native == 719 && strstr(err.message, "719") != NULL && w.x.data == w.data);
     cai_sim_destroy(sim);

@@ -510,14 +510,14 @@ static void test_copies(void)
 static void test_streams_refused(void)
 {
     static const int64_t shape[] = {4};
-    static float values[4];
+    static float values[4], buffer[4];
     cai_sim *sim = cai_sim_create(1);
     cai_cuda table = *cai_sim_cuda(sim);
     cai_array x;
     cai_transfer plan;
     CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
     CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, shape, NULL, values, &err), CAI_OK);
-    CHECK_INT(cai_transfer_pack(&plan, &x, (uint64_t)(uintptr_t)values, &err), CAI_OK);
+    CHECK_INT(cai_transfer_pack(&plan, &x, (uint64_t)(uintptr_t)buffer, &err), CAI_OK);
     CHECK_INT(cai_transfer_copy(&plan, &table, 0, &err), CAI_ERR_STREAM);
     CHECK_INT(err.rule, 71);
     CHECK_INT(err.entry, CAI_ENTRY_STREAM);
