@@ -204,15 +204,21 @@ static void test_same_device(void)
     cai_sim_destroy(sim);
 }
 
+static int32_t no_primary_of_0(void *self, int32_t device, uint64_t *context)
+{
+    *context = device ? cai_sim_primary((cai_sim *)self, device) : 0;
+    return 0;
+}
+
 /* The default streams are those of the current context. Tables that lack a slot work in the current one, too, as
  * far as arrays by a table do. */
 static void test_current_context(void)
 {
     static const cai_status expected[] = {CAI_OK, CAI_OK, CAI_ERR_UNAVAILABLE, CAI_ERR_UNAVAILABLE, CAI_OK, CAI_OK,
-                                          CAI_OK, CAI_OK};
+                                          CAI_OK, CAI_OK, CAI_OK, CAI_OK};
     int32_t n;
-    for (n = 0; n < 8; ++n) {
-        uint64_t stream;
+    for (n = 0; n < 10; ++n) {
+        uint64_t stream, plain = 0;
         world w;
         cai_sim *sim = cai_sim_create(2);
         build(&w, sim);
@@ -222,16 +228,20 @@ static void test_current_context(void)
         if (n == 4) w.cuda.context_current = NULL;
         if (n == 5) w.cuda.pointer_info = NULL;
         if (n == 7) w.cuda.pointer_info = NULL, w.cuda.device_context = NULL; /* by CUDA's plain copy */
+        if (n == 8) w.cuda.device_context = no_primary_of_0;
+        if (n == 9) w.x.data = plain = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES); /* it has a context */
         stream = n == 0 ? (uint64_t)CAI_STREAM_LEGACY : n == 6 ? (uint64_t)CAI_STREAM_PER_THREAD : w.next;
         w.x.sync = CAI_SYNC_NONE; /* events would need contexts */
         CHECK_INT(cai_sim_set_context(sim, w.device_of[1]), 0);
         CHECK_INT(cai_move(&w.x, &w.pool, stream, &w.hooks, NULL), expected[n]);
         CHECK_INT(w.x.thread != 0, n == 6); /* whose stream that is */
-        CHECK((w.x.data != w.data) == !expected[n]);
+        CHECK((w.x.data != w.data && w.x.data != plain) == !expected[n]);
+        CHECK_INT(cai_sim_calls_of(sim, "copy_3d_peer_async"), !expected[n] && n != 7 && n != 8);
         CHECK_UINT(cai_sim_current(sim), w.device_of[1]);
         w.cuda = *cai_sim_cuda(sim);
         cai_array_release(&w.x);
         CHECK_INT(cai_sim_set_context(sim, w.device_of[0]), 0);
+        if (plain) (void)cai_sim_run(sim), (void)cai_sim_free(sim, plain);
         pull_down(&w);
         cai_sim_destroy(sim);
     }
