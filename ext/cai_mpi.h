@@ -316,7 +316,7 @@ static cai_status cai_priv_mpi_copy(const cai_mpi_batch *batch, int receives, ca
     cai_status status = CAI_OK;
     int32_t i;
     if (!count) return CAI_OK;
-    CAI_TRY(cai_exchange_begin(&ex, pool, arrays, count, stream, err));
+    CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, arrays, count, stream, 0, err));
     for (i = 0; !status && i < batch->count; ++i) {
         const cai_mpi_message *message = &batch->messages[i];
         if (!message->buffer || !message->receives != !receives) continue;
@@ -333,19 +333,15 @@ static cai_status cai_priv_mpi_copy(const cai_mpi_batch *batch, int receives, ca
 /* Orders MPI after the work on everything that it reads or writes. */
 static cai_status cai_priv_mpi_wait_for_device(const cai_mpi_batch *batch, cai_error *err)
 {
-    const cai_cuda *const cuda = batch->options.pool->cuda;
     const cai_exchange_options on_host = {CAI_MODE_HOST, 0, 0, 0, 0};
     cai_array *arrays[CAI_MPI_MESSAGES];
     cai_exchange ex;
-    if (batch->options.engine == CAI_MPI_DIRECT) {
-        CAI_TRY(cai_exchange_begin_with(&ex, batch->options.pool, arrays,
-                                        cai_priv_mpi_arrays(batch, 1, 1, arrays), batch->options.stream,
-                                        &on_host, err));
-        return cai_exchange_end(&ex, CAI_OK, err);
-    }
-    CAI_TRY(cai_priv_mpi_copy(batch, 0, err));
-    return cai_cuda_status(cuda->stream_synchronize(cuda->self, batch->options.stream), "stream_synchronize",
-                           err);
+    int32_t count = 0; /* the end of an exchange in this mode waits for the stream, also without arrays */
+    if (batch->options.engine == CAI_MPI_DIRECT) count = cai_priv_mpi_arrays(batch, 1, 1, arrays);
+    else CAI_TRY(cai_priv_mpi_copy(batch, 0, err));
+    CAI_TRY(cai_exchange_begin_with(&ex, batch->options.pool, arrays, count, batch->options.stream, &on_host,
+                                    err));
+    return cai_exchange_end(&ex, CAI_OK, err);
 }
 
 static int cai_priv_mpi_post(cai_mpi_batch *batch, int32_t i)

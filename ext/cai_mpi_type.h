@@ -76,7 +76,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Data
  *  array->data, or none if the array is empty. It has the fewest constructors: contiguous, hvector, subarray.
  *  A record with fields is a struct, which leaves out its padding. What MPI has no datatype for is bytes. The
  *  datatype is committed. Free it with MPI_Type_free. To receive, elements must share no bytes. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask), CAI_ERR_EXPORT (bit fields), CAI_ERR_CAPACITY
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit fields), CAI_ERR_CAPACITY
  *  (more than 64 fields in a record), CAI_ERR_MPI. On failure nothing is stored. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_type(const cai_array *array, MPI_Datatype *out, cai_error *err);
 
@@ -336,7 +336,6 @@ static cai_status cai_priv_mpi_record(const cai_array *array, int64_t row, int64
 /* What one element is made of. */
 static cai_status cai_priv_mpi_element(const cai_array *array, cai_priv_mpi_unit *out, cai_error *err)
 {
-    if (!array->dtype.itemsize) return cai_priv_error(err, CAI_ERR_EXPORT, "bit fields are no messages");
     cai_priv_mpi_plain(&array->dtype, out);
     if (!array->fields || !array->field_count) return CAI_OK;
     return cai_priv_mpi_record(array, -1, array->dtype.itemsize, out, err);

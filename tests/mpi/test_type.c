@@ -282,7 +282,7 @@ static void test_refused(void)
     CHECK_INT(cai_mpi_dtype(&array.dtype, NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_parse("|t8", 3, 0, &dtype, &err), CAI_OK);
     array.dtype = dtype;
-    CHECK_INT(cai_mpi_type(&array, &type, &err), CAI_ERR_EXPORT);
+    CHECK_INT(cai_mpi_type(&array, &type, &err), CAI_ERR_EXPECT);
     CHECK_INT(cai_mpi_status(MPI_SUCCESS, "MPI_Send", &err), CAI_OK);
     CHECK_INT(cai_mpi_status(MPI_ERR_TAG, "MPI_Send", &err), CAI_ERR_MPI);
     CHECK_INT(err.native, MPI_ERR_TAG);
