@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     cai_inspect [--lenient] [--all] [--lint] [--table] [FILE...]
+ *     cai_inspect [--lenient] --plan TO FROM
  *
  * One JSON object for each dictionary, in order; --table for people; --all names every entry that is
  * wrong; --lint adds what consumers commonly lose of it. Exit status 0: all were accepted, 1: at least
@@ -9,6 +10,7 @@
 
 #define CAI_IMPLEMENTATION
 #include "cai.h"
+#include "ext/cai_transfer.h"
 
 #include "cai_literal.h"
 #include "cai_lint.h"
@@ -16,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cai_plan.h"
 
 /* ---------------------------------------------------------------------------- output */
 
@@ -940,7 +944,7 @@ typedef struct inspect {
     inspect_out out;
     inspect_label label;
     uint32_t flags; /* of cai_import */
-    int table, lint, all;
+    int table, lint, all, plan;
     int64_t accepted, rejected;
     cai_token *tokens;
     size_t token_capacity;
@@ -1130,7 +1134,9 @@ static int inspect_entry(inspect *it)
     } else {
         it->rejected++;
     }
-    if (it->table) {
+    if (it->plan && it->verdict.error_count == 0) {
+        /* its picture follows */
+    } else if (it->table) {
         inspect_table_row(it);
     } else {
         json_verdict(&it->out, &it->verdict, it->all, it->lint);
@@ -1218,10 +1224,63 @@ static int inspect_file(inspect *it, const char *name)
     return failed ? inspect_trouble("cannot read", name) : 0;
 }
 
+/* ----------------------------------------------------------------------------- plans */
+
+/* Judges a dictionary that is an argument. 0: it was accepted; else the exit status. */
+static int plan_read(inspect *it, const char *text, cai_array *out)
+{
+    for (it->entry.used = 0; *text != '\0'; text++) {
+        if (!buffer_add(&it->entry, *text)) return inspect_trouble("out of memory", NULL);
+    }
+    it->entry_line = 1;
+    if (!inspect_entry(it)) return inspect_trouble("out of memory", NULL);
+    *out = it->verdict.array;
+    out->mask = NULL; /* it is copied by a plan of its own */
+    return it->verdict.error_count > 0;
+}
+
+/* "to    float32 (2, 3), strides (12, 4)" */
+static void plan_array(const char *name, const cai_array *array)
+{
+    static inspect_text t; /* large */
+    t.used = 0;
+    text_dtype(&t, array);
+    text_put(&t, " ");
+    text_tuple(&t, array->shape, array->ndim);
+    text_put(&t, ", strides ");
+    text_tuple(&t, array->strides, array->ndim);
+    (void)printf("%-4s  %.*s\n", name, (int)t.used, t.text);
+}
+
+/* The copy from one array to another, drawn; of one array, that to a contiguous buffer. */
+static int plan_run(inspect *it, int count, char **texts)
+{
+    cai_array to, from;
+    cai_transfer plan;
+    cai_error err;
+    cai_status status;
+    int bad;
+    if (count < 1 || count > 2) return inspect_trouble("--plan takes one dictionary, or two: TO FROM", NULL);
+    bad = plan_read(it, texts[0], &to);
+    if (bad == 0 && count == 2) bad = plan_read(it, texts[1], &from);
+    out_flush(&it->out);
+    if (bad != 0) return bad;
+    status = count == 2 ? cai_transfer_plan(&plan, &to, &from, &err) : cai_transfer_pack(&plan, &to, 0, &err);
+    if (status != CAI_OK) {
+        (void)printf("no copy: %s\n", err.message);
+        return 1;
+    }
+    if (count == 2) plan_array("to", &to);
+    plan_array("from", count == 2 ? &from : &to);
+    cai_plan_print(stdout, &plan, count == 2 ? to.data : 0, count == 2 ? from.data : to.data);
+    return 0;
+}
+
 /* ------------------------------------------------------------------------------ main */
 
 static const char usage_text[] =
     "usage: cai_inspect [--lenient] [--all] [--lint] [--table] [--] [FILE...]\n"
+    "       cai_inspect [--lenient] --plan TO [FROM]\n"
     "\n"
     "Reads __cuda_array_interface__ dictionaries, as Python's repr or pprint prints them or as JSON,\n"
     "from the files or from standard input (no file, or -), and judges each. One a line, or over\n"
@@ -1232,6 +1291,8 @@ static const char usage_text[] =
     "  --all      every entry that is wrong, not only the first\n"
     "  --lint     what consumers commonly lose of it, unknown keys, and what to do about both\n"
     "  --table    a table for people instead of JSON; '# Library - what it is | origin' above labels it\n"
+    "  --plan     draws the pieces of the copy from the dictionary FROM to the dictionary TO, which are\n"
+    "             arguments, or of one dictionary the copy to a contiguous buffer\n"
     "  --help     this text\n"
     "\n"
     "Exit status: 0 all accepted, 1 at least one rejected, 2 usage, I/O or out of memory.\n";
@@ -1260,11 +1321,11 @@ static int inspect_run(inspect *it, int count, char **names)
 {
     int status;
     it->out.file = stdout;
-    if (it->table) table_header(&it->out);
+    if (it->table && !it->plan) table_header(&it->out);
     it->fields = (cai_field *)malloc(CAI_MAX_FIELDS * sizeof *it->fields);
     if (it->fields == NULL) return inspect_trouble("out of memory", NULL);
-    status = inspect_files(it, count, names);
-    if (it->table && status == 0) table_summary(it);
+    status = it->plan ? plan_run(it, count, names) : inspect_files(it, count, names);
+    if (it->table && status == 0 && !it->plan) table_summary(it);
     out_flush(&it->out);
     if (fflush(stdout) != 0 || it->out.failed) {
         status = inspect_trouble("cannot write to standard output", NULL);
@@ -1295,6 +1356,8 @@ int main(int argc, char **argv)
             it->lint = 1;
         } else if (strcmp(argv[i], "--table") == 0) {
             it->table = 1;
+        } else if (strcmp(argv[i], "--plan") == 0) {
+            it->plan = 1;
         } else {
             const int help = strcmp(argv[i], "--help") == 0;
             free(it);
