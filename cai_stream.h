@@ -257,8 +257,8 @@ struct cai_cuda_v0 {
                          uint64_t stream); /* the lowest byte of `value` in each byte */
     int32_t (*set_2d_async)(void *self, uint64_t to, uint64_t pitch, uint32_t value, uint64_t width,
                             uint64_t height, uint64_t stream);
-    /* copies between memory of two devices, with or without peer access. The contexts are those of the memory:
-     * pointer_info tells them, and where that is 0 it is the primary one of the device. */
+    /* copies between memory of two devices, with or without peer access. The contexts are those of the
+     * memory. pointer_info tells them; where it tells 0 it is the primary one of the device. */
     int32_t (*copy_peer_async)(void *self, uint64_t to, uint64_t to_context, uint64_t from,
                                uint64_t from_context, uint64_t size, uint64_t stream);
     int32_t (*copy_3d_peer_async)(void *self, const struct cai_cuda_copy_v0 *copy, uint64_t to_context,

@@ -408,8 +408,8 @@ static void peer_of_another_device(void)
     EXPECT_INT(cuda->device_context(cuda->self, 0, &contexts[0]), 0);
     EXPECT_INT(cuda->device_context(cuda->self, 1, &contexts[1]), 0);
     EXPECT_INT(world_set_device(0), 0);
-    EXPECT_INT(cuda->copy_peer_async(cuda->self, memory, contexts[1], memory + BYTES, contexts[0], BYTES, stream),
-               1);
+    EXPECT_INT(
+        cuda->copy_peer_async(cuda->self, memory, contexts[1], memory + BYTES, contexts[0], BYTES, stream), 1);
 }
 
 const rule rules_of_copies[] = {
@@ -477,6 +477,6 @@ const rule rules_of_copies[] = {
      copy_without_access},
     {"T30", "a copy between devices with a context that is none is 201",
      "CUDA Driver API, cuMemcpyPeerAsync (lists it)", RULE_OBSERVED, 0, peer_without_context},
-    {"T31", "a copy between devices with the context of another device than that of the memory is 1", "not said",
-     RULE_OBSERVED, NEEDS_DEVICES, peer_of_another_device},
+    {"T31", "a copy between devices with the context of another device than that of the memory is 1",
+     "not said", RULE_OBSERVED, NEEDS_DEVICES, peer_of_another_device},
     {NULL, NULL, NULL, 0, 0, NULL}};

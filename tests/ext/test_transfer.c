@@ -587,7 +587,8 @@ static int32_t peer_calls(const peers *p)
 /* A line, planes of rows, and three lines. */
 static void test_peers(void)
 {
-    static const int64_t shape[] = {6, 5, 4}, strides[] = {256, 32, 4}, few[] = {3, 5, 4}, back[] = {-256, 16, 4};
+    static const int64_t shape[] = {6, 5, 4}, strides[] = {256, 32, 4};
+    static const int64_t few[] = {3, 5, 4}, back[] = {-256, 16, 4};
     const peers p = peers_open();
     cai_array x, y;
     cai_transfer plan;
@@ -638,7 +639,8 @@ static void test_peers_refused(void)
     CHECK_STR(err.message, "to_context is 0, which is no context: device_context returns the primary one");
     CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, p.to_context, 0, p.stream, &err), CAI_ERR_ARGUMENT);
     CHECK_STR(err.message, "from_context is 0, which is no context: device_context returns the primary one");
-    CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, p.from_context, p.to_context, p.stream, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_transfer_copy_peer(&plan, p.cuda, p.from_context, p.to_context, p.stream, &err),
+              CAI_ERR_CUDA);
     CHECK_INT(err.native, 1);
     table.copy_peer_async = NULL;
     CHECK_INT(peers_copy(&p, &plan, &table), CAI_ERR_UNAVAILABLE);

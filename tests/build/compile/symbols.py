@@ -127,7 +127,8 @@ CONFIGURATIONS = {
         Configuration(needs=PRINT | {"strcmp"}, keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
     ),
     "cai_transfer.h": (
-        Configuration(needs=PRINT, without=frozenset({"cai_transfer_copy"}), keep="cai_transfer_runs(NULL, 0, NULL, 0)"),
+        Configuration(needs=PRINT, without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
+                      keep="cai_transfer_runs(NULL, 0, NULL, 0)"),
         Configuration("after cai_stream.h", ("CAI_NO_CUDART",), needs=PRINT | LOADER | THREAD | GUARD, without=LINKS,
                       keep="cai_transfer_runs(NULL, 0, NULL, 0)", modes=("default", "shared namespace", "static"),
                       before=("cai_stream.h",)),
@@ -153,7 +154,8 @@ CONFIGURATIONS = {
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_mpi_type.h": (
-        Configuration(needs=PRINT | MPI, without=frozenset({"cai_transfer_copy"}), keep="cai_mpi_type(NULL, NULL, NULL)"),
+        Configuration(needs=PRINT | MPI, without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
+                      keep="cai_mpi_type(NULL, NULL, NULL)"),
     ),
     "cai_mpi.h": tuple(
         replace(row, needs=row.needs | HEAP | MPI, keep="cai_mpi_close(NULL, NULL)", alone=PRINT | MPI,
