@@ -135,6 +135,15 @@ DEFECTS = [
      r"return (uint32_t)(uintptr_t)manager;", "test_emm_order.c"),
     ("an array's event is not waited for", r"if \(array->sync == CAI_SYNC_EVENT\) return cai_priv_mem_follow.*", r""),
     ("an array is freed on its memory's stream", r"\*stream = array->stream;", r""),
+    # contexts of plugins, managers by device
+    ("a plugin's own context is not taken", r"hooks->ctx = own;", r"(void)own;", "test_emm_contexts.c"),
+    ("a plugin's own context is not given back",
+     r"status = cai_priv_mem_hook_did\(call, hooks->close\(hooks->ctx\), \"close\"\);", r"status = CAI_OK;",
+     "test_emm_contexts.c"),
+    ("a manager of host memory is one of a device", r"one->hooks\.kind == CAI_MEMORY_HOST \|\| ", r"",
+     "test_emm_contexts.c"),
+    ("the manager of the current context comes last", r"if \(!found && primary\)", r"if (primary)",
+     "test_emm_contexts.c"),
 ]  # fmt: skip
 
 # The same in cai_emm.h: its tables over CUDA's functions
