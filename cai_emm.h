@@ -141,8 +141,10 @@ struct cai_emm_hooks_v0 {
     /* managed memory */
     int (*managed_alloc)(void *ctx, void **ptr, size_t size, unsigned int flags);
     cai_emm_free_hook managed_free;
-    /* a context of its own for each manager: `own` takes the place of ctx in its hooks, and close ends it. The
-     * hooks must work with ctx, too, for libraries without a manager. `context` is the CUDA context (R111) */
+    /* a context of its own for each manager: `own` takes the place of ctx in its hooks, and close ends it.
+     * The hooks must work with ctx, too, for libraries without a manager. `context` is the CUDA context
+     * (R111). It is current in open and in close. If it was destroyed before close, another one is: free only
+     * host memory */
     int (*open)(void *ctx, int device, uint64_t context, void **own);
     int (*close)(void *own);
 };

@@ -141,7 +141,7 @@ struct CUstream_st; /* what cudaStream_t points to */
 #define cai_event_pool_destroy CAI_PRIV_RENAMED(cai_event_pool_destroy)
 #define cai_event_pool_forget CAI_PRIV_RENAMED(cai_event_pool_forget)
 #define cai_event_pool_init CAI_PRIV_RENAMED(cai_event_pool_init)
-#define cai_event_pool_read_modes CAI_PRIV_RENAMED(cai_event_pool_read_modes)
+#define cai_event_pool_parse_modes CAI_PRIV_RENAMED(cai_event_pool_parse_modes)
 #define cai_event_pool_set_modes CAI_PRIV_RENAMED(cai_event_pool_set_modes)
 #define cai_exchange_begin CAI_PRIV_RENAMED(cai_exchange_begin)
 #define cai_exchange_begin_with CAI_PRIV_RENAMED(cai_exchange_begin_with)
@@ -554,18 +554,19 @@ CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context);
  *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on without
  *  CAI_EXCHANGE_KEEP_MODE. What the headers above this one order for their own memory stays in order.
  *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
- *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and your
- *  program must know that no work is pending. An array that names no stream gets no back edge: the producer
- *  must not touch the data before the consumer's stream has passed. Both modes are EVENT at first. Threads: no
- *  other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
+ *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and
+ *  your program must know that no work is pending. An array that names no stream gets no back edge: the
+ *  producer must not touch the data before the consumer's stream has passed. Both modes are EVENT at first.
+ *  Threads: no other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
                                                            int32_t export_mode, cai_error *err);
 
 /** Chooses the modes by a text, for a switch that needs no recompiling:
- *  cai_event_pool_read_modes(pool, getenv("MYLIB_STREAM_ORDER"), err). `text` is "event", "host" or "ignore",
- *  and another of these after a comma, for exports: "ignore,ignore". One word does not change the exports.
- *  NULL and "" change nothing. Threads: as cai_event_pool_set_modes. Errors: CAI_ERR_ARGUMENT. */
-CAI_API CAI_MUST_CHECK cai_status cai_event_pool_read_modes(cai_event_pool *pool, const char *text,
+ *  cai_event_pool_parse_modes(pool, getenv("MYLIB_STREAM_ORDER"), err). `text` is "event", "host" or "ignore"
+ *  for exchanges. Another of these may follow after a comma, for exports: "ignore,ignore". Capital letters
+ *  and spaces are errors. One word does not change the exports. NULL and "" change nothing. Threads: as
+ *  cai_event_pool_set_modes. Errors: CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_parse_modes(cai_event_pool *pool, const char *text,
                                                             cai_error *err);
 
 /* ----------------------------------------------------------------- >>exchange */
@@ -703,9 +704,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 /** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
  *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
  *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
- *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names no
- *  stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the
- *  memory is of another context, as they mean other streams there. `stream` must outlive the array (R81).
+ *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names
+ *  no stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the memory is of another context, as they mean
+ *  other streams there. `stream` must outlive the array (R81).
  *  Export the mask with its own call. On failure `array` is unchanged.
  *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
  *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
@@ -753,17 +754,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32
  *  arrays that it polls, or puts those that still wait back into the list. This call does not wait for them.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
-
-/* Begins an exchange whose order the memory of a header above relies on, in any mode of the pool. */
-static inline cai_status cai_priv_exchange_begin_kept(cai_exchange *ex, cai_event_pool *pool,
-                                                      cai_array *const *arrays, int32_t count,
-                                                      uint64_t stream, uint32_t flags, cai_error *err)
-{
-    cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, 0, 0};
-    if (!flags && !(pool && pool->mode)) return cai_exchange_begin(ex, pool, arrays, count, stream, err);
-    options.flags = flags | (uint32_t)CAI_EXCHANGE_KEEP_MODE;
-    return cai_exchange_begin_with(ex, pool, arrays, count, stream, &options, err);
-}
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -2164,7 +2154,8 @@ static cai_status cai_priv_stream_check_options(const cai_exchange_options *opti
         return cai_priv_stream_reject(err, "mode = %d is no CAI_MODE_...", options->mode);
     if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
         return cai_priv_stream_reject(err, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
-    if (options->flags & ~(uint32_t)(CAI_EXCHANGE_JOIN_CAPTURE | CAI_EXCHANGE_KEEP_MODE | CAI_EXCHANGE_ONE_WAY))
+    if (options->flags &
+        ~(uint32_t)(CAI_EXCHANGE_JOIN_CAPTURE | CAI_EXCHANGE_KEEP_MODE | CAI_EXCHANGE_ONE_WAY))
         return cai_priv_stream_reject(err, "flags = 0x%x has unknown bits", options->flags);
     if (options->reserved)
         return cai_priv_stream_reject(err, "reserved = %d is not 0", options->reserved);
@@ -2950,7 +2941,7 @@ CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, 
 }
 
 /* The mode of the word that ends at a comma or at the end of the text; -1: none. */
-static int32_t cai_priv_read_mode(const char *word)
+static int32_t cai_priv_parse_mode(const char *word)
 {
     static const char *const words[] = {"event", "host", NULL, "ignore"};
     const char *comma = strchr(word, ',');
@@ -2962,15 +2953,15 @@ static int32_t cai_priv_read_mode(const char *word)
     return -1;
 }
 
-CAI_API cai_status cai_event_pool_read_modes(cai_event_pool *pool, const char *text, cai_error *err)
+CAI_API cai_status cai_event_pool_parse_modes(cai_event_pool *pool, const char *text, cai_error *err)
 {
     const char *comma = text ? strchr(text, ',') : NULL;
     int32_t mode, export_mode;
     if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_event_pool_read_modes: pool is NULL or not made");
+        return cai_priv_stream_misuse(err, "cai_event_pool_parse_modes: pool is NULL or not made");
     if (!text || !*text) return CAI_OK;
-    mode = cai_priv_read_mode(text);
-    export_mode = comma ? cai_priv_read_mode(comma + 1) : pool->export_mode;
+    mode = cai_priv_parse_mode(text);
+    export_mode = comma ? cai_priv_parse_mode(comma + 1) : pool->export_mode;
     if (mode >= 0 && export_mode >= 0 && !(comma && strchr(comma + 1, ',')))
         return cai_event_pool_set_modes(pool, mode, export_mode, err);
     return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1,

@@ -61,9 +61,9 @@ WHAT CAN BE SENT
     which point elsewhere.
 
 WITHOUT PEER ACCESS
-    cai_ipc_import opens memory on its own device. Kernels of another device can use it if they have peer access
-    to that device, which is yours to know (cudaDeviceCanAccessPeer). If they have none, cai_ipc_import_copy
-    opens the memory, copies the array to a manager's device, and closes it again.
+    cai_ipc_import opens memory on its own device. Kernels of another device can use it if they have peer
+    access to that device, which is yours to know (cudaDeviceCanAccessPeer). If they have none,
+    cai_ipc_import_copy opens the memory, copies the array to a manager's device, and closes it again.
 
 TRUST
     cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA, and after
@@ -163,11 +163,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *mana
                                                  cai_memory_handle memory, const cai_array *array,
                                                  struct cai_ipc_v0 *out, cai_error *err);
 
-/** Describes an array in memory by a table without a manager (cai_emm_array, cai_emm_alloc) to other processes,
- *  as cai_ipc_export does. The current context is that of the memory. The hook ipc_handle finds the allocation,
- *  or CUDA does if the table has CAI_EMM_CUDA_IPC. Errors: those of cai_ipc_export, those of
- *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory, or one of another
- *  device than the current context; or the hook returned a base that is NULL or behind the array). */
+/** Describes an array in memory by a table without a manager (cai_emm_array, cai_emm_alloc) to other
+ *  processes, as cai_ipc_export does. The current context is that of the memory. The hook ipc_handle finds
+ *  the allocation, or CUDA does if the table has CAI_EMM_CUDA_IPC. Errors: those of cai_ipc_export, those of
+ *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory, or one of
+ *  another device than the current context; or the hook returned a base that is NULL or behind the array). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *hooks,
                                                           const cai_array *array, struct cai_ipc_v0 *out,
                                                           cai_error *err);
@@ -185,14 +185,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const ca
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out,
                                                  cai_error *err);
 
-/** Makes an owned array in memory of `manager`, with a copy of the elements, for a device without peer access.
- *  It opens the allocation as cai_ipc_import does, copies on `stream`, which is one of the manager's context,
- *  waits on the host, and closes the allocation. So you may answer the producer at once. The copy has the same
- *  strides, and so also the bytes between the elements. It is writable and has CAI_SYNC_NONE. Its release gives
- *  the memory back to the manager. On failure nothing is stored. If the wait failed, the allocation is closed
- *  by a later poll of the manager's pool (cai_keepalive_poll), else at once. Errors: those of
- *  cai_ipc_import, of cai_manager_alloc, CAI_ERR_UNAVAILABLE (the manager's table lacks copy_async or
- *  stream_synchronize). */
+/** Makes an owned array in memory of `manager`, with a copy of the elements, for a device without peer
+ *  access. It opens the allocation as cai_ipc_import does, copies on `stream`, which is one of the manager's
+ *  context, waits on the host, and closes the allocation. So you may answer the producer at once. The copy
+ *  has the same strides, and so also the bytes between the elements. It is writable and has CAI_SYNC_NONE.
+ *  Its release gives the memory back to the manager. On failure nothing is stored. If the wait failed, the
+ *  allocation is closed by a later poll of the manager's pool (cai_keepalive_poll), else at once. Errors:
+ *  those of cai_ipc_import, of cai_manager_alloc, CAI_ERR_UNAVAILABLE (the manager's table lacks copy_async
+ *  or stream_synchronize). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct cai_ipc_v0 *in,
                                                       cai_manager *manager, uint64_t stream, cai_array *out,
                                                       cai_error *err);
@@ -639,7 +639,8 @@ static cai_status cai_priv_ipc_place(const cai_ipc *ipc, const cai_emm_hooks *ho
     if (!hooks->ipc_handle && !(hooks->flags & CAI_EMM_CUDA_IPC))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
                               cai_priv_emm_name(hooks));
-    CAI_TRY(cai_priv_ipc_did(ipc->cuda->context_device(ipc->cuda->self, &out->device), "context_device", err));
+    CAI_TRY(cai_priv_ipc_did(ipc->cuda->context_device(ipc->cuda->self, &out->device), "context_device",
+                             err));
     if (array->device >= 0 && array->device != out->device)
         return cai_priv_error(err, CAI_ERR_MEMORY, "the array is on device %ld, the current context on %ld",
                               (long)array->device, (long)out->device);
@@ -666,7 +667,8 @@ CAI_API cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *ho
     if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_ipc_export_by_table: out is NULL");
     CAI_TRY(cai_priv_ipc_made(ipc, "cai_ipc_export_by_table", err));
     if (!ipc->cuda->device_uuid || !ipc->cuda->context_device)
-        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid or context_device");
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                              "the CUDA table has no device_uuid or context_device");
     CAI_TRY(cai_emm_hooks_check(hooks, err));
     cai_priv_emm_whole_hooks(&whole, hooks);
     CAI_TRY(cai_array_check(array, err));
@@ -737,8 +739,8 @@ static int32_t cai_priv_ipc_queue(const cai_manager *manager, uint64_t to, const
     return cuda->copy_peer_async(cuda->self, to, manager->context, from, mapping->context, size, stream);
 }
 
-/* Copies the bytes of an array on a stream of the manager's context, and waits on the host. If the wait fails,
- * the array is kept until the stream has passed. */
+/* Copies the bytes of an array on a stream of the manager's context, and waits on the host. If the wait
+ * fails, the array is kept until the stream has passed. */
 static cai_status cai_priv_ipc_copy(const cai_manager *manager, uint64_t to, cai_array *from, uint64_t stream,
                                     cai_error *err)
 {
@@ -796,7 +798,8 @@ CAI_API cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct cai_ipc_v0 *in
     cai_status status;
     if (!manager || !manager->cuda || !out)
         return cai_priv_error(err, CAI_ERR_ARGUMENT,
-                              "cai_ipc_import_copy: manager is NULL, not made or of host memory, or out is NULL");
+                              "cai_ipc_import_copy: manager is NULL, not made or of host memory, or out is "
+                              "NULL");
     if (manager->cuda->struct_size < offsetof(cai_cuda, copy_3d_async) || !manager->cuda->copy_async ||
         !manager->cuda->stream_synchronize)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,

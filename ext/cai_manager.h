@@ -232,11 +232,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_eve
                                                    const cai_emm_hooks *hooks,
                                                    const cai_manager_options *options, cai_error *err);
 
-/** Chooses the manager for work on a device, from `count` managers: the one of the current context, if that is
- *  of the device, else the one of the device's primary context, else the only one of the device.
- *  CAI_DEVICE_UNKNOWN: the one of the current context. Managers of host memory are none of a device. Threads:
- *  any, while none is made or destroyed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (there is none, or it is
- *  one of several), CAI_ERR_CUDA. */
+/** Chooses the manager for work on a device, from `count` managers: the one of the current context, if that
+ *  is of the device, else the one of the device's primary context, else the only one of the device.
+ *  CAI_DEVICE_UNKNOWN: the one of the current context. A manager of host memory belongs to no device. `count`
+ *  is at least 1. Threads: any, while none is made or destroyed. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_UNAVAILABLE (no manager fits, or several do), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
                                                  cai_manager **out, cai_error *err);
 
@@ -244,9 +244,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, i
  *  is referenced or a scope of defer is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a
  *  deferred free cannot be carried out, because its stream captures (CAI_ERR_CAPTURE) or the host cannot wait
  *  for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and cai_manager_reset
- *  frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context cannot
- *  be made current for a deferred free and nothing was done, or the first of the hooks that failed, and the
- *  manager is gone all the same). */
+ *  frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context
+ *  cannot be made current for a deferred free and nothing was done, or the first of the hooks that failed,
+ *  and the manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
 /** Frees all memory of the manager, the deferred frees first. Referenced objects become lost. A later free
@@ -1862,15 +1862,16 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
 }
 
 /* The current context and its device, and the primary context of `device`, as far as the table tells. */
-static cai_status cai_priv_mem_contexts(const cai_cuda *cuda, int32_t device, uint64_t *current, int32_t *here,
-                                        uint64_t *primary, cai_error *err)
+static cai_status cai_priv_mem_contexts(const cai_cuda *cuda, int32_t device, uint64_t *current,
+                                        int32_t *here, uint64_t *primary, cai_error *err)
 {
     int32_t error = 0;
     *current = *primary = 0;
     *here = CAI_DEVICE_UNKNOWN;
     if (cuda->context_current) error = cuda->context_current(cuda->self, current);
     if (!error && *current && cuda->context_device) error = cuda->context_device(cuda->self, here);
-    if (!error && device >= 0 && cuda->device_context) error = cuda->device_context(cuda->self, device, primary);
+    if (!error && device >= 0 && cuda->device_context)
+        error = cuda->device_context(cuda->self, device, primary);
     return error ? cai_cuda_status(error, "finding the context of a device", err) : CAI_OK;
 }
 
@@ -1911,9 +1912,13 @@ CAI_API cai_status cai_manager_of(cai_manager *const *managers, int32_t count, i
     if (!found && primary) found = cai_priv_mem_find(managers, count, primary, device);
     if (!found && device >= 0) found = cai_priv_mem_find(managers, count, 0, device);
     if (!found)
-        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                              "none of %d managers is that of device %d (-1: the current context, 0x%llx)",
-                              (int)count, (int)device, (unsigned long long)current);
+        return device >= 0
+                   ? cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                                    "none of %d managers, or more than one, is that of device %d", (int)count,
+                                    (int)device)
+                   : cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                                    "none of %d managers is that of the current context, 0x%llx", (int)count,
+                                    (unsigned long long)current);
     *out = found;
     return CAI_OK;
 }

@@ -35,15 +35,15 @@
 
 /*
 DO THIS
-    In one .c, .cpp or .cu file (CAI_MOVE_IMPLEMENTATION for this header alone). All other configuration is that
-    of the headers below it.
+    In one .c, .cpp or .cu file (CAI_MOVE_IMPLEMENTATION for this header alone). All other configuration is
+    that of the headers below it.
 
         #define CAI_IMPLEMENTATION
         #include "cai_move.h"
 
 WHAT IT IS
-    Work follows the data. To work elsewhere, move the data first: to another stream, which copies nothing, or to
-    a stream of another device, which makes a copy there. cai_move is both, in one call:
+    Work follows the data. To work elsewhere, move the data first: to another stream, which copies nothing, or
+    to a stream of another device, which makes a copy there. cai_move is both, in one call:
 
         CAI_TRY(cai_move(&x, &pool, stream, &hooks, err)); // from now on the work on x is on `stream`
 
@@ -61,18 +61,21 @@ THREADS
 extern "C" {
 #endif
 
-/** Moves an array to `stream`, which waits for all that is pending on the array and is its stream afterwards. If
- *  the stream is of the device of the array's memory, or the memory belongs to no one device, this is
- *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`. The
- *  copy is in C order and writable, and the array owns it. The old memory is given back as cai_exchange_release
- *  does. The owner of a borrowed array keeps it. The stream of that owner waits for the copy. All this is so in any
- *  mode of the pool. No peer access is needed, also for memory of pools. Views and kernel views of the array are of
- *  the old memory. An array whose device is unknown is located (cai_locate).
- *  `hooks` and `pool` must outlive the array. `hooks` may be NULL: then another device is an error. On failure the
- *  array is unchanged, but for its location, or unless only the current context could not be restored
- *  (context_pop). Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or
- *  hooks of it), CAI_ERR_EXPECT (another device, and a mask, bit fields, or fields of an owned array), those of
- *  cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer, cai_exchange_release. */
+/** Moves an array to `stream`, which waits for all that is pending on the array and is its stream afterwards.
+ *  If the stream is of the device of the array's memory, or the memory belongs to no one device, this is
+ *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`.
+ *  The copy is in C order and writable, and the array owns it. The old memory is given back as
+ *  cai_exchange_release does: call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
+ *  it. If the array named a stream, that stream waits for the copy. If not, its owner must not touch the old
+ *  memory before `stream` has passed. All this is so in any mode of the pool. A table with CAI_EMM_FREES_WAIT
+ *  makes the host wait when the copy is released. No peer access is needed, also for memory of pools. Views
+ *  and kernel views of the array are of the old memory. An array whose device is unknown is located
+ *  (cai_locate). `hooks` and `pool` must outlive the array. `hooks` may be NULL: then another device is an
+ *  error. On failure only the array's location may have changed. If only context_pop fails, the move is done.
+ *  Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or hooks of
+ *  it), CAI_ERR_EXPECT (to another device: an array with a mask, of bit fields, or owned and with fields),
+ *  those of cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer,
+ *  cai_exchange_release. */
 CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                            const cai_emm_hooks *hooks, cai_error *err);
 
@@ -105,8 +108,8 @@ static cai_status cai_priv_move_enter(const cai_cuda *cuda, uint64_t stream, uin
     uint64_t current = 0, context = 0;
     int32_t error;
     *pushed = 0;
-    if (!cai_priv_is_handle(stream) || !cuda->stream_context || !cuda->context_current || !cuda->context_push ||
-        !cuda->context_pop)
+    if (!cai_priv_is_handle(stream) || !cuda->stream_context || !cuda->context_current ||
+        !cuda->context_push || !cuda->context_pop)
         return CAI_OK;
     error = cuda->context_current(cuda->self, &current);
     if (!error) error = cuda->stream_context(cuda->self, stream, &context);
@@ -163,12 +166,13 @@ static void cai_priv_move_settle(cai_event_pool *pool, uint64_t stream)
     (void)status;
 }
 
-/* Copies the elements behind the work on them, and gives the old memory back. If that fails, the host waits for
- * the copy, because the array stays the caller's, who knows of no copy. */
+/* Copies the elements behind the work on them, and gives the old memory back. If that fails, the host waits
+ * for the copy, because the array stays the caller's, who knows of no copy. */
 static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, cai_event_pool *pool,
                                      uint64_t stream, cai_error *err)
 {
     const cai_cuda *const cuda = pool->cuda;
+    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
     cai_transfer plan;
     cai_exchange ex;
     cai_status status;
@@ -176,10 +180,11 @@ static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, 
     CAI_TRY(cai_transfer_plan(&plan, target, array, err));
     CAI_TRY(cai_priv_move_context(cuda, target, &to, err));
     CAI_TRY(cai_priv_move_context(cuda, array, &from, err));
-    CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, &array, 1, stream, 0, err));
+    CAI_TRY(cai_exchange_begin_with(&ex, pool, &array, 1, stream, &kept, err));
     if (to && from && cuda->copy_peer_async && cuda->copy_3d_peer_async)
         status = cai_transfer_copy_peer(&plan, cuda, to, from, stream, err);
-    else status = cai_transfer_copy(&plan, cuda, stream, err); /* a table of before: CUDA needs access of the device */
+    else
+        status = cai_transfer_copy(&plan, cuda, stream, err); /* a table of before: CUDA needs access */
     status = cai_exchange_end(&ex, status, err);
     if (!status && array->release) status = cai_exchange_release(&ex, array, err);
     else if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
@@ -196,7 +201,8 @@ static cai_status cai_priv_move_to_device(cai_array *array, cai_event_pool *pool
     cai_status status;
     CAI_TRY(cai_emm_hooks_check(hooks, err));
     if (hooks->kind == CAI_MEMORY_HOST)
-        return cai_error_set(CAI_ERR_MEMORY, "hooks", "the table is of host memory, which no kernel can use", err);
+        return cai_error_set(CAI_ERR_MEMORY, "hooks", "the table is of host memory, which no kernel can use",
+                             err);
     if (array->mask) return cai_error_set(CAI_ERR_EXPECT, "the array", "a mask is not copied", err);
     if (array->release && array->field_count) /* their names are memory of the owner */
         return cai_error_set(CAI_ERR_EXPECT, "the array", "the fields of an owned array are not copied", err);
@@ -218,12 +224,13 @@ static cai_status cai_priv_move_check(cai_array *array, const cai_event_pool *po
     if (array->size && !known && pool && pool->cuda)
         CAI_TRY(cai_locate(array, "the array", pool->cuda, 0, NULL, err));
     if (array->size && array->memory == CAI_MEMORY_HOST)
-        return cai_error_set(CAI_ERR_MEMORY, "the array", "plain host memory has no queue, call cai_storage", err);
+        return cai_error_set(CAI_ERR_MEMORY, "the array", "plain host memory has no queue, call cai_storage",
+                             err);
     return CAI_OK;
 }
 
-CAI_API cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream, const cai_emm_hooks *hooks,
-                            cai_error *err)
+CAI_API cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                            const cai_emm_hooks *hooks, cai_error *err)
 {
     cai_error why;
     cai_status status;

@@ -41,7 +41,8 @@ WHAT IT IS
     MPI knows no streams. It reads and writes when the host calls it. A batch does what is needed before and
     after that: it waits for the pending work, packs, sends and receives, unpacks, and gives the back edge.
 
-        cai_mpi_message halo[2] = {{&inner, left, 7, 0}, {&ghost, right, 7, 1}}; // array, peer, tag, receives
+        cai_mpi_message halo[2] = {{&inner, left, 7, 0, 0, 0, NULL, MPI_DATATYPE_NULL},   // array, peer, tag,
+                                   {&ghost, right, 7, 1, 0, 0, NULL, MPI_DATATYPE_NULL}}; // receives
         cai_mpi_options options = {CAI_MPI_STAGED, 0, 60.0, &pool, &hooks, CAI_STREAM(s), comm};
         CAI_TRY(cai_mpi_open(&batch, &options, halo, 2, err));    // buffers, once
         for (step = 0; !status && step < steps; ++step) {
@@ -49,7 +50,7 @@ WHAT IT IS
             if (!status) status = work_on_the_inside(s2);
             if (!status) status = cai_mpi_finish(&batch, err);    // waits for messages, queues the unpacks
         }
-        closed = cai_mpi_close(&batch, err);
+        closed = cai_mpi_close(&batch, status ? NULL : err);
 
 ENGINES
                        sends and receives in         MPI must know CUDA     the host waits at start for
@@ -62,8 +63,9 @@ ENGINES
 ORDER
     Start waits for the pending work of what is sent. After start, the arrays that are sent may be written
     again and released. Until finish, nobody may use what is received. The stream of the batch unpacks, and
-    the streams of the arrays wait for that. DIRECT: until finish the arrays stay alive, nobody writes to
-    what is sent, and start waits for the work on what is received, too.
+    the streams of the arrays wait for that. An array that names no stream names that of the batch then.
+    DIRECT: until finish the arrays stay alive, nobody writes to what is sent, and start waits for the work on
+    what is received, too.
 
 ERRORS
     As in cai.h. If an MPI function fails, the status is CAI_ERR_MPI, and cai_error.native is MPI's number.
@@ -309,6 +311,7 @@ static cai_status cai_priv_mpi_copy(const cai_mpi_batch *batch, int receives, ca
 {
     cai_event_pool *const pool = batch->options.pool;
     const uint64_t stream = batch->options.stream;
+    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
     cai_array *arrays[CAI_MPI_MESSAGES];
     const int32_t count = cai_priv_mpi_arrays(batch, !receives, receives, arrays);
     cai_exchange ex;
@@ -316,7 +319,7 @@ static cai_status cai_priv_mpi_copy(const cai_mpi_batch *batch, int receives, ca
     cai_status status = CAI_OK;
     int32_t i;
     if (!count) return CAI_OK;
-    CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, arrays, count, stream, 0, err));
+    CAI_TRY(cai_exchange_begin_with(&ex, pool, arrays, count, stream, &kept, err));
     for (i = 0; !status && i < batch->count; ++i) {
         const cai_mpi_message *message = &batch->messages[i];
         if (!message->buffer || !message->receives != !receives) continue;
@@ -428,6 +431,23 @@ static cai_status cai_priv_mpi_results(cai_mpi_batch *batch, int code, MPI_Statu
     return cai_mpi_status(code, "waiting for messages", err);
 }
 
+/* Nobody would know of the unpack into an array that names no stream, or an event from before it. */
+static cai_status cai_priv_mpi_name_stream(const cai_mpi_batch *batch, cai_error *err)
+{
+    cai_array *arrays[CAI_MPI_MESSAGES];
+    const int32_t count = cai_priv_mpi_arrays(batch, 0, 1, arrays);
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        const uint64_t own = arrays[i]->sync == CAI_SYNC_EVENT ? arrays[i]->stream : 0;
+        if (arrays[i]->sync == CAI_SYNC_STREAM) continue;
+        CAI_TRY(cai_stream_drop_event(arrays[i], batch->options.pool, err));
+        arrays[i]->sync = CAI_SYNC_STREAM;
+        arrays[i]->stream = own ? own : batch->options.stream;
+        CAI_TRY(cai_stream_remember_thread(arrays[i], batch->options.pool, err));
+    }
+    return CAI_OK;
+}
+
 CAI_API cai_status cai_mpi_finish(cai_mpi_batch *batch, cai_error *err)
 {
     MPI_Status states[CAI_MPI_MESSAGES];
@@ -441,7 +461,9 @@ CAI_API cai_status cai_mpi_finish(cai_mpi_batch *batch, cai_error *err)
         if (batch->requests[i] != MPI_REQUEST_NULL) batch->state = CAI_PRIV_MPI_STARTED;
     }
     CAI_TRY(cai_priv_mpi_results(batch, code, states, err));
-    return batch->options.engine == CAI_MPI_DIRECT ? CAI_OK : cai_priv_mpi_copy(batch, 1, err);
+    if (batch->options.engine == CAI_MPI_DIRECT) return CAI_OK;
+    CAI_TRY(cai_priv_mpi_copy(batch, 1, err));
+    return cai_priv_mpi_name_stream(batch, err);
 }
 
 CAI_API cai_status cai_mpi_close(cai_mpi_batch *batch, cai_error *err)

@@ -43,7 +43,8 @@ WHAT IT IS
         CAI_TRY(cai_exchange_begin(&ex, pool, io, 3, where.stream, err)); // io: x, y, out
 
     If an operand does not fit the others, the message names both, with their devices and streams. Nothing is
-    copied. cai_place chooses only a stream that an operand has or that the caller named.
+    copied. cai_place chooses only a stream that an operand has or that the caller named. Make where.device
+    current before your launch (cudaSetDevice). No function of cai leaves another device current.
 
     A library that has no stream of its own asks a cai_stream_cache: it keeps one stream for each device, or
     rather for each context. Work that is known by a stream or an event alone enters an exchange by
@@ -146,17 +147,18 @@ CAI_API int32_t cai_result_memory(int32_t a, int32_t b);
  *  only the stream counts, and of an operand without an array its stream and its device. `inputs` may be
  *  NULL if `count` is 0. `out` is the array to write to, or NULL. It does not choose the stream, and it
  *  chooses the device only if no input does. It must be on that device, and with CAI_PLACE_IDENTICAL on that
- *  stream. It must be writable, and must not overlap itself, the mask of an input or, other than element by
- *  element, an input.
+ *  stream. It must be writable. Its elements must not share bytes with each other, or with the mask of an
+ *  input. It may share bytes with an input only element by element.
  *  Pass it to the exchange too, which joins work on several streams. Join operands without an array by
  *  cai_stream_depend. `policy` is CAI_PLACE_.... `flags` is 0 or CAI_PLACE_ALLOW_OVERLAP. CAI_PLACE_INTO
- *  uses `stream`, on the device of the operands. The others use it if no input has a stream, and 0 means
- *  none. CAI_PLACE_IDENTICAL compares 1 and 2 also by device, and 2 also by host thread. It assumes primary
- *  contexts. Threads: any. Errors: CAI_ERR_PLACEMENT (device or stream), CAI_ERR_MEMORY (plain host memory,
- *  or not located), CAI_ERR_EXPECT (out), CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. They name the
- *  operand and its index, which is `count` for out. CAI_ERR_PLACEMENT names the other operand too, with its
- *  device and stream. Index -1 of it means that no input has a stream. CAI_ERR_EXPECT names the input that
- *  out overlaps. On failure `placement` is unchanged. */
+ *  uses `stream`. The caller must know that this is of the device of the operands, as nothing asks CUDA. The
+ *  others use it if no input has a stream, and 0 means none. CAI_PLACE_IDENTICAL compares 1 and 2 also by
+ *  device, and 2 also by host thread. It assumes primary contexts. Threads: any. Errors: CAI_ERR_PLACEMENT
+ *  (device or stream), CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out),
+ *  CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. They name the operand and its index, which is `count` for
+ *  out. CAI_ERR_PLACEMENT names the other operand too, with its device and stream. Index -1 of it means that
+ *  no input has a stream. CAI_ERR_EXPECT names the input that out overlaps. On failure `placement` is
+ *  unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t count, const cai_array *out,
                                             int32_t policy, uint32_t flags, uint64_t stream,
                                             cai_placement *placement, cai_error *err);
@@ -164,13 +166,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t c
 /* ------------------------------------------------------------------- >>access */
 /** Can the host read and write the data of an array that was located (cai_locate)? 1: yes, when the pending
  *  work has passed. For managed memory some platforms want all work of the device to have passed
- *  (cudaDevAttrConcurrentManagedAccess). 0: no. -1: not known, or `array` is NULL. An empty array gives 1. Makes
- *  no CUDA call. Threads: any. */
+ *  (cudaDevAttrConcurrentManagedAccess). 0: no. -1: not known, or `array` is NULL. An empty array gives 1.
+ *  Makes no CUDA call. Threads: any. */
 CAI_API int32_t cai_host_access(const cai_array *array);
 
 /** Can kernels on `device` use the data of an array that was located? 1: yes. 0: only
- *  with peer access (memory of another device), or on a device that can read plain host memory. -1: not known,
- *  `array` is NULL, or `device` is negative. An empty array gives 1. Makes no CUDA call. Threads: any. */
+ *  with peer access (memory of another device), or on a device that can read plain host memory. -1: not
+ *  known, `array` is NULL, or `device` is negative. An empty array gives 1. Makes no CUDA call.
+ *  Threads: any. */
 CAI_API int32_t cai_device_access(const cai_array *array, int32_t device);
 
 /** Makes a kernel view of the address that devices use, as cai_locate found it, for registered host memory
@@ -187,11 +190,11 @@ typedef struct cai_work {
 
 /** Makes `stream` wait for `count` works. Call it after cai_exchange_begin with the stream of the exchange,
  *  before your launch. The works get no back edge. All are checked before the first wait. If a wait fails,
- *  earlier ones stay. Under CAI_MODE_HOST the host does not wait for them. `depends` may be NULL if `count`
- *  is 0. Threads: any. Errors: CAI_ERR_ARGUMENT (not exactly one of stream and event), CAI_ERR_STREAM (0,
- *  -1), CAI_ERR_CAPTURE (R103; also an event while `stream` is capturing, or one that was recorded in a
- *  capture, which pulls `stream` into that capture before this is known), CAI_ERR_UNAVAILABLE,
- *  CAI_ERR_CUDA. cai_error.index is that of the work. */
+ *  earlier ones stay. `stream` waits in every mode of the exchange and of the pool. The host never does.
+ *  `depends` may be NULL if `count` is 0. Threads: any. Errors: CAI_ERR_ARGUMENT (not exactly one of stream
+ *  and event), CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103; also an event while `stream` is capturing, or
+ *  one that was recorded in a capture, which pulls `stream` into that capture before this is known),
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of the work. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream,
                                                     const cai_work *depends, int32_t count, cai_error *err);
 
@@ -209,9 +212,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_drop(cai_event_pool *pool, uint64_t 
 
 /** Moves an array to another queue: `stream` waits for all that is pending on it and on its mask, and is
  *  their stream afterwards. Nothing is copied. An array in device memory stays on its device. For another
- *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait for work on `stream`, in any
- *  mode of the pool. If somebody may free the memory or write to it on the old stream, use an exchange instead.
- *  An owned array gets CAI_NO_BACK_EDGE: end an exchange of it with cai_exchange_release or cai_exchange_finish.
+ *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait for work on `stream`, in
+ *  any mode of the pool. If somebody may free the memory or write to it on the old stream, use an exchange
+ *  instead. The owner of an owned array knows nothing of `stream`, so the array gets CAI_NO_BACK_EDGE:
+ *  release it with cai_exchange_release or cai_exchange_finish.
  *  An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads: any. Errors:
  *  CAI_ERR_PLACEMENT (`stream` is of another device than the memory), CAI_ERR_STREAM (also 1 or 2 of another
  *  context than the memory's, R83), those of cai_exchange_begin. */
@@ -459,8 +463,8 @@ static cai_status cai_priv_place_default(cai_priv_place *place, uint64_t stream,
                               (unsigned long long)thread, other, (unsigned long long)place->thread);
 }
 
-/* bound: the operand is memory of a device, or a stream of a known one. CAI_PLACE_SAME_DEVICE prefers its stream,
- * because one of pinned memory may be of another device. */
+/* bound: the operand is memory of a device, or a stream of a known one. CAI_PLACE_SAME_DEVICE prefers its
+ * stream, because one of pinned memory may be of another device. */
 static cai_status cai_priv_place_stream(cai_priv_place *place, uint64_t stream, int32_t device,
                                         uint64_t thread, int bound)
 {
@@ -779,7 +783,8 @@ CAI_API cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream, cons
                              : cai_priv_work_wait(&work, stream, one->event);
         if (status && err) err->index = i;
     }
-    if (events && !status) status = cai_priv_work_ask_capture(&work, stream); /* an event of a capture pulls it in */
+    if (events && !status) /* an event of a capture pulls the stream in */
+        status = cai_priv_work_ask_capture(&work, stream);
     return status;
 }
 
@@ -839,7 +844,8 @@ static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_
     memset(&info, 0, sizeof info);
     CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, &current), "context_current"));
     CAI_TRY(cai_priv_work_did(work, cuda->pointer_info(cuda->self, array->data, &info), "pointer_info"));
-    if (info.context ? info.context == current || !current : device < 0 || info.device == device) return CAI_OK;
+    if (info.context ? info.context == current || !current : device < 0 || info.device == device)
+        return CAI_OK;
     return cai_priv_error(work->err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83),
                           "a consumer would use stream %d of the memory's context, not of the current "
                           "context: pass a handle",
@@ -881,10 +887,12 @@ static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint6
 
 CAI_API cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream, cai_error *err)
 {
+    const cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0,
+                                          CAI_EXCHANGE_KEEP_MODE | CAI_EXCHANGE_ONE_WAY, 0};
     cai_exchange ex;
     uint64_t thread = 0;
     CAI_TRY(cai_priv_migrate_check(array, pool, stream, &thread, err));
-    CAI_TRY(cai_priv_exchange_begin_kept(&ex, pool, &array, 1, stream, CAI_EXCHANGE_ONE_WAY, err));
+    CAI_TRY(cai_exchange_begin_with(&ex, pool, &array, 1, stream, &options, err));
     CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
     cai_priv_migrate_store(array, pool, stream, thread);
     if (array->mask) cai_priv_migrate_store(array->mask, pool, stream, thread);
@@ -1052,7 +1060,8 @@ CAI_API cai_status cai_place_on(cai_stream_cache *cache, int32_t device, const c
     if (at.stream) {
         CAI_TRY(cai_priv_stream_device(&work, at.stream, &named));
         if (stream) CAI_TRY(cai_priv_place_agree(&at.device, &who, named, of_stream, err));
-        else if (!cai_priv_is_handle(at.stream) && named != array->device) at.stream = 0; /* another's 1 or 2 */
+        else if (!cai_priv_is_handle(at.stream) && named != array->device)
+            at.stream = 0; /* another's 1 or 2 */
         else if (at.device < 0) at.device = named;
         if (named != at.device) at.stream = 0; /* of an array in memory of no device */
     }

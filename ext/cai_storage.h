@@ -670,13 +670,14 @@ static cai_status cai_priv_given_fill(cai_storage *s, const cai_array *const giv
 static cai_status cai_priv_given_begin(cai_storage *s, cai_array *on_host, cai_array *on_device,
                                        cai_error *err)
 {
+    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
     cai_array *list[2];
     int32_t count = 0;
     if (on_host) list[count++] = on_host;
     if (on_device) list[count++] = on_device;
     if (s->options.pool)
-        CAI_TRY(cai_priv_exchange_begin_kept(&s->exchange, s->options.pool, list, count, s->options.home, 0,
-                                             err));
+        CAI_TRY(cai_exchange_begin_with(&s->exchange, s->options.pool, list, count, s->options.home, &kept,
+                                        err));
     s->pending = s->options.pool != NULL;
     for (; s->given_count < count; ++s->given_count)
         cai_array_move(&s->given[s->given_count], list[s->given_count]);
@@ -854,6 +855,7 @@ static void cai_priv_access_close(cai_storage_access *access, int failed, int be
 /* Orders `stream`, or the host, after home. */
 static cai_status cai_priv_access_order(cai_storage_access *access, cai_error *err)
 {
+    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
     cai_storage *s = access->storage;
     cai_array *const list[1] = {&s->array[access->side - 1]};
     cai_array_borrow(&access->array, list[0]);
@@ -861,7 +863,7 @@ static cai_status cai_priv_access_order(cai_storage_access *access, cai_error *e
     access->array.stream = 0;
     if (access->mode == CAI_READ) access->array.flags &= ~(uint32_t)CAI_WRITABLE;
     if (!access->stream) return cai_priv_home_wait(s, err);
-    CAI_TRY(cai_priv_exchange_begin_kept(&access->exchange, s->options.pool, list, 1, access->stream, 0, err));
+    CAI_TRY(cai_exchange_begin_with(&access->exchange, s->options.pool, list, 1, access->stream, &kept, err));
     access->array.sync = CAI_SYNC_STREAM;
     access->array.stream = access->stream;
     access->array.thread = access->exchange.thread;

@@ -36,9 +36,9 @@ DO THIS
 WHAT IT IS
     An array with strides is not one line of bytes. A plan says which lines there are: axes that continue each
     other are joined, also across padding that both sides have. What is left is a list of runs, each of which
-    is contiguous on both sides. The two axes of runs that leave the fewest pieces make a piece, which one call
-    of cudaMemcpy2DAsync or cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are computed
-    when they are needed.
+    is contiguous on both sides. The two axes of runs that leave the fewest pieces make a piece, which one
+    call of cudaMemcpy2DAsync or cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are
+    computed when they are needed.
 
         cai_transfer plan;
         CAI_TRY(cai_transfer_plan(&plan, &to, &from, err));           // two arrays, or one and a buffer:
@@ -113,9 +113,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_transfer_plan(cai_transfer *out, const cai
                                                     const cai_array *from, cai_error *err);
 
 /** Plans the copy of all elements to a contiguous buffer, in C order. `buffer` is its address, or 0 for
- *  offsets. It has array->nbytes bytes, none of them the array's. For a list of the bytes of an array, to send,
- *  take the `from` of the runs of this plan. To receive, take them, too, after cai_transfer_unpack has accepted
- *  the array: it must be writable, and its elements must share no bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
+ *  offsets. It has array->nbytes bytes, none of them the array's. For a list of the bytes of an array, to
+ *  send, take the `from` of the runs of this plan, which are addresses in the array. To receive, take them,
+ *  too, but call cai_transfer_unpack first, as a check: the array must be writable, and its elements must
+ *  share no bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
  *  fields, a buffer that shares bytes with the array, or may). On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array,
                                                     uint64_t buffer, cai_error *err);
@@ -126,12 +127,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_transfer_unpack(cai_transfer *out, const c
                                                       uint64_t buffer, cai_error *err);
 
 /* -------------------------------------------------------------------- >>pieces */
-/** Stores piece `index`, from 0 to plan->pieces - 1. Returns 1; 0: there is no such piece, or a pointer is NULL.
- *  Threads: any. */
+/** Stores piece `index`, from 0 to plan->pieces - 1. Returns 1; 0: there is no such piece, or a pointer is
+ *  NULL. Threads: any. */
 CAI_API int32_t cai_transfer_piece(const cai_transfer *plan, int64_t index, cai_piece *out);
 
 /** Stores up to `capacity` runs, beginning with run `first`, and returns how many. The runs of a plan of
- *  cai_transfer_pack are in the order of the buffer. 0: there are no more, or a pointer is NULL. Threads: any. */
+ *  cai_transfer_pack are in the order of the buffer. 0: there are no more, or a pointer is NULL. Threads:
+ *  any. */
 CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_run *list, int32_t capacity);
 
 /** Copies at once, by the host. All addresses are the host's. NULL does nothing. Threads: any. */
@@ -356,10 +358,10 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
 /* The buffer shares no bytes with the array. */
 static cai_status cai_priv_transfer_apart(const cai_array *array, uint64_t buffer, cai_error *err)
 {
+    const cai_dtype byte = {CAI_UINT8, 1, 0, 0, 0, 1};
     const int64_t nbytes = array->nbytes;
-    void *const data = (void *)(uintptr_t)buffer;
     cai_array bytes;
-    CAI_TRY(cai_array_init(&bytes, CAI_UINT8, 1, &nbytes, NULL, data, err));
+    CAI_TRY(cai_array_init_dtype(&bytes, &byte, 1, &nbytes, NULL, buffer, err));
     if (cai_overlap(array, &bytes) == CAI_OVERLAP_NO) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT, "the buffer and the array share, or may share, bytes");
 }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     cai_inspect [--lenient] [--all] [--lint] [--table] [FILE...]
- *     cai_inspect [--lenient] --plan TO FROM
+ *     cai_inspect [--lenient] --plan [TO] FROM
  *
  * One JSON object for each dictionary, in order; --table for people; --all names every entry that is
  * wrong; --lint adds what consumers commonly lose of it. Exit status 0: all were accepted, 1: at least
@@ -1280,7 +1280,7 @@ static int plan_run(inspect *it, int count, char **texts)
 
 static const char usage_text[] =
     "usage: cai_inspect [--lenient] [--all] [--lint] [--table] [--] [FILE...]\n"
-    "       cai_inspect [--lenient] --plan TO [FROM]\n"
+    "       cai_inspect [--lenient] --plan [TO] FROM\n"
     "\n"
     "Reads __cuda_array_interface__ dictionaries, as Python's repr or pprint prints them or as JSON,\n"
     "from the files or from standard input (no file, or -), and judges each. One a line, or over\n"
@@ -1291,8 +1291,8 @@ static const char usage_text[] =
     "  --all      every entry that is wrong, not only the first\n"
     "  --lint     what consumers commonly lose of it, unknown keys, and what to do about both\n"
     "  --table    a table for people instead of JSON; '# Library - what it is | origin' above labels it\n"
-    "  --plan     draws the pieces of the copy from the dictionary FROM to the dictionary TO, which are\n"
-    "             arguments, or of one dictionary the copy to a contiguous buffer\n"
+    "  --plan     draws the pieces of the copy from the dictionary FROM to the dictionary TO, or to a\n"
+    "             contiguous buffer. Both are arguments\n"
     "  --help     this text\n"
     "\n"
     "Exit status: 0 all accepted, 1 at least one rejected, 2 usage, I/O or out of memory.\n";

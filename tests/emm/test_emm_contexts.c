@@ -240,7 +240,7 @@ static void check_of_poor_tables(cai_manager **list)
     GOOD(cai_manager_of(list, 2, 0, &got, &err));
     CHECK(got == list[0]);
     cuda.device_context = NULL;
-    BAD(cai_manager_of(list, 2, 0, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers is that of device 0");
+    BAD(cai_manager_of(list, 2, 0, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers, or more than one, is that of device 0");
     cuda = *cai_sim_cuda(sim);
 }
 
@@ -304,8 +304,8 @@ static void check_of(void)
     BAD(cai_manager_of(list, 2, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "the current context, 0x");
     CHECK_INT(cai_sim_set_context(sim, contexts[0]), 0);
     CHECK_INT(cai_sim_context_destroy(sim, more), 0);
-    BAD(cai_manager_of(list, 4, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers is that of device 1");
-    BAD(cai_manager_of(list, 2, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers is that of device 1");
+    BAD(cai_manager_of(list, 4, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers, or more than one, is that of device 1");
+    BAD(cai_manager_of(list, 2, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers, or more than one, is that of device 1");
     check_of_host(list);
     CHECK_INT(cai_sim_set_context(sim, 0), 0);
     BAD(cai_manager_of(list, 4, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers");

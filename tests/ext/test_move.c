@@ -251,7 +251,7 @@ static void test_current_context(void)
 static void test_kinds(void)
 {
     static const int64_t shape[2] = {ROWS, COLUMNS}, strides[2] = {-16, 4}, none[2] = {0, 4};
-    static const cai_field fields[1];
+    static cai_field fields[1];
     world w;
     cai_sim *sim = cai_sim_create(2);
     cai_dtype dtype;

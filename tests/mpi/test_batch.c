@@ -258,6 +258,40 @@ static void test_messages(void)
     }
 }
 
+/* What is received into an array that names no stream, or an event: the array names the stream of the unpack. */
+static void test_unnamed(void)
+{
+    int engine, kind;
+    for (engine = 0; engine < 3; ++engine) {
+        for (kind = 0; kind < 4; ++kind) {
+            cai_sim *sim = cai_sim_create(1);
+            world w;
+            cai_mpi_batch batch;
+            cai_array *const to = &w.parts[1];
+            int direct = engine == CAI_MPI_DIRECT;
+            cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+            build(&w, sim, engine);
+            watch_sim = NULL;
+            view(&w.field, 4, 1, 1, 4, &w.parts[0]);
+            view(&w.field, 0, 1, 1, 4, to);
+            w.messages[1].receives = 1;
+            w.messages[1].tag = 0;
+            if (kind < 2) to->sync = kind ? CAI_SYNC_UNKNOWN : CAI_SYNC_NONE;
+            else CHECK_INT(cai_stream_detach(to, &w.pool, &err), CAI_OK);
+            if (kind != 2) to->stream = 0;
+            CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 2, &err), CAI_OK);
+            CHECK_INT(cai_mpi_start(&batch, &err), CAI_OK);
+            CHECK_INT(cai_mpi_finish(&batch, &err), CAI_OK);
+            if (!direct) CHECK_INT(to->sync, CAI_SYNC_STREAM);
+            if (!direct) CHECK_UINT(to->stream, kind == 2 ? w.producer : w.stream);
+            CHECK_INT(cai_mpi_close(&batch, &err), CAI_OK);
+            if (direct) CHECK_INT(cai_stream_drop_event(to, &w.pool, &err), CAI_OK);
+            pull_down(&w);
+            cai_sim_destroy(sim);
+        }
+    }
+}
+
 static void test_refused(void)
 {
     static cai_mpi_message many[CAI_MPI_MESSAGES + 1];
@@ -372,6 +406,7 @@ int main(void)
     test_mistakes();
     test_left_out();
     test_messages();
+    test_unnamed();
     test_refused();
     MPI_Finalize();
     return cai_test_end();

@@ -1099,7 +1099,7 @@ static void check_modes_text(void)
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_HOST, CAI_MODE_IGNORE, &err), CAI_OK);
         cai_test_note(rows[i].text ? rows[i].text : "NULL");
-        CHECK_INT(cai_event_pool_read_modes(&pool, rows[i].text, &err), rows[i].status);
+        CHECK_INT(cai_event_pool_parse_modes(&pool, rows[i].text, &err), rows[i].status);
         CHECK_INT(pool.mode, rows[i].mode);
         CHECK_INT(pool.export_mode, rows[i].export_mode);
     }
@@ -1114,11 +1114,11 @@ static void check_modes_text(void)
     CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_ENQUEUE, 0, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_pool_set_modes(&pool, 0, CAI_MODE_ENQUEUE, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_pool_set_modes(NULL, 0, 0, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_event_pool_read_modes(NULL, "host", &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_event_pool_parse_modes(NULL, "host", &err), CAI_ERR_ARGUMENT);
     memset(&unmade, 0, sizeof unmade);
     CHECK_INT(cai_event_pool_set_modes(&unmade, 0, 0, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_event_pool_read_modes(&unmade, "host", &err), CAI_ERR_ARGUMENT);
-    CHECK_STR(err.message, "cai_event_pool_read_modes: pool is NULL or not made");
+    CHECK_INT(cai_event_pool_parse_modes(&unmade, "host", &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "cai_event_pool_parse_modes: pool is NULL or not made");
     close_pool();
 }
 
