@@ -45,7 +45,7 @@ WHAT IT IS
 
 ERRORS
     As in cai.h. If an MPI function fails, the status is CAI_ERR_MPI, and cai_error.native is MPI's number.
-    MPI ends the program instead unless you call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN).
+    MPI ends the program instead unless you call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) first.
 
 THREADS
     The functions keep no state. MPI's own rules (MPI_Init_thread) decide.
@@ -55,6 +55,7 @@ THREADS
 #define cai_mpi_dtype CAI_PRIV_RENAMED(cai_mpi_dtype)
 #define cai_mpi_status CAI_PRIV_RENAMED(cai_mpi_status)
 #define cai_mpi_type CAI_PRIV_RENAMED(cai_mpi_type)
+#define cai_mpi_type_packed CAI_PRIV_RENAMED(cai_mpi_type_packed)
 #endif
 
 #ifdef __cplusplus
@@ -79,6 +80,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Data
  *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit fields), CAI_ERR_CAPACITY
  *  (more than 64 fields in a record), CAI_ERR_MPI. On failure nothing is stored. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_type(const cai_array *array, MPI_Datatype *out, cai_error *err);
+
+/** Does the same for the buffer that cai_transfer_pack fills and cai_transfer_unpack reads. */
+CAI_API CAI_MUST_CHECK cai_status cai_mpi_type_packed(const cai_array *array, MPI_Datatype *out,
+                                                      cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -351,6 +356,17 @@ CAI_API cai_status cai_mpi_type(const cai_array *array, MPI_Datatype *out, cai_e
     CAI_TRY(cai_priv_mpi_build(&unit, &plan, err));
     *out = unit.type;
     return CAI_OK;
+}
+
+CAI_API cai_status cai_mpi_type_packed(const cai_array *array, MPI_Datatype *out, cai_error *err)
+{
+    cai_array line;
+    CAI_TRY(cai_array_check(array, err));
+    line = *array;
+    line.ndim = 1;
+    line.shape[0] = line.size;
+    line.strides[0] = line.dtype.itemsize;
+    return cai_mpi_type(&line, out, err);
 }
 
 #if defined(__clang__) && defined(__cplusplus)

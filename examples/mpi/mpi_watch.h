@@ -64,20 +64,18 @@ static void watch_begin(const char *name, const void *at, int count, MPI_Datatyp
     watch_touch(message);
 }
 
-/* Ends the messages whose requests have gone. */
-static void watch_end(const MPI_Request *before, const MPI_Request *after, int count)
+/* Ends a message whose request has gone. */
+static void watch_end(MPI_Request before, MPI_Request after)
 {
-    int i, slot;
-    for (i = 0; watch_sim && i < count; ++i) {
-        if (before[i] == MPI_REQUEST_NULL || after[i] != MPI_REQUEST_NULL) continue;
-        for (slot = 0; slot < WATCH_MESSAGES; ++slot) {
-            watch_message *message = &watch_messages[slot];
-            if (!message->accesses || message->request != before[i]) continue;
-            watch_touch(message);
-            free(message->accesses);
-            memset(message, 0, sizeof *message);
-            break;
-        }
+    int slot;
+    if (!watch_sim || before == MPI_REQUEST_NULL || after != MPI_REQUEST_NULL) return;
+    for (slot = 0; slot < WATCH_MESSAGES; ++slot) {
+        watch_message *message = &watch_messages[slot];
+        if (!message->accesses || message->request != before) continue;
+        watch_touch(message);
+        free(message->accesses);
+        memset(message, 0, sizeof *message);
+        break;
     }
 }
 
@@ -96,23 +94,11 @@ int MPI_Irecv(void *at, int count, MPI_Datatype type, int peer, int tag, MPI_Com
     return code;
 }
 
-int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *states)
+int MPI_Test(MPI_Request *request, int *done, MPI_Status *state)
 {
-    MPI_Request before[WATCH_MESSAGES];
-    int code;
-    memcpy(before, requests, (size_t)count * sizeof *before);
-    code = PMPI_Waitall(count, requests, states);
-    watch_end(before, requests, count);
-    return code;
-}
-
-int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status *states)
-{
-    MPI_Request before[WATCH_MESSAGES];
-    int code;
-    memcpy(before, requests, (size_t)count * sizeof *before);
-    code = PMPI_Testall(count, requests, done, states);
-    watch_end(before, requests, count);
+    const MPI_Request before = *request;
+    const int code = PMPI_Test(request, done, state);
+    watch_end(before, *request);
     return code;
 }
 

@@ -151,7 +151,7 @@ static cai_status build_field(program *p, cai_storage *field, cai_error *err)
 /* Twelve faces of a block: of each axis and side the one that is sent, and the one that is received. */
 static cai_status build_batch(program *p, int which, cai_error *err)
 {
-    cai_mpi_options options = {0, 0, 10.0, NULL, NULL, 0, MPI_COMM_NULL};
+    cai_mpi_options options = {0, 10.0, NULL, NULL, 0, MPI_COMM_NULL};
     int axis, side, receives, n = 0, peers[2];
     for (axis = 0; axis < 3; ++axis) {
         MPI_Cart_shift(p->comm, axis, 1, &peers[0], &peers[1]);

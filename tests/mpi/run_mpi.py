@@ -26,6 +26,7 @@ SIMULATION = ("sim/cai_sim.c", "sim/cai_check.c")
 TYPES = ("types", "tests/mpi/test_type.c", (), False, ())
 LARGE_COUNTS = ("types, by counts of at most 3", "tests/mpi/test_type.c", ("-DCAI_MPI_MAX_COUNT=3",), False, ("4000",))
 BATCHES = ("batches", "tests/mpi/test_batch.c", (), True, ())
+LARGE_BATCHES = ("batches, by counts of at most 3", "tests/mpi/test_batch.c", ("-DCAI_MPI_MAX_COUNT=3",), True, ())
 ENGINES = "tests/mpi/bench_engines.c"
 STENCIL = "examples/mpi/stencil.c"
 LIMIT = 120  # seconds of one program
@@ -120,7 +121,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cai-mpi-") as folder, ThreadPoolExecutor(2) as pool:
         runner = Runner(args.mpicc, pathlib.Path(folder))
         objects = list(pool.map(lambda source: runner.compile(pathlib.Path(source).stem + ".o", "-c", source), SIMULATION))
-        for name, source, flags, simulated, arguments in (TYPES, LARGE_COUNTS, BATCHES):
+        for name, source, flags, simulated, arguments in (TYPES, LARGE_COUNTS, BATCHES, LARGE_BATCHES):
             linked = (*objects, "-lpthread") if simulated else ()
             status, text = runner.run(runner.compile("program", *flags, source, *linked), 1, *arguments)
             print(f"--- {name}: {'good' if status == 0 else f'exit status {status}'}\n{text}")

@@ -15,7 +15,8 @@
 enum { MOST_AXES = 5, MOST_BYTES = 1 << 16 };
 
 static cai_error err;
-static unsigned char block[MOST_BYTES], expected[MOST_BYTES], packed[MOST_BYTES], before[MOST_BYTES];
+static unsigned char block[MOST_BYTES], expected[MOST_BYTES], packed[MOST_BYTES], before[MOST_BYTES],
+    dense[MOST_BYTES];
 
 /* How many constructors a datatype has, but those of MPI itself. */
 static int constructors_of(MPI_Datatype type)
@@ -47,6 +48,21 @@ static unsigned char *element_at(const cai_array *array, int64_t index)
     return at;
 }
 
+/* Packs the buffer of cai_transfer_pack by MPI: the `size` bytes that are expected of the array. */
+static int compare_packed(const cai_array *array, int64_t size)
+{
+    MPI_Datatype type;
+    cai_transfer plan;
+    int position = 0, good;
+    if (!CHECK_INT(cai_mpi_type_packed(array, &type, &err), CAI_OK)) return 0;
+    CHECK_INT(cai_transfer_pack(&plan, array, (uint64_t)(uintptr_t)dense, &err), CAI_OK);
+    cai_transfer_on_host(&plan);
+    MPI_Pack(dense, array->size ? 1 : 0, type, packed, sizeof packed, &position, MPI_COMM_SELF);
+    good = CHECK_INT(position, size) & CHECK_BYTES(packed, expected, (size_t)size);
+    MPI_Type_free(&type);
+    return good;
+}
+
 /* Packs and unpacks by MPI. `bytes`: which bytes of an element belong to it. Returns 0 at a difference. */
 static int compare(const cai_array *array, MPI_Datatype type, const unsigned char *bytes)
 {
@@ -66,6 +82,7 @@ static int compare(const cai_array *array, MPI_Datatype type, const unsigned cha
     MPI_Pack((const void *)(uintptr_t)array->data, one, type, packed, sizeof packed, &position,
              MPI_COMM_SELF);
     good &= CHECK_INT(position, size) & CHECK_BYTES(packed, expected, (size_t)size);
+    good &= compare_packed(array, size);
     if (!(array->flags & CAI_NO_SELF_OVERLAP)) return good;
     memcpy(before, block, sizeof block);
     for (n = 0; n < size; ++n) packed[n] = (unsigned char)(packed[n] ^ 0xff);
@@ -275,9 +292,11 @@ static void test_refused(void)
     MPI_Datatype type;
     cai_dtype dtype;
     CHECK_INT(cai_mpi_type(NULL, &type, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_mpi_type_packed(NULL, &type, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, block, &err), CAI_OK);
     CHECK_INT(cai_mpi_type(&array, NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_STR(err.message, "out is NULL");
+    CHECK_INT(cai_mpi_type_packed(&array, NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_dtype(NULL, &type, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_dtype(&array.dtype, NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_parse("|t8", 3, 0, &dtype, &err), CAI_OK);
