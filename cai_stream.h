@@ -567,7 +567,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool,
  *  and spaces are errors. One word does not change the exports. NULL and "" change nothing. Threads: as
  *  cai_event_pool_set_modes. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_parse_modes(cai_event_pool *pool, const char *text,
-                                                            cai_error *err);
+                                                             cai_error *err);
 
 /* ----------------------------------------------------------------- >>exchange */
 /** How both ends of an exchange are ordered. */
@@ -607,6 +607,13 @@ typedef struct cai_exchange_options {
     uint32_t flags;          /* 0 or CAI_EXCHANGE_... */
     uint32_t reserved;       /* 0 */
 } cai_exchange_options;
+
+/* Events, whatever the modes of the pool are: for order that the lifetime of memory relies on. */
+static inline cai_exchange_options cai_priv_keep_mode(void)
+{
+    const cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    return options;
+}
 
 /** A producer stream of an exchange. */
 typedef struct cai_exchange_edge {

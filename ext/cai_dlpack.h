@@ -721,7 +721,7 @@ CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
 /* The host waits for the context of the memory, as for unknown pending work. */
 static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_array *array)
 {
-    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    const cai_exchange_options kept = cai_priv_keep_mode();
     cai_array view;
     cai_array *io[1];
     cai_exchange ex;
@@ -819,7 +819,7 @@ static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *ordered, cai_ev
     cai_exchange *ex = &ordered->exchange;
     cai_array *array = &ordered->storage.array;
     const uint64_t legacy = CAI_STREAM_LEGACY;
-    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    const cai_exchange_options kept = cai_priv_keep_mode();
     CAI_TRY(cai_exchange_begin_with(ex, pool, &array, stream ? 1 : 0, stream ? stream : legacy, &kept, err));
     if (!ordered->waits) return CAI_OK;
     CAI_TRY(cai_exchange_end(ex, stream ? cai_priv_dlpack_remember_context(ex, err) : CAI_OK, err));

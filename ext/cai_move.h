@@ -172,7 +172,7 @@ static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, 
                                      uint64_t stream, cai_error *err)
 {
     const cai_cuda *const cuda = pool->cuda;
-    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    const cai_exchange_options kept = cai_priv_keep_mode();
     cai_transfer plan;
     cai_exchange ex;
     cai_status status;

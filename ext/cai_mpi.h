@@ -245,7 +245,7 @@ static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_optio
 /* Queues all packs or unpacks as one exchange, with `none` for other messages, so that the numbers agree. */
 static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks, cai_error *err)
 {
-    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    const cai_exchange_options kept = cai_priv_keep_mode();
     const cai_mpi_options *const options = &batch->options;
     const int64_t shape = 0;
     cai_array *arrays[CAI_MPI_MESSAGES], none;

@@ -670,7 +670,7 @@ static cai_status cai_priv_given_fill(cai_storage *s, const cai_array *const giv
 static cai_status cai_priv_given_begin(cai_storage *s, cai_array *on_host, cai_array *on_device,
                                        cai_error *err)
 {
-    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    const cai_exchange_options kept = cai_priv_keep_mode();
     cai_array *list[2];
     int32_t count = 0;
     if (on_host) list[count++] = on_host;
@@ -855,7 +855,7 @@ static void cai_priv_access_close(cai_storage_access *access, int failed, int be
 /* Orders `stream`, or the host, after home. */
 static cai_status cai_priv_access_order(cai_storage_access *access, cai_error *err)
 {
-    const cai_exchange_options kept = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
+    const cai_exchange_options kept = cai_priv_keep_mode();
     cai_storage *s = access->storage;
     cai_array *const list[1] = {&s->array[access->side - 1]};
     cai_array_borrow(&access->array, list[0]);

@@ -1321,11 +1321,13 @@ static int inspect_run(inspect *it, int count, char **names)
 {
     int status;
     it->out.file = stdout;
-    if (it->table && !it->plan) table_header(&it->out);
+    if (it->plan && (it->all || it->lint || it->table))
+        return inspect_trouble("--plan goes with --lenient only", NULL);
+    if (it->table) table_header(&it->out);
     it->fields = (cai_field *)malloc(CAI_MAX_FIELDS * sizeof *it->fields);
     if (it->fields == NULL) return inspect_trouble("out of memory", NULL);
     status = it->plan ? plan_run(it, count, names) : inspect_files(it, count, names);
-    if (it->table && status == 0 && !it->plan) table_summary(it);
+    if (it->table && status == 0) table_summary(it);
     out_flush(&it->out);
     if (fflush(stdout) != 0 || it->out.failed) {
         status = inspect_trouble("cannot write to standard output", NULL);

@@ -66,9 +66,9 @@ static void cai_plan_print(FILE *file, const cai_transfer *plan, uint64_t to, ui
     int64_t i;
     cai_piece piece;
     (void)fprintf(file, "%lld bytes: %lld run%s of %lld, in %lld piece%s, aligned to %d\n",
-                  (long long)plan->nbytes,
-                  (long long)plan->runs, plan->runs == 1 ? "" : "s", (long long)plan->run,
-                  (long long)plan->pieces, plan->pieces == 1 ? "" : "s", (int)plan->alignment);
+                  (long long)plan->nbytes, (long long)plan->runs, plan->runs == 1 ? "" : "s",
+                  (long long)plan->run, (long long)plan->pieces, plan->pieces == 1 ? "" : "s",
+                  (int)plan->alignment);
     for (i = 0; i < CAI_PLAN_PIECES && cai_transfer_piece(plan, i, &piece); i++)
         cai_plan_piece(file, &piece, i, (int64_t)(piece.to - to), (int64_t)(piece.from - from));
     if (i < plan->pieces) (void)fprintf(file, "and %lld pieces more\n", (long long)(plan->pieces - i));

@@ -81,6 +81,7 @@ def check_refused(inspect: str) -> None:
     rows = [((good, other), 1, "no copy: shape[0] = 2 in to, 3 in from"), ((good, good), 1, "share bytes"),
             ((repeated, good), 1, "to has elements that share bytes"), ((good, "{}"), 1, '"entry": '),
             (("x",), 1, '"ok": false'), ((), 2, "one dictionary, or two"), ((good, far, far), 2, "one dictionary, or two"),
+            (("--table", good), 2, "--plan goes with --lenient only"), (("--all", good), 2, "--plan goes with"),
             ((good, repeated), 0, "to    int16 (2, 3), strides (6, 2)\nfrom  int16 (2, 3), strides (0, 2)\n"),
             ((good,), 0, "12 bytes: 1 run of 12, in 1 piece, aligned to 4"),
             ((dictionary((12, 3, 3, 3), (1002, 330, 70, 8), 4096),), 0, "and 19 pieces more")]  # fmt: skip

@@ -476,19 +476,10 @@ static void test_padding(void)
     }
 }
 
-static void test_refused(void)
+static void refuse_unopened(const world *w)
 {
     static cai_mpi_message many[CAI_MPI_MESSAGES + 1];
-    cai_sim *sim = cai_sim_create(1);
-    world w;
     cai_mpi_batch batch;
-    cai_mpi_options options;
-    cai_emm_hooks poor;
-    char alive[400];
-    int i;
-    cai_sim_set_context(sim, cai_sim_primary(sim, 0));
-    build(&w, sim, CAI_MPI_STAGED);
-    watch_sim = NULL;
     memset(&batch, 0, sizeof batch);
     CHECK_INT(cai_mpi_start(NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_ERR_ARGUMENT);
@@ -496,76 +487,106 @@ static void test_refused(void)
     CHECK_INT(cai_mpi_finish(NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_close(NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_close(&batch, &err), CAI_OK);
-    CHECK_INT(cai_mpi_open(NULL, &w.options, w.messages, 4, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_mpi_open(&batch, NULL, w.messages, 4, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_mpi_open(&batch, &w.options, NULL, 4, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, -1, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_mpi_open(&batch, &w.options, many, CAI_MPI_MESSAGES + 1, &err), CAI_ERR_CAPACITY);
-    options = w.options;
+    CHECK_INT(cai_mpi_open(NULL, &w->options, w->messages, 4, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_mpi_open(&batch, NULL, w->messages, 4, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_mpi_open(&batch, &w->options, NULL, 4, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_mpi_open(&batch, &w->options, w->messages, -1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_mpi_open(&batch, &w->options, many, CAI_MPI_MESSAGES + 1, &err), CAI_ERR_CAPACITY);
+}
+
+static void refuse_options(const world *w, const cai_mpi_options *options, cai_status status)
+{
+    cai_mpi_batch batch;
+    CHECK_INT(cai_mpi_open(&batch, options, w->messages, 4, &err), status);
+}
+
+static void refuse_each_option(const world *w, cai_sim *sim)
+{
+    cai_mpi_options options = w->options;
+    cai_emm_hooks poor;
     options.engine = 3;
-    CHECK_INT(cai_mpi_open(&batch, &options, w.messages, 4, &err), CAI_ERR_ARGUMENT);
-    options = w.options;
+    refuse_options(w, &options, CAI_ERR_ARGUMENT);
+    options = w->options;
     options.seconds = -1;
-    CHECK_INT(cai_mpi_open(&batch, &options, w.messages, 4, &err), CAI_ERR_ARGUMENT);
-    options = w.options;
+    refuse_options(w, &options, CAI_ERR_ARGUMENT);
+    options = w->options;
     options.pool = NULL;
-    CHECK_INT(cai_mpi_open(&batch, &options, w.messages, 4, &err), CAI_ERR_ARGUMENT);
-    options = w.options;
+    refuse_options(w, &options, CAI_ERR_ARGUMENT);
+    options = w->options;
     options.stream = 0;
-    CHECK_INT(cai_mpi_open(&batch, &options, w.messages, 4, &err), CAI_ERR_STREAM);
-    options = w.options;
+    refuse_options(w, &options, CAI_ERR_STREAM);
+    options = w->options;
     options.hooks = NULL;
-    CHECK_INT(cai_mpi_open(&batch, &options, w.messages, 4, &err), CAI_ERR_ARGUMENT);
+    refuse_options(w, &options, CAI_ERR_ARGUMENT);
     CHECK_INT(cai_emm_hooks_async(&poor, cai_sim_cuda(sim), &err), CAI_OK);
     options.hooks = &poor;
-    CHECK_INT(cai_mpi_open(&batch, &options, w.messages, 4, &err), CAI_ERR_UNAVAILABLE);
+    refuse_options(w, &options, CAI_ERR_UNAVAILABLE);
+}
+
+static void refuse_messages(world *w, cai_sim *sim)
+{
     /* the third of four buffers cannot be had: the two others are given back */
     CHECK_INT(cai_sim_fail_op(sim, "host_alloc", 3, 2), 1);
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 4, &err), CAI_ERR_OUT_OF_MEMORY);
+    refuse_options(w, &w->options, CAI_ERR_OUT_OF_MEMORY);
     CHECK_INT(err.index, 2);
     CHECK_INT(cai_sim_fail_op(sim, "host_alloc", 1, 999), 1);
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 4, &err), CAI_ERR_CUDA);
-    w.parts[3].flags &= ~(uint32_t)CAI_WRITABLE;
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 4, &err), CAI_ERR_EXPECT);
+    refuse_options(w, &w->options, CAI_ERR_CUDA);
+    w->parts[3].flags &= ~(uint32_t)CAI_WRITABLE;
+    refuse_options(w, &w->options, CAI_ERR_EXPECT);
     CHECK_INT(err.index, 3);
-    w.parts[3].flags |= CAI_WRITABLE;
-    w.messages[1].array = NULL;
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 4, &err), CAI_ERR_ARGUMENT);
+    w->parts[3].flags |= CAI_WRITABLE;
+    w->messages[1].array = NULL;
+    refuse_options(w, &w->options, CAI_ERR_ARGUMENT);
     CHECK_INT(err.index, 1);
-    w.messages[1].array = &w.parts[1];
-    /* nobody there, nothing in it */
-    for (i = 0; i < 4; ++i) w.messages[i].peer = MPI_PROC_NULL;
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 4, &err), CAI_OK);
+    w->messages[1].array = &w->parts[1];
+}
+
+/* Nobody there, or nothing in it. */
+static void pass_nothing(world *w)
+{
+    cai_mpi_batch batch;
+    int i;
+    for (i = 0; i < 4; ++i) w->messages[i].peer = MPI_PROC_NULL;
+    CHECK_INT(cai_mpi_open(&batch, &w->options, w->messages, 4, &err), CAI_OK);
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_OK);
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_finish(&batch, &err), CAI_OK);
     CHECK_INT(cai_mpi_close(&batch, &err), CAI_OK);
-    for (i = 0; i < 4; ++i) w.messages[i].peer = 0;
-    view(&w.field, 0, 0, 0, 3, &w.parts[0]);
-    view(&w.field, 1, 0, 0, 3, &w.parts[1]);
-    w.messages[1].receives = 1;
-    w.messages[1].tag = 0;
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 2, &err), CAI_OK);
+    for (i = 0; i < 4; ++i) w->messages[i].peer = 0;
+    view(&w->field, 0, 0, 0, 3, &w->parts[0]);
+    view(&w->field, 1, 0, 0, 3, &w->parts[1]);
+    w->messages[1].receives = 1;
+    w->messages[1].tag = 0;
+    CHECK_INT(cai_mpi_open(&batch, &w->options, w->messages, 2, &err), CAI_OK);
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_OK);
     CHECK_INT(cai_mpi_finish(&batch, &err), CAI_OK);
-    /* another shape than before */
     CHECK_INT(cai_mpi_close(&batch, &err), CAI_OK);
-    view(&w.field, 0, 1, 0, 3, &w.parts[0]);
-    view(&w.field, 1, 1, 0, 3, &w.parts[1]);
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 2, &err), CAI_OK);
-    view(&w.field, 0, 1, 0, 4, &w.parts[0]);
+}
+
+/* Another shape than before, then an error of MPI. */
+static void refuse_start(world *w)
+{
+    cai_mpi_batch batch;
+    view(&w->field, 0, 1, 0, 3, &w->parts[0]);
+    view(&w->field, 1, 1, 0, 3, &w->parts[1]);
+    CHECK_INT(cai_mpi_open(&batch, &w->options, w->messages, 2, &err), CAI_OK);
+    view(&w->field, 0, 1, 0, 4, &w->parts[0]);
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_ERR_EXPECT);
     CHECK_STR(err.message, "the array has 16 bytes, and had 12 before");
     CHECK_INT(err.index, 0);
-    view(&w.field, 0, 1, 0, 3, &w.parts[0]);
-    /* MPI fails, CUDA fails */
-    w.messages[0].peer = 77;
+    view(&w->field, 0, 1, 0, 3, &w->parts[0]);
+    w->messages[0].peer = 77;
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_ERR_MPI);
     CHECK_INT(err.index, 0);
     CHECK_INT(cai_mpi_finish(&batch, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_mpi_close(&batch, &err), CAI_OK);
-    w.messages[0].peer = 0;
-    CHECK_INT(cai_mpi_open(&batch, &w.options, w.messages, 2, &err), CAI_OK);
+    w->messages[0].peer = 0;
+}
+
+static void fail_in_cuda(const world *w, cai_sim *sim)
+{
+    cai_mpi_batch batch;
+    CHECK_INT(cai_mpi_open(&batch, &w->options, w->messages, 2, &err), CAI_OK);
     CHECK_INT(cai_sim_fail_op(sim, "copy_async", 1, 700), 1);
     CHECK_INT(cai_mpi_start(&batch, &err), CAI_ERR_CUDA);
     CHECK_INT(cai_sim_fail_op(sim, "stream_synchronize", 1, 700), 1);
@@ -574,6 +595,22 @@ static void test_refused(void)
     CHECK_INT(cai_mpi_finish(&batch, &err), CAI_OK);
     CHECK_INT(cai_sim_fail_op(sim, "host_free", 1, 700), 1);
     CHECK_INT(cai_mpi_close(&batch, &err), CAI_ERR_CUDA);
+}
+
+static void test_refused(void)
+{
+    cai_sim *sim = cai_sim_create(1);
+    world w;
+    char alive[400];
+    cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+    build(&w, sim, CAI_MPI_STAGED);
+    watch_sim = NULL;
+    refuse_unopened(&w);
+    refuse_each_option(&w, sim);
+    refuse_messages(&w, sim);
+    pass_nothing(&w);
+    refuse_start(&w);
+    fail_in_cuda(&w, sim);
     pull_down(&w);
     (void)cai_sim_errors(sim, alive, sizeof alive);
     CHECK_STR(alive, "");
