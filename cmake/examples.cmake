@@ -56,16 +56,29 @@ foreach(name consumer layout_picture)
   set_target_properties(${name} PROPERTIES C_STANDARD 99)
 endforeach()
 
-# build/libcai.so, .dylib or .dll: what other languages load. Never sanitized, as their programs are
-# not; never installed, as it is an example.
+# build/libcai.so, .dylib or .dll: what other languages load (docs/ffi.md). Never sanitized, as their programs
+# are not; never installed, as it is an example.
 set(cai_unsanitized "$<$<C_COMPILER_ID:GNU,Clang,AppleClang>:-fno-sanitize=all>")
 add_library(cai_shared SHARED examples/bindings/shared/cai_shared.c)
-target_link_libraries(cai_shared PRIVATE cai::cai cai_own_flags)
+target_link_libraries(cai_shared PRIVATE cai::cai cai_own_flags Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_options(cai_shared PRIVATE "${cai_unsanitized}")
 target_link_options(cai_shared PRIVATE "${cai_unsanitized}")
 set_target_properties(cai_shared PROPERTIES PREFIX lib OUTPUT_NAME cai C_STANDARD 99
                                             LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
                                             RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
+# build/libcai_sim.so: the simulated CUDA and the race detector, for the examples in other languages
+set(CAI_FFI FALSE)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(CAI_FFI TRUE)
+  add_library(cai_sim_shared SHARED "${PROJECT_SOURCE_DIR}/sim/cai_sim.c" "${PROJECT_SOURCE_DIR}/sim/cai_check.c")
+  target_include_directories(cai_sim_shared PRIVATE "${PROJECT_SOURCE_DIR}/sim")
+  target_link_libraries(cai_sim_shared PRIVATE cai::cai cai_own_flags Threads::Threads)
+  target_compile_options(cai_sim_shared PRIVATE "${cai_unsanitized}")
+  target_link_options(cai_sim_shared PRIVATE "${cai_unsanitized}")
+  set_target_properties(cai_sim_shared PROPERTIES OUTPUT_NAME cai_sim C_STANDARD 99
+                                                  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endif()
 
 # build/libcai_torch.so: what PyTorch's CUDAPluggableAllocator loads. It needs nothing of PyTorch.
 add_library(cai_torch MODULE examples/adapters/torch/cai_torch.c)

@@ -73,6 +73,11 @@ cai_program(NM nm nm)
 cai_program(GCOV gcov gcov)
 cai_program(SIZE size size)
 
+# Other languages
+cai_program(RUSTC rustc rustc)
+cai_program(GFORTRAN gfortran gfortran)
+cai_program(GO Go go)
+
 # Two MPIs, by their compilers, and the folder of an <mpi.h>
 cai_program(OPENMPI "Open MPI" mpicc.openmpi)
 cai_program(MPICH "MPICH" mpicc.mpich)

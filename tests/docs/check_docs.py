@@ -79,7 +79,7 @@ def abi_page():
     return page[: page.index(GENERATED)] + GENERATED + "\n" + "\n".join(table) + "\n"
 
 
-def check_generated(header, write):
+def check_generated(header, write, cc):
     for name, wanted in (("errors.md", errors_page(header)), ("abi.md", abi_page())):
         page = ROOT / "docs" / name
         if write:
@@ -90,6 +90,8 @@ def check_generated(header, write):
     run = subprocess.run(script, capture_output=True, text=True)
     if run.returncode:
         failures.append(run.stdout.strip() + run.stderr)
+    if write:  # tests/examples/test_ffi.py compares them
+        subprocess.run([sys.executable, str(ROOT / "tools" / "make_ffi.py"), "--write", "--cc", cc], check=True)
 
 
 # -------------------------------------------------------------------------------------- snippets
@@ -291,7 +293,7 @@ def main():
     options = parser.parse_args()
     headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include, "cai_mpi.h": options.mpi}
     header = (ROOT / "cai.h").read_text()
-    check_generated(header, options.write)
+    check_generated(header, options.write, options.cc)
     check_example()
     recipes = check_recipes()
     snippets, links = compile_snippets(options.cc, headers), check_links()

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "bindings" / "shared"))
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 
+import cai_abi  # noqa: E402
 import cai_ctypes  # noqa: E402
 import inspect_io  # noqa: E402
 
@@ -89,14 +90,14 @@ def check_cases(inspect: str, exceptions: dict[str, str]) -> int:
 
 def check_layout() -> int:
     """Every offset of tests/build/abi/layout.txt."""
-    structs = {"cai_dtype_v0": cai_ctypes.Dtype, "cai_field_v0": cai_ctypes.Field, "cai_array_v0": cai_ctypes.ArrayV0}
-    column = 2 if ctypes.sizeof(ctypes.c_void_p) == 8 else 4
+    names = "dtype field array cuda_capture cuda_pointer cuda_copy cuda emm_hooks".split()
+    structs = {f"cai_{name}_v0": getattr(cai_abi, f"cai_{name}") for name in names}
     rows = [line.split() for line in (ROOT / "tests" / "build" / "abi" / "layout.txt").read_text().splitlines()]
     rows = [row for row in rows if row and row[0] in structs]
     for row in rows:
         struct = structs[row[0]]
         size = ctypes.sizeof(struct) if row[1] == "sizeof" else getattr(struct, row[1]).offset
-        same(f"{row[0]} {row[1]}", size, int(row[column]))
+        same(f"{row[0]} {row[1]}", size, int(row[2]))
     return len(rows)
 
 

@@ -1,4 +1,4 @@
-"""cai from Python by ctypes: interface dictionaries judged by libcai, which is cai.h as a shared library.
+"""cai from Python by ctypes: interface dictionaries judged by libcai (docs/ffi.md).
 
     python3 cai_ctypes.py [--library build/libcai.so] [--lenient] ["{'shape': (2, 3), ...}"]
 
@@ -8,8 +8,8 @@ prints the array in one line, or what is wrong with the dictionary. As a module:
     array = cai_ctypes.import_array(x.__cuda_array_interface__, owner=x)
     array.shape, array.strides, array.writable, array.text()
 
-It shows what a binding of any language does: mirror the structs, tag the values of a dictionary
-(a reader judges nothing), and turn a status into an exception. Standard library only.
+It shows what a reader of any language does: tag the values of a dictionary (a reader judges nothing), and turn a
+status into an exception. The structs are those of cai_abi.py. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,87 +20,16 @@ import ctypes
 import operator
 import pathlib
 import sys
-from ctypes import POINTER, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-# ------------------------------------------------------------------------ the structs of cai.h
-
-
-class Dtype(ctypes.Structure):  # cai_dtype_v0
-    _fields_ = [(name, c_int32) for name in "code itemsize bits unit unit_count alignment".split()]
-
-
-class Field(ctypes.Structure):  # cai_field_v0
-    _fields_ = [
-        ("name", c_void_p), ("title", c_void_p), ("name_length", c_uint32), ("title_length", c_uint32),
-        ("dtype", Dtype), ("offset", c_int64), ("nbytes", c_int64), ("parent", c_int32),
-        ("child_count", c_int32), ("ndim", c_int32), ("reserved", c_int32), ("shape", c_int64 * 8),
-    ]  # fmt: skip
-
-
-class ArrayV0(ctypes.Structure):  # cai_array_v0
-    pass
-
-
-ArrayV0._fields_ = [
-    ("abi", c_uint32), ("struct_size", c_uint32), ("release", c_void_p), ("owner", c_void_p),
-    ("flags", c_uint32), ("version", c_int32), ("data", c_uint64), ("dtype", Dtype),
-    ("device", c_int32), ("memory", c_int32), ("sync", c_int32), ("ndim", c_int32),
-    ("stream", c_uint64), ("event", c_uint64), ("thread", c_uint64), ("size", c_int64),
-    ("nbytes", c_int64), ("lo", c_int64), ("hi", c_int64), ("fields", POINTER(Field)),
-    ("mask", POINTER(ArrayV0)), ("field_count", c_int64), ("reserved", c_uint64 * 4),
-    ("shape", c_int64 * 64), ("strides", c_int64 * 64),
-]  # fmt: skip
-
-
-class Error(ctypes.Structure):  # cai_error
-    _fields_ = [(name, c_int32) for name in "code native entry index rule".split()] + [("message", c_char * 240)]
-
-
-class Token(ctypes.Structure):  # cai_token
-    _fields_ = [("kind", c_int32), ("length", c_uint32), ("number", c_uint64), ("text", c_char_p)]
-
-
-class Interface(ctypes.Structure):  # cai_interface
-    pass
-
-
-ENTRIES = "shape typestr data version strides stream descr mask".split()
-Interface._fields_ = [(name, POINTER(Token)) for name in ENTRIES] + [("mask_interface", POINTER(Interface))]
-
-
-class ImportOptions(ctypes.Structure):  # cai_import_options
-    _fields_ = [
-        ("flags", c_uint32), ("mask", POINTER(ArrayV0)), ("fields", POINTER(Field)), ("field_capacity", c_int64),
-    ]  # fmt: skip
-
-
-def check_layout() -> None:
-    """Sizes and offsets as cai.h asserts them (tests/build/abi/layout.txt)."""
-    word = ctypes.sizeof(c_void_p)
-    wide = word == 8
-    sizes = {Dtype: 24, Field: 144 if wide else 136, ArrayV0: 1216 if wide else 1200, Error: 260, Interface: 9 * word}
-    for struct, size in sizes.items():
-        if ctypes.sizeof(struct) != size:
-            raise ImportError(f"{struct.__name__} has {ctypes.sizeof(struct)} bytes here, {size} in cai.h")
-    offsets = {
-        Field.dtype: 24 if wide else 16, Field.shape: 80 if wide else 72,
-        ArrayV0.data: 32 if wide else 24, ArrayV0.stream: 80 if wide else 72, ArrayV0.fields: 136 if wide else 128,
-        ArrayV0.shape: 192 if wide else 176, Error.message: 20, Token.number: 8, Token.text: 16,
-    }  # fmt: skip
-    for member, offset in offsets.items():
-        if member.offset != offset:
-            raise ImportError(f"{member} is at {member.offset} here, at {offset} in cai.h")
-
-
-check_layout()
+import cai_abi as abi
 
 # ------------------------------------------------------------------------------- the library
 
-ABI = 0x43414930  # CAI_ABI
-FLOAT32 = ord("f") << 8 | 4  # CAI_FLOAT32
-LENIENT = 1  # CAI_LENIENT
-FLAGS = {"writable": 1, "c_contiguous": 2, "f_contiguous": 4, "aligned": 8, "byte_swapped": 128}
+FLAGS = {name: getattr(abi, "CAI_" + name.upper())
+         for name in ("writable", "c_contiguous", "f_contiguous", "aligned", "byte_swapped")}
+ENTRIES = "shape typestr data version strides stream descr mask".split()
+LAYOUT = (abi.CAI_ABI, ctypes.sizeof(abi.cai_array), 4096, 24, 2, 3, 12, 4)
 PLAIN = ("data", "version", "ndim", "size", "nbytes", "device", "memory")
 SYNC = ("unknown", "none", "stream", "event")
 OTHER_EXCEPTIONS = {2: TypeError, 4: TypeError, 13: BufferError, 14: BufferError, 17: BufferError,
@@ -112,26 +41,18 @@ _library: Any = None
 def default_path() -> pathlib.Path:
     """libcai where the README's commands build it."""
     suffix = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-    return pathlib.Path(__file__).resolve().parents[2] / "build" / ("libcai" + suffix)
+    return pathlib.Path(__file__).resolve().parents[3] / "build" / ("libcai" + suffix)
 
 
 def load(path: str | pathlib.Path | None = None) -> None:
     """Loads libcai, and lets it make an array to see that both mean the same struct."""
     global _library
     library = ctypes.CDLL(str(path or default_path()))
-    library.cai_import.argtypes = [POINTER(Interface), POINTER(ImportOptions), POINTER(ArrayV0), POINTER(Error)]
-    library.cai_array_init.argtypes = [
-        POINTER(ArrayV0), c_int32, c_int32, POINTER(c_int64), POINTER(c_int64), c_void_p, POINTER(Error),
-    ]  # fmt: skip
-    library.cai_array_text.argtypes = [POINTER(ArrayV0), c_char_p, c_int32]
-    library.cai_dtype_typestr.argtypes = [POINTER(Dtype), c_char_p, c_int32]
-    for name in ("cai_dtype_name", "cai_status_name", "cai_entry_name"):
-        getattr(library, name).argtypes = [c_int32]
-        getattr(library, name).restype = c_char_p
-    probe, error = ArrayV0(), Error()
-    library.cai_array_init(probe, FLOAT32, 2, (c_int64 * 2)(2, 3), None, 4096, error)
+    abi.declare(library, abi.FUNCTIONS)
+    probe, error = abi.cai_array(), abi.cai_error()
+    library.cai_array_init(probe, abi.CAI_FLOAT32, 2, (ctypes.c_int64 * 2)(2, 3), None, 4096, error)
     made = (probe.abi, probe.struct_size, probe.data, probe.hi, *probe.shape[:2], *probe.strides[:2])
-    if made != (ABI, ctypes.sizeof(ArrayV0), 4096, 24, 2, 3, 12, 4):
+    if library.cai_version() != abi.CAI_H_INCLUDED or abi.layout_fault() or made != LAYOUT:
         raise ImportError(f"{path or default_path()} has another layout than this module: {made}")
     _library = library
 
@@ -142,7 +63,7 @@ def lib() -> Any:
     return _library
 
 
-def exception_of(error: Error) -> Exception:
+def exception_of(error: abi.cai_error) -> Exception:
     """The exception that CAI_STATUS_LIST names, with the message, and with .status, .entry and .rule."""
     exception = OTHER_EXCEPTIONS.get(error.code, ValueError)(error.message.decode("utf-8", "replace"))
     exception.status = lib().cai_status_name(error.code).decode()
@@ -203,23 +124,23 @@ def tag(value: Any) -> tuple[Any, ...]:
 
 def tokens_of(value: Any) -> ctypes.Array:
     """The run of tokens of a value, items in place."""
-    run: list[Token] = []
+    run: list[abi.cai_token] = []
 
     def add(item: Any, depth: int) -> None:
         if depth > MAX_DEPTH or len(run) >= MAX_TOKENS:
             raise ValueError("an entry is nested too deeply or too long")
-        run.append(Token(*tag(item)))
+        run.append(abi.cai_token(*tag(item)))
         if isinstance(item, (tuple, list)):
             for inner in item:
                 add(inner, depth + 1)
 
     add(value, 0)
-    return (Token * len(run))(*run)
+    return (abi.cai_token * len(run))(*run)
 
 
-def read(dictionary: dict, is_mask: bool = False) -> Interface:
+def read(dictionary: dict, is_mask: bool = False) -> abi.cai_interface:
     """Tags the entries of a dictionary and those of its mask. A mask has no mask: cai refuses it."""
-    interface = Interface()
+    interface = abi.cai_interface()
     for name in ENTRIES:
         if name in dictionary:
             setattr(interface, name, tokens_of(dictionary[name]))
@@ -235,7 +156,7 @@ def read(dictionary: dict, is_mask: bool = False) -> Interface:
 class Array:
     """A dictionary that was found right. Borrowed: it keeps `owner`, not the memory, alive."""
 
-    def __init__(self, struct: ArrayV0, keep: Any) -> None:
+    def __init__(self, struct: abi.cai_array, keep: Any) -> None:
         self.struct = struct
         self._keep = keep  # what pointers in the struct point to
 
@@ -296,13 +217,13 @@ class Array:
         return buffer.raw[:length].decode()
 
 
-def typestr(dtype: Dtype) -> str:
+def typestr(dtype: abi.cai_dtype) -> str:
     buffer = ctypes.create_string_buffer(40)
     lib().cai_dtype_typestr(dtype, buffer, len(buffer))
     return buffer.value.decode()
 
 
-def name_of(row: Field) -> str:
+def name_of(row: abi.cai_field) -> str:
     return ctypes.string_at(row.name, row.name_length).decode("utf-8", "replace") if row.name_length else ""
 
 
@@ -313,8 +234,8 @@ def import_array(dictionary: dict, lenient: bool = False, owner: Any = None) -> 
         raise TypeError(f"the interface must be a dict, not {type(dictionary).__name__}")
     interface = read(dictionary)
     rows = min(len(tokens_of(dictionary.get("descr"))), 4096)  # a row takes more tokens than one
-    fields, mask, array, error = (Field * rows)(), ArrayV0(), ArrayV0(), Error()
-    options = ImportOptions(LENIENT if lenient else 0, ctypes.pointer(mask), fields, rows)
+    fields, mask, array, error = (abi.cai_field * rows)(), abi.cai_array(), abi.cai_array(), abi.cai_error()
+    options = abi.cai_import_options(abi.CAI_LENIENT if lenient else 0, ctypes.pointer(mask), fields, rows)
     if lib().cai_import(interface, options, array, error):
         raise exception_of(error)
     return Array(array, (interface, fields, mask, owner))
