@@ -70,7 +70,8 @@ WHAT IT READS (the first of these that an object has)
        before the first one is read, and each list is copied when it is first read. So code that runs
        meanwhile (__index__ of an item) changes nothing. A class whose attribute is a property is no array
        (R1).
-    4. __array_interface__, with CAI_PYTHON_HOST.
+    4. __array_interface__, with CAI_PYTHON_HOST. NumPy's ndarray itself, and no derived type, is read by its
+       buffer. The array is the same. What the buffer cannot describe comes by the dictionary.
     5. __dlpack__. Only with cai_python_dlpack.h.
     6. The buffer protocol, with CAI_PYTHON_HOST. Without that flag 1, 2 and 5 also refuse arrays in plain
        host memory.
@@ -164,7 +165,7 @@ typedef struct cai_python_exchange_v0 cai_python_exchange;
 /** The name of the attribute of a type, and of the capsule that is its value. */
 #define CAI_PYTHON_EXCHANGE "__cai_exchange__"
 
-enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 10, CAI_PYTHON_TYPES = 16 };
+enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 11, CAI_PYTHON_TYPES = 16 };
 
 /** The remembered offers of a type. */
 typedef struct cai_python_type {
@@ -172,7 +173,7 @@ typedef struct cai_python_type {
     const void *dlpack;                  /* DLPack's exchange; NULL: none */
     PyObject *weak;                      /* a weak reference to the type; NULL: free */
     int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
-    int32_t reserved;                    /* 0 */
+    int32_t plain;                       /* its buffers describe the same arrays as its __array_interface__ */
 } cai_python_type;
 
 /** The list of references to drop. It has memory of its own, as arrays may outlive the module. */
@@ -194,6 +195,8 @@ typedef struct cai_python {
     cai_python_type types[CAI_PYTHON_TYPES];
     int32_t next_type; /* index of the place that the next type gets */
     int32_t depth;     /* imports in progress, each called by code that the one before runs */
+    int32_t users;     /* without a GIL: threads that read `types`; below 0: one that writes */
+    int32_t reserved;  /* 0 */
     cai_python_home *home;
     const struct cai_python_reader *dlpack; /* of cai_python_dlpack_init; NULL: imports read no DLPack */
 } cai_python;
@@ -339,7 +342,8 @@ extern "C" {
 
 /* Attributes, by their places in cai_python.names. */
 enum { CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_STREAM, CAI_PRIV_PY_EXCHANGE, CAI_PRIV_PY_TABLE,
-       CAI_PRIV_PY_DLPACK, CAI_PRIV_PY_DEVICE, CAI_PRIV_PY_DTYPE, CAI_PRIV_PY_IS_CONJ, CAI_PRIV_PY_IS_NEG };
+       CAI_PRIV_PY_DLPACK, CAI_PRIV_PY_DEVICE, CAI_PRIV_PY_DTYPE, CAI_PRIV_PY_IS_CONJ, CAI_PRIV_PY_IS_NEG,
+       CAI_PRIV_PY_STRUCT };
 enum {
     CAI_PRIV_PY_TOKENS = 160,     /* on the stack: shape and strides of 64 axes, and the rest */
     CAI_PRIV_PY_MOST = 1 << 20,   /* tokens of one dictionary */
@@ -454,7 +458,6 @@ static void cai_priv_py_push(cai_python_home *home, cai_priv_py_owner *owner)
 /* Takes the whole list. */
 static cai_priv_py_owner *cai_priv_py_take(cai_python_home *home)
 {
-    if (!cai_priv_py_load(&home->released)) return NULL;
     return (cai_priv_py_owner *)cai_priv_py_exchange(&home->released, NULL);
 }
 
@@ -504,8 +507,8 @@ static void cai_priv_py_forget(cai_priv_py_owner *owner)
         array.release(&array);
     }
     if (owner->buffer) PyBuffer_Release(owner->buffer);
-    PyMem_Free(owner->buffer);
-    PyMem_Free(owner->fields);
+    if (owner->buffer) PyMem_Free(owner->buffer);
+    if (owner->fields) PyMem_Free(owner->fields);
     Py_XDECREF(owner->object);
     Py_XDECREF(owner->mask_object);
     PyMem_Free(owner);
@@ -515,16 +518,17 @@ static void cai_priv_py_forget(cai_priv_py_owner *owner)
 static void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
     cai_python_home *home = owner->home;
-    const int guarded = owner->release || PyErr_Occurred();
+    const int releases = owner->release != NULL, guarded = PyErr_Occurred() != NULL;
     cai_priv_py_exception kept = {NULL, NULL, NULL};
     if (guarded) cai_priv_py_keep(&kept);
     cai_priv_py_forget(owner);
     if (guarded) cai_priv_py_put_back(&kept);
+    else if (releases && PyErr_Occurred()) PyErr_Clear();
     (void)cai_priv_py_count(home, -1);
 }
 
 /* Drops what was released, on a thread of the home's interpreter. */
-static void cai_priv_py_drain(cai_python_home *home)
+CAI_PRIV_NOINLINE void cai_priv_py_drop_all(cai_python_home *home)
 {
     cai_priv_py_owner *owner = cai_priv_py_take(home);
     if (!owner) return;
@@ -535,6 +539,11 @@ static void cai_priv_py_drain(cai_python_home *home)
         owner = next ? next : cai_priv_py_take(home);
     }
     cai_priv_py_leave(home);
+}
+
+static inline void cai_priv_py_drain(cai_python_home *home)
+{
+    if (cai_priv_py_load(&home->released)) cai_priv_py_drop_all(home);
 }
 
 /* Returns 1 if this thread is attached to the interpreter of the home. Returns 0 if Python has no answer. */
@@ -624,6 +633,7 @@ CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t co
     Py_ssize_t i;
     for (i = 0; i < count; ++i) {
         cai_priv_py_owner *owner = (cai_priv_py_owner *)arrays[i].owner;
+        if (!arrays[i].release) continue;
         if (arrays[i].release != cai_priv_py_let_go || owner->home != py->home) {
             cai_array_release(&arrays[i]);
             continue;
@@ -675,7 +685,7 @@ CAI_API int cai_python_init(cai_python *py)
     static const char *const names[CAI_PYTHON_NAMES] = {
         "__cuda_array_interface__",   "__array_interface__", "__cuda_stream__",    CAI_PYTHON_EXCHANGE,
         "__dlpack_c_exchange_api__", "__dlpack__",          "__dlpack_device__", "dtype",
-        "is_conj",                   "is_neg"};
+        "is_conj",                   "is_neg",              "__array_struct__"};
     int i;
     memset(py, 0, sizeof *py);
     py->home = cai_priv_py_home_new();
@@ -789,11 +799,11 @@ typedef struct cai_priv_py_places {
 static int cai_priv_py_find_in(const cai_python *py, PyObject *dictionary, Py_ssize_t at,
                                cai_priv_py_places *out)
 {
-    static const int wanted[7] = {CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_DLPACK,
+    static const int wanted[8] = {CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_DLPACK,
                                   CAI_PRIV_PY_EXCHANGE, CAI_PRIV_PY_TABLE, CAI_PRIV_PY_IS_CONJ,
-                                  CAI_PRIV_PY_IS_NEG};
+                                  CAI_PRIV_PY_IS_NEG, CAI_PRIV_PY_STRUCT};
     int i, there;
-    for (i = 0; i < 7; ++i) {
+    for (i = 0; i < 8; ++i) {
         const int name = wanted[i], is_capsule = name == CAI_PRIV_PY_EXCHANGE || name == CAI_PRIV_PY_TABLE;
         if (out->at[name] < at) continue;
         there = PySequence_Contains(dictionary, py->names[name]);
@@ -866,6 +876,28 @@ static void cai_priv_py_choose(const cai_python *py, const cai_priv_py_places *p
         out->dlpack = py->dlpack->find(places->capsules[1]);
 }
 
+/* Returns 1 for NumPy's ndarray, and for types like it. Their buffers describe the same arrays as their
+ * __array_interface__, faster. Such a type has both of NumPy's interfaces itself. It is static, and its
+ * instances have no __dict__. So no code in Python changes that, or adds a __cuda_array_interface__. */
+static int cai_priv_py_is_plain(PyObject *type, const cai_priv_py_places *places)
+{
+    const Py_ssize_t *const at = places->at;
+    const int is_static = !(PyType_GetFlags((PyTypeObject *)type) & Py_TPFLAGS_HEAPTYPE);
+    void *slot;
+    getattrofunc get = NULL;
+    PyObject *offset;
+    int is_plain;
+    if (!is_static || at[CAI_PRIV_PY_ARRAY] || at[CAI_PRIV_PY_STRUCT] || at[CAI_PRIV_PY_CUDA] < places->count)
+        return 0;
+    slot = PyType_GetSlot((PyTypeObject *)type, Py_tp_getattro);
+    memcpy(&get, &slot, sizeof get);
+    offset = PyObject_GetAttrString(type, "__dictoffset__");
+    is_plain = get == PyObject_GenericGetAttr && offset && PyLong_Check(offset) && !PyObject_IsTrue(offset);
+    PyErr_Clear();
+    Py_XDECREF(offset);
+    return is_plain;
+}
+
 /* Reads the offers of a type. */
 static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python_type *out)
 {
@@ -873,62 +905,97 @@ static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python
     const int failed = cai_priv_py_find_places(py, type, &places);
     memset(out, 0, sizeof *out);
     if (!failed) cai_priv_py_choose(py, &places, out);
+    if (!failed) out->plain = cai_priv_py_is_plain(type, &places);
     Py_XDECREF(places.mro);
     Py_XDECREF(places.capsules[0]);
     Py_XDECREF(places.capsules[1]);
     return failed;
 }
 
-#if !defined(Py_GIL_DISABLED)
+/* The memory of types is read by any number of threads, or written by one. No thread waits for another, but
+ * does without the memory. With a GIL only one thread is there. */
+enum { CAI_PRIV_PY_WRITER = -(1 << 30) };
+
+/* Returns 1 if this thread may read (change 1) or write (CAI_PRIV_PY_WRITER). In any case call
+ * cai_priv_py_close_types afterwards. */
+static int cai_priv_py_open_types(cai_python *py, int32_t change)
+{
+#if defined(Py_GIL_DISABLED)
+    const int32_t now = cai_priv_py_add(&py->users, change);
+    return change == CAI_PRIV_PY_WRITER ? now == change : now > 0;
+#else
+    (void)py;
+    (void)change;
+    return 1;
+#endif
+}
+
+static void cai_priv_py_close_types(cai_python *py, int32_t change)
+{
+#if defined(Py_GIL_DISABLED)
+    (void)cai_priv_py_add(&py->users, -change);
+#else
+    (void)py;
+    (void)change;
+#endif
+}
+
 /* Remembers a type by a weak reference. The type may be freed, and another one may get its address. */
 static int cai_priv_py_remember(cai_python *py, PyObject *type, const cai_python_type *what)
 {
-    PyObject *const weak = PyWeakref_NewRef(type, NULL), *before;
+    PyObject *before = PyWeakref_NewRef(type, NULL);
     int at = 0;
-    if (!weak) return -1;
-    while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
-    if (at == CAI_PYTHON_TYPES) {
-        at = py->next_type;
-        py->next_type = (at + 1) % CAI_PYTHON_TYPES;
+    if (!before) return -1;
+    if (cai_priv_py_open_types(py, CAI_PRIV_PY_WRITER)) {
+        PyObject *const weak = before;
+        while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
+        if (at == CAI_PYTHON_TYPES) {
+            at = py->next_type;
+            py->next_type = (at + 1) % CAI_PYTHON_TYPES;
+        }
+        before = py->types[at].weak;
+        py->known[at] = type;
+        py->types[at] = *what;
+        py->types[at].weak = weak;
     }
-    before = py->types[at].weak;
-    py->known[at] = type;
-    py->types[at] = *what;
-    py->types[at].weak = weak;
+    cai_priv_py_close_types(py, CAI_PRIV_PY_WRITER);
     Py_XDECREF(before);
     return 0;
 }
 
-static int cai_priv_py_recall(const cai_python *py, PyObject *type, cai_python_type *out)
+static inline int cai_priv_py_recall(cai_python *py, PyObject *type, cai_python_type *out)
 {
-    int at = 0;
-    while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
-    if (at == CAI_PYTHON_TYPES || !cai_priv_py_leads_to(py->types[at].weak, type)) return 0;
-    *out = py->types[at];
-    return 1;
+    int at = 0, found = 0;
+    if (cai_priv_py_open_types(py, 1)) {
+        while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
+        found = at < CAI_PYTHON_TYPES && cai_priv_py_leads_to(py->types[at].weak, type);
+        if (found) *out = py->types[at];
+    }
+    cai_priv_py_close_types(py, 1);
+    return found;
 }
-#endif
 
 static int cai_priv_py_enter_levels(cai_python *py);
 static void cai_priv_py_leave_levels(cai_python *py, int levels);
 
-/* Stores the offers of a type, remembered or read. Keys of its dictionary may run code that imports. */
-static int cai_priv_py_know(cai_python *py, PyObject *type, cai_python_type *out)
+/* Reads the offers of a type and remembers them. Keys of its dictionary may run code that imports. */
+CAI_PRIV_NOINLINE int cai_priv_py_learn(cai_python *py, PyObject *type, cai_python_type *out)
 {
-    int failed, levels;
-#if !defined(Py_GIL_DISABLED) /* threads would need a lock for it */
-    if (cai_priv_py_recall(py, type, out)) return 0;
-#endif
-    levels = cai_priv_py_enter_levels(py);
+    int failed;
+    const int levels = cai_priv_py_enter_levels(py);
     if (levels < 0) return -1;
     Py_INCREF(type);
     failed = cai_priv_py_ask_type(py, type, out);
-#if !defined(Py_GIL_DISABLED)
     failed = failed || cai_priv_py_remember(py, type, out);
-#endif
     Py_DECREF(type);
     cai_priv_py_leave_levels(py, levels);
     return failed ? -1 : 0;
+}
+
+/* Stores the offers of a type, remembered or read. */
+static inline int cai_priv_py_know(cai_python *py, PyObject *type, cai_python_type *out)
+{
+    return cai_priv_py_recall(py, type, out) ? 0 : cai_priv_py_learn(py, type, out);
 }
 
 /* The destructor of the capsule of an exchange. Drops the capsule's context. */
@@ -1023,8 +1090,8 @@ static int cai_priv_py_grow(cai_priv_py_reader *reader)
     return 0;
 }
 
-static int cai_priv_py_put(cai_priv_py_reader *reader, int32_t kind, size_t length, uint64_t number,
-                           const char *text)
+static inline int cai_priv_py_put(cai_priv_py_reader *reader, int32_t kind, size_t length, uint64_t number,
+                                  const char *text)
 {
     cai_token *token;
     if (reader->count == reader->capacity && cai_priv_py_grow(reader)) return -1;
@@ -1036,13 +1103,10 @@ static int cai_priv_py_put(cai_priv_py_reader *reader, int32_t kind, size_t leng
     return 0;
 }
 
-static int cai_priv_py_put_int(cai_priv_py_reader *reader, PyObject *object, int32_t kind)
+/* Tags an int that int64 cannot hold. overflow: its sign. */
+static int cai_priv_py_put_big(cai_priv_py_reader *reader, PyObject *object, int32_t kind, int overflow)
 {
-    int overflow;
-    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
     unsigned long long above;
-    if (value == -1 && !overflow && PyErr_Occurred()) return -1;
-    if (!overflow) return cai_priv_py_put(reader, kind, 0, (uint64_t)value, NULL);
     if (kind == CAI_TOKEN_INDEX) return cai_priv_py_put(reader, CAI_TOKEN_OBJECT, 0, 1, NULL);
     if (overflow < 0) return cai_priv_py_put(reader, CAI_TOKEN_BIG_INT, 0, 0, NULL);
     above = PyLong_AsUnsignedLongLong(object);
@@ -1050,6 +1114,15 @@ static int cai_priv_py_put_int(cai_priv_py_reader *reader, PyObject *object, int
         return cai_priv_py_put(reader, CAI_TOKEN_UINT, 0, above, NULL);
     PyErr_Clear();
     return cai_priv_py_put(reader, CAI_TOKEN_BIG_INT, 0, 0, NULL);
+}
+
+static inline int cai_priv_py_put_int(cai_priv_py_reader *reader, PyObject *object, int32_t kind)
+{
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (value == -1 && !overflow && PyErr_Occurred()) return -1;
+    if (overflow) return cai_priv_py_put_big(reader, object, kind, overflow);
+    return cai_priv_py_put(reader, kind, 0, (uint64_t)value, NULL);
 }
 
 /* Tags an object of no kind of the interface, as a number if it has __index__. */
@@ -1088,7 +1161,14 @@ static int cai_priv_py_put_bytes(cai_priv_py_reader *reader, PyObject *object)
     return cai_priv_py_put(reader, CAI_TOKEN_BYTES, (size_t)length, 0, bytes);
 }
 
-static int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, int depth);
+static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, int depth);
+
+/* Tags a value. Most of them are ints. */
+static inline int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, int depth)
+{
+    if (object && Py_TYPE(object) == &PyLong_Type) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
+    return cai_priv_py_put_other(reader, object, depth);
+}
 
 /* Returns how many items of a sequence are read. */
 static Py_ssize_t cai_priv_py_to_read(const cai_priv_py_reader *reader, Py_ssize_t length)
@@ -1097,6 +1177,12 @@ static Py_ssize_t cai_priv_py_to_read(const cai_priv_py_reader *reader, Py_ssize
     return length < most ? length : most;
 }
 
+#if defined(Py_LIMITED_API)
+#define CAI_PRIV_PY_ITEM PyTuple_GetItem
+#else
+#define CAI_PRIV_PY_ITEM PyTuple_GET_ITEM
+#endif
+
 static int cai_priv_py_put_items(cai_priv_py_reader *reader, PyObject *tuple, int32_t kind, Py_ssize_t length,
                                  int depth)
 {
@@ -1104,7 +1190,7 @@ static int cai_priv_py_put_items(cai_priv_py_reader *reader, PyObject *tuple, in
     Py_ssize_t i;
     if (cai_priv_py_put(reader, kind, (size_t)length, 0, NULL)) return -1;
     for (i = 0; i < read; ++i)
-        if (cai_priv_py_put_value(reader, PyTuple_GetItem(tuple, i), depth + 1)) return -1;
+        if (cai_priv_py_put_value(reader, CAI_PRIV_PY_ITEM(tuple, i), depth + 1)) return -1;
     return 0;
 }
 
@@ -1125,10 +1211,9 @@ static int cai_priv_py_put_list(cai_priv_py_reader *reader, PyObject *list, int 
     return failed ? -1 : 0;
 }
 
-static int cai_priv_py_put_value(cai_priv_py_reader *reader, PyObject *object, int depth)
+static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, int depth)
 {
     if (!object) return -1;
-    if (Py_TYPE(object) == &PyLong_Type) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
     if (Py_TYPE(object) == &PyUnicode_Type) return cai_priv_py_put_text(reader, object);
     if (depth > CAI_PRIV_PY_DEPTH) return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
     if (PyBool_Check(object)) return cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, object == Py_True, NULL);
@@ -1180,28 +1265,29 @@ static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
     return value;
 }
 
-/* Finds all entries by one walk, without running code. Returns 0 if a key is another object. */
+/* Finds all entries by one walk, without running code. Stores new references. Returns 0, and stores none,
+ * if a key is another object. */
 static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject *values[CAI_PYTHON_KEYS])
 {
-#if !defined(Py_GIL_DISABLED)
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    int next = 0, tries, i;
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) values[i] = NULL;
-    while (PyDict_Next(dictionary, &at, &key, &value)) { /* mostly in this order: search on from the last */
-        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries)
+    unsigned next = 0, tries = 0;
+#if defined(Py_GIL_DISABLED)
+    Py_BEGIN_CRITICAL_SECTION(dictionary);
+#endif
+    while (tries < CAI_PYTHON_KEYS && PyDict_Next(dictionary, &at, &key, &value)) {
+        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries) /* mostly in this order */
             next = (next + 1) % CAI_PYTHON_KEYS;
-        if (tries == CAI_PYTHON_KEYS) return 0;
+        if (tries == CAI_PYTHON_KEYS) break; /* another key */
+        Py_INCREF(value);
         values[next] = value;
     }
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) Py_XINCREF(values[i]);
-    return 1;
-#else
-    (void)py; /* the walk would need a lock */
-    (void)dictionary;
-    (void)values;
-    return 0;
+    if (tries == CAI_PYTHON_KEYS)
+        for (next = 0; next < CAI_PYTHON_KEYS; ++next) Py_CLEAR(values[next]);
+#if defined(Py_GIL_DISABLED)
+    Py_END_CRITICAL_SECTION();
 #endif
+    return tries < CAI_PYTHON_KEYS;
 }
 
 /* Finds the entries. The reader holds new references, as code that runs meanwhile may change the
@@ -1209,14 +1295,42 @@ static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject
 static int cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
                                     PyObject *values[CAI_PYTHON_KEYS])
 {
-    const int walked = cai_priv_py_walk(py, dictionary, values);
-    int i;
+    int walked, i;
+    memset(values, 0, CAI_PYTHON_KEYS * sizeof *values);
+    walked = cai_priv_py_walk(py, dictionary, values);
     for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
         if (!walked) values[i] = cai_priv_py_entry(dictionary, py->keys[i]);
         if (values[i]) reader->held[reader->held_count++] = values[i];
         else if (!walked && PyErr_Occurred()) return -1;
     }
     return 0;
+}
+
+/* Returns 1 if a descr is [('', typestr)], which says nothing (R40). Most are so. Runs no code. A bit field,
+ * of kind t, has no such descr. */
+static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
+{
+    PyObject *field, *name, *text;
+    int same;
+    if (!typestr || Py_TYPE(typestr) != &PyUnicode_Type || Py_TYPE(descr) != &PyList_Type) return 0;
+    if (PyList_Size(descr) != 1) return 0;
+#if defined(Py_GIL_DISABLED)
+    field = PyList_GetItemRef(descr, 0);
+#else
+    field = PyList_GetItem(descr, 0);
+    Py_XINCREF(field);
+#endif
+    if (!field) PyErr_Clear(); /* another thread has emptied the list */
+    same = field && Py_TYPE(field) == &PyTuple_Type && PyTuple_Size(field) == 2;
+    if (same) {
+        name = PyTuple_GetItem(field, 0);
+        text = PyTuple_GetItem(field, 1);
+        same = Py_TYPE(name) == &PyUnicode_Type && !PyUnicode_GetLength(name) &&
+               Py_TYPE(text) == &PyUnicode_Type && !PyUnicode_Compare(text, typestr) &&
+               PyUnicode_FindChar(text, 't', 0, PyUnicode_GetLength(text), 1) < 0;
+    }
+    Py_XDECREF(field);
+    return same;
 }
 
 static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
@@ -1229,6 +1343,7 @@ static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, Py
     for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
         PyObject *value = values[i];
         if (!value) continue;
+        if (i == CAI_PRIV_PY_DESCR && cai_priv_py_only_repeats(value, values[CAI_PRIV_PY_TYPESTR])) continue;
         entries->at[i] = reader->count + 1;
         reader->whole = i == CAI_PRIV_PY_DESCR;
         reader->truths = reader->lenient && i == CAI_PRIV_PY_DATA; /* of the read-only flag */
@@ -1239,15 +1354,25 @@ static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, Py
     return 0;
 }
 
+/* Returns the run of an entry, or NULL. */
+static inline const cai_token *cai_priv_py_run(const cai_priv_py_reader *reader, size_t at)
+{
+    return at ? &reader->tokens[at - 1] : NULL;
+}
+
 static void cai_priv_py_link(const cai_priv_py_reader *reader, const cai_priv_py_entries *entries,
                              cai_interface *out)
 {
-    const cai_token **const runs[CAI_PYTHON_KEYS] = {&out->shape,   &out->typestr, &out->data,  &out->version,
-                                                     &out->strides, &out->stream,  &out->descr, &out->mask};
-    int i;
-    memset(out, 0, sizeof *out);
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i)
-        if (entries->at[i]) *runs[i] = &reader->tokens[entries->at[i] - 1];
+    const size_t *const at = entries->at; /* in the order of the keys */
+    out->shape = cai_priv_py_run(reader, at[0]);
+    out->typestr = cai_priv_py_run(reader, at[1]);
+    out->data = cai_priv_py_run(reader, at[2]);
+    out->version = cai_priv_py_run(reader, at[3]);
+    out->strides = cai_priv_py_run(reader, at[4]);
+    out->stream = cai_priv_py_run(reader, at[5]);
+    out->descr = cai_priv_py_run(reader, at[6]);
+    out->mask = cai_priv_py_run(reader, at[7]);
+    out->mask_interface = NULL;
 }
 
 /* The state of the import of one object. */
@@ -1518,7 +1643,21 @@ static int cai_priv_py_letter(char letter, int standard, int *size)
     return kinds[at - letters];
 }
 
-/* Writes the typestr of a buffer's format (struct module, PEP 3118). Returns 0 if there is none. */
+/* Writes a typestr. Returns its length. */
+static int cai_priv_py_put_typestr(char *out, int order, int kind, int64_t number)
+{
+    char digits[20], *const start = out;
+    int count = 0;
+    *out++ = (char)order;
+    *out++ = (char)kind;
+    do digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count) *out++ = digits[--count];
+    *out = 0;
+    return (int)(out - start);
+}
+
+/* Writes the typestr of a buffer's format (struct module, PEP 3118). Returns its length, or 0: none. */
 static int cai_priv_py_typestr(const char *format, Py_ssize_t itemsize, char *out)
 {
     char order = cai_priv_py_byte_order();
@@ -1535,9 +1674,7 @@ static int cai_priv_py_typestr(const char *format, Py_ssize_t itemsize, char *ou
         count = (size ? count : 0) * 10 + (*at - '0');
     if ((at[0] == 's' || at[0] == 'w' || (at[0] == 'c' && count == 1)) && !at[1]) {
         if (count * (at[0] == 'w' ? 4 : 1) != itemsize) return 0;
-        PyOS_snprintf(out, CAI_TYPESTR_SIZE, "%c%c%lld", at[0] == 'w' ? order : '|',
-                      at[0] == 'w' ? 'U' : 'S', (long long)count);
-        return 1;
+        return cai_priv_py_put_typestr(out, at[0] == 'w' ? order : '|', at[0] == 'w' ? 'U' : 'S', count);
     }
     is_complex = *at == 'Z';
     at += is_complex;
@@ -1545,8 +1682,7 @@ static int cai_priv_py_typestr(const char *format, Py_ssize_t itemsize, char *ou
     if (!size || at[1] || count != 1 || (is_complex && kind != 'f')) return 0;
     if (is_complex) size *= 2;
     if (size != itemsize) return 0;
-    PyOS_snprintf(out, CAI_TYPESTR_SIZE, "%c%c%d", size == 1 ? '|' : order, is_complex ? 'c' : kind, size);
-    return 1;
+    return cai_priv_py_put_typestr(out, size == 1 ? '|' : order, is_complex ? 'c' : kind, size);
 }
 
 static int cai_priv_py_put_extents(cai_priv_py_reader *reader, const Py_ssize_t *values, int count)
@@ -1623,6 +1759,61 @@ static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, c
     return -1;
 }
 
+/* Stores the dtype of a buffer. Returns 0 if it has no typestr. */
+static int cai_priv_py_dtype_of(const Py_buffer *view, cai_dtype *out)
+{
+    char text[CAI_TYPESTR_SIZE];
+    int size, length;
+    const char *const format = view->format ? view->format : "B";
+    const int kind = cai_priv_py_letter(format[0], 0, &size);
+    if (kind && !format[1] && size == view->itemsize && !cai_dtype_of(kind << 8 | size, out, NULL)) return 1;
+    length = cai_priv_py_typestr(view->format, view->itemsize, text);
+    return length && !cai_dtype_parse(text, length, 0, out, NULL);
+}
+
+/* Describes a buffer as NumPy's dictionary would: strides of a contiguous array are none. Returns 0 if only
+ * the dictionary can: NumPy's buffers lack records and times, and change the strides of extents of 1. */
+static int cai_priv_py_describe_plain(const Py_buffer *view, cai_array *out)
+{
+    const int dense = PyBuffer_IsContiguous(view, 'C');
+    int64_t shape[CAI_MAX_NDIM], strides[CAI_MAX_NDIM];
+    cai_dtype dtype;
+    int i;
+    if (view->suboffsets || view->ndim > CAI_MAX_NDIM) return 0;
+    if (!cai_priv_py_dtype_of(view, &dtype)) return 0;
+    for (i = 0; i < view->ndim; ++i) {
+        shape[i] = view->shape[i];
+        strides[i] = view->strides[i];
+        if (!dense && shape[i] == 1) return 0;
+    }
+    if (cai_array_init_dtype(out, &dtype, view->ndim, shape, dense ? NULL : strides,
+                             (uint64_t)(uintptr_t)view->buf, NULL))
+        return 0;
+    if (view->readonly) out->flags &= ~(uint32_t)CAI_WRITABLE;
+    cai_priv_py_put_on_host(out);
+    return 1;
+}
+
+/* Imports NumPy's ndarray (cai_priv_py_is_plain) by its buffer. The array owns the object, as that of the
+ * dictionary does. Returns 0 if the dictionary must be read. */
+static int cai_priv_py_import_plain(cai_priv_py_import *in, PyObject *object, cai_array *out)
+{
+    cai_priv_py_owner *owner = NULL;
+    Py_buffer view;
+    int good = !PyObject_GetBuffer(object, &view, PyBUF_FULL_RO);
+    if (good) {
+        good = cai_priv_py_describe_plain(&view, out);
+        PyBuffer_Release(&view);
+    }
+    if (good && !(in->flags & CAI_PYTHON_BORROW)) {
+        owner = cai_priv_py_owner_new(in->py, object, 0);
+        good = owner != NULL;
+    }
+    if (owner) cai_priv_py_attach(out, owner);
+    if (!good) PyErr_Clear(); /* the dictionary will say what is wrong */
+    return good;
+}
+
 /* --------------------------------------------------------------- >>importing */
 static int cai_priv_py_check_host(cai_priv_py_import *in, const cai_array *array)
 {
@@ -1657,19 +1848,18 @@ static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object,
     return -1;
 }
 
-/* The dictionary of device memory, else of host memory if that is wanted. A new reference, or NULL. */
-static PyObject *cai_priv_py_find_dictionary(cai_priv_py_import *in, PyObject *object)
+/* Imports an object by the dictionary of `name`. Returns 0, 1: there is none, or -1 with an exception. */
+static int cai_priv_py_import_named(cai_priv_py_import *in, PyObject *object, int name, cai_array *out)
 {
-    PyObject *found = cai_priv_py_attribute(in->py, object, CAI_PRIV_PY_CUDA);
-    in->on_host = 0;
-    if (found || PyErr_Occurred()) {
-        found = cai_priv_py_dictionary(in->py, object, found, CAI_PRIV_PY_CUDA);
-        if (found || PyErr_Occurred()) return found;
-    }
-    if (!(in->flags & CAI_PYTHON_HOST)) return NULL;
-    in->on_host = 1;
-    found = cai_priv_py_attribute(in->py, object, CAI_PRIV_PY_ARRAY);
-    return cai_priv_py_dictionary(in->py, object, found, CAI_PRIV_PY_ARRAY);
+    PyObject *found = cai_priv_py_attribute(in->py, object, name);
+    int failed;
+    if (found) found = cai_priv_py_dictionary(in->py, object, found, name);
+    if (!found) return PyErr_Occurred() ? -1 : 1;
+    in->on_host = name == CAI_PRIV_PY_ARRAY;
+    in->dictionary = found;
+    failed = cai_priv_py_import_dictionary(in, object, out);
+    Py_DECREF(in->dictionary);
+    return failed;
 }
 
 /* Imports an object without a dictionary. */
@@ -1736,26 +1926,32 @@ static int cai_priv_py_enter_levels(cai_python *py)
 /* Imports an object of a type without an exchange. */
 static int cai_priv_py_import_asking(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    int failed;
+    const int on_host = (in->flags & CAI_PYTHON_HOST) != 0;
+    int done;
     if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
     if (in->type.dlpack) return in->py->dlpack->import_table(in, object, out);
-    in->dictionary = cai_priv_py_find_dictionary(in, object);
-    if (!in->dictionary) return PyErr_Occurred() ? -1 : cai_priv_py_import_else(in, object, out);
-    failed = cai_priv_py_import_dictionary(in, object, out);
-    Py_DECREF(in->dictionary);
-    return failed;
+    if (on_host && in->type.plain && cai_priv_py_import_plain(in, object, out)) return 0;
+    done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_CUDA, out);
+    if (done > 0 && on_host) done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_ARRAY, out);
+    return done > 0 ? cai_priv_py_import_else(in, object, out) : done;
 }
 
-static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
+/* Not inlined, so that imports by an exchange need little of the stack. */
+CAI_PRIV_NOINLINE int cai_priv_py_import_within(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    int failed, levels;
-    if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
-    if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
-    levels = cai_priv_py_enter_levels(in->py);
+    const int levels = cai_priv_py_enter_levels(in->py);
+    int failed;
     if (levels < 0) return -1;
     failed = cai_priv_py_import_asking(in, object, out);
     cai_priv_py_leave_levels(in->py, levels);
     return failed;
+}
+
+static inline int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
+{
+    if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
+    if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
+    return cai_priv_py_import_within(in, object, out);
 }
 
 /* Raises TypeError for a refused object. `lone`: no other message will contain the object's type. */
@@ -1840,7 +2036,7 @@ static void cai_priv_py_name_argument(PyObject *object, Py_ssize_t number, const
 }
 
 /* Reads the options of an import, and drops released references. */
-static int cai_priv_py_begin(cai_priv_py_import *in, cai_python *py, const cai_python_options *options)
+static inline int cai_priv_py_begin(cai_priv_py_import *in, cai_python *py, const cai_python_options *options)
 {
     const uint32_t known = (uint32_t)CAI_LENIENT | (uint32_t)CAI_PYTHON_HOST | (uint32_t)CAI_PYTHON_MASK |
                            (uint32_t)CAI_PYTHON_FIELDS | (uint32_t)CAI_PYTHON_NARROW |
@@ -1849,7 +2045,7 @@ static int cai_priv_py_begin(cai_priv_py_import *in, cai_python *py, const cai_p
     in->flags = options ? options->flags : 0;
     in->stream = options && options->stream ? options->stream : (uint64_t)CAI_STREAM_LEGACY;
     in->refusal = 0;
-    cai_python_drain(py);
+    cai_priv_py_drain(py->home);
     if (!(in->flags & ~known)) return 0;
     PyErr_Format(PyExc_ValueError, "cai_python_import: flags = %u has unknown bits", (unsigned)in->flags);
     return -1;

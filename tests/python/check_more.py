@@ -1259,6 +1259,54 @@ def check_subclasses() -> None:
     check(error is None, f"the same, without CAI_PYTHON_HOST: {error!r}")
 
 
+def check_ndarray() -> None:
+    """ndarray is read by its buffer. Everything must be as of its dictionary, which a derived type may change."""
+    class Other(np.ndarray):
+        __slots__ = ()
+        __array_interface__ = property(lambda self: {**plus(), "typestr": "|u1", "shape": (7,)})
+
+    class Both(np.ndarray):
+        __slots__ = ()
+        __array_interface__ = property(lambda self: {**plus(), "typestr": "|u1", "shape": (7,)})
+        __array_struct__ = property(raising(RuntimeError))
+
+    class Late(np.ndarray):
+        __slots__ = ()
+
+    for kind in (Other, Both, Late):
+        thing = np.arange(6.0).view(kind)
+        if kind is Late:
+            take(thing, probe.HOST)
+            Late.__array_interface__ = Other.__array_interface__
+        facts, error = take(thing, probe.HOST)
+        check(error is None and facts["shape"] == [7] and facts["data"] == ADDRESS, f"{kind.__name__}: {facts or error!r}")
+    frozen = np.arange(6, dtype="u1")
+    frozen.flags.writeable = False
+    arrays = [np.zeros((2, 3), "f4"), frozen, np.zeros((4, 6), "f4")[::2, ::2], np.zeros((3, 1, 2)).T, np.zeros((0, 2)), np.zeros(()),
+              np.zeros((1, 3, 1, 4), "i1").transpose(0, 3, 2, 1), np.zeros(3, ">i4"), np.zeros(3, "M8[25s]"), np.zeros(3, "i2,f4"),
+              np.zeros(3, "U5"), np.zeros(2, "S3"), np.zeros(2, "V4"), np.zeros(2, "g"), np.zeros(2, "?"), np.zeros(2, object),
+              np.broadcast_to(np.arange(3), (2, 3)), np.zeros((2, 3), "c8", order="F")]  # fmt: skip
+    for thing in arrays:
+        for flags in (probe.HOST, probe.HOST | probe.FIELDS, probe.HOST | probe.NARROW):
+            described = Exporter(thing.__array_interface__, "__array_interface__")
+            (one, wrong), (two, other) = take(thing, flags), take(described, flags)
+            if wrong is None and other is None:
+                held = probe.hold((thing, described), flags)
+                one["flags"], two["flags"] = probe.flags(held, 0), probe.flags(held, 1)
+                probe.release(held)
+            same = one == two and type(wrong) is type(other) and str(wrong) == str(other).replace("Exporter", "ndarray")
+            check(same, f"{thing.dtype} {thing.shape}, {flags}: {one or wrong!r}, its dictionary {two or other!r}")
+    thing = np.zeros(3)
+    before = sys.getrefcount(thing)
+    held = probe.hold((thing,) * 3, probe.HOST)
+    check(sys.getrefcount(thing) == before + 3, f"{sys.getrefcount(thing) - before} references of 3")
+    probe.release(held)
+    held = probe.hold((thing,) * 3, probe.HOST | probe.BORROW)
+    check(sys.getrefcount(thing) == before, f"{sys.getrefcount(thing) - before} references of 3 that are borrowed")
+    probe.release(held)
+    check(take_error(thing, 0) is not None, "an ndarray without CAI_PYTHON_HOST")
+
+
 def check_many_types() -> None:
     """More types than are remembered, in turn, and types that go."""
     kinds = [type(f"Kind{i}", (Exporter,), {}) for i in range(100)]
@@ -1305,6 +1353,7 @@ def part_types(options: argparse.Namespace) -> None:
     check_late()
     if np is not None:
         check_subclasses()
+        check_ndarray()
     else:
         print("skipped: subclasses of ndarray; no NumPy")
     check_many_types()

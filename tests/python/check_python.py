@@ -799,8 +799,43 @@ def check_meanings() -> None:
     check("could mean" in str(attempt(lambda: probe.stream(None))[1]), "why None is no stream")
 
 
+def check_default_descr() -> None:
+    """[('', typestr)] says nothing, whichever str it has; what is almost the same is judged."""
+    class Text(str):
+        pass
+
+    same = "".join(["<", "f4"])  # another str than that of the typestr
+    cases = [
+        ("<f4", [("", same)], None), ("<f4", [("", Text("<f4"))], None), ("<f4", [("a", "<f4")], None), ("<f4", [(Text(""), "<f4")], None),
+        ("<f4", [("", "<i4")], None), ("<f4", [("", "<f8")], ValueError), ("<f4", [("", "<f2")], ValueError),
+        ("<f4", [("", "<f4"), ("", "<f4")], ValueError), ("<f4", [("", "<f4", (2,))], ValueError), ("<f4", [("", 4)], TypeError),
+        ("<f4", [["", "<f4"]], TypeError), ("<f4", [], ValueError), ("|t8", [("", "|t8")], ValueError), ("<f5", [("", "<f5")], ValueError),
+    ]  # fmt: skip
+    for typestr, descr, wanted in cases:
+        thing = Exporter(plus(typestr=typestr, descr=descr, strides=None))
+        before = sys.getrefcount(descr[0]) if descr else 0
+        held, error = attempt(lambda: probe.hold((thing,), probe.FIELDS if hasattr(probe, "FIELDS") else 0))
+        held = None
+        good = error is None if wanted is None else isinstance(error, wanted)
+        check(good, f"{typestr}, descr {descr}: {error!r}")
+        check(not descr or sys.getrefcount(descr[0]) == before, f"{typestr}, descr {descr}: references of its row")
+
+
+def check_other_keys() -> None:
+    """Keys of no meaning, and keys that are equal to a known one, but another object."""
+    shape = tuple([2, 3])
+    for key in ("unknown", 7, "".join(["str", "eam"])):
+        thing = Exporter({**plus(shape=shape), key: 1})
+        before = sys.getrefcount(shape)
+        facts, error = take(thing, 0)
+        check(error is None and facts["shape"] == [2, 3], f"a key {key!r}: {facts or error!r}")
+        check(sys.getrefcount(shape) == before, f"a key {key!r}: {sys.getrefcount(shape) - before} references")
+
+
 def part_lies(options: argparse.Namespace) -> None:
     check_meanings()
+    check_default_descr()
+    check_other_keys()
     outcomes: collections.Counter[str] = collections.Counter()
     for name, make, kind in all_lies(options.large):
         for lenient, profile in PROFILES:

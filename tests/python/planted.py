@@ -49,7 +49,7 @@ DEFECTS = [
     ("any error means that there is none",
      r"\(void\)_PyObject_LookupAttr\(object, py->names\[name\], &found\);",
      r"found = PyObject_GetAttr(object, py->names[name]); if (!found && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();"),
-    ("host memory is read unasked", r"if \(!\(in->flags & CAI_PYTHON_HOST\)\) return NULL;", r""),
+    ("host memory is read unasked", r"if \(done > 0 && on_host\)", r"if (done > 0)"),
     ("host memory is of no known kind", r"array->memory = CAI_MEMORY_HOST;\n", r"\n"),
     ("a stream counts in host memory, too", r"if \(in->on_host\) interfaces\[0\]\.stream[^;]*;", r""),
     ("a mask is always welcome", r"in->flags & CAI_PYTHON_MASK \? &owner->mask : NULL", r"&owner->mask"),
@@ -109,13 +109,19 @@ DEFECTS = [
     ("the object is not kept", r"Py_XINCREF\(object\);\n    owner->object", r"owner->object"),
     ("the mask is not kept", r"Py_INCREF\(mask\);", r""),
     ("what was released is not counted", r"\(void\)cai_priv_py_count\(home, -1\);", r"(void)home;"),
-    ("an import drops nothing", r"(in->refusal = 0;\n    )cai_python_drain\(py\);", r"\1"),
+    ("an import drops nothing", r"(in->refusal = 0;\n    )cai_priv_py_drain\(py->home\);", r"\1"),
     ("a list that others push to is read without care",
      r"while \(!cai_priv_py_replace\(&home->released, first, owner\)\);",
      r"while (0);\n    { extern int sched_yield(void); sched_yield(); } home->released = owner;"),
     # what is read when
-    ("a walk takes the next key for any", r"if \(tries == CAI_PYTHON_KEYS\) return 0;", r""),
-    ("what a walk finds is not held", r"for \(i = 0; i < CAI_PYTHON_KEYS; \+\+i\) Py_XINCREF\(values\[i\]\);", r""),
+    ("a walk takes the next key for any", r"if \(tries == CAI_PYTHON_KEYS\) break;[^\n]*", r"tries = 0;"),
+    ("what a walk finds is not held", r"Py_INCREF\(value\);\n        values\[next\] = value;", r"values[next] = value;"),
+    ("leak: what a walk found before it met another key", r"Py_CLEAR\(values\[next\]\);", r"values[next] = NULL;"),
+    ("a descr is left out that names a field", r"!PyUnicode_GetLength\(name\) &&", r"1 &&"),
+    ("a descr is left out that has another type", r"!PyUnicode_Compare\(text, typestr\) &&", r"1 &&"),
+    ("a descr is left out that has more rows", r"if \(PyList_Size\(descr\) != 1\) return 0;", r""),
+    ("a descr is left out that repeats a bit field", r"PyUnicode_FindChar\(text, 't'[^;]*< 0;", r"1;"),
+    ("leak: the row of a descr", r"Py_XDECREF\(field\);\n    return same;", r"return same;"),
 ]  # fmt: skip
 
 

@@ -203,11 +203,11 @@ DEFECTS = [
 BELOW = [
     ("a table of an instance", r"\(PyObject \*\)Py_TYPE\(object\), &in->type",
      r"PyObject_HasAttr(object, in->py->names[CAI_PRIV_PY_TABLE]) ? object : (PyObject *)Py_TYPE(object), &in->type"),
-    ("the table of another type", r"(    int at = 0;\n    while \(at < CAI_PYTHON_TYPES) && py->known\[at\] != type\) \+\+at;\n"
-     r"(    if \(at == CAI_PYTHON_TYPES \|\| )!cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)",
-     r"\1 && !py->known[at]) ++at;\n\g<2>0"),
+    ("the table of another type", r"(while \(at < CAI_PYTHON_TYPES) && py->known\[at\] != type\) \+\+at;\n"
+     r"(        found = at < CAI_PYTHON_TYPES) && cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)",
+     r"\1 && !py->known[at]) ++at;\n\2"),
     ("types are remembered by their addresses alone",
-     r"at == CAI_PYTHON_TYPES \|\| !cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)", r"at == CAI_PYTHON_TYPES"),
+     r"found = at < CAI_PYTHON_TYPES && cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)", r"found = at < CAI_PYTHON_TYPES"),
     ("types are kept for ever", r"(py->known\[at\] = type;)", r"\1 Py_INCREF(type);"),
     ("host memory of a table is for all", r"(array->memory != CAI_MEMORY_HOST \|\| )in->flags & CAI_PYTHON_HOST",
      r"\g<1>1"),

@@ -1,10 +1,15 @@
-/* bench_python.c - what bench_python.py measures
+/* bench.c - what tests/python/bench measures
  * SPDX-License-Identifier: MIT */
 #define CAI_IMPLEMENTATION
 #if defined(BENCH_DLPACK)
-#include "cai_dlpack.h"
-#endif
+#include "cai_python_dlpack.h"
+#else
 #include "cai_python.h"
+#define cai_python_dlpack_init cai_python_init
+#endif
+#if defined(BENCH_CALLGRIND)
+#include <valgrind/callgrind.h>
+#endif
 
 static PyObject *import_one(PyObject *module, PyObject *object, const cai_python_options *options)
 {
@@ -75,18 +80,49 @@ static PyObject *host(PyObject *module, PyObject *object)
     return import_one(module, object, &options);
 }
 
-/* Export of an array of two axes, of version 3. */
-static PyObject *interface(PyObject *module, PyObject *object)
+static PyObject *both(PyObject *module, PyObject *object)
 {
-    cai_python *py = (cai_python *)PyModule_GetState(module);
-    const int64_t shape[2] = {2, 3};
-    cai_array array;
-    cai_error err;
-    (void)object;
-    if (cai_array_init(&array, CAI_FLOAT32, 2, shape, NULL, &array, &err)) return cai_python_raise(&err);
-    array.sync = CAI_SYNC_STREAM;
-    array.stream = 1;
-    return cai_python_interface(py, &array, 3, NULL);
+    const cai_python_options options = {CAI_PYTHON_HOST | CAI_PYTHON_BORROW, 0, 0, NULL};
+    return import_one(module, object, &options);
+}
+
+/* Imports the objects of a tuple, one after the other. */
+static PyObject *each(PyObject *module, PyObject *tuple)
+{
+    Py_ssize_t i;
+    for (i = 0; i < PyTuple_Size(tuple); ++i) {
+        PyObject *done = import_one(module, PyTuple_GetItem(tuple, i), NULL);
+        if (!done) return NULL;
+        Py_DECREF(done);
+    }
+    return Py_NewRef(Py_None);
+}
+
+/* Gets and drops an attribute. */
+static PyObject *attribute(PyObject *object, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(object, name);
+    Py_XDECREF(value);
+    return value ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *cuda_attribute(PyObject *module, PyObject *object)
+{
+    return attribute(object, ((cai_python *)PyModule_GetState(module))->names[CAI_PRIV_PY_CUDA]);
+}
+
+static PyObject *host_attribute(PyObject *module, PyObject *object)
+{
+    return attribute(object, ((cai_python *)PyModule_GetState(module))->names[CAI_PRIV_PY_ARRAY]);
+}
+
+/* Calls __dlpack__(), and drops the capsule with its tensor. */
+static PyObject *call_dlpack(PyObject *module, PyObject *object)
+{
+    PyObject *const name = ((cai_python *)PyModule_GetState(module))->names[CAI_PRIV_PY_DLPACK];
+    PyObject *capsule = PyObject_CallMethodObjArgs(object, name, NULL);
+    Py_XDECREF(capsule);
+    return capsule ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- exchanges in C: a type that offers ours, a type that offers DLPack's, both of the same array */
@@ -123,6 +159,39 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     made->strides[1] = 1;
     return (PyObject *)made;
 }
+
+/* The same array as memory of the host, for what it costs to export it. */
+static cai_array on_host(PyObject *object)
+{
+    cai_array array;
+    cai_array_borrow(&array, &((bench_array *)object)->array);
+    array.memory = CAI_MEMORY_HOST;
+    array.sync = CAI_SYNC_NONE;
+    return array;
+}
+
+static PyObject *get_cuda(PyObject *object, void *py)
+{
+    return cai_python_interface((cai_python *)py, &((bench_array *)object)->array, 3, NULL);
+}
+
+static PyObject *get_host(PyObject *object, void *py)
+{
+    const cai_array array = on_host(object);
+    return cai_python_interface((cai_python *)py, &array, 3, NULL);
+}
+
+#if defined(BENCH_DLPACK)
+static cai_python *exporter;
+
+static PyObject *dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    const cai_array array = on_host(object);
+    cai_python_dlpack_request request;
+    if (cai_python_dlpack_ask(&array, args, kwargs, &request)) return NULL;
+    return cai_python_dlpack(exporter, object, &array, &request);
+}
+#endif
 
 static PyObject *borrowed(PyObject *module, PyObject *object)
 {
@@ -184,6 +253,12 @@ static int to_managed(void *object, struct DLManagedTensorVersioned **out)
     return to_tensor(object, &made->dl_tensor);
 }
 
+static int current_stream_of(const DLPackExchangeAPI *table, DLDevice device)
+{
+    void *stream;
+    return device.device_type == kDLCUDA && table->current_work_stream(kDLCUDA, device.device_id, &stream);
+}
+
 static int current_stream(DLDeviceType type, int32_t device, void **out)
 {
     (void)type;
@@ -206,38 +281,40 @@ static const DLPackExchangeAPI *raw_table(PyObject *object)
     return table;
 }
 
-/* What DLPack's exchange costs its consumer at the least, borrowed and owned, with the stream that both need. */
+/* The least that DLPack's exchange costs its consumer, with the stream of memory on a device. */
 static PyObject *raw_tensor(PyObject *module, PyObject *object)
 {
     const DLPackExchangeAPI *table = raw_table(object);
     DLTensor tensor;
-    void *stream;
     (void)module;
     if (!table || table->dltensor_from_py_object_no_sync(object, &tensor)) return NULL;
-    return table->current_work_stream(kDLCUDA, tensor.device.device_id, &stream) ? NULL : Py_NewRef(Py_None);
+    return current_stream_of(table, tensor.device) ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *raw_managed(PyObject *module, PyObject *object)
 {
     const DLPackExchangeAPI *table = raw_table(object);
     struct DLManagedTensorVersioned *managed;
-    void *stream;
     int failed;
     (void)module;
     if (!table || table->managed_tensor_from_py_object_no_sync(object, &managed)) return NULL;
-    failed = table->current_work_stream(kDLCUDA, managed->dl_tensor.device.device_id, &stream);
+    failed = current_stream_of(table, managed->dl_tensor.device);
     managed->deleter(managed);
     return failed ? NULL : Py_NewRef(Py_None);
 }
 #endif
 
-static PyObject *new_type(const char *name)
+static PyObject *new_type(const char *name, PyGetSetDef *attributes, PyMethodDef *methods)
 {
-    PyType_Slot slots[2];
+    PyType_Slot slots[4];
     PyType_Spec spec;
     memset(slots, 0, sizeof slots);
     slots[0].slot = Py_tp_new;
     slots[0].pfunc = (void *)make;
+    slots[1].slot = attributes ? Py_tp_getset : 0;
+    slots[1].pfunc = attributes;
+    slots[2].slot = methods ? Py_tp_methods : 0;
+    slots[2].pfunc = methods;
     memset(&spec, 0, sizeof spec);
     spec.name = name;
     spec.basicsize = (int)sizeof(bench_array);
@@ -246,12 +323,35 @@ static PyObject *new_type(const char *name)
     return PyType_FromSpec(&spec);
 }
 
+/* A type that exports through Python. */
+static int add_producer(PyObject *module)
+{
+    static PyGetSetDef attributes[] = {{"__cuda_array_interface__", get_cuda, NULL, NULL, NULL},
+                                       {"__array_interface__", get_host, NULL, NULL, NULL},
+                                       {NULL, NULL, NULL, NULL, NULL}};
+    PyMethodDef *methods = NULL;
+    PyObject *type;
+#if defined(BENCH_DLPACK)
+    static PyMethodDef own[] = {
+        {"__dlpack__", (PyCFunction)(void (*)(void))dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
+        {NULL, NULL, 0, NULL}};
+    methods = own;
+    exporter = (cai_python *)PyModule_GetState(module);
+#endif
+    attributes[0].closure = attributes[1].closure = PyModule_GetState(module);
+    type = new_type("bench.Producer", attributes, methods);
+    return type ? PyModule_AddObject(module, "Producer", type) : -1;
+}
+
 static int add_types(PyObject *module)
 {
     static const cai_python_exchange exchange = {CAI_ABI, sizeof(cai_python_exchange), describe, NULL};
-    PyObject *type = new_type("bench_python.Exchanger");
+    PyObject *type = new_type("bench.Exchanger", NULL, NULL);
     if (!type || cai_python_offer((PyTypeObject *)type, &exchange)) return -1;
     if (PyModule_AddObject(module, "Exchanger", type)) return -1;
+    type = new_type("bench.OtherExchanger", NULL, NULL);
+    if (!type || cai_python_offer((PyTypeObject *)type, &exchange)) return -1;
+    if (PyModule_AddObject(module, "OtherExchanger", type)) return -1;
 #if defined(BENCH_DLPACK)
     {
         static DLPackExchangeAPI table;
@@ -261,19 +361,37 @@ static int add_types(PyObject *module)
         table.managed_tensor_from_py_object_no_sync = to_managed;
         table.dltensor_from_py_object_no_sync = to_tensor;
         table.current_work_stream = current_stream;
-        type = new_type("bench_python.Tensor");
+        type = new_type("bench.Tensor", NULL, NULL);
         capsule = type ? PyCapsule_New(&table, "dlpack_exchange_api", NULL) : NULL;
         if (!capsule || PyObject_SetAttrString(type, "__dlpack_c_exchange_api__", capsule)) return -1;
         Py_DECREF(capsule);
         if (PyModule_AddObject(module, "Tensor", type)) return -1;
     }
 #endif
-    return 0;
+    return add_producer(module);
 }
+
+#if defined(BENCH_CALLGRIND)
+static PyObject *zero(PyObject *module, PyObject *object)
+{
+    (void)module;
+    (void)object;
+    CALLGRIND_ZERO_STATS;
+    return Py_NewRef(Py_None);
+}
+
+/* Writes the instructions since zero() to a file of callgrind's. */
+static PyObject *dump(PyObject *module, PyObject *name)
+{
+    (void)module;
+    CALLGRIND_DUMP_STATS_AT(PyUnicode_AsUTF8AndSize(name, NULL));
+    return Py_NewRef(Py_None);
+}
+#endif
 
 static int begin(PyObject *module)
 {
-    return cai_python_init((cai_python *)PyModule_GetState(module)) ? -1 : add_types(module);
+    return cai_python_dlpack_init((cai_python *)PyModule_GetState(module)) ? -1 : add_types(module);
 }
 
 static void end(void *module)
@@ -286,20 +404,32 @@ static PyMethodDef functions[] = {{"nothing", nothing, METH_O, NULL},
                                   {"judge", judge, METH_O, NULL},
                                   {"device", device, METH_O, NULL},
                                   {"host", host, METH_O, NULL},
-                                  {"interface", interface, METH_O, NULL},
+                                  {"both", both, METH_O, NULL},
+                                  {"each", each, METH_O, NULL},
+                                  {"cuda_attribute", cuda_attribute, METH_O, NULL},
+                                  {"host_attribute", host_attribute, METH_O, NULL},
+                                  {"call_dlpack", call_dlpack, METH_O, NULL},
                                   {"borrowed", borrowed, METH_O, NULL},
                                   {"raw_exchange", raw_exchange, METH_O, NULL},
 #if defined(BENCH_DLPACK)
                                   {"raw_tensor", raw_tensor, METH_O, NULL},
                                   {"raw_managed", raw_managed, METH_O, NULL},
 #endif
+#if defined(BENCH_CALLGRIND)
+                                  {"zero", zero, METH_NOARGS, NULL},
+                                  {"dump", dump, METH_O, NULL},
+#endif
                                   {NULL, NULL, 0, NULL}};
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)begin}, {0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "bench_python", NULL, sizeof(cai_python),
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)begin},
+#if defined(Py_mod_gil)
+                                   {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+                                   {0, NULL}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "bench", NULL, sizeof(cai_python),
                                         functions, slots, NULL, NULL, end};
 
-PyMODINIT_FUNC PyInit_bench_python(void);
-PyMODINIT_FUNC PyInit_bench_python(void)
+PyMODINIT_FUNC PyInit_bench(void);
+PyMODINIT_FUNC PyInit_bench(void)
 {
     return PyModuleDef_Init(&definition);
 }
