@@ -8,6 +8,10 @@
 
 #include "cai_stream.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct saxpy_device saxpy_device;
 
 /** NULL: there is none, or no memory. Close it last; what is queued runs before. */
@@ -30,5 +34,9 @@ cai_status saxpy_device_launch(saxpy_device *device, float a, const cai_array *x
 const char *saxpy_device_calls(saxpy_device *device);
 int32_t saxpy_device_queued(saxpy_device *device);
 int32_t saxpy_device_run(saxpy_device *device);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
