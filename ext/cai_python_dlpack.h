@@ -61,6 +61,12 @@ EXAMPLE (of a type whose objects have a `cai_array array` and a `cai_python *py`
             return cai_python_dlpack_ordered(self->py, self->pool, (PyObject *)self, &self->array, &request);
         }
 
+WHAT A TYPE CAN OFFER
+    __dlpack__ and __dlpack_device__, as above. And __dlpack_c_exchange_api__, DLPack's exchange of a type in
+    C, made of the `describe` and `adopt` of cai_python_offer:
+        CAI_PYTHON_DLPACK_TABLE(your_table, your_current_work_stream)              // at file scope
+        cai_python_dlpack_offer_ordered(py, pool, type, &your_table)               // after cai_python_offer
+
 WHAT IT READS (by the numbers of WHAT IT READS in cai_python.h, which has the order of all)
     2. DLPack's exchange of a type in C, __dlpack_c_exchange_api__. It needs dlpack.h of DLPack 1.3. The
        pending work is in the producer's current stream.
@@ -87,9 +93,14 @@ CHANGES
 
 #if defined(CAI_NAMESPACE)
 #define cai_python_dlpack CAI_PRIV_RENAMED(cai_python_dlpack)
+#define cai_python_dlpack_allocate CAI_PRIV_RENAMED(cai_python_dlpack_allocate)
 #define cai_python_dlpack_ask CAI_PRIV_RENAMED(cai_python_dlpack_ask)
 #define cai_python_dlpack_device CAI_PRIV_RENAMED(cai_python_dlpack_device)
+#define cai_python_dlpack_give CAI_PRIV_RENAMED(cai_python_dlpack_give)
 #define cai_python_dlpack_init CAI_PRIV_RENAMED(cai_python_dlpack_init)
+#define cai_python_dlpack_make CAI_PRIV_RENAMED(cai_python_dlpack_make)
+#define cai_python_dlpack_offer CAI_PRIV_RENAMED(cai_python_dlpack_offer)
+#define cai_python_dlpack_offer_ordered CAI_PRIV_RENAMED(cai_python_dlpack_offer_ordered)
 #define cai_python_dlpack_ordered CAI_PRIV_RENAMED(cai_python_dlpack_ordered)
 #endif
 
@@ -124,6 +135,62 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
 /** Returns a new tuple, the value of __dlpack_device__ for `array`, or NULL (cai_dlpack_device). */
 CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
 
+#if defined(CAI_DLPACK_VERSIONED) && DLPACK_MINOR_VERSION >= 3
+#define CAI_PYTHON_DLPACK_HAS_TABLE /* dlpack.h has the exchange of types in C */
+
+/** Defines `name`, DLPack's exchange in C for one type, with static storage. Write it at file scope, with no
+ *  semicolon, and pass &name to cai_python_dlpack_offer. Its functions call `describe` and `adopt` of the
+ *  type's __cai_exchange__. `current` is your function for current_work_stream of DLPack. It stores the
+ *  stream on which your library works now, on this thread, for any CUDA device type. NULL is the legacy
+ *  default stream. dltensor_from_py_object_no_sync is NULL, as a bare DLTensor has no mark for read-only, and
+ *  its strides in elements would have no place. There is no allocator. */
+#define CAI_PYTHON_DLPACK_TABLE(name, current)                                                               \
+    static int name##_make(struct DLManagedTensorVersioned *tensor, void **out);                             \
+    static const DLPackExchangeAPI name = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, NULL},             \
+                                           cai_python_dlpack_allocate,                                       \
+                                           cai_python_dlpack_give,                                           \
+                                           name##_make,                                                      \
+                                           NULL,                                                             \
+                                           current};                                                         \
+    static int name##_make(struct DLManagedTensorVersioned *tensor, void **out)                              \
+    {                                                                                                        \
+        return cai_python_dlpack_make(&name, tensor, out);                                                   \
+    }
+
+/** Offers DLPack's exchange in C for a type that has offered its own (cai_python_offer), and for types that
+ *  derive from it. In all other types the attribute is refused. Call it before other code gets the first
+ *  instance. `py` must exist as long as instances of the type. `table` is of CAI_PYTHON_DLPACK_TABLE. In
+ *  each interpreter managed_tensor_to_py_object_no_sync makes the last type that was offered with `table`. No
+ *  type is kept alive. Returns 0, or -1 with an exception set.
+ *
+ *  A consumer of the table sees no pending work. It launches on `current`, and drops the tensor while its
+ *  kernel is queued. So an array is given only if no work is pending, or if all of it is in `current`. Others
+ *  raise BufferError. Free the memory in the order of the array's stream. An array that has no stream must
+ *  stay until the consumer's work has passed. If you cannot promise this, call
+ *  cai_python_dlpack_offer_ordered. */
+CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer(cai_python *py, PyTypeObject *type,
+                                                   const DLPackExchangeAPI *table);
+
+/** managed_tensor_from_py_object_no_sync of all tables. Stores a tensor for an instance of a type that offers
+ *  a table. The tensor owns a reference to the instance, or what `describe` gave away. Its deleter may run on
+ *  any thread, and does not wait for the GIL (OWNERSHIP in cai_python.h). Raises BufferError if DLPack cannot
+ *  describe the array or its pending work, and if the type has described its arrays anew in another way. Then
+ *  consumers try __dlpack__. Returns 0, or -1 with an exception set. */
+CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out);
+
+/** managed_tensor_to_py_object_no_sync of `table`. Makes an instance that owns `tensor`, by `adopt`. Its
+ *  pending work is in the current stream. Returns 0, or -1 with an exception set. Then the tensor is still
+ *  the caller's. DLPack says that it is stolen, and nothing of failures. TVM FFI calls the deleter then. */
+CAI_API int cai_python_dlpack_make(const DLPackExchangeAPI *table, struct DLManagedTensorVersioned *tensor,
+                                   void **out);
+
+/** managed_tensor_allocator of all tables, which must not be NULL. Reports that there is none. Returns -1. */
+CAI_API int cai_python_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out,
+                                       void *context,
+                                       void (*set_error)(void *context, const char *kind,
+                                                         const char *message));
+#endif /* CAI_PYTHON_DLPACK_HAS_TABLE */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -152,13 +219,25 @@ extern "C" {
 CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
                                             const cai_array *array, const cai_python_dlpack_request *request);
 
+#if defined(CAI_PYTHON_DLPACK_HAS_TABLE)
+/** cai_python_dlpack_offer, in order at both ends for any array whose pending work is known. When a tensor is
+ *  made, the current stream waits for the pending work, without the host. When it is dropped, the array's
+ *  stream waits for that stream, or `pool` keeps an array without one until that stream has passed
+ *  (cai_dlpack_export_ordered). Unknown pending work raises BufferError, as the host would have to wait.
+ *  `pool` must outlive the tensors, and so must the streams that `current` has stored. A consumer that works
+ *  on another stream than `current` must order that stream after it, and `current` after its work. */
+CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer_ordered(cai_python *py, cai_event_pool *pool,
+                                                           PyTypeObject *type,
+                                                           const DLPackExchangeAPI *table);
+#endif
+
 #ifdef __cplusplus
 }
 #endif
 #endif /* CAI_PRIV_PY_WITH_ORDER */
 
 /* ============================================================ >>implementation
- *   >>tables  >>capsules  >>requests  >>exporting */
+ *   >>tables  >>capsules  >>requests  >>exporting  >>offering */
 
 #if defined(CAI_PYTHON_DLPACK_IMPLEMENTATION) && !defined(CAI_PYTHON_DLPACK_IMPLEMENTED)
 #define CAI_PYTHON_DLPACK_IMPLEMENTED
@@ -675,6 +754,266 @@ CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool
     return cai_priv_py_give_tensor(py, object, array, &of);
 }
 #endif
+
+/* ----------------------------------------------------------------- >>offering */
+#if defined(CAI_PYTHON_DLPACK_HAS_TABLE)
+/* The context of the capsule of a type's table. */
+typedef struct cai_priv_py_offered {
+    PyObject *weak; /* a weak reference to the type, as an attribute can be copied anywhere */
+    cai_python *py;
+    void *pool; /* NULL: nothing is ordered */
+} cai_priv_py_offered;
+
+static void cai_priv_py_drop_offered(PyObject *capsule)
+{
+    cai_priv_py_offered *offered = (cai_priv_py_offered *)PyCapsule_GetContext(capsule);
+    Py_DECREF(offered->weak);
+    PyMem_Free(offered);
+}
+
+static PyObject *cai_priv_py_offered_new(cai_priv_py_offered value, const DLPackExchangeAPI *table)
+{
+    cai_priv_py_offered *offered = (cai_priv_py_offered *)PyMem_Malloc(sizeof *offered);
+    PyObject *capsule;
+    if (!offered) return PyErr_NoMemory();
+    capsule = PyCapsule_New((void *)(uintptr_t)table, "dlpack_exchange_api", NULL);
+    if (capsule && !PyCapsule_SetContext(capsule, offered)) {
+        *offered = value;
+        Py_INCREF(value.weak);
+        (void)PyCapsule_SetDestructor(capsule, cai_priv_py_drop_offered); /* never fails for a capsule */
+        return capsule;
+    }
+    PyMem_Free(offered);
+    Py_XDECREF(capsule);
+    return NULL;
+}
+
+/* The key of a table in the dictionary of an interpreter, as a table is one for all interpreters. */
+static PyObject *cai_priv_py_table_key(const DLPackExchangeAPI *table)
+{
+    return PyUnicode_FromFormat("cai_python_dlpack:%p", (const void *)table);
+}
+
+static int cai_priv_py_offer_table(cai_priv_py_offered offered, PyTypeObject *type,
+                                   const DLPackExchangeAPI *table)
+{
+    PyObject *const types = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    PyObject *key = cai_priv_py_table_key(table), *capsule = NULL;
+    int failed;
+    offered.weak = PyWeakref_NewRef((PyObject *)type, NULL);
+    if (offered.weak) capsule = cai_priv_py_offered_new(offered, table);
+    failed = !key || !capsule ||
+             PyObject_SetAttr((PyObject *)type, offered.py->names[CAI_PRIV_PY_TABLE], capsule);
+    if (!failed && !types) {
+        PyErr_SetString(PyExc_RuntimeError, "cai_python_dlpack_offer: this interpreter has no dictionary");
+        failed = 1;
+    }
+    failed = failed || PyDict_SetItem(types, key, offered.weak);
+    Py_XDECREF(capsule);
+    Py_XDECREF(offered.weak);
+    Py_XDECREF(key);
+    return failed ? -1 : 0;
+}
+
+CAI_API int cai_python_dlpack_offer(cai_python *py, PyTypeObject *type, const DLPackExchangeAPI *table)
+{
+    cai_priv_py_offered offered = {NULL, NULL, NULL};
+    offered.py = py;
+    return cai_priv_py_offer_table(offered, type, table);
+}
+
+#if defined(CAI_PRIV_PY_WITH_ORDER)
+CAI_API int cai_python_dlpack_offer_ordered(cai_python *py, cai_event_pool *pool, PyTypeObject *type,
+                                            const DLPackExchangeAPI *table)
+{
+    cai_priv_py_offered offered = {NULL, NULL, NULL};
+    offered.py = py;
+    offered.pool = pool;
+    return cai_priv_py_offer_table(offered, type, table);
+}
+#endif
+
+/* Copies the context of a capsule that was made for this type or for a base. Returns 0 if it was not. */
+static int cai_priv_py_prove_table(PyObject *capsule, PyObject *type, cai_priv_py_offered *out)
+{
+    PyObject *maker;
+    int proven;
+    if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return 0;
+    if (PyCapsule_GetDestructor(capsule) != cai_priv_py_drop_offered) return 0; /* of other code */
+    *out = *(const cai_priv_py_offered *)PyCapsule_GetContext(capsule);
+    maker = PyObject_CallNoArgs(out->weak); /* None if the type is gone */
+    if (!maker) return 0;
+    proven = PyType_Check(maker) && PyType_IsSubtype((PyTypeObject *)type, (PyTypeObject *)maker);
+    Py_DECREF(maker);
+    return proven && out->py->home;
+}
+
+/* Finds the table of a type, what was offered with it, and the exchange that describes the arrays of the
+ * type. Returns NULL with an exception set. */
+static const DLPackExchangeAPI *cai_priv_py_table_of(PyObject *type, cai_priv_py_offered *offered,
+                                                     cai_python_type *known)
+{
+    PyObject *name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+    PyObject *capsule = name ? PyObject_GetAttr(type, name) : NULL;
+    const DLPackExchangeAPI *table = NULL;
+    int failed = !capsule;
+    memset(known, 0, sizeof *known);
+    Py_XDECREF(name);
+    if (!failed && cai_priv_py_prove_table(capsule, type, offered)) {
+        table = (const DLPackExchangeAPI *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+        failed = cai_priv_py_know(offered->py, type, known);
+    }
+    Py_XDECREF(capsule);
+    if (failed || PyErr_Occurred()) return NULL;
+    if (known->exchange) return table;
+    PyErr_SetString(PyExc_BufferError, "__dlpack_c_exchange_api__ is not of this type, or it describes its "
+                                       "arrays in another way");
+    return NULL;
+}
+
+/* Stores the stream of the consumer. Refuses pending work that would not be before the consumer's. */
+static int cai_priv_py_ask_current(const DLPackExchangeAPI *table, const cai_array *array, const void *pool,
+                                   cai_python_dlpack_request *out)
+{
+    void *stream = NULL;
+    DLDevice device;
+    cai_error err;
+    memset(out, 0, sizeof *out);
+    if (cai_dlpack_device(array, &device, &err)) {
+        cai_python_raise(&err);
+        return -1;
+    }
+    if (!array->size || array->memory == CAI_MEMORY_HOST) return 0;
+    if (table->current_work_stream(device.device_type, device.device_id, &stream))
+        return cai_priv_py_failed("current_work_stream");
+    out->consumer = stream ? (uint64_t)(uintptr_t)stream : (uint64_t)CAI_STREAM_LEGACY;
+    if (array->sync == CAI_SYNC_NONE) return 0;
+    out->flags = (uint32_t)CAI_DLPACK_ORDERED;
+    if (array->sync == CAI_SYNC_STREAM && array->stream == out->consumer &&
+        array->stream != CAI_STREAM_PER_THREAD) /* each thread has its own */
+        return 0;
+    if (pool && array->sync != CAI_SYNC_UNKNOWN) return 0;
+    PyErr_SetString(PyExc_BufferError, "pending work of the array is not in the current stream");
+    return -1;
+}
+
+/* Moves an array that was described into a tensor. On failure the caller still owns it. */
+static struct DLManagedTensorVersioned *cai_priv_py_hand_over(const cai_priv_py_offered *offered,
+                                                              PyObject *object,
+                                                              const cai_python_dlpack_request *request,
+                                                              cai_array *array)
+{
+    cai_priv_py_export of = {NULL, NULL, NULL, 1};
+    cai_dlpack_storage *storage;
+    cai_error err;
+    of.request = request;
+    of.pool = offered->pool;
+    if (!array->release) {
+        cai_priv_py_owner *owner = cai_priv_py_owner_new(offered->py, object, 0);
+        if (!owner) return NULL;
+        owner->at_once = 1;
+        cai_priv_py_attach(array, owner);
+    }
+    storage = cai_priv_py_make_storage(&of);
+    if (!storage) return NULL;
+    if (!cai_priv_py_move_out(&of, array, &err)) return &storage->versioned;
+    free(of.memory);
+    cai_python_raise(&err);
+    return NULL;
+}
+
+CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out)
+{
+    PyObject *const self = (PyObject *)object;
+    cai_priv_py_offered offered;
+    cai_python_dlpack_request request;
+    cai_python_type known;
+    cai_array array;
+    cai_error err;
+    const DLPackExchangeAPI *table = cai_priv_py_table_of((PyObject *)Py_TYPE(self), &offered, &known);
+    *out = NULL;
+    if (!table) return -1;
+    cai_python_drain(offered.py);
+    if (known.exchange->describe(self, &array)) return cai_priv_py_failed("describe");
+    if (cai_array_check(&array, &err)) cai_python_raise(&err);
+    else if (!cai_priv_py_ask_current(table, &array, offered.pool, &request))
+        *out = cai_priv_py_hand_over(&offered, self, &request, &array);
+    if (*out) return 0;
+    cai_priv_py_undo(offered.py, &array, 1);
+    return -1;
+}
+
+/* Returns a new reference to the type that a table makes in this interpreter. NULL: an exception is set. */
+static PyObject *cai_priv_py_made_type(const DLPackExchangeAPI *table)
+{
+    PyObject *const types = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    PyObject *key = cai_priv_py_table_key(table), *weak = NULL, *type = NULL;
+    if (key && types) weak = PyObject_GetItem(types, key);
+    if (weak) type = PyObject_CallNoArgs(weak); /* None if the type is gone */
+    Py_XDECREF(weak);
+    Py_XDECREF(key);
+    if (type && PyType_Check(type)) return type;
+    Py_XDECREF(type);
+    if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_KeyError))
+        PyErr_SetString(PyExc_RuntimeError, "no type with this __dlpack_c_exchange_api__ is alive");
+    return NULL;
+}
+
+/* Makes the array of a tensor, with its pending work, and stores the owner. On failure the tensor is as it
+ * was. */
+static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const DLPackExchangeAPI *table,
+                                             struct DLManagedTensorVersioned *tensor, cai_array *out)
+{
+    cai_priv_py_owner *owner;
+    cai_error err;
+    if (tensor->version.major != DLPACK_MAJOR_VERSION) { /* the import would call the deleter */
+        PyErr_SetString(PyExc_BufferError, "the tensor is of another major version of DLPack");
+        return NULL;
+    }
+    owner = cai_priv_py_owner_new(py, NULL, 0);
+    if (!owner) return NULL;
+    if (cai_dlpack_import_versioned(tensor, NULL, out, &err)) cai_python_raise(&err);
+    else if (!cai_priv_py_current_stream(table, tensor->dl_tensor.device, out)) {
+        cai_priv_py_take_tensor(out, owner, Py_None);
+        return owner;
+    }
+    PyMem_Free(owner);
+    return NULL;
+}
+
+CAI_API int cai_python_dlpack_make(const DLPackExchangeAPI *table, struct DLManagedTensorVersioned *tensor,
+                                   void **out)
+{
+    PyObject *type = cai_priv_py_made_type(table), *made = NULL;
+    cai_priv_py_owner *owner = NULL;
+    cai_priv_py_offered offered;
+    cai_python_type known;
+    cai_array array;
+    if (type && cai_priv_py_table_of(type, &offered, &known))
+        owner = cai_priv_py_accept(offered.py, table, tensor, &array);
+    if (owner) {
+        made = cai_python_adopt(offered.py, (PyTypeObject *)type, &array);
+        if (!made) {
+            owner->release = NULL; /* the tensor is the caller's again */
+            cai_priv_py_undo(offered.py, &array, 1);
+        }
+    }
+    Py_XDECREF(type);
+    *out = made;
+    return made ? 0 : -1;
+}
+
+CAI_API int cai_python_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out,
+                                       void *context,
+                                       void (*set_error)(void *context, const char *kind,
+                                                         const char *message))
+{
+    (void)prototype;
+    *out = NULL;
+    set_error(context, "NotImplementedError", "the type of this __dlpack_c_exchange_api__ has no allocator");
+    return -1;
+}
+#endif /* CAI_PYTHON_DLPACK_HAS_TABLE */
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Plants defects in cai_python_dlpack.h, and in what cai_python.h does for it, one at a time; check_dlpack.py, or for
-those that are named order check_dlpack_order.py, must find each of them.
+those that are named order or table check_dlpack_order.py and check_dlpack_table.py, must find each of them.
 
     tests/python/planted_dlpack.py --dlpack FOLDER [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
@@ -229,16 +229,50 @@ BELOW = [
     ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
     ("order: release_after believes in a back edge", r"    if \(array->flags & CAI_NO_BACK_EDGE\) return 0;\n", r""),
 ]  # fmt: skip
+# A type's table: check_dlpack_table.py
+TABLE = [
+    ("table: pending work elsewhere", r"if \(pool && array->sync != CAI_SYNC_UNKNOWN\) return 0;",
+     r"if (array->sync != CAI_SYNC_UNKNOWN) return 0;"),
+    ("table: unknown pending work", r"if \(pool && array->sync != CAI_SYNC_UNKNOWN\) return 0;", r"if (pool) return 0;"),
+    ("table: nothing is in order", r"of\.pool = offered->pool;", r"of.pool = NULL;"),
+    ("table: the consumer's stream is the array's", r"out->consumer = stream \? \(uint64_t\)\(uintptr_t\)stream :",
+     r"out->consumer = array->stream ? array->stream :"),
+    ("table: a copy is a proof", r"return proven && out->py->home;", r"(void)proven; return 1;"),
+    ("table: any exchange will do", r"failed = cai_priv_py_know\(offered->py, type, known\);",
+     r"failed = cai_priv_py_know(offered->py, (PyObject *)((PyTypeObject *)type)->tp_base, known);"),
+    ("table: the object is not kept", r"cai_priv_py_owner_new\(offered->py, object, 0\)",
+     r"cai_priv_py_owner_new(offered->py, NULL, 0)"),
+    ("table: the object waits for the next call",
+     r"(offered->py, object, 0\);\n\s*if \(!owner\) return NULL;\n\s*)owner->at_once = 1;", r"\1"),
+    ("table: what is refused is forgotten", r"    cai_priv_py_undo\(offered\.py, &array, 1\);\n    return -1;", r"    return -1;"),
+    ("table: a tensor that is refused is deleted", r"owner->release = NULL; /\* the tensor[^/]*/", r""),
+    ("table: a tensor of another version is deleted", r"tensor->version\.major != DLPACK_MAJOR_VERSION\)", r"0)"),
+    ("table: what comes back has no pending work", r"!cai_priv_py_current_stream\(table, tensor->", r"1 || (tensor->"),
+    ("table: the type is forgotten", r"failed \|\| PyDict_SetItem\(types, key, offered\.weak\)", r"failed"),
+    ("table: the type is kept alive", r"PyDict_SetItem\(types, key, offered\.weak\)",
+     r"(Py_INCREF(type), PyDict_SetItem(types, key, offered.weak))"),
+]  # fmt: skip
+# In cai_dlpack.h
+TENSOR = [
+    ("table: strides in bytes", r"array->strides\[i\] / array->dtype\.itemsize;", r"array->strides[i];"),
+    ("table: the deleter does nothing",
+     r"(static void cai_priv_dlpack_delete_versioned[^{]*\{\n\s*if \(self) ?\)", r"\1 && 0)"),
+    ("table: the mark for read-only is lost", r"made->flags = \(array->flags & CAI_WRITABLE \?", r"made->flags = (1 ?"),
+]  # fmt: skip
+OWN = {"order": "check_dlpack_order.py", "table": "check_dlpack_table.py"}
 
 
 class Dlpack(Script):
-    """check_dlpack.py, or for the defects that are named order check_dlpack_order.py, which builds its own module."""
+    """check_dlpack.py, or for the defects that are named order or table a script that builds its own module."""
 
     def run(self, options, tree, folder, environment, defect):
-        if not defect.name.startswith("order: "):
+        script = OWN.get(defect.name.partition(":")[0])
+        if not script:
             return super().run(options, tree, folder, environment, defect)
-        command = [sys.executable, HERE / "check_dlpack_order.py", "--cc", options.cc, "--dlpack", options.dlpack, "--root", tree]
+        command = [sys.executable, HERE / script, "--cc", options.cc, "--dlpack", options.dlpack, "--root", tree]
         status, output = execute(command, 300, environment)
+        if script == OWN["table"] and status is not None and status < 0:
+            return True, f"signal {-status}"
         said = [line for line in output.splitlines() if ": WRONG" in line or "taken" in line or "Error: " in line]
         return status == 1 and bool(said), said[0][:150] if said else f"NOT FOUND, status {status}: {output[-400:]}"
 
@@ -251,6 +285,8 @@ def main():
     script = Dlpack("check_dlpack.py", PARTS, "--rounds", "2500", "--count", "600", *header)
     defects = [Defect(name, DLPACK_HEADER, *change) for name, *change in DEFECTS]
     defects += [Defect(name, HEADER, *change) for name, *change in BELOW]
+    defects += [Defect(name, DLPACK_HEADER, *change) for name, *change in TABLE]
+    defects += [Defect(name, "ext/cai_dlpack.h", *change) for name, *change in TENSOR]
     return judge_parts(options, defects, script)
 
 
