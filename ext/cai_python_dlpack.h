@@ -175,7 +175,7 @@ CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer(cai_python *py, PyTypeObject 
  *  a table. The tensor owns a reference to the instance, or what `describe` gave away. Its deleter may run on
  *  any thread, and does not wait for the GIL (OWNERSHIP in cai_python.h). Raises BufferError if DLPack cannot
  *  describe the array or its pending work, and if the type has described its arrays anew in another way. Then
- *  consumers try __dlpack__. Returns 0, or -1 with an exception set. */
+ *  some consumers try __dlpack__. Returns 0, or -1 with an exception set. */
 CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out);
 
 /** managed_tensor_to_py_object_no_sync of `table`. Makes an instance that owns `tensor`, by `adopt`. Its
@@ -798,17 +798,14 @@ static int cai_priv_py_offer_table(cai_priv_py_offered offered, PyTypeObject *ty
                                    const DLPackExchangeAPI *table)
 {
     PyObject *const types = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    PyObject *const name = offered.py->names[CAI_PRIV_PY_TABLE];
     PyObject *key = cai_priv_py_table_key(table), *capsule = NULL;
     int failed;
     offered.weak = PyWeakref_NewRef((PyObject *)type, NULL);
     if (offered.weak) capsule = cai_priv_py_offered_new(offered, table);
-    failed = !key || !capsule ||
-             PyObject_SetAttr((PyObject *)type, offered.py->names[CAI_PRIV_PY_TABLE], capsule);
-    if (!failed && !types) {
-        PyErr_SetString(PyExc_RuntimeError, "cai_python_dlpack_offer: this interpreter has no dictionary");
-        failed = 1;
-    }
-    failed = failed || PyDict_SetItem(types, key, offered.weak);
+    if (!types) PyErr_SetString(PyExc_RuntimeError, "cai_python_dlpack_offer: no interpreter dictionary");
+    failed = !types || !key || !capsule || PyDict_SetItem(types, key, offered.weak);
+    if (!failed) failed = PyObject_SetAttr((PyObject *)type, name, capsule);
     Py_XDECREF(capsule);
     Py_XDECREF(offered.weak);
     Py_XDECREF(key);
@@ -841,11 +838,12 @@ static int cai_priv_py_prove_table(PyObject *capsule, PyObject *type, cai_priv_p
     if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return 0;
     if (PyCapsule_GetDestructor(capsule) != cai_priv_py_drop_offered) return 0; /* of other code */
     *out = *(const cai_priv_py_offered *)PyCapsule_GetContext(capsule);
-    maker = PyObject_CallNoArgs(out->weak); /* None if the type is gone */
+    if (cai_priv_py_leads_to(out->weak, type)) return out->py->home != NULL;
+    maker = PyObject_CallNoArgs(out->weak); /* a base, or None if the type is gone */
     if (!maker) return 0;
     proven = PyType_Check(maker) && PyType_IsSubtype((PyTypeObject *)type, (PyTypeObject *)maker);
     Py_DECREF(maker);
-    return proven && out->py->home;
+    return proven && out->py->home != NULL;
 }
 
 /* Finds the table of a type, what was offered with it, and the exchange that describes the arrays of the

@@ -136,7 +136,13 @@ def compile_cxx(cc, flags, folder, shared):
 
 
 INCLUDED_BY = {"cai_dlpack.h": '"cai(_python)?_dlpack.h"', "cai_python.h": '"cai_python(_dlpack)?.h"',
-               "cai_mpi.h": '"cai_mpi(_type)?.h"'}
+               "cai_mpi.h": '"cai_mpi(_type)?.h"', "the table of cai_python_dlpack.h": "CAI_PYTHON_DLPACK_TABLE"}
+
+
+def has_table(folder):
+    """Is it dlpack.h of 1.3 or later, with the exchange of types in C?"""
+    header = folder and pathlib.Path(folder) / "dlpack" / "dlpack.h"
+    return bool(header) and header.exists() and "} DLPackExchangeAPI;" in header.read_text()
 
 
 def compile_snippets(cc, headers):
@@ -291,7 +297,8 @@ def main():
     parser.add_argument("--python-include", help="the folder with Python.h")
     parser.add_argument("--mpi", help="a folder with mpi.h")
     options = parser.parse_args()
-    headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include, "cai_mpi.h": options.mpi}
+    headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include, "cai_mpi.h": options.mpi,
+               "the table of cai_python_dlpack.h": options.dlpack if has_table(options.dlpack) else None}
     header = (ROOT / "cai.h").read_text()
     check_generated(header, options.write, options.cc)
     check_example()

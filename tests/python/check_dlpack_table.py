@@ -185,6 +185,15 @@ def check_tvm(m: Any) -> str:
     refused("swapped", lambda: echo(m.Array(s1, SWAPPED)), BufferError, "swapped")
     m.settle()
     expect("references", sys.getrefcount(x), before)
+    asked = []
+
+    class Anew(m.Array):  # type: ignore[misc, name-defined]
+        def __dlpack__(self, **keywords: Any) -> Any:
+            asked.append(keywords)
+            raise BufferError("asked")
+
+    refused("from_dlpack", lambda: tvm_ffi.from_dlpack(Anew(s1)), BufferError, "asked")
+    expect("__dlpack__ was asked", len(asked) > 0, True)
     return ""
 
 
@@ -201,6 +210,28 @@ def check_twice(m: Any) -> None:
     del second
     gc.collect()
     refused("a type that is gone", lambda: m.make(m.Array(s1)), RuntimeError, "no type")
+
+
+def check_interpreters(m: Any) -> str:
+    """A table is one for all interpreters, and makes the type of each."""
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        return "no _xxsubinterpreters"
+    (s1,) = m.streams(1)
+    code = (f"import sys\nsys.path.insert(0, {str(pathlib.Path(m.__file__).parent)!r})\nimport dlpack_table as m\n"
+            f"(s1,) = m.streams(1)\nm.set(s1)\ny = m.make(m.Array(s1, {OWNED}))\nassert type(y) is m.Array\n"
+            "del y\nm.settle()\nassert m.close() == ''\n")  # fmt: skip
+    other = interpreters.create()
+    try:
+        interpreters.run_string(other, code)
+    except interpreters.RunFailedError as error:
+        raise AssertionError(f"in another interpreter: {error}") from error
+    interpreters.destroy(other)
+    m.set(s1)
+    expect("the type of this interpreter", type(m.make(m.Array(s1, OWNED))), m.Array)
+    m.settle()
+    return ""
 
 
 # ------------------------------------------------------------------------------------------------------------ order
@@ -278,7 +309,8 @@ def judge_values(m: Any, check: Callable[[Any], str | None]) -> bool:
 
 
 def run(m: Any) -> int:
-    checks = (check_facts, check_owned, check_refused, check_types, check_made, check_tvm)
+    checks = (check_facts, check_owned, check_refused, check_types, check_made, check_tvm,
+              check_interpreters)
     bad = sum(judge_values(m, check) for check in checks)
     for what, races, case in CASES:
         case(m)

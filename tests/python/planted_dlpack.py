@@ -237,7 +237,7 @@ TABLE = [
     ("table: nothing is in order", r"of\.pool = offered->pool;", r"of.pool = NULL;"),
     ("table: the consumer's stream is the array's", r"out->consumer = stream \? \(uint64_t\)\(uintptr_t\)stream :",
      r"out->consumer = array->stream ? array->stream :"),
-    ("table: a copy is a proof", r"return proven && out->py->home;", r"(void)proven; return 1;"),
+    ("table: a copy is a proof", r"return proven && out->py->home != NULL;", r"(void)proven; return 1;"),
     ("table: any exchange will do", r"failed = cai_priv_py_know\(offered->py, type, known\);",
      r"failed = cai_priv_py_know(offered->py, (PyObject *)((PyTypeObject *)type)->tp_base, known);"),
     ("table: the object is not kept", r"cai_priv_py_owner_new\(offered->py, object, 0\)",
@@ -248,7 +248,7 @@ TABLE = [
     ("table: a tensor that is refused is deleted", r"owner->release = NULL; /\* the tensor[^/]*/", r""),
     ("table: a tensor of another version is deleted", r"tensor->version\.major != DLPACK_MAJOR_VERSION\)", r"0)"),
     ("table: what comes back has no pending work", r"!cai_priv_py_current_stream\(table, tensor->", r"1 || (tensor->"),
-    ("table: the type is forgotten", r"failed \|\| PyDict_SetItem\(types, key, offered\.weak\)", r"failed"),
+    ("table: the type is forgotten", r" \|\| PyDict_SetItem\(types, key, offered\.weak\)", r""),
     ("table: the type is kept alive", r"PyDict_SetItem\(types, key, offered\.weak\)",
      r"(Py_INCREF(type), PyDict_SetItem(types, key, offered.weak))"),
 ]  # fmt: skip
