@@ -1,11 +1,6 @@
-# The examples. cai_inspect is also what the tests judge dictionaries with.
+# The examples.
 
 set(cai_demo_dir "${PROJECT_SOURCE_DIR}/tools/demo")
-
-add_executable(cai_inspect tools/cai_inspect.c)
-target_link_libraries(cai_inspect PRIVATE cai::cai cai_own_flags)
-set_target_properties(cai_inspect PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
-                                             C_STANDARD 99)
 
 # The whole exchange, on the GPU if one answers, else on the simulated runtime
 
@@ -122,7 +117,7 @@ set_target_properties(plugin_loader PROPERTIES C_STANDARD 99)
 
 if(CAI_HAVE_CUDA)
   add_executable(saxpy examples/array/saxpy.cu)
-  target_link_libraries(saxpy PRIVATE cai::cai)
+  target_link_libraries(saxpy PRIVATE cai::ext)
   add_executable(stencil_gpu ${cai_stencil} examples/storage/stencil.cu)
   target_link_libraries(stencil_gpu PRIVATE cai::cai cai_own_flags)
   set_target_properties(saxpy stencil_gpu PROPERTIES C_STANDARD 99 CUDA_STANDARD 17)

@@ -178,6 +178,14 @@ cai_part(PLAIN "programs that valgrind can run" NOT CMAKE_C_FLAGS MATCHES "-fsan
 cai_program(CLANG_TIDY clang-tidy clang-tidy)
 cai_program(CPPCHECK cppcheck cppcheck)
 cai_program(PKG_CONFIG pkg-config pkg-config)
+
+# Packages. The tools from PyPI have a virtual environment of their own.
+cai_program(GIT git git)
+cai_program(DPKG dpkg-buildpackage dpkg-buildpackage)
+cai_program(DEBHELPER debhelper dh)
+set(CAI_PACKAGING_TOOLS "${PROJECT_BINARY_DIR}/packaging-tools"
+    CACHE PATH "virtual environment with tests/build/packaging/requirements.txt")
+cai_part(PACKAGING_TOOLS "packaging tools" EXISTS "${CAI_PACKAGING_TOOLS}/bin/meson")
 unset(CMAKE_REQUIRED_QUIET)
 
 # A GPU is required by CAI_REQUIRE_GPU alone.
@@ -195,8 +203,9 @@ if(cai_required_missing)
   message(FATAL_ERROR "cai: required and missing: ${cai_missing_text}")
 endif()
 
-# The flags of our own programs; never of a consumer.
+# The flags of our own programs, and all headers for them; never of a consumer.
 add_library(cai_own_flags INTERFACE)
+target_link_libraries(cai_own_flags INTERFACE cai::ext)
 set(cai_gnu "$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:GNU,Clang,AppleClang>>")
 set(cai_warnings
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wcast-align

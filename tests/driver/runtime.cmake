@@ -15,7 +15,7 @@ endforeach()
 
 if(CAI_HAVE_CUDA AND TARGET cai_cudart_13)
   add_executable(runtime_exchange "${CMAKE_CURRENT_LIST_DIR}/runtime_exchange.cu")
-  target_link_libraries(runtime_exchange PRIVATE cai::cai)
+  target_link_libraries(runtime_exchange PRIVATE cai::ext)
   add_dependencies(runtime_exchange cai_cudart_13)
   set_target_properties(runtime_exchange PROPERTIES CUDA_STANDARD 17 CUDA_RUNTIME_LIBRARY Shared
                                                     CUDA_ARCHITECTURES 90 SKIP_BUILD_RPATH TRUE)
@@ -27,7 +27,7 @@ if(CAI_HAVE_CUDA AND TARGET cai_cudart_13)
   add_library(example_kernels MODULE "${CMAKE_CURRENT_LIST_DIR}/example_kernels.c")
   target_link_libraries(example_kernels PRIVATE cai::cai cai_own_flags ${CAI_LIBCUDA})
   add_executable(simulated_saxpy "${cai_examples}/array/saxpy.cu")
-  target_link_libraries(simulated_saxpy PRIVATE cai::cai)
+  target_link_libraries(simulated_saxpy PRIVATE cai::ext)
   add_executable(simulated_exchange
     "${cai_examples}/exchange/exchange.c" "${cai_examples}/exchange/exchange_races.c"
     "${cai_examples}/exchange/exchange_simulated.c" "${cai_examples}/exchange/exchange_gpu.cu")
@@ -35,9 +35,9 @@ if(CAI_HAVE_CUDA AND TARGET cai_cudart_13)
   target_compile_definitions(simulated_exchange PRIVATE EXCHANGE_WITH_GPU)
   add_executable(simulated_stencil
     "${cai_examples}/storage/stencil.c" "${cai_examples}/storage/stencil_plain.c" "${cai_examples}/storage/stencil.cu")
-  target_link_libraries(simulated_stencil PRIVATE cai::cai)
+  target_link_libraries(simulated_stencil PRIVATE cai::ext)
   add_executable(simulated_pack "${cai_examples}/transfer/pack.cu")
-  target_link_libraries(simulated_pack PRIVATE cai::cai)
+  target_link_libraries(simulated_pack PRIVATE cai::ext)
   set_target_properties(example_kernels simulated_exchange simulated_stencil PROPERTIES C_STANDARD 99 C_EXTENSIONS ON)
   foreach(example saxpy exchange stencil pack)
     add_dependencies(simulated_${example} cai_cudart_13)
@@ -55,7 +55,7 @@ host and device: identical.*plain loop: identical")
   if(CAI_HAVE_NCCL_H)
     add_executable(simulated_nccl "${cai_examples}/nccl.cu" "${CMAKE_CURRENT_LIST_DIR}/nccl_stand_in.c")
     target_include_directories(simulated_nccl SYSTEM PRIVATE "${CAI_NCCL_INCLUDE}")
-    target_link_libraries(simulated_nccl PRIVATE cai::cai ${CAI_LIBCUDA})
+    target_link_libraries(simulated_nccl PRIVATE cai::ext ${CAI_LIBCUDA})
     add_dependencies(simulated_nccl cai_cudart_13)
     set_target_properties(simulated_nccl PROPERTIES
       CUDA_STANDARD 17 CUDA_RUNTIME_LIBRARY Shared CUDA_ARCHITECTURES 90 SKIP_BUILD_RPATH TRUE
