@@ -71,7 +71,7 @@ static void bind_more(nb::module_ &m)
     m.def("calls", [] { return std::string(saxpy_device_calls(device)); });
     m.def("released", [] { return released; });
     m.def("poll", [] { cai_error err; if (cai_keepalive_poll(&pool, nullptr, &err)) cai_nb::raise(err); });
-    m.def("alive", [] { cai_python_drain(&cai_nb::data->py); return cai_nb::data->py.home->holders - 1; });
+    m.def("alive", [] { cai_python_drain(&nb::cai_data->py); return nb::cai_data->py.home->holders - 1; });
 }
 
 NB_MODULE(nanobind_more, m)

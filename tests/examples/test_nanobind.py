@@ -30,12 +30,12 @@ from build_module import needs, skip  # noqa: E402
 
 BINDINGS = ROOT / "examples" / "bindings"
 SECONDS = 20  # of a process with all checks, which takes less than one
-LINES = {"cai_nanobind.h": 110, "saxpy_nanobind.cpp": 38}
+LINES = {"cai_nanobind.h": 112, "saxpy_nanobind.cpp": 38}
 STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Werror"]
 PLAIN = {"shape": (6,), "typestr": "<f4", "data": (4096, False), "version": 3}
 DEFECTS = [
-    ("a taken array is not released", "cai_python_release(&cai_nb::data->py, &this->value, 1);", ""),
-    ("references are not dropped", "cai_python_release(&cai_nb::data->py, &this->value, 1);", "cai_array_release(&this->value);"),
+    ("a taken array is not released", "cai_python_release(&cai_data->py, &this->value, 1);", ""),
+    ("references are not dropped", "cai_python_release(&cai_data->py, &this->value, 1);", "cai_array_release(&this->value);"),
     ("a move leaves an owner behind", "noexcept { cai_array_move(this, &from); }",
      "noexcept { static_cast<cai_array &>(*this) = from; }"),
     ("what is wrong goes to the next overload", "return found != CAI_PYTHON_NOT_MINE;",

@@ -26,7 +26,9 @@ using array = basic_array<0>;
 struct stream { uint64_t number = 0; };
 struct held { array value; }; // in an object of the type `array`
 struct module_data { cai_python py; PyTypeObject *type; };
-NB_HIDDEN inline module_data *data = nullptr; // is not freed: arrays may outlive the module
+} // namespace cai_nb
+namespace NB_NAMESPACE { inline cai_nb::module_data *cai_data = nullptr; } // not freed: arrays may outlive it
+namespace cai_nb {
 [[noreturn]] inline void raise(const cai_error &err) // also without the GIL
 { nanobind::gil_scoped_acquire gil; cai_python_raise(&err); throw nanobind::python_error(); }
 inline int describe(PyObject *object, cai_array *out)
@@ -48,10 +50,10 @@ inline void open(nanobind::module_ &m)
 {
     static const cai_python_exchange exchange = {CAI_ABI, sizeof exchange, describe, adopt};
     nanobind::class_<held> type(m, "array");
-    data = new module_data{{}, reinterpret_cast<PyTypeObject *>(type.ptr())};
+    module_data *const data = nanobind::cai_data = new module_data{{}, reinterpret_cast<PyTypeObject *>(type.ptr())};
     if (cai_python_init(&data->py) || cai_python_offer(data->type, &exchange)) throw nanobind::python_error();
-    type.def_prop_ro("__cuda_array_interface__", [](const held &self)
-                     { return nanobind::steal(cai_python_interface(&data->py, &self.value, 3, nullptr)); });
+    type.def_prop_ro("__cuda_array_interface__", [](const held &self) {
+        return nanobind::steal(cai_python_interface(&nanobind::cai_data->py, &self.value, 3, nullptr)); });
 }
 } // namespace cai_nb
 namespace nanobind { namespace detail {
@@ -68,19 +70,19 @@ template <typename T> struct cai_argument { // an error waits for the call, as f
 };
 template <uint32_t F> struct type_caster<cai_nb::basic_array<F>> : cai_argument<cai_nb::basic_array<F>> {
     static constexpr auto Name = const_name("array");
-    ~type_caster() { cai_python_release(&cai_nb::data->py, &this->value, 1); }
+    ~type_caster() { cai_python_release(&cai_data->py, &this->value, 1); }
     bool from_python(handle object, uint32_t, cleanup_list *) noexcept
     {
         const cai_python_options options = {F, 0, 0, nullptr};
         cai_array taken;
         if ((this->none = object.is_none())) return true;
-        const int found = cai_python_try_import(&cai_nb::data->py, object.ptr(), &options, &taken);
+        const int found = cai_python_try_import(&cai_data->py, object.ptr(), &options, &taken);
         if (found == CAI_PYTHON_TAKEN) cai_array_release(&this->value), cai_array_move(&this->value, &taken);
         if (found == CAI_PYTHON_FAILED) this->error.emplace();
         return found != CAI_PYTHON_NOT_MINE;
     }
     static handle from_cpp(cai_nb::basic_array<F> &&from, rv_policy, cleanup_list *) noexcept
-    { return cai_python_adopt(&cai_nb::data->py, cai_nb::data->type, &from); }
+    { return cai_python_adopt(&cai_data->py, cai_data->type, &from); }
 };
 template <uint32_t F> struct type_caster<std::vector<cai_nb::basic_array<F>>>
     : cai_argument<std::vector<cai_nb::basic_array<F>>> {
@@ -102,7 +104,7 @@ template <> struct type_caster<cai_nb::stream> : cai_argument<cai_nb::stream> {
     bool from_python(handle object, uint32_t, cleanup_list *) noexcept
     {
         const bool mine = PyLong_Check(object.ptr()) || hasattr(object, "__cuda_stream__");
-        if (mine && cai_python_stream(&cai_nb::data->py, object.ptr(), &this->value.number)) error.emplace();
+        if (mine && cai_python_stream(&cai_data->py, object.ptr(), &this->value.number)) error.emplace();
         return mine;
     }
 };
