@@ -17,7 +17,10 @@ static cai_status saxpy(float a, cai_array *x, cai_array *y, uint64_t s, cai_err
     CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP, err));
     CAI_TRY(cai_expect_same_shape_named(x, "x", y, "y", err));
     CAI_TRY(cai_exchange_begin(&ex, &pool, io, 2, s, err));
-    return cai_exchange_finish(&ex, saxpy_device_launch(device, a, x, 1, y, s, err), io, 2, err);
+    const cai_status status = cai_exchange_finish(&ex, saxpy_device_launch(device, a, x, 1, y, s, err), io, 2, err);
+    if (x->release || y->release) // a release failed; when the stream has passed, they may go all the same
+        (void)pool.cuda->stream_synchronize(pool.cuda->self, s);
+    return status;
 }
 
 NB_MODULE(saxpy_nanobind, m)

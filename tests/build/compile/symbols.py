@@ -107,7 +107,7 @@ PYTHON = frozenset({"Py*"})
 MPI = frozenset({"MPI*"})  # of Open MPI the datatypes, which are objects, too
 ALLOCATOR = frozenset({"malloc", "free"})  # for what a deleter frees, without the GIL
 ON_STREAM, DLPACK_ON_STREAM = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
-                        ("release_after", "dlpack_ordered"))  # fmt: skip
+                        ("release_after", "dlpack_ordered dlpack_offer_ordered"))  # fmt: skip
 IN_ORDER = frozenset({"cai_dlpack_export_ordered", "cai_dlpack_export_ordered_versioned"})
 LIMIT = LIMITED.removeprefix("-D")
 CONFIGURATIONS = {
