@@ -154,6 +154,12 @@ endif()
 cai_part(LIBCUDA "cudaTypedefs.h of CUDA 13" CAI_HAVE_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND
          CMAKE_SIZEOF_VOID_P EQUAL 8 AND cai_cuda_version GREATER_EQUAL 13000)
 
+# An mdspan for C++17 and C++20, of the toolkit's CCCL
+find_path(CAI_CCCL_INCLUDE cuda/std/mdspan HINTS "${cai_nvcc_folder}/../include/cccl" /usr/local/cuda/include/cccl
+          DOC "where cuda/std/mdspan is")
+mark_as_advanced(CAI_CCCL_INCLUDE)
+cai_part(MDSPAN "CCCL's mdspan" CAI_CCCL_INCLUDE)
+
 # Checkers
 set(CAI_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(CMAKE_REQUIRED_FLAGS "-fsanitize=address,undefined -fno-sanitize-recover=all")

@@ -112,7 +112,7 @@ def manual_example(name):
 
 
 def compile_cxx(cc, flags, folder, shared):
-    """The C++ blocks of pages, as C++11. Those of the reference are declarations. Of `shared`, the blocks that are C
+    """The C++ blocks of pages, as C++11, or C++17 if they include cai.hpp. Those of the reference are declarations. Of `shared`, the blocks that are C
     and C++, the syntax, without the implementation of the headers. Returns how many C++ blocks that were."""
     found = [(page.relative_to(ROOT), unit) for page in pages() if page.name != "reference.md"
              for unit in blocks(page.read_text(), "cpp")]
@@ -121,7 +121,8 @@ def compile_cxx(cc, flags, folder, shared):
     dialect = [cc, "-x", "c++", "-std=c++11", *FLAGS[1:], *flags, "-c", str(source), "-o", f"{folder}/snippet.o"]
     for where, unit in [(None, "#include <string>\n"), *found]:
         source.write_text(unit)
-        run = subprocess.run(dialect, capture_output=True, text=True)
+        newer = ["-std=c++17"] if '"cai.hpp"' in unit else []
+        run = subprocess.run([*dialect, *newer], capture_output=True, text=True)
         if run.returncode and not where:
             print(f"{cc} does not compile C++: {count} snippets are left out")
             return 0

@@ -122,7 +122,7 @@ def plant_together(text, changes):
             if function.begin <= begin and end <= function.end:
                 definition = changed[function.begin : function.end + len(changed) - len(text)]
                 by_function.setdefault(function.begin, (function, []))[1].append((number, definition))
-    made, at, lines = SWITCH, 0, {}
+    made, at, lines = SWITCH if by_function else "", 0, {}
     for function, defects in sorted(by_function.values(), key=lambda of: of[0].begin):
         made += text[at : function.begin] + function.head + ";\n"
         for number, definition in [*defects, (0, text[function.begin : function.end])]:
