@@ -194,6 +194,25 @@ set(CAI_PACKAGING_TOOLS "${PROJECT_BINARY_DIR}/packaging-tools"
 cai_part(PACKAGING_TOOLS "packaging tools" EXISTS "${CAI_PACKAGING_TOOLS}/bin/meson")
 unset(CMAKE_REQUIRED_QUIET)
 
+# The site: MkDocs from PyPI, a clang with wasi-libc and lld, and what runs the pages
+set(CAI_SITE_TOOLS "${PROJECT_BINARY_DIR}/site-tools"
+    CACHE PATH "virtual environment with tools/site/requirements.txt")
+cai_part(SITE_TOOLS "site tools" EXISTS "${CAI_SITE_TOOLS}/bin/mkdocs")
+if(CAI_HAVE_CLANG AND NOT CAI_WASM_WORKS)
+  set(cai_trial "${PROJECT_BINARY_DIR}/CMakeFiles/cai_wasm")
+  file(WRITE "${cai_trial}.c" "#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n")
+  execute_process(COMMAND "${CAI_CLANG}" --target=wasm32-wasi "${cai_trial}.c" -o "${cai_trial}"
+                  RESULT_VARIABLE cai_ignored OUTPUT_QUIET ERROR_QUIET)
+  set(CAI_WASM_WORKS FALSE)
+  if(cai_ignored EQUAL 0)
+    set(CAI_WASM_WORKS TRUE)
+  endif()
+  set(CAI_WASM_WORKS ${CAI_WASM_WORKS} CACHE INTERNAL "clang makes programs for WASI")
+endif()
+cai_part(WASM "clang for WebAssembly" CAI_WASM_WORKS)
+cai_program(NODE Node.js node nodejs)
+cai_program(CHROMIUM chromium-headless-shell chromium-headless-shell)
+
 # A GPU is required by CAI_REQUIRE_GPU alone.
 set(cai_required_missing ${cai_missing})
 cai_part(GPU "GPU" cai_gpus MATCHES "GPU 0")
