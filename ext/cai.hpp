@@ -525,7 +525,7 @@ template <class View> cai_status describe(const View &view, cai_array *out, cai_
 }
 
 /* -------------------------------------------------------------------- >>visit */
-/** The argument of a function for visit: [](auto tag) { using T = typename decltype(tag)::type; ... } */
+/** The argument of a function for visit, which may say: using T = typename decltype(tag)::type; */
 template <class T> struct tag { using type = T; };
 /** A list of types. */
 template <class... Ts> struct types {};
@@ -560,7 +560,7 @@ auto choose(types<T, Rest...>, int32_t code, Function &function) -> decltype(fun
 } // namespace detail
 
 /** Calls function(tag<T>()) for the type of the list that the elements of `a` have, and returns its status:
- *  visit(cai::floats(), x, "x", [&](auto tag) { ... }, err). Errors: those of the function, CAI_ERR_EXPECT
+ *  visit(cai::floats(), x, "x", function, err). Errors: those of the function, CAI_ERR_EXPECT
  *  (the dtype is none of the list), CAI_ERR_ABI. */
 template <class... Ts, class Function>
 cai_status visit(types<Ts...> list, const cai_array &a, const char *name, Function &&function, cai_error *why)

@@ -3,7 +3,7 @@
 
     make_reference.py [--write | --check]
 
-Reads the declarations of every header: cai*.h, ext/*.h, sim/*.h. Per header and section (the `>>tag` lines)
+Reads the declarations of every header: cai*.h, ext/*.h, sim/*.h, and ext/*.hpp. Per header and section (the `>>tag` lines)
 the page shows each public declaration, and the text of the comment before it. --write renews the page.
 --check, the default, ends with 1 if the page is not what the headers say. Python's standard library is enough.
 """
@@ -52,7 +52,7 @@ class Entry:
 
 def headers():
     found = {path.relative_to(ROOT).as_posix(): path
-             for pattern in ("cai*.h", "ext/*.h", "sim/*.h") for path in ROOT.glob(pattern)}
+             for pattern in ("cai*.h", "ext/*.h", "ext/*.hpp", "sim/*.h") for path in ROOT.glob(pattern)}
     top = [name for name in FIRST if name in found]
     return [(name, found[name]) for name in [*top, *sorted(set(found) - set(top), key=order)]]
 
@@ -171,6 +171,57 @@ def sections(path):
     return [(section, entries) for section, entries in found if entries]
 
 
+# ------------------------------------------------------------------------------------ reading C++
+
+
+def cxx_head(lines, at):
+    """A declaration from `at` to its body or its end, in one line, and where the body or the next line is."""
+    head, after = take(lines, at, lambda each: each.rstrip().endswith((";", "{", "}")) or lines[at + 1].strip() == "{")
+    code = " ".join(line.split(" /*")[0].strip() for line in head)
+    return re.sub(r"^CAI_HOST_DEVICE ", "", re.split(r" \{|;", code)[0]), after
+
+
+def cxx_entry(code, inside, comment):
+    """The class, the variable or the function that `code` declares; `inside`: the class around it, or ""."""
+    plain = re.sub(r"^template <.*?> (?=\w)", "", code)
+    type_name = re.match(r"(?:class|struct) (\w+)", plain)
+    name = re.search(r"(operator\(\)|operator [^(]+|\w+)\(|(\w+)(?: = .*)?$", plain)
+    name = type_name[1] if type_name else name[1] or name[2]
+    kind = "type" if type_name else "function"
+    return Entry(kind, "::".join(filter(None, ("cai", inside, name.strip()))), code + ";", comment)
+
+
+def cxx_sections(path):
+    """The same of a header of C++: what has a comment, without namespaces `detail` and private members."""
+    text = re.sub(r"\nnamespace detail \{\n.*?\n\} // namespace detail\n", "\n", path.read_text(), flags=re.S)
+    lines = re.sub(r"\n  private:\n.*?\n\};\n", "\n};\n", text, flags=re.S).splitlines()
+    found, comment, inside, at = [("", [])], "", "", 0
+    while at < len(lines):
+        line = lines[at]
+        banner = BANNER.match(line)
+        if banner:
+            found.append((banner[1].strip(), []))
+        if line.lstrip().startswith("/**"):
+            block, at = take(lines, at, lambda each: "*/" in each)
+            comment = comment_text([re.sub(r"^    ", "", each) for each in block])
+            continue
+        inside = "" if line.startswith("};") else inside
+        if not comment or not line.strip() or line.startswith("#"):
+            at += 1
+            continue
+        code, at = cxx_head(lines, at)
+        entry, entries, comment = cxx_entry(code, inside, comment), found[-1][1], ""
+        if entry.kind == "type" and "}" not in line:
+            inside = entry.name.split("::")[-1]
+        form = next((each for each in entries if each.name == entry.name), None)
+        if form:  # another form of it
+            form.code += "\n" + entry.code
+            form.comment += "\n\n" + entry.comment
+        else:
+            entries.append(entry)
+    return [(section, entries) for section, entries in found if entries]
+
+
 # ---------------------------------------------------------------------------------------- writing
 
 
@@ -192,7 +243,7 @@ def marked(paragraph, functions, own):
     if re.search(r"^ {4,}", paragraph, re.M):  # a block that was laid out by hand
         return "```\n" + paragraph + "\n```"
     paragraph = " ".join(paragraph.split())
-    paragraph = re.sub(r"([*<])", r"\\\1", paragraph)
+    paragraph = re.sub(r"`[^`]*`|[*<]", lambda each: each[0] if len(each[0]) > 1 else "\\" + each[0], paragraph)
     paragraph = re.sub(r"\b(?:cai|CAI|cu[A-Z]|cuda[A-Z])\w*_\w+|\b(?:cu|cuda)[A-Z]\w+", name, paragraph)
     paragraph = re.sub(r"\bR\d+\b", r"[\g<0>](rules.md#\g<0>)", paragraph)
     return re.sub(r"^(Errors|Thread rule)\b", r"**\1**", paragraph)
@@ -210,7 +261,7 @@ def shown(entry, functions):
 def listing(entries):
     """Links to the functions of a section, or to its types if it has none."""
     kinds = ["function"] if any(entry.kind == "function" for entry in entries) else ["type", "macro"]
-    return ", ".join(f"[{name}](#{name.lower()})" for entry in entries if entry.kind in kinds
+    return ", ".join(f"[{name}](#{anchor(name)})" for entry in entries if entry.kind in kinds
                      for name in entry.names)
 
 
@@ -219,7 +270,7 @@ def anchor(name):
 
 
 def page():
-    read = [(name, path, sections(path)) for name, path in headers()]
+    read = [(name, path, (cxx_sections if path.suffix == ".hpp" else sections)(path)) for name, path in headers()]
     functions = {name: entry.name for _, _, parts in read for _, entries in parts for entry in entries
                  if entry.kind == "function" for name in entry.names}
     lines = [INTRODUCTION, "| header | functions | what it is |", "|---|---|---|"]
