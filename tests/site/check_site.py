@@ -91,7 +91,7 @@ def check_pages(folder):
 
 def check_contents(folder, pages):
     """What must be there, whatever links to it."""
-    wanted = {f"docs/{path.relative_to(ROOT / 'docs').with_suffix('.html')}": [] for path in (ROOT / "docs").rglob("*.md")
+    wanted = {f"{path.relative_to(ROOT).with_suffix('.html')}": [] for path in (ROOT / "docs").rglob("*.md")
               if path.name != "README.md"}
     wanted["docs/index.html"] = wanted["index.html"] = []
     wanted["playground.html"] = ["dictionary", "verdict"]

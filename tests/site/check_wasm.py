@@ -42,7 +42,8 @@ def cases(path):
         fields = [("x" * more + "\u20ac" * 40 + str(number), "<f4") for number in range(1000)]
         text = f"{{'shape': (1,), 'typestr': '|V4000', 'descr': {fields}, 'data': (4096, False), 'version': 3}}\n"
         found += [[["--lint"], text]]
-    found += [[["--help"], ""], [["--nothing"], ""], [["--plan"], ""], [["absent.txt"], ""], [[], ""], [[], "\n\n# x\n"]]
+    found += [[["--help"], ""], [["--nothing"], ""], [["--plan"], ""], [["absent.txt"], ""], [[], ""],
+              [[], "\n\n# x\n"]]
     return found
 
 

@@ -189,7 +189,7 @@ class Site:
             sys.exit(f"docs/README.md has no row for {', '.join(others)}")
         project = ["CHANGELOG.md", "CONTRIBUTING.md", *sorted(page for page in self.pages if "/" in page
                    and page.count("/") == 1 and not page.startswith("docs/"))]
-        return [{"cai": "README.md"}, {"Playground": PLAYGROUND}, {"All pages": INDEX}, *sections,
+        return [{"Overview": "README.md"}, {"Playground": PLAYGROUND}, {"All pages": INDEX}, *sections,
                 {"The project": [{self.title(page): page} for page in project]}]
 
     def item(self, page):
@@ -284,9 +284,8 @@ def main():
     put(work / "mkdocs.yml", configuration(site, work))
     print(f"pages {len(site.pages)}, source files and folders {len(site.sources)}, pictures {len(site.files)}")
     if not options.no_html:
-        environment = dict(os.environ, DISABLE_MKDOCS_2_WARNING="true", NO_MKDOCS_2_WARNING="true")
         subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(work / "mkdocs.yml")],
-                       check=True, env=environment)
+                       check=True, env=dict(os.environ, NO_MKDOCS_2_WARNING="1"))
     return 0
 
 

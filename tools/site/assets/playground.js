@@ -23,6 +23,7 @@
   }
 
   function tuple(items) {
+    if (items === null) return "none";
     return items.length === 1 ? `(${items[0]},)` : `(${items.join(", ")})`;
   }
 
