@@ -398,7 +398,9 @@ static int describe(PyObject *object, cai_array *out)
 static PyObject *adopt(PyTypeObject *type, cai_array *array)
 {
     PyObject *module = PyType_GetModule(type);
-    return module ? (PyObject *)new_array(type, module, Py_None, array) : NULL;
+    if (!array->release) PyErr_SetString(PyExc_BufferError, "array is borrowed");
+    else if (module) return (PyObject *)new_array(type, module, Py_None, array);
+    return NULL;
 }
 
 static const cai_python_exchange exchange = {CAI_ABI, sizeof(cai_python_exchange), describe, adopt};
