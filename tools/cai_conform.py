@@ -687,7 +687,7 @@ def call(function: Callable[..., int], *arguments: Any) -> tuple[bool, str]:
 
 def table_of(report: Report, obj: Any) -> Table | None:
     found = getattr(type(obj), TABLE, None)
-    if found is None and not hasattr(obj, TABLE):
+    if getattr(obj, TABLE, None) is None:
         return report.skip("T.", f"the type has no {TABLE}")
     pointer = capsule_pointer(found, b"dlpack_exchange_api")
     if not report.expect("T1", pointer, f"the attribute of the type is {found!r}"):
