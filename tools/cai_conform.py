@@ -896,11 +896,13 @@ def check(obj: Any) -> list[Finding]:
 
 def main(arguments: list[str]) -> int:
     if arguments == ["--rules"]:
-        print("\n".join(f"{rule}: {says} [{source}]" for rule, (says, source) in RULES.items()))
+        print("| rule | it says | source |\n|---|---|---|")
+        print("\n".join(f"| {rule} | {says} | {source} |" for rule, (says, source) in RULES.items()))
         return 0
     if not arguments or arguments[0].startswith("-"):
         print(__doc__)
         return 0 if arguments in (["-h"], ["--help"]) else 2
+    sys.path.insert(0, os.getcwd())
     status = 0
     for argument in arguments:
         module, _, expression = argument.partition(":")

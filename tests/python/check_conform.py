@@ -3,12 +3,12 @@
 """tools/cai_conform.py: types that break one rule each (conform_broken.py), and real libraries.
 
     check_conform.py --broken | --planted [--jobs N]
-    check_conform.py [--cc cc] [--dlpack FOLDER] [--only NAME] [--least N] [--write]
+    check_conform.py [--cc cc] [--dlpack FOLDER] [--python PYTHON]... [--only NAME] [--least N] [--write]
 
 --broken: each of these types is found by its rule, and by no other. --planted: each check of the tool is left out in
 turn, and one of these types must show it. Without both: each library runs in a process of its own, on the simulated
 driver if it has arrays on a device. EXPECTED and docs/results/conform.md say what is found, in later versions, too.
---only: one library. --least: how many must be here. --write renews the page.
+--python: another Python, which is asked for a library that this one lacks. --only: one library. --least: how many must be here. --write renews the page.
 Exit status 0: all is so; 1: not; 77: too few libraries are here.
 """
 
@@ -17,8 +17,8 @@ from __future__ import annotations
 import argparse
 import ast
 import concurrent.futures
-import contextlib
 import ctypes
+import importlib
 import json
 import pathlib
 import re
@@ -33,6 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TOOL = ROOT / "tools" / "cai_conform.py"
 PAGE = ROOT / "docs" / "results" / "conform.md"
+MANUAL = ROOT / "docs" / "conform.md"
 BEGIN, END = "<!-- tests/python/check_conform.py --write -->\n", "<!-- end -->\n"
 sys.path[:0] = [str(HERE), str(TOOL.parent)]
 
@@ -71,15 +72,42 @@ def check_main() -> int:
         ([nothing], 2, r"math:pi: 0 rules checked"),
         (["math:no"], 2, r"cannot be made: NameError"),
         ([], 2, r"MODULE:EXPRESSION"),
-        (["--rules"], 0, r"R1: .*\n(.*\n)*X9: "),
+        (["--rules"], 0, r"\| R1 \| .*\n(.*\n)*\| X9 \|"),
     ]
     bad = 0
     for arguments, status, pattern in cases:
-        done = subprocess.run([sys.executable, "-B", TOOL, *arguments], capture_output=True, text=True, cwd=HERE,
-                              env={**support.os.environ, "PYTHONPATH": str(HERE)})  # fmt: skip
+        done = subprocess.run([sys.executable, "-B", TOOL, *arguments], capture_output=True, text=True, cwd=HERE)
         right_so = done.returncode == status and re.search(pattern, done.stdout)
         bad += not right_so
         print("" if right_so else f"{arguments}: status {done.returncode}, {done.stdout}{done.stderr}: WRONG\n", end="")
+    return bad
+
+
+def check_manual(write: bool) -> int:
+    """docs/conform.md: its table of rules, and what its files and its first command do."""
+    rules = subprocess.run([sys.executable, "-B", TOOL, "--rules"], capture_output=True, text=True).stdout
+    text = MANUAL.read_text(encoding="utf-8")
+    head, old, tail = between(text)
+    if write:
+        MANUAL.write_text(head + BEGIN + rules + END + tail, encoding="utf-8")
+    bad = int(old != rules and not write)
+    print("docs/conform.md: the rules are others: WRONG (--write renews them)\n" * bad, end="")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, block in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", text, re.M | re.S):
+            pathlib.Path(folder, name).write_text(block, encoding="utf-8")
+        shown = re.search(r"^\$ python tools/cai_conform\.py \"(mine:.*?)\"\n(.*?)^```$", text, re.M | re.S)
+        command = [sys.executable, "-B", TOOL, shown[1] if shown else ""]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        if not shown or done.stdout != shown[2]:
+            print(f"docs/conform.md shows another output than {done.stdout}{done.stderr}: WRONG")
+            bad += 1
+        sys.path.insert(0, folder)
+        try:
+            importlib.import_module("test_mine").test_rules()
+            print("docs/conform.md: the test of mine.py finds nothing: WRONG")
+            bad += 1
+        except AssertionError as error:
+            bad += not str(error).startswith("R71: stream is 0;")
     return bad
 
 
@@ -259,11 +287,50 @@ def pycuda_arrays(_: Any) -> Arrays:
     yield "records", arrays.empty(3, numpy.dtype([("a", "i4"), ("b", "f8")]))
 
 
+def cupy_arrays(_: Any) -> Arrays:
+    simulated()
+    cupy = support.need("cupy")
+    if not cupy.is_available():
+        raise support.Missing("CuPy does not run on the simulated driver (tests/driver/make_cupy.py)")
+    two = cupy.empty((2, 3), "f4")
+    yield "2-D", two
+    with cupy.cuda.Stream(non_blocking=True):
+        yield "of a stream", two
+    with cupy.cuda.Stream(ptds=True):
+        yield "of the per-thread stream", two
+    yield "transposed", two.T
+    yield "reversed", two[::-1]
+    yield "broadcast", cupy.broadcast_to(two[0], (2, 3))
+    yield "scalar", cupy.empty((), "f4")
+    yield "empty", cupy.empty((0, 3), "f4")
+    yield "bool", cupy.empty(3, "?")
+    yield "complex", cupy.empty(3, "c16")
+    yield "of a read-only one", cupy.asarray(Wraps(two, data=(two.data.ptr, True), stream=None))
+    yield "of records", cupy.asarray(Wraps(two, shape=(3,), typestr="|V8", descr=[("a", "<i4"), ("b", "<i4")], strides=None))
+
+
 def torch_arrays(_: Any) -> Arrays:
+    simulated()
     torch = support.need("torch")
     yield "2-D, on the host", torch.zeros((2, 3))
     yield "empty, on the host", torch.zeros((0, 3))
     yield "bfloat16, on the host", torch.zeros(3, dtype=torch.bfloat16)
+    yield "conjugated, on the host", torch.zeros(3, dtype=torch.complex64).conj()
+    yield "with a gradient, on the host", torch.zeros(3, requires_grad=True)
+    if not torch.cuda.is_available():
+        return
+    two = torch.empty((2, 3), device="cuda")
+    yield "2-D", two
+    with torch.cuda.stream(torch.cuda.Stream()):
+        yield "of a stream", two
+    yield "transposed", two.T
+    yield "broadcast", two[:1].expand(2, 3)
+    yield "scalar", torch.empty((), device="cuda")
+    yield "empty", torch.empty((0, 3), device="cuda")
+    yield "bool", torch.empty(3, dtype=torch.bool, device="cuda")
+    yield "bfloat16", torch.empty(3, dtype=torch.bfloat16, device="cuda")
+    yield "float8", torch.empty(3, dtype=torch.float8_e4m3fn, device="cuda")
+    yield "conjugated", torch.empty(3, dtype=torch.complex64, device="cuda").conj()
 
 
 def our_arrays(options: argparse.Namespace) -> Arrays:
@@ -330,6 +397,7 @@ LIBRARIES = {  # by hand where it says so: CI does not have them
     "numba-cuda": Library(numba_arrays, "numba-cuda"),
     "cuda.core": Library(cuda_core_arrays, "cuda-core"),
     "PyCUDA": Library(pycuda_arrays, "pycuda"),
+    "CuPy": Library(cupy_arrays, "cupy-cuda13x"),  # by hand
     "Warp": Library(warp_arrays, "warp-lang"),  # by hand
     "PyTorch": Library(torch_arrays, "torch"),  # by hand
     "cai, tests/python/libraries.c": Library(our_arrays),
@@ -356,10 +424,13 @@ EXPECTED: dict[tuple[str, str], str] = {
     ("cuda.core", "StridedMemoryView of NumPy's"): "D18 D20",
     ("cuda.core", "StridedMemoryView of NumPy's, read-only"): "D18 D20",
     ("cuda.core", "StridedMemoryView of NumPy's, empty"): "D18 D20",
+    **{("CuPy", what): "D18" for what in ("2-D", "of a stream", "of the per-thread stream", "transposed", "broadcast",
+                                         "scalar", "empty", "bool", "complex", "of a read-only one")},
+    ("CuPy", "reversed"): "D13 D18",
     ("Warp", "2-D, on the host"): "D3 D4",
     ("Warp", "empty, on the host"): "D3 D4",
     ("Warp", "vectors, on the host"): "D3 D4",
-}
+}  # fmt: skip
 
 
 def look_at(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -381,14 +452,17 @@ def look_at(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def look_apart(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The same, in a process of its own."""
-    command = [sys.executable, "-B", __file__, "--library", name, "--cc", options.cc]
-    command += ["--dlpack", str(options.dlpack)] if options.dlpack else []
-    done = subprocess.run(command, capture_output=True, text=True)
-    last = [line for line in done.stdout.splitlines() if line.startswith('{"')]
-    with contextlib.suppress(ValueError, IndexError):
-        return dict(json.loads(last[-1]))
-    return {"failed": f"status {done.returncode}: {done.stderr[-1500:]}"}
+    """The same, in a process of its own, by the first Python that has the library."""
+    seen: dict[str, Any] = {}
+    for python in [sys.executable, *options.python]:
+        command = [python, "-B", __file__, "--library", name, "--cc", options.cc]
+        command += ["--dlpack", str(options.dlpack)] if options.dlpack else []
+        done = subprocess.run(command, capture_output=True, text=True)
+        last = [line for line in done.stdout.splitlines() if line.startswith('{"')]
+        seen = json.loads(last[-1]) if last else {"failed": f"status {done.returncode}: {done.stderr[-1500:]}"}
+        if "missing" not in seen:
+            break
+    return seen
 
 
 def judge(name: str, seen: dict[str, Any]) -> int:
@@ -425,6 +499,21 @@ def check_wrong_address(options: argparse.Namespace) -> int:
     return int(not right)
 
 
+def check_shown() -> int:
+    """The command of docs/conform.md that runs on the simulated driver."""
+    try:
+        support.need("cai_sim"), support.need("numba_cuda")
+    except support.Missing as missing:
+        print(f"docs/conform.md, the simulated driver: skipped, {missing}")
+        return 0
+    shown = re.search(r"^\$ python -m cai_sim (\S+) \"(.*)\" \| head -1\n(.*\n)", MANUAL.read_text(encoding="utf-8"), re.M)
+    command = [sys.executable, "-B", "-m", "cai_sim", *(shown.groups()[:2] if shown else [])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    right = shown and done.stdout.startswith(shown[3])
+    print("" if right else f"docs/conform.md shows another output than {done.stdout}{done.stderr}: WRONG\n", end="")
+    return int(not right)
+
+
 # ------------------------------------------------------------------------------------------------------ the page
 
 
@@ -447,6 +536,13 @@ def tables(all_seen: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def between(text: str) -> tuple[str, str, str]:
+    """What stands before, in and after the generated part of a page."""
+    head, _, rest = text.partition(BEGIN)
+    inside, _, tail = rest.partition(END)
+    return head, inside, tail
+
+
 def without_versions(text: str) -> list[str]:
     """The rows, without the second cell of those of libraries."""
     return [re.sub(r"^(\| [^|]+ \|)[^|]+(\| \d+ \| \d+ \| \d+ \|)$", r"\1\2", line) for line in text.splitlines() if line]
@@ -454,8 +550,7 @@ def without_versions(text: str) -> list[str]:
 
 def check_page(all_seen: dict[str, Any], write: bool) -> int:
     """The page has what was found. What it says of a library that is not here stays."""
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    old, _, tail = rest.partition(END)
+    head, old, tail = between(PAGE.read_text(encoding="utf-8"))
     new = tables({name: seen for name, seen in all_seen.items() if "arrays" in seen})
     if write:
         PAGE.write_text(head + BEGIN + new + END + tail, encoding="utf-8")
@@ -470,7 +565,7 @@ def check_libraries(options: argparse.Namespace) -> int:
     names = [options.only] if options.only else list(LIBRARIES)
     all_seen = {name: look_apart(name, options) for name in names}
     bad = sum(judge(name, seen) for name, seen in all_seen.items()) + check_wrong_address(options)
-    bad += 0 if options.only else check_page(all_seen, options.write)
+    bad += 0 if options.only else check_page(all_seen, options.write) + check_shown()
     here = sum("arrays" in seen for seen in all_seen.values())
     print(f"{here} libraries, {bad} wrong")
     if not bad and here < options.least:
@@ -486,9 +581,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cc", default=support.os.environ.get("CC", "cc"))
     parser.add_argument("--dlpack", type=pathlib.Path, help="where dlpack/dlpack.h is")
+    parser.add_argument("--python", action="append", default=[], help="another one that has libraries; repeatable")
     parser.add_argument("--only", help="one library")
     parser.add_argument("--least", type=int, default=1, help="how many libraries must be here")
-    parser.add_argument("--write", action="store_true", help="renews docs/results/conform.md")
+    parser.add_argument("--write", action="store_true", help="renews docs/results/conform.md, or with --broken docs/conform.md")
     parser.add_argument("--library", help=argparse.SUPPRESS)
     parser.add_argument("--without", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -500,7 +596,7 @@ def main() -> int:
     if options.planted:
         return int(check_planted(options.jobs) > 0)
     if options.broken:
-        return int(check_broken() + check_main() > 0)
+        return int(check_broken() + check_main() + check_manual(options.write) > 0)
     return check_libraries(options)
 
 
