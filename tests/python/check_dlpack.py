@@ -1343,6 +1343,9 @@ def part_no_memory(options: argparse.Namespace) -> None:
                 plain.capsule = old.capsule = on_host.capsule = None
             failed[name] += error is not None
             check(error is None or type(error) is MemoryError, f"{name}, allocation {number} fails: {error!r}")
+            for thing, keywords in ((plain, {"max_version", "stream"}), (on_host, {"max_version"})):
+                check(all(set(asked) == keywords for asked in thing.asked),
+                      f"{name}, allocation {number} fails: asked with {thing.asked}")  # fmt: skip
             good = good + 1 if error is None else 0
             if good == 5:
                 break
