@@ -31,7 +31,7 @@ SPEC, EXCHANGE, POLICY = "DLPack, Python specification", "docs/c-exchange.md", "
 NUMPY = "NumPy's array interface"
 
 RULES = {
-    "R1": ("the attribute is a dict; where there is none, AttributeError", CAI),
+    "R1": ("the attribute is a dict", CAI),
     "R2": ("shape, typestr, data and version are required", CAI),
     "R3": ("shape is a tuple of ints", CAI),
     "R4": ("typestr is a str", CAI),
@@ -65,6 +65,7 @@ RULES = {
     "R74": ("stream is None, 1, 2, or a handle as an int; -1 is DLPack's", CAI),
     "S1": ("two reads in a row say the same", POLICY),
     "S2": ("what was read and given back leaves no reference to the object", POLICY),
+    "S3": ("an object without a dictionary raises AttributeError, so that hasattr can ask", "Python, hasattr"),
     "D1": ("__dlpack__ and __dlpack_device__ come together", API),
     "D2": ("__dlpack_device__() is a tuple of a type of device and a number", API),
     "D3": ("__dlpack__ takes no positional arguments", API),
@@ -136,7 +137,8 @@ class Report:
     def expect(self, rule: str, right: Any, found: str) -> bool:
         self.checked.add(rule)
         if not right:
-            self.findings.append(Finding(rule, self.where + found, *RULES[rule]))
+            found = self.where + " ".join(found.split())  # in one line, also what others raise
+            self.findings.append(Finding(rule, found if len(found) <= 160 else found[:157] + "...", *RULES[rule]))
         return bool(right)
 
     def skip(self, rules: str, why: str) -> None:
@@ -392,12 +394,12 @@ def check_dictionary(report: Report, obj: Any) -> Facts | None:
     except AttributeError:
         return report.skip("R.*", "it has no __cuda_array_interface__")
     except Exception as error:
-        report.expect("R1", False, f"reading it raises {error!r}")
+        report.expect("S3", False, f"reading the dictionary raises {error!r}")
         return None
     if not report.expect("R1", isinstance(entries, dict), f"it is {type(entries).__name__}"):
         return None
     same = isinstance(again, dict) and all(entries[key] == again.get(key) for key in entries if key != "mask")
-    report.expect("S1", same and entries.keys() == again.keys(), f"{entries!r} and {again!r}")
+    report.expect("S1", same and entries.keys() == again.keys(), f"{entries!r}, and {again!r}")
     check_references(report, obj, "the dictionary", lambda: obj.__cuda_array_interface__)
     return check_entries(report, dict(entries), obj)
 

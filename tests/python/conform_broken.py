@@ -430,7 +430,7 @@ RIGHT: list[tuple[str, Any]] = [
 
 CASES: list[tuple[str, str, Any]] = [
     ("R1", "a list", type("Broken", (Dictionary,), {"entries": [("shape", SHAPE)]})()),
-    ("R1", "an error", Raises()),
+    ("S3", "another error", Raises()),
     ("R2", "no typestr", dictionary("typestr")),
     ("R2", "no version", dictionary("version")),
     ("R3", "a list", dictionary(shape=[2, 3])),
