@@ -8,7 +8,8 @@
 --broken: each of these types is found by its rule, and by no other. --planted: each check of the tool is left out in
 turn, and one of these types must show it. Without both: each library runs in a process of its own, on the simulated
 driver if it has arrays on a device. EXPECTED and docs/results/conform.md say what is found, in later versions, too.
---python: another Python, which is asked for a library that this one lacks. --only: one library. --least: how many must be here. --write renews the page.
+--python: another Python, which is asked for a library that this one lacks. --only: one library. --least: how many
+must be here. --write renews the page.
 Exit status 0: all is so; 1: not; 77: too few libraries are here.
 """
 
@@ -57,7 +58,8 @@ def check_broken() -> int:
         bad += rules != [rule]
         print("" if rules == [rule] else f"{rule}, {what}: found is {' '.join(rules) or 'nothing'}: WRONG\n", end="")
     untested = broken.tool.RULES.keys() - {rule for rule, _, _ in broken.CASES} - {"R7"}  # R7 needs a driver
-    print(f"{len(broken.RIGHT)} right types, {len(broken.CASES)} wrong ones of {len(broken.tool.RULES)} rules, {bad} wrong")
+    counts = len(broken.RIGHT), len(broken.CASES), len(broken.tool.RULES)
+    print("{} right types, {} that break one of {} rules: {} wrong".format(*counts, bad))
     if untested:
         print(f"rules without a type that breaks them: {' '.join(sorted(untested))}: WRONG")
     return bad + len(untested)
@@ -142,14 +144,16 @@ def run_without(number: int) -> int:
     exec(compile(ast.fix_missing_locations(tree), str(TOOL), "exec"), vars(module))  # noqa: S102
     import conform_broken as broken
 
-    return int(any({finding.rule for finding in module.check(obj)} != {of} for of, _, obj in broken.CASES if of == rule))
+    cases = [obj for of, _, obj in broken.CASES if of == rule]
+    return int(any({finding.rule for finding in module.check(obj)} != {rule} for obj in cases))
 
 
 def check_planted(jobs: int) -> int:
     count = len(places(ast.parse(TOOL.read_text(encoding="utf-8"))))
 
     def one(number: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-B", __file__, "--without", str(number)], capture_output=True, text=True)
+        command = [sys.executable, "-B", __file__, "--without", str(number)]
+        return subprocess.run(command, capture_output=True, text=True)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         done = list(pool.map(one, range(count)))
@@ -222,10 +226,11 @@ def jax_arrays(_: Any) -> Arrays:
 
 def tvm_arrays(_: Any) -> Arrays:
     tvm, numpy = support.need("tvm_ffi"), support.need("numpy")
-    yield "2-D, on the host", tvm.from_dlpack(numpy.zeros((2, 3), "f4"))
+    two = tvm.from_dlpack(numpy.zeros((2, 3), "f4"))
+    yield "2-D, on the host", two
     yield "empty, on the host", tvm.from_dlpack(numpy.zeros((0, 3), "f4"))
     if hasattr(tvm.core, "DLTensorTestWrapper"):
-        yield "its type for tests of the table", tvm.core.DLTensorTestWrapper(tvm.from_dlpack(numpy.zeros((2, 3), "f4")))
+        yield "its type for tests of the table", tvm.core.DLTensorTestWrapper(two)
 
 
 def warp_arrays(_: Any) -> Arrays:
@@ -244,9 +249,8 @@ def numba_arrays(_: Any) -> Arrays:
     two = cuda.device_array((2, 3), numpy.float32)
     yield "2-D", two
     yield "of a stream", cuda.device_array(3, numpy.float32, stream=stream)
-    yield "of cuda.default_stream()", cuda.device_array(3, numpy.float32, stream=cuda.default_stream())
-    yield "of cuda.legacy_default_stream()", cuda.device_array(3, numpy.float32, stream=cuda.legacy_default_stream())
-    yield "of cuda.per_thread_default_stream()", cuda.device_array(3, numpy.float32, stream=cuda.per_thread_default_stream())
+    for name in ("default_stream", "legacy_default_stream", "per_thread_default_stream"):
+        yield f"of cuda.{name}()", cuda.device_array(3, numpy.float32, stream=getattr(cuda, name)())
     yield "a column", two[:, 1]
     yield "every other element", cuda.device_array(6, numpy.float32)[::2]
     yield "scalar", cuda.device_array((), numpy.float32)
@@ -260,7 +264,8 @@ def numba_arrays(_: Any) -> Arrays:
 
 def cuda_core_arrays(_: Any) -> Arrays:
     simulated()
-    numpy, core, view = support.need("numpy"), support.need("cuda.core"), support.need("cuda.core.utils").StridedMemoryView
+    numpy, core = support.need("numpy"), support.need("cuda.core")
+    view = support.need("cuda.core.utils").StridedMemoryView
     device = core.Device(0)
     device.set_current()
     buffer = device.allocate(24, stream=device.create_stream())
@@ -306,7 +311,8 @@ def cupy_arrays(_: Any) -> Arrays:
     yield "bool", cupy.empty(3, "?")
     yield "complex", cupy.empty(3, "c16")
     yield "of a read-only one", cupy.asarray(Wraps(two, data=(two.data.ptr, True), stream=None))
-    yield "of records", cupy.asarray(Wraps(two, shape=(3,), typestr="|V8", descr=[("a", "<i4"), ("b", "<i4")], strides=None))
+    records = {"shape": (3,), "typestr": "|V8", "descr": [("a", "<i4"), ("b", "<i4")], "strides": None}
+    yield "of records", cupy.asarray(Wraps(two, **records))
 
 
 def torch_arrays(_: Any) -> Arrays:
@@ -375,9 +381,7 @@ def example_arrays(options: argparse.Namespace) -> Arrays:
     import build_module
 
     with tempfile.TemporaryDirectory() as folder:
-        spec = support.importlib.util.spec_from_file_location("cai_saxpy", build_module.build_example(options.cc, folder))
-        module = support.importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = build_module.load(build_module.build_example(options.cc, folder), "cai_saxpy")
         stream = module.stream()
         yield "2-D", module.array(numpy.ones((2, 3), "f4"), stream)
         yield "1-D", module.array(numpy.ones(3, "f4"), stream)
@@ -478,7 +482,8 @@ def judge(name: str, seen: dict[str, Any]) -> int:
         expected = EXPECTED.get((name, what), "")
         if found != expected:
             bad += 1
-            print(f"{name} {seen['version']}, {what}: found is {found or 'nothing'}, not {expected or 'nothing'}: WRONG")
+            who = f"{name} {seen['version']}, {what}"
+            print(f"{who}: found is {found or 'nothing'}, not {expected or 'nothing'}: WRONG")
             print("".join(f"    {rule}: {text}\n" for rule, text in findings), end="")
     gone = {what for of, what in EXPECTED if of == name} - {what for what, _ in seen["arrays"]}
     print("".join(f"{name}: no array {what!r}: WRONG\n" for what in gone), end="")
@@ -505,7 +510,8 @@ def check_shown() -> int:
     except support.Missing as missing:
         print(f"docs/conform.md, the simulated driver: skipped, {missing}")
         return 0
-    shown = re.search(r"^\$ python -m cai_sim (\S+) \"(.*)\" \| head -1\n(.*\n)", MANUAL.read_text(encoding="utf-8"), re.M)
+    pattern = r"^\$ python -m cai_sim (\S+) \"(.*)\" \| head -1\n(.*\n)"
+    shown = re.search(pattern, MANUAL.read_text(encoding="utf-8"), re.M)
     command = [sys.executable, "-B", "-m", "cai_sim", *(shown.groups()[:2] if shown else [])]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     right = shown and done.stdout.startswith(shown[3])
@@ -552,7 +558,8 @@ def between(text: str) -> tuple[str, str, str]:
 
 def without_versions(text: str) -> list[str]:
     """The rows, without the second cell of those of libraries."""
-    return [re.sub(r"^(\| [^|]+ \|)[^|]+(\| \d+ \| \d+ \| \d+ \|)$", r"\1\2", line) for line in text.splitlines() if line]
+    row = re.compile(r"^(\| [^|]+ \|)[^|]+(\| \d+ \| \d+ \| \d+ \|)$")
+    return [row.sub(r"\1\2", line) for line in text.splitlines() if line]
 
 
 def check_page(all_seen: dict[str, Any], write: bool) -> int:
@@ -563,7 +570,7 @@ def check_page(all_seen: dict[str, Any], write: bool) -> int:
         PAGE.write_text(head + BEGIN + new + END + tail, encoding="utf-8")
         return 0
     wrong = [line for line in without_versions(new) if line not in without_versions(old)]
-    print("".join(f"docs/results/conform.md does not have: {line}: WRONG (--write renews it)\n" for line in wrong), end="")
+    print("".join(f"docs/results/conform.md lacks {line}: WRONG (--write renews it)\n" for line in wrong), end="")
     return len(wrong)
 
 
@@ -591,7 +598,7 @@ def main() -> int:
     parser.add_argument("--python", action="append", default=[], help="another one that has libraries; repeatable")
     parser.add_argument("--only", help="one library")
     parser.add_argument("--least", type=int, default=1, help="how many libraries must be here")
-    parser.add_argument("--write", action="store_true", help="renews docs/results/conform.md, or with --broken docs/conform.md")
+    parser.add_argument("--write", action="store_true", help="renews docs/results/conform.md, or docs/conform.md")
     parser.add_argument("--library", help=argparse.SUPPRESS)
     parser.add_argument("--without", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
