@@ -67,6 +67,7 @@ RULES = {
     "S1": ("two reads in a row say the same", POLICY),
     "S2": ("what was read and given back leaves no reference to the object", POLICY),
     "S3": ("an object without a dictionary raises AttributeError, so that hasattr can ask", "Python, hasattr"),
+    "S4": ("what an object is asked for does not raise by chance, or from its other attributes", POLICY),
     "D1": ("__dlpack__ and __dlpack_device__ come together", API),
     "D2": ("__dlpack_device__() is a tuple of a type of device and a number", API),
     "D3": ("__dlpack__ takes no positional arguments", API),
@@ -427,7 +428,7 @@ api = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)  # argument types of o
 api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = [py_object, c_char_p]
 api.PyCapsule_GetPointer.restype = api.PyCapsule_GetContext.restype = c_void_p
 api.PyCapsule_SetName.argtypes = [py_object, c_char_p]
-api.PyCapsule_GetContext.argtypes = api.Py_DecRef.argtypes = [py_object]
+api.PyCapsule_GetContext.argtypes = [py_object]
 
 
 class Managed:
@@ -508,9 +509,10 @@ class Asked:
 
     def use(self) -> None:
         """As a consumer does: renames the capsule, drops it, and deletes the tensor."""
-        api.PyCapsule_SetName(self.capsule, NAMES[self.name])
-        self.capsule = None
-        self.managed.delete()
+        if self.managed:
+            api.PyCapsule_SetName(self.capsule, NAMES[self.name])
+            self.capsule = None
+            self.managed.delete()
 
 
 def check_device(report: Report, obj: Any) -> tuple[int, int] | None:
@@ -746,11 +748,20 @@ def check_managed(report: Report, obj: Any, function: Any, others: list[Facts]) 
     if not managed:
         return report.skip("T.", "the table refuses this array")
     tensor = managed.struct.tensor
+    if not report.expect("T5", managed.version[0] == 1, f"the version is {managed.version}"):
+        managed.delete()
+        return None
     found = judge_tensor(tensor, managed.version, bool(managed.flags & READ_ONLY), others)
-    report.expect("T5", managed.version[0] == 1 and not found, found or f"the version is {managed.version}")
+    report.expect("T5", not found, found)
     device = (tensor.device_type, tensor.device_id)
     managed.delete()
-    check_references(report, obj, "a tensor of the table", lambda: take_managed(obj, function)[0].delete())
+
+    def take_and_delete() -> None:
+        again, _ = take_managed(obj, function)
+        if again:
+            again.delete()
+
+    check_references(report, obj, "a tensor of the table", take_and_delete)
     return device
 
 
@@ -808,7 +819,7 @@ def check_numbers(report: Report, x: Array, facts: Facts) -> None:
     size = prod(facts.shape)
     nbytes = size * x.itemsize if x.bits == 0 else x.nbytes
     claims = [("size", x.size, size), ("nbytes", x.nbytes, nbytes), ("lo, hi", (x.lo, x.hi), extent(facts)),
-              ("data", x.data != 0, size != 0)]  # fmt: skip
+              ("data", x.data != 0, size != 0), ("an extent", min(facts.shape, default=0) < 0, False)]  # fmt: skip
     plain = facts._replace(strides=c_order(facts.shape, facts.itemsize))
     turned = facts._replace(shape=facts.shape[::-1], strides=facts.strides[::-1])
     turned_plain = turned._replace(strides=c_order(turned.shape, facts.itemsize))
@@ -877,13 +888,23 @@ def check_exchange(report: Report, obj: Any, told: Facts | None) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- the tool
+def guarded(report: Report, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a check returns; an exception that the object raises where nobody expects one is a finding."""
+    try:
+        return function(report, *arguments)
+    except Exception as error:
+        report.expect("S4", False, f"{error!r}, in {function.__name__}")
+        return None
+
+
 def examine(obj: Any) -> Report:
     """All that can be checked of an object."""
     report = Report()
-    told = check_dictionary(report, obj)
-    tensor = check_protocol(report, obj, told)
-    check_table(report, obj, [facts for facts in (told, tensor) if facts])
-    check_exchange(report, obj, told)
+    told = guarded(report, check_dictionary, obj)
+    tensor = guarded(report, check_protocol, obj, told)
+    guarded(report, check_table, obj, [facts for facts in (told, tensor) if facts])
+    guarded(report, check_exchange, obj, told)
+    report.checked |= {"S3", "S4"} if report.checked else set()  # what would have raised
     Managed.alive = {managed for managed in Managed.alive if not managed.calls}
     return report
 

@@ -63,6 +63,19 @@ class Hoards(Dictionary):
         return self.entries
 
 
+class ThirdTime(Dictionary):
+    reads = 0
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        self.reads += 1
+        return self.entries if self.reads < 3 else fail(self)
+
+
+def fail(_: Any) -> Any:
+    raise RuntimeError("not now")
+
+
 class Broadcast(Dictionary):
     shape, strides = SHAPE, (0, 4)
 
@@ -490,6 +503,8 @@ CASES: list[tuple[str, str, Any]] = [
     ("S2", "a capsule", dlpack(Answers, answer=lambda self, **k: KEPT.append(self) or self.capsule(k["max_version"]))),
     ("S2", "a borrowed tensor", tabled(to_tensor=address(TO_TENSOR(hoard)))),
     ("S2", "describe", described(before=KEPT.append)),
+    ("S4", "an attribute that raises", type("Broken", (Dictionary,), {"strides": property(fail)})()),
+    ("S4", "a dictionary that raises the third time", ThirdTime()),
     ("D1", "no device", dlpack(__dlpack_device__=None)),
     ("D1", "no tensor", dlpack(__dlpack__=None)),
     ("D2", "a list", dlpack(__dlpack_device__=lambda self: [2, 0])),
@@ -562,6 +577,8 @@ CASES: list[tuple[str, str, Any]] = [
     ("X5", "size", described(size=5)),
     ("X5", "bytes", described(nbytes=25)),
     ("X5", "the extent", described(hi=23)),
+    ("X5", "an extent below 0", described({**ENTRIES, "shape": (-2, 3)}, base=Alone, shape=(-2, 3), size=-6, nbytes=-24,
+                                          hi=-28 + 4 + 8)),
     ("X5", "a flag", described(flags=1 | 2 | 4)),
     ("X6", "another address", described(data=ADDRESS + 4)),
     ("X6", "another dtype", described(code=0x6904)),
