@@ -30,10 +30,11 @@ cai_status saxpy_device_launch(saxpy_device *device, float a, const cai_array *x
                                uint64_t stream, cai_error *err);
 
 /* For tests, where it is simulated: the calls of the table since the last time; how much is queued; runs all
- * of it, and says how much that was. */
+ * of it, and says how much that was; what had to be destroyed and exists, or "". */
 const char *saxpy_device_calls(saxpy_device *device);
 int32_t saxpy_device_queued(saxpy_device *device);
 int32_t saxpy_device_run(saxpy_device *device);
+const char *saxpy_device_leaks(saxpy_device *device);
 
 #ifdef __cplusplus
 }

@@ -114,3 +114,9 @@ int32_t saxpy_device_run(saxpy_device *device)
 {
     return cai_sim_run(device->sim);
 }
+
+const char *saxpy_device_leaks(saxpy_device *device)
+{
+    (void)cai_sim_leaks(device->sim, device->calls, sizeof device->calls);
+    return device->calls;
+}

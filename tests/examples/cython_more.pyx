@@ -1,0 +1,169 @@
+# What test_cython.py asks of cai.pxd beside the saxpy of the example. Both are one module.
+# SPDX-License-Identifier: MIT
+include "saxpy_cython.pyx"
+from libc.stdint cimport int64_t, uintptr_t
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+cdef extern from *:
+    """
+    #include <cstdio>
+    namespace cai_cython { namespace {
+    float memory[6]; // the simulated device's kernels work on it
+    int64_t released;
+    void forget(cai_array *array) { array->release = nullptr; ++released; }
+    bool make(array &to, int64_t size, uint64_t s, bool owned)
+    {
+        call<cai_array_init>(&to, int32_t{CAI_FLOAT32}, 1, &size, nullptr, static_cast<void *>(memory));
+        if (owned) cai_array_own(&to, forget, nullptr);
+        call<cai_stream_export>(&to, static_cast<cai_event_pool *>(pool), s, nullptr, 0u);
+        return owned;
+    }
+    int64_t alive() { cai_python_drain(&py); return py.home->holders - 1; }
+    saxpy_device *reported;
+    uint64_t streams[16];
+    int stream_count;
+    void report() // at the end of Python
+    {
+        cai_error why;
+        if (alive()) std::fprintf(stderr, "%d arrays are alive\\n", static_cast<int>(alive()));
+        if (pool.close(&why)) std::fprintf(stderr, "%s\\n", why.message);
+        while (stream_count) saxpy_device_drop_stream(reported, streams[--stream_count]);
+        std::fputs(saxpy_device_leaks(reported), stderr);
+    }
+    uint64_t new_stream(saxpy_device *device)
+    {
+        if (!reported && Py_AtExit(report)) std::fputs("no report\\n", stderr);
+        reported = device;
+        return streams[stream_count++] = saxpy_device_new_stream(device);
+    }
+    void poll() { call<cai_keepalive_poll>(static_cast<cai_event_pool *>(pool), nullptr); }
+    }}
+    """
+    int saxpy_device_run(saxpy_device *)
+    const char *saxpy_device_calls(saxpy_device *)
+    float[6] c_memory "cai_cython::memory"
+    int64_t c_released "cai_cython::released"
+    bint c_make "cai_cython::make"(cai.array &, int64_t, uint64_t, bint) except +error
+    int64_t c_alive "cai_cython::alive"()
+    uint64_t c_new_stream "cai_cython::new_stream"(saxpy_device *)
+    void c_poll "cai_cython::poll"() except +error
+
+
+def which(x):
+    """Overloads by the dtype, and for what is no array."""
+    cdef cai.array taken
+    if x is None:
+        return "None"
+    if not cai.try_take(x, 0, taken):
+        return "text " + x if isinstance(x, str) else "object"
+    if taken.dtype == cai.CAI_FLOAT32:
+        return f"float32 {taken.size}"
+    if taken.dtype == cai.CAI_FLOAT64:
+        return f"float64 {taken.shape[0]} {taken.strides[0]}"
+    raise TypeError("float32 or float64 is expected")
+
+
+def only(x):
+    cdef cai.array taken = cai.take(x, 0)
+    return taken.size
+
+
+def optional(x=None):
+    cdef cai.array taken
+    if x is not None:
+        taken = cai.take(x, 0)
+    return -1 if x is None else taken.size
+
+
+def host(x):
+    cdef cai.array taken = cai.take(x, cai.CAI_PYTHON_HOST)
+    return taken.size
+
+
+def sizes(objects):
+    """A list of arrays, all or none."""
+    cdef vector[cai.array] taken
+    cdef size_t i
+    taken.resize(len(objects))
+    for i in range(taken.size()):
+        taken[i] = move(cai.take(objects[i], cai.CAI_PYTHON_HOST))
+    return sum([taken[i].size for i in range(taken.size())])
+
+
+def stream(s):
+    return cai.stream(s)
+
+
+def made(int64_t size, s, bint owned):
+    cdef cai.array array
+    c_make(array, size, cai.stream(s), owned)
+    return cai.give(array)
+
+
+def same(x):
+    cdef cai.array taken = cai.take(x, 0)
+    return cai.give(taken)
+
+
+def throws(x, s, bint ends):
+    """An exception of Python between begin and finish, and one after it."""
+    cdef cai.array taken = cai.take(x, 0)
+    cdef cai.exchange ex
+    ex.begin(cai.stream(s), taken)
+    if ends:
+        ex.finish()
+    raise RuntimeError("thrown between begin and finish")
+
+
+def throws_in_c(x, s):
+    cdef cai.array taken = cai.take(x, 0)
+    cdef cai.exchange ex
+    cdef uint64_t number = cai.stream(s)
+    with nogil:
+        ex.begin(number, taken)
+        cai.expect(&taken, "x", cai.CAI_FLOAT64, 1, 0)
+        ex.finish()
+
+
+def no_begin():
+    cdef cai.exchange ex
+    ex.finish()
+
+
+def memory():
+    return <uintptr_t>c_memory
+
+
+def fill(float value):
+    cdef int i
+    for i in range(6):
+        c_memory[i] = value
+
+
+def first():
+    return c_memory[0]
+
+
+def new_stream():
+    return c_new_stream(device)
+
+
+def run():
+    return saxpy_device_run(device)
+
+
+def calls():
+    return saxpy_device_calls(device).decode()
+
+
+def released():
+    return c_released
+
+
+def poll():
+    c_poll()
+
+
+def alive():
+    return c_alive()

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""examples/bindings/casters: functions of Cython take arrays of any library by cai.pxd, in order, and keep nothing.
+
+    test_cython.py --cxx g++ --cc gcc [--self-test]
+
+The saxpy of the example runs on the simulated CUDA. cython_more.pyx has overloads, None, lists, results, streams and
+exceptions. At the end of its process no array is alive, and the simulation has no leaks. The snippet of docs/python.md
+is compiled, too. With --self-test defects are planted in a copy of cai.pxd, and each must be found. Exit status 0: all
+is right; 1: not; 3: it does not compile; 77 with a reason: no Cython, no compiler or no Python.h.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import pathlib
+import re
+import sys
+import tempfile
+from typing import Any, Sequence
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "python"), str(HERE)]
+from build_module import needs, skip  # noqa: E402
+from caster_support import (  # noqa: E402
+    BINDINGS, PYTHON, ROOT, SUFFIX, Array, Host, Stream, check_lines, check_numbers, check_order, check_references,
+    check_results, check_saxpy, device, ended, includes, leaks, load, raised, run, same, self_test)  # fmt: skip
+
+CASTERS = BINDINGS / "casters"
+NONE = "TypeError: the object has no __cuda_array_interface__; its type is "
+DEFECTS = [
+    ("references are not dropped", "if (PyGILState_Check()) cai_python_drain(&py);", ""),
+    ("a taken array is not released", "static_cast<cai::array &>(to) = cai::array(&taken);",
+     "cai_array_borrow(&to, &taken);"),
+    ("an array that is not mine", "if (found) static_cast", "static_cast"),
+    ("what is wrong goes to the next overload",
+     "== CAI_PYTHON_FAILED);", "== CAI_PYTHON_FAILED && !PyErr_Occurred());"),
+    ("what is no array is an error", "return found;",
+     "if (!found) check(!PyErr_Format(PyExc_TypeError, \"no\")); return found;"),
+    ("what is no array is taken", "int found = CAI_PYTHON_TAKEN;", "int found = CAI_PYTHON_TAKEN; must = false;"),
+    ("flags are lost", "= {flags, 0, 0, nullptr}", "= {flags * 0, 0, 0, nullptr}"),
+    ("a wrong stream is 0", "return check(cai_python_stream(&py, o, &s)), s;",
+     "return cai_python_stream(&py, o, &s) ? PyErr_Clear(), 0 : s;"),
+    ("no exchange in C", "|| cai_python_offer(made, &exchange)", "|| !exchange.describe"),
+    ("a result is empty", "o ? cai_array_move(of(o), from), o : nullptr", "(void)from, o"),
+    ("a result is not released", "cai_python_release(&py, of(o), 1); PyObject", "PyObject"),
+    ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
+    ("results by a call of the type", "Py_TPFLAGS_DISALLOW_INSTANTIATION", "Py_TPFLAGS_DEFAULT"),
+    ("an exchange of nothing", "this->emplace(pool, s, arrays...);", "this->emplace(pool, s); ((void)arrays, ...);"),
+    ("an end that does nothing", "this->value().finish();", ""),
+    ("an error without its text", "{ cai_python_raise(&e); }",
+     "{ PyErr_SetString(PyExc_ValueError, \"\"); (void)e; }"),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ building
+
+
+def compile_pyx(options: argparse.Namespace, folder: pathlib.Path, casters: pathlib.Path, source: pathlib.Path,
+                warnings: Sequence[str] = ("-Wall", "-Wextra", "-Werror")) -> pathlib.Path:
+    """An extension module of one file of Cython, and of the device of the saxpy."""
+    made = folder / f"{source.stem}.cpp"
+    run([sys.executable, "-m", "cython", "--cplus", "-3", "-Wextra", "-I", casters, source, "-o", made])
+    library = folder / (source.stem + SUFFIX)
+    macros = ["-DCAI_IMPLEMENTATION", "-DCAI_NO_CUDART", "-DCAI_NO_LOADER"]
+    run([options.cxx, "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", *warnings, *macros, *includes(casters),
+         *PYTHON, "-shared", made, device(options.cc, options.parts), "-lpthread", "-o", library])  # fmt: skip
+    return library
+
+
+def snippet() -> str:
+    """The first block of Cython in docs/python.md."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    return re.search(r"```cython\n(.*?)```", text, re.DOTALL)[1]
+
+
+def check_snippet(options: argparse.Namespace) -> None:
+    source = options.parts / "facts.pyx"
+    source.write_text(snippet(), encoding="utf-8")
+    module = load(compile_pyx(options, options.parts, CASTERS, source), "facts")
+    same("facts", module.facts(Array(shape=(2, 3))), ([2, 3], "float32"))
+    same("facts of no array", raised(module.facts, 5), NONE + "int")
+
+
+# ------------------------------------------------------------------------------------ checking
+
+
+def check_arguments(more: Any) -> None:
+    same("overloads", [more.which(x) for x in (Array(), Array(shape=(2, 3), typestr="<f8"), None, "x", 5, Host())],
+         ["float32 6", "float64 2 24", "None", "text x", "object", "object"])  # fmt: skip
+    same("another dtype", raised(more.which, Array(typestr="<i4")), "TypeError: float32 or float64 is expected")
+    same("a wrong array", raised(more.which, Array(shape=(-1,))), "ValueError: shape[0] = -1 is negative")
+    same("the same without overloads", raised(more.only, Array(shape=(-1,))), "ValueError: shape[0] = -1 is negative")
+    same("no array", raised(more.only, 5), NONE + "int")
+    same("None where an array must be", raised(more.only, None), NONE + "NoneType")
+    same("optional", [more.optional(Array()), more.optional(None), more.optional()], [6, -1, -1])
+    same("a wrong optional", raised(more.optional, Array(version=-1))[:11], "ValueError:")
+    same("flags", [more.host(Host()), raised(more.only, Host())], [6, NONE + "Host"])
+    same("lists", [more.sizes([]), more.sizes([Array(), Host()]), more.sizes((Array(),))], [0, 12, 6])
+    same("a list with None", raised(more.sizes, [Array(), None])[:12], "TypeError: t")
+    same("a list with a wrong array", raised(more.sizes, [Array(), Array(shape=(-2,))]),
+         "ValueError: shape[0] = -2 is negative")  # fmt: skip
+
+
+def check_streams(more: Any) -> None:
+    same("streams", [more.stream(1), more.stream(Stream((0, 7)))], [1, 7])
+    same("no stream at all", raised(more.stream, "s")[:21], "TypeError: a stream i")
+    same("None", raised(more.stream, None)[:26], "TypeError: stream is None,")
+    same("a wrong pair", raised(more.stream, Stream((3, 7)))[:11], "ValueError:")
+    same("0", raised(more.stream, 0)[:22], "ValueError: stream = 0")
+
+
+def check_exceptions(more: Any) -> None:
+    check_order(lambda x, s: more.throws(x, s, False), more, "RuntimeError: thrown between begin and finish")
+    check_order(lambda x, s: more.throws(x, s, True), more, "RuntimeError: thrown between begin and finish")
+    check_order(more.throws_in_c, more, "ValueError: x: expected float64, 1-D; got float32, 1-D")
+    same("an end without a begin", raised(more.no_begin)[:13], "RuntimeError:")
+
+
+def check_type(more: Any) -> None:
+    same("no instances but results", [raised(more.array), raised(object.__new__, more.array)[:10]],
+         ["TypeError: cannot create 'cai.array' instances", "TypeError:"])  # fmt: skip
+    before, stream = sys.getrefcount(more.array), more.new_stream()
+    for _ in range(5):
+        more.made(6, stream, True)
+    same("references to the type", sys.getrefcount(more.array), before)
+
+
+def check(library: pathlib.Path) -> None:
+    more = load(library, "cython_more")
+    for group in (check_arguments, check_streams, check_exceptions, check_type):
+        group(more)
+    check_saxpy(more.saxpy, more)
+    check_numbers(more.saxpy, more)
+    check_results(more.array, more)
+    stream = more.new_stream()
+    check_references([more.which, more.only, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
+                      lambda x: more.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),
+                      lambda x: more.throws_in_c(x, stream)], more)  # fmt: skip
+    last = Array()
+    before = sys.getrefcount(last)
+    more.only(last)
+    same("dropped with the call", sys.getrefcount(last), before)
+    more.run()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cxx", default="g++")
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--library", type=pathlib.Path, help="only the checks, of a library that was built")
+    options = parser.parse_args()
+    if options.library:
+        check(options.library)
+        return ended()
+    needs(numpy=False, cc=options.cxx)
+    if not importlib.util.find_spec("Cython"):
+        skip("this Python has no Cython")
+    more = HERE / "cython_more.pyx"
+    with tempfile.TemporaryDirectory(prefix="cai-cython-") as name:
+        options.parts = pathlib.Path(name)
+        library = compile_pyx(options, options.parts, CASTERS, more)
+        same("a process with all checks", leaks(__file__, library), "")
+        check_snippet(options)
+        check_lines({"cai.pxd": 80})
+        check_lines({"saxpy_cython.pyx": 25}, ["#"])
+        if options.self_test:
+            self_test("cai.pxd", DEFECTS, options.parts,
+                      lambda casters: leaks(__file__, compile_pyx(options, casters, casters, more, ["-w"])))  # fmt: skip
+    return ended()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
