@@ -1,102 +1,80 @@
-/* cai_pybind11.h - arrays of any library as arguments of functions bound with pybind11 (2.12 or later)
+/* cai_pybind11.h - arrays of any library as arguments and results of functions of pybind11 2.12 or later
  * SPDX-License-Identifier: MIT
- * C++11. CAI_IMPLEMENTATION in one file of the module. Arguments may be
- *     const cai_array & (cai_array &)  for the time of the call; what needs CAI_PYTHON_HOST is refused
- *     const cai_array * (cai_array *)  the same, and nullptr for None
- *     cai::array                       owned: may be moved elsewhere, goes on any thread, without the GIL
- *     cai::basic_array<FLAGS>          the same, by flags of cai_python_import; CAI_PYTHON_HOST, for instance
- * cai::array may also be an item of a std::vector, std::optional or std::variant, and what py::cast returns.
- * An object that is no such array leaves the argument to the next overload: one that exports nothing, one in
- * host memory without CAI_PYTHON_HOST, None (without another overload: TypeError of pybind11). What is wrong
- * with an array is raised as cai_python_import does. Nothing is converted back. DLPack is read, too, if all
- * files of the module include cai_python_dlpack.h before. The module has one cai_python for each interpreter
- * with pybind11 3.1 and Python 3.12 or later; with older ones it has one, and is for one interpreter. The first
- * call makes it. It is never cleared, as arrays may outlive the module: an interpreter that ends leaves it
- * behind, and with older ones none may come after. */
+ * C++17. One file of the module has CAI_IMPLEMENTATION. The module first calls cai_py::open(m). Arguments:
+ *     cai::array, const cai::array &   owned: may be moved elsewhere, goes on any thread, without the GIL
+ *     cai::array *                     the same, and nullptr for None
+ *     cai_py::basic_array<F>           the same, by flags of cai_python_import; CAI_PYTHON_HOST, for instance
+ *     cai_py::stream                   an int, or an object with __cuda_stream__
+ * What is no array is left to the next overload. What is wrong with one is raised, and so is a cai::error. A
+ * result cai::array must be owned. Its type is m.array. For DLPack: open(m, cai_python_dlpack_init). */
 #pragma once
+#include "cai.hpp"
 #include "cai_python.h"
 #include <pybind11/gil_safe_call_once.h>
 #include <pybind11/pybind11.h>
-
-namespace cai {
-template <uint32_t Flags> struct basic_array : cai_array {
-    basic_array() { clear(); }
-    basic_array(basic_array &&from) noexcept { cai_array_move(this, &from); }
-    basic_array &operator=(basic_array &&from) noexcept
-    {
-        if (this == &from) return *this;
-        cai_array_release(this);
-        cai_array_move(this, &from);
-        return *this;
-    }
-    ~basic_array() { cai_array_release(this); }
-    void clear() { ndim = 0; release = nullptr; } // of what is not owned
-};
-using array = basic_array<0>;
-} // namespace cai
-
-namespace PYBIND11_NAMESPACE { namespace detail { /* hidden: modules share no state */
-inline cai_python *cai_state()
-{
-    PYBIND11_CONSTINIT static gil_safe_call_once_and_store<cai_python *> state;
-    return state.call_once_and_store_result([] {
-        cai_python *py = new cai_python;
-#if defined(CAI_PYTHON_DLPACK_H_INCLUDED)
-        if (!cai_python_dlpack_init(py)) return py;
-#else
-        if (!cai_python_init(py)) return py;
-#endif
-        delete py;
-        throw error_already_set();
-    }).get_stored();
-}
-template <uint32_t Flags> class type_caster<cai::basic_array<Flags>> {
-  public:
-    using array = cai::basic_array<Flags>;
-    static constexpr auto name = const_name("cai.array");
-    template <typename T> /* no array &: pybind11 would refuse to cast objects that are referenced elsewhere */
-    using cast_op_type =
-        conditional_t<std::is_pointer<remove_reference_t<T>>::value, array *,
-                      conditional_t<std::is_rvalue_reference<T>::value, array &&, const array &>>;
-    type_caster() = default;
-    type_caster(type_caster &&) = default;
-    ~type_caster() { if (py) cai_python_release(py, &value, 1); } /* and drops what went without the GIL */
-    operator array *() { return is_none ? nullptr : &value; }
-    operator const array &() { return get(); }
-    operator array &&() && { return std::move(get()); }
-    bool load(handle object, bool convert)
-    {
-        cai_python_options options{};
-        int found;
-        is_none = object.is_none();
-        if (is_none) return convert; /* nullptr to who takes pointers; get() has nothing for the others */
-        options.flags = Flags;
-        py = cai_state();
-        found = cai_python_try_import(py, object.ptr(), &options, &value);
-        if (found != CAI_PYTHON_TAKEN) value.clear();
+namespace cai_py { struct stream { uint64_t number; }; template <int> struct basic_array : cai::array {}; }
+namespace PYBIND11_NAMESPACE { namespace detail { // hidden: modules share no state
+struct cai_data { cai_python py; PyTypeObject *type; }; // never freed, as arrays may outlive the module
+inline gil_safe_call_once_and_store<cai_data *> cai_store; // for each interpreter, with pybind11 3.1
+inline cai_data &cai_state() { return *cai_store.get_stored(); }
+struct cai_dropped { ~cai_dropped() { cai_python_drain(&cai_state().py); } }; // after the release
+struct cai_held { PyObject_HEAD cai_array value; }; // an object of the type `array`
+inline cai_array *cai_of(PyObject *o) { return &reinterpret_cast<cai_held *>(o)->value; }
+inline int cai_describe(PyObject *o, cai_array *out) { return cai_array_borrow(out, cai_of(o)), 0; }
+inline PyObject *cai_adopt(PyTypeObject *type, cai_array *from)
+{ PyObject *o = PyType_GenericAlloc(type, 0); return o ? cai_array_move(cai_of(o), from), o : nullptr; }
+inline PyObject *cai_export(PyObject *o, void *)
+{ return cai_python_interface(&cai_state().py, cai_of(o), 3, nullptr); }
+inline void cai_destroy(PyObject *o)
+{ PyTypeObject *type = Py_TYPE(o); cai_array_release(cai_of(o)); PyObject_Free(o); Py_DECREF(type); }
+template <typename T, int F = 0> struct cai_caster : cai_dropped {
+    static constexpr auto name = const_name("array");
+    template <typename U> // no array &: pybind11 would refuse to cast objects that are referenced elsewhere
+    using cast_op_type = conditional_t<std::is_pointer_v<remove_reference_t<U>>, T *,
+                                       conditional_t<std::is_rvalue_reference_v<U>, T &&, const T &>>;
+    operator T *() { return none ? nullptr : &value; }
+    operator const T &() { return none ? throw reference_cast_error("None is no array") : value; }
+    operator T &&() && { return none ? throw reference_cast_error("None is no array") : std::move(value); }
+    bool load(handle from, bool convert) {
+        const cai_python_options options = {F, 0, 0, nullptr};
+        cai_array taken;
+        if ((none = from.is_none())) return convert; // when other overloads had it
+        const int found = cai_python_try_import(&cai_state().py, from.ptr(), &options, &taken);
         if (found == CAI_PYTHON_FAILED) throw error_already_set();
+        if (found == CAI_PYTHON_TAKEN) static_cast<cai::array &>(value) = cai::array(&taken);
         return found == CAI_PYTHON_TAKEN;
     }
-
-  protected:
-    array &get()
-    {
-        if (is_none) throw reference_cast_error("None is no array");
-        return value;
+    static handle cast(T &&from, return_value_policy, handle) {
+        const handle made = cai_python_adopt(&cai_state().py, cai_state().type, &from);
+        return made ? made : throw error_already_set();
     }
-
-  private:
-    array value;
-    cai_python *py = nullptr;
-    bool is_none = false;
+    T value;
+    bool none = false;
 };
-template <> class type_caster<cai_array> : public type_caster<cai::array> {
-  public:
-    template <typename T> /* by value, it would be a copy of what is owned: does not compile */
-    using cast_op_type = conditional_t<std::is_pointer<remove_reference_t<T>>::value, cai_array *,
-                                       enable_if_t<std::is_lvalue_reference<T>::value ||
-                                                   std::is_pointer<remove_reference_t<T>>::value, cai_array &>>;
-    operator cai_array *() { return type_caster<cai::array>::operator cai::array *(); }
-    operator cai_array &() { return get(); }
+template <> struct type_caster<cai::array> : cai_caster<cai::array> {};
+template <int F> struct type_caster<cai_py::basic_array<F>> : cai_caster<cai_py::basic_array<F>, F> {};
+template <> struct type_caster<cai_py::stream> {
+    PYBIND11_TYPE_CASTER(cai_py::stream, const_name("stream"));
+    bool load(handle from, bool) {
+        const bool mine = PyLong_Check(from.ptr()) || hasattr(from, "__cuda_stream__");
+        if (mine && cai_python_stream(&cai_state().py, from.ptr(), &value.number)) throw error_already_set();
+        return mine;
+    }
 };
-}} // namespace PYBIND11_NAMESPACE::detail
+}} namespace cai_py {
+inline void open(pybind11::module_ &m, int (*init)(cai_python *) = cai_python_init) {
+    using namespace pybind11::detail;
+    static PyGetSetDef get[] = {{"__cuda_array_interface__", cai_export, nullptr, nullptr, nullptr}, {}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)cai_destroy}, {Py_tp_getset, get}, {}};
+    static PyType_Spec spec = {"cai.array", sizeof(cai_held), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    static const cai_python_exchange exchange = {CAI_ABI, sizeof exchange, cai_describe, cai_adopt};
+    cai_store.call_once_and_store_result([init] {
+        auto *data = new cai_data{{}, (PyTypeObject *)PyType_FromSpec(&spec)};
+        const bool made = data->type && !init(&data->py) && !cai_python_offer(data->type, &exchange);
+        return made ? data : throw pybind11::error_already_set();
+    });
+    m.attr("array") = pybind11::handle((PyObject *)cai_state().type);
+    pybind11::register_local_exception_translator([](std::exception_ptr now) {
+        try { std::rethrow_exception(now); } catch (const cai::error &e) { cai_python_raise(&e); } });
+}
+} // namespace cai_py

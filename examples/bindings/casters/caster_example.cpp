@@ -4,13 +4,14 @@
  *     c++ -std=c++17 -O2 -shared -fPIC $(python3 -m pybind11 --includes) -I../.. -I../../ext \
  *         caster_example.cpp -o caster_example$(python3-config --extension-suffix) */
 #define CAI_IMPLEMENTATION
+#define CAI_NO_CUDART // calls no CUDA
 #include "cai_pybind11.h"
 
 namespace py = pybind11;
-using any_array = cai::basic_array<CAI_PYTHON_HOST>;
+using any_array = cai_py::basic_array<CAI_PYTHON_HOST>;
 
 /* (shape, dtype, whether it may be written to): borrowed from the caster for the time of the call. */
-static py::tuple facts(const cai_array &x)
+static py::tuple facts(const cai::array &x)
 {
     py::tuple shape(static_cast<size_t>(x.ndim));
     for (int32_t i = 0; i < x.ndim; ++i) shape[static_cast<size_t>(i)] = x.shape[i];
@@ -26,11 +27,7 @@ static py::str facts_of_int(long long number)
 /* The sum of doubles in host memory, without the GIL: the array is ours, and goes before the GIL is back. */
 static double total(any_array x)
 {
-    cai_error err;
-    if (cai_expect(&x, "x", CAI_FLOAT64, 1, 0, &err)) {
-        cai_python_raise(&err);
-        throw py::error_already_set();
-    }
+    cai::call(cai_expect, &x, "x", CAI_FLOAT64, 1, 0u);
     if (x.memory != CAI_MEMORY_HOST) throw py::value_error("x is not in host memory");
     py::gil_scoped_release without_gil;
     const any_array mine(std::move(x));
@@ -45,6 +42,7 @@ static double total(any_array x)
 
 PYBIND11_MODULE(caster_example, module)
 {
+    cai_py::open(module);
     module.def("facts", facts, py::arg("x"));
     module.def("facts", facts_of_int, py::arg("x"));
     module.def("total", total, py::arg("x"));
