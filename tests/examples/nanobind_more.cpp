@@ -1,6 +1,7 @@
 /* What test_nanobind.py asks of cai_nanobind.h beside the saxpy of the example. Both modules are in one library: the
  * example is imported first, and has opened the device. */
 #include "saxpy_nanobind.cpp"
+#include "caster_more.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <stdexcept>
@@ -8,37 +9,26 @@
 namespace nb = nanobind;
 using host_array = cai_nb::basic_array<CAI_PYTHON_HOST>;
 
-static float memory[6]; // the simulated device's kernels work on it
-static int64_t released;
-static void forget(cai_array *array)
-{
-    array->release = nullptr;
-    ++released;
-}
-
 static cai_nb::array made(int64_t size, cai_nb::stream s, bool owned)
 {
     cai_nb::array array;
-    cai_error err;
-    if (cai_array_init(&array, CAI_FLOAT32, 1, &size, nullptr, memory, &err)) cai_nb::raise(err);
-    if (owned) cai_array_own(&array, forget, nullptr);
-    if (cai_stream_export(&array, &pool, s.number, nullptr, 0, &err)) cai_nb::raise(err);
+    more::make(array, size, s.number, owned);
     return array;
 }
 
-/* An exception between begin and finish, which a user's own code throws: finish orders all the same. */
-static void throws(cai_nb::array x, cai_nb::stream s)
+/* An exception between begin and finish, or one after it. */
+static void throws(cai_nb::array x, cai_nb::stream s, bool ends)
 {
-    cai_array *const io[1] = {&x};
-    cai_exchange ex;
-    cai_error err;
-    if (cai_exchange_begin(&ex, &pool, io, 1, s.number, &err)) cai_nb::raise(err);
-    try {
-        throw std::runtime_error("thrown between begin and finish");
-    } catch (...) {
-        if (cai_exchange_finish(&ex, CAI_ERR_ARGUMENT, io, 1, nullptr)) throw;
-        throw std::logic_error("finish forgot the failure");
-    }
+    cai::exchange ex(pool, s.number, x);
+    if (ends) ex.finish();
+    throw std::runtime_error("thrown between begin and finish");
+}
+
+static void throws_in_c(cai_nb::array x, cai_nb::stream s)
+{
+    const nb::gil_scoped_release without_gil;
+    cai::exchange ex(pool, s.number, x);
+    cai::call(cai_expect, &x, "x", CAI_FLOAT64, 1, 0u);
 }
 
 static int64_t sum_of_sizes(std::vector<host_array> list)
@@ -65,16 +55,20 @@ static void bind_more(nb::module_ &m)
     m.def("made", made);
     m.def("same", [](cai_nb::array x) { return x; });
     m.def("throws", throws);
-    m.def("memory", [] { return reinterpret_cast<uintptr_t>(memory); });
-    m.def("new_stream", [] { return saxpy_device_new_stream(device); });
+    m.def("throws_in_c", throws_in_c);
+    m.def("memory", [] { return reinterpret_cast<uintptr_t>(more::memory); });
+    m.def("fill", [](float value) { for (float &item : more::memory) item = value; });
+    m.def("first", [] { return more::memory[0]; });
+    m.def("new_stream", more::new_stream);
     m.def("run", [] { return saxpy_device_run(device); });
     m.def("calls", [] { return std::string(saxpy_device_calls(device)); });
-    m.def("released", [] { return released; });
-    m.def("poll", [] { cai_error err; if (cai_keepalive_poll(&pool, nullptr, &err)) cai_nb::raise(err); });
-    m.def("alive", [] { cai_python_drain(&nb::cai_data->py); return nb::cai_data->py.home->holders - 1; });
+    m.def("released", [] { return more::released; });
+    m.def("poll", more::poll);
+    m.def("alive", more::alive);
 }
 
 NB_MODULE(nanobind_more, m)
 {
+    more::open(device, &nb::detail::cai_now->py, &pool);
     bind_more(m);
 }

@@ -5,142 +5,65 @@
     test_nanobind.py --cxx g++ --cc gcc [--self-test]
 
 The saxpy of the example runs on the simulated CUDA. A second module has overloads, None, lists, results, streams and
-exceptions. With --self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all
-is right; 1: not; 3: it does not compile; 77 with a reason: no nanobind, no compiler or no Python.h.
+exceptions. At the end of its process no array is alive, the simulation has no leaks, and nanobind reports none. With
+--self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all is right; 1: not;
+3: it does not compile; 77 with a reason: no nanobind, no compiler or no Python.h.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
-import importlib.machinery
 import importlib.util
 import pathlib
-import shutil
-import subprocess
 import sys
-import sysconfig
 import tempfile
-from typing import Any, Callable
+from typing import Any, Sequence
 
 sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "examples" / "python")]
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "python"), str(HERE)]
 from build_module import needs, skip  # noqa: E402
+from caster_support import (  # noqa: E402
+    BINDINGS, PYTHON, STRICT, SUFFIX, Array, Host, Stream, check_lines, check_numbers, check_order, check_references,
+    check_results, check_saxpy, device, ended, includes, leaks, load, raised, run, same, self_test)  # fmt: skip
 
-BINDINGS = ROOT / "examples" / "bindings"
-SECONDS = 20  # of a process with all checks, which takes less than one
-LINES = {"cai_nanobind.h": 112, "saxpy_nanobind.cpp": 38}
-STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Werror"]
-PLAIN = {"shape": (6,), "typestr": "<f4", "data": (4096, False), "version": 3}
+CASTERS = BINDINGS / "casters"
 DEFECTS = [
-    ("a taken array is not released", "cai_python_release(&cai_data->py, &this->value, 1);", ""),
-    ("references are not dropped", "cai_python_release(&cai_data->py, &this->value, 1);", "cai_array_release(&this->value);"),
-    ("a move leaves an owner behind", "noexcept { cai_array_move(this, &from); }",
-     "noexcept { static_cast<cai_array &>(*this) = from; }"),
+    ("references are not dropped", "{ cai_python_drain(&cai_now->py); }", "{}"),
+    ("a taken array is not owned", "= cai::array(&taken);", "= cai::array(&taken), to.release = nullptr;"),
     ("what is wrong goes to the next overload", "return found != CAI_PYTHON_NOT_MINE;",
-     "this->error.reset(); return found == CAI_PYTHON_TAKEN;"),
+     "error = nullptr; return found == CAI_PYTHON_TAKEN;"),
     ("what is no array is an error", "return found != CAI_PYTHON_NOT_MINE;", "return true;"),
-    ("None is an array", "if (none) throw next_overload(); ", ""),
+    ("None is an array", "p ? *p : throw next_overload();", "value;"),
     ("nullptr for all", "return none ? nullptr", "return true ? nullptr"),
-    ("flags are lost", "= {F, 0, 0, nullptr}", "= {0, 0, 0, nullptr}"),
-    ("a list has None", " || one.none) return false;", ") return false;"),
-    ("a wrong item is lost", "if (one.error) return this->error.emplace(*one.error), true;", "if (one.error) continue;"),
-    ("a wrong stream is 0", ".number)) error.emplace();", ".number)) PyErr_Clear();"),
-    ("an array that was never made", "nanobind::inst_ready(object);", "true;"),
-    ("a result is not the module's", "cai_array_move(&(new (nanobind::inst_ptr<held>(made)) held)->value, from);",
-     "(void)from; new (nanobind::inst_ptr<held>(made)) held;"),
-    ("no exchange in C", "|| cai_python_offer(data->type, &exchange)", "|| !exchange.describe"),
+    ("flags are lost", "= {F, 0, 0, nullptr}", "= {F * 0, 0, 0, nullptr}"),
+    ("a list has None", "found != CAI_PYTHON_TAKEN) return found;", "found == CAI_PYTHON_FAILED) return found;"),
+    ("a wrong item is lost", "found != CAI_PYTHON_TAKEN) return found;",
+     "found != CAI_PYTHON_TAKEN) return PyErr_Clear(), CAI_PYTHON_NOT_MINE;"),
+    ("a wrong stream is 0",
+     "? CAI_PYTHON_FAILED : CAI_PYTHON_TAKEN;", "? PyErr_Clear(), CAI_PYTHON_TAKEN : CAI_PYTHON_TAKEN;"),
+    ("a result is empty", "o ? cai_array_move(cai_of(o), from), o : nullptr", "(void)from, o"),
+    ("a result is not released", "cai_array_release(cai_of(o)); PyObject_Free", "PyObject_Free"),
+    ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
+    ("results by a call of the type", "Py_TPFLAGS_DISALLOW_INSTANTIATION", "Py_TPFLAGS_DEFAULT"),
+    ("no exchange in C", "|| cai_python_offer(type, &exchange)", "|| !exchange.describe"),
+    ("an error without its text", "cai_python_raise(&e);", "PyErr_SetString(PyExc_ValueError, e.what() + 2);"),
 ]  # fmt: skip
 
-failures: list[str] = []
-checks = 0
 
-
-def same(what: str, got: object, wanted: object) -> None:
-    global checks
-    checks += 1
-    if got != wanted:
-        failures.append(f"{what}: {got!r}, not {wanted!r}")
-
-
-def raised(call: Callable[..., Any], *arguments: Any) -> str:
-    try:
-        return f"no exception: {call(*arguments)!r}"
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-
-
-class Array:
-    def __init__(self, **changes: Any) -> None:
-        self.__cuda_array_interface__ = {**PLAIN, **changes}
-
-
-class Host:
-    def __init__(self) -> None:
-        self.__array_interface__ = dict(PLAIN)
-
-
-class Stream:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __cuda_stream__(self) -> Any:
-        return self.value
-
-
-# ------------------------------------------------------------------------------------ building
-
-
-def run(command: list[str]) -> None:
-    made = subprocess.run(command, capture_output=True, text=True)
-    if made.returncode or made.stderr:
-        print(" ".join(command), made.stderr, sep="\n")
-        sys.exit(3)
-
-
-def build(options: argparse.Namespace, folder: pathlib.Path, casters: pathlib.Path) -> pathlib.Path:
+def build(options: argparse.Namespace, folder: pathlib.Path, casters: pathlib.Path,
+          warnings: Sequence[str] = STRICT) -> pathlib.Path:  # fmt: skip
     """A library with both modules. What does not depend on the caster is compiled once."""
-    library = folder / ("saxpy_nanobind" + sysconfig.get_config_var("EXT_SUFFIX"))
-    nanobind, python = options.nanobind, ["-isystem", sysconfig.get_path("include")]
-    system = ["-isystem", str(nanobind / "include"), "-isystem", str(nanobind / "ext" / "robin_map" / "include"), *python]
-    own = [f"-I{path}" for path in (casters, ROOT, ROOT / "ext", ROOT / "sim", BINDINGS / "python")]
-    parts = options.parts / "nanobind.o", options.parts / "device.o"
-    cxx = [options.cxx, "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden",
-           "-DCAI_NO_CUDART", "-DCAI_NO_LOADER"]
-    if not parts[0].exists():
-        run([*cxx, "-fno-strict-aliasing", "-w", "-c", str(nanobind / "src" / "nb_combined.cpp"), *system, "-o", str(parts[0])])
-        run([options.cc, "-std=c99", "-O1", "-fPIC", "-c", str(BINDINGS / "python" / "saxpy_simulated.c"), *own, "-o", str(parts[1])])
-    run([*cxx, *STRICT, str(ROOT / "tests" / "examples" / "nanobind_more.cpp"), *own, *system, "-shared", *map(str, parts),
-         "-lpthread", "-o", str(library)])  # fmt: skip
+    library, part = folder / ("saxpy_nanobind" + SUFFIX), options.parts / "nanobind.o"
+    robin_map = options.nanobind / "ext" / "robin_map" / "include"
+    system = ["-isystem", options.nanobind / "include", "-isystem", robin_map, *PYTHON]
+    cxx = [options.cxx, "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-DCAI_NO_CUDART", "-DCAI_NO_LOADER"]
+    if not part.exists():
+        source = options.nanobind / "src" / "nb_combined.cpp"
+        run([*cxx, "-fno-strict-aliasing", "-w", "-c", source, *system, "-o", part])
+    run([*cxx, *warnings, HERE / "nanobind_more.cpp", *includes(casters), *system, "-shared", part,
+         device(options.cc, options.parts), "-lpthread", "-o", library])  # fmt: skip
     return library
-
-
-def load(library: pathlib.Path, name: str) -> Any:
-    loader = importlib.machinery.ExtensionFileLoader(name, str(library))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, library, loader=loader))
-    loader.exec_module(module)
-    return module
-
-
-# ------------------------------------------------------------------------------------ checking
-
-
-def check_saxpy(saxpy: Any, more: Any) -> None:
-    """In order: the consumer's stream waits for the producer's, and the other way round."""
-    producer, consumer = more.new_stream(), more.new_stream()
-    x = more.made(6, producer, True)
-    more.calls()
-    saxpy.saxpy(2.0, x, x, Stream((0, consumer)))
-    calls = more.calls()
-    same("waits of an exchange", calls.count("event_record"), calls.count("stream_wait_event"))
-    same("a wait at each end", calls.count("stream_wait_event"), 2)
-    same("a wrong dtype", raised(saxpy.saxpy, 1.0, Array(typestr="<f8"), x, consumer),
-         "ValueError: x: expected float32, on the device; got float64, 1-D")  # fmt: skip
-    same("a wrong shape", raised(saxpy.saxpy, 1.0, Array(), Array(shape=(5,)), consumer),
-         "ValueError: shape[0] = 6 in x, 5 in y")  # fmt: skip
-    same("no stream", raised(saxpy.saxpy, 1.0, x, x, 0)[:22], "ValueError: stream = 0")
-    del x
 
 
 def check_arguments(more: Any) -> None:
@@ -174,90 +97,38 @@ def check_streams(more: Any) -> None:
     same("0", raised(more.stream, 0)[:22], "ValueError: stream = 0")
 
 
-def check_results(saxpy: Any, more: Any) -> None:
-    stream = more.new_stream()
-    array = more.made(6, stream, True)
-    seen = array.__cuda_array_interface__
-    same("a result", [type(array), seen["shape"], seen["stream"], more.only(array)], [saxpy.array, (6,), stream, 6])
-    same("its exchange in C", type(array).__dict__["__cai_exchange__"].__class__.__name__, "PyCapsule")
-    same("a borrowed result", raised(more.made, 6, stream, False)[:11], "ValueError:")
-    before = more.released()
-    del array
-    same("released once", more.released() - before, 1)
-    again = more.same(Array(data=(8192, True)))
-    same("an argument as result", again.__cuda_array_interface__["data"], (8192, True))
-    never = saxpy.array.__new__(saxpy.array)
-    same("never made", raised(more.only, never), "TypeError: the array was never made")
-
-
 def check_exceptions(more: Any) -> None:
-    producer, consumer = more.new_stream(), more.new_stream()
-    array = more.made(6, producer, True)
-    more.calls()
-    same("an exception of the function", raised(more.throws, array, consumer),
-         "RuntimeError: thrown between begin and finish")  # fmt: skip
-    same("in order all the same", more.calls().count("stream_wait_event"), 2)
+    for ends in (False, True):
+        check_order(lambda x, s: more.throws(x, s, ends), more, "RuntimeError: thrown between begin and finish")
+    check_order(more.throws_in_c, more, "ValueError: x: expected float64, 1-D; got float32, 1-D")
 
 
-def check_references(saxpy: Any, more: Any) -> None:
-    """No call keeps an object: not when it fails, and not when another overload takes it."""
-    objects = [Array(data=(more.memory(), False)), Array(shape=(-1,)), Host(), Array(typestr="<f8")]
-    stream = more.new_stream()
-    calls = [more.which, more.pointer, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
-             lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream)]  # fmt: skip
-
-    def all_calls() -> None:
-        for call in calls:
-            for item in objects:
-                raised(call, item)
-        more.run()
-        more.poll()
-
-    all_calls()
-    gc.collect()
-    counts = [sys.getrefcount(item) for item in objects]
-    for _ in range(10):
-        all_calls()
-    gc.collect()
-    same("references", [sys.getrefcount(item) for item in objects], counts)
-    same("arrays that are alive", more.alive(), 0)
+def check_type(array: type, more: Any) -> None:
+    same("no instances but results", [raised(array), raised(object.__new__, array)[:10]],
+         ["TypeError: cannot create 'cai.array' instances", "TypeError:"])  # fmt: skip
+    before, stream = sys.getrefcount(array), more.new_stream()
+    for _ in range(5):
+        more.made(6, stream, True)
+    same("references to the type", sys.getrefcount(array), before)
 
 
 def check(library: pathlib.Path) -> None:
     saxpy, more = load(library, "saxpy_nanobind"), load(library, "nanobind_more")
     for group in (check_arguments, check_streams, check_exceptions):
         group(more)
-    for both in (check_saxpy, check_results, check_references):
-        both(saxpy, more)
+    check_type(saxpy.array, more)
+    check_saxpy(saxpy.saxpy, more)
+    check_numbers(saxpy.saxpy, more)
+    check_results(saxpy.array, more)
+    stream = more.new_stream()
+    check_references([more.which, more.pointer, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
+                      lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),
+                      lambda x: more.throws_in_c(x, stream)], more)  # fmt: skip
+    last = Array()
+    before = sys.getrefcount(last)
+    more.only(last)
+    same("dropped with the call", sys.getrefcount(last), before)
     more.run()
-
-
-def check_lines() -> None:
-    for name, most in LINES.items():
-        lines = len((BINDINGS / "casters" / name).read_text().splitlines())
-        same(f"{name} has {lines} lines, at most {most}", lines <= most, True)
-
-
-def leaks(options: argparse.Namespace, library: pathlib.Path) -> str:
-    """What a process with all checks prints at its end: nanobind names what is still alive."""
-    command = [sys.executable, "-B", __file__, "--cxx", options.cxx, "--library", str(library)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"not ended after {SECONDS} s"
-    return "" if done.returncode == 0 and not done.stderr else f"{done.stdout[-2000:]}{done.stderr[-2000:]}exit status {done.returncode}"
-
-
-def self_test(options: argparse.Namespace, folder: pathlib.Path) -> None:
-    text = (BINDINGS / "casters" / "cai_nanobind.h").read_text()
-    for number, (name, before, after) in enumerate(DEFECTS):
-        casters = folder / str(number)
-        casters.mkdir()
-        shutil.copy(BINDINGS / "casters" / "saxpy_nanobind.cpp", casters)
-        same(f"{name}: in the header", before in text, True)
-        (casters / "cai_nanobind.h").write_text(text.replace(before, after))
-        same(f"{name}: found", bool(leaks(options, build(options, casters, casters))), True)
-    print(f"{len(DEFECTS)} defects planted")
 
 
 def main() -> int:
@@ -269,23 +140,21 @@ def main() -> int:
     options = parser.parse_args()
     if options.library:
         check(options.library)
-    else:
-        needs(numpy=False, cc=options.cxx)
-        found = importlib.util.find_spec("nanobind")
-        if not found or not found.origin:
-            skip("this Python has no nanobind")
-        options.nanobind = pathlib.Path(found.origin).parent
-        with tempfile.TemporaryDirectory(prefix="cai-nanobind-") as name:
-            options.parts = pathlib.Path(name)
-            library = build(options, options.parts, BINDINGS / "casters")
-            same("a process with all checks", leaks(options, library), "")
-            check_lines()
-            if options.self_test:
-                self_test(options, options.parts)
-    for failure in failures:
-        print(failure)
-    print(f"{checks} checks, {len(failures)} failures")
-    return bool(failures)
+        return ended()
+    needs(numpy=False, cc=options.cxx)
+    found = importlib.util.find_spec("nanobind")
+    if not found or not found.origin:
+        skip("this Python has no nanobind")
+    options.nanobind = pathlib.Path(found.origin).parent
+    with tempfile.TemporaryDirectory(prefix="cai-nanobind-") as name:
+        options.parts = pathlib.Path(name)
+        same("a process with all checks", leaks(__file__, build(options, options.parts, CASTERS)), "")
+        check_lines({"cai_nanobind.h": 80})
+        check_lines({"saxpy_nanobind.cpp": 25}, ["/*", "*"])
+        if options.self_test:
+            self_test("cai_nanobind.h", DEFECTS, options.parts,
+                      lambda casters: leaks(__file__, build(options, casters, casters, ["-w"])))  # fmt: skip
+    return ended()
 
 
 if __name__ == "__main__":
