@@ -7,47 +7,21 @@ from libcpp.vector cimport vector
 
 cdef extern from *:
     """
-    #include <cstdio>
-    namespace cai_cython { namespace {
-    float memory[6]; // the simulated device's kernels work on it
-    int64_t released;
-    void forget(cai_array *array) { array->release = nullptr; ++released; }
-    bool make(array &to, int64_t size, uint64_t s, bool owned)
-    {
-        call<cai_array_init>(&to, int32_t{CAI_FLOAT32}, 1, &size, nullptr, static_cast<void *>(memory));
-        if (owned) cai_array_own(&to, forget, nullptr);
-        call<cai_stream_export>(&to, static_cast<cai_event_pool *>(pool), s, nullptr, 0u);
-        return owned;
-    }
-    int64_t alive() { cai_python_drain(&py); return py.home->holders - 1; }
-    saxpy_device *reported;
-    uint64_t streams[16];
-    int stream_count;
-    void report() // at the end of Python
-    {
-        cai_error why;
-        if (alive()) std::fprintf(stderr, "%d arrays are alive\\n", static_cast<int>(alive()));
-        if (pool.close(&why)) std::fprintf(stderr, "%s\\n", why.message);
-        while (stream_count) saxpy_device_drop_stream(reported, streams[--stream_count]);
-        std::fputs(saxpy_device_leaks(reported), stderr);
-    }
-    uint64_t new_stream(saxpy_device *device)
-    {
-        if (!reported && Py_AtExit(report)) std::fputs("no report\\n", stderr);
-        reported = device;
-        return streams[stream_count++] = saxpy_device_new_stream(device);
-    }
-    void poll() { call<cai_keepalive_poll>(static_cast<cai_event_pool *>(pool), nullptr); }
-    }}
+    #include "caster_more.h"
+    static inline void open_more(saxpy_device *opened)
+    { more::open(opened, &cai_cython::py, &cai_cython::pool); }
     """
     int saxpy_device_run(saxpy_device *)
     const char *saxpy_device_calls(saxpy_device *)
-    float[6] c_memory "cai_cython::memory"
-    int64_t c_released "cai_cython::released"
-    bint c_make "cai_cython::make"(cai.array &, int64_t, uint64_t, bint) except +error
-    int64_t c_alive "cai_cython::alive"()
-    uint64_t c_new_stream "cai_cython::new_stream"(saxpy_device *)
-    void c_poll "cai_cython::poll"() except +error
+    void open_more(saxpy_device *)
+    float[6] c_memory "more::memory"
+    int64_t c_released "more::released"
+    void c_make "more::make"(cai.array &, int64_t, uint64_t, bint) except +error
+    int64_t c_alive "more::alive"()
+    uint64_t c_new_stream "more::new_stream"()
+    void c_poll "more::poll"() except +error
+
+open_more(device)
 
 
 def which(x):
@@ -146,7 +120,7 @@ def first():
 
 
 def new_stream():
-    return c_new_stream(device)
+    return c_new_stream()
 
 
 def run():

@@ -52,7 +52,8 @@ PYBIND11_MODULE(probe, module)
 # Whether it compiles
 KINDS = [("take<cai::array>", True), ("take<cai::array &&>", True), ("take<const cai::array &>", True),
          ("take<const cai::array *>", True), ("take<cai::array *>", True), ("take<std::vector<cai::array>>", True),
-         ("cast<cai::array>", True), ("cast<std::vector<cai::array>>", True), ("take<cai::array &>", False), ("cast<const cai::array &>", False)]  # fmt: skip
+         ("cast<cai::array>", True), ("cast<std::vector<cai::array>>", True), ("take<cai::array &>", False),
+         ("cast<const cai::array &>", False)]  # fmt: skip
 
 MORE = """#define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
@@ -143,7 +144,8 @@ DEFECTS = [Defect(*defect) for defect in [
      "operator const T &() { return none && false ? throw"),
     ("None is never nullptr", "return convert;", "return convert && false;"),
     ("None is taken before other overloads had it", "return convert;", "return convert || true;"),
-    ("owned elsewhere, and not cast", "operator const T &()", "operator T &() { return value; }\n    operator const T &()"),
+    ("owned elsewhere, and not cast", "operator const T &()",
+     "operator T &() { return value; }\n    operator const T &()"),
 ]]  # fmt: skip
 
 failures: list[str] = []

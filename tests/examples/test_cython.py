@@ -66,7 +66,7 @@ def compile_pyx(options: argparse.Namespace, folder: pathlib.Path, casters: path
     library = folder / (source.stem + SUFFIX)
     macros = ["-DCAI_IMPLEMENTATION", "-DCAI_NO_CUDART", "-DCAI_NO_LOADER"]
     run([options.cxx, "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", *warnings, *macros, *includes(casters),
-         *PYTHON, "-shared", made, device(options.cc, options.parts), "-lpthread", "-o", library])  # fmt: skip
+         f"-I{HERE}", *PYTHON, "-shared", made, device(options.cc, options.parts), "-lpthread", "-o", library])  # fmt: skip
     return library
 
 
@@ -169,7 +169,7 @@ def main() -> int:
         check_lines({"saxpy_cython.pyx": 25}, ["#"])
         if options.self_test:
             self_test("cai.pxd", DEFECTS, options.parts,
-                      lambda casters: leaks(__file__, compile_pyx(options, casters, casters, more, ["-w"])))  # fmt: skip
+                      lambda folder: leaks(__file__, compile_pyx(options, folder, folder, more, ["-w"])))  # fmt: skip
     return ended()
 
 
