@@ -113,13 +113,20 @@ def look_at_all(browser, site, folder):
     return len(names)
 
 
+def show_closely(page, site, name):
+    show(page, site, name)
+    if name == "playground":
+        page.select_option("#example", label="A size in bits, and no version")
+        page.wait_for_selector(".cai-verdict[data-ok='false']")
+
+
 def look_closely(browser, site, pictures):
     texts, least = 0, 99.0
     for size in SIZES:
         for scheme in ("light", "dark"):
             with opened(browser, site, size, scheme, searches=False) as page:
                 for name in LOOKED_AT:
-                    show(page, site, name)
+                    show_closely(page, site, name)
                     where = f"{name}, {size}, {scheme}"
                     for each in ask(page, "wide"):
                         fail(where, f"too wide: {each}")

@@ -269,6 +269,15 @@ def configuration(site, work):
                        "site_dir": str(work / "html"), "nav": site.menu()}, indent=1)
 
 
+def make_html(work):
+    """Every warning is an error. With --quiet MkDocs would count none."""
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(work / "mkdocs.yml")],
+                          capture_output=True, text=True, env=dict(os.environ, NO_MKDOCS_2_WARNING="1"))
+    if done.returncode:
+        print(done.stdout + done.stderr)
+    return done.returncode
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--work", type=pathlib.Path, required=True, help="the folder for source and html")
@@ -284,8 +293,7 @@ def main():
     put(work / "mkdocs.yml", configuration(site, work))
     print(f"pages {len(site.pages)}, source files and folders {len(site.sources)}, pictures {len(site.files)}")
     if not options.no_html:
-        subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(work / "mkdocs.yml")],
-                       check=True, env=dict(os.environ, NO_MKDOCS_2_WARNING="1"))
+        return make_html(work)
     return 0
 
 
