@@ -133,8 +133,10 @@ def main():
     options = parser.parse_args()
     folder = options.work.resolve() / "html"
     if not options.check_only:
-        subprocess.run([sys.executable, str(ROOT / "tools" / "site" / "make_site.py"), "--work", str(options.work),
-                        "--clang", options.clang], check=True)
+        made = subprocess.run([sys.executable, str(ROOT / "tools" / "site" / "make_site.py"),
+                               "--work", str(options.work), "--clang", options.clang])
+        if made.returncode:
+            return 1
     pages = check_pages(folder)
     contents, searched = check_contents(folder, pages), check_search(folder)
     for failure in failures:

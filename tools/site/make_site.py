@@ -140,12 +140,14 @@ class Site:
         if to in (REFERENCE, *self.headers) and anchor[1:] in self.anchors:
             to = self.anchors[anchor[1:]]
         elif path and to not in self.pages:
-            to = self.linked(to)
+            to = self.linked(page, to)
         return (os.path.relpath(to, here or ".") if to != page else "") + anchor
 
-    def linked(self, path):
+    def linked(self, page, path):
         """The page, picture or folder that stands for a file of the tree."""
         full = ROOT / path
+        if not full.exists():
+            sys.exit(f"{page} links to {path}, which does not exist")
         if full.is_dir():
             name = f"{path}/README.md"
             if name not in self.pages:
