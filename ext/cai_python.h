@@ -197,6 +197,7 @@ typedef struct cai_python {
     int32_t depth;     /* imports in progress, each called by code that the one before runs */
     int32_t users;     /* without a GIL: threads that read `types`; below 0: one that writes */
     int32_t reserved;  /* 0 */
+    void *spare;       /* memory of an owner, or NULL */
     cai_python_home *home;
     const struct cai_python_reader *dlpack; /* of cai_python_dlpack_init; NULL: imports read no DLPack */
 } cai_python;
@@ -497,8 +498,8 @@ static void cai_priv_py_put_back(const cai_priv_py_exception *kept)
     PyErr_Restore(kept->type, kept->value, kept->trace);
 }
 
-/* Drops all that an owner holds, and frees it. Other code may run. */
-static void cai_priv_py_forget(cai_priv_py_owner *owner)
+/* Drops all that an owner holds. Other code may run. */
+CAI_PRIV_NOINLINE void cai_priv_py_empty(cai_priv_py_owner *owner)
 {
     if (owner->release) {
         cai_array array;
@@ -511,20 +512,37 @@ static void cai_priv_py_forget(cai_priv_py_owner *owner)
     if (owner->fields) PyMem_Free(owner->fields);
     Py_XDECREF(owner->object);
     Py_XDECREF(owner->mask_object);
+}
+
+static void cai_priv_py_forget(cai_priv_py_owner *owner)
+{
+    cai_priv_py_empty(owner);
     PyMem_Free(owner);
 }
 
-/* Forgets the owner of an array. An exception that is set stays, and no other exception remains. */
+/* cai_priv_py_empty. An exception that is set stays, and no other exception remains. */
+CAI_PRIV_NOINLINE void cai_priv_py_empty_quietly(cai_priv_py_owner *owner)
+{
+    cai_priv_py_exception kept;
+    cai_priv_py_keep(&kept);
+    cai_priv_py_empty(owner);
+    cai_priv_py_put_back(&kept);
+}
+
+/* Forgets the owner of an array, but for its memory. An exception that is set stays. Most own an object. */
+static inline void cai_priv_py_end_owner(cai_priv_py_owner *owner)
+{
+    if (owner->release || owner->buffer || owner->fields || owner->mask_object || PyErr_Occurred())
+        cai_priv_py_empty_quietly(owner);
+    else
+        Py_XDECREF(owner->object);
+    (void)cai_priv_py_count(owner->home, -1);
+}
+
 static void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
-    cai_python_home *home = owner->home;
-    const int releases = owner->release != NULL, guarded = PyErr_Occurred() != NULL;
-    cai_priv_py_exception kept = {NULL, NULL, NULL};
-    if (guarded) cai_priv_py_keep(&kept);
-    cai_priv_py_forget(owner);
-    if (guarded) cai_priv_py_put_back(&kept);
-    else if (releases && PyErr_Occurred()) PyErr_Clear();
-    (void)cai_priv_py_count(home, -1);
+    cai_priv_py_end_owner(owner);
+    PyMem_Free(owner);
 }
 
 /* Drops what was released, on a thread of the home's interpreter. */
@@ -601,16 +619,40 @@ static void cai_priv_py_let_go(cai_array *array)
     cai_priv_py_leave(home);
 }
 
-/* Makes an owner, without storage for a mask if none is wanted. */
-static cai_priv_py_owner *cai_priv_py_owner_new(const cai_python *py, PyObject *object, int with_mask)
+/* The owner freed last is the next one. Without a GIL that would need atomics, which cost as much. */
+static inline cai_priv_py_owner *cai_priv_py_alloc_owner(cai_python *py, size_t size)
 {
-    const size_t size = with_mask ? sizeof(cai_priv_py_owner) : offsetof(cai_priv_py_owner, mask);
-    cai_priv_py_owner *owner = (cai_priv_py_owner *)PyMem_Malloc(size);
+#if !defined(Py_GIL_DISABLED)
+    cai_priv_py_owner *const spare = (cai_priv_py_owner *)py->spare;
+    if (spare && size == offsetof(cai_priv_py_owner, mask)) {
+        py->spare = NULL;
+        return spare;
+    }
+#endif
+    return (cai_priv_py_owner *)PyMem_Malloc(size);
+}
+
+static inline void cai_priv_py_free_owner(cai_python *py, cai_priv_py_owner *owner)
+{
+#if !defined(Py_GIL_DISABLED)
+    if (!py->spare && py->home) {
+        py->spare = owner;
+        return;
+    }
+#endif
+    PyMem_Free(owner);
+}
+
+/* Makes an owner, without storage for a mask if none is wanted. */
+static cai_priv_py_owner *cai_priv_py_owner_new(cai_python *py, PyObject *object, int with_mask)
+{
+    const size_t least = offsetof(cai_priv_py_owner, mask);
+    cai_priv_py_owner *owner = cai_priv_py_alloc_owner(py, with_mask ? sizeof(cai_priv_py_owner) : least);
     if (!owner) {
         PyErr_NoMemory();
         return NULL;
     }
-    memset(owner, 0, offsetof(cai_priv_py_owner, mask));
+    memset(owner, 0, least);
     owner->home = py->home;
     Py_XINCREF(object);
     owner->object = object;
@@ -628,19 +670,22 @@ CAI_API void cai_python_drain(cai_python *py)
     cai_priv_py_drain(py->home);
 }
 
+CAI_PRIV_NOINLINE void cai_priv_py_release_one(cai_python *py, cai_array *array)
+{
+    cai_priv_py_owner *owner = (cai_priv_py_owner *)array->owner;
+    if (array->release != cai_priv_py_let_go || owner->home != py->home) {
+        cai_array_release(array);
+        return;
+    }
+    array->release = NULL; /* dropped now, without the list */
+    cai_priv_py_end_owner(owner);
+    cai_priv_py_free_owner(py, owner);
+}
+
 CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t count)
 {
-    Py_ssize_t i;
-    for (i = 0; i < count; ++i) {
-        cai_priv_py_owner *owner = (cai_priv_py_owner *)arrays[i].owner;
-        if (!arrays[i].release) continue;
-        if (arrays[i].release != cai_priv_py_let_go || owner->home != py->home) {
-            cai_array_release(&arrays[i]);
-            continue;
-        }
-        arrays[i].release = NULL; /* dropped now, without the list */
-        cai_priv_py_drop(owner);
-    }
+    for (; count > 0; --count, ++arrays)
+        if (arrays->release) cai_priv_py_release_one(py, arrays);
     cai_priv_py_drain(py->home);
 }
 
@@ -714,6 +759,8 @@ CAI_API int64_t cai_python_clear(cai_python *py)
     memset(py->known, 0, sizeof py->known);
     Py_CLEAR(py->mro_of);
     Py_CLEAR(py->dict_of);
+    PyMem_Free(py->spare);
+    py->spare = NULL;
     py->home = NULL;
     return cai_priv_py_count(home, -1);
 }
@@ -749,7 +796,7 @@ CAI_API PyObject *cai_python_raise(const cai_error *err)
 
 /* -------------------------------------------------------------------- >>types */
 /* A function of an exporter failed. Raises an exception if that function did not. */
-static int cai_priv_py_failed(const char *function)
+CAI_PRIV_COLD int cai_priv_py_failed(const char *function)
 {
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_RuntimeError, "%s of the producer failed without an exception", function);
@@ -963,16 +1010,31 @@ static int cai_priv_py_remember(cai_python *py, PyObject *type, const cai_python
     return 0;
 }
 
-static inline int cai_priv_py_recall(cai_python *py, PyObject *type, cai_python_type *out)
+/* Returns what is remembered of a type, or NULL. */
+static inline const cai_python_type *cai_priv_py_find_type(const cai_python *py, const PyObject *type)
 {
-    int at = 0, found = 0;
-    if (cai_priv_py_open_types(py, 1)) {
-        while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
-        found = at < CAI_PYTHON_TYPES && cai_priv_py_leads_to(py->types[at].weak, type);
-        if (found) *out = py->types[at];
-    }
+    const cai_python_type *at = py->types;
+    const void *const *known = py->known;
+    for (; *known != type; ++known, ++at)
+        if (known == &py->known[CAI_PYTHON_TYPES - 1]) return NULL;
+    return cai_priv_py_leads_to(at->weak, type) ? at : NULL;
+}
+
+static inline int cai_priv_py_recall(cai_python *py, const PyObject *type, cai_python_type *out)
+{
+    const cai_python_type *found = cai_priv_py_open_types(py, 1) ? cai_priv_py_find_type(py, type) : NULL;
+    if (found) *out = *found;
     cai_priv_py_close_types(py, 1);
-    return found;
+    return found != NULL;
+}
+
+/* Returns the exchange of a type that is remembered, or NULL. */
+static inline const cai_python_exchange *cai_priv_py_recall_exchange(cai_python *py, const PyObject *type)
+{
+    const cai_python_type *found = cai_priv_py_open_types(py, 1) ? cai_priv_py_find_type(py, type) : NULL;
+    const cai_python_exchange *exchange = found ? found->exchange : NULL;
+    cai_priv_py_close_types(py, 1);
+    return exchange;
 }
 
 static int cai_priv_py_enter_levels(cai_python *py);
@@ -1821,31 +1883,57 @@ static int cai_priv_py_check_host(cai_priv_py_import *in, const cai_array *array
     return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
 }
 
-/* Imports by the exchange of a type in C. */
-static int cai_priv_py_import_exchange(cai_priv_py_import *in, PyObject *object, cai_array *out)
+/* Judges what the exchange of a type described. Returns 0, -1 with an exception, or why it is refused. Then
+ * nothing is left to release. */
+CAI_PRIV_COLD int cai_priv_py_judge_described(cai_python *py, uint32_t flags, cai_array *array)
 {
-    cai_priv_py_owner *owner;
     cai_error err;
-    if (in->type.exchange->describe(object, out)) return cai_priv_py_failed("describe");
-    if (cai_array_check(out, &err)) {
+    int how = -1;
+    if (cai_array_check(array, &err)) {
         cai_python_raise(&err);
-    } else if (cai_priv_py_check_host(in, out)) {
-        /* it is not ours */
-    } else if (out->mask && !(in->flags & CAI_PYTHON_MASK)) {
+    } else if (array->memory == CAI_MEMORY_HOST && !(flags & CAI_PYTHON_HOST)) {
+        how = CAI_PRIV_PY_HOST_MEMORY;
+    } else if (array->mask && !(flags & CAI_PYTHON_MASK)) {
         PyErr_SetString(PyExc_ValueError, "mask is present, but this consumer accepts none");
-    } else if (!out->release && out->mask && out->mask->flags & (uint32_t)CAI_OWN_EVENT) {
+    } else if (!array->release && array->mask && array->mask->flags & (uint32_t)CAI_OWN_EVENT) {
         PyErr_SetString(PyExc_BufferError, "the mask is borrowed, but owns an event");
     } else {
-        if (!out->release) out->flags &= ~(uint32_t)CAI_OWN_EVENT; /* the object stays and owns it */
-        if (!(in->flags & CAI_PYTHON_FIELDS)) out->fields = NULL;
-        if (!(in->flags & CAI_PYTHON_FIELDS)) out->field_count = 0;
-        if (out->release || in->flags & CAI_PYTHON_BORROW) return 0;
-        owner = cai_priv_py_owner_new(in->py, object, 0);
-        if (owner) cai_priv_py_attach(out, owner);
-        return owner ? 0 : -1;
+        if (!(flags & CAI_PYTHON_FIELDS)) array->fields = NULL;
+        if (!(flags & CAI_PYTHON_FIELDS)) array->field_count = 0;
+        return 0;
     }
-    cai_priv_py_undo(in->py, out, 1);
-    return -1;
+    cai_priv_py_undo(py, array, 1);
+    return how;
+}
+
+/* Returns 1 for most arrays, which cai_priv_py_judge_described would accept as they are. */
+static inline int cai_priv_py_is_ordinary(const cai_array *array, uint32_t flags)
+{
+    return array->abi == CAI_ABI && array->struct_size >= sizeof *array && array->ndim >= 0 &&
+           array->ndim <= CAI_MAX_NDIM && !array->fields && !array->field_count && !array->mask &&
+           (array->memory != CAI_MEMORY_HOST || flags & CAI_PYTHON_HOST);
+}
+
+CAI_PRIV_NOINLINE int cai_priv_py_own_object(cai_python *py, PyObject *object, cai_array *array)
+{
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object, 0);
+    if (owner) cai_priv_py_attach(array, owner);
+    return owner ? 0 : -1;
+}
+
+/* Imports by the exchange of a type in C. Returns 0, -1 with an exception, or why the object is refused. */
+static inline int cai_priv_py_import_exchange(cai_python *py, uint32_t flags,
+                                              const cai_python_exchange *exchange, PyObject *object,
+                                              cai_array *out)
+{
+    if (exchange->describe(object, out)) return cai_priv_py_failed("describe");
+    if (!cai_priv_py_is_ordinary(out, flags)) {
+        const int how = cai_priv_py_judge_described(py, flags, out);
+        if (how) return how;
+    }
+    if (out->release) return 0;
+    out->flags &= ~(uint32_t)CAI_OWN_EVENT; /* the object stays and owns it */
+    return flags & CAI_PYTHON_BORROW ? 0 : cai_priv_py_own_object(py, object, out);
 }
 
 /* Imports an object by the dictionary of `name`. Returns 0, 1: there is none, or -1 with an exception. */
@@ -1947,11 +2035,13 @@ CAI_PRIV_NOINLINE int cai_priv_py_import_within(cai_priv_py_import *in, PyObject
     return failed;
 }
 
-static inline int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
+static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
+    int how;
     if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
-    if (in->type.exchange) return cai_priv_py_import_exchange(in, object, out);
-    return cai_priv_py_import_within(in, object, out);
+    if (!in->type.exchange) return cai_priv_py_import_within(in, object, out);
+    how = cai_priv_py_import_exchange(in->py, in->flags, in->type.exchange, object, out);
+    return how > 0 ? cai_priv_py_refuse(in, how) : how;
 }
 
 /* Raises TypeError for a refused object. `lone`: no other message will contain the object's type. */
@@ -2035,31 +2125,35 @@ static void cai_priv_py_name_argument(PyObject *object, Py_ssize_t number, const
     Py_XDECREF(type_name);
 }
 
+enum {
+    CAI_PRIV_PY_FLAGS = CAI_LENIENT | CAI_PYTHON_HOST | CAI_PYTHON_MASK | CAI_PYTHON_FIELDS |
+                        CAI_PYTHON_NARROW | CAI_PYTHON_BORROW
+};
+
 /* Reads the options of an import, and drops released references. */
-static inline int cai_priv_py_begin(cai_priv_py_import *in, cai_python *py, const cai_python_options *options)
+static int cai_priv_py_begin(cai_priv_py_import *in, cai_python *py, const cai_python_options *options)
 {
-    const uint32_t known = (uint32_t)CAI_LENIENT | (uint32_t)CAI_PYTHON_HOST | (uint32_t)CAI_PYTHON_MASK |
-                           (uint32_t)CAI_PYTHON_FIELDS | (uint32_t)CAI_PYTHON_NARROW |
-                           (uint32_t)CAI_PYTHON_BORROW;
     in->py = py;
     in->flags = options ? options->flags : 0;
     in->stream = options && options->stream ? options->stream : (uint64_t)CAI_STREAM_LEGACY;
     in->refusal = 0;
     cai_priv_py_drain(py->home);
-    if (!(in->flags & ~known)) return 0;
+    if (!(in->flags & ~(uint32_t)CAI_PRIV_PY_FLAGS)) return 0;
     PyErr_Format(PyExc_ValueError, "cai_python_import: flags = %u has unknown bits", (unsigned)in->flags);
     return -1;
 }
 
-CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,
-                              const cai_python_options *options, cai_array *out)
+/* Imports any objects. `how` is 0, or how the first one failed (cai_priv_py_import_exchange). */
+CAI_PRIV_NOINLINE int cai_priv_py_import_all(cai_python *py, PyObject *const *objects, Py_ssize_t count,
+                                             const cai_python_options *options, cai_array *out, int how)
 {
     const char *const *names = options ? options->names : NULL;
     cai_priv_py_import in;
     Py_ssize_t i;
     if (cai_priv_py_begin(&in, py, options)) return -1;
+    if (how > 0) in.refusal = how;
     for (i = 0; i < count; ++i) {
-        if (!cai_priv_py_import_one(&in, objects[i], &out[i])) continue;
+        if (!how && !cai_priv_py_import_one(&in, objects[i], &out[i])) continue;
         if (in.refusal) cai_priv_py_raise_refusal(&in, objects[i], count == 1 && !names);
         if (count > 1 || names) cai_priv_py_name_argument(objects[i], i + 1, names ? names[i] : NULL);
         cai_priv_py_undo(py, out, i);
@@ -2068,16 +2162,47 @@ CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize
     return 0;
 }
 
-CAI_API int cai_python_try_import(cai_python *py, PyObject *object, const cai_python_options *options,
-                                  cai_array *out)
+CAI_PRIV_NOINLINE int cai_priv_py_try_any(cai_python *py, PyObject *object, const cai_python_options *options,
+                                          cai_array *out, int how)
 {
     const char *const *names = options ? options->names : NULL;
     cai_priv_py_import in;
+    if (how > 0) return CAI_PYTHON_NOT_MINE;
     if (cai_priv_py_begin(&in, py, options)) return CAI_PYTHON_FAILED;
-    if (!cai_priv_py_import_one(&in, object, out)) return CAI_PYTHON_TAKEN;
+    if (!how && !cai_priv_py_import_one(&in, object, out)) return CAI_PYTHON_TAKEN;
     if (in.refusal) return CAI_PYTHON_NOT_MINE;
     if (names) cai_priv_py_name_argument(object, 1, names[0]);
     return CAI_PYTHON_FAILED;
+}
+
+/* Returns the exchange if this import can only use that, as most do. NULL: it is not known. */
+static inline const cai_python_exchange *cai_priv_py_at_hand(cai_python *py, const PyObject *object,
+                                                             uint32_t flags)
+{
+    if (cai_priv_py_load(&py->home->released) || flags & ~(uint32_t)CAI_PRIV_PY_FLAGS) return NULL;
+    return cai_priv_py_recall_exchange(py, (const PyObject *)Py_TYPE(object));
+}
+
+CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,
+                              const cai_python_options *options, cai_array *out)
+{
+    const uint32_t flags = options ? options->flags : 0;
+    const cai_python_exchange *exchange = count == 1 ? cai_priv_py_at_hand(py, objects[0], flags) : NULL;
+    int how;
+    if (!exchange) return cai_priv_py_import_all(py, objects, count, options, out, 0);
+    how = cai_priv_py_import_exchange(py, flags, exchange, objects[0], out);
+    return how ? cai_priv_py_import_all(py, objects, 1, options, out, how) : 0;
+}
+
+CAI_API int cai_python_try_import(cai_python *py, PyObject *object, const cai_python_options *options,
+                                  cai_array *out)
+{
+    const uint32_t flags = options ? options->flags : 0;
+    const cai_python_exchange *exchange = cai_priv_py_at_hand(py, object, flags);
+    int how;
+    if (!exchange) return cai_priv_py_try_any(py, object, options, out, 0);
+    how = cai_priv_py_import_exchange(py, flags, exchange, object, out);
+    return how ? cai_priv_py_try_any(py, object, options, out, how) : CAI_PYTHON_TAKEN;
 }
 
 /* ------------------------------------------------------------------ >>streams */

@@ -76,13 +76,13 @@ static PyObject *device(PyObject *module, PyObject *object)
 
 static PyObject *host(PyObject *module, PyObject *object)
 {
-    const cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
+    static const cai_python_options options = {CAI_PYTHON_HOST, 0, 0, NULL};
     return import_one(module, object, &options);
 }
 
 static PyObject *both(PyObject *module, PyObject *object)
 {
-    const cai_python_options options = {CAI_PYTHON_HOST | CAI_PYTHON_BORROW, 0, 0, NULL};
+    static const cai_python_options options = {CAI_PYTHON_HOST | CAI_PYTHON_BORROW, 0, 0, NULL};
     return import_one(module, object, &options);
 }
 
@@ -195,7 +195,7 @@ static PyObject *dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static PyObject *borrowed(PyObject *module, PyObject *object)
 {
-    const cai_python_options options = {CAI_PYTHON_BORROW, 0, 0, NULL};
+    static const cai_python_options options = {CAI_PYTHON_BORROW, 0, 0, NULL};
     return import_one(module, object, &options);
 }
 
