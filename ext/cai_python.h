@@ -179,6 +179,7 @@ typedef struct cai_python_type {
 /** The list of references to drop. It has memory of its own, as arrays may outlive the module. */
 typedef struct cai_python_home {
     void *released;      /* owners of references */
+    void *spare;         /* an owner that is kept for the next array, or NULL */
     void *scheduled;     /* not NULL: the main thread of the main interpreter will drop the references */
     int64_t holders;     /* 1 for the module, and 1 for each array that owns a reference */
     int64_t interpreter; /* the ID of the interpreter of the references */
@@ -197,7 +198,6 @@ typedef struct cai_python {
     int32_t depth;     /* imports in progress, each called by code that the one before runs */
     int32_t users;     /* without a GIL: threads that read `types`; below 0: one that writes */
     int32_t reserved;  /* 0 */
-    void *spare;       /* memory of an owner, or NULL */
     cai_python_home *home;
     const struct cai_python_reader *dlpack; /* of cai_python_dlpack_init; NULL: imports read no DLPack */
 } cai_python;
@@ -374,7 +374,8 @@ typedef struct cai_priv_py_owner {
     Py_buffer *buffer; /* or NULL */
     cai_field *fields; /* and the text of their names behind them; or NULL */
     int32_t at_once;   /* a thread of Python's that releases it takes the GIL */
-    cai_array mask;    /* its storage, there only if one was asked for */
+    int32_t room;      /* bytes from `mask` on; those before are set anew by cai_priv_py_owner_with */
+    cai_array mask;    /* its storage, or other storage, as far as there is room */
 } cai_priv_py_owner;
 
 /* Access to a home, also without the GIL. These functions never wait, as a process may fork at any time. */
@@ -523,26 +524,54 @@ static void cai_priv_py_forget(cai_priv_py_owner *owner)
 /* cai_priv_py_empty. An exception that is set stays, and no other exception remains. */
 CAI_PRIV_NOINLINE void cai_priv_py_empty_quietly(cai_priv_py_owner *owner)
 {
-    cai_priv_py_exception kept;
-    cai_priv_py_keep(&kept);
+    cai_priv_py_exception kept = {NULL, NULL, NULL};
+    const int guarded = PyErr_Occurred() != NULL;
+    if (guarded) cai_priv_py_keep(&kept);
     cai_priv_py_empty(owner);
-    cai_priv_py_put_back(&kept);
+    if (guarded) cai_priv_py_put_back(&kept);
+    else if (PyErr_Occurred()) PyErr_Clear();
 }
 
-/* Forgets the owner of an array, but for its memory. An exception that is set stays. Most own an object. */
-static inline void cai_priv_py_end_owner(cai_priv_py_owner *owner)
+/* The owner freed last is the next one. Without a GIL that would need atomics, which cost as much. */
+static inline cai_priv_py_owner *cai_priv_py_alloc_owner(cai_python_home *home, int32_t room)
 {
+    cai_priv_py_owner *owner;
+#if !defined(Py_GIL_DISABLED)
+    owner = (cai_priv_py_owner *)home->spare;
+    if (owner && owner->room >= room) {
+        home->spare = NULL;
+        return owner;
+    }
+#endif
+    (void)home;
+    owner = (cai_priv_py_owner *)PyMem_Malloc(offsetof(cai_priv_py_owner, mask) + (size_t)room);
+    if (owner) owner->room = room;
+    else PyErr_NoMemory();
+    return owner;
+}
+
+static inline void cai_priv_py_free_owner(cai_python_home *home, cai_priv_py_owner *owner)
+{
+#if !defined(Py_GIL_DISABLED)
+    if (!home->spare && !home->closed) {
+        home->spare = owner;
+        return;
+    }
+#endif
+    (void)home;
+    PyMem_Free(owner);
+}
+
+/* Forgets the owner of an array. An exception that is set stays. Most owners have an object alone. */
+static inline void cai_priv_py_drop(cai_priv_py_owner *owner)
+{
+    cai_python_home *const home = owner->home;
     if (owner->release || owner->buffer || owner->fields || owner->mask_object || PyErr_Occurred())
         cai_priv_py_empty_quietly(owner);
     else
         Py_XDECREF(owner->object);
-    (void)cai_priv_py_count(owner->home, -1);
-}
-
-static void cai_priv_py_drop(cai_priv_py_owner *owner)
-{
-    cai_priv_py_end_owner(owner);
-    PyMem_Free(owner);
+    cai_priv_py_free_owner(home, owner);
+    (void)cai_priv_py_count(home, -1);
 }
 
 /* Drops what was released, on a thread of the home's interpreter. */
@@ -600,15 +629,13 @@ static void cai_priv_py_schedule(cai_python_home *home)
     cai_priv_py_leave(home);
 }
 
-/* Releases an array, on any thread. The thread that has the GIL may wait for this one, so this one never
+/* Gives an owner back, on any thread. The thread that has the GIL may wait for this one, so this one never
  * waits for the GIL. It drops the reference only if it is attached. The main thread drops references that
  * cannot wait for the next call. */
-static void cai_priv_py_let_go(cai_array *array)
+static void cai_priv_py_give_back(cai_priv_py_owner *owner)
 {
-    cai_priv_py_owner *owner = (cai_priv_py_owner *)array->owner;
     cai_python_home *home = owner->home;
     const int at_once = owner->at_once;
-    array->release = NULL;
     if ((at_once || cai_priv_py_add(&home->closed, 0)) && cai_priv_py_is_attached(home)) {
         cai_priv_py_drop(owner);
         return;
@@ -619,44 +646,28 @@ static void cai_priv_py_let_go(cai_array *array)
     cai_priv_py_leave(home);
 }
 
-/* The owner freed last is the next one. Without a GIL that would need atomics, which cost as much. */
-static inline cai_priv_py_owner *cai_priv_py_alloc_owner(cai_python *py, size_t size)
+/* Releases an array, on any thread. */
+static void cai_priv_py_let_go(cai_array *array)
 {
-#if !defined(Py_GIL_DISABLED)
-    cai_priv_py_owner *const spare = (cai_priv_py_owner *)py->spare;
-    if (spare && size == offsetof(cai_priv_py_owner, mask)) {
-        py->spare = NULL;
-        return spare;
-    }
-#endif
-    return (cai_priv_py_owner *)PyMem_Malloc(size);
+    array->release = NULL;
+    cai_priv_py_give_back((cai_priv_py_owner *)array->owner);
 }
 
-static inline void cai_priv_py_free_owner(cai_python *py, cai_priv_py_owner *owner)
+/* Makes an owner with room for as many bytes, in the place of the mask. */
+static cai_priv_py_owner *cai_priv_py_owner_with(const cai_python *py, PyObject *object, size_t room)
 {
-#if !defined(Py_GIL_DISABLED)
-    if (!py->spare && py->home) {
-        py->spare = owner;
-        return;
-    }
-#endif
-    PyMem_Free(owner);
-}
-
-/* Makes an owner, without storage for a mask if none is wanted. */
-static cai_priv_py_owner *cai_priv_py_owner_new(cai_python *py, PyObject *object, int with_mask)
-{
-    const size_t least = offsetof(cai_priv_py_owner, mask);
-    cai_priv_py_owner *owner = cai_priv_py_alloc_owner(py, with_mask ? sizeof(cai_priv_py_owner) : least);
-    if (!owner) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    memset(owner, 0, least);
+    cai_priv_py_owner *owner = cai_priv_py_alloc_owner(py->home, (int32_t)room);
+    if (!owner) return NULL;
+    memset(owner, 0, offsetof(cai_priv_py_owner, room));
     owner->home = py->home;
     Py_XINCREF(object);
     owner->object = object;
     return owner;
+}
+
+static cai_priv_py_owner *cai_priv_py_owner_new(const cai_python *py, PyObject *object)
+{
+    return cai_priv_py_owner_with(py, object, 0);
 }
 
 static void cai_priv_py_attach(cai_array *array, cai_priv_py_owner *owner)
@@ -670,7 +681,7 @@ CAI_API void cai_python_drain(cai_python *py)
     cai_priv_py_drain(py->home);
 }
 
-CAI_PRIV_NOINLINE void cai_priv_py_release_one(cai_python *py, cai_array *array)
+CAI_PRIV_NOINLINE void cai_priv_py_release_one(const cai_python *py, cai_array *array)
 {
     cai_priv_py_owner *owner = (cai_priv_py_owner *)array->owner;
     if (array->release != cai_priv_py_let_go || owner->home != py->home) {
@@ -678,8 +689,7 @@ CAI_PRIV_NOINLINE void cai_priv_py_release_one(cai_python *py, cai_array *array)
         return;
     }
     array->release = NULL; /* dropped now, without the list */
-    cai_priv_py_end_owner(owner);
-    cai_priv_py_free_owner(py, owner);
+    cai_priv_py_drop(owner);
 }
 
 CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t count)
@@ -759,8 +769,8 @@ CAI_API int64_t cai_python_clear(cai_python *py)
     memset(py->known, 0, sizeof py->known);
     Py_CLEAR(py->mro_of);
     Py_CLEAR(py->dict_of);
-    PyMem_Free(py->spare);
-    py->spare = NULL;
+    PyMem_Free(home->spare);
+    home->spare = NULL;
     py->home = NULL;
     return cai_priv_py_count(home, -1);
 }
@@ -1675,7 +1685,7 @@ static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *objec
     const int owned = !(in->flags & CAI_PYTHON_BORROW) || (in->flags & with_storage) != 0;
     cai_priv_py_owner *owner = NULL;
     int failed = 0;
-    if (owned) owner = cai_priv_py_owner_new(in->py, object, (in->flags & CAI_PYTHON_MASK) != 0);
+    if (owned) owner = cai_priv_py_owner_with(in->py, object, in->flags & CAI_PYTHON_MASK ? sizeof(cai_array) : 0);
     if (owned && !owner) return -1;
     in->mask_dictionary = NULL;
     cai_priv_py_open(&in->reader, (in->flags & CAI_LENIENT) != 0);
@@ -1806,7 +1816,7 @@ static int cai_priv_py_judge_buffer(cai_priv_py_import *in, const Py_buffer *vie
 
 static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    cai_priv_py_owner *owner = cai_priv_py_owner_new(in->py, NULL, 0);
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(in->py, NULL);
     Py_buffer *view = owner ? (Py_buffer *)PyMem_Malloc(sizeof *view) : NULL;
     if (owner && !view) PyErr_NoMemory();
     if (view && !PyObject_GetBuffer(object, view, PyBUF_FULL_RO)) owner->buffer = view;
@@ -1868,7 +1878,7 @@ static int cai_priv_py_import_plain(cai_priv_py_import *in, PyObject *object, ca
         PyBuffer_Release(&view);
     }
     if (good && !(in->flags & CAI_PYTHON_BORROW)) {
-        owner = cai_priv_py_owner_new(in->py, object, 0);
+        owner = cai_priv_py_owner_new(in->py, object);
         good = owner != NULL;
     }
     if (owner) cai_priv_py_attach(out, owner);
@@ -1914,9 +1924,9 @@ static inline int cai_priv_py_is_ordinary(const cai_array *array, uint32_t flags
            (array->memory != CAI_MEMORY_HOST || flags & CAI_PYTHON_HOST);
 }
 
-CAI_PRIV_NOINLINE int cai_priv_py_own_object(cai_python *py, PyObject *object, cai_array *array)
+CAI_PRIV_NOINLINE int cai_priv_py_own_object(const cai_python *py, PyObject *object, cai_array *array)
 {
-    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object, 0);
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object);
     if (owner) cai_priv_py_attach(array, owner);
     return owner ? 0 : -1;
 }

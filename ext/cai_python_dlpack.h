@@ -320,7 +320,7 @@ static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, ca
     cai_status status;
     memset(&options, 0, sizeof options);
     options.flags = in->flags & CAI_LENIENT;
-    owner = cai_priv_py_owner_new(in->py, NULL, 0);
+    owner = cai_priv_py_owner_new(in->py, NULL);
     if (!owner) return -1;
     if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed) {
         PyMem_Free(owner);
@@ -491,7 +491,7 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
         options.sync = CAI_SYNC_STREAM;
         options.stream = in->stream;
     }
-    owner = cai_priv_py_owner_new(in->py, NULL, 0);
+    owner = cai_priv_py_owner_new(in->py, NULL);
     capsule = owner ? cai_priv_py_call_dlpack(in, method, device[0]) : NULL;
     failed = !capsule || cai_priv_py_open_capsule(capsule, &options, out) ||
              cai_priv_py_check_device(out, device);
@@ -595,18 +595,13 @@ static int cai_priv_py_ask_version(PyObject *version, int32_t *versioned)
 CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
                                   cai_python_dlpack_request *out)
 {
-    char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
-         copy_name[] = "copy";
-    char *names[5];
+    static char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
+                copy_name[] = "copy";
+    static char *names[] = {stream_name, version_name, device_name, copy_name, NULL};
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
-    names[0] = stream_name;
-    names[1] = version_name;
-    names[2] = device_name;
-    names[3] = copy_name;
-    names[4] = NULL;
     memset(out, 0, sizeof *out);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version, &device,
-                                     &copy))
+    if ((kwargs || PyTuple_Size(args)) && !PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names,
+                                                                       &stream, &version, &device, &copy))
         return -1;
     if (cai_priv_py_ask_version(version, &out->versioned)) return -1;
     if (cai_priv_py_ask_place(array, device, copy)) return -1;
@@ -614,22 +609,127 @@ CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObje
 }
 
 /* ---------------------------------------------------------------- >>exporting */
+static const char cai_priv_py_plain_name[] = "dltensor";
+#if defined(CAI_DLPACK_VERSIONED)
+static const char cai_priv_py_versioned_name[] = "dltensor_versioned";
+#endif
+
+static int cai_priv_py_is_named(const char *name, const char *wanted)
+{
+    return name == wanted || (name && !strcmp(name, wanted));
+}
+
 /* The destructor of a capsule. Calls the deleter if the capsule was not used. */
 static void cai_priv_py_drop_capsule(PyObject *capsule)
 {
-    if (PyCapsule_IsValid(capsule, "dltensor")) {
-        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
+    const char *const name = PyCapsule_GetName(capsule);
+    if (cai_priv_py_is_named(name, cai_priv_py_plain_name)) {
+        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, name);
         managed->deleter(managed);
     }
 #if defined(CAI_DLPACK_VERSIONED)
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        void *found = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    if (cai_priv_py_is_named(name, cai_priv_py_versioned_name)) {
+        void *found = PyCapsule_GetPointer(capsule, name);
         struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
         managed->deleter(managed);
     }
 #endif
 }
 
+/* A tensor of an object's memory, behind its owner in one block. */
+typedef struct cai_priv_py_lent {
+    union {
+        DLManagedTensor plain;
+#if defined(CAI_DLPACK_VERSIONED)
+        struct DLManagedTensorVersioned versioned;
+#endif
+    } tensor;
+    int64_t shape_and_strides[2 * CAI_MAX_NDIM]; /* there as far as they are used */
+} cai_priv_py_lent;
+
+static void cai_priv_py_delete(DLManagedTensor *self)
+{
+    if (self) cai_priv_py_give_back((cai_priv_py_owner *)self->manager_ctx);
+}
+
+#if defined(CAI_DLPACK_VERSIONED)
+static void cai_priv_py_delete_versioned(struct DLManagedTensorVersioned *self)
+{
+    if (self) cai_priv_py_give_back((cai_priv_py_owner *)self->manager_ctx);
+}
+
+static cai_status cai_priv_py_fill_versioned(cai_priv_py_lent *lent, const cai_array *array, uint32_t flags,
+                                             cai_priv_py_owner *owner, cai_error *err)
+{
+    struct DLManagedTensorVersioned *const made = &lent->tensor.versioned;
+    const uint32_t writable = array->flags & CAI_WRITABLE ? 0u : (uint32_t)DLPACK_FLAG_BITMASK_READ_ONLY;
+    const uint32_t copied = flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)DLPACK_FLAG_BITMASK_IS_COPIED : 0u;
+    const uint32_t rest = (flags & ~(uint32_t)CAI_DLPACK_COPIED) | (uint32_t)CAI_DLPACK_DROP_READ_ONLY;
+    made->version.major = DLPACK_MAJOR_VERSION;
+    made->version.minor = DLPACK_MINOR_VERSION;
+    made->manager_ctx = owner;
+    made->deleter = cai_priv_py_delete_versioned;
+    made->flags = writable | copied; /* said here, not dropped */
+    return cai_dlpack_lend(array, rest, lent->shape_and_strides, &made->dl_tensor, err);
+}
+#endif
+
+static cai_status cai_priv_py_fill(cai_priv_py_lent *lent, const cai_array *array,
+                                   const cai_python_dlpack_request *request, cai_priv_py_owner *owner,
+                                   cai_error *err)
+{
+    DLManagedTensor *const made = &lent->tensor.plain;
+#if defined(CAI_DLPACK_VERSIONED)
+    if (request->versioned) return cai_priv_py_fill_versioned(lent, array, request->flags, owner, err);
+#endif
+    made->manager_ctx = owner;
+    made->deleter = cai_priv_py_delete;
+    return cai_dlpack_lend(array, request->flags, lent->shape_and_strides, &made->dl_tensor, err);
+}
+
+static cai_priv_py_lent *cai_priv_py_lent_of(cai_priv_py_owner *owner)
+{
+    return (cai_priv_py_lent *)(void *)((char *)owner + offsetof(cai_priv_py_owner, mask));
+}
+
+/* Makes an owner with a tensor, whose deleter gives the owner back. NULL: an exception is set. */
+static cai_priv_py_owner *cai_priv_py_lend(cai_python *py, PyObject *object, const cai_array *array,
+                                           const cai_python_dlpack_request *request)
+{
+    const int is_wrong = array->ndim < 0 || array->ndim > CAI_MAX_NDIM; /* that will be said */
+    const size_t extents = is_wrong ? 0 : 2 * sizeof(int64_t) * (size_t)array->ndim;
+    cai_priv_py_owner *owner =
+        cai_priv_py_owner_with(py, object, offsetof(cai_priv_py_lent, shape_and_strides) + extents);
+    cai_error err;
+    if (!owner) return NULL;
+    owner->at_once = 1;
+    if (cai_priv_py_fill(cai_priv_py_lent_of(owner), array, request, owner, &err)) {
+        cai_priv_py_forget(owner);
+        (void)cai_python_raise(&err);
+        return NULL;
+    }
+    (void)cai_priv_py_count(py->home, 1);
+    return owner;
+}
+
+CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_array *array,
+                                    const cai_python_dlpack_request *request)
+{
+    const char *name = cai_priv_py_plain_name;
+    cai_priv_py_owner *owner;
+    PyObject *capsule;
+    cai_python_drain(py);
+    owner = cai_priv_py_lend(py, object, array, request);
+    if (!owner) return NULL;
+#if defined(CAI_DLPACK_VERSIONED)
+    if (request->versioned) name = cai_priv_py_versioned_name;
+#endif
+    capsule = PyCapsule_New(&cai_priv_py_lent_of(owner)->tensor, name, cai_priv_py_drop_capsule);
+    if (!capsule) cai_priv_py_drop(owner);
+    return capsule;
+}
+
+#if defined(CAI_PRIV_PY_WITH_ORDER) || defined(CAI_PYTHON_DLPACK_HAS_TABLE)
 /* How a tensor is exported. */
 typedef struct cai_priv_py_export {
     const cai_python_dlpack_request *request;
@@ -656,8 +756,8 @@ static cai_dlpack_storage *cai_priv_py_make_storage(cai_priv_py_export *of)
         PyErr_NoMemory();
         return NULL;
     }
-    memset(of->memory, 0, size);
     storage->done = cai_priv_py_free_storage;
+    storage->user = NULL;
     return storage;
 }
 
@@ -689,18 +789,21 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
     return cai_dlpack_export(array, request->flags, storage, &plain, err);
 }
 
+#endif
+
+#if defined(CAI_PRIV_PY_WITH_ORDER)
 /* Moves an array into a capsule. Makes the capsule first, as no step after the export may fail. */
 static PyObject *cai_priv_py_encapsulate(cai_priv_py_export *of, cai_array *array)
 {
     cai_dlpack_storage *storage = cai_priv_py_make_storage(of);
-    const char *name = "dltensor";
+    const char *name = cai_priv_py_plain_name;
     PyObject *capsule;
     cai_error err;
     void *managed = storage ? &storage->managed : NULL;
 #if defined(CAI_DLPACK_VERSIONED)
     if (storage && of->versioned) {
         managed = &storage->versioned;
-        name = "dltensor_versioned";
+        name = cai_priv_py_versioned_name;
     }
 #endif
     capsule = managed ? PyCapsule_New(managed, name, NULL) : NULL;
@@ -726,7 +829,7 @@ static PyObject *cai_priv_py_give_tensor(cai_python *py, PyObject *object, const
     cai_python_drain(py);
     if (cai_array_check(array, &err)) return cai_python_raise(&err);
     cai_array_borrow(&moving, array); /* the object stays and owns the event */
-    owner = cai_priv_py_owner_new(py, object, 0);
+    owner = cai_priv_py_owner_new(py, object);
     if (!owner) return NULL;
     owner->at_once = 1;
     cai_priv_py_attach(&moving, owner);
@@ -736,15 +839,6 @@ static PyObject *cai_priv_py_give_tensor(cai_python *py, PyObject *object, const
     return capsule;
 }
 
-CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_array *array,
-                                    const cai_python_dlpack_request *request)
-{
-    cai_priv_py_export of = {NULL, NULL, NULL, 0};
-    of.request = request;
-    return cai_priv_py_give_tensor(py, object, array, &of);
-}
-
-#if defined(CAI_PRIV_PY_WITH_ORDER)
 CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
                                             const cai_array *array, const cai_python_dlpack_request *request)
 {
@@ -903,11 +997,16 @@ static struct DLManagedTensorVersioned *cai_priv_py_hand_over(const cai_priv_py_
 {
     cai_priv_py_export of = {NULL, NULL, NULL, 1};
     cai_dlpack_storage *storage;
+    cai_priv_py_owner *owner;
     cai_error err;
     of.request = request;
     of.pool = offered->pool;
+    if (!array->release && !of.pool) {
+        owner = cai_priv_py_lend(offered->py, object, array, request);
+        return owner ? &cai_priv_py_lent_of(owner)->tensor.versioned : NULL;
+    }
     if (!array->release) {
-        cai_priv_py_owner *owner = cai_priv_py_owner_new(offered->py, object, 0);
+        owner = cai_priv_py_owner_new(offered->py, object);
         if (!owner) return NULL;
         owner->at_once = 1;
         cai_priv_py_attach(array, owner);
@@ -968,7 +1067,7 @@ static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const DLPackExchang
         PyErr_SetString(PyExc_BufferError, "the tensor is of another major version of DLPack");
         return NULL;
     }
-    owner = cai_priv_py_owner_new(py, NULL, 0);
+    owner = cai_priv_py_owner_new(py, NULL);
     if (!owner) return NULL;
     if (cai_dlpack_import_versioned(tensor, NULL, out, &err)) cai_python_raise(&err);
     else if (!cai_priv_py_current_stream(table, tensor->dl_tensor.device, out)) {

@@ -128,8 +128,8 @@ static PyObject *call_dlpack(PyObject *module, PyObject *object)
 /* ---- exchanges in C: a type that offers ours, a type that offers DLPack's, both of the same array */
 typedef struct bench_array {
     PyObject_HEAD
-    cai_array array;
-    int64_t strides[2]; /* in elements, as DLPack has them */
+    cai_array array, on_host; /* on_host: the same array as memory of the host, for what it costs to export it */
+    int64_t strides[2];       /* in elements, as DLPack has them */
 } bench_array;
 
 static int describe(PyObject *object, cai_array *out)
@@ -155,19 +155,12 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     made->array.device = 0;
     made->array.sync = CAI_SYNC_STREAM;
     made->array.stream = 1;
+    cai_array_borrow(&made->on_host, &made->array);
+    made->on_host.memory = CAI_MEMORY_HOST;
+    made->on_host.sync = CAI_SYNC_NONE;
     made->strides[0] = 3;
     made->strides[1] = 1;
     return (PyObject *)made;
-}
-
-/* The same array as memory of the host, for what it costs to export it. */
-static cai_array on_host(PyObject *object)
-{
-    cai_array array;
-    cai_array_borrow(&array, &((bench_array *)object)->array);
-    array.memory = CAI_MEMORY_HOST;
-    array.sync = CAI_SYNC_NONE;
-    return array;
 }
 
 static PyObject *get_cuda(PyObject *object, void *py)
@@ -177,8 +170,7 @@ static PyObject *get_cuda(PyObject *object, void *py)
 
 static PyObject *get_host(PyObject *object, void *py)
 {
-    const cai_array array = on_host(object);
-    return cai_python_interface((cai_python *)py, &array, 3, NULL);
+    return cai_python_interface((cai_python *)py, &((bench_array *)object)->on_host, 3, NULL);
 }
 
 #if defined(BENCH_DLPACK)
@@ -186,10 +178,10 @@ static cai_python *exporter;
 
 static PyObject *dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    const cai_array array = on_host(object);
+    const cai_array *const array = &((bench_array *)object)->on_host;
     cai_python_dlpack_request request;
-    if (cai_python_dlpack_ask(&array, args, kwargs, &request)) return NULL;
-    return cai_python_dlpack(exporter, object, &array, &request);
+    if (cai_python_dlpack_ask(array, args, kwargs, &request)) return NULL;
+    return cai_python_dlpack(exporter, object, array, &request);
 }
 #endif
 

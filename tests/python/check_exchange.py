@@ -61,6 +61,7 @@ ADDRESS = 139637976727552
 ANOTHER_NAME = b"another name"  # the capsule keeps the address
 UNKNOWN, NONE, STREAM, EVENT = range(4)  # CAI_SYNC_...
 HOST_MEMORY = 1
+OWN_EVENT = 1 << 11  # CAI_OWN_EVENT
 HAD_STRIDES = 256
 REMEMBERS = 1  # places of a type
 
@@ -546,7 +547,7 @@ def part_refused(options: argparse.Namespace) -> None:
     maker = probe.make_type("plain")
     mask = maker(ADDRESS + 64, (3,), "|b1")
     names = {probe.OTHER_ABI: BufferError, probe.SHORT_ARRAY: BufferError, probe.MANY_AXES: BufferError,
-             probe.MANY_FIELDS: BufferError}  # fmt: skip
+             probe.MANY_FIELDS: BufferError, probe.NEGATIVE_AXES: BufferError}  # fmt: skip
     cases: list[tuple[str, Any, type[BaseException]]] = [
         (f"mode {mode}", maker(ADDRESS, (2, 3), mode=mode), kind) for mode, kind in names.items()]
     for mode in (probe.BORROWED, probe.OWNED):
@@ -567,6 +568,9 @@ def part_refused(options: argparse.Namespace) -> None:
     check("1215" in str(take(maker(ADDRESS, (2, 3), mode=probe.SHORT_ARRAY))[1]) or sys.maxsize < 2**32, "a short struct")
     check("ndim" in str(take(maker(ADDRESS, (2, 3), mode=probe.MANY_AXES))[1]), "65 axes")
     check("mask" in str(take(maker(ADDRESS, (2, 3), mask=mask))[1]), "a mask")
+    for flags in (0, probe.BORROW):
+        facts, error = take(maker(ADDRESS, (2, 3), mode=probe.BORROWED_EVENT), flags)
+        check(error is None and not facts["flags"] & OWN_EVENT, f"a borrowed array's event, flags {flags}: {error!r}, {facts}")
     check("host" in str(take(maker(ADDRESS, (2, 3), memory=HOST_MEMORY))[1]), "host memory")
     for mode in (probe.BORROWED, probe.OWNED):
         facts, error = take(maker(ADDRESS, (2, 3), memory=HOST_MEMORY, mode=mode), probe.HOST)
@@ -669,8 +673,14 @@ def part_elsewhere(options: argparse.Namespace) -> None:
             now = sys.getrefcount(thing) - before
             check(now == references * count, f"mode {mode}: {now} references of {count}, released and not drained")
             check(live() == references * count, f"mode {mode}: {live()} live of {count}, released and not drained")
-            if count == 3:
-                probe.hold((), 0)  # an import drops what was released, too
+            if count == 1:
+                again = probe.hold((thing,), flags)  # an import drops what was released, by an exchange at hand, too
+                now = sys.getrefcount(thing) - before
+                check(now == references, f"mode {mode}: {now} references of 1, after an import")
+                probe.release(again)
+                gone += at_end
+            elif count == 3:
+                probe.hold((), 0)
             else:
                 probe.drain()
             check(sys.getrefcount(thing) == before and live() == 0, f"mode {mode}: drained, {live()} live")

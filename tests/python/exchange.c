@@ -28,7 +28,7 @@
 /* What describe does with an array. */
 #define EXCHANGE_MODES(X)                                                                                    \
     X(BORROWED) X(OWNED) X(RAISES) X(SILENT) X(OTHER_ABI) X(SHORT_ARRAY) X(LONG_ARRAY) X(MANY_AXES)          \
-    X(MANY_FIELDS)
+    X(MANY_FIELDS) X(NEGATIVE_AXES) X(BORROWED_EVENT)
 
 enum {
 #define EXCHANGE_ENUMERATOR(name) EXCHANGE_##name,
@@ -115,6 +115,8 @@ static void maker_spoil(int mode, cai_array *out)
     case EXCHANGE_SHORT_ARRAY: --out->struct_size; break;
     case EXCHANGE_LONG_ARRAY: out->struct_size += 8; break;
     case EXCHANGE_MANY_AXES: out->ndim = CAI_MAX_NDIM + 1; break;
+    case EXCHANGE_NEGATIVE_AXES: out->ndim = -1; break;
+    case EXCHANGE_BORROWED_EVENT: out->flags |= (uint32_t)CAI_OWN_EVENT; break;
     case EXCHANGE_MANY_FIELDS: out->field_count = CAI_MAX_FIELDS + 1; break;
     default: break;
     }
@@ -132,7 +134,7 @@ static int maker_describe(PyObject *object, cai_array *out)
         return -1;
     }
     maker_spoil(self->mode, out);
-    return self->mode == EXCHANGE_BORROWED ? 0 : maker_own(out);
+    return self->mode == EXCHANGE_BORROWED || self->mode == EXCHANGE_BORROWED_EVENT ? 0 : maker_own(out);
 }
 
 static PyObject *maker_adopt(PyTypeObject *type, cai_array *array)
