@@ -1887,12 +1887,6 @@ static int cai_priv_py_import_plain(cai_priv_py_import *in, PyObject *object, ca
 }
 
 /* --------------------------------------------------------------- >>importing */
-static int cai_priv_py_check_host(cai_priv_py_import *in, const cai_array *array)
-{
-    if (array->memory != CAI_MEMORY_HOST || in->flags & CAI_PYTHON_HOST) return 0;
-    return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
-}
-
 /* Judges what the exchange of a type described. Returns 0, -1 with an exception, or why it is refused. Then
  * nothing is left to release. */
 CAI_PRIV_COLD int cai_priv_py_judge_described(cai_python *py, uint32_t flags, cai_array *array)
@@ -2186,11 +2180,11 @@ CAI_PRIV_NOINLINE int cai_priv_py_try_any(cai_python *py, PyObject *object, cons
 }
 
 /* Returns the exchange if this import can only use that, as most do. NULL: it is not known. */
-static inline const cai_python_exchange *cai_priv_py_at_hand(cai_python *py, const PyObject *object,
+static inline const cai_python_exchange *cai_priv_py_at_hand(cai_python *py, PyObject *object,
                                                              uint32_t flags)
 {
     if (cai_priv_py_load(&py->home->released) || flags & ~(uint32_t)CAI_PRIV_PY_FLAGS) return NULL;
-    return cai_priv_py_recall_exchange(py, (const PyObject *)Py_TYPE(object));
+    return cai_priv_py_recall_exchange(py, (PyObject *)Py_TYPE(object));
 }
 
 CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,

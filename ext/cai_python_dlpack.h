@@ -310,6 +310,12 @@ static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice d
     return 0;
 }
 
+static int cai_priv_py_check_host(cai_priv_py_import *in, const cai_array *array)
+{
+    if (array->memory != CAI_MEMORY_HOST || in->flags & CAI_PYTHON_HOST) return 0;
+    return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
+}
+
 static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const DLPackExchangeAPI *table = (const DLPackExchangeAPI *)in->type.dlpack;

@@ -157,6 +157,8 @@ DEFECTS = [
      r"!PyTuple_Check(version)"),
     ("arguments need no names", r"\"\|\$OOOO:__dlpack__\"", r'"|OOOO:__dlpack__"'),
     ("leak: the array's own device", r"(dl_device=%R, but[^\n]*\n\s*)Py_XDECREF\(own\);", r"\1"),
+    ("host memory of a table is for all", r"(array->memory != CAI_MEMORY_HOST \|\| )in->flags & CAI_PYTHON_HOST",
+     r"\g<1>1"),
     # what is exported
     ("the device and its number change places", r"\(int\)device\.device_type, \(int\)device\.device_id",
      r"(int)device.device_id, (int)device.device_type"),
@@ -191,7 +193,6 @@ DEFECTS = [
     ("no memory for keywords is no error", r"if \(failed\) Py_CLEAR\(keywords\);", r""),
     ("asked again after any TypeError", r"refused = !said \|\| !\*said;", r"refused = 1;"),
     ("a copy may be written to", r"is_copied \? \(uint32_t\)CAI_DLPACK_READ_ONLY : 0", r"is_copied * 0"),
-    ("leak: what is refused", r"        Py_DECREF\(capsule\);\n(        \(void\)cai_python_raise)", r"\1"),
     # both ends: check_dlpack_order.py
     ("order: the consumer's stream is forgotten", r"    out->consumer = out->stream;\n", r""),
     ("order: an export is never in order", r"    of\.pool = pool;\n", r"    (void)pool;\n"),
@@ -201,14 +202,11 @@ DEFECTS = [
 BELOW = [
     ("a table of an instance", r"\(PyObject \*\)Py_TYPE\(object\), &in->type",
      r"PyObject_HasAttr(object, in->py->names[CAI_PRIV_PY_TABLE]) ? object : (PyObject *)Py_TYPE(object), &in->type"),
-    ("the table of another type", r"(while \(at < CAI_PYTHON_TYPES) && py->known\[at\] != type\) \+\+at;\n"
-     r"(        found = at < CAI_PYTHON_TYPES) && cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)",
-     r"\1 && !py->known[at]) ++at;\n\2"),
+    ("the table of another type", r"\*known != type; (.*\n.*\n    return )cai_priv_py_leads_to\(at->weak, type\) \? at : NULL;",
+     r"!*known; \1at;"),
     ("types are remembered by their addresses alone",
-     r"found = at < CAI_PYTHON_TYPES && cai_priv_py_leads_to\(py->types\[at\]\.weak, type\)", r"found = at < CAI_PYTHON_TYPES"),
+     r"return cai_priv_py_leads_to\(at->weak, type\) \? at : NULL;", r"return at;"),
     ("types are kept for ever", r"(py->known\[at\] = type;)", r"\1 Py_INCREF(type);"),
-    ("host memory of a table is for all", r"(array->memory != CAI_MEMORY_HOST \|\| )in->flags & CAI_PYTHON_HOST",
-     r"\g<1>1"),
     ("bits of PyTorch are ignored", r"out->lazy = at\[[^;]*;", r"out->lazy = 0;"),
     ("the negative bit is ignored", r"name <= CAI_PRIV_PY_IS_NEG", r"name <= CAI_PRIV_PY_IS_CONJ"),
     ("a failure without a word",
@@ -220,9 +218,8 @@ BELOW = [
     ("DLPack is missed where it is not read", r"in->py->dlpack \? (\", no __dlpack__\") : \"\"", r"\1"),
     ("DLPack is not missed where it is read", r"in->py->dlpack \? \", no __dlpack__\" : ", r""),
     ("deleters are not called", r"if \(owner->release\) \{", r"if (0) {"),
-    ("deleters are called where the array is released", r"(const int at_once = owner->at_once;\n)(\s*)array->release = NULL;",
-     r"\1\2{ cai_array of = *array; if (owner->release) { of.owner = owner->inner; of.release = owner->release; of.release(&of); } }\n"
-     r"\2array->release = NULL;"),
+    ("deleters are called where the array is released", r"(const int at_once = owner->at_once;\n)",
+     r"\1    if (owner->release) { cai_array of; of.owner = owner->inner; of.release = owner->release; of.release(&of); }\n"),
     ("leak: the method", r"(import_tensor\(in, object, method, out\) : -1;\n\s*)Py_XDECREF\(method\);", r"\1"),
     ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
     ("order: release_after believes in a back edge", r"    if \(array->flags & CAI_NO_BACK_EDGE\) return 0;\n", r""),
