@@ -451,6 +451,19 @@ static int cai_priv_dlpack_empty(const DLTensor *tensor)
     return 0;
 }
 
+/* Returns 1 if the strides are those of C order, which need no conversion. 0 also if it is empty or very large. */
+static int cai_priv_dlpack_is_c(const DLTensor *tensor)
+{
+    int64_t run = 1;
+    int32_t axis = tensor->ndim;
+    while (--axis >= 0) {
+        const int64_t extent = tensor->shape[axis];
+        if (tensor->strides[axis] != run || extent < 1 || extent > INT32_MAX || run > 1 << 27) return 0;
+        run *= extent;
+    }
+    return 1;
+}
+
 /* Converts strides from elements to bytes. A stride that no element uses may be any number. */
 static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize, int64_t *strides,
                                         cai_error *err)
@@ -486,6 +499,7 @@ CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_op
 {
     static const cai_dlpack_options none = {0, 0, 0};
     int64_t strides[CAI_MAX_NDIM];
+    const int64_t *given = NULL;
     int32_t memory, device;
     cai_dtype dtype;
     uint64_t data;
@@ -501,9 +515,12 @@ CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_op
         return cai_priv_dlpack_say(err, CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, -1, "shape is NULL, but ndim = %ld",
                                    (long)tensor->ndim);
     CAI_TRY(cai_priv_dlpack_address(tensor, &data, err));
-    if (tensor->strides) CAI_TRY(cai_priv_dlpack_bytes(tensor, dtype.itemsize, strides, err));
-    CAI_TRY(cai_array_init_dtype(out, &dtype, tensor->ndim, tensor->shape, tensor->strides ? strides : NULL,
-                                 data, err));
+    if (tensor->strides && !cai_priv_dlpack_is_c(tensor)) {
+        CAI_TRY(cai_priv_dlpack_bytes(tensor, dtype.itemsize, strides, err));
+        given = strides;
+    }
+    CAI_TRY(cai_array_init_dtype(out, &dtype, tensor->ndim, tensor->shape, given, data, err));
+    if (tensor->strides) out->flags |= CAI_HAD_STRIDES;
     if (options->flags & (uint32_t)CAI_DLPACK_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
     out->memory = memory;
     out->device = device;

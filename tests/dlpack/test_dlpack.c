@@ -285,6 +285,40 @@ static void check_layouts_in(void)
     CHECK_INT(x.nbytes, 4);
 }
 
+/* Strides of C order are read by a way of their own. The array is the one that cai_array_init_dtype makes of them. */
+static void check_c_order(void)
+{
+    static const int64_t shapes[][3] = {{2, 3, 4}, {1, 3, 1}, {5, 1, 1}, {3, 0, 2}, {0, 3, 2}, {2, 2, 0},
+                                        {2, -1, 3}, {3, 1 << 20, 1 << 20}, {2, INT32_MAX, 1 << 27},
+                                        {2, (int64_t)1 << 40, 4}, {(int64_t)1 << 40, 1 << 13, 1 << 20}};
+    size_t i;
+    for (i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+        const int64_t *const given = shapes[i];
+        int64_t shape[3], strides[3], bytes[3];
+        DLTensor t = tensor_of(1, 3, shape, strides);
+        cai_array x, y;
+        cai_dtype dtype;
+        cai_error other;
+        cai_status status;
+        int axis;
+        memcpy(shape, given, sizeof shape);
+        strides[2] = 1;
+        strides[1] = given[2];
+        strides[0] = given[1] * given[2];
+        for (axis = 0; axis < 3; ++axis) bytes[axis] = strides[axis] * 4;
+        GOOD(cai_dlpack_dtype_from(t.dtype, &dtype, &err));
+        status = cai_array_init_dtype(&y, &dtype, 3, shape, bytes, (uintptr_t)t.data, &other);
+        CHECK_INT(cai_dlpack_borrow(&t, NULL, &x, &err), status);
+        if (status) CHECK(!strcmp(err.message, other.message));
+        if (status) continue;
+        CHECK_INT(x.flags, y.flags);
+        CHECK_INT(x.size, y.size);
+        CHECK_INT(x.nbytes, y.nbytes);
+        CHECK_INT(x.hi, y.hi);
+        CHECK(!memcmp(x.shape, y.shape, sizeof shape) && !memcmp(x.strides, y.strides, sizeof strides));
+    }
+}
+
 static void check_refusals_in(void)
 {
     int64_t shape[65] = {2, 3};
@@ -997,6 +1031,7 @@ static void run(void)
     check_dtypes_out();
     check_devices_in();
     check_layouts_in();
+    check_c_order();
     check_refusals_in();
     check_options();
     check_rules();
