@@ -598,20 +598,30 @@ static int cai_priv_py_ask_version(PyObject *version, int32_t *versioned)
     return 0;
 }
 
+/* Stores the arguments that were given: stream, max_version, dl_device, copy. */
+CAI_PRIV_NOINLINE int cai_priv_py_ask_arguments(PyObject *args, PyObject *kwargs, PyObject *given[4])
+{
+    char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
+         copy_name[] = "copy";
+    char *names[5]; /* Python's function wants them mutable */
+    names[0] = stream_name;
+    names[1] = version_name;
+    names[2] = device_name;
+    names[3] = copy_name;
+    names[4] = NULL;
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &given[0], &given[1],
+                                       &given[2], &given[3]) ? 0 : -1;
+}
+
 CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObject *kwargs,
                                   cai_python_dlpack_request *out)
 {
-    static char stream_name[] = "stream", version_name[] = "max_version", device_name[] = "dl_device",
-                copy_name[] = "copy";
-    static char *names[] = {stream_name, version_name, device_name, copy_name, NULL};
-    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+    PyObject *given[4] = {Py_None, Py_None, Py_None, Py_None};
     memset(out, 0, sizeof *out);
-    if ((kwargs || PyTuple_Size(args)) && !PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names,
-                                                                       &stream, &version, &device, &copy))
-        return -1;
-    if (cai_priv_py_ask_version(version, &out->versioned)) return -1;
-    if (cai_priv_py_ask_place(array, device, copy)) return -1;
-    return cai_priv_py_ask_stream(array, stream, out);
+    if ((kwargs || PyTuple_Size(args)) && cai_priv_py_ask_arguments(args, kwargs, given)) return -1;
+    if (cai_priv_py_ask_version(given[1], &out->versioned)) return -1;
+    if (cai_priv_py_ask_place(array, given[2], given[3])) return -1;
+    return cai_priv_py_ask_stream(array, given[0], out);
 }
 
 /* ---------------------------------------------------------------- >>exporting */
@@ -620,25 +630,30 @@ static const char cai_priv_py_plain_name[] = "dltensor";
 static const char cai_priv_py_versioned_name[] = "dltensor_versioned";
 #endif
 
-static int cai_priv_py_is_named(const char *name, const char *wanted)
+/* Which of our names a capsule has, or NULL: it was used. Most have it at our own address. */
+static const char *cai_priv_py_name_of(PyObject *capsule)
 {
-    return name == wanted || (name && !strcmp(name, wanted));
+    const char *const name = PyCapsule_GetName(capsule);
+    if (name == cai_priv_py_plain_name) return name;
+#if defined(CAI_DLPACK_VERSIONED)
+    if (name == cai_priv_py_versioned_name) return name;
+    if (PyCapsule_IsValid(capsule, cai_priv_py_versioned_name)) return cai_priv_py_versioned_name;
+#endif
+    return PyCapsule_IsValid(capsule, cai_priv_py_plain_name) ? cai_priv_py_plain_name : NULL;
 }
 
 /* The destructor of a capsule. Calls the deleter if the capsule was not used. */
 static void cai_priv_py_drop_capsule(PyObject *capsule)
 {
-    const char *const name = PyCapsule_GetName(capsule);
-    if (cai_priv_py_is_named(name, cai_priv_py_plain_name)) {
-        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, name);
-        managed->deleter(managed);
+    const char *const name = cai_priv_py_name_of(capsule);
+    void *const found = name ? PyCapsule_GetPointer(capsule, name) : NULL;
+    if (!found) return;
+    if (name == cai_priv_py_plain_name) {
+        ((DLManagedTensor *)found)->deleter((DLManagedTensor *)found);
+        return;
     }
 #if defined(CAI_DLPACK_VERSIONED)
-    if (cai_priv_py_is_named(name, cai_priv_py_versioned_name)) {
-        void *found = PyCapsule_GetPointer(capsule, name);
-        struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
-        managed->deleter(managed);
-    }
+    ((struct DLManagedTensorVersioned *)found)->deleter((struct DLManagedTensorVersioned *)found);
 #endif
 }
 
@@ -977,6 +992,7 @@ static int cai_priv_py_ask_current(const DLPackExchangeAPI *table, const cai_arr
     DLDevice device;
     cai_error err;
     memset(out, 0, sizeof *out);
+    out->versioned = 1;
     if (cai_dlpack_device(array, &device, &err)) {
         cai_python_raise(&err);
         return -1;

@@ -1147,13 +1147,16 @@ def check_owners() -> None:
     probe.drain()
     check(probe.live() == 0, f"{probe.live()} live")
     for versioned in (False, True):
-        for way in ("nobody", "a consumer", "a thread", "an import"):
+        name = FRESH[versioned].encode()
+        for way in ("nobody", "one that gave it back", "a consumer", "a thread", "an import"):
             text = f"used by {way}, versioned {versioned}"
             x = array(sync=NONE)
             before = sys.getrefcount(x)
             capsule = x.__dlpack__(max_version=(1, 0)) if versioned else x.__dlpack__()
             check(sys.getrefcount(x) == before + 1 and probe.live() == 1, f"{text}: exported")
-            if way == "a consumer":
+            if way == "one that gave it back":  # under the name, at an address of its own
+                ctypes.pythonapi.PyCapsule_SetName(ctypes.py_object(capsule), ctypes.c_char_p(name))
+            elif way == "a consumer":
                 probe.consume(capsule)
             elif way == "a thread":
                 probe.consume(capsule, True)
