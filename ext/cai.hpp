@@ -26,10 +26,7 @@
 /*
 DO THIS
     Copy this file, cai.h and cai_stream.h into your project. In one .cpp or .cu file of it, define
-    CAI_IMPLEMENTATION first. Other configuration is that of cai_stream.h.
-
-        #define CAI_IMPLEMENTATION
-        #include "cai.hpp"
+    CAI_IMPLEMENTATION first. The rest is as in cai_stream.h: without the CUDA Runtime, define CAI_NO_CUDART.
 
 WHAT IT IS
     Classes over the C functions. This one works on any library's array, on the caller's stream:
@@ -45,7 +42,7 @@ WHAT IT IS
             ex.finish(); // the producer waits for s, and y is released in that order
         }
 
-    cai::array         owns a cai_array, and releases it. It is a cai_array: C functions take its address.
+    cai::array         owns a cai_array and releases it. C functions take its address. Never copy it as one.
     cai::exchange      an exchange. Its destructor finishes it, also if an exception flies.
     cai::stream_pool   an event pool with its driver and its list of arrays that wait
     cai::error         the exception. It is a cai_error.
@@ -61,9 +58,9 @@ WHAT IT IS
         template <> inline constexpr int32_t cai::code_of<mylib::half> = CAI_FLOAT16;
 
 WITHOUT EXCEPTIONS
-    A function that can fail has two forms. If its last parameter is a cai_error, it throws nothing and
-    returns a cai_status. The other form throws cai::error, and does not exist under -fno-exceptions. An
-    exception must not leave a callback of the C functions, such as a release.
+    The forms whose last parameter is a cai_error throw nothing and return a cai_status. The others throw
+    cai::error, and do not compile under -fno-exceptions. For as, use expect_as and unchecked_as. An exception
+    must not leave a callback of the C functions, such as a release.
 
 THREADS
     As in cai_stream.h. Any number of threads may use one stream_pool. An array or an exchange belongs to one
@@ -123,6 +120,7 @@ class array : public cai_array {
     array() noexcept { std::memset(static_cast<cai_array *>(this), 0, offsetof(cai_array, shape)); }
     /** Takes over what a C function made. `*from` becomes borrowed. */
     explicit array(cai_array *from) noexcept { cai_array_move(this, from); }
+    explicit array(array *) = delete; /* say std::move */
     array(array &&from) noexcept { cai_array_move(this, &from); }
     array &operator=(array &&from) noexcept
     {
@@ -144,9 +142,10 @@ class array : public cai_array {
     }
 
     /** Keeps `value` until the array is released, on any thread: a std::shared_ptr, a buffer, a lambda with
-     *  captures. Errors: CAI_ERR_ARGUMENT (the array is owned already), CAI_ERR_OUT_OF_MEMORY. */
+     *  captures. A failure destroys it. Errors: CAI_ERR_ARGUMENT (owned already), CAI_ERR_OUT_OF_MEMORY. */
     template <class Owner> cai_status own(Owner value, cai_error *why)
     {
+        static_assert(!std::is_pointer_v<Owner>, "a pointer frees nothing; give a std::unique_ptr");
         if (owned()) return cai_error_set(CAI_ERR_ARGUMENT, "own", "the array is owned already", why);
         Owner *const kept = new (std::nothrow) Owner(std::move(value));
         if (!kept) return cai_error_set(CAI_ERR_OUT_OF_MEMORY, "own", nullptr, why);
@@ -228,8 +227,8 @@ class stream_pool {
 
 /* ----------------------------------------------------------------- >>exchange */
 /** An exchange of arrays on a consumer's stream (cai_exchange_begin_with). Each array is released at its end,
- *  or when the stream has passed. Declare it after the arrays, which must outlive it. End it on the thread
- *  that began it if stream 2 takes part. */
+ *  or when the stream has passed. To keep one, give the exchange y.borrow(). Declare it after the arrays,
+ *  which must outlive it, and are not assigned or moved meanwhile. End it on its thread for stream 2. */
 class exchange {
   public:
     exchange() noexcept {}
@@ -270,6 +269,7 @@ class exchange {
     template <class... Arrays> exchange(cai_event_pool *events, uint64_t stream, Arrays &...arrays)
     {
         static_assert(sizeof...(arrays) <= MOST, "list more arrays by begin()");
+        static_assert((!std::is_const_v<Arrays> && ...), "borrow() the array that is const");
         int32_t count = 0;
         ((listed_[count++] = &arrays), ...);
         call([&](cai_error *why) { return begin(events, stream, listed_, count, nullptr, why); });
@@ -544,7 +544,7 @@ cai_status expect_one_of(types<Ts...>, const cai_array &a, const char *name, cai
     char got[CAI_TYPESTR_SIZE] = "";
     (void)cai_dtype_typestr(&a.dtype, got, sizeof got);
     ((m.put(m.end ? " or " : "expected "), m.put(cai_dtype_name(code_of<Ts>))), ...);
-    m.put("; got ");
+    (m.put("; got "), m.put(cai_dtype_name(a.dtype.code)), m.put(", "));
     m.put(static_cast<const char *>(got));
     return cai_error_set(CAI_ERR_EXPECT, name, m.text, why);
 }
@@ -553,6 +553,8 @@ template <class Function, class T, class... Rest>
 auto choose(types<T, Rest...>, int32_t code, Function &function) -> decltype(function(tag<T>()))
 {
     if constexpr (sizeof...(Rest) > 0) {
+        using other = decltype(choose(types<Rest...>(), code, function));
+        static_assert(std::is_same_v<other, decltype(function(tag<T>()))>, "one result for all types");
         if (code != code_of<T>) return choose(types<Rest...>(), code, function);
     }
     return function(tag<T>());
@@ -570,7 +572,6 @@ cai_status visit(types<Ts...> list, const cai_array &a, const char *name, Functi
 }
 
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
-/* ----------------------------------------------------------- >>or exceptions */
 /** Returns the View of `a` after expect_as: cai::as<std::span<const float>>(x, "x"). Throws its errors. */
 template <class View> View as(const cai_array &a, const char *name, uint32_t requirements = 0)
 {

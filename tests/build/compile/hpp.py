@@ -51,6 +51,13 @@ void scale(cai::array y, uint64_t stream)
 int main() { return pool != nullptr; }
 """
 THROWING = USES % "cai::exchange ex(*pool, stream, y); ex.finish();"
+REFUSED = {
+    "a const array": ("const cai::array c; cai::exchange ex(*pool, stream, c);", "borrow() the array that is const"),
+    "a pointer as owner": ("y.own(new int);", "a pointer frees nothing"),
+    "an array of the address of one": ("cai::array z(&y);", "deleted"),
+    "two results": ("cai::visit(cai::floats(), y, \"y\", [](auto tag) { return typename decltype(tag)::type(); });",
+                    "one result for all types"),
+}  # fmt: skip
 STATUSES = USES % """cai_array *list[1] = {&y};
     cai::exchange ex;
     if (!ex.begin(*pool, stream, list, 1, nullptr, nullptr)) (void)ex.finish(CAI_OK, nullptr);"""
@@ -178,6 +185,8 @@ def other_jobs(args, folder: Folder) -> list[Job]:
             Job(f"{compiler} two versions", [*command, *strict, two], "another version of it was included first"),
             Job(f"{compiler} one version twice", [*command, *strict, one]),
         ]
+        for title, (use, said) in REFUSED.items():
+            jobs.append(Job(f"{compiler} {title}", [*command, *strict, folder.write(USES % use)], said))
         files = [folder.write(COPY % {"name": "alpha"}), folder.write(COPY % {"name": "beta"}), folder.write(BOTH)]
         made = folder.new(".exe")
         jobs.append(Job(f"{compiler} two copies", [compiler, *strict, *INCLUDE, *files, "-o", made], runs=made))
