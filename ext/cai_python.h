@@ -1974,10 +1974,8 @@ static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
 {
     int name;
     for (name = CAI_PRIV_PY_IS_CONJ; name <= CAI_PRIV_PY_IS_NEG; ++name) {
-        PyObject *method = cai_priv_py_attribute(py, object, name);
-        PyObject *answer = method ? PyObject_CallObject(method, NULL) : NULL;
+        PyObject *answer = PyObject_CallMethodObjArgs(object, py->names[name], NULL);
         const int is_lazy = answer == Py_True;
-        Py_XDECREF(method);
         Py_XDECREF(answer);
         if (is_lazy)
             PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
