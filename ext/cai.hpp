@@ -544,8 +544,8 @@ cai_status expect_one_of(types<Ts...>, const cai_array &a, const char *name, cai
     char got[CAI_TYPESTR_SIZE] = "";
     (void)cai_dtype_typestr(&a.dtype, got, sizeof got);
     ((m.put(m.end ? " or " : "expected "), m.put(cai_dtype_name(code_of<Ts>))), ...);
-    (m.put("; got "), m.put(cai_dtype_name(a.dtype.code)), m.put(", "));
-    m.put(static_cast<const char *>(got));
+    m.put("; got ");
+    m.put(a.dtype.code & CAI_SWAPPED(0) ? got : cai_dtype_name(a.dtype.code));
     return cai_error_set(CAI_ERR_EXPECT, name, m.text, why);
 }
 

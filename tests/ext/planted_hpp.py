@@ -77,6 +77,7 @@ DEFECTS = [
     # visit
     ("any type is visited", r"if \(\(\(a\.dtype\.code == code_of<Ts>\) \|\| \.\.\.\)\) return CAI_OK;", "return CAI_OK;"),
     ("an array that is none is visited", r"    CAI_TRY\(cai_array_check\(&a, why\)\);\n", ""),
+    ("swapped bytes are named as others", r"a\.dtype\.code & CAI_SWAPPED\(0\) \? got : ", ""),
     ("always the first type", r"if \(code != code_of<T>\) return", "if (false) return"),
     ("the function's status is lost", r"return detail::choose\(list, a\.dtype\.code, function\);\n\}\n\n#if",
      "(void)detail::choose(list, a.dtype.code, function);\n    return CAI_OK;\n}\n\n#if"),
