@@ -157,50 +157,63 @@ void test_pool()
 
 /* -------------------------------------------------------------------- exchanges */
 
+/* An owned array that is offered, a pool and an exchange that is not begun. */
+struct meeting : world {
+    cai::stream_pool pool;
+    cai::array x;
+    cai_array *const list[1] = {&x};
+    cai::exchange ex;
+
+    explicit meeting(int *living)
+    {
+        CHECK_INT(pool.open(&cuda, 4, 0, &err), CAI_OK);
+        offer();
+        CHECK_INT(x.own(counter(living), &err), CAI_OK);
+    }
+
+    void offer()
+    {
+        const int64_t shape[1] = {16};
+        fill(&x, CAI_FLOAT32, 1, shape, nullptr);
+    }
+};
+
 /* How often each side waited for the other, and that the array came back. */
 void test_exchange()
 {
-    const int64_t shape[1] = {16};
-    world w;
     int living = 0;
     {
-        cai::stream_pool pool;
-        CHECK_INT(pool.open(&w.cuda, 4, 0, &w.err), CAI_OK);
-        cai::array x;
-        w.fill(&x, CAI_FLOAT32, 1, shape, nullptr);
-        CHECK_INT(x.own(counter(&living), &w.err), CAI_OK);
-        cai_array *const list[1] = {&x};
-        cai::exchange ex;
-        CHECK_INT(ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT);
-        CHECK_INT(ex.finish(CAI_ERR_CUDA, &w.err), CAI_ERR_CUDA);
-        CHECK_INT(ex.begin(pool, 0, list, 1, nullptr, &w.err), CAI_ERR_STREAM);
-        CHECK_INT(ex.begin(pool, w.consumer, list, 1, nullptr, &w.err), CAI_OK);
-        CHECK_INT(ex.begin(pool, w.consumer, list, 1, nullptr, &w.err), CAI_ERR_ARGUMENT);
+        meeting w(&living);
+        CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT);
+        CHECK_INT(w.ex.finish(CAI_ERR_CUDA, &w.err), CAI_ERR_CUDA);
+        CHECK_INT(w.ex.begin(w.pool, 0, w.list, 1, nullptr, &w.err), CAI_ERR_STREAM);
+        CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
+        CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_ERR_ARGUMENT);
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 1);
-        CHECK_INT(ex.finish(CAI_OK, &w.err), CAI_OK);
+        CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_OK);
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 2);
         CHECK_INT(living, 0);
-        CHECK(!x.owned());
-        CHECK_INT(ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT);
+        CHECK(!w.x.owned());
+        CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT);
 
         {
-            w.fill(&x, CAI_FLOAT32, 1, shape, nullptr); /* again, ended by the destructor */
-            CHECK_INT(x.own(counter(&living), &w.err), CAI_OK);
+            w.offer(); /* again, ended by the destructor */
+            CHECK_INT(w.x.own(counter(&living), &w.err), CAI_OK);
             cai::exchange left;
-            CHECK_INT(left.begin(pool, w.consumer, list, 1, nullptr, &w.err), CAI_OK);
+            CHECK_INT(left.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
         }
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 4);
         CHECK_INT(living, 0);
 
-        w.fill(&x, CAI_FLOAT32, 1, shape, nullptr); /* the status and the error of the work come first */
-        CHECK_INT(ex.begin(pool, w.consumer, list, 1, nullptr, &w.err), CAI_OK);
-        CHECK_INT(ex.finish(cai_cuda_status(719, "kernel", &w.err), &w.err), CAI_ERR_CUDA);
+        w.offer(); /* the status and the error of the work come first */
+        CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
+        CHECK_INT(w.ex.finish(cai_cuda_status(719, "kernel", &w.err), &w.err), CAI_ERR_CUDA);
         CHECK_INT(w.err.native, 719);
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 6);
-        w.fill(&x, CAI_FLOAT32, 1, shape, nullptr); /* also if the end fails, too */
-        CHECK_INT(ex.begin(pool, w.consumer, list, 1, nullptr, &w.err), CAI_OK);
+        w.offer(); /* also if the end fails, too */
+        CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
         cai_sim_fail_op(w.sim, "event_record", 1, CAI_SIM_ERROR_OUT_OF_MEMORY);
-        CHECK_INT(ex.finish(cai_cuda_status(719, "kernel", &w.err), &w.err), CAI_ERR_CUDA);
+        CHECK_INT(w.ex.finish(cai_cuda_status(719, "kernel", &w.err), &w.err), CAI_ERR_CUDA);
         CHECK_INT(w.err.native, 719);
     }
 }
@@ -208,24 +221,16 @@ void test_exchange()
 /* If the end fails, the host waits for the consumer: on its stream, or in its context for stream 1. */
 void test_end_fails()
 {
-    const int64_t shape[1] = {16};
     for (int legacy = 0; legacy < 2; ++legacy) {
-        world w;
         int living = 0;
         {
-            cai::stream_pool pool;
-            CHECK_INT(pool.open(&w.cuda, 4, 0, &w.err), CAI_OK);
-            cai::array x;
-            w.fill(&x, CAI_FLOAT32, 1, shape, nullptr);
-            CHECK_INT(x.own(counter(&living), &w.err), CAI_OK);
-            cai_array *const list[1] = {&x};
-            cai::exchange ex;
+            meeting w(&living);
             const uint64_t stream = legacy ? uint64_t{CAI_STREAM_LEGACY} : w.consumer;
-            CHECK_INT(ex.begin(pool, stream, list, 1, nullptr, &w.err), CAI_OK);
+            CHECK_INT(w.ex.begin(w.pool, stream, w.list, 1, nullptr, &w.err), CAI_OK);
             cai_sim_fail_op(w.sim, "event_record", 1, CAI_SIM_ERROR_OUT_OF_MEMORY);
-            CHECK(ex.finish(CAI_OK, &w.err) != CAI_OK);
+            CHECK(w.ex.finish(CAI_OK, &w.err) != CAI_OK);
             CHECK_INT(cai_sim_calls_of(w.sim, legacy ? "context_synchronize" : "stream_synchronize"), 1);
-            CHECK_INT(ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT); /* it is not open any more */
+            CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT); /* it is not open any more */
         }
         CHECK_INT(living, 0);
     }
@@ -234,24 +239,16 @@ void test_end_fails()
 /* Stream 2 on another thread: the exchange stays open, until its own thread ends it. */
 void test_thread()
 {
-    const int64_t shape[1] = {16};
-    world w;
     int living = 0;
     {
-        cai::stream_pool pool;
-        CHECK_INT(pool.open(&w.cuda, 4, 0, &w.err), CAI_OK);
-        cai::array x;
-        w.fill(&x, CAI_FLOAT32, 1, shape, nullptr);
-        CHECK_INT(x.own(counter(&living), &w.err), CAI_OK);
-        cai_array *const list[1] = {&x};
-        cai::exchange ex;
-        CHECK_INT(ex.begin(pool, CAI_STREAM_PER_THREAD, list, 1, nullptr, &w.err), CAI_OK);
+        meeting w(&living);
+        CHECK_INT(w.ex.begin(w.pool, CAI_STREAM_PER_THREAD, w.list, 1, nullptr, &w.err), CAI_OK);
         cai_sim_host_thread(w.sim, 1);
         CHECK_INT(cai_sim_set_context(w.sim, cai_sim_primary(w.sim, 0)), 0);
-        CHECK_INT(ex.finish(CAI_OK, &w.err), CAI_ERR_THREAD);
+        CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_ERR_THREAD);
         CHECK_INT(living, 1);
         cai_sim_host_thread(w.sim, 0);
-        CHECK_INT(ex.finish(CAI_OK, &w.err), CAI_OK);
+        CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_OK);
     }
     CHECK_INT(living, 0);
 }

@@ -175,7 +175,7 @@ def other_jobs(args, folder: Folder) -> list[Job]:
     jobs = []
     for compiler in (args.gxx, args.clangxx):
         command = [compiler, "-fsyntax-only", "-DCAI_NO_CUDART", f"-I{folder.path}", *INCLUDE]
-        strict = ["-std=c++17", "-Wall", "-Wextra", "-Werror"]
+        strict = ["-std=c++17", *STRICT, *STRICT_CXX]  # also what the harness of the subject does not pass
         form = "without exceptions, use the form that takes a cai_error"
         jobs += [
             Job(f"{compiler} C++14", [*command, "-std=c++14", statuses], "needs C++17"),
