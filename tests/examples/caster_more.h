@@ -6,6 +6,10 @@
 #include "cai_python.h"
 #include "saxpy_device.h"
 #include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace more { namespace {
 float memory[6]; // the simulated device's kernels work on it
@@ -61,5 +65,57 @@ void open(saxpy_device *a, cai_python *b, cai::stream_pool *c)
     py = b;
     events = c;
     if (Py_AtExit(report)) std::fputs("the end has no report\n", stderr);
+}
+/* An exception between begin and finish, or one after it. */
+template <class Array, class Stream> void throws(Array x, Stream s, bool ends)
+{
+    cai::exchange ex(*events, s.number, x);
+    if (ends) ex.finish();
+    throw std::runtime_error("thrown between begin and finish");
+}
+
+template <class Array, class Stream, class WithoutGil> void throws_in_c(Array x, Stream s)
+{
+    const WithoutGil without_gil;
+    cai::exchange ex(*events, s.number, x);
+    cai::call(cai_expect, &x, "x", CAI_FLOAT64, 1, 0u);
+}
+
+template <class Array> int64_t sum_of_sizes(std::vector<Array> list)
+{
+    int64_t size = 0;
+    std::vector<Array> moved;
+    for (Array &item : list) moved.push_back(std::move(item));
+    for (const Array &item : moved) size += item.size;
+    return size;
+}
+
+template <class Array, class Stream> Array made(int64_t size, Stream s, bool owned)
+{
+    Array array;
+    make(array, size, s.number, owned);
+    return array;
+}
+
+/* What pybind11 and nanobind bind in the same words. */
+template <class Array, class Host, class Stream, class WithoutGil, class Module> void bind(Module &m)
+{
+    m.def("only", [](const Array &x) { return x.size; });
+    m.def("host", [](const Host &x) { return x.size; });
+    m.def("sizes", sum_of_sizes<Host>);
+    m.def("stream", [](Stream s) { return s.number; });
+    m.def("made", made<Array, Stream>);
+    m.def("same", [](Array x) { return x; });
+    m.def("throws", throws<Array, Stream>);
+    m.def("throws_in_c", throws_in_c<Array, Stream, WithoutGil>);
+    m.def("memory", [] { return reinterpret_cast<uintptr_t>(memory); });
+    m.def("fill", [](float value) { for (float &item : memory) item = value; });
+    m.def("first", [] { return memory[0]; });
+    m.def("new_stream", new_stream);
+    m.def("run", [] { return saxpy_device_run(device); });
+    m.def("calls", [] { return std::string(saxpy_device_calls(device)); });
+    m.def("released", [] { return released; });
+    m.def("poll", poll);
+    m.def("alive", alive);
 }
 }} // namespace more

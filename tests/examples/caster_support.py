@@ -157,6 +157,39 @@ def check_order(throws: Callable[..., Any], more: Any, *said: str) -> None:
     same("in order all the same", more.calls().count("stream_wait_event"), 2)
 
 
+def check_exceptions(more: Any) -> None:
+    for ends in (False, True):
+        check_order(lambda x, s: more.throws(x, s, ends), more, "RuntimeError: thrown between begin and finish")
+    check_order(more.throws_in_c, more, "ValueError: x: expected float64, 1-D; got float32, 1-D")
+
+
+def check_type(array: type, more: Any) -> None:
+    same("no instances but results", [raised(array), raised(object.__new__, array)[:10]],
+         ["TypeError: cannot create 'cai.array' instances", "TypeError:"])  # fmt: skip
+    before, stream = sys.getrefcount(array), more.new_stream()
+    for _ in range(5):
+        more.made(6, stream, True)
+    same("references to the type", sys.getrefcount(array), before)
+
+
+def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -> None:
+    """What all casters must do. `calls`: functions of one argument that keep nothing, beside those that all have."""
+    check_exceptions(more)
+    check_type(saxpy.array, more)
+    check_saxpy(saxpy.saxpy, more)
+    check_numbers(saxpy.saxpy, more)
+    check_results(saxpy.array, more)
+    stream = more.new_stream()
+    check_references([*calls, more.which, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
+                      lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),
+                      lambda x: more.throws_in_c(x, stream)], more)  # fmt: skip
+    last = Array()
+    before = sys.getrefcount(last)
+    more.only(last)
+    same("dropped with the call", sys.getrefcount(last), before)
+    more.run()
+
+
 def check_references(calls: Sequence[Callable[[Any], Any]], more: Any) -> None:
     """No call keeps an object: not when it fails, and not when another overload takes it."""
     objects = [Array(data=(more.memory(), False)), Array(shape=(-1,)), Host(), Array(typestr="<f8")]
