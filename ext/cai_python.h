@@ -172,7 +172,7 @@ typedef struct cai_python_type {
     const cai_python_exchange *exchange; /* NULL: none */
     const void *dlpack;                  /* DLPack's exchange; NULL: none */
     PyObject *weak;                      /* a weak reference to the type; NULL: free */
-    int32_t lazy;                        /* its tensors may have the conjugate or the negative bit set */
+    PyObject *is_neg; /* that method or its name, if its tensors may have PyTorch's lazy bits; or NULL */
     int32_t plain;                       /* its buffers describe the same arrays as its __array_interface__ */
 } cai_python_type;
 
@@ -359,7 +359,9 @@ struct cai_priv_py_import;
 struct cai_python_reader {
     /* Returns the table in the capsule of a type, or NULL. The capsule may be NULL, and so may be this. */
     const void *(*find)(PyObject *capsule);
-    int (*import_table)(struct cai_priv_py_import *in, PyObject *object, cai_array *out);
+    /* Returns what cai_priv_py_import_exchange does. `is_neg` is that of cai_python_type. */
+    int (*import_table)(cai_python *py, uint32_t flags, const void *table, PyObject *is_neg, PyObject *object,
+                        cai_array *out);
     int (*import_tensor)(struct cai_priv_py_import *in, PyObject *object, PyObject *method, cai_array *out);
 };
 
@@ -374,7 +376,7 @@ typedef struct cai_priv_py_owner {
     Py_buffer *buffer; /* or NULL */
     cai_field *fields; /* and the text of their names behind them; or NULL */
     int32_t at_once;   /* a thread of Python's that releases it takes the GIL */
-    int32_t room;      /* bytes from `mask` on; those before are set anew by cai_priv_py_owner_with */
+    int32_t room;      /* bytes from `mask` on */
     cai_array mask;    /* its storage, or other storage, as far as there is room */
 } cai_priv_py_owner;
 
@@ -499,78 +501,100 @@ static void cai_priv_py_put_back(const cai_priv_py_exception *kept)
     PyErr_Restore(kept->type, kept->value, kept->trace);
 }
 
-/* Drops all that an owner holds. Other code may run. */
+/* Drops all that an owner holds. Other code may run. An exception that is set stays, and no other remains. */
 CAI_PRIV_NOINLINE void cai_priv_py_empty(cai_priv_py_owner *owner)
 {
+    const int guarded = PyErr_Occurred() != NULL;
+    cai_priv_py_exception kept = {NULL, NULL, NULL};
+    cai_array array;
+    if (guarded) cai_priv_py_keep(&kept);
     if (owner->release) {
-        cai_array array;
         array.release = owner->release;
         array.owner = owner->inner;
+        owner->release = NULL;
         array.release(&array);
     }
     if (owner->buffer) PyBuffer_Release(owner->buffer);
     if (owner->buffer) PyMem_Free(owner->buffer);
     if (owner->fields) PyMem_Free(owner->fields);
-    Py_XDECREF(owner->object);
-    Py_XDECREF(owner->mask_object);
-}
-
-static void cai_priv_py_forget(cai_priv_py_owner *owner)
-{
-    cai_priv_py_empty(owner);
-    PyMem_Free(owner);
-}
-
-/* cai_priv_py_empty. An exception that is set stays, and no other exception remains. */
-CAI_PRIV_NOINLINE void cai_priv_py_empty_quietly(cai_priv_py_owner *owner)
-{
-    cai_priv_py_exception kept = {NULL, NULL, NULL};
-    const int guarded = PyErr_Occurred() != NULL;
-    if (guarded) cai_priv_py_keep(&kept);
-    cai_priv_py_empty(owner);
+    owner->buffer = NULL;
+    owner->fields = NULL;
+    Py_CLEAR(owner->object);
+    Py_CLEAR(owner->mask_object);
     if (guarded) cai_priv_py_put_back(&kept);
     else if (PyErr_Occurred()) PyErr_Clear();
 }
 
-/* The owner freed last is the next one. Without a GIL that would need atomics, which cost as much. */
-static inline cai_priv_py_owner *cai_priv_py_alloc_owner(cai_python_home *home, int32_t room)
+CAI_PRIV_NOINLINE cai_priv_py_owner *cai_priv_py_make_owner(cai_python_home *home, size_t room)
 {
-    cai_priv_py_owner *owner;
+    const size_t bytes = offsetof(cai_priv_py_owner, mask) + room;
+    cai_priv_py_owner *owner = (cai_priv_py_owner *)PyMem_Malloc(bytes);
+    if (!owner) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memset(owner, 0, offsetof(cai_priv_py_owner, mask));
+    owner->home = home;
+    owner->room = (int32_t)room;
+    return owner;
+}
+
+/* Returns an owner of nothing. The owner freed last is the next one. Without a GIL that would need atomics,
+ * which cost as much. */
+static inline cai_priv_py_owner *cai_priv_py_alloc_owner(cai_python_home *home, size_t room)
+{
 #if !defined(Py_GIL_DISABLED)
-    owner = (cai_priv_py_owner *)home->spare;
-    if (owner && owner->room >= room) {
+    cai_priv_py_owner *owner = (cai_priv_py_owner *)home->spare;
+    if (owner && (size_t)owner->room >= room) {
         home->spare = NULL;
         return owner;
     }
 #endif
-    (void)home;
-    owner = (cai_priv_py_owner *)PyMem_Malloc(offsetof(cai_priv_py_owner, mask) + (size_t)room);
-    if (owner) owner->room = room;
-    else PyErr_NoMemory();
-    return owner;
+    return cai_priv_py_make_owner(home, room);
 }
 
-static inline void cai_priv_py_free_owner(cai_python_home *home, cai_priv_py_owner *owner)
+/* Frees an owner of nothing. */
+static inline void cai_priv_py_free_owner(cai_priv_py_owner *owner)
 {
 #if !defined(Py_GIL_DISABLED)
+    cai_python_home *const home = owner->home;
     if (!home->spare && !home->closed) {
+        owner->at_once = 0;
         home->spare = owner;
         return;
     }
 #endif
-    (void)home;
     PyMem_Free(owner);
 }
 
-/* Forgets the owner of an array. An exception that is set stays. Most owners have an object alone. */
+CAI_PRIV_NOINLINE void cai_priv_py_forget(cai_priv_py_owner *owner)
+{
+    cai_priv_py_empty(owner);
+    cai_priv_py_free_owner(owner);
+}
+
+/* Returns 1 if an owner has an object alone, and no exception is set that code of that object could lose. */
+static inline int cai_priv_py_is_simple(const cai_priv_py_owner *owner)
+{
+    if (owner->release || owner->buffer || owner->fields || owner->mask_object) return 0;
+#if !defined(Py_GIL_DISABLED)
+    if (owner->object && Py_REFCNT(owner->object) > 1) return 1;
+#endif
+    return !PyErr_Occurred();
+}
+
+/* Forgets the owner of an array. An exception that is set stays. */
 static inline void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
     cai_python_home *const home = owner->home;
-    if (owner->release || owner->buffer || owner->fields || owner->mask_object || PyErr_Occurred())
-        cai_priv_py_empty_quietly(owner);
-    else
-        Py_XDECREF(owner->object);
-    cai_priv_py_free_owner(home, owner);
+    PyObject *const object = owner->object;
+    if (cai_priv_py_is_simple(owner)) {
+        owner->object = NULL;
+        Py_XDECREF(object);
+    } else {
+        cai_priv_py_empty(owner);
+    }
+    cai_priv_py_free_owner(owner);
     (void)cai_priv_py_count(home, -1);
 }
 
@@ -654,18 +678,16 @@ static void cai_priv_py_let_go(cai_array *array)
 }
 
 /* Makes an owner with room for as many bytes, in the place of the mask. */
-static cai_priv_py_owner *cai_priv_py_owner_with(const cai_python *py, PyObject *object, size_t room)
+static inline cai_priv_py_owner *cai_priv_py_owner_with(const cai_python *py, PyObject *object, size_t room)
 {
-    cai_priv_py_owner *owner = cai_priv_py_alloc_owner(py->home, (int32_t)room);
+    cai_priv_py_owner *owner = cai_priv_py_alloc_owner(py->home, room);
     if (!owner) return NULL;
-    memset(owner, 0, offsetof(cai_priv_py_owner, room));
-    owner->home = py->home;
     Py_XINCREF(object);
     owner->object = object;
     return owner;
 }
 
-static cai_priv_py_owner *cai_priv_py_owner_new(const cai_python *py, PyObject *object)
+static inline cai_priv_py_owner *cai_priv_py_owner_new(const cai_python *py, PyObject *object)
 {
     return cai_priv_py_owner_with(py, object, 0);
 }
@@ -813,15 +835,16 @@ CAI_PRIV_COLD int cai_priv_py_failed(const char *function)
     return -1;
 }
 
-/* Returns 1 if a weak reference still leads to this object. */
-static int cai_priv_py_leads_to(PyObject *weak, const PyObject *object)
+/* Returns 1 if a weak reference still leads to this object, which the caller keeps alive. */
+static inline int cai_priv_py_leads_to(PyObject *weak, const PyObject *object)
 {
+#if !defined(Py_LIMITED_API) && !defined(Py_GIL_DISABLED)
+    return ((const PyWeakReference *)weak)->wr_object == object; /* a dead one leads to None */
+#else
     PyObject *found = NULL;
 #if PY_VERSION_HEX >= 0x030d0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API + 0 >= 0x030d0000)
     if (PyWeakref_GetRef(weak, &found) < 0) PyErr_Clear();
     Py_XDECREF(found); /* the caller has a reference of its own */
-#elif !defined(Py_LIMITED_API)
-    found = PyWeakref_GET_OBJECT(weak);
 #else
 #if defined(__GNUC__) || defined(__clang__)
 #pragma GCC diagnostic push
@@ -834,6 +857,7 @@ static int cai_priv_py_leads_to(PyObject *weak, const PyObject *object)
     if (!found) PyErr_Clear();
 #endif
     return found == object;
+#endif
 }
 
 /* Calls a getter of `type` for a type. Returns a new reference. No other code runs. */
@@ -928,7 +952,6 @@ static void cai_priv_py_choose(const cai_python *py, const cai_priv_py_places *p
         at[CAI_PRIV_PY_EXCHANGE] <= others && at[CAI_PRIV_PY_EXCHANGE] <= at[CAI_PRIV_PY_TABLE];
     out->exchange = comes_first ? cai_priv_py_prove(places) : NULL;
     out->dlpack = NULL;
-    out->lazy = at[CAI_PRIV_PY_IS_CONJ] < places->count && at[CAI_PRIV_PY_IS_NEG] < places->count;
     if (at[CAI_PRIV_PY_TABLE] <= others && py->dlpack && py->dlpack->find)
         out->dlpack = py->dlpack->find(places->capsules[1]);
 }
@@ -955,6 +978,26 @@ static int cai_priv_py_is_plain(PyObject *type, const cai_priv_py_places *places
     return is_plain;
 }
 
+/* Returns a borrowed reference to the method is_neg, or to its name. NULL: the type has none, or no is_conj.
+ * The method of a static type stays, as PyTorch's does. To look it up each time takes a quarter more. */
+static PyObject *cai_priv_py_find_is_neg(const cai_python *py, const cai_priv_py_places *places)
+{
+    PyObject *const name = py->names[CAI_PRIV_PY_IS_NEG];
+    const Py_ssize_t at = places->at[CAI_PRIV_PY_IS_NEG];
+    PyObject *owner, *dictionary, *method = NULL;
+    int is_c;
+    if (at == places->count || places->at[CAI_PRIV_PY_IS_CONJ] == places->count) return NULL;
+    owner = PyTuple_GetItem(places->mro, at);
+    if (PyType_GetFlags((PyTypeObject *)owner) & Py_TPFLAGS_HEAPTYPE) return name;
+    dictionary = cai_priv_py_get(py->dict_of, owner);
+    if (dictionary) method = PyObject_GetItem(dictionary, name);
+    is_c = method && Py_TYPE(method) == &PyMethodDescr_Type;
+    PyErr_Clear();
+    Py_XDECREF(dictionary);
+    Py_XDECREF(method);
+    return is_c ? method : name;
+}
+
 /* Reads the offers of a type. */
 static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python_type *out)
 {
@@ -963,6 +1006,7 @@ static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python
     memset(out, 0, sizeof *out);
     if (!failed) cai_priv_py_choose(py, &places, out);
     if (!failed) out->plain = cai_priv_py_is_plain(type, &places);
+    if (!failed) out->is_neg = cai_priv_py_find_is_neg(py, &places);
     Py_XDECREF(places.mro);
     Py_XDECREF(places.capsules[0]);
     Py_XDECREF(places.capsules[1]);
@@ -1038,17 +1082,8 @@ static inline int cai_priv_py_recall(cai_python *py, const PyObject *type, cai_p
     return found != NULL;
 }
 
-/* Returns the exchange of a type that is remembered, or NULL. */
-static inline const cai_python_exchange *cai_priv_py_recall_exchange(cai_python *py, const PyObject *type)
-{
-    const cai_python_type *found = cai_priv_py_open_types(py, 1) ? cai_priv_py_find_type(py, type) : NULL;
-    const cai_python_exchange *exchange = found ? found->exchange : NULL;
-    cai_priv_py_close_types(py, 1);
-    return exchange;
-}
-
-static int cai_priv_py_enter_levels(cai_python *py);
-static void cai_priv_py_leave_levels(cai_python *py, int levels);
+static inline int cai_priv_py_enter_levels(cai_python *py);
+static inline void cai_priv_py_leave_levels(cai_python *py, int levels);
 
 /* Reads the offers of a type and remembers them. Keys of its dictionary may run code that imports. */
 CAI_PRIV_NOINLINE int cai_priv_py_learn(cai_python *py, PyObject *type, cai_python_type *out)
@@ -1936,7 +1971,7 @@ static inline int cai_priv_py_import_exchange(cai_python *py, uint32_t flags,
         if (how) return how;
     }
     if (out->release) return 0;
-    out->flags &= ~(uint32_t)CAI_OWN_EVENT; /* the object stays and owns it */
+    if (out->flags & (uint32_t)CAI_OWN_EVENT) out->flags ^= (uint32_t)CAI_OWN_EVENT; /* the object's own */
     return flags & CAI_PYTHON_BORROW ? 0 : cai_priv_py_own_object(py, object, out);
 }
 
@@ -1968,25 +2003,47 @@ static int cai_priv_py_import_else(cai_priv_py_import *in, PyObject *object, cai
     return cai_priv_py_refuse(in, CAI_PRIV_PY_NO_EXPORT);
 }
 
-/* Refuses a PyTorch tensor whose values must be conjugated or negated when they are read. PyTorch's
- * dictionary and table do not contain this, and __dlpack__ only refuses the conjugate. */
-static int cai_priv_py_refuse_lazy(const cai_python *py, PyObject *object)
+/* Calls a method, or the method of a name, without arguments. */
+static PyObject *cai_priv_py_call_method(PyObject *object, PyObject *method)
 {
-    int name;
-    for (name = CAI_PRIV_PY_IS_CONJ; name <= CAI_PRIV_PY_IS_NEG; ++name) {
-        PyObject *answer = PyObject_CallMethodObjArgs(object, py->names[name], NULL);
-        const int is_lazy = answer == Py_True;
-        Py_XDECREF(answer);
-        if (is_lazy)
-            PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
-                                            "call resolve_conj() and resolve_neg() first", py->names[name]);
-        if (PyErr_Occurred()) return -1;
-    }
-    return 0;
+#if !defined(Py_LIMITED_API) || Py_LIMITED_API + 0 >= 0x030c0000
+    return PyUnicode_Check(method) ? PyObject_VectorcallMethod(method, &object, 1, NULL)
+                                   : PyObject_Vectorcall(method, &object, 1, NULL);
+#else
+    return PyUnicode_Check(method) ? PyObject_CallMethodObjArgs(object, method, NULL)
+                                   : PyObject_CallFunctionObjArgs(method, object, NULL);
+#endif
+}
+
+/* Refuses a PyTorch tensor if a method is true, or raises. */
+static int cai_priv_py_refuse_bit(PyObject *object, PyObject *method, PyObject *name)
+{
+    PyObject *answer = cai_priv_py_call_method(object, method);
+    const int is_set = answer == Py_True;
+    Py_XDECREF(answer);
+    if (answer && !is_set) return 0;
+    if (is_set)
+        PyErr_Format(PyExc_BufferError, "%U() of the tensor is true: its values are not those in memory, "
+                                        "call resolve_conj() and resolve_neg() first", name);
+    return -1;
+}
+
+/* Releases and refuses the array of a PyTorch tensor whose values must be conjugated or negated when they are
+ * read. PyTorch's dictionary and table do not contain this, and __dlpack__ only refuses the conjugate. Only
+ * complex values can be conjugated. */
+static int cai_priv_py_refuse_lazy(cai_python *py, PyObject *object, PyObject *is_neg, cai_array *array)
+{
+    PyObject *const is_conj = py->names[CAI_PRIV_PY_IS_CONJ];
+    const int is_complex = (array->dtype.code >> 8 & 0xff) == 'c';
+    if ((!is_complex || !cai_priv_py_refuse_bit(object, is_conj, is_conj)) &&
+        !cai_priv_py_refuse_bit(object, is_neg, py->names[CAI_PRIV_PY_IS_NEG]))
+        return 0;
+    cai_priv_py_undo(py, array, 1);
+    return -1;
 }
 
 /* Changes the number of imports in progress in this state, of all threads. Returns the new number. */
-static int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
+static inline int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
 {
 #if defined(Py_GIL_DISABLED)
     return cai_priv_py_add(&py->depth, change);
@@ -1995,35 +2052,38 @@ static int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
 #endif
 }
 
-static void cai_priv_py_leave_levels(cai_python *py, int levels)
+static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
 {
     while (levels--) Py_LeaveRecursiveCall();
     (void)cai_priv_py_deeper(py, -1);
 }
 
-/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
- * of the stack than most functions do. Returns how many, or -1 with an exception set. */
-static int cai_priv_py_enter_levels(cai_python *py)
+CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
 {
     int levels = 0;
-    if (cai_priv_py_deeper(py, 1) == 1) return 0;
     while (levels < CAI_PRIV_PY_LEVELS && !Py_EnterRecursiveCall(" in an import within an import")) ++levels;
     if (levels == CAI_PRIV_PY_LEVELS) return levels;
     cai_priv_py_leave_levels(py, levels);
     return -1;
 }
 
-/* Imports an object of a type without an exchange. */
+/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
+ * of the stack than most functions do. Returns how many, or -1 with an exception set. */
+static inline int cai_priv_py_enter_levels(cai_python *py)
+{
+    return cai_priv_py_deeper(py, 1) == 1 ? 0 : cai_priv_py_enter_again(py);
+}
+
+/* Imports an object of a type without an offer in C. */
 static int cai_priv_py_import_asking(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const int on_host = (in->flags & CAI_PYTHON_HOST) != 0;
     int done;
-    if (in->type.lazy && cai_priv_py_refuse_lazy(in->py, object)) return -1;
-    if (in->type.dlpack) return in->py->dlpack->import_table(in, object, out);
     if (on_host && in->type.plain && cai_priv_py_import_plain(in, object, out)) return 0;
     done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_CUDA, out);
     if (done > 0 && on_host) done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_ARRAY, out);
-    return done > 0 ? cai_priv_py_import_else(in, object, out) : done;
+    if (done > 0) done = cai_priv_py_import_else(in, object, out);
+    return !done && in->type.is_neg ? cai_priv_py_refuse_lazy(in->py, object, in->type.is_neg, out) : done;
 }
 
 /* Not inlined, so that imports by an exchange need little of the stack. */
@@ -2037,12 +2097,20 @@ CAI_PRIV_NOINLINE int cai_priv_py_import_within(cai_priv_py_import *in, PyObject
     return failed;
 }
 
+/* Imports by the offer in C of a type, which has one. Returns what cai_priv_py_import_exchange does. */
+static inline int cai_priv_py_import_offered(cai_python *py, uint32_t flags, const cai_python_type *type,
+                                             PyObject *object, cai_array *out)
+{
+    return type->exchange ? cai_priv_py_import_exchange(py, flags, type->exchange, object, out)
+                          : py->dlpack->import_table(py, flags, type->dlpack, type->is_neg, object, out);
+}
+
 static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     int how;
     if (cai_priv_py_know(in->py, (PyObject *)Py_TYPE(object), &in->type)) return -1;
-    if (!in->type.exchange) return cai_priv_py_import_within(in, object, out);
-    how = cai_priv_py_import_exchange(in->py, in->flags, in->type.exchange, object, out);
+    if (!in->type.exchange && !in->type.dlpack) return cai_priv_py_import_within(in, object, out);
+    how = cai_priv_py_import_offered(in->py, in->flags, &in->type, object, out);
     return how > 0 ? cai_priv_py_refuse(in, how) : how;
 }
 
@@ -2177,22 +2245,22 @@ CAI_PRIV_NOINLINE int cai_priv_py_try_any(cai_python *py, PyObject *object, cons
     return CAI_PYTHON_FAILED;
 }
 
-/* Returns the exchange if this import can only use that, as most do. NULL: it is not known. */
-static inline const cai_python_exchange *cai_priv_py_at_hand(cai_python *py, PyObject *object,
-                                                             uint32_t flags)
+/* Copies what is remembered of the object's type. Returns 1 if an import needs nothing else, as most do. */
+static inline int cai_priv_py_at_hand(cai_python *py, PyObject *object, uint32_t flags, cai_python_type *out)
 {
-    if (cai_priv_py_load(&py->home->released) || flags & ~(uint32_t)CAI_PRIV_PY_FLAGS) return NULL;
-    return cai_priv_py_recall_exchange(py, (PyObject *)Py_TYPE(object));
+    if (cai_priv_py_load(&py->home->released) || flags & ~(uint32_t)CAI_PRIV_PY_FLAGS) return 0;
+    return cai_priv_py_recall(py, (PyObject *)Py_TYPE(object), out) && (out->exchange || out->dlpack);
 }
 
 CAI_API int cai_python_import(cai_python *py, PyObject *const *objects, Py_ssize_t count,
                               const cai_python_options *options, cai_array *out)
 {
     const uint32_t flags = options ? options->flags : 0;
-    const cai_python_exchange *exchange = count == 1 ? cai_priv_py_at_hand(py, objects[0], flags) : NULL;
+    cai_python_type type;
     int how;
-    if (!exchange) return cai_priv_py_import_all(py, objects, count, options, out, 0);
-    how = cai_priv_py_import_exchange(py, flags, exchange, objects[0], out);
+    if (count != 1 || !cai_priv_py_at_hand(py, objects[0], flags, &type))
+        return cai_priv_py_import_all(py, objects, count, options, out, 0);
+    how = cai_priv_py_import_offered(py, flags, &type, objects[0], out);
     return how ? cai_priv_py_import_all(py, objects, 1, options, out, how) : 0;
 }
 
@@ -2200,10 +2268,11 @@ CAI_API int cai_python_try_import(cai_python *py, PyObject *object, const cai_py
                                   cai_array *out)
 {
     const uint32_t flags = options ? options->flags : 0;
-    const cai_python_exchange *exchange = cai_priv_py_at_hand(py, object, flags);
+    cai_python_type type;
     int how;
-    if (!exchange) return cai_priv_py_try_any(py, object, options, out, 0);
-    how = cai_priv_py_import_exchange(py, flags, exchange, object, out);
+    if (!cai_priv_py_at_hand(py, object, flags, &type))
+        return cai_priv_py_try_any(py, object, options, out, 0);
+    how = cai_priv_py_import_offered(py, flags, &type, object, out);
     return how ? cai_priv_py_try_any(py, object, options, out, how) : CAI_PYTHON_TAKEN;
 }
 

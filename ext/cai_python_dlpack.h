@@ -271,7 +271,7 @@ static uint32_t cai_priv_py_copied(const struct DLManagedTensorVersioned *manage
 #endif
 
 /* Takes over an array of cai_dlpack.h. Its deleter will run with the GIL, whoever releases the array. */
-static void cai_priv_py_take_tensor(cai_array *array, cai_priv_py_owner *owner, PyObject *object)
+static inline void cai_priv_py_take_tensor(cai_array *array, cai_priv_py_owner *owner, PyObject *object)
 {
     owner->release = array->release;
     owner->inner = array->owner;
@@ -299,7 +299,8 @@ static const void *cai_priv_py_find_table(PyObject *capsule)
 }
 
 /* Stores the exporter's current stream. The pending work is in it. */
-static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice device, cai_array *array)
+static inline int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice device,
+                                             cai_array *array)
 {
     void *stream = NULL;
     if (array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED) return 0;
@@ -310,39 +311,47 @@ static int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice d
     return 0;
 }
 
-static int cai_priv_py_check_host(cai_priv_py_import *in, const cai_array *array)
+/* Imports a tensor of a table. Returns 0, -1 with an exception, or why it is refused. Then nothing is left to
+ * release. `err` is memory for an error. */
+static inline int cai_priv_py_open_tensor(cai_python *py, uint32_t flags, const DLPackExchangeAPI *table,
+                                          struct DLManagedTensorVersioned *managed, cai_array *out,
+                                          cai_error *err)
 {
-    if (array->memory != CAI_MEMORY_HOST || in->flags & CAI_PYTHON_HOST) return 0;
-    return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
+    const DLDevice device = managed->dl_tensor.device;
+    cai_dlpack_options options = {0, 0, 0};
+    cai_status status;
+    int how = 0;
+    options.flags = (flags & CAI_LENIENT) | cai_priv_py_copied(managed);
+    status = cai_dlpack_import_versioned(managed, options.flags ? &options : NULL, out, err);
+    if (status) {
+        if (status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
+        cai_python_raise(err);
+        return -1;
+    }
+    if (out->memory != CAI_MEMORY_HOST) how = cai_priv_py_current_stream(table, device, out);
+    else if (!(flags & CAI_PYTHON_HOST)) how = CAI_PRIV_PY_HOST_MEMORY;
+    if (how) cai_priv_py_undo(py, out, 1);
+    return how;
 }
 
-static int cai_priv_py_import_table(cai_priv_py_import *in, PyObject *object, cai_array *out)
+static int cai_priv_py_import_table(cai_python *py, uint32_t flags, const void *offer, PyObject *is_neg,
+                                    PyObject *object, cai_array *out)
 {
-    const DLPackExchangeAPI *table = (const DLPackExchangeAPI *)in->type.dlpack;
+    const DLPackExchangeAPI *const table = (const DLPackExchangeAPI *)offer;
     struct DLManagedTensorVersioned *managed = NULL;
-    cai_dlpack_options options;
-    cai_priv_py_owner *owner;
+    const int levels = cai_priv_py_enter_levels(py);
+    cai_priv_py_owner *owner = levels < 0 ? NULL : cai_priv_py_owner_new(py, NULL);
     cai_error err;
-    cai_status status;
-    memset(&options, 0, sizeof options);
-    options.flags = in->flags & CAI_LENIENT;
-    owner = cai_priv_py_owner_new(in->py, NULL);
-    if (!owner) return -1;
-    if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed) {
-        PyMem_Free(owner);
-        return cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
-    }
-    options.flags |= cai_priv_py_copied(managed);
-    status = cai_dlpack_import_versioned(managed, &options, out, &err);
-    if (status && status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
-    if (status) cai_python_raise(&err);
-    else if (!cai_priv_py_check_host(in, out) &&
-             !cai_priv_py_current_stream(table, managed->dl_tensor.device, out)) {
-        cai_priv_py_take_tensor(out, owner, object);
-        return 0;
-    } else cai_priv_py_undo(in->py, out, 1);
-    PyMem_Free(owner);
-    return -1;
+    int how = -1;
+    if (owner && (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed))
+        (void)cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
+    else if (owner)
+        how = cai_priv_py_open_tensor(py, flags, table, managed, out, &err);
+    if (!how) cai_priv_py_take_tensor(out, owner, object);
+    else if (owner) cai_priv_py_free_owner(owner);
+    if (!how && is_neg) how = cai_priv_py_refuse_lazy(py, object, is_neg, out);
+    if (levels >= 0) cai_priv_py_leave_levels(py, levels);
+    return how;
 }
 #endif /* CAI_PRIV_PY_HAS_TABLE */
 
@@ -501,8 +510,8 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
     capsule = owner ? cai_priv_py_call_dlpack(in, method, device[0]) : NULL;
     failed = !capsule || cai_priv_py_open_capsule(capsule, &options, out) ||
              cai_priv_py_check_device(out, device);
-    if (failed) PyMem_Free(owner);
-    else cai_priv_py_take_tensor(out, owner, object);
+    if (!failed) cai_priv_py_take_tensor(out, owner, object);
+    else if (owner) cai_priv_py_free_owner(owner);
     cai_priv_py_keep(&kept); /* a capsule that is not used runs its deleter */
     Py_XDECREF(capsule);
     cai_priv_py_put_back(&kept);
@@ -1096,7 +1105,7 @@ static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const DLPackExchang
         cai_priv_py_take_tensor(out, owner, Py_None);
         return owner;
     }
-    PyMem_Free(owner);
+    cai_priv_py_free_owner(owner);
     return NULL;
 }
 

@@ -459,6 +459,7 @@ def part_table(options: argparse.Namespace) -> None:
     check_tables(table)
     check_what_it_says(table)
     check_bits(table)
+    check_bits_in_c(table)
     with balanced("a group"):
         current(5)
         things = tuple(tabled(table, spec(address=ADDRESS + 64 * i)) for i in range(7))
@@ -582,18 +583,20 @@ def check_tables(table: Any) -> None:
 def check_bits(table: Any) -> None:
     """PyTorch's exports do not tell of tensors whose values are to be conjugated or negated when they are read."""
     error = Own("by is_neg")
-    rows = ((False, False, "ok"), (0, None, "ok"), (True, False, "is_conj()"), (False, True, "is_neg()"),
-            (True, True, "is_conj()"), (False, error, error))  # fmt: skip
+    real, number = SPEC, spec(dtype=(5, 64, 1))  # float32, complex64
+    rows = ((number, False, False, "ok"), (number, 0, None, "ok"), (number, True, False, "is_conj()"),
+            (number, False, True, "is_neg()"), (number, True, True, "is_conj()"), (number, False, error, error),
+            (real, error, False, "ok"), (real, error, True, "is_neg()"))  # fmt: skip
     current(7)
-    for conjugated, negated, expected in rows:
-        says = raising(error) if negated is error else lambda _, answer=negated: answer
-        text = f"conjugated {conjugated}, negated {negated}"
+    for given, conjugated, negated, expected in rows:
+        says = [raising(it) if it is error else lambda _, answer=it: answer for it in (conjugated, negated)]
+        text = f"{'real' if given is real else 'complex'}, conjugated {conjugated}, negated {negated}"
         with balanced(text):
-            thing = tabled(table, SPEC, is_conj=lambda _, answer=conjugated: answer, is_neg=says)
+            thing = tabled(table, given, is_conj=says[0], is_neg=says[1])
             _, got = attempt(lambda: probe.release(probe.hold((thing, thing), 0)))
         refused = isinstance(expected, str) and expected != "ok"
-        good = type(got) is BufferError and expected in str(got) if refused else as_expected(got, expected)
-        check(good and bool(thing.asked) == (expected == "ok"), f"{text}: {got!r}, asked {thing.asked}")
+        check(type(got) is BufferError and expected in str(got) if refused else as_expected(got, expected),
+              f"{text}: {got!r}")  # fmt: skip
     entries = {"shape": (2,), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
     for bit in (False, True):
         kind = type("Lazy", (), {"__cuda_array_interface__": entries, "is_conj": lambda _: False,
@@ -601,6 +604,31 @@ def check_bits(table: Any) -> None:
         with balanced(f"a dictionary, negated {bit}"):
             _, got = attempt(lambda: probe.release(probe.hold((kind(),), 0)))
         check(type(got) is BufferError if bit else got is None, f"a dictionary, negated {bit}: {got!r}")
+
+
+def check_bits_in_c(table: Any) -> None:
+    """is_neg of a type that cannot be changed is found once, and called past all that may come before it."""
+    current(7)
+    bases = [probe.Bits, *([probe.FixedBits] if hasattr(probe, "FixedBits") else [])]  # the limited API has one
+    for base in bases:
+        is_fixed = base is not probe.Bits
+        first = base.is_neg
+        kinds = [{TABLE: table, "is_conj": None, "negated": bit} for bit in (False, True)]
+        things = [type("Bits", (Tabled, base), kind)(SPEC) for kind in kinds]
+        for thing in things:
+            for _ in range(2):  # the second time the type is remembered
+                with balanced(f"{base}, negated {thing.negated}"):
+                    _, got = attempt(lambda thing=thing: probe.release(probe.hold((thing,), 0)))
+                check(type(got) is BufferError if thing.negated else got is None, f"{base}, {thing.negated}: {got!r}")
+        if is_fixed:
+            things[0].is_neg = raising(Own("an attribute of the instance"))
+        else:
+            base.is_neg = lambda _: True
+        with balanced(f"{base}, changed"):
+            _, got = attempt(lambda: probe.release(probe.hold((things[0],), 0)))
+        check(got is None if is_fixed else type(got) is BufferError, f"{base}, changed: {got!r}")
+        if not is_fixed:
+            base.is_neg = first
 
 
 def check_what_it_says(table: Any) -> None:

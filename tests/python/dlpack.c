@@ -844,6 +844,43 @@ static PyObject *probe_array_type(PyObject *module)
     return PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
+/* --------------------------------------------------------------------------------- bits of PyTorch */
+
+/* Returns the attribute `negated`. */
+static PyObject *probe_is_neg(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    return PyObject_GetAttrString(self, "negated");
+}
+
+static PyMethodDef probe_bits_methods[] = {
+    {"is_neg", probe_is_neg, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+#if !defined(Py_LIMITED_API)
+/* A type that cannot be changed, as the base of PyTorch's tensors. */
+static PyTypeObject probe_fixed_bits;
+#endif
+
+static int probe_add_bits(PyObject *module)
+{
+    PyType_Slot slots[2] = {{Py_tp_methods, probe_bits_methods}, {0, NULL}};
+    PyType_Spec spec = {"cai_probe_dlpack.Bits", (int)sizeof(PyObject), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    const int failed = !type || PyModule_AddObjectRef(module, "Bits", type);
+    Py_XDECREF(type);
+    if (failed) return -1;
+#if !defined(Py_LIMITED_API)
+    probe_fixed_bits.tp_name = "cai_probe_dlpack.FixedBits";
+    probe_fixed_bits.tp_basicsize = (Py_ssize_t)sizeof(PyObject);
+    probe_fixed_bits.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+    probe_fixed_bits.tp_methods = probe_bits_methods;
+    return PyModule_AddType(module, &probe_fixed_bits);
+#else
+    return 0;
+#endif
+}
+
 /* ------------------------------------------------------------------------------------ the module */
 
 static PyMethodDef probe_methods[] = {
@@ -891,7 +928,7 @@ static int probe_add_numbers(PyObject *module)
 static int probe_exec(PyObject *module)
 {
     probe_state *state = probe_of(module);
-    if (cai_python_dlpack_init(&state->py) || probe_add_numbers(module)) return -1;
+    if (cai_python_dlpack_init(&state->py) || probe_add_numbers(module) || probe_add_bits(module)) return -1;
     state->array_type = probe_array_type(module);
     return state->array_type ? PyModule_AddObjectRef(module, "Array", state->array_type) : -1;
 }

@@ -20,7 +20,7 @@ from planting import Defect, parser  # noqa: E402
 PARTS = "facts,pending,offers,refused,references,elsewhere,interpreters,group,threads,try,gone,cache,memory,proof"
 
 DESCRIBE = r"if \(exchange->describe\(object, out\)\) return cai_priv_py_failed\(\"describe\"\);"
-OTHER = r"if \(!in->type\.exchange\) return cai_priv_py_import_within"
+OTHER = r"if \(!in->type\.exchange && !in->type\.dlpack\) return cai_priv_py_import_within"
 HOST = r"\(array->memory != CAI_MEMORY_HOST \|\| flags & CAI_PYTHON_HOST\)"
 KNOWN = r"exchange->abi != CAI_ABI \|\| exchange->struct_size < sizeof \*exchange"
 
@@ -47,7 +47,7 @@ DEFECTS = [
      r"if (!in->type.exchange || PyObject_HasAttr(object, in->py->names[CAI_PRIV_PY_CUDA])) return cai_priv_py_import_within"),
     ("what describe refuses is asked again", r"if \(!how && !cai_priv_py_import_one\(&in,", r"if (!cai_priv_py_import_one(&in,"),
     ("no exchange at all", r"out->exchange = comes_first \? ", r"out->exchange = comes_first && 0 ? "),
-    ("several objects are one", r"count == 1 \? cai_priv_py_at_hand", r"count ? cai_priv_py_at_hand"),
+    ("several objects are one", r"count != 1 \|\| !cai_priv_py_at_hand", r"!count || !cai_priv_py_at_hand"),
     # what is remembered
     ("the type of before, whatever it is",
      r"\*known != type; (.*\n.*\n    return )cai_priv_py_leads_to\(at->weak, type\) \? at : NULL;", r"!*known; \1at;"),
@@ -91,9 +91,9 @@ DEFECTS = [
     ("a borrowed array is never borrowed", r"return flags & CAI_PYTHON_BORROW \? 0 : ", r"return 0 ? 0 : "),
     ("an owned array is taken for borrowed", r"    if \(out->release\) return 0;\n",
      r"    if (out->release) { if (flags & CAI_PYTHON_BORROW) out->release = NULL; return 0; }\n"),
-    ("a borrowed array owns an event", r"    out->flags &= ~\(uint32_t\)CAI_OWN_EVENT;[^\n]*\n", r""),
+    ("a borrowed array owns an event", r"    if \(out->flags & \(uint32_t\)CAI_OWN_EVENT\)[^\n]*\n", r""),
     ("the object is not kept", r"Py_XINCREF\(object\);\n    owner->object", r"owner->object"),
-    ("leak: the object of an array", r"else\n        Py_XDECREF\(owner->object\);", r""),
+    ("leak: the object of an array", r"(owner->object = NULL;\n\s*)Py_XDECREF\(object\);", r"\1"),
     ("leak: what every array owns", r"home->spare = owner;\n        return;", r"return;"),
     ("two arrays have one owner", r"home->spare = NULL;\n        return owner;", r"return owner;"),
     ("an array is not counted",

@@ -457,13 +457,19 @@ def test_tensors_without_memory(module: Any, what: str) -> None:
 
 
 def test_tensors_that_are_not_what_is_in_memory(module: Any) -> None:
-    """Conjugates that PyTorch has not computed yet are refused by its __dlpack__. (Its exchange in C, and for negatives
-    its __dlpack__ too, give out what is in memory: no consumer can see that.)"""
+    """Conjugates that PyTorch has not computed yet are refused by its __dlpack__. Its exchange in C, and for negatives
+    its __dlpack__ too, give out what is in memory. So an import asks is_conj() and is_neg()."""
     library = opened(HOST["PyTorch"])
     needs_dlpack(module, "__dlpack__", "PyTorch")
     conjugate = (library.torch.arange(6) * 1j).to(library.torch.complex64).conj()
     with pytest.raises(BufferError):
         module.facts(support.by_dlpack(conjugate))
+    negative = library.torch._neg_view(conjugate.real)
+    for lazy, said in ((conjugate, "is_conj"), (conjugate.imag, "is_neg"), (negative, "is_neg")):
+        with pytest.raises(BufferError, match=said):
+            module.facts(lazy)
+    for plain in (conjugate.real, conjugate.resolve_conj(), conjugate.imag.resolve_neg()):
+        assert module.facts(plain)["shape"] == (6,)
 
 
 def test_deleted_jax_array(module: Any) -> None:
