@@ -615,6 +615,7 @@ CAI_API cai_status cai_dlpack_device(const cai_array *array, DLDevice *out, cai_
 /* Refuses an array that the structs cannot describe. */
 static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags, cai_error *err)
 {
+    int32_t i;
     if (array->mask)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1, "mask: DLPack has no masks");
     if (array->size && array->sync != CAI_SYNC_NONE && !(flags & (uint32_t)CAI_DLPACK_ORDERED))
@@ -624,22 +625,11 @@ static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags
     if ((uintptr_t)array->data != array->data)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_DATA, -1, "data = 0x%llx exceeds a pointer",
                                    (unsigned long long)array->data);
-    return CAI_OK;
-}
-
-/* Stores the shape, and behind it the strides in elements. */
-static cai_status cai_priv_dlpack_extents(const cai_array *array, int64_t *shape_and_strides, cai_error *err)
-{
-    const int64_t itemsize = array->dtype.itemsize;
-    int32_t i;
-    for (i = 0; i < array->ndim; ++i) {
-        const int64_t stride = array->strides[i], elements = stride / itemsize;
-        shape_and_strides[i] = array->shape[i];
-        shape_and_strides[array->ndim + i] = elements;
-        if (elements * itemsize == stride || array->shape[i] == 1 || !array->size) continue;
+    for (i = 0; i < array->ndim && array->size; ++i) {
+        if (array->shape[i] == 1 || !(array->strides[i] % array->dtype.itemsize)) continue;
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, i,
                                    "strides[%ld] = %lld bytes is no multiple of the itemsize, %ld", (long)i,
-                                   (long long)stride, (long)itemsize);
+                                   (long long)array->strides[i], (long)array->dtype.itemsize);
     }
     return CAI_OK;
 }
@@ -650,10 +640,14 @@ static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, 
 {
     DLDataType dtype;
     DLDevice device;
+    int32_t i;
     CAI_TRY(cai_dlpack_device(array, &device, err));
     CAI_TRY(cai_dlpack_dtype_to(&array->dtype, &dtype, err));
     CAI_TRY(cai_priv_dlpack_sayable(array, flags, err));
-    CAI_TRY(cai_priv_dlpack_extents(array, shape_and_strides, err));
+    for (i = 0; i < array->ndim; ++i) {
+        shape_and_strides[i] = array->shape[i];
+        shape_and_strides[array->ndim + i] = array->strides[i] / array->dtype.itemsize;
+    }
     out->data = array->size ? (void *)(uintptr_t)array->data : NULL;
     out->device = device;
     out->ndim = array->ndim;

@@ -251,7 +251,7 @@ TABLE = [
 ]  # fmt: skip
 # In cai_dlpack.h
 TENSOR = [
-    ("table: strides in bytes", r"\[array->ndim \+ i\] = elements;", r"[array->ndim + i] = stride;"),
+    ("table: strides in bytes", r"array->strides\[i\] / array->dtype\.itemsize;", r"array->strides[i];"),
     ("table: the deleter does nothing",
      r"(static void cai_priv_dlpack_delete_versioned[^{]*\{\n\s*if \(self) ?\)", r"\1 && 0)"),
     ("table: the mark for read-only is lost", r"made->flags = \(array->flags & CAI_WRITABLE \?", r"made->flags = (1 ?"),
