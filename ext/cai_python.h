@@ -587,13 +587,8 @@ static inline int cai_priv_py_is_simple(const cai_priv_py_owner *owner)
 static inline void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
     cai_python_home *const home = owner->home;
-    PyObject *const object = owner->object;
-    if (cai_priv_py_is_simple(owner)) {
-        owner->object = NULL;
-        Py_XDECREF(object);
-    } else {
-        cai_priv_py_empty(owner);
-    }
+    if (cai_priv_py_is_simple(owner)) Py_CLEAR(owner->object);
+    else cai_priv_py_empty(owner);
     cai_priv_py_free_owner(owner);
     (void)cai_priv_py_count(home, -1);
 }
@@ -1971,7 +1966,7 @@ static inline int cai_priv_py_import_exchange(cai_python *py, uint32_t flags,
         if (how) return how;
     }
     if (out->release) return 0;
-    if (out->flags & (uint32_t)CAI_OWN_EVENT) out->flags ^= (uint32_t)CAI_OWN_EVENT; /* the object's own */
+    out->flags &= ~(uint32_t)CAI_OWN_EVENT; /* the object stays and owns it */
     return flags & CAI_PYTHON_BORROW ? 0 : cai_priv_py_own_object(py, object, out);
 }
 
@@ -2058,6 +2053,7 @@ static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
     (void)cai_priv_py_deeper(py, -1);
 }
 
+/* The part of cai_priv_py_enter_levels for an import within an import. */
 CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
 {
     int levels = 0;

@@ -597,6 +597,7 @@ def check_bits(table: Any) -> None:
         refused = isinstance(expected, str) and expected != "ok"
         check(type(got) is BufferError and expected in str(got) if refused else as_expected(got, expected),
               f"{text}: {got!r}")  # fmt: skip
+        check(thing.asked == ["managed"] * (2 if expected == "ok" else 1), f"{text}: asked {thing.asked}")
     entries = {"shape": (2,), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
     for bit in (False, True):
         kind = type("Lazy", (), {"__cuda_array_interface__": entries, "is_conj": lambda _: False,
