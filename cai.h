@@ -1485,11 +1485,12 @@ CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
 CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
                                                  int64_t nbytes);
 
-/* Stores a description except shape and strides. Addresses of elements are sums of the bits in `offsets`. */
-static inline void cai_priv_store(const cai_array *array, uint32_t flags, uint64_t offsets, int64_t size,
-                                  int64_t nbytes, cai_array *out)
+/* Stores a description except shape and strides. Addresses of elements are sums of the bits in `offsets`. The
+ * fields that do not follow from others are those of `given`, or NULL: the caller stores them. */
+static inline void cai_priv_store(const cai_array *array, const cai_array *given, uint32_t flags,
+                                  uint64_t offsets, int64_t size, int64_t nbytes, cai_array *out)
 {
-    memcpy(out, array, offsetof(cai_array, size));
+    if (given) memcpy(out, given, offsetof(cai_array, size));
     if (!((uint32_t)offsets & (uint32_t)(array->dtype.alignment - 1))) flags |= CAI_ALIGNED;
     if (array->dtype.code > 0xffffff) flags |= CAI_BYTE_SWAPPED;
     out->flags = array->flags | flags;
@@ -1525,7 +1526,8 @@ static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_p
 
 /* Stores a description without strides. They become those of C order (R20), or 0 for a bit field. */
 static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                          int64_t size, int64_t nbytes, cai_array *out)
+                                          const cai_array *given, int64_t size, int64_t nbytes,
+                                          cai_array *out)
 {
     const int64_t *shape = draft->shape;
     uint32_t flags = CAI_C_CONTIGUOUS | CAI_NO_SELF_OVERLAP | CAI_DENSE;
@@ -1547,7 +1549,7 @@ static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai
         last = extent;
     }
     if (size == last) flags |= CAI_F_CONTIGUOUS; /* at most one extent above 1 */
-    cai_priv_store(&draft->array, flags, data, size, nbytes, out);
+    cai_priv_store(&draft->array, given, flags, data, size, nbytes, out);
     out->data = data;
     out->lo = 0;
     out->hi = nbytes;
@@ -1564,7 +1566,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(const cai_priv_judge *judge,
     if (cai_priv_mul(elements / 8, bits, &nbytes) ||
         cai_priv_add(nbytes, (elements % 8 * bits + 7) / 8, &nbytes))
         return cai_priv_reject_extent(judge, 0, draft->shape[0]);
-    return cai_priv_store_c(judge, draft, size, nbytes, out);
+    return cai_priv_store_c(judge, draft, &draft->array, size, nbytes, out);
 }
 
 CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
@@ -1573,7 +1575,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(const cai_priv_judge *judge, co
     int64_t size = 0, nbytes = 0;
     if (!draft->array.dtype.itemsize) return cai_priv_describe_bits(judge, draft, out);
     CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
-    return cai_priv_store_c(judge, draft, size, nbytes, out);
+    return cai_priv_store_c(judge, draft, &draft->array, size, nbytes, out);
 }
 
 /* Describes an empty array with strides, or rejects a wrong one. An empty array has no element to reach and
@@ -1634,7 +1636,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *jud
     nbytes = (int64_t)size * draft->array.dtype.itemsize;
     if ((flags & CAI_NO_SELF_OVERLAP) && width == (uint64_t)nbytes)
         flags |= CAI_DENSE | cai_priv_order(draft);
-    cai_priv_store(&draft->array, flags, data | offsets, (int64_t)size, nbytes, out);
+    cai_priv_store(&draft->array, &draft->array, flags, data | offsets, (int64_t)size, nbytes, out);
     out->lo = (int64_t)(0 - below);
     out->hi = (int64_t)(width - below);
     for (axis = out->ndim; --axis >= 0;) {
@@ -2492,31 +2494,58 @@ CAI_API cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim, co
     return cai_array_init_dtype(out, &dtype, ndim, shape, strides, (uint64_t)(uintptr_t)data, err);
 }
 
+/* Fills what cai_array_init_dtype is given, but for data, flags and field_count. */
+static inline void cai_priv_init_given(cai_array *array, const cai_dtype *dtype, int32_t ndim)
+{
+    cai_priv_draft_open(array);
+    array->version = 3;
+    array->dtype = *dtype;
+    array->sync = CAI_SYNC_UNKNOWN;
+    array->ndim = ndim;
+    array->stream = 0;
+}
+
+/* cai_array_init_dtype with strides, or for a bit field. */
+static inline cai_status cai_priv_init_rare(cai_array *out, const cai_dtype *dtype, int32_t ndim,
+                                            const int64_t *shape, const int64_t *strides, uint64_t data,
+                                            cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0, 0};
+    cai_priv_draft draft;
+    if (strides && dtype->code == CAI_BITFIELD)
+        return cai_priv_fail(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
+                             "strides must be NULL for a bit field: bytes cannot address bits%R33", 0, 0);
+    draft.shape = shape;
+    draft.strides = strides;
+    cai_priv_init_given(&draft.array, dtype, ndim);
+    draft.array.flags = strides ? CAI_WRITABLE | CAI_HAD_STRIDES : CAI_WRITABLE;
+    draft.array.data = data;
+    return cai_priv_describe(&judge, &draft, out);
+}
+
+/* Without strides, what is given goes straight to `out`, as a copy of it costs more than all the rest. */
 CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                         const int64_t *shape, const int64_t *strides, uint64_t data,
                                         cai_error *err)
 {
     const cai_priv_judge judge = {err, 0, 0};
     cai_priv_draft draft;
-    cai_array *array = &draft.array;
+    int64_t size = 0, nbytes = 0;
     if (!out) return cai_priv_misuse(err, "cai_array_init: out is NULL");
     if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
     if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (strides && dtype->code == CAI_BITFIELD)
-        return cai_priv_fail(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
-                             "strides must be NULL for a bit field: bytes cannot address bits%R33", 0, 0);
+    if (strides || !dtype->itemsize) return cai_priv_init_rare(out, dtype, ndim, shape, strides, data, err);
     draft.shape = shape;
-    draft.strides = strides;
-    cai_priv_draft_open(array);
-    array->flags = strides ? CAI_WRITABLE | CAI_HAD_STRIDES : CAI_WRITABLE;
-    array->version = 3;
-    array->data = data;
-    array->dtype = *dtype;
-    array->sync = CAI_SYNC_UNKNOWN;
-    array->ndim = ndim;
-    array->stream = 0;
-    return cai_priv_describe(&judge, &draft, out);
+    draft.array.dtype = *dtype;
+    draft.array.ndim = ndim;
+    draft.array.flags = CAI_WRITABLE;
+    draft.array.data = data;
+    draft.array.field_count = 0;
+    CAI_TRY(cai_priv_count(&judge, &draft, &size, &nbytes));
+    CAI_TRY(cai_priv_store_c(&judge, &draft, NULL, size, nbytes, out));
+    cai_priv_init_given(out, dtype, ndim);
+    return CAI_OK;
 }
 
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner)

@@ -332,76 +332,100 @@ static cai_status cai_priv_dlpack_null(cai_error *err, const char *function, con
 }
 
 /* -------------------------------------------------------------------- >>types */
-/* A code of DLPack, in their order. A code with a format of its own has one size. */
+enum { CAI_PRIV_DLPACK_TYPES = 18, CAI_PRIV_DLPACK_SIZES = 4 };
+
+/* A code of DLPack, in their order, with the dtypes that both sides support. */
 typedef struct cai_priv_dlpack_type {
     const char *name;
-    int32_t kind;   /* letter of the typestr; 0: not supported */
-    int32_t format; /* as in CAI_CODE */
-    int32_t least, most; /* bits */
+    cai_dtype sizes[CAI_PRIV_DLPACK_SIZES];
 } cai_priv_dlpack_type;
 
-enum { CAI_PRIV_DLPACK_TYPES = 18 };
+#define CAI_PRIV_SIZE(code, alignment) {(code), (code) & 0xff, 0, CAI_UNIT_NONE, 0, (alignment)}
+#define CAI_PRIV_ONE(code, alignment) {CAI_PRIV_SIZE(code, alignment)}
+#define CAI_PRIV_NONE {{0, 0, 0, 0, 0, 0}}
+static const cai_priv_dlpack_type cai_priv_dlpack_types[CAI_PRIV_DLPACK_TYPES] = {
+    {"int", {CAI_PRIV_SIZE(CAI_INT8, 1), CAI_PRIV_SIZE(CAI_INT16, 2), CAI_PRIV_SIZE(CAI_INT32, 4),
+             CAI_PRIV_SIZE(CAI_INT64, 8)}},
+    {"uint", {CAI_PRIV_SIZE(CAI_UINT8, 1), CAI_PRIV_SIZE(CAI_UINT16, 2), CAI_PRIV_SIZE(CAI_UINT32, 4),
+              CAI_PRIV_SIZE(CAI_UINT64, 8)}},
+    {"float", {CAI_PRIV_SIZE(CAI_FLOAT16, 2), CAI_PRIV_SIZE(CAI_FLOAT32, 4), CAI_PRIV_SIZE(CAI_FLOAT64, 8)}},
+    {"opaque handle", CAI_PRIV_NONE},
+    {"bfloat", CAI_PRIV_ONE(CAI_BFLOAT16, 2)},
+    {"complex", {CAI_PRIV_SIZE(CAI_COMPLEX32, 2), CAI_PRIV_SIZE(CAI_COMPLEX64, 4),
+                 CAI_PRIV_SIZE(CAI_COMPLEX128, 8)}},
+    {"bool", CAI_PRIV_ONE(CAI_BOOL, 1)},
+    {"float8_e3m4", CAI_PRIV_ONE(CAI_FLOAT8_E3M4, 1)},
+    {"float8_e4m3", CAI_PRIV_ONE(CAI_FLOAT8_E4M3, 1)},
+    {"float8_e4m3b11fnuz", CAI_PRIV_ONE(CAI_FLOAT8_E4M3B11FNUZ, 1)},
+    {"float8_e4m3fn", CAI_PRIV_ONE(CAI_FLOAT8_E4M3FN, 1)},
+    {"float8_e4m3fnuz", CAI_PRIV_ONE(CAI_FLOAT8_E4M3FNUZ, 1)},
+    {"float8_e5m2", CAI_PRIV_ONE(CAI_FLOAT8_E5M2, 1)},
+    {"float8_e5m2fnuz", CAI_PRIV_ONE(CAI_FLOAT8_E5M2FNUZ, 1)},
+    {"float8_e8m0fnu", CAI_PRIV_ONE(CAI_FLOAT8_E8M0FNU, 1)},
+    {"float6_e2m3fn", CAI_PRIV_NONE}, {"float6_e3m2fn", CAI_PRIV_NONE}, {"float4_e2m1fn", CAI_PRIV_NONE}};
+#undef CAI_PRIV_SIZE
+#undef CAI_PRIV_ONE
+#undef CAI_PRIV_NONE
 
-static const cai_priv_dlpack_type *cai_priv_dlpack_type_of(int32_t code)
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_dtype(DLDataType in, cai_error *err)
 {
-    static const cai_priv_dlpack_type types[CAI_PRIV_DLPACK_TYPES] = {
-        {"int", 'i', 0, 8, 64}, {"uint", 'u', 0, 8, 64}, {"float", 'f', 0, 16, 64},
-        {"opaque handle", 0, 0, 0, 0}, {"bfloat", 'f', 1, 16, 16}, {"complex", 'c', 0, 32, 128},
-        {"bool", 'b', 0, 8, 8}, {"float8_e3m4", 'f', 2, 8, 8}, {"float8_e4m3", 'f', 3, 8, 8},
-        {"float8_e4m3b11fnuz", 'f', 4, 8, 8}, {"float8_e4m3fn", 'f', 5, 8, 8},
-        {"float8_e4m3fnuz", 'f', 6, 8, 8}, {"float8_e5m2", 'f', 7, 8, 8},
-        {"float8_e5m2fnuz", 'f', 8, 8, 8}, {"float8_e8m0fnu", 'f', 9, 8, 8},
-        {"float6_e2m3fn", 0, 0, 0, 0}, {"float6_e3m2fn", 0, 0, 0, 0}, {"float4_e2m1fn", 0, 0, 0, 0}};
-    static const cai_priv_dlpack_type unknown = {"unknown", 0, 0, 0, 0};
-    return code < CAI_PRIV_DLPACK_TYPES ? &types[code] : &unknown;
+    const int known = in.code < CAI_PRIV_DLPACK_TYPES;
+    const char *why = "is not supported";
+    if (in.lanes != 1) why = "must have 1 lane";
+    else if (in.bits % 8) why = "is not a whole number of bytes";
+    else if (known && cai_priv_dlpack_types[in.code].sizes[0].code) why = "has a size that is not supported";
+    return cai_priv_dlpack_say(err, CAI_ERR_TYPESTR, CAI_ENTRY_TYPESTR, -1,
+                               "dtype: code = %u (%s), bits = %u, lanes = %u %s", (unsigned)in.code,
+                               known ? cai_priv_dlpack_types[in.code].name : "unknown", (unsigned)in.bits,
+                               (unsigned)in.lanes, why);
 }
 
-/* Returns 1 if the code has this kind and format, and both sides support the size. */
-static int cai_priv_dlpack_fits(const cai_priv_dlpack_type *type, int32_t kind, int32_t format, int32_t bits)
+/* Returns NULL for a dtype that is not supported. */
+static inline const cai_dtype *cai_priv_dlpack_dtype(DLDataType in)
 {
-    return type->kind && type->kind == kind && type->format == format && bits >= type->least &&
-           bits <= type->most && !(bits & (bits - 1));
+    const cai_dtype *dtype, *last;
+    if (in.code >= CAI_PRIV_DLPACK_TYPES || in.lanes != 1 || !in.bits) return NULL;
+    dtype = cai_priv_dlpack_types[in.code].sizes;
+    last = dtype + CAI_PRIV_DLPACK_SIZES - 1;
+    while (dtype->itemsize * 8 != in.bits && dtype != last) ++dtype;
+    return dtype->itemsize * 8 == in.bits ? dtype : NULL;
 }
 
 CAI_API cai_status cai_dlpack_dtype_from(DLDataType in, cai_dtype *out, cai_error *err)
 {
-    const cai_priv_dlpack_type *type = cai_priv_dlpack_type_of(in.code);
-    const char *why = "is not supported";
+    const cai_dtype *dtype = cai_priv_dlpack_dtype(in);
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_dtype_from", "out");
-    if (in.lanes == 1 && cai_priv_dlpack_fits(type, type->kind, type->format, in.bits))
-        return cai_dtype_of(CAI_CODE(type->kind, in.bits / 8, type->format), out, err);
-    if (in.lanes != 1) why = "must have 1 lane";
-    else if (in.bits % 8) why = "is not a whole number of bytes";
-    else if (type->kind) why = "has a size that is not supported";
-    return cai_priv_dlpack_say(err, CAI_ERR_TYPESTR, CAI_ENTRY_TYPESTR, -1,
-                               "dtype: code = %u (%s), bits = %u, lanes = %u %s", (unsigned)in.code,
-                               type->name, (unsigned)in.bits, (unsigned)in.lanes, why);
+    if (!dtype) return cai_priv_dlpack_reject_dtype(in, err);
+    *out = *dtype;
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, DLDataType *out, cai_error *err)
 {
     const char *why = "DLPack has no such dtype";
-    int32_t code, kind, format, bits;
+    int32_t code, kind, size;
     if (!in || !out) return cai_priv_dlpack_null(err, "cai_dlpack_dtype_to", in ? "out" : "in");
-    kind = in->code >> 8 & 0xff;
-    format = in->code >> 16;
-    bits = (in->code & 0xff) * 8;
-    for (code = 0; in->itemsize * (int64_t)8 == bits && code < CAI_PRIV_DLPACK_TYPES; ++code) {
-        if (!cai_priv_dlpack_fits(cai_priv_dlpack_type_of(code), kind, format, bits)) continue;
+    for (code = 0; in->itemsize && code < CAI_PRIV_DLPACK_TYPES; ++code) {
+        const cai_dtype *same = cai_priv_dlpack_types[code].sizes, *last = same + CAI_PRIV_DLPACK_SIZES - 1;
+        if (same->code >> 8 != in->code >> 8) continue; /* another kind or format */
+        while (same->itemsize != in->itemsize && same != last) ++same;
+        if (same->code != in->code || same->itemsize != in->itemsize) break;
         out->code = (uint8_t)code;
-        out->bits = (uint8_t)bits;
+        out->bits = (uint8_t)(in->itemsize * 8);
         out->lanes = 1;
         return CAI_OK;
     }
+    kind = in->code >> 8 & 0xff;
+    size = in->code & 0xff;
     if (in->code & CAI_SWAPPED(0)) why = "the bytes are swapped, but DLPack has no byte order";
-    else if ((kind == 'f' && bits > 64) || (kind == 'c' && bits > 128))
+    else if ((kind == 'f' && size > 8) || (kind == 'c' && size > 16))
         why = "DLPack has IEEE floats without padding, this dtype may be another";
     return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1, "dtype: %s of %ld bytes: %s",
                                cai_dtype_name(in->code), (long)in->itemsize, why);
 }
 
 /* ---------------------------------------------------------------- >>importing */
-static cai_status cai_priv_dlpack_judge_options(const cai_dlpack_options *options, cai_error *err)
+CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_judge_options(const cai_dlpack_options *options, cai_error *err)
 {
     const uint32_t known = (uint32_t)CAI_LENIENT | (uint32_t)CAI_DLPACK_READ_ONLY;
     const int stream = options->sync == CAI_SYNC_STREAM;
@@ -420,27 +444,30 @@ static cai_status cai_priv_dlpack_judge_options(const cai_dlpack_options *option
                                (long long)options->stream, (long)options->sync);
 }
 
-/* Stores the kind of memory and, for device memory, the device. */
-static cai_status cai_priv_dlpack_place(const DLTensor *tensor, int32_t *memory, int32_t *device,
-                                        cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_device(int32_t type, int32_t id, cai_error *err)
 {
-    int32_t type = 0, rocm;
-    memcpy(&type, &tensor->device.device_type, sizeof type); /* may be a number outside the enum */
-    rocm = type == 10 || type == 11;
-    *device = CAI_DEVICE_UNKNOWN;
-    if (type == CAI_PRIV_DLPACK_CPU) *memory = CAI_MEMORY_HOST;
-    else if (type == CAI_PRIV_DLPACK_HOST) *memory = CAI_MEMORY_PINNED;
-    else if (type == CAI_PRIV_DLPACK_MANAGED) *memory = CAI_MEMORY_MANAGED;
-    else if (type == CAI_PRIV_DLPACK_CUDA) *memory = CAI_MEMORY_DEVICE;
-    else
-        return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rocm ? 106 : 0), CAI_ENTRY_DATA, -1,
-                                   "device: type %ld%s is not CPU, CUDA, CUDAHost, CUDAManaged (1, 2, 3, 13)",
-                                   (long)type, rocm ? " (ROCm)" : "");
-    if (type != CAI_PRIV_DLPACK_CUDA) return CAI_OK;
-    if (tensor->device.device_id < 0)
+    const int rocm = type == 10 || type == 11;
+    if (type == CAI_PRIV_DLPACK_CUDA)
         return cai_priv_dlpack_say(err, CAI_ERR_MEMORY, CAI_ENTRY_DATA, -1, "device: id = %ld is negative",
-                                   (long)tensor->device.device_id);
-    *device = tensor->device.device_id;
+                                   (long)id);
+    return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rocm ? 106 : 0), CAI_ENTRY_DATA, -1,
+                               "device: type %ld%s is not CPU, CUDA, CUDAHost, CUDAManaged (1, 2, 3, 13)",
+                               (long)type, rocm ? " (ROCm)" : "");
+}
+
+/* Stores the kind of memory and, for device memory, the device. */
+static inline cai_status cai_priv_dlpack_place(const DLTensor *tensor, int32_t *memory, int32_t *device,
+                                               cai_error *err)
+{
+    static const int8_t memories[14] = {0, CAI_MEMORY_HOST, CAI_MEMORY_DEVICE, CAI_MEMORY_PINNED, 0, 0, 0, 0,
+                                        0, 0, 0, 0, 0, CAI_MEMORY_MANAGED};
+    const int32_t id = tensor->device.device_id;
+    uint32_t type = 0;
+    memcpy(&type, &tensor->device.device_type, sizeof type); /* may be a number outside the enum */
+    *memory = type < sizeof memories ? memories[type] : 0;
+    if (!*memory || (*memory == CAI_MEMORY_DEVICE && id < 0))
+        return cai_priv_dlpack_reject_device((int32_t)type, id, err);
+    *device = *memory == CAI_MEMORY_DEVICE ? id : CAI_DEVICE_UNKNOWN;
     return CAI_OK;
 }
 
@@ -451,15 +478,15 @@ static int cai_priv_dlpack_empty(const DLTensor *tensor)
     return 0;
 }
 
-/* Returns 1 if the strides are those of C order, which need no conversion. 0 also if it is empty or very large. */
+/* Returns 1 if the strides are those of C order, which need no conversion. 0 also if it is empty. Where `run`
+ * overflows, the array has too many elements, whatever its strides. */
 static int cai_priv_dlpack_is_c(const DLTensor *tensor)
 {
-    int64_t run = 1;
-    int32_t axis = tensor->ndim;
+    uint64_t run = 1;
+    int64_t axis = tensor->ndim;
     while (--axis >= 0) {
-        const int64_t extent = tensor->shape[axis];
-        if (tensor->strides[axis] != run || extent < 1 || extent > INT32_MAX || run > 1 << 27) return 0;
-        run *= extent;
+        if ((uint64_t)tensor->strides[axis] != run || tensor->shape[axis] < 1) return 0;
+        run *= (uint64_t)tensor->shape[axis];
     }
     return 1;
 }
@@ -494,39 +521,57 @@ static cai_status cai_priv_dlpack_address(const DLTensor *tensor, uint64_t *out,
                                (unsigned long long)data, (unsigned long long)offset);
 }
 
-CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_options *options,
-                                     cai_array *out, cai_error *err)
+CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_strided(const DLTensor *tensor, const cai_dtype *dtype,
+                                                     uint64_t data, cai_array *out, cai_error *err)
 {
-    static const cai_dlpack_options none = {0, 0, 0};
     int64_t strides[CAI_MAX_NDIM];
-    const int64_t *given = NULL;
-    int32_t memory, device;
-    cai_dtype dtype;
-    uint64_t data;
-    if (!tensor || !out) return cai_priv_dlpack_null(err, "cai_dlpack_borrow", tensor ? "out" : "tensor");
-    if (options) CAI_TRY(cai_priv_dlpack_judge_options(options, err));
-    else options = &none;
-    CAI_TRY(cai_priv_dlpack_place(tensor, &memory, &device, err));
-    CAI_TRY(cai_dlpack_dtype_from(tensor->dtype, &dtype, err));
+    CAI_TRY(cai_priv_dlpack_bytes(tensor, dtype->itemsize, strides, err));
+    return cai_array_init_dtype(out, dtype, tensor->ndim, tensor->shape, strides, data, err);
+}
+
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_shape(const DLTensor *tensor, cai_error *err)
+{
     if (tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM)
         return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 29), CAI_ENTRY_SHAPE, -1,
                                    "shape: ndim = %ld is not in 0..64", (long)tensor->ndim);
-    if (tensor->ndim && !tensor->shape)
-        return cai_priv_dlpack_say(err, CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, -1, "shape is NULL, but ndim = %ld",
-                                   (long)tensor->ndim);
+    return cai_priv_dlpack_say(err, CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, -1, "shape is NULL, but ndim = %ld",
+                               (long)tensor->ndim);
+}
+
+/* Describes a tensor. The options have been judged. `flags` are those that the array gets, too. */
+static inline cai_status cai_priv_dlpack_describe(const DLTensor *tensor, const cai_dlpack_options *options,
+                                                  uint32_t flags, cai_array *out, cai_error *err)
+{
+    const cai_dtype *dtype = cai_priv_dlpack_dtype(tensor->dtype);
+    int32_t memory = CAI_MEMORY_UNKNOWN, device = CAI_DEVICE_UNKNOWN;
+    uint64_t data = 0;
+    CAI_TRY(cai_priv_dlpack_place(tensor, &memory, &device, err));
+    if (!dtype) return cai_priv_dlpack_reject_dtype(tensor->dtype, err);
+    if (tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM || (tensor->ndim && !tensor->shape))
+        return cai_priv_dlpack_reject_shape(tensor, err);
     CAI_TRY(cai_priv_dlpack_address(tensor, &data, err));
-    if (tensor->strides && !cai_priv_dlpack_is_c(tensor)) {
-        CAI_TRY(cai_priv_dlpack_bytes(tensor, dtype.itemsize, strides, err));
-        given = strides;
-    }
-    CAI_TRY(cai_array_init_dtype(out, &dtype, tensor->ndim, tensor->shape, given, data, err));
-    if (tensor->strides) out->flags |= CAI_HAD_STRIDES;
-    if (options->flags & (uint32_t)CAI_DLPACK_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
+    if (!tensor->strides || cai_priv_dlpack_is_c(tensor))
+        CAI_TRY(cai_array_init_dtype(out, dtype, tensor->ndim, tensor->shape, NULL, data, err));
+    else
+        CAI_TRY(cai_priv_dlpack_strided(tensor, dtype, data, out, err));
+    if (tensor->strides) flags |= CAI_HAD_STRIDES;
+    flags |= out->flags;
+    if (options->flags & (uint32_t)CAI_DLPACK_READ_ONLY) flags &= ~(uint32_t)CAI_WRITABLE;
+    out->flags = flags;
     out->memory = memory;
     out->device = device;
     out->sync = memory == CAI_MEMORY_HOST && !options->sync ? CAI_SYNC_NONE : options->sync;
     out->stream = options->stream;
     return CAI_OK;
+}
+
+CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_options *options,
+                                     cai_array *out, cai_error *err)
+{
+    static const cai_dlpack_options none = {0, 0, 0};
+    if (!tensor || !out) return cai_priv_dlpack_null(err, "cai_dlpack_borrow", tensor ? "out" : "tensor");
+    if (options) CAI_TRY(cai_priv_dlpack_judge_options(options, err));
+    return cai_priv_dlpack_describe(tensor, options ? options : &none, 0, out, err);
 }
 
 static void cai_priv_dlpack_release(cai_array *self)
@@ -554,38 +599,55 @@ static void cai_priv_dlpack_release_versioned(cai_array *self)
     managed->deleter(managed);
 }
 
-/* Checks the flags and strides that the version defines. */
-static cai_status cai_priv_dlpack_judge(const struct DLManagedTensorVersioned *managed, cai_error *err)
+/* The deleter is called, as DLPack demands. */
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(struct DLManagedTensorVersioned *managed,
+                                                        cai_error *err)
+{
+    const uint32_t major = managed->version.major, minor = managed->version.minor;
+    if (managed->deleter) managed->deleter(managed);
+    return cai_priv_dlpack_say(err, CAI_ERR_VERSION, CAI_ENTRY_VERSION, -1,
+                               "version %lu.%lu is not 1.x: the deleter was called", (unsigned long)major,
+                               (unsigned long)minor);
+}
+
+/* Returns 1 if the flags and strides are as the version defines them. */
+static inline int cai_priv_dlpack_is_strict(const struct DLManagedTensorVersioned *managed)
+{
+    return !(managed->flags & ~(uint64_t)CAI_PRIV_DLPACK_BITS) &&
+           (managed->version.minor < 2 || managed->dl_tensor.strides || managed->dl_tensor.ndim < 1);
+}
+
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const struct DLManagedTensorVersioned *managed,
+                                                    cai_error *err)
 {
     const uint64_t more = managed->flags & ~(uint64_t)CAI_PRIV_DLPACK_BITS;
     if (more)
         return cai_priv_dlpack_say(err, CAI_ERR_ABI, CAI_ENTRY_NONE, -1,
                                    "flags = 0x%llx: DLPack 1.3 lacks bits 0x%llx (accepted by CAI_LENIENT)",
                                    (unsigned long long)managed->flags, (unsigned long long)more);
-    if (managed->version.minor < 2 || managed->dl_tensor.strides || managed->dl_tensor.ndim < 1)
-        return CAI_OK;
     return cai_priv_dlpack_say(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
                                "strides is NULL, but ndim = %ld and version 1.%lu (accepted by CAI_LENIENT)",
                                (long)managed->dl_tensor.ndim, (unsigned long)managed->version.minor);
 }
 
+/* In one body: the calls between its parts would take longer than one of the parts. */
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((flatten))
+#endif
 CAI_API cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *managed,
                                                const cai_dlpack_options *options, cai_array *out,
                                                cai_error *err)
 {
+    cai_dlpack_options how = {0, 0, 0};
     if (!managed || !out)
         return cai_priv_dlpack_null(err, "cai_dlpack_import_versioned", managed ? "out" : "managed");
-    if (managed->version.major != 1) {
-        const uint32_t major = managed->version.major, minor = managed->version.minor;
-        if (managed->deleter) managed->deleter(managed);
-        return cai_priv_dlpack_say(err, CAI_ERR_VERSION, CAI_ENTRY_VERSION, -1,
-                                   "version %lu.%lu is not 1.x: the deleter was called", (unsigned long)major,
-                                   (unsigned long)minor);
-    }
-    if (!options || !(options->flags & CAI_LENIENT)) CAI_TRY(cai_priv_dlpack_judge(managed, err));
-    CAI_TRY(cai_dlpack_borrow(&managed->dl_tensor, options, out, err));
-    if (managed->flags & CAI_PRIV_DLPACK_BIT_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
-    out->flags |= CAI_NO_BACK_EDGE;
+    if (managed->version.major != 1) return cai_priv_dlpack_reject_version(managed, err);
+    if (options) CAI_TRY(cai_priv_dlpack_judge_options(options, err));
+    if (options) how = *options;
+    if (!(how.flags & CAI_LENIENT) && !cai_priv_dlpack_is_strict(managed))
+        return cai_priv_dlpack_reject_lax(managed, err);
+    if (managed->flags & CAI_PRIV_DLPACK_BIT_READ_ONLY) how.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
+    CAI_TRY(cai_priv_dlpack_describe(&managed->dl_tensor, &how, CAI_NO_BACK_EDGE, out, err));
     if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release_versioned, managed);
     return CAI_OK;
 }

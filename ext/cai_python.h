@@ -501,28 +501,66 @@ static void cai_priv_py_put_back(const cai_priv_py_exception *kept)
     PyErr_Restore(kept->type, kept->value, kept->trace);
 }
 
-/* Drops all that an owner holds. Other code may run. An exception that is set stays, and no other remains. */
-CAI_PRIV_NOINLINE void cai_priv_py_empty(cai_priv_py_owner *owner)
+/* Calls the release of the array as another header made it. */
+CAI_PRIV_NOINLINE void cai_priv_py_release_inner(cai_priv_py_owner *owner)
 {
-    const int guarded = PyErr_Occurred() != NULL;
-    cai_priv_py_exception kept = {NULL, NULL, NULL};
     cai_array array;
-    if (guarded) cai_priv_py_keep(&kept);
-    if (owner->release) {
-        array.release = owner->release;
-        array.owner = owner->inner;
-        owner->release = NULL;
-        array.release(&array);
-    }
+    array.release = owner->release;
+    array.owner = owner->inner;
+    owner->release = NULL;
+    array.release(&array);
+}
+
+CAI_PRIV_NOINLINE void cai_priv_py_drop_rest(cai_priv_py_owner *owner)
+{
     if (owner->buffer) PyBuffer_Release(owner->buffer);
     if (owner->buffer) PyMem_Free(owner->buffer);
     if (owner->fields) PyMem_Free(owner->fields);
     owner->buffer = NULL;
     owner->fields = NULL;
-    Py_CLEAR(owner->object);
     Py_CLEAR(owner->mask_object);
-    if (guarded) cai_priv_py_put_back(&kept);
-    else if (PyErr_Occurred()) PyErr_Clear();
+}
+
+/* Drops all that an owner holds. Other code may run, and leave an exception behind. */
+static inline void cai_priv_py_drop_held(cai_priv_py_owner *owner)
+{
+    if (owner->release) cai_priv_py_release_inner(owner);
+    if (owner->buffer || owner->fields || owner->mask_object) cai_priv_py_drop_rest(owner);
+    Py_CLEAR(owner->object);
+}
+
+/* The same while an exception is set, which stays. */
+CAI_PRIV_COLD void cai_priv_py_drop_guarded(cai_priv_py_owner *owner)
+{
+    cai_priv_py_exception kept;
+    cai_priv_py_keep(&kept);
+    cai_priv_py_drop_held(owner);
+    cai_priv_py_put_back(&kept);
+}
+
+/* Returns 1 if an owner has an object alone, which others hold, too. Then no other code runs. */
+static inline int cai_priv_py_is_simple(const cai_priv_py_owner *owner)
+{
+#if !defined(Py_GIL_DISABLED)
+    return !owner->release && !owner->buffer && !owner->fields && !owner->mask_object && owner->object &&
+           Py_REFCNT(owner->object) > 1;
+#else
+    (void)owner;
+    return 0;
+#endif
+}
+
+/* Drops all that an owner holds. An exception that is set stays, and no other remains. */
+static inline void cai_priv_py_empty(cai_priv_py_owner *owner)
+{
+    if (cai_priv_py_is_simple(owner)) {
+        Py_CLEAR(owner->object);
+    } else if (PyErr_Occurred()) {
+        cai_priv_py_drop_guarded(owner);
+    } else {
+        cai_priv_py_drop_held(owner);
+        if (PyErr_Occurred()) PyErr_Clear();
+    }
 }
 
 CAI_PRIV_NOINLINE cai_priv_py_owner *cai_priv_py_make_owner(cai_python_home *home, size_t room)
@@ -573,22 +611,11 @@ CAI_PRIV_NOINLINE void cai_priv_py_forget(cai_priv_py_owner *owner)
     cai_priv_py_free_owner(owner);
 }
 
-/* Returns 1 if an owner has an object alone, and no exception is set that code of that object could lose. */
-static inline int cai_priv_py_is_simple(const cai_priv_py_owner *owner)
-{
-    if (owner->release || owner->buffer || owner->fields || owner->mask_object) return 0;
-#if !defined(Py_GIL_DISABLED)
-    if (owner->object && Py_REFCNT(owner->object) > 1) return 1;
-#endif
-    return !PyErr_Occurred();
-}
-
 /* Forgets the owner of an array. An exception that is set stays. */
 static inline void cai_priv_py_drop(cai_priv_py_owner *owner)
 {
     cai_python_home *const home = owner->home;
-    if (cai_priv_py_is_simple(owner)) Py_CLEAR(owner->object);
-    else cai_priv_py_empty(owner);
+    cai_priv_py_empty(owner);
     cai_priv_py_free_owner(owner);
     (void)cai_priv_py_count(home, -1);
 }

@@ -311,46 +311,49 @@ static inline int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLD
     return 0;
 }
 
+CAI_PRIV_COLD int cai_priv_py_refuse_tensor(struct DLManagedTensorVersioned *managed, cai_status status,
+                                            const cai_error *err)
+{
+    if (status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
+    cai_python_raise(err);
+    return -1;
+}
+
 /* Imports a tensor of a table. Returns 0, -1 with an exception, or why it is refused. Then nothing is left to
  * release. `err` is memory for an error. */
 static inline int cai_priv_py_open_tensor(cai_python *py, uint32_t flags, const DLPackExchangeAPI *table,
-                                          struct DLManagedTensorVersioned *managed, cai_array *out,
-                                          cai_error *err)
+                                          PyObject *object, cai_array *out, cai_error *err)
 {
-    const DLDevice device = managed->dl_tensor.device;
+    struct DLManagedTensorVersioned *managed = NULL;
     cai_dlpack_options options = {0, 0, 0};
     cai_status status;
     int how = 0;
+    if (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed)
+        return cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
     options.flags = (flags & CAI_LENIENT) | cai_priv_py_copied(managed);
     status = cai_dlpack_import_versioned(managed, options.flags ? &options : NULL, out, err);
-    if (status) {
-        if (status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
-        cai_python_raise(err);
-        return -1;
-    }
-    if (out->memory != CAI_MEMORY_HOST) how = cai_priv_py_current_stream(table, device, out);
+    if (status) return cai_priv_py_refuse_tensor(managed, status, err);
+    if (out->memory != CAI_MEMORY_HOST)
+        how = cai_priv_py_current_stream(table, managed->dl_tensor.device, out);
     else if (!(flags & CAI_PYTHON_HOST)) how = CAI_PRIV_PY_HOST_MEMORY;
     if (how) cai_priv_py_undo(py, out, 1);
     return how;
 }
 
-static int cai_priv_py_import_table(cai_python *py, uint32_t flags, const void *offer, PyObject *is_neg,
+static int cai_priv_py_import_table(cai_python *py, uint32_t flags, const void *table, PyObject *is_neg,
                                     PyObject *object, cai_array *out)
 {
-    const DLPackExchangeAPI *const table = (const DLPackExchangeAPI *)offer;
-    struct DLManagedTensorVersioned *managed = NULL;
     const int levels = cai_priv_py_enter_levels(py);
-    cai_priv_py_owner *owner = levels < 0 ? NULL : cai_priv_py_owner_new(py, NULL);
+    cai_priv_py_owner *owner;
     cai_error err;
     int how = -1;
-    if (owner && (table->managed_tensor_from_py_object_no_sync(object, &managed) || !managed))
-        (void)cai_priv_py_failed("managed_tensor_from_py_object_no_sync");
-    else if (owner)
-        how = cai_priv_py_open_tensor(py, flags, table, managed, out, &err);
+    if (levels < 0) return -1;
+    owner = cai_priv_py_owner_new(py, NULL);
+    if (owner) how = cai_priv_py_open_tensor(py, flags, (const DLPackExchangeAPI *)table, object, out, &err);
     if (!how) cai_priv_py_take_tensor(out, owner, object);
     else if (owner) cai_priv_py_free_owner(owner);
     if (!how && is_neg) how = cai_priv_py_refuse_lazy(py, object, is_neg, out);
-    if (levels >= 0) cai_priv_py_leave_levels(py, levels);
+    cai_priv_py_leave_levels(py, levels);
     return how;
 }
 #endif /* CAI_PRIV_PY_HAS_TABLE */

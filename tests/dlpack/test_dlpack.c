@@ -96,7 +96,7 @@ static void check_codes(void)
 static void check_dtypes_in(void)
 {
     int32_t code, bits, i, found = 0;
-    cai_dtype made;
+    cai_dtype made, same;
     for (code = 0; code < 256; code++)
         for (bits = 0; bits < 256; bits++) {
             for (i = 0; i < TYPES && (types[i].code != code || types[i].bits != bits);) i++;
@@ -110,6 +110,8 @@ static void check_dtypes_in(void)
             GOOD(cai_dlpack_dtype_from(dl_type(code, bits, 1), &made, &err));
             CHECK_INT(made.code, types[i].cai);
             CHECK_INT(made.itemsize, bits / 8);
+            GOOD(cai_dtype_of(made.code, &same, &err));
+            CHECK(!memcmp(&made, &same, sizeof made));
             found++;
         }
     CHECK_INT(found, TYPES);
@@ -179,6 +181,9 @@ static void check_dtypes_out(void)
     dtype.itemsize = 8;
     REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT,
             "complex128 of 8 bytes: DLPack has no such");
+    memset(&dtype, 0, sizeof dtype);
+    REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT,
+            "unknown of 0 bytes: DLPack has no such");
     REFUSED(cai_dlpack_dtype_to(NULL, &made, &err), CAI_ERR_ARGUMENT, "in is NULL");
     REFUSED(cai_dlpack_dtype_to(&dtype, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
 }

@@ -64,8 +64,8 @@ static PyObject *judge(PyObject *module, PyObject *object)
     const cai_interface *volatile in = &entries; /* nothing about it is known when this is compiled */
     cai_array array, *volatile out = &array;
     cai_error err;
-    (void)module;
     (void)object;
+    if (!PyModule_GetState(module)) return NULL;
     return cai_import(in, NULL, out, &err) ? cai_python_raise(&err) : Py_NewRef(Py_None);
 }
 
@@ -191,13 +191,14 @@ static PyObject *borrowed(PyObject *module, PyObject *object)
     return import_one(module, object, &options);
 }
 
-/* The consumer's part of an exchange at its least: the table is at hand, the type is compared. */
+/* The consumer's part of an exchange at its least: the table is at hand, the type is compared. As in the call that
+ * does nothing, the state of the module is asked for. */
 static PyObject *raw_exchange(PyObject *module, PyObject *object)
 {
     static PyTypeObject *type;
     static const cai_python_exchange *exchange;
     cai_array array;
-    (void)module;
+    if (!PyModule_GetState(module)) return NULL;
     if (Py_TYPE(object) != type) {
         PyObject *capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), CAI_PYTHON_EXCHANGE);
         if (!capsule) return NULL;
@@ -259,11 +260,12 @@ static int current_stream(DLDeviceType type, int32_t device, void **out)
     return 0;
 }
 
-static const DLPackExchangeAPI *raw_table(PyObject *object)
+static const DLPackExchangeAPI *raw_table(PyObject *module, PyObject *object)
 {
     static PyTypeObject *type;
     static const DLPackExchangeAPI *table;
     PyObject *capsule;
+    if (!PyModule_GetState(module)) return NULL;
     if (Py_TYPE(object) == type) return table;
     capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
     if (!capsule) return NULL;
@@ -276,19 +278,17 @@ static const DLPackExchangeAPI *raw_table(PyObject *object)
 /* The least that DLPack's exchange costs its consumer, with the stream of memory on a device. */
 static PyObject *raw_tensor(PyObject *module, PyObject *object)
 {
-    const DLPackExchangeAPI *table = raw_table(object);
+    const DLPackExchangeAPI *table = raw_table(module, object);
     DLTensor tensor;
-    (void)module;
     if (!table || table->dltensor_from_py_object_no_sync(object, &tensor)) return NULL;
     return current_stream_of(table, tensor.device) ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *raw_managed(PyObject *module, PyObject *object)
 {
-    const DLPackExchangeAPI *table = raw_table(object);
+    const DLPackExchangeAPI *table = raw_table(module, object);
     struct DLManagedTensorVersioned *managed;
     int failed;
-    (void)module;
     if (!table || table->managed_tensor_from_py_object_no_sync(object, &managed)) return NULL;
     failed = current_stream_of(table, managed->dl_tensor.device);
     managed->deleter(managed);

@@ -958,6 +958,13 @@ def check_first_exception_stays() -> None:
         _, got = take(thing, 0)
         check(as_expected(got, expected), f"{name}, and code in its deleter: {got!r}")
         check(ran == [1], f"{name}: its deleter ran {len(ran)} times")
+    current(5)
+    probe.set_on_delete(raising(LookupError("of a deleter")))
+    for name, thing in ("a capsule", Producer(SPEC)), ("a table", tabled(table, SPEC)):
+        thing.answer = lambda t=getattr(thing, "tensor", None): probe.capsule(t, "dltensor_versioned")
+        held = probe.hold((thing,), 0, 0)
+        _, got = attempt(lambda h=held: probe.release(h))
+        check(got is None, f"{name}, and a deleter that leaves an exception behind: {got!r}")
     probe.set_on_delete(None)
 
 

@@ -70,12 +70,12 @@ static struct {
     PyObject *on_delete;                   /* what deleters call, or NULL */
 } probe_all = {PTHREAD_MUTEX_INITIALIZER, {NULL}, 0, 0, 0, 0, NULL, NULL};
 
-/* A deleter that runs Python code, and thinks no further. */
+/* A deleter that runs Python code, and thinks no further. A LookupError stays behind. */
 static void probe_call_on_delete(void)
 {
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = PyObject_CallObject(probe_all.on_delete, NULL);
-    if (!result) PyErr_Clear();
+    if (!result && !PyErr_ExceptionMatches(PyExc_LookupError)) PyErr_Clear();
     Py_XDECREF(result);
     PyGILState_Release(state);
 }

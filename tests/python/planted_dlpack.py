@@ -182,7 +182,7 @@ DEFECTS = [
     ("no memory for what an array owns is no error",
      r"if \(!owner\) return NULL;\n(\s*owner->at_once = 1;\n\s*if)", r"\1"),
     ("no memory for what a table's array owns is no error",
-     r"int how = -1;\n    if \(owner && \(table", r"int how = owner ? -1 : 0;\n    if (owner && (table"),
+     r"(owner = cai_priv_py_owner_new\(py, NULL\);\n)(    if \(owner\) how = cai_priv_py_open)", r"\1    if (!owner) how = 0;\n\2"),
     ("no memory for what a tensor's array owns is no error",
      r"owner \? cai_priv_py_call_dlpack\(in, method, device\[0\]\) : NULL;",
      r"cai_priv_py_call_dlpack(in, method, device[0]);"),
@@ -196,6 +196,7 @@ DEFECTS = [
 ]  # fmt: skip
 # In cai_python.h, which asks a type and an object for DLPack, and drops what was imported
 BELOW = [
+    ("an exception of a deleter stays", r"        if \(PyErr_Occurred\(\)\) PyErr_Clear\(\);\n", r""),
     ("a table of an instance", r"\(PyObject \*\)Py_TYPE\(object\), &in->type",
      r"PyObject_HasAttr(object, in->py->names[CAI_PRIV_PY_TABLE]) ? object : (PyObject *)Py_TYPE(object), &in->type"),
     ("the table of another type", r"\*known != type; (.*\n.*\n    return )cai_priv_py_leads_to\(at->weak, type\) \? at : NULL;",
@@ -218,7 +219,7 @@ BELOW = [
     ("a class is asked", r"if \(in->py->dlpack && !PyType_Check\(object\)\)", r"if (in->py->dlpack)"),
     ("DLPack is missed where it is not read", r"in->py->dlpack \? (\", no __dlpack__\") : \"\"", r"\1"),
     ("DLPack is not missed where it is read", r"in->py->dlpack \? \", no __dlpack__\" : ", r""),
-    ("deleters are not called", r"if \(owner->release\) \{", r"if (0) {"),
+    ("deleters are not called", r"if \(owner->release\) cai_priv_py_release_inner\(owner\);", r""),
     ("deleters are called where the array is released", r"(const int at_once = owner->at_once;\n)",
      r"\1    if (owner->release) { cai_array of; of.owner = owner->inner; of.release = owner->release; of.release(&of); }\n"),
     ("leak: the method", r"(import_tensor\(in, object, method, out\) : -1;\n\s*)Py_XDECREF\(method\);", r"\1"),

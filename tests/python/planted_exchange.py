@@ -93,7 +93,8 @@ DEFECTS = [
      r"    if (out->release) { if (flags & CAI_PYTHON_BORROW) out->release = NULL; return 0; }\n"),
     ("a borrowed array owns an event", r"    out->flags &= ~\(uint32_t\)CAI_OWN_EVENT;[^\n]*\n", r""),
     ("the object is not kept", r"Py_XINCREF\(object\);\n    owner->object", r"owner->object"),
-    ("leak: the object of an array", r"(is_simple\(owner\)\) )Py_CLEAR\(owner->object\);", r"\1owner->object = NULL;"),
+    ("leak: the object of an array", r"(is_simple\(owner\)\) \{\n        )Py_CLEAR\(owner->object\);",
+     r"\1owner->object = NULL;"),
     ("leak: what every array owns", r"home->spare = owner;\n        return;", r"return;"),
     ("two arrays have one owner", r"home->spare = NULL;\n        return owner;", r"return owner;"),
     ("an array is not counted",
@@ -138,8 +139,9 @@ DEFECTS = [
     ("a module is closed after its list was dropped",
      r"\(void\)cai_priv_py_add\(&home->closed, 1\);[^\n]*\n    cai_priv_py_drain\(home\);",
      r"cai_priv_py_drain(home); { volatile long w; for (w = 0; w < 2000000; ++w) {} } (void)cai_priv_py_add(&home->closed, 1);"),
-    ("an exception that is set goes", r"if \(guarded\) cai_priv_py_put_back\(&kept\);\n    else ", r"if (guarded) { Py_XDECREF(kept.type);"
-     r" Py_XDECREF(kept.value); Py_XDECREF(kept.trace); }\n    else "),
+    ("an exception that is set goes", r"(cai_priv_py_drop_held\(owner\);\n    )cai_priv_py_put_back\(&kept\);",
+     r"\1Py_XDECREF(kept.type); Py_XDECREF(kept.value); Py_XDECREF(kept.trace);"),
+    ("code of an object runs with the exception that is set", r"\} else if \(PyErr_Occurred\(\)\) \{", r"} else if (0) {"),
     # what is said
     ("what is not ours is a failure", r"if \(in\.refusal\) return CAI_PYTHON_NOT_MINE;", r""),
     ("every failure is not ours", r"if \(in\.refusal\) return CAI_PYTHON_NOT_MINE;",
