@@ -2523,7 +2523,11 @@ static inline cai_status cai_priv_init_rare(cai_array *out, const cai_dtype *dty
     return cai_priv_describe(&judge, &draft, out);
 }
 
-/* Without strides, what is given goes straight to `out`. The copy of a draft waits for the stores into it. */
+/* Without strides, what is given goes straight to `out`. The copy of a draft waits for the stores into it. Where
+ * this is inlined, gcc warns of an `out` that a refusal leaves as it was. */
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((noinline))
+#endif
 CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                         const int64_t *shape, const int64_t *strides, uint64_t data,
                                         cai_error *err)

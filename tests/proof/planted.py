@@ -145,7 +145,7 @@ DEFECTS = [
      r"(cai_array_release(arrays[i]), CAI_OK);"),
     # DLPack, both ends
     ("dlpack: an import does not say that there is no back edge", DLPACK,
-     r"(BIT_READ_ONLY\) out->flags.*\n)    out->flags \|= CAI_NO_BACK_EDGE;\n", r"\1"),
+     r"&how, CAI_NO_BACK_EDGE, out", r"&how, 0, out"),
     ("dlpack: the deleter makes no order", DLPACK, r"if \(storage->release\) storage->release\(storage\);\n    else cai",
      r"cai"),
     ("dlpack: the deleter releases at once", DLPACK,
