@@ -834,14 +834,227 @@ CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_dlpack(const cai_token *valu
 
 #endif /* CAI_H_INCLUDED */
 
+/* ================================================================== >>writing
+ * The one writer of sentences, for all headers. It needs no stdio. It is compiled with the implementation of
+ * this header, and with that of another header that defines CAI_PRIV_WANT_ERRORS. */
+#if (defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)) && !defined(CAI_PRIV_ERRORS)
+#define CAI_PRIV_ERRORS
+
+#include <stdarg.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
+#endif
+
+#if defined(__MINGW32__) && defined(__GNUC__) && !defined(__clang__)
+#define CAI_PRIV_PRINTF(text, values) __attribute__((format(gnu_printf, text, values)))
+#elif defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_PRINTF(text, values) __attribute__((format(printf, text, values)))
+#else
+#define CAI_PRIV_PRINTF(text, values)
+#endif
+#define CAI_PRIV_ERRORS_COLD CAI_PRIV_COLD
+
+/* A line of text of bounded size. Text that does not fit is cut, and the cut is visible. */
+typedef struct cai_priv_text {
+    char *start, *at, *end; /* end: the last place for the NUL */
+    int32_t cut, rule;      /* rule: of the last %R */
+} cai_priv_text;
+
+static inline cai_priv_text cai_priv_text_open(char *buffer, int32_t capacity)
+{
+    cai_priv_text text;
+    text.start = text.at = buffer;
+    text.end = buffer + capacity - 1;
+    text.cut = text.rule = 0;
+    return text;
+}
+
+CAI_PRIV_COLD int32_t cai_priv_text_close(cai_priv_text *text)
+{
+    if (text->cut && text->end - text->start >= 3) memcpy(text->end - 3, "...", 3);
+    *text->at = 0;
+    return (int32_t)(text->at - text->start);
+}
+
+CAI_PRIV_COLD void cai_priv_put_char(cai_priv_text *text, char c)
+{
+    if (text->at < text->end) *text->at++ = c;
+    else text->cut = 1;
+}
+
+/* Writes a string of at most `most` bytes. */
+CAI_PRIV_COLD void cai_priv_put_some(cai_priv_text *text, const char *string, int32_t most)
+{
+    for (; most > 0 && *string; --most) cai_priv_put_char(text, *string++);
+}
+
+CAI_PRIV_COLD void cai_priv_put(cai_priv_text *text, const char *string)
+{
+    cai_priv_put_some(text, string, INT32_MAX);
+}
+
+/* Writes a number of at least `least` digits. */
+CAI_PRIV_COLD void cai_priv_put_digits(cai_priv_text *text, uint64_t value, uint32_t base, int32_t least)
+{
+    char digits[20];
+    int32_t n = 0;
+    do {
+        digits[n++] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value || (n < least && n < 20));
+    while (n) cai_priv_put_char(text, digits[--n]);
+}
+
+CAI_PRIV_COLD void cai_priv_put_int(cai_priv_text *text, int64_t value)
+{
+    if (value < 0) cai_priv_put_char(text, '-');
+    cai_priv_put_digits(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10, 1);
+}
+
+/* What stands between % and the letter of a conversion. */
+typedef struct cai_priv_conversion {
+    int32_t least, most, longs; /* digits (%02x), bytes of a string (%.40s, %.*s), number of l */
+} cai_priv_conversion;
+
+CAI_PRIV_COLD const char *cai_priv_read_conversion(const char *at, cai_priv_conversion *out)
+{
+    int32_t *number = &out->least;
+    out->least = out->longs = 0;
+    out->most = INT32_MAX;
+    for (; *at == '.' || *at == '*' || *at == 'l' || (*at >= '0' && *at <= '9'); ++at) {
+        if (*at == 'l') {
+            ++out->longs;
+        } else if (*at == '.') {
+            number = &out->most;
+            *number = at[1] == '*' ? -1 : 0; /* the next argument */
+        } else if (*at != '*') {
+            *number = 10 * *number + (*at - '0');
+        }
+    }
+    return at;
+}
+
+/* Writes a sentence with its values, by a part of printf that the compiler can check: %s %.40s %.*s %c %p %%,
+ * and %d %u %x with l or ll or neither. %02x writes at least 2 digits. */
+CAI_PRIV_PRINTF(2, 0)
+CAI_PRIV_COLD void cai_priv_put_values(cai_priv_text *text, const char *format, va_list values)
+{
+    cai_priv_conversion conversion;
+    for (; *format; ++format) {
+        uint64_t number = 0;
+        if (*format != '%') {
+            cai_priv_put_char(text, *format);
+            continue;
+        }
+        format = cai_priv_read_conversion(format + 1, &conversion);
+        if (conversion.most < 0) conversion.most = va_arg(values, int);
+        if (*format == 'u' || *format == 'x') {
+            if (conversion.longs > 1) number = va_arg(values, unsigned long long);
+            else number = conversion.longs ? va_arg(values, unsigned long) : va_arg(values, unsigned);
+        }
+        switch (*format) {
+        case 'u': cai_priv_put_digits(text, number, 10, conversion.least); break;
+        case 'x': cai_priv_put_digits(text, number, 16, conversion.least); break;
+        case 's': cai_priv_put_some(text, va_arg(values, const char *), conversion.most); break;
+        case 'c': cai_priv_put_char(text, (char)va_arg(values, int)); break;
+        case 'p':
+            cai_priv_put(text, "0x");
+            cai_priv_put_digits(text, (uint64_t)(uintptr_t)va_arg(values, void *), 16, 1);
+            break;
+        case 'd':
+            if (conversion.longs > 1) cai_priv_put_int(text, va_arg(values, long long));
+            else cai_priv_put_int(text, conversion.longs ? va_arg(values, long) : va_arg(values, int));
+            break;
+        default: cai_priv_put_char(text, '%'); break;
+        }
+    }
+}
+
+/* Fills an error except for its message, which is open then. `status` may have a rule (CAI_PRIV_RULE). */
+CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry,
+                                                int32_t index)
+{
+    err->code = CAI_PRIV_STATUS(status);
+    err->native = 0;
+    err->entry = entry;
+    err->index = index;
+    err->rule = status >> 8;
+    return cai_priv_text_open(err->message, (int32_t)sizeof err->message);
+}
+
+/* Does the same as cai_priv_error. The message has `used` bytes already. */
+CAI_PRIV_PRINTF(4, 0)
+CAI_PRIV_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
+                                               const char *format, va_list values)
+{
+    cai_priv_text text;
+    const cai_status plain = CAI_PRIV_STATUS(status);
+    if (!err) return plain;
+    text = cai_priv_error_open(err, status, plain == CAI_ERR_STREAM ? CAI_ENTRY_STREAM : CAI_ENTRY_NONE, -1);
+    text.at += used;
+    cai_priv_put_values(&text, format, values);
+    (void)cai_priv_text_close(&text);
+    return plain;
+}
+
+/* Fills `err` if it is not NULL, with entry and index of none. `status` may have a rule (CAI_PRIV_RULE).
+ * Returns the status without it. A message that does not fit ends in "...". */
+CAI_PRIV_PRINTF(3, 4)
+CAI_PRIV_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    status = cai_priv_error_values(err, status, 0, format, values);
+    va_end(values);
+    return status;
+}
+
+/* Puts "name: " or, if `index` is not negative, "name[index]: " before the message of an error that has one.
+ * Returns `status`. */
+CAI_PRIV_COLD cai_status cai_priv_error_before(cai_error *err, cai_status status, const char *name,
+                                               int32_t index)
+{
+    char said[sizeof err->message];
+    cai_priv_text text;
+    if (!err) return status;
+    memcpy(said, err->message, sizeof said);
+    text = cai_priv_text_open(err->message, (int32_t)sizeof err->message);
+    cai_priv_put(&text, name);
+    if (index >= 0) {
+        cai_priv_put_char(&text, '[');
+        cai_priv_put_int(&text, index);
+        cai_priv_put_char(&text, ']');
+    }
+    cai_priv_put(&text, ": ");
+    cai_priv_put(&text, said);
+    (void)cai_priv_text_close(&text);
+    return status;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_PRIV_ERRORS */
+
 /* ============================================================ >>implementation
  *   >>platform  >>text  >>failing  >>dtype  >>facts  >>overlap  >>judging  >>descr
  *   >>import  >>export  >>describing  >>expecting  >>viewing  >>decoding streams */
 
 #if defined(CAI_CORE_IMPLEMENTATION) && !defined(CAI_CORE_IMPLEMENTED)
 #define CAI_CORE_IMPLEMENTED
-
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -923,56 +1136,6 @@ static inline uint64_t cai_priv_magnitude(int64_t value)
 }
 
 /* --------------------------------------------------------------------- >>text */
-/* A line of text of bounded size. Text that does not fit is cut, and the cut is visible. */
-typedef struct cai_priv_text {
-    char *start, *at, *end; /* end: the last place for the NUL */
-    int32_t cut, rule;      /* rule: of the last %R */
-} cai_priv_text;
-
-static cai_priv_text cai_priv_text_open(char *buffer, int32_t capacity)
-{
-    cai_priv_text text;
-    text.start = text.at = buffer;
-    text.end = buffer + capacity - 1;
-    text.cut = text.rule = 0;
-    return text;
-}
-
-static int32_t cai_priv_text_close(cai_priv_text *text)
-{
-    if (text->cut && text->end - text->start >= 3) memcpy(text->end - 3, "...", 3);
-    *text->at = 0;
-    return (int32_t)(text->at - text->start);
-}
-
-static void cai_priv_put_char(cai_priv_text *text, char c)
-{
-    if (text->at < text->end) *text->at++ = c;
-    else text->cut = 1;
-}
-
-static void cai_priv_put(cai_priv_text *text, const char *string)
-{
-    while (*string) cai_priv_put_char(text, *string++);
-}
-
-static void cai_priv_put_uint(cai_priv_text *text, uint64_t value, uint32_t base)
-{
-    char digits[20];
-    int32_t n = 0;
-    do {
-        digits[n++] = "0123456789abcdef"[value % base];
-        value /= base;
-    } while (value);
-    while (n) cai_priv_put_char(text, digits[--n]);
-}
-
-static void cai_priv_put_int(cai_priv_text *text, int64_t value)
-{
-    if (value < 0) cai_priv_put_char(text, '-');
-    cai_priv_put_uint(text, cai_priv_magnitude(value), 10);
-}
-
 /* Writes text of a producer in quotes. At most 40 bytes of it, so that the rest of a message fits. */
 static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
 {
@@ -982,7 +1145,7 @@ static void cai_priv_put_quoted(cai_priv_text *text, const cai_token *token)
         const unsigned char c = (unsigned char)token->text[i];
         if (c < ' ' || c >= 127) {
             cai_priv_put(text, c < 16 ? "\\x0" : "\\x");
-            cai_priv_put_uint(text, c, 16);
+            cai_priv_put_digits(text, c, 16, 1);
         } else {
             cai_priv_put_char(text, token->text[i]);
         }
@@ -1022,8 +1185,8 @@ CAI_PRIV_COLD void cai_priv_put_sentence(cai_priv_text *text, const char *senten
         switch (*++sentence) {
         case 'a': cai_priv_put_int(text, a); break;
         case 'b': cai_priv_put_int(text, b); break;
-        case 'A': cai_priv_put_uint(text, (uint64_t)a, 10); break;
-        case 'x': cai_priv_put_uint(text, (uint64_t)a, 16); break;
+        case 'A': cai_priv_put_digits(text, (uint64_t)a, 10, 1); break;
+        case 'x': cai_priv_put_digits(text, (uint64_t)a, 16, 1); break;
         case 'i': cai_priv_put_int(text, index); break;
         case 'R':
             for (text->rule = 0; (unsigned)(sentence[1] - '0') < 10; ++sentence)
@@ -1076,17 +1239,6 @@ typedef struct cai_priv_judge {
     uint32_t lenient;
     int32_t of_mask;
 } cai_priv_judge;
-
-CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry,
-                                                int32_t index)
-{
-    err->code = status;
-    err->native = 0;
-    err->entry = entry;
-    err->index = index;
-    err->rule = 0;
-    return cai_priv_text_open(err->message, (int32_t)sizeof err->message);
-}
 
 /* Fills the error of a rejection and returns `status`. A sentence that begins with a blank, a comma or a
  * colon gets the place in front, "shape[2]", or "shape" if Python has no index there. If a sentence about a
@@ -2523,8 +2675,8 @@ static inline cai_status cai_priv_init_rare(cai_array *out, const cai_dtype *dty
     return cai_priv_describe(&judge, &draft, out);
 }
 
-/* Without strides, what is given goes straight to `out`. The copy of a draft waits for the stores into it. Where
- * this is inlined, gcc warns of an `out` that a refusal leaves as it was. */
+/* Without strides, what is given goes straight to `out`. That saves 4 of 11 ns, as the copy of a draft waits for
+ * the stores into it. If this is inlined, gcc warns of an `out` that a refusal leaves as it was. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((noinline))
 #endif
@@ -3227,59 +3379,6 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 #endif
 
 #endif /* CAI_CORE_IMPLEMENTATION */
-
-/* =================================================================== >>errors */
-/* The errors of the headers above this one, compiled if an implementation defines CAI_PRIV_WANT_ERRORS. This
- * header and cai_stream.h write theirs without stdio. */
-#if defined(CAI_PRIV_WANT_ERRORS) && !defined(CAI_PRIV_ERRORS)
-#define CAI_PRIV_ERRORS
-
-#include <stdarg.h>
-#include <stdio.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__MINGW_PRINTF_FORMAT)
-#define CAI_PRIV_PRINTF(text, values) __attribute__((format(__MINGW_PRINTF_FORMAT, text, values)))
-#elif defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_PRINTF(text, values) __attribute__((format(printf, text, values)))
-#else
-#define CAI_PRIV_PRINTF(text, values)
-#endif
-#define CAI_PRIV_ERRORS_COLD CAI_PRIV_COLD
-
-/* Fills `err` if it is not NULL. Returns `status` without its rule. The message has `used` bytes already. */
-CAI_PRIV_PRINTF(4, 0)
-CAI_PRIV_COLD cai_status cai_priv_error_values(cai_error *err, cai_status status, size_t used,
-                                               const char *format, va_list values)
-{
-    if (!err) return CAI_PRIV_STATUS(status);
-    (void)vsnprintf(err->message + used, sizeof err->message - used, format, values);
-    err->code = CAI_PRIV_STATUS(status);
-    err->rule = status >> 8;
-    err->native = 0;
-    err->entry = err->code == CAI_ERR_STREAM ? CAI_ENTRY_STREAM : CAI_ENTRY_NONE;
-    err->index = -1;
-    return err->code;
-}
-
-CAI_PRIV_PRINTF(3, 4)
-CAI_PRIV_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    status = cai_priv_error_values(err, status, 0, format, values);
-    va_end(values);
-    return status;
-}
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
-#endif /* CAI_PRIV_WANT_ERRORS */
 
 /* ==================================================================== >>guard */
 /* The guard of all headers, compiled if an implementation defines CAI_PRIV_WANT_GUARD. It is held for a few

@@ -291,7 +291,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array 
 #define CAI_DLPACK_IMPLEMENTED
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"

@@ -208,7 +208,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct
 #if defined(CAI_IPC_IMPLEMENTATION) && !defined(CAI_IPC_IMPLEMENTED)
 #define CAI_IPC_IMPLEMENTED
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #if defined(_WIN32)

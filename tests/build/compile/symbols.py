@@ -85,11 +85,10 @@ STREAM = (
     Configuration("CAI_NO_CUDART, CAI_NO_LOADER", ("CAI_NO_CUDART", "CAI_NO_LOADER"), needs=GUARD, without=LINKS | LOADS, keep=USE, modes=FEW),
     Configuration("all three", ("CAI_NO_CUDART", "CAI_NO_LOADER", "CAI_NO_THREADS"), without=LINKS | LOADS, keep=USE, modes=FEW),
 )  # fmt: skip
-# cai_emm.h: an owner, and messages. cai_manager.h: the default allocator of its lists too, and what the
+# cai_emm.h: an owner. cai_manager.h: the default allocator of its lists too, and what the
 # generations of handles begin with, so that handles of a manager that was at the same address before are not
 # those of the next.
-PRINT = frozenset({"vsnprintf"})
-HEAP = frozenset({"malloc", "free"}) | PRINT
+HEAP = frozenset({"malloc", "free"})
 CLOCK = frozenset({"time", "clock"})
 TABLE = "cai_emm_alloc(NULL, NULL, 0, 1, NULL) + cai_emm_array(NULL, NULL, NULL, 0, 0, NULL, 1, NULL)"
 EMM = tuple(
@@ -105,7 +104,7 @@ MANAGER = tuple(
 PROCESS = frozenset({"getpid"}) | CLOCK  # which process made a descriptor
 PYTHON = frozenset({"Py*"})
 MPI = frozenset({"MPI*"})  # of Open MPI the datatypes, which are objects, too
-ALLOCATOR = frozenset({"malloc", "free"})  # for what a deleter frees, without the GIL
+ALLOCATOR = HEAP  # for what a deleter frees, without the GIL
 ON_STREAM, DLPACK_ON_STREAM = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
                         ("release_after", "dlpack_ordered dlpack_offer_ordered"))  # fmt: skip
 IN_ORDER = frozenset({"cai_dlpack_export_ordered", "cai_dlpack_export_ordered_versioned"})
@@ -113,23 +112,23 @@ LIMIT = LIMITED.removeprefix("-D")
 CONFIGURATIONS = {
     "cai_stream.h": STREAM, "cai_emm.h": EMM, "cai_manager.h": MANAGER,
     "cai_dlpack.h": (
-        Configuration(needs=PRINT, without=IN_ORDER, keep="cai_dlpack_device(NULL, NULL, NULL)"),
-        Configuration("after cai_stream.h", ("CAI_NO_CUDART",), needs=PRINT | LOADER | THREAD | GUARD, without=LINKS,
+        Configuration(without=IN_ORDER, keep="cai_dlpack_device(NULL, NULL, NULL)"),
+        Configuration("after cai_stream.h", ("CAI_NO_CUDART",), needs=LOADER | THREAD | GUARD, without=LINKS,
                       keep="cai_dlpack_device(NULL, NULL, NULL)", modes=("default", "shared namespace", "static"),
                       before=("cai_stream.h",)),
     ),
     "cai_ipc.h": tuple(
         replace(row, needs=row.needs | HEAP | PROCESS, keep="cai_ipc_init(NULL, NULL, NULL, 0, 0, NULL)",
-                alone=PROCESS | PRINT | GUARD, modes=("default", "shared namespace", "static"))
+                alone=PROCESS | GUARD, modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_layout.h": (
-        Configuration(needs=PRINT | {"strcmp"}, keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
+        Configuration(needs=frozenset({"strcmp"}), keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
     ),
     "cai_transfer.h": (
-        Configuration(needs=PRINT, without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
+        Configuration(without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
                       keep="cai_transfer_runs(NULL, 0, NULL, 0)"),
-        Configuration("after cai_stream.h", ("CAI_NO_CUDART",), needs=PRINT | LOADER | THREAD | GUARD, without=LINKS,
+        Configuration("after cai_stream.h", ("CAI_NO_CUDART",), needs=LOADER | THREAD | GUARD, without=LINKS,
                       keep="cai_transfer_runs(NULL, 0, NULL, 0)", modes=("default", "shared namespace", "static"),
                       before=("cai_stream.h",)),
     ),
@@ -140,25 +139,25 @@ CONFIGURATIONS = {
     ),
     "cai_access.h": tuple(
         replace(row, needs=row.needs | HEAP | {"strcmp"}, keep="cai_access_side(NULL, 0)",
-                alone=PRINT, modes=("default", "shared namespace", "static"))
+                alone=frozenset(), modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_place.h": tuple(
-        replace(row, needs=row.needs | {"snprintf"} | PRINT, keep="cai_place(NULL, 0, NULL, 0, 0, 0, NULL, NULL)",
-                alone=PRINT | {"snprintf", "poll", "sched_yield"}, modes=("default", "shared namespace", "static"))
+        replace(row, needs=row.needs | {"snprintf"}, keep="cai_place(NULL, 0, NULL, 0, 0, 0, NULL, NULL)",
+                alone=GUARD | {"snprintf"}, modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_move.h": tuple(
-        replace(row, needs=row.needs | HEAP | {"snprintf"} | PRINT, keep="cai_move(NULL, NULL, 0, NULL, NULL)",
+        replace(row, needs=row.needs | HEAP | {"snprintf"}, keep="cai_move(NULL, NULL, 0, NULL, NULL)",
                 alone=frozenset(), modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
     "cai_mpi_type.h": (
-        Configuration(needs=PRINT | MPI, without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
+        Configuration(needs=MPI, without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
                       keep="cai_mpi_type(NULL, NULL, NULL)"),
     ),
     "cai_mpi.h": tuple(
-        replace(row, needs=row.needs | HEAP | MPI, keep="cai_mpi_close(NULL, NULL)", alone=PRINT | MPI,
+        replace(row, needs=row.needs | HEAP | MPI, keep="cai_mpi_close(NULL, NULL)", alone=MPI,
                 modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
@@ -171,10 +170,10 @@ CONFIGURATIONS = {
                       before=("cai_stream.h",)),
     ),
     "cai_python_dlpack.h": (
-        Configuration("all of the API", needs=PYTHON | ALLOCATOR | PRINT | {"strstr", "__assert_fail"},
+        Configuration("all of the API", needs=PYTHON | ALLOCATOR | {"strstr", "__assert_fail"},
                       without=ON_STREAM | DLPACK_ON_STREAM | IN_ORDER, keep="cai_python_dlpack_init(NULL)"),
         Configuration("limited, after cai_stream.h", (LIMIT, "CAI_NO_CUDART"),
-                      needs=PYTHON | LOADER | THREAD | GUARD | PRINT | ALLOCATOR | {"strstr"}, without=LINKS,
+                      needs=PYTHON | LOADER | THREAD | GUARD | ALLOCATOR | {"strstr"}, without=LINKS,
                       keep="cai_python_dlpack_init(NULL)", modes=("default", "shared namespace", "static"),
                       before=("cai_stream.h",)),
     ),
