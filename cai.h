@@ -453,7 +453,7 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
 CAI_API const char *cai_dtype_name(int32_t code);
 
 /* ------------------------------------------------------------------- >>arrays */
-/** Facts about an array (cai_array.flags). cai computes all but the last two from entries or arguments.
+/** Facts about an array (cai_array.flags). cai computes all but the last three from entries or arguments.
  *  cai_expect can also require the first five. If the bounded search for overlaps is given up, neither
  *  CAI_NO_SELF_OVERLAP nor CAI_SELF_OVERLAP is set. */
 enum {
@@ -473,6 +473,10 @@ enum {
                                      consumer's stream has passed */
     CAI_OWN_EVENT = 1 << 11,      /* set by cai_stream_detach. `event` belongs to the array, and is destroyed
                                      when the array is released. Without the flag it is the owner's */
+    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory behind the work of the stream that the array
+                                     names. The array may be released as soon as that stream waits for the
+                                     consumer's work, without an event of the host. Set by owners whose free
+                                     is stream-ordered (cai_emm_array, a manager), never by an import */
     /* requirements of cai_expect that are not facts of an array */
     CAI_ON_DEVICE = 1 << 16,      /* not known to be plain host memory */
     CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
@@ -539,8 +543,9 @@ CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), 
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
 /** Copies `from` to `to` as a borrowed array. `to` is memory of the caller and is overwritten without
- *  release. `to` is valid as long as `from`. The event stays with `from`. The mask is shared, not copied. If
- *  `from` is owned, it stays owned. If `from` came from elsewhere, call cai_array_check first. */
+ *  release. `to` is valid as long as `from`. The event stays with `from`, and so does the promise of
+ *  CAI_ORDERED_FREE. The mask is shared, not copied. If `from` is owned, it stays owned. If `from` came from
+ *  elsewhere, call cai_array_check first. */
 CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 
 /** Calls the release callback once, if there is one. `array` may be NULL or borrowed. */
@@ -2675,8 +2680,8 @@ static inline cai_status cai_priv_init_rare(cai_array *out, const cai_dtype *dty
     return cai_priv_describe(&judge, &draft, out);
 }
 
-/* Without strides, what is given goes straight to `out`. That saves 4 of 11 ns, as the copy of a draft waits for
- * the stores into it. If this is inlined, gcc warns of an `out` that a refusal leaves as it was. */
+/* Without strides, what is given goes straight to `out`. That saves 4 of 11 ns: the copy of a draft waits for the
+ * stores into it. If this is inlined, gcc warns of an `out` that a refusal leaves as it was. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((noinline))
 #endif
@@ -2722,7 +2727,7 @@ CAI_API void cai_array_borrow(cai_array *to, const cai_array *from)
     to->struct_size = (uint32_t)sizeof *to;
     to->release = NULL;
     to->owner = NULL;
-    to->flags = from->flags & ~(uint32_t)CAI_OWN_EVENT;
+    to->flags = from->flags & ~(uint32_t)(CAI_OWN_EVENT | CAI_ORDERED_FREE);
 }
 
 CAI_API void cai_array_release(cai_array *array)

@@ -878,7 +878,7 @@ static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool 
 static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint64_t stream, uint64_t thread)
 {
     if (cai_stream_drop_event(array, pool, NULL)) array->event = 0; /* it is not waited for again */
-    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
+    array->flags &= ~(uint32_t)(CAI_OWN_EVENT | CAI_ORDERED_FREE); /* the owner frees behind the old stream */
     if (array->release) array->flags |= CAI_NO_BACK_EDGE; /* its owner does not know of `stream` */
     array->sync = CAI_SYNC_STREAM;
     array->stream = stream;

@@ -1993,7 +1993,7 @@ static inline int cai_priv_py_import_exchange(cai_python *py, uint32_t flags,
         if (how) return how;
     }
     if (out->release) return 0;
-    out->flags &= ~(uint32_t)CAI_OWN_EVENT; /* the object stays and owns it */
+    out->flags &= ~(uint32_t)(CAI_OWN_EVENT | CAI_ORDERED_FREE); /* the object stays, and owns both */
     return flags & CAI_PYTHON_BORROW ? 0 : cai_priv_py_own_object(py, object, out);
 }
 

@@ -190,7 +190,7 @@ static void check_borrow(void)
     make_owned(&a, count_release);
     a.mask = &mask;
     a.event = 7;
-    a.flags |= CAI_OWN_EVENT;
+    a.flags |= (uint32_t)(CAI_OWN_EVENT | CAI_ORDERED_FREE);
     a.struct_size += 8; /* of a later version */
     memcpy(&before, &a, sizeof a);
     help_fill(&to, sizeof to);
@@ -198,8 +198,8 @@ static void check_borrow(void)
     CHECK_BYTES(&a, &before, sizeof a);
     CHECK(to.release == NULL && to.owner == NULL && to.mask == &mask);
     CHECK_INT(to.struct_size, sizeof to);
-    CHECK_UINT(to.flags | CAI_OWN_EVENT, a.flags); /* the event is the owner's */
-    CHECK(!(to.flags & CAI_OWN_EVENT));
+    CHECK_UINT(to.flags | CAI_OWN_EVENT | CAI_ORDERED_FREE, a.flags); /* the event is the owner's */
+    CHECK(!(to.flags & (CAI_OWN_EVENT | CAI_ORDERED_FREE)));          /* and so is the free */
     to.struct_size = before.struct_size;
     to.release = before.release;
     to.owner = before.owner;

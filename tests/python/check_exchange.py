@@ -61,7 +61,7 @@ ADDRESS = 139637976727552
 ANOTHER_NAME = b"another name"  # the capsule keeps the address
 UNKNOWN, NONE, STREAM, EVENT = range(4)  # CAI_SYNC_...
 HOST_MEMORY = 1
-OWN_EVENT = 1 << 11  # CAI_OWN_EVENT
+OWNERS = 1 << 11 | 1 << 12  # CAI_OWN_EVENT, CAI_ORDERED_FREE
 HAD_STRIDES = 256
 REMEMBERS = 1  # places of a type
 
@@ -570,7 +570,7 @@ def part_refused(options: argparse.Namespace) -> None:
     check("mask" in str(take(maker(ADDRESS, (2, 3), mask=mask))[1]), "a mask")
     for flags in (0, probe.BORROW):
         facts, error = take(maker(ADDRESS, (2, 3), mode=probe.BORROWED_EVENT), flags)
-        check(error is None and not facts["flags"] & OWN_EVENT, f"a borrowed array's event, flags {flags}: {error!r}, {facts}")
+        check(error is None and not facts["flags"] & OWNERS, f"a borrowed array's event, flags {flags}: {error!r}, {facts}")
     check("host" in str(take(maker(ADDRESS, (2, 3), memory=HOST_MEMORY))[1]), "host memory")
     for mode in (probe.BORROWED, probe.OWNED):
         facts, error = take(maker(ADDRESS, (2, 3), memory=HOST_MEMORY, mode=mode), probe.HOST)

@@ -116,7 +116,7 @@ static void maker_spoil(int mode, cai_array *out)
     case EXCHANGE_LONG_ARRAY: out->struct_size += 8; break;
     case EXCHANGE_MANY_AXES: out->ndim = CAI_MAX_NDIM + 1; break;
     case EXCHANGE_NEGATIVE_AXES: out->ndim = -1; break;
-    case EXCHANGE_BORROWED_EVENT: out->flags |= (uint32_t)CAI_OWN_EVENT; break;
+    case EXCHANGE_BORROWED_EVENT: out->flags |= (uint32_t)(CAI_OWN_EVENT | CAI_ORDERED_FREE); break;
     case EXCHANGE_MANY_FIELDS: out->field_count = CAI_MAX_FIELDS + 1; break;
     default: break;
     }

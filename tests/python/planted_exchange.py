@@ -91,7 +91,7 @@ DEFECTS = [
     ("a borrowed array is never borrowed", r"return flags & CAI_PYTHON_BORROW \? 0 : ", r"return 0 ? 0 : "),
     ("an owned array is taken for borrowed", r"    if \(out->release\) return 0;\n",
      r"    if (out->release) { if (flags & CAI_PYTHON_BORROW) out->release = NULL; return 0; }\n"),
-    ("a borrowed array owns an event", r"    out->flags &= ~\(uint32_t\)CAI_OWN_EVENT;[^\n]*\n", r""),
+    ("a borrowed array owns an event", r"    out->flags &= ~\(uint32_t\)\(CAI_OWN_EVENT \| CAI_ORDERED_FREE\);[^\n]*\n", r""),
     ("the object is not kept", r"Py_XINCREF\(object\);\n    owner->object", r"owner->object"),
     ("leak: the object of an array", r"(is_simple\(owner\)\) \{\n        )Py_CLEAR\(owner->object\);",
      r"\1owner->object = NULL;"),

@@ -112,6 +112,7 @@ module libcai
   integer(c_int32_t), parameter :: CAI_FUTURE_VERSION = 512_c_int32_t
   integer(c_int32_t), parameter :: CAI_NO_BACK_EDGE = 1024_c_int32_t
   integer(c_int32_t), parameter :: CAI_OWN_EVENT = 2048_c_int32_t
+  integer(c_int32_t), parameter :: CAI_ORDERED_FREE = 4096_c_int32_t
   integer(c_int32_t), parameter :: CAI_ON_DEVICE = 65536_c_int32_t
   integer(c_int32_t), parameter :: CAI_ALLOW_MASK = 131072_c_int32_t
   integer(c_int32_t), parameter :: CAI_ALLOW_UNALIGNED = 262144_c_int32_t

@@ -111,6 +111,7 @@ pub const CAI_HAD_STRIDES: i32 = 256;
 pub const CAI_FUTURE_VERSION: i32 = 512;
 pub const CAI_NO_BACK_EDGE: i32 = 1024;
 pub const CAI_OWN_EVENT: i32 = 2048;
+pub const CAI_ORDERED_FREE: i32 = 4096;
 pub const CAI_ON_DEVICE: i32 = 65536;
 pub const CAI_ALLOW_MASK: i32 = 131072;
 pub const CAI_ALLOW_UNALIGNED: i32 = 262144;
