@@ -1,4 +1,4 @@
-/* cai_stream.h - the place of memory, and order between CUDA streams at both ends of an exchange - v0.1.0
+/* cai_stream.h - order between CUDA streams at both ends of an exchange, and the place of memory - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header in the declarations, no allocation. */
 
@@ -40,15 +40,6 @@ WHAT IT IS
     event and one wait each. It makes no CUDA call if the stream is a handle and there is nothing to order. No
     host thread waits if the producer states where its work is pending.
 
-THE FUNCTIONS MOST USERS NEED
-    cai_cuda_linked        once: the CUDA that the program is linked with
-    cai_cuda_load          or once: CUDA loaded at run time, if the machine has it
-    cai_event_pool_init    once: the pool of events, for either of the two
-    cai_exchange_begin     consumer: my stream waits for the producers' streams
-    cai_exchange_finish    consumer: their streams wait for mine, and they get their arrays back
-    cai_stream_export      producer: my work is on this stream (and on these others)
-    cai_locate             which device, which kind of memory, inside its allocation?
-
 EXAMPLE (a consumer)
         int32_t launch(const cai_array *x, struct CUstream_st *s); // your kernel; returns cudaGetLastError()
 
@@ -61,11 +52,28 @@ EXAMPLE (a consumer)
             return cai_exchange_finish(&ex, cai_cuda_status(launch(x, s), "scale_kernel", err), io, 1, err);
         }
 
+THE FUNCTIONS MOST USERS NEED
+    cai_exchange_begin     consumer: my stream waits for the producers' streams
+    cai_exchange_finish    consumer: their streams wait for mine, and they get their arrays back
+    cai_stream_export      producer: my work is on this stream (and on these others)
+    cai_locate             which device, which kind of memory, inside its allocation?
+    cai_cuda_linked        once: the CUDA that the program is linked with
+    cai_cuda_load          or once: CUDA loaded at run time, if the machine has it
+    cai_event_pool_init    once: the pool of events, for either of the two
+
 CONFIGURATION (define before the first include, in addition to that of cai.h)
     CAI_STREAM_IMPLEMENTATION  compile the implementation of this header here
     CAI_NO_CUDART              implementation without <cuda_runtime_api.h>: no cai_cuda_linked
     CAI_NO_LOADER              implementation without cai_cuda_load (no <dlfcn.h>)
     CAI_NO_THREADS             no atomics, no <sched.h>: every pool is used by one thread at a time
+
+HOW LONG HANDLES MUST LIVE
+    CUDA crashes on a stream or an event that was destroyed. So this header uses a handle only while somebody
+    promises that it lives:
+    - The consumer's stream lives until cai_exchange_finish or cai_exchange_end returns.
+    - The arrays of an exchange live until that end, and each array's stream lives as long as the array (R81).
+    - An argument of another function lives until that function returns.
+    Nothing else is kept, but events of the pool. Before a context is destroyed, call cai_event_pool_forget.
 
 STREAMS
     A stream is a uint64_t as in cai_array.stream. 1 is the legacy default stream and 2 the per-thread default
@@ -74,36 +82,31 @@ STREAMS
     Stream 2 belongs to one host thread. Its use on another thread is CAI_ERR_THREAD, also if cai_array.thread
     is 0 (not known). An import cannot know the thread. Call cai_stream_remember_thread after it.
     1 and 2 are relative to a context. For an argument it is the current context. If none is current, it is
-    the active primary context of device 0, as in the runtime. For an array it is the context of its memory.
-    Memory of pools and mapped memory (cuMemMap) have none. For them it is the current context if that is on
-    the memory's device, else that device's active primary one. If the sync is unknown, work may be in both.
-    If there is no such context, the call fails with CUDA's error 201. No primary context is ever made.
+    the active primary context of the data's device, or of device 0. For an array it is the context of its
+    memory. Memory of pools and mapped memory (cuMemMap) have none. For them it is the current context if that
+    is on the memory's device, else that device's active primary one. If there is no such context, the call
+    fails with CUDA's error 201. This header makes no context.
 
 RELEASE
-    An array may still be in use after the end of an exchange. Release it with cai_exchange_finish, which ends
-    and releases, or with cai_exchange_release. Both choose the time, and one call is enough in every state.
-    An array and its mask are released together, by the later one of their two rows:
-        sync of an owned array                              released
-        STREAM, or EVENT beside a stream, and that stream   at once
-            got its back edge or is the consumer's own
-        NONE, UNKNOWN, EVENT without a stream,              when the consumer's stream has passed
-            or a stream whose back edge failed
-        CAI_NO_BACK_EDGE                                    when the consumer's stream has passed
-        empty                                               at once
-        any, after CAI_MODE_IGNORE                          when the consumer's stream has passed
-        any, after CAI_MODE_HOST, or as the process ends    at once
-    An array that waits is in the keep-alive list. A later call releases it, on the thread of that call:
-    cai_keepalive_poll, cai_keepalive_drain or cai_exchange_begin. If the list is full, cai_exchange_release
-    and cai_keepalive_push poll it, then wait on the host for the oldest. The event of cai_stream_detach is
-    destroyed with the array. The release callback finds CAI_SYNC_STREAM if there is a stream beside that
-    event, else CAI_SYNC_NONE. After CAI_MODE_IGNORE and cai_keepalive_push it finds CAI_SYNC_UNKNOWN in place
-    of NONE, because nothing waited. Any other event is not touched.
+    cai_exchange_finish gives owned arrays back. When it does, depends on the array:
+    - CAI_ORDERED_FREE, and the stream that the array names waits for the consumer or is the consumer's: at
+      once. The owner's free comes after the work in that stream.
+    - All others: when the consumer's work has passed. The event of the end tells. An owner may free at once,
+      and many do so in the order of another stream than the one that they name.
+    - Empty arrays, any array after CAI_MODE_HOST, after an error that ends all work of the consumer's context,
+      and while the process ends: at once.
+    Until then an array waits in the keep-alive list, in a place of 72 bytes. A later call gives it back, on
+    the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
+    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`,
+    and `sync`, which is CAI_SYNC_STREAM with a handle or 1 in `stream`, or CAI_SYNC_NONE. All else is 0. What
+    the callback needs more stands behind `owner`. Callbacks run in the relaxed capture mode, and none runs in
+    a begin whose consumer captures.
 
 WHAT A CALL LEAVES BEHIND
     The current context is the same after every call as before. So is CUDA's last error, because the backends
     call the driver, which has none. A call makes another context current for its own time only. It does so to
-    create an event, to synchronize or query a context, for streams 1 and 2, and if none is current. Event
-    queries and host waits relax the thread's capture mode, so captures elsewhere go on.
+    create an event, to synchronize a context, and for streams 1 and 2 of another context. Event queries and
+    host waits relax the thread's capture mode, so captures elsewhere go on.
 
 ERRORS
     As in cai.h. If CUDA fails, the status is CAI_ERR_CUDA, or CAI_ERR_CAPTURE if the error is about a capture
@@ -131,23 +134,22 @@ CHANGES
     0.1.0  first version
 */
 
+#include <stddef.h>
+
 struct CUstream_st; /* what cudaStream_t points to */
 
 #if defined(CAI_NAMESPACE)
 #define cai_cuda_linked CAI_PRIV_RENAMED(cai_cuda_linked)
 #define cai_cuda_load CAI_PRIV_RENAMED(cai_cuda_load)
 #define cai_cuda_status CAI_PRIV_RENAMED(cai_cuda_status)
-#define cai_cuda_unload CAI_PRIV_RENAMED(cai_cuda_unload)
 #define cai_event_pool_destroy CAI_PRIV_RENAMED(cai_event_pool_destroy)
 #define cai_event_pool_forget CAI_PRIV_RENAMED(cai_event_pool_forget)
 #define cai_event_pool_init CAI_PRIV_RENAMED(cai_event_pool_init)
-#define cai_event_pool_parse_modes CAI_PRIV_RENAMED(cai_event_pool_parse_modes)
 #define cai_event_pool_set_modes CAI_PRIV_RENAMED(cai_event_pool_set_modes)
 #define cai_exchange_begin CAI_PRIV_RENAMED(cai_exchange_begin)
 #define cai_exchange_begin_with CAI_PRIV_RENAMED(cai_exchange_begin_with)
 #define cai_exchange_end CAI_PRIV_RENAMED(cai_exchange_end)
 #define cai_exchange_finish CAI_PRIV_RENAMED(cai_exchange_finish)
-#define cai_exchange_release CAI_PRIV_RENAMED(cai_exchange_release)
 #define cai_keepalive_drain CAI_PRIV_RENAMED(cai_keepalive_drain)
 #define cai_keepalive_poll CAI_PRIV_RENAMED(cai_keepalive_poll)
 #define cai_keepalive_push CAI_PRIV_RENAMED(cai_keepalive_push)
@@ -162,6 +164,305 @@ struct CUstream_st; /* what cudaStream_t points to */
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct cai_event_pool cai_event_pool; /* >>storage */
+typedef struct cai_cuda_v0 cai_cuda;          /* >>CUDA table */
+
+/* ----------------------------------------------------------------- >>exchange */
+/** How both ends of an exchange are ordered. */
+enum {
+    CAI_MODE_EVENT = 0,  /* by events on the device (R75, R76), or as cai_event_pool_set_modes says */
+    CAI_MODE_HOST = 1,   /* the host waits for the producers at begin and for the consumer at end; in
+                            between it may itself use data that it can access (R76) */
+    CAI_MODE_IGNORE = 2  /* no order; the caller makes its own, before begin and before the end (R79) */
+};
+
+/** What an exchange does about CAI_SYNC_UNKNOWN: work may be pending on a stream that nobody named. */
+enum {
+    CAI_UNKNOWN_SYNCHRONIZE = 0, /* the host waits for all work of the data's context, of the current context
+                                    and of the active primary context of each device. A capture of a blocking
+                                    stream there is CAI_ERR_CAPTURE. A capture of a non-blocking stream there
+                                    is not seen, and CUDA ends it */
+    CAI_UNKNOWN_STREAM = 1,      /* order on unknown_stream; the caller knows the producer's stream */
+    CAI_UNKNOWN_LEGACY = 2,      /* order on the legacy stream; right for blocking streams only (R104). For
+                                    memory without a context: of the current context and of the primary one */
+    CAI_UNKNOWN_ASSUME_IDLE = 3  /* the caller knows that no work is pending */
+};
+
+enum {
+    CAI_EXCHANGE_EDGES = 16, /* distinct producer streams of one exchange */
+    CAI_EXCHANGE_JOIN_CAPTURE = 1 << 0 /* a producer that captures may pull the consumer's stream into its
+                                          capture; end joins it back (R103) */
+};
+
+/** Options of an exchange. Zero means the default. */
+typedef struct cai_exchange_options {
+    int32_t mode;            /* CAI_MODE_... */
+    int32_t unknown;         /* CAI_UNKNOWN_... */
+    uint64_t unknown_stream; /* with CAI_UNKNOWN_STREAM, on the device of the data */
+    uint32_t flags;          /* 0 or CAI_EXCHANGE_JOIN_CAPTURE */
+    uint32_t reserved;       /* 0 */
+} cai_exchange_options;
+
+/** A producer stream of an exchange. */
+typedef struct cai_exchange_edge {
+    uint64_t stream, context, context_id, capture;
+    uint32_t flags;
+    int32_t array; /* the first array that names it */
+} cai_exchange_edge;
+
+/** An exchange between begin and end. It needs no initialization, and may be on the stack and moved. */
+typedef struct cai_exchange {
+    cai_event_pool *pool;
+    uint64_t stream; /* the consumer's: launch here */
+    uint32_t state;
+    uint32_t flags;
+    cai_exchange_options options;
+    uint64_t context, context_id; /* of that stream, once they are known */
+    uint64_t thread;              /* that began it, if stream 2 takes part */
+    uint64_t capture;
+    int32_t edge_count;
+    int32_t reserved;
+    cai_exchange_edge edges[CAI_EXCHANGE_EDGES];
+} cai_exchange;
+
+/** Begins an exchange with the default options. See cai_exchange_begin_with. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool,
+                                                     cai_array *const *arrays, int32_t count,
+                                                     uint64_t stream, cai_error *err);
+
+/** Makes `stream`, the consumer's, wait for the pending work of the producers of `arrays` and of their masks.
+ *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
+ *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
+ *  named twice. The arrays are not changed. They, their streams and `stream` must live until the end. At most
+ *  16 distinct streams are possible, and as many events. `options` may be NULL for the default. A begin that
+ *  orders, and whose consumer does not capture, also releases what has passed in the keep-alive list, the
+ *  oldest first.
+ *
+ *  Everything, captures included, is checked before the first record. After success end it exactly once, also
+ *  if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to end,
+ *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
+ *  capture stays in it. Begin queries context and capture of each distinct stream. It queries the memory of
+ *  an array on stream 1 or 2 (R83) or with an unknown sync, and then the current context.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2. A
+ *  capture accepts no array with an event. cai_error.index is that of the array. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
+                                                          cai_array *const *arrays, int32_t count,
+                                                          uint64_t stream,
+                                                          const cai_exchange_options *options,
+                                                          cai_error *err);
+
+/** Ends an exchange and gives `count` arrays of it back to their owners (RELEASE above). Each producer's
+ *  stream waits for the consumer's work, also if that work failed (R76, R80). `status` is that of your work.
+ *  `arrays` may be NULL if `count` is 0, and may omit arrays that you keep. Borrowed arrays are not touched.
+ *  One named twice is released once. The event of cai_stream_detach is destroyed with its array. The first
+ *  error is returned: `status`, with `err` as you filled it, then that of the end, then that of a release
+ *  with the array's index. An array whose release failed is still owned: release it after a wait for your
+ *  stream, or try cai_keepalive_push. If the keep-alive list is full, the host waits for its oldest array.
+ *
+ *  If the exchange was not begun (begin failed, or `ex` is zeroed) or has ended, nothing is done, and the
+ *  arrays stay yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either
+ *  if stream 2 takes part and this is another thread: CAI_ERR_THREAD. Finish it on the right thread. In a
+ *  capture an array whose streams have their order is given back at once: its owner must outlive the graph,
+ *  which cai does not check. Any other array cannot wait in a capture: CAI_ERR_CAPTURE.
+ *  Threads: that of cai_exchange_begin if stream 2 takes part, else any.
+ *  Errors: those of cai_exchange_end and of cai_keepalive_push, CAI_ERR_ARGUMENT (`count` is negative, or
+ *  `arrays` or one of them is NULL). The exchange is ended then, and the other arrays are released. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_status status,
+                                                      cai_array *const *arrays, int32_t count,
+                                                      cai_error *err);
+
+/** Ends an exchange without a release: for arrays that are borrowed or that you keep. Each producer's stream
+ *  waits for the consumer's work, also if that work failed (R76). This takes one record in all and one wait
+ *  for each stream. If one producer's stream cannot get its wait, the others still get theirs. An array
+ *  without a stream gets no back edge: its owner must not touch the data before your stream has passed. An
+ *  array that you keep goes back by cai_keepalive_push, or by cai_array_release if it is CAI_ORDERED_FREE and
+ *  named a stream. `status` is that of your work. If it is not CAI_OK, it is returned, and `err` is left as
+ *  it is. If stream 2 takes part and this is another thread, CAI_ERR_THREAD is returned, whatever the status,
+ *  and the exchange stays open.
+ *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
+CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
+
+/** Returns the status of your own CUDA call: CAI_OK for 0, else CAI_ERR_CUDA with the message "scale_kernel:
+ *  CUDA error 700 (illegal address)". `error` is a cudaError_t or CUresult. `what` names the call. */
+CAI_API CAI_MUST_CHECK cai_status cai_cuda_status(int32_t error, const char *what, cai_error *err);
+
+/* ------------------------------------------------------------------ >>streams */
+/** Returns the number of a cudaStream_t, and `when_null` for a NULL stream. Use CAI_STREAM. */
+static inline uint64_t cai_stream_from_cuda(struct CUstream_st *stream, uint64_t when_null)
+{
+    return stream ? (uint64_t)(uintptr_t)stream : when_null;
+}
+
+/** Returns the cudaStream_t of a number. */
+static inline struct CUstream_st *cai_stream_to_cuda(uint64_t stream)
+{
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#endif
+    return (struct CUstream_st *)(uintptr_t)stream;
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+}
+
+/** Returns the number of a cudaStream_t, in the unit where it stands. A NULL stream is the per-thread default
+ *  stream if that unit is compiled so (nvcc --default-stream per-thread), else the legacy default stream. If
+ *  CUDA's headers were included before, their choice decides. */
+#if defined(__CUDA_RUNTIME_API_H__) ? defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)                        \
+    : defined(__cuda_cuda_h__)      ? defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)                          \
+                                    : defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_PER_THREAD)
+#else
+#define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_LEGACY)
+#endif
+
+/* ----------------------------------------------------------------- >>ordering */
+/** Makes `after` wait for the work that is in `before` now. 1 and 2 are those of the current context. If the
+ *  two are the same, nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE
+ *  (R103), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is 0 for `before`. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint64_t after,
+                                                   cai_error *err);
+
+/** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
+ *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
+ *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
+ *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names
+ *  no stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the memory is of another context, as they mean
+ *  other streams there. `stream` must outlive the array (R81).
+ *  Export the mask with its own call. On failure `array` is unchanged.
+ *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
+ *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of `pending`. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                                    const uint64_t *pending, int32_t count, cai_error *err);
+
+/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Use of
+ *  stream 2 on another thread is then an error. Does nothing for other streams. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool,
+                                                             cai_error *err);
+
+/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT. It records an event, for which any thread can wait. Stream 2 is
+ *  accepted only from its own thread. It does not stay beside the event, as others cannot give it the back
+ *  edge. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish destroys it. If
+ *  the array is borrowed or released in another way, call cai_stream_drop_event. Detach the mask with its own
+ *  call. Does nothing for CAI_SYNC_NONE and empty arrays. On failure `array` is unchanged.
+ *  Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of another thread, or of an unknown one. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err);
+
+/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of somebody else is only forgotten. The
+ *  array then has CAI_SYNC_UNKNOWN and no stream. Not needed before cai_exchange_finish. Does nothing for an
+ *  array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
+                                                        cai_error *err);
+
+/* --------------------------------------------------------------- >>keep-alive */
+/** Gives an owned array back when the work that is in `stream` now has passed: for an array that you kept
+ *  after the end of its exchange, and for one without an exchange whose own work has passed or comes before
+ *  that in `stream`. The stream is used in this call only. After success `array` is borrowed. A borrowed one
+ *  is not touched. The event of cai_stream_detach is destroyed. If the list is full, what has passed is
+ *  released, or the host waits for the oldest array.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE (the stream is
+ *  capturing), CAI_ERR_CAPACITY (the list is full, and the table cannot wait), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                                     cai_error *err);
+
+/** Releases what has passed, the oldest first, and tries again what could not be freed before. It does not
+ *  wait. A release callback may call it again. `waiting` gets the number of arrays that still wait, and may
+ *  be NULL. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; arrays of a dead context
+ *  are released). */
+CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
+
+/** Waits for all arrays of the list and releases them. What can be freed only after a capture of somebody
+ *  else stays: CAI_ERR_PENDING. Another thread may be polling. It then releases the arrays that it polls, or
+ *  puts those that still wait back into the list. This call does not wait for them.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
+CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
+
+/* --------------------------------------------------------------------- >>pool */
+/** A place in the keep-alive list. It is storage only. */
+typedef struct cai_keepalive {
+    void (*release)(cai_array *array);
+    void *owner;
+    uint64_t data, stream; /* stream 0: CAI_SYNC_NONE */
+    uint64_t event, context, context_id;
+    int32_t device, next;
+    int32_t joined;   /* it waits for the event of the place before it */
+    int32_t reserved;
+} cai_keepalive;
+
+/** Makes an empty pool, without a CUDA call. `cuda` must outlive the pool. Slots behind the end of a shorter
+ *  table are NULL. `keepalive` is the caller's storage for `capacity` arrays that wait for a stream. If
+ *  `capacity` is 0, the pool uses its own 32 places. `flags` is 0.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table), CAI_ERR_UNAVAILABLE (the table lacks an operation). */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda,
+                                                      cai_keepalive *keepalive, int32_t capacity,
+                                                      uint32_t flags, cai_error *err);
+
+/** Destroys the idle events. No other call may use the pool any more. It fails with CAI_ERR_PENDING and does
+ *  nothing while an array waits, or while an exchange is open whose end would call CUDA.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA (the first error, and the pool is empty then). */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err);
+
+/** Removes all that a pool keeps of a context: waits on the host for the arrays that wait for its work,
+ *  releases them, and destroys its idle events. `context` 0 means every context. Call it before the context
+ *  is destroyed. Below CUDA 12.0 call it also before a reset (cudaDeviceReset): no query can tell that later
+ *  without a handle that is dead. From 12.0 on a reset is found by cuCtxGetId. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; what is left then was not waited for). */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
+                                                        cai_error *err);
+
+/** Chooses how the exchanges and exports of a pool are ordered (R79). `mode` is CAI_MODE_EVENT, _HOST or
+ *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on. What the headers
+ *  above this one order for their own memory stays in order.
+ *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
+ *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and
+ *  your program must know that no work is pending. An array that names no stream gets no back edge: the
+ *  producer must not touch the data before the consumer's stream has passed. Both modes are EVENT at first.
+ *  Threads: no other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
+                                                           int32_t export_mode, cai_error *err);
+
+/* ------------------------------------------------------------------- >>memory */
+enum { CAI_BOUNDS_UNKNOWN = 0, CAI_BOUNDS_INSIDE = 1 };
+
+/** The place of an array's data. */
+typedef struct cai_location {
+    int32_t memory;    /* CAI_MEMORY_... */
+    int32_t device;    /* of the memory; of pinned and managed memory the one current when it was made */
+    int32_t bounds;    /* CAI_BOUNDS_...; unknown without CAI_LOCATE_BOUNDS */
+    int32_t needs_peer; /* 1: in a memory pool of a device that is not current; the pool must grant access.
+                           For other memory it is 0, and the caller must know about peer access */
+    uint64_t context;  /* of the allocation, or 0 */
+    uint64_t data;     /* the address that kernels use; mostly array->data */
+    uint64_t base;     /* of the allocation, of mapped memory (cuMemMap) of its segment; 0: not known */
+    uint64_t nbytes;   /* from base; 0: not known */
+} cai_location;
+
+enum {
+    CAI_LOCATE_BOUNDS = 1 << 0,   /* check the extent [lo, hi) against the allocation */
+    CAI_LOCATE_PAGEABLE = 1 << 1, /* accept plain host memory if the current device can read it (HMM, ATS) */
+    CAI_LOCATE_STORE_ADDRESS = 1 << 2 /* store the address that kernels use in array->data; it differs from
+                                         the host's for some registered host memory (R7) */
+};
+
+/** Queries CUDA for the place of an array. It stores array->device and array->memory, also in the mask, and
+ *  fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
+ *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
+ *  know the memory, the context of the allocation is queried, else the active primary one of its device. The
+ *  current context is the same afterwards, and none is made. Bounds stay unknown if no such context knows
+ *  the allocation, and for mapped memory (cuMemMap) if the array leaves one segment.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
+ *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA does not tell without. CAI_ERR_MEMORY:
+ *  plain or freed memory, a texture, or no address for devices that is known. Also an extent outside of the
+ *  allocation, and a mask on another device. */
+CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
+                                             uint32_t flags, cai_location *out, cai_error *err);
 
 /* --------------------------------------------------------------- >>CUDA table */
 /* Shared objects exchange the struct below. cai.h explains the guard. */
@@ -263,11 +564,20 @@ struct cai_cuda_v0 {
                                uint64_t from_context, uint64_t size, uint64_t stream);
     int32_t (*copy_3d_peer_async)(void *self, const struct cai_cuda_copy_v0 *copy, uint64_t to_context,
                                   uint64_t from_context, uint64_t stream);
+    /* since CUDA 12.0, 12.5 and 5.0: a number that no other context of the process ever has; an event behind
+     * all work of a context (it ends each capture there); 1 for a stream that is non-blocking */
+    int32_t (*context_id)(void *self, uint64_t context, uint64_t *id);
+    int32_t (*context_record)(void *self, uint64_t context, uint64_t event);
+    int32_t (*stream_flags)(void *self, uint64_t stream, uint32_t *flags);
+    /* memory pools of one's own. reuse: 1 follow events, 2 opportunistic, 4 internal dependencies */
+    int32_t (*pool_create)(void *self, int32_t device, uint32_t reuse, uint64_t *pool);
+    int32_t (*pool_destroy)(void *self, uint64_t pool);
+    int32_t (*memory_alloc_from_pool)(void *self, uint64_t *pointer, uint64_t size, uint64_t pool,
+                                      uint64_t stream);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
 
-typedef struct cai_cuda_v0 cai_cuda;
 typedef struct cai_cuda_capture_v0 cai_cuda_capture;
 typedef struct cai_cuda_copy_v0 cai_cuda_copy;
 typedef struct cai_cuda_pointer_v0 cai_cuda_pointer;
@@ -295,7 +605,7 @@ typedef struct cai_cuda_driver {
     void *library;           /* what cai_cuda_load opened */
     int32_t runtime_version; /* of the linked runtime, 12040 for 12.4; 0 after cai_cuda_load */
     int32_t driver_version;  /* the newest CUDA that the driver supports */
-    void (*entries[44])(void);
+    void (*entries[64])(void); /* more than there are */
 } cai_cuda_driver;
 
 /** Fills `out` with the CUDA that this program is linked with. It makes no context, but may initialize the
@@ -308,25 +618,80 @@ CAI_API CAI_MUST_CHECK cai_status cai_cuda_linked(cai_cuda_driver *out, cai_erro
 #if !defined(CAI_NO_LOADER) || !defined(CAI_STATIC)
 /** Loads the CUDA driver at run time, for programs that must also start without CUDA. `path` names the
  *  driver's library. NULL is libcuda.so.1, or nvcuda.dll of the system folder. Nothing else is tried, and no
- *  runtime is needed. Success means that there is a driver, not that there is a device. Not available under
- *  CAI_NO_LOADER. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the message gives the reason). */
+ *  runtime is needed. Success means that there is a driver, not that there is a device. The library stays
+ *  open until the process ends. Not available under CAI_NO_LOADER. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_UNAVAILABLE (the message gives the reason). */
 CAI_API CAI_MUST_CHECK cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err);
-
-/** Closes the library that cai_cuda_load opened. Do not use its table afterwards. `driver` may be NULL. Not
- *  available under CAI_NO_LOADER. */
-CAI_API void cai_cuda_unload(cai_cuda_driver *driver);
 #endif
 
-/** Returns the status of your own CUDA call: CAI_OK for 0, else CAI_ERR_CUDA with the message "scale_kernel:
- *  CUDA error 700 (illegal address)". `error` is a cudaError_t or CUresult. `what` names the call. */
-CAI_API CAI_MUST_CHECK cai_status cai_cuda_status(int32_t error, const char *what, cai_error *err);
+/* ------------------------------------------------------------------ >>storage */
+enum {
+    CAI_POOL_EVENTS = 32, /* idle events that a pool keeps; more are destroyed */
+    CAI_POOL_PLACES = 32  /* arrays that can wait in a pool without places of the caller */
+};
 
-/* ------------------------------------------------------------------- >>shared */
+/** An idle event. */
+typedef struct cai_pool_event {
+    uint64_t context, context_id, event;
+} cai_pool_event;
+
+/** Events, and arrays that wait. A pool is the caller's and allocates nothing. It must outlive the exchanges,
+ *  the events and the arrays given to it. Do not move, copy or write it. Its fields may be read. */
+struct cai_event_pool {
+    const cai_cuda *cuda;
+    uint32_t flags;
+    int32_t guard;             /* held for a few instructions */
+    int32_t open_exchanges;    /* begun and not ended, of those whose end calls CUDA */
+    int32_t waiting;           /* arrays in the keep-alive list, and what is parked */
+    int32_t first, last, free; /* of the list; -1: none */
+    int32_t passed_first, passed_last; /* those that will be released next */
+    int32_t capacity;          /* places */
+    int32_t mode, export_mode; /* cai_event_pool_set_modes */
+    int32_t idle_count;
+    int32_t reserved;
+    struct cai_priv_parked *parked; /* what could not be freed when its owner let go */
+    cai_keepalive *keepalive;
+    cai_cuda whole;                        /* if the maker's table is shorter than this header's */
+    cai_pool_event idle[CAI_POOL_EVENTS];
+    cai_keepalive places[CAI_POOL_PLACES]; /* if the caller gave none */
+};
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_STREAM_H_INCLUDED */
+
+/* =================================================================== >>shared */
 /* The shared part of the implementations of this header and of those above it. Not for users. */
+#ifndef CAI_PRIV_STREAM_SHARED
+#define CAI_PRIV_STREAM_SHARED
+
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* as in the implementation */
 #endif
+
+enum {
+    /* flags of an exchange for order that the lifetime of memory relies on */
+    CAI_PRIV_KEEP_MODE = 1 << 30, /* events, whatever the modes of the pool are */
+    CAI_PRIV_ONE_WAY = 1 << 29    /* end gives no back edge: the consumer keeps the array */
+};
+
+static inline cai_exchange_options cai_priv_keep_mode(void)
+{
+    const cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_PRIV_KEEP_MODE, 0};
+    return options;
+}
+
+/* Memory that could not be freed when its owner let go: because somebody captures, say. The node is a part of
+ * the owner. cai_priv_park puts it into the pool. Each poll, drain and release of the list calls `again`,
+ * which returns true if the node is gone. wait: the host may wait for work. */
+typedef struct cai_priv_parked {
+    struct cai_priv_parked *next;
+    int (*again)(struct cai_priv_parked *node, int wait);
+} cai_priv_parked;
+
 /* No work of a context continues after these errors. The arrays that waited for it may be released. */
 static inline int cai_priv_is_dead(int32_t error)
 {
@@ -425,357 +790,151 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
     return error ? error : own;
 }
 
-/* ------------------------------------------------------------------ >>streams */
-/** Returns the number of a cudaStream_t, and `when_null` for a NULL stream. Use CAI_STREAM. */
-static inline uint64_t cai_stream_from_cuda(struct CUstream_st *stream, uint64_t when_null)
-{
-    return stream ? (uint64_t)(uintptr_t)stream : when_null;
-}
-
-/** Returns the cudaStream_t of a number. */
-static inline struct CUstream_st *cai_stream_to_cuda(uint64_t stream)
-{
-    return (struct CUstream_st *)(uintptr_t)stream;
-}
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop
 #endif
+#endif /* CAI_PRIV_STREAM_SHARED */
 
-/** Returns the number of a cudaStream_t, in the unit where it stands. A NULL stream is the per-thread default
- *  stream if that unit is compiled so (nvcc --default-stream per-thread), else the legacy default stream. If
- *  CUDA's headers were included before, their choice decides. */
-#if defined(__CUDA_RUNTIME_API_H__) ? defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)                        \
-    : defined(__cuda_cuda_h__)      ? defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)                          \
-                                    : defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
-#define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_PER_THREAD)
+/* ==================================================================== >>guard */
+/* The guard of all headers, compiled with this one and for those that define CAI_PRIV_WANT_GUARD. It is held for a few
+ * instructions, never during a CUDA call, a hook or a callback. A thread that waits first pauses, then
+ * yields, then sleeps. It sleeps because the holder may be preempted and of a lower priority. If another
+ * thread holds the guard when the process forks, the guard stays held in the child. */
+#if (defined(CAI_STREAM_IMPLEMENTATION) || defined(CAI_PRIV_WANT_GUARD)) && !defined(CAI_PRIV_GUARD)
+#define CAI_PRIV_GUARD
+
+#if defined(CAI_NO_THREADS)
+static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
+static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
+static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
+static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
 #else
-#define CAI_STREAM(stream) cai_stream_from_cuda(stream, CAI_STREAM_LEGACY)
+
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <poll.h>
+#include <sched.h>
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
 #endif
 
-/* ------------------------------------------------------------------- >>memory */
-enum { CAI_BOUNDS_UNKNOWN = 0, CAI_BOUNDS_INSIDE = 1 };
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/** The place of an array's data. */
-typedef struct cai_location {
-    int32_t memory;    /* CAI_MEMORY_... */
-    int32_t device;    /* of the memory; of pinned and managed memory the one current when it was made */
-    int32_t bounds;    /* CAI_BOUNDS_...; unknown without CAI_LOCATE_BOUNDS */
-    int32_t needs_peer; /* 1: in a memory pool of a device that is not current; the pool must grant access.
-                           For other memory it is 0, and the caller must know about peer access */
-    uint64_t context;  /* of the allocation, or 0 */
-    uint64_t data;     /* the address that kernels use; mostly array->data */
-    uint64_t base;     /* of the allocation; of mapped memory (cuMemMap) of the segments that were queried;
-                          0: not known */
-    uint64_t nbytes;   /* from base; 0: not known */
-} cai_location;
-
-enum {
-    CAI_LOCATE_BOUNDS = 1 << 0,   /* check the extent [lo, hi) against the allocation */
-    CAI_LOCATE_PAGEABLE = 1 << 1, /* accept plain host memory if the current device can read it (HMM, ATS) */
-    CAI_LOCATE_STORE_ADDRESS = 1 << 2 /* store the address that kernels use in array->data; it differs from
-                                         the host's for some registered host memory (R7) */
-};
-
-/** Queries CUDA for the place of an array. It stores array->device and array->memory, also in the mask, and
- *  fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
- *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
- *  know the memory, or none is current, the context of the allocation is queried, else an active primary one.
- *  The current context is the same afterwards, and none is made. Bounds stay unknown if no such context knows
- *  the allocation. Mapped memory is queried segment by segment, with one query or two for each.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
- *  device). CAI_ERR_CUDA with native 201: plain host memory without a current context. CAI_ERR_MEMORY: plain
- *  or freed memory, a texture, or no address for devices that is known. Also an extent outside of the
- *  allocation, and a mask on another device. */
-CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
-                                             uint32_t flags, cai_location *out, cai_error *err);
-
-/* --------------------------------------------------------------------- >>pool */
-/** A place in the keep-alive list. It is storage only. */
-typedef struct cai_keepalive {
-    cai_array array;
-    uint64_t event, context;
-    int32_t next, dead;
-} cai_keepalive;
-
-/** An idle event. */
-typedef struct cai_pool_event {
-    uint64_t context, event;
-} cai_pool_event;
-
-enum {
-    CAI_POOL_EVENTS = 64,   /* idle events that a pool keeps; more are destroyed */
-    CAI_POOL_PLACES = 16,   /* arrays that can wait in a pool without places of the caller */
-    CAI_EXCHANGE_EDGES = 16 /* distinct producer streams of one exchange */
-};
-
-enum {
-    CAI_POOL_CHECK_STREAMS = 1 << 0 /* two more queries per stream find a stream that was destroyed and made
-                                       again with its handle before the end: CAI_ERR_STALE (R85) */
-};
-
-/** Events, and arrays that wait. A pool is the caller's and allocates nothing. It must outlive the exchanges,
- *  the events and the arrays given to it. Do not move, copy or write it. Its fields may be read. */
-typedef struct cai_event_pool {
-    const cai_cuda *cuda;
-    uint32_t flags;
-    int32_t guard;          /* held for a few instructions */
-    int32_t open_exchanges; /* begun and not ended, of those whose end calls CUDA */
-    int32_t idle_count;
-    int32_t waiting;        /* arrays in the keep-alive list */
-    int32_t first, last, free; /* of the list; -1: none */
-    int32_t passed_first, passed_last; /* those that will be released next */
-    int32_t capacity;       /* places */
-    int32_t mode, export_mode; /* cai_event_pool_set_modes */
-    cai_keepalive *keepalive;
-    cai_pool_event idle[CAI_POOL_EVENTS];
-    cai_cuda whole;                         /* if the maker's table is shorter than this header's */
-    cai_keepalive places[CAI_POOL_PLACES];  /* if the caller gave none */
-} cai_event_pool;
-
-/** Makes an empty pool, without a CUDA call. `cuda` must outlive the pool. Slots behind the end of a shorter
- *  table are NULL. `keepalive` is the caller's storage for `capacity` arrays that wait for a stream. If
- *  `capacity` is 0, the pool uses its own CAI_POOL_PLACES places. `flags` is 0 or CAI_POOL_CHECK_STREAMS.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table), CAI_ERR_UNAVAILABLE (the table lacks an operation). */
-CAI_API CAI_MUST_CHECK cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda,
-                                                      cai_keepalive *keepalive, int32_t capacity,
-                                                      uint32_t flags, cai_error *err);
-
-/** Destroys the idle events. No other call may use the pool any more. It fails with CAI_ERR_PENDING and does
- *  nothing while an array waits, or while an exchange is open whose end would call CUDA.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA (the first error, and the pool is empty then). */
-CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err);
-
-/** Forgets the idle events of a context that was destroyed or reset, or of all contexts if `context` is 0.
- *  CUDA destroyed these events with their context. The next poll releases arrays that wait for streams of
- *  that context. No other call may use the pool meanwhile. */
-CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context);
-
-/** Chooses how the exchanges and exports of a pool are ordered (R79). `mode` is CAI_MODE_EVENT, _HOST or
- *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on without
- *  CAI_EXCHANGE_KEEP_MODE. What the headers above this one order for their own memory stays in order.
- *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
- *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and
- *  your program must know that no work is pending. An array that names no stream gets no back edge: the
- *  producer must not touch the data before the consumer's stream has passed. Both modes are EVENT at first.
- *  Threads: no other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
-CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
-                                                           int32_t export_mode, cai_error *err);
-
-/** Chooses the modes by a text, for a switch that needs no recompiling:
- *  cai_event_pool_parse_modes(pool, getenv("MYLIB_STREAM_ORDER"), err). `text` is "event", "host" or "ignore"
- *  for exchanges. Another of these may follow after a comma, for exports: "ignore,ignore". Capital letters
- *  and spaces are errors. One word does not change the exports. NULL and "" change nothing. Threads: as
- *  cai_event_pool_set_modes. Errors: CAI_ERR_ARGUMENT. */
-CAI_API CAI_MUST_CHECK cai_status cai_event_pool_parse_modes(cai_event_pool *pool, const char *text,
-                                                             cai_error *err);
-
-/* ----------------------------------------------------------------- >>exchange */
-/** How both ends of an exchange are ordered. */
-enum {
-    CAI_MODE_EVENT = 0,   /* by events on the device (R75, R76), or as cai_event_pool_set_modes says */
-    CAI_MODE_HOST = 1,    /* the host waits for the producers at begin and for the consumer at end; in
-                             between it may itself use data that it can access (R76) */
-    CAI_MODE_ENQUEUE = 2, /* work on the first producer's stream: launch on ex->stream (R75); 1 and 2 are
-                             then the current context's, ordered with the producer's */
-    CAI_MODE_IGNORE = 3   /* no order; the caller makes its own (R79) */
-};
-
-/** What an exchange does about CAI_SYNC_UNKNOWN: work may be pending on a stream that nobody named. */
-enum {
-    CAI_UNKNOWN_SYNCHRONIZE = 0, /* synchronize the context of the data, which blocks the host; of pinned and
-                                    managed memory it is the one where it was made; no stream of it may be
-                                    capturing, or CUDA ends that capture */
-    CAI_UNKNOWN_STREAM = 1,      /* order on unknown_stream; the caller knows the producer's stream */
-    CAI_UNKNOWN_LEGACY = 2,      /* order on the legacy stream; right for blocking streams only (R104) */
-    CAI_UNKNOWN_ASSUME_IDLE = 3  /* the caller knows that no work is pending */
-};
-
-enum {
-    CAI_EXCHANGE_JOIN_CAPTURE = 1 << 0, /* a producer that captures may pull the consumer's stream into its
-                                           capture; end joins it back (R103) */
-    CAI_EXCHANGE_KEEP_MODE = 1 << 1, /* `mode` counts, whatever cai_event_pool_set_modes says: for order that
-                                        the lifetime of memory relies on */
-    CAI_EXCHANGE_ONE_WAY = 1 << 2 /* end gives no back edge: for a consumer that keeps the array. A release
-                                     then waits for the consumer's stream */
-};
-
-/** Options of an exchange. Zero means the default. */
-typedef struct cai_exchange_options {
-    int32_t mode;            /* CAI_MODE_... */
-    int32_t unknown;         /* CAI_UNKNOWN_... */
-    uint64_t unknown_stream; /* with CAI_UNKNOWN_STREAM, on the device of the data */
-    uint32_t flags;          /* 0 or CAI_EXCHANGE_... */
-    uint32_t reserved;       /* 0 */
-} cai_exchange_options;
-
-/* Events, whatever the modes of the pool are: for order that the lifetime of memory relies on. */
-static inline cai_exchange_options cai_priv_keep_mode(void)
+#if defined(__GNUC__) || defined(__clang__)
+/* Returns true if the guard was free. The caller then holds it. */
+static inline int cai_priv_guard_try(int32_t *guard)
 {
-    const cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0, CAI_EXCHANGE_KEEP_MODE, 0};
-    return options;
+    return !__atomic_exchange_n(guard, 1, __ATOMIC_ACQUIRE);
 }
 
-/** A producer stream of an exchange. */
-typedef struct cai_exchange_edge {
-    uint64_t stream, context, id, capture;
-    uint32_t flags;
-    int32_t array; /* the first array that names it */
-} cai_exchange_edge;
+/* Writes a number that is only written under the guard. cai_priv_guarded_look reads it without the guard. */
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
 
-/** An exchange between begin and end. It needs no initialization, and may be on the stack and moved. */
-typedef struct cai_exchange {
-    cai_event_pool *pool;
-    uint64_t stream;  /* launch here */
-    uint32_t state;
-    uint32_t flags;
-    cai_exchange_options options;
-    uint64_t context; /* of that stream, once it is known */
-    uint64_t thread;  /* that began it, if stream 2 takes part */
-    uint64_t id, capture;
-    int32_t edge_count;
-    int32_t reserved;
-    cai_exchange_edge edges[CAI_EXCHANGE_EDGES];
-} cai_exchange;
+static inline int32_t cai_priv_guarded_look(const int32_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
 
-/** Begins an exchange with the default options. See cai_exchange_begin_with. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool,
-                                                     cai_array *const *arrays, int32_t count,
-                                                     uint64_t stream, cai_error *err);
+static inline void cai_priv_guard_give(int32_t *guard)
+{
+    __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
+}
+#elif defined(_MSC_VER)
+static inline int cai_priv_guard_try(int32_t *guard)
+{
+    return !_InterlockedExchange((volatile long *)guard, 1);
+}
 
-/** Makes `stream`, the consumer's, wait for the pending work of the producers of `arrays` and of their masks.
- *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
- *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
- *  named twice. The arrays are not changed, and may be gone before the end. At most 16 distinct streams are
- *  possible, and as many events. `options` may be NULL for the default. While arrays wait in the keep-alive
- *  list, one query checks the oldest. If its stream has passed, it is released, and the next one is checked.
- *
- *  Everything, captures included, is checked before the first record. After success end it exactly once, also
- *  if your work failed (cai_exchange_end or cai_exchange_finish). If begin fails, there is nothing to end,
- *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
- *  capture stays in it. Begin queries the current context, and context and capture of each distinct stream.
- *  It queries the memory of an array on stream 1 or 2 (R83) or with an unknown sync, as these are relative to
- *  the data's device. If `stream` is 1 or 2, it queries the current context in every mode, for the release.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2. A
- *  capture accepts no array with an event. cai_error.index is that of the array. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
-                                                          cai_array *const *arrays, int32_t count,
-                                                          uint64_t stream,
-                                                          const cai_exchange_options *options,
-                                                          cai_error *err);
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
+{
+    *(volatile int32_t *)at = value;
+}
 
-/** Ends an exchange. Each producer's stream waits for the consumer's work, also if that work failed (R76).
- *  This takes one record in all and one wait for each stream. If one producer's stream cannot get its wait,
- *  the others still get theirs. An array without a stream gets no back edge. It has CAI_SYNC_NONE, an event
- *  alone, or CAI_SYNC_UNKNOWN without a stream that you named. Its owner must not touch the data before your
- *  stream has passed (CAI_MODE_HOST waits for it). `status` is that of your work. If it is not CAI_OK, it is
- *  returned, and `err` is left as it is. If stream 2 takes part and this is another thread, CAI_ERR_THREAD is
- *  returned, whatever the status. The exchange then stays open. End it on the right thread.
- *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE, CAI_ERR_STALE,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
+static inline int32_t cai_priv_guarded_look(const int32_t *at)
+{
+    return *(const volatile int32_t *)at;
+}
 
-/** Releases an array that took part in an exchange, after its end (R80). It is released at once if its
- *  owner's streams wait for the consumer's work. If not, it goes to the keep-alive list until that work has
- *  passed. RELEASE above lists all cases. The event of cai_stream_detach is destroyed, also the mask's. A
- *  borrowed array is not touched. Call it whatever end returned. If it fails, array->release is still set and
- *  the array still owned. In a capture the owner of an array must outlive the graph. cai does not check this.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_THREAD (the consumer's stream is 2, this is another thread,
- *  and the array has to wait for it), and those of cai_keepalive_push. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_error *err);
+static inline void cai_priv_guard_give(int32_t *guard)
+{
+    (void)_InterlockedExchange((volatile long *)guard, 0);
+}
+#else
+#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if no object has two threads"
+#endif
 
-/** Ends an exchange and releases `count` arrays of it. Calls cai_exchange_end, then cai_exchange_release of
- *  each, also if the work, the end or another release failed. `arrays` may be NULL if `count` is 0, and may
- *  omit arrays that you keep. Borrowed arrays are not touched. One named twice is released once. `status` is
- *  that of your work. The first error is returned: `status`, with `err` as you filled it, then that of the
- *  end, then that of a release with the array's index. An array whose release failed is still owned.
- *
- *  If the exchange was not begun (begin failed, or `ex` is zeroed), nothing is done, and the arrays stay
- *  yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either if the end
- *  returns CAI_ERR_THREAD, which it does whatever the status. Finish it on the right thread. An exchange that
- *  was ended is not ended again. A second call releases what is still owned. For captures see both calls.
- *  Threads: that of cai_exchange_begin if stream 2 takes part, else any.
- *  Errors: those of cai_exchange_end and cai_exchange_release, CAI_ERR_ARGUMENT (`count` is negative, or
- *  `arrays` or one of them is NULL). The exchange is ended then, and the other arrays are released. */
-CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_status status,
-                                                      cai_array *const *arrays, int32_t count,
-                                                      cai_error *err);
+/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
+CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
+{
+#if defined(_WIN32)
+    if (looks >= 128) Sleep(1);
+    else if (looks >= 64) (void)SwitchToThread();
+    else YieldProcessor();
+#else
+    struct pollfd none = {0, 0, 0};
+    if (looks >= 128) (void)poll(&none, 0, 1);
+    else if (looks >= 64) (void)sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+    else __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm64__)
+    else __asm__ __volatile__("yield" ::: "memory");
+#endif
+#endif
+}
 
-/* ----------------------------------------------------------------- >>ordering */
-/** Makes `after` wait for the work that is in `before` now. 1 and 2 are those of the current context. If the
- *  two are the same, nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE
- *  (R103), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is 0 for `before`. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint64_t after,
-                                                   cai_error *err);
+/* Waits until the guard is free, and takes it. */
+CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
+{
+    uint32_t looks = 0;
+    do {
+        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
+    } while (!cai_priv_guard_try(guard));
+}
 
-/** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
- *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
- *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
- *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names
- *  no stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the memory is of another context, as they mean
- *  other streams there. `stream` must outlive the array (R81).
- *  Export the mask with its own call. On failure `array` is unchanged.
- *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
- *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of `pending`. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
-                                                    const uint64_t *pending, int32_t count, cai_error *err);
-
-/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Use of
- *  stream 2 on another thread is then an error. Does nothing for other streams. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool,
-                                                             cai_error *err);
-
-/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT. It records an event, for which any thread can wait. Stream 2 is
- *  accepted only from its own thread. It does not stay beside the event, as others cannot give it the back
- *  edge. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_release destroys it. If
- *  the array is borrowed or released in another way, call cai_stream_drop_event. Detach the mask with its own
- *  call. Does nothing for CAI_SYNC_NONE and empty arrays. On failure `array` is unchanged.
- *  Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of another thread, or of an unknown one. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err);
-
-/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of somebody else is only forgotten. The
- *  array then has CAI_SYNC_UNKNOWN and no stream. Not needed before cai_exchange_release. Does nothing for an
- *  array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
-                                                        cai_error *err);
-
-/* --------------------------------------------------------------- >>keep-alive */
-/** Moves an owned array to the keep-alive list. A later call on any thread releases it when the work that is
- *  in `stream` now has passed. No callback of CUDA releases it. After success `array` is borrowed. A borrowed
- *  one is not touched. If the list is full, it is polled. If it is still full, the host waits for the oldest
- *  array. The event of cai_stream_detach is destroyed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM
- *  (0, or -1), CAI_ERR_CAPTURE (the stream is capturing), CAI_ERR_UNAVAILABLE (the list is full and the table
- *  has no event_synchronize), CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
-                                                     cai_error *err);
-
-/** Releases the arrays whose streams have passed, the oldest first. It does not wait. A release callback may
- *  call it again. `waiting` gets the number of arrays that still wait, and may be NULL. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; arrays of a dead context are released). */
-CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
-
-/** Waits for all arrays of the list and releases them. Another thread may be polling. It then releases the
- *  arrays that it polls, or puts those that still wait back into the list. This call does not wait for them.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first). */
-CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
+static inline void cai_priv_guard_take(int32_t *guard)
+{
+    if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
+}
 
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
 
-#endif /* CAI_STREAM_H_INCLUDED */
+#endif /* CAI_NO_THREADS */
+
+/* Adds what could not be freed now. The pool tries it again. */
+static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
+{
+    cai_priv_guard_take(&pool->guard);
+    node->next = pool->parked;
+    pool->parked = node;
+    cai_priv_guarded_put(&pool->waiting, pool->waiting + 1);
+    cai_priv_guard_give(&pool->guard);
+}
+#endif /* CAI_PRIV_WANT_GUARD */
+
 
 /* ============================================================ >>implementation
- *   >>failing  >>driver table  >>finding the driver  >>calling  >>events  >>members
- *   >>captures  >>begin  >>end  >>ordering  >>keeping  >>pool  >>locating */
+ *   >>failing  >>calling  >>events  >>members  >>captures  >>begin  >>end  >>keeping  >>finish
+ *   >>ordering  >>pool  >>locating  >>driver table  >>finding the driver */
 
 #if defined(CAI_STREAM_IMPLEMENTATION) && !defined(CAI_STREAM_IMPLEMENTED)
 #define CAI_STREAM_IMPLEMENTED
 
-#include <stddef.h>
 #include <string.h>
 #ifndef CAI_NO_CUDART
 #include <cuda_runtime_api.h>
@@ -797,7 +956,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_
 #include <sys/syscall.h>
 #endif
 #endif
-#define CAI_PRIV_WANT_GUARD
+#define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
 
 #ifdef __cplusplus
@@ -821,7 +980,8 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 352 : 184) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 400 : 208) ? 1 : -1];
+typedef char cai_priv_assert_pool[sizeof(cai_event_pool) <= 4096 ? 1 : -1];
 
 /* ------------------------------------------------------------------ >>failing */
 static const char *cai_priv_cuda_error_text(int32_t error)
@@ -835,18 +995,20 @@ static const char *cai_priv_cuda_error_text(int32_t error)
         {46, "devices unavailable"},
         {98, "invalid device function"}, {100, "no device"}, {101, "invalid device"},
         {201, "no valid context is current"}, {209, "no kernel image for this device"},
-        {214, "uncorrectable ECC error"}, {217, "peer access unsupported"}, {220, "NVLink error"},
+        {214, "uncorrectable ECC error"}, {216, "the context is in use by another thread"},
+        {217, "peer access unsupported"}, {220, "NVLink error"}, {226, "contained uncorrectable error"},
         {400, "invalid resource handle"}, {401, "illegal state"}, {500, "not found"}, {600, "not ready"},
         {700, "illegal address"}, {701, "launch out of resources"}, {702, "launch timeout"},
-        {709, "context is destroyed"}, {710, "device-side assert"}, {715, "illegal instruction"},
-        {716, "misaligned address"}, {717, "invalid address space"}, {718, "invalid program counter"},
-        {719, "launch failure"}, {800, "not permitted"}, {801, "not supported"},
+        {709, "context is destroyed"}, {710, "device-side assert"}, {714, "hardware stack error"},
+        {715, "illegal instruction"}, {716, "misaligned address"}, {717, "invalid address space"},
+        {718, "invalid program counter"}, {719, "launch failure"}, {721, "tensor memory leak"},
+        {800, "not permitted"}, {801, "not supported"}, {810, "MPS client terminated"},
         {900, "not permitted while a stream is capturing"}, {901, "the capture was invalidated"},
         {902, "would merge two captures"}, {903, "not the stream that began the capture"},
         {904, "a stream of the capture was not joined"}, {905, "dependency crosses the border of a capture"},
         {906, "the legacy stream is used while a blocking stream is capturing"},
         {907, "the event was recorded in a capture"}, {908, "not the thread that began the capture"},
-        {999, "unknown error"}};
+        {911, "external device error"}, {999, "unknown error"}};
     size_t i;
     for (i = 0; i < sizeof list / sizeof list[0]; ++i) {
         if (list[i].error == error) return list[i].text;
@@ -854,112 +1016,2089 @@ static const char *cai_priv_cuda_error_text(int32_t error)
     return "see CUDA's list";
 }
 
-static char *cai_priv_stream_say_text(char *at, const char *end, const char *text)
-{
-    while (*text && at < end) *at++ = *text++;
-    return at;
-}
-
-static char *cai_priv_stream_say_number(char *at, const char *end, uint64_t value, uint32_t base)
-{
-    char digits[20];
-    int32_t n = 0;
-    do {
-        digits[n++] = "0123456789abcdef"[value % base];
-        value /= base;
-    } while (value);
-    while (n && at < end) *at++ = digits[--n];
-    return at;
-}
-
-/* Writes an error and returns its status. `status` may have a rule (CAI_PRIV_RULE). %w: the word. %d, %x: the
- * next of a, b, c, in decimal or hex. %e: the text of CUDA's error a. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say_all(cai_error *err, cai_status status, int32_t index,
-                                             const char *sentence, const char *word, int64_t a, int64_t b,
-                                             int64_t c)
-{
-    const int64_t values[3] = {a, b, c};
-    int32_t next = 0;
-    char *at, *end;
-    if (!err) return CAI_PRIV_STATUS(status);
-    at = err->message;
-    end = at + sizeof err->message - 1;
-    for (; *sentence && at < end; ++sentence) {
-        if (*sentence != '%') {
-            *at++ = *sentence;
-        } else if (*++sentence == 'w') {
-            at = cai_priv_stream_say_text(at, end, word);
-        } else if (*sentence == 'e') {
-            at = cai_priv_stream_say_text(at, end, cai_priv_cuda_error_text((int32_t)a));
-        } else {
-            const int64_t value = values[next++];
-            const int negative = *sentence == 'd' && value < 0;
-            if (negative) *at++ = '-';
-            at = cai_priv_stream_say_number(at, end, negative ? 0 - (uint64_t)value : (uint64_t)value,
-                                     *sentence == 'd' ? 10 : 16);
-        }
-    }
-    *at = 0;
-    err->code = CAI_PRIV_STATUS(status);
-    err->rule = status >> 8;
-    err->native = 0;
-    err->entry = err->code == CAI_ERR_STREAM ? CAI_ENTRY_STREAM : CAI_ENTRY_NONE;
-    err->index = index;
-    return err->code;
-}
-
-/* Puts "name: " or "name[index]: " before the message of an error. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say_before(cai_error *err, cai_status status,
-                                                           const char *name, int32_t index)
-{
-    cai_error said;
-    char *at;
-    if (!err) return status;
-    said = *err;
-    (void)cai_priv_stream_say_all(err, status, -1, index < 0 ? "%w: " : "%w[%d]: ", name, index, 0, 0);
-    at = err->message + strlen(err->message);
-    *cai_priv_stream_say_text(at, err->message + sizeof err->message - 1, said.message) = 0;
-    memcpy(said.message, err->message, sizeof said.message);
-    *err = said;
-    return status;
-}
-
-/* The same, of a sentence without a word. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_say(cai_error *err, cai_status status, int32_t index,
-                                                    const char *sentence, int64_t a, int64_t b)
-{
-    return cai_priv_stream_say_all(err, status, index, sentence, "", a, b, 0);
-}
-
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_reject(cai_error *err, const char *sentence, int64_t value)
-{
-    return cai_priv_stream_say(err, CAI_ERR_ARGUMENT, -1, sentence, value, 0);
-}
-
 CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_misuse(cai_error *err, const char *sentence)
 {
-    return cai_priv_stream_reject(err, sentence, 0);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s", sentence);
 }
 
 CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_lacks(cai_error *err, const char *operation)
 {
-    return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA table has no %w", operation, 0, 0,
-                                   0);
+    return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no %s", operation);
 }
 
+CAI_PRIV_STREAM_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
+{
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
+}
+
+/* `later`: words behind the sentence. */
 CAI_PRIV_STREAM_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
-                                                     const char *what)
+                                                     const char *what, const char *later)
 {
     const int32_t rule = error >= 900 && error <= 908 ? 103 : 0;
-    status = cai_priv_stream_say_all(err, CAI_PRIV_RULE(status, rule), -1, "%w: CUDA error %d (%e)", what,
-                                     error, 0, 0);
+    status = cai_priv_error(err, CAI_PRIV_RULE(status, rule), "%s: CUDA error %d (%s)%s", what, error,
+                            cai_priv_cuda_error_text(error), later);
     if (err) err->native = error;
     return status;
 }
 
 CAI_API cai_status cai_cuda_status(int32_t error, const char *what, cai_error *err)
 {
-    return error ? cai_priv_cuda_failed(err, CAI_ERR_CUDA, error, what ? what : "CUDA") : CAI_OK;
+    return error ? cai_priv_cuda_failed(err, CAI_ERR_CUDA, error, what ? what : "CUDA", "") : CAI_OK;
+}
+
+/* ------------------------------------------------------------------ >>calling */
+/* One public call: the table, the context that was current, and where to store errors. */
+typedef struct cai_priv_stream_call {
+    cai_event_pool *pool;
+    const cai_cuda *cuda;
+    cai_error *err;
+    uint64_t current;     /* context */
+    uint64_t inside;      /* the context that was entered last */
+    int32_t current_known;
+    int32_t device;       /* of the current context, once it is known */
+    int32_t ending;       /* this call ends something: "the process is ending" is no error (R105) */
+    int32_t gone;         /* CUDA returned that */
+    int32_t failed;       /* another error came before that */
+    int32_t dead;         /* an error said that no work of a context continues */
+} cai_priv_stream_call;
+
+static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, const cai_cuda *cuda, cai_error *err)
+{
+    cai_priv_stream_call call;
+    memset(&call, 0, sizeof call);
+    call.pool = pool;
+    call.cuda = cuda;
+    call.err = err;
+    call.device = CAI_DEVICE_UNKNOWN;
+    return call;
+}
+
+static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_event_pool *pool,
+                                             const char *function, cai_error *err)
+{
+    *call = cai_priv_stream_open(pool, pool ? pool->cuda : NULL, err);
+    return call->cuda ? CAI_OK : cai_priv_no_pool(err, function);
+}
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
+                                                     const char *operation)
+{
+    const int dead = cai_priv_is_dead(error);
+    if (error == 4 && call->ending) call->gone = 1;
+    if (!call->gone) call->failed = 1;
+    if (dead) call->dead = 1;
+    return cai_priv_cuda_failed(call->gone ? NULL : call->err,
+                                error >= 900 && error <= 908 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA, error,
+                                operation,
+                                dead && error != 4 && error != 709 ? " of an earlier operation" : "");
+}
+
+/* Returns the status of a CUDA call. */
+static inline cai_status cai_priv_stream_did(cai_priv_stream_call *call, int32_t error, const char *operation)
+{
+    return error ? cai_priv_stream_note(call, error, operation) : CAI_OK;
+}
+
+/* Calls an operation of the table. The message of a failure names it. */
+#define CAI_PRIV_STREAM_CUDA(call, operation, ...)                                                           \
+    cai_priv_stream_did(call, (call)->cuda->operation((call)->cuda->self, __VA_ARGS__), #operation)
+
+/* Keeps the first error of several. */
+static void cai_priv_stream_keep_first(cai_priv_stream_call *call, cai_status *first, cai_status status)
+{
+    if (!status || *first) return;
+    *first = status;
+    call->err = NULL;
+}
+
+/* Stores the index of the array that a failure is about. */
+static cai_status cai_priv_blame(const cai_priv_stream_call *call, int32_t index, cai_status status)
+{
+    if (status && call->err && !call->gone) call->err->index = index;
+    return status;
+}
+
+static cai_status cai_priv_find_current(cai_priv_stream_call *call)
+{
+    if (call->current_known || !call->cuda->context_current) return CAI_OK;
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_current, &call->current));
+    call->current_known = 1;
+    return CAI_OK;
+}
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
+{
+    (void)cai_priv_error(call->err, CAI_ERR_CUDA,
+                         "no context of device %d is current on this host thread, and its primary context is "
+                         "not active: choose a device (cudaSetDevice)",
+                         device);
+    if (call->err) call->err->native = 201;
+    return CAI_ERR_CUDA;
+}
+
+/* The primary context of a device; 0: it is not active. */
+static cai_status cai_priv_ask_primary(cai_priv_stream_call *call, int32_t device, uint64_t *context)
+{
+    *context = 0;
+    if (!call->cuda->device_context) return CAI_OK;
+    return CAI_PRIV_STREAM_CUDA(call, device_context, device, context);
+}
+
+/* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
+ * the primary context of `device`, which the runtime would use. */
+static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, int32_t device,
+                                       uint64_t *context)
+{
+    if (cai_priv_is_handle(stream) && call->cuda->stream_context)
+        return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
+    CAI_TRY(cai_priv_find_current(call));
+    *context = call->current;
+    if (*context || cai_priv_is_handle(stream) || !call->cuda->context_current) return CAI_OK;
+    CAI_TRY(cai_priv_ask_primary(call, device, context));
+    return *context ? CAI_OK : cai_priv_no_context(call, device);
+}
+
+/* The number by which the pool knows a context. It differs after a reset, where the handle does not. */
+static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t context, uint64_t *id)
+{
+    *id = context;
+    if (!context || !call->cuda->context_id) return CAI_OK;
+    return CAI_PRIV_STREAM_CUDA(call, context_id, context, id);
+}
+
+/* The device of the current context, queried once. Unknown if none is current, because some drivers return 0
+ * then. */
+static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
+{
+    *device = CAI_DEVICE_UNKNOWN;
+    if (!call->cuda->context_device) return CAI_OK;
+    CAI_TRY(cai_priv_find_current(call));
+    if (call->current_known && !call->current) return CAI_OK;
+    if (call->device == CAI_DEVICE_UNKNOWN)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_device, &call->device));
+    *device = call->device;
+    return CAI_OK;
+}
+
+/* Makes `context` current if it is not known to be. cai_priv_stream_leave undoes that and keeps the first
+ * error. */
+static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, int32_t *entered)
+{
+    const cai_cuda *cuda = call->cuda;
+    int32_t error;
+    *entered = 0;
+    if (!context || (call->current_known && context == call->current)) return CAI_OK;
+    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
+        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
+                                     : CAI_OK;
+    error = cai_priv_context_enter(cuda, context);
+    *entered = !error;
+    call->inside = context;
+    return cai_priv_stream_did(call, error, "context_push");
+}
+
+/* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
+static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                            int32_t *entered)
+{
+    *entered = 0;
+    return cai_priv_is_handle(stream) ? CAI_OK : cai_priv_stream_enter(call, context, entered);
+}
+
+static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t entered, cai_status status)
+{
+    int32_t error;
+    if (!entered) return status;
+    error = cai_priv_context_leave(call->cuda, call->inside);
+    return status ? status : cai_priv_stream_did(call, error, "context_pop");
+}
+
+static cai_status cai_priv_relax(cai_priv_stream_call *call, int32_t *mode)
+{
+    return cai_priv_stream_did(call, cai_priv_mode_relax(call->cuda, mode), "capture_mode");
+}
+
+static cai_status cai_priv_unrelax(cai_priv_stream_call *call, int32_t mode, cai_status status)
+{
+    const int32_t error = cai_priv_mode_restore(call->cuda, mode, 0);
+    return status ? status : cai_priv_stream_did(call, error, "capture_mode");
+}
+
+/* ------------------------------------------------------------------- >>events */
+/* A point in the work of a stream, with what is known of the stream. */
+typedef struct cai_priv_point {
+    uint64_t stream, context, context_id;
+    uint64_t event; /* recorded there; 0: none yet */
+} cai_priv_point;
+
+/* An idle event of the context; 0: there is none. */
+static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
+{
+    uint64_t event = 0;
+    int32_t i;
+    cai_priv_guard_take(&pool->guard);
+    for (i = pool->idle_count - 1; i >= 0 && pool->idle[i].context_id != context_id;) --i;
+    if (i >= 0) {
+        event = pool->idle[i].event;
+        pool->idle[i] = pool->idle[--pool->idle_count];
+    }
+    cai_priv_guard_give(&pool->guard);
+    return event;
+}
+
+/* Is it the context that it was? An event of a context that was reset must not be named any more. */
+static int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
+{
+    uint64_t now = context;
+    if (!context || !cuda->context_id) return 1;
+    return !cuda->context_id(cuda->self, context, &now) && now == context_id;
+}
+
+/* Removes idle events from the end of the list: of one context, of all (context 0), or of those that were
+ * reset (only_dead). Returns the first error of a destroy. */
+static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
+{
+    cai_event_pool *pool = call->pool;
+    cai_status first = CAI_OK, status;
+    cai_pool_event one;
+    int32_t i, lives;
+    for (i = CAI_POOL_EVENTS; i-- > 0;) {
+        cai_priv_guard_take(&pool->guard);
+        memset(&one, 0, sizeof one);
+        if (i < pool->idle_count) one = pool->idle[i];
+        cai_priv_guard_give(&pool->guard);
+        if (!one.event || (context && one.context != context)) continue;
+        lives = cai_priv_context_lives(call->cuda, one.context, one.context_id);
+        if (lives && only_dead) continue;
+        cai_priv_guard_take(&pool->guard);
+        if (i >= pool->idle_count || pool->idle[i].event != one.event) one.event = 0; /* another thread took it */
+        else pool->idle[i] = pool->idle[--pool->idle_count];
+        cai_priv_guard_give(&pool->guard);
+        if (!one.event || !lives) continue;
+        status = CAI_PRIV_STREAM_CUDA(call, event_destroy, one.event);
+        if (!call->gone) cai_priv_stream_keep_first(call, &first, status);
+    }
+    return first;
+}
+
+static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
+{
+    int32_t entered, error;
+    cai_status status;
+    *event = 0;
+    if (call->pool->idle_count == CAI_POOL_EVENTS) CAI_TRY(cai_priv_events_remove(call, 0, 1));
+    CAI_TRY(cai_priv_stream_enter(call, context, &entered));
+    error = call->cuda->event_create(call->cuda->self, event);
+    if (error) *event = 0;
+    status = cai_priv_stream_leave(call, entered, cai_priv_stream_did(call, error, "event_create"));
+    if (!status || !*event) return status;
+    (void)call->cuda->event_destroy(call->cuda->self, *event);
+    *event = 0;
+    return status;
+}
+
+/* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
+ * capture is not used again (retire). Keeps the first error. */
+static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv_point *point, int retire,
+                                      cai_status status)
+{
+    cai_event_pool *pool = call->pool;
+    int32_t kept = 0, error;
+    if (!point->event) return status;
+    if (!retire) {
+        cai_priv_guard_take(&pool->guard);
+        kept = pool->idle_count < CAI_POOL_EVENTS;
+        if (kept) {
+            cai_pool_event *idle = &pool->idle[pool->idle_count++];
+            idle->context = point->context;
+            idle->context_id = point->context_id;
+            idle->event = point->event;
+        }
+        cai_priv_guard_give(&pool->guard);
+    }
+    if (kept) return status;
+    error = call->cuda->event_destroy(call->cuda->self, point->event);
+    return status ? status : cai_priv_stream_did(call, error, "event_destroy");
+}
+
+/* Records an event of the pool in the stream. An event whose record failed is not used again. */
+static cai_status cai_priv_record(cai_priv_stream_call *call, cai_priv_point *point)
+{
+    int32_t entered, error;
+    cai_status status;
+    point->event = cai_priv_event_take(call->pool, point->context_id);
+    if (!point->event) CAI_TRY(cai_priv_event_create(call, point->context, &point->event));
+    status = cai_priv_stream_enter_for(call, point->stream, point->context, &entered);
+    if (!status) {
+        error = call->cuda->event_record(call->cuda->self, point->event, point->stream);
+        status = cai_priv_stream_leave(call, entered, cai_priv_stream_did(call, error, "event_record"));
+    }
+    if (!status) return CAI_OK;
+    if (!call->dead) (void)call->cuda->event_destroy(call->cuda->self, point->event);
+    point->event = 0;
+    return status;
+}
+
+static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                       uint64_t event)
+{
+    int32_t entered;
+    cai_status status;
+    CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
+    status = CAI_PRIV_STREAM_CUDA(call, stream_wait_event, stream, event);
+    return cai_priv_stream_leave(call, entered, status);
+}
+
+/* The host waits, by `operation`, for a context (object 0), for a stream in it, or for an event. */
+static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t context, uint64_t object,
+                                        const char *operation, int32_t (*wait)(void *self, uint64_t object))
+{
+    const cai_cuda *cuda = call->cuda;
+    int32_t mode, entered;
+    cai_status status;
+    if (!wait && (object || !cuda->context_synchronize)) return cai_priv_stream_lacks(call->err, operation);
+    CAI_TRY(cai_priv_relax(call, &mode));
+    status = cai_priv_stream_enter_for(call, object, context, &entered);
+    if (!status) {
+        status = cai_priv_stream_did(
+            call, wait ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self), operation);
+        status = cai_priv_stream_leave(call, entered, status);
+    }
+    return cai_priv_unrelax(call, mode, status);
+}
+
+/* ------------------------------------------------------------------ >>members */
+enum {
+    CAI_PRIV_OPEN = 0x43414945, /* states of an exchange, unlikely in uninitialized memory */
+    CAI_PRIV_OPEN_IN_ORDER = 0x43414946, /* begun without a CUDA call, and ends without one */
+    CAI_PRIV_ENDED = 0x43414958,
+    CAI_PRIV_FORWARD = 1 << 0,  /* of an edge: the consumer waits for it */
+    CAI_PRIV_RETURNED = 1 << 1, /* since end it waits for the consumer */
+    CAI_PRIV_LOST = 1 << 2,     /* it cannot wait for the consumer */
+    CAI_PRIV_SETTLED = 1 << 0,  /* of an exchange: no work of the consumer is left, or the process ends */
+    CAI_PRIV_CONTEXTS = 64      /* that one exchange synchronizes */
+};
+
+/* The work of a begin. */
+typedef struct cai_priv_plan {
+    cai_priv_stream_call call;
+    cai_exchange *ex;
+    cai_array *const *arrays;
+    int64_t member_count; /* arrays and masks */
+    int32_t item;         /* index of the array that is checked */
+    int32_t ordered;      /* members that need the consumer's context */
+    int32_t blocking;     /* members whose work is on a stream that nobody named */
+    int32_t event_count, context_count;
+    uint64_t events[CAI_EXCHANGE_EDGES];
+    uint64_t contexts[CAI_PRIV_CONTEXTS]; /* to synchronize */
+} cai_priv_plan;
+
+/* Array k / 2, or its mask. NULL: there is nothing to order. */
+static const cai_array *cai_priv_member(cai_array *const *arrays, int64_t k)
+{
+    const cai_array *member = k & 1 ? arrays[k >> 1]->mask : arrays[k >> 1];
+    return member && member->size ? member : NULL;
+}
+
+/* The sync of a member and its stream. The options replace CAI_SYNC_UNKNOWN. */
+static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_array *member, uint64_t *stream)
+{
+    *stream = member->stream;
+    if (member->sync != CAI_SYNC_UNKNOWN) return member->sync;
+    if (options->unknown == CAI_UNKNOWN_ASSUME_IDLE) return CAI_SYNC_NONE;
+    if (options->unknown == CAI_UNKNOWN_SYNCHRONIZE) return CAI_SYNC_UNKNOWN;
+    *stream = options->unknown == CAI_UNKNOWN_LEGACY ? (uint64_t)CAI_STREAM_LEGACY : options->unknown_stream;
+    return CAI_SYNC_STREAM;
+}
+
+/* The calling thread. Stream 2 belongs to a thread. */
+static cai_status cai_priv_stream_thread(const cai_priv_stream_call *call, uint64_t *thread)
+{
+    const cai_cuda *cuda = call->cuda;
+    int32_t error;
+    if (!cuda->host_thread) return cai_priv_stream_lacks(call->err, "host_thread");
+    error = cuda->host_thread(cuda->self, thread);
+    return error ? cai_priv_cuda_failed(call->err, CAI_ERR_CUDA, error, "host_thread", "") : CAI_OK;
+}
+
+static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64_t stream)
+{
+    if (cai_priv_is_stream(call->cuda, stream)) return CAI_OK;
+    return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
+}
+
+static cai_status cai_priv_check_thread(const cai_priv_stream_call *call, uint64_t thread)
+{
+    uint64_t here;
+    CAI_TRY(cai_priv_stream_thread(call, &here));
+    if (thread == here) return CAI_OK;
+    if (!thread)
+        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
+                              "the host thread of an array's stream 2 is unknown: call "
+                              "cai_stream_remember_thread where the array is imported");
+    return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
+                          "stream 2 is the per-thread stream of host thread 0x%llx, but this is 0x%llx: call "
+                          "cai_stream_detach on that thread first",
+                          (unsigned long long)thread, (unsigned long long)here);
+}
+
+static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, uint64_t context)
+{
+    int32_t i;
+    for (i = 0; i < ex->edge_count; ++i) {
+        cai_exchange_edge *edge = &ex->edges[i];
+        if (edge->stream == stream && (cai_priv_is_handle(stream) || edge->context == context)) return edge;
+    }
+    return NULL;
+}
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what, int32_t limit)
+{
+    const cai_status status = cai_priv_error(plan->call.err, CAI_ERR_CAPACITY,
+                                             "more than %d distinct %s in one exchange", limit, what);
+    return cai_priv_blame(&plan->call, plan->item, status);
+}
+
+static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64_t context, uint32_t flags)
+{
+    cai_exchange *ex = plan->ex;
+    cai_exchange_edge *edge = cai_priv_find_edge(ex, stream, context);
+    if (!edge) {
+        if (ex->edge_count == CAI_EXCHANGE_EDGES)
+            return cai_priv_too_many(plan, "streams", CAI_EXCHANGE_EDGES);
+        edge = &ex->edges[ex->edge_count++];
+        memset(edge, 0, sizeof *edge);
+        edge->stream = stream;
+        edge->context = context;
+        edge->array = plan->item;
+    }
+    edge->flags |= flags;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_add_event(cai_priv_plan *plan, uint64_t event)
+{
+    int32_t i;
+    for (i = 0; i < plan->event_count; ++i) {
+        if (plan->events[i] == event) return CAI_OK;
+    }
+    if (i == CAI_EXCHANGE_EDGES) return cai_priv_too_many(plan, "events", CAI_EXCHANGE_EDGES);
+    plan->events[plan->event_count++] = event;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_add_context(cai_priv_plan *plan, uint64_t context)
+{
+    int32_t i;
+    for (i = 0; i < plan->context_count; ++i) {
+        if (plan->contexts[i] == context) return CAI_OK;
+    }
+    if (i == CAI_PRIV_CONTEXTS) return cai_priv_too_many(plan, "contexts", CAI_PRIV_CONTEXTS);
+    plan->contexts[plan->context_count++] = context;
+    return CAI_OK;
+}
+
+/* Checks one member without CUDA, counts its needs, and checks that there is room for its handle. */
+static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *member)
+{
+    cai_exchange *ex = plan->ex;
+    const cai_priv_stream_call *call = &plan->call;
+    uint64_t stream;
+    const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
+    const int has_stream = sync == CAI_SYNC_STREAM || (sync == CAI_SYNC_EVENT && stream);
+    if (sync < CAI_SYNC_UNKNOWN || sync > CAI_SYNC_EVENT)
+        return cai_priv_error(call->err, CAI_ERR_ARGUMENT, "sync = %d is no CAI_SYNC_...", sync);
+    if (sync == CAI_SYNC_EVENT && !member->event)
+        return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
+    if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
+    if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
+    if (sync == CAI_SYNC_EVENT) CAI_TRY(cai_priv_add_event(plan, member->event));
+    if (has_stream && stream == CAI_STREAM_PER_THREAD) {
+        CAI_TRY(cai_priv_stream_thread(call, &ex->thread));
+        if (member->sync != CAI_SYNC_UNKNOWN) CAI_TRY(cai_priv_check_thread(call, member->thread));
+    }
+    plan->blocking += sync == CAI_SYNC_UNKNOWN;
+    plan->ordered += sync == CAI_SYNC_EVENT;
+    if (!has_stream) return CAI_OK;
+    if (stream == ex->stream && cai_priv_is_handle(stream) && ex->options.mode != CAI_MODE_HOST)
+        return CAI_OK;
+    ++plan->ordered;
+    return cai_priv_is_handle(stream) ? cai_priv_add_edge(plan, stream, 0, 0) : CAI_OK;
+}
+
+/* The context of an array's memory, to which its streams 1 and 2 are relative (R83). Memory of a pool and
+ * mapped memory have none. They get the current context if it is on the memory's device, else the active
+ * primary one. `other` is NULL, or gets the second of the two, in which work may also be pending. */
+static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_array *member,
+                                          uint64_t *context, uint64_t *other)
+{
+    cai_cuda_pointer info;
+    uint64_t primary = 0;
+    int32_t here = CAI_DEVICE_UNKNOWN;
+    memset(&info, 0, sizeof info);
+    info.device = member->device;
+    if (other) *other = 0;
+    if (call->cuda->pointer_info)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
+    *context = info.context;
+    if (*context) return CAI_OK;
+    CAI_TRY(cai_priv_find_current(call));
+    if (info.device < 0 || !call->cuda->device_context)
+        return cai_priv_ask_context(call, CAI_STREAM_LEGACY, 0, context);
+    if (call->current) CAI_TRY(cai_priv_current_device(call, &here));
+    here = here == info.device;
+    if (!here || other) CAI_TRY(cai_priv_ask_primary(call, info.device, &primary));
+    *context = here ? call->current : primary;
+    if (here && other && primary != *context) *other = primary;
+    return *context ? CAI_OK : cai_priv_no_context(call, info.device);
+}
+
+/* The context of a producer's handle, queried once. */
+static cai_status cai_priv_handle_context(cai_priv_plan *plan, uint64_t stream, uint64_t *context)
+{
+    const cai_exchange_edge *edge = cai_priv_find_edge(plan->ex, stream, 0);
+    *context = edge ? edge->context : stream == plan->ex->stream ? plan->ex->context : 0;
+    return *context ? CAI_OK : cai_priv_ask_context(&plan->call, stream, 0, context);
+}
+
+/* Nobody knows the stream: its work may be in the memory's context, in the current one, or in a primary one,
+ * also of another device, which may use pinned and managed memory and that of its peers. */
+static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *member)
+{
+    cai_priv_stream_call *call = &plan->call;
+    uint64_t context;
+    int32_t device = 0, error = 0;
+    CAI_TRY(cai_priv_memory_context(call, member, &context, NULL));
+    CAI_TRY(cai_priv_add_context(plan, context));
+    CAI_TRY(cai_priv_find_current(call));
+    if (call->current) CAI_TRY(cai_priv_add_context(plan, call->current));
+    if (!call->cuda->device_context) return CAI_OK;
+    for (;;) {
+        context = 0;
+        error = call->cuda->device_context(call->cuda->self, device++, &context);
+        if (error == 100 || error == 101) return CAI_OK; /* no more devices */
+        CAI_TRY(cai_priv_stream_did(call, error, "device_context"));
+        if (context) CAI_TRY(cai_priv_add_context(plan, context));
+    }
+}
+
+/* Makes the edge of a member, or stores contexts to be synchronized. */
+static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *member)
+{
+    cai_exchange *ex = plan->ex;
+    uint64_t stream, context, other = 0;
+    const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
+    const int unknown = member->sync == CAI_SYNC_UNKNOWN;
+    const uint32_t forward = sync == CAI_SYNC_STREAM ? CAI_PRIV_FORWARD : 0;
+    if (sync == CAI_SYNC_NONE) return CAI_OK;
+    if (sync == CAI_SYNC_UNKNOWN) return cai_priv_add_unknown(plan, member);
+    if (!stream) return CAI_OK;
+    if (cai_priv_is_handle(stream)) {
+        if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
+        CAI_TRY(cai_priv_handle_context(plan, stream, &context));
+    } else {
+        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, unknown ? &other : NULL));
+    }
+    if (other && (stream != ex->stream || other != ex->context || ex->options.mode == CAI_MODE_HOST))
+        CAI_TRY(cai_priv_add_edge(plan, stream, other, forward));
+    if (stream == ex->stream && context == ex->context && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
+    return cai_priv_add_edge(plan, stream, context, forward);
+}
+
+typedef cai_status (*cai_priv_visit)(cai_priv_plan *plan, const cai_array *member);
+
+static cai_status cai_priv_each_member(cai_priv_plan *plan, cai_priv_visit visit)
+{
+    int64_t k;
+    for (k = 0; k < plan->member_count; ++k) {
+        const cai_array *member = cai_priv_member(plan->arrays, k);
+        plan->item = (int32_t)(k >> 1);
+        if (member) CAI_TRY(cai_priv_blame(&plan->call, plan->item, visit(plan, member)));
+    }
+    return CAI_OK;
+}
+
+/* ----------------------------------------------------------------- >>captures */
+/* The id of the capture that a stream is in. 0: none. The query does not disturb a capture. If CUDA refuses
+ * it, the reason is a capture (R103). */
+static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
+                                       uint64_t *id)
+{
+    cai_cuda_capture capture;
+    int32_t entered = 0;
+    cai_status status;
+    *id = 0;
+    if (!call->cuda->stream_capture) return CAI_OK;
+    memset(&capture, 0, sizeof capture);
+    CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
+    status = CAI_PRIV_STREAM_CUDA(call, stream_capture, stream, &capture);
+    CAI_TRY(cai_priv_stream_leave(call, entered, status));
+    if (capture.status == CAI_CAPTURE_INVALIDATED)
+        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
+                              "the capture of stream 0x%llx was invalidated", (unsigned long long)stream);
+    if (capture.status) *id = capture.id;
+    return CAI_OK;
+}
+
+/* `sentence` has one 0x%llx, for the stream. */
+static cai_status cai_priv_capture_refused(const cai_priv_stream_call *call, int32_t index, const char *before,
+                                           uint64_t stream, const char *after)
+{
+    const cai_status status = cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), "%s0x%llx%s",
+                                             before, (unsigned long long)stream, after);
+    return cai_priv_blame(call, index, status);
+}
+
+static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const cai_exchange *ex,
+                                            cai_exchange_edge *edge)
+{
+    cai_status status = CAI_OK;
+    edge->capture = ex->capture;
+    if (edge->stream != ex->stream || edge->context != ex->context)
+        status = cai_priv_ask_capture(call, edge->stream, edge->context, &edge->capture);
+    return cai_priv_blame(call, edge->array, status);
+}
+
+/* All streams are in the capture `wanted`, or none is in any (0). */
+static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
+                                           const cai_exchange_edge *edge, uint64_t wanted)
+{
+    const cai_status refused = CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103);
+    const unsigned long long own = ex->stream, other = edge->stream;
+    cai_status status;
+    if (edge->capture == wanted) return CAI_OK;
+    if (!wanted)
+        status = cai_priv_error(call->err, refused,
+                                "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
+                                "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
+                                other, own);
+    else if (edge->capture)
+        status = cai_priv_error(call->err, refused, "streams 0x%llx and 0x%llx are in different captures",
+                                own, other);
+    else
+        status = cai_priv_error(call->err, refused,
+                                ex->capture ? "stream 0x%llx is capturing, but stream 0x%llx is not"
+                                            : "stream 0x%llx would join a capture, but stream 0x%llx is not "
+                                              "capturing",
+                                own, other);
+    return cai_priv_blame(call, edge->array, status);
+}
+
+/* Queries the captures of the consumer and of all edges, and compares them. may_join: a producer's capture
+ * may pull the consumer in, unless that is the legacy stream, which cannot be captured. */
+static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchange *ex, uint32_t may_join)
+{
+    uint64_t wanted;
+    int32_t i;
+    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
+    for (i = 0; i < ex->edge_count; ++i) CAI_TRY(cai_priv_ask_edge_capture(call, ex, &ex->edges[i]));
+    wanted = ex->capture;
+    if (ex->stream == CAI_STREAM_LEGACY) may_join = 0;
+    for (i = 0; i < ex->edge_count && may_join && !wanted; ++i) wanted = ex->edges[i].capture;
+    for (i = 0; i < ex->edge_count && ex->options.mode != CAI_MODE_HOST; ++i)
+        CAI_TRY(cai_priv_compare_capture(call, ex, &ex->edges[i], wanted));
+    return CAI_OK;
+}
+
+/* A wait for a context ends each capture in it. The legacy stream tells of those of blocking streams. */
+static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
+{
+    cai_priv_stream_call *call = &plan->call;
+    uint64_t capture;
+    int32_t i;
+    if (call->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) return CAI_OK;
+    for (i = 0; i < plan->context_count; ++i)
+        CAI_TRY(cai_priv_ask_capture(call, CAI_STREAM_LEGACY, plan->contexts[i], &capture));
+    return CAI_OK;
+}
+
+/* The index of the first array with an event. */
+static int32_t cai_priv_first_event(const cai_priv_plan *plan)
+{
+    int64_t k;
+    for (k = 0; k < plan->member_count; ++k) {
+        const cai_array *member = cai_priv_member(plan->arrays, k);
+        if (member && member->sync == CAI_SYNC_EVENT) return (int32_t)(k >> 1);
+    }
+    return -1;
+}
+
+/* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
+static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
+{
+    cai_exchange *ex = plan->ex;
+    uint64_t capture;
+    int32_t i;
+    CAI_TRY(cai_priv_check_captures(&plan->call, ex, ex->options.flags & CAI_EXCHANGE_JOIN_CAPTURE));
+    CAI_TRY(cai_priv_check_contexts(plan));
+    capture = ex->capture;
+    for (i = 0; i < ex->edge_count; ++i) capture |= ex->edges[i].capture;
+    if (!capture) return CAI_OK;
+    if (ex->options.mode == CAI_MODE_HOST)
+        return cai_priv_capture_refused(&plan->call, -1, "CAI_MODE_HOST: the host cannot wait while stream ",
+                                        ex->stream, " or a producer's is capturing");
+    if (plan->context_count)
+        return cai_priv_capture_refused(&plan->call, -1,
+                                        "the stream of an array's pending work is unknown, and no context can "
+                                        "be synchronized while stream ",
+                                        ex->stream, " or a producer's is capturing");
+    if (!plan->event_count) return CAI_OK;
+    return cai_priv_capture_refused(&plan->call, cai_priv_first_event(plan),
+                                    "an array's event may be from outside of the capture of stream ",
+                                    ex->stream, " or a producer's");
+}
+
+/* -------------------------------------------------------------------- >>begin */
+/* ex->stream waits for the work that is in the stream of `edge` now. */
+static cai_status cai_priv_follow(cai_priv_stream_call *call, const cai_exchange *ex,
+                                  const cai_exchange_edge *edge)
+{
+    cai_priv_point point = {edge->stream, edge->context, edge->context_id, 0};
+    cai_status status;
+    CAI_TRY(cai_priv_record(call, &point));
+    status = cai_priv_stream_wait(call, ex->stream, ex->context, point.event);
+    return cai_priv_event_give(call, &point, edge->capture != 0, status);
+}
+
+/* Makes the calls that order. Everything was checked before. */
+static cai_status cai_priv_stream_carry_out(cai_priv_plan *plan)
+{
+    cai_exchange *ex = plan->ex;
+    cai_priv_stream_call *call = &plan->call;
+    const cai_cuda *cuda = call->cuda;
+    const int32_t host = ex->options.mode == CAI_MODE_HOST;
+    int32_t i;
+    for (i = 0; i < plan->context_count; ++i)
+        CAI_TRY(cai_priv_stream_block(call, plan->contexts[i], 0, "context_synchronize", NULL));
+    for (i = 0; i < ex->edge_count; ++i) {
+        const cai_exchange_edge *edge = &ex->edges[i];
+        if (!(edge->flags & CAI_PRIV_FORWARD)) continue;
+        if (!host) CAI_TRY(cai_priv_blame(call, edge->array, cai_priv_follow(call, ex, edge)));
+        else CAI_TRY(cai_priv_stream_block(call, edge->context, edge->stream, "stream_synchronize",
+                                           cuda->stream_synchronize));
+    }
+    for (i = 0; i < plan->event_count; ++i) {
+        const uint64_t event = plan->events[i];
+        if (!host) CAI_TRY(cai_priv_stream_wait(call, ex->stream, ex->context, event));
+        else CAI_TRY(cai_priv_stream_block(call, 0, event, "event_synchronize", cuda->event_synchronize));
+    }
+    return CAI_OK;
+}
+
+static cai_status cai_priv_stream_check_options(const cai_exchange_options *options, cai_error *err)
+{
+    const uint32_t known = CAI_EXCHANGE_JOIN_CAPTURE | CAI_PRIV_KEEP_MODE | CAI_PRIV_ONE_WAY;
+    if (options->mode < CAI_MODE_EVENT || options->mode > CAI_MODE_IGNORE)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is no CAI_MODE_...", options->mode);
+    if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
+    if (options->flags & ~known)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "flags = 0x%x has unknown bits",
+                              (unsigned)options->flags);
+    if (options->reserved)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "reserved = %u is not 0", (unsigned)options->reserved);
+    return CAI_OK;
+}
+
+static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_event_pool *pool,
+                                   const char *function, uint64_t stream,
+                                   const cai_exchange_options *options, cai_error *err)
+{
+    memset(plan, 0, offsetof(cai_priv_plan, events));
+    memset(ex, 0, offsetof(cai_exchange, edges));
+    CAI_TRY(cai_priv_stream_begin_call(&plan->call, pool, function, err));
+    plan->ex = ex;
+    ex->pool = pool;
+    if (options) {
+        CAI_TRY(cai_priv_stream_check_options(options, err));
+        ex->options = *options;
+    }
+    CAI_TRY(cai_priv_stream_check(&plan->call, stream));
+    ex->stream = stream;
+    return stream == CAI_STREAM_PER_THREAD ? cai_priv_stream_thread(&plan->call, &ex->thread) : CAI_OK;
+}
+
+/* The device of the data, for a consumer on stream 1 or 2 without a current context. */
+static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
+{
+    cai_cuda_pointer info;
+    int64_t k;
+    *device = 0;
+    for (k = 0; k < plan->member_count; ++k) {
+        const cai_array *member = cai_priv_member(plan->arrays, k);
+        if (!member) continue;
+        memset(&info, 0, sizeof info);
+        info.device = member->device;
+        if (info.device < 0 && plan->call.cuda->pointer_info)
+            CAI_TRY(CAI_PRIV_STREAM_CUDA(&plan->call, pointer_info, member->data, &info));
+        if (info.device < 0) continue;
+        *device = info.device;
+        return CAI_OK;
+    }
+    return CAI_OK;
+}
+
+/* Finds the context of the consumer's stream. That of 1 and 2 is fixed here, until the end. */
+static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
+{
+    cai_exchange *ex = plan->ex;
+    int32_t device = 0;
+    if (ex->context) return CAI_OK;
+    if (!cai_priv_is_handle(ex->stream)) {
+        CAI_TRY(cai_priv_find_current(&plan->call));
+        if (plan->call.current_known && !plan->call.current) CAI_TRY(cai_priv_data_device(plan, &device));
+    }
+    return cai_priv_ask_context(&plan->call, ex->stream, device, &ex->context);
+}
+
+/* The contexts' ids, each queried once. */
+static cai_status cai_priv_find_ids(cai_priv_stream_call *call, cai_exchange *ex)
+{
+    int32_t i, k;
+    if (!ex->context_id) CAI_TRY(cai_priv_ask_context_id(call, ex->context, &ex->context_id));
+    for (i = 0; i < ex->edge_count; ++i) {
+        cai_exchange_edge *edge = &ex->edges[i];
+        edge->context_id = edge->context == ex->context ? ex->context_id : 0;
+        for (k = 0; k < i && !edge->context_id; ++k) {
+            if (ex->edges[k].context == edge->context) edge->context_id = ex->edges[k].context_id;
+        }
+        if (!edge->context_id) CAI_TRY(cai_priv_ask_context_id(call, edge->context, &edge->context_id));
+    }
+    return CAI_OK;
+}
+
+/* Makes edges of members. Every check comes before the first call that orders. */
+static cai_status cai_priv_order_members(cai_priv_plan *plan)
+{
+    cai_exchange *ex = plan->ex;
+    ex->edge_count = 0;
+    if (!cai_priv_is_handle(ex->stream) || plan->ordered) CAI_TRY(cai_priv_find_consumer(plan));
+    if (!(plan->ordered + plan->blocking)) return CAI_OK;
+    CAI_TRY(cai_priv_each_member(plan, cai_priv_resolve_member));
+    if (!(ex->edge_count + plan->event_count + plan->context_count)) return CAI_OK;
+    CAI_TRY(cai_priv_check_plan_captures(plan));
+    if (ex->options.mode != CAI_MODE_HOST && ex->edge_count) CAI_TRY(cai_priv_find_ids(&plan->call, ex));
+    return cai_priv_stream_carry_out(plan);
+}
+
+/* Counts the exchanges whose end calls CUDA. The others write nothing that threads share. */
+static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
+{
+    if (!ex->edge_count && ex->options.mode != CAI_MODE_HOST) return;
+    cai_priv_guard_take(&ex->pool->guard);
+    ex->pool->open_exchanges += by;
+    cai_priv_guard_give(&ex->pool->guard);
+}
+
+static void cai_priv_release_oldest(cai_event_pool *pool);
+
+/* Foreign callbacks do not run while the consumer captures, which also shows in an error of the query. */
+static cai_status cai_priv_release_before(cai_priv_plan *plan)
+{
+    cai_priv_stream_call quiet = plan->call;
+    uint64_t capture;
+    CAI_TRY(cai_priv_find_consumer(plan));
+    quiet.current = plan->call.current;
+    quiet.current_known = plan->call.current_known;
+    quiet.err = NULL;
+    if (cai_priv_ask_capture(&quiet, plan->ex->stream, plan->ex->context, &capture) || capture) return CAI_OK;
+    cai_priv_release_oldest(plan->call.pool);
+    return CAI_OK;
+}
+
+CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
+                                                   cai_array *const *arrays, int32_t count,
+                                                   uint64_t stream, const cai_exchange_options *options,
+                                                   cai_error *err)
+{
+    cai_priv_plan plan;
+    int32_t i;
+    CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
+    if (ex->options.mode == CAI_MODE_EVENT && !(ex->options.flags & CAI_PRIV_KEEP_MODE))
+        ex->options.mode = pool->mode;
+    for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
+    plan.arrays = arrays;
+    plan.member_count = (int64_t)count * 2;
+    CAI_TRY(cai_priv_each_member(&plan, cai_priv_judge_member));
+    if (plan.ordered && cai_priv_guarded_look(&pool->waiting)) CAI_TRY(cai_priv_release_before(&plan));
+    CAI_TRY(cai_priv_order_members(&plan));
+    ex->state = CAI_PRIV_OPEN;
+    cai_priv_count_open(ex, 1);
+    return CAI_OK;
+}
+
+/* True if an array needs no query, because its pending work, if any, is on `stream` itself. */
+static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
+{
+    if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array || array->mask) return 0;
+    if ((uint32_t)array->ndim > CAI_MAX_NDIM) return 0; /* begin_with returns the error */
+    return array->sync == CAI_SYNC_STREAM ? array->stream == stream : array->sync == CAI_SYNC_NONE;
+}
+
+CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, cai_array *const *arrays,
+                                      int32_t count, uint64_t stream, cai_error *err)
+{
+    int32_t i = 0;
+    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 || pool->mode)
+        return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
+    do {
+        if (!cai_priv_in_order(arrays[i], stream))
+            return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
+    } while (++i < count);
+    ex->pool = pool;
+    ex->stream = stream;
+    ex->state = CAI_PRIV_OPEN_IN_ORDER;
+    ex->flags = 0;
+    ex->edge_count = 0;
+    ex->context = ex->context_id = ex->thread = 0;
+    memset(&ex->options, 0, sizeof ex->options);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
+                                           cai_array *const *arrays, int32_t count, uint64_t stream,
+                                           const cai_exchange_options *options, cai_error *err)
+{
+    cai_status status;
+    if (!ex) return cai_priv_stream_misuse(err, "cai_exchange_begin: ex is NULL");
+    ex->state = 0;
+    if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_exchange_begin");
+    if (count < 0)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_exchange_begin: count = %d is negative", count);
+    if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
+    status = cai_priv_begin(ex, pool, arrays, count, stream, options, err);
+    return status && err && err->index >= 0 ? cai_priv_error_before(err, status, "arrays", err->index)
+                                            : status;
+}
+
+/* ---------------------------------------------------------------------- >>end */
+/* Finds the edges that cannot get a back edge, and keeps the first error. The others still get theirs. */
+static cai_status cai_priv_check_edges(cai_priv_stream_call *call, cai_exchange *ex)
+{
+    cai_status first = CAI_OK, status;
+    int32_t i;
+    for (i = 0; i < ex->edge_count; ++i) {
+        cai_exchange_edge *edge = &ex->edges[i];
+        status = cai_priv_ask_edge_capture(call, ex, edge);
+        if (!status) status = cai_priv_compare_capture(call, ex, edge, ex->capture);
+        if (status) edge->flags |= CAI_PRIV_LOST;
+        cai_priv_stream_keep_first(call, &first, status);
+    }
+    return first;
+}
+
+static cai_priv_point cai_priv_consumer_now(const cai_exchange *ex)
+{
+    const cai_priv_point point = {ex->stream, ex->context, ex->context_id, 0};
+    return point;
+}
+
+/* One record, and a wait for each producer. *point gets the event. */
+static cai_status cai_priv_stream_give_back(cai_priv_stream_call *call, cai_exchange *ex,
+                                            cai_priv_point *point)
+{
+    cai_status first = CAI_OK;
+    int32_t i, lost = 0;
+    for (i = 0; i < ex->edge_count; ++i) lost += (ex->edges[i].flags & CAI_PRIV_LOST) != 0;
+    if (lost == ex->edge_count) return CAI_OK;
+    call->dead = 0;
+    first = cai_priv_record(call, point);
+    if (call->dead) ex->flags |= CAI_PRIV_SETTLED; /* no work of the consumer's context continues */
+    if (first) return first;
+    for (i = 0; i < ex->edge_count; ++i) {
+        cai_exchange_edge *edge = &ex->edges[i];
+        cai_status status;
+        if (edge->flags & CAI_PRIV_LOST) continue;
+        status = cai_priv_stream_wait(call, edge->stream, edge->context, point->event);
+        status = cai_priv_blame(call, edge->array, status);
+        if (!status) edge->flags |= CAI_PRIV_RETURNED;
+        cai_priv_stream_keep_first(call, &first, status);
+    }
+    return first;
+}
+
+static cai_status cai_priv_end_on_host(cai_priv_stream_call *call, cai_exchange *ex)
+{
+    uint64_t capture;
+    cai_status status;
+    if (!ex->context && !cai_priv_is_handle(ex->stream))
+        CAI_TRY(cai_priv_ask_context(call, ex->stream, 0, &ex->context));
+    call->dead = 0;
+    status = cai_priv_ask_capture(call, ex->stream, ex->context, &capture);
+    if (!status && capture)
+        return cai_priv_capture_refused(call, -1, "CAI_MODE_HOST: the host cannot wait while stream ",
+                                        ex->stream, " is capturing");
+    if (!status)
+        status = cai_priv_stream_block(call, ex->context, ex->stream, "stream_synchronize",
+                                       call->cuda->stream_synchronize);
+    if (!status || call->dead) ex->flags |= CAI_PRIV_SETTLED;
+    return status;
+}
+
+static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchange *ex, cai_priv_point *point)
+{
+    cai_status first, status;
+    if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(call));
+    call->dead = 0;
+    status = cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture);
+    if (call->dead) ex->flags |= CAI_PRIV_SETTLED;
+    CAI_TRY(status);
+    first = cai_priv_check_edges(call, ex);
+    status = cai_priv_stream_give_back(call, ex, point);
+    return first ? first : status;
+}
+
+/* The end of an exchange that needs CUDA calls, or a check of the thread. An event that was recorded outside
+ * of a capture stays in *point. */
+CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
+                                                 cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_status ended = CAI_OK;
+    if (!ex || ex->state != CAI_PRIV_OPEN)
+        return status ? status : cai_priv_stream_misuse(err, "the exchange was not begun, or has ended");
+    *point = cai_priv_consumer_now(ex);
+    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
+    if (ex->thread && ex->options.mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
+    call.err = status ? NULL : err;
+    call.ending = 1;
+    if (ex->options.flags & CAI_PRIV_ONE_WAY) ended = CAI_OK;
+    else if (ex->options.mode == CAI_MODE_HOST) ended = cai_priv_end_on_host(&call, ex);
+    else if (ex->edge_count) ended = cai_priv_end_on_device(&call, ex, point);
+    if (ex->capture && point->event) {
+        ended = cai_priv_event_give(&call, point, 1, ended);
+        point->event = 0;
+    }
+    if (call.gone) {
+        ex->flags |= CAI_PRIV_SETTLED;
+        if (!call.failed) ended = CAI_OK;
+    }
+    ex->state = CAI_PRIV_ENDED;
+    cai_priv_count_open(ex, -1);
+    return status ? status : ended;
+}
+
+CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_priv_point point;
+    if (ex && ex->state == CAI_PRIV_OPEN_IN_ORDER) {
+        ex->state = CAI_PRIV_ENDED;
+        return status;
+    }
+    memset(&point, 0, sizeof point);
+    status = cai_priv_end(ex, status, &point, err);
+    if (!point.event) return status;
+    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, status ? NULL : err);
+    return cai_priv_event_give(&call, &point, 0, status);
+}
+
+/* ------------------------------------------------------------------ >>keeping */
+/* Indices into pool->keepalive, linked by next. -1 is the end. */
+typedef struct cai_priv_list {
+    int32_t first, last;
+} cai_priv_list;
+
+/* Which places a run looks at. */
+typedef struct cai_priv_run {
+    int32_t only_oldest; /* the first event and the places that wait for it */
+    int32_t wait;        /* the host waits */
+    uint64_t context;    /* 0: any */
+} cai_priv_run;
+
+/* Appends the places from `from` to `to`, which are linked. */
+static void cai_priv_list_append(cai_keepalive *places, int32_t *first, int32_t *last, int32_t from, int32_t to)
+{
+    if (from < 0) return;
+    if (*first < 0) *first = from;
+    else places[*last].next = from;
+    *last = to;
+    places[to].next = -1;
+}
+
+static int32_t cai_priv_place_take(cai_event_pool *pool)
+{
+    int32_t place;
+    cai_priv_guard_take(&pool->guard);
+    place = pool->free;
+    if (place >= 0) pool->free = pool->keepalive[place].next;
+    cai_priv_guard_give(&pool->guard);
+    return place;
+}
+
+/* waited: the place was counted as one that waits. */
+static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t waited)
+{
+    cai_priv_guard_take(&pool->guard);
+    pool->keepalive[place].next = pool->free;
+    pool->free = place;
+    if (waited) cai_priv_guarded_put(&pool->waiting, pool->waiting - waited);
+    cai_priv_guard_give(&pool->guard);
+}
+
+/* Has the work before the event passed? Keeps the first error in *status. The event goes back to the pool. */
+static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *place, int32_t wait,
+                               cai_status *status)
+{
+    const cai_cuda *cuda = call->cuda;
+    const cai_priv_point point = {0, place->context, place->context_id, place->event};
+    cai_status failed;
+    int32_t error;
+    if (!place->event) return 1;
+    if (!cai_priv_context_lives(cuda, place->context, place->context_id)) {
+        place->event = 0; /* CUDA destroyed it with the work before it */
+        return 1;
+    }
+    error = wait ? cuda->event_synchronize(cuda->self, place->event)
+                 : cuda->event_query(cuda->self, place->event);
+    if (error == 600) return 0;
+    if (!error) {
+        place->event = 0;
+        (void)cai_priv_event_give(call, &point, 0, CAI_OK); /* a failed destroy does not keep the array */
+        return 1;
+    }
+    failed = cai_priv_stream_did(call, error, wait ? "event_synchronize" : "event_query");
+    if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
+    if (!cai_priv_is_dead(error)) return 0;
+    place->event = 0; /* a dead event is not named again */
+    return 1;
+}
+
+/* Releases the array whose stream passed first. False: there is none. Its place is free before that, so a
+ * thread that needs a place never waits for a callback. */
+static int cai_priv_let_go(cai_event_pool *pool)
+{
+    cai_keepalive *place;
+    cai_array array;
+    int32_t i;
+    cai_priv_guard_take(&pool->guard);
+    i = pool->passed_first;
+    if (i >= 0) pool->passed_first = pool->keepalive[i].next;
+    cai_priv_guard_give(&pool->guard);
+    if (i < 0) return 0;
+    place = &pool->keepalive[i];
+    memset(&array, 0, sizeof array);
+    array.abi = CAI_ABI;
+    array.struct_size = (uint32_t)sizeof array;
+    array.release = place->release;
+    array.owner = place->owner;
+    array.data = place->data;
+    array.device = place->device;
+    array.stream = place->stream;
+    array.sync = place->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    cai_priv_place_give(pool, i, 1);
+    cai_array_release(&array);
+    return 1;
+}
+
+/* Removes the list from the pool, or the oldest event's part, so that other threads and callbacks can use it. */
+static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t only_oldest)
+{
+    cai_keepalive *places = pool->keepalive;
+    cai_priv_list list = {-1, -1};
+    cai_priv_guard_take(&pool->guard);
+    list.first = pool->first;
+    list.last = only_oldest ? pool->first : pool->last;
+    if (list.first >= 0) {
+        while (places[list.last].next >= 0 && places[places[list.last].next].joined)
+            list.last = places[list.last].next;
+        pool->first = places[list.last].next;
+        places[list.last].next = -1;
+    }
+    cai_priv_guard_give(&pool->guard);
+    return list;
+}
+
+/* Puts arrays that still wait back before newer ones, and appends those that have passed. */
+static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_priv_list passed)
+{
+    cai_keepalive *places = pool->keepalive;
+    cai_priv_guard_take(&pool->guard);
+    cai_priv_list_append(places, &rest.first, &rest.last, pool->first, pool->last);
+    pool->first = rest.first;
+    pool->last = rest.last;
+    cai_priv_list_append(places, &pool->passed_first, &pool->passed_last, passed.first, passed.last);
+    cai_priv_guard_give(&pool->guard);
+}
+
+/* Tries again what is parked. Returns how many went. */
+static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
+{
+    cai_priv_parked *list, *node, *next;
+    int32_t went = 0;
+    cai_priv_guard_take(&pool->guard);
+    list = pool->parked;
+    pool->parked = NULL;
+    cai_priv_guard_give(&pool->guard);
+    for (node = list; node; node = next) {
+        int gone;
+        next = node->next;
+        gone = node->again(node, wait); /* which may end the life of the node */
+        went += gone;
+        cai_priv_guard_take(&pool->guard);
+        if (gone) {
+            cai_priv_guarded_put(&pool->waiting, pool->waiting - 1);
+        } else {
+            node->next = pool->parked;
+            pool->parked = node;
+        }
+        cai_priv_guard_give(&pool->guard);
+    }
+    return went;
+}
+
+/* Sorts a list by whether its work has passed. Returns how many have. */
+static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, const cai_priv_run *run,
+                             cai_priv_list *rest, cai_priv_list *passed, cai_status *status)
+{
+    cai_keepalive *places = call->pool->keepalive;
+    int32_t i, next, count = 0, has = 0;
+    for (i = list.first; i >= 0; i = next) {
+        cai_keepalive *place = &places[i];
+        cai_priv_list *to;
+        if (!place->joined)
+            has = (!run->context || place->context == run->context) &&
+                  (call->gone || cai_priv_has_passed(call, place, run->wait, status));
+        next = place->next;
+        count += has;
+        to = has ? passed : rest;
+        cai_priv_list_append(places, &to->first, &to->last, i, i);
+    }
+    return count;
+}
+
+/* Queries the events of the list, or waits for them, and releases the arrays that have passed, under the
+ * relaxed mode. Returns how many. *status is the first error. */
+static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *run, cai_error *err,
+                                      cai_status *status)
+{
+    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, err);
+    cai_priv_list list, rest = {-1, -1}, passed = {-1, -1};
+    int32_t mode, count, i;
+    *status = CAI_OK;
+    call.ending = 1;
+    *status = cai_priv_relax(&call, &mode);
+    if (*status && !call.gone) return 0;
+    list = cai_priv_take_list(pool, run->only_oldest);
+    count = cai_priv_sort(&call, list, run, &rest, &passed, status);
+    cai_priv_put_lists(pool, rest, passed);
+    for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
+    count += cai_priv_retry_parked(pool, run->wait);
+    if (!call.gone) *status = cai_priv_unrelax(&call, mode, *status);
+    if (call.gone && !call.failed) *status = CAI_OK;
+    return count;
+}
+
+static int32_t cai_priv_still_listed(cai_event_pool *pool)
+{
+    int32_t listed;
+    cai_priv_guard_take(&pool->guard);
+    listed = pool->first >= 0;
+    cai_priv_guard_give(&pool->guard);
+    return listed;
+}
+
+/* Begin and finish check whether the oldest arrays that wait can be released. */
+CAI_PRIV_STREAM_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
+{
+    const cai_priv_run oldest = {1, 0, 0};
+    cai_status status;
+    if (!pool->cuda->event_query) return;
+    while (cai_priv_keepalive_run(pool, &oldest, NULL, &status) && cai_priv_still_listed(pool)) {}
+}
+
+CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err)
+{
+    const cai_priv_run all = {0, 0, 0};
+    cai_status status = CAI_OK;
+    if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_poll");
+    if (!pool->cuda->event_query) return cai_priv_stream_lacks(err, "event_query");
+    if (cai_priv_guarded_look(&pool->waiting)) (void)cai_priv_keepalive_run(pool, &all, err, &status);
+    if (waiting) *waiting = cai_priv_guarded_look(&pool->waiting);
+    return status;
+}
+
+CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
+{
+    const cai_priv_run all = {0, 1, 0};
+    cai_status status = CAI_OK;
+    int32_t parked;
+    if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_drain");
+    if (!pool->cuda->event_synchronize) return cai_priv_stream_lacks(err, "event_synchronize");
+    do {
+        if (!cai_priv_guarded_look(&pool->waiting)) return CAI_OK;
+        (void)cai_priv_keepalive_run(pool, &all, err, &status);
+        if (status) return status;
+    } while (cai_priv_still_listed(pool));
+    cai_priv_guard_take(&pool->guard);
+    parked = pool->parked != NULL;
+    cai_priv_guard_give(&pool->guard);
+    if (!parked) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_PENDING,
+                          "memory cannot be freed while a stream captures: call cai_keepalive_drain after the "
+                          "capture");
+}
+
+/* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.
+ * Places that are neither free nor in a list are with other threads, which query CUDA. -1: it failed. */
+static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place)
+{
+    cai_event_pool *pool = call->pool;
+    cai_priv_run run = {0, 0, 0};
+    uint32_t looks = 0;
+    run.wait = run.only_oldest = !pool->cuda->event_query;
+    for (*place = cai_priv_place_take(pool); *place < 0; *place = cai_priv_place_take(pool)) {
+        cai_status status = CAI_OK;
+        cai_error said;
+        int32_t count = 0;
+        if (run.wait && !pool->cuda->event_synchronize)
+            return cai_priv_error(call->err, CAI_ERR_CAPACITY,
+                                  "the keep-alive list is full, and the CUDA table has no event_synchronize: "
+                                  "call cai_keepalive_poll");
+        if (cai_priv_let_go(pool)) continue;
+        memset(&said, 0, sizeof said);
+        if (!cai_priv_still_listed(pool)) cai_priv_back_off(looks++);
+        else count = cai_priv_keepalive_run(pool, &run, &said, &status);
+        if (status && run.wait && !count) {
+            if (call->err) *call->err = said;
+            return status;
+        }
+        run.wait = run.only_oldest = 1;
+    }
+    return CAI_OK;
+}
+
+/* Destroys an event that cai_stream_detach made. The stream beside the event covers that work anyway. A
+ * failed destroy does not keep the array. */
+static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *array)
+{
+    if (!array || array->sync != CAI_SYNC_EVENT || !(array->flags & CAI_OWN_EVENT)) return;
+    if (!call->dead) (void)call->cuda->event_destroy(call->cuda->self, array->event);
+    array->event = 0;
+    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
+    array->sync = array->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+}
+
+static void cai_priv_release_now(const cai_priv_stream_call *call, cai_array *array)
+{
+    cai_priv_drop_event(call, array);
+    cai_priv_drop_event(call, array->mask);
+    cai_array_release(array);
+}
+
+/* Records where the work of the stream ends now, unless that was done. */
+static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_point *point)
+{
+    uint64_t capture;
+    if (point->event) return CAI_OK;
+    if (!point->context) CAI_TRY(cai_priv_ask_context(call, point->stream, 0, &point->context));
+    if (!cai_priv_is_handle(point->stream)) CAI_TRY(cai_priv_find_current(call));
+    CAI_TRY(cai_priv_ask_capture(call, point->stream, point->context, &capture));
+    if (capture)
+        return cai_priv_capture_refused(call, -1, "stream ", point->stream,
+                                        " is capturing: nothing can be released after its work");
+    if (!point->context_id) CAI_TRY(cai_priv_ask_context_id(call, point->context, &point->context_id));
+    return cai_priv_record(call, point);
+}
+
+/* Moves an owned array to a place. What its callback will find is written here. */
+static void cai_priv_fill_place(const cai_priv_stream_call *call, cai_keepalive *place, cai_array *array)
+{
+    const int named = (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
+                      array->stream != CAI_STREAM_PER_THREAD;
+    cai_priv_drop_event(call, array);
+    cai_priv_drop_event(call, array->mask);
+    memset(place, 0, sizeof *place);
+    place->release = array->release;
+    place->owner = array->owner;
+    place->data = array->data;
+    place->device = array->device;
+    place->stream = named ? array->stream : 0;
+    array->release = NULL;
+}
+
+/* Arrays that will wait for one event, in places that are not in the list yet. */
+typedef struct cai_priv_group {
+    cai_priv_list list;
+    int32_t count;
+} cai_priv_group;
+
+/* Puts a group into the list. Its first place takes the event. */
+static void cai_priv_list_group(cai_event_pool *pool, cai_priv_group *group, cai_priv_point *point)
+{
+    cai_keepalive *head;
+    if (group->list.first < 0) return;
+    head = &pool->keepalive[group->list.first];
+    head->event = point->event;
+    head->context = point->context;
+    head->context_id = point->context_id;
+    point->event = 0;
+    cai_priv_guard_take(&pool->guard);
+    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, group->list.first, group->list.last);
+    cai_priv_guarded_put(&pool->waiting, pool->waiting + group->count);
+    cai_priv_guard_give(&pool->guard);
+    group->list.first = group->list.last = -1;
+    group->count = 0;
+}
+
+/* Keeps an owned array until the work before `point` has passed. On failure it is still owned. The event is
+ * recorded before a place is looked for, so that no callback runs if the stream captures. */
+static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, cai_priv_group *group,
+                                cai_priv_point *point)
+{
+    cai_event_pool *pool = call->pool;
+    cai_status status;
+    int32_t i;
+    if (!group->count) CAI_TRY(cai_priv_record_point(call, point));
+    i = cai_priv_place_take(pool);
+    if (i < 0) {
+        cai_priv_list_group(pool, group, point); /* so that a wait for a place comes to an end */
+        CAI_TRY(cai_priv_find_place(call, &i));
+        status = cai_priv_record_point(call, point);
+        if (status) {
+            cai_priv_place_give(pool, i, 0);
+            return status;
+        }
+    }
+    cai_priv_fill_place(call, &pool->keepalive[i], array);
+    pool->keepalive[i].joined = group->count > 0;
+    cai_priv_list_append(pool->keepalive, &group->list.first, &group->list.last, i, i);
+    ++group->count;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                      cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_priv_group group = {{-1, -1}, 0};
+    cai_priv_point point = {stream, 0, 0, 0};
+    cai_status status;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_keepalive_push", err));
+    CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_priv_stream_check(&call, stream));
+    if (!array->release) return CAI_OK;
+    call.ending = 1;
+    status = cai_priv_keep(&call, array, &group, &point);
+    cai_priv_list_group(pool, &group, &point);
+    status = cai_priv_event_give(&call, &point, 0, status);
+    if (!status || !(call.gone || call.dead)) return status;
+    cai_priv_release_now(&call, array); /* no work is left to wait for */
+    return call.gone ? CAI_OK : status;
+}
+
+/* ------------------------------------------------------------------- >>finish */
+/* Do the streams of the owner wait for the consumer's work (R76, R80)? */
+static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
+{
+    int32_t i, found = 0, missing = 0;
+    if (!member || !member->size) return 1;
+    if (member->flags & CAI_NO_BACK_EDGE) return 0;
+    if (member->sync != CAI_SYNC_STREAM && member->sync != CAI_SYNC_EVENT) return 0;
+    for (i = 0; i < ex->edge_count; ++i) {
+        if (ex->edges[i].stream != member->stream) continue;
+        if (ex->edges[i].flags & CAI_PRIV_RETURNED) found = 1;
+        else missing = 1;
+    }
+    return !missing && (found || (member->stream && member->stream == ex->stream));
+}
+
+/* May the owner have its array at once? */
+static int cai_priv_at_once(const cai_exchange *ex, const cai_array *array, int32_t in_capture)
+{
+    const cai_array *mask = array->mask;
+    if (ex->flags & CAI_PRIV_SETTLED || (!array->size && (!mask || !mask->size))) return 1;
+    if (ex->options.mode == CAI_MODE_IGNORE) return 0;
+    if (!(array->flags & CAI_ORDERED_FREE) && array->size && !in_capture) return 0;
+    return cai_priv_returned(ex, array) && cai_priv_returned(ex, mask);
+}
+
+/* Gives one array back, or keeps it. If it cannot be kept because the consumer captures, and its streams have
+ * their order, the graph's owner keeps it. */
+static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *ex, cai_array *array,
+                                      cai_priv_group *group, cai_priv_point *point)
+{
+    cai_error said;
+    cai_error *err = call->err;
+    cai_status status;
+    CAI_TRY(cai_array_check(array, err));
+    if (!array->release) return CAI_OK;
+    if (cai_priv_at_once(ex, array, ex->capture != 0)) {
+        cai_priv_release_now(call, array);
+        return CAI_OK;
+    }
+    if (!point->event && !group->count && ex->stream == CAI_STREAM_PER_THREAD)
+        CAI_TRY(cai_priv_check_thread(call, ex->thread));
+    call->dead = 0;
+    call->err = err ? &said : NULL;
+    status = cai_priv_keep(call, array, group, point);
+    call->err = err;
+    if (!status) return CAI_OK;
+    if (call->dead || call->gone) ex->flags |= CAI_PRIV_SETTLED;
+    if (call->dead || call->gone || (status == CAI_ERR_CAPTURE && cai_priv_at_once(ex, array, 1))) {
+        cai_priv_release_now(call, array);
+        if (!call->dead || call->gone) return CAI_OK;
+    }
+    if (err) *err = said;
+    return status;
+}
+
+/* Gives the arrays of an ended exchange back. The first error is returned. */
+static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_array *const *arrays,
+                                      int32_t count, cai_priv_point *point, cai_error *err)
+{
+    cai_priv_stream_call call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
+    cai_priv_group group = {{-1, -1}, 0};
+    int32_t i;
+    call.ending = 1;
+    for (i = 0; i < count; ++i) {
+        cai_status released;
+        call.err = status ? NULL : err;
+        released = cai_priv_finish_one(&call, ex, arrays[i], &group, point);
+        if (status || !released) continue;
+        status = released;
+        if (!err) continue;
+        (void)cai_priv_error_before(err, released, "arrays", i);
+        err->index = i;
+    }
+    if (group.count && cai_priv_guarded_look(&ex->pool->waiting)) cai_priv_release_oldest(ex->pool);
+    cai_priv_list_group(ex->pool, &group, point);
+    call.err = status ? NULL : err;
+    return cai_priv_event_give(&call, point, 0, status);
+}
+
+/* Does no array need a release? */
+static int cai_priv_all_borrowed(cai_array *const *arrays, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        if (!arrays[i] || arrays[i]->release) return 0;
+    }
+    return 1;
+}
+
+CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_array *const *arrays,
+                                       int32_t count, cai_error *err)
+{
+    cai_priv_point point;
+    const int usable = count >= 0 && (arrays || !count);
+    if (ex && ex->state == CAI_PRIV_OPEN_IN_ORDER) {
+        if (usable && cai_priv_all_borrowed(arrays, count)) {
+            ex->state = CAI_PRIV_ENDED;
+            return status;
+        }
+        ex->state = CAI_PRIV_ENDED;
+        point = cai_priv_consumer_now(ex);
+    } else {
+        memset(&point, 0, sizeof point);
+        status = cai_priv_end(ex, status, &point, err);
+        if (!ex || ex->state != CAI_PRIV_ENDED || !point.stream) return status; /* it did not end now */
+    }
+    if (!usable) {
+        if (!status)
+            status = cai_priv_stream_misuse(err,
+                                            "cai_exchange_finish: arrays is NULL, or count is negative");
+        count = 0;
+    }
+    return cai_priv_finish_all(ex, status, arrays, count, &point, err);
+}
+
+/* ----------------------------------------------------------------- >>ordering */
+/* plan->ex->stream waits for other streams. */
+static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
+{
+    cai_exchange *ex = plan->ex;
+    cai_priv_stream_call *call = &plan->call;
+    for (plan->item = 0; plan->item < count; ++plan->item) {
+        const uint64_t stream = streams[plan->item];
+        CAI_TRY(cai_priv_blame(call, plan->item, cai_priv_stream_check(call, stream)));
+        if (stream != ex->stream) CAI_TRY(cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD));
+    }
+    if (!ex->edge_count) return CAI_OK;
+    CAI_TRY(cai_priv_ask_context(call, ex->stream, 0, &ex->context));
+    for (plan->item = 0; plan->item < ex->edge_count; ++plan->item) {
+        cai_exchange_edge *edge = &ex->edges[plan->item];
+        CAI_TRY(cai_priv_ask_context(call, edge->stream, 0, &edge->context));
+    }
+    CAI_TRY(cai_priv_check_captures(call, ex, 0));
+    CAI_TRY(cai_priv_find_ids(call, ex));
+    return cai_priv_stream_carry_out(plan);
+}
+
+CAI_API cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint64_t after, cai_error *err)
+{
+    cai_priv_plan plan;
+    cai_exchange ex;
+    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_order", after, NULL, err));
+    return cai_priv_join(&plan, &before, 1);
+}
+
+/* The caller uses 1 and 2 in the current context. A consumer uses them in that of the memory (R83). */
+static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_array *array)
+{
+    uint64_t context, own;
+    if (cai_priv_is_handle(plan->ex->stream) || !array->size) return CAI_OK;
+    CAI_TRY(cai_priv_ask_context(&plan->call, plan->ex->stream, 0, &own));
+    CAI_TRY(cai_priv_memory_context(&plan->call, array, &context, NULL));
+    if (context == own) return CAI_OK;
+    return cai_priv_error(
+        plan->call.err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83),
+        "a consumer would use stream %d of the memory's context, not of the current context: "
+        "export a handle",
+        (int)plan->ex->stream);
+}
+
+/* Waits for nothing (CAI_MODE_IGNORE) or on the host. The array then names no stream. */
+static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
+                                          int32_t count)
+{
+    cai_exchange *ex = plan->ex;
+    if (ex->pool->export_mode == CAI_MODE_HOST) {
+        CAI_TRY(cai_priv_join(plan, pending, count));
+        CAI_TRY(cai_priv_end_on_host(&plan->call, ex));
+    }
+    array->sync = CAI_SYNC_NONE;
+    array->stream = array->event = array->thread = 0;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                     const uint64_t *pending, int32_t count, cai_error *err)
+{
+    cai_priv_plan plan;
+    cai_exchange ex;
+    if (count < 0 || (count && !pending))
+        return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count is negative");
+    CAI_TRY(cai_array_check(array, err));
+    if (array->sync == CAI_SYNC_EVENT)
+        return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
+                                           "cai_stream_drop_event first");
+    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
+    if (pool->export_mode) return cai_priv_export_unnamed(&plan, array, pending, count);
+    CAI_TRY(cai_priv_check_default_stream(&plan, array));
+    CAI_TRY(cai_priv_join(&plan, pending, count));
+    array->sync = CAI_SYNC_STREAM;
+    array->stream = stream;
+    array->event = 0;
+    array->thread = ex.thread;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_array *mask;
+    uint64_t thread = 0;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_remember_thread", err));
+    CAI_TRY(cai_array_check(array, err));
+    mask = array->mask;
+    if (array->stream == CAI_STREAM_PER_THREAD || (mask && mask->stream == CAI_STREAM_PER_THREAD))
+        CAI_TRY(cai_priv_stream_thread(&call, &thread));
+    if (array->stream == CAI_STREAM_PER_THREAD) array->thread = thread;
+    if (mask && mask->stream == CAI_STREAM_PER_THREAD) mask->thread = thread;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_priv_point point = {0, 0, 0, 0};
+    uint64_t capture;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
+    CAI_TRY(cai_array_check(array, err));
+    if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
+    if (array->sync != CAI_SYNC_STREAM)
+        return cai_priv_stream_misuse(err, "cai_stream_detach: the array's sync is not CAI_SYNC_STREAM");
+    CAI_TRY(cai_priv_stream_check(&call, array->stream));
+    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
+    point.stream = array->stream;
+    if (cai_priv_is_handle(array->stream)) {
+        CAI_TRY(cai_priv_ask_context(&call, array->stream, 0, &point.context));
+    } else {
+        CAI_TRY(cai_priv_find_current(&call));
+        CAI_TRY(cai_priv_memory_context(&call, array, &point.context, NULL));
+    }
+    CAI_TRY(cai_priv_ask_capture(&call, point.stream, point.context, &capture));
+    if (capture)
+        return cai_priv_capture_refused(&call, -1, "stream ", point.stream,
+                                        " is capturing: an event of a capture cannot be handed out");
+    CAI_TRY(cai_priv_ask_context_id(&call, point.context, &point.context_id));
+    CAI_TRY(cai_priv_record(&call, &point));
+    array->sync = CAI_SYNC_EVENT;
+    array->event = point.event;
+    array->flags |= CAI_OWN_EVENT;
+    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_status status;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_drop_event", err));
+    CAI_TRY(cai_array_check(array, err));
+    if (array->sync != CAI_SYNC_EVENT) return CAI_OK;
+    call.ending = 1;
+    if (array->flags & CAI_OWN_EVENT) {
+        status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, array->event);
+        if (status && !call.gone && !call.dead) return status;
+    }
+    array->event = 0;
+    array->stream = 0;
+    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
+    array->sync = CAI_SYNC_UNKNOWN;
+    return CAI_OK;
+}
+
+/* --------------------------------------------------------------------- >>pool */
+static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_error *err)
+{
+    if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
+    if (cai_priv_knows_cuda(cuda)) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_ABI,
+                          "the CUDA table has version %u and %u bytes, this header needs version 1 and at "
+                          "least %u bytes",
+                          (unsigned)cuda->version, (unsigned)cuda->struct_size,
+                          (unsigned)offsetof(cai_cuda, context_current));
+}
+
+static cai_status cai_priv_check_operations(const cai_cuda *cuda, cai_error *err)
+{
+    const char *lacking = NULL;
+    if (!cuda->event_create) lacking = "event_create";
+    else if (!cuda->event_destroy) lacking = "event_destroy";
+    else if (!cuda->event_record) lacking = "event_record";
+    else if (!cuda->stream_wait_event) lacking = "stream_wait_event";
+    return lacking ? cai_priv_stream_lacks(err, lacking) : CAI_OK;
+}
+
+CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda, cai_keepalive *keepalive,
+                                       int32_t capacity, uint32_t flags, cai_error *err)
+{
+    const cai_cuda *table;
+    cai_cuda whole;
+    int32_t i;
+    memset(&whole, 0, sizeof whole);
+    if (!pool) return cai_priv_stream_misuse(err, "cai_event_pool_init: pool is NULL");
+    if (capacity < 0 || (capacity && !keepalive))
+        return cai_priv_stream_misuse(err, "cai_event_pool_init: keepalive is NULL, or capacity is negative");
+    if (flags)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_event_pool_init: flags = 0x%x has unknown bits",
+                              (unsigned)flags);
+    CAI_TRY(cai_priv_check_cuda(cuda, err));
+    table = cai_priv_whole_cuda(cuda, &whole);
+    CAI_TRY(cai_priv_check_operations(table, err));
+    memset(pool, 0, sizeof *pool);
+    pool->whole = whole;
+    pool->cuda = table == cuda ? cuda : &pool->whole;
+    pool->keepalive = capacity ? keepalive : pool->places;
+    pool->capacity = capacity ? capacity : CAI_POOL_PLACES;
+    pool->first = pool->last = pool->passed_first = pool->passed_last = -1;
+    for (i = 0; i < pool->capacity; ++i) pool->keepalive[i].next = i + 1 < pool->capacity ? i + 1 : -1;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, int32_t export_mode,
+                                            cai_error *err)
+{
+    if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_event_pool_set_modes");
+    if ((uint32_t)mode > CAI_MODE_IGNORE)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", mode);
+    if ((uint32_t)export_mode > CAI_MODE_IGNORE)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "export_mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", export_mode);
+    pool->mode = mode;
+    pool->export_mode = export_mode;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_status status;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_destroy", err));
+    if (pool->open_exchanges || pool->waiting)
+        return cai_priv_error(err, CAI_ERR_PENDING,
+                              "%d exchanges have not ended, and %d arrays wait in the keep-alive list",
+                              pool->open_exchanges, pool->waiting);
+    call.ending = 1;
+    status = cai_priv_events_remove(&call, 0, 0);
+    pool->idle_count = 0;
+    pool->cuda = NULL;
+    return status;
+}
+
+CAI_API cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_priv_run of_context = {0, 1, 0};
+    cai_status status = CAI_OK, removed;
+    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_forget", err));
+    of_context.context = context;
+    if (cai_priv_still_listed(pool) && !pool->cuda->event_synchronize)
+        return cai_priv_stream_lacks(err, "event_synchronize");
+    if (cai_priv_guarded_look(&pool->waiting))
+        (void)cai_priv_keepalive_run(pool, &of_context, err, &status);
+    call.ending = 1;
+    if (status) call.err = NULL;
+    removed = cai_priv_events_remove(&call, context, 0);
+    return status ? status : removed;
+}
+
+/* ----------------------------------------------------------------- >>locating */
+/* The query about one array, and its results so far. */
+typedef struct cai_priv_search {
+    cai_priv_stream_call *call;
+    const cai_array *array;
+    cai_location *out;
+    cai_cuda_pointer info;
+    uint64_t asked_in; /* the context of the last query; 0: none, or it was not queried */
+    int32_t answered;  /* by the last query; if not, another context may know */
+    int32_t refused;   /* it was refused because no context is current (201) */
+} cai_priv_search;
+
+typedef cai_status (*cai_priv_question)(cai_priv_search *search);
+
+CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
+                                                   const char *sentence)
+{
+    cai_error *err = search->call->err;
+    const cai_status status = cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), "data 0x%llx %s",
+                                             (unsigned long long)search->array->data, sentence);
+    if (err) err->entry = CAI_ENTRY_DATA;
+    return status;
+}
+
+/* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a current
+ * context a driver may know nothing. */
+static cai_status cai_priv_ask_pointer(cai_priv_search *search)
+{
+    cai_priv_stream_call *call = search->call;
+    cai_cuda_pointer *info = &search->info;
+    int32_t error;
+    memset(info, 0, sizeof *info);
+    error = call->cuda->pointer_info(call->cuda->self, search->array->data, info);
+    search->refused = error == 201;
+    search->answered = !error && (info->memory > CAI_MEMORY_PINNED || info->device_pointer);
+    if (search->refused || search->answered) return CAI_OK;
+    CAI_TRY(cai_priv_stream_did(call, error, "pointer_info"));
+    if (!search->asked_in) {
+        CAI_TRY(cai_priv_find_current(call));
+        search->asked_in = call->current;
+    }
+    search->answered = search->asked_in || !call->current_known;
+    if (info->flags & CAI_POINTER_NO_CONTEXT) /* the memory's own context knows all */
+        search->answered = search->asked_in && search->asked_in == info->context;
+    return CAI_OK;
+}
+
+/* The range around the data. 0 bytes: it is not known here. */
+static cai_status cai_priv_ask_range(cai_priv_search *search)
+{
+    cai_priv_stream_call *call = search->call;
+    cai_location *out = search->out;
+    const int32_t error =
+        call->cuda->pointer_range(call->cuda->self, search->array->data, &out->base, &out->nbytes);
+    search->answered = error != 1 && error != 201 && error != 500;
+    if (search->answered) CAI_TRY(cai_priv_stream_did(call, error, "pointer_range"));
+    else out->base = out->nbytes = 0;
+    search->answered = out->nbytes != 0;
+    return CAI_OK;
+}
+
+/* Queries in a context that may be destroyed (201, 709), or that another thread uses alone (216). */
+static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
+{
+    cai_priv_stream_call *call = search->call;
+    const int32_t error = cai_priv_context_enter(call->cuda, context);
+    call->inside = context;
+    if (error == 201 || error == 216 || error == 709) return CAI_OK;
+    CAI_TRY(cai_priv_stream_did(call, error, "context_push"));
+    search->asked_in = context;
+    return cai_priv_stream_leave(call, 1, question(search));
+}
+
+/* Queries in the current context, then in the allocation's, then in the primary one of the memory's device. */
+static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
+{
+    cai_priv_stream_call *call = search->call;
+    const cai_cuda *cuda = call->cuda;
+    uint64_t own, primary;
+    search->asked_in = call->current;
+    CAI_TRY(question(search));
+    if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
+        return CAI_OK;
+    CAI_TRY(cai_priv_find_current(call));
+    own = search->info.context;
+    if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
+    if (search->answered) return CAI_OK;
+    CAI_TRY(cai_priv_ask_primary(call, search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0,
+                                 &primary));
+    if (!primary || primary == own || primary == call->current) return CAI_OK;
+    return cai_priv_ask_inside(search, primary, question);
+}
+
+/* Locates memory that CUDA does not know. Some devices can read it. */
+static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t flags)
+{
+    cai_priv_stream_call *call = search->call;
+    int32_t *device = &search->out->device, yes = 0;
+    if (!(flags & CAI_LOCATE_PAGEABLE))
+        return search->answered
+                   ? cai_priv_no_memory(search, 7, "is plain host memory, or was freed")
+                   : cai_priv_no_memory(search, 0, "is unknown to CUDA, perhaps because no context is current "
+                                                   "on this thread");
+    if (!call->cuda->pageable_access) return cai_priv_stream_lacks(call->err, "pageable_access");
+    CAI_TRY(cai_priv_current_device(call, device));
+    if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
+    if (*device >= 0) CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pageable_access, *device, &yes));
+    if (!yes)
+        return cai_priv_no_memory(
+            search, 7, "is plain host memory, or was freed, and the current device cannot read such memory");
+    search->out->data = search->array->data;
+    return CAI_OK;
+}
+
+/* Checks every byte of [lo, hi) against the allocation. Of mapped memory CUDA tells one segment, and the next
+ * segment may belong to the same array. */
+static cai_status cai_priv_locate_bounds(cai_priv_search *search)
+{
+    const cai_array *array = search->array;
+    cai_location *out = search->out;
+    const int mapped = search->info.memory == CAI_MEMORY_DEVICE && !search->info.context &&
+                       !(search->info.flags & CAI_POINTER_POOL);
+    uint64_t offset, low, high;
+    int outside;
+    if (!search->call->cuda->pointer_range) return CAI_OK;
+    CAI_TRY(cai_priv_ask(search, cai_priv_ask_range));
+    if (!search->answered) return CAI_OK;
+    offset = array->data - out->base;
+    low = offset + (uint64_t)array->lo;
+    high = offset + (uint64_t)array->hi;
+    outside = array->data < out->base || low > offset || high > out->nbytes || high < offset;
+    if (outside && !mapped) {
+        (void)cai_priv_error(search->call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 7),
+                             "data 0x%llx: the array reaches byte %lld of an allocation of %lld bytes",
+                             (unsigned long long)array->data,
+                             (long long)(array->data < out->base || low > offset ? low : high),
+                             (long long)out->nbytes);
+        if (search->call->err) search->call->err->entry = CAI_ENTRY_DATA;
+        return CAI_ERR_MEMORY;
+    }
+    if (!outside) out->bounds = CAI_BOUNDS_INSIDE;
+    return CAI_OK;
+}
+
+/* Stores the results of the query, without the bounds. */
+static cai_status cai_priv_locate_memory(cai_priv_search *search)
+{
+    const cai_cuda_pointer *info = &search->info;
+    cai_location *out = search->out;
+    int32_t device;
+    if (info->flags & CAI_POINTER_ARRAY)
+        return cai_priv_no_memory(search, 7, "is a CUDA array (a texture), no linear memory");
+    if (!info->device_pointer && info->memory == CAI_MEMORY_PINNED)
+        return search->answered
+                   ? cai_priv_no_memory(search, 7, "has no address for devices: it was registered without mapping")
+                   : cai_priv_no_memory(search, 0, "is pinned memory whose address for devices is unknown: no "
+                                                   "context that knows it can be made current");
+    out->device = info->device;
+    out->context = info->context;
+    out->data = info->device_pointer ? info->device_pointer : search->array->data;
+    if (!(info->flags & CAI_POINTER_POOL)) return CAI_OK;
+    CAI_TRY(cai_priv_current_device(search->call, &device));
+    out->needs_peer = device >= 0 && device != info->device;
+    return CAI_OK;
+}
+
+/* Checks the address that replaces data (R28). */
+static cai_status cai_priv_check_address(const cai_priv_search *search)
+{
+    const cai_array *array = search->array;
+    const uint64_t address = search->out->data, low = address + (uint64_t)array->lo;
+    cai_error *err = search->call->err;
+    if (low <= address && address + (uint64_t)(array->hi - 1) >= address) return CAI_OK;
+    (void)cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 28),
+                         "data 0x%llx: elements leave the address space at 0x%llx, the address for devices",
+                         (unsigned long long)array->data, (unsigned long long)address);
+    if (err) err->entry = CAI_ENTRY_DATA;
+    return CAI_ERR_MEMORY;
+}
+
+/* Queries the array or the mask, and stores nothing in it. */
+static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
+                                      cai_location *out)
+{
+    cai_priv_search search;
+    memset(out, 0, sizeof *out);
+    out->device = CAI_DEVICE_UNKNOWN;
+    if (!array->size) return CAI_OK;
+    if (!call->cuda->pointer_info) return cai_priv_stream_lacks(call->err, "pointer_info");
+    memset(&search, 0, sizeof search);
+    search.call = call;
+    search.array = array;
+    search.out = out;
+    CAI_TRY(cai_priv_ask(&search, cai_priv_ask_pointer));
+    if (search.refused) return cai_priv_stream_did(call, 201, "pointer_info");
+    out->memory = search.info.memory > CAI_MEMORY_HOST ? search.info.memory : (int32_t)CAI_MEMORY_HOST;
+    if (out->memory == CAI_MEMORY_HOST) return cai_priv_locate_pageable(&search, flags);
+    CAI_TRY(cai_priv_locate_memory(&search));
+    if (flags & CAI_LOCATE_BOUNDS) CAI_TRY(cai_priv_locate_bounds(&search));
+    return flags & CAI_LOCATE_STORE_ADDRESS ? cai_priv_check_address(&search) : CAI_OK;
+}
+
+static void cai_priv_store_location(cai_array *array, const cai_location *where, uint32_t flags)
+{
+    array->device = where->device;
+    array->memory = where->memory;
+    if (!(flags & CAI_LOCATE_STORE_ADDRESS) || !array->size) return;
+    array->data = where->data;
+    if (where->data & (uint64_t)(array->dtype.alignment - 1)) array->flags &= ~(uint32_t)CAI_ALIGNED;
+}
+
+static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, uint32_t flags,
+                                  cai_location *out)
+{
+    cai_location where;
+    cai_array *mask = array->mask;
+    CAI_TRY(cai_priv_locate_one(call, array, flags, out));
+    if (mask) {
+        const cai_status status = cai_priv_locate_one(call, mask, flags, &where);
+        if (status) return cai_priv_error_before(call->err, status, "mask", -1);
+        if (out->memory == CAI_MEMORY_DEVICE && where.memory == CAI_MEMORY_DEVICE &&
+            out->device != where.device) {
+            (void)cai_priv_error(call->err, CAI_ERR_MEMORY,
+                                 "data 0x%llx is on device %d and its mask on device %d",
+                                 (unsigned long long)array->data, out->device, where.device);
+            if (call->err) call->err->entry = CAI_ENTRY_DATA;
+            return CAI_ERR_MEMORY;
+        }
+        cai_priv_store_location(mask, &where, flags);
+    }
+    cai_priv_store_location(array, out, flags);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda, uint32_t flags,
+                              cai_location *out, cai_error *err)
+{
+    cai_priv_stream_call call;
+    cai_location where;
+    cai_cuda whole;
+    cai_status status;
+    if (!name) return cai_priv_stream_misuse(err, "cai_locate: name is NULL");
+    CAI_TRY(cai_priv_check_cuda(cuda, err));
+    status = cai_array_check(array, err);
+    if (status) return cai_priv_error_before(err, status, name, -1);
+    if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_locate: flags = 0x%x has unknown bits",
+                              (unsigned)flags);
+    call = cai_priv_stream_open(NULL, cai_priv_whole_cuda(cuda, &whole), err);
+    status = cai_priv_locate(&call, array, flags, &where);
+    if (status) return cai_priv_error_before(err, status, name, -1);
+    if (out) *out = where;
+    return CAI_OK;
 }
 
 /* ------------------------------------------------------------- >>driver table */
@@ -1034,7 +3173,10 @@ struct cai_priv_copy_3d { /* CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER */
       "cuMemsetD2D8Async", "", 3020, 0)                                                                      \
     X(copy_peer_async, (uint64_t, void *, uint64_t, void *, size_t, void *),                                 \
       "cuMemcpyPeerAsync", "", 4000, 0)                                                                      \
-    X(copy_3d_peer_async, (const struct cai_priv_copy_3d *, void *), "cuMemcpy3DPeerAsync", "", 4000, 0)
+    X(copy_3d_peer_async, (const struct cai_priv_copy_3d *, void *), "cuMemcpy3DPeerAsync", "", 4000, 0)     \
+    X(context_id, (void *, uint64_t *), "cuCtxGetId", "", 12000, 0)                                          \
+    X(context_record, (void *, void *), "cuCtxRecordEvent", "", 12050, 0)                                    \
+    X(stream_flags, (void *, unsigned int *), "cuStreamGetFlags", "", 5000, 0)
 
 /* All functions. The first four have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
@@ -1050,7 +3192,7 @@ enum {
 #undef CAI_PRIV_ENUMERATOR
     CAI_PRIV_CU_COUNT
 };
-typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 44 ? 1 : -1]; /* of cai_cuda_driver.entries */
+typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 64 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
 /* cai_priv_cu_NAME returns an entry with its type. memcpy, because some compilers warn about a cast. */
 #define CAI_PRIV_TYPED(name, types, symbol, suffix, version, needed)                                         \
@@ -1147,6 +3289,10 @@ static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_c
 }
 
 CAI_PRIV_SLOT(stream_id, (void *self, uint64_t stream, uint64_t *id), (cai_priv_cu_handle(stream), id))
+CAI_PRIV_SLOT(stream_flags, (void *self, uint64_t stream, uint32_t *flags), (cai_priv_cu_handle(stream), flags))
+CAI_PRIV_SLOT(context_id, (void *self, uint64_t context, uint64_t *id), (cai_priv_cu_handle(context), id))
+CAI_PRIV_SLOT(context_record, (void *self, uint64_t context, uint64_t event),
+              (cai_priv_cu_handle(context), cai_priv_cu_handle(event)))
 CAI_PRIV_SLOT(stream_wait_event, (void *self, uint64_t stream, uint64_t event),
               (cai_priv_cu_handle(stream), cai_priv_cu_handle(event), 0))
 CAI_PRIV_SLOT(stream_synchronize, (void *self, uint64_t stream), (cai_priv_cu_handle(stream)))
@@ -1377,9 +3523,8 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_fin
     for (i = 0; i < CAI_PRIV_CU_COUNT; ++i) {
         void *found = find(from, &list[i]);
         if (!found && list[i].needed)
-            return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1,
-                                           "the CUDA driver has no %w (of CUDA %d.%d)", list[i].symbol,
-                                           list[i].version / 1000, list[i].version % 1000 / 10, 0);
+            return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA driver has no %s (of CUDA %d.%d)",
+                                  list[i].symbol, list[i].version / 1000, list[i].version % 1000 / 10);
         memcpy(&driver->entries[i], &found, sizeof found); /* ISO C has no cast between the two */
     }
     if (cai_priv_cu_driver_version(driver)(&driver->driver_version)) driver->driver_version = 0;
@@ -1438,9 +3583,8 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
     error = cai_priv_linked_lookup(&lookup);
     if (error != cudaSuccess && pending == cudaSuccess) (void)cudaGetLastError();
     if (error != cudaSuccess)
-        return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, (int32_t)error, "looking for the CUDA driver");
-    if (!lookup)
-        return cai_priv_stream_say(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver is older than 11.3", 0, 0);
+        return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, (int32_t)error, "looking for the CUDA driver", "");
+    if (!lookup) return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA driver is older than 11.3");
     memset(&driver, 0, sizeof driver);
     if (cudaRuntimeGetVersion(&version) == cudaSuccess) driver.runtime_version = version;
     return cai_priv_driver_find_all(&driver, cai_priv_find_by_version, lookup, out, err);
@@ -1482,1862 +3626,16 @@ static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err)
 {
     cai_cuda_driver driver;
-    cai_status status;
     if (!out) return cai_priv_stream_misuse(err, "cai_cuda_load: out is NULL");
     memset(&driver, 0, sizeof driver);
     driver.library = cai_priv_library_open(path);
     if (!driver.library)
-        return cai_priv_stream_say_all(err, CAI_ERR_UNAVAILABLE, -1, "the CUDA driver, %w, cannot be loaded",
-                            path ? path : cai_priv_driver_library, 0, 0, 0);
-    status = cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, out, err);
-    if (status) cai_cuda_unload(&driver);
-    return status;
-}
-
-CAI_API void cai_cuda_unload(cai_cuda_driver *driver)
-{
-    if (!driver || !driver->library) return;
-#if defined(_WIN32)
-    (void)FreeLibrary((HMODULE)driver->library);
-#else
-    (void)dlclose(driver->library);
-#endif
-    driver->library = NULL;
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA driver, %s, cannot be loaded",
+                              path ? path : cai_priv_driver_library);
+    return cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, out, err);
 }
 #endif
 #endif /* a backend */
-
-/* ------------------------------------------------------------------ >>calling */
-/* One public call: the table, the context that was current, and where to store errors. */
-typedef struct cai_priv_stream_call {
-    cai_event_pool *pool;
-    const cai_cuda *cuda;
-    cai_error *err;
-    uint64_t current;     /* context */
-    uint64_t inside;      /* the context that was entered last */
-    int32_t current_known;
-    int32_t device;       /* of the current context, once it is known */
-    int32_t ending;       /* this call ends something: "the process is ending" is no error (R105) */
-    int32_t gone;         /* CUDA returned that */
-    int32_t failed;       /* another error came before that */
-} cai_priv_stream_call;
-
-static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, const cai_cuda *cuda, cai_error *err)
-{
-    cai_priv_stream_call call;
-    memset(&call, 0, sizeof call);
-    call.pool = pool;
-    call.cuda = cuda;
-    call.err = err;
-    call.device = CAI_DEVICE_UNKNOWN;
-    return call;
-}
-
-static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_event_pool *pool,
-                                             const char *function, cai_error *err)
-{
-    *call = cai_priv_stream_open(pool, pool ? pool->cuda : NULL, err);
-    if (call->cuda) return CAI_OK;
-    return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1, "%w: pool is NULL or not made", function, 0, 0,
-                                   0);
-}
-
-/* Returns the status of a CUDA call. */
-static inline cai_status cai_priv_stream_did(cai_priv_stream_call *call, int32_t error, const char *operation)
-{
-    if (!error) return CAI_OK;
-    if (error == 4 && call->ending) call->gone = 1;
-    if (!call->gone) call->failed = 1;
-    return cai_priv_cuda_failed(call->gone ? NULL : call->err,
-                                error >= 900 && error <= 908 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA, error,
-                                operation);
-}
-
-/* Calls an operation of the table. The message of a failure names it. */
-#define CAI_PRIV_STREAM_CUDA(call, operation, ...)                                                           \
-    cai_priv_stream_did(call, (call)->cuda->operation((call)->cuda->self, __VA_ARGS__), #operation)
-
-/* Keeps the first error of several. */
-static void cai_priv_stream_keep_first(cai_priv_stream_call *call, cai_status *first, cai_status status)
-{
-    if (!status || *first) return;
-    *first = status;
-    call->err = NULL;
-}
-
-/* Stores the index of the array that a failure is about. */
-static cai_status cai_priv_blame(const cai_priv_stream_call *call, int32_t index, cai_status status)
-{
-    if (status && call->err && !call->gone) call->err->index = index;
-    return status;
-}
-
-static cai_status cai_priv_find_current(cai_priv_stream_call *call)
-{
-    if (call->current_known || !call->cuda->context_current) return CAI_OK;
-    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_current, &call->current));
-    call->current_known = 1;
-    return CAI_OK;
-}
-
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
-{
-    (void)cai_priv_stream_say(
-        call->err, CAI_ERR_CUDA, -1,
-        "no context of device %d is current on this host thread, and its primary context is "
-        "not active: choose a device (cudaSetDevice)",
-        device, 0);
-    if (call->err) call->err->native = 201;
-    return CAI_ERR_CUDA;
-}
-
-/* The primary context of a device; 0: it is not active. */
-static cai_status cai_priv_ask_primary(cai_priv_stream_call *call, int32_t device, uint64_t *context)
-{
-    *context = 0;
-    if (!call->cuda->device_context) return CAI_OK;
-    return CAI_PRIV_STREAM_CUDA(call, device_context, device, context);
-}
-
-/* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
- * the primary context of device 0, which the runtime would use. */
-static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, uint64_t *context)
-{
-    *context = call->current;
-    if (cai_priv_is_handle(stream) && call->cuda->stream_context)
-        return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
-    if (*context || cai_priv_is_handle(stream) || !call->cuda->context_current) return CAI_OK;
-    CAI_TRY(cai_priv_ask_primary(call, 0, context));
-    return *context ? CAI_OK : cai_priv_no_context(call, 0);
-}
-
-/* The device of the current context, queried once. Unknown if none is current, because some drivers return 0
- * then. */
-static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
-{
-    *device = CAI_DEVICE_UNKNOWN;
-    if (!call->cuda->context_device) return CAI_OK;
-    CAI_TRY(cai_priv_find_current(call));
-    if (call->current_known && !call->current) return CAI_OK;
-    if (call->device == CAI_DEVICE_UNKNOWN)
-        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_device, &call->device));
-    *device = call->device;
-    return CAI_OK;
-}
-
-/* Makes `context` current if it is not. cai_priv_stream_leave undoes that and keeps the first error. */
-static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, int32_t *entered)
-{
-    const cai_cuda *cuda = call->cuda;
-    int32_t error;
-    *entered = 0;
-    if (context == call->current) return CAI_OK;
-    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
-        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
-                                     : CAI_OK;
-    error = cai_priv_context_enter(cuda, context);
-    *entered = !error;
-    call->inside = context;
-    return cai_priv_stream_did(call, error, "context_push");
-}
-
-/* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
-static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                            int32_t *entered)
-{
-    *entered = 0;
-    if (cai_priv_is_handle(stream) && (call->current || !call->current_known)) return CAI_OK;
-    return cai_priv_stream_enter(call, context, entered);
-}
-
-static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t entered, cai_status status)
-{
-    int32_t error;
-    if (!entered) return status;
-    error = cai_priv_context_leave(call->cuda, call->inside);
-    return status ? status : cai_priv_stream_did(call, error, "context_pop");
-}
-
-static cai_status cai_priv_relax(cai_priv_stream_call *call, int32_t *mode)
-{
-    return cai_priv_stream_did(call, cai_priv_mode_relax(call->cuda, mode), "capture_mode");
-}
-
-static cai_status cai_priv_unrelax(cai_priv_stream_call *call, int32_t mode, cai_status status)
-{
-    const int32_t error = cai_priv_mode_restore(call->cuda, mode, 0);
-    return status ? status : cai_priv_stream_did(call, error, "capture_mode");
-}
-
-/* ------------------------------------------------------------------- >>events */
-/* An idle event of the context; 0: there is none. */
-static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context)
-{
-    uint64_t event = 0;
-    int32_t i;
-    cai_priv_guard_take(&pool->guard);
-    for (i = pool->idle_count - 1; i >= 0 && pool->idle[i].context != context;) --i;
-    if (i >= 0) {
-        event = pool->idle[i].event;
-        pool->idle[i] = pool->idle[--pool->idle_count];
-    }
-    cai_priv_guard_give(&pool->guard);
-    return event;
-}
-
-static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t *event)
-{
-    const int32_t error = call->cuda->event_create(call->cuda->self, event);
-    if (error) *event = 0;
-    return cai_priv_stream_did(call, error, "event_create");
-}
-
-/* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
- * capture is not used again. Keeps the first error. */
-static cai_status cai_priv_event_give(cai_priv_stream_call *call, uint64_t context, uint64_t event,
-                                      int32_t retire, cai_status status)
-{
-    cai_event_pool *pool = call->pool;
-    int32_t kept = 0, error;
-    if (!retire) {
-        cai_priv_guard_take(&pool->guard);
-        kept = pool->idle_count < CAI_POOL_EVENTS;
-        if (kept) {
-            pool->idle[pool->idle_count].context = context;
-            pool->idle[pool->idle_count++].event = event;
-        }
-        cai_priv_guard_give(&pool->guard);
-    }
-    if (kept) return status;
-    error = call->cuda->event_destroy(call->cuda->self, event);
-    return status ? status : cai_priv_stream_did(call, error, "event_destroy");
-}
-
-static cai_status cai_priv_record(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                  int32_t retire, uint64_t *event)
-{
-    int32_t entered;
-    cai_status status;
-    *event = cai_priv_event_take(call->pool, context);
-    status = *event ? cai_priv_stream_enter_for(call, stream, context, &entered)
-                    : cai_priv_stream_enter(call, context, &entered);
-    if (!status && !*event) status = cai_priv_event_create(call, event);
-    if (!status)
-        status = CAI_PRIV_STREAM_CUDA(call, event_record, *event, stream);
-    status = cai_priv_stream_leave(call, entered, status);
-    if (status && *event) status = cai_priv_event_give(call, context, *event, retire, status);
-    return status;
-}
-
-static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                       uint64_t event)
-{
-    int32_t entered;
-    cai_status status;
-    CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
-    status = CAI_PRIV_STREAM_CUDA(call, stream_wait_event, stream, event);
-    return cai_priv_stream_leave(call, entered, status);
-}
-
-/* The host waits, by `operation`, for a context (object 0), for a stream in it, or for an event. */
-static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t context, uint64_t object,
-                                 const char *operation, int32_t (*wait)(void *self, uint64_t object))
-{
-    const cai_cuda *cuda = call->cuda;
-    int32_t mode, entered;
-    cai_status status;
-    if (!wait && (object || !cuda->context_synchronize)) return cai_priv_stream_lacks(call->err, operation);
-    CAI_TRY(cai_priv_relax(call, &mode));
-    status = cai_priv_stream_enter_for(call, object, context, &entered);
-    if (!status) {
-        status = cai_priv_stream_did(
-            call, wait ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self), operation);
-        status = cai_priv_stream_leave(call, entered, status);
-    }
-    return cai_priv_unrelax(call, mode, status);
-}
-
-/* ------------------------------------------------------------------ >>members */
-enum {
-    CAI_PRIV_OPEN = 0x43414945, /* states of an exchange, unlikely in uninitialized memory */
-    CAI_PRIV_OPEN_IN_ORDER = 0x43414946, /* begun without a CUDA call, and ends without one */
-    CAI_PRIV_ENDED = 0x43414958,
-    CAI_PRIV_FORWARD = 1 << 0,  /* of an edge: the consumer waits for it */
-    CAI_PRIV_RETURNED = 1 << 1, /* since end it waits for the consumer */
-    CAI_PRIV_LOST = 1 << 2,     /* it cannot wait for the consumer */
-    CAI_PRIV_SETTLED = 1 << 0   /* of an exchange: the consumer's work has passed, or the process ends */
-};
-
-/* The work of a begin. */
-typedef struct cai_priv_plan {
-    cai_priv_stream_call call;
-    cai_exchange *ex;
-    cai_array *const *arrays;
-    int64_t member_count; /* arrays and masks */
-    int32_t item;         /* index of the array that is checked */
-    int32_t ordered;      /* members that need the consumer's context */
-    int32_t blocking;     /* members whose context must be synchronized */
-    int32_t event_count, context_count;
-    uint64_t events[CAI_EXCHANGE_EDGES];
-    uint64_t contexts[CAI_EXCHANGE_EDGES];
-} cai_priv_plan;
-
-/* Array k / 2, or its mask. NULL: there is nothing to order. */
-static const cai_array *cai_priv_member(cai_array *const *arrays, int64_t k)
-{
-    const cai_array *member = k & 1 ? arrays[k >> 1]->mask : arrays[k >> 1];
-    return member && member->size ? member : NULL;
-}
-
-/* The sync of a member and its stream. The options replace CAI_SYNC_UNKNOWN. */
-static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_array *member, uint64_t *stream)
-{
-    *stream = member->stream;
-    if (member->sync != CAI_SYNC_UNKNOWN) return member->sync;
-    if (options->unknown == CAI_UNKNOWN_ASSUME_IDLE) return CAI_SYNC_NONE;
-    if (options->unknown == CAI_UNKNOWN_SYNCHRONIZE) return CAI_SYNC_UNKNOWN;
-    *stream = options->unknown == CAI_UNKNOWN_LEGACY ? (uint64_t)CAI_STREAM_LEGACY : options->unknown_stream;
-    return CAI_SYNC_STREAM;
-}
-
-/* The calling thread. Stream 2 belongs to a thread. */
-static cai_status cai_priv_stream_thread(const cai_priv_stream_call *call, uint64_t *thread)
-{
-    const cai_cuda *cuda = call->cuda;
-    int32_t error;
-    if (!cuda->host_thread) return cai_priv_stream_lacks(call->err, "host_thread");
-    error = cuda->host_thread(cuda->self, thread);
-    return error ? cai_priv_cuda_failed(call->err, CAI_ERR_CUDA, error, "host_thread") : CAI_OK;
-}
-
-static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64_t stream)
-{
-    if (cai_priv_is_stream(call->cuda, stream)) return CAI_OK;
-    return cai_priv_stream_say(call->err, cai_priv_bad_stream(stream), -1, cai_priv_stream_fault(stream), 0,
-                               0);
-}
-
-static cai_status cai_priv_check_thread(const cai_priv_stream_call *call, uint64_t thread)
-{
-    uint64_t here;
-    CAI_TRY(cai_priv_stream_thread(call, &here));
-    if (thread == here) return CAI_OK;
-    return cai_priv_stream_say(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84), -1,
-                               thread
-                                   ? "stream 2 is the per-thread stream of host thread 0x%x, but this is "
-                                     "0x%x: call cai_stream_detach on that thread first"
-                                   : "the host thread of an array's stream 2 is unknown: call "
-                                     "cai_stream_remember_thread where the array is imported",
-                               (int64_t)thread, (int64_t)here);
-}
-
-static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, uint64_t context)
-{
-    int32_t i;
-    for (i = 0; i < ex->edge_count; ++i) {
-        cai_exchange_edge *edge = &ex->edges[i];
-        if (edge->stream == stream && (cai_priv_is_handle(stream) || edge->context == context)) return edge;
-    }
-    return NULL;
-}
-
-CAI_PRIV_STREAM_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what)
-{
-    return cai_priv_stream_say_all(plan->call.err, CAI_ERR_CAPACITY, plan->item,
-                        "more than %d distinct %w in one exchange", what, CAI_EXCHANGE_EDGES, 0, 0);
-}
-
-static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64_t context, uint32_t flags)
-{
-    cai_exchange *ex = plan->ex;
-    cai_exchange_edge *edge = cai_priv_find_edge(ex, stream, context);
-    if (!edge) {
-        if (ex->edge_count == CAI_EXCHANGE_EDGES) return cai_priv_too_many(plan, "streams");
-        edge = &ex->edges[ex->edge_count++];
-        memset(edge, 0, sizeof *edge);
-        edge->stream = stream;
-        edge->context = context;
-        edge->array = plan->item;
-    }
-    edge->flags |= flags;
-    return CAI_OK;
-}
-
-static cai_status cai_priv_add_once(const cai_priv_plan *plan, uint64_t *list, int32_t *count, uint64_t value,
-                                    const char *what)
-{
-    int32_t i;
-    for (i = 0; i < *count; ++i) {
-        if (list[i] == value) return CAI_OK;
-    }
-    if (*count == CAI_EXCHANGE_EDGES) return cai_priv_too_many(plan, what);
-    list[(*count)++] = value;
-    return CAI_OK;
-}
-
-/* Checks one member without CUDA, counts its needs, and checks that there is room for its handle. */
-static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *member)
-{
-    cai_exchange *ex = plan->ex;
-    const cai_priv_stream_call *call = &plan->call;
-    uint64_t stream;
-    const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
-    const int has_stream = sync == CAI_SYNC_STREAM || (sync == CAI_SYNC_EVENT && stream);
-    if (sync < CAI_SYNC_UNKNOWN || sync > CAI_SYNC_EVENT)
-        return cai_priv_stream_reject(call->err, "sync = %d is no CAI_SYNC_...", sync);
-    if (sync == CAI_SYNC_EVENT && !member->event)
-        return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
-    if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
-    if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
-    if (sync == CAI_SYNC_EVENT)
-        CAI_TRY(cai_priv_add_once(plan, plan->events, &plan->event_count, member->event, "events"));
-    if (has_stream && stream == CAI_STREAM_PER_THREAD) {
-        CAI_TRY(cai_priv_stream_thread(call, &ex->thread));
-        if (member->sync != CAI_SYNC_UNKNOWN) CAI_TRY(cai_priv_check_thread(call, member->thread));
-    }
-    plan->blocking += sync == CAI_SYNC_UNKNOWN;
-    plan->ordered += sync == CAI_SYNC_EVENT;
-    if (!has_stream) return CAI_OK;
-    if (stream == ex->stream && cai_priv_is_handle(stream) && ex->options.mode != CAI_MODE_HOST)
-        return CAI_OK;
-    ++plan->ordered;
-    return cai_priv_is_handle(stream) ? cai_priv_add_edge(plan, stream, 0, 0) : CAI_OK;
-}
-
-/* The context of an array's memory, to which its streams 1 and 2 are relative (R83). Memory of a pool and
- * mapped memory have none. They get the current context if it is on the memory's device, else the active
- * primary one. `other` is NULL, or gets the second of the two, in which work may also be pending. */
-static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_array *member,
-                                          uint64_t *context, uint64_t *other)
-{
-    cai_cuda_pointer info;
-    uint64_t primary = 0;
-    int32_t here = CAI_DEVICE_UNKNOWN;
-    memset(&info, 0, sizeof info);
-    info.device = member->device;
-    if (other) *other = 0;
-    if (call->cuda->pointer_info)
-        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
-    *context = info.context;
-    if (*context) return CAI_OK;
-    if (info.device < 0 || !call->cuda->device_context)
-        return cai_priv_ask_context(call, CAI_STREAM_LEGACY, context);
-    if (call->current) CAI_TRY(cai_priv_current_device(call, &here));
-    here = here == info.device;
-    if (!here || other) CAI_TRY(cai_priv_ask_primary(call, info.device, &primary));
-    *context = here ? call->current : primary;
-    if (here && other) *other = primary;
-    return *context ? CAI_OK : cai_priv_no_context(call, info.device);
-}
-
-/* The context of a producer's handle, queried once. */
-static cai_status cai_priv_handle_context(cai_priv_plan *plan, uint64_t stream, uint64_t *context)
-{
-    const cai_exchange_edge *edge = cai_priv_find_edge(plan->ex, stream, 0);
-    if (!edge && stream != plan->ex->stream) return cai_priv_ask_context(&plan->call, stream, context);
-    *context = edge ? edge->context : plan->ex->context;
-    return CAI_OK;
-}
-
-/* Makes the edge of a member, or stores its context to be synchronized. */
-static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *member)
-{
-    cai_exchange *ex = plan->ex;
-    uint64_t stream, context, other;
-    const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
-    if (sync == CAI_SYNC_NONE) return CAI_OK;
-    if (sync == CAI_SYNC_UNKNOWN) {
-        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, &other));
-        CAI_TRY(cai_priv_add_once(plan, plan->contexts, &plan->context_count, context, "contexts"));
-        if (!other) return CAI_OK;
-        return cai_priv_add_once(plan, plan->contexts, &plan->context_count, other, "contexts");
-    }
-    if (!stream) return CAI_OK;
-    if (cai_priv_is_handle(stream)) {
-        if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
-        CAI_TRY(cai_priv_handle_context(plan, stream, &context));
-    } else {
-        CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, NULL));
-        if (stream == ex->stream && context == ex->context && ex->options.mode != CAI_MODE_HOST)
-            return CAI_OK;
-    }
-    return cai_priv_add_edge(plan, stream, context, sync == CAI_SYNC_STREAM ? CAI_PRIV_FORWARD : 0);
-}
-
-typedef cai_status (*cai_priv_visit)(cai_priv_plan *plan, const cai_array *member);
-
-static cai_status cai_priv_each_member(cai_priv_plan *plan, cai_priv_visit visit)
-{
-    int64_t k;
-    for (k = 0; k < plan->member_count; ++k) {
-        const cai_array *member = cai_priv_member(plan->arrays, k);
-        plan->item = (int32_t)(k >> 1);
-        if (member) CAI_TRY(cai_priv_blame(&plan->call, plan->item, visit(plan, member)));
-    }
-    return CAI_OK;
-}
-
-/* ----------------------------------------------------------------- >>captures */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_capture_refused(const cai_priv_stream_call *call, int32_t index,
-                                                         const char *sentence, uint64_t a, uint64_t b)
-{
-    return cai_priv_stream_say(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), index, sentence, (int64_t)a,
-                               (int64_t)b);
-}
-
-/* The id of the capture that a stream is in. 0: none. The query does not disturb a capture. If CUDA refuses
- * it, the reason is a capture (R103). */
-static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                       uint64_t *id)
-{
-    cai_cuda_capture capture;
-    int32_t entered = 0;
-    cai_status status;
-    *id = 0;
-    if (!call->cuda->stream_capture) return CAI_OK;
-    memset(&capture, 0, sizeof capture);
-    if (!cai_priv_is_handle(stream)) CAI_TRY(cai_priv_stream_enter(call, context, &entered));
-    status = CAI_PRIV_STREAM_CUDA(call, stream_capture, stream, &capture);
-    CAI_TRY(cai_priv_stream_leave(call, entered, status));
-    if (capture.status == CAI_CAPTURE_INVALIDATED)
-        return cai_priv_capture_refused(call, -1, "the capture of stream 0x%x was invalidated", stream, 0);
-    if (capture.status) *id = capture.id;
-    return CAI_OK;
-}
-
-static cai_status cai_priv_no_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                      const char *sentence)
-{
-    uint64_t capture;
-    CAI_TRY(cai_priv_ask_capture(call, stream, context, &capture));
-    return capture ? cai_priv_capture_refused(call, -1, sentence, stream, 0) : CAI_OK;
-}
-
-static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const cai_exchange *ex,
-                                            cai_exchange_edge *edge)
-{
-    cai_status status = CAI_OK;
-    edge->capture = ex->capture;
-    if (edge->stream != ex->stream || edge->context != ex->context)
-        status = cai_priv_ask_capture(call, edge->stream, edge->context, &edge->capture);
-    return cai_priv_blame(call, edge->array, status);
-}
-
-/* All streams are in the capture `wanted`, or none is in any (0). */
-static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
-                                           const cai_exchange_edge *edge, uint64_t wanted)
-{
-    const char *why = "streams 0x%x and 0x%x are in different captures";
-    if (edge->capture == wanted) return CAI_OK;
-    if (!wanted)
-        return cai_priv_capture_refused(
-            call, edge->array,
-            "stream 0x%x is capturing and would pull stream 0x%x into its capture "
-            "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
-            edge->stream, ex->stream);
-    if (!edge->capture)
-        why = ex->capture ? "stream 0x%x is capturing, but stream 0x%x is not"
-                          : "stream 0x%x would join a capture, but stream 0x%x is not capturing";
-    return cai_priv_capture_refused(call, edge->array, why, ex->stream, edge->stream);
-}
-
-/* Queries the captures of the consumer and of all edges, and compares them. may_join: a producer's capture
- * may pull the consumer in. */
-static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchange *ex, uint32_t may_join)
-{
-    uint64_t wanted;
-    int32_t i;
-    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
-    for (i = 0; i < ex->edge_count; ++i) CAI_TRY(cai_priv_ask_edge_capture(call, ex, &ex->edges[i]));
-    wanted = ex->capture;
-    for (i = 0; i < ex->edge_count && may_join && !wanted; ++i) wanted = ex->edges[i].capture;
-    for (i = 0; i < ex->edge_count && ex->options.mode != CAI_MODE_HOST; ++i)
-        CAI_TRY(cai_priv_compare_capture(call, ex, &ex->edges[i], wanted));
-    return CAI_OK;
-}
-
-/* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
-static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
-{
-    cai_exchange *ex = plan->ex;
-    const char *sentence = NULL;
-    uint64_t capture;
-    int64_t k = 0;
-    int32_t i;
-    CAI_TRY(cai_priv_check_captures(&plan->call, ex, ex->options.flags & CAI_EXCHANGE_JOIN_CAPTURE));
-    capture = ex->capture;
-    for (i = 0; i < ex->edge_count; ++i) capture |= ex->edges[i].capture;
-    if (ex->options.mode == CAI_MODE_HOST)
-        sentence = "CAI_MODE_HOST: the host cannot wait while stream 0x%x or a producer's is capturing";
-    else if (plan->context_count)
-        sentence =
-            "the stream of an array's pending work is unknown, and no context can be synchronized while "
-            "stream 0x%x or a producer's is capturing";
-    else if (plan->event_count)
-        sentence = "an array's event may be from outside of the capture of stream 0x%x or a producer's";
-    if (!capture || !sentence) return CAI_OK;
-    for (i = -1; i < 0 && plan->event_count && k < plan->member_count; ++k) {
-        const cai_array *member = cai_priv_member(plan->arrays, k);
-        if (member && member->sync == CAI_SYNC_EVENT) i = (int32_t)(k >> 1);
-    }
-    return cai_priv_capture_refused(&plan->call, i, sentence, ex->stream, 0);
-}
-
-/* stream_id distinguishes a stream from another one with the same handle (R85). */
-static cai_status cai_priv_check_id(cai_priv_stream_call *call, uint64_t stream, uint64_t *id)
-{
-    const uint64_t before = *id;
-    if (!cai_priv_is_handle(stream)) return CAI_OK;
-    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, stream_id, stream, id));
-    if (!before || before == *id) return CAI_OK;
-    return cai_priv_stream_say_all(call->err, CAI_PRIV_RULE(CAI_ERR_STALE, 85), -1,
-                        "stream 0x%x was destroyed, and a new stream has its handle: id %d, before %d", "",
-                        (int64_t)stream, (int64_t)*id, (int64_t)before);
-}
-
-static int cai_priv_checks_ids(const cai_priv_stream_call *call)
-{
-    return call->pool->flags & CAI_POOL_CHECK_STREAMS && call->cuda->stream_id;
-}
-
-/* The stream of an edge. A stream that is capturing cannot be queried. */
-static cai_status cai_priv_check_edge_id(cai_priv_stream_call *call, const cai_exchange *ex,
-                                         cai_exchange_edge *edge)
-{
-    if (edge->stream == ex->stream || edge->capture) return CAI_OK;
-    return cai_priv_blame(call, edge->array, cai_priv_check_id(call, edge->stream, &edge->id));
-}
-
-static cai_status cai_priv_check_ids(cai_priv_stream_call *call, cai_exchange *ex)
-{
-    int32_t i;
-    if (!cai_priv_checks_ids(call)) return CAI_OK;
-    if (!ex->capture) CAI_TRY(cai_priv_check_id(call, ex->stream, &ex->id));
-    for (i = 0; i < ex->edge_count; ++i) CAI_TRY(cai_priv_check_edge_id(call, ex, &ex->edges[i]));
-    return CAI_OK;
-}
-
-/* -------------------------------------------------------------------- >>begin */
-/* ex->stream waits for the work that is in the stream of `edge` now. */
-static cai_status cai_priv_follow(cai_priv_stream_call *call, const cai_exchange *ex,
-                                  const cai_exchange_edge *edge)
-{
-    const int32_t retire = edge->capture != 0;
-    uint64_t event;
-    cai_status status;
-    CAI_TRY(cai_priv_record(call, edge->stream, edge->context, retire, &event));
-    status = cai_priv_stream_wait(call, ex->stream, ex->context, event);
-    return cai_priv_event_give(call, edge->context, event, retire, status);
-}
-
-/* Makes the calls that order. Everything was checked before. */
-static cai_status cai_priv_stream_carry_out(cai_priv_plan *plan)
-{
-    cai_exchange *ex = plan->ex;
-    cai_priv_stream_call *call = &plan->call;
-    const cai_cuda *cuda = call->cuda;
-    const int32_t host = ex->options.mode == CAI_MODE_HOST;
-    int32_t i;
-    for (i = 0; i < plan->context_count; ++i)
-        CAI_TRY(cai_priv_stream_block(call, plan->contexts[i], 0, "context_synchronize", NULL));
-    for (i = 0; i < ex->edge_count; ++i) {
-        const cai_exchange_edge *edge = &ex->edges[i];
-        if (!(edge->flags & CAI_PRIV_FORWARD)) continue;
-        if (!host) CAI_TRY(cai_priv_blame(call, edge->array, cai_priv_follow(call, ex, edge)));
-        else CAI_TRY(cai_priv_stream_block(call, edge->context, edge->stream, "stream_synchronize",
-                                    cuda->stream_synchronize));
-    }
-    for (i = 0; i < plan->event_count; ++i) {
-        const uint64_t event = plan->events[i];
-        if (!host) CAI_TRY(cai_priv_stream_wait(call, ex->stream, ex->context, event));
-        else CAI_TRY(cai_priv_stream_block(call, 0, event, "event_synchronize", cuda->event_synchronize));
-    }
-    return CAI_OK;
-}
-
-static cai_status cai_priv_stream_check_options(const cai_exchange_options *options, cai_error *err)
-{
-    if (options->mode < CAI_MODE_EVENT || options->mode > CAI_MODE_IGNORE)
-        return cai_priv_stream_reject(err, "mode = %d is no CAI_MODE_...", options->mode);
-    if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
-        return cai_priv_stream_reject(err, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
-    if (options->flags &
-        ~(uint32_t)(CAI_EXCHANGE_JOIN_CAPTURE | CAI_EXCHANGE_KEEP_MODE | CAI_EXCHANGE_ONE_WAY))
-        return cai_priv_stream_reject(err, "flags = 0x%x has unknown bits", options->flags);
-    if (options->reserved)
-        return cai_priv_stream_reject(err, "reserved = %d is not 0", options->reserved);
-    return CAI_OK;
-}
-
-/* CAI_MODE_ENQUEUE: the first producer's stream is the consumer's. */
-static uint64_t cai_priv_choose_stream(const cai_priv_plan *plan, uint64_t stream)
-{
-    uint64_t producer;
-    int64_t k;
-    for (k = 0; k < plan->member_count; ++k) {
-        const cai_array *member = cai_priv_member(plan->arrays, k);
-        if (member && cai_priv_sync(&plan->ex->options, member, &producer) == CAI_SYNC_STREAM)
-            return producer;
-    }
-    return stream;
-}
-
-static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_event_pool *pool,
-                                   const char *function, uint64_t stream,
-                                   const cai_exchange_options *options, cai_error *err)
-{
-    memset(plan, 0, offsetof(cai_priv_plan, events));
-    memset(ex, 0, offsetof(cai_exchange, edges));
-    CAI_TRY(cai_priv_stream_begin_call(&plan->call, pool, function, err));
-    plan->ex = ex;
-    ex->pool = pool;
-    if (options) {
-        CAI_TRY(cai_priv_stream_check_options(options, err));
-        ex->options = *options;
-    }
-    CAI_TRY(cai_priv_stream_check(&plan->call, stream));
-    ex->stream = stream;
-    return stream == CAI_STREAM_PER_THREAD ? cai_priv_stream_thread(&plan->call, &ex->thread) : CAI_OK;
-}
-
-/* Makes edges of members. Every check comes before the first call that orders. */
-static cai_status cai_priv_order_members(cai_priv_plan *plan)
-{
-    cai_exchange *ex = plan->ex;
-    CAI_TRY(cai_priv_each_member(plan, cai_priv_judge_member));
-    ex->edge_count = 0;
-    if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(&plan->call));
-    ex->context = plan->call.current; /* of 1 and 2; the release also needs it */
-    if (!cai_priv_is_handle(ex->stream) && plan->call.current_known && !ex->context)
-        CAI_TRY(cai_priv_ask_primary(&plan->call, 0, &ex->context)); /* 0: it is not active yet */
-    if (!(plan->ordered + plan->blocking)) return CAI_OK;
-    CAI_TRY(cai_priv_find_current(&plan->call));
-    if (plan->ordered && (cai_priv_is_handle(ex->stream) || !ex->context))
-        CAI_TRY(cai_priv_ask_context(&plan->call, ex->stream, &ex->context));
-    CAI_TRY(cai_priv_each_member(plan, cai_priv_resolve_member));
-    if (!(ex->edge_count + plan->event_count + plan->context_count)) return CAI_OK;
-    CAI_TRY(cai_priv_check_plan_captures(plan));
-    CAI_TRY(cai_priv_check_ids(&plan->call, ex));
-    return cai_priv_stream_carry_out(plan);
-}
-
-/* Counts the exchanges whose end calls CUDA. The others write nothing that threads share. */
-static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
-{
-    if (!ex->edge_count && ex->options.mode != CAI_MODE_HOST) return;
-    cai_priv_guard_take(&ex->pool->guard);
-    ex->pool->open_exchanges += by;
-    cai_priv_guard_give(&ex->pool->guard);
-}
-
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
-                                                   cai_array *const *arrays, int32_t count,
-                                                   uint64_t stream, const cai_exchange_options *options,
-                                                   cai_error *err)
-{
-    cai_priv_plan plan;
-    int32_t i;
-    CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
-    if (ex->options.mode == CAI_MODE_EVENT && !(ex->options.flags & CAI_EXCHANGE_KEEP_MODE))
-        ex->options.mode = pool->mode;
-    for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
-    plan.arrays = arrays;
-    plan.member_count = (int64_t)count * 2;
-    if (ex->options.mode == CAI_MODE_ENQUEUE) ex->stream = cai_priv_choose_stream(&plan, stream);
-    CAI_TRY(cai_priv_order_members(&plan));
-    ex->state = CAI_PRIV_OPEN;
-    cai_priv_count_open(ex, 1);
-    return CAI_OK;
-}
-
-/* True if an array needs no query, because its pending work, if any, is on `stream` itself. */
-static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
-{
-    if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array || array->mask) return 0;
-    if ((uint32_t)array->ndim > CAI_MAX_NDIM) return 0; /* begin_with returns the error */
-    return array->sync == CAI_SYNC_STREAM ? array->stream == stream : array->sync == CAI_SYNC_NONE;
-}
-
-CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, cai_array *const *arrays,
-                                      int32_t count, uint64_t stream, cai_error *err)
-{
-    int32_t i = 0;
-    if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 ||
-        (cai_priv_guarded_look(&pool->waiting) | pool->mode))
-        return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
-    do {
-        if (!cai_priv_in_order(arrays[i], stream))
-            return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
-    } while (++i < count);
-    ex->pool = pool;
-    ex->stream = stream;
-    ex->state = CAI_PRIV_OPEN_IN_ORDER;
-    ex->flags = 0;
-    ex->edge_count = 0;
-    ex->context = 0;
-    memset(&ex->options, 0, sizeof ex->options);
-    return CAI_OK;
-}
-
-static void cai_priv_release_oldest(cai_event_pool *pool);
-
-CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
-                                           cai_array *const *arrays, int32_t count, uint64_t stream,
-                                           const cai_exchange_options *options, cai_error *err)
-{
-    cai_status status;
-    if (!ex) return cai_priv_stream_misuse(err, "cai_exchange_begin: ex is NULL");
-    ex->state = 0;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_exchange_begin: pool is NULL or not made");
-    if (count < 0)
-        return cai_priv_stream_reject(err, "cai_exchange_begin: count = %d is negative", count);
-    if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
-    if (cai_priv_guarded_look(&pool->waiting)) cai_priv_release_oldest(pool);
-    status = cai_priv_begin(ex, pool, arrays, count, stream, options, err);
-    return status && err && err->index >= 0 ? cai_priv_stream_say_before(err, status, "arrays", err->index)
-                                            : status;
-}
-
-/* ---------------------------------------------------------------------- >>end */
-/* Finds the edges that cannot get a back edge, and keeps the first error. The others still get theirs. */
-static cai_status cai_priv_check_edges(cai_priv_stream_call *call, cai_exchange *ex)
-{
-    cai_status first = CAI_OK, status, stale;
-    int32_t i;
-    for (i = 0; i < ex->edge_count; ++i) {
-        cai_exchange_edge *edge = &ex->edges[i];
-        status = cai_priv_ask_edge_capture(call, ex, edge);
-        if (!status) status = cai_priv_compare_capture(call, ex, edge, ex->capture);
-        if (status) edge->flags |= CAI_PRIV_LOST;
-        cai_priv_stream_keep_first(call, &first, status);
-    }
-    if (!cai_priv_checks_ids(call)) return first;
-    stale = ex->capture ? CAI_OK : cai_priv_check_id(call, ex->stream, &ex->id);
-    cai_priv_stream_keep_first(call, &first, stale);
-    for (i = 0; i < ex->edge_count; ++i) {
-        cai_exchange_edge *edge = &ex->edges[i];
-        if (edge->flags & CAI_PRIV_LOST) continue;
-        status = stale ? stale : cai_priv_check_edge_id(call, ex, edge);
-        if (status) edge->flags |= CAI_PRIV_LOST;
-        cai_priv_stream_keep_first(call, &first, status);
-    }
-    return first;
-}
-
-/* One record, and a wait for each producer. */
-static cai_status cai_priv_stream_give_back(cai_priv_stream_call *call, cai_exchange *ex)
-{
-    cai_status first = CAI_OK;
-    uint64_t event;
-    int32_t i, lost = 0;
-    for (i = 0; i < ex->edge_count; ++i) lost += (ex->edges[i].flags & CAI_PRIV_LOST) != 0;
-    if (lost == ex->edge_count) return CAI_OK;
-    CAI_TRY(cai_priv_record(call, ex->stream, ex->context, ex->capture != 0, &event));
-    for (i = 0; i < ex->edge_count; ++i) {
-        cai_exchange_edge *edge = &ex->edges[i];
-        cai_status status;
-        if (edge->flags & CAI_PRIV_LOST) continue;
-        status = cai_priv_stream_wait(call, edge->stream, edge->context, event);
-        status = cai_priv_blame(call, edge->array, status);
-        if (!status) edge->flags |= CAI_PRIV_RETURNED;
-        cai_priv_stream_keep_first(call, &first, status);
-    }
-    return cai_priv_event_give(call, ex->context, event, ex->capture != 0, first);
-}
-
-static cai_status cai_priv_end_on_host(cai_priv_stream_call *call, cai_exchange *ex)
-{
-    cai_status status;
-    CAI_TRY(cai_priv_find_current(call));
-    if (!ex->context && !call->current) CAI_TRY(cai_priv_ask_context(call, ex->stream, &ex->context));
-    CAI_TRY(cai_priv_no_capture(call, ex->stream, ex->context,
-                                "CAI_MODE_HOST: the host cannot wait while stream 0x%x is capturing"));
-    status = cai_priv_stream_block(call, ex->context, ex->stream, "stream_synchronize",
-                                   call->cuda->stream_synchronize);
-    if (!status) ex->flags |= CAI_PRIV_SETTLED;
-    return status;
-}
-
-static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchange *ex)
-{
-    cai_status first, status;
-    CAI_TRY(cai_priv_find_current(call));
-    CAI_TRY(cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture));
-    first = cai_priv_check_edges(call, ex);
-    status = cai_priv_stream_give_back(call, ex);
-    return first ? first : status;
-}
-
-/* The end of an exchange that needs CUDA calls, or a check of the thread. */
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_status ended = CAI_OK;
-    if (!ex || ex->state != CAI_PRIV_OPEN)
-        return status ? status : cai_priv_stream_misuse(err, "the exchange was not begun, or has ended");
-    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
-    if (ex->thread && ex->options.mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
-    call.err = status ? NULL : err;
-    call.ending = 1;
-    if (ex->options.flags & CAI_EXCHANGE_ONE_WAY) ended = CAI_OK;
-    else if (ex->options.mode == CAI_MODE_HOST) ended = cai_priv_end_on_host(&call, ex);
-    else if (ex->edge_count) ended = cai_priv_end_on_device(&call, ex);
-    if (call.gone) {
-        ex->flags |= CAI_PRIV_SETTLED;
-        if (!call.failed) ended = CAI_OK;
-    }
-    ex->state = CAI_PRIV_ENDED;
-    cai_priv_count_open(ex, -1);
-    return status ? status : ended;
-}
-
-CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
-{
-    if (!ex || ex->state != CAI_PRIV_OPEN_IN_ORDER) return cai_priv_end(ex, status, err);
-    ex->state = CAI_PRIV_ENDED;
-    return status;
-}
-
-/* Do the streams of the owner wait for the consumer's work (R76, R80)? */
-static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
-{
-    int32_t i, found = 0, missing = 0;
-    if (!member || !member->size) return 1;
-    if (member->flags & CAI_NO_BACK_EDGE) return 0;
-    if (member->sync != CAI_SYNC_STREAM && member->sync != CAI_SYNC_EVENT) return 0;
-    for (i = 0; i < ex->edge_count; ++i) {
-        if (ex->edges[i].stream != member->stream) continue;
-        if (ex->edges[i].flags & CAI_PRIV_RETURNED) found = 1;
-        else missing = 1;
-    }
-    return !missing && (found || (member->stream && member->stream == ex->stream));
-}
-
-/* Destroys an event that cai_stream_detach made. passed: the work before it has passed when the array is
- * released. The stream beside the event covers that work anyway. A failed destroy does not keep the array. */
-static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *array, int32_t passed)
-{
-    if (!array || array->sync != CAI_SYNC_EVENT || !(array->flags & CAI_OWN_EVENT)) return;
-    (void)call->cuda->event_destroy(call->cuda->self, array->event);
-    array->event = 0;
-    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
-    array->sync = array->stream ? CAI_SYNC_STREAM : passed ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
-}
-
-static void cai_priv_release_now(const cai_priv_stream_call *call, cai_array *array, int32_t passed)
-{
-    cai_priv_drop_event(call, array, passed);
-    cai_priv_drop_event(call, array->mask, passed);
-    cai_array_release(array);
-}
-
-static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, uint64_t stream,
-                                uint64_t context, int32_t passed);
-
-CAI_API cai_status cai_exchange_release(cai_exchange *ex, cai_array *array, cai_error *err)
-{
-    cai_priv_stream_call call;
-    int32_t waited;
-    if (!ex || ex->state != CAI_PRIV_ENDED)
-        return cai_priv_stream_misuse(err, "cai_exchange_release: the exchange was not ended");
-    CAI_TRY(cai_array_check(array, err));
-    if (!array->release) return CAI_OK;
-    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, err);
-    waited = ex->options.mode != CAI_MODE_IGNORE; /* begin waited for the pending work of the array */
-    if (ex->flags & CAI_PRIV_SETTLED ||
-        (waited && cai_priv_returned(ex, array) && cai_priv_returned(ex, array->mask))) {
-        cai_priv_release_now(&call, array, waited);
-        return CAI_OK;
-    }
-    if (ex->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, ex->thread));
-    return cai_priv_keep(&call, array, ex->stream, ex->context, waited);
-}
-
-CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_array *const *arrays,
-                                       int32_t count, cai_error *err)
-{
-    int32_t i;
-    /* If that fails because it was not begun, or on another thread, each release refuses, too. */
-    if (!ex || ex->state != CAI_PRIV_ENDED) status = cai_exchange_end(ex, status, err);
-    if (!status && (count < 0 || (count && !arrays)))
-        status = cai_priv_stream_misuse(err, "cai_exchange_finish: arrays is NULL, or count is negative");
-    for (i = 0; arrays && i < count; ++i) {
-        const cai_status released = cai_exchange_release(ex, arrays[i], status ? NULL : err);
-        if (status || !released) continue;
-        status = released;
-        if (!err) continue;
-        (void)cai_priv_stream_say_before(err, released, "arrays", i);
-        err->index = i;
-    }
-    return status;
-}
-
-/* ----------------------------------------------------------------- >>ordering */
-/* plan->ex->stream waits for other streams. */
-static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
-{
-    cai_exchange *ex = plan->ex;
-    cai_priv_stream_call *call = &plan->call;
-    for (plan->item = 0; plan->item < count; ++plan->item) {
-        const uint64_t stream = streams[plan->item];
-        CAI_TRY(cai_priv_blame(call, plan->item, cai_priv_stream_check(call, stream)));
-        if (stream != ex->stream) CAI_TRY(cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD));
-    }
-    if (!ex->edge_count) return CAI_OK;
-    CAI_TRY(cai_priv_find_current(call));
-    CAI_TRY(cai_priv_ask_context(call, ex->stream, &ex->context));
-    for (plan->item = 0; plan->item < ex->edge_count; ++plan->item) {
-        cai_exchange_edge *edge = &ex->edges[plan->item];
-        CAI_TRY(cai_priv_ask_context(call, edge->stream, &edge->context));
-    }
-    CAI_TRY(cai_priv_check_captures(call, ex, 0));
-    return cai_priv_stream_carry_out(plan);
-}
-
-CAI_API cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint64_t after, cai_error *err)
-{
-    cai_priv_plan plan;
-    cai_exchange ex;
-    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_order", after, NULL, err));
-    return cai_priv_join(&plan, &before, 1);
-}
-
-/* The caller uses 1 and 2 in the current context. A consumer uses them in that of the memory (R83). */
-static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_array *array)
-{
-    uint64_t context, own;
-    if (cai_priv_is_handle(plan->ex->stream) || !array->size) return CAI_OK;
-    CAI_TRY(cai_priv_find_current(&plan->call));
-    CAI_TRY(cai_priv_ask_context(&plan->call, plan->ex->stream, &own));
-    CAI_TRY(cai_priv_memory_context(&plan->call, array, &context, NULL));
-    if (context == own) return CAI_OK;
-    return cai_priv_stream_say(
-        plan->call.err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83), -1,
-        "a consumer would use stream %d of the memory's context, not of the current context: "
-        "export a handle",
-        (int64_t)plan->ex->stream, 0);
-}
-
-/* Waits for nothing (CAI_MODE_IGNORE) or on the host. The array then names no stream. */
-static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
-                                          int32_t count)
-{
-    cai_exchange *ex = plan->ex;
-    if (ex->pool->export_mode == CAI_MODE_HOST) {
-        CAI_TRY(cai_priv_join(plan, pending, count));
-        CAI_TRY(cai_priv_end_on_host(&plan->call, ex));
-    }
-    array->sync = CAI_SYNC_NONE;
-    array->stream = array->event = array->thread = 0;
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
-                                     const uint64_t *pending, int32_t count, cai_error *err)
-{
-    cai_priv_plan plan;
-    cai_exchange ex;
-    if (count < 0 || (count && !pending))
-        return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count is negative");
-    CAI_TRY(cai_array_check(array, err));
-    if (array->sync == CAI_SYNC_EVENT)
-        return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
-                                           "cai_stream_drop_event first");
-    CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
-    if (pool->export_mode) return cai_priv_export_unnamed(&plan, array, pending, count);
-    CAI_TRY(cai_priv_check_default_stream(&plan, array));
-    CAI_TRY(cai_priv_join(&plan, pending, count));
-    array->sync = CAI_SYNC_STREAM;
-    array->stream = stream;
-    array->event = 0;
-    array->thread = ex.thread;
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_array *mask;
-    uint64_t thread = 0;
-    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_remember_thread", err));
-    CAI_TRY(cai_array_check(array, err));
-    mask = array->mask;
-    if (array->stream == CAI_STREAM_PER_THREAD || (mask && mask->stream == CAI_STREAM_PER_THREAD))
-        CAI_TRY(cai_priv_stream_thread(&call, &thread));
-    if (array->stream == CAI_STREAM_PER_THREAD) array->thread = thread;
-    if (mask && mask->stream == CAI_STREAM_PER_THREAD) mask->thread = thread;
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err)
-{
-    cai_priv_stream_call call;
-    uint64_t context, event;
-    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
-    CAI_TRY(cai_array_check(array, err));
-    if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
-    if (array->sync != CAI_SYNC_STREAM)
-        return cai_priv_stream_misuse(err, "cai_stream_detach: the array's sync is not CAI_SYNC_STREAM");
-    CAI_TRY(cai_priv_stream_check(&call, array->stream));
-    if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
-    CAI_TRY(cai_priv_find_current(&call));
-    if (cai_priv_is_handle(array->stream)) CAI_TRY(cai_priv_ask_context(&call, array->stream, &context));
-    else CAI_TRY(cai_priv_memory_context(&call, array, &context, NULL));
-    CAI_TRY(cai_priv_no_capture(&call, array->stream, context,
-                                "stream 0x%x is capturing: an event of a capture cannot be handed out"));
-    CAI_TRY(cai_priv_record(&call, array->stream, context, 0, &event));
-    array->sync = CAI_SYNC_EVENT;
-    array->event = event;
-    array->flags |= CAI_OWN_EVENT;
-    if (array->stream == CAI_STREAM_PER_THREAD) array->stream = array->thread = 0;
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_status status;
-    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_drop_event", err));
-    CAI_TRY(cai_array_check(array, err));
-    if (array->sync != CAI_SYNC_EVENT) return CAI_OK;
-    call.ending = 1;
-    if (array->flags & CAI_OWN_EVENT) {
-        status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, array->event);
-        if (status && !call.gone) return status;
-    }
-    array->event = 0;
-    array->stream = 0;
-    array->flags &= ~(uint32_t)CAI_OWN_EVENT;
-    array->sync = CAI_SYNC_UNKNOWN;
-    return CAI_OK;
-}
-
-/* ------------------------------------------------------------------ >>keeping */
-/* Indices into pool->keepalive, linked by next. -1 is the end. */
-typedef struct cai_priv_list {
-    int32_t first, last;
-} cai_priv_list;
-
-/* Appends the nodes from `from` to `to`, which are linked. */
-static void cai_priv_list_append(cai_keepalive *nodes, int32_t *first, int32_t *last, int32_t from,
-                                 int32_t to)
-{
-    if (from < 0) return;
-    if (*first < 0) *first = from;
-    else nodes[*last].next = from;
-    *last = to;
-    nodes[to].next = -1;
-}
-
-static int32_t cai_priv_node_take(cai_event_pool *pool)
-{
-    int32_t node;
-    cai_priv_guard_take(&pool->guard);
-    node = pool->free;
-    if (node >= 0) pool->free = pool->keepalive[node].next;
-    cai_priv_guard_give(&pool->guard);
-    return node;
-}
-
-static void cai_priv_node_give(cai_event_pool *pool, int32_t node, int32_t waited)
-{
-    cai_priv_guard_take(&pool->guard);
-    pool->keepalive[node].next = pool->free;
-    pool->free = node;
-    if (waited) cai_priv_guarded_put(&pool->waiting, pool->waiting - waited);
-    cai_priv_guard_give(&pool->guard);
-}
-
-/* Has the stream passed? Keeps the first error in *status. */
-static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *node, int32_t wait,
-                               cai_status *status)
-{
-    const cai_cuda *cuda = call->cuda;
-    cai_status failed;
-    int32_t error;
-    node->dead = 0;
-    if (!node->event) return 1; /* its context was forgotten */
-    error =
-        wait ? cuda->event_synchronize(cuda->self, node->event) : cuda->event_query(cuda->self, node->event);
-    if (!error || error == 600) return !error;
-    node->dead = cai_priv_is_dead(error);
-    failed = cai_priv_stream_did(call, error, wait ? "event_synchronize" : "event_query");
-    if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
-    return node->dead;
-}
-
-/* Releases the array whose stream passed first. False: there is none. Its place is free before that, so a
- * thread that needs a place never waits for a callback. */
-static int cai_priv_let_go(cai_event_pool *pool)
-{
-    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, NULL);
-    cai_keepalive *place;
-    cai_array array;
-    int32_t node;
-    cai_priv_guard_take(&pool->guard);
-    node = pool->passed_first;
-    if (node >= 0) pool->passed_first = pool->keepalive[node].next;
-    cai_priv_guard_give(&pool->guard);
-    if (node < 0) return 0;
-    place = &pool->keepalive[node];
-    if (place->event) /* a failed destroy does not keep the array */
-        (void)cai_priv_event_give(&call, place->context, place->event, place->dead, CAI_OK);
-    cai_array_move(&array, &place->array);
-    cai_priv_node_give(pool, node, 1);
-    cai_array_release(&array);
-    return 1;
-}
-
-/* Removes the first `most` arrays from the list, so that other threads and callbacks can use it. */
-static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t most)
-{
-    cai_priv_list list = {-1, -1};
-    cai_priv_guard_take(&pool->guard);
-    list.first = pool->first;
-    list.last = most == 1 ? pool->first : pool->last;
-    if (list.first >= 0) {
-        pool->first = pool->keepalive[list.last].next;
-        pool->keepalive[list.last].next = -1;
-    }
-    cai_priv_guard_give(&pool->guard);
-    return list;
-}
-
-/* Puts arrays that still wait back before newer ones, and appends those that have passed. */
-static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_priv_list passed)
-{
-    cai_keepalive *nodes = pool->keepalive;
-    cai_priv_guard_take(&pool->guard);
-    cai_priv_list_append(nodes, &rest.first, &rest.last, pool->first, pool->last);
-    pool->first = rest.first;
-    pool->last = rest.last;
-    cai_priv_list_append(nodes, &pool->passed_first, &pool->passed_last, passed.first, passed.last);
-    cai_priv_guard_give(&pool->guard);
-}
-
-/* Queries the streams of the first `most` arrays, or waits for them, and releases the arrays that have
- * passed. Returns how many. *status is the first error. */
-static int32_t cai_priv_keepalive_run(cai_event_pool *pool, int32_t most, int32_t wait, cai_error *err,
-                                      cai_status *status)
-{
-    cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, err);
-    const cai_priv_list list = cai_priv_take_list(pool, most);
-    cai_priv_list rest = {-1, -1}, passed = {-1, -1}, *to;
-    int32_t node, next, mode, count = 0, i;
-    cai_status relaxed;
-    *status = CAI_OK;
-    if (list.first < 0) return 0;
-    call.ending = 1;
-    relaxed = cai_priv_relax(&call, &mode);
-    if (relaxed && !call.gone) {
-        cai_priv_put_lists(pool, list, passed);
-        *status = relaxed;
-        return 0;
-    }
-    for (node = list.first; node >= 0; node = next) {
-        cai_keepalive *place = &pool->keepalive[node];
-        const int has = call.gone || cai_priv_has_passed(&call, place, wait, status);
-        next = place->next;
-        count += has;
-        to = has ? &passed : &rest;
-        cai_priv_list_append(pool->keepalive, &to->first, &to->last, node, node);
-    }
-    if (!relaxed) *status = cai_priv_unrelax(&call, mode, *status);
-    if (call.gone && !call.failed) *status = CAI_OK;
-    cai_priv_put_lists(pool, rest, passed);
-    for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
-    return count;
-}
-
-/* Begin checks whether the oldest array that waits can be released. */
-CAI_PRIV_STREAM_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
-{
-    cai_status status;
-    if (!pool->cuda->event_query) return;
-    while (cai_priv_keepalive_run(pool, 1, 0, NULL, &status)) {}
-}
-
-static int32_t cai_priv_still_listed(cai_event_pool *pool)
-{
-    int32_t listed;
-    cai_priv_guard_take(&pool->guard);
-    listed = pool->first >= 0;
-    cai_priv_guard_give(&pool->guard);
-    return listed;
-}
-
-CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err)
-{
-    cai_status status;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_keepalive_poll: pool is NULL or not made");
-    if (!pool->cuda->event_query)
-        return cai_priv_stream_lacks(err, "event_query");
-    (void)cai_priv_keepalive_run(pool, INT32_MAX, 0, err, &status);
-    if (waiting) *waiting = cai_priv_guarded_look(&pool->waiting);
-    return status;
-}
-
-CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
-{
-    cai_status status;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_keepalive_drain: pool is NULL or not made");
-    if (!pool->cuda->event_synchronize)
-        return cai_priv_stream_lacks(err, "event_synchronize");
-    while (cai_priv_still_listed(pool)) {
-        (void)cai_priv_keepalive_run(pool, INT32_MAX, 1, err, &status);
-        if (status) return status;
-    }
-    return CAI_OK;
-}
-
-/* Records the event that an array waits for, in its node. context: 0 if it must be queried. */
-static cai_status cai_priv_keep_until(cai_priv_stream_call *call, cai_keepalive *node, uint64_t stream,
-                                      uint64_t context)
-{
-    CAI_TRY(cai_priv_find_current(call));
-    if (!context) CAI_TRY(cai_priv_ask_context(call, stream, &context));
-    CAI_TRY(cai_priv_no_capture(call, stream, context,
-                                "stream 0x%x is capturing: nothing can be released after its work"));
-    node->context = context;
-    node->dead = 0;
-    return cai_priv_record(call, stream, context, 0, &node->event);
-}
-
-/* Finds a free place. If there is none, it releases what has passed, or the host waits for the oldest array.
- * Places that are neither free nor in a list are with other threads, which query CUDA. */
-static cai_status cai_priv_place_take(cai_priv_stream_call *call, int32_t *node)
-{
-    cai_event_pool *pool = call->pool;
-    int32_t wait = !pool->cuda->event_query, count;
-    uint32_t looks = 0;
-    for (*node = cai_priv_node_take(pool); *node < 0; *node = cai_priv_node_take(pool)) {
-        cai_status status = CAI_OK;
-        cai_error said;
-        call->current_known = 0; /* a callback may make another context current */
-        if (wait && !pool->cuda->event_synchronize)
-            return cai_priv_stream_lacks(call->err, "event_synchronize");
-        if (cai_priv_let_go(pool)) continue;
-        count = 0;
-        memset(&said, 0, sizeof said);
-        if (!cai_priv_still_listed(pool)) cai_priv_back_off(looks++);
-        else count = cai_priv_keepalive_run(pool, wait ? 1 : INT32_MAX, wait, &said, &status);
-        if (status && wait && !count) {
-            if (call->err) *call->err = said;
-            return status;
-        }
-        wait = 1;
-    }
-    return CAI_OK;
-}
-
-/* While the process ends there is nothing to wait for. */
-static cai_status cai_priv_unless_gone(const cai_priv_stream_call *call, cai_array *array, cai_status status)
-{
-    if (!call->gone) return status;
-    cai_priv_release_now(call, array, 1);
-    return CAI_OK;
-}
-
-/* passed: the stream comes after the pending work of the array. */
-static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, uint64_t stream,
-                                uint64_t context, int32_t passed)
-{
-    cai_event_pool *pool = call->pool;
-    cai_keepalive *place;
-    cai_status status = CAI_OK;
-    int32_t node;
-    call->ending = 1;
-    if (!context && !cai_priv_is_handle(stream)) { /* before a callback can make another one current */
-        status = cai_priv_find_current(call);
-        if (!status) status = cai_priv_ask_context(call, stream, &context);
-    }
-    if (status) return cai_priv_unless_gone(call, array, status);
-    CAI_TRY(cai_priv_place_take(call, &node));
-    place = &pool->keepalive[node];
-    status = cai_priv_keep_until(call, place, stream, context);
-    if (status) {
-        cai_priv_node_give(pool, node, 0);
-        return cai_priv_unless_gone(call, array, status);
-    }
-    cai_priv_drop_event(call, array, passed);
-    cai_priv_drop_event(call, array->mask, passed);
-    cai_array_move(&place->array, array);
-    cai_priv_guard_take(&pool->guard);
-    cai_priv_list_append(pool->keepalive, &pool->first, &pool->last, node, node);
-    cai_priv_guarded_put(&pool->waiting, pool->waiting + 1);
-    cai_priv_guard_give(&pool->guard);
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
-                                      cai_error *err)
-{
-    cai_priv_stream_call call;
-    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_keepalive_push", err));
-    CAI_TRY(cai_array_check(array, err));
-    CAI_TRY(cai_priv_stream_check(&call, stream));
-    return array->release ? cai_priv_keep(&call, array, stream, 0, 0) : CAI_OK;
-}
-
-/* --------------------------------------------------------------------- >>pool */
-static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_error *err)
-{
-    const int64_t least = (int64_t)offsetof(cai_cuda, context_current);
-    if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
-    if (!cai_priv_knows_cuda(cuda))
-        return cai_priv_stream_say_all(err, CAI_ERR_ABI, -1,
-                            "the CUDA table has version %d and %d bytes, this header needs "
-                            "version 1 and at least %d bytes",
-                            "", cuda->version, cuda->struct_size, least);
-    return CAI_OK;
-}
-
-static cai_status cai_priv_check_operations(const cai_cuda *cuda, uint32_t flags, cai_error *err)
-{
-    const char *lacking = NULL;
-    if (!cuda->event_create) lacking = "event_create";
-    else if (!cuda->event_destroy) lacking = "event_destroy";
-    else if (!cuda->event_record) lacking = "event_record";
-    else if (!cuda->stream_wait_event) lacking = "stream_wait_event";
-    else if (!cuda->stream_id && flags & CAI_POOL_CHECK_STREAMS) lacking = "stream_id";
-    return lacking ? cai_priv_stream_lacks(err, lacking) : CAI_OK;
-}
-
-CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda, cai_keepalive *keepalive,
-                                       int32_t capacity, uint32_t flags, cai_error *err)
-{
-    const cai_cuda *table;
-    cai_cuda whole;
-    int32_t i;
-    memset(&whole, 0, sizeof whole);
-    if (!pool) return cai_priv_stream_misuse(err, "cai_event_pool_init: pool is NULL");
-    if (capacity < 0 || (capacity && !keepalive))
-        return cai_priv_stream_misuse(err, "cai_event_pool_init: keepalive is NULL, or capacity is negative");
-    if (flags & ~(uint32_t)CAI_POOL_CHECK_STREAMS)
-        return cai_priv_stream_reject(err, "cai_event_pool_init: flags = 0x%x has unknown bits", flags);
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
-    table = cai_priv_whole_cuda(cuda, &whole);
-    CAI_TRY(cai_priv_check_operations(table, flags, err));
-    memset(pool, 0, sizeof *pool);
-    pool->whole = whole;
-    pool->cuda = table == cuda ? cuda : &pool->whole;
-    pool->flags = flags;
-    pool->keepalive = capacity ? keepalive : pool->places;
-    pool->capacity = capacity ? capacity : CAI_POOL_PLACES;
-    pool->first = pool->last = pool->passed_first = pool->passed_last = -1;
-    for (i = 0; i < pool->capacity; ++i) pool->keepalive[i].next = i + 1 < pool->capacity ? i + 1 : -1;
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, int32_t export_mode,
-                                            cai_error *err)
-{
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_event_pool_set_modes: pool is NULL or not made");
-    if ((uint32_t)mode > CAI_MODE_IGNORE || mode == CAI_MODE_ENQUEUE)
-        return cai_priv_stream_reject(err, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", mode);
-    if ((uint32_t)export_mode > CAI_MODE_IGNORE || export_mode == CAI_MODE_ENQUEUE)
-        return cai_priv_stream_reject(err, "export_mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE",
-                                      export_mode);
-    pool->mode = mode;
-    pool->export_mode = export_mode;
-    return CAI_OK;
-}
-
-/* The mode of the word that ends at a comma or at the end of the text; -1: none. */
-static int32_t cai_priv_parse_mode(const char *word)
-{
-    static const char *const words[] = {"event", "host", NULL, "ignore"};
-    const char *comma = strchr(word, ',');
-    const size_t length = comma ? (size_t)(comma - word) : strlen(word);
-    int32_t mode;
-    for (mode = 0; mode <= CAI_MODE_IGNORE; ++mode) {
-        if (words[mode] && strlen(words[mode]) == length && !memcmp(word, words[mode], length)) return mode;
-    }
-    return -1;
-}
-
-CAI_API cai_status cai_event_pool_parse_modes(cai_event_pool *pool, const char *text, cai_error *err)
-{
-    const char *comma = text ? strchr(text, ',') : NULL;
-    int32_t mode, export_mode;
-    if (!pool || !pool->cuda)
-        return cai_priv_stream_misuse(err, "cai_event_pool_parse_modes: pool is NULL or not made");
-    if (!text || !*text) return CAI_OK;
-    mode = cai_priv_parse_mode(text);
-    export_mode = comma ? cai_priv_parse_mode(comma + 1) : pool->export_mode;
-    if (mode >= 0 && export_mode >= 0 && !(comma && strchr(comma + 1, ',')))
-        return cai_event_pool_set_modes(pool, mode, export_mode, err);
-    return cai_priv_stream_say_all(err, CAI_ERR_ARGUMENT, -1,
-                                   "the text must be one or two of event, host and ignore, as in "
-                                   "\"host,event\", and is \"%w\"",
-                                   text, 0, 0, 0);
-}
-
-CAI_API cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_status first = CAI_OK;
-    CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_destroy", err));
-    if (pool->open_exchanges || pool->waiting)
-        return cai_priv_stream_say(
-            err, CAI_ERR_PENDING, -1,
-            "%d exchanges have not ended, and %d arrays wait in the keep-alive list",
-            pool->open_exchanges, pool->waiting);
-    call.ending = 1;
-    while (pool->idle_count) {
-        const uint64_t event = pool->idle[--pool->idle_count].event;
-        const cai_status status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, event);
-        if (!call.gone) cai_priv_stream_keep_first(&call, &first, status);
-    }
-    pool->cuda = NULL;
-    return first;
-}
-
-CAI_API void cai_event_pool_forget(cai_event_pool *pool, uint64_t context)
-{
-    int32_t i, kept = 0;
-    if (!pool || !pool->cuda) return;
-    cai_priv_guard_take(&pool->guard);
-    for (i = 0; i < pool->idle_count; ++i) {
-        if (context && pool->idle[i].context != context) pool->idle[kept++] = pool->idle[i];
-    }
-    pool->idle_count = kept;
-    for (i = pool->first; i >= 0; i = pool->keepalive[i].next) {
-        if (!context || pool->keepalive[i].context == context) pool->keepalive[i].event = 0;
-    }
-    cai_priv_guard_give(&pool->guard);
-}
-
-/* ----------------------------------------------------------------- >>locating */
-enum { CAI_PRIV_LOCATE_DEVICES = 64 }; /* whose primary contexts are queried */
-
-/* The query about one array, and its results so far. */
-typedef struct cai_priv_search {
-    cai_priv_stream_call *call;
-    const cai_array *array;
-    cai_location *out;
-    cai_cuda_pointer info;
-    uint64_t asked_in; /* the context of the last query; 0: none, or it was not queried */
-    int32_t answered;  /* by the last query; if not, another context may know */
-    int32_t refused;   /* it was refused because no context is current (201) */
-} cai_priv_search;
-
-typedef cai_status (*cai_priv_question)(cai_priv_search *search);
-
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_stream_call *call, const cai_array *array,
-                                                   int32_t rule, const char *sentence, uint64_t a, uint64_t b)
-{
-    cai_status status = cai_priv_stream_say_all(call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), -1, sentence,
-                                                "", (int64_t)array->data, (int64_t)a, (int64_t)b);
-    if (call->err) call->err->entry = CAI_ENTRY_DATA;
-    return status;
-}
-
-/* An empty result counts only if a context is current. Without one a driver may return 0 for everything. */
-static cai_status cai_priv_nothing_counts(cai_priv_search *search)
-{
-    cai_priv_stream_call *call = search->call;
-    if (!search->asked_in) CAI_TRY(cai_priv_find_current(call));
-    if (!search->asked_in) search->asked_in = call->current;
-    search->answered = search->asked_in || !call->current_known;
-    return CAI_OK;
-}
-
-/* Finds the kind of memory. Device and managed memory have one address (unified addressing). */
-static cai_status cai_priv_ask_pointer(cai_priv_search *search)
-{
-    cai_priv_stream_call *call = search->call;
-    cai_cuda_pointer *info = &search->info;
-    int32_t error;
-    memset(info, 0, sizeof *info);
-    error = call->cuda->pointer_info(call->cuda->self, search->array->data, info);
-    search->refused = error == 201;
-    search->answered = !error && (info->memory > CAI_MEMORY_PINNED || info->device_pointer);
-    if (search->refused || search->answered) return CAI_OK;
-    CAI_TRY(cai_priv_stream_did(call, error, "pointer_info"));
-    CAI_TRY(cai_priv_nothing_counts(search));
-    if (info->flags & CAI_POINTER_NO_CONTEXT) /* the memory's own context knows all */
-        search->answered = search->asked_in && search->asked_in == info->context;
-    return CAI_OK;
-}
-
-/* Queries in a context that may be destroyed (201, 709), or that another thread uses alone (216). */
-static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
-{
-    cai_priv_stream_call *call = search->call;
-    const int32_t error = cai_priv_context_enter(call->cuda, context);
-    call->inside = context;
-    if (error == 201 || error == 216 || error == 709) return CAI_OK;
-    CAI_TRY(cai_priv_stream_did(call, error, "context_push"));
-    search->asked_in = context;
-    return cai_priv_stream_leave(call, 1, question(search));
-}
-
-/* An active primary context, of the memory's device or, if that is not known, of any. 0: there is none. */
-static cai_status cai_priv_any_primary(cai_priv_search *search, uint64_t *context)
-{
-    const cai_cuda *cuda = search->call->cuda;
-    const int known = search->info.memory > CAI_MEMORY_HOST;
-    int32_t device = known ? search->info.device : 0, error = 0;
-    const int32_t end = known ? device + 1 : (int32_t)CAI_PRIV_LOCATE_DEVICES;
-    *context = 0;
-    if (!cuda->device_context) return CAI_OK;
-    for (; !error && !*context && device < end; ++device)
-        error = cuda->device_context(cuda->self, device, context);
-    if (error == 100 || error == 101) return CAI_OK; /* no more devices */
-    return cai_priv_stream_did(search->call, error, "device_context");
-}
-
-/* Queries in the current context, then in the allocation's, then in a primary one. The primary one may be the
- * first that knows the allocation's context. */
-static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
-{
-    cai_priv_stream_call *call = search->call;
-    const cai_cuda *cuda = call->cuda;
-    uint64_t own, primary;
-    search->asked_in = call->current;
-    CAI_TRY(question(search));
-    if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
-        return CAI_OK;
-    CAI_TRY(cai_priv_find_current(call));
-    own = search->info.context;
-    if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
-    if (search->answered) return CAI_OK;
-    CAI_TRY(cai_priv_any_primary(search, &primary));
-    if (!primary || primary == own || primary == call->current) return CAI_OK;
-    CAI_TRY(cai_priv_ask_inside(search, primary, question));
-    if (search->answered || own || !search->info.context) return CAI_OK;
-    return cai_priv_ask_inside(search, search->info.context, question);
-}
-
-/* Locates memory that CUDA does not know. Some devices can read it. */
-static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t flags)
-{
-    cai_priv_stream_call *call = search->call;
-    int32_t *device = &search->out->device, yes = 0;
-    if (!(flags & CAI_LOCATE_PAGEABLE))
-        return cai_priv_no_memory(call, search->array, search->answered ? 7 : 0,
-                                  search->answered
-                                      ? "data 0x%x is plain host memory, or was freed"
-                                      : "CUDA does not know data 0x%x, perhaps because no context is current "
-                                        "on this thread",
-                                  0, 0);
-    if (!call->cuda->pageable_access) return cai_priv_stream_lacks(call->err, "pageable_access");
-    CAI_TRY(cai_priv_current_device(call, device));
-    if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
-    if (*device >= 0) CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pageable_access, *device, &yes));
-    if (!yes)
-        return cai_priv_no_memory(
-            call, search->array, 7,
-            "data 0x%x is plain host memory, or was freed, and the current device cannot read such memory",
-            0, 0);
-    search->out->data = search->array->data;
-    return CAI_OK;
-}
-
-/* Refuses pinned memory without an address for devices. It has none, or no context could be queried. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_address(const cai_priv_search *search)
-{
-    const char *why = "data 0x%x is pinned memory whose address for devices is unknown: no context is "
-                      "current on this thread, and neither its own (0x%x) nor a primary one can be entered";
-    if (search->asked_in)
-        why = "data 0x%x is pinned memory without an address for devices in context 0x%x, and its own (0x%x) "
-              "cannot be entered";
-    if (search->answered) why = "data 0x%x has no address for devices: it was registered without mapping";
-    return cai_priv_no_memory(search->call, search->array, search->answered ? 7 : 0, why,
-                              search->asked_in ? search->asked_in : search->info.context,
-                              search->info.context);
-}
-
-/* Is the memory mapped by cuMemMap? It has no context, and is not of a pool. */
-static int cai_priv_is_mapped(const cai_cuda_pointer *info)
-{
-    return info->memory == CAI_MEMORY_DEVICE && !info->context && !(info->flags & CAI_POINTER_POOL);
-}
-
-/* The range that `pointer` is in. 0 bytes: it is not known. */
-static cai_status cai_priv_range(cai_priv_search *search, uint64_t pointer, uint64_t *base, uint64_t *nbytes)
-{
-    cai_priv_stream_call *call = search->call;
-    const int32_t error = call->cuda->pointer_range(call->cuda->self, pointer, base, nbytes);
-    search->answered = error != 1 && error != 201 && error != 500;
-    if (!search->answered) *base = *nbytes = 0;
-    return search->answered ? cai_priv_stream_did(call, error, "pointer_range") : CAI_OK;
-}
-
-/* The base and the last byte of the range around `pointer`, if that is mapped memory. *found is 0 if not. */
-static cai_status cai_priv_segment(cai_priv_search *search, uint64_t pointer, uint64_t *base, uint64_t *last,
-                                   int32_t *found)
-{
-    cai_priv_stream_call *call = search->call;
-    cai_cuda_pointer info;
-    uint64_t nbytes = 0;
-    *base = *last = 0;
-    *found = 0;
-    memset(&info, 0, sizeof info);
-    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, pointer, &info));
-    if (!cai_priv_is_mapped(&info)) return CAI_OK;
-    CAI_TRY(cai_priv_range(search, pointer, base, &nbytes));
-    *last = *base + (nbytes - 1);
-    *found = nbytes && *base <= pointer && *last >= pointer;
-    search->answered = 1; /* for the array: the mapping ends here */
-    return CAI_OK;
-}
-
-/* A range query returns one physical segment of a mapping. This continues to its neighbours, as far as the
- * array reaches. For other memory one range decides, even if other memory touches it. */
-static cai_status cai_priv_walk(cai_priv_search *search)
-{
-    const cai_array *array = search->array;
-    cai_location *out = search->out;
-    uint64_t first = out->base, last = first + (out->nbytes - 1), base, end;
-    const uint64_t low = array->data + (uint64_t)array->lo, high = array->data + (uint64_t)(array->hi - 1);
-    int32_t found = first <= array->data && last >= array->data && low <= high;
-    while (found && last < high) {
-        CAI_TRY(cai_priv_segment(search, last + 1, &base, &end, &found));
-        if (found) last = end;
-    }
-    while (found && first > low) {
-        CAI_TRY(cai_priv_segment(search, first - 1, &base, &end, &found));
-        if (found) first = base;
-    }
-    out->base = first;
-    out->nbytes = last - first + 1;
-    return CAI_OK;
-}
-
-/* Finds the allocation, or the segments of a mapping that the array lies in. */
-static cai_status cai_priv_ask_range(cai_priv_search *search)
-{
-    cai_location *out = search->out;
-    CAI_TRY(cai_priv_range(search, search->array->data, &out->base, &out->nbytes));
-    if (search->answered && !out->nbytes) return cai_priv_nothing_counts(search);
-    return search->answered && cai_priv_is_mapped(&search->info) ? cai_priv_walk(search) : CAI_OK;
-}
-
-/* Checks every byte of [lo, hi) against the allocation. */
-static cai_status cai_priv_locate_bounds(cai_priv_search *search)
-{
-    const cai_array *array = search->array;
-    cai_location *out = search->out;
-    uint64_t offset, low, high;
-    if (!search->call->cuda->pointer_range) return CAI_OK;
-    CAI_TRY(cai_priv_ask(search, cai_priv_ask_range));
-    if (!search->answered) return CAI_OK;
-    offset = array->data - out->base;
-    low = offset + (uint64_t)array->lo;
-    high = offset + (uint64_t)array->hi;
-    if (array->data < out->base || low > offset || high > out->nbytes || high < offset)
-        return cai_priv_no_memory(search->call, array, 7,
-                                  "data 0x%x: the array reaches byte %d of an allocation of %d bytes",
-                                  array->data < out->base || low > offset ? low : high, out->nbytes);
-    out->bounds = CAI_BOUNDS_INSIDE;
-    return CAI_OK;
-}
-
-/* Stores the results of the query, without the bounds. */
-static cai_status cai_priv_locate_memory(cai_priv_search *search)
-{
-    const cai_cuda_pointer *info = &search->info;
-    cai_location *out = search->out;
-    int32_t device;
-    if (info->flags & CAI_POINTER_ARRAY)
-        return cai_priv_no_memory(search->call, search->array, 7,
-                                  "data 0x%x is a CUDA array (a texture), no linear memory", 0, 0);
-    if (!info->device_pointer && info->memory == CAI_MEMORY_PINNED) return cai_priv_no_address(search);
-    out->device = info->device;
-    out->context = info->context;
-    out->data = info->device_pointer ? info->device_pointer : search->array->data;
-    if (!(info->flags & CAI_POINTER_POOL)) return CAI_OK;
-    CAI_TRY(cai_priv_current_device(search->call, &device));
-    out->needs_peer = device >= 0 && device != info->device;
-    return CAI_OK;
-}
-
-/* Checks the address that replaces data (R28). */
-static cai_status cai_priv_check_address(const cai_priv_search *search)
-{
-    const cai_array *array = search->array;
-    const uint64_t address = search->out->data, low = address + (uint64_t)array->lo;
-    if (low <= address && address + (uint64_t)(array->hi - 1) >= address) return CAI_OK;
-    return cai_priv_no_memory(
-        search->call, array, 28,
-        "data 0x%x: elements leave the address space at 0x%x, the address for devices", address, 0);
-}
-
-/* Queries the array or the mask, and stores nothing in it. */
-static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
-                                      cai_location *out)
-{
-    cai_priv_search search;
-    memset(out, 0, sizeof *out);
-    out->device = CAI_DEVICE_UNKNOWN;
-    if (!array->size) return CAI_OK;
-    if (!call->cuda->pointer_info) return cai_priv_stream_lacks(call->err, "pointer_info");
-    memset(&search, 0, sizeof search);
-    search.call = call;
-    search.array = array;
-    search.out = out;
-    CAI_TRY(cai_priv_ask(&search, cai_priv_ask_pointer));
-    if (search.refused) return cai_priv_stream_did(call, 201, "pointer_info");
-    out->memory = search.info.memory > CAI_MEMORY_HOST ? search.info.memory : (int32_t)CAI_MEMORY_HOST;
-    if (out->memory == CAI_MEMORY_HOST) return cai_priv_locate_pageable(&search, flags);
-    CAI_TRY(cai_priv_locate_memory(&search));
-    if (flags & CAI_LOCATE_BOUNDS) CAI_TRY(cai_priv_locate_bounds(&search));
-    return flags & CAI_LOCATE_STORE_ADDRESS ? cai_priv_check_address(&search) : CAI_OK;
-}
-
-static void cai_priv_store_location(cai_array *array, const cai_location *where, uint32_t flags)
-{
-    array->device = where->device;
-    array->memory = where->memory;
-    if (!(flags & CAI_LOCATE_STORE_ADDRESS) || !array->size) return;
-    array->data = where->data;
-    if (where->data & (uint64_t)(array->dtype.alignment - 1)) array->flags &= ~(uint32_t)CAI_ALIGNED;
-}
-
-static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, uint32_t flags,
-                                  cai_location *out)
-{
-    cai_location where;
-    cai_array *mask = array->mask;
-    CAI_TRY(cai_priv_locate_one(call, array, flags, out));
-    if (mask) {
-        const cai_status status = cai_priv_locate_one(call, mask, flags, &where);
-        if (status) return cai_priv_stream_say_before(call->err, status, "mask", -1);
-        if (out->memory == CAI_MEMORY_DEVICE && where.memory == CAI_MEMORY_DEVICE &&
-            out->device != where.device)
-            return cai_priv_no_memory(call, array, 0, "data 0x%x is on device %d and its mask on device %d",
-                                      (uint64_t)out->device, (uint64_t)where.device);
-        cai_priv_store_location(mask, &where, flags);
-    }
-    cai_priv_store_location(array, out, flags);
-    return CAI_OK;
-}
-
-CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda, uint32_t flags,
-                              cai_location *out, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_location where;
-    cai_cuda whole;
-    cai_status status;
-    if (!name) return cai_priv_stream_misuse(err, "cai_locate: name is NULL");
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
-    status = cai_array_check(array, err);
-    if (status) return cai_priv_stream_say_before(err, status, name, -1);
-    if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
-        return cai_priv_stream_reject(err, "cai_locate: flags = 0x%x has unknown bits", flags);
-    call = cai_priv_stream_open(NULL, cai_priv_whole_cuda(cuda, &whole), err);
-    status = cai_priv_locate(&call, array, flags, &where);
-    if (status) return cai_priv_stream_say_before(err, status, name, -1);
-    if (out) *out = where;
-    return CAI_OK;
-}
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop
