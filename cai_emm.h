@@ -788,6 +788,7 @@ static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *
     }
     array->data = (uint64_t)(uintptr_t)owner->ptr;
     cai_array_own(array, cai_priv_emm_release, owner);
+    if (owner->cuda) array->flags |= CAI_ORDERED_FREE;
     if (!owner->cuda) return CAI_OK;
     array->sync = CAI_SYNC_STREAM;
     array->stream = owner->stream;

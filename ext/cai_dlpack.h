@@ -44,7 +44,7 @@ WHAT IT IS
 
         CAI_TRY(cai_dlpack_import_versioned(managed, &options, &x, err)); // x owns managed from here on
         ...
-        cai_exchange_release(&ex, &x, err);                               // calls managed->deleter, in order
+        cai_exchange_finish(&ex, status, io, 1, err);                     // calls managed->deleter, in order
 
         storage->storage.done = give_back;                                // the deleter ends by this
         CAI_TRY(cai_dlpack_export_ordered_versioned(&y, pool, consumers_stream, 0, storage, &managed, err));
@@ -68,7 +68,7 @@ STREAMS
 
     - The consumer calls the deleter only when its stream has passed. After __dlpack__(stream=s), set
       CAI_SYNC_STREAM and s in the options of the import. The imports set CAI_NO_BACK_EDGE, so
-      cai_exchange_release keeps the tensor until the consumer's stream has passed. Without an exchange, call
+      cai_exchange_finish keeps the tensor until the consumer's stream has passed. Without an exchange, call
       cai_keepalive_push with that stream, not cai_array_release.
     - The producer remembers s, and its deleter makes the array's stream wait for s before it releases the
       array. cai_dlpack_export_ordered does this. The plain exports do not remember s. Use them only for
@@ -850,11 +850,9 @@ static void cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 {
     cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)(void *)storage;
     cai_exchange *ex = &ordered->exchange;
-    cai_status status = ordered->waits ? CAI_ERR_STREAM : cai_exchange_end(ex, CAI_OK, NULL);
-    if (!status || status == CAI_ERR_CAPTURE) {
-        status = cai_exchange_release(ex, &storage->array, NULL);
-        if (!status || status == CAI_ERR_CAPTURE) return;
-    }
+    cai_array *array[1] = {&storage->array};
+    cai_status status = ordered->waits ? CAI_ERR_STREAM : cai_exchange_finish(ex, CAI_OK, array, 1, NULL);
+    if (!storage->array.release || status == CAI_ERR_CAPTURE) return;
     if (status == CAI_ERR_THREAD) { /* the exchange must end: stream 2 of any thread will do */
         ex->thread = 0;
         status = cai_exchange_end(ex, CAI_OK, NULL);

@@ -1682,6 +1682,7 @@ static void cai_priv_mem_dress(cai_array *array, struct cai_manager_slot *slot)
     if (memory == CAI_MEMORY_MAPPED || memory == CAI_MEMORY_REGISTERED) memory = CAI_MEMORY_PINNED;
     array->memory = memory;
     array->device = memory == CAI_MEMORY_HOST ? CAI_DEVICE_UNKNOWN : slot->manager->device;
+    array->flags |= CAI_ORDERED_FREE;
     cai_array_own(array, cai_priv_mem_release_array, slot);
 }
 

@@ -152,6 +152,7 @@ static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, c
     out->thread = memory.thread;
     out->fields = array->fields;
     out->field_count = array->field_count;
+    out->flags |= memory.flags & (uint32_t)CAI_ORDERED_FREE;
     cai_array_own(out, memory.release, memory.owner);
     return CAI_OK;
 }
@@ -185,9 +186,12 @@ static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, 
         status = cai_transfer_copy_peer(&plan, cuda, to, from, stream, err);
     else
         status = cai_transfer_copy(&plan, cuda, stream, err); /* a table of before: CUDA needs access */
-    status = cai_exchange_end(&ex, status, err);
-    if (!status && array->release) status = cai_exchange_release(&ex, array, err);
-    else if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
+    if (!status && array->release) {
+        status = cai_exchange_finish(&ex, CAI_OK, &array, 1, err);
+    } else {
+        status = cai_exchange_end(&ex, status, err);
+        if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
+    }
     if (status) cai_priv_move_settle(pool, stream);
     return status;
 }

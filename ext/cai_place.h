@@ -215,7 +215,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_drop(cai_event_pool *pool, uint64_t 
  *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait for work on `stream`, in
  *  any mode of the pool. If somebody may free the memory or write to it on the old stream, use an exchange
  *  instead. The owner of an owned array knows nothing of `stream`, so the array gets CAI_NO_BACK_EDGE:
- *  release it with cai_exchange_release or cai_exchange_finish.
+ *  release it with cai_exchange_finish or cai_keepalive_push.
  *  An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads: any. Errors:
  *  CAI_ERR_PLACEMENT (`stream` is of another device than the memory), CAI_ERR_STREAM (also 1 or 2 of another
  *  context than the memory's, R83), those of cai_exchange_begin. */
@@ -888,7 +888,7 @@ static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint6
 CAI_API cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream, cai_error *err)
 {
     const cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0,
-                                          CAI_EXCHANGE_KEEP_MODE | CAI_EXCHANGE_ONE_WAY, 0};
+                                          CAI_PRIV_KEEP_MODE | CAI_PRIV_ONE_WAY, 0};
     cai_exchange ex;
     uint64_t thread = 0;
     CAI_TRY(cai_priv_migrate_check(array, pool, stream, &thread, err));

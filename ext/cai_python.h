@@ -82,7 +82,7 @@ WHAT IT READS (the first of these that an object has)
 ORDER
     array->sync and array->stream describe pending work as the dictionary does (R70-R77). This header does not
     wait for it. cai_exchange_begin and cai_exchange_end of cai_stream.h do. cai_python_release does not wait,
-    either. While your stream may still use an array, call cai_exchange_release or cai_python_release_after.
+    either. While your stream may still use an array, call cai_exchange_finish or cai_python_release_after.
 
 OWNERSHIP
     An imported array owns a reference to the object. With CAI_PYTHON_BORROW it may own none. Use that flag
@@ -2366,23 +2366,32 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream)
 }
 
 #if defined(CAI_PRIV_PY_WITH_STREAM)
-/* Returns 1 if the array can be released at once, as an exchange made the array's stream wait. */
+/* Returns 1 if the array can be released at once: an exchange made its stream wait, and its owner frees behind
+ * that stream. */
 static int cai_priv_py_is_settled(const cai_array *array)
 {
     const int on_stream = array->sync == CAI_SYNC_STREAM || (array->sync == CAI_SYNC_EVENT && array->stream);
-    if (array->flags & CAI_NO_BACK_EDGE) return 0;
+    if (array->flags & CAI_NO_BACK_EDGE || !(array->flags & CAI_ORDERED_FREE || !array->size)) return 0;
     return (on_stream || !array->size) && (!array->mask || cai_priv_py_is_settled(array->mask));
 }
 
 CAI_API int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                      Py_ssize_t count, uint64_t stream)
 {
+    enum { AT_A_TIME = 16 };
+    cai_array *waiting[AT_A_TIME];
     cai_error err;
     cai_status status = cai_keepalive_poll(pool, NULL, &err);
+    cai_exchange none; /* its end is the place in the stream that they wait for */
     Py_ssize_t i;
+    int32_t n = 0;
     for (i = 0; i < count && !status; ++i) {
         if (cai_priv_py_is_settled(&arrays[i])) cai_python_release(py, &arrays[i], 1);
-        else status = cai_keepalive_push(&arrays[i], pool, stream, &err);
+        else if (arrays[i].release) waiting[n++] = &arrays[i];
+        if (!n || (n < AT_A_TIME && i + 1 < count)) continue;
+        status = cai_exchange_begin(&none, pool, NULL, 0, stream, &err);
+        if (!status) status = cai_exchange_finish(&none, CAI_OK, waiting, n, &err);
+        n = 0;
     }
     cai_python_drain(py);
     if (status) cai_python_raise(&err);
