@@ -1271,12 +1271,21 @@ static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t co
     return first;
 }
 
+static int cai_priv_idle_full(cai_event_pool *pool)
+{
+    int full;
+    cai_priv_guard_take(&pool->guard);
+    full = pool->idle_count == CAI_POOL_EVENTS;
+    cai_priv_guard_give(&pool->guard);
+    return full;
+}
+
 static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
 {
     int32_t entered, error;
     cai_status status;
     *event = 0;
-    if (call->pool->idle_count == CAI_POOL_EVENTS) CAI_TRY(cai_priv_events_remove(call, 0, 1));
+    if (cai_priv_idle_full(call->pool)) CAI_TRY(cai_priv_events_remove(call, 0, 1));
     CAI_TRY(cai_priv_stream_enter(call, context, &entered));
     error = call->cuda->event_create(call->cuda->self, event);
     if (error) *event = 0;
