@@ -1263,9 +1263,9 @@ CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t 
     if (!judge->err) return CAI_ERR_TYPE;
     text = cai_priv_fail_open(judge->err, status, CAI_PRIV_STATUS(entry), index, sentence);
     cai_priv_put(&text, sentence);
-    if (token) cai_priv_put(&text, ", not ");
-    if (token) cai_priv_put(&text, cai_priv_kind_name(token->kind));
-    if (token && token->kind == forgiven) cai_priv_put(&text, cai_priv_forgivable);
+    cai_priv_put(&text, ", not ");
+    cai_priv_put(&text, cai_priv_kind_name(token->kind));
+    if (token->kind == forgiven) cai_priv_put(&text, cai_priv_forgivable);
     (void)cai_priv_text_close(&text);
     return CAI_ERR_TYPE;
 }
@@ -1750,8 +1750,9 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
 }
 
 /* Describes an array with strides. `width` is the extent in bytes of the axes so far. `below` is the part of
- * it below the first element. Strides are nested if |stride| >= width for each axis. Then no two elements
- * overlap. All fit into `width`, so that their bytes cannot overflow. */
+ * it below the first element. Strides are nested if, for each axis k with more than one element,
+ * |stride[k]| >= itemsize + sum over j > k of (shape[j] - 1) |stride[j]|. Then no two elements overlap. All
+ * fit into `width`, so that their bytes cannot overflow. */
 CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *judge,
                                                        const cai_priv_draft *draft, cai_array *out)
 {
@@ -2430,7 +2431,7 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
 {
     const cai_interface *entries = in->mask_interface;
     cai_status status;
-    if ((in->mask && in->mask->kind != CAI_TOKEN_OBJECT) || !entries)
+    if (in->mask && (in->mask->kind != CAI_TOKEN_OBJECT || !entries))
         return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface",
                                  in->mask, 0);
     if (!options || !options->mask)
@@ -2480,21 +2481,21 @@ CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options 
 
 /* ------------------------------------------------------------------- >>export */
 /* Storage of the caller, used from the start. */
-typedef struct cai_priv_pool {
-    const cai_export_storage *storage;
+typedef struct cai_priv_storage {
+    const cai_export_storage *given;
     int64_t tokens, text; /* used so far */
     cai_error *err;
     cai_token spare;      /* written if the storage is full */
     int32_t full;         /* true if something did not fit */
-} cai_priv_pool;
+} cai_priv_storage;
 
 /* Fills the next token and returns it. The items of a tuple or list follow. */
-static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t number, const char *text,
+static cai_token *cai_priv_emit(cai_priv_storage *room, int32_t kind, uint64_t number, const char *text,
                                 uint32_t length)
 {
-    cai_token *token = &pool->spare;
-    if (pool->tokens < pool->storage->token_capacity) token = pool->storage->tokens + pool->tokens++;
-    else pool->full = 1;
+    cai_token *token = &room->spare;
+    if (room->tokens < room->given->token_capacity) token = room->given->tokens + room->tokens++;
+    else room->full = 1;
     token->kind = kind;
     token->length = length;
     token->number = number;
@@ -2502,127 +2503,137 @@ static cai_token *cai_priv_emit(cai_priv_pool *pool, int32_t kind, uint64_t numb
     return token;
 }
 
-static cai_token *cai_priv_emit_uint(cai_priv_pool *pool, uint64_t value)
+static cai_token *cai_priv_emit_uint(cai_priv_storage *room, uint64_t value)
 {
-    return cai_priv_emit(pool, value > INT64_MAX ? CAI_TOKEN_UINT : CAI_TOKEN_INT, value, NULL, 0);
+    return cai_priv_emit(room, value > INT64_MAX ? CAI_TOKEN_UINT : CAI_TOKEN_INT, value, NULL, 0);
 }
 
-static cai_token *cai_priv_emit_tuple(cai_priv_pool *pool, int32_t count, const int64_t *values)
+static cai_token *cai_priv_emit_tuple(cai_priv_storage *room, int32_t count, const int64_t *values)
 {
-    cai_token *first = cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, (uint32_t)count);
-    for (int32_t i = 0; i < count && !pool->full; ++i)
-        (void)cai_priv_emit(pool, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0);
+    cai_token *first = cai_priv_emit(room, CAI_TOKEN_TUPLE, 0, NULL, (uint32_t)count);
+    for (int32_t i = 0; i < count && !room->full; ++i)
+        (void)cai_priv_emit(room, CAI_TOKEN_INT, (uint64_t)values[i], NULL, 0);
     return first;
 }
 
-static cai_token *cai_priv_emit_typestr(cai_priv_pool *pool, const cai_dtype *dtype)
+static cai_token *cai_priv_emit_typestr(cai_priv_storage *room, const cai_dtype *dtype)
 {
-    char *text = pool->storage->text;
+    char *text = room->given->text;
     int32_t length = 0;
-    if (pool->storage->text_capacity - pool->text < CAI_TYPESTR_SIZE) {
-        pool->full = 1;
+    if (room->given->text_capacity - room->text < CAI_TYPESTR_SIZE) {
+        room->full = 1;
     } else {
-        text += pool->text;
+        text += room->text;
         length = cai_dtype_typestr(dtype, text, CAI_TYPESTR_SIZE);
-        pool->text += CAI_TYPESTR_SIZE;
+        room->text += CAI_TYPESTR_SIZE;
     }
-    return cai_priv_emit(pool, CAI_TOKEN_STR, 0, text, (uint32_t)length);
+    return cai_priv_emit(room, CAI_TOKEN_STR, 0, text, (uint32_t)length);
 }
 
-static void cai_priv_emit_padding(cai_priv_pool *pool, int64_t nbytes)
+static void cai_priv_emit_padding(cai_priv_storage *room, int64_t nbytes)
 {
     cai_dtype padding;
     cai_priv_dtype_fill(&padding, CAI_VOID, (int32_t)nbytes, 1);
-    (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
-    (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, "", 0);
-    (void)cai_priv_emit_typestr(pool, &padding);
+    (void)cai_priv_emit(room, CAI_TOKEN_TUPLE, 0, NULL, 2);
+    (void)cai_priv_emit(room, CAI_TOKEN_STR, 0, "", 0);
+    (void)cai_priv_emit_typestr(room, &padding);
+}
+
+static cai_status cai_priv_emit_record(cai_priv_storage *room, const cai_array *array, cai_token *list,
+                                       int32_t parent, int64_t record_bytes, int32_t depth);
+
+/* Writes the tuple of one row, with the rows of its own record if it has one. */
+static cai_status cai_priv_emit_field(cai_priv_storage *room, const cai_array *array, int32_t row,
+                                      int32_t depth)
+{
+    const cai_field *field = array->fields + row;
+    (void)cai_priv_emit(room, CAI_TOKEN_TUPLE, 0, NULL, field->ndim ? 3 : 2);
+    if (field->title) {
+        (void)cai_priv_emit(room, CAI_TOKEN_TUPLE, 0, NULL, 2);
+        (void)cai_priv_emit(room, CAI_TOKEN_STR, 0, field->title, field->title_length);
+    }
+    (void)cai_priv_emit(room, CAI_TOKEN_STR, 0, field->name, field->name_length);
+    if (field->child_count) {
+        cai_token *items = cai_priv_emit(room, CAI_TOKEN_LIST, 0, NULL, 0);
+        CAI_TRY(cai_priv_emit_record(room, array, items, row, field->dtype.itemsize, depth + 1));
+    } else {
+        (void)cai_priv_emit_typestr(room, &field->dtype);
+    }
+    if (field->ndim) (void)cai_priv_emit_tuple(room, field->ndim, field->shape);
+    return CAI_OK;
 }
 
 /* Writes the rows of one record as items of `list`, with padding for bytes between them (R42). */
-static cai_status cai_priv_emit_record(cai_priv_pool *pool, const cai_array *array, cai_token *list,
+static cai_status cai_priv_emit_record(cai_priv_storage *room, const cai_array *array, cai_token *list,
                                        int32_t parent, int64_t record_bytes, int32_t depth)
 {
     int64_t at = 0;
-    for (int64_t row = parent + 1; row <= array->field_count && !pool->full; ++row) {
+    for (int32_t row = parent + 1; row <= array->field_count && !room->full; ++row) {
         const cai_field *field = row < array->field_count ? array->fields + row : NULL;
         const int64_t offset = field ? field->offset : record_bytes;
         if (field && field->parent != parent) continue;
         if (offset < at || offset > record_bytes || depth > CAI_MAX_FIELD_DEPTH)
-            return cai_priv_fail(pool->err, CAI_ERR_EXPORT, CAI_ENTRY_DESCR, -1,
-                                 ": row %lld at %lld does not follow the rows before it", (long long)row,
+            return cai_priv_fail(room->err, CAI_ERR_EXPORT, CAI_ENTRY_DESCR, -1,
+                                 ": row %d at %lld does not follow the rows before it", row,
                                  (long long)offset);
         if (offset > at) {
-            cai_priv_emit_padding(pool, offset - at);
+            cai_priv_emit_padding(room, offset - at);
             ++list->length;
         }
         if (!field) break;
         ++list->length;
-        (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, field->ndim ? 3 : 2);
-        if (field->title) {
-            (void)cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
-            (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->title, field->title_length);
-        }
-        (void)cai_priv_emit(pool, CAI_TOKEN_STR, 0, field->name, field->name_length);
-        if (field->child_count) {
-            cai_token *items = cai_priv_emit(pool, CAI_TOKEN_LIST, 0, NULL, 0);
-            const int64_t bytes = field->dtype.itemsize;
-            CAI_TRY(cai_priv_emit_record(pool, array, items, (int32_t)row, bytes, depth + 1));
-        } else {
-            (void)cai_priv_emit_typestr(pool, &field->dtype);
-        }
-        if (field->ndim) (void)cai_priv_emit_tuple(pool, field->ndim, field->shape);
+        CAI_TRY(cai_priv_emit_field(room, array, row, depth));
         at = offset + field->nbytes;
     }
     return CAI_OK;
 }
 
 /* Writes the stream entry, or refuses an order that the version cannot carry. */
-static cai_status cai_priv_export_stream(cai_priv_pool *pool, const cai_array *array, int32_t version,
+static cai_status cai_priv_export_stream(cai_priv_storage *room, const cai_array *array, int32_t version,
                                          cai_interface *out)
 {
     const int32_t sync = array->size ? array->sync : CAI_SYNC_NONE;
     if (sync == CAI_SYNC_EVENT)
-        return cai_priv_fail(pool->err, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1,
+        return cai_priv_fail(room->err, CAI_ERR_EXPORT, CAI_ENTRY_STREAM, -1,
                              ": the array has an event, but no version has an entry for events");
-    if (sync == CAI_SYNC_STREAM && !array->stream) return cai_priv_fail(pool->err,
-                                                                        CAI_PRIV_RULE(CAI_ERR_EXPORT, 71),
-                                                                        CAI_ENTRY_STREAM, -1,
-                                                                        " = 0 is no stream");
+    if (sync == CAI_SYNC_STREAM && !array->stream)
+        return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 71), CAI_ENTRY_STREAM, -1,
+                             " = 0 is no stream");
     if (sync == CAI_SYNC_STREAM && version < 3)
-        return cai_priv_fail(pool->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 60), CAI_ENTRY_STREAM, -1,
+        return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 60), CAI_ENTRY_STREAM, -1,
                              " = %llu needs version 3, but version is %d", (unsigned long long)array->stream,
                              version);
     if (sync == CAI_SYNC_UNKNOWN && version >= 3)
-        return cai_priv_fail(pool->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 70), CAI_ENTRY_STREAM, -1,
+        return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 70), CAI_ENTRY_STREAM, -1,
                              ": work may be pending, but version %d without a stream means none", version);
-    if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(pool, array->stream);
-    else if (version >= 3) out->stream = cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
+    if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(room, array->stream);
+    else if (version >= 3) out->stream = cai_priv_emit(room, CAI_TOKEN_NONE, 0, NULL, 0);
     return CAI_OK;
 }
 
-static cai_status cai_priv_export_entries(cai_priv_pool *pool, const cai_array *array, int32_t version,
+static cai_status cai_priv_export_entries(cai_priv_storage *room, const cai_array *array, int32_t version,
                                           cai_interface *out)
 {
     cai_token *list;
     memset(out, 0, sizeof *out);
-    out->shape = cai_priv_emit_tuple(pool, array->ndim, array->shape);
-    out->typestr = cai_priv_emit_typestr(pool, &array->dtype);
-    out->data = cai_priv_emit(pool, CAI_TOKEN_TUPLE, 0, NULL, 2);
-    (void)cai_priv_emit_uint(pool, array->data);
-    (void)cai_priv_emit(pool, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0);
-    out->version = cai_priv_emit_uint(pool, (uint64_t)version);
-    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit(pool, CAI_TOKEN_NONE, 0, NULL, 0);
-    else out->strides = cai_priv_emit_tuple(pool, array->ndim, array->strides);
-    CAI_TRY(cai_priv_export_stream(pool, array, version, out));
+    out->shape = cai_priv_emit_tuple(room, array->ndim, array->shape);
+    out->typestr = cai_priv_emit_typestr(room, &array->dtype);
+    out->data = cai_priv_emit(room, CAI_TOKEN_TUPLE, 0, NULL, 2);
+    (void)cai_priv_emit_uint(room, array->data);
+    (void)cai_priv_emit(room, CAI_TOKEN_BOOL, array->flags & CAI_WRITABLE ? 0 : 1, NULL, 0);
+    out->version = cai_priv_emit_uint(room, (uint64_t)version);
+    if (array->flags & CAI_C_CONTIGUOUS) out->strides = cai_priv_emit(room, CAI_TOKEN_NONE, 0, NULL, 0);
+    else out->strides = cai_priv_emit_tuple(room, array->ndim, array->strides);
+    CAI_TRY(cai_priv_export_stream(room, array, version, out));
     if (!array->fields || !array->field_count) return CAI_OK;
-    out->descr = list = cai_priv_emit(pool, CAI_TOKEN_LIST, 0, NULL, 0);
-    return cai_priv_emit_record(pool, array, list, -1, array->dtype.itemsize, 1);
+    out->descr = list = cai_priv_emit(room, CAI_TOKEN_LIST, 0, NULL, 0);
+    return cai_priv_emit_record(room, array, list, -1, array->dtype.itemsize, 1);
 }
 
 CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai_export_storage *storage,
                               cai_interface *out, cai_error *err)
 {
-    cai_priv_pool pool;
+    cai_priv_storage room;
     cai_interface entries, of_mask;
     cai_status status;
     CAI_TRY(cai_array_check(array, err));
@@ -2631,22 +2642,22 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
     if (version < 0 || version > 3)
         return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_VERSION, -1, "version = %d is not in 0..3",
                              version);
-    memset(&pool, 0, sizeof pool);
+    memset(&room, 0, sizeof room);
     memset(&of_mask, 0, sizeof of_mask);
-    pool.storage = storage;
-    pool.err = err;
-    CAI_TRY(cai_priv_export_entries(&pool, array, version, &entries));
+    room.given = storage;
+    room.err = err;
+    CAI_TRY(cai_priv_export_entries(&room, array, version, &entries));
     if (array->mask) {
         if (version < 1)
             return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1,
                                  "version 0 has no entry for a mask");
         CAI_TRY(cai_array_check(array->mask, err));
-        status = cai_priv_export_entries(&pool, array->mask, version, &of_mask);
+        status = cai_priv_export_entries(&room, array->mask, version, &of_mask);
         if (status) return cai_priv_of_mask(err, status);
-        entries.mask = cai_priv_emit(&pool, CAI_TOKEN_OBJECT, 1, NULL, 0);
+        entries.mask = cai_priv_emit(&room, CAI_TOKEN_OBJECT, 1, NULL, 0);
         entries.mask_interface = storage->mask;
     }
-    if (pool.full || (array->mask && !storage->mask))
+    if (room.full || (array->mask && !storage->mask))
         return cai_priv_error(err, CAI_ERR_CAPACITY,
                               "storage of %lld tokens and %lld bytes of text is too small",
                               (long long)storage->token_capacity, (long long)storage->text_capacity);
