@@ -857,7 +857,6 @@ extern "C" {
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
 #if defined(__MINGW32__) && defined(__GNUC__) && !defined(__clang__)
