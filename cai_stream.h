@@ -768,6 +768,129 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_
 
 #endif /* CAI_STREAM_H_INCLUDED */
 
+/* ==================================================================== >>guard */
+/* The guard of all headers. It is compiled with the implementation of this header, and with that of another
+ * header that defines CAI_PRIV_WANT_GUARD. It is held for a few instructions, never during a CUDA call, a
+ * hook or a callback. A thread that waits first pauses, then yields, then sleeps. It sleeps because the
+ * holder may be preempted and of a lower priority. If another thread holds the guard when the process forks,
+ * the guard stays held in the child. */
+#if (defined(CAI_STREAM_IMPLEMENTATION) || defined(CAI_PRIV_WANT_GUARD)) && !defined(CAI_PRIV_GUARD)
+#define CAI_PRIV_GUARD
+
+#if defined(CAI_NO_THREADS)
+static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
+static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
+static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
+static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
+#else
+
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <poll.h>
+#include <sched.h>
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+/* Returns true if the guard was free. The caller then holds it. */
+static inline int cai_priv_guard_try(int32_t *guard)
+{
+    return !__atomic_exchange_n(guard, 1, __ATOMIC_ACQUIRE);
+}
+
+/* Writes a number that is only written under the guard. cai_priv_guarded_look reads it without the guard. */
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+static inline int32_t cai_priv_guarded_look(const int32_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+static inline void cai_priv_guard_give(int32_t *guard)
+{
+    __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
+}
+#elif defined(_MSC_VER)
+static inline int cai_priv_guard_try(int32_t *guard)
+{
+    return !_InterlockedExchange((volatile long *)guard, 1);
+}
+
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
+{
+    *(volatile int32_t *)at = value;
+}
+
+static inline int32_t cai_priv_guarded_look(const int32_t *at)
+{
+    return *(const volatile int32_t *)at;
+}
+
+static inline void cai_priv_guard_give(int32_t *guard)
+{
+    (void)_InterlockedExchange((volatile long *)guard, 0);
+}
+#else
+#error "cai_stream.h: no atomics are known here; define CAI_NO_THREADS if no object has two threads"
+#endif
+
+/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
+CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
+{
+#if defined(_WIN32)
+    if (looks >= 128) Sleep(1);
+    else if (looks >= 64) (void)SwitchToThread();
+    else YieldProcessor();
+#else
+    struct pollfd none = {0, 0, 0};
+    if (looks >= 128) (void)poll(&none, 0, 1);
+    else if (looks >= 64) (void)sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+    else __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm64__)
+    else __asm__ __volatile__("yield" ::: "memory");
+#endif
+#endif
+}
+
+/* Waits until the guard is free, and takes it. */
+CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
+{
+    uint32_t looks = 0;
+    do {
+        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
+    } while (!cai_priv_guard_try(guard));
+}
+
+static inline void cai_priv_guard_take(int32_t *guard)
+{
+    if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_NO_THREADS */
+#endif /* CAI_PRIV_GUARD */
+
 /* ============================================================ >>implementation
  *   >>failing  >>driver table  >>finding the driver  >>calling  >>events  >>members
  *   >>captures  >>begin  >>end  >>ordering  >>keeping  >>pool  >>locating */
@@ -797,7 +920,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_
 #include <sys/syscall.h>
 #endif
 #endif
-#define CAI_PRIV_WANT_GUARD
 #include "cai.h"
 
 #ifdef __cplusplus

@@ -219,6 +219,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct
 #define CAI_PRIV_WANT_ERRORS
 #define CAI_PRIV_WANT_GUARD
 #include "cai.h"
+#include "cai_stream.h"
 #include "cai_emm.h"
 
 #ifdef __cplusplus
