@@ -787,7 +787,7 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
 /* ==================================================================== >>guard */
 /* The guard of all headers, compiled with this one and for those that define CAI_PRIV_WANT_GUARD. It is held
  * for a few instructions, never during a CUDA call, a hook or a callback. A thread that waits first pauses,
- * then  * yields, then sleeps. It sleeps because the holder may be preempted and of a lower priority. If another
+ * then yields, then sleeps. It sleeps because the holder may be preempted and of a lower priority. If another
  * thread holds the guard when the process forks, the guard stays held in the child. */
 #if (defined(CAI_STREAM_IMPLEMENTATION) || defined(CAI_PRIV_WANT_GUARD)) && !defined(CAI_PRIV_GUARD)
 #define CAI_PRIV_GUARD
