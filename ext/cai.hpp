@@ -179,7 +179,7 @@ class stream_pool {
         delete[] places_;
     }
 
-    /** Opens it on a table, which must outlive it. `flags` is 0 or CAI_POOL_CHECK_STREAMS. With 0 places it
+    /** Opens it on a table, which must outlive it. `flags` is 0. With 0 places it
      *  has those of the cai_event_pool.
      *  Errors: those of cai_event_pool_init, CAI_ERR_ARGUMENT (it is open), CAI_ERR_OUT_OF_MEMORY. */
     cai_status open(const cai_cuda *table, int32_t places, uint32_t flags, cai_error *why) noexcept
