@@ -165,6 +165,11 @@ struct CUstream_st; /* what cudaStream_t points to */
 extern "C" {
 #endif
 
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#endif
+
 typedef struct cai_event_pool cai_event_pool; /* >>storage */
 typedef struct cai_cuda_v0 cai_cuda;          /* >>CUDA table */
 
@@ -299,14 +304,7 @@ static inline uint64_t cai_stream_from_cuda(struct CUstream_st *stream, uint64_t
 /** Returns the cudaStream_t of a number. */
 static inline struct CUstream_st *cai_stream_to_cuda(uint64_t stream)
 {
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#endif
     return (struct CUstream_st *)(uintptr_t)stream;
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
 }
 
 /** Returns the number of a cudaStream_t, in the unit where it stands. A NULL stream is the per-thread default
@@ -656,22 +654,8 @@ struct cai_event_pool {
     cai_keepalive places[CAI_POOL_PLACES]; /* if the caller gave none */
 };
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
-#endif /* CAI_STREAM_H_INCLUDED */
-
-/* =================================================================== >>shared */
+/* ------------------------------------------------------------------- >>shared */
 /* The shared part of the implementations of this header and of those above it. Not for users. */
-#ifndef CAI_PRIV_STREAM_SHARED
-#define CAI_PRIV_STREAM_SHARED
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* as in the implementation */
-#endif
-
 enum {
     /* flags of an exchange for order that the lifetime of memory relies on */
     CAI_PRIV_KEEP_MODE = 1 << 30, /* events, whatever the modes of the pool are */
@@ -793,7 +777,12 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop
 #endif
-#endif /* CAI_PRIV_STREAM_SHARED */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_STREAM_H_INCLUDED */
 
 /* ==================================================================== >>guard */
 /* The guard of all headers, compiled with this one and for those that define CAI_PRIV_WANT_GUARD. It is held for a few
@@ -1282,12 +1271,21 @@ static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t co
     return first;
 }
 
+static int cai_priv_idle_full(cai_event_pool *pool)
+{
+    int full;
+    cai_priv_guard_take(&pool->guard);
+    full = pool->idle_count == CAI_POOL_EVENTS;
+    cai_priv_guard_give(&pool->guard);
+    return full;
+}
+
 static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
 {
     int32_t entered, error;
     cai_status status;
     *event = 0;
-    if (call->pool->idle_count == CAI_POOL_EVENTS) CAI_TRY(cai_priv_events_remove(call, 0, 1));
+    if (cai_priv_idle_full(call->pool)) CAI_TRY(cai_priv_events_remove(call, 0, 1));
     CAI_TRY(cai_priv_stream_enter(call, context, &entered));
     error = call->cuda->event_create(call->cuda->self, event);
     if (error) *event = 0;
@@ -1788,7 +1786,8 @@ static cai_status cai_priv_stream_carry_out(cai_priv_plan *plan)
 
 static cai_status cai_priv_stream_check_options(const cai_exchange_options *options, cai_error *err)
 {
-    const uint32_t known = CAI_EXCHANGE_JOIN_CAPTURE | CAI_PRIV_KEEP_MODE | CAI_PRIV_ONE_WAY;
+    const uint32_t known =
+        (uint32_t)CAI_EXCHANGE_JOIN_CAPTURE | (uint32_t)CAI_PRIV_KEEP_MODE | (uint32_t)CAI_PRIV_ONE_WAY;
     if (options->mode < CAI_MODE_EVENT || options->mode > CAI_MODE_IGNORE)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is no CAI_MODE_...", options->mode);
     if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
@@ -2531,7 +2530,8 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
     if (!point->event && !group->count && ex->stream == CAI_STREAM_PER_THREAD)
         CAI_TRY(cai_priv_check_thread(call, ex->thread));
     call->dead = 0;
-    call->err = err ? &said : NULL;
+    memset(&said, 0, sizeof said);
+    call->err = &said;
     status = cai_priv_keep(call, array, group, point);
     call->err = err;
     if (!status) return CAI_OK;

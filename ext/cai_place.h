@@ -888,7 +888,7 @@ static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint6
 CAI_API cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream, cai_error *err)
 {
     const cai_exchange_options options = {CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0,
-                                          CAI_PRIV_KEEP_MODE | CAI_PRIV_ONE_WAY, 0};
+                                          (uint32_t)CAI_PRIV_KEEP_MODE | (uint32_t)CAI_PRIV_ONE_WAY, 0};
     cai_exchange ex;
     uint64_t thread = 0;
     CAI_TRY(cai_priv_migrate_check(array, pool, stream, &thread, err));
