@@ -898,7 +898,7 @@ static void mark_all(void)
     for (i = 0; i < w.held_count; i++) mark_handle(w.held[i]);
     mark_handle(w.out);
     if (w.array.release) mark(w.array.data);
-    for (i = w.pool.first; i >= 0; i = w.places[i].next) mark(w.places[i].array.data);
+    for (i = w.pool.first; i >= 0; i = w.places[i].next) mark(w.places[i].data);
 }
 
 /* A free of CUDA's tables may fail before it frees: the mode, the question for a capture, the wait. */
