@@ -615,22 +615,6 @@ static void check_lacking_slots(void)
     end(w);
 }
 
-/* R85: the consumer destroyed its stream, and another one has its handle. */
-static void check_stale(void)
-{
-    world *w = open(count_release);
-    w->pool.flags = CAI_POOL_CHECK_STREAMS;
-    cai_sim_recycle_handles(w->sim, 1);
-    GOOD(export_to(w, w->s2, 0));
-    touch(w, w->s2, "use", 1);
-    (void)cai_sim_stream_destroy(w->sim, w->s2);
-    CHECK_UINT(cai_sim_stream_create(w->sim, 1), w->s2);
-    drop(w);
-    CHECK_INT(cai_sim_pending(w->sim), 0);
-    CHECK_INT(w->released, 1);
-    end(w);
-}
-
 /* Imports say that the owner's order cannot be reached; what is borrowed has none to release. */
 static void check_imports(void)
 {
@@ -666,7 +650,6 @@ static void run(void)
     check_failing_deleters();
     check_deleters_without_context();
     check_lacking_slots();
-    check_stale();
     check_imports();
 }
 
