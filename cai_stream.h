@@ -1178,9 +1178,11 @@ static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t con
     int32_t error;
     *entered = 0;
     if (!context || (call->current_known && context == call->current)) return CAI_OK;
-    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
-        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
-                                     : CAI_OK;
+    if (!cuda->context_push || !cuda->context_pop) {
+        CAI_TRY(cai_priv_find_current(call));
+        if (!cuda->context_current || context == call->current) return CAI_OK; /* there is only one context */
+        return cai_priv_stream_lacks(call->err, "context_push and context_pop");
+    }
     /* If it is not known what was current, it may be `context` itself. So a failed push is not undone then. */
     error = call->current_known ? cai_priv_context_enter(cuda, context) : cuda->context_push(cuda->self, context);
     *entered = !error;
@@ -1948,11 +1950,7 @@ CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, ca
     } while (++i < count);
     ex->pool = pool;
     ex->stream = stream;
-    ex->state = CAI_PRIV_OPEN_IN_ORDER;
-    ex->flags = 0;
-    ex->edge_count = 0;
-    ex->context = ex->context_id = ex->thread = 0;
-    memset(&ex->options, 0, sizeof ex->options);
+    ex->state = CAI_PRIV_OPEN_IN_ORDER; /* and no other field */
     return CAI_OK;
 }
 
@@ -2079,19 +2077,22 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     return status ? status : ended;
 }
 
-CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
+CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end_alone(cai_exchange *ex, cai_status status, cai_error *err)
 {
     cai_priv_stream_call call;
     cai_priv_point point;
-    if (ex && ex->state == CAI_PRIV_OPEN_IN_ORDER) {
-        ex->state = CAI_PRIV_ENDED;
-        return status;
-    }
     memset(&point, 0, sizeof point);
     status = cai_priv_end(ex, status, &point, err);
     if (!point.event) return status;
     call = cai_priv_stream_open(ex->pool, ex->pool->cuda, status ? NULL : err);
     return cai_priv_event_give(&call, &point, 0, status);
+}
+
+CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
+{
+    if (!ex || ex->state != CAI_PRIV_OPEN_IN_ORDER) return cai_priv_end_alone(ex, status, err);
+    ex->state = CAI_PRIV_ENDED;
+    return status;
 }
 
 /* ------------------------------------------------------------------ >>keeping */
@@ -2569,40 +2570,44 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
     return cai_priv_event_give(&call, point, 0, status);
 }
 
-/* Does no array need a release? */
-static int cai_priv_all_borrowed(cai_array *const *arrays, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        if (!arrays[i] || arrays[i]->release) return 0;
-    }
-    return 1;
-}
-
-CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_array *const *arrays,
-                                       int32_t count, cai_error *err)
+/* A finish that ends an exchange with CUDA calls, or that releases. */
+CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
+                                                    cai_array *const *arrays, int32_t count, cai_error *err)
 {
     cai_priv_point point;
-    const int usable = count >= 0 && (arrays || !count);
     if (ex && ex->state == CAI_PRIV_OPEN_IN_ORDER) {
-        if (usable && cai_priv_all_borrowed(arrays, count)) {
-            ex->state = CAI_PRIV_ENDED;
-            return status;
-        }
+        cai_event_pool *const pool = ex->pool;
+        const uint64_t stream = ex->stream;
+        memset(ex, 0, offsetof(cai_exchange, edges));
+        ex->pool = pool;
+        ex->stream = stream;
         ex->state = CAI_PRIV_ENDED;
         point = cai_priv_consumer_now(ex);
     } else {
         memset(&point, 0, sizeof point);
         status = cai_priv_end(ex, status, &point, err);
-        if (!ex || ex->state != CAI_PRIV_ENDED || !point.stream) return status; /* it did not end now */
+        if (!point.stream || ex->state != CAI_PRIV_ENDED) return status; /* it did not end now */
     }
-    if (!usable) {
+    if (count < 0 || (count && !arrays)) {
         if (!status)
             status = cai_priv_stream_misuse(err,
                                             "cai_exchange_finish: arrays is NULL, or count is negative");
         count = 0;
     }
     return cai_priv_finish_all(ex, status, arrays, count, &point, err);
+}
+
+CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_array *const *arrays,
+                                       int32_t count, cai_error *err)
+{
+    int32_t i;
+    if (!ex || ex->state != CAI_PRIV_OPEN_IN_ORDER || count < 0 || (count && !arrays))
+        return cai_priv_finish(ex, status, arrays, count, err);
+    for (i = 0; i < count; ++i) {
+        if (!arrays[i] || arrays[i]->release) return cai_priv_finish(ex, status, arrays, count, err);
+    }
+    ex->state = CAI_PRIV_ENDED;
+    return status;
 }
 
 /* ----------------------------------------------------------------- >>ordering */

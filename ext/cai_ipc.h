@@ -219,6 +219,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct
 #define CAI_PRIV_WANT_ERRORS
 #define CAI_PRIV_WANT_GUARD
 #include "cai.h"
+#include "cai_stream.h"
 #include "cai_emm.h"
 
 #ifdef __cplusplus
@@ -504,8 +505,9 @@ static cai_status cai_priv_ipc_find_device(const cai_cuda *cuda, const unsigned 
     }
     if (error && error != 100 && error != 101) return cai_cuda_status(error, "device_uuid", err);
     return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                          "descriptor: no device of this process has the UUID %02x%02x%02x%02x-...",
-                          uuid[0], uuid[1], uuid[2], uuid[3]);
+                          "descriptor: no device of this process has the UUID %x%x%x%x%x%x%x%x-...",
+                          uuid[0] >> 4, uuid[0] & 15, uuid[1] >> 4, uuid[1] & 15, uuid[2] >> 4, uuid[2] & 15,
+                          uuid[3] >> 4, uuid[3] & 15);
 }
 
 /* -------------------------------------------------------------------- >>public */

@@ -261,7 +261,7 @@ CAI_API cai_status cai_layout_preset(cai_layout *layout, const char *preset, con
     if (!layout || !preset) return cai_priv_error(err, CAI_ERR_ARGUMENT, "layout or preset is NULL");
     CAI_TRY(cai_priv_dims(dims, "dims", &ndim, err));
     while (row < count && strcmp(cai_priv_presets[row].name, preset) != 0) ++row;
-    if (row == count) return cai_priv_error(err, CAI_ERR_ARGUMENT, "there is no preset \"%.40s\"", preset);
+    if (row == count) return cai_priv_error(err, CAI_ERR_ARGUMENT, "there is no preset \"%.*s\"", 40, preset);
     for (i = 0; cai_priv_presets[row].order[1] && i < ndim; ++i)
         if (!cai_priv_is_data_axis(dims[i]) && !strchr("IJK", dims[i]))
             return cai_priv_error(err, CAI_ERR_ARGUMENT, "dims has '%c': the preset knows I, J, K and digits",

@@ -399,6 +399,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, ca
 #define CAI_PRIV_WANT_ERRORS
 #define CAI_PRIV_WANT_GUARD
 #include "cai.h"
+#include "cai_stream.h"
 #include "cai_emm.h"
 
 #ifdef __cplusplus

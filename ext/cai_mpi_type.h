@@ -117,7 +117,8 @@ CAI_API cai_status cai_mpi_status(int code, const char *what, cai_error *err)
     cai_status status;
     if (code == MPI_SUCCESS) return CAI_OK;
     (void)MPI_Error_string(code, text, &length);
-    status = cai_priv_error(err, CAI_ERR_MPI, "%s: MPI error %d (%.120s)", what ? what : "MPI", code, text);
+    status = cai_priv_error(err, CAI_ERR_MPI, "%s: MPI error %d (%.*s)", what ? what : "MPI", code, 120,
+                            text);
     if (err) err->native = code;
     return status;
 }

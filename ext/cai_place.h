@@ -298,6 +298,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_destroy(cai_stream_cache *cac
 #define CAI_PRIV_WANT_ERRORS
 #define CAI_PRIV_WANT_GUARD
 #include "cai.h"
+#include "cai_stream.h"
 
 #ifdef __cplusplus
 extern "C" {

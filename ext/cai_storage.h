@@ -282,6 +282,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_assign(cai_storage *to, cai_storag
 #define CAI_PRIV_WANT_GUARD
 #define CAI_PRIV_WANT_EMM
 #include "cai.h"
+#include "cai_stream.h"
 #include "cai_emm.h"
 
 #ifdef __cplusplus
