@@ -601,6 +601,7 @@ static void check_lacking_slots(void)
     world *w = open(count_release);
     cai_cuda less = *w->cuda;
     less.context_push = NULL;
+    less.device_context = NULL; /* no other context can be entered, and none is known */
     w->pool.cuda = &less;
     GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
     touch(w, w->s2, "use", 1);
