@@ -236,7 +236,7 @@ typedef int32_t cai_status;
     X(CAI_ERR_THREAD, 20, RuntimeError, "the per-thread stream belongs to another host thread")    \
     X(CAI_ERR_CAPTURE, 21, RuntimeError, "a stream capture does not allow this")                   \
     X(CAI_ERR_MEMORY, 22, ValueError, "the data is not memory that a device can use")              \
-    X(CAI_ERR_STALE, 23, RuntimeError, "a handle was freed, or names another stream now")          \
+    X(CAI_ERR_STALE, 23, RuntimeError, "a handle was freed")                                       \
     X(CAI_ERR_PENDING, 24, RuntimeError, "an exchange, a scope or an allocation is still in use")  \
     X(CAI_ERR_OUT_OF_MEMORY, 25, MemoryError, "there is not enough memory")                        \
     X(CAI_ERR_PLACEMENT, 26, ValueError, "operands do not agree on a device or a stream")          \
@@ -471,7 +471,7 @@ enum {
     CAI_FUTURE_VERSION = 1 << 9,  /* R61; version above 3; its known entries were judged */
     CAI_NO_BACK_EDGE = 1 << 10,   /* set by an importer (as of DLPack) if a back edge cannot reach the owner.
                                      The array was ordered into `stream`. The owner does not see the
-                                     consumer's work there. cai_exchange_release keeps the array until the
+                                     consumer's work there. cai_exchange_finish keeps the array until the
                                      consumer's stream has passed */
     CAI_OWN_EVENT = 1 << 11,      /* set by cai_stream_detach. `event` belongs to the array, and is destroyed
                                      when the array is released. Without the flag it is the owner's */

@@ -142,7 +142,8 @@ class array : public cai_array {
     }
 
     /** Keeps `value` until the array is released, on any thread: a std::shared_ptr, a buffer, a lambda with
-     *  captures. A failure destroys it. Errors: CAI_ERR_ARGUMENT (owned already), CAI_ERR_OUT_OF_MEMORY. */
+     *  captures. An exchange keeps the array until its stream has passed, because `value` may free at once. If
+     *  it frees behind the work of the array's stream, set CAI_ORDERED_FREE. A failure destroys it. Errors: CAI_ERR_ARGUMENT (owned already), CAI_ERR_OUT_OF_MEMORY. */
     template <class Owner> cai_status own(Owner value, cai_error *why)
     {
         static_assert(!std::is_pointer_v<Owner>, "a pointer frees nothing; give a std::unique_ptr");
@@ -179,9 +180,9 @@ class stream_pool {
         delete[] places_;
     }
 
-    /** Opens it on a table, which must outlive it. `flags` is 0 or CAI_POOL_CHECK_STREAMS. With 0 places it
-     *  has those of the cai_event_pool.
-     *  Errors: those of cai_event_pool_init, CAI_ERR_ARGUMENT (it is open), CAI_ERR_OUT_OF_MEMORY. */
+    /** Opens it on a table, which must outlive it. `flags` is 0. With 0 places it has those of the
+     *  cai_event_pool. Errors: those of cai_event_pool_init, CAI_ERR_ARGUMENT (it is open),
+     *  CAI_ERR_OUT_OF_MEMORY. */
     cai_status open(const cai_cuda *table, int32_t places, uint32_t flags, cai_error *why) noexcept
     {
         if (pool_.cuda) return cai_error_set(CAI_ERR_ARGUMENT, "stream_pool", "it is open already", why);

@@ -245,8 +245,8 @@ typedef struct cai_dlpack_ordered {
 
 /** cai_dlpack_export for a consumer that works on `stream`. The export makes `stream` wait for the array's
  *  pending work (cai_exchange_begin). The deleter makes the array's stream wait for the work that is then in
- *  `stream` (cai_exchange_end), and releases the array (cai_exchange_release). So an array without a stream,
- *  or with CAI_NO_BACK_EDGE, stays in the keep-alive list of `pool` until `stream` has passed.
+ *  `stream`, and gives the array back (cai_exchange_finish). Unless the array is CAI_ORDERED_FREE and names a
+ *  stream, it stays in the keep-alive list of `pool` until `stream` has passed.
  *
  *  `stream` is 1, 2 or a handle, as cai_decode_stream_dlpack decodes it. Streams 1 and 2 are those of the
  *  current context if that is on the array's device, else of the device's primary context. 0 means that the

@@ -51,7 +51,7 @@ ORDER AND LIFETIME
     - The consumer waits for its own work on the array, releases the array, and then answers.
     - The producer frees the memory after all consumers have answered (R116).
     An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
-    cai_exchange_release with a keep-alive list releases it when a stream has passed.
+    cai_exchange_finish keeps it until the consumer's stream has passed.
 
 WHAT CAN BE SENT
     Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also slices and other strides. CUDA's

@@ -65,7 +65,7 @@ extern "C" {
  *  If the stream is of the device of the array's memory, or the memory belongs to no one device, this is
  *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`.
  *  The copy is in C order and writable, and the array owns it. The old memory is given back as
- *  cai_exchange_release does: call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
+ *  cai_exchange_finish does: call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
  *  it. If the array named a stream, that stream waits for the copy. If not, its owner must not touch the old
  *  memory before `stream` has passed. All this is so in any mode of the pool. A table with CAI_EMM_FREES_WAIT
  *  makes the host wait when the copy is released. No peer access is needed, also for memory of pools. Views
@@ -75,7 +75,7 @@ extern "C" {
  *  Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or hooks of
  *  it), CAI_ERR_EXPECT (to another device: an array with a mask, of bit fields, or owned and with fields),
  *  those of cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer,
- *  cai_exchange_release. */
+ *  cai_exchange_finish. */
 CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                            const cai_emm_hooks *hooks, cai_error *err);
 
@@ -167,6 +167,18 @@ static void cai_priv_move_settle(cai_event_pool *pool, uint64_t stream)
     (void)status;
 }
 
+/* Gives the old memory back, as cai_exchange_finish does. The exchange has ended before, because after an error
+ * of its end the array stays the caller's. */
+static cai_status cai_priv_move_give_back(cai_array *array, cai_event_pool *pool, uint64_t stream,
+                                          cai_error *err)
+{
+    const uint32_t order = array->flags & (uint32_t)(CAI_ORDERED_FREE | CAI_NO_BACK_EDGE);
+    if (order != CAI_ORDERED_FREE || array->sync != CAI_SYNC_STREAM)
+        return cai_keepalive_push(array, pool, stream, err);
+    cai_array_release(array);
+    return CAI_OK;
+}
+
 /* Copies the elements behind the work on them, and gives the old memory back. If that fails, the host waits
  * for the copy, because the array stays the caller's, who knows of no copy. */
 static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, cai_event_pool *pool,
@@ -186,12 +198,9 @@ static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, 
         status = cai_transfer_copy_peer(&plan, cuda, to, from, stream, err);
     else
         status = cai_transfer_copy(&plan, cuda, stream, err); /* a table of before: CUDA needs access */
-    if (!status && array->release) {
-        status = cai_exchange_finish(&ex, CAI_OK, &array, 1, err);
-    } else {
-        status = cai_exchange_end(&ex, status, err);
-        if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
-    }
+    status = cai_exchange_end(&ex, status, err);
+    if (!status && array->release) status = cai_priv_move_give_back(array, pool, stream, err);
+    else if (!status) status = cai_stream_drop_event(array, pool, err); /* of a borrowed one, if it has one */
     if (status) cai_priv_move_settle(pool, stream);
     return status;
 }

@@ -305,11 +305,11 @@ CAI_API PyObject *cai_python_raise(const cai_error *err);
 extern "C" {
 #endif
 
-/** cai_python_release for arrays that work on `stream` may still use (R80). An array with a stream is
- *  released at once. Its stream must have taken part in an exchange with `stream` (by the default mode), and
- *  so waits for that work. An array without one, or with CAI_NO_BACK_EDGE, stays in the keep-alive list of
- *  `pool` until `stream` has passed. Polls that list. Returns 0, or -1 with an exception set. Then the first
- *  array that was not kept, and all after it, are not released. */
+/** cai_python_release for arrays that work on `stream` may still use (R80). They stay in the keep-alive list
+ *  of `pool` until `stream` has passed, with one event for up to 16 of them. Released at once are empty arrays,
+ *  and those with CAI_ORDERED_FREE and a stream. That stream must have taken part in an exchange with `stream`
+ *  (by the default mode), and so waits for that work. Polls the list. Returns 0, or -1 with an exception set.
+ *  Then those that were not given back are still owned. */
 CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                                     Py_ssize_t count, uint64_t stream);
 
@@ -2366,13 +2366,19 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream)
 }
 
 #if defined(CAI_PRIV_PY_WITH_STREAM)
-/* Returns 1 if the array can be released at once: an exchange made its stream wait, and its owner frees behind
- * that stream. */
+/* Returns 1 if an exchange made the owner's stream wait, or there is nothing to wait for. */
+static int cai_priv_py_is_ordered(const cai_array *member)
+{
+    if (!member || !member->size) return 1;
+    if (member->flags & (uint32_t)(CAI_NO_BACK_EDGE | CAI_OWN_EVENT)) return 0; /* the list drops the event */
+    return member->sync == CAI_SYNC_STREAM || (member->sync == CAI_SYNC_EVENT && member->stream);
+}
+
+/* Returns 1 if the array can be released at once: its owner frees behind a stream that waits. */
 static int cai_priv_py_is_settled(const cai_array *array)
 {
-    const int on_stream = array->sync == CAI_SYNC_STREAM || (array->sync == CAI_SYNC_EVENT && array->stream);
-    if (array->flags & CAI_NO_BACK_EDGE || !(array->flags & CAI_ORDERED_FREE || !array->size)) return 0;
-    return (on_stream || !array->size) && (!array->mask || cai_priv_py_is_settled(array->mask));
+    if (array->size && !(array->flags & CAI_ORDERED_FREE)) return 0;
+    return cai_priv_py_is_ordered(array) && cai_priv_py_is_ordered(array->mask);
 }
 
 CAI_API int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,

@@ -77,7 +77,7 @@ WHAT IT READS (by the numbers of WHAT IT READS in cai_python.h, which has the or
 
 ORDER
     Arrays of 2 and 5 have CAI_NO_BACK_EDGE, as their owner frees them without regard to your stream.
-    cai_exchange_release and cai_python_release_after keep them until your stream has passed.
+    cai_exchange_finish and cai_python_release_after keep them until your stream has passed.
     cai_python_release does not wait.
 
 OWNERSHIP

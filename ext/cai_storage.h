@@ -984,6 +984,7 @@ CAI_API cai_status cai_storage_export(cai_storage *storage, int32_t side, int32_
         return status;
     }
     *out = access->array;
+    out->flags |= CAI_ORDERED_FREE; /* home waits for the stream that the array names */
     cai_array_own(out, cai_priv_export_release, access);
     return CAI_OK;
 }

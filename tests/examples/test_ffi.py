@@ -204,7 +204,6 @@ def check_driver(cai: ctypes.CDLL, abi, libcuda: str) -> None:
     ]
     if any(made) or any(step() for step in steps) or x.release:  # stops at the first error
         fail(f"an exchange on the simulated driver: {made}, {error.message.decode()}")
-    cai.cai_cuda_unload(driver)
 
 
 def check_library(folder: pathlib.Path, nm: str | None, libcuda: str | None) -> int:

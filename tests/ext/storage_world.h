@@ -84,6 +84,9 @@ static void make(cai_storage *out)
     cai_sim_log_clear(sim);
 }
 
+/* A record failed with an error that ends all work of its context. The pool then makes no call on the event. */
+static int32_t device_died;
+
 static void finish(void)
 {
     char text[300];
@@ -94,8 +97,9 @@ static void finish(void)
     cai_sim_stream_destroy(sim, home);
     cai_sim_stream_destroy(sim, s1);
     cai_sim_stream_destroy(sim, s2);
-    CHECK_INT(cai_sim_leaks(sim, text, sizeof text), 0);
-    CHECK_STR(text, "");
+    (void)cai_sim_leaks(sim, text, sizeof text);
+    if (!device_died || strncmp(text, "events: ", 8) || strchr(text, ';')) CHECK_STR(text, "");
+    device_died = 0;
     CHECK_INT(cai_sim_current(sim), c1);
     cai_sim_destroy(sim);
 }

@@ -192,8 +192,10 @@ void test_exchange()
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 1);
         CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_OK);
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 2);
-        CHECK_INT(living, 0);
         CHECK(!w.x.owned());
+        CHECK_INT(living, 1); /* its owner frees at once, so it stays until the consumer's stream has passed */
+        CHECK_INT(cai_keepalive_drain(w.pool, &w.err), CAI_OK);
+        CHECK_INT(living, 0);
         CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_ERR_ARGUMENT);
 
         {
@@ -203,13 +205,22 @@ void test_exchange()
             CHECK_INT(left.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
         }
         CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 4);
+        CHECK_INT(cai_keepalive_drain(w.pool, &w.err), CAI_OK);
         CHECK_INT(living, 0);
+
+        w.offer(); /* the owner promises that its free comes behind the stream: nothing is kept */
+        CHECK_INT(w.x.own(counter(&living), &w.err), CAI_OK);
+        w.x.flags |= CAI_ORDERED_FREE;
+        CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
+        CHECK_INT(w.ex.finish(CAI_OK, &w.err), CAI_OK);
+        CHECK_INT(living, 0);
+        CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 6);
 
         w.offer(); /* the status and the error of the work come first */
         CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
         CHECK_INT(w.ex.finish(cai_cuda_status(719, "kernel", &w.err), &w.err), CAI_ERR_CUDA);
         CHECK_INT(w.err.native, 719);
-        CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 6);
+        CHECK_INT(cai_sim_calls_of(w.sim, "stream_wait_event"), 8);
         w.offer(); /* also if the end fails, too */
         CHECK_INT(w.ex.begin(w.pool, w.consumer, w.list, 1, nullptr, &w.err), CAI_OK);
         cai_sim_fail_op(w.sim, "event_record", 1, CAI_SIM_ERROR_OUT_OF_MEMORY);
@@ -289,8 +300,9 @@ void test_exceptions()
                 CHECK_INT(living, 2);
                 cai::check_cuda(fails ? 719 : 0, "kernel");
                 ex.finish();
-                CHECK_INT(living, 0);
             });
+            CHECK_INT(living, 2); /* until the stream has passed */
+            CHECK_INT(cai_keepalive_drain(pool, &w.err), CAI_OK);
             CHECK_INT(got.code, fails ? CAI_ERR_CUDA : CAI_OK);
             CHECK_INT(got.native, fails ? 719 : 0);
             CHECK_INT(living, 0);

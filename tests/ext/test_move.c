@@ -84,6 +84,7 @@ static void pull_down(world *w)
 /* ------------------------------------------------------------------ orders */
 typedef struct plan {
     int32_t owned, detached, kept; /* detached: by an event; kept: its owner gets no back edge */
+    int32_t ordered;               /* its owner frees behind the stream that it names */
     int32_t mode;                  /* of the pool */
 } plan;
 
@@ -114,6 +115,7 @@ static void move_program(cai_sim *sim, void *argument)
     if (is->kept) w.x.flags |= CAI_NO_BACK_EDGE;
     fail_unless(&w, !cai_event_pool_set_modes(&w.pool, is->mode, 0, &err), err.message);
     if (is->owned) cai_array_own(&w.x, give_back, &w);
+    if (is->ordered) w.x.flags |= CAI_ORDERED_FREE;
     fail_unless(&w, !cai_move(&w.x, &w.pool, w.next, &w.hooks, &err), err.message);
     fail_unless(&w, w.x.data != w.data && w.x.device == 1 && w.x.stream == w.next, "not moved");
     if (!is->owned) (void)cai_sim_touch(sim, w.old, "the owner again", &use, 1);
@@ -136,14 +138,16 @@ static void move_program(cai_sim *sim, void *argument)
 static void test_orders(void)
 {
     int32_t n;
-    for (n = 0; n < 16; ++n) {
+    for (n = 0; n < 32; ++n) {
         plan is;
         cai_check_options options = {0, 0, 0, 0, NULL, 0, 0, NULL, NULL};
         cai_check_result result;
         is.owned = n & 1;
         is.detached = n >> 1 & 1;
         is.kept = n >> 2 & 1;
-        is.mode = n >> 3 ? CAI_MODE_IGNORE : CAI_MODE_EVENT; /* it is in order all the same */
+        is.mode = n >> 3 & 1 ? CAI_MODE_IGNORE : CAI_MODE_EVENT; /* it is in order all the same */
+        is.ordered = n >> 4;
+        if (is.ordered && !is.owned) continue;
         if (is.kept && !is.owned) continue; /* the owner must know of the copy then */
         options.devices = 2;
         CHECK_INT(cai_check(move_program, &is, &options, &result), 0);
@@ -158,8 +162,8 @@ static void test_left_out(void)
     int32_t owned, n, o;
     for (owned = 0; owned < 2; ++owned) {
         for (o = 0; o < 2; ++o) {
-            plan is = {0, 0, 0, 0};
-            is.owned = owned;
+            plan is = {0, 0, 0, 0, 0};
+            is.owned = is.ordered = owned; /* any other owner waits for an event of its own, too */
             for (n = 1; n < 20; ++n) {
                 cai_check_options options = {0, 0, 0, 0, NULL, 0, 0, NULL, NULL};
                 cai_check_result result;

@@ -1013,6 +1013,7 @@ static void test_faults(void)
                 wrong = 0;
                 cai_sim_run(sim);
                 let_go(fault_errors[e]);
+                device_died = fault_errors[e] == 4 || fault_errors[e] == 700;
                 finish();
             }
     }

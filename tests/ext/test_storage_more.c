@@ -484,6 +484,7 @@ static void test_ends(void)
     fail_op("event_record", 1, 700);
     memset(&err, 0, sizeof err);
     CHECK(cai_storage_end(&a, CAI_ERR_VIEW, &err) == CAI_ERR_VIEW && err.code == 0 && a.storage == NULL);
+    device_died = 1;
     finish();
 }
 

@@ -254,7 +254,6 @@ static void test_migrate_owned(void)
         cai_event_pool pool;
         cai_exchange ex;
         cai_array x, *list[1] = {&x};
-        if (mode == CAI_MODE_ENQUEUE) mode++;
         CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
         old = cai_sim_stream_create(sim, 1);
         next = cai_sim_stream_create(sim, 1);

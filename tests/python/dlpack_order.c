@@ -129,12 +129,10 @@ static cai_status use_array(order_state *state, cai_array *x, uint64_t stream, c
 {
     cai_array *io[1];
     cai_exchange ex;
-    cai_status status;
     io[0] = x;
     CAI_TRY(cai_exchange_begin(&ex, &state->pool, io, 1, stream, err));
     launch(state, stream, "use", x->data);
-    status = cai_exchange_end(&ex, CAI_OK, err);
-    return status ? status : cai_exchange_release(&ex, x, err);
+    return cai_exchange_finish(&ex, CAI_OK, io, 1, err);
 }
 
 /* use(object, stream, how): 0 by an exchange, 1 by cai_python_release_after; of a capsule as any consumer, 1: that

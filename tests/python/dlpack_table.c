@@ -272,9 +272,8 @@ static PyObject *table_imported(PyObject *module, PyObject *args)
     status = cai_exchange_begin(&ex, &state->pool, io, 1, stream, &err);
     if (!status) {
         launch(state, stream, "exchange", x.data);
-        status = cai_exchange_end(&ex, CAI_OK, &err);
+        status = cai_exchange_finish(&ex, CAI_OK, io, 1, &err);
     }
-    if (!status) status = cai_exchange_release(&ex, &x, &err);
     if (!status) return made;
     Py_XDECREF(made);
     return cai_python_raise(&err);

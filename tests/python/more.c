@@ -448,6 +448,17 @@ static PyObject *more_release_after(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* set_ordered(held): the owners free behind the streams that the arrays name */
+static PyObject *more_set_ordered(PyObject *module, PyObject *capsule)
+{
+    probe_held *held = probe_get(capsule);
+    Py_ssize_t i;
+    (void)module;
+    if (!held) return NULL;
+    for (i = 0; i < held->count; ++i) held->arrays[i].flags |= CAI_ORDERED_FREE;
+    Py_RETURN_NONE;
+}
+
 /* exchange(held, stream): begun and ended, with work of the consumer in between */
 static PyObject *more_exchange(PyObject *module, PyObject *args)
 {
@@ -528,6 +539,7 @@ static PyMethodDef more_methods[] = {{"fields", more_fields, METH_VARARGS, NULL}
                                      {"new_stream", more_new_stream, METH_VARARGS, NULL},
                                      {"act", more_act, METH_VARARGS, NULL},
                                      {"release_after", more_release_after, METH_VARARGS, NULL},
+                                     {"set_ordered", more_set_ordered, METH_O, NULL},
                                      {"exchange", more_exchange, METH_VARARGS, NULL},
                                      {"wait", more_wait, METH_NOARGS, NULL},
                                      {"count_errors", more_count_errors, METH_O, NULL},

@@ -78,9 +78,6 @@ CAI_CUPY_API cai_status cai_cupy_close(cai_cupy *cupy)
 {
     if (!cupy) return CAI_OK;
     CAI_TRY(adapter_close(&cupy->memory));
-#if !defined(CAI_NO_LOADER)
-    if (cupy->memory.cuda == &cupy->driver.cuda) cai_cuda_unload(&cupy->driver);
-#endif
     free(cupy);
     return CAI_OK;
 }

@@ -34,10 +34,7 @@ CAI_NUMBA_API cai_numba *cai_numba_open(const cai_emm_hooks *hooks, int32_t stan
 {
     cai_numba *numba = (cai_numba *)calloc(1, sizeof *numba);
     cai_status status = numba ? cai_cuda_load(&numba->driver, NULL, err) : cai_cuda_status(2, "calloc", err);
-    if (!status) {
-        status = numba_start(numba, hooks, standard, err);
-        if (status) cai_cuda_unload(&numba->driver);
-    }
+    if (!status) status = numba_start(numba, hooks, standard, err);
     if (!status) return numba;
     free(numba);
     return NULL;
@@ -48,7 +45,6 @@ CAI_NUMBA_API cai_status cai_numba_close(cai_numba *numba, cai_error *err)
     if (!numba) return CAI_OK;
     CAI_TRY(cai_manager_destroy(&numba->manager, err));
     CAI_TRY(cai_event_pool_destroy(&numba->pool, err));
-    cai_cuda_unload(&numba->driver);
     free(numba);
     return CAI_OK;
 }

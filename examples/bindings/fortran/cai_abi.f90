@@ -149,6 +149,20 @@ module libcai
   integer(c_int32_t), parameter :: CAI_TOKEN_DICT = 12_c_int32_t
   integer(c_int32_t), parameter :: CAI_TOKEN_OBJECT = 13_c_int32_t
   integer(c_int32_t), parameter :: CAI_ALL_AXES = -2147483647_c_int32_t - 1
+  integer(c_int32_t), parameter :: CAI_MODE_EVENT = 0_c_int32_t
+  integer(c_int32_t), parameter :: CAI_MODE_HOST = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_MODE_IGNORE = 2_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UNKNOWN_SYNCHRONIZE = 0_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UNKNOWN_STREAM = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UNKNOWN_LEGACY = 2_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UNKNOWN_ASSUME_IDLE = 3_c_int32_t
+  integer(c_int32_t), parameter :: CAI_EXCHANGE_EDGES = 16_c_int32_t
+  integer(c_int32_t), parameter :: CAI_EXCHANGE_JOIN_CAPTURE = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_BOUNDS_UNKNOWN = 0_c_int32_t
+  integer(c_int32_t), parameter :: CAI_BOUNDS_INSIDE = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_LOCATE_BOUNDS = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_LOCATE_PAGEABLE = 2_c_int32_t
+  integer(c_int32_t), parameter :: CAI_LOCATE_STORE_ADDRESS = 4_c_int32_t
   integer(c_int32_t), parameter :: CAI_CUDA_VERSION = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_CUDA_NO_DEFAULT_STREAMS = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_CAPTURE_NONE = 0_c_int32_t
@@ -157,26 +171,8 @@ module libcai
   integer(c_int32_t), parameter :: CAI_POINTER_POOL = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_POINTER_ARRAY = 2_c_int32_t
   integer(c_int32_t), parameter :: CAI_POINTER_NO_CONTEXT = 4_c_int32_t
-  integer(c_int32_t), parameter :: CAI_BOUNDS_UNKNOWN = 0_c_int32_t
-  integer(c_int32_t), parameter :: CAI_BOUNDS_INSIDE = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_LOCATE_BOUNDS = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_LOCATE_PAGEABLE = 2_c_int32_t
-  integer(c_int32_t), parameter :: CAI_LOCATE_STORE_ADDRESS = 4_c_int32_t
-  integer(c_int32_t), parameter :: CAI_POOL_EVENTS = 64_c_int32_t
-  integer(c_int32_t), parameter :: CAI_POOL_PLACES = 16_c_int32_t
-  integer(c_int32_t), parameter :: CAI_EXCHANGE_EDGES = 16_c_int32_t
-  integer(c_int32_t), parameter :: CAI_POOL_CHECK_STREAMS = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_MODE_EVENT = 0_c_int32_t
-  integer(c_int32_t), parameter :: CAI_MODE_HOST = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_MODE_ENQUEUE = 2_c_int32_t
-  integer(c_int32_t), parameter :: CAI_MODE_IGNORE = 3_c_int32_t
-  integer(c_int32_t), parameter :: CAI_UNKNOWN_SYNCHRONIZE = 0_c_int32_t
-  integer(c_int32_t), parameter :: CAI_UNKNOWN_STREAM = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_UNKNOWN_LEGACY = 2_c_int32_t
-  integer(c_int32_t), parameter :: CAI_UNKNOWN_ASSUME_IDLE = 3_c_int32_t
-  integer(c_int32_t), parameter :: CAI_EXCHANGE_JOIN_CAPTURE = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_EXCHANGE_KEEP_MODE = 2_c_int32_t
-  integer(c_int32_t), parameter :: CAI_EXCHANGE_ONE_WAY = 4_c_int32_t
+  integer(c_int32_t), parameter :: CAI_POOL_EVENTS = 32_c_int32_t
+  integer(c_int32_t), parameter :: CAI_POOL_PLACES = 32_c_int32_t
   integer(c_int32_t), parameter :: CAI_EMM_VERSION = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_EMM_FREES_WAIT = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_EMM_CUDA_HOST = 2_c_int32_t
@@ -298,6 +294,63 @@ module libcai
     integer(c_int64_t) :: strides(8)
   end type
 
+  type, bind(c) :: cai_exchange_options
+    integer(c_int32_t) :: mode
+    integer(c_int32_t) :: unknown
+    integer(c_int64_t) :: unknown_stream
+    integer(c_int32_t) :: flags
+    integer(c_int32_t) :: reserved
+  end type
+
+  type, bind(c) :: cai_exchange_edge
+    integer(c_int64_t) :: stream
+    integer(c_int64_t) :: context
+    integer(c_int64_t) :: context_id
+    integer(c_int64_t) :: capture
+    integer(c_int32_t) :: flags
+    integer(c_int32_t) :: array
+  end type
+
+  type, bind(c) :: cai_exchange
+    type(c_ptr) :: pool
+    integer(c_int64_t) :: stream
+    integer(c_int32_t) :: state
+    integer(c_int32_t) :: flags
+    type(cai_exchange_options) :: options
+    integer(c_int64_t) :: context
+    integer(c_int64_t) :: context_id
+    integer(c_int64_t) :: thread
+    integer(c_int64_t) :: capture
+    integer(c_int32_t) :: edge_count
+    integer(c_int32_t) :: reserved
+    type(cai_exchange_edge) :: edges(16)
+  end type
+
+  type, bind(c) :: cai_keepalive
+    type(c_funptr) :: release
+    type(c_ptr) :: owner
+    integer(c_int64_t) :: data
+    integer(c_int64_t) :: stream
+    integer(c_int64_t) :: event
+    integer(c_int64_t) :: context
+    integer(c_int64_t) :: context_id
+    integer(c_int32_t) :: device
+    integer(c_int32_t) :: next
+    integer(c_int32_t) :: joined
+    integer(c_int32_t) :: reserved
+  end type
+
+  type, bind(c) :: cai_location
+    integer(c_int32_t) :: memory
+    integer(c_int32_t) :: device
+    integer(c_int32_t) :: bounds
+    integer(c_int32_t) :: needs_peer
+    integer(c_int64_t) :: context
+    integer(c_int64_t) :: data
+    integer(c_int64_t) :: base
+    integer(c_int64_t) :: nbytes
+  end type
+
   type, bind(c) :: cai_cuda_capture
     integer(c_int32_t) :: status
     integer(c_int32_t) :: reserved
@@ -372,6 +425,12 @@ module libcai
     type(c_funptr) :: set_2d_async
     type(c_funptr) :: copy_peer_async
     type(c_funptr) :: copy_3d_peer_async
+    type(c_funptr) :: context_id
+    type(c_funptr) :: context_record
+    type(c_funptr) :: stream_flags
+    type(c_funptr) :: pool_create
+    type(c_funptr) :: pool_destroy
+    type(c_funptr) :: memory_alloc_from_pool
   end type
 
   type, bind(c) :: cai_cuda_driver
@@ -379,30 +438,12 @@ module libcai
     type(c_ptr) :: library
     integer(c_int32_t) :: runtime_version
     integer(c_int32_t) :: driver_version
-    type(c_funptr) :: entries(44)
-  end type
-
-  type, bind(c) :: cai_location
-    integer(c_int32_t) :: memory
-    integer(c_int32_t) :: device
-    integer(c_int32_t) :: bounds
-    integer(c_int32_t) :: needs_peer
-    integer(c_int64_t) :: context
-    integer(c_int64_t) :: data
-    integer(c_int64_t) :: base
-    integer(c_int64_t) :: nbytes
-  end type
-
-  type, bind(c) :: cai_keepalive
-    type(cai_array) :: array
-    integer(c_int64_t) :: event
-    integer(c_int64_t) :: context
-    integer(c_int32_t) :: next
-    integer(c_int32_t) :: dead
+    type(c_funptr) :: entries(64)
   end type
 
   type, bind(c) :: cai_pool_event
     integer(c_int64_t) :: context
+    integer(c_int64_t) :: context_id
     integer(c_int64_t) :: event
   end type
 
@@ -411,7 +452,6 @@ module libcai
     integer(c_int32_t) :: flags
     integer(c_int32_t) :: guard
     integer(c_int32_t) :: open_exchanges
-    integer(c_int32_t) :: idle_count
     integer(c_int32_t) :: waiting
     integer(c_int32_t) :: first
     integer(c_int32_t) :: last
@@ -421,42 +461,13 @@ module libcai
     integer(c_int32_t) :: capacity
     integer(c_int32_t) :: mode
     integer(c_int32_t) :: export_mode
+    integer(c_int32_t) :: idle_count
+    integer(c_int32_t) :: reserved
+    type(c_ptr) :: parked
     type(c_ptr) :: keepalive
-    type(cai_pool_event) :: idle(64)
     type(cai_cuda) :: whole
-    type(cai_keepalive) :: places(16)
-  end type
-
-  type, bind(c) :: cai_exchange_options
-    integer(c_int32_t) :: mode
-    integer(c_int32_t) :: unknown
-    integer(c_int64_t) :: unknown_stream
-    integer(c_int32_t) :: flags
-    integer(c_int32_t) :: reserved
-  end type
-
-  type, bind(c) :: cai_exchange_edge
-    integer(c_int64_t) :: stream
-    integer(c_int64_t) :: context
-    integer(c_int64_t) :: id
-    integer(c_int64_t) :: capture
-    integer(c_int32_t) :: flags
-    integer(c_int32_t) :: array
-  end type
-
-  type, bind(c) :: cai_exchange
-    type(c_ptr) :: pool
-    integer(c_int64_t) :: stream
-    integer(c_int32_t) :: state
-    integer(c_int32_t) :: flags
-    type(cai_exchange_options) :: options
-    integer(c_int64_t) :: context
-    integer(c_int64_t) :: thread
-    integer(c_int64_t) :: id
-    integer(c_int64_t) :: capture
-    integer(c_int32_t) :: edge_count
-    integer(c_int32_t) :: reserved
-    type(cai_exchange_edge) :: edges(16)
+    type(cai_pool_event) :: idle(32)
+    type(cai_keepalive) :: places(32)
   end type
 
   type, bind(c) :: cai_emm_hooks
@@ -741,64 +752,6 @@ module libcai
       integer(c_int64_t), intent(inout), optional :: stream
       type(cai_error), intent(inout), optional :: err
     end function
-    integer(c_int32_t) function cai_cuda_load(out, path, err) bind(c)
-      import
-      type(cai_cuda_driver), intent(inout), optional :: out
-      character(kind=c_char), intent(in), optional :: path(*)
-      type(cai_error), intent(inout), optional :: err
-    end function
-    subroutine cai_cuda_unload(driver) bind(c)
-      import
-      type(cai_cuda_driver), intent(inout), optional :: driver
-    end subroutine
-    integer(c_int32_t) function cai_cuda_status(error, what, err) bind(c)
-      import
-      integer(c_int32_t), value :: error
-      character(kind=c_char), intent(in), optional :: what(*)
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_locate(array, name, cuda, flags, out, err) bind(c)
-      import
-      type(cai_array), intent(inout), optional :: array
-      character(kind=c_char), intent(in), optional :: name(*)
-      type(c_ptr), value :: cuda
-      integer(c_int32_t), value :: flags
-      type(cai_location), intent(inout), optional :: out
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_event_pool_init(pool, cuda, keepalive, capacity, flags, err) &
-      bind(c)
-      import
-      type(cai_event_pool), intent(inout), optional :: pool
-      type(c_ptr), value :: cuda
-      type(cai_keepalive), intent(inout), optional :: keepalive(*)
-      integer(c_int32_t), value :: capacity
-      integer(c_int32_t), value :: flags
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_event_pool_destroy(pool, err) bind(c)
-      import
-      type(cai_event_pool), intent(inout), optional :: pool
-      type(cai_error), intent(inout), optional :: err
-    end function
-    subroutine cai_event_pool_forget(pool, context) bind(c)
-      import
-      type(cai_event_pool), intent(inout), optional :: pool
-      integer(c_int64_t), value :: context
-    end subroutine
-    integer(c_int32_t) function cai_event_pool_set_modes(pool, mode, export_mode, err) bind(c)
-      import
-      type(cai_event_pool), intent(inout), optional :: pool
-      integer(c_int32_t), value :: mode
-      integer(c_int32_t), value :: export_mode
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_event_pool_parse_modes(pool, text, err) bind(c)
-      import
-      type(cai_event_pool), intent(inout), optional :: pool
-      character(kind=c_char), intent(in), optional :: text(*)
-      type(cai_error), intent(inout), optional :: err
-    end function
     integer(c_int32_t) function cai_exchange_begin(ex, pool, arrays, count, stream, err) bind(c)
       import
       type(cai_exchange), intent(inout), optional :: ex
@@ -819,24 +772,24 @@ module libcai
       type(cai_exchange_options), intent(in), optional :: options
       type(cai_error), intent(inout), optional :: err
     end function
-    integer(c_int32_t) function cai_exchange_end(ex, status, err) bind(c)
-      import
-      type(cai_exchange), intent(inout), optional :: ex
-      integer(c_int32_t), value :: status
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_exchange_release(ex, array, err) bind(c)
-      import
-      type(cai_exchange), intent(inout), optional :: ex
-      type(cai_array), intent(inout), optional :: array
-      type(cai_error), intent(inout), optional :: err
-    end function
     integer(c_int32_t) function cai_exchange_finish(ex, status, arrays, count, err) bind(c)
       import
       type(cai_exchange), intent(inout), optional :: ex
       integer(c_int32_t), value :: status
       type(c_ptr), intent(in) :: arrays(*)
       integer(c_int32_t), value :: count
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_exchange_end(ex, status, err) bind(c)
+      import
+      type(cai_exchange), intent(inout), optional :: ex
+      integer(c_int32_t), value :: status
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_cuda_status(error, what, err) bind(c)
+      import
+      integer(c_int32_t), value :: error
+      character(kind=c_char), intent(in), optional :: what(*)
       type(cai_error), intent(inout), optional :: err
     end function
     integer(c_int32_t) function cai_stream_order(pool, before, after, err) bind(c)
@@ -889,6 +842,49 @@ module libcai
     integer(c_int32_t) function cai_keepalive_drain(pool, err) bind(c)
       import
       type(cai_event_pool), intent(inout), optional :: pool
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_event_pool_init(pool, cuda, keepalive, capacity, flags, err) &
+      bind(c)
+      import
+      type(cai_event_pool), intent(inout), optional :: pool
+      type(c_ptr), value :: cuda
+      type(cai_keepalive), intent(inout), optional :: keepalive(*)
+      integer(c_int32_t), value :: capacity
+      integer(c_int32_t), value :: flags
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_event_pool_destroy(pool, err) bind(c)
+      import
+      type(cai_event_pool), intent(inout), optional :: pool
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_event_pool_forget(pool, context, err) bind(c)
+      import
+      type(cai_event_pool), intent(inout), optional :: pool
+      integer(c_int64_t), value :: context
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_event_pool_set_modes(pool, mode, export_mode, err) bind(c)
+      import
+      type(cai_event_pool), intent(inout), optional :: pool
+      integer(c_int32_t), value :: mode
+      integer(c_int32_t), value :: export_mode
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_locate(array, name, cuda, flags, out, err) bind(c)
+      import
+      type(cai_array), intent(inout), optional :: array
+      character(kind=c_char), intent(in), optional :: name(*)
+      type(c_ptr), value :: cuda
+      integer(c_int32_t), value :: flags
+      type(cai_location), intent(inout), optional :: out
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_cuda_load(out, path, err) bind(c)
+      import
+      type(cai_cuda_driver), intent(inout), optional :: out
+      character(kind=c_char), intent(in), optional :: path(*)
       type(cai_error), intent(inout), optional :: err
     end function
     integer(c_int32_t) function cai_emm_hooks_check(hooks, err) bind(c)
@@ -963,18 +959,18 @@ contains
     type(cai_import_options), target, save :: s_cai_import_options
     type(cai_export_storage), target, save :: s_cai_export_storage
     type(cai_kernel_view), target, save :: s_cai_kernel_view
+    type(cai_exchange_options), target, save :: s_cai_exchange_options
+    type(cai_exchange_edge), target, save :: s_cai_exchange_edge
+    type(cai_exchange), target, save :: s_cai_exchange
+    type(cai_keepalive), target, save :: s_cai_keepalive
+    type(cai_location), target, save :: s_cai_location
     type(cai_cuda_capture), target, save :: s_cai_cuda_capture
     type(cai_cuda_pointer), target, save :: s_cai_cuda_pointer
     type(cai_cuda_copy), target, save :: s_cai_cuda_copy
     type(cai_cuda), target, save :: s_cai_cuda
     type(cai_cuda_driver), target, save :: s_cai_cuda_driver
-    type(cai_location), target, save :: s_cai_location
-    type(cai_keepalive), target, save :: s_cai_keepalive
     type(cai_pool_event), target, save :: s_cai_pool_event
     type(cai_event_pool), target, save :: s_cai_event_pool
-    type(cai_exchange_options), target, save :: s_cai_exchange_options
-    type(cai_exchange_edge), target, save :: s_cai_exchange_edge
-    type(cai_exchange), target, save :: s_cai_exchange
     type(cai_emm_hooks), target, save :: s_cai_emm_hooks
     fault = ""
     if (fault == "" .and. c_sizeof(s_cai_error) /= 260) fault = "cai_error"
@@ -1074,6 +1070,65 @@ contains
     call at("cai_kernel_view.shape", c_loc(s_cai_kernel_view%shape), c_loc(s_cai_kernel_view), 16)
     call at("cai_kernel_view.strides", c_loc(s_cai_kernel_view%strides), c_loc(s_cai_kernel_view), &
       80)
+    if (fault == "" .and. c_sizeof(s_cai_exchange_options) /= 24) fault = "cai_exchange_options"
+    call at("cai_exchange_options.mode", c_loc(s_cai_exchange_options%mode), &
+      c_loc(s_cai_exchange_options), 0)
+    call at("cai_exchange_options.unknown", c_loc(s_cai_exchange_options%unknown), &
+      c_loc(s_cai_exchange_options), 4)
+    call at("cai_exchange_options.unknown_stream", c_loc(s_cai_exchange_options%unknown_stream), &
+      c_loc(s_cai_exchange_options), 8)
+    call at("cai_exchange_options.flags", c_loc(s_cai_exchange_options%flags), &
+      c_loc(s_cai_exchange_options), 16)
+    call at("cai_exchange_options.reserved", c_loc(s_cai_exchange_options%reserved), &
+      c_loc(s_cai_exchange_options), 20)
+    if (fault == "" .and. c_sizeof(s_cai_exchange_edge) /= 40) fault = "cai_exchange_edge"
+    call at("cai_exchange_edge.stream", c_loc(s_cai_exchange_edge%stream), &
+      c_loc(s_cai_exchange_edge), 0)
+    call at("cai_exchange_edge.context", c_loc(s_cai_exchange_edge%context), &
+      c_loc(s_cai_exchange_edge), 8)
+    call at("cai_exchange_edge.context_id", c_loc(s_cai_exchange_edge%context_id), &
+      c_loc(s_cai_exchange_edge), 16)
+    call at("cai_exchange_edge.capture", c_loc(s_cai_exchange_edge%capture), &
+      c_loc(s_cai_exchange_edge), 24)
+    call at("cai_exchange_edge.flags", c_loc(s_cai_exchange_edge%flags), c_loc(s_cai_exchange_edge), &
+      32)
+    call at("cai_exchange_edge.array", c_loc(s_cai_exchange_edge%array), c_loc(s_cai_exchange_edge), &
+      36)
+    if (fault == "" .and. c_sizeof(s_cai_exchange) /= 728) fault = "cai_exchange"
+    call at("cai_exchange.pool", c_loc(s_cai_exchange%pool), c_loc(s_cai_exchange), 0)
+    call at("cai_exchange.stream", c_loc(s_cai_exchange%stream), c_loc(s_cai_exchange), 8)
+    call at("cai_exchange.state", c_loc(s_cai_exchange%state), c_loc(s_cai_exchange), 16)
+    call at("cai_exchange.flags", c_loc(s_cai_exchange%flags), c_loc(s_cai_exchange), 20)
+    call at("cai_exchange.options", c_loc(s_cai_exchange%options), c_loc(s_cai_exchange), 24)
+    call at("cai_exchange.context", c_loc(s_cai_exchange%context), c_loc(s_cai_exchange), 48)
+    call at("cai_exchange.context_id", c_loc(s_cai_exchange%context_id), c_loc(s_cai_exchange), 56)
+    call at("cai_exchange.thread", c_loc(s_cai_exchange%thread), c_loc(s_cai_exchange), 64)
+    call at("cai_exchange.capture", c_loc(s_cai_exchange%capture), c_loc(s_cai_exchange), 72)
+    call at("cai_exchange.edge_count", c_loc(s_cai_exchange%edge_count), c_loc(s_cai_exchange), 80)
+    call at("cai_exchange.reserved", c_loc(s_cai_exchange%reserved), c_loc(s_cai_exchange), 84)
+    call at("cai_exchange.edges", c_loc(s_cai_exchange%edges), c_loc(s_cai_exchange), 88)
+    if (fault == "" .and. c_sizeof(s_cai_keepalive) /= 72) fault = "cai_keepalive"
+    call at("cai_keepalive.release", c_loc(s_cai_keepalive%release), c_loc(s_cai_keepalive), 0)
+    call at("cai_keepalive.owner", c_loc(s_cai_keepalive%owner), c_loc(s_cai_keepalive), 8)
+    call at("cai_keepalive.data", c_loc(s_cai_keepalive%data), c_loc(s_cai_keepalive), 16)
+    call at("cai_keepalive.stream", c_loc(s_cai_keepalive%stream), c_loc(s_cai_keepalive), 24)
+    call at("cai_keepalive.event", c_loc(s_cai_keepalive%event), c_loc(s_cai_keepalive), 32)
+    call at("cai_keepalive.context", c_loc(s_cai_keepalive%context), c_loc(s_cai_keepalive), 40)
+    call at("cai_keepalive.context_id", c_loc(s_cai_keepalive%context_id), c_loc(s_cai_keepalive), &
+      48)
+    call at("cai_keepalive.device", c_loc(s_cai_keepalive%device), c_loc(s_cai_keepalive), 56)
+    call at("cai_keepalive.next", c_loc(s_cai_keepalive%next), c_loc(s_cai_keepalive), 60)
+    call at("cai_keepalive.joined", c_loc(s_cai_keepalive%joined), c_loc(s_cai_keepalive), 64)
+    call at("cai_keepalive.reserved", c_loc(s_cai_keepalive%reserved), c_loc(s_cai_keepalive), 68)
+    if (fault == "" .and. c_sizeof(s_cai_location) /= 48) fault = "cai_location"
+    call at("cai_location.memory", c_loc(s_cai_location%memory), c_loc(s_cai_location), 0)
+    call at("cai_location.device", c_loc(s_cai_location%device), c_loc(s_cai_location), 4)
+    call at("cai_location.bounds", c_loc(s_cai_location%bounds), c_loc(s_cai_location), 8)
+    call at("cai_location.needs_peer", c_loc(s_cai_location%needs_peer), c_loc(s_cai_location), 12)
+    call at("cai_location.context", c_loc(s_cai_location%context), c_loc(s_cai_location), 16)
+    call at("cai_location.data", c_loc(s_cai_location%data), c_loc(s_cai_location), 24)
+    call at("cai_location.base", c_loc(s_cai_location%base), c_loc(s_cai_location), 32)
+    call at("cai_location.nbytes", c_loc(s_cai_location%nbytes), c_loc(s_cai_location), 40)
     if (fault == "" .and. c_sizeof(s_cai_cuda_capture) /= 16) fault = "cai_cuda_capture"
     call at("cai_cuda_capture.status", c_loc(s_cai_cuda_capture%status), c_loc(s_cai_cuda_capture), &
       0)
@@ -1104,7 +1159,7 @@ contains
     call at("cai_cuda_copy.width", c_loc(s_cai_cuda_copy%width), c_loc(s_cai_cuda_copy), 48)
     call at("cai_cuda_copy.height", c_loc(s_cai_cuda_copy%height), c_loc(s_cai_cuda_copy), 56)
     call at("cai_cuda_copy.depth", c_loc(s_cai_cuda_copy%depth), c_loc(s_cai_cuda_copy), 64)
-    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 352) fault = "cai_cuda"
+    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 400) fault = "cai_cuda"
     call at("cai_cuda.struct_size", c_loc(s_cai_cuda%struct_size), c_loc(s_cai_cuda), 0)
     call at("cai_cuda.version", c_loc(s_cai_cuda%version), c_loc(s_cai_cuda), 4)
     call at("cai_cuda.flags", c_loc(s_cai_cuda%flags), c_loc(s_cai_cuda), 8)
@@ -1158,96 +1213,57 @@ contains
     call at("cai_cuda.copy_peer_async", c_loc(s_cai_cuda%copy_peer_async), c_loc(s_cai_cuda), 336)
     call at("cai_cuda.copy_3d_peer_async", c_loc(s_cai_cuda%copy_3d_peer_async), c_loc(s_cai_cuda), &
       344)
-    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 720) fault = "cai_cuda_driver"
+    call at("cai_cuda.context_id", c_loc(s_cai_cuda%context_id), c_loc(s_cai_cuda), 352)
+    call at("cai_cuda.context_record", c_loc(s_cai_cuda%context_record), c_loc(s_cai_cuda), 360)
+    call at("cai_cuda.stream_flags", c_loc(s_cai_cuda%stream_flags), c_loc(s_cai_cuda), 368)
+    call at("cai_cuda.pool_create", c_loc(s_cai_cuda%pool_create), c_loc(s_cai_cuda), 376)
+    call at("cai_cuda.pool_destroy", c_loc(s_cai_cuda%pool_destroy), c_loc(s_cai_cuda), 384)
+    call at("cai_cuda.memory_alloc_from_pool", c_loc(s_cai_cuda%memory_alloc_from_pool), &
+      c_loc(s_cai_cuda), 392)
+    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 928) fault = "cai_cuda_driver"
     call at("cai_cuda_driver.cuda", c_loc(s_cai_cuda_driver%cuda), c_loc(s_cai_cuda_driver), 0)
     call at("cai_cuda_driver.library", c_loc(s_cai_cuda_driver%library), c_loc(s_cai_cuda_driver), &
-      352)
+      400)
     call at("cai_cuda_driver.runtime_version", c_loc(s_cai_cuda_driver%runtime_version), &
-      c_loc(s_cai_cuda_driver), 360)
+      c_loc(s_cai_cuda_driver), 408)
     call at("cai_cuda_driver.driver_version", c_loc(s_cai_cuda_driver%driver_version), &
-      c_loc(s_cai_cuda_driver), 364)
+      c_loc(s_cai_cuda_driver), 412)
     call at("cai_cuda_driver.entries", c_loc(s_cai_cuda_driver%entries), c_loc(s_cai_cuda_driver), &
-      368)
-    if (fault == "" .and. c_sizeof(s_cai_location) /= 48) fault = "cai_location"
-    call at("cai_location.memory", c_loc(s_cai_location%memory), c_loc(s_cai_location), 0)
-    call at("cai_location.device", c_loc(s_cai_location%device), c_loc(s_cai_location), 4)
-    call at("cai_location.bounds", c_loc(s_cai_location%bounds), c_loc(s_cai_location), 8)
-    call at("cai_location.needs_peer", c_loc(s_cai_location%needs_peer), c_loc(s_cai_location), 12)
-    call at("cai_location.context", c_loc(s_cai_location%context), c_loc(s_cai_location), 16)
-    call at("cai_location.data", c_loc(s_cai_location%data), c_loc(s_cai_location), 24)
-    call at("cai_location.base", c_loc(s_cai_location%base), c_loc(s_cai_location), 32)
-    call at("cai_location.nbytes", c_loc(s_cai_location%nbytes), c_loc(s_cai_location), 40)
-    if (fault == "" .and. c_sizeof(s_cai_keepalive) /= 1240) fault = "cai_keepalive"
-    call at("cai_keepalive.array", c_loc(s_cai_keepalive%array), c_loc(s_cai_keepalive), 0)
-    call at("cai_keepalive.event", c_loc(s_cai_keepalive%event), c_loc(s_cai_keepalive), 1216)
-    call at("cai_keepalive.context", c_loc(s_cai_keepalive%context), c_loc(s_cai_keepalive), 1224)
-    call at("cai_keepalive.next", c_loc(s_cai_keepalive%next), c_loc(s_cai_keepalive), 1232)
-    call at("cai_keepalive.dead", c_loc(s_cai_keepalive%dead), c_loc(s_cai_keepalive), 1236)
-    if (fault == "" .and. c_sizeof(s_cai_pool_event) /= 16) fault = "cai_pool_event"
+      416)
+    if (fault == "" .and. c_sizeof(s_cai_pool_event) /= 24) fault = "cai_pool_event"
     call at("cai_pool_event.context", c_loc(s_cai_pool_event%context), c_loc(s_cai_pool_event), 0)
-    call at("cai_pool_event.event", c_loc(s_cai_pool_event%event), c_loc(s_cai_pool_event), 8)
-    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 21288) fault = "cai_event_pool"
+    call at("cai_pool_event.context_id", c_loc(s_cai_pool_event%context_id), &
+      c_loc(s_cai_pool_event), 8)
+    call at("cai_pool_event.event", c_loc(s_cai_pool_event%event), c_loc(s_cai_pool_event), 16)
+    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3552) fault = "cai_event_pool"
     call at("cai_event_pool.cuda", c_loc(s_cai_event_pool%cuda), c_loc(s_cai_event_pool), 0)
     call at("cai_event_pool.flags", c_loc(s_cai_event_pool%flags), c_loc(s_cai_event_pool), 8)
     call at("cai_event_pool.guard", c_loc(s_cai_event_pool%guard), c_loc(s_cai_event_pool), 12)
     call at("cai_event_pool.open_exchanges", c_loc(s_cai_event_pool%open_exchanges), &
       c_loc(s_cai_event_pool), 16)
-    call at("cai_event_pool.idle_count", c_loc(s_cai_event_pool%idle_count), &
-      c_loc(s_cai_event_pool), 20)
-    call at("cai_event_pool.waiting", c_loc(s_cai_event_pool%waiting), c_loc(s_cai_event_pool), 24)
-    call at("cai_event_pool.first", c_loc(s_cai_event_pool%first), c_loc(s_cai_event_pool), 28)
-    call at("cai_event_pool.last", c_loc(s_cai_event_pool%last), c_loc(s_cai_event_pool), 32)
-    call at("cai_event_pool.free", c_loc(s_cai_event_pool%free), c_loc(s_cai_event_pool), 36)
+    call at("cai_event_pool.waiting", c_loc(s_cai_event_pool%waiting), c_loc(s_cai_event_pool), 20)
+    call at("cai_event_pool.first", c_loc(s_cai_event_pool%first), c_loc(s_cai_event_pool), 24)
+    call at("cai_event_pool.last", c_loc(s_cai_event_pool%last), c_loc(s_cai_event_pool), 28)
+    call at("cai_event_pool.free", c_loc(s_cai_event_pool%free), c_loc(s_cai_event_pool), 32)
     call at("cai_event_pool.passed_first", c_loc(s_cai_event_pool%passed_first), &
-      c_loc(s_cai_event_pool), 40)
+      c_loc(s_cai_event_pool), 36)
     call at("cai_event_pool.passed_last", c_loc(s_cai_event_pool%passed_last), &
-      c_loc(s_cai_event_pool), 44)
+      c_loc(s_cai_event_pool), 40)
     call at("cai_event_pool.capacity", c_loc(s_cai_event_pool%capacity), c_loc(s_cai_event_pool), &
-      48)
-    call at("cai_event_pool.mode", c_loc(s_cai_event_pool%mode), c_loc(s_cai_event_pool), 52)
+      44)
+    call at("cai_event_pool.mode", c_loc(s_cai_event_pool%mode), c_loc(s_cai_event_pool), 48)
     call at("cai_event_pool.export_mode", c_loc(s_cai_event_pool%export_mode), &
+      c_loc(s_cai_event_pool), 52)
+    call at("cai_event_pool.idle_count", c_loc(s_cai_event_pool%idle_count), &
       c_loc(s_cai_event_pool), 56)
+    call at("cai_event_pool.reserved", c_loc(s_cai_event_pool%reserved), c_loc(s_cai_event_pool), &
+      60)
+    call at("cai_event_pool.parked", c_loc(s_cai_event_pool%parked), c_loc(s_cai_event_pool), 64)
     call at("cai_event_pool.keepalive", c_loc(s_cai_event_pool%keepalive), c_loc(s_cai_event_pool), &
-      64)
-    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 72)
-    call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 1096)
-    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1448)
-    if (fault == "" .and. c_sizeof(s_cai_exchange_options) /= 24) fault = "cai_exchange_options"
-    call at("cai_exchange_options.mode", c_loc(s_cai_exchange_options%mode), &
-      c_loc(s_cai_exchange_options), 0)
-    call at("cai_exchange_options.unknown", c_loc(s_cai_exchange_options%unknown), &
-      c_loc(s_cai_exchange_options), 4)
-    call at("cai_exchange_options.unknown_stream", c_loc(s_cai_exchange_options%unknown_stream), &
-      c_loc(s_cai_exchange_options), 8)
-    call at("cai_exchange_options.flags", c_loc(s_cai_exchange_options%flags), &
-      c_loc(s_cai_exchange_options), 16)
-    call at("cai_exchange_options.reserved", c_loc(s_cai_exchange_options%reserved), &
-      c_loc(s_cai_exchange_options), 20)
-    if (fault == "" .and. c_sizeof(s_cai_exchange_edge) /= 40) fault = "cai_exchange_edge"
-    call at("cai_exchange_edge.stream", c_loc(s_cai_exchange_edge%stream), &
-      c_loc(s_cai_exchange_edge), 0)
-    call at("cai_exchange_edge.context", c_loc(s_cai_exchange_edge%context), &
-      c_loc(s_cai_exchange_edge), 8)
-    call at("cai_exchange_edge.id", c_loc(s_cai_exchange_edge%id), c_loc(s_cai_exchange_edge), 16)
-    call at("cai_exchange_edge.capture", c_loc(s_cai_exchange_edge%capture), &
-      c_loc(s_cai_exchange_edge), 24)
-    call at("cai_exchange_edge.flags", c_loc(s_cai_exchange_edge%flags), c_loc(s_cai_exchange_edge), &
-      32)
-    call at("cai_exchange_edge.array", c_loc(s_cai_exchange_edge%array), c_loc(s_cai_exchange_edge), &
-      36)
-    if (fault == "" .and. c_sizeof(s_cai_exchange) /= 728) fault = "cai_exchange"
-    call at("cai_exchange.pool", c_loc(s_cai_exchange%pool), c_loc(s_cai_exchange), 0)
-    call at("cai_exchange.stream", c_loc(s_cai_exchange%stream), c_loc(s_cai_exchange), 8)
-    call at("cai_exchange.state", c_loc(s_cai_exchange%state), c_loc(s_cai_exchange), 16)
-    call at("cai_exchange.flags", c_loc(s_cai_exchange%flags), c_loc(s_cai_exchange), 20)
-    call at("cai_exchange.options", c_loc(s_cai_exchange%options), c_loc(s_cai_exchange), 24)
-    call at("cai_exchange.context", c_loc(s_cai_exchange%context), c_loc(s_cai_exchange), 48)
-    call at("cai_exchange.thread", c_loc(s_cai_exchange%thread), c_loc(s_cai_exchange), 56)
-    call at("cai_exchange.id", c_loc(s_cai_exchange%id), c_loc(s_cai_exchange), 64)
-    call at("cai_exchange.capture", c_loc(s_cai_exchange%capture), c_loc(s_cai_exchange), 72)
-    call at("cai_exchange.edge_count", c_loc(s_cai_exchange%edge_count), c_loc(s_cai_exchange), 80)
-    call at("cai_exchange.reserved", c_loc(s_cai_exchange%reserved), c_loc(s_cai_exchange), 84)
-    call at("cai_exchange.edges", c_loc(s_cai_exchange%edges), c_loc(s_cai_exchange), 88)
+      72)
+    call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 80)
+    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 480)
+    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1248)
     if (fault == "" .and. c_sizeof(s_cai_emm_hooks) /= 208) fault = "cai_emm_hooks"
     call at("cai_emm_hooks.struct_size", c_loc(s_cai_emm_hooks%struct_size), c_loc(s_cai_emm_hooks), &
       0)

@@ -148,6 +148,20 @@ pub const CAI_TOKEN_LIST: i32 = 11;
 pub const CAI_TOKEN_DICT: i32 = 12;
 pub const CAI_TOKEN_OBJECT: i32 = 13;
 pub const CAI_ALL_AXES: i32 = -2147483648;
+pub const CAI_MODE_EVENT: i32 = 0;
+pub const CAI_MODE_HOST: i32 = 1;
+pub const CAI_MODE_IGNORE: i32 = 2;
+pub const CAI_UNKNOWN_SYNCHRONIZE: i32 = 0;
+pub const CAI_UNKNOWN_STREAM: i32 = 1;
+pub const CAI_UNKNOWN_LEGACY: i32 = 2;
+pub const CAI_UNKNOWN_ASSUME_IDLE: i32 = 3;
+pub const CAI_EXCHANGE_EDGES: i32 = 16;
+pub const CAI_EXCHANGE_JOIN_CAPTURE: i32 = 1;
+pub const CAI_BOUNDS_UNKNOWN: i32 = 0;
+pub const CAI_BOUNDS_INSIDE: i32 = 1;
+pub const CAI_LOCATE_BOUNDS: i32 = 1;
+pub const CAI_LOCATE_PAGEABLE: i32 = 2;
+pub const CAI_LOCATE_STORE_ADDRESS: i32 = 4;
 pub const CAI_CUDA_VERSION: i32 = 1;
 pub const CAI_CUDA_NO_DEFAULT_STREAMS: i32 = 1;
 pub const CAI_CAPTURE_NONE: i32 = 0;
@@ -156,26 +170,8 @@ pub const CAI_CAPTURE_INVALIDATED: i32 = 2;
 pub const CAI_POINTER_POOL: i32 = 1;
 pub const CAI_POINTER_ARRAY: i32 = 2;
 pub const CAI_POINTER_NO_CONTEXT: i32 = 4;
-pub const CAI_BOUNDS_UNKNOWN: i32 = 0;
-pub const CAI_BOUNDS_INSIDE: i32 = 1;
-pub const CAI_LOCATE_BOUNDS: i32 = 1;
-pub const CAI_LOCATE_PAGEABLE: i32 = 2;
-pub const CAI_LOCATE_STORE_ADDRESS: i32 = 4;
-pub const CAI_POOL_EVENTS: i32 = 64;
-pub const CAI_POOL_PLACES: i32 = 16;
-pub const CAI_EXCHANGE_EDGES: i32 = 16;
-pub const CAI_POOL_CHECK_STREAMS: i32 = 1;
-pub const CAI_MODE_EVENT: i32 = 0;
-pub const CAI_MODE_HOST: i32 = 1;
-pub const CAI_MODE_ENQUEUE: i32 = 2;
-pub const CAI_MODE_IGNORE: i32 = 3;
-pub const CAI_UNKNOWN_SYNCHRONIZE: i32 = 0;
-pub const CAI_UNKNOWN_STREAM: i32 = 1;
-pub const CAI_UNKNOWN_LEGACY: i32 = 2;
-pub const CAI_UNKNOWN_ASSUME_IDLE: i32 = 3;
-pub const CAI_EXCHANGE_JOIN_CAPTURE: i32 = 1;
-pub const CAI_EXCHANGE_KEEP_MODE: i32 = 2;
-pub const CAI_EXCHANGE_ONE_WAY: i32 = 4;
+pub const CAI_POOL_EVENTS: i32 = 32;
+pub const CAI_POOL_PLACES: i32 = 32;
 pub const CAI_EMM_VERSION: i32 = 1;
 pub const CAI_EMM_FREES_WAIT: i32 = 1;
 pub const CAI_EMM_CUDA_HOST: i32 = 2;
@@ -317,6 +313,73 @@ pub struct cai_kernel_view {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct cai_exchange_options {
+    pub mode: i32,
+    pub unknown: i32,
+    pub unknown_stream: u64,
+    pub flags: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cai_exchange_edge {
+    pub stream: u64,
+    pub context: u64,
+    pub context_id: u64,
+    pub capture: u64,
+    pub flags: u32,
+    pub array: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cai_exchange {
+    pub pool: *mut cai_event_pool,
+    pub stream: u64,
+    pub state: u32,
+    pub flags: u32,
+    pub options: cai_exchange_options,
+    pub context: u64,
+    pub context_id: u64,
+    pub thread: u64,
+    pub capture: u64,
+    pub edge_count: i32,
+    pub reserved: i32,
+    pub edges: [cai_exchange_edge; 16],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cai_keepalive {
+    pub release: Option<unsafe extern "C" fn(*mut cai_keepalive)>,
+    pub owner: *mut c_void,
+    pub data: u64,
+    pub stream: u64,
+    pub event: u64,
+    pub context: u64,
+    pub context_id: u64,
+    pub device: i32,
+    pub next: i32,
+    pub joined: i32,
+    pub reserved: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cai_location {
+    pub memory: i32,
+    pub device: i32,
+    pub bounds: i32,
+    pub needs_peer: i32,
+    pub context: u64,
+    pub data: u64,
+    pub base: u64,
+    pub nbytes: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct cai_cuda_capture {
     pub status: i32,
     pub reserved: i32,
@@ -397,6 +460,12 @@ pub struct cai_cuda {
     pub set_2d_async: *const c_void,
     pub copy_peer_async: *const c_void,
     pub copy_3d_peer_async: *const c_void,
+    pub context_id: *const c_void,
+    pub context_record: *const c_void,
+    pub stream_flags: *const c_void,
+    pub pool_create: *const c_void,
+    pub pool_destroy: *const c_void,
+    pub memory_alloc_from_pool: *const c_void,
 }
 
 #[repr(C)]
@@ -406,36 +475,14 @@ pub struct cai_cuda_driver {
     pub library: *mut c_void,
     pub runtime_version: i32,
     pub driver_version: i32,
-    pub entries: [*const c_void; 44],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct cai_location {
-    pub memory: i32,
-    pub device: i32,
-    pub bounds: i32,
-    pub needs_peer: i32,
-    pub context: u64,
-    pub data: u64,
-    pub base: u64,
-    pub nbytes: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct cai_keepalive {
-    pub array: cai_array,
-    pub event: u64,
-    pub context: u64,
-    pub next: i32,
-    pub dead: i32,
+    pub entries: [*const c_void; 64],
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cai_pool_event {
     pub context: u64,
+    pub context_id: u64,
     pub event: u64,
 }
 
@@ -446,7 +493,6 @@ pub struct cai_event_pool {
     pub flags: u32,
     pub guard: i32,
     pub open_exchanges: i32,
-    pub idle_count: i32,
     pub waiting: i32,
     pub first: i32,
     pub last: i32,
@@ -456,48 +502,13 @@ pub struct cai_event_pool {
     pub capacity: i32,
     pub mode: i32,
     pub export_mode: i32,
-    pub keepalive: *mut cai_keepalive,
-    pub idle: [cai_pool_event; 64],
-    pub whole: cai_cuda,
-    pub places: [cai_keepalive; 16],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct cai_exchange_options {
-    pub mode: i32,
-    pub unknown: i32,
-    pub unknown_stream: u64,
-    pub flags: u32,
-    pub reserved: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct cai_exchange_edge {
-    pub stream: u64,
-    pub context: u64,
-    pub id: u64,
-    pub capture: u64,
-    pub flags: u32,
-    pub array: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct cai_exchange {
-    pub pool: *mut cai_event_pool,
-    pub stream: u64,
-    pub state: u32,
-    pub flags: u32,
-    pub options: cai_exchange_options,
-    pub context: u64,
-    pub thread: u64,
-    pub id: u64,
-    pub capture: u64,
-    pub edge_count: i32,
+    pub idle_count: i32,
     pub reserved: i32,
-    pub edges: [cai_exchange_edge; 16],
+    pub parked: *mut cai_priv_parked,
+    pub keepalive: *mut cai_keepalive,
+    pub whole: cai_cuda,
+    pub idle: [cai_pool_event; 32],
+    pub places: [cai_keepalive; 32],
 }
 
 #[repr(C)]
@@ -711,42 +722,6 @@ extern "C" {
         stream: *mut u64,
         err: *mut cai_error,
     ) -> i32;
-    pub fn cai_cuda_load(
-        out: *mut cai_cuda_driver,
-        path: *const c_char,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_cuda_unload(driver: *mut cai_cuda_driver);
-    pub fn cai_cuda_status(error: i32, what: *const c_char, err: *mut cai_error) -> i32;
-    pub fn cai_locate(
-        array: *mut cai_array,
-        name: *const c_char,
-        cuda: *mut c_void,
-        flags: u32,
-        out: *mut cai_location,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_event_pool_init(
-        pool: *mut cai_event_pool,
-        cuda: *mut c_void,
-        keepalive: *mut cai_keepalive,
-        capacity: i32,
-        flags: u32,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_event_pool_destroy(pool: *mut cai_event_pool, err: *mut cai_error) -> i32;
-    pub fn cai_event_pool_forget(pool: *mut cai_event_pool, context: u64);
-    pub fn cai_event_pool_set_modes(
-        pool: *mut cai_event_pool,
-        mode: i32,
-        export_mode: i32,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_event_pool_parse_modes(
-        pool: *mut cai_event_pool,
-        text: *const c_char,
-        err: *mut cai_error,
-    ) -> i32;
     pub fn cai_exchange_begin(
         ex: *mut cai_exchange,
         pool: *mut cai_event_pool,
@@ -764,12 +739,6 @@ extern "C" {
         options: *const cai_exchange_options,
         err: *mut cai_error,
     ) -> i32;
-    pub fn cai_exchange_end(ex: *mut cai_exchange, status: i32, err: *mut cai_error) -> i32;
-    pub fn cai_exchange_release(
-        ex: *mut cai_exchange,
-        array: *mut cai_array,
-        err: *mut cai_error,
-    ) -> i32;
     pub fn cai_exchange_finish(
         ex: *mut cai_exchange,
         status: i32,
@@ -777,6 +746,8 @@ extern "C" {
         count: i32,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_exchange_end(ex: *mut cai_exchange, status: i32, err: *mut cai_error) -> i32;
+    pub fn cai_cuda_status(error: i32, what: *const c_char, err: *mut cai_error) -> i32;
     pub fn cai_stream_order(
         pool: *mut cai_event_pool,
         before: u64,
@@ -818,6 +789,39 @@ extern "C" {
         err: *mut cai_error,
     ) -> i32;
     pub fn cai_keepalive_drain(pool: *mut cai_event_pool, err: *mut cai_error) -> i32;
+    pub fn cai_event_pool_init(
+        pool: *mut cai_event_pool,
+        cuda: *mut c_void,
+        keepalive: *mut cai_keepalive,
+        capacity: i32,
+        flags: u32,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_event_pool_destroy(pool: *mut cai_event_pool, err: *mut cai_error) -> i32;
+    pub fn cai_event_pool_forget(
+        pool: *mut cai_event_pool,
+        context: u64,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_event_pool_set_modes(
+        pool: *mut cai_event_pool,
+        mode: i32,
+        export_mode: i32,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_locate(
+        array: *mut cai_array,
+        name: *const c_char,
+        cuda: *mut c_void,
+        flags: u32,
+        out: *mut cai_location,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_cuda_load(
+        out: *mut cai_cuda_driver,
+        path: *const c_char,
+        err: *mut cai_error,
+    ) -> i32;
     pub fn cai_emm_hooks_check(hooks: *const cai_emm_hooks, err: *mut cai_error) -> i32;
     pub fn cai_emm_hooks_cuda(
         out: *mut cai_emm_hooks,
@@ -977,6 +981,63 @@ pub fn layout_fault() -> &'static str {
     at!(cai_kernel_view, itemsize, 12);
     at!(cai_kernel_view, shape, 16);
     at!(cai_kernel_view, strides, 80);
+    if size_of::<cai_exchange_options>() != 24 {
+        return "cai_exchange_options";
+    }
+    at!(cai_exchange_options, mode, 0);
+    at!(cai_exchange_options, unknown, 4);
+    at!(cai_exchange_options, unknown_stream, 8);
+    at!(cai_exchange_options, flags, 16);
+    at!(cai_exchange_options, reserved, 20);
+    if size_of::<cai_exchange_edge>() != 40 {
+        return "cai_exchange_edge";
+    }
+    at!(cai_exchange_edge, stream, 0);
+    at!(cai_exchange_edge, context, 8);
+    at!(cai_exchange_edge, context_id, 16);
+    at!(cai_exchange_edge, capture, 24);
+    at!(cai_exchange_edge, flags, 32);
+    at!(cai_exchange_edge, array, 36);
+    if size_of::<cai_exchange>() != 728 {
+        return "cai_exchange";
+    }
+    at!(cai_exchange, pool, 0);
+    at!(cai_exchange, stream, 8);
+    at!(cai_exchange, state, 16);
+    at!(cai_exchange, flags, 20);
+    at!(cai_exchange, options, 24);
+    at!(cai_exchange, context, 48);
+    at!(cai_exchange, context_id, 56);
+    at!(cai_exchange, thread, 64);
+    at!(cai_exchange, capture, 72);
+    at!(cai_exchange, edge_count, 80);
+    at!(cai_exchange, reserved, 84);
+    at!(cai_exchange, edges, 88);
+    if size_of::<cai_keepalive>() != 72 {
+        return "cai_keepalive";
+    }
+    at!(cai_keepalive, release, 0);
+    at!(cai_keepalive, owner, 8);
+    at!(cai_keepalive, data, 16);
+    at!(cai_keepalive, stream, 24);
+    at!(cai_keepalive, event, 32);
+    at!(cai_keepalive, context, 40);
+    at!(cai_keepalive, context_id, 48);
+    at!(cai_keepalive, device, 56);
+    at!(cai_keepalive, next, 60);
+    at!(cai_keepalive, joined, 64);
+    at!(cai_keepalive, reserved, 68);
+    if size_of::<cai_location>() != 48 {
+        return "cai_location";
+    }
+    at!(cai_location, memory, 0);
+    at!(cai_location, device, 4);
+    at!(cai_location, bounds, 8);
+    at!(cai_location, needs_peer, 12);
+    at!(cai_location, context, 16);
+    at!(cai_location, data, 24);
+    at!(cai_location, base, 32);
+    at!(cai_location, nbytes, 40);
     if size_of::<cai_cuda_capture>() != 16 {
         return "cai_cuda_capture";
     }
@@ -1004,7 +1065,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda_copy, width, 48);
     at!(cai_cuda_copy, height, 56);
     at!(cai_cuda_copy, depth, 64);
-    if size_of::<cai_cuda>() != 352 {
+    if size_of::<cai_cuda>() != 400 {
         return "cai_cuda";
     }
     at!(cai_cuda, struct_size, 0);
@@ -1053,91 +1114,49 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda, set_2d_async, 328);
     at!(cai_cuda, copy_peer_async, 336);
     at!(cai_cuda, copy_3d_peer_async, 344);
-    if size_of::<cai_cuda_driver>() != 720 {
+    at!(cai_cuda, context_id, 352);
+    at!(cai_cuda, context_record, 360);
+    at!(cai_cuda, stream_flags, 368);
+    at!(cai_cuda, pool_create, 376);
+    at!(cai_cuda, pool_destroy, 384);
+    at!(cai_cuda, memory_alloc_from_pool, 392);
+    if size_of::<cai_cuda_driver>() != 928 {
         return "cai_cuda_driver";
     }
     at!(cai_cuda_driver, cuda, 0);
-    at!(cai_cuda_driver, library, 352);
-    at!(cai_cuda_driver, runtime_version, 360);
-    at!(cai_cuda_driver, driver_version, 364);
-    at!(cai_cuda_driver, entries, 368);
-    if size_of::<cai_location>() != 48 {
-        return "cai_location";
-    }
-    at!(cai_location, memory, 0);
-    at!(cai_location, device, 4);
-    at!(cai_location, bounds, 8);
-    at!(cai_location, needs_peer, 12);
-    at!(cai_location, context, 16);
-    at!(cai_location, data, 24);
-    at!(cai_location, base, 32);
-    at!(cai_location, nbytes, 40);
-    if size_of::<cai_keepalive>() != 1240 {
-        return "cai_keepalive";
-    }
-    at!(cai_keepalive, array, 0);
-    at!(cai_keepalive, event, 1216);
-    at!(cai_keepalive, context, 1224);
-    at!(cai_keepalive, next, 1232);
-    at!(cai_keepalive, dead, 1236);
-    if size_of::<cai_pool_event>() != 16 {
+    at!(cai_cuda_driver, library, 400);
+    at!(cai_cuda_driver, runtime_version, 408);
+    at!(cai_cuda_driver, driver_version, 412);
+    at!(cai_cuda_driver, entries, 416);
+    if size_of::<cai_pool_event>() != 24 {
         return "cai_pool_event";
     }
     at!(cai_pool_event, context, 0);
-    at!(cai_pool_event, event, 8);
-    if size_of::<cai_event_pool>() != 21288 {
+    at!(cai_pool_event, context_id, 8);
+    at!(cai_pool_event, event, 16);
+    if size_of::<cai_event_pool>() != 3552 {
         return "cai_event_pool";
     }
     at!(cai_event_pool, cuda, 0);
     at!(cai_event_pool, flags, 8);
     at!(cai_event_pool, guard, 12);
     at!(cai_event_pool, open_exchanges, 16);
-    at!(cai_event_pool, idle_count, 20);
-    at!(cai_event_pool, waiting, 24);
-    at!(cai_event_pool, first, 28);
-    at!(cai_event_pool, last, 32);
-    at!(cai_event_pool, free, 36);
-    at!(cai_event_pool, passed_first, 40);
-    at!(cai_event_pool, passed_last, 44);
-    at!(cai_event_pool, capacity, 48);
-    at!(cai_event_pool, mode, 52);
-    at!(cai_event_pool, export_mode, 56);
-    at!(cai_event_pool, keepalive, 64);
-    at!(cai_event_pool, idle, 72);
-    at!(cai_event_pool, whole, 1096);
-    at!(cai_event_pool, places, 1448);
-    if size_of::<cai_exchange_options>() != 24 {
-        return "cai_exchange_options";
-    }
-    at!(cai_exchange_options, mode, 0);
-    at!(cai_exchange_options, unknown, 4);
-    at!(cai_exchange_options, unknown_stream, 8);
-    at!(cai_exchange_options, flags, 16);
-    at!(cai_exchange_options, reserved, 20);
-    if size_of::<cai_exchange_edge>() != 40 {
-        return "cai_exchange_edge";
-    }
-    at!(cai_exchange_edge, stream, 0);
-    at!(cai_exchange_edge, context, 8);
-    at!(cai_exchange_edge, id, 16);
-    at!(cai_exchange_edge, capture, 24);
-    at!(cai_exchange_edge, flags, 32);
-    at!(cai_exchange_edge, array, 36);
-    if size_of::<cai_exchange>() != 728 {
-        return "cai_exchange";
-    }
-    at!(cai_exchange, pool, 0);
-    at!(cai_exchange, stream, 8);
-    at!(cai_exchange, state, 16);
-    at!(cai_exchange, flags, 20);
-    at!(cai_exchange, options, 24);
-    at!(cai_exchange, context, 48);
-    at!(cai_exchange, thread, 56);
-    at!(cai_exchange, id, 64);
-    at!(cai_exchange, capture, 72);
-    at!(cai_exchange, edge_count, 80);
-    at!(cai_exchange, reserved, 84);
-    at!(cai_exchange, edges, 88);
+    at!(cai_event_pool, waiting, 20);
+    at!(cai_event_pool, first, 24);
+    at!(cai_event_pool, last, 28);
+    at!(cai_event_pool, free, 32);
+    at!(cai_event_pool, passed_first, 36);
+    at!(cai_event_pool, passed_last, 40);
+    at!(cai_event_pool, capacity, 44);
+    at!(cai_event_pool, mode, 48);
+    at!(cai_event_pool, export_mode, 52);
+    at!(cai_event_pool, idle_count, 56);
+    at!(cai_event_pool, reserved, 60);
+    at!(cai_event_pool, parked, 64);
+    at!(cai_event_pool, keepalive, 72);
+    at!(cai_event_pool, whole, 80);
+    at!(cai_event_pool, idle, 480);
+    at!(cai_event_pool, places, 1248);
     if size_of::<cai_emm_hooks>() != 208 {
         return "cai_emm_hooks";
     }

@@ -150,6 +150,20 @@ CAI_TOKEN_LIST = 11
 CAI_TOKEN_DICT = 12
 CAI_TOKEN_OBJECT = 13
 CAI_ALL_AXES = -2147483648
+CAI_MODE_EVENT = 0
+CAI_MODE_HOST = 1
+CAI_MODE_IGNORE = 2
+CAI_UNKNOWN_SYNCHRONIZE = 0
+CAI_UNKNOWN_STREAM = 1
+CAI_UNKNOWN_LEGACY = 2
+CAI_UNKNOWN_ASSUME_IDLE = 3
+CAI_EXCHANGE_EDGES = 16
+CAI_EXCHANGE_JOIN_CAPTURE = 1
+CAI_BOUNDS_UNKNOWN = 0
+CAI_BOUNDS_INSIDE = 1
+CAI_LOCATE_BOUNDS = 1
+CAI_LOCATE_PAGEABLE = 2
+CAI_LOCATE_STORE_ADDRESS = 4
 CAI_CUDA_VERSION = 1
 CAI_CUDA_NO_DEFAULT_STREAMS = 1
 CAI_CAPTURE_NONE = 0
@@ -158,26 +172,8 @@ CAI_CAPTURE_INVALIDATED = 2
 CAI_POINTER_POOL = 1
 CAI_POINTER_ARRAY = 2
 CAI_POINTER_NO_CONTEXT = 4
-CAI_BOUNDS_UNKNOWN = 0
-CAI_BOUNDS_INSIDE = 1
-CAI_LOCATE_BOUNDS = 1
-CAI_LOCATE_PAGEABLE = 2
-CAI_LOCATE_STORE_ADDRESS = 4
-CAI_POOL_EVENTS = 64
-CAI_POOL_PLACES = 16
-CAI_EXCHANGE_EDGES = 16
-CAI_POOL_CHECK_STREAMS = 1
-CAI_MODE_EVENT = 0
-CAI_MODE_HOST = 1
-CAI_MODE_ENQUEUE = 2
-CAI_MODE_IGNORE = 3
-CAI_UNKNOWN_SYNCHRONIZE = 0
-CAI_UNKNOWN_STREAM = 1
-CAI_UNKNOWN_LEGACY = 2
-CAI_UNKNOWN_ASSUME_IDLE = 3
-CAI_EXCHANGE_JOIN_CAPTURE = 1
-CAI_EXCHANGE_KEEP_MODE = 2
-CAI_EXCHANGE_ONE_WAY = 4
+CAI_POOL_EVENTS = 32
+CAI_POOL_PLACES = 32
 CAI_EMM_VERSION = 1
 CAI_EMM_FREES_WAIT = 1
 CAI_EMM_CUDA_HOST = 2
@@ -235,6 +231,26 @@ class cai_kernel_view(Structure):
     pass
 
 
+class cai_exchange_options(Structure):
+    pass
+
+
+class cai_exchange_edge(Structure):
+    pass
+
+
+class cai_exchange(Structure):
+    pass
+
+
+class cai_keepalive(Structure):
+    pass
+
+
+class cai_location(Structure):
+    pass
+
+
 class cai_cuda_capture(Structure):
     pass
 
@@ -255,31 +271,11 @@ class cai_cuda_driver(Structure):
     pass
 
 
-class cai_location(Structure):
-    pass
-
-
-class cai_keepalive(Structure):
-    pass
-
-
 class cai_pool_event(Structure):
     pass
 
 
 class cai_event_pool(Structure):
-    pass
-
-
-class cai_exchange_options(Structure):
-    pass
-
-
-class cai_exchange_edge(Structure):
-    pass
-
-
-class cai_exchange(Structure):
     pass
 
 
@@ -389,6 +385,58 @@ cai_kernel_view._fields_ = [
     ("shape", c_int64 * 8),
     ("strides", c_int64 * 8),
 ]
+cai_exchange_options._fields_ = [
+    ("mode", c_int32),
+    ("unknown", c_int32),
+    ("unknown_stream", c_uint64),
+    ("flags", c_uint32),
+    ("reserved", c_uint32),
+]
+cai_exchange_edge._fields_ = [
+    ("stream", c_uint64),
+    ("context", c_uint64),
+    ("context_id", c_uint64),
+    ("capture", c_uint64),
+    ("flags", c_uint32),
+    ("array", c_int32),
+]
+cai_exchange._fields_ = [
+    ("pool", POINTER(cai_event_pool)),
+    ("stream", c_uint64),
+    ("state", c_uint32),
+    ("flags", c_uint32),
+    ("options", cai_exchange_options),
+    ("context", c_uint64),
+    ("context_id", c_uint64),
+    ("thread", c_uint64),
+    ("capture", c_uint64),
+    ("edge_count", c_int32),
+    ("reserved", c_int32),
+    ("edges", cai_exchange_edge * 16),
+]
+cai_keepalive._fields_ = [
+    ("release", c_void_p),
+    ("owner", c_void_p),
+    ("data", c_uint64),
+    ("stream", c_uint64),
+    ("event", c_uint64),
+    ("context", c_uint64),
+    ("context_id", c_uint64),
+    ("device", c_int32),
+    ("next", c_int32),
+    ("joined", c_int32),
+    ("reserved", c_int32),
+]
+cai_location._fields_ = [
+    ("memory", c_int32),
+    ("device", c_int32),
+    ("bounds", c_int32),
+    ("needs_peer", c_int32),
+    ("context", c_uint64),
+    ("data", c_uint64),
+    ("base", c_uint64),
+    ("nbytes", c_uint64),
+]
 cai_cuda_capture._fields_ = [
     ("status", c_int32),
     ("reserved", c_int32),
@@ -460,33 +508,23 @@ cai_cuda._fields_ = [
     ("set_2d_async", c_void_p),
     ("copy_peer_async", c_void_p),
     ("copy_3d_peer_async", c_void_p),
+    ("context_id", c_void_p),
+    ("context_record", c_void_p),
+    ("stream_flags", c_void_p),
+    ("pool_create", c_void_p),
+    ("pool_destroy", c_void_p),
+    ("memory_alloc_from_pool", c_void_p),
 ]
 cai_cuda_driver._fields_ = [
     ("cuda", cai_cuda),
     ("library", c_void_p),
     ("runtime_version", c_int32),
     ("driver_version", c_int32),
-    ("entries", c_void_p * 44),
-]
-cai_location._fields_ = [
-    ("memory", c_int32),
-    ("device", c_int32),
-    ("bounds", c_int32),
-    ("needs_peer", c_int32),
-    ("context", c_uint64),
-    ("data", c_uint64),
-    ("base", c_uint64),
-    ("nbytes", c_uint64),
-]
-cai_keepalive._fields_ = [
-    ("array", cai_array),
-    ("event", c_uint64),
-    ("context", c_uint64),
-    ("next", c_int32),
-    ("dead", c_int32),
+    ("entries", c_void_p * 64),
 ]
 cai_pool_event._fields_ = [
     ("context", c_uint64),
+    ("context_id", c_uint64),
     ("event", c_uint64),
 ]
 cai_event_pool._fields_ = [
@@ -494,7 +532,6 @@ cai_event_pool._fields_ = [
     ("flags", c_uint32),
     ("guard", c_int32),
     ("open_exchanges", c_int32),
-    ("idle_count", c_int32),
     ("waiting", c_int32),
     ("first", c_int32),
     ("last", c_int32),
@@ -504,39 +541,13 @@ cai_event_pool._fields_ = [
     ("capacity", c_int32),
     ("mode", c_int32),
     ("export_mode", c_int32),
-    ("keepalive", POINTER(cai_keepalive)),
-    ("idle", cai_pool_event * 64),
-    ("whole", cai_cuda),
-    ("places", cai_keepalive * 16),
-]
-cai_exchange_options._fields_ = [
-    ("mode", c_int32),
-    ("unknown", c_int32),
-    ("unknown_stream", c_uint64),
-    ("flags", c_uint32),
-    ("reserved", c_uint32),
-]
-cai_exchange_edge._fields_ = [
-    ("stream", c_uint64),
-    ("context", c_uint64),
-    ("id", c_uint64),
-    ("capture", c_uint64),
-    ("flags", c_uint32),
-    ("array", c_int32),
-]
-cai_exchange._fields_ = [
-    ("pool", POINTER(cai_event_pool)),
-    ("stream", c_uint64),
-    ("state", c_uint32),
-    ("flags", c_uint32),
-    ("options", cai_exchange_options),
-    ("context", c_uint64),
-    ("thread", c_uint64),
-    ("id", c_uint64),
-    ("capture", c_uint64),
-    ("edge_count", c_int32),
+    ("idle_count", c_int32),
     ("reserved", c_int32),
-    ("edges", cai_exchange_edge * 16),
+    ("parked", POINTER(cai_priv_parked)),
+    ("keepalive", POINTER(cai_keepalive)),
+    ("whole", cai_cuda),
+    ("idle", cai_pool_event * 32),
+    ("places", cai_keepalive * 32),
 ]
 cai_emm_hooks._fields_ = [
     ("struct_size", c_uint32),
@@ -631,25 +642,14 @@ FUNCTIONS = {
     "cai_decode_stream_protocol": (c_int32, [POINTER(cai_token), POINTER(c_uint64), POINTER(cai_error)]),
     "cai_decode_stream_dlpack": (c_int32, [POINTER(cai_token), POINTER(c_int32), POINTER(c_uint64),
         POINTER(cai_error)]),
-    "cai_cuda_load": (c_int32, [POINTER(cai_cuda_driver), c_char_p, POINTER(cai_error)]),
-    "cai_cuda_unload": (None, [POINTER(cai_cuda_driver)]),
-    "cai_cuda_status": (c_int32, [c_int32, c_char_p, POINTER(cai_error)]),
-    "cai_locate": (c_int32, [POINTER(cai_array), c_char_p, c_void_p, c_uint32, POINTER(cai_location),
-        POINTER(cai_error)]),
-    "cai_event_pool_init": (c_int32, [POINTER(cai_event_pool), c_void_p, POINTER(cai_keepalive), c_int32,
-        c_uint32, POINTER(cai_error)]),
-    "cai_event_pool_destroy": (c_int32, [POINTER(cai_event_pool), POINTER(cai_error)]),
-    "cai_event_pool_forget": (None, [POINTER(cai_event_pool), c_uint64]),
-    "cai_event_pool_set_modes": (c_int32, [POINTER(cai_event_pool), c_int32, c_int32, POINTER(cai_error)]),
-    "cai_event_pool_parse_modes": (c_int32, [POINTER(cai_event_pool), c_char_p, POINTER(cai_error)]),
     "cai_exchange_begin": (c_int32, [POINTER(cai_exchange), POINTER(cai_event_pool),
         POINTER(POINTER(cai_array)), c_int32, c_uint64, POINTER(cai_error)]),
     "cai_exchange_begin_with": (c_int32, [POINTER(cai_exchange), POINTER(cai_event_pool),
         POINTER(POINTER(cai_array)), c_int32, c_uint64, POINTER(cai_exchange_options), POINTER(cai_error)]),
-    "cai_exchange_end": (c_int32, [POINTER(cai_exchange), c_int32, POINTER(cai_error)]),
-    "cai_exchange_release": (c_int32, [POINTER(cai_exchange), POINTER(cai_array), POINTER(cai_error)]),
     "cai_exchange_finish": (c_int32, [POINTER(cai_exchange), c_int32, POINTER(POINTER(cai_array)), c_int32,
         POINTER(cai_error)]),
+    "cai_exchange_end": (c_int32, [POINTER(cai_exchange), c_int32, POINTER(cai_error)]),
+    "cai_cuda_status": (c_int32, [c_int32, c_char_p, POINTER(cai_error)]),
     "cai_stream_order": (c_int32, [POINTER(cai_event_pool), c_uint64, c_uint64, POINTER(cai_error)]),
     "cai_stream_export": (c_int32, [POINTER(cai_array), POINTER(cai_event_pool), c_uint64, POINTER(c_uint64),
         c_int32, POINTER(cai_error)]),
@@ -661,6 +661,14 @@ FUNCTIONS = {
         POINTER(cai_error)]),
     "cai_keepalive_poll": (c_int32, [POINTER(cai_event_pool), POINTER(c_int32), POINTER(cai_error)]),
     "cai_keepalive_drain": (c_int32, [POINTER(cai_event_pool), POINTER(cai_error)]),
+    "cai_event_pool_init": (c_int32, [POINTER(cai_event_pool), c_void_p, POINTER(cai_keepalive), c_int32,
+        c_uint32, POINTER(cai_error)]),
+    "cai_event_pool_destroy": (c_int32, [POINTER(cai_event_pool), POINTER(cai_error)]),
+    "cai_event_pool_forget": (c_int32, [POINTER(cai_event_pool), c_uint64, POINTER(cai_error)]),
+    "cai_event_pool_set_modes": (c_int32, [POINTER(cai_event_pool), c_int32, c_int32, POINTER(cai_error)]),
+    "cai_locate": (c_int32, [POINTER(cai_array), c_char_p, c_void_p, c_uint32, POINTER(cai_location),
+        POINTER(cai_error)]),
+    "cai_cuda_load": (c_int32, [POINTER(cai_cuda_driver), c_char_p, POINTER(cai_error)]),
     "cai_emm_hooks_check": (c_int32, [POINTER(cai_emm_hooks), POINTER(cai_error)]),
     "cai_emm_hooks_cuda": (c_int32, [POINTER(cai_emm_hooks), c_void_p, POINTER(cai_error)]),
     "cai_emm_hooks_async": (c_int32, [POINTER(cai_emm_hooks), c_void_p, POINTER(cai_error)]),
@@ -708,12 +716,21 @@ LAYOUT = {
     cai_export_storage: (40, {"tokens": 0, "token_capacity": 8, "text": 16, "text_capacity": 24, "mask":
         32}),
     cai_kernel_view: (144, {"data": 0, "ndim": 8, "itemsize": 12, "shape": 16, "strides": 80}),
+    cai_exchange_options: (24, {"mode": 0, "unknown": 4, "unknown_stream": 8, "flags": 16, "reserved": 20}),
+    cai_exchange_edge: (40, {"stream": 0, "context": 8, "context_id": 16, "capture": 24, "flags": 32,
+        "array": 36}),
+    cai_exchange: (728, {"pool": 0, "stream": 8, "state": 16, "flags": 20, "options": 24, "context": 48,
+        "context_id": 56, "thread": 64, "capture": 72, "edge_count": 80, "reserved": 84, "edges": 88}),
+    cai_keepalive: (72, {"release": 0, "owner": 8, "data": 16, "stream": 24, "event": 32, "context": 40,
+        "context_id": 48, "device": 56, "next": 60, "joined": 64, "reserved": 68}),
+    cai_location: (48, {"memory": 0, "device": 4, "bounds": 8, "needs_peer": 12, "context": 16, "data": 24,
+        "base": 32, "nbytes": 40}),
     cai_cuda_capture: (16, {"status": 0, "reserved": 4, "id": 8}),
     cai_cuda_pointer: (32, {"memory": 0, "device": 4, "flags": 8, "reserved": 12, "context": 16,
         "device_pointer": 24}),
     cai_cuda_copy: (72, {"to": 0, "from": 8, "to_pitch": 16, "from_pitch": 24, "to_height": 32,
         "from_height": 40, "width": 48, "height": 56, "depth": 64}),
-    cai_cuda: (352, {"struct_size": 0, "version": 4, "flags": 8, "reserved": 12, "self": 16,
+    cai_cuda: (400, {"struct_size": 0, "version": 4, "flags": 8, "reserved": 12, "self": 16,
         "context_current": 24, "context_push": 32, "context_pop": 40, "context_synchronize": 48,
         "context_device": 56, "device_context": 64, "stream_context": 72, "stream_capture": 80, "stream_id":
         88, "stream_wait_event": 96, "stream_synchronize": 104, "event_create": 112, "event_destroy": 120,
@@ -723,21 +740,15 @@ LAYOUT = {
         "host_alloc": 224, "host_free": 232, "host_register": 240, "host_unregister": 248, "managed_alloc":
         256, "memory_info": 264, "ipc_export": 272, "ipc_open": 280, "ipc_close": 288, "device_uuid": 296,
         "copy_async": 304, "copy_3d_async": 312, "set_async": 320, "set_2d_async": 328, "copy_peer_async":
-        336, "copy_3d_peer_async": 344}),
-    cai_cuda_driver: (720, {"cuda": 0, "library": 352, "runtime_version": 360, "driver_version": 364,
-        "entries": 368}),
-    cai_location: (48, {"memory": 0, "device": 4, "bounds": 8, "needs_peer": 12, "context": 16, "data": 24,
-        "base": 32, "nbytes": 40}),
-    cai_keepalive: (1240, {"array": 0, "event": 1216, "context": 1224, "next": 1232, "dead": 1236}),
-    cai_pool_event: (16, {"context": 0, "event": 8}),
-    cai_event_pool: (21288, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "idle_count": 20,
-        "waiting": 24, "first": 28, "last": 32, "free": 36, "passed_first": 40, "passed_last": 44,
-        "capacity": 48, "mode": 52, "export_mode": 56, "keepalive": 64, "idle": 72, "whole": 1096, "places":
-        1448}),
-    cai_exchange_options: (24, {"mode": 0, "unknown": 4, "unknown_stream": 8, "flags": 16, "reserved": 20}),
-    cai_exchange_edge: (40, {"stream": 0, "context": 8, "id": 16, "capture": 24, "flags": 32, "array": 36}),
-    cai_exchange: (728, {"pool": 0, "stream": 8, "state": 16, "flags": 20, "options": 24, "context": 48,
-        "thread": 56, "id": 64, "capture": 72, "edge_count": 80, "reserved": 84, "edges": 88}),
+        336, "copy_3d_peer_async": 344, "context_id": 352, "context_record": 360, "stream_flags": 368,
+        "pool_create": 376, "pool_destroy": 384, "memory_alloc_from_pool": 392}),
+    cai_cuda_driver: (928, {"cuda": 0, "library": 400, "runtime_version": 408, "driver_version": 412,
+        "entries": 416}),
+    cai_pool_event: (24, {"context": 0, "context_id": 8, "event": 16}),
+    cai_event_pool: (3552, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "waiting": 20,
+        "first": 24, "last": 28, "free": 32, "passed_first": 36, "passed_last": 40, "capacity": 44, "mode":
+        48, "export_mode": 52, "idle_count": 56, "reserved": 60, "parked": 64, "keepalive": 72, "whole": 80,
+        "idle": 480, "places": 1248}),
     cai_emm_hooks: (208, {"struct_size": 0, "version": 4, "flags": 8, "kind": 12, "ctx": 16, "device_alloc":
         24, "device_free": 32, "name": 40, "initialize": 104, "reset": 112, "memory_info": 120, "defer":
         128, "ipc_handle": 136, "host_alloc": 144, "host_free": 152, "pin": 160, "unpin": 168,

@@ -406,7 +406,6 @@ static void free_module(void *module)
     (void)status; /* nobody is left who could be told */
     (void)cai_python_clear(&state->py);
     (void)clear_module((PyObject *)module);
-    cai_cuda_unload(&state->driver);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)exec_module}, {0, NULL}};

@@ -195,6 +195,12 @@ static void print_cuda(void)
     MEMBER(set_2d_async);
     MEMBER(copy_peer_async);
     MEMBER(copy_3d_peer_async);
+    MEMBER(context_id);
+    MEMBER(context_record);
+    MEMBER(stream_flags);
+    MEMBER(pool_create);
+    MEMBER(pool_destroy);
+    MEMBER(memory_alloc_from_pool);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }
