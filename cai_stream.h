@@ -1183,8 +1183,9 @@ static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t con
         if (!cuda->context_current || context == call->current) return CAI_OK; /* there is only one context */
         return cai_priv_stream_lacks(call->err, "context_push and context_pop");
     }
-    /* If it is not known what was current, it may be `context` itself. So a failed push is not undone then. */
-    error = call->current_known ? cai_priv_context_enter(cuda, context) : cuda->context_push(cuda->self, context);
+    /* If it is not known what was current, it may be `context` itself. So a failure is not undone then. */
+    error = call->current_known ? cai_priv_context_enter(cuda, context)
+                                : cuda->context_push(cuda->self, context);
     *entered = !error;
     call->inside = context;
     return cai_priv_stream_did(call, error, "context_push");
@@ -1202,7 +1203,8 @@ static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t ente
 {
     int32_t error;
     if (!entered) return status;
-    error = cai_priv_context_leave(call->cuda, call->inside);
+    error = call->current_known ? cai_priv_context_leave(call->cuda, call->inside)
+                                : call->cuda->context_pop(call->cuda->self);
     return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
