@@ -116,6 +116,7 @@ static cai_status run_with_memory(const exchange_device *device, float *result, 
     CAI_TRY(cai_emm_hooks_async(&hooks, device->cuda, err));
     CAI_TRY(cai_manager_init(&emm, &pool, &hooks, NULL, err));
     CAI_TRY(run(device, &emm, result, err));
+    CAI_TRY(cai_keepalive_drain(&pool, err)); /* x waits there for the consumer's work */
     CAI_TRY(cai_manager_destroy(&emm, err)); /* an error if an array was left over */
     return cai_event_pool_destroy(&pool, err);
 }
