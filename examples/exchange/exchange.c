@@ -66,6 +66,7 @@ static cai_status consume(const exchange_device *device, cai_manager *emm, const
     CAI_TRY(cai_locate(&x, "x", emm->cuda, CAI_LOCATE_BOUNDS, NULL, err));
     CAI_TRY(cai_manager_array(y, emm, CAI_FLOAT32, 2, x.shape, stream, err));
     cai_array_own(&x, let_go, owner);
+    x.flags |= CAI_ORDERED_FREE; /* let_go frees behind the work in the stream of x */
     CAI_TRY(cai_exchange_begin(&exchange, emm->pool, io, 1, stream, err));
     return cai_exchange_finish(&exchange, work(device, &x, y, stream, err), io, 1, err);
 }
@@ -116,7 +117,6 @@ static cai_status run_with_memory(const exchange_device *device, float *result, 
     CAI_TRY(cai_emm_hooks_async(&hooks, device->cuda, err));
     CAI_TRY(cai_manager_init(&emm, &pool, &hooks, NULL, err));
     CAI_TRY(run(device, &emm, result, err));
-    CAI_TRY(cai_keepalive_drain(&pool, err)); /* x waits there for the consumer's work */
     CAI_TRY(cai_manager_destroy(&emm, err)); /* an error if an array was left over */
     return cai_event_pool_destroy(&pool, err);
 }
