@@ -93,14 +93,14 @@ RELEASE
       once. The owner's free comes after the work in that stream.
     - All others: when the consumer's work has passed. The event of the end tells. An owner may free at once,
       and many do so in the order of another stream than the one that they name.
-    - Empty arrays, any array after CAI_MODE_HOST, after an error that ends all work of the consumer's context,
-      and while the process ends: at once.
+    - Empty arrays, any array after CAI_MODE_HOST, after an error that ends all work of the consumer's
+      context, and while the process ends: at once.
     Until then an array waits in the keep-alive list, in a place of 72 bytes. A later call gives it back, on
     the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
-    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`,
-    and `sync`, which is CAI_SYNC_STREAM with a handle or 1 in `stream`, or CAI_SYNC_NONE. All else is 0. What
-    the callback needs more stands behind `owner`. Callbacks run in the relaxed capture mode, and none runs in
-    a begin whose consumer captures.
+    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`,
+    `device`, and `sync`, which is CAI_SYNC_STREAM with a handle or 1 in `stream`, or CAI_SYNC_NONE. All else
+    is 0. What the callback needs more stands behind `owner`. Callbacks run in the relaxed capture mode, and
+    none runs in a begin whose consumer captures.
 
 WHAT A CALL LEAVES BEHIND
     The current context is the same after every call as before. So is CUDA's last error, because the backends
@@ -456,9 +456,9 @@ enum {
  *  current context is the same afterwards, and none is made. Bounds stay unknown if no such context knows
  *  the allocation, and for mapped memory (cuMemMap) if the array leaves one segment.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
- *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA does not tell without. CAI_ERR_MEMORY:
- *  plain or freed memory, a texture, or no address for devices that is known. Also an extent outside of the
- *  allocation, and a mask on another device. */
+ *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA does not tell without.
+ *  CAI_ERR_MEMORY: plain or freed memory, a texture, or no address for devices that is known. Also an extent
+ *  outside of the allocation, and a mask on another device. */
 CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
                                              uint32_t flags, cai_location *out, cai_error *err);
 
@@ -785,9 +785,9 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
 #endif /* CAI_STREAM_H_INCLUDED */
 
 /* ==================================================================== >>guard */
-/* The guard of all headers, compiled with this one and for those that define CAI_PRIV_WANT_GUARD. It is held for a few
- * instructions, never during a CUDA call, a hook or a callback. A thread that waits first pauses, then
- * yields, then sleeps. It sleeps because the holder may be preempted and of a lower priority. If another
+/* The guard of all headers, compiled with this one and for those that define CAI_PRIV_WANT_GUARD. It is held
+ * for a few instructions, never during a CUDA call, a hook or a callback. A thread that waits first pauses,
+ * then yields, then sleeps. It sleeps because the holder may be preempted and of a lower priority. If another
  * thread holds the guard when the process forks, the guard stays held in the child. */
 #if (defined(CAI_STREAM_IMPLEMENTATION) || defined(CAI_PRIV_WANT_GUARD)) && !defined(CAI_PRIV_GUARD)
 #define CAI_PRIV_GUARD
@@ -863,7 +863,7 @@ static inline void cai_priv_guard_give(int32_t *guard)
     (void)_InterlockedExchange((volatile long *)guard, 0);
 }
 #else
-#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if no object has two threads"
+#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if there is one thread"
 #endif
 
 /* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
@@ -1183,8 +1183,9 @@ static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t con
         if (!cuda->context_current || context == call->current) return CAI_OK; /* there is only one context */
         return cai_priv_stream_lacks(call->err, "context_push and context_pop");
     }
-    /* If it is not known what was current, it may be `context` itself. So a failed push is not undone then. */
-    error = call->current_known ? cai_priv_context_enter(cuda, context) : cuda->context_push(cuda->self, context);
+    /* If it is not known what was current, it may be `context` itself. So a failure is not undone then. */
+    error = call->current_known ? cai_priv_context_enter(cuda, context)
+                                : cuda->context_push(cuda->self, context);
     *entered = !error;
     call->inside = context;
     return cai_priv_stream_did(call, error, "context_push");
@@ -1202,7 +1203,8 @@ static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t ente
 {
     int32_t error;
     if (!entered) return status;
-    error = cai_priv_context_leave(call->cuda, call->inside);
+    error = call->current_known ? cai_priv_context_leave(call->cuda, call->inside)
+                                : call->cuda->context_pop(call->cuda->self);
     return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
@@ -1264,7 +1266,7 @@ static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t co
         lives = cai_priv_context_lives(call->cuda, one.context, one.context_id);
         if (lives && only_dead) continue;
         cai_priv_guard_take(&pool->guard);
-        if (i >= pool->idle_count || pool->idle[i].event != one.event) one.event = 0; /* another thread took it */
+        if (i >= pool->idle_count || pool->idle[i].event != one.event) one.event = 0; /* it was taken */
         else pool->idle[i] = pool->idle[--pool->idle_count];
         cai_priv_guard_give(&pool->guard);
         if (!one.event || !lives) continue;
@@ -1642,9 +1644,8 @@ static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stre
     return CAI_OK;
 }
 
-/* `sentence` has one 0x%llx, for the stream. */
-static cai_status cai_priv_capture_refused(const cai_priv_stream_call *call, int32_t index, const char *before,
-                                           uint64_t stream, const char *after)
+static cai_status cai_priv_capture_refused(const cai_priv_stream_call *call, int32_t index,
+                                           const char *before, uint64_t stream, const char *after)
 {
     const cai_status status = cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), "%s0x%llx%s",
                                              before, (unsigned long long)stream, after);
@@ -1741,8 +1742,8 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
                                         ex->stream, " or a producer's is capturing");
     if (plan->context_count)
         return cai_priv_capture_refused(&plan->call, -1,
-                                        "the stream of an array's pending work is unknown, and no context can "
-                                        "be synchronized while stream ",
+                                        "the stream of an array's pending work is unknown, and no context "
+                                        "can be synchronized while stream ",
                                         ex->stream, " or a producer's is capturing");
     if (!plan->event_count) return CAI_OK;
     return cai_priv_capture_refused(&plan->call, cai_priv_first_event(plan),
@@ -2109,7 +2110,8 @@ typedef struct cai_priv_run {
 } cai_priv_run;
 
 /* Appends the places from `from` to `to`, which are linked. */
-static void cai_priv_list_append(cai_keepalive *places, int32_t *first, int32_t *last, int32_t from, int32_t to)
+static void cai_priv_list_append(cai_keepalive *places, int32_t *first, int32_t *last, int32_t from,
+                                 int32_t to)
 {
     if (from < 0) return;
     if (*first < 0) *first = from;
@@ -2193,7 +2195,7 @@ static int cai_priv_let_go(cai_event_pool *pool)
     return 1;
 }
 
-/* Removes the list from the pool, or the oldest event's part, so that other threads and callbacks can use it. */
+/* Removes the list from the pool, or the oldest event's part. Others can use the pool meanwhile. */
 static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t only_oldest)
 {
     cai_keepalive *places = pool->keepalive;
@@ -2337,8 +2339,8 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
     cai_priv_guard_give(&pool->guard);
     if (!parked) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_PENDING,
-                          "memory cannot be freed while a stream captures: call cai_keepalive_drain after the "
-                          "capture");
+                          "memory cannot be freed while a stream captures: call cai_keepalive_drain after "
+                          "the capture");
 }
 
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.
@@ -2810,7 +2812,8 @@ CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, 
 {
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_event_pool_set_modes");
     if ((uint32_t)mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", mode);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE",
+                              mode);
     if ((uint32_t)export_mode > CAI_MODE_IGNORE)
         return cai_priv_error(err, CAI_ERR_ARGUMENT,
                               "export_mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", export_mode);
@@ -2876,8 +2879,8 @@ CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_search *search
     return status;
 }
 
-/* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a current
- * context a driver may know nothing. */
+/* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a
+ * current context a driver may know nothing. */
 static cai_status cai_priv_ask_pointer(cai_priv_search *search)
 {
     cai_priv_stream_call *call = search->call;
@@ -2925,7 +2928,7 @@ static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context,
     return cai_priv_stream_leave(call, 1, question(search));
 }
 
-/* Queries in the current context, then in the allocation's, then in the primary one of the memory's device. */
+/* Queries in the current context, then in the allocation's, then in the primary one of its device. */
 static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
@@ -2951,10 +2954,9 @@ static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t fla
     cai_priv_stream_call *call = search->call;
     int32_t *device = &search->out->device, yes = 0;
     if (!(flags & CAI_LOCATE_PAGEABLE))
-        return search->answered
-                   ? cai_priv_no_memory(search, 7, "is plain host memory, or was freed")
-                   : cai_priv_no_memory(search, 0, "is unknown to CUDA, perhaps because no context is current "
-                                                   "on this thread");
+        return search->answered ? cai_priv_no_memory(search, 7, "is plain host memory, or was freed")
+                                : cai_priv_no_memory(search, 0, "is unknown to CUDA, perhaps because no "
+                                                                "context is current on this thread");
     if (!call->cuda->pageable_access) return cai_priv_stream_lacks(call->err, "pageable_access");
     CAI_TRY(cai_priv_current_device(call, device));
     if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
@@ -3005,10 +3007,11 @@ static cai_status cai_priv_locate_memory(cai_priv_search *search)
     if (info->flags & CAI_POINTER_ARRAY)
         return cai_priv_no_memory(search, 7, "is a CUDA array (a texture), no linear memory");
     if (!info->device_pointer && info->memory == CAI_MEMORY_PINNED)
-        return search->answered
-                   ? cai_priv_no_memory(search, 7, "has no address for devices: it was registered without mapping")
-                   : cai_priv_no_memory(search, 0, "is pinned memory whose address for devices is unknown: no "
-                                                   "context that knows it can be made current");
+        return search->answered ? cai_priv_no_memory(search, 7, "has no address for devices: it was registered "
+                                                                "without mapping")
+                                : cai_priv_no_memory(search, 0, "is pinned memory whose address for devices "
+                                                                "is unknown: no context that knows it can be "
+                                                                "made current");
     out->device = info->device;
     out->context = info->context;
     out->data = info->device_pointer ? info->device_pointer : search->array->data;
@@ -3295,7 +3298,8 @@ static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_c
 }
 
 CAI_PRIV_SLOT(stream_id, (void *self, uint64_t stream, uint64_t *id), (cai_priv_cu_handle(stream), id))
-CAI_PRIV_SLOT(stream_flags, (void *self, uint64_t stream, uint32_t *flags), (cai_priv_cu_handle(stream), flags))
+CAI_PRIV_SLOT(stream_flags, (void *self, uint64_t stream, uint32_t *flags),
+              (cai_priv_cu_handle(stream), flags))
 CAI_PRIV_SLOT(context_id, (void *self, uint64_t context, uint64_t *id), (cai_priv_cu_handle(context), id))
 CAI_PRIV_SLOT(context_record, (void *self, uint64_t context, uint64_t event),
               (cai_priv_cu_handle(context), cai_priv_cu_handle(event)))
@@ -3589,7 +3593,8 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
     error = cai_priv_linked_lookup(&lookup);
     if (error != cudaSuccess && pending == cudaSuccess) (void)cudaGetLastError();
     if (error != cudaSuccess)
-        return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, (int32_t)error, "looking for the CUDA driver", "");
+        return cai_priv_cuda_failed(err, CAI_ERR_UNAVAILABLE, (int32_t)error, "looking for the CUDA driver",
+                                    "");
     if (!lookup) return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA driver is older than 11.3");
     memset(&driver, 0, sizeof driver);
     if (cudaRuntimeGetVersion(&version) == cudaSuccess) driver.runtime_version = version;

@@ -66,7 +66,7 @@ static cai_status consume(const exchange_device *device, cai_manager *emm, const
     CAI_TRY(cai_locate(&x, "x", emm->cuda, CAI_LOCATE_BOUNDS, NULL, err));
     CAI_TRY(cai_manager_array(y, emm, CAI_FLOAT32, 2, x.shape, stream, err));
     cai_array_own(&x, let_go, owner);
-    x.flags |= owner->flags & CAI_ORDERED_FREE; /* a manager frees behind the stream that the array names */
+    x.flags |= CAI_ORDERED_FREE; /* let_go frees behind the work in the stream of x */
     CAI_TRY(cai_exchange_begin(&exchange, emm->pool, io, 1, stream, err));
     return cai_exchange_finish(&exchange, work(device, &x, y, stream, err), io, 1, err);
 }
