@@ -194,8 +194,10 @@ static PyObject *order_close(PyObject *module, PyObject *unused)
     cai_error err;
     int32_t count;
     (void)unused;
-    if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
-    cai_python_drain(&state->py);
+    do { /* the deleter of what an import lets go may keep the exporter's array */
+        if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
+        cai_python_drain(&state->py);
+    } while (state->pool.waiting);
     if (cai_event_pool_destroy(&state->pool, &err)) return cai_python_raise(&err);
     count = cai_check_races(state->sim, races, 8);
     if (count) cai_check_race_text(state->sim, &races[count < 8 ? count - 1 : 7], text);
