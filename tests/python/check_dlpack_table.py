@@ -151,6 +151,7 @@ def check_made(m: Any) -> None:
     refused("adopt", lambda: m.make(x), BufferError, "not adopted")
     m.set(s1, 0)
     refused("version", lambda: m.make(x, 2), BufferError, "major version")
+    m.settle()
     expect("references", sys.getrefcount(x), before)
 
 

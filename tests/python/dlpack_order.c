@@ -178,10 +178,14 @@ static PyObject *order_streams(PyObject *module, PyObject *args)
     return made;
 }
 
+/* wait(stream): what it had to wait for is let go */
 static PyObject *order_wait(PyObject *module, PyObject *stream)
 {
     order_state *state = (order_state *)PyModule_GetState(module);
+    cai_error err;
     (void)cai_sim_stream_synchronize(state->sim, PyLong_AsUnsignedLongLong(stream));
+    if (cai_keepalive_poll(&state->pool, NULL, &err)) return cai_python_raise(&err);
+    cai_python_drain(&state->py);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
