@@ -1183,7 +1183,7 @@ static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t con
         if (!cuda->context_current || context == call->current) return CAI_OK; /* there is only one context */
         return cai_priv_stream_lacks(call->err, "context_push and context_pop");
     }
-    /* If it is not known what was current, it may be `context` itself. So a failure is not undone then. */
+    /* What was current may be `context` itself, if it is not known. So a failed push is not undone then. */
     error = call->current_known ? cai_priv_context_enter(cuda, context)
                                 : cuda->context_push(cuda->self, context);
     *entered = !error;
@@ -1203,8 +1203,7 @@ static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t ente
 {
     int32_t error;
     if (!entered) return status;
-    error = call->current_known ? cai_priv_context_leave(call->cuda, call->inside)
-                                : call->cuda->context_pop(call->cuda->self);
+    error = cai_priv_context_leave(call->cuda, call->inside);
     return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
