@@ -153,6 +153,7 @@ typedef struct sim_allocation {
     sim_pool *pool;                /* NULL: of none */
     struct sim_allocation *before; /* whose block it took over, in the order of streams; NULL: nobody's */
     void *place;                   /* that block, also when the next one has taken it over */
+    int32_t shares;                /* the number of the one whose memory it also is: two owners at once; 0: none */
     sim_physical *physical;        /* of a mapping of cai_sim_virtual_map, else NULL */
     uint64_t can_read, can_write;  /* bits: devices that can access the mapping */
 } sim_allocation;
@@ -229,12 +230,17 @@ typedef struct sim_thread { /* a host thread */
     int32_t last_error, mode;
     uint64_t tag;
     uint64_t adopted; /* where the next allocation is; 0: anywhere */
+    uint64_t seen;    /* the newest operation when its last call returned */
 } sim_thread;
 
 typedef struct sim_os { /* a thread of the operating system */
     sim_thread *itself, *plays;
     int32_t in_function;
 } sim_os;
+
+typedef struct sim_belief { /* POOL_EARLY_WAITS: pools believe that `record` comes after `first` */
+    uint64_t record, first;
+} sim_belief;
 
 typedef struct sim_fault {
     int32_t operation; /* -1: any */
@@ -249,7 +255,7 @@ typedef struct sim_fault {
     X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
     X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
-    X(copy_peer_async) X(copy_3d_peer_async)
+    X(copy_peer_async) X(copy_3d_peer_async) X(pool_create) X(pool_destroy) X(memory_alloc_from_pool)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -310,6 +316,8 @@ struct cai_sim {
     sim_kind contexts, streams, events, graphs, executables;
     sim_kind pools, physicals;
     sim_pool *current_pool[CAI_SIM_DEVICES];
+    sim_belief *beliefs;
+    int32_t belief_count;
     sim_range **ranges;
     int32_t range_count;
     int file; /* of all physical memory; -1: not yet */
@@ -442,6 +450,7 @@ static sim_thread *sim_thread_of(cai_sim *sim, uint64_t number)
     thread = (sim_thread *)sim_new(sizeof *thread);
     thread->number = number;
     thread->answer = sim_thread_answer(sim, number);
+    thread->seen = sim->operation_count;
     SIM_APPEND(sim_thread *, sim->threads, sim->thread_count, thread);
     return thread;
 }
@@ -473,7 +482,9 @@ static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
 
 static void sim_leave(cai_sim *sim, int entered)
 {
-    if (entered) SIM_UNLOCK(sim);
+    if (!entered) return;
+    sim->self->seen = sim->operation_count;
+    SIM_UNLOCK(sim);
 }
 
 /* ------------------------------------------------------------------- >>lookup */
@@ -2011,6 +2022,23 @@ static int32_t sim_wait_captured(sim_stream *stream, const sim_event *event)
     return CAI_SIM_ERROR_CAPTURE_MERGE;
 }
 
+/* With POOL_EARLY_WAITS: a record of another thread in this stream, since this thread's last call, may be made
+ * while this call waits. Pools know of the wait before the stream has it, so they believe that the record
+ * comes after `first`. */
+static void sim_book_wait(cai_sim *sim, const sim_stream *stream, uint64_t first)
+{
+    uint64_t id = sim->self->seen;
+    if (!sim_is_on(sim, CAI_SIM_POOL_EARLY_WAITS)) return;
+    for (id++; id <= sim->operation_count; id++) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        sim_belief belief = {0, 0};
+        if (op->info.kind != CAI_SIM_OP_RECORD || op->info.stream != stream->id) continue;
+        belief.record = id;
+        belief.first = first;
+        SIM_APPEND(sim_belief, sim->beliefs, sim->belief_count, belief);
+    }
+}
+
 static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, uint64_t event_handle)
 {
     sim_stream *stream;
@@ -2020,6 +2048,7 @@ static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, ui
     if (!error) error = sim_may_queue(sim, stream);
     if (!error) error = sim_wait_captured(stream, event);
     if (error || event->record == 0) return error; /* never recorded: nothing to wait for (R101) */
+    if (stream->capture == NULL) sim_book_wait(sim, stream, event->record);
     sim_wait_for(sim_queue(sim, CAI_SIM_OP_WAIT, stream, event_handle), event->record);
     return 0;
 }
@@ -2364,30 +2393,44 @@ static void sim_empty_pools(cai_sim *sim, int32_t device)
         if (sim_pool_at(sim, i)->device == device) sim_pool_trim(sim, sim_pool_at(sim, i), 0);
 }
 
+/* Marks what comes before the marked operations, and what pools believe to come before them. Returns true if a
+ * belief marked anything that the next pass must look at. */
+static int sim_reach_back(cai_sim *sim, char *reached, int believed)
+{
+    uint64_t id;
+    int32_t i, more = 0;
+    for (id = sim->operation_count; id > 0; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.kind == CAI_SIM_OP_SYNCHRONIZE) reached[id] = 1;
+        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
+    }
+    for (i = 0; believed && i < sim->belief_count; i++) {
+        if (!reached[sim->beliefs[i].record] || reached[sim->beliefs[i].first]) continue;
+        reached[sim->beliefs[i].first] = 1;
+        more = 1;
+    }
+    return more;
+}
+
 /* Marks the operations that are known to come before one that is queued in a stream now: those that the host
  * waited for, and, where events count, those that the stream waits for. */
-static char *sim_reach(cai_sim *sim, const sim_stream *stream, int events)
+static char *sim_reach(cai_sim *sim, const sim_stream *stream, int events, int believed)
 {
     char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
     sim_operation would; /* which is not made */
-    uint64_t id;
     int32_t i;
     memset(&would, 0, sizeof would);
     sim_wait_for(&would, stream->last);
     sim_wait_implicitly(sim, &would, stream);
     for (i = 0; events && i < would.info.wait_count; i++) reached[would.waits[i]] = 1;
     free(would.waits);
-    for (id = sim->operation_count; id > 0; id--) {
-        const sim_operation *op = sim_operation_of(sim, id);
-        if (op->info.kind == CAI_SIM_OP_SYNCHRONIZE) reached[id] = 1;
-        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
-    }
+    while (sim_reach_back(sim, reached, believed)) {}
     return reached;
 }
 
-/* How memory that is free, or will be, may be used again: the free comes before in any case; it has run; or
- * the allocation is made to wait for it. */
-enum { SIM_AGAIN_ORDERED, SIM_AGAIN_DONE, SIM_AGAIN_WAITING };
+/* How memory that is free, or will be, may be used again: the pool wrongly believes that the free comes
+ * before; it does in any case; it has run; or the allocation is made to wait for it. */
+enum { SIM_AGAIN_BELIEVED, SIM_AGAIN_ORDERED, SIM_AGAIN_DONE, SIM_AGAIN_WAITING };
 
 static int sim_may_take(const sim_allocation *a, const sim_stream *stream, const char *reached, int how)
 {
@@ -2409,12 +2452,28 @@ static sim_allocation *sim_find_free(cai_sim *sim, const sim_pool *pool, uint64_
     for (i = 0; i < pool->free_count; i++) {
         sim_allocation *a = pool->free[i];
         if (a->space < bytes || a->space / 2 >= bytes || (best != NULL && best->space < a->space)) continue;
-        if (reached == NULL && how == SIM_AGAIN_ORDERED && stream != NULL && a->ender_stream != stream->id)
-            reached = sim_reach(sim, stream, events);
+        if (reached == NULL && how <= SIM_AGAIN_ORDERED && stream != NULL && a->ender_stream != stream->id)
+            reached = sim_reach(sim, stream, events, events && how == SIM_AGAIN_BELIEVED);
         if (sim_may_take(a, stream, reached, how)) best = a;
     }
     free(reached);
     return best;
+}
+
+/* The same of a block whose free is not before: two owners at once. */
+static sim_allocation *sim_find_believed(cai_sim *sim, const sim_pool *pool, uint64_t bytes,
+                                         const sim_stream *stream)
+{
+    sim_allocation *a;
+    char *reached;
+    int wrong;
+    if (sim->belief_count == 0 || stream == NULL) return NULL;
+    a = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_BELIEVED);
+    if (a == NULL || !a->live || a->ender_stream == stream->id) return NULL;
+    reached = sim_reach(sim, stream, 1, 0);
+    wrong = !reached[a->ender];
+    free(reached);
+    return wrong ? a : NULL;
 }
 
 /* An allocation comes after the free of the one before it. That of another stream that has run is known to
@@ -2424,12 +2483,13 @@ static void sim_wait_for_free(cai_sim *sim, uint64_t maker, const sim_allocation
     if (old->live && old->ender) sim_wait_for(sim_operation_of(sim, maker), old->ender);
 }
 
-/* A new allocation in the block of one that was freed. */
+/* A new allocation in the block of one that was freed, or is believed to be. */
 static void sim_pool_again(cai_sim *sim, sim_context *context, sim_allocation *old, uint64_t bytes,
-                           const char *name, sim_stream *stream, uint64_t *address)
+                           const char *name, sim_stream *stream, int believed, uint64_t *address)
 {
     sim_allocation *a = sim_memory_at(sim, context, CAI_SIM_MEM_POOL, old->address, bytes, name, stream);
-    if (stream != NULL) sim_wait_for_free(sim, a->maker, old);
+    if (believed) a->shares = old->shares ? old->shares : old->number;
+    else if (stream != NULL) sim_wait_for_free(sim, a->maker, old);
     a->block = a->place = old->block;
     a->space = old->space;
     a->segment = SIM_SEGMENT;
@@ -2492,13 +2552,16 @@ static int32_t sim_pool_new(cai_sim *sim, sim_pool *pool, sim_context *context, 
 {
     sim_allocation *old = NULL;
     int32_t error = 0;
+    int believed = 0;
     *address = sim_take_adopted(sim);
     if (*address) {
         sim_pool_adopt(sim, pool, context, bytes, name, stream, *address);
         return 0;
     }
     if (sim_is_on(sim, CAI_SIM_POOL_REUSE)) {
-        old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
+        old = sim_find_believed(sim, pool, bytes, stream);
+        believed = old != NULL;
+        if (old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
         if (old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_DONE);
     }
     if (old == NULL) error = sim_pool_fresh(sim, pool, context, bytes, name, stream, address);
@@ -2509,7 +2572,7 @@ static int32_t sim_pool_new(cai_sim *sim, sim_pool *pool, sim_context *context, 
     if (error) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
     if (error && old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_WAITING);
     if (old == NULL) return error;
-    sim_pool_again(sim, context, old, bytes, name, stream, address);
+    sim_pool_again(sim, context, old, bytes, name, stream, believed, address);
     return 0;
 }
 
@@ -2520,6 +2583,19 @@ static int32_t sim_do_pool_create(cai_sim *sim, int32_t device, uint64_t *handle
     pool = sim_pool_make(sim, device);
     pool->no_access = ~((uint64_t)1 << device);
     *handle = pool->o.handle;
+    return 0;
+}
+
+/* The same for the table, with the bits of its reuse. */
+static int32_t sim_do_pool_create_with(cai_sim *sim, int32_t device, uint32_t reuse, uint64_t *handle)
+{
+    const int32_t error = reuse > 7 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_create(sim, device, handle);
+    int32_t i;
+    sim_pool *pool;
+    if (error || sim_find_pool(sim, *handle, &pool)) return error;
+    for (i = CAI_SIM_POOL_FOLLOW_EVENTS; i <= CAI_SIM_POOL_INTERNAL_WAITS; i++)
+        pool->values[i] = reuse >> (i - CAI_SIM_POOL_FOLLOW_EVENTS) & 1;
+    pool->values[CAI_SIM_POOL_THRESHOLD] = UINT64_MAX;
     return 0;
 }
 
@@ -2915,6 +2991,7 @@ static void sim_virtual_end(cai_sim *sim)
         free(sim->ranges[i]);
     }
     free(sim->ranges);
+    free(sim->beliefs);
     sim_system_close(sim->file);
 }
 
@@ -3621,7 +3698,8 @@ static int sim_lacks_context(cai_sim *sim, int32_t operation)
 {
     const int by_handle = operation == SIM_event_record || operation == SIM_event_synchronize ||
                           operation == SIM_event_destroy || operation == SIM_stream_wait_event ||
-                          operation == SIM_stream_synchronize || operation >= SIM_copy_async;
+                          operation == SIM_stream_synchronize ||
+                          (operation >= SIM_copy_async && operation <= SIM_copy_3d_peer_async);
     return by_handle && sim_is_on(sim, CAI_SIM_HANDLES_NEED_CONTEXT) && sim_current_context(sim) == NULL;
 }
 
@@ -3785,6 +3863,16 @@ SIM_SLOT(memory_free, (void *self, uint64_t pointer), sim_log_address(sim, point
 SIM_ASKS(memory_alloc_async, (void *self, uint64_t *pointer, uint64_t size, uint64_t stream), pointer,
          (sim_log_number(sim, size), sim_log_stream(sim, stream)),
          sim_do_memory_alloc_async(sim, size, stream, pointer), sim_log_address(sim, *pointer))
+SIM_ASKS(memory_alloc_from_pool,
+         (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream), pointer,
+         (sim_log_number(sim, size), sim_log_object(sim, &sim->pools, pool), sim_log_stream(sim, stream)),
+         pool == 0 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_alloc(sim, pool, size, stream, pointer),
+         sim_log_address(sim, *pointer))
+SIM_ASKS(pool_create, (void *self, int32_t device, uint32_t reuse, uint64_t *pool), pool,
+         (sim_log_int(sim, device), sim_log_number(sim, reuse)),
+         sim_do_pool_create_with(sim, device, reuse, pool), sim_log_object(sim, &sim->pools, *pool))
+SIM_SLOT(pool_destroy, (void *self, uint64_t pool), sim_log_object(sim, &sim->pools, pool),
+         sim_do_pool_destroy(sim, pool))
 SIM_SLOT(memory_free_async, (void *self, uint64_t pointer, uint64_t stream),
          (sim_log_address(sim, pointer), sim_log_stream(sim, stream)),
          sim_do_memory_free_async(sim, pointer, stream))
@@ -4018,6 +4106,7 @@ static const sim_named_option sim_options[] = {
     {"copy_returns", CAI_SIM_COPY_RETURNS},
     {"pool_reuse", CAI_SIM_POOL_REUSE},
     {"copy_needs_access", CAI_SIM_COPY_NEEDS_ACCESS},
+    {"pool_early_waits", CAI_SIM_POOL_EARLY_WAITS},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };
 
@@ -4532,7 +4621,7 @@ int32_t cai_sim_access_memory(cai_sim *sim, const cai_sim_access *access, uint64
     else a = sim_allocation_at(sim, access->address, &at);
     if (a != NULL) *offset = at;
     sim_leave(sim, entered);
-    return a == NULL ? 0 : a->number;
+    return a == NULL ? 0 : a->shares ? a->shares : a->number;
 }
 
 /* A sum, so that host threads may make things in any order. */
