@@ -76,6 +76,8 @@ typedef struct sim_kind { /* all objects of a kind, and the one that each handle
 typedef struct sim_context {
     sim_object o;
     struct sim_stream *legacy;
+    struct sim_stream *whole; /* where context_record puts its records; NULL: not yet */
+    uint64_t id;              /* 0: nobody asked for it yet */
     int32_t device, error, primary;
     int32_t retained, of_runtime; /* who holds a primary one */
 } sim_context;
@@ -249,7 +251,8 @@ typedef struct sim_fault {
     X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
     X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
-    X(copy_peer_async) X(copy_3d_peer_async)
+    X(copy_peer_async) X(copy_3d_peer_async) X(context_id) X(context_record) X(stream_flags) X(pool_create) \
+    X(pool_destroy) X(memory_alloc_from_pool)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -306,7 +309,7 @@ struct cai_sim {
     int32_t adopts;  /* memory is of a real driver, and no bytes are moved */
     int32_t allocation_count, capture_count, thread_count, os_count;
     uint32_t options;
-    uint64_t operation_count, first_queued, order, stream_ids, destroyed;
+    uint64_t operation_count, first_queued, order, stream_ids, context_ids, destroyed;
     sim_kind contexts, streams, events, graphs, executables;
     sim_kind pools, physicals;
     sim_pool *current_pool[CAI_SIM_DEVICES];
@@ -538,6 +541,13 @@ static sim_context *sim_context_of(cai_sim *sim, uint64_t handle)
 {
     sim_object *object;
     return sim_find(&sim->contexts, handle, &object) ? NULL : object->context;
+}
+
+/* Why a handle is no context to do something with. */
+static int32_t sim_no_context(const cai_sim *sim, uint64_t handle)
+{
+    return sim_object_of(&sim->contexts, handle) == NULL ? CAI_SIM_ERROR_INVALID_CONTEXT
+                                                         : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 static sim_context *sim_current_context(cai_sim *sim)
@@ -1839,13 +1849,30 @@ static int32_t sim_do_set_context(cai_sim *sim, uint64_t handle)
     return 0;
 }
 
+/* What a record waits for that covers a context: all its streams, also those that were destroyed. */
+static void sim_wait_for_all_of(cai_sim *sim, sim_operation *op, const sim_context *context)
+{
+    int32_t i;
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->o.context == context && sim_stream_at(sim, i)->last != op->info.id)
+            sim_wait_for(op, sim_stream_at(sim, i)->last);
+}
+
+/* The number that no other context ever has. A primary context that was reset gets a new one. */
+static int32_t sim_do_context_id(cai_sim *sim, uint64_t handle, uint64_t *id)
+{
+    const sim_object *object = sim_object_of(&sim->contexts, handle);
+    if (object == NULL || object->state != SIM_LIVE) return sim_no_context(sim, handle);
+    if (object->context->id == 0) object->context->id = ++sim->context_ids;
+    *id = object->context->id;
+    return 0;
+}
+
 /* The host waits for all that is queued in a context. */
 static void sim_wait_for_context(cai_sim *sim, const sim_context *context, const char *name)
 {
     sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
-    int32_t i;
-    for (i = 0; i < sim->streams.count; i++)
-        if (sim_stream_at(sim, i)->o.context == context) sim_wait_for(sync, sim_stream_at(sim, i)->last);
+    sim_wait_for_all_of(sim, sync, context);
     sim_run_for(sim, sync);
 }
 
@@ -1886,6 +1913,7 @@ static void sim_context_empty(cai_sim *sim, sim_context *context)
     for (i = 0; i < sim->allocation_count; i++)
         if (sim->allocations[i]->context == context) sim_memory_end(sim, sim->allocations[i]);
     context->error = 0;
+    context->id = 0;
 }
 
 static int32_t sim_do_context_destroy(cai_sim *sim, uint64_t handle)
@@ -1989,6 +2017,16 @@ static int32_t sim_do_stream_id(cai_sim *sim, uint64_t handle, uint64_t *id)
     if (error) return sim_answer(sim, error);
     if (stream->capture != NULL) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
     *id = stream->id;
+    return 0;
+}
+
+static int32_t sim_do_stream_flags(cai_sim *sim, uint64_t handle, uint32_t *flags)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (error) return sim_answer(sim, error);
+    *flags = stream->nonblocking ? 1 : 0;
     return 0;
 }
 
@@ -2167,6 +2205,30 @@ static int32_t sim_do_event_record(cai_sim *sim, uint64_t event_handle, uint64_t
     if (error) return error;
     event->record = sim_queue(sim, CAI_SIM_OP_RECORD, stream, event_handle)->info.id;
     event->capture = stream->capture;
+    return 0;
+}
+
+/* A record behind all work of a context, also that of streams which were destroyed. */
+static int32_t sim_do_context_record(cai_sim *sim, uint64_t context_handle, uint64_t event_handle)
+{
+    sim_context *context = sim_context_of(sim, context_handle);
+    sim_event *event;
+    sim_operation *op;
+    int32_t error;
+    if (context == NULL) return sim_no_context(sim, context_handle);
+    error = context->error;
+    if (!error) error = sim_use_event(sim, event_handle, &event);
+    if (error) return error;
+    if (event->o.context != context) return CAI_SIM_ERROR_INVALID_HANDLE;
+    if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    if (context->whole == NULL) {
+        context->whole = sim_stream_make(sim, context);
+        context->whole->nonblocking = 1;
+    }
+    op = sim_queue(sim, CAI_SIM_OP_RECORD, context->whole, event_handle);
+    sim_wait_for_all_of(sim, op, context);
+    event->record = op->info.id;
+    event->capture = NULL;
     return 0;
 }
 
@@ -2520,6 +2582,18 @@ static int32_t sim_do_pool_create(cai_sim *sim, int32_t device, uint64_t *handle
     pool = sim_pool_make(sim, device);
     pool->no_access = ~((uint64_t)1 << device);
     *handle = pool->o.handle;
+    return 0;
+}
+
+/* As the slot of the table makes one: reuse has a bit for each of the first attributes. */
+static int32_t sim_do_pool_create_reusing(cai_sim *sim, int32_t device, uint32_t reuse, uint64_t *handle)
+{
+    sim_pool *pool;
+    int32_t i, error = reuse > 7 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_create(sim, device, handle);
+    if (error) return error;
+    pool = (sim_pool *)sim_object_of(&sim->pools, *handle);
+    for (i = CAI_SIM_POOL_FOLLOW_EVENTS; i <= CAI_SIM_POOL_INTERNAL_WAITS; i++)
+        pool->values[i] = reuse >> (i - CAI_SIM_POOL_FOLLOW_EVENTS) & 1;
     return 0;
 }
 
@@ -3621,7 +3695,8 @@ static int sim_lacks_context(cai_sim *sim, int32_t operation)
 {
     const int by_handle = operation == SIM_event_record || operation == SIM_event_synchronize ||
                           operation == SIM_event_destroy || operation == SIM_stream_wait_event ||
-                          operation == SIM_stream_synchronize || operation >= SIM_copy_async;
+                          operation == SIM_stream_synchronize ||
+                          (operation >= SIM_copy_async && operation <= SIM_copy_3d_peer_async);
     return by_handle && sim_is_on(sim, CAI_SIM_HANDLES_NEED_CONTEXT) && sim_current_context(sim) == NULL;
 }
 
@@ -3917,6 +3992,24 @@ static int32_t sim_copy_3d_peer_async(void *self, const cai_cuda_copy *copy, uin
     if (call.run) call.error = sim_do_copy_3d_peer(call.sim, copy, to_context, from_context, stream);
     return sim_call_end(&call);
 }
+
+SIM_ASKS(context_id, (void *self, uint64_t context, uint64_t *id), id, sim_log_context(sim, context),
+         sim_do_context_id(sim, context, id), sim_log_number(sim, *id))
+SIM_SLOT(context_record, (void *self, uint64_t context, uint64_t event),
+         (sim_log_context(sim, context), sim_log_event(sim, event)),
+         sim_do_context_record(sim, context, event))
+SIM_ASKS(stream_flags, (void *self, uint64_t stream, uint32_t *flags), flags, sim_log_stream(sim, stream),
+         sim_do_stream_flags(sim, stream, flags), sim_log_number(sim, *flags))
+SIM_ASKS(pool_create, (void *self, int32_t device, uint32_t reuse, uint64_t *pool), pool,
+         (sim_log_int(sim, device), sim_log(sim, "reuse"), sim_log_number(sim, reuse)),
+         sim_do_pool_create_reusing(sim, device, reuse, pool), sim_log_object(sim, &sim->pools, *pool))
+SIM_SLOT(pool_destroy, (void *self, uint64_t pool), sim_log_object(sim, &sim->pools, pool),
+         sim_do_pool_destroy(sim, pool))
+SIM_ASKS(memory_alloc_from_pool,
+         (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream), pointer,
+         (sim_log_number(sim, size), sim_log_object(sim, &sim->pools, pool), sim_log_stream(sim, stream)),
+         pool == 0 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_alloc(sim, pool, size, stream, pointer),
+         sim_log_address(sim, *pointer))
 
 static int32_t sim_host_thread(void *self, uint64_t *thread)
 {
@@ -4452,8 +4545,8 @@ static void sim_put_stream(sim_text *text, const sim_stream *stream)
         sim_put_number(text, (uint64_t)stream->o.number, 10);
         return;
     }
-    sim_put(text, stream == context->legacy ? "legacy" : "per_thread");
-    if (stream != context->legacy && (uint32_t)stream->thread != 1) {
+    sim_put(text, stream == context->legacy ? "legacy" : stream == context->whole ? "context" : "per_thread");
+    if (stream->thread && (uint32_t)stream->thread != 1) {
         sim_put(text, " ");
         sim_put_number(text, (uint32_t)stream->thread, 10);
     }
@@ -4692,6 +4785,7 @@ SIM_GETS(int32_t, cai_sim_calls, (cai_sim *sim), sim_count_calls(sim, NULL))
 SIM_GETS(int32_t, cai_sim_calls_of, (cai_sim *sim, const char *operation), sim_count_calls(sim, operation))
 SIM_GETS(int32_t, cai_sim_ordering_calls, (cai_sim *sim),
          sim->calls[SIM_event_create] + sim->calls[SIM_event_destroy] + sim->calls[SIM_event_record] +
+             sim->calls[SIM_context_record] +
              sim->calls[SIM_event_synchronize] + sim->calls[SIM_stream_wait_event] +
              sim->calls[SIM_stream_synchronize] + sim->calls[SIM_context_synchronize])
 

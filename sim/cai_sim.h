@@ -111,7 +111,13 @@ WHAT IS CUDA AND WHAT IS NOT
     S  Handles that never were, or were destroyed, give 400 (undefined in CUDA).
     S  stream_context, and what names a stream or an event by handle, works without a current context.
 
+    D  stream_flags is 1 for a non-blocking stream. R: of a stream that captures it is 900, and invalidates.
+
     Contexts
+    R  context_record covers all work that is queued in a context, also in non-blocking and in destroyed
+       streams. If anything captures in the context, in any mode, it is 900 and invalidates those captures.
+    R  context_id of a context that was destroyed is 709. A primary context that was reset keeps its handle and
+       gets a new id.
     D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
        contexts: option CAI_SIM_PRIMARY_INACTIVE.
     R  Streams and events of a context that was destroyed or reset: 709 (undefined in CUDA).
@@ -973,6 +979,9 @@ void cai_sim_teardown(cai_sim *sim);
        copy_async m1 m2 64 s1         copy_3d_async m1 m2 64 8 2 s1 (to, from, width, height, depth)
        set_async m1 0 64 s1           set_2d_async m1 0 64 8 s1 (value, width, height)
        copy_peer_async m1 c1 m2 c2 64 s1                              copy_3d_peer_async m1 c1 m2 c2 64 8 2 s1
+       context_id c1 -> 1             context_record c1 e1           stream_flags s1 -> 1
+       pool_create 0 reuse 7 -> p2    pool_destroy p2
+       memory_alloc_from_pool 1024 p2 s1 -> m1
 
    event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a
@@ -991,7 +1000,8 @@ int32_t cai_sim_calls(cai_sim *sim);
 int32_t cai_sim_calls_of(cai_sim *sim, const char *operation);
 
 /** Returns the number of calls in the log that order work: event_create, _destroy, _record, _synchronize,
- *  stream_wait_event, stream_synchronize and context_synchronize. Others query, or change context or mode. */
+ *  stream_wait_event, stream_synchronize, context_record and context_synchronize. Others query, or change
+ *  context or mode. */
 int32_t cai_sim_ordering_calls(cai_sim *sim);
 
 /* ------------------------------------------------------------------- >>faults */
