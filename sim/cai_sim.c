@@ -59,7 +59,14 @@ typedef struct sim_text {
     size_t length, capacity;
 } sim_text;
 
+typedef struct sim_moment { /* a call, of the table or of cai_sim.h */
+    const char *call; /* NULL: it is none that stands for CUDA */
+    uint64_t number;  /* 1, 2, ... in the order of all calls */
+    int32_t of_table;
+} sim_moment;
+
 typedef struct sim_object { /* a context, stream or event: the first member of each */
+    sim_moment made, ended;
     uint64_t handle;
     uint64_t destroyed; /* 1, 2, ... in the order of destruction */
     struct sim_context *context;
@@ -70,7 +77,7 @@ typedef struct sim_kind { /* all objects of a kind, and the one that each handle
     sim_object **all, **slots;
     int32_t count, slot_count, named;
     uint64_t base;
-    const char *letter;
+    const char *letter, *noun;
 } sim_kind;
 
 typedef struct sim_context {
@@ -235,6 +242,7 @@ typedef struct sim_thread { /* a host thread */
 
 typedef struct sim_os { /* a thread of the operating system */
     sim_thread *itself, *plays;
+    sim_moment now; /* the call that it is in */
     int32_t in_function;
 } sim_os;
 
@@ -325,6 +333,9 @@ struct cai_sim {
     sim_thread *self; /* who calls, while the lock is held */
     sim_os *os;
     cai_sim_hooks hooks;
+    cai_sim_undefined_function undefined; /* NULL: the program ends */
+    void *undefined_context;
+    uint64_t call_number;
     sim_text log;
     int32_t calls[SIM_OPERATION_COUNT];
     int32_t pageable[CAI_SIM_DEVICES];
@@ -476,14 +487,25 @@ static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
 
 static void sim_leave(cai_sim *sim, int entered)
 {
-    if (entered) SIM_UNLOCK(sim);
+    if (!entered) return;
+    memset(&sim->os->now, 0, sizeof sim->os->now);
+    SIM_UNLOCK(sim);
+}
+
+/* The host thread is in a call that stands for one of CUDA from now on, until sim_leave. */
+static void sim_is_in(cai_sim *sim, const char *call, int32_t of_table)
+{
+    sim->os->now.call = call;
+    sim->os->now.of_table = of_table;
+    sim->os->now.number = ++sim->call_number;
 }
 
 /* ------------------------------------------------------------------- >>lookup */
-static void sim_kind_set(sim_kind *kind, uint64_t base, const char *letter)
+static void sim_kind_set(sim_kind *kind, uint64_t base, const char *letter, const char *noun)
 {
     kind->base = base;
     kind->letter = letter;
+    kind->noun = noun;
 }
 
 static int32_t sim_operation_named(const char *name)
@@ -502,11 +524,79 @@ static sim_object *sim_object_of(const sim_kind *kind, uint64_t handle)
     return kind->slots[slot];
 }
 
-static int32_t sim_find(const sim_kind *kind, uint64_t handle, sim_object **found)
+/* "cai_sim_event_destroy (call 7)" */
+static void sim_put_moment(sim_text *text, const sim_moment *moment)
 {
-    *found = sim_object_of(kind, handle);
+    if (!moment->of_table) sim_put(text, "cai_sim_");
+    sim_put(text, moment->call == NULL ? "create" : moment->call);
+    if (moment->number == 0) return;
+    sim_put(text, " (call ");
+    sim_put_number(text, moment->number, 10);
+    sim_put(text, ")");
+}
+
+/* The call of this host thread is given a handle that is none, or none any more. CUDA leaves it undefined, and
+ * its driver reads memory that was freed. object: NULL, or what the handle was. */
+static void sim_is_undefined(cai_sim *sim, const sim_kind *kind, uint64_t handle, const sim_object *object)
+{
+    cai_sim_undefined what;
+    sim_text text = {NULL, 0, 0}, name = {NULL, 0, 0};
+    sim_put(&name, object == NULL ? "0x" : kind->letter);
+    sim_put_number(&name, object == NULL ? handle : (uint64_t)object->number, object == NULL ? 16 : 10);
+    sim_put_moment(&text, &sim->os->now);
+    sim_put(&text, " is given ");
+    sim_put(&text, object == NULL ? "" : kind->noun);
+    sim_put(&text, object == NULL ? "" : " ");
+    sim_put(&text, name.data);
+    sim_put(&text, object == NULL ? ", which never was the handle of " : ", which ");
+    if (object == NULL) sim_put(&text, *kind->noun == 'e' ? "an " : "a ");
+    if (object == NULL) sim_put(&text, kind->noun);
+    else sim_put_moment(&text, &object->ended);
+    sim_put(&text, object == NULL ? "." : " has destroyed. ");
+    if (object != NULL) sim_put_moment(&text, &object->made);
+    sim_put(&text, object == NULL ? "" : " had made it.");
+    sim_put(&text, " CUDA leaves undefined what follows.");
+    memset(&what, 0, sizeof what);
+    what.call = sim->os->now.call;
+    what.of_table = sim->os->now.of_table;
+    what.kind = kind->noun;
+    what.handle = handle;
+    what.name = name.data;
+    what.made = object == NULL ? NULL : object->made.call == NULL ? "create" : object->made.call;
+    what.destroyed = object == NULL ? NULL : object->ended.call;
+    what.text = text.data;
+    if (sim->undefined == NULL) {
+        fprintf(stderr, "cai_sim: %s\n", text.data);
+        abort();
+    }
+    sim->undefined(sim->undefined_context, &what);
+    free(text.data);
+    free(name.data);
+}
+
+/* What is done with a handle that is none is undefined. A primary context may be inactive, and 0 is refused. */
+static sim_object *sim_lookup(cai_sim *sim, const sim_kind *kind, uint64_t handle)
+{
+    sim_object *object = sim_object_of(kind, handle);
+    const int primary = object != NULL && kind == &sim->contexts && object->number <= sim->device_count;
+    const int good = handle == 0 || primary || (object != NULL && object->state == SIM_LIVE);
+    if (!good && sim->os->now.call != NULL) sim_is_undefined(sim, kind, handle, object);
+    return object;
+}
+
+static int32_t sim_find(cai_sim *sim, const sim_kind *kind, uint64_t handle, sim_object **found)
+{
+    *found = sim_lookup(sim, kind, handle);
     if (*found == NULL || (*found)->state == SIM_DEAD) return CAI_SIM_ERROR_INVALID_HANDLE;
     return (*found)->state == SIM_LIVE ? 0 : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/* state: SIM_DEAD, or SIM_ORPHAN */
+static void sim_end_as(cai_sim *sim, sim_object *object, int32_t state)
+{
+    object->state = state;
+    object->ended = sim->os->now;
+    if (state == SIM_DEAD) object->destroyed = ++sim->destroyed;
 }
 
 /* Gives a new object its handle: where they are recycled, that of the one destroyed last. */
@@ -525,6 +615,7 @@ static uint64_t sim_place(cai_sim *sim, sim_kind *kind, sim_object *object)
     kind->slots[slot] = object;
     object->number = ++kind->named;
     object->handle = kind->base + (uint64_t)slot * SIM_HANDLE_STEP;
+    if (sim->os != NULL) object->made = sim->os->now;
     return object->handle;
 }
 
@@ -540,7 +631,7 @@ static void *sim_object_make(sim_kind *kind, sim_context *context, size_t size)
 static sim_context *sim_context_of(cai_sim *sim, uint64_t handle)
 {
     sim_object *object;
-    return sim_find(&sim->contexts, handle, &object) ? NULL : object->context;
+    return sim_find(sim, &sim->contexts, handle, &object) ? NULL : object->context;
 }
 
 /* Why a handle is no context to do something with. */
@@ -612,7 +703,7 @@ static int32_t sim_find_stream(cai_sim *sim, uint64_t handle, sim_stream **strea
     sim_context *context;
     int32_t error;
     if (handle != CAI_STREAM_LEGACY && handle != CAI_STREAM_PER_THREAD) {
-        error = sim_find(&sim->streams, handle, &object);
+        error = sim_find(sim, &sim->streams, handle, &object);
         *stream = (sim_stream *)object;
         return error;
     }
@@ -632,7 +723,7 @@ static int32_t sim_use_stream(cai_sim *sim, uint64_t handle, sim_stream **stream
 static int32_t sim_use_event(cai_sim *sim, uint64_t handle, sim_event **event)
 {
     sim_object *object;
-    const int32_t error = sim_find(&sim->events, handle, &object);
+    const int32_t error = sim_find(sim, &sim->events, handle, &object);
     *event = (sim_event *)object;
     return error ? error : object->context->error;
 }
@@ -1366,8 +1457,7 @@ static sim_graph *sim_graph_of(cai_sim *sim, sim_capture *capture)
 
 static void sim_end_object(cai_sim *sim, sim_object *object)
 {
-    object->state = SIM_DEAD;
-    object->destroyed = ++sim->destroyed;
+    sim_end_as(sim, object, SIM_DEAD);
 }
 
 /* graph: NULL, or the one that the nodes go to. */
@@ -1438,9 +1528,9 @@ static int32_t sim_do_capture_mode(cai_sim *sim, int32_t *mode)
 }
 
 /* ------------------------------------------------------------------- >>graphs */
-static int32_t sim_find_graph(const sim_kind *kind, uint64_t handle, sim_object **found)
+static int32_t sim_find_graph(cai_sim *sim, const sim_kind *kind, uint64_t handle, sim_object **found)
 {
-    return sim_find(kind, handle, found) ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+    return sim_find(sim, kind, handle, found) ? CAI_SIM_ERROR_INVALID_VALUE : 0;
 }
 
 /* Does a capture add nodes to a graph now? */
@@ -1453,7 +1543,7 @@ static int sim_is_captured_into(const sim_graph *graph)
 static int32_t sim_do_graph_destroy(cai_sim *sim, const sim_kind *kind, uint64_t handle)
 {
     sim_object *object;
-    const int32_t error = sim_find_graph(kind, handle, &object);
+    const int32_t error = sim_find_graph(sim, kind, handle, &object);
     if (error) return error;
     if (kind == &sim->graphs && sim_is_captured_into((const sim_graph *)object))
         return CAI_SIM_ERROR_INVALID_VALUE;
@@ -1497,7 +1587,7 @@ static int32_t sim_do_graph_nodes(cai_sim *sim, uint64_t handle, uint64_t *nodes
 {
     sim_object *object;
     sim_graph *graph;
-    if (sim_find_graph(&sim->graphs, handle, &object)) return -1;
+    if (sim_find_graph(sim, &sim->graphs, handle, &object)) return -1;
     graph = (sim_graph *)object;
     if (sim_is_captured_into(graph)) sim_graph_of(sim, sim->captures[graph->capture->id - 1]);
     return sim_list_nodes(graph, NULL, graph->count, nodes, capacity);
@@ -1598,7 +1688,7 @@ static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t 
 {
     sim_object *graph;
     sim_executable *executable;
-    const int32_t error = sim_find_graph(&sim->graphs, handle, &graph);
+    const int32_t error = sim_find_graph(sim, &sim->graphs, handle, &graph);
     if (error) return error;
     if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     executable = (sim_executable *)sim_object_make(&sim->executables, NULL, sizeof *executable);
@@ -1620,7 +1710,7 @@ static int32_t sim_do_capture_begin_to(cai_sim *sim, uint64_t stream, int32_t mo
 {
     sim_object *object;
     sim_graph *graph;
-    int32_t error = sim_find_graph(&sim->graphs, handle, &object);
+    int32_t error = sim_find_graph(sim, &sim->graphs, handle, &object);
     graph = (sim_graph *)object;
     if (!error && sim_is_captured_into(graph)) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error) error = sim_check_nodes(sim, graph, nodes, count);
@@ -1647,8 +1737,8 @@ static int32_t sim_do_graph_update(cai_sim *sim, uint64_t executable_handle, uin
 {
     sim_object *object, *graph;
     sim_executable *executable;
-    if (sim_find_graph(&sim->executables, executable_handle, &object)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (sim_find_graph(&sim->graphs, handle, &graph)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_find_graph(sim, &sim->executables, executable_handle, &object)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_find_graph(sim, &sim->graphs, handle, &graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     executable = (sim_executable *)object;
     if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     if (!sim_is_alike((const sim_graph *)graph, executable)) return CAI_SIM_ERROR_GRAPH_UPDATE;
@@ -1739,7 +1829,7 @@ static int32_t sim_do_graph_launch(cai_sim *sim, uint64_t handle, uint64_t strea
     sim_object *object;
     sim_executable *executable;
     int32_t error = sim_use_stream(sim, stream_handle, &stream);
-    if (!error) error = sim_find_graph(&sim->executables, handle, &object);
+    if (!error) error = sim_find_graph(sim, &sim->executables, handle, &object);
     if (error) return error;
     executable = (sim_executable *)object;
     error = sim_may_launch(executable);
@@ -1815,8 +1905,9 @@ static int sim_is_in_use(const cai_sim *sim, const sim_context *context)
 
 static int32_t sim_do_context_push(cai_sim *sim, uint64_t handle)
 {
-    sim_context *context = sim_context_of(sim, handle);
-    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    sim_object *object = sim_lookup(sim, &sim->contexts, handle);
+    sim_context *context = object == NULL ? NULL : object->context;
+    if (context == NULL || (object->state != SIM_LIVE && !context->primary)) return CAI_SIM_ERROR_INVALID_CONTEXT;
     if (sim_is_in_use(sim, context)) return CAI_SIM_ERROR_CONTEXT_IN_USE;
     sim_push(sim->self, context, 1);
     return 0;
@@ -1862,6 +1953,7 @@ static void sim_wait_for_all_of(cai_sim *sim, sim_operation *op, const sim_conte
 static int32_t sim_do_context_id(cai_sim *sim, uint64_t handle, uint64_t *id)
 {
     const sim_object *object = sim_object_of(&sim->contexts, handle);
+    if (object == NULL) object = sim_lookup(sim, &sim->contexts, handle);
     if (object == NULL || object->state != SIM_LIVE) return sim_no_context(sim, handle);
     if (object->context->id == 0) object->context->id = ++sim->context_ids;
     *id = object->context->id;
@@ -1905,11 +1997,11 @@ static void sim_context_empty(cai_sim *sim, sim_context *context)
         sim_stream *stream = sim_stream_at(sim, i);
         if (stream->o.context != context) continue;
         if (stream->capture != NULL) sim_capture_finish(sim, stream->capture);
-        if (stream->o.number && stream->o.state == SIM_LIVE) stream->o.state = SIM_ORPHAN;
+        if (stream->o.number && stream->o.state == SIM_LIVE) sim_end_as(sim, &stream->o, SIM_ORPHAN);
     }
     for (i = 0; i < sim->events.count; i++)
         if (sim->events.all[i]->context == context && sim->events.all[i]->state == SIM_LIVE)
-            sim->events.all[i]->state = SIM_ORPHAN;
+            sim_end_as(sim, sim->events.all[i], SIM_ORPHAN);
     for (i = 0; i < sim->allocation_count; i++)
         if (sim->allocations[i]->context == context) sim_memory_end(sim, sim->allocations[i]);
     context->error = 0;
@@ -1922,7 +2014,7 @@ static int32_t sim_do_context_destroy(cai_sim *sim, uint64_t handle)
     if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
     sim_context_empty(sim, context);
     if (context->primary) return 0;
-    context->o.state = SIM_ORPHAN; /* not recycled */
+    sim_end_as(sim, &context->o, SIM_ORPHAN); /* not recycled */
     if (sim_current_context(sim) == context) sim->self->depth--;
     return 0;
 }
@@ -1946,7 +2038,7 @@ static int32_t sim_do_primary_release(cai_sim *sim, int32_t device)
     if (context->retained == 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
     if (--context->retained || context->of_runtime) return 0;
     sim_context_empty(sim, context);
-    context->o.state = SIM_ORPHAN;
+    sim_end_as(sim, &context->o, SIM_ORPHAN);
     return 0;
 }
 
@@ -1997,8 +2089,7 @@ static int32_t sim_do_stream_destroy(cai_sim *sim, uint64_t handle)
         sim_invalidate(stream->capture);
         if (stream->capture->origin == stream) sim_capture_finish(sim, stream->capture);
     }
-    stream->o.state = SIM_DEAD;
-    stream->o.destroyed = ++sim->destroyed;
+    sim_end_object(sim, &stream->o);
     return stream->o.context->error;
 }
 
@@ -2188,8 +2279,7 @@ static int32_t sim_do_event_destroy(cai_sim *sim, uint64_t handle)
     sim_event *event = NULL;
     const int32_t error = sim_use_event(sim, handle, &event);
     if (event == NULL || event->o.state != SIM_LIVE) return error;
-    event->o.state = SIM_DEAD;
-    event->o.destroyed = ++sim->destroyed;
+    sim_end_object(sim, &event->o);
     return error;
 }
 
@@ -2365,9 +2455,9 @@ static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, 
 }
 
 /* --------------------------------------------------------------------- >>pools */
-static int32_t sim_find_pool(const cai_sim *sim, uint64_t handle, sim_pool **pool)
+static int32_t sim_find_pool(cai_sim *sim, uint64_t handle, sim_pool **pool)
 {
-    sim_object *object = sim_object_of(&sim->pools, handle);
+    sim_object *object = sim_lookup(sim, &sim->pools, handle);
     *pool = (sim_pool *)object;
     return object == NULL || object->state != SIM_LIVE ? CAI_SIM_ERROR_INVALID_VALUE : 0;
 }
@@ -2603,8 +2693,7 @@ static int32_t sim_do_pool_destroy(cai_sim *sim, uint64_t handle)
     sim_pool *pool;
     const int32_t error = sim_find_pool(sim, handle, &pool);
     if (error || pool == sim_pool_at(sim, pool->device)) return CAI_SIM_ERROR_INVALID_VALUE;
-    pool->o.state = SIM_DEAD;
-    pool->o.destroyed = ++sim->destroyed;
+    sim_end_object(sim, &pool->o);
     if (sim->current_pool[pool->device] == pool)
         sim->current_pool[pool->device] = sim_pool_at(sim, pool->device);
     sim_pool_trim(sim, pool, 0);
@@ -2665,7 +2754,7 @@ static int32_t sim_do_pool_set_access(cai_sim *sim, uint64_t handle, int32_t dev
     return 0;
 }
 
-static int32_t sim_pool_can(const cai_sim *sim, uint64_t handle, int32_t device)
+static int32_t sim_pool_can(cai_sim *sim, uint64_t handle, int32_t device)
 {
     sim_pool *pool;
     if (sim_find_pool(sim, handle, &pool) || device < 0 || device >= sim->device_count) return 0;
@@ -3725,6 +3814,7 @@ static sim_call sim_call_begin(void *self, int32_t operation, int good)
     call.sim = (cai_sim *)self;
     sim_before(call.sim, sim_operation_names[operation], 1);
     call.entered = sim_enter(call.sim);
+    if (call.entered) sim_is_in(call.sim, sim_operation_names[operation], 1);
     call.omitted = 0;
     call.error = !call.entered                            ? CAI_SIM_ERROR_NOT_PERMITTED
                  : call.sim->teardown                     ? CAI_SIM_ERROR_DEINITIALIZED
@@ -4039,6 +4129,7 @@ static int32_t sim_enter_driver(cai_sim *sim, int *entered, const char *call)
 {
     sim_before(sim, call, 0);
     *entered = sim_enter(sim);
+    if (*entered) sim_is_in(sim, call, 0);
     return *entered ? 0 : CAI_SIM_ERROR_NOT_PERMITTED;
 }
 
@@ -4081,6 +4172,17 @@ static int32_t sim_end(cai_sim *sim, int entered, int32_t error)
     { \
         const int entered = sim_enter(sim); \
         const type got = value; \
+        sim_leave(sim, entered); \
+        return got; \
+    }
+/* The same of one that asks CUDA of something by its handle. */
+#define SIM_LOOKS(type, name, parameters, value) \
+    type name parameters \
+    { \
+        const int entered = sim_enter(sim); \
+        type got; \
+        if (entered) sim_is_in(sim, &#name[sizeof "cai_sim"], 0); \
+        got = value; \
         sim_leave(sim, entered); \
         return got; \
     }
@@ -4148,13 +4250,13 @@ cai_sim *cai_sim_create(int32_t devices)
         free(sim);
         return NULL;
     }
-    sim_kind_set(&sim->streams, 0x50000000, "s");
-    sim_kind_set(&sim->events, 0x60000000, "e");
-    sim_kind_set(&sim->contexts, 0x70000000, "c");
-    sim_kind_set(&sim->graphs, 0x30000000, "g");
-    sim_kind_set(&sim->executables, 0x40000000, "x");
-    sim_kind_set(&sim->pools, 0x20000000, "p");
-    sim_kind_set(&sim->physicals, 0x10000000, "b");
+    sim_kind_set(&sim->streams, 0x50000000, "s", "stream");
+    sim_kind_set(&sim->events, 0x60000000, "e", "event");
+    sim_kind_set(&sim->contexts, 0x70000000, "c", "context");
+    sim_kind_set(&sim->graphs, 0x30000000, "g", "graph");
+    sim_kind_set(&sim->executables, 0x40000000, "x", "executable graph");
+    sim_kind_set(&sim->pools, 0x20000000, "p", "memory pool");
+    sim_kind_set(&sim->physicals, 0x10000000, "b", "physical memory");
     sim->file = -1;
     sim->device_count = devices;
     for (i = 0; i < devices; i++) {
@@ -4353,9 +4455,9 @@ SIM_CALL(cai_sim_graph_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t graph
          sim_do_graph_destroy(sim, &sim->graphs, graph))
 SIM_CALL(cai_sim_graph_executable_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t executable),
          sim_do_graph_destroy(sim, &sim->executables, executable))
-SIM_GETS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph),
+SIM_LOOKS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph),
          sim_do_graph_nodes(sim, graph, NULL, 0))
-SIM_GETS(int32_t, cai_sim_graph_nodes,
+SIM_LOOKS(int32_t, cai_sim_graph_nodes,
          (cai_sim *sim, uint64_t graph, uint64_t *nodes, int32_t capacity),
          sim_do_graph_nodes(sim, graph, nodes, capacity))
 SIM_GETS(int32_t, cai_sim_node_get, (cai_sim *sim, uint64_t node, cai_sim_graph_node *out),
@@ -4363,8 +4465,8 @@ SIM_GETS(int32_t, cai_sim_node_get, (cai_sim *sim, uint64_t node, cai_sim_graph_
 SIM_GETS(int32_t, cai_sim_node_dependencies,
          (cai_sim *sim, uint64_t node, uint64_t *nodes, int32_t capacity),
          sim_do_node_dependencies(sim, node, nodes, capacity))
-SIM_GETS(uint64_t, cai_sim_capture_graph, (cai_sim *sim, uint64_t stream), sim_do_capture_graph(sim, stream))
-SIM_GETS(int32_t, cai_sim_capture_nodes,
+SIM_LOOKS(uint64_t, cai_sim_capture_graph, (cai_sim *sim, uint64_t stream), sim_do_capture_graph(sim, stream))
+SIM_LOOKS(int32_t, cai_sim_capture_nodes,
          (cai_sim *sim, uint64_t stream, uint64_t *nodes, int32_t capacity),
          sim_do_capture_nodes(sim, stream, nodes, capacity))
 SIM_CALL(cai_sim_capture_depend, sim_enter_runtime,
@@ -4401,7 +4503,7 @@ SIM_CALL(cai_sim_pool_set, sim_enter_driver,
 SIM_CALL(cai_sim_pool_set_access, sim_enter_driver,
          (cai_sim *sim, uint64_t pool, int32_t device, int32_t yes),
          sim_do_pool_set_access(sim, pool, device, yes))
-SIM_GETS(int32_t, cai_sim_pool_access, (cai_sim *sim, uint64_t pool, int32_t device),
+SIM_LOOKS(int32_t, cai_sim_pool_access, (cai_sim *sim, uint64_t pool, int32_t device),
          sim_pool_can(sim, pool, device))
 SIM_MAKES(cai_sim_virtual_reserve, sim_enter_driver, (cai_sim *sim, uint64_t bytes, uint64_t alignment),
           sim_do_virtual_reserve(sim, bytes, alignment, &made))
@@ -4693,6 +4795,8 @@ void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
     sim_leave(sim, entered);
 }
 
+SIM_SETS(cai_sim_on_undefined, (cai_sim *sim, cai_sim_undefined_function function, void *context),
+         (sim->undefined = function, sim->undefined_context = context))
 SIM_SETS(cai_sim_set_hooks, (cai_sim *sim, const cai_sim_hooks *hooks),
          if (hooks != NULL) sim->hooks = *hooks; else memset(&sim->hooks, 0, sizeof sim->hooks))
 SIM_SETS(cai_sim_get_hooks, (cai_sim *sim, cai_sim_hooks *out), *out = sim->hooks)

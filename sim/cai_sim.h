@@ -108,7 +108,9 @@ WHAT IS CUDA AND WHAT IS NOT
     D  The legacy stream waits for all blocking streams of its context, which then wait for it. To synchronize
        it is to synchronize them. Stream 2 is blocking. Non-blocking streams take no part (R104).
     D  A destroyed stream still finishes its work. R: its handle may be used again, its id not (R85).
-    S  Handles that never were, or were destroyed, give 400 (undefined in CUDA).
+    S  A handle that never was one, or was destroyed, ends the program with a report, or is told to a function
+       of the test (cai_sim_on_undefined). That function returns: 400; of graphs and pools 1, of contexts 201.
+       R: CUDA's driver crashes. The handle 0 is refused in the same way without a report.
     S  stream_context, and what names a stream or an event by handle, works without a current context.
 
     D  stream_flags is 1 for a non-blocking stream. R: of a stream that captures it is 900, and invalidates.
@@ -120,7 +122,8 @@ WHAT IS CUDA AND WHAT IS NOT
        gets a new id.
     D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
        contexts: option CAI_SIM_PRIMARY_INACTIVE.
-    R  Streams and events of a context that was destroyed or reset: 709 (undefined in CUDA).
+    S  Streams and events of a context that was destroyed or reset are destroyed. After the report: 709.
+    R  The handle of an inactive primary context is no such case. It can be pushed. Calls are 709 then.
 
     Captures (R103)
     D  A capture query of the legacy stream while a blocking stream of its context captures, in any mode, is
@@ -298,6 +301,26 @@ void cai_sim_destroy(cai_sim *sim);
 /** Returns the table, valid until the simulation is destroyed. All slots are set. `self` is `sim`. */
 const cai_cuda *cai_sim_cuda(cai_sim *sim);
 
+/* ---------------------------------------------------------------- >>undefined */
+/** A call was given a handle that never was one, or that was destroyed. */
+typedef struct cai_sim_undefined {
+    const char *call;      /* that was given it: "event_record"; without the prefix "cai_sim_" */
+    int32_t of_table;      /* 1: it is an operation of the table; 0: a function of this header */
+    const char *kind;      /* what it should be: "stream", "event", "context", "graph", "memory pool", ... */
+    uint64_t handle;
+    const char *name;      /* of the object, "s3"; or the handle in hexadecimal, if it never was one */
+    const char *made;      /* the call that made it, or NULL: it never was a handle */
+    const char *destroyed; /* the call that destroyed it, or NULL. That of its context counts */
+    const char *text;      /* all of this in a sentence, with the numbers of the calls */
+} cai_sim_undefined;
+
+/** Called on the thread of the call. It must not call the simulation. What it is given is valid until it
+ *  returns. Then the call fails with 400, 709 or another error, and changes nothing. */
+typedef void (*cai_sim_undefined_function)(void *context, const cai_sim_undefined *what);
+
+/** Sets what is called then. NULL, as at first: the text goes to stderr, and the program aborts. */
+void cai_sim_on_undefined(cai_sim *sim, cai_sim_undefined_function function, void *context);
+
 /* ------------------------------------------------------------------ >>options */
 /** Where CUDA's documentation writes "may", or writes nothing, a driver can do one thing or another. An
  *  option chooses the thing that the caller likes least. Code is right if it is right under both. The quoted
@@ -412,7 +435,7 @@ uint64_t cai_sim_primary(cai_sim *sim, int32_t device);
 uint64_t cai_sim_primary_retain(cai_sim *sim, int32_t device);
 
 /** cuDevicePrimaryCtxRelease. The last release destroys the context with its streams, events and memory.
- *  Where it is current it stays current, calls return 709, and a push 201. Returns 201 if it was not
+ *  Where it is current, or is pushed, calls return 709. Returns 201 if it was not
  *  retained. A primary context that cai_sim_set_context made current is also retained by the runtime from
  *  then on (cudaSetDevice). So is one that a function of this header made current on a host thread without a
  *  current context. */
