@@ -112,6 +112,7 @@ typedef struct sim_stream {
     uint64_t captured_last; /* the same in `capture`; 0: none, or no capture */
     sim_capture *capture;
     int32_t nonblocking;
+    int32_t lost; /* its capture was ended on another stream, and its own end is still to come */
 } sim_stream;
 
 typedef struct sim_event {
@@ -1315,8 +1316,7 @@ static int32_t sim_may_queue(cai_sim *sim, sim_stream *stream)
 /* The same of what cannot be captured. */
 static int32_t sim_may_not_capture(cai_sim *sim, sim_stream *stream)
 {
-    const int32_t error = sim_may_queue(sim, stream);
-    if (error || stream->capture == NULL) return error;
+    if (stream->capture == NULL) return sim_may_queue(sim, stream);
     sim_invalidate(stream->capture);
     return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
 }
@@ -1482,10 +1482,19 @@ static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode,
     capture->given = graph != NULL;
     if (graph != NULL) graph->capture = capture;
     stream->capture = capture;
+    stream->lost = 0;
     return 0;
 }
 
-/* graph: NULL, or gets a handle. */
+/* The end of a capture that a stream does not have, or has no more. */
+static int32_t sim_end_of_none(sim_stream *stream)
+{
+    const int32_t lost = stream->lost;
+    stream->lost = 0;
+    return lost ? CAI_SIM_ERROR_CAPTURE_INVALIDATED : CAI_SIM_ERROR_ILLEGAL_STATE;
+}
+
+/* graph: NULL, or gets a handle. The capture is over, whatever is wrong. */
 static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph)
 {
     sim_stream *stream;
@@ -1493,11 +1502,13 @@ static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return error;
     capture = stream->capture;
-    if (capture == NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
-    if (capture->origin != stream) return CAI_SIM_ERROR_CAPTURE_UNMATCHED;
-    if (capture->mode != CAI_SIM_MODE_RELAXED && capture->thread != sim->self->number)
-        return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
-    if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
+    if (capture == NULL) return sim_end_of_none(stream);
+    if (capture->origin != stream) {
+        capture->origin->lost = 1;
+        error = CAI_SIM_ERROR_CAPTURE_UNMATCHED;
+    } else if (capture->mode != CAI_SIM_MODE_RELAXED && capture->thread != sim->self->number)
+        error = CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
+    else if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
     else if (!sim_capture_is_joined(sim, capture)) error = CAI_SIM_ERROR_CAPTURE_UNJOINED;
     if (!error && graph != NULL) *graph = sim_graph_of(sim, capture)->o.handle;
     else if (capture->graph != NULL && !capture->given) sim_end_object(sim, &capture->graph->o);
@@ -1508,7 +1519,7 @@ static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph
 static int32_t sim_do_stream_capture(cai_sim *sim, uint64_t handle, cai_cuda_capture *capture)
 {
     sim_stream *stream;
-    const int32_t error = sim_find_stream(sim, handle, &stream);
+    const int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return sim_answer(sim, error);
     if (stream == stream->o.context->legacy && sim_capturing_in(sim, stream->o.context, 1, 0))
         return CAI_SIM_ERROR_CAPTURE_IMPLICIT;
@@ -1971,11 +1982,9 @@ static void sim_wait_for_context(cai_sim *sim, const sim_context *context, const
 static int32_t sim_do_context_synchronize(cai_sim *sim)
 {
     sim_context *context;
-    int32_t error = sim_use_context(sim, &context);
+    const int32_t error = sim_use_context(sim, &context);
     if (error) return error;
     if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
-    error = sim_unsafe_call(sim);
-    if (error) return error;
     sim_wait_for_context(sim, context, "context_synchronize");
     sim_settle_pools(sim);
     return context->error;
@@ -2096,7 +2105,7 @@ static int32_t sim_do_stream_destroy(cai_sim *sim, uint64_t handle)
 static int32_t sim_do_stream_context(cai_sim *sim, uint64_t handle, uint64_t *context)
 {
     sim_stream *stream;
-    const int32_t error = sim_find_stream(sim, handle, &stream);
+    const int32_t error = sim_use_stream(sim, handle, &stream);
     if (!error) *context = stream->o.context->o.handle;
     return sim_answer(sim, error);
 }
@@ -2104,9 +2113,9 @@ static int32_t sim_do_stream_context(cai_sim *sim, uint64_t handle, uint64_t *co
 static int32_t sim_do_stream_id(cai_sim *sim, uint64_t handle, uint64_t *id)
 {
     sim_stream *stream;
-    const int32_t error = sim_use_stream(sim, handle, &stream);
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error && stream->capture != NULL) error = sim_may_not_capture(sim, stream);
     if (error) return sim_answer(sim, error);
-    if (stream->capture != NULL) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
     *id = stream->id;
     return 0;
 }
@@ -2250,7 +2259,7 @@ static int32_t sim_do_launch(cai_sim *sim, int32_t kind, uint64_t handle, const 
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return error;
     if (count < 0 || (count > 0 && accesses == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (kind == CAI_SIM_OP_LAUNCH && stream->o.context != sim_current_context(sim))
+    if (kind == CAI_SIM_OP_LAUNCH && stream->o.context->device != sim_current_context(sim)->device)
         return CAI_SIM_ERROR_INVALID_HANDLE;
     error = sim_may_queue(sim, stream);
     if (error) return error;
@@ -2328,6 +2337,7 @@ static int32_t sim_look_at_event(cai_sim *sim, uint64_t handle, sim_event **even
     const int32_t error = sim_use_event(sim, handle, event);
     if (error) return error;
     if ((*event)->capture == NULL) return sim_unsafe_call(sim);
+    if ((*event)->capture->status == SIM_CAPTURE_ENDED) return CAI_SIM_ERROR_INVALID_VALUE;
     sim_invalidate((*event)->capture);
     return CAI_SIM_ERROR_CAPTURED_EVENT;
 }
@@ -2816,9 +2826,10 @@ static int32_t sim_do_memory_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, i
 {
     sim_context *context;
     int32_t error = sim_use_context(sim, &context);
-    if (!error && (bytes == 0 || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
+    const int empty = bytes == 0 && kind == CAI_SIM_MEM_PINNED; /* that is 0, and works */
+    if (!error && ((bytes == 0 && !empty) || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error) error = sim_unsafe_call(sim);
-    return error ? error : sim_memory_new(sim, context, kind, bytes, name, NULL, address);
+    return error || empty ? error : sim_memory_new(sim, context, kind, bytes, name, NULL, address);
 }
 
 /* A free that waits does so for the context of the memory, or for all there are. */
@@ -2839,12 +2850,13 @@ static int32_t sim_do_memory_free(cai_sim *sim, uint64_t address, uint32_t kinds
     sim_context *context;
     sim_allocation *a;
     int32_t error = sim_need_context(sim, &context);
-    if (!error) error = sim_find_memory(sim, address, kinds, &a);
+    if (context == NULL || !error) error = sim_find_memory(sim, address, kinds, &a);
     if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     sim_wait_to_free(sim, a, name);
     sim_memory_release(sim, a, name);
-    return a->context != NULL && a->context->error ? a->context->error : context->error;
+    if (a->context != NULL && a->context->error) return a->context->error;
+    return context == NULL ? 0 : context->error;
 }
 
 static int32_t sim_do_pool_alloc(cai_sim *sim, uint64_t pool_handle, uint64_t bytes, uint64_t handle,
@@ -2853,10 +2865,10 @@ static int32_t sim_do_pool_alloc(cai_sim *sim, uint64_t pool_handle, uint64_t by
     sim_stream *stream;
     sim_pool *pool = NULL;
     int32_t error = sim_use_stream(sim, handle, &stream);
-    if (!error && bytes == 0) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error && pool_handle) error = sim_find_pool(sim, pool_handle, &pool);
     if (!error) error = sim_may_not_capture(sim, stream);
-    if (error) return error;
+    if (!error) error = sim_unsafe_call(sim);
+    if (error || bytes == 0) return error;
     if (pool == NULL) pool = sim->current_pool[stream->o.context->device];
     return sim_pool_new(sim, pool, stream->o.context, bytes, "memory_alloc_async", stream, address);
 }
@@ -2875,6 +2887,7 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (!error) error = sim_find_memory(sim, address, SIM_FREED_IN_STREAMS, &a);
     if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     whole = cai_sim_writes(address, a->bytes);
     op = sim_queue(sim, CAI_SIM_OP_FREE, stream, 0);
@@ -3296,11 +3309,9 @@ static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_poin
                                      CAI_MEMORY_DEVICE, CAI_MEMORY_DEVICE};
     const sim_allocation *a = sim_allocation_of(sim, pointer);
     const sim_context *current = sim_current_context(sim);
-    if (current != NULL && current->error) return current->error;
     info->memory = CAI_MEMORY_HOST;
     info->device = CAI_DEVICE_UNKNOWN;
     if (a == NULL || !a->live || sim_answers_zero(sim)) return 0;
-    if (a->context != NULL && a->context->error) return a->context->error;
     info->memory = memory[a->kind];
     info->device = a->device;
     info->flags = a->kind == CAI_SIM_MEM_POOL    ? (uint32_t)CAI_POINTER_POOL
@@ -3620,11 +3631,12 @@ static int32_t sim_check_peer(cai_sim *sim, uint64_t address, uint64_t handle)
     uint64_t offset;
     const sim_context *context = sim_context_of(sim, handle);
     const sim_allocation *a = sim_allocation_at(sim, address, &offset);
-    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
-    if (context->error) return context->error;
+    if (context == NULL && handle != 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (context != NULL && context->error) return context->error;
     if (a == NULL || !a->live) return CAI_SIM_ERROR_INVALID_VALUE;
     if (a->kind != CAI_SIM_MEM_MANAGED && sim_side_of(sim, address) != SIM_ON_DEVICE)
         return CAI_SIM_ERROR_INVALID_VALUE;
+    if (context == NULL) return 0; /* that of the memory */
     if (a->context != NULL) return a->context == context ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
     return a->device == context->device ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
 }
