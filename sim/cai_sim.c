@@ -536,46 +536,62 @@ static void sim_put_moment(sim_text *text, const sim_moment *moment)
     sim_put(text, ")");
 }
 
-/* The call of this host thread is given a handle that is none, or none any more. CUDA leaves it undefined, and
- * its driver reads memory that was freed. object: NULL, or what the handle was. */
+/* "event_query (call 7) is given event e1, which ... has destroyed." object: NULL, or what the handle was. */
+static void sim_put_undefined(sim_text *text, const sim_kind *kind, const char *name, const sim_moment *now,
+                              const sim_object *object)
+{
+    sim_put_moment(text, now);
+    sim_put(text, " is given ");
+    if (object == NULL) {
+        sim_put(text, name);
+        sim_put(text, ", which never was the handle of a");
+        sim_put(text, *kind->noun == 'e' ? "n " : " ");
+        sim_put(text, kind->noun);
+        sim_put(text, ".");
+    } else {
+        sim_put(text, kind->noun);
+        sim_put(text, " ");
+        sim_put(text, name);
+        sim_put(text, ", which ");
+        sim_put_moment(text, &object->ended);
+        sim_put(text, " has destroyed. ");
+        sim_put_moment(text, &object->made);
+        sim_put(text, " had made it.");
+    }
+    sim_put(text, " CUDA leaves undefined what follows.");
+}
+
+/* The call of this host thread is given a handle that is none, or none any more. CUDA leaves it undefined,
+ * and its driver reads memory that was freed. object: NULL, or what the handle was. */
 static void sim_is_undefined(cai_sim *sim, const sim_kind *kind, uint64_t handle, const sim_object *object)
 {
+    const sim_moment *now = &sim->os->now;
     cai_sim_undefined what;
     sim_text text = {NULL, 0, 0}, name = {NULL, 0, 0};
     sim_put(&name, object == NULL ? "0x" : kind->letter);
     sim_put_number(&name, object == NULL ? handle : (uint64_t)object->number, object == NULL ? 16 : 10);
-    sim_put_moment(&text, &sim->os->now);
-    sim_put(&text, " is given ");
-    sim_put(&text, object == NULL ? "" : kind->noun);
-    sim_put(&text, object == NULL ? "" : " ");
-    sim_put(&text, name.data);
-    sim_put(&text, object == NULL ? ", which never was the handle of " : ", which ");
-    if (object == NULL) sim_put(&text, *kind->noun == 'e' ? "an " : "a ");
-    if (object == NULL) sim_put(&text, kind->noun);
-    else sim_put_moment(&text, &object->ended);
-    sim_put(&text, object == NULL ? "." : " has destroyed. ");
-    if (object != NULL) sim_put_moment(&text, &object->made);
-    sim_put(&text, object == NULL ? "" : " had made it.");
-    sim_put(&text, " CUDA leaves undefined what follows.");
-    memset(&what, 0, sizeof what);
-    what.call = sim->os->now.call;
-    what.of_table = sim->os->now.of_table;
-    what.kind = kind->noun;
-    what.handle = handle;
-    what.name = name.data;
-    what.made = object == NULL ? NULL : object->made.call == NULL ? "create" : object->made.call;
-    what.destroyed = object == NULL ? NULL : object->ended.call;
-    what.text = text.data;
+    sim_put_undefined(&text, kind, name.data, now, object);
     if (sim->undefined == NULL) {
         fprintf(stderr, "cai_sim: %s\n", text.data);
         abort();
+    }
+    memset(&what, 0, sizeof what);
+    what.call = now->call;
+    what.of_table = now->of_table;
+    what.kind = kind->noun;
+    what.handle = handle;
+    what.name = name.data;
+    what.text = text.data;
+    if (object != NULL) {
+        what.made = object->made.call == NULL ? "create" : object->made.call;
+        what.destroyed = object->ended.call;
     }
     sim->undefined(sim->undefined_context, &what);
     free(text.data);
     free(name.data);
 }
 
-/* What is done with a handle that is none is undefined. A primary context may be inactive, and 0 is refused. */
+/* What is done with a dead handle is undefined. A primary context may be inactive, and 0 is refused. */
 static sim_object *sim_lookup(cai_sim *sim, const sim_kind *kind, uint64_t handle)
 {
     sim_object *object = sim_object_of(kind, handle);
@@ -1748,7 +1764,8 @@ static int32_t sim_do_graph_update(cai_sim *sim, uint64_t executable_handle, uin
 {
     sim_object *object, *graph;
     sim_executable *executable;
-    if (sim_find_graph(sim, &sim->executables, executable_handle, &object)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_find_graph(sim, &sim->executables, executable_handle, &object))
+        return CAI_SIM_ERROR_INVALID_VALUE;
     if (sim_find_graph(sim, &sim->graphs, handle, &graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     executable = (sim_executable *)object;
     if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
@@ -1918,7 +1935,8 @@ static int32_t sim_do_context_push(cai_sim *sim, uint64_t handle)
 {
     sim_object *object = sim_lookup(sim, &sim->contexts, handle);
     sim_context *context = object == NULL ? NULL : object->context;
-    if (context == NULL || (object->state != SIM_LIVE && !context->primary)) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (context == NULL || (object->state != SIM_LIVE && !context->primary))
+        return CAI_SIM_ERROR_INVALID_CONTEXT;
     if (sim_is_in_use(sim, context)) return CAI_SIM_ERROR_CONTEXT_IN_USE;
     sim_push(sim->self, context, 1);
     return 0;

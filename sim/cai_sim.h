@@ -104,7 +104,7 @@ WHAT IS CUDA AND WHAT IS NOT
        (R100).
     D  A wait for an event that was never recorded does nothing. Recording again does not change waits made
        before. A query is 600 while the work is pending, but the event may be destroyed (R101).
-    D  A launch needs a stream of the current context. S: else 400.
+    D  A launch needs a stream of the current device. S: else 400. R: another context of the device will do.
     D  The legacy stream waits for all blocking streams of its context, which then wait for it. To synchronize
        it is to synchronize them. Stream 2 is blocking. Non-blocking streams take no part (R104).
     D  A destroyed stream still finishes its work. R: its handle may be used again, its id not (R85).
@@ -118,8 +118,8 @@ WHAT IS CUDA AND WHAT IS NOT
     Contexts
     R  context_record covers all work that is queued in a context, also in non-blocking and in destroyed
        streams. If anything captures in the context, in any mode, it is 900 and invalidates those captures.
-    R  context_id of a context that was destroyed is 709. A primary context that was reset keeps its handle and
-       gets a new id.
+    R  context_id of a context that was destroyed is 709. A primary context that was reset keeps its handle
+       and gets a new id.
     D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
        contexts: option CAI_SIM_PRIMARY_INACTIVE.
     S  Streams and events of a context that was destroyed or reset are destroyed. After the report: 709.
@@ -128,24 +128,26 @@ WHAT IS CUDA AND WHAT IS NOT
     Captures (R103)
     D  A capture query of the legacy stream while a blocking stream of its context captures, in any mode, is
        906 and invalidates nothing. Any other use is 906 and invalidates. It cannot be captured. S: 900.
-    D  What captures, and its context, cannot be synchronized: 900. Events recorded in a capture cannot be
-       queried or synchronized: 907. A stream that waits for one is pulled into the capture.
+    D  What captures, and its context, cannot be synchronized: 900. R: also after an invalidation. Events that
+       were recorded in a capture cannot be queried or synchronized: 907. R: after its end 1. A stream that
+       waits for one is pulled into the capture.
     D  A wait in a capture for an event from outside: 905. From another capture: 902, and both are
        invalidated. S: 902 also after that one ended, 905 also for an event that was never recorded.
     R  A wait outside for an event of an invalidated capture: 1. S: of one that ended, too.
     S  A wait of the legacy stream for an event of a capture of non-blocking streams only: 905.
     D  The end: on another stream 903, on another host thread 908 unless relaxed, with work that is not joined
-       904, after invalidation 901. S: 903 and 908 change nothing. Work means launches, so that a stream that
-       was pulled in and did nothing need not be joined. S: not capturing, or capturing again, 401.
+       904, after invalidation 901. R: each of them ends the capture. After a 903 its own end is 901, after a
+       908 it is 401. Work means launches, so that a stream that was pulled in and did nothing need not be
+       joined. S: not capturing, or capturing again, 401.
     D  Errors but those of the end and of queries invalidate the captures concerned. Then all use is 901.
     D  The capture mode of the thread decides whether potentially unsafe calls fail, with 900: under `global`
        because of its own captures that are not relaxed and those of other threads that are global, under
        `thread_local` because of its own, under `relaxed` not. R: that invalidates these captures.
-    D  event_query is such a call, and memory_alloc. S: so are event_synchronize, stream_synchronize,
-       context_synchronize, memory_free, host_alloc, host_free, host_register, host_unregister, managed_alloc,
+    D  event_query is such a call, and memory_alloc. R: so are event_synchronize, stream_synchronize,
+       memory_free, memory_alloc_async, memory_alloc_from_pool and memory_free_async. context_synchronize is
+       none where nothing captures in its context. S: host_alloc, host_free, host_register, host_unregister, managed_alloc,
        and cai_sim_free and cai_sim_alloc of other than pool memory.
-    S  stream_id of a capturing stream: 900, and invalidates nothing (disputed). Destroying a capturing stream
-       invalidates its capture. The first one of a capture ends it.
+    R  stream_id of a capturing stream: 900, and invalidates. S: destroying a capturing stream invalidates its capture. The first one of a capture ends it.
 
     Graphs
     D  The end of a capture gives a graph. Its nodes are the launches, copies, sets and host functions of the
@@ -169,8 +171,8 @@ WHAT IS CUDA AND WHAT IS NOT
        memory that was freed, or over the end of its allocation, does not run. Its context has error 700 from
        then on.
     D  Allocation through the table: without a current context 201, over the memory of the device 2, flags
-       that are none 1. A handle of a stream brings its own context. Size 0 is 1 (S: also of host_alloc and
-       memory_alloc_async).
+       that are none 1. A handle of a stream brings its own context. Size 0 is 1. R: of host_alloc and
+       memory_alloc_async it succeeds and gives the address 0. memory_free and host_free need no context.
     D  memory_free of pool memory does not wait. R: of other memory it may wait. So may host_free (options
        CAI_SIM_FREE_RETURNS, CAI_SIM_FREE_OWN_CONTEXT). S: host_unregister and ipc_close do not.
     D  memory_free_async is an operation of the stream: the memory ends when it runs. S: until then
@@ -224,9 +226,9 @@ WHAT IS CUDA AND WHAT IS NOT
     S  Work on opened memory that the exporter has freed: 700 (undefined in CUDA).
 
     Errors
-    D  An asynchronous error of the device is reported by later calls (G18). S: by all that name or need one
-       of its contexts, except context_current, _push, _pop and _device, device_context, device_uuid,
-       stream_context and capture queries. Destroying a stream or an event reports it, too, and works.
+    D  An asynchronous error of the device is reported by later calls (G18). R: by all that name or need one
+       of its contexts, except context_current, _push, _pop, _device and _id, device_context, device_uuid,
+       capture_mode and pointer_info. Destroying a stream or an event reports it, too, and works.
     S  Peer access is there or not (cai_sim_set_peer_access). No timing.
 
     Copies
@@ -235,8 +237,8 @@ WHAT IS CUDA AND WHAT IS NOT
     D  A copy may be queued in a stream of another context than the current one. It needs no peer access.
        Without it CUDA copies by way of the host. S: for memory of pools see CAI_SIM_COPY_NEEDS_ACCESS.
     D  copy_peer_async and copy_3d_peer_async copy "from device memory in one context to device memory in
-       another context" (cuMemcpyPeerAsync). They need no access to pools. A context that is none: 201. S: one
-       that is not that of the memory, and memory of the host: 1. Pools and mapped memory have no context;
+       another context" (cuMemcpyPeerAsync). They need no access to pools. R: 0 is the context of the memory. S:
+       one that is not that of the memory, and memory of the host: 1. Pools and mapped memory have no context;
        any context of their device will do.
     S  A range that leaves its allocation, or memory that was freed: 1, at once. Memory that is freed before a
        queued copy runs: 700. What is in no allocation is pageable host memory, and is accepted unchecked.

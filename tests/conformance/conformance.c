@@ -170,10 +170,19 @@ static int32_t run_all(const options *o, outcome *outcomes, int print)
 }
 
 /* -------------------------------------------------------------------- markdown */
+static int32_t rule_index(const char *id)
+{
+    int32_t i;
+    for (i = 0; i < rule_count; i++)
+        if (strcmp(all_rules[i]->id, id) == 0) return i;
+    return -1;
+}
+
 typedef struct report {
     int known;
     char about[LINE];
     int statuses[MOST_RULES];
+    char reasons[MOST_RULES][WORLD_TEXT]; /* of lines "reason ID text" */
 } report;
 
 static void read_report(const char *path, report *out)
@@ -191,9 +200,12 @@ static void read_report(const char *path, report *out)
             out->known = 1;
             (void)snprintf(out->about, sizeof out->about, "%.*s", LINE - 6, line + 5);
         }
-        if (status == UNKNOWN || sscanf(line, "%*s %7s", id) != 1) continue;
-        for (i = 0; i < rule_count; i++)
-            if (strcmp(all_rules[i]->id, id) == 0) out->statuses[i] = status;
+        i = sscanf(line, "%*s %7s", id) == 1 ? rule_index(id) : -1;
+        if (i < 0) continue;
+        if (status != UNKNOWN) out->statuses[i] = status;
+        else if (strncmp(line, "reason ", 7) == 0)
+            (void)snprintf(out->reasons[i], sizeof out->reasons[i], ": %.*s", WORLD_TEXT - 3,
+                           strstr(line, id) + strlen(id) + 1);
     }
     (void)fclose(file);
 }
@@ -234,8 +246,8 @@ static void print_markdown(const report *simulation, const report *gpu)
         const rule *what = all_rules[i];
         const int asked = gpu->known && gpu->statuses[i] != UNKNOWN && gpu->statuses[i] != SKIPPED;
         put_status(simulation, i, status, sizeof status);
-        (void)printf("| %s | %s | %s | %s | %s |\n", what->id, what->sentence, what->source, status,
-                     asked ? status_words[gpu->statuses[i]] : without_gpu(what));
+        (void)printf("| %s | %s | %s | %s | %s%s |\n", what->id, what->sentence, what->source, status,
+                     asked ? status_words[gpu->statuses[i]] : without_gpu(what), gpu->reasons[i]);
     }
     (void)printf("\nconfirmed: the rule held. documented only: CUDA's documents say so, and no GPU could be "
                  "asked. simulation only:\nthey do not, and no GPU could be asked. differs: a free choice of "
@@ -278,8 +290,6 @@ static int32_t markdown(const options *o)
 typedef struct recorded {
     int status, same_sentence, has_reason;
 } recorded;
-
-static int32_t rule_index(const char *id);
 
 static void read_recorded_line(const char *line, recorded *all)
 {
@@ -332,21 +342,14 @@ static int32_t compare(const options *o)
         (void)printf("%s: %s\n", all_rules[i]->id, why != NULL ? why : "the reason is stale");
         wrong++;
     }
-    (void)printf("%d rules: %d as on the GPU, %d with a reason, %d without or with a stale one, %d not asked\n",
+    (void)printf("%d rules: %d as on the GPU, %d with a reason, %d without or with a stale one, "
+                 "%d not asked\n",
                  (int)rule_count, (int)agreed, (int)explained, (int)wrong,
                  (int)(rule_count - agreed - explained - wrong));
     return wrong;
 }
 
 /* ------------------------------------------------------------------- self-test */
-static int32_t rule_index(const char *id)
-{
-    int32_t i;
-    for (i = 0; i < rule_count; i++)
-        if (strcmp(all_rules[i]->id, id) == 0) return i;
-    return -1;
-}
-
 /* 1: the bug was found, by the rule that it is for, with one answer or the other where there are two. */
 static int try_plant(const options *base, const world_plant *plant, int32_t *found_by)
 {
@@ -466,7 +469,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "conformance: no bugs can be planted here\n");
         return 2;
     }
-    failed = o.self_test ? self_test(&o) : o.compare != NULL ? compare(&o) : o.markdown ? markdown(&o) : run_all(&o, outcomes, 1);
+    failed = o.self_test         ? self_test(&o)
+             : o.compare != NULL ? compare(&o)
+             : o.markdown        ? markdown(&o)
+                                 : run_all(&o, outcomes, 1);
     world_close();
     return failed != 0;
 }

@@ -200,7 +200,8 @@ static void test_streams_of_the_test(void)
     STREAM("set", !cai_sim_set(sim, &rows, &one, 0, 1, d_stream));
     STREAM("set_async", !cai_sim_set_async(sim, &rows, &one, 0, 1, d_stream));
     STREAM("capture_begin", !cai_sim_capture_begin(sim, d_stream, CAI_SIM_MODE_RELAXED));
-    STREAM("capture_begin_to", !cai_sim_capture_begin_to(sim, d_stream, CAI_SIM_MODE_RELAXED, graph, NULL, 0));
+    STREAM("capture_begin_to",
+           !cai_sim_capture_begin_to(sim, d_stream, CAI_SIM_MODE_RELAXED, graph, NULL, 0));
     STREAM("capture_end", !cai_sim_capture_end(sim, d_stream, &out));
     STREAM("capture_graph", cai_sim_capture_graph(sim, d_stream));
     STREAM("capture_nodes", cai_sim_capture_nodes(sim, d_stream, NULL, 0) >= 0);
@@ -258,7 +259,8 @@ static void test_of_a_dead_context(void)
     cai_sim_host_thread(sim, 0);
     CHECK_INT(cai_sim_context_destroy(sim, own), 0);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    told(__LINE__, "stream_synchronize", cuda->stream_synchronize(sim, s) == 709, "stream", "s3", "context_destroy");
+    told(__LINE__, "stream_synchronize", cuda->stream_synchronize(sim, s) == 709, "stream", "s3",
+         "context_destroy");
     told(__LINE__, "event_query", cuda->event_query(sim, e) == 709, "event", "e3", "context_destroy");
     cai_sim_host_thread(sim, 2);
     CHECK_INT(cuda->context_synchronize(sim), 709); /* it is current here */
@@ -267,7 +269,8 @@ static void test_of_a_dead_context(void)
     CHECK_INT(reports, 0);
     cai_sim_host_thread(sim, 0);
     CHECK_INT(cai_sim_context_destroy(sim, c1), 0); /* a reset */
-    told(__LINE__, "stream_synchronize", cuda->stream_synchronize(sim, stream) == 709, "stream", "s2", "context_destroy");
+    told(__LINE__, "stream_synchronize", cuda->stream_synchronize(sim, stream) == 709, "stream", "s2",
+         "context_destroy");
     told(__LINE__, "event_destroy", cuda->event_destroy(sim, event) == 709, "event", "e2", "context_destroy");
     CHECK_INT(cuda->context_synchronize(sim), 0);
     CHECK_INT(cuda->context_push(sim, c1), 0);
@@ -297,11 +300,12 @@ static void test_text(void)
 {
     start("the text");
     CHECK_INT(cuda->event_query(sim, d_event), 400);
-    CHECK_STR(text, "event_query (call 21) is given event e1, which cai_sim_event_destroy (call 10) has destroyed. "
-                    "cai_sim_event_create (call 4) had made it. CUDA leaves undefined what follows.");
+    CHECK_STR(text, "event_query (call 21) is given event e1, which cai_sim_event_destroy (call 10) has "
+                    "destroyed. cai_sim_event_create (call 4) had made it. CUDA leaves undefined what "
+                    "follows.");
     CHECK_INT(cuda->event_query(sim, NEVER), 400);
-    CHECK_STR(text, "event_query (call 22) is given 0x12340, which never was the handle of an event. CUDA leaves "
-                    "undefined what follows.");
+    CHECK_STR(text, "event_query (call 22) is given 0x12340, which never was the handle of an event. CUDA "
+                    "leaves undefined what follows.");
     finish();
 }
 
