@@ -1097,7 +1097,7 @@ static void run_once(const scenario *sc, int32_t table, const fault *f, int told
             (int)f->call, f->operation, (int)f->error, f->storm ? ", and all after it" : "");
     cai_test_note(note);
     open_world(table, !(sc->flags & INITS));
-    if (!told) CHECK(cai_sim_event_destroy(sim, 0x123) != 0);
+    if (!told) CHECK(cai_sim_event_destroy(sim, 0) != 0);
     sc->prepare();
     context = cai_sim_current(sim);
     last = cai_sim_last_error(sim);
