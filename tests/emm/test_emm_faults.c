@@ -19,7 +19,7 @@
 #endif
 #include "cai_test.h"
 
-enum { PLACES = 8, STREAMS = 4, HELD = 24, ITEMS = 400, OPERATIONS = 40, TEXT = 30000 };
+enum { PLACES = 8, STREAMS = 4, HELD = 24, ITEMS = 400, OPERATIONS = 41, TEXT = 30000 };
 enum { CUDA, ASYNC, PLUGIN, FREES_WAIT, TABLES };
 enum { ON_CUDA = 1 << CUDA, ON_ASYNC = 1 << ASYNC, ON_PLUGIN = 1 << PLUGIN, ON_FREES_WAIT = 1 << FREES_WAIT };
 enum { BUILT_IN = ON_CUDA | ON_ASYNC, PLUGINS = ON_PLUGIN | ON_FREES_WAIT, ALL = BUILT_IN | PLUGINS };
@@ -701,7 +701,7 @@ static const char *const operations[OPERATIONS] = {
     "host_alloc", "host_free", "host_register", "host_unregister", "managed_alloc",
     "memory_info", "ipc_export", "hook device_alloc", "hook device_free", "hook initialize",
     "hook reset", "hook memory_info", "hook defer", "hook ipc_handle", "hook host_alloc",
-    "hook host_free", "hook pin", "hook unpin", "hook managed_alloc", "hook managed_free"};
+    "hook host_free", "hook pin", "hook unpin", "hook managed_alloc", "hook managed_free", "context_id"};
 
 static int32_t operation_of(const char *line)
 {
