@@ -298,7 +298,7 @@ static void do_pageable(script_words *in)
 static void do_last_error(script_words *in)
 {
     (void)in;
-    cai_sim_stream_synchronize(w.sim, 0x123456);
+    cai_sim_stream_synchronize(w.sim, 0);
 }
 
 /* ------------------------------------------------------------------- memory */
