@@ -289,6 +289,8 @@ static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *co
 #define CAI_EMM_IMPLEMENTED
 
 #include <stdlib.h>
+#define CAI_PRIV_WANT_GUARD
+#include "cai_stream.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -455,20 +457,39 @@ static int cai_priv_emm_cuda_managed(void *ctx, void **ptr, size_t size, unsigne
     return cai_priv_emm_cuda_take(ctx, CAI_PRIV_BY_MANAGED, ptr, size, flags);
 }
 
+/* On the legacy stream cudaMallocAsync and cudaFreeAsync end the capture of a blocking stream. So ask first. */
+static int32_t cai_priv_emm_legacy_captures(const cai_cuda *cuda, struct CUstream_st *stream)
+{
+    if (cai_stream_from_cuda(stream, CAI_STREAM_LEGACY) != CAI_STREAM_LEGACY) return 0;
+    return cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS ? 0 : cai_priv_emm_captures(cuda, CAI_STREAM_LEGACY);
+}
+
+/* Beside the global capture of another thread both fail and end it, unless the mode is relaxed. */
 static int cai_priv_emm_async_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
 {
     const cai_cuda *cuda = (const cai_cuda *)ctx;
     uint64_t pointer = 0;
-    const int32_t error = cuda->memory_alloc_async(cuda->self, &pointer, size, (uint64_t)(uintptr_t)stream);
-    *ptr = (void *)(uintptr_t)pointer;
-    return error;
+    int32_t mode, restored, error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return error;
+    error = cai_priv_emm_legacy_captures(cuda, stream);
+    if (!error)
+        error = cuda->memory_alloc_async(cuda->self, &pointer, size, (uint64_t)(uintptr_t)stream);
+    restored = cai_priv_mode_restore(cuda, mode, error);
+    if (restored && !error) (void)cuda->memory_free_async(cuda->self, pointer, (uint64_t)(uintptr_t)stream);
+    *ptr = restored ? NULL : (void *)(uintptr_t)pointer;
+    return restored;
 }
 
 static int cai_priv_emm_async_free(void *ctx, void *ptr, size_t size, struct CUstream_st *stream)
 {
     const cai_cuda *cuda = (const cai_cuda *)ctx;
+    int32_t mode, error;
+    const int32_t kept = cai_priv_mode_relax(cuda, &mode);
     (void)size;
-    return cuda->memory_free_async(cuda->self, (uint64_t)(uintptr_t)ptr, (uint64_t)(uintptr_t)stream);
+    error = cai_priv_emm_legacy_captures(cuda, stream);
+    if (!error || cai_priv_is_dead(error))
+        error = cuda->memory_free_async(cuda->self, (uint64_t)(uintptr_t)ptr, (uint64_t)(uintptr_t)stream);
+    return kept ? error : cai_priv_mode_restore(cuda, mode, error);
 }
 
 static int cai_priv_emm_cuda_info(void *ctx, size_t *free_bytes, size_t *total_bytes)
@@ -497,6 +518,12 @@ CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, vo
 static int cai_priv_emm_cuda_ipc(void *ctx, void *ptr, void *handle, void **base)
 {
     return cai_emm_ipc_handle((const cai_cuda *)ctx, ptr, handle, base);
+}
+
+/* Do the hooks return an error about a capture only if nothing was done? */
+static int cai_priv_emm_is_of_cuda(const cai_emm_hooks *hooks)
+{
+    return hooks->device_free == cai_priv_emm_cuda_free || hooks->device_free == cai_priv_emm_async_free;
 }
 
 static void cai_priv_emm_start_table(cai_emm_hooks *out, const char *name, uint32_t flags, int32_t kind)
@@ -675,105 +702,166 @@ CAI_API cai_status cai_emm_free(const cai_emm_hooks *hooks, void *ptr, size_t si
 }
 
 /* ---------------------------------------------------------------- >>releasing */
-/* The owner of an array. */
+/* The owner of an array. If the memory cannot be freed when the array is released, it waits in the event pool
+ * (cai_priv_park). */
 typedef struct cai_priv_emm_owner {
+    cai_priv_parked parked; /* first */
     const cai_emm_hooks *hooks;
     cai_event_pool *pool;
     const cai_cuda *cuda; /* the pool's; NULL: host memory */
     void *ptr;
     size_t size;
-    uint64_t stream, thread, context;
+    uint64_t context, context_id;
+    int32_t unordered; /* work may be pending in streams that nobody can name */
 } cai_priv_emm_owner;
 
-/* Is it stream 2 of another host thread? */
-static int cai_priv_emm_elsewhere(const cai_cuda *cuda, uint64_t stream, uint64_t thread)
+/* Does an error say that the context is no more? Its memory is gone, too. */
+static int cai_priv_emm_is_gone(int32_t error)
+{
+    return error == 4 || error == 201 || error == 709;
+}
+
+/* Is the context the one in which the memory was made? A primary context that was reset has the same handle. */
+static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
 {
     uint64_t now = 0;
-    if (stream != CAI_STREAM_PER_THREAD || !cuda->host_thread) return 0;
-    return cuda->host_thread(cuda->self, &now) || now != thread;
+    int32_t error;
+    if (!owner->context || !owner->cuda->context_id) return 1;
+    error = owner->cuda->context_id(owner->cuda->self, owner->context, &now);
+    return error ? !cai_priv_emm_is_gone(error) : now == owner->context_id;
 }
 
-/* Orders a stream after all pending work by the device, and returns it. 0: that is not possible. */
-static uint64_t cai_priv_emm_order(const cai_priv_emm_owner *owner, const cai_array *array)
+/* Frees in the order of a stream. False: a capture forbids it, and a table over CUDA has freed nothing. */
+static int cai_priv_emm_free_in(const cai_priv_emm_owner *owner, uint64_t stream)
+{
+    const cai_emm_hooks *hooks = owner->hooks;
+    const int32_t error = hooks->device_free(hooks->ctx, owner->ptr, owner->size, cai_stream_to_cuda(stream));
+    return error < 900 || error > 908 || !cai_priv_emm_is_of_cuda(hooks);
+}
+
+/* Can the stream be named that the array names? Nobody promises that another thread's stream 2 lives. */
+static int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
+{
+    uint64_t now = 0;
+    if (array->sync != CAI_SYNC_STREAM && array->sync != CAI_SYNC_EVENT) return 0;
+    if (!cai_priv_is_stream(cuda, array->stream)) return 0;
+    if (array->stream != CAI_STREAM_PER_THREAD || !cuda->host_thread) return 1;
+    return !cuda->host_thread(cuda->self, &now) && now == array->thread;
+}
+
+/* The host waits for an event (0: for the context), under the relaxed mode. */
+static int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
+{
+    int32_t mode, error;
+    if (event ? !cuda->event_synchronize : !cuda->context_synchronize) return 801;
+    error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return error;
+    error = event ? cuda->event_synchronize(cuda->self, event) : cuda->context_synchronize(cuda->self);
+    return cai_priv_mode_restore(cuda, mode, error);
+}
+
+/* What the array names is used now or never. Returns the stream to free in. 0: none can be named, and it is the
+ * legacy stream, which comes after stream 2 of all threads. *wait: may the host wait for the context? */
+static uint64_t cai_priv_emm_look(cai_priv_emm_owner *owner, const cai_array *array, int *wait)
 {
     const cai_cuda *cuda = owner->cuda;
-    if (cai_priv_emm_elsewhere(cuda, owner->stream, owner->thread)) return 0;
-    if (array->sync == CAI_SYNC_NONE) return owner->stream;
-    if (array->sync == CAI_SYNC_EVENT)
-        return cuda->stream_wait_event(cuda->self, owner->stream, array->event) ? 0 : owner->stream;
-    if (array->sync != CAI_SYNC_STREAM || !cai_priv_is_stream(cuda, array->stream)) return 0;
-    if (cai_priv_emm_elsewhere(cuda, array->stream, array->thread)) return 0;
-    return cai_stream_order(owner->pool, owner->stream, array->stream, NULL) ? 0 : array->stream;
+    const int by_event = array->sync == CAI_SYNC_EVENT;
+    uint64_t stream = cai_priv_emm_names(cuda, array) ? array->stream : 0;
+    int32_t error = 0;
+    owner->unordered = 0;
+    *wait = 1;
+    if (by_event && !stream && !(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) stream = CAI_STREAM_LEGACY;
+    if (stream) {
+        owner->unordered = stream != CAI_STREAM_LEGACY;
+        error = cai_priv_emm_captures(cuda, stream);
+        if (!error && by_event) error = cuda->stream_wait_event(cuda->self, stream, array->event);
+        if (!error || cai_priv_is_dead(error)) return stream;
+        *wait = error < 900 || error > 908; /* a wait would end the capture */
+    } else if (array->sync == CAI_SYNC_UNKNOWN || array->sync == CAI_SYNC_STREAM)
+        owner->unordered = array->sync == CAI_SYNC_UNKNOWN || array->stream != CAI_STREAM_PER_THREAD;
+    if (by_event) error = cai_priv_emm_wait(cuda, array->event);
+    if (by_event && error && !cai_priv_is_dead(error)) owner->unordered = 1;
+    return 0;
 }
 
-/* The host waits for all pending work. Returns false if it cannot, and the work may still run. */
-static int cai_priv_emm_wait(const cai_priv_emm_owner *owner, const cai_array *array)
+/* Runs in the context of the memory. Frees in the stream that the array names (NULL: it is parked), else in the
+ * legacy stream, unless a blocking stream captures. Asking for that is harmless. Returns true if it is freed. */
+static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;
-    const int on_stream = array->sync == CAI_SYNC_STREAM && cai_priv_is_handle(array->stream) &&
-                          array->stream != UINT64_MAX;
-    int32_t mode, error = 0;
-    if (!cuda->context_synchronize || (on_stream && !cuda->stream_synchronize)) return 0;
-    if (array->sync == CAI_SYNC_EVENT && !cuda->event_synchronize) return 0;
-    if (cai_priv_mode_relax(cuda, &mode)) return 0;
-    if (on_stream) error = cuda->stream_synchronize(cuda->self, array->stream);
-    if (!error && array->sync == CAI_SYNC_EVENT) error = cuda->event_synchronize(cuda->self, array->event);
-    if (!error) error = cuda->context_synchronize(cuda->self);
-    (void)cai_priv_mode_restore(cuda, mode, error);
-    return !error || cai_priv_is_dead(error);
+    const int plain = cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS; /* NULL is the stream of such a platform */
+    const uint64_t named = array ? cai_priv_emm_look(owner, array, &wait) : 0;
+    int32_t error = 0;
+    if (named) return cai_priv_emm_free_in(owner, named);
+    if (!plain) error = cai_priv_emm_captures(cuda, CAI_STREAM_LEGACY);
+    if (!error && (owner->unordered || plain)) error = wait ? cai_priv_emm_wait(cuda, 0) : 600;
+    if (error && !cai_priv_is_dead(error)) return 0;
+    return cai_priv_emm_free_in(owner, plain ? 0 : CAI_STREAM_LEGACY);
 }
 
-/* Runs in the context of the memory. Memory whose work may still run is not freed. */
-static void cai_priv_emm_give_back(const cai_priv_emm_owner *owner, const cai_array *array)
+/* Frees the memory, and the owner with it. False: not now. */
+static int cai_priv_emm_let_go(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
-    uint64_t stream = owner->stream;
-    if (owner->cuda) {
-        const int named = array->sync == CAI_SYNC_STREAM && cai_priv_is_stream(owner->cuda, array->stream);
-        if (cai_priv_emm_captures(owner->cuda, owner->stream)) return;
-        if (named && cai_priv_emm_captures(owner->cuda, array->stream)) return;
-        stream = cai_priv_emm_order(owner, array);
-        if (!stream && !cai_priv_emm_wait(owner, array)) return;
-        if (!stream) stream = owner->stream;
+    const cai_cuda *cuda = owner->cuda;
+    uint64_t current = owner->context;
+    int32_t error = 0;
+    int done = 1;
+    if (!cuda) {
+        (void)cai_priv_emm_free_in(owner, CAI_STREAM_LEGACY);
+    } else if (cai_priv_emm_lives(owner)) {
+        if (cuda->context_current) error = cuda->context_current(cuda->self, &current);
+        if (!error && current != owner->context) error = cai_priv_context_enter(cuda, owner->context);
+        if (!error || cai_priv_is_dead(error))
+            done = cai_priv_emm_is_gone(error) || cai_priv_emm_settle(owner, array, wait);
+        else done = cai_priv_emm_is_gone(error);
+        if (!error && current != owner->context) (void)cai_priv_context_leave(cuda, owner->context);
     }
-    (void)owner->hooks->device_free(owner->hooks->ctx, owner->ptr, owner->size, cai_stream_to_cuda(stream));
+    if (done) free(owner);
+    return done;
+}
+
+static int cai_priv_emm_again(cai_priv_parked *node, int wait)
+{
+    return cai_priv_emm_let_go((cai_priv_emm_owner *)(void *)node, NULL, wait);
 }
 
 static void cai_priv_emm_release(cai_array *array)
 {
     cai_priv_emm_owner *owner = (cai_priv_emm_owner *)array->owner;
-    const cai_cuda *cuda = owner->cuda;
-    uint64_t current = owner->context;
-    int32_t error = 0;
     array->release = NULL;
-    if (cuda && cuda->context_current) error = cuda->context_current(cuda->self, &current);
-    if (!error && current != owner->context) error = cai_priv_context_enter(cuda, owner->context);
-    if (!error) cai_priv_emm_give_back(owner, array);
-    if (!error && current != owner->context) (void)cai_priv_context_leave(cuda, owner->context);
-    free(owner);
+    owner->unordered = 1; /* until it is known */
+    if (!cai_priv_emm_let_go(owner, array, 1)) cai_priv_park(owner->pool, &owner->parked);
 }
 
-/* Fills the owner, whose stream must not capture. */
+/* Fills the owner, and what the array has of the stream, which must not capture. */
 static cai_status cai_priv_emm_own(cai_priv_emm_owner *owner, cai_array *array, cai_error *err)
 {
     const cai_cuda *cuda = owner->cuda;
     int32_t error = 0;
-    if (!cai_priv_is_stream(cuda, owner->stream))
-        return cai_priv_emm_bad_call(owner->hooks, "cai_emm_array", "", owner->stream, err);
+    if (!cai_priv_is_stream(cuda, array->stream))
+        return cai_priv_emm_bad_call(owner->hooks, "cai_emm_array", "", array->stream, err);
     CAI_TRY(cai_priv_emm_context(cuda, &owner->context, err));
     if (owner->context && !(cuda->context_push && cuda->context_pop))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no context_push and context_pop");
+    if (owner->context && cuda->context_id)
+        error = cuda->context_id(cuda->self, owner->context, &owner->context_id);
+    if (error) return cai_cuda_status(error, "context_id", err);
     if (cuda->context_device) error = cuda->context_device(cuda->self, &array->device);
     if (error) return cai_cuda_status(error, "context_device", err);
-    if (owner->stream == CAI_STREAM_PER_THREAD && cuda->host_thread)
-        error = cuda->host_thread(cuda->self, &owner->thread);
+    if (array->stream == CAI_STREAM_PER_THREAD && cuda->host_thread)
+        error = cuda->host_thread(cuda->self, &array->thread);
     if (error) return cai_cuda_status(error, "host_thread", err);
-    if (!cai_priv_emm_captures(cuda, owner->stream)) return CAI_OK;
-    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), "stream 0x%llx is capturing",
-                          (unsigned long long)owner->stream);
+    error = cai_priv_emm_captures(cuda, array->stream);
+    if (error != 900 && error != 906) return cai_cuda_status(error, "stream_capture", err);
+    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
+                          error == 900 ? "stream 0x%llx is capturing"
+                                       : "stream 0x%llx is not allowed while a blocking stream is capturing",
+                          (unsigned long long)array->stream);
 }
 
 /* Gives the array memory and its owner. */
-static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *filled, cai_error *err)
+static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *filled, uint64_t stream,
+                                    cai_error *err)
 {
     cai_priv_emm_owner *owner = (cai_priv_emm_owner *)malloc(sizeof *owner);
     cai_status status;
@@ -781,7 +869,7 @@ static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *
         return cai_priv_error(err, CAI_ERR_OUT_OF_MEMORY, "malloc returned NULL for an owner of %lu bytes",
                               (unsigned long)sizeof *owner);
     *owner = *filled;
-    status = cai_emm_alloc(&owner->ptr, owner->hooks, owner->size, owner->stream, err);
+    status = cai_emm_alloc(&owner->ptr, owner->hooks, owner->size, stream, err);
     if (status) {
         free(owner);
         return status;
@@ -789,10 +877,6 @@ static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *
     array->data = (uint64_t)(uintptr_t)owner->ptr;
     cai_array_own(array, cai_priv_emm_release, owner);
     if (owner->cuda) array->flags |= CAI_ORDERED_FREE;
-    if (!owner->cuda) return CAI_OK;
-    array->sync = CAI_SYNC_STREAM;
-    array->stream = owner->stream;
-    array->thread = owner->thread;
     return CAI_OK;
 }
 
@@ -800,10 +884,14 @@ CAI_API cai_status cai_emm_array(cai_array *out, cai_event_pool *pool, const cai
                                  int32_t code, int32_t ndim, const int64_t *shape, uint64_t stream,
                                  cai_error *err)
 {
-    cai_priv_emm_owner owner = {hooks, pool, NULL, NULL, 0, stream, 0, 0};
+    cai_priv_emm_owner owner;
     cai_array made;
     if (!out || !cai_priv_emm_good_call(hooks, stream))
         return cai_priv_emm_bad_call(hooks, "cai_emm_array", out, stream, err);
+    memset(&owner, 0, sizeof owner);
+    owner.parked.again = cai_priv_emm_again;
+    owner.hooks = hooks;
+    owner.pool = pool;
     if (hooks->kind != CAI_MEMORY_HOST && pool) owner.cuda = pool->cuda;
     if (hooks->kind != CAI_MEMORY_HOST && !owner.cuda)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_emm_array: pool is NULL or not made, and hooks is "
@@ -813,10 +901,12 @@ CAI_API cai_status cai_emm_array(cai_array *out, cai_event_pool *pool, const cai
         return cai_priv_error(err, CAI_ERR_SHAPE, "%lld bytes exceed the address space",
                               (long long)made.nbytes);
     owner.size = (size_t)made.nbytes;
-    made.sync = CAI_SYNC_NONE;
+    made.sync = owner.cuda && made.size ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    made.stream = owner.cuda ? stream : 0;
     made.memory = owner.cuda ? CAI_MEMORY_DEVICE : CAI_MEMORY_HOST;
     if (owner.cuda) CAI_TRY(cai_priv_emm_own(&owner, &made, err));
-    if (made.size) CAI_TRY(cai_priv_emm_fill(&made, &owner, err));
+    if (made.size) CAI_TRY(cai_priv_emm_fill(&made, &owner, stream, err));
+    else made.stream = made.thread = 0;
     *out = made;
     return CAI_OK;
 }

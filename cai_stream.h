@@ -3129,6 +3129,14 @@ struct cai_priv_copy_3d { /* CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER */
     size_t width, height, depth;
 };
 
+struct cai_priv_pool_properties { /* CUmemPoolProps */
+    int allocation_type, handle_types, location_type, device;
+    void *security;
+    size_t most;
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
 /* The driver's function behind each slot: X(slot, parameters, symbol, suffix, version, needed). The driver's
  * library has it under the symbol with the suffix. The version is that of the parameters, which a newer
  * version may change. */
@@ -3178,14 +3186,19 @@ struct cai_priv_copy_3d { /* CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER */
     X(copy_3d_peer_async, (const struct cai_priv_copy_3d *, void *), "cuMemcpy3DPeerAsync", "", 4000, 0)     \
     X(context_id, (void *, uint64_t *), "cuCtxGetId", "", 12000, 0)                                          \
     X(context_record, (void *, void *), "cuCtxRecordEvent", "", 12050, 0)                                    \
-    X(stream_flags, (void *, unsigned int *), "cuStreamGetFlags", "", 5000, 0)
+    X(stream_flags, (void *, unsigned int *), "cuStreamGetFlags", "", 5000, 0)                               \
+    X(pool_create, (void **, const struct cai_priv_pool_properties *), "cuMemPoolCreate", "", 11020, 0)      \
+    X(pool_destroy, (void *), "cuMemPoolDestroy", "", 11020, 0)                                              \
+    X(memory_alloc_from_pool, (uint64_t *, size_t, void *, void *),                                          \
+      "cuMemAllocFromPoolAsync", "", 11020, 0)
 
-/* All functions. The first four have no slot of their own. */
+/* All functions. The first five have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
     X(init, (unsigned int), "cuInit", "", 2000, 1)                                                           \
     X(driver_version, (int *), "cuDriverGetVersion", "", 2020, 1)                                            \
     X(primary_retain, (void **, int), "cuDevicePrimaryCtxRetain", "", 7000, 1)                               \
     X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)                                  \
+    X(pool_set, (void *, int, void *), "cuMemPoolSetAttribute", "", 11020, 0)                                \
     CAI_PRIV_SLOT_LIST(X)
 
 enum {
@@ -3377,6 +3390,40 @@ CAI_PRIV_SLOT(memory_alloc_async, (void *self, uint64_t *pointer, uint64_t size,
               (pointer, (size_t)size, cai_priv_cu_handle(stream)))
 CAI_PRIV_SLOT(memory_free_async, (void *self, uint64_t pointer, uint64_t stream),
               (pointer, cai_priv_cu_handle(stream)))
+CAI_PRIV_SLOT(pool_destroy, (void *self, uint64_t pool), (cai_priv_cu_handle(pool)))
+CAI_PRIV_SLOT(memory_alloc_from_pool,
+              (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream),
+              (pointer, (size_t)size, cai_priv_cu_handle(pool), cai_priv_cu_handle(stream)))
+
+/* A new pool has all kinds of reuse, and gives free memory back at each synchronization. This one keeps it. */
+static int32_t cai_priv_driver_pool_create(void *self, int32_t device, uint32_t reuse, uint64_t *pool)
+{
+    enum { FOLLOW_EVENTS = 1, INTERNAL_DEPENDENCIES = 3, RELEASE_THRESHOLD = 4 }; /* CU_MEMPOOL_ATTR_... */
+    const cai_priv_type_pool_set set = cai_priv_cu_pool_set(self);
+    struct cai_priv_pool_properties properties;
+    uint64_t all = UINT64_MAX;
+    void *made = NULL;
+    int32_t error = reuse > 7 ? 1 : set ? 0 : 801;
+    int i;
+    *pool = 0;
+    if (error) return error;
+    memset(&properties, 0, sizeof properties);
+    properties.allocation_type = 1; /* CU_MEM_ALLOCATION_TYPE_PINNED */
+    properties.location_type = 1;   /* CU_MEM_LOCATION_TYPE_DEVICE */
+    properties.device = device;
+    error = cai_priv_cu_pool_create(self)(&made, &properties);
+    if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_pool_create(self)(&made, &properties);
+    if (error) return error;
+    for (i = FOLLOW_EVENTS; i <= INTERNAL_DEPENDENCIES && !error; ++i) {
+        int yes = (int)(reuse >> (i - FOLLOW_EVENTS) & 1);
+        error = set(made, i, &yes);
+    }
+    if (!error) error = set(made, RELEASE_THRESHOLD, &all);
+    if (error) (void)cai_priv_cu_pool_destroy(self)(made);
+    else *pool = cai_priv_cu_number(made);
+    return error;
+}
+
 CAI_PRIV_SLOT_OF_HANDLE(host_alloc, pointer,
                         (void *self, uint64_t *pointer, uint64_t size, uint32_t flags),
                         (&made, (size_t)size, flags))

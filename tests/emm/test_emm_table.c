@@ -179,6 +179,7 @@ static int close_sim(int32_t leaks)
     in(c1);
     while (cai_sim_step(sim, s1)) {} /* frees in its order before work elsewhere, if nothing forbids that */
     cai_sim_run(sim);
+    GOOD(cai_keepalive_drain(&pool, &err));
     GOOD(cai_event_pool_destroy(&pool, &err));
     late = cai_sim_errors(sim, text, sizeof text);
     CHECK_INT(cai_sim_stream_destroy(sim, s1), late ? 700 : 0);
@@ -280,8 +281,8 @@ static void check_array_errors(void)
 static cai_array in_use(uint64_t stream)
 {
     cai_array array = make(s1);
-    if (stream != s1) GOOD(cai_stream_order(&pool, s1, stream, &err));
     work_at(array.data, s1);
+    if (stream != s1) GOOD(cai_stream_order(&pool, s1, stream, &err));
     work_at(array.data, stream);
     return array;
 }
@@ -350,7 +351,8 @@ static void check_contexts(uint64_t current)
     CHECK(!close_sim(0));
 }
 
-/* No order is possible while a stream captures: the memory stays, and the capture is unharmed. */
+/* While its stream captures the memory stays, and the capture is unharmed. A capture of the stream that it was
+ * made on does not matter. */
 static void check_capture(int32_t home)
 {
     cai_array x;
@@ -359,29 +361,128 @@ static void check_capture(int32_t home)
     x.stream = s2;
     CHECK_INT(cai_sim_capture_begin(sim, home ? s1 : s2, 2), 0);
     cai_array_release(&x);
+    CHECK_INT(pool.waiting, !home);
+    GOOD(cai_keepalive_poll(&pool, NULL, &err));
+    CHECK_INT(pool.waiting, !home); /* the host must wait, as s2 may be gone */
     CHECK_INT(cai_sim_capture_end(sim, home ? s1 : s2, NULL), 0);
     CHECK(!x.release);
-    CHECK(!close_sim(1));
+    CHECK(!close_sim(0));
 }
 
-/* A destroyed context took its memory with it. */
-static void check_destroyed_context(void)
+/* The legacy stream must not be used while any blocking stream captures. Asking is harmless. */
+static void check_legacy_capture(uint64_t home, int32_t sync, uint64_t named)
+{
+    uint64_t blocking;
+    cai_array x;
+    open_sim();
+    blocking = cai_sim_stream_create(sim, 0);
+    if (!home) home = s1;
+    x = make(home);
+    work_at(x.data, home);
+    if (sync == CAI_SYNC_NONE) CHECK_INT(cai_sim_context_synchronize(sim), 0);
+    x.sync = sync;
+    x.stream = named;
+    CHECK_INT(cai_sim_capture_begin(sim, blocking, 2), 0);
+    cai_array_release(&x);
+    CHECK_INT(pool.waiting, 1);
+    GOOD(cai_keepalive_poll(&pool, NULL, &err));
+    CHECK_INT(pool.waiting, 1);
+    BAD(cai_keepalive_drain(&pool, &err), CAI_ERR_PENDING, "while a stream captures");
+    CHECK_INT(cai_sim_capture_end(sim, blocking, NULL), 0);
+    if (sync != CAI_SYNC_UNKNOWN) GOOD(cai_keepalive_poll(&pool, NULL, &err));
+    CHECK_INT(pool.waiting, sync == CAI_SYNC_UNKNOWN);
+    CHECK_INT(cai_sim_stream_destroy(sim, blocking), 0);
+    CHECK(!close_sim(0));
+}
+
+/* Nor is memory taken from or given to CUDA there, or beside a global capture of another thread. */
+static void check_hooks_and_captures(void)
+{
+    uint64_t blocking;
+    void *ptr = NULL, *other = NULL;
+    cai_array x;
+    open_sim();
+    blocking = cai_sim_stream_create(sim, 0);
+    GOOD(cai_emm_alloc(&ptr, &hooks, 512, CAI_STREAM_LEGACY, &err));
+    CHECK_INT(cai_sim_capture_begin(sim, blocking, 2), 0);
+    if (async) BAD(cai_emm_alloc(&other, &hooks, 512, CAI_STREAM_LEGACY, &err), CAI_ERR_CUDA, "error 906");
+    BAD(cai_emm_free(&hooks, ptr, 512, CAI_STREAM_LEGACY, &err), CAI_ERR_CUDA, "CUDA error 906");
+    BAD(cai_emm_array(&x, &pool, &hooks, CAI_INT8, 2, shape, 1, &err), CAI_ERR_CAPTURE, "is not allowed");
+    CHECK_INT(cai_sim_capture_end(sim, blocking, NULL), 0);
+    GOOD(cai_emm_free(&hooks, ptr, 512, CAI_STREAM_LEGACY, &err));
+    cai_sim_host_thread(sim, 2);
+    in(c1);
+    CHECK_INT(cai_sim_capture_begin(sim, s2, 0), 0);
+    cai_sim_host_thread(sim, 1);
+    GOOD(cai_emm_alloc(&ptr, &hooks, 512, s1, &err));
+    GOOD(cai_emm_free(&hooks, ptr, 512, s1, &err));
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_stream_destroy(sim, blocking), 0);
+    CHECK(!close_sim(0));
+}
+
+/* An array that was moved names its new stream alone. The simulation ends a program that uses a dead one. */
+static void check_moved(void)
+{
+    uint64_t gone;
+    cai_array x;
+    open_sim();
+    gone = cai_sim_stream_create(sim, 1);
+    x = make(gone);
+    work_at(x.data, gone);
+    GOOD(cai_stream_order(&pool, gone, s2, &err));
+    x.stream = s2;
+    CHECK_INT(cai_sim_stream_destroy(sim, gone), 0);
+    work_at(x.data, s2);
+    cai_array_release(&x);
+    CHECK(!close_sim(0));
+}
+
+/* A destroyed context took its memory with it, and so did one that was reset. */
+static void check_destroyed_context(int32_t reset)
 {
     spy at;
     cai_array x;
     uint64_t context, stream;
     open_sim();
-    context = cai_sim_context_create(sim, 0);
+    context = reset ? c2 : cai_sim_context_create(sim, 0);
     in(context);
     stream = cai_sim_stream_create(sim, 1);
     hooks = spy_table(&at, (void *)(uintptr_t)0x7000);
     x = make(stream);
     CHECK_INT(cai_sim_context_destroy(sim, context), 0);
+    if (reset) peer = cai_sim_stream_create(sim, 1);
     in(c1);
     cai_array_release(&x);
     CHECK(at.allocs == 1 && at.frees == 0);
     CHECK_UINT(cai_sim_current(sim), c1);
     CHECK(!close_sim(0));
+}
+
+/* On a broken device no work runs any more: the hook is called at once. */
+static void check_broken_device(int32_t sync, uint64_t named)
+{
+    cai_sim_access late;
+    spy at;
+    cai_array x;
+    uint64_t gone;
+    open_sim();
+    hooks = spy_table(&at, (void *)(uintptr_t)0x7000);
+    x = make(s1);
+    x.sync = sync;
+    x.stream = named == 1 ? s1 : 0;
+    gone = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    CHECK_INT(cai_sim_free(sim, gone), 0);
+    late = cai_sim_writes(gone, 64);
+    CHECK_INT(cai_sim_touch(sim, s1, "late", &late, 1), 0);
+    cai_sim_run(sim);
+    CHECK_INT(cai_sim_context_synchronize(sim), 700);
+    cai_array_release(&x);
+    CHECK_INT(at.frees, 1);
+    CHECK_INT(pool.waiting, 0);
+    CHECK(close_sim(0));
 }
 
 /* Each CUDA call of a release fails in turn: either the free comes after the work, or there is none. */
@@ -485,7 +586,8 @@ static void check_free_of_cuda(void)
 /* ------------------------------------------------------------------ releases where CUDA lacks something */
 static spy counter;
 
-/* A released array is freed so many times by hooks that count, on this stream. */
+/* A released array is freed so many times by hooks that count, on this stream. One that is not freed waits in
+ * the pool until nothing is missing any more. */
 static void check_frees(cai_array *x, uint64_t thread, int32_t frees, uint64_t stream)
 {
     cai_sim_host_thread(sim, thread);
@@ -497,6 +599,10 @@ static void check_frees(cai_array *x, uint64_t thread, int32_t frees, uint64_t s
     cai_sim_host_thread(sim, 1);
     cai_sim_faults_clear(sim);
     cuda = *cai_sim_cuda(sim);
+    CHECK_INT(pool.waiting, !frees);
+    GOOD(cai_keepalive_drain(&pool, &err));
+    CHECK_INT(counter.frees, 1);
+    CHECK_INT(pool.waiting, 0);
 }
 
 /* An array of these hooks, which names something else now. */
@@ -522,16 +628,16 @@ static void check_odd_arrays(void)
 {
     cai_array x;
     open_sim();
-    x = counted(s1, CAI_SYNC_NONE, 0);
-    check_frees(&x, 1, 1, s1);
+    x = counted(s1, CAI_SYNC_NONE, 0); /* nobody promises that s1 lives */
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY);
     x = counted(s1, CAI_SYNC_STREAM, s2);
     check_frees(&x, 1, 1, s2);
     x = counted(s1, CAI_SYNC_STREAM, 0); /* no stream: the host waits for the context */
-    check_frees(&x, 1, 1, s1);
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY);
     x = counted(s1, CAI_SYNC_STREAM, UINT64_MAX);
-    check_frees(&x, 1, 1, s1);
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY);
     x = counted(s1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
-    check_frees(&x, 2, 1, s1); /* thread 1's stream, which thread 2 cannot name */
+    check_frees(&x, 2, 1, CAI_STREAM_LEGACY); /* which waits for thread 1's stream */
     x = counted(s1, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
     check_frees(&x, 1, 1, CAI_STREAM_PER_THREAD);
     x = counted(s1, CAI_SYNC_STREAM, s1); /* outside of its context no hook is called */
@@ -540,44 +646,57 @@ static void check_odd_arrays(void)
     cai_array_release(&x);
     CHECK_INT(counter.frees, 0);
     CHECK_UINT(cai_sim_current(sim), c2);
+    GOOD(cai_keepalive_poll(&pool, NULL, &err));
+    CHECK_INT(counter.frees, 0); /* nobody promises that s1 lives: the host must wait */
+    GOOD(cai_keepalive_drain(&pool, &err));
+    CHECK_INT(counter.frees, 1);
+    CHECK_UINT(cai_sim_current(sim), c2);
     in(c1);
     CHECK(!close_sim(0));
 }
 
-/* The order is not possible, because stream 2 is another thread's, and neither is the wait. */
+/* The order is not possible, and neither is the wait. */
 static void check_no_wait(void)
 {
-    const uint64_t home = CAI_STREAM_PER_THREAD;
     uint64_t event;
     cai_array x;
     open_sim();
     event = cai_sim_event_create(sim);
-    x = counted(home, CAI_SYNC_STREAM, s2);
-    check_frees(&x, 2, 1, home); /* the control */
-    x = counted(home, CAI_SYNC_STREAM, s2);
+    x = counted(s1, CAI_SYNC_UNKNOWN, 0);
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY); /* the control */
+    x = counted(s1, CAI_SYNC_UNKNOWN, 0);
     cuda.context_synchronize = NULL;
-    check_frees(&x, 2, 0, home);
-    x = counted(home, CAI_SYNC_STREAM, s2);
-    cuda.stream_synchronize = NULL;
-    check_frees(&x, 2, 0, home);
-    x = counted(home, CAI_SYNC_EVENT, 0);
-    x.event = event;
-    cuda.event_synchronize = NULL;
-    check_frees(&x, 2, 0, home);
-    x = counted(home, CAI_SYNC_STREAM, s2);
-    CHECK(cai_sim_fail_op(sim, "stream_synchronize", 1, 999));
-    check_frees(&x, 2, 0, home);
-    x = counted(home, CAI_SYNC_EVENT, 0);
-    x.event = event;
-    CHECK(cai_sim_fail_op(sim, "event_synchronize", 1, 999));
-    check_frees(&x, 2, 0, home);
-    x = counted(home, CAI_SYNC_EVENT, 0);
-    x.event = event;
+    check_frees(&x, 1, 0, 0);
+    x = counted(s1, CAI_SYNC_UNKNOWN, 0);
+    CHECK(cai_sim_fail_op(sim, "context_synchronize", 1, 999));
+    check_frees(&x, 1, 0, 0);
+    x = counted(s1, CAI_SYNC_UNKNOWN, 0);
     CHECK(cai_sim_fail_op(sim, "capture_mode", 1, 999));
-    check_frees(&x, 2, 0, home);
-    x = counted(home, CAI_SYNC_STREAM, s2);
+    check_frees(&x, 1, 0, 0);
+    x = counted(s1, CAI_SYNC_UNKNOWN, 0);
     CHECK(cai_sim_fail_op(sim, "context_synchronize", 1, 700));
-    check_frees(&x, 2, 1, home); /* the context is dead: nothing runs */
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY); /* the context is dead: nothing runs */
+    x = counted(s1, CAI_SYNC_EVENT, 0);
+    x.event = event;
+    check_frees(&x, 2, 1, CAI_STREAM_LEGACY);
+    x = counted(s1, CAI_SYNC_EVENT, s2);
+    x.event = event;
+    check_frees(&x, 2, 1, s2);
+    x = counted(s1, CAI_SYNC_EVENT, 0);
+    x.event = event;
+    CHECK(cai_sim_fail_op(sim, "stream_wait_event", 1, 999));
+    check_frees(&x, 2, 1, CAI_STREAM_LEGACY); /* the host waits */
+    x = counted(s1, CAI_SYNC_EVENT, 0);
+    x.event = event;
+    CHECK(cai_sim_fail_op(sim, "stream_wait_event", 1, 999));
+    cuda.event_synchronize = NULL;
+    check_frees(&x, 2, 1, CAI_STREAM_LEGACY); /* it waits for the context */
+    x = counted(s1, CAI_SYNC_EVENT, 0);
+    x.event = event;
+    CHECK(cai_sim_fail_op(sim, "stream_wait_event", 1, 999));
+    CHECK(cai_sim_fail_op(sim, "event_synchronize", 1, 999));
+    cuda.context_synchronize = NULL;
+    check_frees(&x, 2, 0, 0);
     CHECK_INT(cai_sim_event_destroy(sim, event), 0);
     CHECK(!close_sim(0));
 }
@@ -601,7 +720,7 @@ static void check_without_slots(void)
     check_frees(&x, 2, 1, CAI_STREAM_PER_THREAD); /* nothing tells one thread from another */
     x = counted(CAI_STREAM_PER_THREAD, CAI_SYNC_NONE, 0);
     cuda.host_thread = no_number;
-    check_frees(&x, 1, 1, CAI_STREAM_PER_THREAD);
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY);
     CHECK(!close_sim(0));
 }
 
@@ -711,13 +830,22 @@ static void run(void)
             check_contexts(1);
             check_capture(0);
             check_capture(1);
+            check_legacy_capture(CAI_STREAM_LEGACY, CAI_SYNC_STREAM, CAI_STREAM_LEGACY);
+            check_legacy_capture(0, CAI_SYNC_NONE, 0);
+            check_legacy_capture(0, CAI_SYNC_UNKNOWN, 0);
+            check_hooks_and_captures();
+            check_moved();
             check_faults(CAI_SYNC_STREAM);
             check_faults(CAI_SYNC_EVENT);
             check_faults(CAI_SYNC_UNKNOWN);
             check_fault_of_array();
         }
     }
-    check_destroyed_context();
+    check_destroyed_context(0);
+    check_destroyed_context(1);
+    check_broken_device(CAI_SYNC_STREAM, 1);
+    check_broken_device(CAI_SYNC_NONE, 0);
+    check_broken_device(CAI_SYNC_UNKNOWN, 0);
     check_tables();
     check_free_of_cuda();
     check_odd_arrays();
