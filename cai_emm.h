@@ -40,13 +40,23 @@ WHAT IT IS
     contains the pair of functions that NVIDIA's libraries use (DeviceMemHandler). This header has the table,
     its check, tables over CUDA's own functions and malloc, and memory and owned arrays by a table.
     ext/cai_manager.h has the rest of what Numba does: handles, reference counts, deferred frees, a retry when
-    memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools. CUDA has one
-    (cai_emm_hooks_async), and examples/memory/pool_plugin.h is a start.
+    memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools but CUDA's
+    (cai_emm_hooks_async). examples/memory/pool_plugin.h is a start for one of your own.
+
+CUDA'S MEMORY POOLS AND THREADS THAT SHARE A STREAM
+    CUDA's default pool gives a free block to another stream that waits, by events, for the free. On an H100
+    with driver 580 (CUDA 13.0) it is wrong when two threads use one stream at the same time: one waits for an
+    event there, while the other records one. The pool then gives the block to a second owner while the first
+    one still uses it. A program of CUDA calls alone got 6,921 of 176,495 blocks too early with the default
+    settings, and 0 with cudaMemPoolReuseFollowEventDependencies off. So take a pool of cai_emm_pool_create,
+    where it is off. The default pool is the process's: its settings are not ours to change. It is right for
+    programs in which each stream is used by one thread.
 
 THE FUNCTIONS MOST USERS NEED
     cai_emm_hooks_check  checks a table of your own, or of a plugin
     cai_emm_hooks_cuda   makes a table over cudaMalloc
-    cai_emm_hooks_async  makes a table over cudaMallocAsync
+    cai_emm_pool_create  makes a memory pool of CUDA that is safe where threads share streams
+    cai_emm_hooks_async  makes a table over cudaMallocAsync, by such a pool
     cai_emm_alloc        allocates memory by a table, in the order of a stream
     cai_emm_free         frees it, in the order of a stream
     cai_emm_array        makes an owned cai_array by a table; cai_array_release frees it
@@ -94,6 +104,8 @@ THREADS
 #define cai_emm_hooks_cuda CAI_PRIV_RENAMED(cai_emm_hooks_cuda)
 #define cai_emm_hooks_malloc CAI_PRIV_RENAMED(cai_emm_hooks_malloc)
 #define cai_emm_ipc_handle CAI_PRIV_RENAMED(cai_emm_ipc_handle)
+#define cai_emm_pool_create CAI_PRIV_RENAMED(cai_emm_pool_create)
+#define cai_emm_pool_destroy CAI_PRIV_RENAMED(cai_emm_pool_destroy)
 #endif
 
 #ifdef __cplusplus
@@ -178,11 +190,33 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_check(const cai_emm_hooks *hooks
 CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_cuda(cai_emm_hooks *out, const cai_cuda *cuda,
                                                      cai_error *err);
 
-/** Makes a table over cudaMallocAsync and cudaFreeAsync, for the current pool of the device. `cuda` must
- *  outlive it. The pool keeps memory up to cudaMemPoolAttrReleaseThreshold, which is 0 at first. Errors:
- *  CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no memory_alloc_async or memory_free_async). */
-CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda,
+/** A memory pool of CUDA of one's own. Its fields may be read. */
+typedef struct cai_emm_pool {
+    const cai_cuda *cuda;
+    uint64_t pool; /* a cudaMemPool_t */
+} cai_emm_pool;
+
+/** Makes a memory pool on a device. It gives a free block to another stream when the free has run, or lets
+ *  the allocation wait for it, but not because of events (see above). It keeps all memory that it had until
+ *  it is destroyed. Other devices have no access to it (cudaMemPoolSetAccess gives it). `cuda` must outlive
+ *  it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (a table without pools: before CUDA
+ *  11.2), CAI_ERR_CUDA (801: the device has no pools). */
+CAI_API CAI_MUST_CHECK cai_status cai_emm_pool_create(cai_emm_pool *out, const cai_cuda *cuda, int32_t device,
                                                       cai_error *err);
+
+/** Destroys it. Memory that was not freed stays until it is. Nothing may use a table over it any more.
+ *  Errors: CAI_ERR_ARGUMENT (NULL, or not made), CAI_ERR_CUDA. */
+CAI_API CAI_MUST_CHECK cai_status cai_emm_pool_destroy(cai_emm_pool *pool, cai_error *err);
+
+/** Makes a table over cudaMallocAsync and cudaFreeAsync. `pool` is one of cai_emm_pool_create, and must
+ *  outlive the table. Its memory is on its device. NULL is the current pool of the device of each stream, for
+ *  programs in which each stream is used by one thread. That pool keeps memory up to
+ *  cudaMemPoolAttrReleaseThreshold, which is 0 at first. `cuda` must outlive the table. While a blocking
+ *  stream captures, an allocation and a free on the legacy stream return 906, and nothing is done.
+ *  Errors: CAI_ERR_ARGUMENT (NULL, or a pool that is not made), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no
+ *  memory_alloc_async or memory_free_async). */
+CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda,
+                                                      cai_emm_pool *pool, cai_error *err);
 
 /** Makes a table over malloc and free, for machines without CUDA. It needs no event pool. */
 CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out);
@@ -457,39 +491,62 @@ static int cai_priv_emm_cuda_managed(void *ctx, void **ptr, size_t size, unsigne
     return cai_priv_emm_cuda_take(ctx, CAI_PRIV_BY_MANAGED, ptr, size, flags);
 }
 
-/* On the legacy stream cudaMallocAsync and cudaFreeAsync end the capture of a blocking stream. So ask first. */
+/* On the legacy stream both calls end the capture of a blocking stream. So ask first. */
 static int32_t cai_priv_emm_legacy_captures(const cai_cuda *cuda, struct CUstream_st *stream)
 {
     if (cai_stream_from_cuda(stream, CAI_STREAM_LEGACY) != CAI_STREAM_LEGACY) return 0;
     return cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS ? 0 : cai_priv_emm_captures(cuda, CAI_STREAM_LEGACY);
 }
 
-/* Beside the global capture of another thread both fail and end it, unless the mode is relaxed. */
-static int cai_priv_emm_async_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
+/* pool: 0 is the current one of the device. Beside the global capture of another thread both calls fail and
+ * end it, unless the mode is relaxed. */
+static int32_t cai_priv_emm_async_take(const cai_cuda *cuda, uint64_t pool, void **ptr, size_t size,
+                                       struct CUstream_st *stream)
 {
-    const cai_cuda *cuda = (const cai_cuda *)ctx;
+    const uint64_t number = (uint64_t)(uintptr_t)stream;
     uint64_t pointer = 0;
     int32_t mode, restored, error = cai_priv_mode_relax(cuda, &mode);
     if (error) return error;
     error = cai_priv_emm_legacy_captures(cuda, stream);
-    if (!error)
-        error = cuda->memory_alloc_async(cuda->self, &pointer, size, (uint64_t)(uintptr_t)stream);
+    if (!error && pool) error = cuda->memory_alloc_from_pool(cuda->self, &pointer, size, pool, number);
+    else if (!error) error = cuda->memory_alloc_async(cuda->self, &pointer, size, number);
     restored = cai_priv_mode_restore(cuda, mode, error);
-    if (restored && !error) (void)cuda->memory_free_async(cuda->self, pointer, (uint64_t)(uintptr_t)stream);
+    if (restored && !error) (void)cuda->memory_free_async(cuda->self, pointer, number);
     *ptr = restored ? NULL : (void *)(uintptr_t)pointer;
     return restored;
 }
 
-static int cai_priv_emm_async_free(void *ctx, void *ptr, size_t size, struct CUstream_st *stream)
+static int32_t cai_priv_emm_async_give(const cai_cuda *cuda, void *ptr, struct CUstream_st *stream)
 {
-    const cai_cuda *cuda = (const cai_cuda *)ctx;
     int32_t mode, error;
     const int32_t kept = cai_priv_mode_relax(cuda, &mode);
-    (void)size;
     error = cai_priv_emm_legacy_captures(cuda, stream);
     if (!error || cai_priv_is_dead(error))
         error = cuda->memory_free_async(cuda->self, (uint64_t)(uintptr_t)ptr, (uint64_t)(uintptr_t)stream);
     return kept ? error : cai_priv_mode_restore(cuda, mode, error);
+}
+
+static int cai_priv_emm_async_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
+{
+    return cai_priv_emm_async_take((const cai_cuda *)ctx, 0, ptr, size, stream);
+}
+
+static int cai_priv_emm_async_free(void *ctx, void *ptr, size_t size, struct CUstream_st *stream)
+{
+    (void)size;
+    return cai_priv_emm_async_give((const cai_cuda *)ctx, ptr, stream);
+}
+
+static int cai_priv_emm_pool_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
+{
+    const cai_emm_pool *own = (const cai_emm_pool *)ctx;
+    return cai_priv_emm_async_take(own->cuda, own->pool, ptr, size, stream);
+}
+
+static int cai_priv_emm_pool_free(void *ctx, void *ptr, size_t size, struct CUstream_st *stream)
+{
+    (void)size;
+    return cai_priv_emm_async_give(((const cai_emm_pool *)ctx)->cuda, ptr, stream);
 }
 
 static int cai_priv_emm_cuda_info(void *ctx, size_t *free_bytes, size_t *total_bytes)
@@ -500,6 +557,12 @@ static int cai_priv_emm_cuda_info(void *ctx, size_t *free_bytes, size_t *total_b
     *free_bytes = (size_t)available;
     *total_bytes = (size_t)total;
     return error;
+}
+
+static int cai_priv_emm_pool_info(void *ctx, size_t *free_bytes, size_t *total_bytes)
+{
+    const cai_emm_pool *own = (const cai_emm_pool *)ctx;
+    return cai_priv_emm_cuda_info((void *)(uintptr_t)own->cuda, free_bytes, total_bytes);
 }
 
 CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, void **base)
@@ -523,7 +586,8 @@ static int cai_priv_emm_cuda_ipc(void *ctx, void *ptr, void *handle, void **base
 /* Do the hooks return an error about a capture only if nothing was done? */
 static int cai_priv_emm_is_of_cuda(const cai_emm_hooks *hooks)
 {
-    return hooks->device_free == cai_priv_emm_cuda_free || hooks->device_free == cai_priv_emm_async_free;
+    return hooks->device_free == cai_priv_emm_cuda_free || hooks->device_free == cai_priv_emm_async_free ||
+           hooks->device_free == cai_priv_emm_pool_free;
 }
 
 static void cai_priv_emm_start_table(cai_emm_hooks *out, const char *name, uint32_t flags, int32_t kind)
@@ -536,7 +600,7 @@ static void cai_priv_emm_start_table(cai_emm_hooks *out, const char *name, uint3
     memcpy(out->name, name, strlen(name));
 }
 
-static cai_status cai_priv_emm_check_cuda(const cai_emm_hooks *out, const cai_cuda *cuda, const char *name,
+static cai_status cai_priv_emm_check_cuda(const void *out, const cai_cuda *cuda, const char *name,
                                           cai_error *err)
 {
     if (!out || !cuda)
@@ -578,20 +642,56 @@ CAI_API cai_status cai_emm_hooks_cuda(cai_emm_hooks *out, const cai_cuda *cuda, 
     return CAI_OK;
 }
 
-CAI_API cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda, cai_error *err)
+CAI_API cai_status cai_emm_pool_create(cai_emm_pool *out, const cai_cuda *cuda, int32_t device,
+                                       cai_error *err)
+{
+    enum { OPPORTUNISTIC = 2, INTERNAL_DEPENDENCIES = 4 }; /* not 1, follow events */
+    cai_cuda whole;
+    const cai_cuda *slots;
+    uint64_t pool = 0;
+    int32_t error;
+    CAI_TRY(cai_priv_emm_check_cuda(out, cuda, "cai_emm_pool_create", err));
+    slots = cai_priv_whole_cuda(cuda, &whole);
+    if (!slots->pool_create || !slots->pool_destroy || !slots->memory_alloc_from_pool)
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                              "the CUDA table has no pool_create, pool_destroy and memory_alloc_from_pool");
+    error = slots->pool_create(cuda->self, device, OPPORTUNISTIC | INTERNAL_DEPENDENCIES, &pool);
+    if (error) return cai_cuda_status(error, "pool_create", err);
+    out->cuda = cuda;
+    out->pool = pool;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_emm_no_pool(const char *function, cai_error *err)
+{
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
+}
+
+CAI_API cai_status cai_emm_pool_destroy(cai_emm_pool *pool, cai_error *err)
+{
+    int32_t error;
+    if (!pool || !pool->pool) return cai_priv_emm_no_pool("cai_emm_pool_destroy", err);
+    error = pool->cuda->pool_destroy(pool->cuda->self, pool->pool);
+    pool->pool = 0;
+    return cai_cuda_status(error, "pool_destroy", err);
+}
+
+CAI_API cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda, cai_emm_pool *pool,
+                                       cai_error *err)
 {
     cai_cuda whole;
     const cai_cuda *slots;
     CAI_TRY(cai_priv_emm_check_cuda(out, cuda, "cuda_async", err));
+    if (pool && (!pool->pool || pool->cuda != cuda)) return cai_priv_emm_no_pool("cuda_async", err);
     slots = cai_priv_whole_cuda(cuda, &whole);
     if (!slots->memory_alloc_async || !slots->memory_free_async)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no memory_alloc_async and memory_free_async");
     cai_priv_emm_start_table(out, "cuda_async", CAI_EMM_CUDA_HOST, CAI_MEMORY_POOL);
-    out->ctx = (void *)(uintptr_t)cuda;
-    out->device_alloc = cai_priv_emm_async_alloc;
-    out->device_free = cai_priv_emm_async_free;
-    if (slots->memory_info) out->memory_info = cai_priv_emm_cuda_info;
+    out->ctx = pool ? (void *)pool : (void *)(uintptr_t)cuda;
+    out->device_alloc = pool ? cai_priv_emm_pool_alloc : cai_priv_emm_async_alloc;
+    out->device_free = pool ? cai_priv_emm_pool_free : cai_priv_emm_async_free;
+    if (slots->memory_info) out->memory_info = pool ? cai_priv_emm_pool_info : cai_priv_emm_cuda_info;
     return CAI_OK;
 }
 
@@ -721,7 +821,7 @@ static int cai_priv_emm_is_gone(int32_t error)
     return error == 4 || error == 201 || error == 709;
 }
 
-/* Is the context the one in which the memory was made? A primary context that was reset has the same handle. */
+/* Is the context the one in which the memory was made? After a reset the handle is the same. */
 static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
 {
     uint64_t now = 0;
@@ -760,8 +860,8 @@ static int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* What the array names is used now or never. Returns the stream to free in. 0: none can be named, and it is the
- * legacy stream, which comes after stream 2 of all threads. *wait: may the host wait for the context? */
+/* What the array names is used now or never. Returns the stream to free in. 0: none can be named. It is the
+ * legacy stream then, which comes after stream 2 of all threads. *wait: may the host wait for the context? */
 static uint64_t cai_priv_emm_look(cai_priv_emm_owner *owner, const cai_array *array, int *wait)
 {
     const cai_cuda *cuda = owner->cuda;
@@ -784,8 +884,8 @@ static uint64_t cai_priv_emm_look(cai_priv_emm_owner *owner, const cai_array *ar
     return 0;
 }
 
-/* Runs in the context of the memory. Frees in the stream that the array names (NULL: it is parked), else in the
- * legacy stream, unless a blocking stream captures. Asking for that is harmless. Returns true if it is freed. */
+/* Runs in the context of the memory. Frees in the stream that the array names (NULL: it is parked), else in
+ * the legacy stream, unless a blocking stream captures. Asking that is harmless. Returns true if it is freed. */
 static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;

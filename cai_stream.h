@@ -3395,7 +3395,7 @@ CAI_PRIV_SLOT(memory_alloc_from_pool,
               (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream),
               (pointer, (size_t)size, cai_priv_cu_handle(pool), cai_priv_cu_handle(stream)))
 
-/* A new pool has all kinds of reuse, and gives free memory back at each synchronization. This one keeps it. */
+/* A new pool has all kinds of reuse, and gives memory back at each synchronization. This one keeps it. */
 static int32_t cai_priv_driver_pool_create(void *self, int32_t device, uint32_t reuse, uint64_t *pool)
 {
     enum { FOLLOW_EVENTS = 1, INTERNAL_DEPENDENCIES = 3, RELEASE_THRESHOLD = 4 }; /* CU_MEMPOOL_ATTR_... */

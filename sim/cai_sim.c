@@ -163,7 +163,7 @@ typedef struct sim_allocation {
     sim_pool *pool;                /* NULL: of none */
     struct sim_allocation *before; /* whose block it took over, in the order of streams; NULL: nobody's */
     void *place;                   /* that block, also when the next one has taken it over */
-    int32_t shares;                /* the number of the one whose memory it also is: two owners at once; 0: none */
+    int32_t shares; /* the number of the one whose memory it also is: two owners at once; 0: none */
     sim_physical *physical;        /* of a mapping of cai_sim_virtual_map, else NULL */
     uint64_t can_read, can_write;  /* bits: devices that can access the mapping */
 } sim_allocation;
@@ -2177,8 +2177,8 @@ static int32_t sim_wait_captured(sim_stream *stream, const sim_event *event)
     return CAI_SIM_ERROR_CAPTURE_MERGE;
 }
 
-/* With POOL_EARLY_WAITS: a record of another thread in this stream, since this thread's last call, may be made
- * while this call waits. Pools know of the wait before the stream has it, so they believe that the record
+/* With POOL_EARLY_WAITS: a record of another thread in this stream, since this thread's last call, may be
+ * made during this call. Pools know of the wait before the stream has it, so they believe that the record
  * comes after `first`. */
 static void sim_book_wait(cai_sim *sim, const sim_stream *stream, uint64_t first)
 {
@@ -2572,8 +2572,8 @@ static void sim_empty_pools(cai_sim *sim, int32_t device)
         if (sim_pool_at(sim, i)->device == device) sim_pool_trim(sim, sim_pool_at(sim, i), 0);
 }
 
-/* Marks what comes before the marked operations, and what pools believe to come before them. Returns true if a
- * belief marked anything that the next pass must look at. */
+/* Marks what comes before the marked operations, and what pools believe to come before them. Returns true if
+ * a belief marked anything that the next pass must look at. */
 static int sim_reach_back(cai_sim *sim, char *reached, int believed)
 {
     uint64_t id;
@@ -2765,7 +2765,7 @@ static int32_t sim_do_pool_create(cai_sim *sim, int32_t device, uint64_t *handle
     return 0;
 }
 
-/* As the slot of the table makes one: reuse has a bit for each of the first attributes. It keeps all memory that it had. */
+/* As the slot of the table makes one: reuse has a bit for each of the first attributes. It keeps its memory. */
 static int32_t sim_do_pool_create_reusing(cai_sim *sim, int32_t device, uint32_t reuse, uint64_t *handle)
 {
     sim_pool *pool;

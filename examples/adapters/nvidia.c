@@ -147,6 +147,7 @@ static void use_nvjpeg(cai_emm_hooks *hooks)
 
 int main(void)
 {
+    cai_emm_pool pool;
     cai_emm_hooks hooks;
     cai_error err;
     uint64_t number;
@@ -155,7 +156,8 @@ int main(void)
     (void)cai_sim_set_context(sim, cai_sim_primary(sim, 0));
     number = cai_sim_stream_create(sim, 1);
     stream = cai_stream_to_cuda(number);
-    if (cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), &err)) {
+    if (cai_emm_pool_create(&pool, cai_sim_cuda(sim), 0, &err) ||
+        cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), &pool, &err)) {
         printf("%s\n", err.message);
         return 1;
     }
@@ -165,6 +167,7 @@ int main(void)
     use_nvjpeg(&hooks);
     (void)cai_sim_stream_destroy(sim, number);
     (void)cai_sim_run(sim); /* the frees */
+    if (cai_emm_pool_destroy(&pool, &err)) failures++;
     failures += cai_sim_leaks(sim, NULL, 0);
     cai_sim_destroy(sim);
     if (failures) printf("%d failures\n", (int)failures);

@@ -111,13 +111,16 @@ static cai_status run(const exchange_device *device, cai_manager *emm, float *re
 static cai_status run_with_memory(const exchange_device *device, float *result, cai_error *err)
 {
     cai_event_pool pool;
+    cai_emm_pool memory;
     cai_emm_hooks hooks;
     cai_manager emm;
     CAI_TRY(cai_event_pool_init(&pool, device->cuda, NULL, 0, 0, err));
-    CAI_TRY(cai_emm_hooks_async(&hooks, device->cuda, err));
+    CAI_TRY(cai_emm_pool_create(&memory, device->cuda, 0, err));
+    CAI_TRY(cai_emm_hooks_async(&hooks, device->cuda, &memory, err));
     CAI_TRY(cai_manager_init(&emm, &pool, &hooks, NULL, err));
     CAI_TRY(run(device, &emm, result, err));
     CAI_TRY(cai_manager_destroy(&emm, err)); /* an error if an array was left over */
+    CAI_TRY(cai_emm_pool_destroy(&memory, err));
     return cai_event_pool_destroy(&pool, err);
 }
 

@@ -180,7 +180,7 @@ static void open_world(cai_cuda_driver &driver)
     must(cudaStreamCreateWithFlags(&w.stream, cudaStreamNonBlocking), "cudaStreamCreate");
     must(cai_cuda_linked(&driver, &err), err);
     must(cai_event_pool_init(&w.streams, &driver.cuda, nullptr, 0, 0, &err), err);
-    must(cai_emm_hooks_async(&w.async, &driver.cuda, &err), err);
+    must(cai_emm_hooks_async(&w.async, &driver.cuda, NULL, &err), err);
     pool_plugin_open(&w.pool, &w.async, &w.pooled);
 }
 

@@ -205,7 +205,7 @@ static cai_status do_builtin(script_words *in, cai_error *err)
     memset(&t->hooks, w.garbage, sizeof t->hooks);
     before = t->hooks;
     if (strcmp(t->name, "cuda") == 0) status = cai_emm_hooks_cuda(&t->hooks, &w.cuda, err);
-    else if (strcmp(t->name, "async") == 0) status = cai_emm_hooks_async(&t->hooks, &w.cuda, err);
+    else if (strcmp(t->name, "async") == 0) status = cai_emm_hooks_async(&t->hooks, &w.cuda, NULL, err);
     else if (strcmp(t->name, "host") == 0) cai_emm_hooks_malloc(&t->hooks);
     else script_bad(in, "no built-in table before");
     if (status != CAI_OK && memcmp(&t->hooks, &before, sizeof before) != 0)

@@ -113,7 +113,7 @@ static source any_hooks(cai_emm_hooks *hooks)
         return describe_hooks(hooks, table);
     }
     table = table == 6 ? FROM_CUDA : FROM_ASYNC;
-    if (table == FROM_CUDA ? cai_emm_hooks_cuda(hooks, &cuda, &err) : cai_emm_hooks_async(hooks, &cuda, &err))
+    if (table == FROM_CUDA ? cai_emm_hooks_cuda(hooks, &cuda, &err) : cai_emm_hooks_async(hooks, &cuda, NULL, &err))
         differ("a built-in table is refused", err.code, 0);
     return describe_hooks(hooks, table);
 }

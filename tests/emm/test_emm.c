@@ -510,7 +510,7 @@ static void open_async(void)
     cai_emm_hooks hooks;
     memset(&mine, 0, sizeof mine);
     open_sim();
-    GOOD(cai_emm_hooks_async(&hooks, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
     make_emm(&hooks, 0, 0);
 }
 
@@ -760,7 +760,7 @@ static void check_cut_cuda(size_t size)
         CHECK((hooks.memory_info != NULL) == (size >= offsetof(cai_cuda, memory_info) + bytes));
         CHECK((hooks.ipc_handle != NULL) == (size >= offsetof(cai_cuda, ipc_export) + bytes));
     }
-    made = cai_emm_hooks_async(&hooks, cut, &err);
+    made = cai_emm_hooks_async(&hooks, cut, NULL, &err);
     CHECK_INT(made, size >= offsetof(cai_cuda, memory_free_async) + bytes ? CAI_OK : CAI_ERR_UNAVAILABLE);
     free(cut);
 }
@@ -871,7 +871,7 @@ static void check_builtin_fields(void)
     CHECK_STR(hooks.name, "cuda");
     CHECK(!hooks.initialize && !hooks.reset && !hooks.defer && hooks.memory_info && hooks.ipc_handle);
     memset(&hooks, 0x5a, sizeof hooks);
-    GOOD(cai_emm_hooks_async(&hooks, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
     GOOD(cai_emm_hooks_check(&hooks, &err));
     CHECK_UINT(hooks.flags, CAI_EMM_CUDA_HOST);
     CHECK_INT(hooks.kind, CAI_MEMORY_POOL);
@@ -893,22 +893,22 @@ static void check_builtin_arguments(void)
     open_sim();
     REFUSED(cai_emm_hooks_cuda(NULL, &cuda, &err), CAI_ERR_ARGUMENT, "out");
     REFUSED(cai_emm_hooks_cuda(&hooks, NULL, &err), CAI_ERR_ARGUMENT, "cuda");
-    REFUSED(cai_emm_hooks_async(NULL, &cuda, &err), CAI_ERR_ARGUMENT, "out");
-    REFUSED(cai_emm_hooks_async(&hooks, NULL, &err), CAI_ERR_ARGUMENT, "cuda");
+    REFUSED(cai_emm_hooks_async(NULL, &cuda, NULL, &err), CAI_ERR_ARGUMENT, "out");
+    REFUSED(cai_emm_hooks_async(&hooks, NULL, NULL, &err), CAI_ERR_ARGUMENT, "cuda");
     CHECK_INT(cai_emm_hooks_cuda(&hooks, NULL, NULL), CAI_ERR_ARGUMENT);
     cuda.memory_alloc = NULL;
     REFUSED(cai_emm_hooks_cuda(&hooks, &cuda, &err), CAI_ERR_UNAVAILABLE, "memory_alloc");
-    GOOD(cai_emm_hooks_async(&hooks, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
     cuda = *cai_sim_cuda(sim);
     cuda.memory_free = NULL;
     REFUSED(cai_emm_hooks_cuda(&hooks, &cuda, &err), CAI_ERR_UNAVAILABLE, "memory_free");
     cuda = *cai_sim_cuda(sim);
     cuda.memory_alloc_async = NULL;
-    REFUSED(cai_emm_hooks_async(&hooks, &cuda, &err), CAI_ERR_UNAVAILABLE, "memory_alloc_async");
+    REFUSED(cai_emm_hooks_async(&hooks, &cuda, NULL, &err), CAI_ERR_UNAVAILABLE, "memory_alloc_async");
     GOOD(cai_emm_hooks_cuda(&hooks, &cuda, &err));
     cuda = *cai_sim_cuda(sim);
     cuda.memory_free_async = NULL;
-    REFUSED(cai_emm_hooks_async(&hooks, &cuda, &err), CAI_ERR_UNAVAILABLE, "memory_free_async");
+    REFUSED(cai_emm_hooks_async(&hooks, &cuda, NULL, &err), CAI_ERR_UNAVAILABLE, "memory_free_async");
     cuda = *cai_sim_cuda(sim);
     close_sim();
 }

@@ -368,7 +368,7 @@ static void look_at_cuda(void)
 static void make_hooks(int32_t table)
 {
     if (table == CUDA) must(cai_emm_hooks_cuda(&w.hooks, &cuda, NULL));
-    else if (table == ASYNC) must(cai_emm_hooks_async(&w.hooks, &cuda, NULL));
+    else if (table == ASYNC) must(cai_emm_hooks_async(&w.hooks, &cuda, NULL, NULL));
     else fill_hooks(&w.hooks, table_names[table], table == FREES_WAIT ? (uint32_t)CAI_EMM_FREES_WAIT : 0);
 }
 

@@ -81,7 +81,7 @@ static void open_async(void)
 {
     cai_emm_hooks hooks;
     open_sim();
-    GOOD(cai_emm_hooks_async(&hooks, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
     GOOD(cai_manager_init(&emm, &streams, &hooks, NULL, &err));
 }
 
@@ -240,7 +240,7 @@ static void check_table_needs(void)
     cuda.stream_synchronize = NULL;
     BAD(cai_emm_hooks_cuda(&hooks, &cuda, &err), CAI_ERR_UNAVAILABLE, "stream_synchronize");
     CHECK_BYTES(&hooks, &before, sizeof hooks);
-    GOOD(cai_emm_hooks_async(&hooks, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
     GOOD(cai_manager_init(&emm, &streams, &hooks, NULL, &err));
     {
         cai_memory_handle memory = 9;
@@ -364,7 +364,7 @@ static void check_pool_ipc(void)
     cai_memory_handle memory;
     cai_memory_ipc ipc;
     open_sim();
-    GOOD(cai_emm_hooks_async(&up, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&up, &cuda, NULL, &err));
     pool_plugin_open(&pool, &up, &hooks);
     CHECK_INT(hooks.kind, CAI_MEMORY_POOL);
     CHECK(hooks.ipc_handle == NULL);
@@ -733,7 +733,7 @@ static void check_untouched_init(void)
     memset(&made, 0x5a, sizeof made);
     before = made;
     open_sim();
-    GOOD(cai_emm_hooks_async(&hooks, &cuda, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
     in(0);
     BAD(cai_manager_init(&made, &streams, &hooks, NULL, &err), CAI_ERR_UNAVAILABLE, "context");
     CHECK_BYTES(&made, &before, sizeof made);

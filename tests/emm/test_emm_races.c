@@ -1083,7 +1083,7 @@ static void check_tables(void)
     before = out;
     cuda.struct_size = (uint32_t)offsetof(cai_cuda, context_current) - 1;
     BAD(cai_emm_hooks_cuda(&out, &cuda, err), CAI_ERR_ABI, "the CUDA table has");
-    BAD(cai_emm_hooks_async(&out, &cuda, err), CAI_ERR_ABI, "cuda_async");
+    BAD(cai_emm_hooks_async(&out, &cuda, NULL, err), CAI_ERR_ABI, "cuda_async");
     cuda.struct_size = (uint32_t)sizeof cuda + 8;
     cuda.version = 2;
     BAD(cai_emm_hooks_cuda(&out, &cuda, err), CAI_ERR_ABI, "version 2");

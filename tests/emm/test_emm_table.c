@@ -166,7 +166,7 @@ static void open_sim(void)
     s1 = cai_sim_stream_create(sim, 1);
     s2 = cai_sim_stream_create(sim, 1);
     GOOD(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err));
-    GOOD(async ? cai_emm_hooks_async(&hooks, &cuda, &err) : cai_emm_hooks_cuda(&hooks, &cuda, &err));
+    GOOD(async ? cai_emm_hooks_async(&hooks, &cuda, NULL, &err) : cai_emm_hooks_cuda(&hooks, &cuda, &err));
 }
 
 /* Runs what is left, frees first. Returns true if work came too late. leaks: how many; -1: memory alone. */

@@ -700,7 +700,7 @@ static void test_handlers(void)
     CHECK_UINT(offsetof(cai_emm_hooks, name) + sizeof hooks.name - offsetof(cai_emm_hooks, ctx),
                sizeof handler);
     open_sim();
-    CHECK_INT(cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), &err), CAI_OK);
+    CHECK_INT(cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), NULL, &err), CAI_OK);
     memcpy(&handler, &hooks.ctx, sizeof handler);
     CHECK_STR(handler.name, "cuda_async");
     CHECK_INT(handler.device_alloc(handler.ctx, &ptr, 1000, s1), 0);

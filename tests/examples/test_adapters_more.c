@@ -479,7 +479,7 @@ static void test_cvcuda_pair(void)
     resource_allocator of;
     void *a;
     open_sim();
-    CHECK_INT(cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), &err), CAI_OK);
+    CHECK_INT(cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), NULL, &err), CAI_OK);
     memory = cai_cvcuda_open(&hooks, cai_sim_cuda(sim), 0, 0, &err);
     CHECK(memory != NULL);
     of.ctx = memory;

@@ -193,7 +193,7 @@ def check_driver(cai: ctypes.CDLL, abi, libcuda: str) -> None:
     steps = [
         lambda: cai.cai_cuda_load(driver, libcuda.encode(), error),
         lambda: cai.cai_event_pool_init(pool, table, None, 0, 0, error),
-        lambda: cai.cai_emm_hooks_async(hooks, table, error),
+        lambda: cai.cai_emm_hooks_async(hooks, table, None, error),
         lambda: cai.cai_emm_array(x, pool, hooks, abi.CAI_FLOAT32, 1, shape, streams[0].value, error),
         lambda: cai.cai_locate(x, b"x", table, abi.CAI_LOCATE_BOUNDS, None, error),
         lambda: cai.cai_exchange_begin(exchange, pool, io, 1, streams[1].value, error),

@@ -63,7 +63,7 @@ static void open_ab(int32_t device, int async)
     CHECK(cai_sim_primary_retain(sim_b, 0) && cai_sim_primary_retain(sim_b, 1)); /* that one uses CUDA, too */
     CHECK_INT(cai_sim_set_context(sim_a, cai_sim_primary(sim_a, device)), 0);
     GOOD(cai_event_pool_init(&pool, &cuda_a, NULL, 0, 0, &err));
-    GOOD(async ? cai_emm_hooks_async(&hooks, &cuda_a, &err) : cai_emm_hooks_cuda(&hooks, &cuda_a, &err));
+    GOOD(async ? cai_emm_hooks_async(&hooks, &cuda_a, NULL, &err) : cai_emm_hooks_cuda(&hooks, &cuda_a, &err));
     GOOD(cai_manager_init(&emm, &pool, &hooks, NULL, &err));
     GOOD(cai_manager_alloc(&memory, &emm, OBJECT, 0, 1, &err));
     address = (uint64_t)(uintptr_t)cai_manager_pointer(&emm, memory);

@@ -367,7 +367,7 @@ static void check_tables_refused(void)
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_UNAVAILABLE, "cuda has no hook ipc_handle");
     cai_emm_hooks_malloc(&hooks);
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_MEMORY, "memory of host (kind 1)");
-    GOOD(cai_emm_hooks_async(&hooks, &cuda_a, &err));
+    GOOD(cai_emm_hooks_async(&hooks, &cuda_a, NULL, &err));
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks, &x, &d, &err), CAI_ERR_MEMORY, "memory of cuda_async (kind 5)");
     CHECK_INT(cai_sim_fail_op(sim_a, "context_device", 1, 700), 1);
     BAD(cai_ipc_export_by_table(&ipc_a, &hooks_a, &x, &d, &err), CAI_ERR_CUDA, "context_device");

@@ -61,7 +61,7 @@ static void build(world *w, cai_sim *sim)
     (void)w->cuda.memory_alloc_async(w->cuda.self, &w->data, BYTES, w->old);
     (void)cai_sim_stream_synchronize(sim, w->old);
     fail_unless(w, !cai_event_pool_init(&w->pool, &w->cuda, NULL, 0, 0, &err), err.message);
-    fail_unless(w, !cai_emm_hooks_async(&w->hooks, &w->cuda, &err), err.message);
+    fail_unless(w, !cai_emm_hooks_async(&w->hooks, &w->cuda, NULL, &err), err.message);
     fail_unless(w, !cai_array_init(&w->x, CAI_FLOAT32, 2, shape, strides, (void *)(uintptr_t)w->data, &err),
                 err.message);
     w->x.memory = CAI_MEMORY_DEVICE;

@@ -898,7 +898,7 @@ static void test_memory(void)
 {
     cai_emm_hooks async;
     start("memory of a pool");
-    GOOD(cai_emm_hooks_async(&async, cuda, &err));
+    GOOD(cai_emm_hooks_async(&async, cuda, NULL, &err));
     options.hooks = &async;
     options.host = &plain;
     options.flags = CAI_STORAGE_ZEROS;

@@ -518,7 +518,7 @@ static void refuse_each_option(const world *w, cai_sim *sim)
     options = w->options;
     options.hooks = NULL;
     refuse_options(w, &options, CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_emm_hooks_async(&poor, cai_sim_cuda(sim), &err), CAI_OK);
+    CHECK_INT(cai_emm_hooks_async(&poor, cai_sim_cuda(sim), NULL, &err), CAI_OK);
     options.hooks = &poor;
     refuse_options(w, &options, CAI_ERR_UNAVAILABLE);
 }

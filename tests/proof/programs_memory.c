@@ -13,7 +13,7 @@ static void open_memory(proof_world *world, cai_sim *sim, char hooks, int32_t de
     if (hooks == 'd') options.flags = CAI_MANAGER_DRAIN;
     proof_open(world, sim, PROOF_PLACES);
     proof_good(world,
-               hooks != 'c' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL)
+               hooks != 'c' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL, NULL)
                             : cai_emm_hooks_cuda(&world->hooks, world->cuda, NULL),
                "cai_emm_hooks");
     proof_good(world, cai_manager_init(&world->emm, &world->pool, &world->hooks, &options, NULL), "cai_manager_init");

@@ -204,7 +204,7 @@ static void run_add(cai_sim *sim, void *argument)
 static void open_memory(state *at)
 {
     proof_world *world = &at->world;
-    proof_good(world, cai_emm_hooks_async(&world->hooks, world->cuda, NULL), "cai_emm_hooks_async");
+    proof_good(world, cai_emm_hooks_async(&world->hooks, world->cuda, NULL, NULL), "cai_emm_hooks_async");
     proof_good(world, cai_manager_init(&world->emm, &world->pool, &world->hooks, NULL, NULL), "cai_manager_init");
 }
 

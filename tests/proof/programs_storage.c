@@ -81,7 +81,7 @@ static void make_hooks(storage_world *at)
     proof_good(world, cai_emm_hooks_cuda(&pinned, world->cuda, NULL), "cai_emm_hooks_cuda");
     world->hooks = pinned;
     if (!at->of->pool) return;
-    proof_good(world, cai_emm_hooks_async(&world->hooks, world->cuda, NULL), "cai_emm_hooks_async");
+    proof_good(world, cai_emm_hooks_async(&world->hooks, world->cuda, NULL, NULL), "cai_emm_hooks_async");
     world->hooks.host_alloc = pinned.host_alloc;
     world->hooks.host_free = pinned.host_free;
 }

@@ -507,7 +507,7 @@ static void open_manager(thread_state *state, cai_sim *sim, const char *letters,
     proof_world *world = &state->world;
     open_state(state, sim, letters);
     proof_good(world,
-               hooks == 'a' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL)
+               hooks == 'a' ? cai_emm_hooks_async(&world->hooks, world->cuda, NULL, NULL)
                             : cai_emm_hooks_cuda(&world->hooks, world->cuda, NULL),
                "cai_emm_hooks");
     proof_good(world, cai_manager_init(&world->emm, &world->pool, &world->hooks, NULL, NULL), "cai_manager_init");

@@ -325,8 +325,9 @@ static void test_reuse_behind_events(void)
     finish();
 }
 
-/* Thread 1 makes `shared` wait for the free of `a`. Thread 2 records in `recorded` just before, which is the same
- * stream if threads share it, makes t wait for that and allocates. Returns whether it gets `a`, whose free t does not wait for. */
+/* Thread 1 makes `shared` wait for the free of `a`. Thread 2 records in `recorded` just before, which is the
+ * same stream if threads share it, makes t wait for that and allocates. Returns whether it gets `a`, whose
+ * free t does not wait for. */
 static int two_owners(uint64_t a, uint64_t shared, uint64_t recorded, int apart)
 {
     const uint64_t freed = cai_sim_event_create(sim), other = cai_sim_event_create(sim);

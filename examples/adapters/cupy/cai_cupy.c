@@ -9,6 +9,7 @@
 
 struct cai_cupy {
     adapter memory;
+    cai_emm_pool own; /* without hooks of the caller */
 #if !defined(CAI_NO_LOADER)
     cai_cuda_driver driver;
 #endif
@@ -27,6 +28,12 @@ static cai_status cupy_load(cai_cupy *cupy, const cai_cuda **cuda, cai_error *er
 #endif
 }
 
+static void cupy_drop(cai_cupy *cupy)
+{
+    if (cupy->own.pool) (void)cai_emm_pool_destroy(&cupy->own, NULL);
+    free(cupy);
+}
+
 static cai_status cupy_start(cai_cupy *cupy, const cai_emm_hooks *hooks, const cai_cuda *cuda, int device,
                              uint64_t stream, cai_error *err)
 {
@@ -34,7 +41,8 @@ static cai_status cupy_start(cai_cupy *cupy, const cai_emm_hooks *hooks, const c
     if (hooks) CAI_TRY(cai_emm_hooks_check(hooks, err));
     if (!cuda && !(hooks && hooks->kind == CAI_MEMORY_HOST)) CAI_TRY(cupy_load(cupy, &cuda, err));
     if (!hooks) {
-        CAI_TRY(cai_emm_hooks_async(&standard, cuda, err));
+        CAI_TRY(cai_emm_pool_create(&cupy->own, cuda, device, err));
+        CAI_TRY(cai_emm_hooks_async(&standard, cuda, &cupy->own, err));
         hooks = &standard;
     }
     return adapter_open(&cupy->memory, "cai_cupy", hooks, cuda, device, stream, err);
@@ -46,7 +54,7 @@ CAI_CUPY_API cai_cupy *cai_cupy_open(const cai_emm_hooks *hooks, const cai_cuda 
     cai_cupy *cupy = (cai_cupy *)calloc(1, sizeof *cupy);
     if (!cupy) (void)adapter_say(err, CAI_ERR_OUT_OF_MEMORY, "cai_cupy_open: no host memory");
     else if (cupy_start(cupy, hooks, cuda, device, stream, err)) {
-        free(cupy);
+        cupy_drop(cupy);
         cupy = NULL;
     }
     return cupy;
@@ -78,6 +86,6 @@ CAI_CUPY_API cai_status cai_cupy_close(cai_cupy *cupy)
 {
     if (!cupy) return CAI_OK;
     CAI_TRY(adapter_close(&cupy->memory));
-    free(cupy);
+    cupy_drop(cupy);
     return CAI_OK;
 }

@@ -20,7 +20,7 @@ extern "C" {
 
 typedef struct cai_cupy cai_cupy; /* the `param` of cupy.cuda.memory.CFunctionAllocator */
 
-/** Makes one. hooks: copied; NULL: cai_emm_hooks_async over CUDA. cuda: it outlives the memory; NULL: what
+/** Makes one. hooks: copied; NULL: cudaMallocAsync, by a pool of its own. cuda: it outlives the memory; NULL: what
  *  cai_cuda_load finds, and with hooks of CAI_MEMORY_HOST none. stream: a number, 0: the legacy stream; it
  *  outlives the memory. Returns NULL where it failed: err, which may be NULL, says why. Errors:
  *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA, CAI_ERR_OUT_OF_MEMORY. */

@@ -14,8 +14,25 @@
 struct cai_numba {
     cai_cuda_driver driver;
     cai_event_pool pool;
+    cai_emm_pool own; /* CAI_NUMBA_ASYNC */
     cai_manager manager;
 };
+
+/* cudaMallocAsync, by a pool of its own on the current device: threads of Numba share its default stream. */
+static cai_status numba_async(cai_numba *numba, cai_emm_hooks *made, cai_error *err)
+{
+    const cai_cuda *cuda = &numba->driver.cuda;
+    int32_t device = 0;
+    CAI_TRY(cai_cuda_status(cuda->context_device(cuda->self, &device), "context_device", err));
+    CAI_TRY(cai_emm_pool_create(&numba->own, cuda, device, err));
+    return cai_emm_hooks_async(made, cuda, &numba->own, err);
+}
+
+static void numba_drop(cai_numba *numba)
+{
+    if (numba->own.pool) (void)cai_emm_pool_destroy(&numba->own, NULL);
+    free(numba);
+}
 
 static cai_status numba_start(cai_numba *numba, const cai_emm_hooks *hooks, int32_t standard, cai_error *err)
 {
@@ -23,7 +40,7 @@ static cai_status numba_start(cai_numba *numba, const cai_emm_hooks *hooks, int3
     cai_emm_hooks made;
     CAI_TRY(cai_event_pool_init(&numba->pool, cuda, NULL, 0, 0, err));
     if (!hooks) {
-        if (standard == CAI_NUMBA_ASYNC) CAI_TRY(cai_emm_hooks_async(&made, cuda, err));
+        if (standard == CAI_NUMBA_ASYNC) CAI_TRY(numba_async(numba, &made, err));
         else CAI_TRY(cai_emm_hooks_cuda(&made, cuda, err));
         hooks = &made;
     }
@@ -36,7 +53,7 @@ CAI_NUMBA_API cai_numba *cai_numba_open(const cai_emm_hooks *hooks, int32_t stan
     cai_status status = numba ? cai_cuda_load(&numba->driver, NULL, err) : cai_cuda_status(2, "calloc", err);
     if (!status) status = numba_start(numba, hooks, standard, err);
     if (!status) return numba;
-    free(numba);
+    if (numba) numba_drop(numba);
     return NULL;
 }
 
@@ -45,7 +62,7 @@ CAI_NUMBA_API cai_status cai_numba_close(cai_numba *numba, cai_error *err)
     if (!numba) return CAI_OK;
     CAI_TRY(cai_manager_destroy(&numba->manager, err));
     CAI_TRY(cai_event_pool_destroy(&numba->pool, err));
-    free(numba);
+    numba_drop(numba);
     return CAI_OK;
 }
 

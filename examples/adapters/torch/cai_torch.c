@@ -24,6 +24,7 @@ static void torch_unlock(void) { (void)pthread_mutex_unlock(&torch_mutex); }
 
 typedef struct torch_device {
     cai_emm_hooks hooks;
+    cai_emm_pool own; /* if none were set */
     uint64_t context; /* the primary one; 0: not used yet. From then on only the count changes */
     int32_t given;    /* hooks were set */
     cai_torch_count count;
@@ -79,7 +80,9 @@ static cai_status torch_open(torch_device *d, int device, cai_error *err)
     int32_t pushed;
     if (d->context) return CAI_OK;
     CAI_TRY(torch_load(err));
-    if (!d->given) CAI_TRY(cai_emm_hooks_async(&opened.hooks, torch_cuda, err));
+    if (!d->given && !d->own.pool) CAI_TRY(cai_emm_pool_create(&d->own, torch_cuda, device, err));
+    if (!d->given) CAI_TRY(cai_emm_hooks_async(&opened.hooks, torch_cuda, &d->own, err));
+    opened.own = d->own;
     CAI_TRY(cai_cuda_status(torch_cuda->device_context(torch_cuda->self, device, &opened.context),
                             "device_context", err));
     if (opened.hooks.initialize) {

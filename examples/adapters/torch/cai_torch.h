@@ -38,7 +38,7 @@ typedef struct cai_torch_count {
 CAI_TORCH_API void *cai_torch_alloc(size_t size, int device, struct CUstream_st *stream);
 CAI_TORCH_API void cai_torch_free(void *ptr, size_t size, int device, struct CUstream_st *stream);
 
-/** The hooks of a device, copied. Without it they are cai_emm_hooks_async over what cai_cuda_load finds.
+/** The hooks of a device, copied. Without it they are cudaMallocAsync, by a pool of its own.
  *  Errors: CAI_ERR_ARGUMENT (no such device), CAI_ERR_ABI, CAI_ERR_PENDING (the device was used before). */
 CAI_TORCH_API cai_status cai_torch_set_hooks(int device, const cai_emm_hooks *hooks);
 

@@ -494,6 +494,11 @@ module libcai
     type(c_funptr) :: close
   end type
 
+  type, bind(c) :: cai_emm_pool
+    type(c_ptr) :: cuda
+    integer(c_int64_t) :: pool
+  end type
+
   interface
     integer(c_int32_t) function cai_version() bind(c)
       import
@@ -898,10 +903,23 @@ module libcai
       type(c_ptr), value :: cuda
       type(cai_error), intent(inout), optional :: err
     end function
-    integer(c_int32_t) function cai_emm_hooks_async(out, cuda, err) bind(c)
+    integer(c_int32_t) function cai_emm_pool_create(out, cuda, device, err) bind(c)
+      import
+      type(cai_emm_pool), intent(inout), optional :: out
+      type(c_ptr), value :: cuda
+      integer(c_int32_t), value :: device
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_emm_pool_destroy(pool, err) bind(c)
+      import
+      type(cai_emm_pool), intent(inout), optional :: pool
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_emm_hooks_async(out, cuda, pool, err) bind(c)
       import
       type(cai_emm_hooks), intent(inout), optional :: out
       type(c_ptr), value :: cuda
+      type(cai_emm_pool), intent(inout), optional :: pool
       type(cai_error), intent(inout), optional :: err
     end function
     subroutine cai_emm_hooks_malloc(out) bind(c)
@@ -972,6 +990,7 @@ contains
     type(cai_pool_event), target, save :: s_cai_pool_event
     type(cai_event_pool), target, save :: s_cai_event_pool
     type(cai_emm_hooks), target, save :: s_cai_emm_hooks
+    type(cai_emm_pool), target, save :: s_cai_emm_pool
     fault = ""
     if (fault == "" .and. c_sizeof(s_cai_error) /= 260) fault = "cai_error"
     call at("cai_error.code", c_loc(s_cai_error%code), c_loc(s_cai_error), 0)
@@ -1296,6 +1315,9 @@ contains
       c_loc(s_cai_emm_hooks), 184)
     call at("cai_emm_hooks.open", c_loc(s_cai_emm_hooks%open), c_loc(s_cai_emm_hooks), 192)
     call at("cai_emm_hooks.close", c_loc(s_cai_emm_hooks%close), c_loc(s_cai_emm_hooks), 200)
+    if (fault == "" .and. c_sizeof(s_cai_emm_pool) /= 16) fault = "cai_emm_pool"
+    call at("cai_emm_pool.cuda", c_loc(s_cai_emm_pool%cuda), c_loc(s_cai_emm_pool), 0)
+    call at("cai_emm_pool.pool", c_loc(s_cai_emm_pool%pool), c_loc(s_cai_emm_pool), 8)
   contains
     subroutine at(name, member, start, offset)
       character(len=*), intent(in) :: name

@@ -537,6 +537,13 @@ pub struct cai_emm_hooks {
     pub close: *const c_void,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cai_emm_pool {
+    pub cuda: *mut c_void,
+    pub pool: u64,
+}
+
 #[link(name = "cai")]
 extern "C" {
     pub fn cai_version() -> i32;
@@ -828,9 +835,17 @@ extern "C" {
         cuda: *mut c_void,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_emm_pool_create(
+        out: *mut cai_emm_pool,
+        cuda: *mut c_void,
+        device: i32,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_emm_pool_destroy(pool: *mut cai_emm_pool, err: *mut cai_error) -> i32;
     pub fn cai_emm_hooks_async(
         out: *mut cai_emm_hooks,
         cuda: *mut c_void,
+        pool: *mut cai_emm_pool,
         err: *mut cai_error,
     ) -> i32;
     pub fn cai_emm_hooks_malloc(out: *mut cai_emm_hooks);
@@ -1181,5 +1196,10 @@ pub fn layout_fault() -> &'static str {
     at!(cai_emm_hooks, managed_free, 184);
     at!(cai_emm_hooks, open, 192);
     at!(cai_emm_hooks, close, 200);
+    if size_of::<cai_emm_pool>() != 16 {
+        return "cai_emm_pool";
+    }
+    at!(cai_emm_pool, cuda, 0);
+    at!(cai_emm_pool, pool, 8);
     ""
 }

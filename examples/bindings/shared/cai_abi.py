@@ -283,6 +283,10 @@ class cai_emm_hooks(Structure):
     pass
 
 
+class cai_emm_pool(Structure):
+    pass
+
+
 class cai_sim_access(Structure):
     pass
 
@@ -572,6 +576,10 @@ cai_emm_hooks._fields_ = [
     ("open", c_void_p),
     ("close", c_void_p),
 ]
+cai_emm_pool._fields_ = [
+    ("cuda", c_void_p),
+    ("pool", c_uint64),
+]
 cai_sim_access._fields_ = [
     ("address", c_uint64),
     ("bytes", c_uint64),
@@ -671,7 +679,10 @@ FUNCTIONS = {
     "cai_cuda_load": (c_int32, [POINTER(cai_cuda_driver), c_char_p, POINTER(cai_error)]),
     "cai_emm_hooks_check": (c_int32, [POINTER(cai_emm_hooks), POINTER(cai_error)]),
     "cai_emm_hooks_cuda": (c_int32, [POINTER(cai_emm_hooks), c_void_p, POINTER(cai_error)]),
-    "cai_emm_hooks_async": (c_int32, [POINTER(cai_emm_hooks), c_void_p, POINTER(cai_error)]),
+    "cai_emm_pool_create": (c_int32, [POINTER(cai_emm_pool), c_void_p, c_int32, POINTER(cai_error)]),
+    "cai_emm_pool_destroy": (c_int32, [POINTER(cai_emm_pool), POINTER(cai_error)]),
+    "cai_emm_hooks_async": (c_int32, [POINTER(cai_emm_hooks), c_void_p, POINTER(cai_emm_pool),
+        POINTER(cai_error)]),
     "cai_emm_hooks_malloc": (None, [POINTER(cai_emm_hooks)]),
     "cai_emm_ipc_handle": (c_int, [c_void_p, c_void_p, c_void_p, POINTER(c_void_p)]),
     "cai_emm_alloc": (c_int32, [POINTER(c_void_p), POINTER(cai_emm_hooks), c_size_t, c_uint64,
@@ -753,6 +764,7 @@ LAYOUT = {
         24, "device_free": 32, "name": 40, "initialize": 104, "reset": 112, "memory_info": 120, "defer":
         128, "ipc_handle": 136, "host_alloc": 144, "host_free": 152, "pin": 160, "unpin": 168,
         "managed_alloc": 176, "managed_free": 184, "open": 192, "close": 200}),
+    cai_emm_pool: (16, {"cuda": 0, "pool": 8}),
     cai_sim_access: (24, {"address": 0, "bytes": 8, "write": 16, "memory": 20}),
     cai_check_race: (48, {"first": 0, "second": 8, "address": 16, "bytes": 24, "first_writes": 32,
         "second_writes": 36, "memory": 40, "certain": 44}),
