@@ -498,7 +498,7 @@ static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
 static void sim_leave(cai_sim *sim, int entered)
 {
     if (!entered) return;
-    sim->self->seen = sim->operation_count;
+    if (sim->os->now.call != NULL) sim->self->seen = sim->operation_count;
     memset(&sim->os->now, 0, sizeof sim->os->now);
     SIM_UNLOCK(sim);
 }
@@ -2639,7 +2639,7 @@ static sim_allocation *sim_find_free(cai_sim *sim, const sim_pool *pool, uint64_
     return best;
 }
 
-/* The same of a block whose free is not before: two owners at once. */
+/* The same of a block whose free is not before: two owners at once, also if the free has run this time. */
 static sim_allocation *sim_find_believed(cai_sim *sim, const sim_pool *pool, uint64_t bytes,
                                          const sim_stream *stream)
 {
@@ -2648,7 +2648,7 @@ static sim_allocation *sim_find_believed(cai_sim *sim, const sim_pool *pool, uin
     int wrong;
     if (sim->belief_count == 0 || stream == NULL) return NULL;
     a = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_BELIEVED);
-    if (a == NULL || !a->live || a->ender_stream == stream->id) return NULL;
+    if (a == NULL || a->ender == 0 || a->ender_stream == stream->id) return NULL;
     reached = sim_reach(sim, stream, 1, 0);
     wrong = !reached[a->ender];
     free(reached);
@@ -4722,6 +4722,7 @@ int32_t cai_sim_observe(cai_sim *sim, uint64_t published)
     const int good = published > 0 && published <= sim->operation_count &&
                      sim_operation_of(sim, published)->info.kind == CAI_SIM_OP_PUBLISH;
     if (good) sim_wait_for(sim_trace(sim, CAI_SIM_OP_OBSERVE, "observe", NULL, 0), published);
+    if (entered) sim->self->seen = sim->operation_count;
     sim_leave(sim, entered);
     return good ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
 }

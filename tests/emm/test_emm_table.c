@@ -41,7 +41,11 @@ static cai_event_pool pool;
 static cai_emm_hooks hooks;
 static cai_error err;
 static uint64_t c1, c2, s1, s2, peer; /* two streams of c1, one of c2 */
-static int32_t returns, async;        /* frees do not wait; cudaMallocAsync */
+static int32_t returns, async;        /* frees do not wait; cudaMallocAsync, or OWN */
+static cai_emm_pool mine;
+
+enum { OWN = 2 }; /* cudaMallocAsync, by a pool of one's own */
+
 static const int64_t shape[2] = {16, 16};
 
 #define GOOD(call) CHECK_INT(call, CAI_OK)
@@ -166,7 +170,9 @@ static void open_sim(void)
     s1 = cai_sim_stream_create(sim, 1);
     s2 = cai_sim_stream_create(sim, 1);
     GOOD(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err));
-    GOOD(async ? cai_emm_hooks_async(&hooks, &cuda, NULL, &err) : cai_emm_hooks_cuda(&hooks, &cuda, &err));
+    if (async == OWN) GOOD(cai_emm_pool_create(&mine, &cuda, 0, &err));
+    GOOD(async ? cai_emm_hooks_async(&hooks, &cuda, async == OWN ? &mine : NULL, &err)
+               : cai_emm_hooks_cuda(&hooks, &cuda, &err));
 }
 
 /* Runs what is left, frees first. Returns true if work came too late. leaks: how many; -1: memory alone. */
@@ -181,6 +187,7 @@ static int close_sim(int32_t leaks)
     cai_sim_run(sim);
     GOOD(cai_keepalive_drain(&pool, &err));
     GOOD(cai_event_pool_destroy(&pool, &err));
+    if (async == OWN) GOOD(cai_emm_pool_destroy(&mine, &err));
     late = cai_sim_errors(sim, text, sizeof text);
     CHECK_INT(cai_sim_stream_destroy(sim, s1), late ? 700 : 0);
     CHECK_INT(cai_sim_stream_destroy(sim, s2), late ? 700 : 0);
@@ -316,7 +323,7 @@ static void check_orders(void)
     for (thread = 1; thread <= 2; ++thread) {
         check_array_order(CAI_SYNC_STREAM, 1, thread);
         check_array_order(CAI_SYNC_STREAM, 2, thread);
-        check_array_order(CAI_SYNC_STREAM, 3, thread);
+        if (async != OWN) check_array_order(CAI_SYNC_STREAM, 3, thread); /* it has no access */
         check_array_order(CAI_SYNC_EVENT, 2, thread);
         check_array_order(CAI_SYNC_UNKNOWN, 2, thread);
     }
@@ -583,6 +590,79 @@ static void check_free_of_cuda(void)
     CHECK(!close_sim(0));
 }
 
+/* ------------------------------------------------------------------ a memory pool of one's own */
+static void check_own_pool(void)
+{
+    cai_emm_pool other;
+    cai_cuda lacks;
+    cai_emm_hooks table;
+    size_t available = 0, total = 0;
+    open_sim();
+    BAD(cai_emm_pool_create(NULL, &cuda, 0, &err), CAI_ERR_ARGUMENT, "cai_emm_pool_create: out is NULL");
+    BAD(cai_emm_pool_create(&other, NULL, 0, &err), CAI_ERR_ARGUMENT, "cuda is NULL");
+    BAD(cai_emm_pool_create(&other, &cuda, 2, &err), CAI_ERR_CUDA, "pool_create: CUDA error 101");
+    lacks = cuda;
+    lacks.struct_size = offsetof(cai_cuda, pool_create);
+    BAD(cai_emm_pool_create(&other, &lacks, 0, &err), CAI_ERR_UNAVAILABLE, "pool_create");
+    lacks.version++;
+    BAD(cai_emm_pool_create(&other, &lacks, 0, &err), CAI_ERR_ABI, "the CUDA table has");
+    memset(&other, 0, sizeof other);
+    BAD(cai_emm_pool_destroy(NULL, &err), CAI_ERR_ARGUMENT, "pool is NULL or not made");
+    BAD(cai_emm_pool_destroy(&other, &err), CAI_ERR_ARGUMENT, "pool is NULL or not made");
+    BAD(cai_emm_hooks_async(&table, &cuda, &other, &err), CAI_ERR_ARGUMENT, "pool is NULL or not made");
+    GOOD(cai_emm_pool_create(&other, &cuda, 0, &err));
+    lacks = cuda;
+    BAD(cai_emm_hooks_async(&table, &lacks, &other, &err), CAI_ERR_ARGUMENT, "pool is NULL or not made");
+    GOOD(cai_emm_hooks_async(&table, &cuda, &other, &err));
+    CHECK_INT(table.memory_info(table.ctx, &available, &total), 0);
+    CHECK(total && available <= total);
+    CHECK_UINT(cai_sim_pool_current(sim, 0), cai_sim_pool_default(sim, 0)); /* the process's is as it was */
+    GOOD(cai_emm_pool_destroy(&other, &err));
+    BAD(cai_emm_pool_destroy(&other, &err), CAI_ERR_ARGUMENT, "pool is NULL or not made");
+    CHECK(!close_sim(0));
+}
+
+/* Thread 1 makes a shared stream wait for a free while thread 2 records there, waits for that in s2 and
+ * allocates. Returns whether it gets the memory that s2 does not wait for. */
+static int shares_memory(int32_t whose)
+{
+    uint64_t shared, freed, recorded;
+    void *first = NULL, *second = NULL;
+    async = whose;
+    open_sim();
+    cai_sim_set_options(sim, CAI_SIM_DEFAULT | CAI_SIM_POOL_REUSE | CAI_SIM_POOL_EARLY_WAITS);
+    shared = cai_sim_stream_create(sim, 1);
+    freed = cai_sim_event_create(sim);
+    recorded = cai_sim_event_create(sim);
+    GOOD(cai_emm_alloc(&first, &hooks, 1024, s1, &err));
+    work_at((uint64_t)(uintptr_t)first, s1);
+    GOOD(cai_emm_free(&hooks, first, 1024, s1, &err));
+    CHECK_INT(cai_sim_event_record(sim, freed, s1), 0);
+    cai_sim_host_thread(sim, 2);
+    in(c1);
+    CHECK_INT(cai_sim_event_record(sim, recorded, shared), 0);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_stream_wait_event(sim, shared, freed), 0);
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_stream_wait_event(sim, s2, recorded), 0);
+    GOOD(cai_emm_alloc(&second, &hooks, 1024, s2, &err));
+    GOOD(cai_emm_free(&hooks, second, 1024, s2, &err));
+    cai_sim_host_thread(sim, 1);
+    cai_sim_run(sim);
+    CHECK_INT(cai_sim_event_destroy(sim, freed), 0);
+    CHECK_INT(cai_sim_event_destroy(sim, recorded), 0);
+    CHECK_INT(cai_sim_stream_destroy(sim, shared), 0);
+    CHECK(!close_sim(0));
+    async = 1;
+    return first == second;
+}
+
+static void check_shared_stream(void)
+{
+    CHECK(shares_memory(1));
+    CHECK(!shares_memory(OWN));
+}
+
 /* ------------------------------------------------------------------ releases where CUDA lacks something */
 static spy counter;
 
@@ -820,7 +900,7 @@ static void run(void)
     check_memory_errors();
     check_host();
     for (returns = 0; returns <= 1; ++returns) {
-        for (async = 0; async <= 1; ++async) {
+        for (async = 0; async <= OWN; ++async) {
             check_free_after_work();
             check_array();
             check_array_errors();
@@ -841,6 +921,9 @@ static void run(void)
             check_fault_of_array();
         }
     }
+    async = 1;
+    check_own_pool();
+    check_shared_stream();
     check_destroyed_context(0);
     check_destroyed_context(1);
     check_broken_device(CAI_SYNC_STREAM, 1);

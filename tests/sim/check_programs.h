@@ -632,6 +632,43 @@ static void host_threads(cai_sim *sim, void *argument)
     scene_close(&x);
 }
 
+/* NiobiumInc/FIDESlib-fork, ConfigurePoolForConcurrentOps; seen on an H100: one thread makes a shared stream wait
+ * for a free, while another one records there, waits for that in its own stream, and allocates. CUDA's pool
+ * gives it the block too early. Right: the pool does not follow events. */
+static void waits_in_shared_stream(cai_sim *sim, void *argument)
+{
+    scene *x = (scene *)argument;
+    does(x, x->s[0], "first owner", writes(x->m[0]));
+    cai_sim_pool_free(sim, x->m[0], x->s[0]);
+    cai_sim_event_record(sim, x->e[0], x->s[0]);
+    cai_sim_stream_wait_event(sim, x->s[1], x->e[0]);
+}
+
+static void records_in_shared_stream(cai_sim *sim, void *argument)
+{
+    scene *x = (scene *)argument;
+    uint64_t memory;
+    cai_sim_event_record(sim, x->e[1], x->s[1]);
+    cai_sim_stream_wait_event(sim, x->s[2], x->e[1]);
+    memory = cai_sim_pool_alloc(sim, 0, BYTES, x->s[2]);
+    does(x, x->s[2], "second owner", writes(memory));
+    cai_sim_pool_free(sim, memory, x->s[2]);
+}
+
+static void pool_of_shared_stream(cai_sim *sim, void *argument)
+{
+    scene x;
+    cai_sim_set_options(sim, CAI_SIM_DEFAULT | CAI_SIM_POOL_REUSE | CAI_SIM_POOL_EARLY_WAITS);
+    x = scene_open(sim, "nnn", argument);
+    if (x.fixed) cai_sim_pool_set(sim, cai_sim_pool_default(sim, 0), CAI_SIM_POOL_FOLLOW_EVENTS, 0);
+    scene_pool(&x, x.s[0]);
+    scene_event(&x);
+    scene_event(&x);
+    two_threads(sim, &x, waits_in_shared_stream, records_in_shared_stream);
+    scene_forget(&x, x.m[0]);
+    scene_close(&x);
+}
+
 /* One thread waits for the work, and the other one reads what it left: that it looks later is luck. */
 static void synchronizing_thread(cai_sim *sim, void *argument)
 {

@@ -140,6 +140,11 @@ MEMORY = [
     ("an adopted address is for all that follow", r"sim->self->adopted = 0;", r""),
     ("accesses to adopted memory are judged", r"if \(x->bytes == 0 \|\| sim->adopts\)", r"if (x->bytes == 0)"),
     ("pools hold on to memory", r"(if \(error\) \{\n)        sim_empty_pools[^;]*;", r"\1"),
+    ("pools know of no wait too early", r"if \(stream->capture == NULL\) sim_book_wait[^;]*;", r""),
+    ("records of any stream are believed", r" \|\| op->info\.stream != stream->id\) continue;", r") continue;"),
+    ("a record before the last call is believed", r"uint64_t id = sim->self->seen;", r"uint64_t id = 0;"),
+    ("two owners at once have an order", r"if \(believed\) a->shares = [^;]*;\n    else if", r"if"),
+    ("a pool without events believes", r"events && how == SIM_AGAIN_BELIEVED", r"how == SIM_AGAIN_BELIEVED"),
     ("large blocks are given for small ones", r" \|\| a->space / 2 >= bytes", r""),
     # large blocks
     ("pages stay", r"sim_block_clear\(a->block, a->space\);\n    a->emptied = 1;", r"a->emptied = 1;"),

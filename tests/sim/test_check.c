@@ -276,6 +276,8 @@ static const known cases[] = {
      "\"fill 456\" writes on per_thread 2 (operation 9); "
      "nothing makes per_thread 2 wait for per_thread"},
     {"pool_of_stream_two", pool_of_stream_two, 1, 1, 4, 0, "", NULL},
+    {"pool_of_shared_stream", pool_of_shared_stream, 0, 1, 462, 10, NULL, NULL},
+    {"pool_of_shared_stream", pool_of_shared_stream, 1, 1, 462, 0, "", NULL},
     {"event_between_threads", event_between_threads, 0, 1, 20, 16, NULL, NULL},
     {"event_between_threads", event_between_threads, 1, 1, 4, 0, "", NULL},
     {"listed_before_recorded", listed_before_recorded, 0, 1, 12, 6, NULL, NULL},
