@@ -161,9 +161,23 @@ static int step_free(void)
     return 1;
 }
 
+/* What an array by a table names next comes after the work in the stream that it was made with. The host waits
+ * where it names none. */
+static void leave_home(uint32_t home, const cai_array *array)
+{
+    const uint64_t event = cai_sim_event_create(sim);
+    const int32_t here = me;
+    if (home > 2) become((int32_t)home - 3);
+    CHECK_INT(cai_sim_event_record(sim, event, stream_of(home)), 0);
+    become(here);
+    if (array->sync == CAI_SYNC_NONE) CHECK_INT(cai_sim_event_synchronize(sim, event), 0);
+    else CHECK_INT(cai_sim_stream_wait_event(sim, array->stream, event), 0);
+    CHECK_INT(cai_sim_event_destroy(sim, event), 0);
+}
+
 /* A thread, this or the other one, works on the array. The array then names a stream, an event or no work, or
- * says nothing of the work. Returns the number of the stream, which does not capture. */
-static uint32_t name_work(cai_array *array, work_list *list, const char *what)
+ * says nothing of the work. home: of an array by a table, else STREAMS. Returns the number of the stream, which does not capture. */
+static uint32_t name_work(cai_array *array, work_list *list, const char *what, uint32_t home)
 {
     static const char *const how[] = {" by a stream", " of no more work", " of unknown work", " by an event"};
     static const int32_t states[] = {CAI_SYNC_STREAM, CAI_SYNC_NONE, CAI_SYNC_UNKNOWN, CAI_SYNC_EVENT};
@@ -176,6 +190,7 @@ static uint32_t name_work(cai_array *array, work_list *list, const char *what)
     array->sync = states[state];
     array->stream = stream_of(number);
     array->thread = (uint64_t)me + 1;
+    if (home < STREAMS) leave_home(home, array);
     if (array->sync != CAI_SYNC_NONE) tell("work on the array", "", array->stream);
     if (array->sync != CAI_SYNC_NONE) more_work(list, array->stream);
     if (array->sync == CAI_SYNC_EVENT) {
@@ -187,9 +202,9 @@ static uint32_t name_work(cai_array *array, work_list *list, const char *what)
 }
 
 /* Releases an array after more work on it. The stream that it names may capture by now. */
-static void release(cai_array *array, work_list *list, const char *what)
+static void release(cai_array *array, work_list *list, const char *what, uint32_t home)
 {
-    const uint32_t number = name_work(array, list, what);
+    const uint32_t number = name_work(array, list, what, home);
     const uint64_t event = array->sync == CAI_SYNC_EVENT ? array->event : 0;
     const uint64_t stream = array->stream;
     const int capture = with_captures && array->sync == CAI_SYNC_STREAM && !capturing &&
@@ -214,20 +229,20 @@ static void release(cai_array *array, work_list *list, const char *what)
 static int step_release(void)
 {
     if (!hands[me].arrays) return 0;
-    release(&hands[me].array[--hands[me].arrays], &works, "release");
+    release(&hands[me].array[--hands[me].arrays], &works, "release", STREAMS);
     return 1;
 }
 
-/* The memory stays if no order was possible. */
+/* The memory waits in the pool if no order was possible. */
 static int step_table_release(void)
 {
     cell *c = &cells[draw(CELLS)];
     if (c->held != 1 || captured[c->home]) return 0;
     c->held = 0;
-    release(&c->array, &c->works, "table: release");
+    release(&c->array, &c->works, "table: release", c->home);
     if (!c->ptr) return 1;
     CHECK(may_fail());
-    c->ptr = NULL;
+    CHECK(pool.waiting > 0);
     table_left++;
     return 1;
 }
@@ -422,7 +437,7 @@ static int nothing_left(void)
 /* Random threads give everything back. Returns false if that does not end in TURNS steps. */
 static int end_round(void)
 {
-    int32_t turns = TURNS;
+    int32_t turns = TURNS, i;
     ending = 1;
     while (!nothing_left() && turns) {
         turn((int32_t)draw(2), take_step);
@@ -435,6 +450,8 @@ static int end_round(void)
     CHECK_INT(frees, 1);
     CHECK_UINT(counts().deferred, 0);
     CHECK_INT(emm.unsettled, 0);
+    GOOD(cai_keepalive_drain(&pool, err));
+    for (i = 0; i < CELLS; i++) CHECK(!cells[i].ptr);
     manager_frees += frees;
     close_emm();
     return 1;
@@ -463,7 +480,7 @@ int main(int argc, char **argv)
     for (seed = first; seed - first < rounds && bad < BAD_ROUNDS; seed++) bad += !run_round();
     printf("%llu rounds, %d failed. %lld steps, %lld of them inside of calls of the other thread.\n",
            (unsigned long long)(seed - first), (int)bad, (long long)steps, (long long)inside);
-    printf("frees: %lld of a manager, %lld at the last flush; %lld by tables, and %lld not made\n",
+    printf("frees: %lld of a manager, %lld at the last flush; %lld by tables, %lld of them later\n",
            (long long)manager_frees, (long long)deferred, (long long)table_frees, (long long)table_left);
     return cai_test_end();
 }
