@@ -875,7 +875,7 @@ static uint64_t cai_priv_emm_look(cai_priv_emm_owner *owner, const cai_array *ar
         owner->unordered = stream != CAI_STREAM_LEGACY;
         error = cai_priv_emm_captures(cuda, stream);
         if (!error && by_event) error = cuda->stream_wait_event(cuda->self, stream, array->event);
-        if (!error || cai_priv_is_dead(error)) return stream;
+        if (!error) return stream;
         *wait = error < 900 || error > 908; /* a wait would end the capture */
     } else if (array->sync == CAI_SYNC_UNKNOWN || array->sync == CAI_SYNC_STREAM)
         owner->unordered = array->sync == CAI_SYNC_UNKNOWN || array->stream != CAI_STREAM_PER_THREAD;

@@ -323,7 +323,7 @@ static void check_orders(void)
     for (thread = 1; thread <= 2; ++thread) {
         check_array_order(CAI_SYNC_STREAM, 1, thread);
         check_array_order(CAI_SYNC_STREAM, 2, thread);
-        if (async != OWN) check_array_order(CAI_SYNC_STREAM, 3, thread); /* it has no access */
+        if (async != OWN) check_array_order(CAI_SYNC_STREAM, 3, thread); /* has no access */
         check_array_order(CAI_SYNC_EVENT, 2, thread);
         check_array_order(CAI_SYNC_UNKNOWN, 2, thread);
     }
@@ -461,6 +461,7 @@ static void check_destroyed_context(int32_t reset)
     x = make(stream);
     CHECK_INT(cai_sim_context_destroy(sim, context), 0);
     if (reset) peer = cai_sim_stream_create(sim, 1);
+    if (reset) x.sync = CAI_SYNC_NONE;
     in(c1);
     cai_array_release(&x);
     CHECK(at.allocs == 1 && at.frees == 0);
