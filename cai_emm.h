@@ -249,16 +249,16 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_free(const cai_emm_hooks *hooks, void 
 
 /* ------------------------------------------------------------------- >>arrays */
 /** Makes a new array in C order, in memory by a table. The array is owned. `pool` may be NULL only with
- *  hooks of CAI_MEMORY_HOST. `hooks` and `pool` must outlive the array. `code` is a dtype of fixed size.
+ *  hooks of CAI_MEMORY_HOST. `hooks` and `pool` must outlive the memory. `code` is a dtype of fixed size.
  *  `shape` has ndim extents, in elements. The array's work is on `stream`. An array without elements has no
  *  memory.
  *
  *  cai_array_release makes the context current in which the array was made, and restores the other one. It
- *  frees the memory after the work in `stream`, and in the stream or event that the array names then. If the
- *  device cannot make this order, the host waits, also for all other work of the context. The host waits for
- *  stream 2 of another thread, and for CAI_SYNC_UNKNOWN. Do not release the array while one of these streams
- *  captures. The memory is then not freed, because no order is possible. A manager (ext/cai_manager.h)
- *  defers such a free. If the context was destroyed, no hook is called.
+ *  frees the memory after the work in the stream or event that the array names then, and uses no other
+ *  stream. If you store another stream in the array, that one must come after all work on it. An array that
+ *  names none is freed on the legacy stream. The host waits for the context if the array is CAI_SYNC_UNKNOWN,
+ *  or the device cannot make the order. What cannot be freed, because a stream captures, waits in `pool`
+ *  (cai_keepalive_poll, cai_keepalive_drain). If the context was destroyed, no hook is called.
  *  Threads: any. Errors: those of cai_array_init, of cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is
  *  current), CAI_ERR_CAPTURE (`stream` captures), CAI_ERR_OUT_OF_MEMORY (also of the host). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_array(cai_array *out, cai_event_pool *pool,
