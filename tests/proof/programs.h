@@ -96,16 +96,18 @@ void proof_read(proof_world *world, char letter, const char *name, const cai_arr
 /** The host waits for the stream of a letter. */
 void proof_wait(proof_world *world, char letter);
 
-/** The array is owned from now on. */
+/** The array is owned from now on, with CAI_ORDERED_FREE if the letter is not 0. */
 void proof_own(proof_owner *owner, cai_array *array, proof_world *world, uint64_t memory, char letter);
 
 /** cai_stream_export of an array in the context of the letter. */
 void proof_export(proof_world *world, cai_array *array, char letter);
 
 /** A whole exchange of one array by default options, which the consumer, in the stream of a letter, writes
- *  (1) or reads (0). The exchange is left in *ex, ended; NULL: it is not wanted. */
-void proof_exchange(proof_world *world, cai_exchange *ex, cai_array *array, char letter, const char *name,
-                    int32_t writes);
+ *  (1) or reads (0). */
+void proof_exchange(proof_world *world, cai_array *array, char letter, const char *name, int32_t writes);
+
+/** The same with a consumer that writes and gives the array back. */
+void proof_finish(proof_world *world, cai_array *array, char letter, const char *name);
 
 /** The memory is freed by the host, which waits for the stream of the letter first (0: for none). */
 void proof_free(proof_world *world, uint64_t memory, char letter);

@@ -39,7 +39,7 @@ static void export_several(cai_sim *sim, void *argument)
                cai_stream_export(&array, &world.pool, proof_stream(&world, shape->exported), pending, count,
                                  NULL),
                "cai_stream_export");
-    proof_exchange(&world, NULL, &array, shape->consumer, "use", 1);
+    proof_exchange(&world, &array, shape->consumer, "use", 1);
     if (shape->after != shape->exported)
         proof_good(&world,
                    cai_stream_order(&world.pool, proof_stream(&world, shape->exported),
@@ -119,7 +119,7 @@ static void lend_on(cai_sim *sim, void *argument)
     proof_write(&world, '2', "use", &array);
     lent = array;
     proof_export(&world, &lent, '2');
-    proof_exchange(&world, NULL, &lent, '3', "use again", 1);
+    proof_exchange(&world, &lent, '3', "use again", 1);
     proof_good(&world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
     proof_write(&world, '1', "overwrite", &array);
     proof_free(&world, memory, '1');
@@ -143,8 +143,8 @@ static void two_consumers(cai_sim *sim, void *argument)
     proof_export(&world, &array, '1');
     list[0] = &array;
     if (writes) {
-        proof_exchange(&world, NULL, &array, '2', "use", 1);
-        proof_exchange(&world, NULL, &array, '3', "use again", 1);
+        proof_exchange(&world, &array, '2', "use", 1);
+        proof_exchange(&world, &array, '3', "use again", 1);
     } else {
         proof_good(&world, cai_exchange_begin(&first, &world.pool, list, 1, proof_stream(&world, '2'), NULL),
                    "cai_exchange_begin");
@@ -167,7 +167,6 @@ static void chain_released(cai_sim *sim, void *argument)
     proof_world world;
     cai_array input, output;
     proof_owner input_owner, output_owner;
-    cai_exchange ex;
     uint64_t memory;
     (void)argument;
     proof_open(&world, sim, 1);
@@ -188,8 +187,7 @@ static void chain_released(cai_sim *sim, void *argument)
     proof_export(&world, &output, '2');
     proof_good(&world, cai_keepalive_push(&input, &world.pool, proof_stream(&world, '2'), NULL),
                "cai_keepalive_push");
-    proof_exchange(&world, &ex, &output, '3', "use", 1);
-    proof_good(&world, cai_exchange_release(&ex, &output, NULL), "cai_exchange_release");
+    proof_finish(&world, &output, '3', "use");
     proof_good(&world, cai_keepalive_drain(&world.pool, NULL), "cai_keepalive_drain");
     proof_close(&world);
 }
@@ -310,7 +308,6 @@ static void overwritten_by_release(cai_sim *sim, void *argument)
     proof_world world;
     cai_array array;
     proof_owner owner;
-    cai_exchange ex;
     uint64_t memory;
     (void)argument;
     proof_open(&world, sim, 0);
@@ -320,8 +317,7 @@ static void overwritten_by_release(cai_sim *sim, void *argument)
     proof_export(&world, &array, '1');
     proof_own(&owner, &array, &world, memory, '1');
     owner.overwrite = 1;
-    proof_exchange(&world, &ex, &array, '2', "use", 1);
-    proof_good(&world, cai_exchange_release(&ex, &array, NULL), "cai_exchange_release");
+    proof_finish(&world, &array, '2', "use");
     proof_free(&world, memory, '1');
     proof_close(&world);
 }
@@ -340,7 +336,7 @@ static void ping_pong(cai_sim *sim, void *argument)
     for (i = 0; i < 3; i++) {
         proof_write(&world, '1', "ping", &array);
         proof_export(&world, &array, '1');
-        proof_exchange(&world, NULL, &array, (char)('2' + i % 2), "pong", 1);
+        proof_exchange(&world, &array, (char)('2' + i % 2), "pong", 1);
     }
     proof_write(&world, '1', "overwrite", &array);
     proof_free(&world, memory, '1');

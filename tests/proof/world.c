@@ -182,6 +182,7 @@ void proof_own(proof_owner *owner, cai_array *array, proof_world *world, uint64_
     owner->memory = memory;
     owner->letter = letter;
     owner->overwrite = 0;
+    if (letter) array->flags |= CAI_ORDERED_FREE;
     cai_array_own(array, proof_released, owner);
 }
 
@@ -200,19 +201,35 @@ void proof_export(proof_world *world, cai_array *array, char letter)
     proof_restore(world, before);
 }
 
-void proof_exchange(proof_world *world, cai_exchange *ex, cai_array *array, char letter, const char *name,
-                    int32_t writes)
+/* Begins, and uses the array; false: it was not begun. */
+static int begin_and_use(proof_world *world, cai_exchange *ex, cai_array *const *list, uint64_t stream,
+                         const char *name, int32_t writes)
 {
-    cai_array *list[1];
-    const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
-    cai_exchange own;
-    cai_exchange *use = ex ? ex : &own;
-    cai_status status;
-    list[0] = array;
-    status = cai_exchange_begin(use, &world->pool, list, 1, stream, NULL);
+    const cai_sim_access access = writes ? proof_writes(list[0]) : proof_reads(list[0]);
+    const cai_status status = cai_exchange_begin(ex, &world->pool, list, 1, stream, NULL);
     proof_good(world, status, "cai_exchange_begin");
-    if (writes) proof_write(world, letter, name, array);
-    else proof_read(world, letter, name, array);
-    if (!status) proof_good(world, cai_exchange_end(use, CAI_OK, NULL), "cai_exchange_end");
+    proof_touch_stream(world, stream, name, &access, 1);
+    return !status;
+}
+
+void proof_exchange(proof_world *world, cai_array *array, char letter, const char *name, int32_t writes)
+{
+    const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
+    cai_array *list[1];
+    cai_exchange ex;
+    list[0] = array;
+    if (begin_and_use(world, &ex, list, stream, name, writes))
+        proof_good(world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
+    proof_restore(world, before);
+}
+
+void proof_finish(proof_world *world, cai_array *array, char letter, const char *name)
+{
+    const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
+    cai_array *list[1];
+    cai_exchange ex;
+    list[0] = array;
+    if (begin_and_use(world, &ex, list, stream, name, 1))
+        proof_good(world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
     proof_restore(world, before);
 }
