@@ -35,6 +35,7 @@ typedef struct proof_world {
     int32_t stream_count;
     cai_manager emm;
     cai_emm_hooks hooks;
+    char undefined[200]; /* the first call with a dead handle */
 } proof_world;
 
 /** Who owns an array, and what the owner does when it is released. */
@@ -43,6 +44,8 @@ typedef struct proof_owner {
     uint64_t memory;
     char letter;       /* the memory is freed in the order of this stream; 0: by the host, at once */
     int32_t overwrite; /* 1: instead of that it is written to; the program frees it */
+    int32_t released;
+    char drops;        /* 0, or a stream that it destroys then */
 } proof_owner;
 
 /** A program and the simulation it needs. */
@@ -76,6 +79,10 @@ uint64_t proof_stream(proof_world *world, char letter);
 uint64_t proof_context(const proof_world *world, char letter);
 uint64_t proof_current(proof_world *world, char letter);
 void proof_restore(proof_world *world, uint64_t context);
+
+/** Destroys the stream of a letter if it is one by itself and was made: nobody may name it any more, and its
+ *  work goes on. Streams of the second context stay, as the end of that context ends their work. */
+void proof_drop(proof_world *world, char letter);
 
 /** Memory of a kind (CAI_SIM_MEM_...) in the context of a letter, and a borrowed array that fills it. */
 uint64_t proof_memory_of(proof_world *world, char letter, int32_t kind);

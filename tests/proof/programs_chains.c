@@ -188,6 +188,8 @@ static void chain_released(cai_sim *sim, void *argument)
     proof_good(&world, cai_keepalive_push(&input, &world.pool, proof_stream(&world, '2'), NULL),
                "cai_keepalive_push");
     proof_finish(&world, &output, '3', "use");
+    proof_drop(&world, '3');
+    proof_drop(&world, '2'); /* what was exported there is released */
     proof_good(&world, cai_keepalive_drain(&world.pool, NULL), "cai_keepalive_drain");
     proof_close(&world);
 }
@@ -318,6 +320,7 @@ static void overwritten_by_release(cai_sim *sim, void *argument)
     proof_own(&owner, &array, &world, memory, '1');
     owner.overwrite = 1;
     proof_finish(&world, &array, '2', "use");
+    proof_drop(&world, '2');
     proof_free(&world, memory, '1');
     proof_close(&world);
 }
@@ -343,6 +346,54 @@ static void ping_pong(cai_sim *sim, void *argument)
     proof_close(&world);
 }
 
+/* ------------------------------------------------------------- unknown work */
+
+/* The memory's context, a stream with work on it that nobody names, what is current, the consumer's stream; the
+ * letter of a stream stands for its context. */
+typedef struct unknown_case {
+    char memory, work, current, consumer;
+    int32_t kind, unknown;
+} unknown_case;
+
+static const unknown_case in_current = {'1', 'u', 'u', '2', CAI_SIM_MEM_DEVICE, CAI_UNKNOWN_SYNCHRONIZE};
+static const unknown_case on_other_device = {'1', 'q', '1', '2', CAI_SIM_MEM_PINNED, CAI_UNKNOWN_SYNCHRONIZE};
+static const unknown_case in_primary = {'u', '1', 'u', 'v', CAI_SIM_MEM_DEVICE, CAI_UNKNOWN_SYNCHRONIZE};
+static const unknown_case by_legacy = {'u', 'A', 'u', '2', CAI_SIM_MEM_POOL, CAI_UNKNOWN_LEGACY};
+
+static void unknown_elsewhere(cai_sim *sim, void *argument)
+{
+    const unknown_case *of = (const unknown_case *)argument;
+    proof_world world;
+    cai_array array;
+    cai_array *list[1];
+    proof_owner owner;
+    cai_exchange_options options;
+    cai_exchange ex;
+    uint64_t before, memory;
+    proof_open(&world, sim, 1);
+    memory = proof_memory_of(&world, of->memory, of->kind);
+    proof_array(&world, &array, memory);
+    proof_write(&world, of->work, "fill", &array);
+    array.sync = CAI_SYNC_UNKNOWN;
+    proof_own(&owner, &array, &world, memory, 0);
+    memset(&options, 0, sizeof options);
+    options.unknown = of->unknown;
+    list[0] = &array;
+    (void)proof_stream(&world, of->consumer);
+    before = proof_current(&world, of->current);
+    proof_good(&world,
+               cai_exchange_begin_with(&ex, &world.pool, list, 1, proof_stream(&world, of->consumer), &options,
+                                       NULL),
+               "cai_exchange_begin_with");
+    proof_write(&world, of->consumer, "use", &array);
+    proof_good(&world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
+    proof_drop(&world, of->consumer);
+    proof_good(&world, cai_keepalive_drain(&world.pool, NULL), "cai_keepalive_drain");
+    proof_restore(&world, before);
+    proof_good(&world, cai_event_pool_forget(&world.pool, world.contexts[2], NULL), "cai_event_pool_forget");
+    proof_close(&world);
+}
+
 static const proof_program others[] = {
     {"chain of two libraries", chain, "12", 1, 0, 0},
     {"chain of three libraries", chain, "123", 1, 0, 0},
@@ -362,6 +413,10 @@ static const proof_program others[] = {
     {"the keep-alive list is full, one has passed", full_list, "p", 1, 0, 0},
     {"overwritten by the release", overwritten_by_release, NULL, 1, 0, 0},
     {"ping pong", ping_pong, NULL, 1, 0, 0},
+    {"unknown work in the current context", unknown_elsewhere, &in_current, 1, 0, 0},
+    {"unknown work on another device", unknown_elsewhere, &on_other_device, 2, 0, 0},
+    {"unknown work in the primary context", unknown_elsewhere, &in_primary, 1, 0, 0},
+    {"unknown work in a blocking stream of the primary context", unknown_elsewhere, &by_legacy, 1, 0, 0},
 };
 
 enum { EXPORTS = sizeof exports / sizeof exports[0], OTHERS = sizeof others / sizeof others[0] };

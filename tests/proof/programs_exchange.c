@@ -65,6 +65,18 @@ static int32_t kind_of(const exchange_case *shape, int32_t i)
     return shape->end != OVERWRITE && frees_in_stream(shape, i) ? CAI_SIM_MEM_POOL : CAI_SIM_MEM_DEVICE;
 }
 
+/* How many arrays, masks and consumers the stream of a letter has. */
+static int uses_of(const exchange_case *shape, char letter)
+{
+    const char *const lists[2] = {shape->arrays, shape->masks};
+    int uses = shape->consumer == letter, k;
+    const char *at;
+    for (k = 0; k < 2; k++) {
+        for (at = lists[k]; at && *at; at++) uses += *at == letter;
+    }
+    return uses;
+}
+
 /* A producer fills an array, and says what is pending. */
 static void produce(proof_world *world, cai_array *array, uint64_t memory, char letter, char said)
 {
@@ -93,9 +105,10 @@ static void produce_all(exchange_state *state)
         state->arrays[i].mask = &state->masks[i];
     }
     for (i = 0; i < state->count && shape->end != OVERWRITE; i++) {
-        const char letter = shape->end == ELSEWHERE ? '9' : shape->arrays[i];
+        const char letter = shape->end == ELSEWHERE || shape->said[i] == 'b' ? '9' : shape->arrays[i];
         proof_own(&state->owners[i], &state->arrays[i], world, state->memory[i],
                   frees_in_stream(shape, i) ? letter : (char)0);
+        if (uses_of(shape, shape->arrays[i]) == 1) state->owners[i].drops = shape->arrays[i];
         if (shape->end == ELSEWHERE) state->arrays[i].flags &= ~(uint32_t)CAI_ORDERED_FREE;
     }
 }
@@ -151,12 +164,38 @@ static void exchange_once(exchange_state *state, int32_t finishes)
     proof_restore(world, before);
 }
 
+/* Does somebody still need the stream of a letter? */
+static int is_needed(const exchange_state *state, char letter)
+{
+    const exchange_case *shape = state->shape;
+    int32_t i;
+    for (i = 0; i < state->count; i++) {
+        const int keeps = shape->end == OVERWRITE || !state->owners[i].released;
+        if (has_mask(state, i) && shape->masks[i] == letter) return 1;
+        if (keeps && shape->arrays[i] == letter) return 1;
+    }
+    return 0;
+}
+
+/* Each stream goes at the first moment at which it may: the consumer's after the end, a producer's when its
+ * arrays are released (in the last release where it is of one array). */
+static void drop_streams(exchange_state *state)
+{
+    const exchange_case *shape = state->shape;
+    int32_t i;
+    if (!is_needed(state, shape->consumer)) proof_drop(&state->world, shape->consumer);
+    for (i = 0; i < state->count; i++) {
+        if (!is_needed(state, shape->arrays[i])) proof_drop(&state->world, shape->arrays[i]);
+    }
+}
+
 static void release_rest(exchange_state *state)
 {
     const exchange_case *shape = state->shape;
     proof_world *world = &state->world;
     const uint64_t before = proof_current(world, shape->consumer);
-    if (shape->end == POLL) proof_good(world, cai_keepalive_poll(&world->pool, NULL, NULL), "poll");
+    if (shape->end == POLL)
+        proof_good(world, cai_keepalive_poll(&world->pool, NULL, NULL), "poll");
     proof_good(world, cai_keepalive_drain(&world->pool, NULL), "drain");
     proof_restore(world, before);
 }
@@ -190,7 +229,9 @@ static void exchange(cai_sim *sim, void *argument)
         if (i) refill_all(&state);
         exchange_once(&state, state.shape->end != OVERWRITE && i == state.shape->rounds - 1);
     }
+    drop_streams(&state);
     if (state.shape->end != OVERWRITE) release_rest(&state);
+    drop_streams(&state);
     reuse_all(&state);
     for (i = 0; i < state.count; i++) /* those that were lent; the others went with their arrays */
         proof_good(&state.world, cai_stream_drop_event(&state.arrays[i], &state.world.pool, NULL), "drop_event");

@@ -73,6 +73,7 @@ static void array_exchanged(cai_sim *sim, void *argument)
         array.sync = CAI_SYNC_NONE;
     }
     proof_finish(&world, &array, shape[2], "use");
+    if (shape[2] != shape[1]) proof_drop(&world, shape[2]);
     close_memory(&world);
 }
 
@@ -133,6 +134,7 @@ static void array_owned(cai_sim *sim, void *argument)
     proof_good(&world, cai_manager_own(&lent, &world.emm, memory, NULL), "cai_manager_own");
     give_back(&world, memory, '1');
     proof_finish(&world, &lent, '2', "use");
+    proof_drop(&world, '2');
     close_memory(&world);
 }
 
@@ -158,6 +160,7 @@ static void arrays_in_a_chain(cai_sim *sim, void *argument)
     proof_touch(&world, '2', "transform", accesses, 2);
     proof_good(&world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
     proof_finish(&world, &second, '3', "use");
+    proof_drop(&world, '3');
     close_memory(&world);
 }
 
