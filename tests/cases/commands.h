@@ -221,12 +221,21 @@ static void do_destroy(script_words *in)
 /* device_reset 1: its primary context keeps its handle, and what was in it is gone */
 static void do_device_reset(script_words *in)
 {
-    int i;
     const uint64_t context = cai_sim_primary(w.sim, (int32_t)script_number(in));
+    int i;
     cai_sim_context_destroy(w.sim, context);
     for (i = 0; i < w.thing_count; i++) {
         if (w.things[i].kind != 'c' && w.things[i].context == context) w.things[i].gone = 1;
     }
+}
+
+/* inactive: primary contexts that are current nowhere are not active any more */
+static void do_inactive(script_words *in)
+{
+    const uint32_t options = cai_sim_options(w.sim);
+    (void)in;
+    cai_sim_set_options(w.sim, options & ~(uint32_t)CAI_SIM_PRIMARY_INACTIVE);
+    cai_sim_set_options(w.sim, options | CAI_SIM_PRIMARY_INACTIVE);
 }
 
 /* event E on X: created and recorded by the producer */
@@ -718,7 +727,7 @@ static cai_status unchanged(script_words *in, const held *h, const cai_array *be
     return status;
 }
 
-/* finish a b [of NAME] [work CAI_ERR_CUDA]; `finish of NAME`: no arrays. Where it succeeds all are given back. */
+/* finish a b [of NAME] [work CAI_ERR_CUDA]; `finish of NAME`: no arrays. Where it succeeds none is owned then. */
 static cai_status do_finish(script_words *in, cai_error *err)
 {
     cai_array *arrays[SCRIPT_WORDS];

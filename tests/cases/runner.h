@@ -49,6 +49,7 @@ static const plain_entry stream_plains[] = {
     {"stream", do_stream},     {"context", do_context},     {"current", do_current},
     {"thread", do_thread},     {"pool", do_pool},           {"table", do_table},
     {"modes", do_modes},     {"device_reset", do_device_reset},
+    {"inactive", do_inactive},
     {"warm", do_warm},         {"recreate", do_recreate},   {"destroy", do_destroy},
     {"event", do_event},       {"capture", do_capture},     {"end_capture", do_end_capture},
     {"join", do_join},         {"invalidate", do_invalidate}, {"fail", do_fail},

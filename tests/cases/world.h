@@ -326,6 +326,7 @@ static void world_begin(script_words *in, int garbage, int quiet)
     w.cuda = *cai_sim_cuda(w.sim);
     cai_sim_host_thread(w.sim, 1);
     w.threads[1] = 1;
+    cai_sim_set_context(w.sim, cai_sim_primary(w.sim, 1)); /* both are active */
     cai_sim_set_context(w.sim, cai_sim_primary(w.sim, 0));
     strcpy(add_thing(in, "c1", 'c', cai_sim_primary(w.sim, 0))->sim, "c1");
     strcpy(add_thing(in, "c2", 'c', cai_sim_primary(w.sim, 1))->sim, "c2");

@@ -450,7 +450,7 @@ static void do_other(worker *w)
     case 0: ok(w, cai_keepalive_drain(&pool, &err), &err); break;
     case 1:
     case 2: ok(w, cai_keepalive_poll(&pool, &waiting, &err), &err); break;
-    case 3: ok(w, cai_event_pool_forget(&pool, draw(w, 2) ? 77 : 2, &err), &err); break; /* 77: a search alone */
+    case 3: ok(w, cai_event_pool_forget(&pool, draw(w, 2) ? 77 : 2, &err), &err); break; /* 77: a search */
     default: ok(w, cai_stream_order(&pool, any_stream(w), any_stream(w), &err), &err); break;
     }
     if (waiting < 0 || waiting > LIST) w->failures++;
