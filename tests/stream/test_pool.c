@@ -3070,7 +3070,7 @@ static void check_gone_after_error(void)
     CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_ERR_CUDA);
     CHECK_INT(err.native, 400);
     CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
-    close_pool_with(1);
+    close_pool();
 }
 
 /* A sentence that does not fit is cut off. */
