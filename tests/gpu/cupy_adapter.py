@@ -18,7 +18,8 @@ def address(function):
 def main():
     library = ctypes.CDLL(sys.argv[1])
     library.cai_cupy_open.restype = ctypes.c_void_p
-    library.cai_cupy_open.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p]
+    library.cai_cupy_open.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64,
+                                      ctypes.c_void_p]
     error = ctypes.create_string_buffer(512)
     adapter = library.cai_cupy_open(None, None, 0, 0, error)
     if not adapter:

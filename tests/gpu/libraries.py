@@ -3,8 +3,9 @@
 
     libraries.py [--processes 6]
 
-Shares the tests out to some processes of pytest. If one is killed, the test that it was in is named, and the rest of
-its share goes on. Prints one line for each test that did not pass. Exit status 0: all passed or skipped.
+Shares the tests out to some processes of pytest. If one is killed, the test that it was in is named, and the
+rest of its share goes on. Prints one line for each test that did not pass. Exit status 0: all passed or were
+skipped.
 """
 
 import argparse

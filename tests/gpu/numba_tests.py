@@ -13,16 +13,18 @@ import sys
 import pytest
 
 TESTS = "numba.cuda.tests"
-NAMES = ("cudadrv.test_emm_plugins cudadrv.test_array_attr cudadrv.test_cuda_memory cudadrv.test_cuda_ndarray "
-         "cudadrv.test_host_alloc cudadrv.test_pinned cudadrv.test_deallocations cudadrv.test_context_stack "
-         "cudadrv.test_events cudapy.test_cuda_array_interface cudadrv.test_streams cudadrv.test_cuda_driver "
-         "cudadrv.test_cuda_devicerecord cudapy.test_ipc cudadrv.test_managed_alloc cudapy.test_array "
-         "cudapy.test_record_dtype cudapy.test_gufunc cudadrv.test_cuda_array_slicing cudapy.test_multithreads "
-         "cudadrv.test_reset_device").split()
+NAMES = """
+    cudadrv.test_emm_plugins cudadrv.test_array_attr cudadrv.test_cuda_memory cudadrv.test_cuda_ndarray
+    cudadrv.test_host_alloc cudadrv.test_pinned cudadrv.test_deallocations cudadrv.test_context_stack
+    cudadrv.test_events cudapy.test_cuda_array_interface cudadrv.test_streams cudadrv.test_cuda_driver
+    cudadrv.test_cuda_devicerecord cudapy.test_ipc cudadrv.test_managed_alloc cudapy.test_array
+    cudapy.test_record_dtype cudapy.test_gufunc cudadrv.test_cuda_array_slicing cudapy.test_multithreads
+    cudadrv.test_reset_device
+""".split()
 
 
 def files():
-    """Imports each module under both names that its own tests use. Children of a test import this file again."""
+    """Imports each module under both names that tests use. Children of a test import this file again."""
     for name in NAMES:
         found = importlib.util.find_spec(f"{TESTS}.{name}")
         if not found:
@@ -59,7 +61,8 @@ class Results:
 if __name__ == "__main__":
     results = Results()
     root = pathlib.Path(importlib.import_module(TESTS).__file__).parent
-    status = pytest.main(["-q", "--continue-on-collection-errors", "-p", "no:cacheprovider", "--tb=short", "-o",
-                          "addopts=", "--import-mode=importlib", f"--rootdir={root}", *FILES], plugins=[results])
+    options = ["-q", "--continue-on-collection-errors", "-p", "no:cacheprovider", "--tb=short"]
+    options += ["-o", "addopts=", "--import-mode=importlib", f"--rootdir={root}"]
+    status = pytest.main([*options, *FILES], plugins=[results])
     print(dict(results.counts))
     sys.exit(int(status))
