@@ -1170,22 +1170,19 @@ static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *d
     return CAI_OK;
 }
 
-/* Makes `context` current if it is not known to be. cai_priv_stream_leave undoes that and keeps the first
- * error. */
+/* Makes `context` current if it is not. cai_priv_stream_leave undoes that and keeps the first error. */
 static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, int32_t *entered)
 {
     const cai_cuda *cuda = call->cuda;
     int32_t error;
     *entered = 0;
-    if (!context || (call->current_known && context == call->current)) return CAI_OK;
-    if (!cuda->context_push || !cuda->context_pop) {
-        CAI_TRY(cai_priv_find_current(call));
-        if (!cuda->context_current || context == call->current) return CAI_OK; /* there is only one context */
-        return cai_priv_stream_lacks(call->err, "context_push and context_pop");
-    }
-    /* If it is not known what was current, it may be `context` itself. So a failure is not undone then. */
-    error = call->current_known ? cai_priv_context_enter(cuda, context)
-                                : cuda->context_push(cuda->self, context);
+    if (!context) return CAI_OK;
+    CAI_TRY(cai_priv_find_current(call));
+    if (call->current_known && context == call->current) return CAI_OK;
+    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
+        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
+                                     : CAI_OK;
+    error = cai_priv_context_enter(cuda, context);
     *entered = !error;
     call->inside = context;
     return cai_priv_stream_did(call, error, "context_push");
@@ -1203,8 +1200,7 @@ static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t ente
 {
     int32_t error;
     if (!entered) return status;
-    error = call->current_known ? cai_priv_context_leave(call->cuda, call->inside)
-                                : call->cuda->context_pop(call->cuda->self);
+    error = cai_priv_context_leave(call->cuda, call->inside);
     return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
@@ -2038,7 +2034,6 @@ static cai_status cai_priv_end_on_host(cai_priv_stream_call *call, cai_exchange 
 static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchange *ex, cai_priv_point *point)
 {
     cai_status first, status;
-    if (!cai_priv_is_handle(ex->stream)) CAI_TRY(cai_priv_find_current(call));
     call->dead = 0;
     status = cai_priv_ask_capture(call, ex->stream, ex->context, &ex->capture);
     if (call->dead) ex->flags |= CAI_PRIV_SETTLED;
@@ -2396,7 +2391,6 @@ static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_poi
     uint64_t capture;
     if (point->event) return CAI_OK;
     if (!point->context) CAI_TRY(cai_priv_ask_context(call, point->stream, 0, &point->context));
-    if (!cai_priv_is_handle(point->stream)) CAI_TRY(cai_priv_find_current(call));
     CAI_TRY(cai_priv_ask_capture(call, point->stream, point->context, &capture));
     if (capture)
         return cai_priv_capture_refused(call, -1, "stream ", point->stream,
@@ -2724,7 +2718,6 @@ CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai
     if (cai_priv_is_handle(array->stream)) {
         CAI_TRY(cai_priv_ask_context(&call, array->stream, 0, &point.context));
     } else {
-        CAI_TRY(cai_priv_find_current(&call));
         CAI_TRY(cai_priv_memory_context(&call, array, &point.context, NULL));
     }
     CAI_TRY(cai_priv_ask_capture(&call, point.stream, point.context, &capture));

@@ -1683,7 +1683,7 @@ static void cai_priv_mem_dress(cai_array *array, struct cai_manager_slot *slot)
     if (memory == CAI_MEMORY_MAPPED || memory == CAI_MEMORY_REGISTERED) memory = CAI_MEMORY_PINNED;
     array->memory = memory;
     array->device = memory == CAI_MEMORY_HOST ? CAI_DEVICE_UNKNOWN : slot->manager->device;
-    array->flags |= CAI_ORDERED_FREE;
+    if (memory != CAI_MEMORY_HOST) array->flags |= CAI_ORDERED_FREE; /* free() is in the order of no stream */
     cai_array_own(array, cai_priv_mem_release_array, slot);
 }
 

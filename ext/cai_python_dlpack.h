@@ -210,9 +210,9 @@ extern "C" {
 
 /** Returns the capsule of __dlpack__ in order at both ends (cai_dlpack_export_ordered for the stream of the
  *  request). That stream waits for the pending work of `array`. When the consumer drops the tensor, the
- *  array's stream waits for that stream, and then the reference to `object` is dropped. So free the memory of
- *  `object` in the order of the array's stream. `pool` keeps an array without a stream until the consumer's
- *  stream has passed. If the consumer passed no stream, the deleter waits on the host, with the GIL. `pool`
+ *  array's stream waits for that stream. If `array` has CAI_ORDERED_FREE, the reference to `object` is dropped
+ *  then. So free the memory of `object` in the order of the array's stream. `pool` keeps any other array, and
+ *  one without a stream, until the consumer's stream has passed. If the consumer passed no stream, the deleter waits on the host, with the GIL. `pool`
  *  must outlive the tensor. Keep it in the state of the module, which the type of `object` keeps. If the
  *  consumer may destroy its stream first, add CAI_DLPACK_SYNCHRONIZE to request->flags. Returns NULL with an
  *  exception set on failure. */
@@ -862,6 +862,7 @@ static PyObject *cai_priv_py_give_tensor(cai_python *py, PyObject *object, const
     cai_python_drain(py);
     if (cai_array_check(array, &err)) return cai_python_raise(&err);
     cai_array_borrow(&moving, array); /* the object stays and owns the event */
+    moving.flags |= array->flags & (uint32_t)CAI_ORDERED_FREE; /* and frees as its array does */
     owner = cai_priv_py_owner_new(py, object);
     if (!owner) return NULL;
     owner->at_once = 1;

@@ -469,6 +469,17 @@ static void do_release(void)
     judge(CAI_OK, CAI_OK);
 }
 
+/* What its release will find of an array that the pool keeps. */
+static cai_array late(const cai_array *array)
+{
+    const int on_stream = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
+    cai_array found = *array;
+    if (!on_stream || found.stream == CAI_STREAM_PER_THREAD) found.stream = 0;
+    found.sync = found.stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    found.event = found.thread = 0;
+    return found;
+}
+
 /* The pool keeps an array until a drain, or until memory runs out. */
 static void do_keep(void)
 {
@@ -476,7 +487,7 @@ static void do_keep(void)
     if (place == NOBODY || !m->pooled || kept_count == KEPT || world.capturing || world.fault_count) return;
     if (context_before != world_own_context()) return; /* else the push would push a context, too */
     use_array(&h->arrays[place]);
-    kept[kept_count].array = h->arrays[place];
+    kept[kept_count].array = late(&h->arrays[place]);
     kept[kept_count].unit = h->array_units[place];
     judge(cai_keepalive_push(&h->arrays[place], &pool, streams[0], &err), CAI_OK);
     h->array_units[place] = NOBODY;

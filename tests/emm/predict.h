@@ -244,9 +244,9 @@ static cai_status not_capturing(const model *m, flow *f, uint64_t stream)
 
 static cai_status order(const model *m, flow *f, uint64_t before, uint64_t after)
 {
-    int32_t error;
+    int32_t error = 0;
     if (!m->pooled || before == after) return CAI_OK;
-    error = query_result(OP_CURRENT);
+    if (before <= CAI_STREAM_PER_THREAD || after <= CAI_STREAM_PER_THREAD) error = query_result(OP_CURRENT);
     if (!error) error = query_result(OP_CAPTURE);
     if (error) return answered_of_capture(f, error);
     if (world.capturing && (world.capturing == before || world.capturing == after)) return CAI_ERR_CAPTURE;

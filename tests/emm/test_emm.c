@@ -2231,6 +2231,7 @@ static void own_of(cai_memory_handle memory, int32_t memory_kind)
     int8_at(&array, (char *)cai_manager_pointer(&emm, memory), 8, 1);
     GOOD(cai_manager_own(&array, &emm, memory, &err));
     CHECK_INT(array.memory, memory_kind);
+    CHECK_INT(array.flags & CAI_ORDERED_FREE, CAI_ORDERED_FREE);
     let(memory, s1);
     cai_array_release(&array);
 }
@@ -2629,6 +2630,7 @@ static void check_host_hooks(void)
     GOOD(cai_manager_array(&array, &emm, CAI_FLOAT64, 2, shape, 1, &err));
     CHECK_INT(array.sync, CAI_SYNC_NONE);
     CHECK_INT(array.memory, CAI_MEMORY_HOST);
+    CHECK_INT(array.flags & CAI_ORDERED_FREE, 0); /* free() is in the order of no stream */
     memset((void *)(uintptr_t)array.data, 1, 96);
     cai_array_release(&array);
     BAD(cai_manager_device_memory(&emm, &bytes, &bytes, &err), CAI_ERR_UNAVAILABLE, "memory_info");

@@ -72,7 +72,7 @@ static struct {
     int32_t event_count;
     uint64_t thread;               /* the host thread that is played */
     uint64_t contexts[8];
-    int32_t depth, mode;
+    int32_t depth, mode, again; /* again: pushes of the context that was current already */
     uint64_t capturing;            /* a stream, or 0 */
     int64_t host_live, host_bytes; /* of the manager's allocator */
     int64_t wrong;
@@ -140,7 +140,12 @@ static int32_t cuda_current(void *self, uint64_t *context)
 
 static int32_t cuda_push(void *self, uint64_t context)
 {
-    call *c = world_call(OP_PUSH, 0, context, 0, 0, 0);
+    call *c;
+    if (context == world_current()) { /* for a new event: it changes nothing, and is not compared */
+        ++world.again;
+        return 0;
+    }
+    c = world_call(OP_PUSH, 0, context, 0, 0, 0);
     (void)self;
     if (c->result) return c->result;
     if (world.sim) return c->result = world.below.context_push(world.below.self, context);
@@ -151,8 +156,13 @@ static int32_t cuda_push(void *self, uint64_t context)
 
 static int32_t cuda_pop(void *self)
 {
-    call *c = world_call(OP_POP, 0, 0, 0, 0, 0);
+    call *c;
     (void)self;
+    if (world.again) {
+        --world.again;
+        return 0;
+    }
+    c = world_call(OP_POP, 0, 0, 0, 0, 0);
     if (c->result) return c->result;
     if (world.sim) return c->result = world.below.context_pop(world.below.self);
     if (world.depth == 0) world_wrong("context_pop too often");
@@ -237,6 +247,8 @@ static int32_t cuda_event_record(void *self, uint64_t event, uint64_t stream)
     (void)self;
     if (!c->result && world.sim)
         c->result = world.below.event_record(world.below.self, event, stream);
+    if (world.sim && (c->result == 4 || c->result == 700 || c->result == 719)) /* with its context */
+        (void)world.below.event_destroy(world.below.self, event);
     if (c->result) return c->result;
     world.event_stream[i] = stream;
     world.call_count--;

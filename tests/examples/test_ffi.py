@@ -166,9 +166,8 @@ def plant_numbers(folder: pathlib.Path, cc: str) -> int:
             fail(f"a wrong number in {name} is not found:\n{run.stdout}{run.stderr}")
     make_ffi(folder, cc, "--write")
     header = folder / "cai_stream.h"
-    member = "    uint64_t context; /* of that stream, once it is known */\n    uint64_t thread;"
-    swapped = header.read_text().replace(member, "    uint64_t thread, context; /* */\n    /* */", 1)
-    header.write_text(re.sub(r"(/\* \*/\n    /\* \*/)[^\n]*", r"\1", swapped))
+    members = re.compile(r"    uint64_t thread;[^\n]*\n    uint64_t capture;\n")
+    header.write_text(members.sub("    uint64_t capture;\n    uint64_t thread;\n", header.read_text(), 1))
     if make_ffi(folder, cc).returncode != 1:
         fail("members in another order in cai_stream.h are not found")
     return len(GENERATED) + 1

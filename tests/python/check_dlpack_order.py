@@ -96,6 +96,7 @@ def check_unused(m: Any) -> str:
             return "unknown flags were taken"
         except ValueError:
             pass
+    m.wait(s2)  # the deleters keep x until the stream of the consumer has passed
     return "" if sys.getrefcount(x) == before else "references are left"
 
 

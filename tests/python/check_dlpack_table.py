@@ -139,6 +139,7 @@ def check_made(m: Any) -> None:
             y = m.make(x)
             expect("type", type(y), kind)
             expect("tensor", m.facts(y), m.facts(x))
+            m.settle()
             expect("kept", (sys.getrefcount(x) - before, m.lent()), (0, 1) if how else (1, 0))
             del y
             m.set(s1, 0)
@@ -150,6 +151,7 @@ def check_made(m: Any) -> None:
     refused("adopt", lambda: m.make(x), BufferError, "not adopted")
     m.set(s1, 0)
     refused("version", lambda: m.make(x, 2), BufferError, "major version")
+    m.settle()
     expect("references", sys.getrefcount(x), before)
 
 
@@ -169,6 +171,7 @@ def check_tvm(m: Any) -> str:
     expect("from_dlpack", (t.data_ptr(), tuple(t.shape), tuple(t.strides), str(t.dtype), tuple(map(int, device))),
            (m.facts(x)[0], (2, 3), (8, 1), "float32", (CUDA, 0)))  # fmt: skip
     del t
+    m.settle()  # it stays until the stream has passed
     expect("references", sys.getrefcount(x), before)
     seen = []
     echo = tvm_ffi.convert(lambda y: (seen.append(tvm_ffi.get_raw_stream(tvm_ffi.device("cuda", 0))), y)[1])

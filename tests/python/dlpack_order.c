@@ -178,10 +178,14 @@ static PyObject *order_streams(PyObject *module, PyObject *args)
     return made;
 }
 
+/* wait(stream): what it had to wait for is let go */
 static PyObject *order_wait(PyObject *module, PyObject *stream)
 {
     order_state *state = (order_state *)PyModule_GetState(module);
+    cai_error err;
     (void)cai_sim_stream_synchronize(state->sim, PyLong_AsUnsignedLongLong(stream));
+    if (cai_keepalive_poll(&state->pool, NULL, &err)) return cai_python_raise(&err);
+    cai_python_drain(&state->py);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
@@ -194,8 +198,10 @@ static PyObject *order_close(PyObject *module, PyObject *unused)
     cai_error err;
     int32_t count;
     (void)unused;
-    if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
-    cai_python_drain(&state->py);
+    do { /* the deleter of what an import lets go may keep the exporter's array */
+        if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
+        cai_python_drain(&state->py);
+    } while (state->pool.waiting);
     if (cai_event_pool_destroy(&state->pool, &err)) return cai_python_raise(&err);
     count = cai_check_races(state->sim, races, 8);
     if (count) cai_check_race_text(state->sim, &races[count < 8 ? count - 1 : 7], text);

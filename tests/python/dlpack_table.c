@@ -75,6 +75,7 @@ static int table_describe(PyObject *object, cai_array *out)
     if (!(self->how & OWNED)) return 0;
     ++lent;
     cai_array_own(out, lent_release, NULL);
+    out->flags |= CAI_ORDERED_FREE; /* the memory is freed in the order of the stream */
     return 0;
 }
 

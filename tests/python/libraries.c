@@ -568,6 +568,15 @@ static PyObject *counts(PyObject *module, PyObject *unused)
                          (int)state->pool.waiting);
 }
 
+/* pass_time(): what is queued runs, which the simulation does not do by itself */
+static PyObject *pass_time(PyObject *module, PyObject *unused)
+{
+    module_state *state = state_of(module);
+    (void)unused;
+    if (state->pool.cuda) gpu_pass_time(&state->device);
+    Py_RETURN_NONE;
+}
+
 /* device(): why there is none, or None */
 static PyObject *device(PyObject *module, PyObject *unused)
 {
@@ -761,6 +770,7 @@ static PyMethodDef functions[] = {
     {"take", take, METH_VARARGS, NULL},
     {"adopted", adopted, METH_O, NULL},
     {"counts", counts, METH_NOARGS, NULL},
+    {"pass_time", pass_time, METH_NOARGS, NULL},
     {"device", device, METH_NOARGS, NULL},
     {"computes", computes, METH_NOARGS, NULL},
     {"spin", spin, METH_VARARGS, NULL},

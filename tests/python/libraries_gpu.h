@@ -223,6 +223,12 @@ static void gpu_drop_stream(gpu *g, uint64_t stream)
     (void)g->stream_destroy(gpu_stream(stream));
 }
 
+/* It passes without us. */
+static void gpu_pass_time(gpu *g)
+{
+    (void)g;
+}
+
 static int32_t gpu_query(gpu *g, uint64_t stream)
 {
     return g->stream_query(gpu_stream(stream));

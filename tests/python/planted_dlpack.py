@@ -224,7 +224,6 @@ BELOW = [
      r"\1    if (owner->release) { cai_array of; of.owner = owner->inner; of.release = owner->release; of.release(&of); }\n"),
     ("leak: the method", r"(import_tensor\(in, object, method, out\) : -1;\n\s*)Py_XDECREF\(method\);", r"\1"),
     ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
-    ("order: release_after believes in a back edge", r"    if \(array->flags & CAI_NO_BACK_EDGE\) return 0;\n", r""),
 ]  # fmt: skip
 # A type's table: check_dlpack_table.py
 TABLE = [

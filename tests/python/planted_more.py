@@ -18,7 +18,7 @@ from planted_parts import HEADER, Script, judge_parts  # noqa: E402
 from planting import Defect, execute, parser  # noqa: E402
 
 ALL = "formats,arrays,objects,held,fields,narrow,after,streams,types,memory"
-SETTLED = r"return \(on_stream \|\| !array->size\) &&"
+SETTLED = r"return cai_priv_py_is_ordered\(array\) &&"
 
 # Parts that must find it, what it is, what is there, what stands there instead
 DEFECTS = [
@@ -106,8 +106,6 @@ DEFECTS = [
     # release after a stream
     ("after", "everything is released at once", SETTLED, r"return 1 || cai_priv_py_is_ordered(array) &&"),
     ("after", "nothing is released at once", SETTLED, r"return 0 && cai_priv_py_is_ordered(array) &&"),
-    ("after", "an empty array has to wait", r"if \(array->size && !\(array->flags & CAI_ORDERED_FREE\)\)",
-     r"if (!(array->flags & CAI_ORDERED_FREE))"),
     ("after", "an owner that frees at once gets its array at once", r"if \(array->size && !\(array->flags & CAI_ORDERED_FREE\)\)",
      r"if (0)"),
     ("after", "a mask has no say", r" && cai_priv_py_is_ordered\(array->mask\);", r";"),

@@ -102,6 +102,7 @@ def settled(module: Any, expected: tuple[int, int, int]) -> None:
     if module.counts() != expected:
         gc.collect()  # dear with these libraries, and mostly there is nothing to collect
     for _ in range(600):  # some let go on a thread of their own, soon after
+        module.pass_time()
         if module.counts() == expected:
             return
         time.sleep(0.05)
@@ -540,6 +541,7 @@ def device(request: pytest.FixtureRequest) -> Any:
 @contextlib.contextmanager
 def nothing_left_on(gpu: Any, *streams: Any) -> Iterator[None]:
     """What was imported goes when its streams have passed."""
+    gpu.pass_time()
     before = gpu.counts()
     yield
     for stream in streams:

@@ -132,6 +132,7 @@ contains
     call must(cai_import(entries, out=x, err=err))  ! options are left out: NULL
     call must(launch(producer, "fill", c_funloc(fill), owner%pointer, x%data, x%data))
     call cai_array_own(x, c_funloc(release), c_loc(owner))
+    x%flags = ior(x%flags, CAI_ORDERED_FREE)  ! it is freed in the order of the stream that it names
   end subroutine
 
   subroutine consume()

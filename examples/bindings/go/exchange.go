@@ -100,6 +100,7 @@ func produce(sim *C.cai_sim, w *C.world, stream C.uint64_t) {
 		fmt.Println("released by Go, status", C.cai_emm_free(&w.hooks, w.pointer, bytes, stream, nil))
 	}))
 	C.cai_array_own(&w.x, (*[0]byte)(C.release_go), unsafe.Pointer(owner))
+	w.x.flags |= C.CAI_ORDERED_FREE // it is freed in the order of the stream that it names
 }
 
 func consume(sim *C.cai_sim, w *C.world, s C.uint64_t) {

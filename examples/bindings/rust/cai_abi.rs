@@ -504,7 +504,7 @@ pub struct cai_event_pool {
     pub export_mode: i32,
     pub idle_count: i32,
     pub reserved: i32,
-    pub parked: *mut cai_priv_parked,
+    pub parked: *mut c_void,
     pub keepalive: *mut cai_keepalive,
     pub whole: cai_cuda,
     pub idle: [cai_pool_event; 32],

@@ -115,6 +115,7 @@ unsafe fn exchange(sim: *mut c_void) -> Result<Vec<i32>, String> {
     launch(sim, producer, "fill", fill, pointer, &[(pointer as u64, 1)])?;
     import(pointer as u64, producer, &mut x)?;
     cai_array_own(&mut x, Some(release), Box::into_raw(memory) as *mut c_void);
+    x.flags |= CAI_ORDERED_FREE as u32; // it is freed in the order of the stream that it names
     call(|err| cai_emm_array(&mut y, &mut *pool, &hooks, CAI_FLOAT32, 2, [2, 3].as_ptr(), consumer, err))?;
     let wrong = call(|err| cai_expect(&x, c("x").as_ptr(), CAI_FLOAT64, 1, CAI_ON_DEVICE as u32, err));
     println!("{}", wrong.unwrap_err());

@@ -543,7 +543,7 @@ cai_event_pool._fields_ = [
     ("export_mode", c_int32),
     ("idle_count", c_int32),
     ("reserved", c_int32),
-    ("parked", POINTER(cai_priv_parked)),
+    ("parked", c_void_p),
     ("keepalive", POINTER(cai_keepalive)),
     ("whole", cai_cuda),
     ("idle", cai_pool_event * 32),

@@ -93,6 +93,7 @@ def produce(sim, hooks, stream, x):
     import_x(address, stream, x)
     owners[address] = memory
     cai.cai_array_own(x, cast(release, c_void_p), address)
+    x.flags |= c.CAI_ORDERED_FREE  # it is freed in the order of the stream that it names
     return kept
 
 

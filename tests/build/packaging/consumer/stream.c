@@ -40,6 +40,5 @@ int main(void)
     }
     printf("cai_stream %d: CUDA %d loaded\n", (int)CAI_STREAM_H_INCLUDED, (int)driver.driver_version);
     if (driver.cuda.host_thread(driver.cuda.self, &thread) || !thread) return 2;
-    cai_cuda_unload(&driver);
     return 0;
 }
