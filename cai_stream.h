@@ -1674,7 +1674,10 @@ static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, con
     const unsigned long long own = ex->stream, other = edge->stream;
     cai_status status;
     if (edge->capture == wanted) return CAI_OK;
-    if (!wanted)
+    if (!wanted && ex->stream == CAI_STREAM_LEGACY)
+        status = cai_priv_error(call->err, refused,
+                                "stream 0x%llx is capturing, and stream 1 cannot be in a capture", other);
+    else if (!wanted)
         status = cai_priv_error(call->err, refused,
                                 "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
                                 "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
@@ -1737,10 +1740,9 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
     uint64_t capture;
     int32_t i;
     CAI_TRY(cai_priv_check_captures(&plan->call, ex, ex->options.flags & CAI_EXCHANGE_JOIN_CAPTURE));
-    CAI_TRY(cai_priv_check_contexts(plan));
     capture = ex->capture;
     for (i = 0; i < ex->edge_count; ++i) capture |= ex->edges[i].capture;
-    if (!capture) return CAI_OK;
+    if (!capture) return cai_priv_check_contexts(plan);
     if (ex->options.mode == CAI_MODE_HOST)
         return cai_priv_capture_refused(&plan->call, -1, "CAI_MODE_HOST: the host cannot wait while stream ",
                                         ex->stream, " or a producer's is capturing");

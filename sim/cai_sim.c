@@ -59,7 +59,14 @@ typedef struct sim_text {
     size_t length, capacity;
 } sim_text;
 
+typedef struct sim_moment { /* a call, of the table or of cai_sim.h */
+    const char *call; /* NULL: it is none that stands for CUDA */
+    uint64_t number;  /* 1, 2, ... in the order of all calls */
+    int32_t of_table;
+} sim_moment;
+
 typedef struct sim_object { /* a context, stream or event: the first member of each */
+    sim_moment made, ended;
     uint64_t handle;
     uint64_t destroyed; /* 1, 2, ... in the order of destruction */
     struct sim_context *context;
@@ -70,12 +77,14 @@ typedef struct sim_kind { /* all objects of a kind, and the one that each handle
     sim_object **all, **slots;
     int32_t count, slot_count, named;
     uint64_t base;
-    const char *letter;
+    const char *letter, *noun;
 } sim_kind;
 
 typedef struct sim_context {
     sim_object o;
     struct sim_stream *legacy;
+    struct sim_stream *whole; /* where context_record puts its records; NULL: not yet */
+    uint64_t id;              /* 0: nobody asked for it yet */
     int32_t device, error, primary;
     int32_t retained, of_runtime; /* who holds a primary one */
 } sim_context;
@@ -103,6 +112,7 @@ typedef struct sim_stream {
     uint64_t captured_last; /* the same in `capture`; 0: none, or no capture */
     sim_capture *capture;
     int32_t nonblocking;
+    int32_t lost; /* its capture was ended on another stream, and its own end is still to come */
 } sim_stream;
 
 typedef struct sim_event {
@@ -233,6 +243,7 @@ typedef struct sim_thread { /* a host thread */
 
 typedef struct sim_os { /* a thread of the operating system */
     sim_thread *itself, *plays;
+    sim_moment now; /* the call that it is in */
     int32_t in_function;
 } sim_os;
 
@@ -249,7 +260,8 @@ typedef struct sim_fault {
     X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
     X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
-    X(copy_peer_async) X(copy_3d_peer_async)
+    X(copy_peer_async) X(copy_3d_peer_async) X(context_id) X(context_record) X(stream_flags) X(pool_create) \
+    X(pool_destroy) X(memory_alloc_from_pool)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -306,7 +318,7 @@ struct cai_sim {
     int32_t adopts;  /* memory is of a real driver, and no bytes are moved */
     int32_t allocation_count, capture_count, thread_count, os_count;
     uint32_t options;
-    uint64_t operation_count, first_queued, order, stream_ids, destroyed;
+    uint64_t operation_count, first_queued, order, stream_ids, context_ids, destroyed;
     sim_kind contexts, streams, events, graphs, executables;
     sim_kind pools, physicals;
     sim_pool *current_pool[CAI_SIM_DEVICES];
@@ -322,6 +334,9 @@ struct cai_sim {
     sim_thread *self; /* who calls, while the lock is held */
     sim_os *os;
     cai_sim_hooks hooks;
+    cai_sim_undefined_function undefined; /* NULL: the program ends */
+    void *undefined_context;
+    uint64_t call_number;
     sim_text log;
     int32_t calls[SIM_OPERATION_COUNT];
     int32_t pageable[CAI_SIM_DEVICES];
@@ -473,14 +488,25 @@ static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
 
 static void sim_leave(cai_sim *sim, int entered)
 {
-    if (entered) SIM_UNLOCK(sim);
+    if (!entered) return;
+    memset(&sim->os->now, 0, sizeof sim->os->now);
+    SIM_UNLOCK(sim);
+}
+
+/* The host thread is in a call that stands for one of CUDA from now on, until sim_leave. */
+static void sim_is_in(cai_sim *sim, const char *call, int32_t of_table)
+{
+    sim->os->now.call = call;
+    sim->os->now.of_table = of_table;
+    sim->os->now.number = ++sim->call_number;
 }
 
 /* ------------------------------------------------------------------- >>lookup */
-static void sim_kind_set(sim_kind *kind, uint64_t base, const char *letter)
+static void sim_kind_set(sim_kind *kind, uint64_t base, const char *letter, const char *noun)
 {
     kind->base = base;
     kind->letter = letter;
+    kind->noun = noun;
 }
 
 static int32_t sim_operation_named(const char *name)
@@ -499,11 +525,95 @@ static sim_object *sim_object_of(const sim_kind *kind, uint64_t handle)
     return kind->slots[slot];
 }
 
-static int32_t sim_find(const sim_kind *kind, uint64_t handle, sim_object **found)
+/* "cai_sim_event_destroy (call 7)" */
+static void sim_put_moment(sim_text *text, const sim_moment *moment)
 {
-    *found = sim_object_of(kind, handle);
+    if (!moment->of_table) sim_put(text, "cai_sim_");
+    sim_put(text, moment->call == NULL ? "create" : moment->call);
+    if (moment->number == 0) return;
+    sim_put(text, " (call ");
+    sim_put_number(text, moment->number, 10);
+    sim_put(text, ")");
+}
+
+/* "event_query (call 7) is given event e1, which ... has destroyed." object: NULL, or what the handle was. */
+static void sim_put_undefined(sim_text *text, const sim_kind *kind, const char *name, const sim_moment *now,
+                              const sim_object *object)
+{
+    sim_put_moment(text, now);
+    sim_put(text, " is given ");
+    if (object == NULL) {
+        sim_put(text, name);
+        sim_put(text, ", which never was the handle of a");
+        sim_put(text, *kind->noun == 'e' ? "n " : " ");
+        sim_put(text, kind->noun);
+        sim_put(text, ".");
+    } else {
+        sim_put(text, kind->noun);
+        sim_put(text, " ");
+        sim_put(text, name);
+        sim_put(text, ", which ");
+        sim_put_moment(text, &object->ended);
+        sim_put(text, " has destroyed. ");
+        sim_put_moment(text, &object->made);
+        sim_put(text, " had made it.");
+    }
+    sim_put(text, " CUDA leaves undefined what follows.");
+}
+
+/* The call of this host thread is given a handle that is none, or none any more. CUDA leaves it undefined,
+ * and its driver reads memory that was freed. object: NULL, or what the handle was. */
+static void sim_is_undefined(cai_sim *sim, const sim_kind *kind, uint64_t handle, const sim_object *object)
+{
+    const sim_moment *now = &sim->os->now;
+    cai_sim_undefined what;
+    sim_text text = {NULL, 0, 0}, name = {NULL, 0, 0};
+    sim_put(&name, object == NULL ? "0x" : kind->letter);
+    sim_put_number(&name, object == NULL ? handle : (uint64_t)object->number, object == NULL ? 16 : 10);
+    sim_put_undefined(&text, kind, name.data, now, object);
+    if (sim->undefined == NULL) {
+        fprintf(stderr, "cai_sim: %s\n", text.data);
+        abort();
+    }
+    memset(&what, 0, sizeof what);
+    what.call = now->call;
+    what.of_table = now->of_table;
+    what.kind = kind->noun;
+    what.handle = handle;
+    what.name = name.data;
+    what.text = text.data;
+    if (object != NULL) {
+        what.made = object->made.call == NULL ? "create" : object->made.call;
+        what.destroyed = object->ended.call;
+    }
+    sim->undefined(sim->undefined_context, &what);
+    free(text.data);
+    free(name.data);
+}
+
+/* What is done with a dead handle is undefined. A primary context may be inactive, and 0 is refused. */
+static sim_object *sim_lookup(cai_sim *sim, const sim_kind *kind, uint64_t handle)
+{
+    sim_object *object = sim_object_of(kind, handle);
+    const int primary = object != NULL && kind == &sim->contexts && object->number <= sim->device_count;
+    const int good = handle == 0 || primary || (object != NULL && object->state == SIM_LIVE);
+    if (!good && sim->os->now.call != NULL) sim_is_undefined(sim, kind, handle, object);
+    return object;
+}
+
+static int32_t sim_find(cai_sim *sim, const sim_kind *kind, uint64_t handle, sim_object **found)
+{
+    *found = sim_lookup(sim, kind, handle);
     if (*found == NULL || (*found)->state == SIM_DEAD) return CAI_SIM_ERROR_INVALID_HANDLE;
     return (*found)->state == SIM_LIVE ? 0 : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/* state: SIM_DEAD, or SIM_ORPHAN */
+static void sim_end_as(cai_sim *sim, sim_object *object, int32_t state)
+{
+    object->state = state;
+    object->ended = sim->os->now;
+    if (state == SIM_DEAD) object->destroyed = ++sim->destroyed;
 }
 
 /* Gives a new object its handle: where they are recycled, that of the one destroyed last. */
@@ -522,6 +632,7 @@ static uint64_t sim_place(cai_sim *sim, sim_kind *kind, sim_object *object)
     kind->slots[slot] = object;
     object->number = ++kind->named;
     object->handle = kind->base + (uint64_t)slot * SIM_HANDLE_STEP;
+    if (sim->os != NULL) object->made = sim->os->now;
     return object->handle;
 }
 
@@ -537,7 +648,14 @@ static void *sim_object_make(sim_kind *kind, sim_context *context, size_t size)
 static sim_context *sim_context_of(cai_sim *sim, uint64_t handle)
 {
     sim_object *object;
-    return sim_find(&sim->contexts, handle, &object) ? NULL : object->context;
+    return sim_find(sim, &sim->contexts, handle, &object) ? NULL : object->context;
+}
+
+/* Why a handle is no context to do something with. */
+static int32_t sim_no_context(const cai_sim *sim, uint64_t handle)
+{
+    return sim_object_of(&sim->contexts, handle) == NULL ? CAI_SIM_ERROR_INVALID_CONTEXT
+                                                         : CAI_SIM_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 static sim_context *sim_current_context(cai_sim *sim)
@@ -602,7 +720,7 @@ static int32_t sim_find_stream(cai_sim *sim, uint64_t handle, sim_stream **strea
     sim_context *context;
     int32_t error;
     if (handle != CAI_STREAM_LEGACY && handle != CAI_STREAM_PER_THREAD) {
-        error = sim_find(&sim->streams, handle, &object);
+        error = sim_find(sim, &sim->streams, handle, &object);
         *stream = (sim_stream *)object;
         return error;
     }
@@ -622,7 +740,7 @@ static int32_t sim_use_stream(cai_sim *sim, uint64_t handle, sim_stream **stream
 static int32_t sim_use_event(cai_sim *sim, uint64_t handle, sim_event **event)
 {
     sim_object *object;
-    const int32_t error = sim_find(&sim->events, handle, &object);
+    const int32_t error = sim_find(sim, &sim->events, handle, &object);
     *event = (sim_event *)object;
     return error ? error : object->context->error;
 }
@@ -1214,8 +1332,7 @@ static int32_t sim_may_queue(cai_sim *sim, sim_stream *stream)
 /* The same of what cannot be captured. */
 static int32_t sim_may_not_capture(cai_sim *sim, sim_stream *stream)
 {
-    const int32_t error = sim_may_queue(sim, stream);
-    if (error || stream->capture == NULL) return error;
+    if (stream->capture == NULL) return sim_may_queue(sim, stream);
     sim_invalidate(stream->capture);
     return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
 }
@@ -1356,8 +1473,7 @@ static sim_graph *sim_graph_of(cai_sim *sim, sim_capture *capture)
 
 static void sim_end_object(cai_sim *sim, sim_object *object)
 {
-    object->state = SIM_DEAD;
-    object->destroyed = ++sim->destroyed;
+    sim_end_as(sim, object, SIM_DEAD);
 }
 
 /* graph: NULL, or the one that the nodes go to. */
@@ -1382,10 +1498,19 @@ static int32_t sim_do_capture_begin(cai_sim *sim, uint64_t handle, int32_t mode,
     capture->given = graph != NULL;
     if (graph != NULL) graph->capture = capture;
     stream->capture = capture;
+    stream->lost = 0;
     return 0;
 }
 
-/* graph: NULL, or gets a handle. */
+/* The end of a capture that a stream does not have, or has no more. */
+static int32_t sim_end_of_none(sim_stream *stream)
+{
+    const int32_t lost = stream->lost;
+    stream->lost = 0;
+    return lost ? CAI_SIM_ERROR_CAPTURE_INVALIDATED : CAI_SIM_ERROR_ILLEGAL_STATE;
+}
+
+/* graph: NULL, or gets a handle. The capture is over, whatever is wrong. */
 static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph)
 {
     sim_stream *stream;
@@ -1393,11 +1518,13 @@ static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return error;
     capture = stream->capture;
-    if (capture == NULL) return CAI_SIM_ERROR_ILLEGAL_STATE;
-    if (capture->origin != stream) return CAI_SIM_ERROR_CAPTURE_UNMATCHED;
-    if (capture->mode != CAI_SIM_MODE_RELAXED && capture->thread != sim->self->number)
-        return CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
-    if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
+    if (capture == NULL) return sim_end_of_none(stream);
+    if (capture->origin != stream) {
+        capture->origin->lost = 1;
+        error = CAI_SIM_ERROR_CAPTURE_UNMATCHED;
+    } else if (capture->mode != CAI_SIM_MODE_RELAXED && capture->thread != sim->self->number)
+        error = CAI_SIM_ERROR_CAPTURE_WRONG_THREAD;
+    else if (capture->status == CAI_CAPTURE_INVALIDATED) error = CAI_SIM_ERROR_CAPTURE_INVALIDATED;
     else if (!sim_capture_is_joined(sim, capture)) error = CAI_SIM_ERROR_CAPTURE_UNJOINED;
     if (!error && graph != NULL) *graph = sim_graph_of(sim, capture)->o.handle;
     else if (capture->graph != NULL && !capture->given) sim_end_object(sim, &capture->graph->o);
@@ -1408,7 +1535,7 @@ static int32_t sim_do_capture_end(cai_sim *sim, uint64_t handle, uint64_t *graph
 static int32_t sim_do_stream_capture(cai_sim *sim, uint64_t handle, cai_cuda_capture *capture)
 {
     sim_stream *stream;
-    const int32_t error = sim_find_stream(sim, handle, &stream);
+    const int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return sim_answer(sim, error);
     if (stream == stream->o.context->legacy && sim_capturing_in(sim, stream->o.context, 1, 0))
         return CAI_SIM_ERROR_CAPTURE_IMPLICIT;
@@ -1428,9 +1555,9 @@ static int32_t sim_do_capture_mode(cai_sim *sim, int32_t *mode)
 }
 
 /* ------------------------------------------------------------------- >>graphs */
-static int32_t sim_find_graph(const sim_kind *kind, uint64_t handle, sim_object **found)
+static int32_t sim_find_graph(cai_sim *sim, const sim_kind *kind, uint64_t handle, sim_object **found)
 {
-    return sim_find(kind, handle, found) ? CAI_SIM_ERROR_INVALID_VALUE : 0;
+    return sim_find(sim, kind, handle, found) ? CAI_SIM_ERROR_INVALID_VALUE : 0;
 }
 
 /* Does a capture add nodes to a graph now? */
@@ -1443,7 +1570,7 @@ static int sim_is_captured_into(const sim_graph *graph)
 static int32_t sim_do_graph_destroy(cai_sim *sim, const sim_kind *kind, uint64_t handle)
 {
     sim_object *object;
-    const int32_t error = sim_find_graph(kind, handle, &object);
+    const int32_t error = sim_find_graph(sim, kind, handle, &object);
     if (error) return error;
     if (kind == &sim->graphs && sim_is_captured_into((const sim_graph *)object))
         return CAI_SIM_ERROR_INVALID_VALUE;
@@ -1487,7 +1614,7 @@ static int32_t sim_do_graph_nodes(cai_sim *sim, uint64_t handle, uint64_t *nodes
 {
     sim_object *object;
     sim_graph *graph;
-    if (sim_find_graph(&sim->graphs, handle, &object)) return -1;
+    if (sim_find_graph(sim, &sim->graphs, handle, &object)) return -1;
     graph = (sim_graph *)object;
     if (sim_is_captured_into(graph)) sim_graph_of(sim, sim->captures[graph->capture->id - 1]);
     return sim_list_nodes(graph, NULL, graph->count, nodes, capacity);
@@ -1588,7 +1715,7 @@ static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t 
 {
     sim_object *graph;
     sim_executable *executable;
-    const int32_t error = sim_find_graph(&sim->graphs, handle, &graph);
+    const int32_t error = sim_find_graph(sim, &sim->graphs, handle, &graph);
     if (error) return error;
     if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     executable = (sim_executable *)sim_object_make(&sim->executables, NULL, sizeof *executable);
@@ -1610,7 +1737,7 @@ static int32_t sim_do_capture_begin_to(cai_sim *sim, uint64_t stream, int32_t mo
 {
     sim_object *object;
     sim_graph *graph;
-    int32_t error = sim_find_graph(&sim->graphs, handle, &object);
+    int32_t error = sim_find_graph(sim, &sim->graphs, handle, &object);
     graph = (sim_graph *)object;
     if (!error && sim_is_captured_into(graph)) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error) error = sim_check_nodes(sim, graph, nodes, count);
@@ -1637,8 +1764,9 @@ static int32_t sim_do_graph_update(cai_sim *sim, uint64_t executable_handle, uin
 {
     sim_object *object, *graph;
     sim_executable *executable;
-    if (sim_find_graph(&sim->executables, executable_handle, &object)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (sim_find_graph(&sim->graphs, handle, &graph)) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_find_graph(sim, &sim->executables, executable_handle, &object))
+        return CAI_SIM_ERROR_INVALID_VALUE;
+    if (sim_find_graph(sim, &sim->graphs, handle, &graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     executable = (sim_executable *)object;
     if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     if (!sim_is_alike((const sim_graph *)graph, executable)) return CAI_SIM_ERROR_GRAPH_UPDATE;
@@ -1729,7 +1857,7 @@ static int32_t sim_do_graph_launch(cai_sim *sim, uint64_t handle, uint64_t strea
     sim_object *object;
     sim_executable *executable;
     int32_t error = sim_use_stream(sim, stream_handle, &stream);
-    if (!error) error = sim_find_graph(&sim->executables, handle, &object);
+    if (!error) error = sim_find_graph(sim, &sim->executables, handle, &object);
     if (error) return error;
     executable = (sim_executable *)object;
     error = sim_may_launch(executable);
@@ -1805,8 +1933,10 @@ static int sim_is_in_use(const cai_sim *sim, const sim_context *context)
 
 static int32_t sim_do_context_push(cai_sim *sim, uint64_t handle)
 {
-    sim_context *context = sim_context_of(sim, handle);
-    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    sim_object *object = sim_lookup(sim, &sim->contexts, handle);
+    sim_context *context = object == NULL ? NULL : object->context;
+    if (context == NULL || (object->state != SIM_LIVE && !context->primary))
+        return CAI_SIM_ERROR_INVALID_CONTEXT;
     if (sim_is_in_use(sim, context)) return CAI_SIM_ERROR_CONTEXT_IN_USE;
     sim_push(sim->self, context, 1);
     return 0;
@@ -1839,24 +1969,40 @@ static int32_t sim_do_set_context(cai_sim *sim, uint64_t handle)
     return 0;
 }
 
+/* What a record waits for that covers a context: all its streams, also those that were destroyed. */
+static void sim_wait_for_all_of(cai_sim *sim, sim_operation *op, const sim_context *context)
+{
+    int32_t i;
+    for (i = 0; i < sim->streams.count; i++)
+        if (sim_stream_at(sim, i)->o.context == context && sim_stream_at(sim, i)->last != op->info.id)
+            sim_wait_for(op, sim_stream_at(sim, i)->last);
+}
+
+/* The number that no other context ever has. A primary context that was reset gets a new one. */
+static int32_t sim_do_context_id(cai_sim *sim, uint64_t handle, uint64_t *id)
+{
+    const sim_object *object = sim_object_of(&sim->contexts, handle);
+    if (object == NULL) object = sim_lookup(sim, &sim->contexts, handle);
+    if (object == NULL || object->state != SIM_LIVE) return sim_no_context(sim, handle);
+    if (object->context->id == 0) object->context->id = ++sim->context_ids;
+    *id = object->context->id;
+    return 0;
+}
+
 /* The host waits for all that is queued in a context. */
 static void sim_wait_for_context(cai_sim *sim, const sim_context *context, const char *name)
 {
     sim_operation *sync = sim_trace(sim, CAI_SIM_OP_SYNCHRONIZE, name, NULL, 0);
-    int32_t i;
-    for (i = 0; i < sim->streams.count; i++)
-        if (sim_stream_at(sim, i)->o.context == context) sim_wait_for(sync, sim_stream_at(sim, i)->last);
+    sim_wait_for_all_of(sim, sync, context);
     sim_run_for(sim, sync);
 }
 
 static int32_t sim_do_context_synchronize(cai_sim *sim)
 {
     sim_context *context;
-    int32_t error = sim_use_context(sim, &context);
+    const int32_t error = sim_use_context(sim, &context);
     if (error) return error;
     if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
-    error = sim_unsafe_call(sim);
-    if (error) return error;
     sim_wait_for_context(sim, context, "context_synchronize");
     sim_settle_pools(sim);
     return context->error;
@@ -1878,14 +2024,15 @@ static void sim_context_empty(cai_sim *sim, sim_context *context)
         sim_stream *stream = sim_stream_at(sim, i);
         if (stream->o.context != context) continue;
         if (stream->capture != NULL) sim_capture_finish(sim, stream->capture);
-        if (stream->o.number && stream->o.state == SIM_LIVE) stream->o.state = SIM_ORPHAN;
+        if (stream->o.number && stream->o.state == SIM_LIVE) sim_end_as(sim, &stream->o, SIM_ORPHAN);
     }
     for (i = 0; i < sim->events.count; i++)
         if (sim->events.all[i]->context == context && sim->events.all[i]->state == SIM_LIVE)
-            sim->events.all[i]->state = SIM_ORPHAN;
+            sim_end_as(sim, sim->events.all[i], SIM_ORPHAN);
     for (i = 0; i < sim->allocation_count; i++)
         if (sim->allocations[i]->context == context) sim_memory_end(sim, sim->allocations[i]);
     context->error = 0;
+    context->id = 0;
 }
 
 static int32_t sim_do_context_destroy(cai_sim *sim, uint64_t handle)
@@ -1894,7 +2041,7 @@ static int32_t sim_do_context_destroy(cai_sim *sim, uint64_t handle)
     if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
     sim_context_empty(sim, context);
     if (context->primary) return 0;
-    context->o.state = SIM_ORPHAN; /* not recycled */
+    sim_end_as(sim, &context->o, SIM_ORPHAN); /* not recycled */
     if (sim_current_context(sim) == context) sim->self->depth--;
     return 0;
 }
@@ -1918,7 +2065,7 @@ static int32_t sim_do_primary_release(cai_sim *sim, int32_t device)
     if (context->retained == 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
     if (--context->retained || context->of_runtime) return 0;
     sim_context_empty(sim, context);
-    context->o.state = SIM_ORPHAN;
+    sim_end_as(sim, &context->o, SIM_ORPHAN);
     return 0;
 }
 
@@ -1969,15 +2116,14 @@ static int32_t sim_do_stream_destroy(cai_sim *sim, uint64_t handle)
         sim_invalidate(stream->capture);
         if (stream->capture->origin == stream) sim_capture_finish(sim, stream->capture);
     }
-    stream->o.state = SIM_DEAD;
-    stream->o.destroyed = ++sim->destroyed;
+    sim_end_object(sim, &stream->o);
     return stream->o.context->error;
 }
 
 static int32_t sim_do_stream_context(cai_sim *sim, uint64_t handle, uint64_t *context)
 {
     sim_stream *stream;
-    const int32_t error = sim_find_stream(sim, handle, &stream);
+    const int32_t error = sim_use_stream(sim, handle, &stream);
     if (!error) *context = stream->o.context->o.handle;
     return sim_answer(sim, error);
 }
@@ -1985,10 +2131,20 @@ static int32_t sim_do_stream_context(cai_sim *sim, uint64_t handle, uint64_t *co
 static int32_t sim_do_stream_id(cai_sim *sim, uint64_t handle, uint64_t *id)
 {
     sim_stream *stream;
-    const int32_t error = sim_use_stream(sim, handle, &stream);
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error && stream->capture != NULL) error = sim_may_not_capture(sim, stream);
     if (error) return sim_answer(sim, error);
-    if (stream->capture != NULL) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
     *id = stream->id;
+    return 0;
+}
+
+static int32_t sim_do_stream_flags(cai_sim *sim, uint64_t handle, uint32_t *flags)
+{
+    sim_stream *stream;
+    int32_t error = sim_use_stream(sim, handle, &stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
+    if (error) return sim_answer(sim, error);
+    *flags = stream->nonblocking ? 1 : 0;
     return 0;
 }
 
@@ -2121,7 +2277,7 @@ static int32_t sim_do_launch(cai_sim *sim, int32_t kind, uint64_t handle, const 
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (error) return error;
     if (count < 0 || (count > 0 && accesses == NULL)) return CAI_SIM_ERROR_INVALID_VALUE;
-    if (kind == CAI_SIM_OP_LAUNCH && stream->o.context != sim_current_context(sim))
+    if (kind == CAI_SIM_OP_LAUNCH && stream->o.context->device != sim_current_context(sim)->device)
         return CAI_SIM_ERROR_INVALID_HANDLE;
     error = sim_may_queue(sim, stream);
     if (error) return error;
@@ -2150,8 +2306,7 @@ static int32_t sim_do_event_destroy(cai_sim *sim, uint64_t handle)
     sim_event *event = NULL;
     const int32_t error = sim_use_event(sim, handle, &event);
     if (event == NULL || event->o.state != SIM_LIVE) return error;
-    event->o.state = SIM_DEAD;
-    event->o.destroyed = ++sim->destroyed;
+    sim_end_object(sim, &event->o);
     return error;
 }
 
@@ -2170,12 +2325,37 @@ static int32_t sim_do_event_record(cai_sim *sim, uint64_t event_handle, uint64_t
     return 0;
 }
 
+/* A record behind all work of a context, also that of streams which were destroyed. */
+static int32_t sim_do_context_record(cai_sim *sim, uint64_t context_handle, uint64_t event_handle)
+{
+    sim_context *context = sim_context_of(sim, context_handle);
+    sim_event *event;
+    sim_operation *op;
+    int32_t error;
+    if (context == NULL) return sim_no_context(sim, context_handle);
+    error = context->error;
+    if (!error) error = sim_use_event(sim, event_handle, &event);
+    if (error) return error;
+    if (event->o.context != context) return CAI_SIM_ERROR_INVALID_HANDLE;
+    if (sim_capturing_in(sim, context, 0, 1)) return CAI_SIM_ERROR_CAPTURE_UNSUPPORTED;
+    if (context->whole == NULL) {
+        context->whole = sim_stream_make(sim, context);
+        context->whole->nonblocking = 1;
+    }
+    op = sim_queue(sim, CAI_SIM_OP_RECORD, context->whole, event_handle);
+    sim_wait_for_all_of(sim, op, context);
+    event->record = op->info.id;
+    event->capture = NULL;
+    return 0;
+}
+
 /* What query and synchronize have in common. */
 static int32_t sim_look_at_event(cai_sim *sim, uint64_t handle, sim_event **event)
 {
     const int32_t error = sim_use_event(sim, handle, event);
     if (error) return error;
     if ((*event)->capture == NULL) return sim_unsafe_call(sim);
+    if ((*event)->capture->status == SIM_CAPTURE_ENDED) return CAI_SIM_ERROR_INVALID_VALUE;
     sim_invalidate((*event)->capture);
     return CAI_SIM_ERROR_CAPTURED_EVENT;
 }
@@ -2303,9 +2483,9 @@ static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, 
 }
 
 /* --------------------------------------------------------------------- >>pools */
-static int32_t sim_find_pool(const cai_sim *sim, uint64_t handle, sim_pool **pool)
+static int32_t sim_find_pool(cai_sim *sim, uint64_t handle, sim_pool **pool)
 {
-    sim_object *object = sim_object_of(&sim->pools, handle);
+    sim_object *object = sim_lookup(sim, &sim->pools, handle);
     *pool = (sim_pool *)object;
     return object == NULL || object->state != SIM_LIVE ? CAI_SIM_ERROR_INVALID_VALUE : 0;
 }
@@ -2523,14 +2703,25 @@ static int32_t sim_do_pool_create(cai_sim *sim, int32_t device, uint64_t *handle
     return 0;
 }
 
+/* As the slot of the table makes one: reuse has a bit for each of the first attributes. */
+static int32_t sim_do_pool_create_reusing(cai_sim *sim, int32_t device, uint32_t reuse, uint64_t *handle)
+{
+    sim_pool *pool;
+    int32_t i, error = reuse > 7 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_create(sim, device, handle);
+    if (error) return error;
+    pool = (sim_pool *)sim_object_of(&sim->pools, *handle);
+    for (i = CAI_SIM_POOL_FOLLOW_EVENTS; i <= CAI_SIM_POOL_INTERNAL_WAITS; i++)
+        pool->values[i] = reuse >> (i - CAI_SIM_POOL_FOLLOW_EVENTS) & 1;
+    return 0;
+}
+
 /* Its memory stays until it is freed. */
 static int32_t sim_do_pool_destroy(cai_sim *sim, uint64_t handle)
 {
     sim_pool *pool;
     const int32_t error = sim_find_pool(sim, handle, &pool);
     if (error || pool == sim_pool_at(sim, pool->device)) return CAI_SIM_ERROR_INVALID_VALUE;
-    pool->o.state = SIM_DEAD;
-    pool->o.destroyed = ++sim->destroyed;
+    sim_end_object(sim, &pool->o);
     if (sim->current_pool[pool->device] == pool)
         sim->current_pool[pool->device] = sim_pool_at(sim, pool->device);
     sim_pool_trim(sim, pool, 0);
@@ -2591,7 +2782,7 @@ static int32_t sim_do_pool_set_access(cai_sim *sim, uint64_t handle, int32_t dev
     return 0;
 }
 
-static int32_t sim_pool_can(const cai_sim *sim, uint64_t handle, int32_t device)
+static int32_t sim_pool_can(cai_sim *sim, uint64_t handle, int32_t device)
 {
     sim_pool *pool;
     if (sim_find_pool(sim, handle, &pool) || device < 0 || device >= sim->device_count) return 0;
@@ -2653,9 +2844,10 @@ static int32_t sim_do_memory_alloc(cai_sim *sim, int32_t kind, uint64_t bytes, i
 {
     sim_context *context;
     int32_t error = sim_use_context(sim, &context);
-    if (!error && (bytes == 0 || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
+    const int empty = bytes == 0 && kind == CAI_SIM_MEM_PINNED; /* that is 0, and works */
+    if (!error && ((bytes == 0 && !empty) || !flags_are_good)) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error) error = sim_unsafe_call(sim);
-    return error ? error : sim_memory_new(sim, context, kind, bytes, name, NULL, address);
+    return error || empty ? error : sim_memory_new(sim, context, kind, bytes, name, NULL, address);
 }
 
 /* A free that waits does so for the context of the memory, or for all there are. */
@@ -2676,12 +2868,13 @@ static int32_t sim_do_memory_free(cai_sim *sim, uint64_t address, uint32_t kinds
     sim_context *context;
     sim_allocation *a;
     int32_t error = sim_need_context(sim, &context);
-    if (!error) error = sim_find_memory(sim, address, kinds, &a);
+    if (context == NULL || !error) error = sim_find_memory(sim, address, kinds, &a);
     if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     sim_wait_to_free(sim, a, name);
     sim_memory_release(sim, a, name);
-    return a->context != NULL && a->context->error ? a->context->error : context->error;
+    if (a->context != NULL && a->context->error) return a->context->error;
+    return context == NULL ? 0 : context->error;
 }
 
 static int32_t sim_do_pool_alloc(cai_sim *sim, uint64_t pool_handle, uint64_t bytes, uint64_t handle,
@@ -2690,10 +2883,10 @@ static int32_t sim_do_pool_alloc(cai_sim *sim, uint64_t pool_handle, uint64_t by
     sim_stream *stream;
     sim_pool *pool = NULL;
     int32_t error = sim_use_stream(sim, handle, &stream);
-    if (!error && bytes == 0) error = CAI_SIM_ERROR_INVALID_VALUE;
     if (!error && pool_handle) error = sim_find_pool(sim, pool_handle, &pool);
     if (!error) error = sim_may_not_capture(sim, stream);
-    if (error) return error;
+    if (!error) error = sim_unsafe_call(sim);
+    if (error || bytes == 0) return error;
     if (pool == NULL) pool = sim->current_pool[stream->o.context->device];
     return sim_pool_new(sim, pool, stream->o.context, bytes, "memory_alloc_async", stream, address);
 }
@@ -2712,6 +2905,7 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     int32_t error = sim_use_stream(sim, handle, &stream);
     if (!error) error = sim_find_memory(sim, address, SIM_FREED_IN_STREAMS, &a);
     if (!error) error = sim_may_not_capture(sim, stream);
+    if (!error) error = sim_unsafe_call(sim);
     if (error) return error;
     whole = cai_sim_writes(address, a->bytes);
     op = sim_queue(sim, CAI_SIM_OP_FREE, stream, 0);
@@ -3133,11 +3327,9 @@ static int32_t sim_do_pointer_info(cai_sim *sim, uint64_t pointer, cai_cuda_poin
                                      CAI_MEMORY_DEVICE, CAI_MEMORY_DEVICE};
     const sim_allocation *a = sim_allocation_of(sim, pointer);
     const sim_context *current = sim_current_context(sim);
-    if (current != NULL && current->error) return current->error;
     info->memory = CAI_MEMORY_HOST;
     info->device = CAI_DEVICE_UNKNOWN;
     if (a == NULL || !a->live || sim_answers_zero(sim)) return 0;
-    if (a->context != NULL && a->context->error) return a->context->error;
     info->memory = memory[a->kind];
     info->device = a->device;
     info->flags = a->kind == CAI_SIM_MEM_POOL    ? (uint32_t)CAI_POINTER_POOL
@@ -3457,11 +3649,12 @@ static int32_t sim_check_peer(cai_sim *sim, uint64_t address, uint64_t handle)
     uint64_t offset;
     const sim_context *context = sim_context_of(sim, handle);
     const sim_allocation *a = sim_allocation_at(sim, address, &offset);
-    if (context == NULL) return CAI_SIM_ERROR_INVALID_CONTEXT;
-    if (context->error) return context->error;
+    if (context == NULL && handle != 0) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    if (context != NULL && context->error) return context->error;
     if (a == NULL || !a->live) return CAI_SIM_ERROR_INVALID_VALUE;
     if (a->kind != CAI_SIM_MEM_MANAGED && sim_side_of(sim, address) != SIM_ON_DEVICE)
         return CAI_SIM_ERROR_INVALID_VALUE;
+    if (context == NULL) return 0; /* that of the memory */
     if (a->context != NULL) return a->context == context ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
     return a->device == context->device ? 0 : CAI_SIM_ERROR_INVALID_VALUE;
 }
@@ -3621,7 +3814,8 @@ static int sim_lacks_context(cai_sim *sim, int32_t operation)
 {
     const int by_handle = operation == SIM_event_record || operation == SIM_event_synchronize ||
                           operation == SIM_event_destroy || operation == SIM_stream_wait_event ||
-                          operation == SIM_stream_synchronize || operation >= SIM_copy_async;
+                          operation == SIM_stream_synchronize ||
+                          (operation >= SIM_copy_async && operation <= SIM_copy_3d_peer_async);
     return by_handle && sim_is_on(sim, CAI_SIM_HANDLES_NEED_CONTEXT) && sim_current_context(sim) == NULL;
 }
 
@@ -3650,6 +3844,7 @@ static sim_call sim_call_begin(void *self, int32_t operation, int good)
     call.sim = (cai_sim *)self;
     sim_before(call.sim, sim_operation_names[operation], 1);
     call.entered = sim_enter(call.sim);
+    if (call.entered) sim_is_in(call.sim, sim_operation_names[operation], 1);
     call.omitted = 0;
     call.error = !call.entered                            ? CAI_SIM_ERROR_NOT_PERMITTED
                  : call.sim->teardown                     ? CAI_SIM_ERROR_DEINITIALIZED
@@ -3918,6 +4113,24 @@ static int32_t sim_copy_3d_peer_async(void *self, const cai_cuda_copy *copy, uin
     return sim_call_end(&call);
 }
 
+SIM_ASKS(context_id, (void *self, uint64_t context, uint64_t *id), id, sim_log_context(sim, context),
+         sim_do_context_id(sim, context, id), sim_log_number(sim, *id))
+SIM_SLOT(context_record, (void *self, uint64_t context, uint64_t event),
+         (sim_log_context(sim, context), sim_log_event(sim, event)),
+         sim_do_context_record(sim, context, event))
+SIM_ASKS(stream_flags, (void *self, uint64_t stream, uint32_t *flags), flags, sim_log_stream(sim, stream),
+         sim_do_stream_flags(sim, stream, flags), sim_log_number(sim, *flags))
+SIM_ASKS(pool_create, (void *self, int32_t device, uint32_t reuse, uint64_t *pool), pool,
+         (sim_log_int(sim, device), sim_log(sim, "reuse"), sim_log_number(sim, reuse)),
+         sim_do_pool_create_reusing(sim, device, reuse, pool), sim_log_object(sim, &sim->pools, *pool))
+SIM_SLOT(pool_destroy, (void *self, uint64_t pool), sim_log_object(sim, &sim->pools, pool),
+         sim_do_pool_destroy(sim, pool))
+SIM_ASKS(memory_alloc_from_pool,
+         (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream), pointer,
+         (sim_log_number(sim, size), sim_log_object(sim, &sim->pools, pool), sim_log_stream(sim, stream)),
+         pool == 0 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_alloc(sim, pool, size, stream, pointer),
+         sim_log_address(sim, *pointer))
+
 static int32_t sim_host_thread(void *self, uint64_t *thread)
 {
     cai_sim *sim = (cai_sim *)self;
@@ -3946,6 +4159,7 @@ static int32_t sim_enter_driver(cai_sim *sim, int *entered, const char *call)
 {
     sim_before(sim, call, 0);
     *entered = sim_enter(sim);
+    if (*entered) sim_is_in(sim, call, 0);
     return *entered ? 0 : CAI_SIM_ERROR_NOT_PERMITTED;
 }
 
@@ -3988,6 +4202,17 @@ static int32_t sim_end(cai_sim *sim, int entered, int32_t error)
     { \
         const int entered = sim_enter(sim); \
         const type got = value; \
+        sim_leave(sim, entered); \
+        return got; \
+    }
+/* The same of one that asks CUDA of something by its handle. */
+#define SIM_LOOKS(type, name, parameters, value) \
+    type name parameters \
+    { \
+        const int entered = sim_enter(sim); \
+        type got; \
+        if (entered) sim_is_in(sim, &#name[sizeof "cai_sim"], 0); \
+        got = value; \
         sim_leave(sim, entered); \
         return got; \
     }
@@ -4055,13 +4280,13 @@ cai_sim *cai_sim_create(int32_t devices)
         free(sim);
         return NULL;
     }
-    sim_kind_set(&sim->streams, 0x50000000, "s");
-    sim_kind_set(&sim->events, 0x60000000, "e");
-    sim_kind_set(&sim->contexts, 0x70000000, "c");
-    sim_kind_set(&sim->graphs, 0x30000000, "g");
-    sim_kind_set(&sim->executables, 0x40000000, "x");
-    sim_kind_set(&sim->pools, 0x20000000, "p");
-    sim_kind_set(&sim->physicals, 0x10000000, "b");
+    sim_kind_set(&sim->streams, 0x50000000, "s", "stream");
+    sim_kind_set(&sim->events, 0x60000000, "e", "event");
+    sim_kind_set(&sim->contexts, 0x70000000, "c", "context");
+    sim_kind_set(&sim->graphs, 0x30000000, "g", "graph");
+    sim_kind_set(&sim->executables, 0x40000000, "x", "executable graph");
+    sim_kind_set(&sim->pools, 0x20000000, "p", "memory pool");
+    sim_kind_set(&sim->physicals, 0x10000000, "b", "physical memory");
     sim->file = -1;
     sim->device_count = devices;
     for (i = 0; i < devices; i++) {
@@ -4260,9 +4485,9 @@ SIM_CALL(cai_sim_graph_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t graph
          sim_do_graph_destroy(sim, &sim->graphs, graph))
 SIM_CALL(cai_sim_graph_executable_destroy, sim_enter_runtime, (cai_sim *sim, uint64_t executable),
          sim_do_graph_destroy(sim, &sim->executables, executable))
-SIM_GETS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph),
+SIM_LOOKS(int32_t, cai_sim_graph_node_count, (cai_sim *sim, uint64_t graph),
          sim_do_graph_nodes(sim, graph, NULL, 0))
-SIM_GETS(int32_t, cai_sim_graph_nodes,
+SIM_LOOKS(int32_t, cai_sim_graph_nodes,
          (cai_sim *sim, uint64_t graph, uint64_t *nodes, int32_t capacity),
          sim_do_graph_nodes(sim, graph, nodes, capacity))
 SIM_GETS(int32_t, cai_sim_node_get, (cai_sim *sim, uint64_t node, cai_sim_graph_node *out),
@@ -4270,8 +4495,8 @@ SIM_GETS(int32_t, cai_sim_node_get, (cai_sim *sim, uint64_t node, cai_sim_graph_
 SIM_GETS(int32_t, cai_sim_node_dependencies,
          (cai_sim *sim, uint64_t node, uint64_t *nodes, int32_t capacity),
          sim_do_node_dependencies(sim, node, nodes, capacity))
-SIM_GETS(uint64_t, cai_sim_capture_graph, (cai_sim *sim, uint64_t stream), sim_do_capture_graph(sim, stream))
-SIM_GETS(int32_t, cai_sim_capture_nodes,
+SIM_LOOKS(uint64_t, cai_sim_capture_graph, (cai_sim *sim, uint64_t stream), sim_do_capture_graph(sim, stream))
+SIM_LOOKS(int32_t, cai_sim_capture_nodes,
          (cai_sim *sim, uint64_t stream, uint64_t *nodes, int32_t capacity),
          sim_do_capture_nodes(sim, stream, nodes, capacity))
 SIM_CALL(cai_sim_capture_depend, sim_enter_runtime,
@@ -4308,7 +4533,7 @@ SIM_CALL(cai_sim_pool_set, sim_enter_driver,
 SIM_CALL(cai_sim_pool_set_access, sim_enter_driver,
          (cai_sim *sim, uint64_t pool, int32_t device, int32_t yes),
          sim_do_pool_set_access(sim, pool, device, yes))
-SIM_GETS(int32_t, cai_sim_pool_access, (cai_sim *sim, uint64_t pool, int32_t device),
+SIM_LOOKS(int32_t, cai_sim_pool_access, (cai_sim *sim, uint64_t pool, int32_t device),
          sim_pool_can(sim, pool, device))
 SIM_MAKES(cai_sim_virtual_reserve, sim_enter_driver, (cai_sim *sim, uint64_t bytes, uint64_t alignment),
           sim_do_virtual_reserve(sim, bytes, alignment, &made))
@@ -4452,8 +4677,8 @@ static void sim_put_stream(sim_text *text, const sim_stream *stream)
         sim_put_number(text, (uint64_t)stream->o.number, 10);
         return;
     }
-    sim_put(text, stream == context->legacy ? "legacy" : "per_thread");
-    if (stream != context->legacy && (uint32_t)stream->thread != 1) {
+    sim_put(text, stream == context->legacy ? "legacy" : stream == context->whole ? "context" : "per_thread");
+    if (stream->thread && (uint32_t)stream->thread != 1) {
         sim_put(text, " ");
         sim_put_number(text, (uint32_t)stream->thread, 10);
     }
@@ -4600,6 +4825,8 @@ void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
     sim_leave(sim, entered);
 }
 
+SIM_SETS(cai_sim_on_undefined, (cai_sim *sim, cai_sim_undefined_function function, void *context),
+         (sim->undefined = function, sim->undefined_context = context))
 SIM_SETS(cai_sim_set_hooks, (cai_sim *sim, const cai_sim_hooks *hooks),
          if (hooks != NULL) sim->hooks = *hooks; else memset(&sim->hooks, 0, sizeof sim->hooks))
 SIM_SETS(cai_sim_get_hooks, (cai_sim *sim, cai_sim_hooks *out), *out = sim->hooks)
@@ -4692,6 +4919,7 @@ SIM_GETS(int32_t, cai_sim_calls, (cai_sim *sim), sim_count_calls(sim, NULL))
 SIM_GETS(int32_t, cai_sim_calls_of, (cai_sim *sim, const char *operation), sim_count_calls(sim, operation))
 SIM_GETS(int32_t, cai_sim_ordering_calls, (cai_sim *sim),
          sim->calls[SIM_event_create] + sim->calls[SIM_event_destroy] + sim->calls[SIM_event_record] +
+             sim->calls[SIM_context_record] +
              sim->calls[SIM_event_synchronize] + sim->calls[SIM_stream_wait_event] +
              sim->calls[SIM_stream_synchronize] + sim->calls[SIM_context_synchronize])
 

@@ -104,39 +104,50 @@ WHAT IS CUDA AND WHAT IS NOT
        (R100).
     D  A wait for an event that was never recorded does nothing. Recording again does not change waits made
        before. A query is 600 while the work is pending, but the event may be destroyed (R101).
-    D  A launch needs a stream of the current context. S: else 400.
+    D  A launch needs a stream of the current device. S: else 400. R: another context of the device will do.
     D  The legacy stream waits for all blocking streams of its context, which then wait for it. To synchronize
        it is to synchronize them. Stream 2 is blocking. Non-blocking streams take no part (R104).
     D  A destroyed stream still finishes its work. R: its handle may be used again, its id not (R85).
-    S  Handles that never were, or were destroyed, give 400 (undefined in CUDA).
+    S  A handle that never was one, or was destroyed, ends the program with a report, or is told to a function
+       of the test (cai_sim_on_undefined). That function returns: 400; of graphs and pools 1, of contexts 201.
+       R: CUDA's driver crashes. The handle 0 is refused in the same way without a report.
     S  stream_context, and what names a stream or an event by handle, works without a current context.
 
+    D  stream_flags is 1 for a non-blocking stream. R: of a stream that captures it is 900, and invalidates.
+
     Contexts
+    R  context_record covers all work that is queued in a context, also in non-blocking and in destroyed
+       streams. If anything captures in the context, in any mode, it is 900 and invalidates those captures.
+    R  context_id of a context that was destroyed is 709. A primary context that was reset keeps its handle
+       and gets a new id.
     D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
        contexts: option CAI_SIM_PRIMARY_INACTIVE.
-    R  Streams and events of a context that was destroyed or reset: 709 (undefined in CUDA).
+    S  Streams and events of a context that was destroyed or reset are destroyed. After the report: 709.
+    R  The handle of an inactive primary context is no such case. It can be pushed. Calls are 709 then.
 
     Captures (R103)
     D  A capture query of the legacy stream while a blocking stream of its context captures, in any mode, is
        906 and invalidates nothing. Any other use is 906 and invalidates. It cannot be captured. S: 900.
-    D  What captures, and its context, cannot be synchronized: 900. Events recorded in a capture cannot be
-       queried or synchronized: 907. A stream that waits for one is pulled into the capture.
+    D  What captures, and its context, cannot be synchronized: 900. R: also after an invalidation. Events that
+       were recorded in a capture cannot be queried or synchronized: 907. R: after its end 1. A stream that
+       waits for one is pulled into the capture.
     D  A wait in a capture for an event from outside: 905. From another capture: 902, and both are
        invalidated. S: 902 also after that one ended, 905 also for an event that was never recorded.
     R  A wait outside for an event of an invalidated capture: 1. S: of one that ended, too.
     S  A wait of the legacy stream for an event of a capture of non-blocking streams only: 905.
     D  The end: on another stream 903, on another host thread 908 unless relaxed, with work that is not joined
-       904, after invalidation 901. S: 903 and 908 change nothing. Work means launches, so that a stream that
-       was pulled in and did nothing need not be joined. S: not capturing, or capturing again, 401.
+       904, after invalidation 901. R: each of them ends the capture. After a 903 its own end is 901, after a
+       908 it is 401. Work means launches, so that a stream that was pulled in and did nothing need not be
+       joined. S: not capturing, or capturing again, 401.
     D  Errors but those of the end and of queries invalidate the captures concerned. Then all use is 901.
     D  The capture mode of the thread decides whether potentially unsafe calls fail, with 900: under `global`
        because of its own captures that are not relaxed and those of other threads that are global, under
        `thread_local` because of its own, under `relaxed` not. R: that invalidates these captures.
-    D  event_query is such a call, and memory_alloc. S: so are event_synchronize, stream_synchronize,
-       context_synchronize, memory_free, host_alloc, host_free, host_register, host_unregister, managed_alloc,
+    D  event_query is such a call, and memory_alloc. R: so are event_synchronize, stream_synchronize,
+       memory_free, memory_alloc_async, memory_alloc_from_pool and memory_free_async. context_synchronize is
+       none where nothing captures in its context. S: host_alloc, host_free, host_register, host_unregister, managed_alloc,
        and cai_sim_free and cai_sim_alloc of other than pool memory.
-    S  stream_id of a capturing stream: 900, and invalidates nothing (disputed). Destroying a capturing stream
-       invalidates its capture. The first one of a capture ends it.
+    R  stream_id of a capturing stream: 900, and invalidates. S: destroying a capturing stream invalidates its capture. The first one of a capture ends it.
 
     Graphs
     D  The end of a capture gives a graph. Its nodes are the launches, copies, sets and host functions of the
@@ -160,8 +171,8 @@ WHAT IS CUDA AND WHAT IS NOT
        memory that was freed, or over the end of its allocation, does not run. Its context has error 700 from
        then on.
     D  Allocation through the table: without a current context 201, over the memory of the device 2, flags
-       that are none 1. A handle of a stream brings its own context. Size 0 is 1 (S: also of host_alloc and
-       memory_alloc_async).
+       that are none 1. A handle of a stream brings its own context. Size 0 is 1. R: of host_alloc and
+       memory_alloc_async it succeeds and gives the address 0. memory_free and host_free need no context.
     D  memory_free of pool memory does not wait. R: of other memory it may wait. So may host_free (options
        CAI_SIM_FREE_RETURNS, CAI_SIM_FREE_OWN_CONTEXT). S: host_unregister and ipc_close do not.
     D  memory_free_async is an operation of the stream: the memory ends when it runs. S: until then
@@ -215,9 +226,9 @@ WHAT IS CUDA AND WHAT IS NOT
     S  Work on opened memory that the exporter has freed: 700 (undefined in CUDA).
 
     Errors
-    D  An asynchronous error of the device is reported by later calls (G18). S: by all that name or need one
-       of its contexts, except context_current, _push, _pop and _device, device_context, device_uuid,
-       stream_context and capture queries. Destroying a stream or an event reports it, too, and works.
+    D  An asynchronous error of the device is reported by later calls (G18). R: by all that name or need one
+       of its contexts, except context_current, _push, _pop, _device and _id, device_context, device_uuid,
+       capture_mode and pointer_info. Destroying a stream or an event reports it, too, and works.
     S  Peer access is there or not (cai_sim_set_peer_access). No timing.
 
     Copies
@@ -226,8 +237,8 @@ WHAT IS CUDA AND WHAT IS NOT
     D  A copy may be queued in a stream of another context than the current one. It needs no peer access.
        Without it CUDA copies by way of the host. S: for memory of pools see CAI_SIM_COPY_NEEDS_ACCESS.
     D  copy_peer_async and copy_3d_peer_async copy "from device memory in one context to device memory in
-       another context" (cuMemcpyPeerAsync). They need no access to pools. A context that is none: 201. S: one
-       that is not that of the memory, and memory of the host: 1. Pools and mapped memory have no context;
+       another context" (cuMemcpyPeerAsync). They need no access to pools. R: 0 is the context of the memory. S:
+       one that is not that of the memory, and memory of the host: 1. Pools and mapped memory have no context;
        any context of their device will do.
     S  A range that leaves its allocation, or memory that was freed: 1, at once. Memory that is freed before a
        queued copy runs: 700. What is in no allocation is pageable host memory, and is accepted unchecked.
@@ -291,6 +302,26 @@ void cai_sim_destroy(cai_sim *sim);
 
 /** Returns the table, valid until the simulation is destroyed. All slots are set. `self` is `sim`. */
 const cai_cuda *cai_sim_cuda(cai_sim *sim);
+
+/* ---------------------------------------------------------------- >>undefined */
+/** A call was given a handle that never was one, or that was destroyed. */
+typedef struct cai_sim_undefined {
+    const char *call;      /* that was given it: "event_record"; without the prefix "cai_sim_" */
+    int32_t of_table;      /* 1: it is an operation of the table; 0: a function of this header */
+    const char *kind;      /* what it should be: "stream", "event", "context", "graph", "memory pool", ... */
+    uint64_t handle;
+    const char *name;      /* of the object, "s3"; or the handle in hexadecimal, if it never was one */
+    const char *made;      /* the call that made it, or NULL: it never was a handle */
+    const char *destroyed; /* the call that destroyed it, or NULL. That of its context counts */
+    const char *text;      /* all of this in a sentence, with the numbers of the calls */
+} cai_sim_undefined;
+
+/** Called on the thread of the call. It must not call the simulation. What it is given is valid until it
+ *  returns. Then the call fails with 400, 709 or another error, and changes nothing. */
+typedef void (*cai_sim_undefined_function)(void *context, const cai_sim_undefined *what);
+
+/** Sets what is called then. NULL, as at first: the text goes to stderr, and the program aborts. */
+void cai_sim_on_undefined(cai_sim *sim, cai_sim_undefined_function function, void *context);
 
 /* ------------------------------------------------------------------ >>options */
 /** Where CUDA's documentation writes "may", or writes nothing, a driver can do one thing or another. An
@@ -406,7 +437,7 @@ uint64_t cai_sim_primary(cai_sim *sim, int32_t device);
 uint64_t cai_sim_primary_retain(cai_sim *sim, int32_t device);
 
 /** cuDevicePrimaryCtxRelease. The last release destroys the context with its streams, events and memory.
- *  Where it is current it stays current, calls return 709, and a push 201. Returns 201 if it was not
+ *  Where it is current, or is pushed, calls return 709. Returns 201 if it was not
  *  retained. A primary context that cai_sim_set_context made current is also retained by the runtime from
  *  then on (cudaSetDevice). So is one that a function of this header made current on a host thread without a
  *  current context. */
@@ -973,6 +1004,9 @@ void cai_sim_teardown(cai_sim *sim);
        copy_async m1 m2 64 s1         copy_3d_async m1 m2 64 8 2 s1 (to, from, width, height, depth)
        set_async m1 0 64 s1           set_2d_async m1 0 64 8 s1 (value, width, height)
        copy_peer_async m1 c1 m2 c2 64 s1                              copy_3d_peer_async m1 c1 m2 c2 64 8 2 s1
+       context_id c1 -> 1             context_record c1 e1           stream_flags s1 -> 1
+       pool_create 0 reuse 7 -> p2    pool_destroy p2
+       memory_alloc_from_pool 1024 p2 s1 -> m1
 
    event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a
@@ -991,7 +1025,8 @@ int32_t cai_sim_calls(cai_sim *sim);
 int32_t cai_sim_calls_of(cai_sim *sim, const char *operation);
 
 /** Returns the number of calls in the log that order work: event_create, _destroy, _record, _synchronize,
- *  stream_wait_event, stream_synchronize and context_synchronize. Others query, or change context or mode. */
+ *  stream_wait_event, stream_synchronize, context_record and context_synchronize. Others query, or change
+ *  context or mode. */
 int32_t cai_sim_ordering_calls(cai_sim *sim);
 
 /* ------------------------------------------------------------------- >>faults */

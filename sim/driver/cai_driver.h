@@ -52,6 +52,11 @@ int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out);
 /** Adds a named point to the trace. */
 void cai_driver_mark(const char *text);
 
+/** Reads what is said of a call that was given a handle which was destroyed, or never was one. CUDA's driver
+ *  crashes then. Here the call fails, and the program goes on. The first 64 are kept. Returns 1, or 0 if
+ *  `index` is behind the last one. `text` may be NULL; it is cut to `capacity` bytes. */
+int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity);
+
 /** A launch, for the function of the host that stands for its kernel. */
 typedef struct cai_driver_launch {
     const char *kernel;           /* its name, as the image has it */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
+enum { DRIVER_UNDEFINED = 64, DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
 
 /* What a host thread is doing. */
 typedef struct driver_thread {
@@ -15,6 +15,7 @@ typedef struct driver_thread {
     int32_t depth;
     int32_t per_thread;
     int32_t in_site;
+    const char *running; /* the function of the driver that was called last */
     cai_driver_call *call; /* of the call that runs, or NULL */
 } driver_thread;
 
@@ -30,6 +31,8 @@ static uint64_t driver_call_count;
 static cai_driver_site_function driver_site;
 static void *driver_site_context;
 static FILE *driver_log;
+static char *driver_undefined[DRIVER_UNDEFINED]; /* what was said of dead handles */
+static int32_t driver_undefined_count;
 int driver_recorder;
 
 /* ------------------------------------------------------------------ >>the simulation */
@@ -42,6 +45,41 @@ static uint64_t driver_environment(const char *name, uint64_t otherwise)
         return otherwise;
     value = strtoull(text, &end, 10);
     return *end || !value ? otherwise : (uint64_t)value;
+}
+
+/* A program gave a handle that is dead, or none. The call fails, and the program goes on. A recorder does not know all
+ * handles. */
+static void driver_note_undefined(void *context, const cai_sim_undefined *what)
+{
+    const char *name = driver_self.depth ? driver_self.name : driver_self.running;
+    const size_t room = strlen(what->text) + (name ? strlen(name) : 0) + 3;
+    char *text;
+    (void)context;
+    if (driver_recorder && !what->made)
+        return;
+    text = (char *)malloc(room);
+    if (text)
+        snprintf(text, room, "%s%s%s", name ? name : "", name ? ": " : "", what->text);
+    pthread_mutex_lock(&driver_lock);
+    if (text && driver_undefined_count < DRIVER_UNDEFINED) {
+        driver_undefined[driver_undefined_count++] = text;
+        if (driver_log)
+            fprintf(driver_log, "undefined: %s\n", text);
+        text = NULL;
+    }
+    pthread_mutex_unlock(&driver_lock);
+    free(text);
+}
+
+int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity)
+{
+    int32_t found;
+    pthread_mutex_lock(&driver_lock);
+    found = index >= 0 && index < driver_undefined_count;
+    if (found && text && capacity)
+        snprintf(text, capacity, "%s", driver_undefined[index]);
+    pthread_mutex_unlock(&driver_lock);
+    return found;
 }
 
 static void driver_make(void)
@@ -60,6 +98,7 @@ static void driver_make(void)
     driver_simulation = cai_sim_create(devices);
     if (!driver_simulation)
         return;
+    cai_sim_on_undefined(driver_simulation, driver_note_undefined, NULL);
     cai_sim_set_options(driver_simulation,
                         cai_sim_options(driver_simulation) | driver_options | (uint32_t)CAI_SIM_PROGRESS |
                             (uint32_t)CAI_SIM_PRIMARY_INACTIVE);
@@ -233,6 +272,7 @@ CUresult driver_begin(int row, const void *caller, int flags)
     __atomic_fetch_add(&self->calls, 1, __ATOMIC_RELAXED);
     driver_self.per_thread = flags & 1;
     driver_self.call = NULL;
+    driver_self.running = self->name;
     if (!cai_driver_sim())
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(flags & 4) && !__atomic_load_n(&driver_initialized, __ATOMIC_ACQUIRE))

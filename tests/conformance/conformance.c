@@ -30,7 +30,7 @@ typedef struct outcome {
 } outcome;
 
 typedef struct options {
-    const char *program, *only, *plant, *other;
+    const char *program, *only, *plant, *other, *compare;
     int32_t devices;
     int markdown, self_test, list, list_plants, alone;
 } options;
@@ -170,10 +170,19 @@ static int32_t run_all(const options *o, outcome *outcomes, int print)
 }
 
 /* -------------------------------------------------------------------- markdown */
+static int32_t rule_index(const char *id)
+{
+    int32_t i;
+    for (i = 0; i < rule_count; i++)
+        if (strcmp(all_rules[i]->id, id) == 0) return i;
+    return -1;
+}
+
 typedef struct report {
     int known;
     char about[LINE];
     int statuses[MOST_RULES];
+    char reasons[MOST_RULES][WORLD_TEXT]; /* of lines "reason ID text" */
 } report;
 
 static void read_report(const char *path, report *out)
@@ -191,9 +200,12 @@ static void read_report(const char *path, report *out)
             out->known = 1;
             (void)snprintf(out->about, sizeof out->about, "%.*s", LINE - 6, line + 5);
         }
-        if (status == UNKNOWN || sscanf(line, "%*s %7s", id) != 1) continue;
-        for (i = 0; i < rule_count; i++)
-            if (strcmp(all_rules[i]->id, id) == 0) out->statuses[i] = status;
+        i = sscanf(line, "%*s %7s", id) == 1 ? rule_index(id) : -1;
+        if (i < 0) continue;
+        if (status != UNKNOWN) out->statuses[i] = status;
+        else if (strncmp(line, "reason ", 7) == 0)
+            (void)snprintf(out->reasons[i], sizeof out->reasons[i], ": %.*s", WORLD_TEXT - 3,
+                           strstr(line, id) + strlen(id) + 1);
     }
     (void)fclose(file);
 }
@@ -234,8 +246,8 @@ static void print_markdown(const report *simulation, const report *gpu)
         const rule *what = all_rules[i];
         const int asked = gpu->known && gpu->statuses[i] != UNKNOWN && gpu->statuses[i] != SKIPPED;
         put_status(simulation, i, status, sizeof status);
-        (void)printf("| %s | %s | %s | %s | %s |\n", what->id, what->sentence, what->source, status,
-                     asked ? status_words[gpu->statuses[i]] : without_gpu(what));
+        (void)printf("| %s | %s | %s | %s | %s%s |\n", what->id, what->sentence, what->source, status,
+                     asked ? status_words[gpu->statuses[i]] : without_gpu(what), gpu->reasons[i]);
     }
     (void)printf("\nconfirmed: the rule held. documented only: CUDA's documents say so, and no GPU could be "
                  "asked. simulation only:\nthey do not, and no GPU could be asked. differs: a free choice of "
@@ -272,15 +284,72 @@ static int32_t markdown(const options *o)
     return failed;
 }
 
-/* ------------------------------------------------------------------- self-test */
-static int32_t rule_index(const char *id)
+/* --------------------------------------------------------------------- compare */
+/* What a file says of one rule: a line of the output on a GPU, and maybe a line "reason ID text" on why the
+ * simulation does otherwise, or why the rule asks something else now. */
+typedef struct recorded {
+    int status, same_sentence, has_reason;
+} recorded;
+
+static void read_recorded_line(const char *line, recorded *all)
 {
+    const int status = status_of(line), is_reason = strncmp(line, "reason ", 7) == 0;
+    const char *sentence;
+    char id[8];
     int32_t i;
-    for (i = 0; i < rule_count; i++)
-        if (strcmp(all_rules[i]->id, id) == 0) return i;
-    return -1;
+    if ((status == UNKNOWN && !is_reason) || sscanf(line, "%*s %7s", id) != 1) return;
+    i = rule_index(id);
+    if (i < 0) return;
+    if (is_reason) {
+        all[i].has_reason = 1;
+        return;
+    }
+    sentence = strstr(line, id) + strlen(id) + 2;
+    all[i].status = status;
+    all[i].same_sentence = strncmp(sentence, all_rules[i]->sentence, strlen(all_rules[i]->sentence)) == 0;
 }
 
+/* NULL: both do the same, or the GPU was not asked; or why not. */
+static const char *difference(const recorded *gpu, const outcome *own)
+{
+    if (gpu->status == UNKNOWN) return "the file lacks it";
+    if (gpu->status == SKIPPED) return NULL;
+    if (gpu->status != CONFIRMED) return "the GPU does otherwise";
+    if (own->status != CONFIRMED) return "the simulation does otherwise";
+    return gpu->same_sentence ? NULL : "the GPU was asked something else";
+}
+
+/* Returns how many rules differ without a reason, or have a reason and do not differ. */
+static int32_t compare(const options *o)
+{
+    static outcome outcomes[MOST_RULES];
+    static recorded all[MOST_RULES];
+    char line[LINE];
+    int32_t i, wrong = 0, agreed = 0, explained = 0;
+    FILE *file = fopen(o->compare, "r");
+    if (file == NULL) {
+        (void)fprintf(stderr, "conformance: %s cannot be read\n", o->compare);
+        return 1;
+    }
+    while (fgets(line, sizeof line, file) != NULL) read_recorded_line(line, all);
+    (void)fclose(file);
+    (void)run_all(o, outcomes, 0);
+    for (i = 0; i < rule_count; i++) {
+        const char *why = difference(&all[i], &outcomes[i]);
+        agreed += why == NULL && all[i].status == CONFIRMED && !all[i].has_reason;
+        explained += why != NULL && all[i].has_reason;
+        if ((why != NULL) == (all[i].has_reason != 0)) continue;
+        (void)printf("%s: %s\n", all_rules[i]->id, why != NULL ? why : "the reason is stale");
+        wrong++;
+    }
+    (void)printf("%d rules: %d as on the GPU, %d with a reason, %d without or with a stale one, "
+                 "%d not asked\n",
+                 (int)rule_count, (int)agreed, (int)explained, (int)wrong,
+                 (int)(rule_count - agreed - explained - wrong));
+    return wrong;
+}
+
+/* ------------------------------------------------------------------- self-test */
 /* 1: the bug was found, by the rule that it is for, with one answer or the other where there are two. */
 static int try_plant(const options *base, const world_plant *plant, int32_t *found_by)
 {
@@ -361,6 +430,7 @@ static int read_option(options *o, const char *name, const char *value, int *use
     if (strcmp(name, "--only") == 0) return (o->only = value) != NULL && rule_index(value) >= 0;
     if (strcmp(name, "--plant") == 0) return (o->plant = value) != NULL && is_plant(value);
     if (strcmp(name, "--other") == 0) return (o->other = value) != NULL;
+    if (strcmp(name, "--compare") == 0) return (o->compare = value) != NULL;
     if (strcmp(name, "--devices") == 0) return (o->devices = atoi(value)) > 0;
     return 0;
 }
@@ -384,7 +454,7 @@ int main(int argc, char **argv)
     collect_rules();
     if (!read_options(&o, argc, argv)) {
         (void)fprintf(stderr, "usage: conformance [--only ID] [--devices N] [--plant NAME] "
-                              "[--markdown [--other FILE]]\n"
+                              "[--markdown [--other FILE]] [--compare FILE]\n"
                               "       conformance --self-test | --list | --plants\n");
         return 2;
     }
@@ -399,7 +469,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "conformance: no bugs can be planted here\n");
         return 2;
     }
-    failed = o.self_test ? self_test(&o) : o.markdown ? markdown(&o) : run_all(&o, outcomes, 1);
+    failed = o.self_test         ? self_test(&o)
+             : o.compare != NULL ? compare(&o)
+             : o.markdown        ? markdown(&o)
+                                 : run_all(&o, outcomes, 1);
     world_close();
     return failed != 0;
 }

@@ -308,7 +308,7 @@ static void captures_leave_no_error(void)
     EXPECT_INT(world_capture_begin(stream, WORLD_RELAXED), 0);
     EXPECT_INT(record(event, stream), 0);
     EXPECT_INT(query(event), 907);
-    EXPECT_INT(synchronize(stream), 901);
+    EXPECT_INT(synchronize(stream), 900);
     EXPECT_INT(world_last_error(), 0);
     EXPECT_INT(world_capture_end(stream), 901);
     EXPECT_INT(world_clear_error(), 901);
@@ -320,17 +320,15 @@ static void captures_leave_no_error(void)
 
 static void pending_error_stays(void)
 {
-    const uint64_t other = new_context(), stream = new_stream(NONBLOCKING), event = new_event();
+    const uint64_t stream = new_stream(NONBLOCKING), event = new_event();
     cai_cuda_pointer info;
-    EXPECT_INT(push(other), 0);
-    EXPECT_INT(world_launch(stream, 0, FIRST), 400);
-    EXPECT_INT(pop(), 0);
+    EXPECT_INT(world_capture_end(stream), 401);
     EXPECT_INT(record(event, stream), 0);
     EXPECT_INT(wait_for(stream, event), 0);
     EXPECT_INT(synchronize(stream), 0);
     EXPECT_INT(info_of(new_memory(WORLD_PLAIN), &info), 0);
-    EXPECT_INT(world_last_error(), 400);
-    EXPECT_INT(world_clear_error(), 400);
+    EXPECT_INT(world_last_error(), 401);
+    EXPECT_INT(world_clear_error(), 401);
     EXPECT_INT(world_last_error(), 0);
 }
 
@@ -383,8 +381,7 @@ static void broken_device_is_current(void)
     EXPECT_INT(push(before), 0);
     EXPECT_INT(pop(), 0);
     EXPECT(is_current(before));
-    EXPECT_INT(context_of(stream, &context), 0);
-    EXPECT(context == before);
+    EXPECT(context_of(stream, &context) != 0);
 }
 
 static void teardown(void)
@@ -406,7 +403,7 @@ const rule rules_of_errors[] = {
      "CUDA Runtime API, cudaGetLastError (\"from any of the runtime calls\")", RULE_DOCUMENTED, 0,
      captures_leave_no_error},
     {"Q03", "a last error of the runtime survives calls of the table",
-     "CUDA Runtime API, cudaPeekAtLastError", RULE_DOCUMENTED, NEEDS_CONTEXT, pending_error_stays},
+     "CUDA Runtime API, cudaPeekAtLastError", RULE_DOCUMENTED, 0, pending_error_stays},
     {"Q04", "questions about plain and freed memory leave no last error",
      "CUDA Runtime API, cudaGetLastError (\"from any of the runtime calls\")", RULE_DOCUMENTED, 0,
      unknown_memory_leaves_no_error},
@@ -415,7 +412,7 @@ const rule rules_of_errors[] = {
     {"Q06", "after an asynchronous error every call that works on the device gives it",
      "CUDA Driver API, CUresult 719 (\"any further CUDA work will return the same error\")",
      RULE_DOCUMENTED, LEAVES_RUINS, broken_device},
-    {"Q07", "after an asynchronous error contexts can still be asked for, pushed and popped",
+    {"Q07", "after an asynchronous error the current context can be asked for, pushed and popped, no stream's",
      "not said; cai_stream.h restores so", RULE_SILENT, LEAVES_RUINS, broken_device_is_current},
     {"Q08", "while the process ends every call is 4",
      "CUDA Driver API, CUresult 4; simulation only: there is no rule to be run then", RULE_SIMULATED,

@@ -29,6 +29,7 @@ static cai_sim *sim;
 static int32_t device_count, chosen = -1; /* see world_choose */
 static cai_cuda table; /* with the planted bug */
 static const char *planted;
+static char undefined[2 * WORLD_TEXT]; /* what was said of a dead handle; empty: nothing */
 
 static job jobs[MOST_JOBS];
 static int32_t job_count;
@@ -468,8 +469,14 @@ static int32_t tolerant_peer_copy(void *self, uint64_t to, uint64_t to_context, 
                                   uint64_t from_context, uint64_t size, uint64_t stream)
 {
     const int32_t error = honest()->copy_peer_async(self, to, to_context, from, from_context, size, stream);
-    return is_planted("no-peer-context") ? (error == CAI_SIM_ERROR_INVALID_CONTEXT ? 0 : error)
-                                         : (error == CAI_SIM_ERROR_INVALID_VALUE ? 0 : error);
+    return error == CAI_SIM_ERROR_INVALID_VALUE ? 0 : error;
+}
+
+static int32_t strict_peer_copy(void *self, uint64_t to, uint64_t to_context, uint64_t from,
+                                uint64_t from_context, uint64_t size, uint64_t stream)
+{
+    if (!to_context || !from_context) return CAI_SIM_ERROR_INVALID_CONTEXT;
+    return honest()->copy_peer_async(self, to, to_context, from, from_context, size, stream);
 }
 
 static int32_t flat_peer_copy(void *self, const cai_cuda_copy *copy, uint64_t to_context,
@@ -700,12 +707,13 @@ IDLE(copy_3d_peer_async,
       table.copy_3d_peer_async = flat_peer_copy) \
     X("contrary-copy", "access to pools counts the other way round", "T29", \
       table.copy_async = contrary_copy) \
-    X("no-peer-context", "copy_peer_async needs no contexts", "T30", \
-      table.copy_peer_async = tolerant_peer_copy) \
+    X("strict-peer-context", "copy_peer_async needs both contexts", "T30", \
+      table.copy_peer_async = strict_peer_copy) \
     X("any-peer-context", "copy_peer_async takes any context", "T31", \
       table.copy_peer_async = tolerant_peer_copy) \
     X("idle-copy", "a copy does nothing", "T04", (void)0) \
     X("waiting-copy", "a copy waits that should not", "T01", (void)0) \
+    X("home-launch", "launches are made in streams of the current context alone", "S04", (void)0) \
     X("home-copy", "copies are queued in streams of the current context alone", "T17", (void)0) \
     X("running-copy", "a captured copy runs", "T18", (void)0) \
     X("tolerant-copy", "a copy in the legacy stream is accepted beside a capture", "T19", (void)0) \
@@ -853,12 +861,21 @@ int32_t world_first_error(void)
     return is_planted("no-init") ? NOT_INITIALIZED : error;
 }
 
+/* A rule gave a handle that is dead, or none. On a GPU the program would have ended. */
+static void note_undefined(void *context, const cai_sim_undefined *what)
+{
+    (void)context;
+    (void)snprintf(undefined, sizeof undefined, "%s", what->text);
+}
+
 void world_begin(const char *rule, const char *plant)
 {
     (void)rule;
+    undefined[0] = 0;
     planted = plant;
     sim = cai_sim_create(device_count);
     if (sim == NULL) abort();
+    cai_sim_on_undefined(sim, note_undefined, NULL);
     if (chosen >= 0) cai_sim_set_options(sim, chosen ? CAI_SIM_ADVERSARIAL : 0);
     cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS); /* flags say what runs */
     table = *cai_sim_cuda(sim);
@@ -881,6 +898,7 @@ const char *world_end(void)
     cai_sim_destroy(sim);
     sim = NULL;
     while (plain_count > 0) free(plain[--plain_count]);
+    if (undefined[0]) return undefined;
     return endless ? "a wait without end: for a kernel that nobody lets go" : NULL;
 }
 
@@ -967,6 +985,14 @@ static int32_t launch_wrongly(uint64_t stream, job *made)
     return error;
 }
 
+/* The planted bug of a launch: a stream of another context than the current one is refused. */
+static int is_elsewhere(uint64_t stream)
+{
+    uint64_t context = 0;
+    return is_planted("home-launch") && !honest()->stream_context(sim, stream, &context) &&
+           context != cai_sim_current(sim);
+}
+
 int32_t world_launch(uint64_t stream, int32_t flag, int32_t mark)
 {
     return world_touch(stream, flag, mark, 0);
@@ -982,7 +1008,7 @@ int32_t world_touch(uint64_t stream, int32_t flag, int32_t mark, uint64_t memory
     made->byte = (unsigned char *)cai_sim_bytes(sim, memory);
     made->flag = flag;
     made->mark = mark;
-    error = launch_wrongly(stream, made);
+    error = is_elsewhere(stream) ? CAI_SIM_ERROR_INVALID_HANDLE : launch_wrongly(stream, made);
     if (error) return error;
     made->operation = cai_sim_operation_count(sim);
     job_count++;

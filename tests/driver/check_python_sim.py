@@ -224,6 +224,8 @@ def check_opaque(world: World) -> None:
     expect(world.run(program), 0, "no race was found in what could be judged, and 3 launches could not",
            r"not judged: 3 launches of kernels whose accesses are not known: dark \(3\)", without=("cai_sim: no race\n",))  # fmt: skip
     expect(world.run("pass"), 0, "nothing was judged: no work was queued", without=("cai_sim: no race",))
+    (world.folder / "dead.py").write_text(program)
+    expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="1"), 0, "dead handle 1: stub_dead: a handle that is dead")
 
 
 def check_frees(world: World) -> None:

@@ -54,6 +54,14 @@ void cai_driver_mark(const char *text)
     (void)cai_sim_host_access(cai_driver_sim(), text, NULL, 0);
 }
 
+int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity)
+{
+    static const char said[] = "stub_dead: a handle that is dead";
+    if (index != 0 || !getenv("STUB_DEAD")) return 0;
+    if (text != NULL && capacity >= sizeof said) memcpy(text, said, sizeof said);
+    return 1;
+}
+
 int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
 {
     static const cai_driver_function functions[] = {

@@ -33,6 +33,31 @@ static void test_before_init(void)
     CHECK_INT(count, 2);
 }
 
+/* The call fails, the program goes on, and what happened can be read. */
+static void test_dead_handles(void)
+{
+    CUcontext context;
+    CUstream stream;
+    CUevent event;
+    char text[400] = "";
+    int32_t count = 0;
+    while (cai_driver_undefined(count, NULL, 0)) count++;
+    CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPushCurrent(context), CUDA_SUCCESS);
+    CHECK_INT(cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&event, 0), CUDA_SUCCESS);
+    CHECK_INT(cuEventDestroy(event), CUDA_SUCCESS);
+    CHECK_INT(cai_driver_undefined(count, NULL, 0), 0);
+    CHECK_INT(cuEventRecord(event, stream), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cai_driver_undefined(count, text, sizeof text), 1);
+    CHECK(strstr(text, "cuEventRecord: ") == text && strstr(text, "event_destroy") != NULL);
+    CHECK_INT(cai_driver_undefined(count + 1, text, sizeof text), 0);
+    CHECK_INT(cai_driver_undefined(-1, text, sizeof text), 0);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+}
+
 static void test_devices(void)
 {
     CUdevice device;
@@ -953,6 +978,8 @@ static void test_all(void)
     if (!recorded_is_on())
         test_before_init();
     test_devices();
+    if (!recorded_is_on())
+        test_dead_handles();
     test_addresses();
     test_names();
     test_without_context();

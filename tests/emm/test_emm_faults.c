@@ -19,7 +19,7 @@
 #endif
 #include "cai_test.h"
 
-enum { PLACES = 8, STREAMS = 4, HELD = 24, ITEMS = 400, OPERATIONS = 40, TEXT = 30000 };
+enum { PLACES = 8, STREAMS = 4, HELD = 24, ITEMS = 400, OPERATIONS = 41, TEXT = 30000 };
 enum { CUDA, ASYNC, PLUGIN, FREES_WAIT, TABLES };
 enum { ON_CUDA = 1 << CUDA, ON_ASYNC = 1 << ASYNC, ON_PLUGIN = 1 << PLUGIN, ON_FREES_WAIT = 1 << FREES_WAIT };
 enum { BUILT_IN = ON_CUDA | ON_ASYNC, PLUGINS = ON_PLUGIN | ON_FREES_WAIT, ALL = BUILT_IN | PLUGINS };
@@ -701,7 +701,7 @@ static const char *const operations[OPERATIONS] = {
     "host_alloc", "host_free", "host_register", "host_unregister", "managed_alloc",
     "memory_info", "ipc_export", "hook device_alloc", "hook device_free", "hook initialize",
     "hook reset", "hook memory_info", "hook defer", "hook ipc_handle", "hook host_alloc",
-    "hook host_free", "hook pin", "hook unpin", "hook managed_alloc", "hook managed_free"};
+    "hook host_free", "hook pin", "hook unpin", "hook managed_alloc", "hook managed_free", "context_id"};
 
 static int32_t operation_of(const char *line)
 {
@@ -1097,7 +1097,7 @@ static void run_once(const scenario *sc, int32_t table, const fault *f, int told
             (int)f->call, f->operation, (int)f->error, f->storm ? ", and all after it" : "");
     cai_test_note(note);
     open_world(table, !(sc->flags & INITS));
-    if (!told) CHECK(cai_sim_event_destroy(sim, 0x123) != 0);
+    if (!told) CHECK(cai_sim_event_destroy(sim, 0) != 0);
     sc->prepare();
     context = cai_sim_current(sim);
     last = cai_sim_last_error(sim);

@@ -921,7 +921,7 @@ static void run_once(const scenario *sc, const fault *f, int told)
     open_world(sc->flags & FULL ? 2 : PLACES);
     sc->prepare();
     if (sc->prepare_more) sc->prepare_more();
-    if (!told) CHECK(cai_sim_event_destroy(sim, 0x123) != 0);
+    if (!told) CHECK(cai_sim_event_destroy(sim, 0) != 0);
     if (sc->flags & NOWHERE) must(cai_sim_set_context(sim, 0)); /* such a call makes one current */
     if (f->sick) cai_sim_set_device_error(sim, f->sick - 1, 700);
     memcpy(&old, &w, sizeof w);

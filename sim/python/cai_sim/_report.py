@@ -206,6 +206,14 @@ def errors(trace: Trace) -> list[str]:
     return [f"  errors of CUDA that were left: {text(found.value)}"]
 
 
+def dead_handles(trace: Trace) -> list[str]:
+    """The calls that were given a handle which was destroyed, or never was one. CUDA's driver crashes then."""
+    lines, said = [], ctypes.create_string_buffer(_native.TEXT)
+    while trace.driver.cai_driver_undefined(len(lines), said, _native.TEXT):
+        lines.append(f"dead handle {len(lines) + 1}: {text(said.value)}")
+    return [*lines, ""] if lines else []
+
+
 def foreign() -> list[str]:
     """Libraries of CUDA that are not simulated, and came in later."""
     return [f"  not simulated, and not seen here: {file}" for file in _native.foreign()]
@@ -219,4 +227,5 @@ def whole(trace: Trace, races: list[Race]) -> str:
         lines += describe(number, group)
     if len(found) > MOST_GROUPS:
         lines += [f"{plural(len(found) - MOST_GROUPS, 'more pair')} of calls are not shown", ""]
+    lines += dead_handles(trace)
     return "\n".join([*lines, "what was seen:", *summary(trace, census)]) + "\n"
