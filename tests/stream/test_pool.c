@@ -5,6 +5,7 @@
 #endif
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
+#define CAI_PRIV_WANT_GUARD /* cai_priv_park */
 #include "cai_stream.h"
 #if defined(CAI_SIM_LINKED)
 #include "sim/cai_sim.h"
