@@ -163,6 +163,7 @@ typedef struct sim_allocation {
     sim_pool *pool;                /* NULL: of none */
     struct sim_allocation *before; /* whose block it took over, in the order of streams; NULL: nobody's */
     void *place;                   /* that block, also when the next one has taken it over */
+    int32_t shares;                /* the number of the one whose memory it also is: two owners at once; 0: none */
     sim_physical *physical;        /* of a mapping of cai_sim_virtual_map, else NULL */
     uint64_t can_read, can_write;  /* bits: devices that can access the mapping */
 } sim_allocation;
@@ -239,6 +240,7 @@ typedef struct sim_thread { /* a host thread */
     int32_t last_error, mode;
     uint64_t tag;
     uint64_t adopted; /* where the next allocation is; 0: anywhere */
+    uint64_t seen;    /* the newest operation when its last call returned */
 } sim_thread;
 
 typedef struct sim_os { /* a thread of the operating system */
@@ -246,6 +248,10 @@ typedef struct sim_os { /* a thread of the operating system */
     sim_moment now; /* the call that it is in */
     int32_t in_function;
 } sim_os;
+
+typedef struct sim_belief { /* POOL_EARLY_WAITS: pools believe that `record` comes after `first` */
+    uint64_t record, first;
+} sim_belief;
 
 typedef struct sim_fault {
     int32_t operation; /* -1: any */
@@ -322,6 +328,8 @@ struct cai_sim {
     sim_kind contexts, streams, events, graphs, executables;
     sim_kind pools, physicals;
     sim_pool *current_pool[CAI_SIM_DEVICES];
+    sim_belief *beliefs;
+    int32_t belief_count;
     sim_range **ranges;
     int32_t range_count;
     int file; /* of all physical memory; -1: not yet */
@@ -457,6 +465,7 @@ static sim_thread *sim_thread_of(cai_sim *sim, uint64_t number)
     thread = (sim_thread *)sim_new(sizeof *thread);
     thread->number = number;
     thread->answer = sim_thread_answer(sim, number);
+    thread->seen = sim->operation_count;
     SIM_APPEND(sim_thread *, sim->threads, sim->thread_count, thread);
     return thread;
 }
@@ -489,6 +498,7 @@ static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
 static void sim_leave(cai_sim *sim, int entered)
 {
     if (!entered) return;
+    sim->self->seen = sim->operation_count;
     memset(&sim->os->now, 0, sizeof sim->os->now);
     SIM_UNLOCK(sim);
 }
@@ -2167,6 +2177,23 @@ static int32_t sim_wait_captured(sim_stream *stream, const sim_event *event)
     return CAI_SIM_ERROR_CAPTURE_MERGE;
 }
 
+/* With POOL_EARLY_WAITS: a record of another thread in this stream, since this thread's last call, may be made
+ * while this call waits. Pools know of the wait before the stream has it, so they believe that the record
+ * comes after `first`. */
+static void sim_book_wait(cai_sim *sim, const sim_stream *stream, uint64_t first)
+{
+    uint64_t id = sim->self->seen;
+    if (!sim_is_on(sim, CAI_SIM_POOL_EARLY_WAITS)) return;
+    for (id++; id <= sim->operation_count; id++) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        sim_belief belief = {0, 0};
+        if (op->info.kind != CAI_SIM_OP_RECORD || op->info.stream != stream->id) continue;
+        belief.record = id;
+        belief.first = first;
+        SIM_APPEND(sim_belief, sim->beliefs, sim->belief_count, belief);
+    }
+}
+
 static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, uint64_t event_handle)
 {
     sim_stream *stream;
@@ -2176,6 +2203,7 @@ static int32_t sim_do_stream_wait_event(cai_sim *sim, uint64_t stream_handle, ui
     if (!error) error = sim_may_queue(sim, stream);
     if (!error) error = sim_wait_captured(stream, event);
     if (error || event->record == 0) return error; /* never recorded: nothing to wait for (R101) */
+    if (stream->capture == NULL) sim_book_wait(sim, stream, event->record);
     sim_wait_for(sim_queue(sim, CAI_SIM_OP_WAIT, stream, event_handle), event->record);
     return 0;
 }
@@ -2544,30 +2572,44 @@ static void sim_empty_pools(cai_sim *sim, int32_t device)
         if (sim_pool_at(sim, i)->device == device) sim_pool_trim(sim, sim_pool_at(sim, i), 0);
 }
 
+/* Marks what comes before the marked operations, and what pools believe to come before them. Returns true if a
+ * belief marked anything that the next pass must look at. */
+static int sim_reach_back(cai_sim *sim, char *reached, int believed)
+{
+    uint64_t id;
+    int32_t i, more = 0;
+    for (id = sim->operation_count; id > 0; id--) {
+        const sim_operation *op = sim_operation_of(sim, id);
+        if (op->info.kind == CAI_SIM_OP_SYNCHRONIZE) reached[id] = 1;
+        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
+    }
+    for (i = 0; believed && i < sim->belief_count; i++) {
+        if (!reached[sim->beliefs[i].record] || reached[sim->beliefs[i].first]) continue;
+        reached[sim->beliefs[i].first] = 1;
+        more = 1;
+    }
+    return more;
+}
+
 /* Marks the operations that are known to come before one that is queued in a stream now: those that the host
  * waited for, and, where events count, those that the stream waits for. */
-static char *sim_reach(cai_sim *sim, const sim_stream *stream, int events)
+static char *sim_reach(cai_sim *sim, const sim_stream *stream, int events, int believed)
 {
     char *reached = (char *)sim_new((size_t)sim->operation_count + 1);
     sim_operation would; /* which is not made */
-    uint64_t id;
     int32_t i;
     memset(&would, 0, sizeof would);
     sim_wait_for(&would, stream->last);
     sim_wait_implicitly(sim, &would, stream);
     for (i = 0; events && i < would.info.wait_count; i++) reached[would.waits[i]] = 1;
     free(would.waits);
-    for (id = sim->operation_count; id > 0; id--) {
-        const sim_operation *op = sim_operation_of(sim, id);
-        if (op->info.kind == CAI_SIM_OP_SYNCHRONIZE) reached[id] = 1;
-        for (i = 0; reached[id] && i < op->info.wait_count; i++) reached[op->waits[i]] = 1;
-    }
+    while (sim_reach_back(sim, reached, believed)) {}
     return reached;
 }
 
-/* How memory that is free, or will be, may be used again: the free comes before in any case; it has run; or
- * the allocation is made to wait for it. */
-enum { SIM_AGAIN_ORDERED, SIM_AGAIN_DONE, SIM_AGAIN_WAITING };
+/* How memory that is free, or will be, may be used again: the pool wrongly believes that the free comes
+ * before; it does in any case; it has run; or the allocation is made to wait for it. */
+enum { SIM_AGAIN_BELIEVED, SIM_AGAIN_ORDERED, SIM_AGAIN_DONE, SIM_AGAIN_WAITING };
 
 static int sim_may_take(const sim_allocation *a, const sim_stream *stream, const char *reached, int how)
 {
@@ -2589,12 +2631,28 @@ static sim_allocation *sim_find_free(cai_sim *sim, const sim_pool *pool, uint64_
     for (i = 0; i < pool->free_count; i++) {
         sim_allocation *a = pool->free[i];
         if (a->space < bytes || a->space / 2 >= bytes || (best != NULL && best->space < a->space)) continue;
-        if (reached == NULL && how == SIM_AGAIN_ORDERED && stream != NULL && a->ender_stream != stream->id)
-            reached = sim_reach(sim, stream, events);
+        if (reached == NULL && how <= SIM_AGAIN_ORDERED && stream != NULL && a->ender_stream != stream->id)
+            reached = sim_reach(sim, stream, events, events && how == SIM_AGAIN_BELIEVED);
         if (sim_may_take(a, stream, reached, how)) best = a;
     }
     free(reached);
     return best;
+}
+
+/* The same of a block whose free is not before: two owners at once. */
+static sim_allocation *sim_find_believed(cai_sim *sim, const sim_pool *pool, uint64_t bytes,
+                                         const sim_stream *stream)
+{
+    sim_allocation *a;
+    char *reached;
+    int wrong;
+    if (sim->belief_count == 0 || stream == NULL) return NULL;
+    a = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_BELIEVED);
+    if (a == NULL || !a->live || a->ender_stream == stream->id) return NULL;
+    reached = sim_reach(sim, stream, 1, 0);
+    wrong = !reached[a->ender];
+    free(reached);
+    return wrong ? a : NULL;
 }
 
 /* An allocation comes after the free of the one before it. That of another stream that has run is known to
@@ -2604,12 +2662,13 @@ static void sim_wait_for_free(cai_sim *sim, uint64_t maker, const sim_allocation
     if (old->live && old->ender) sim_wait_for(sim_operation_of(sim, maker), old->ender);
 }
 
-/* A new allocation in the block of one that was freed. */
+/* A new allocation in the block of one that was freed, or is believed to be. */
 static void sim_pool_again(cai_sim *sim, sim_context *context, sim_allocation *old, uint64_t bytes,
-                           const char *name, sim_stream *stream, uint64_t *address)
+                           const char *name, sim_stream *stream, int believed, uint64_t *address)
 {
     sim_allocation *a = sim_memory_at(sim, context, CAI_SIM_MEM_POOL, old->address, bytes, name, stream);
-    if (stream != NULL) sim_wait_for_free(sim, a->maker, old);
+    if (believed) a->shares = old->shares ? old->shares : old->number;
+    else if (stream != NULL) sim_wait_for_free(sim, a->maker, old);
     a->block = a->place = old->block;
     a->space = old->space;
     a->segment = SIM_SEGMENT;
@@ -2672,13 +2731,16 @@ static int32_t sim_pool_new(cai_sim *sim, sim_pool *pool, sim_context *context, 
 {
     sim_allocation *old = NULL;
     int32_t error = 0;
+    int believed = 0;
     *address = sim_take_adopted(sim);
     if (*address) {
         sim_pool_adopt(sim, pool, context, bytes, name, stream, *address);
         return 0;
     }
     if (sim_is_on(sim, CAI_SIM_POOL_REUSE)) {
-        old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
+        old = sim_find_believed(sim, pool, bytes, stream);
+        believed = old != NULL;
+        if (old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
         if (old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_DONE);
     }
     if (old == NULL) error = sim_pool_fresh(sim, pool, context, bytes, name, stream, address);
@@ -2689,7 +2751,7 @@ static int32_t sim_pool_new(cai_sim *sim, sim_pool *pool, sim_context *context, 
     if (error) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_ORDERED);
     if (error && old == NULL) old = sim_find_free(sim, pool, bytes, stream, SIM_AGAIN_WAITING);
     if (old == NULL) return error;
-    sim_pool_again(sim, context, old, bytes, name, stream, address);
+    sim_pool_again(sim, context, old, bytes, name, stream, believed, address);
     return 0;
 }
 
@@ -2703,7 +2765,7 @@ static int32_t sim_do_pool_create(cai_sim *sim, int32_t device, uint64_t *handle
     return 0;
 }
 
-/* As the slot of the table makes one: reuse has a bit for each of the first attributes. */
+/* As the slot of the table makes one: reuse has a bit for each of the first attributes. It keeps all memory that it had. */
 static int32_t sim_do_pool_create_reusing(cai_sim *sim, int32_t device, uint32_t reuse, uint64_t *handle)
 {
     sim_pool *pool;
@@ -2712,6 +2774,7 @@ static int32_t sim_do_pool_create_reusing(cai_sim *sim, int32_t device, uint32_t
     pool = (sim_pool *)sim_object_of(&sim->pools, *handle);
     for (i = CAI_SIM_POOL_FOLLOW_EVENTS; i <= CAI_SIM_POOL_INTERNAL_WAITS; i++)
         pool->values[i] = reuse >> (i - CAI_SIM_POOL_FOLLOW_EVENTS) & 1;
+    pool->values[CAI_SIM_POOL_THRESHOLD] = UINT64_MAX;
     return 0;
 }
 
@@ -3109,6 +3172,7 @@ static void sim_virtual_end(cai_sim *sim)
         free(sim->ranges[i]);
     }
     free(sim->ranges);
+    free(sim->beliefs);
     sim_system_close(sim->file);
 }
 
@@ -4243,6 +4307,7 @@ static const sim_named_option sim_options[] = {
     {"copy_returns", CAI_SIM_COPY_RETURNS},
     {"pool_reuse", CAI_SIM_POOL_REUSE},
     {"copy_needs_access", CAI_SIM_COPY_NEEDS_ACCESS},
+    {"pool_early_waits", CAI_SIM_POOL_EARLY_WAITS},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };
 
@@ -4757,7 +4822,7 @@ int32_t cai_sim_access_memory(cai_sim *sim, const cai_sim_access *access, uint64
     else a = sim_allocation_at(sim, access->address, &at);
     if (a != NULL) *offset = at;
     sim_leave(sim, entered);
-    return a == NULL ? 0 : a->number;
+    return a == NULL ? 0 : a->shares ? a->shares : a->number;
 }
 
 /* A sum, so that host threads may make things in any order. */

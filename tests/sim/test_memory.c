@@ -325,6 +325,89 @@ static void test_reuse_behind_events(void)
     finish();
 }
 
+/* Thread 1 makes `shared` wait for the free of `a`. Thread 2 records in `recorded` just before, which is the same
+ * stream if threads share it, makes t wait for that and allocates. Returns whether it gets `a`, whose free t does not wait for. */
+static int two_owners(uint64_t a, uint64_t shared, uint64_t recorded, int apart)
+{
+    const uint64_t freed = cai_sim_event_create(sim), other = cai_sim_event_create(sim);
+    int same;
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    CHECK_INT(touch(s, a, 64, 1), 0);
+    give(a, s);
+    CHECK_INT(cai_sim_event_record(sim, freed, s), 0);
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    CHECK_INT(cai_sim_event_record(sim, other, recorded), 0);
+    cai_sim_host_thread(sim, 1);
+    if (apart) CHECK_INT(cai_sim_event_query(sim, freed), 600); /* a call after the record */
+    CHECK_INT(cai_sim_stream_wait_event(sim, shared, freed), 0);
+    cai_sim_host_thread(sim, 2);
+    CHECK_INT(cai_sim_stream_wait_event(sim, t, other), 0);
+    same = reuses(a);
+    cai_sim_host_thread(sim, 0);
+    return same;
+}
+
+static void test_two_owners(void)
+{
+    const uint32_t early = CAI_SIM_POOL_REUSE | CAI_SIM_POOL_EARLY_WAITS;
+    uint64_t mine = 0, shared;
+    start("a pool that knows of a wait too early", early);
+    shared = cai_sim_stream_create(sim, 1);
+    CHECK(two_owners(take(0, 64, s), shared, shared, 0));
+    CHECK_INT(run(), 0);
+    finish();
+    start("the same without the option", CAI_SIM_POOL_REUSE);
+    shared = cai_sim_stream_create(sim, 1);
+    CHECK(!two_owners(take(0, 64, s), shared, shared, 0));
+    finish();
+    start("the same with a call between the record and the wait", early);
+    shared = cai_sim_stream_create(sim, 1);
+    CHECK(!two_owners(take(0, 64, s), shared, shared, 1));
+    finish();
+    start("the same where no stream is shared", early);
+    shared = cai_sim_stream_create(sim, 1);
+    CHECK(!two_owners(take(0, 64, s), shared, cai_sim_stream_create(sim, 1), 0));
+    finish();
+    start("the same without reuse by events", early);
+    CHECK_INT(cai_sim_pool_set(sim, pool, CAI_SIM_POOL_FOLLOW_EVENTS, 0), 0);
+    shared = cai_sim_stream_create(sim, 1);
+    CHECK(!two_owners(take(0, 64, s), shared, shared, 0));
+    finish();
+    start("the same with a pool of the table", early);
+    shared = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cuda->pool_create(sim, 0, 6, &mine), 0);
+    CHECK_INT(cai_sim_pool_set_current(sim, 0, mine), 0);
+    CHECK(!two_owners(take(mine, 64, s), shared, shared, 0));
+    finish();
+}
+
+static void test_pools_of_the_table(void)
+{
+    uint64_t mine = 9, memory = 9;
+    start("pools of the table", 0);
+    CHECK_INT(cuda->pool_create(sim, 2, 7, &mine), 101);
+    CHECK_UINT(mine, 0);
+    CHECK_INT(cuda->pool_create(sim, 0, 8, &mine), 1);
+    CHECK_INT(cuda->pool_create(sim, 0, 5, NULL), 1);
+    CHECK_INT(cuda->pool_create(sim, 0, 5, &mine), 0);
+    CHECK_UINT(value_of(mine, CAI_SIM_POOL_FOLLOW_EVENTS), 1);
+    CHECK_UINT(value_of(mine, CAI_SIM_POOL_OPPORTUNISTIC), 0);
+    CHECK_UINT(value_of(mine, CAI_SIM_POOL_INTERNAL_WAITS), 1);
+    CHECK_UINT(value_of(mine, CAI_SIM_POOL_THRESHOLD), UINT64_MAX);
+    CHECK_UINT(cai_sim_pool_current(sim, 0), pool);
+    CHECK_INT(cuda->memory_alloc_from_pool(sim, &memory, 64, 0, s), 1);
+    CHECK_UINT(memory, 0);
+    CHECK_INT(cuda->memory_alloc_from_pool(sim, &memory, 64, mine, s), 0);
+    expect_bytes(mine, 64, 64);
+    CHECK_INT(cuda->memory_free_async(sim, memory, s), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, s), 0);
+    expect_bytes(mine, 0, 64); /* it keeps what it has */
+    CHECK_INT(cuda->pool_destroy(sim, mine), 0);
+    finish();
+}
+
 static void test_reuse_when_done(void)
 {
     uint64_t a, b;
@@ -805,6 +888,8 @@ static void run_all(void)
     test_no_reuse();
     test_reuse_in_a_stream();
     test_reuse_behind_events();
+    test_two_owners();
+    test_pools_of_the_table();
     test_reuse_when_done();
     test_reuse_by_waiting();
     test_large_blocks();
