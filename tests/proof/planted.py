@@ -125,7 +125,7 @@ DEFECTS = [
      r"    point->event = cai_priv_event_take(call->pool, point->context_id);\n"
      r"    return point->event ? CAI_OK : cai_priv_event_create(call, point->context, &point->event);\n"),
     ("kept alive: the arrays behind the first have no event", STREAM,
-     r"        if \(!place->joined\)\n", r"        has = 1;\n        if (!place->joined)\n"),
+     r"        if \(!place->joined\) has =", r"        has = 1;\n        if (!place->joined) has ="),
     ("kept alive: the first array has no event", STREAM, r"    head->event = point->event;\n", r""),
     ("kept alive: a full list does not wait", STREAM,
      r"        else count = cai_priv_keepalive_run\(pool, &run, &said, &status\);\n",
