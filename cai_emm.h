@@ -746,7 +746,7 @@ static void cai_priv_emm_release(cai_array *array)
     int32_t error = 0;
     array->release = NULL;
     if (cuda && cuda->context_current) error = cuda->context_current(cuda->self, &current);
-    if (!error && current != owner->context) error = cai_priv_context_enter(cuda, owner->context);
+    if (!error && current != owner->context) error = cai_priv_context_reenter(cuda, owner->context);
     if (!error) cai_priv_emm_give_back(owner, array);
     if (!error && current != owner->context) (void)cai_priv_context_leave(cuda, owner->context);
     free(owner);

@@ -757,6 +757,17 @@ static inline int32_t cai_priv_context_leave(const cai_cuda *cuda, uint64_t cont
     return cai_priv_context_undo(cuda, context, cuda->context_pop(cuda->self));
 }
 
+/* The same for a context that may be destroyed. CUDA pushes such a context without an error, and the next call
+ * crashes. The query of its id is safe, and returns 709 (CUDA 12.0). */
+static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t context)
+{
+    uint64_t id = 0;
+    int32_t error = 0;
+    if (cuda->struct_size > offsetof(cai_cuda, context_id) && cuda->context_id)
+        error = cuda->context_id(cuda->self, context, &id);
+    return error ? error : cai_priv_context_enter(cuda, context);
+}
+
 /* CUDA forbids host waits and queries on a thread while a stream captures globally, unless the thread's mode
  * is relaxed. Pass *mode to cai_priv_mode_restore, which returns `error`, or its own if that is 0. */
 static inline int32_t cai_priv_mode_relax(const cai_cuda *cuda, int32_t *mode)
@@ -2943,12 +2954,14 @@ static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context,
     return cai_priv_stream_leave(call, 1, question(search));
 }
 
-/* Queries in the current context, then in the allocation's, then in the primary one of its device. */
+/* Queries in the current context, then in the allocation's, then in the primary one of its device (0 if that
+ * is not known), which may be the first that knows the allocation's context. */
 static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
     const cai_cuda *cuda = call->cuda;
     uint64_t own, primary;
+    int32_t error;
     search->asked_in = call->current;
     CAI_TRY(question(search));
     if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
@@ -2957,10 +2970,16 @@ static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question questi
     own = search->info.context;
     if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
     if (search->answered) return CAI_OK;
-    CAI_TRY(cai_priv_ask_primary(call, search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0,
-                                 &primary));
+    if (!cuda->device_context) return CAI_OK;
+    primary = 0;
+    error = cuda->device_context(cuda->self,
+                                 search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0, &primary);
+    if (error == 100 || error == 101) return CAI_OK; /* no such device */
+    CAI_TRY(cai_priv_stream_did(call, error, "device_context"));
     if (!primary || primary == own || primary == call->current) return CAI_OK;
-    return cai_priv_ask_inside(search, primary, question);
+    CAI_TRY(cai_priv_ask_inside(search, primary, question));
+    if (search->answered || own || !search->info.context) return CAI_OK;
+    return cai_priv_ask_inside(search, search->info.context, question);
 }
 
 /* Locates memory that CUDA does not know. Some devices can read it. */
