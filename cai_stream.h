@@ -757,6 +757,17 @@ static inline int32_t cai_priv_context_leave(const cai_cuda *cuda, uint64_t cont
     return cai_priv_context_undo(cuda, context, cuda->context_pop(cuda->self));
 }
 
+/* The same for a context that may be destroyed. CUDA pushes such a context without an error, and the next call
+ * crashes. The query of its id is safe, and returns 709 (CUDA 12.0). */
+static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t context)
+{
+    uint64_t id = 0;
+    int32_t error = 0;
+    if (cuda->struct_size > offsetof(cai_cuda, context_id) && cuda->context_id)
+        error = cuda->context_id(cuda->self, context, &id);
+    return error ? error : cai_priv_context_enter(cuda, context);
+}
+
 /* CUDA forbids host waits and queries on a thread while a stream captures globally, unless the thread's mode
  * is relaxed. Pass *mode to cai_priv_mode_restore, which returns `error`, or its own if that is 0. */
 static inline int32_t cai_priv_mode_relax(const cai_cuda *cuda, int32_t *mode)
@@ -1049,7 +1060,7 @@ typedef struct cai_priv_stream_call {
     int32_t ending;       /* this call ends something: "the process is ending" is no error (R105) */
     int32_t gone;         /* CUDA returned that */
     int32_t failed;       /* another error came before that */
-    int32_t dead;         /* an error said that no work of a context continues */
+    int32_t dead;         /* another one said that no work of a context continues */
 } cai_priv_stream_call;
 
 static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, const cai_cuda *cuda, cai_error *err)
@@ -1073,14 +1084,14 @@ static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_eve
 CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
                                                      const char *operation)
 {
-    const int dead = cai_priv_is_dead(error);
+    const int dead = error != 4 && cai_priv_is_dead(error);
     if (error == 4 && call->ending) call->gone = 1;
     if (!call->gone) call->failed = 1;
     if (dead) call->dead = 1;
     return cai_priv_cuda_failed(call->gone ? NULL : call->err,
                                 error >= 900 && error <= 908 ? CAI_ERR_CAPTURE : CAI_ERR_CUDA, error,
                                 operation,
-                                dead && error != 4 && error != 709 ? " of an earlier operation" : "");
+                                dead && error != 709 ? " of an earlier operation" : "");
 }
 
 /* Returns the status of a CUDA call. */
@@ -1318,7 +1329,15 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv
     }
     if (kept) return status;
     error = call->cuda->event_destroy(call->cuda->self, point->event);
-    return status ? status : cai_priv_stream_did(call, error, "event_destroy");
+    if (!status) status = cai_priv_stream_did(call, error, "event_destroy");
+    return call->gone && !call->failed ? CAI_OK : status;
+}
+
+/* Gives the event of an array back that goes. A destroy that failed does not keep the array. */
+static void cai_priv_event_return(const cai_priv_stream_call *call, const cai_priv_point *point)
+{
+    cai_priv_stream_call quiet = cai_priv_stream_open(call->pool, call->cuda, NULL);
+    (void)cai_priv_event_give(&quiet, point, 0, CAI_OK);
 }
 
 /* Records an event of the pool in the stream. An event whose record failed is not used again. */
@@ -1666,7 +1685,10 @@ static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, con
     const unsigned long long own = ex->stream, other = edge->stream;
     cai_status status;
     if (edge->capture == wanted) return CAI_OK;
-    if (!wanted)
+    if (!wanted && ex->stream == CAI_STREAM_LEGACY)
+        status = cai_priv_error(call->err, refused,
+                                "stream 0x%llx is capturing, and stream 1 cannot be in a capture", other);
+    else if (!wanted)
         status = cai_priv_error(call->err, refused,
                                 "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
                                 "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
@@ -1729,10 +1751,9 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
     uint64_t capture;
     int32_t i;
     CAI_TRY(cai_priv_check_captures(&plan->call, ex, ex->options.flags & CAI_EXCHANGE_JOIN_CAPTURE));
-    CAI_TRY(cai_priv_check_contexts(plan));
     capture = ex->capture;
     for (i = 0; i < ex->edge_count; ++i) capture |= ex->edges[i].capture;
-    if (!capture) return CAI_OK;
+    if (!capture) return cai_priv_check_contexts(plan);
     if (ex->options.mode == CAI_MODE_HOST)
         return cai_priv_capture_refused(&plan->call, -1, "CAI_MODE_HOST: the host cannot wait while stream ",
                                         ex->stream, " or a producer's is capturing");
@@ -2081,6 +2102,7 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end_alone(cai_exchange *ex, cai_sta
     status = cai_priv_end(ex, status, &point, err);
     if (!point.event) return status;
     call = cai_priv_stream_open(ex->pool, ex->pool->cuda, status ? NULL : err);
+    call.ending = 1;
     return cai_priv_event_give(&call, &point, 0, status);
 }
 
@@ -2153,12 +2175,12 @@ static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *place,
     if (error == 600) return 0;
     if (!error) {
         place->event = 0;
-        (void)cai_priv_event_give(call, &point, 0, CAI_OK); /* a failed destroy does not keep the array */
+        cai_priv_event_return(call, &point);
         return 1;
     }
     failed = cai_priv_stream_did(call, error, wait ? "event_synchronize" : "event_query");
     if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
-    if (!cai_priv_is_dead(error)) return 0;
+    if (error == 4 || !cai_priv_is_dead(error)) return 0;
     place->event = 0; /* a dead event is not named again */
     return 1;
 }
@@ -2246,6 +2268,19 @@ static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
     return went;
 }
 
+/* Is the place of this run, and has its work passed? While the process ends nothing is left to wait for. */
+static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
+                         cai_status *status)
+{
+    const cai_priv_point point = {0, place->context, place->context_id, place->event};
+    if (run->context && place->context != run->context) return 0;
+    if (!call->gone && cai_priv_has_passed(call, place, run->wait, status)) return 1;
+    if (!call->gone) return 0;
+    place->event = 0;
+    cai_priv_event_return(call, &point);
+    return 1;
+}
+
 /* Sorts a list by whether its work has passed. Returns how many have. */
 static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, const cai_priv_run *run,
                              cai_priv_list *rest, cai_priv_list *passed, cai_status *status)
@@ -2255,9 +2290,7 @@ static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, con
     for (i = list.first; i >= 0; i = next) {
         cai_keepalive *place = &places[i];
         cai_priv_list *to;
-        if (!place->joined)
-            has = (!run->context || place->context == run->context) &&
-                  (call->gone || cai_priv_has_passed(call, place, run->wait, status));
+        if (!place->joined) has = cai_priv_goes(call, place, run, status);
         next = place->next;
         count += has;
         to = has ? passed : rest;
@@ -2273,17 +2306,17 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
 {
     cai_priv_stream_call call = cai_priv_stream_open(pool, pool->cuda, err);
     cai_priv_list list, rest = {-1, -1}, passed = {-1, -1};
-    int32_t mode, count, i;
-    *status = CAI_OK;
+    int32_t mode, count, i, relaxed;
     call.ending = 1;
     *status = cai_priv_relax(&call, &mode);
-    if (*status && !call.gone) return 0;
+    relaxed = !*status;
+    if (!relaxed && !call.gone) return 0;
     list = cai_priv_take_list(pool, run->only_oldest);
     count = cai_priv_sort(&call, list, run, &rest, &passed, status);
     cai_priv_put_lists(pool, rest, passed);
     for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
     count += cai_priv_retry_parked(pool, run->wait);
-    if (!call.gone) *status = cai_priv_unrelax(&call, mode, *status);
+    if (relaxed) *status = cai_priv_unrelax(&call, mode, *status);
     if (call.gone && !call.failed) *status = CAI_OK;
     return count;
 }
@@ -2743,7 +2776,7 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
     call.ending = 1;
     if (array->flags & CAI_OWN_EVENT) {
         status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, array->event);
-        if (status && !call.gone && !call.dead) return status;
+        if (status && !call.gone) return status;
     }
     array->event = 0;
     array->stream = 0;
@@ -2921,12 +2954,14 @@ static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context,
     return cai_priv_stream_leave(call, 1, question(search));
 }
 
-/* Queries in the current context, then in the allocation's, then in the primary one of its device. */
+/* Queries in the current context, then in the allocation's, then in the primary one of its device (0 if that
+ * is not known), which may be the first that knows the allocation's context. */
 static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
     const cai_cuda *cuda = call->cuda;
     uint64_t own, primary;
+    int32_t error;
     search->asked_in = call->current;
     CAI_TRY(question(search));
     if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
@@ -2935,10 +2970,16 @@ static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question questi
     own = search->info.context;
     if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
     if (search->answered) return CAI_OK;
-    CAI_TRY(cai_priv_ask_primary(call, search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0,
-                                 &primary));
+    if (!cuda->device_context) return CAI_OK;
+    primary = 0;
+    error = cuda->device_context(cuda->self,
+                                 search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0, &primary);
+    if (error == 100 || error == 101) return CAI_OK; /* no such device */
+    CAI_TRY(cai_priv_stream_did(call, error, "device_context"));
     if (!primary || primary == own || primary == call->current) return CAI_OK;
-    return cai_priv_ask_inside(search, primary, question);
+    CAI_TRY(cai_priv_ask_inside(search, primary, question));
+    if (search->answered || own || !search->info.context) return CAI_OK;
+    return cai_priv_ask_inside(search, search->info.context, question);
 }
 
 /* Locates memory that CUDA does not know. Some devices can read it. */

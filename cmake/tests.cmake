@@ -44,7 +44,7 @@ endfunction()
 # limit is twenty times that, ten minutes at least. JOBS: it starts two processes itself. ALONE: it measures.
 # ADVERSARIAL: it stands in the list a second time, as adversarial.<name>, on a simulation of the least that
 # CUDA promises; ADVERSARIAL_TIER puts that into another tier. A program may still find a part missing, and
-# says so by exit status 77.
+# says so by exit status 77. What needs a GPU has the label gpu: `ctest -L gpu`.
 function(cai_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "JOBS;ALONE;ADVERSARIAL" "TIER;ADVERSARIAL_TIER"
                         "SECONDS;NEEDS;COMMAND")
@@ -59,8 +59,14 @@ function(cai_test name)
     endif()
   endforeach()
   list(REMOVE_DUPLICATES lacking)
+  set(labels "")
+  if("GPU" IN_LIST arg_NEEDS)
+    set(labels gpu)
+  endif()
   if(lacking)
     cai_skipped_test(${name} ${lacking})
+    list(JOIN lacking ", " lacking_text)
+    set_tests_properties("${name} (no ${lacking_text})" PROPERTIES LABELS "${labels}")
     set_property(GLOBAL APPEND PROPERTY cai_lacking ${lacking})
     return()
   endif()
@@ -92,6 +98,7 @@ function(cai_test name)
     endif()
     add_test(NAME ${each} COMMAND ${arg_COMMAND})
     set_property(TEST ${each} PROPERTY ENVIRONMENT ${environment})
+    set_tests_properties(${each} PROPERTIES LABELS "${labels}")
     set_tests_properties(${each} PROPERTIES TIMEOUT ${limit} COST ${seconds} PROCESSORS ${processors})
     if(arg_ALONE)
       set_tests_properties(${each} PROPERTIES RUN_SERIAL TRUE)

@@ -7,17 +7,10 @@
 
 /* ---------------------------------------------------------------- the world */
 
-/* Notes the name and the id of the stream that a handle means now. */
-static void identify_stream(thing *t, int incarnation)
-{
-    const cai_cuda *cuda = cai_sim_cuda(w.sim);
-    sprintf(t->sim, "s%d", ++w.streams);
-    cuda->stream_id(cuda->self, t->handle, &t->ids[incarnation]);
-}
-
 static void make_stream(script_words *in, const char *name, int nonblocking)
 {
-    identify_stream(add_thing(in, name, 's', cai_sim_stream_create(w.sim, nonblocking)), 0);
+    thing *t = add_thing(in, name, 's', cai_sim_stream_create(w.sim, nonblocking));
+    sprintf(t->sim, "s%d", ++w.streams);
 }
 
 /* stream X Y ... [nonblocking] [device 1 | context c3] */
@@ -64,15 +57,29 @@ static void do_thread(script_words *in)
     w.threads[number] = 1;
 }
 
-/* pool [capacity 2] [check_streams]: in place of the usual one; before it is used */
+/* pool [capacity 2]: in place of the usual one; before it is used */
 static void do_pool(script_words *in)
 {
     int64_t capacity = 4;
-    uint32_t flags = 0;
     if (script_take(in, "capacity")) capacity = script_number(in);
     if (capacity < 0 || capacity > WORLD_PLACES) script_bad(in, "no such capacity before");
-    if (script_take(in, "check_streams")) flags = (uint32_t)CAI_POOL_CHECK_STREAMS;
-    make_pool(in, flags, (int32_t)capacity);
+    make_pool(in, (int32_t)capacity);
+}
+
+static int32_t mode_word(script_words *in)
+{
+    if (script_take(in, "event")) return CAI_MODE_EVENT;
+    if (script_take(in, "host")) return CAI_MODE_HOST;
+    if (script_take(in, "ignore")) return CAI_MODE_IGNORE;
+    script_bad(in, "no mode");
+    return -1;
+}
+
+/* modes host ignore: of the exchanges of the pool, and of its exports */
+static void do_modes(script_words *in)
+{
+    const int32_t mode = mode_word(in), export_mode = mode_word(in);
+    if (cai_event_pool_set_modes(&w.pool, mode, export_mode, NULL) != CAI_OK) script_bad(in, "refused");
 }
 
 /* Takes the name of a slot away from the table; 0: it is none of those that may be lacking. */
@@ -110,13 +117,17 @@ static int leave_out(script_words *in)
     LEAVE_OUT(managed_alloc)
     LEAVE_OUT(memory_info)
     LEAVE_OUT(ipc_export)
+    LEAVE_OUT(context_id)
+    LEAVE_OUT(context_record)
+    LEAVE_OUT(stream_flags)
 #undef LEAVE_OUT
     return 0;
 }
 
-/* table no_default_streams | without pointer_range ... */
+/* table no_default_streams | without pointer_range ... | whole */
 static void do_table(script_words *in)
 {
+    if (script_take(in, "whole")) w.cuda = *cai_sim_cuda(w.sim);
     if (script_take(in, "no_default_streams")) w.cuda.flags |= (uint32_t)CAI_CUDA_NO_DEFAULT_STREAMS;
     if (!script_take(in, "without")) return;
     while (script_more(in)) {
@@ -186,8 +197,8 @@ static void do_recreate(script_words *in)
     cai_sim_recycle_handles(w.sim, 1);
     cai_sim_stream_destroy(w.sim, t->handle);
     handle = cai_sim_stream_create(w.sim, 0);
-    if (handle != t->handle || t->ids[1] != 0) script_bad(in, "got another handle, or a third stream");
-    identify_stream(t, 1);
+    if (handle != t->handle) script_bad(in, "got another handle");
+    sprintf(t->sim, "s%d", ++w.streams);
     cai_sim_recycle_handles(w.sim, 0);
     cai_sim_set_context(w.sim, before);
 }
@@ -205,6 +216,26 @@ static void do_destroy(script_words *in)
     if (t->kind != 'c') return;
     cai_sim_context_destroy(w.sim, t->handle);
     if (before != t->handle) cai_sim_set_context(w.sim, before);
+}
+
+/* device_reset 1: its primary context keeps its handle, and what was in it is gone */
+static void do_device_reset(script_words *in)
+{
+    const uint64_t context = cai_sim_primary(w.sim, (int32_t)script_number(in));
+    int i;
+    cai_sim_context_destroy(w.sim, context);
+    for (i = 0; i < w.thing_count; i++) {
+        if (w.things[i].kind != 'c' && w.things[i].context == context) w.things[i].gone = 1;
+    }
+}
+
+/* inactive: primary contexts that are current nowhere are not active any more */
+static void do_inactive(script_words *in)
+{
+    const uint32_t options = cai_sim_options(w.sim);
+    (void)in;
+    cai_sim_set_options(w.sim, options & ~(uint32_t)CAI_SIM_PRIMARY_INACTIVE);
+    cai_sim_set_options(w.sim, options | CAI_SIM_PRIMARY_INACTIVE);
 }
 
 /* event E on X: created and recorded by the producer */
@@ -426,7 +457,7 @@ static int array_owner(script_words *in, held *h)
 
 /* array a [owned] [polls | drains] [in m+256] [elements 16] [stride -4] [empty] [device 1 | context c3]
  *         [on X | none | unknown | decoded | event E [beside X]] [thread 1] [masked m] [placed 1]
- *         [no_back_edge] */
+ *         [ordered] [no_back_edge] */
 static void do_array(script_words *in)
 {
     held *h = &w.arrays[w.array_count++];
@@ -441,7 +472,8 @@ static void do_array(script_words *in)
         if (script_take(in, "thread")) said.thread = (uint64_t)script_number(in);
         else if (script_take(in, "masked")) said.mask = array_word(in)->array;
         else if (script_take(in, "placed")) said.device = (int32_t)script_number(in);
-        else if (script_take(in, "no_back_edge")) said.flags = (uint32_t)CAI_NO_BACK_EDGE;
+        else if (script_take(in, "no_back_edge")) said.flags |= (uint32_t)CAI_NO_BACK_EDGE;
+        else if (script_take(in, "ordered")) said.flags |= (uint32_t)CAI_ORDERED_FREE;
         else if (!array_owner(in, h) && !array_sync(in, &said) && !array_part(in, &is))
             script_bad(in, "not understood");
     }
@@ -462,6 +494,22 @@ static void note_failure(const char *what)
     if (!w.quiet) printf("%s\n", what);
 }
 
+/* Is all zero but what a late release callback is promised? */
+static int is_bare(const cai_array *late)
+{
+    cai_array bare;
+    memset(&bare, 0, sizeof bare);
+    bare.abi = late->abi;
+    bare.struct_size = late->struct_size;
+    bare.owner = late->owner;
+    bare.data = late->data;
+    bare.device = late->device;
+    bare.sync = late->sync;
+    bare.stream = late->stream;
+    if (late->sync != (late->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE)) return 0;
+    return late->stream != CAI_STREAM_PER_THREAD && memcmp(&bare, late, sizeof bare) == 0;
+}
+
 /* The owner. May be called with the struct somewhere else than where it was made. */
 static void release_array(cai_array *self)
 {
@@ -470,6 +518,8 @@ static void release_array(cai_array *self)
     self->release = NULL;
     h->released++;
     if (self->data != h->data) note_failure("the release callback got another array");
+    if (self != h->array && self->size == 0 && !is_bare(self))
+        note_failure("a late release callback found more than it is promised");
     if (h->array) { /* so that `sync` tells what the callback was told */
         h->array->sync = self->sync;
         h->array->stream = self->stream;
@@ -591,7 +641,6 @@ static opened *exchange_words(script_words *in)
 static void begin_option(script_words *in, cai_exchange_options *options)
 {
     if (script_take(in, "host")) options->mode = CAI_MODE_HOST;
-    else if (script_take(in, "enqueue")) options->mode = CAI_MODE_ENQUEUE;
     else if (script_take(in, "ignore")) options->mode = CAI_MODE_IGNORE;
     else if (script_take(in, "join")) options->flags |= (uint32_t)CAI_EXCHANGE_JOIN_CAPTURE;
     else if (script_take(in, "synchronize")) options->unknown = CAI_UNKNOWN_SYNCHRONIZE;
@@ -603,7 +652,7 @@ static void begin_option(script_words *in, cai_exchange_options *options)
     } else script_bad(in, "not understood");
 }
 
-/* begin a b on Y [of NAME] [host | enqueue | ignore] [join]
+/* begin a b on Y [of NAME] [host | ignore] [join]
  *       [unknown is synchronize | stream X | legacy | trust] */
 static cai_status do_begin(script_words *in, cai_error *err)
 {
@@ -678,18 +727,7 @@ static cai_status unchanged(script_words *in, const held *h, const cai_array *be
     return status;
 }
 
-/* release a [of NAME] */
-static cai_status do_release(script_words *in, cai_error *err)
-{
-    held *h = array_word(in);
-    const opened *x = exchange_words(in);
-    const cai_array before = *h->array;
-    const cai_status status = cai_exchange_release(x->ex, h->array, err);
-    if (status == CAI_OK && h->array->release != NULL) complain(in, "%s is still owned", h->name);
-    return unchanged(in, h, &before, status);
-}
-
-/* finish a b [of NAME] [work CAI_ERR_CUDA]; `finish of NAME`: no arrays. Where it succeeds all are given back. */
+/* finish a b [of NAME] [work CAI_ERR_CUDA]; `finish of NAME`: no arrays. Where it succeeds none is owned then. */
 static cai_status do_finish(script_words *in, cai_error *err)
 {
     cai_array *arrays[SCRIPT_WORDS];
@@ -764,6 +802,7 @@ static cai_status do_push(script_words *in, cai_error *err)
     script_take(in, "on");
     status = cai_keepalive_push(h->array, &w.pool, stream_word(in), err);
     if (status == CAI_OK && h->array->release != NULL) complain(in, "%s is still owned", h->name);
+    if (before.release != NULL && h->array->release == NULL) return status; /* the device is broken, say */
     return unchanged(in, h, &before, status);
 }
 
@@ -790,12 +829,11 @@ static cai_status do_destroy_pool(script_words *in, cai_error *err)
     return status;
 }
 
-/* forget c3 | all: its idle events */
+/* forget c3 | all: what the pool keeps of it */
 static cai_status do_forget(script_words *in, cai_error *err)
 {
-    (void)err;
-    cai_event_pool_forget(&w.pool, script_take(in, "all") ? 0 : thing_word(in, 'c')->handle);
-    return CAI_OK;
+    const uint64_t context = script_take(in, "all") ? 0 : thing_word(in, 'c')->handle;
+    return cai_event_pool_forget(&w.pool, context, err);
 }
 
 /* ----------------------------------------------------------------- decoders */

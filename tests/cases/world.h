@@ -22,7 +22,6 @@ typedef struct thing {
     char kind;            /* 's', 'c', 'e', 'm', 'h' for host memory, 'o' for an operation */
     int gone;             /* destroyed or freed by the case */
     uint64_t handle, context, bytes;
-    uint64_t ids[4]; /* of a stream and of those made anew with its handle, as stream_id answers */
     void *host;
 } thing;
 
@@ -215,23 +214,8 @@ static void translate_token(const char *token, char *out)
     sprintf(out, "%s", token);
 }
 
-/* `stream_id X -> 17` becomes `stream_id X -> id 1` for the first stream of that handle, 2 for the second. */
-static void translate_id(char *line)
-{
-    char name[WORLD_NAME];
-    unsigned long number = 0;
-    const thing *t;
-    unsigned i;
-    if (sscanf(line, "stream_id %23s -> %lu", name, &number) != 2) return;
-    t = find_thing(name, 's');
-    for (i = 0; t != NULL && i < 4; i++) {
-        if (t->ids[i] == number) sprintf(strstr(line, "->"), "-> id %u", i + 1);
-    }
-}
-
 static void translate_line(const char *line, size_t length, char *out)
 {
-    char *const start = out;
     char token[WORLD_LINE];
     size_t at = 0, size;
     while (at < length) {
@@ -246,7 +230,6 @@ static void translate_line(const char *line, size_t length, char *out)
             at++;
         }
     }
-    translate_id(start);
 }
 
 /* The number of the allocation that a call made, as the simulation names them. */
@@ -315,11 +298,18 @@ static void event_name(uint64_t event, char *out)
 
 /* ------------------------------------------------------------------- making */
 
-static void make_pool(script_words *in, uint32_t flags, int32_t capacity)
+static void make_pool(script_words *in, int32_t capacity)
 {
     cai_error err;
-    if (cai_event_pool_init(&w.pool, &w.cuda, capacity ? w.places : NULL, capacity, flags, &err) != CAI_OK)
+    if (cai_event_pool_init(&w.pool, &w.cuda, capacity ? w.places : NULL, capacity, 0, &err) != CAI_OK)
         script_stop(in->path, in->line, "no pool", err.message);
+}
+
+/* No call of the library may name a handle that is dead. */
+static void undefined_found(void *context, const cai_sim_undefined *what)
+{
+    (void)context;
+    complain(w.in, "%s", what->text);
 }
 
 static void world_begin(script_words *in, int garbage, int quiet)
@@ -331,15 +321,17 @@ static void world_begin(script_words *in, int garbage, int quiet)
     w.quiet = quiet;
     w.sim = cai_sim_create(2);
     if (w.sim == NULL) script_stop(in->path, in->line, "no simulation", "");
+    cai_sim_on_undefined(w.sim, undefined_found, NULL);
     cai_sim_set_options(w.sim, cai_sim_options(w.sim) & ~(uint32_t)CAI_SIM_PROGRESS); /* cases say what runs */
     w.cuda = *cai_sim_cuda(w.sim);
     cai_sim_host_thread(w.sim, 1);
     w.threads[1] = 1;
+    cai_sim_set_context(w.sim, cai_sim_primary(w.sim, 1)); /* both are active */
     cai_sim_set_context(w.sim, cai_sim_primary(w.sim, 0));
     strcpy(add_thing(in, "c1", 'c', cai_sim_primary(w.sim, 0))->sim, "c1");
     strcpy(add_thing(in, "c2", 'c', cai_sim_primary(w.sim, 1))->sim, "c2");
     w.contexts = 2;
-    make_pool(in, 0, 4);
+    make_pool(in, 4);
 }
 
 static void world_free(void)

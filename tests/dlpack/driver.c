@@ -3,6 +3,7 @@
 #define CAI_STATIC
 #define CAI_IMPLEMENTATION
 #include "cai_dlpack.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 #if !defined(CAI_DLPACK_VERSIONED)

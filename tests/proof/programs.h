@@ -35,6 +35,7 @@ typedef struct proof_world {
     int32_t stream_count;
     cai_manager emm;
     cai_emm_hooks hooks;
+    char undefined[200]; /* the first call with a dead handle */
 } proof_world;
 
 /** Who owns an array, and what the owner does when it is released. */
@@ -43,6 +44,8 @@ typedef struct proof_owner {
     uint64_t memory;
     char letter;       /* the memory is freed in the order of this stream; 0: by the host, at once */
     int32_t overwrite; /* 1: instead of that it is written to; the program frees it */
+    int32_t released;
+    char drops;        /* 0, or a stream that it destroys then */
 } proof_owner;
 
 /** A program and the simulation it needs. */
@@ -77,6 +80,10 @@ uint64_t proof_context(const proof_world *world, char letter);
 uint64_t proof_current(proof_world *world, char letter);
 void proof_restore(proof_world *world, uint64_t context);
 
+/** Destroys the stream of a letter if it is one by itself and was made: nobody may name it any more, and its
+ *  work goes on. Streams of the second context stay, as the end of that context ends their work. */
+void proof_drop(proof_world *world, char letter);
+
 /** Memory of a kind (CAI_SIM_MEM_...) in the context of a letter, and a borrowed array that fills it. */
 uint64_t proof_memory_of(proof_world *world, char letter, int32_t kind);
 void proof_array(proof_world *world, cai_array *array, uint64_t memory);
@@ -96,16 +103,18 @@ void proof_read(proof_world *world, char letter, const char *name, const cai_arr
 /** The host waits for the stream of a letter. */
 void proof_wait(proof_world *world, char letter);
 
-/** The array is owned from now on. */
+/** The array is owned from now on, with CAI_ORDERED_FREE if the letter is not 0. */
 void proof_own(proof_owner *owner, cai_array *array, proof_world *world, uint64_t memory, char letter);
 
 /** cai_stream_export of an array in the context of the letter. */
 void proof_export(proof_world *world, cai_array *array, char letter);
 
 /** A whole exchange of one array by default options, which the consumer, in the stream of a letter, writes
- *  (1) or reads (0). The exchange is left in *ex, ended; NULL: it is not wanted. */
-void proof_exchange(proof_world *world, cai_exchange *ex, cai_array *array, char letter, const char *name,
-                    int32_t writes);
+ *  (1) or reads (0). */
+void proof_exchange(proof_world *world, cai_array *array, char letter, const char *name, int32_t writes);
+
+/** The same with a consumer that writes and gives the array back. */
+void proof_finish(proof_world *world, cai_array *array, char letter, const char *name);
 
 /** The memory is freed by the host, which waits for the stream of the letter first (0: for none). */
 void proof_free(proof_world *world, uint64_t memory, char letter);

@@ -39,7 +39,7 @@ static void export_several(cai_sim *sim, void *argument)
                cai_stream_export(&array, &world.pool, proof_stream(&world, shape->exported), pending, count,
                                  NULL),
                "cai_stream_export");
-    proof_exchange(&world, NULL, &array, shape->consumer, "use", 1);
+    proof_exchange(&world, &array, shape->consumer, "use", 1);
     if (shape->after != shape->exported)
         proof_good(&world,
                    cai_stream_order(&world.pool, proof_stream(&world, shape->exported),
@@ -119,7 +119,7 @@ static void lend_on(cai_sim *sim, void *argument)
     proof_write(&world, '2', "use", &array);
     lent = array;
     proof_export(&world, &lent, '2');
-    proof_exchange(&world, NULL, &lent, '3', "use again", 1);
+    proof_exchange(&world, &lent, '3', "use again", 1);
     proof_good(&world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
     proof_write(&world, '1', "overwrite", &array);
     proof_free(&world, memory, '1');
@@ -143,8 +143,8 @@ static void two_consumers(cai_sim *sim, void *argument)
     proof_export(&world, &array, '1');
     list[0] = &array;
     if (writes) {
-        proof_exchange(&world, NULL, &array, '2', "use", 1);
-        proof_exchange(&world, NULL, &array, '3', "use again", 1);
+        proof_exchange(&world, &array, '2', "use", 1);
+        proof_exchange(&world, &array, '3', "use again", 1);
     } else {
         proof_good(&world, cai_exchange_begin(&first, &world.pool, list, 1, proof_stream(&world, '2'), NULL),
                    "cai_exchange_begin");
@@ -167,7 +167,6 @@ static void chain_released(cai_sim *sim, void *argument)
     proof_world world;
     cai_array input, output;
     proof_owner input_owner, output_owner;
-    cai_exchange ex;
     uint64_t memory;
     (void)argument;
     proof_open(&world, sim, 1);
@@ -188,8 +187,9 @@ static void chain_released(cai_sim *sim, void *argument)
     proof_export(&world, &output, '2');
     proof_good(&world, cai_keepalive_push(&input, &world.pool, proof_stream(&world, '2'), NULL),
                "cai_keepalive_push");
-    proof_exchange(&world, &ex, &output, '3', "use", 1);
-    proof_good(&world, cai_exchange_release(&ex, &output, NULL), "cai_exchange_release");
+    proof_finish(&world, &output, '3', "use");
+    proof_drop(&world, '3');
+    proof_drop(&world, '2'); /* what was exported there is released */
     proof_good(&world, cai_keepalive_drain(&world.pool, NULL), "cai_keepalive_drain");
     proof_close(&world);
 }
@@ -310,7 +310,6 @@ static void overwritten_by_release(cai_sim *sim, void *argument)
     proof_world world;
     cai_array array;
     proof_owner owner;
-    cai_exchange ex;
     uint64_t memory;
     (void)argument;
     proof_open(&world, sim, 0);
@@ -320,8 +319,8 @@ static void overwritten_by_release(cai_sim *sim, void *argument)
     proof_export(&world, &array, '1');
     proof_own(&owner, &array, &world, memory, '1');
     owner.overwrite = 1;
-    proof_exchange(&world, &ex, &array, '2', "use", 1);
-    proof_good(&world, cai_exchange_release(&ex, &array, NULL), "cai_exchange_release");
+    proof_finish(&world, &array, '2', "use");
+    proof_drop(&world, '2');
     proof_free(&world, memory, '1');
     proof_close(&world);
 }
@@ -340,10 +339,58 @@ static void ping_pong(cai_sim *sim, void *argument)
     for (i = 0; i < 3; i++) {
         proof_write(&world, '1', "ping", &array);
         proof_export(&world, &array, '1');
-        proof_exchange(&world, NULL, &array, (char)('2' + i % 2), "pong", 1);
+        proof_exchange(&world, &array, (char)('2' + i % 2), "pong", 1);
     }
     proof_write(&world, '1', "overwrite", &array);
     proof_free(&world, memory, '1');
+    proof_close(&world);
+}
+
+/* ------------------------------------------------------------- unknown work */
+
+/* The memory's context, a stream with work on it that nobody names, what is current, the consumer's stream; the
+ * letter of a stream stands for its context. */
+typedef struct unknown_case {
+    char memory, work, current, consumer;
+    int32_t kind, unknown;
+} unknown_case;
+
+static const unknown_case in_current = {'1', 'u', 'u', '2', CAI_SIM_MEM_DEVICE, CAI_UNKNOWN_SYNCHRONIZE};
+static const unknown_case on_other_device = {'1', 'q', '1', '2', CAI_SIM_MEM_PINNED, CAI_UNKNOWN_SYNCHRONIZE};
+static const unknown_case in_primary = {'u', '1', 'u', 'v', CAI_SIM_MEM_DEVICE, CAI_UNKNOWN_SYNCHRONIZE};
+static const unknown_case by_legacy = {'u', 'A', 'u', '2', CAI_SIM_MEM_POOL, CAI_UNKNOWN_LEGACY};
+
+static void unknown_elsewhere(cai_sim *sim, void *argument)
+{
+    const unknown_case *of = (const unknown_case *)argument;
+    proof_world world;
+    cai_array array;
+    cai_array *list[1];
+    proof_owner owner;
+    cai_exchange_options options;
+    cai_exchange ex;
+    uint64_t before, memory;
+    proof_open(&world, sim, 1);
+    memory = proof_memory_of(&world, of->memory, of->kind);
+    proof_array(&world, &array, memory);
+    proof_write(&world, of->work, "fill", &array);
+    array.sync = CAI_SYNC_UNKNOWN;
+    proof_own(&owner, &array, &world, memory, 0);
+    memset(&options, 0, sizeof options);
+    options.unknown = of->unknown;
+    list[0] = &array;
+    (void)proof_stream(&world, of->consumer);
+    before = proof_current(&world, of->current);
+    proof_good(&world,
+               cai_exchange_begin_with(&ex, &world.pool, list, 1, proof_stream(&world, of->consumer), &options,
+                                       NULL),
+               "cai_exchange_begin_with");
+    proof_write(&world, of->consumer, "use", &array);
+    proof_good(&world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
+    proof_drop(&world, of->consumer);
+    proof_good(&world, cai_keepalive_drain(&world.pool, NULL), "cai_keepalive_drain");
+    proof_restore(&world, before);
+    proof_good(&world, cai_event_pool_forget(&world.pool, world.contexts[2], NULL), "cai_event_pool_forget");
     proof_close(&world);
 }
 
@@ -366,6 +413,10 @@ static const proof_program others[] = {
     {"the keep-alive list is full, one has passed", full_list, "p", 1, 0, 0},
     {"overwritten by the release", overwritten_by_release, NULL, 1, 0, 0},
     {"ping pong", ping_pong, NULL, 1, 0, 0},
+    {"unknown work in the current context", unknown_elsewhere, &in_current, 1, 0, 0},
+    {"unknown work on another device", unknown_elsewhere, &on_other_device, 2, 0, 0},
+    {"unknown work in the primary context", unknown_elsewhere, &in_primary, 1, 0, 0},
+    {"unknown work in a blocking stream of the primary context", unknown_elsewhere, &by_legacy, 1, 0, 0},
 };
 
 enum { EXPORTS = sizeof exports / sizeof exports[0], OTHERS = sizeof others / sizeof others[0] };

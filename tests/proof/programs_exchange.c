@@ -8,8 +8,12 @@ enum { MOST = 3 };
 /* What the owner does in the end. */
 enum {
     OVERWRITE, /* writes the memory again, in the stream that it exported */
-    RELEASE,   /* frees it when it is released, which is by a drain at the latest */
-    POLL       /* the same, with a poll before the drain */
+    RELEASE,   /* frees it when it is released, in the stream that it exported (CAI_ORDERED_FREE) or, if it named
+                  none, at once; that is by a drain at the latest */
+    POLL,      /* the same, with a poll before the drain */
+    AT_ONCE,   /* frees it at once when it is released, whatever stream it exported */
+    ELSEWHERE, /* frees it in the order of a stream that it did not name */
+    UNNAMED    /* frees it in the stream that filled it (CAI_ORDERED_FREE), though the consumer may not know it */
 };
 
 /* One exchange. Strings have a letter for each array. */
@@ -47,7 +51,8 @@ static int has_mask(const exchange_state *state, int32_t i)
 static int frees_in_stream(const exchange_case *shape, int32_t i)
 {
     const char said = shape->said[i], letter = shape->arrays[i];
-    if (shape->mode == CAI_MODE_HOST) return 0;
+    if (shape->mode == CAI_MODE_HOST || shape->end == AT_ONCE) return 0;
+    if (shape->end == ELSEWHERE || shape->end == UNNAMED) return 1;
     if (said == 'u') return shape->unknown == CAI_UNKNOWN_STREAM;
     return said == 's' || (said == 'e' && letter != 'P' && letter != 'p');
 }
@@ -58,6 +63,18 @@ static int32_t kind_of(const exchange_case *shape, int32_t i)
     if (shape->mode == CAI_MODE_HOST) return CAI_SIM_MEM_PINNED;
     if (shape->said[i] == 't' || shape->said[i] == 'v') return CAI_SIM_MEM_POOL;
     return shape->end != OVERWRITE && frees_in_stream(shape, i) ? CAI_SIM_MEM_POOL : CAI_SIM_MEM_DEVICE;
+}
+
+/* How many arrays, masks and consumers the stream of a letter has. */
+static int uses_of(const exchange_case *shape, char letter)
+{
+    const char *const lists[2] = {shape->arrays, shape->masks};
+    int uses = shape->consumer == letter, k;
+    const char *at;
+    for (k = 0; k < 2; k++) {
+        for (at = lists[k]; at && *at; at++) uses += *at == letter;
+    }
+    return uses;
 }
 
 /* A producer fills an array, and says what is pending. */
@@ -87,9 +104,13 @@ static void produce_all(exchange_state *state)
         produce(world, &state->masks[i], state->mask_memory[i], shape->masks[i], 's');
         state->arrays[i].mask = &state->masks[i];
     }
-    for (i = 0; i < state->count && shape->end != OVERWRITE; i++)
+    for (i = 0; i < state->count && shape->end != OVERWRITE; i++) {
+        const char letter = shape->end == ELSEWHERE || shape->said[i] == 'b' ? '9' : shape->arrays[i];
         proof_own(&state->owners[i], &state->arrays[i], world, state->memory[i],
-                  frees_in_stream(shape, i) ? shape->arrays[i] : (char)0);
+                  frees_in_stream(shape, i) ? letter : (char)0);
+        if (uses_of(shape, shape->arrays[i]) == 1) state->owners[i].drops = shape->arrays[i];
+        if (shape->end == ELSEWHERE) state->arrays[i].flags &= ~(uint32_t)CAI_ORDERED_FREE;
+    }
 }
 
 static void refill_all(exchange_state *state)
@@ -114,7 +135,8 @@ static void consume(exchange_state *state, uint64_t stream)
     proof_touch_stream(world, stream, "use", accesses, count);
 }
 
-static void exchange_once(exchange_state *state, cai_exchange *ex)
+/* finishes: the arrays go back */
+static void exchange_once(exchange_state *state, int32_t finishes)
 {
     const exchange_case *shape = state->shape;
     proof_world *world = &state->world;
@@ -122,6 +144,7 @@ static void exchange_once(exchange_state *state, cai_exchange *ex)
     const uint64_t stream = proof_stream(world, shape->consumer);
     const uint64_t before = proof_current(world, shape->consumer);
     cai_exchange_options options;
+    cai_exchange ex;
     cai_status status;
     int32_t i;
     memset(&options, 0, sizeof options);
@@ -130,26 +153,49 @@ static void exchange_once(exchange_state *state, cai_exchange *ex)
     if (shape->unknown_stream) options.unknown_stream = proof_stream(world, shape->unknown_stream);
     for (i = 0; i < state->count; i++) list[i] = &state->arrays[i];
     status = shape->mode || shape->unknown
-                 ? cai_exchange_begin_with(ex, &world->pool, list, state->count, stream, &options, NULL)
-                 : cai_exchange_begin(ex, &world->pool, list, state->count, stream, NULL);
+                 ? cai_exchange_begin_with(&ex, &world->pool, list, state->count, stream, &options, NULL)
+                 : cai_exchange_begin(&ex, &world->pool, list, state->count, stream, NULL);
     proof_good(world, status, "cai_exchange_begin");
-    consume(state, status ? stream : ex->stream);
-    if (!status) proof_good(world, cai_exchange_end(ex, CAI_OK, NULL), "cai_exchange_end");
+    consume(state, stream);
+    if (!status && finishes)
+        proof_good(world, cai_exchange_finish(&ex, CAI_OK, list, state->count, NULL), "cai_exchange_finish");
+    else if (!status)
+        proof_good(world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
     proof_restore(world, before);
 }
 
-static void release_all(exchange_state *state, cai_exchange *ex)
+/* Does somebody still need the stream of a letter? */
+static int is_needed(const exchange_state *state, char letter)
+{
+    const exchange_case *shape = state->shape;
+    int32_t i;
+    for (i = 0; i < state->count; i++) {
+        const int keeps = shape->end == OVERWRITE || !state->owners[i].released;
+        if (has_mask(state, i) && shape->masks[i] == letter) return 1;
+        if (keeps && shape->arrays[i] == letter) return 1;
+    }
+    return 0;
+}
+
+/* Each stream goes at the first moment at which it may: the consumer's after the end, a producer's when its
+ * arrays are released (in the last release where it is of one array). */
+static void drop_streams(exchange_state *state)
+{
+    const exchange_case *shape = state->shape;
+    int32_t i;
+    if (!is_needed(state, shape->consumer)) proof_drop(&state->world, shape->consumer);
+    for (i = 0; i < state->count; i++) {
+        if (!is_needed(state, shape->arrays[i])) proof_drop(&state->world, shape->arrays[i]);
+    }
+}
+
+static void release_rest(exchange_state *state)
 {
     const exchange_case *shape = state->shape;
     proof_world *world = &state->world;
     const uint64_t before = proof_current(world, shape->consumer);
-    int32_t i;
-    for (i = 0; i < state->count; i++) {
-        const cai_status status = cai_exchange_release(ex, &state->arrays[i], NULL);
-        proof_good(world, status, "cai_exchange_release");
-        if (status) cai_array_release(&state->arrays[i]);
-    }
-    if (shape->end == POLL) proof_good(world, cai_keepalive_poll(&world->pool, NULL, NULL), "poll");
+    if (shape->end == POLL)
+        proof_good(world, cai_keepalive_poll(&world->pool, NULL, NULL), "poll");
     proof_good(world, cai_keepalive_drain(&world->pool, NULL), "drain");
     proof_restore(world, before);
 }
@@ -173,7 +219,6 @@ static void reuse_all(exchange_state *state)
 static void exchange(cai_sim *sim, void *argument)
 {
     exchange_state state;
-    cai_exchange ex;
     int32_t i;
     memset(&state, 0, sizeof state);
     state.shape = (const exchange_case *)argument;
@@ -182,9 +227,11 @@ static void exchange(cai_sim *sim, void *argument)
     produce_all(&state);
     for (i = 0; i < state.shape->rounds; i++) {
         if (i) refill_all(&state);
-        exchange_once(&state, &ex);
+        exchange_once(&state, state.shape->end != OVERWRITE && i == state.shape->rounds - 1);
     }
-    if (state.shape->end != OVERWRITE) release_all(&state, &ex);
+    drop_streams(&state);
+    if (state.shape->end != OVERWRITE) release_rest(&state);
+    drop_streams(&state);
     reuse_all(&state);
     for (i = 0; i < state.count; i++) /* those that were lent; the others went with their arrays */
         proof_good(&state.world, cai_stream_drop_event(&state.arrays[i], &state.world.pool, NULL), "drop_event");
@@ -238,6 +285,19 @@ static const exchange_case cases[] = {
     {"kept alive by the legacy stream", "1", NULL, "n", 'L', EVENT, RELEASE, 1, 0},
     {"kept alive by the per-thread stream", "1", NULL, "n", 'P', EVENT, RELEASE, 1, 0},
     {"two kept alive, polled", "12", NULL, "nn", '3', EVENT, POLL, 1, 0},
+    {"freed at once, with a back edge", "1", NULL, "s", '2', EVENT, AT_ONCE, 1, 0},
+    {"freed at once, in its own stream", "1", NULL, "s", '1', EVENT, AT_ONCE, 1, 0},
+    {"freed at once, detached", "1", NULL, "e", '2', EVENT, AT_ONCE, 1, 0},
+    {"freed at once, with a mask", "1", "2", "s", '3', EVENT, AT_ONCE, 1, 0},
+    {"two freed at once, one event for both", "12", NULL, "sn", '3', EVENT, AT_ONCE, 1, 0},
+    {"three freed at once, by the legacy stream", "11A", NULL, "sns", 'L', EVENT, AT_ONCE, 1, 0},
+    {"freed at once, after two exchanges", "1", NULL, "s", '2', EVENT, AT_ONCE, 2, 0},
+    {"freed in another stream", "1", NULL, "s", '2', EVENT, ELSEWHERE, 1, 0},
+    {"freed in another stream, its own", "1", NULL, "s", '1', EVENT, ELSEWHERE, 1, 0},
+    {"freed in a stream that nobody named", "1", NULL, "n", '2', EVENT, UNNAMED, 1, 0},
+    {"freed in a stream whose event was named", "P", NULL, "e", '2', EVENT, UNNAMED, 1, 0},
+    {"freed in a stream without a way back", "1", NULL, "b", '2', EVENT, UNNAMED, 1, 0},
+    {"freed in an unnamed stream, ignore mode", "1", NULL, "n", '2', CAI_MODE_IGNORE, 0, 0, UNNAMED, 1, 0},
     {"no way back, released", "1", NULL, "b", '2', EVENT, RELEASE, 1, 0},
     {"no way back, in the consumer's own stream", "1", NULL, "b", '1', EVENT, POLL, 1, 0},
     {"no way back, of a mask's array", "1", "2", "b", '3', EVENT, RELEASE, 1, 0},
@@ -253,9 +313,6 @@ static const exchange_case cases[] = {
     {"host mode, legacy producer", "L", NULL, "s", '2', CAI_MODE_HOST, 0, 0, OVERWRITE, 1, 0},
     {"host mode, event", "1", NULL, "e", '2', CAI_MODE_HOST, 0, 0, RELEASE, 1, 0},
     {"host mode, unknown", "1", NULL, "u", '2', CAI_MODE_HOST, 0, 0, RELEASE, 1, 0},
-    {"enqueue mode, two producers", "12", NULL, "ss", '3', CAI_MODE_ENQUEUE, 0, 0, OVERWRITE, 1, 0},
-    {"enqueue mode, released", "1", NULL, "s", '3', CAI_MODE_ENQUEUE, 0, 0, RELEASE, 1, 0},
-    {"enqueue mode, legacy first", "L1", NULL, "ss", '3', CAI_MODE_ENQUEUE, 0, 0, OVERWRITE, 1, 0},
     {"ignore mode, kept alive", "1", NULL, "n", '3', CAI_MODE_IGNORE, 0, 0, RELEASE, 1, 0},
     /* events */
     {"detached", "1", NULL, "e", '2', EVENT, OVERWRITE, 1, 0},

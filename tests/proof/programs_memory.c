@@ -65,7 +65,6 @@ static void array_exchanged(cai_sim *sim, void *argument)
     const char *shape = (const char *)argument;
     proof_world world;
     cai_array array;
-    cai_exchange ex;
     open_memory(&world, sim, shape[0], 0);
     make_array(&world, &array, shape[1]);
     proof_write(&world, shape[1], "fill", &array);
@@ -73,8 +72,8 @@ static void array_exchanged(cai_sim *sim, void *argument)
         proof_wait(&world, shape[1]);
         array.sync = CAI_SYNC_NONE;
     }
-    proof_exchange(&world, &ex, &array, shape[2], "use", 1);
-    proof_good(&world, cai_exchange_release(&ex, &array, NULL), "cai_exchange_release");
+    proof_finish(&world, &array, shape[2], "use");
+    if (shape[2] != shape[1]) proof_drop(&world, shape[2]);
     close_memory(&world);
 }
 
@@ -87,7 +86,7 @@ static void array_kept(cai_sim *sim, void *argument)
     open_memory(&world, sim, shape[0], 0);
     make_array(&world, &array, '1');
     proof_write(&world, '1', "fill", &array);
-    proof_exchange(&world, NULL, &array, '2', "use", 1);
+    proof_exchange(&world, &array, '2', "use", 1);
     proof_write(&world, '1', "overwrite", &array);
     cai_array_release(&array);
     close_memory(&world);
@@ -126,7 +125,6 @@ static void array_owned(cai_sim *sim, void *argument)
     proof_world world;
     cai_array array, lent;
     cai_memory_handle memory;
-    cai_exchange ex;
     (void)argument;
     open_memory(&world, sim, 'a', 0);
     memory = make_memory(&world, &array, '1');
@@ -134,9 +132,9 @@ static void array_owned(cai_sim *sim, void *argument)
     lent = array;
     proof_export(&world, &lent, '1');
     proof_good(&world, cai_manager_own(&lent, &world.emm, memory, NULL), "cai_manager_own");
-    proof_exchange(&world, &ex, &lent, '2', "use", 1);
     give_back(&world, memory, '1');
-    proof_good(&world, cai_exchange_release(&ex, &lent, NULL), "cai_exchange_release");
+    proof_finish(&world, &lent, '2', "use");
+    proof_drop(&world, '2');
     close_memory(&world);
 }
 
@@ -160,10 +158,9 @@ static void arrays_in_a_chain(cai_sim *sim, void *argument)
     proof_good(&world, cai_exchange_begin(&ex, &world.pool, list, 1, proof_stream(&world, '2'), NULL),
                "cai_exchange_begin");
     proof_touch(&world, '2', "transform", accesses, 2);
-    proof_good(&world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
-    proof_good(&world, cai_exchange_release(&ex, &first, NULL), "cai_exchange_release");
-    proof_exchange(&world, &ex, &second, '3', "use", 1);
-    proof_good(&world, cai_exchange_release(&ex, &second, NULL), "cai_exchange_release");
+    proof_good(&world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
+    proof_finish(&world, &second, '3', "use");
+    proof_drop(&world, '3');
     close_memory(&world);
 }
 

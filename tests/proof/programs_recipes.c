@@ -150,15 +150,16 @@ static void run_consume(cai_sim *sim, void *argument)
 static void run_begin_after(cai_sim *sim, void *argument)
 {
     state at;
+    cai_array *list[1];
     cai_exchange ex;
     uint64_t theirs;
     open_state(&at, sim, argument);
+    list[0] = &at.arrays[0];
     theirs = proof_stream(&at.world, at.of->arrays[0]);
     proof_good(&at.world, begin_after(&ex, &at.world.pool, &at.arrays[0], theirs, consumers(&at), NULL),
                "begin_after");
     (void)launch_double(&at.arrays[0], proof_stream(&at.world, at.of->consumer));
-    proof_good(&at.world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
-    proof_good(&at.world, cai_exchange_release(&ex, &at.arrays[0], NULL), "cai_exchange_release");
+    proof_good(&at.world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
     close_state(&at);
 }
 
@@ -168,7 +169,6 @@ static void run_export_sum(cai_sim *sim, void *argument)
     static const char letters[] = "234";
     state at;
     uint64_t working[3];
-    cai_exchange ex;
     int32_t i;
     open_state(&at, sim, argument);
     for (i = 0; i < 3; i++) {
@@ -182,8 +182,7 @@ static void run_export_sum(cai_sim *sim, void *argument)
                export_sum(&at.arrays[0], &at.world.pool, working,
                           cai_stream_to_cuda(proof_stream(&at.world, at.of->arrays[0])), NULL),
                "export_sum");
-    proof_exchange(&at.world, &ex, &at.arrays[0], at.of->consumer, "use", 1);
-    proof_good(&at.world, cai_exchange_release(&ex, &at.arrays[0], NULL), "cai_exchange_release");
+    proof_finish(&at.world, &at.arrays[0], at.of->consumer, "use");
     close_state(&at);
 }
 
@@ -219,13 +218,11 @@ static void close_memory(state *at)
 static void run_doubled(cai_sim *sim, void *argument)
 {
     cai_array y;
-    cai_exchange ex;
     state at;
     open_state(&at, sim, argument);
     open_memory(&at);
     proof_good(&at.world, doubled(&y, &at.world.emm, &at.arrays[0], consumers(&at), NULL), "doubled");
-    proof_exchange(&at.world, &ex, &y, '3', "use", 1);
-    proof_good(&at.world, cai_exchange_release(&ex, &y, NULL), "cai_exchange_release");
+    proof_finish(&at.world, &y, '3', "use");
     close_memory(&at);
 }
 
@@ -272,12 +269,10 @@ static void run_saxpy(cai_sim *sim, void *argument)
 static void run_describe(cai_sim *sim, void *argument)
 {
     cai_array described;
-    cai_exchange ex;
     state at;
     open_state(&at, sim, argument);
     cai_array_borrow(&described, &at.arrays[0]); /* what describe does */
-    proof_exchange(&at.world, &ex, &described, at.of->consumer, "use", 1);
-    proof_good(&at.world, cai_exchange_release(&ex, &described, NULL), "cai_exchange_release");
+    proof_finish(&at.world, &described, at.of->consumer, "use");
     cai_array_release(&at.arrays[0]); /* the object goes */
     close_state(&at);
 }
@@ -286,13 +281,11 @@ static void run_describe(cai_sim *sim, void *argument)
 static void run_adopt(cai_sim *sim, void *argument)
 {
     cai_array adopted, described;
-    cai_exchange ex;
     state at;
     open_state(&at, sim, argument);
     cai_array_move(&adopted, &at.arrays[0]);
     cai_array_borrow(&described, &adopted);
-    proof_exchange(&at.world, &ex, &described, at.of->consumer, "use", 1);
-    proof_good(&at.world, cai_exchange_release(&ex, &described, NULL), "cai_exchange_release");
+    proof_finish(&at.world, &described, at.of->consumer, "use");
     cai_array_release(&adopted);
     close_state(&at);
 }
@@ -337,10 +330,8 @@ static void take_by_table(state *at, struct DLManagedTensorVersioned *managed)
 {
     const cai_dlpack_options options = {0, CAI_SYNC_STREAM, proof_stream(&at->world, at->of->arrays[0])};
     cai_array x;
-    cai_exchange ex;
     proof_good(&at->world, cai_dlpack_import_versioned(managed, &options, &x, NULL), "import");
-    proof_exchange(&at->world, &ex, &x, at->of->consumer, "use", 1);
-    proof_good(&at->world, cai_exchange_release(&ex, &x, NULL), "cai_exchange_release");
+    proof_finish(&at->world, &x, at->of->consumer, "use");
 }
 
 static void take(state *at, char how, uint64_t stream, struct DLManagedTensorVersioned *managed)

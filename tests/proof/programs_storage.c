@@ -138,7 +138,7 @@ static void export_step(storage_world *at, int exchanged, char letter, int32_t m
     cai_array array;
     proof_good(&at->world, cai_storage_export(&at->a, CAI_SIDE_DEVICE, mode, stream, &array, NULL),
                "cai_storage_export");
-    if (exchanged) proof_exchange(&at->world, NULL, &array, letter, "exported", mode != CAI_READ);
+    if (exchanged) proof_exchange(&at->world, &array, letter, "exported", mode != CAI_READ);
     else touch(at, letter, "exported", &array, mode);
     cai_array_release(&array);
 }

@@ -52,7 +52,7 @@ static void run(thread_state *state, cai_check_program first, cai_check_program 
 /* What one thread does in its stream; the array is the one of its number. */
 static void use(thread_state *state, int32_t i, char letter, const char *name, int32_t writes)
 {
-    proof_exchange(&state->world, NULL, &state->arrays[i], letter, name, writes);
+    proof_exchange(&state->world, &state->arrays[i], letter, name, writes);
 }
 
 /* ------------------------------------------------------------- two consumers */
@@ -126,19 +126,15 @@ static void two_exchanges(cai_sim *sim, void *argument)
 static void release_0(cai_sim *sim, void *argument)
 {
     thread_state *state = (thread_state *)argument;
-    cai_exchange ex;
     (void)sim;
-    proof_exchange(&state->world, &ex, &state->arrays[0], '2', "use", 1);
-    proof_good(&state->world, cai_exchange_release(&ex, &state->arrays[0], NULL), "cai_exchange_release");
+    proof_finish(&state->world, &state->arrays[0], '2', "use");
 }
 
 static void release_1(cai_sim *sim, void *argument)
 {
     thread_state *state = (thread_state *)argument;
-    cai_exchange ex;
     (void)sim;
-    proof_exchange(&state->world, &ex, &state->arrays[1], '3', "use too", 1);
-    proof_good(&state->world, cai_exchange_release(&ex, &state->arrays[1], NULL), "cai_exchange_release");
+    proof_finish(&state->world, &state->arrays[1], '3', "use too");
 }
 
 /* Arrays with nothing pending: both threads put one into the keep-alive list, which the program drains. */
@@ -461,43 +457,38 @@ static void drained_on_another(cai_sim *sim, void *argument)
     kept_alive(sim, use_and_release, drain_after);
 }
 
-/* The exchange ends on one thread, and another one releases the array. */
-typedef struct handed_over {
-    thread_state state;
-    cai_exchange ex;
-} handed_over;
-
+/* The exchange ends on one thread, and another one gives the array back. */
 static void use_and_end(cai_sim *sim, void *argument)
 {
-    handed_over *both = (handed_over *)argument;
-    proof_exchange(&both->state.world, &both->ex, &both->state.arrays[0], '2', "use", 1);
+    use((thread_state *)argument, 0, '2', "use", 1);
     cai_check_pass(sim, 0);
 }
 
 static void release_after(cai_sim *sim, void *argument)
 {
-    handed_over *both = (handed_over *)argument;
-    proof_world *world = &both->state.world;
+    thread_state *state = (thread_state *)argument;
+    proof_world *world = &state->world;
     cai_check_take(sim, 0);
-    proof_good(world, cai_exchange_release(&both->ex, &both->state.arrays[0], NULL), "cai_exchange_release");
+    if (state->arrays[0].flags & CAI_ORDERED_FREE) {
+        cai_array_release(&state->arrays[0]);
+        return;
+    }
+    proof_good(world, cai_keepalive_push(&state->arrays[0], &world->pool, proof_stream(world, '2'), NULL), "push");
     proof_good(world, cai_keepalive_drain(&world->pool, NULL), "cai_keepalive_drain");
 }
 
-/* argument: "s": with a back edge, or "n": without */
+/* argument: "s": with a back edge, freed in that order; "a": with a back edge, freed at once; "n": without */
 static void released_on_another(cai_sim *sim, void *argument)
 {
-    const int32_t pending = *(const char *)argument == 's';
-    const cai_check_program functions[2] = {use_and_end, release_after};
-    void *arguments[2];
-    handed_over both;
-    open_state(&both.state, sim, "12");
-    make(&both.state, 0, pending ? CAI_SIM_MEM_POOL : CAI_SIM_MEM_DEVICE);
-    if (pending) fill(&both.state, 0, '1');
-    proof_own(&both.state.owners[0], &both.state.arrays[0], &both.state.world, both.state.memory[0],
-              pending ? '1' : (char)0);
-    arguments[0] = arguments[1] = &both;
-    cai_check_threads(sim, functions, arguments, 2);
-    proof_close(&both.state.world);
+    const char pending = *(const char *)argument;
+    thread_state state;
+    open_state(&state, sim, "12");
+    make(&state, 0, pending == 's' ? CAI_SIM_MEM_POOL : CAI_SIM_MEM_DEVICE);
+    if (pending != 'n') fill(&state, 0, '1');
+    proof_own(&state.owners[0], &state.arrays[0], &state.world, state.memory[0],
+              pending == 's' ? '1' : (char)0);
+    run(&state, use_and_end, release_after, NULL);
+    proof_close(&state.world);
 }
 
 /* --------------------------------------------------------------------- memory */
@@ -719,6 +710,7 @@ static const proof_program list_of[] = {
     {"threads: drained on another", drained_on_another, NULL, 1, 2, 0},
     {"threads: released on another, back edge", released_on_another, "s", 1, 2, 0},
     {"threads: released on another, kept alive", released_on_another, "n", 1, 2, 0},
+    {"threads: released on another, freed at once", released_on_another, "a", 1, 2, 0},
     {"threads: emm, released while another allocates", released_meanwhile, "a", 1, 2, 0},
     {"threads: emm, the same with cudaFree", released_meanwhile, "c", 1, 2, 0},
     {"threads: emm, two references", two_references, "1", 1, 2, 0},

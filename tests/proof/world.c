@@ -25,9 +25,17 @@ void proof_zero(proof_world *world, int32_t error, const char *what)
     cai_check_fail(world->sim, text);
 }
 
+/* A dead handle is told at the end, so that what comes of it shows before. */
+static void undefined_found(void *context, const cai_sim_undefined *what)
+{
+    proof_world *world = (proof_world *)context;
+    if (!world->undefined[0]) (void)snprintf(world->undefined, sizeof world->undefined, "%s", what->text);
+}
+
 void proof_open(proof_world *world, cai_sim *sim, int32_t capacity)
 {
     memset(world, 0, sizeof *world);
+    cai_sim_on_undefined(sim, undefined_found, world);
     /* The order of queued work is cai_check's: a query that lets some of it run would leave no choice. */
     cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS);
     world->sim = sim;
@@ -53,6 +61,8 @@ void proof_close(proof_world *world)
     }
     if (world->contexts[2])
         proof_zero(world, cai_sim_context_destroy(world->sim, world->contexts[2]), "context_destroy");
+    if (world->undefined[0]) cai_check_fail(world->sim, world->undefined);
+    cai_sim_on_undefined(world->sim, NULL, NULL);
 }
 
 /* ------------------------------------------------------------------ letters */
@@ -95,6 +105,16 @@ uint64_t proof_stream(proof_world *world, char letter)
     world->letters[world->stream_count] = letter;
     world->streams[world->stream_count++] = stream;
     return stream;
+}
+
+void proof_drop(proof_world *world, char letter)
+{
+    int32_t i;
+    for (i = 0; i < world->stream_count && world->letters[i] != letter; i++) {}
+    if (i == world->stream_count || in_second(letter)) return;
+    proof_zero(world, cai_sim_stream_destroy(world->sim, world->streams[i]), "stream_destroy");
+    world->streams[i] = world->streams[--world->stream_count];
+    world->letters[i] = world->letters[world->stream_count];
 }
 
 /* ------------------------------------------------------------------- arrays */
@@ -159,11 +179,9 @@ void proof_wait(proof_world *world, char letter)
 
 /* ------------------------------------------------------------------- owners */
 
-static void proof_released(cai_array *array)
+static void free_memory(proof_owner *owner, cai_array *array)
 {
-    const proof_owner *owner = (const proof_owner *)array->owner;
     proof_world *world = owner->world;
-    array->release = NULL;
     if (owner->overwrite) {
         proof_write(world, owner->letter, "overwrite", array);
     } else if (!owner->letter) {
@@ -176,12 +194,23 @@ static void proof_released(cai_array *array)
     }
 }
 
+static void proof_released(cai_array *array)
+{
+    proof_owner *owner = (proof_owner *)array->owner;
+    array->release = NULL;
+    owner->released = 1;
+    free_memory(owner, array);
+    if (owner->drops) proof_drop(owner->world, owner->drops);
+}
+
 void proof_own(proof_owner *owner, cai_array *array, proof_world *world, uint64_t memory, char letter)
 {
     owner->world = world;
     owner->memory = memory;
     owner->letter = letter;
-    owner->overwrite = 0;
+    owner->overwrite = owner->released = 0;
+    owner->drops = 0;
+    if (letter) array->flags |= CAI_ORDERED_FREE;
     cai_array_own(array, proof_released, owner);
 }
 
@@ -200,19 +229,35 @@ void proof_export(proof_world *world, cai_array *array, char letter)
     proof_restore(world, before);
 }
 
-void proof_exchange(proof_world *world, cai_exchange *ex, cai_array *array, char letter, const char *name,
-                    int32_t writes)
+/* Begins, and uses the array; false: it was not begun. */
+static int begin_and_use(proof_world *world, cai_exchange *ex, cai_array *const *list, uint64_t stream,
+                         const char *name, int32_t writes)
 {
-    cai_array *list[1];
-    const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
-    cai_exchange own;
-    cai_exchange *use = ex ? ex : &own;
-    cai_status status;
-    list[0] = array;
-    status = cai_exchange_begin(use, &world->pool, list, 1, stream, NULL);
+    const cai_sim_access access = writes ? proof_writes(list[0]) : proof_reads(list[0]);
+    const cai_status status = cai_exchange_begin(ex, &world->pool, list, 1, stream, NULL);
     proof_good(world, status, "cai_exchange_begin");
-    if (writes) proof_write(world, letter, name, array);
-    else proof_read(world, letter, name, array);
-    if (!status) proof_good(world, cai_exchange_end(use, CAI_OK, NULL), "cai_exchange_end");
+    proof_touch_stream(world, stream, name, &access, 1);
+    return !status;
+}
+
+void proof_exchange(proof_world *world, cai_array *array, char letter, const char *name, int32_t writes)
+{
+    const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
+    cai_array *list[1];
+    cai_exchange ex;
+    list[0] = array;
+    if (begin_and_use(world, &ex, list, stream, name, writes))
+        proof_good(world, cai_exchange_end(&ex, CAI_OK, NULL), "cai_exchange_end");
+    proof_restore(world, before);
+}
+
+void proof_finish(proof_world *world, cai_array *array, char letter, const char *name)
+{
+    const uint64_t stream = proof_stream(world, letter), before = proof_current(world, letter);
+    cai_array *list[1];
+    cai_exchange ex;
+    list[0] = array;
+    if (begin_and_use(world, &ex, list, stream, name, 1))
+        proof_good(world, cai_exchange_finish(&ex, CAI_OK, list, 1, NULL), "cai_exchange_finish");
     proof_restore(world, before);
 }

@@ -5,6 +5,7 @@
 #endif
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
+#define CAI_PRIV_WANT_GUARD /* cai_priv_park */
 #include "cai_stream.h"
 #if defined(CAI_SIM_LINKED)
 #include "sim/cai_sim.h"
@@ -3094,7 +3095,7 @@ static void check_gone_after_error(void)
     CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_ERR_CUDA);
     CHECK_INT(err.native, 400);
     CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
-    close_pool_with(1);
+    close_pool();
 }
 
 /* A sentence that does not fit is cut off. */

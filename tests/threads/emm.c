@@ -221,7 +221,7 @@ static void do_keep(worker *w)
 {
     cai_array *array = __atomic_exchange_n(&array_shelf[draw(w, ARRAYS_ON_SHELF)], NULL, __ATOMIC_ACQ_REL);
     if (!array) return;
-    release(w, NULL, array, any_stream(w));
+    push(w, array, any_stream(w));
     free(array);
 }
 

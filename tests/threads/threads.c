@@ -131,10 +131,11 @@ static int32_t thin_capture(void *self, uint64_t stream, cai_cuda_capture *captu
     return 0;
 }
 
-static int32_t thin_id(void *self, uint64_t stream, uint64_t *id)
+static int32_t thin_context_id(void *self, uint64_t context, uint64_t *id)
 {
     (void)self;
-    *id = stream <= 2 ? stream << 40 | current() << 8 | (uint64_t)me : stream;
+    if (context < 1 || context > 2) add(&bad_contexts, 1);
+    *id = context + 40;
     return 0;
 }
 
@@ -256,7 +257,7 @@ static void fill_table(cai_cuda *cuda)
     cuda->device_context = thin_primary;
     cuda->stream_context = thin_stream_context;
     cuda->stream_capture = thin_capture;
-    cuda->stream_id = thin_id;
+    cuda->context_id = thin_context_id;
     cuda->stream_wait_event = thin_wait;
     cuda->stream_synchronize = thin_stream_synchronize;
     cuda->event_create = thin_create;
@@ -342,12 +343,33 @@ static void own(worker *w, cai_array *array)
     cai_array_own(array, on_release, t);
 }
 
-static void release(worker *w, cai_exchange *ex, cai_array *array, uint64_t stream)
+static void push(worker *w, cai_array *array, uint64_t stream)
 {
     cai_error err;
     cai_status status;
     parking = 1;
-    status = ex ? cai_exchange_release(ex, array, &err) : cai_keepalive_push(array, &pool, stream, &err);
+    status = cai_keepalive_push(array, &pool, stream, &err);
+    parking = 0;
+    ok(w, status, &err);
+}
+
+/* Will the array wait in the list? */
+static int waits_for_consumer(const cai_array *array)
+{
+    const uint32_t order = array->flags & (uint32_t)(CAI_ORDERED_FREE | CAI_NO_BACK_EDGE);
+    return array->release && (order != CAI_ORDERED_FREE || array->sync == CAI_SYNC_NONE);
+}
+
+/* The event of the end is parked if an array waits for it. */
+static void finish_exchange(worker *w, cai_exchange *ex, cai_array *const *list, int32_t count, int32_t mode)
+{
+    cai_error err;
+    cai_status status;
+    int64_t kept = 0;
+    int32_t i;
+    for (i = 0; i < count && mode != CAI_MODE_HOST; i++) kept |= waits_for_consumer(list[i]);
+    parking = kept;
+    status = cai_exchange_finish(ex, CAI_OK, list, count, &err);
     parking = 0;
     ok(w, status, &err);
 }
@@ -368,16 +390,14 @@ static void do_exchange(worker *w)
     for (i = 0; i < count; i++) {
         any_array(w, &arrays[i], kinds[draw(w, 3)]);
         if (draw(w, 8) == 0) arrays[i].flags |= CAI_NO_BACK_EDGE;
+        if (draw(w, 3) == 0) arrays[i].flags |= CAI_ORDERED_FREE;
         if (draw(w, 2)) own(w, &arrays[i]);
         list[i] = &arrays[i];
     }
     status = cai_exchange_begin_with(&ex, &pool, list, count, stream, &options, &err);
     ok(w, status, &err);
-    if (status == CAI_OK) ok(w, cai_exchange_end(&ex, CAI_OK, &err), &err);
-    for (i = 0; i < count; i++) {
-        if (status == CAI_OK) release(w, &ex, &arrays[i], 0);
-        else cai_array_release(&arrays[i]);
-    }
+    if (status == CAI_OK) finish_exchange(w, &ex, list, count, options.mode);
+    for (i = 0; i < count; i++) cai_array_release(&arrays[i]); /* if it failed */
     w->exchanges++;
 }
 
@@ -409,9 +429,8 @@ static void do_detach(worker *w)
     ok(w, cai_stream_detach(&array, &pool, &err), &err);
     parking = 0;
     ok(w, cai_exchange_begin(&ex, &pool, list, 1, any_stream(w), &err), &err);
-    ok(w, cai_exchange_end(&ex, CAI_OK, &err), &err);
     if (draw(w, 2)) own(w, &array);
-    release(w, &ex, &array, 0);
+    finish_exchange(w, &ex, list, 1, CAI_MODE_EVENT);
     ok(w, cai_stream_drop_event(&array, &pool, &err), &err);
 }
 
@@ -420,7 +439,7 @@ static void do_push(worker *w)
     cai_array array;
     any_array(w, &array, CAI_SYNC_NONE);
     own(w, &array);
-    release(w, NULL, &array, any_stream(w));
+    push(w, &array, any_stream(w));
 }
 
 static void do_other(worker *w)
@@ -431,7 +450,7 @@ static void do_other(worker *w)
     case 0: ok(w, cai_keepalive_drain(&pool, &err), &err); break;
     case 1:
     case 2: ok(w, cai_keepalive_poll(&pool, &waiting, &err), &err); break;
-    case 3: cai_event_pool_forget(&pool, 77); break; /* nobody's context: the search alone */
+    case 3: ok(w, cai_event_pool_forget(&pool, draw(w, 2) ? 77 : 2, &err), &err); break; /* 77: a search */
     default: ok(w, cai_stream_order(&pool, any_stream(w), any_stream(w), &err), &err); break;
     }
     if (waiting < 0 || waiting > LIST) w->failures++;

@@ -460,8 +460,6 @@ MUTATIONS = [
     ("no initialization", r"if \(\*?error != 3\) return 0;", r"if (1) return 0;"),
     ("a reference stays", r"return cai_priv_cu_primary_release\(self\)\(device\);", r"return 0;"),
     ("the path is not used", r"path \? path : cai_priv_driver_library, RTLD_LAZY", r"path ? cai_priv_driver_library : cai_priv_driver_library, RTLD_LAZY"),
-    ("nothing is closed", r"\(void\)dlclose\(driver->library\);", r""),
-    ("what failed stays open", r"    if \(status\) cai_cuda_unload\(&driver\);\n", r""),
     ("a driver without the lookup", r"if \(!lookup\)", r"if (0)"),
     ("an error of the runtime stays", r"\(void\)cudaGetLastError\(\);", r"(void)0;"),
 ]  # fmt: skip
