@@ -769,7 +769,8 @@ static int in_order(const fault *f) { return lines_of(clean, "stream_context", 0
 
 static int enters(const fault *f)
 {
-    return named(f, "context_current") || named(f, "context_push") || named(f, "context_pop");
+    return named(f, "context_current") || named(f, "context_id") || named(f, "context_push") ||
+           named(f, "context_pop");
 }
 
 /* The question whether a stream captures, and what cai_stream_order does. */
@@ -796,7 +797,7 @@ static cai_status expected(const scenario *sc, const fault *f, int32_t table)
     if (sc->flags & (CARRIES_OUT | RESETS) && named(f, "stream_capture")) return -1; /* tried, or stays */
     if (named(f, "capture_mode") && (f->error == 2 || table == ASYNC)) return -1; /* in a hook, or not */
     if (named(f, "stream_capture") && table == ASYNC) return -1; /* the hook asks, too */
-    if (f->error == 900 && named(f, "context_id")) return CAI_ERR_CAPTURE;
+    if (f->error == 900 && named(f, "context_id")) return -1; /* CAI_ERR_CAPTURE, or of a push */
     if (f->error == 900 && may_say_capture(f)) return enters(f) ? -1 : CAI_ERR_CAPTURE;
     return CAI_ERR_CUDA;
 }
@@ -811,6 +812,7 @@ static int names_it(const fault *f, int32_t table)
                              (int)f->error);
     else sprintf(start, "%.30s: CUDA error %d (", f->operation, (int)f->error);
     if (strncmp(err.message, start, strlen(start)) == 0) return 1;
+    if (named(f, "context_id") && strncmp(err.message, "context_push: CUDA", 18) == 0) return 1; /* before it */
     if (f->of_hooks || table > ASYNC) return 0;
     sprintf(start, " of %.20s: CUDA error %d (", table_names[table], (int)f->error);
     return strstr(err.message, start) != NULL;
