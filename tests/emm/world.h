@@ -247,7 +247,7 @@ static int32_t cuda_event_record(void *self, uint64_t event, uint64_t stream)
     (void)self;
     if (!c->result && world.sim)
         c->result = world.below.event_record(world.below.self, event, stream);
-    if (world.sim && (c->result == 4 || c->result == 700 || c->result == 719)) /* with its context */
+    if (world.sim && (c->result == 700 || c->result == 719)) /* with its context */
         (void)world.below.event_destroy(world.below.self, event);
     if (c->result) return c->result;
     world.event_stream[i] = stream;
