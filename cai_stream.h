@@ -1252,8 +1252,10 @@ static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
 static int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
 {
     uint64_t now = context;
+    int32_t error;
     if (!context || !cuda->context_id) return 1;
-    return !cuda->context_id(cuda->self, context, &now) && now == context_id;
+    error = cuda->context_id(cuda->self, context, &now);
+    return error ? error != 709 : now == context_id;
 }
 
 /* Removes idle events from the end of the list: of one context, of all (context 0), or of those that were

@@ -633,7 +633,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
     if (!cuda->context_push || !cuda->context_pop)
         return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no context_push and context_pop");
-    error = cai_priv_context_reenter(cuda, call->manager->context);
+    error = cai_priv_context_enter(cuda, call->manager->context);
     if (!error) call->entered = 1;
     if (error == 201 || error == 709) call->gone = 1;
     return cai_priv_mem_did(call, error, "context_push");

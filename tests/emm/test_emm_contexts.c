@@ -24,10 +24,21 @@ static cai_error err;
 #define GOOD(call) (CHECK_INT(call, CAI_OK) ? (void)0 : (void)printf("    %s\n", err.message))
 #define BAD(call, status, words) (CHECK_INT(call, status), CHECK(strstr(err.message, words) != NULL))
 
+/* A manager pushes its context, also if that was destroyed meanwhile. CUDA accepts that push. */
+static int32_t dead_pushes;
+
+static void note_dead(void *context, const cai_sim_undefined *what)
+{
+    (void)context;
+    CHECK_STR(what->call, "context_push");
+    ++dead_pushes;
+}
+
 static void open_world(void)
 {
     sim = cai_sim_create(DEVICES);
     if (!sim) exit(2);
+    cai_sim_on_undefined(sim, note_dead, NULL);
     cuda = *cai_sim_cuda(sim);
     CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
     GOOD(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err));

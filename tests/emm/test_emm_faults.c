@@ -777,6 +777,7 @@ static int enters(const fault *f)
 static int may_say_capture(const fault *f)
 {
     return named(f, "stream_capture") || named(f, "stream_context") || named(f, "event_create") ||
+           named(f, "context_id") ||
            named(f, "event_record") || named(f, "stream_wait_event") || (enters(f) && in_order(f));
 }
 
