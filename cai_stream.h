@@ -3442,14 +3442,12 @@ CAI_PRIV_SLOT(memory_alloc_from_pool,
 static int32_t cai_priv_driver_pool_create(void *self, int32_t device, uint32_t reuse, uint64_t *pool)
 {
     enum { FOLLOW_EVENTS = 1, INTERNAL_DEPENDENCIES = 3, RELEASE_THRESHOLD = 4 }; /* CU_MEMPOOL_ATTR_... */
-    const cai_priv_type_pool_set set = cai_priv_cu_pool_set(self);
     struct cai_priv_pool_properties properties;
     uint64_t all = UINT64_MAX;
     void *made = NULL;
-    int32_t error = reuse > 7 ? 1 : set ? 0 : 801;
-    int i;
+    int32_t error, i;
     *pool = 0;
-    if (error) return error;
+    if (reuse > 7) return 1;
     memset(&properties, 0, sizeof properties);
     properties.allocation_type = 1; /* CU_MEM_ALLOCATION_TYPE_PINNED */
     properties.location_type = 1;   /* CU_MEM_LOCATION_TYPE_DEVICE */
@@ -3459,9 +3457,9 @@ static int32_t cai_priv_driver_pool_create(void *self, int32_t device, uint32_t 
     if (error) return error;
     for (i = FOLLOW_EVENTS; i <= INTERNAL_DEPENDENCIES && !error; ++i) {
         int yes = (int)(reuse >> (i - FOLLOW_EVENTS) & 1);
-        error = set(made, i, &yes);
+        error = cai_priv_cu_pool_set(self)(made, i, &yes);
     }
-    if (!error) error = set(made, RELEASE_THRESHOLD, &all);
+    if (!error) error = cai_priv_cu_pool_set(self)(made, RELEASE_THRESHOLD, &all);
     if (error) (void)cai_priv_cu_pool_destroy(self)(made);
     else *pool = cai_priv_cu_number(made);
     return error;
@@ -3592,6 +3590,7 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     if (out->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
     CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
 #undef CAI_PRIV_FILL
+    if (!out->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
 }
 
 /* ------------------------------------------------------- >>finding the driver */

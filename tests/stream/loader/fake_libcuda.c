@@ -872,6 +872,74 @@ static CUresult CUDAAPI fake_cuMemAllocAsync_11020_ptsz(CUdeviceptr_v2 *pointer,
     return alloc_async("cuMemAllocAsync.11020_ptsz", pointer, size, stream);
 }
 
+/* Behind the location nothing may be set. */
+static CUresult CUDAAPI fake_cuMemPoolCreate_11020(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    CUresult result = enter("cuMemPoolCreate.11020");
+    const unsigned char *bytes = (const unsigned char *)properties;
+    size_t i;
+    put_output("pool", (const void *)pool);
+    put(" %d %d %d %d", (int)properties->allocType, (int)properties->handleTypes,
+        (int)properties->location.type, (int)properties->location.id);
+    for (i = 4 * sizeof(int); i < sizeof *properties; i++)
+        if (bytes[i]) put(" byte %d", (int)i);
+    if (!result && properties->location.id > 1) result = CUDA_ERROR_INVALID_DEVICE;
+    if (!result) *pool = (CUmemoryPool)(void *)&pool_object;
+    return leave(result);
+}
+
+static CUresult put_pool(CUresult result, CUmemoryPool pool)
+{
+    const int known = (const void *)pool == (const void *)&pool_object;
+    put(" %s", known ? pool_object.name : "?");
+    return result || known ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult CUDAAPI fake_cuMemPoolSetAttribute_11020(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                                         void *value)
+{
+    const CUresult result = put_pool(enter("cuMemPoolSetAttribute.11020"), pool);
+    cuuint64_t number;
+    int yes;
+    put(" %d", (int)attribute);
+    memcpy(&yes, value, sizeof yes);
+    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) memcpy(&number, value, sizeof number);
+    else number = (cuuint64_t)yes;
+    put(" %llu", (unsigned long long)number);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuMemPoolDestroy_11020(CUmemoryPool pool)
+{
+    return leave(put_pool(enter("cuMemPoolDestroy.11020"), pool));
+}
+
+static CUresult alloc_from_pool(const char *function, CUdeviceptr_v2 *pointer, size_t size, CUmemoryPool pool,
+                                CUstream handle)
+{
+    CUresult result = enter(function);
+    struct object *stream;
+    int32_t context = 0;
+    put_output("pointer", pointer);
+    put_size(size);
+    result = put_pool(result, pool);
+    put_handle(handle);
+    if (!result) result = find_stream(handle, &stream, &context);
+    return make(result, pointer, size, context);
+}
+
+static CUresult CUDAAPI fake_cuMemAllocFromPoolAsync_11020(CUdeviceptr_v2 *pointer, size_t size,
+                                                           CUmemoryPool pool, CUstream stream)
+{
+    return alloc_from_pool("cuMemAllocFromPoolAsync.11020", pointer, size, pool, stream);
+}
+
+static CUresult CUDAAPI fake_cuMemAllocFromPoolAsync_11020_ptsz(CUdeviceptr_v2 *pointer, size_t size,
+                                                                CUmemoryPool pool, CUstream stream)
+{
+    return alloc_from_pool("cuMemAllocFromPoolAsync.11020_ptsz", pointer, size, pool, stream);
+}
+
 static CUresult free_async(const char *function, CUdeviceptr_v2 pointer, CUstream handle)
 {
     CUresult result = enter(function);
@@ -1202,7 +1270,8 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuIpcOpenMemHandle, 4010) X(cuIpcOpenMemHandle, 11000) X(cuIpcCloseMemHandle, 4010)                    \
     X(cuDeviceGetUuid, 9020) X(cuDeviceGetUuid, 11040) X(cuMemcpyAsync, 4000) X(cuMemcpy3DAsync, 2000)       \
     X(cuMemcpy3DAsync, 3020) X(cuMemsetD8Async, 3020) X(cuMemsetD2D8Async, 3020)                             \
-    X(cuMemcpyPeerAsync, 4000) X(cuMemcpy3DPeerAsync, 4000)
+    X(cuMemcpyPeerAsync, 4000) X(cuMemcpy3DPeerAsync, 4000) X(cuMemPoolCreate, 11020)                        \
+    X(cuMemPoolSetAttribute, 11020) X(cuMemPoolDestroy, 11020) X(cuMemAllocFromPoolAsync, 11020)
 #define FUNCTIONS_12(X)                                                                                      \
     X(cuGetProcAddress, 12000) X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030)                      \
     X(cuStreamGetCtx, 12050)
@@ -1212,7 +1281,7 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuStreamWaitEvent, 7000) X(cuStreamSynchronize, 7000) X(cuEventRecord, 7000)                           \
     X(cuMemAllocAsync, 11020) X(cuMemFreeAsync, 11020) X(cuMemcpyAsync, 7000) X(cuMemcpy3DAsync, 7000)       \
     X(cuMemsetD8Async, 7000) X(cuMemsetD2D8Async, 7000) X(cuMemcpyPeerAsync, 7000)                           \
-    X(cuMemcpy3DPeerAsync, 7000)
+    X(cuMemcpy3DPeerAsync, 7000) X(cuMemAllocFromPoolAsync, 11020)
 #define PER_THREAD_12(X)                                                                                     \
     X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030) X(cuStreamGetCtx, 12050)
 
@@ -1355,6 +1424,17 @@ EXPORTED(cuMemAllocAsync, (CUdeviceptr_v2 * pointer, size_t size, CUstream strea
          fake_cuMemAllocAsync_11020(pointer, size, stream))
 EXPORTED(cuMemAllocAsync_ptsz, (CUdeviceptr_v2 * pointer, size_t size, CUstream stream),
          fake_cuMemAllocAsync_11020_ptsz(pointer, size, stream))
+EXPORTED(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties),
+         fake_cuMemPoolCreate_11020(pool, properties))
+EXPORTED(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
+         fake_cuMemPoolSetAttribute_11020(pool, attribute, value))
+EXPORTED(cuMemPoolDestroy, (CUmemoryPool pool), fake_cuMemPoolDestroy_11020(pool))
+EXPORTED(cuMemAllocFromPoolAsync,
+         (CUdeviceptr_v2 * pointer, size_t size, CUmemoryPool pool, CUstream stream),
+         fake_cuMemAllocFromPoolAsync_11020(pointer, size, pool, stream))
+EXPORTED(cuMemAllocFromPoolAsync_ptsz,
+         (CUdeviceptr_v2 * pointer, size_t size, CUmemoryPool pool, CUstream stream),
+         fake_cuMemAllocFromPoolAsync_11020_ptsz(pointer, size, pool, stream))
 EXPORTED(cuMemFreeAsync, (CUdeviceptr_v2 pointer, CUstream stream),
          fake_cuMemFreeAsync_11020(pointer, stream))
 EXPORTED(cuMemFreeAsync_ptsz, (CUdeviceptr_v2 pointer, CUstream stream),

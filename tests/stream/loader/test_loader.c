@@ -264,6 +264,10 @@ static const char *const lookups[] = {
     "cuCtxGetId 12000 1",
     "cuCtxRecordEvent 12050 1",
     "cuStreamGetFlags 5000 1",
+    "cuMemPoolCreate 11020 1",
+    "cuMemPoolSetAttribute 11020 1",
+    "cuMemPoolDestroy 11020 1",
+    "cuMemAllocFromPoolAsync 11020 1",
 };
 enum { LOOKUPS = sizeof lookups / sizeof lookups[0] };
 
@@ -593,6 +597,38 @@ static void check_allocation(void)
     CHECK_GUARDS(second, 8);
 }
 
+/* A pool has the kinds of reuse that are asked for, and keeps its memory. */
+static void check_pools(void)
+{
+    uint64_t made;
+    guard(&first);
+    CHECK_INT(cuda->pool_create(cuda->self, 1, 6, &first.at.u), 0);
+    CHECK_CALLS("cuMemPoolCreate.11020 *pool 1 0 1 1\ncuMemPoolSetAttribute.11020 p1 1 0\n"
+                "cuMemPoolSetAttribute.11020 p1 2 1\ncuMemPoolSetAttribute.11020 p1 3 1\n"
+                "cuMemPoolSetAttribute.11020 p1 4 18446744073709551615");
+    CHECK_GUARDS(first, 8);
+    made = first.at.u;
+    guard(&first);
+    CHECK_INT(cuda->memory_alloc_from_pool(cuda->self, &first.at.u, SIZE, made, handle("s3")), 0);
+    CHECK_CALLS("cuMemAllocFromPoolAsync.11020 *pointer 4886718208 p1 s3");
+    CHECK_UINT(first.at.u, FAKE_MADE);
+    CHECK_GUARDS(first, 8);
+    CHECK_INT(cuda->memory_alloc_from_pool(cuda->self, &first.at.u, 1, made, 2), 0);
+    CHECK_CALLS("cuMemAllocFromPoolAsync.11020 *pointer 1 p1 per_thread");
+    CHECK_INT(cuda->pool_destroy(cuda->self, made), 0);
+    CHECK_CALLS("cuMemPoolDestroy.11020 p1");
+    CHECK_INT(cuda->pool_create(cuda->self, 2, 1, &first.at.u), 101);
+    CHECK_UINT(first.at.u, 0);
+    CHECK_INT(cuda->pool_create(cuda->self, 0, 8, &first.at.u), 1);
+    fake->clear();
+    fake->fail("cuMemPoolSetAttribute", 801);
+    CHECK_INT(cuda->pool_create(cuda->self, 0, 7, &first.at.u), 801);
+    fake->fail("", 0);
+    CHECK_UINT(first.at.u, 0);
+    CHECK_INT(count_calls("cuMemPoolDestroy"), 1); /* none is left */
+    fake->clear();
+}
+
 static void check_host_memory(void)
 {
     guard(&first);
@@ -828,6 +864,7 @@ static void check_table(int32_t driver)
     CHECK_INT(cuda->device_uuid != NULL, driver >= 11040);
     CHECK(cuda->copy_async && cuda->copy_3d_async && cuda->set_async && cuda->set_2d_async);
     CHECK(cuda->copy_peer_async && cuda->copy_3d_peer_async);
+    CHECK(cuda->pool_create && cuda->pool_destroy && cuda->memory_alloc_from_pool);
     CHECK_INT(cuda->host_thread(cuda->self, &thread), 0);
     CHECK_INT(cuda->host_thread(cuda->self, &again), 0);
     CHECK(thread != 0 && thread == again);
@@ -1033,32 +1070,42 @@ static void check_locating(int32_t driver)
 }
 
 /* --------------------------------------------------------------------- failures */
-/* What may be missing, and the slot that then is empty. */
+enum { NEVER = 1 << 30 };
+
+/* What may be missing, the slot that then is empty, and since when the fake driver has it. */
 static const struct {
     const char *symbol;
     size_t slot;
+    int32_t since;
 } may_miss[] = {
-    {"cuStreamGetId", offsetof(cai_cuda, stream_id)},
-    {"cuMemAlloc", offsetof(cai_cuda, memory_alloc)},
-    {"cuMemFree", offsetof(cai_cuda, memory_free)},
-    {"cuMemAllocAsync", offsetof(cai_cuda, memory_alloc_async)},
-    {"cuMemFreeAsync", offsetof(cai_cuda, memory_free_async)},
-    {"cuMemHostAlloc", offsetof(cai_cuda, host_alloc)},
-    {"cuMemFreeHost", offsetof(cai_cuda, host_free)},
-    {"cuMemHostRegister", offsetof(cai_cuda, host_register)},
-    {"cuMemHostUnregister", offsetof(cai_cuda, host_unregister)},
-    {"cuMemAllocManaged", offsetof(cai_cuda, managed_alloc)},
-    {"cuMemGetInfo", offsetof(cai_cuda, memory_info)},
-    {"cuIpcGetMemHandle", offsetof(cai_cuda, ipc_export)},
-    {"cuIpcOpenMemHandle", offsetof(cai_cuda, ipc_open)},
-    {"cuIpcCloseMemHandle", offsetof(cai_cuda, ipc_close)},
-    {"cuMemcpyAsync", offsetof(cai_cuda, copy_async)},
-    {"cuMemcpy3DAsync", offsetof(cai_cuda, copy_3d_async)},
-    {"cuMemsetD8Async", offsetof(cai_cuda, set_async)},
-    {"cuMemsetD2D8Async", offsetof(cai_cuda, set_2d_async)},
-    {"cuMemcpyPeerAsync", offsetof(cai_cuda, copy_peer_async)},
-    {"cuMemcpy3DPeerAsync", offsetof(cai_cuda, copy_3d_peer_async)},
-    {"cuDeviceGetUuid", offsetof(cai_cuda, device_uuid)},
+    {"cuStreamGetId", offsetof(cai_cuda, stream_id), 12000},
+    {"cuMemAlloc", offsetof(cai_cuda, memory_alloc), 11020},
+    {"cuMemFree", offsetof(cai_cuda, memory_free), 11020},
+    {"cuMemAllocAsync", offsetof(cai_cuda, memory_alloc_async), 11020},
+    {"cuMemFreeAsync", offsetof(cai_cuda, memory_free_async), 11020},
+    {"cuMemHostAlloc", offsetof(cai_cuda, host_alloc), 11020},
+    {"cuMemFreeHost", offsetof(cai_cuda, host_free), 11020},
+    {"cuMemHostRegister", offsetof(cai_cuda, host_register), 11020},
+    {"cuMemHostUnregister", offsetof(cai_cuda, host_unregister), 11020},
+    {"cuMemAllocManaged", offsetof(cai_cuda, managed_alloc), 11020},
+    {"cuMemGetInfo", offsetof(cai_cuda, memory_info), 11020},
+    {"cuIpcGetMemHandle", offsetof(cai_cuda, ipc_export), 11020},
+    {"cuIpcOpenMemHandle", offsetof(cai_cuda, ipc_open), 11020},
+    {"cuIpcCloseMemHandle", offsetof(cai_cuda, ipc_close), 11020},
+    {"cuMemcpyAsync", offsetof(cai_cuda, copy_async), 11020},
+    {"cuMemcpy3DAsync", offsetof(cai_cuda, copy_3d_async), 11020},
+    {"cuMemsetD8Async", offsetof(cai_cuda, set_async), 11020},
+    {"cuMemsetD2D8Async", offsetof(cai_cuda, set_2d_async), 11020},
+    {"cuMemcpyPeerAsync", offsetof(cai_cuda, copy_peer_async), 11020},
+    {"cuMemcpy3DPeerAsync", offsetof(cai_cuda, copy_3d_peer_async), 11020},
+    {"cuDeviceGetUuid", offsetof(cai_cuda, device_uuid), 11040},
+    {"cuCtxGetId", offsetof(cai_cuda, context_id), NEVER},
+    {"cuCtxRecordEvent", offsetof(cai_cuda, context_record), NEVER},
+    {"cuStreamGetFlags", offsetof(cai_cuda, stream_flags), NEVER},
+    {"cuMemPoolCreate", offsetof(cai_cuda, pool_create), 11020},
+    {"cuMemPoolSetAttribute", offsetof(cai_cuda, pool_create), 11020},
+    {"cuMemPoolDestroy", offsetof(cai_cuda, pool_destroy), 11020},
+    {"cuMemAllocFromPoolAsync", offsetof(cai_cuda, memory_alloc_from_pool), 11020},
 };
 enum { MAY_MISS = sizeof may_miss / sizeof may_miss[0] };
 
@@ -1077,9 +1124,8 @@ static void check_empty_slots(const cai_cuda *table, int32_t missing)
     void (*slot)(void);
     int32_t i;
     for (i = 0; i < MAY_MISS; i++) {
-        const int32_t since = i == 0 ? 12000 : i == MAY_MISS - 1 ? 11040 : 11020;
         memcpy(&slot, (const char *)table + may_miss[i].slot, sizeof slot);
-        CHECK_INT(slot == NULL, i == missing || fake->driver() < since);
+        CHECK_INT(slot == NULL, may_miss[i].slot == may_miss[missing].slot || fake->driver() < may_miss[i].since);
     }
 }
 
@@ -1170,6 +1216,7 @@ static int slots(int32_t runtime, const char *library)
     check_memory(newest);
     check_allocation();
     check_host_memory();
+    check_pools();
     check_copies();
     check_peer_copies();
     check_other_processes();
