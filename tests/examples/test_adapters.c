@@ -51,13 +51,20 @@ static void close_sim(void)
     CHECK_INT(cai_sim_stream_destroy(sim, number2), 0);
     CHECK_INT(cai_sim_stream_destroy(sim, cai_stream_from_cuda(t1, 0)), 0);
     cai_sim_leaks(sim, text, sizeof text);
-    CHECK_STR(text, "");
+    CHECK(!*text || (strncmp(text, "pools: ", 7) == 0 && !strchr(text, ';'))); /* PyTorch ends nothing */
     cai_sim_destroy(sim);
 }
 
+/* Without what the hooks of cudaMallocAsync ask and set around each call. */
 static void check_log(const char *expected)
 {
-    CHECK_STR(cai_sim_log(sim), expected);
+    static char text[4000];
+    const char *line;
+    text[0] = 0;
+    for (line = cai_sim_log(sim); *line; line += strcspn(line, "\n") + 1)
+        if (strncmp(line, "capture_mode", 12) != 0 && strncmp(line, "stream_capture legacy", 21) != 0)
+            strncat(text, line, strcspn(line, "\n") + 1);
+    CHECK_STR(text, expected);
     cai_sim_log_clear(sim);
 }
 
@@ -176,9 +183,10 @@ static void test_torch_default_hooks(void)
     a = cai_torch_alloc(1000, 0, s1);
     CHECK(a != NULL);
     CHECK(cai_sim_bytes(sim, (uint64_t)(uintptr_t)a) == a);
-    check_log("device_context 0 -> c1\ncontext_current -> c1\nmemory_alloc_async 1000 s1 -> m1\n");
+    check_log("device_context 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
+              "memory_alloc_from_pool 1000 p3 s1 -> m1\n");
     b = cai_torch_alloc(24, 0, s2);
-    check_log("context_current -> c1\nmemory_alloc_async 24 s2 -> m2\n");
+    check_log("context_current -> c1\nmemory_alloc_from_pool 24 p3 s2 -> m2\n");
     CHECK_UINT(counted(0).live_bytes, 1024);
     cai_torch_free(a, 1000, 0, s1);
     check_log("context_current -> c1\nmemory_free_async m1 s1\n");
@@ -240,7 +248,8 @@ static void test_torch_null_stream(void)
     void *a;
     open_torch(1);
     a = cai_torch_alloc(16, 0, NULL);
-    check_log("device_context 0 -> c1\ncontext_current -> c1\nmemory_alloc_async 16 legacy -> m1\n");
+    check_log("device_context 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
+              "memory_alloc_from_pool 16 p3 legacy -> m1\n");
     cai_torch_free(a, 16, 0, NULL);
     check_log("context_current -> c1\nmemory_free_async m1 legacy\n");
     close_sim();
@@ -251,8 +260,8 @@ static void test_torch_other_device(void)
     void *a;
     open_torch(1);
     a = cai_torch_alloc(16, 1, t1);
-    check_log("device_context 1 -> c2\ncontext_current -> c1\ncontext_push c2\n"
-              "memory_alloc_async 16 s3 -> m1\ncontext_pop\n");
+    check_log("device_context 1 -> c2\npool_create 1 reuse 6 -> p3\ncontext_current -> c1\ncontext_push c2\n"
+              "memory_alloc_from_pool 16 p3 s3 -> m1\ncontext_pop\n");
     CHECK_UINT(cai_sim_current(sim), c1);
     CHECK_INT(cai_sim_set_context(sim, 0), 0); /* a thread without a context */
     cai_torch_free(a, 16, 1, t1);

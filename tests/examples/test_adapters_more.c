@@ -57,9 +57,16 @@ static void close_sim(void)
     cai_sim_destroy(sim);
 }
 
+/* Without what the hooks of cudaMallocAsync ask and set around each call. */
 static void check_log(const char *expected)
 {
-    CHECK_STR(cai_sim_log(sim), expected);
+    static char text[4000];
+    const char *line;
+    text[0] = 0;
+    for (line = cai_sim_log(sim); *line; line += strcspn(line, "\n") + 1)
+        if (strncmp(line, "capture_mode", 12) != 0 && strncmp(line, "stream_capture legacy", 21) != 0)
+            strncat(text, line, strcspn(line, "\n") + 1);
+    CHECK_STR(text, expected);
     cai_sim_log_clear(sim);
 }
 
@@ -184,8 +191,9 @@ static void test_cupy_default_hooks(void)
     CHECK_INT(cai_cupy_close(cupy), CAI_ERR_PENDING);
     cai_cupy_free(cupy, a, 0);
     cai_cupy_free(cupy, b, 0);
-    check_log("device_context 0 -> c1\ncontext_current -> c1\nmemory_alloc_async 1000 s1 -> m1\n"
-              "context_current -> c1\nmemory_alloc_async 24 s1 -> m2\n"
+    check_log("pool_create 0 reuse 6 -> p3\ndevice_context 0 -> c1\ncontext_current -> c1\n"
+              "memory_alloc_from_pool 1000 p3 s1 -> m1\n"
+              "context_current -> c1\nmemory_alloc_from_pool 24 p3 s1 -> m2\n"
               "context_current -> c1\nmemory_free_async m1 s1\n"
               "context_current -> c1\nmemory_free_async m2 s1\n");
     CHECK_UINT(cupy_count(cupy).allocated, 2);
@@ -336,8 +344,8 @@ static void test_cupy_contexts(void)
     cupy = cai_cupy_open(NULL, cai_sim_cuda(sim), 1, 0, &err);
     CHECK(cupy != NULL);
     a = cai_cupy_malloc(cupy, 16, 1);
-    check_log("device_context 1 -> c2\ncontext_current -> c1\ncontext_push c2\n"
-              "memory_alloc_async 16 legacy -> m1\ncontext_pop\n");
+    check_log("pool_create 1 reuse 6 -> p3\ndevice_context 1 -> c2\ncontext_current -> c1\ncontext_push c2\n"
+              "memory_alloc_from_pool 16 p3 legacy -> m1\ncontext_pop\n");
     CHECK_INT(cai_sim_set_context(sim, 0), 0); /* Python's collector, on a thread without a context */
     cai_cupy_free(cupy, a, 1);
     check_log("context_current -> none\ncontext_push c2\nmemory_free_async m1 legacy\ncontext_pop\n");

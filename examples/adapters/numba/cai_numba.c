@@ -30,7 +30,8 @@ static cai_status numba_async(cai_numba *numba, cai_emm_hooks *made, cai_error *
 
 static void numba_drop(cai_numba *numba)
 {
-    if (numba->own.pool) (void)cai_emm_pool_destroy(&numba->own, NULL);
+    const cai_status status = numba->own.pool ? cai_emm_pool_destroy(&numba->own, NULL) : CAI_OK;
+    (void)status; /* of a device that is gone */
     free(numba);
 }
 

@@ -80,11 +80,11 @@ static cai_status torch_open(torch_device *d, int device, cai_error *err)
     int32_t pushed;
     if (d->context) return CAI_OK;
     CAI_TRY(torch_load(err));
+    CAI_TRY(cai_cuda_status(torch_cuda->device_context(torch_cuda->self, device, &opened.context),
+                            "device_context", err));
     if (!d->given && !d->own.pool) CAI_TRY(cai_emm_pool_create(&d->own, torch_cuda, device, err));
     if (!d->given) CAI_TRY(cai_emm_hooks_async(&opened.hooks, torch_cuda, &d->own, err));
     opened.own = d->own;
-    CAI_TRY(cai_cuda_status(torch_cuda->device_context(torch_cuda->self, device, &opened.context),
-                            "device_context", err));
     if (opened.hooks.initialize) {
         CAI_TRY(torch_enter(&opened, &pushed, err));
         status = cai_cuda_status(opened.hooks.initialize(opened.hooks.ctx, device), "initialize", err);

@@ -17,7 +17,6 @@ module world
   ! C keeps pointers to these: they are targets, and in a module they stay where they are.
   type(cai_array), target :: x, y
   type(cai_event_pool), target :: pool
-  type(cai_emm_pool), target :: own
   type(cai_emm_hooks), target :: hooks
 
 contains
@@ -70,8 +69,7 @@ program exchange
     producer = cai_sim_stream_create(sim, 1)
     consumer = cai_sim_stream_create(sim, 1)
     call must(cai_event_pool_init(pool, cai_sim_cuda(sim), capacity=0, flags=0, err=err))
-    call must(cai_emm_pool_create(own, cai_sim_cuda(sim), 0, err))
-    call must(cai_emm_hooks_async(hooks, cai_sim_cuda(sim), own, err))
+    call must(cai_emm_hooks_async(hooks, cai_sim_cuda(sim), err=err))  ! CUDA's own pool: there is one thread
     call produce()
     call must(cai_emm_array(y, pool, hooks, CAI_FLOAT32, 2, [2_8, 3_8], consumer, err))
     call consume()
@@ -80,7 +78,6 @@ program exchange
     write (*, '(a,i0,a,5(i0," "),i0,a)', advance="no") "wait left out: ", omit, "; y [", int(numbers), "]"
     call cai_array_release(y)
     closed = cai_sim_run(sim)
-    call must(cai_emm_pool_destroy(own, err))
     call must(cai_event_pool_destroy(pool, err))
     closed = cai_sim_stream_destroy(sim, producer) + cai_sim_stream_destroy(sim, consumer)
     races = cai_check_races(sim, race, 1)

@@ -15,7 +15,7 @@ package main
 // void scale_go(void *arrays);
 // typedef struct world { /* C keeps pointers to these, so they are not in Go's memory */
 //     cai_array x, y, *io[1];
-//     cai_event_pool pool; cai_emm_pool memory; cai_emm_hooks hooks; cai_exchange exchange;
+//     cai_event_pool pool; cai_emm_hooks hooks; cai_exchange exchange;
 //     cai_interface entries; cai_token tokens[9]; cai_error err; void *pointer;
 // } world;
 import "C"
@@ -115,8 +115,7 @@ func consume(sim *C.cai_sim, w *C.world, s C.uint64_t) {
 func exchange(sim *C.cai_sim, w *C.world) [n]float32 {
 	producer, consumer := C.cai_sim_stream_create(sim, 1), C.cai_sim_stream_create(sim, 1)
 	must(w, C.cai_event_pool_init(&w.pool, C.cai_sim_cuda(sim), nil, 0, 0, &w.err))
-	must(w, C.cai_emm_pool_create(&w.memory, C.cai_sim_cuda(sim), 0, &w.err))
-	must(w, C.cai_emm_hooks_async(&w.hooks, C.cai_sim_cuda(sim), &w.memory, &w.err))
+	must(w, C.cai_emm_hooks_async(&w.hooks, C.cai_sim_cuda(sim), nil, &w.err)) // CUDA's own pool: one thread
 	produce(sim, w, producer)
 	shape := [2]C.int64_t{2, 3}
 	must(w, C.cai_emm_array(&w.y, &w.pool, &w.hooks, C.CAI_FLOAT32, 2, &shape[0], consumer, &w.err))
@@ -125,7 +124,6 @@ func exchange(sim *C.cai_sim, w *C.world) [n]float32 {
 	y := *floats(w.y.data)
 	C.cai_array_release(&w.y)
 	C.cai_sim_run(sim)
-	must(w, C.cai_emm_pool_destroy(&w.memory, &w.err))
 	must(w, C.cai_event_pool_destroy(&w.pool, &w.err))
 	C.cai_sim_stream_destroy(sim, producer)
 	C.cai_sim_stream_destroy(sim, consumer)

@@ -109,9 +109,7 @@ unsafe fn exchange(sim: *mut c_void) -> Result<Vec<i32>, String> {
     let (mut x, mut y, mut hooks): (cai_array, cai_array, cai_emm_hooks) = (zeroed(), zeroed(), zeroed());
     let mut pool: Box<cai_event_pool> = Box::new(zeroed()); // it must not move
     call(|err| cai_event_pool_init(&mut *pool, cuda, null_mut(), 0, 0, err))?;
-    let mut own: Box<cai_emm_pool> = Box::new(zeroed()); // nor this
-    call(|err| cai_emm_pool_create(&mut *own, cuda, 0, err))?;
-    call(|err| cai_emm_hooks_async(&mut hooks, cuda, &mut *own, err))?;
+    call(|err| cai_emm_hooks_async(&mut hooks, cuda, null_mut(), err))?; // CUDA's own pool: there is one thread
     call(|err| cai_emm_alloc(&mut pointer, &hooks, BYTES, producer, err))?;
     let memory = Box::new(Memory { hooks: &hooks, pointer, stream: producer });
     launch(sim, producer, "fill", fill, pointer, &[(pointer as u64, 1)])?;
@@ -126,7 +124,6 @@ unsafe fn exchange(sim: *mut c_void) -> Result<Vec<i32>, String> {
     let numbers = (0..N).map(|i| *(y.data as *const f32).add(i) as i32).collect();
     cai_array_release(&mut y);
     cai_sim_run(sim);
-    call(|err| cai_emm_pool_destroy(&mut *own, err))?;
     call(|err| cai_event_pool_destroy(&mut *pool, err))?;
     let closed = cai_sim_stream_destroy(sim, producer) + cai_sim_stream_destroy(sim, consumer);
     call(|err| cai_cuda_status(closed, c("stream_destroy").as_ptr(), err)).map(|()| numbers)

@@ -118,9 +118,7 @@ def exchange(sim):
     x, y, pool, hooks = c.cai_array(), c.cai_array(), c.cai_event_pool(), c.cai_emm_hooks()
     cuda, streams = simulation.cai_sim_cuda(sim), [simulation.cai_sim_stream_create(sim, 1) for _ in range(2)]
     call(cai.cai_event_pool_init, pool, cuda, None, 0, 0)
-    memory = c.cai_emm_pool()
-    call(cai.cai_emm_pool_create, memory, cuda, 0)
-    call(cai.cai_emm_hooks_async, hooks, cuda, memory)
+    call(cai.cai_emm_hooks_async, hooks, cuda, None)  # CUDA's own pool: there is one thread
     kept = [produce(sim, hooks, streams[0], x)]
     call(cai.cai_emm_array, y, pool, hooks, c.CAI_FLOAT32, 2, (c_int64 * 2)(2, 3), streams[1])
     kept.append(consume(sim, pool, x, y, streams[1]))
@@ -128,7 +126,6 @@ def exchange(sim):
     numbers = [int(value) for value in floats(y.data)]
     cai.cai_array_release(y)
     simulation.cai_sim_run(sim)
-    call(cai.cai_emm_pool_destroy, memory)
     call(cai.cai_event_pool_destroy, pool)
     for stream in streams:
         simulation.cai_sim_stream_destroy(sim, stream)
