@@ -32,7 +32,7 @@ SELECTED = " or ".join((
     "pair_on_device", "order_left_out_on_device", "in_place_on_device", "captured_on_device", "streams_of_libraries",
 ))  # fmt: skip
 
-WAIT = r"cai_priv_stream_wait\(call, %s, event\)"
+WAIT = r"cai_priv_stream_wait\(call, %s, point(?:\.|->)event\)"
 DEFECTS = {  # what stands in cai_stream.h once, of which CAI_OK takes the place
     "the wait for the producer is left out": WAIT % r"ex->stream, ex->context" + r";\n    return cai_priv_event_give",
     "the back edge is left out": WAIT % r"edge->stream, edge->context",
