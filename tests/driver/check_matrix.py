@@ -106,7 +106,7 @@ def found(name: str, pattern: str) -> bool:
         return False
     tail = match[0].partition(";")
     with tempfile.TemporaryDirectory() as folder:
-        planted = text.replace(match[0], "((void)event, CAI_OK)" + tail[1] + tail[2])
+        planted = text.replace(match[0], "CAI_OK" + tail[1] + tail[2])
         (pathlib.Path(folder) / "cai_stream.h").write_text(planted, encoding="utf-8")
         command = [sys.executable, __file__, "--", "--include", folder, "-k", "test_pair_on_device"]
         run = subprocess.run(command, capture_output=True, text=True)
