@@ -3703,6 +3703,15 @@ static void *cai_priv_library_open(const char *path)
 }
 #endif
 
+static void cai_priv_library_close(void *library)
+{
+#if defined(_WIN32)
+    (void)FreeLibrary((HMODULE)library);
+#else
+    (void)dlclose(library);
+#endif
+}
+
 /* The driver's library exports every signature by a name of its own, as CUDA 11.2 also does. */
 static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 {
@@ -3719,13 +3728,16 @@ static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err)
 {
     cai_cuda_driver driver;
+    cai_status status;
     if (!out) return cai_priv_stream_misuse(err, "cai_cuda_load: out is NULL");
     memset(&driver, 0, sizeof driver);
     driver.library = cai_priv_library_open(path);
     if (!driver.library)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA driver, %s, cannot be loaded",
                               path ? path : cai_priv_driver_library);
-    return cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, out, err);
+    status = cai_priv_driver_find_all(&driver, cai_priv_find_by_name, driver.library, out, err);
+    if (status) cai_priv_library_close(driver.library); /* nothing of it was used */
+    return status;
 }
 #endif
 #endif /* a backend */

@@ -67,7 +67,7 @@ class Configuration:
     before: tuple[str, ...] = ()  # headers of ours that are included before
 
 
-LOADER = frozenset({"dlopen", "dlsym"})
+LOADER = frozenset({"dlopen", "dlsym", "dlclose"})
 THREAD = frozenset({"pthread_self", "syscall"})
 GUARD = frozenset({"poll", "sched_yield"})
 RUNTIME = frozenset({"cudaGetDriverEntryPoint*", "cudaRuntimeGetVersion", "cudaGetLastError", "cudaPeekAtLastError"})
