@@ -1014,15 +1014,15 @@ CAI_PRIV_COLD cai_status cai_priv_error(cai_error *err, cai_status status, const
 CAI_PRIV_COLD cai_status cai_priv_error_before(cai_error *err, cai_status status, const char *name,
                                                int32_t index)
 {
-    char said[sizeof err->message];
+    cai_error before;
     cai_priv_text text;
     if (!err) return status;
-    memcpy(said, err->message, sizeof said);
+    before = *err;
     text = cai_priv_text_open(err->message, (int32_t)sizeof err->message);
     cai_priv_put(&text, name);
     if (index >= 0) cai_priv_put_index(&text, index);
     cai_priv_put(&text, ": ");
-    cai_priv_put(&text, said);
+    cai_priv_put(&text, before.message);
     (void)cai_priv_text_close(&text);
     return status;
 }

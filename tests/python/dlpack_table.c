@@ -72,10 +72,10 @@ static int table_describe(PyObject *object, cai_array *out)
         return -1;
     }
     cai_array_borrow(out, &self->array);
+    out->flags |= CAI_ORDERED_FREE; /* the memory is freed in the order of the stream */
     if (!(self->how & OWNED)) return 0;
     ++lent;
     cai_array_own(out, lent_release, NULL);
-    out->flags |= CAI_ORDERED_FREE; /* the memory is freed in the order of the stream */
     return 0;
 }
 

@@ -185,12 +185,20 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     return cai_python_raise(&err);
 }
 
-static void array_dealloc(PyObject *self)
+/* Frees in the order of the stream. A collection calls this before it clears any object of a cycle: the stream
+ * object is still whole. */
+static void array_finalize(PyObject *self)
 {
     const cai_cuda *cuda = state_of(self)->pool.cuda;
-    const uint64_t data = ((array_object *)self)->array.data;
+    cai_array *array = &((array_object *)self)->array;
+    if (array->data) (void)cuda->memory_free_async(cuda->self, array->data, ((object *)self)->handle);
+    array->data = 0;
+}
+
+static void array_dealloc(PyObject *self)
+{
+    if (PyObject_CallFinalizerFromDealloc(self)) return; /* somebody took a reference again */
     PyObject_GC_UnTrack(self);
-    if (data) (void)cuda->memory_free_async(cuda->self, data, ((object *)self)->handle); /* in its order */
     free_object(self);
 }
 
@@ -282,7 +290,8 @@ static PyMethodDef stream_methods[] = {{"__cuda_stream__", stream_protocol, METH
 
 static PyType_Slot array_slots[] = {
     {Py_tp_new, (void *)array_new},    {Py_tp_dealloc, (void *)array_dealloc},
-    {Py_tp_traverse, (void *)traverse}, {Py_tp_getset, array_getset},
+    {Py_tp_traverse, (void *)traverse}, {Py_tp_finalize, (void *)array_finalize},
+    {Py_tp_getset, array_getset},
     {Py_tp_doc, (void *)"array(source, stream, read_only=False)"}, {0, NULL}};
 
 static PyType_Slot stream_slots[] = {

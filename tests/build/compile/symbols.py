@@ -92,7 +92,7 @@ HEAP = frozenset({"malloc", "free"})
 CLOCK = frozenset({"time", "clock"})
 TABLE = "cai_emm_alloc(NULL, NULL, 0, 1, NULL) + cai_emm_array(NULL, NULL, NULL, 0, 0, NULL, 1, NULL)"
 EMM = tuple(
-    replace(row, needs=row.needs | HEAP, keep=f"{TABLE} + {row.keep}", alone=HEAP)
+    replace(row, needs=row.needs | HEAP, keep=f"{TABLE} + {row.keep}", alone=HEAP | (row.needs & GUARD))
     for row in STREAM if row.name in ("CAI_NO_CUDART", "all three")
 )  # fmt: skip
 MANAGE = "cai_manager_init(NULL, NULL, NULL, NULL, NULL) + cai_manager_array(NULL, NULL, 0, 0, NULL, 1, NULL)"

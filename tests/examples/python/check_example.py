@@ -141,6 +141,7 @@ def test_device_source(saxpy, numpy):
         copy = saxpy.array(view_of(x, slice(None, None, -2)), stream)
         check("a copy on the device", numpy.asarray(copy).tolist(), [5, 3, 1])
         check("its stream", copy.__cuda_array_interface__["stream"], t.__cuda_stream__()[1])
+    del copy  # before t: a number keeps no stream
     kept = saxpy.array(x, saxpy.stream())
     gc.collect()
     check("the stream lives as long as the array", numpy.asarray(kept).tolist(), [0, 1, 2, 3, 4, 5])
@@ -414,8 +415,8 @@ PLANTED = {
     "module leaked": ("    Py_DECREF(held.module);", "    "),
     "module not kept": ("->module = Py_NewRef(module);", "->module = module;"),
     "not seen by the collector": ("    Py_VISIT(((object *)self)->stream);", ""),
-    "freed at once": ("cuda->memory_free_async(cuda->self, data, ((object *)self)->handle)",
-                      "cuda->memory_free(cuda->self, data)"),
+    "freed at once": ("cuda->memory_free_async(cuda->self, array->data, ((object *)self)->handle)",
+                      "cuda->memory_free(cuda->self, array->data)"),
     "looked at too early": ("failed = cuda->stream_synchronize(cuda->self, ((object *)self)->handle);", "failed = 0;"),
 }
 
