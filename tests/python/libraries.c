@@ -91,13 +91,33 @@ static int need_gpu(module_state *state)
 
 /* ------------------------------------------------------------------------------- memory */
 
+/* A capture elsewhere ends if a thread allocates or frees that is not in the relaxed mode. */
+enum { RELAXED = 2 };
+
+static int32_t allocate(const cai_cuda *cuda, uint64_t *address, size_t bytes, uint64_t stream)
+{
+    int32_t mode = RELAXED, error;
+    (void)cuda->capture_mode(cuda->self, &mode);
+    error = cuda->memory_alloc_async(cuda->self, address, bytes, stream);
+    (void)cuda->capture_mode(cuda->self, &mode);
+    return error;
+}
+
+static void deallocate(const cai_cuda *cuda, uint64_t address, uint64_t stream)
+{
+    int32_t mode = RELAXED;
+    (void)cuda->capture_mode(cuda->self, &mode);
+    (void)cuda->memory_free_async(cuda->self, address, stream);
+    (void)cuda->capture_mode(cuda->self, &mode);
+}
+
 static void free_block(block *b)
 {
     gpu *const g = &b->state->device;
     b->state->blocks -= 1;
     if (b->host) PyMem_RawFree(b->host);
     if (b->address && !gpu_enter(g)) {
-        (void)g->driver.cuda.memory_free_async(g->driver.cuda.self, b->address, b->stream);
+        deallocate(&g->driver.cuda, b->address, b->stream);
         gpu_leave(g);
     }
     PyMem_RawFree(b);
@@ -128,8 +148,7 @@ static cai_status new_memory(module_state *state, const cai_array *like, uint64_
     b->state = state;
     b->stream = stream;
     if (stream && bytes) {
-        status = cai_cuda_status(cuda->memory_alloc_async(cuda->self, &b->address, bytes, stream), "alloc",
-                                 err);
+        status = cai_cuda_status(allocate(cuda, &b->address, bytes, stream), "alloc", err);
         data = (void *)(uintptr_t)b->address;
     } else if (bytes) {
         b->host = PyMem_RawMalloc(bytes + ALIGNMENT);

@@ -325,10 +325,13 @@ static void test_reuse_behind_events(void)
     finish();
 }
 
+/* What two_owners does besides: a call after the record, or the host waits for the record. */
+enum { NO_MORE, CALL_BETWEEN, HOST_WAITS };
+
 /* Thread 1 makes `shared` wait for the free of `a`. Thread 2 records in `recorded` just before, which is the
  * same stream if threads share it, makes t wait for that and allocates. Returns whether it gets `a`, whose
  * free t does not wait for. */
-static int two_owners(uint64_t a, uint64_t shared, uint64_t recorded, int apart)
+static int two_owners(uint64_t a, uint64_t shared, uint64_t recorded, int more)
 {
     const uint64_t freed = cai_sim_event_create(sim), other = cai_sim_event_create(sim);
     int same;
@@ -341,10 +344,11 @@ static int two_owners(uint64_t a, uint64_t shared, uint64_t recorded, int apart)
     CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
     CHECK_INT(cai_sim_event_record(sim, other, recorded), 0);
     cai_sim_host_thread(sim, 1);
-    if (apart) CHECK_INT(cai_sim_event_query(sim, freed), 600); /* a call after the record */
+    if (more == CALL_BETWEEN) CHECK_INT(cai_sim_event_query(sim, freed), 600);
     CHECK_INT(cai_sim_stream_wait_event(sim, shared, freed), 0);
     cai_sim_host_thread(sim, 2);
     CHECK_INT(cai_sim_stream_wait_event(sim, t, other), 0);
+    if (more == HOST_WAITS) CHECK_INT(cai_sim_event_synchronize(sim, other), 0);
     same = reuses(a);
     cai_sim_host_thread(sim, 0);
     return same;
@@ -356,31 +360,31 @@ static void test_two_owners(void)
     uint64_t mine = 0, shared;
     start("a pool that knows of a wait too early", early);
     shared = cai_sim_stream_create(sim, 1);
-    CHECK(two_owners(take(0, 64, s), shared, shared, 0));
+    CHECK(two_owners(take(0, 64, s), shared, shared, NO_MORE));
     CHECK_INT(run(), 0);
     finish();
     start("the same without the option", CAI_SIM_POOL_REUSE);
     shared = cai_sim_stream_create(sim, 1);
-    CHECK(!two_owners(take(0, 64, s), shared, shared, 0));
+    CHECK(!two_owners(take(0, 64, s), shared, shared, NO_MORE));
     finish();
     start("the same with a call between the record and the wait", early);
     shared = cai_sim_stream_create(sim, 1);
-    CHECK(!two_owners(take(0, 64, s), shared, shared, 1));
+    CHECK(!two_owners(take(0, 64, s), shared, shared, CALL_BETWEEN));
     finish();
     start("the same where no stream is shared", early);
     shared = cai_sim_stream_create(sim, 1);
-    CHECK(!two_owners(take(0, 64, s), shared, cai_sim_stream_create(sim, 1), 0));
+    CHECK(!two_owners(take(0, 64, s), shared, cai_sim_stream_create(sim, 1), NO_MORE));
     finish();
     start("the same without reuse by events", early);
     CHECK_INT(cai_sim_pool_set(sim, pool, CAI_SIM_POOL_FOLLOW_EVENTS, 0), 0);
     shared = cai_sim_stream_create(sim, 1);
-    CHECK(!two_owners(take(0, 64, s), shared, shared, 0));
+    CHECK(!two_owners(take(0, 64, s), shared, shared, HOST_WAITS));
     finish();
     start("the same with a pool of the table", early);
     shared = cai_sim_stream_create(sim, 1);
     CHECK_INT(cuda->pool_create(sim, 0, 6, &mine), 0);
     CHECK_INT(cai_sim_pool_set_current(sim, 0, mine), 0);
-    CHECK(!two_owners(take(mine, 64, s), shared, shared, 0));
+    CHECK(!two_owners(take(mine, 64, s), shared, shared, NO_MORE));
     finish();
 }
 
