@@ -911,9 +911,8 @@ static int cai_priv_emm_let_go(cai_priv_emm_owner *owner, const cai_array *array
     } else if (cai_priv_emm_lives(owner)) {
         if (cuda->context_current) error = cuda->context_current(cuda->self, &current);
         if (!error && current != owner->context) error = cai_priv_context_enter(cuda, owner->context);
-        if (!error || cai_priv_is_dead(error))
-            done = cai_priv_emm_is_gone(error) || cai_priv_emm_settle(owner, array, wait);
-        else done = cai_priv_emm_is_gone(error);
+        done = cai_priv_emm_is_gone(error) ||
+               ((!error || cai_priv_is_dead(error)) && cai_priv_emm_settle(owner, array, wait));
         if (!error && current != owner->context) (void)cai_priv_context_leave(cuda, owner->context);
     }
     if (done) free(owner);

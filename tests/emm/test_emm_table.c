@@ -417,6 +417,11 @@ static void check_hooks_and_captures(void)
     BAD(cai_emm_array(&x, &pool, &hooks, CAI_INT8, 2, shape, 1, &err), CAI_ERR_CAPTURE, "is not allowed");
     CHECK_INT(cai_sim_capture_end(sim, blocking, NULL), 0);
     GOOD(cai_emm_free(&hooks, ptr, 512, CAI_STREAM_LEGACY, &err));
+    if (async) {
+        GOOD(cai_emm_alloc(&ptr, &hooks, 512, CAI_STREAM_LEGACY, &err));
+        CHECK(cai_sim_fail_op(sim, "stream_capture", 1, 700)); /* nothing runs: it is freed */
+        GOOD(cai_emm_free(&hooks, ptr, 512, CAI_STREAM_LEGACY, &err));
+    }
     cai_sim_host_thread(sim, 2);
     in(c1);
     CHECK_INT(cai_sim_capture_begin(sim, s2, 0), 0);
@@ -491,6 +496,53 @@ static void check_broken_device(int32_t sync, uint64_t named)
     CHECK_INT(at.frees, 1);
     CHECK_INT(pool.waiting, 0);
     CHECK(close_sim(0));
+}
+
+/* A context that cannot be entered: one that is gone took the memory with it. On a broken device nothing runs. */
+static void check_no_entry(int32_t error, int32_t frees, int32_t waiting)
+{
+    spy at;
+    cai_array x;
+    open_sim();
+    hooks = spy_table(&at, (void *)(uintptr_t)0x7000);
+    x = make(s1);
+    in(c2);
+    CHECK(cai_sim_fail_op(sim, "context_push", 1, error));
+    cai_array_release(&x);
+    CHECK_INT(at.frees, frees);
+    CHECK_INT(pool.waiting, waiting);
+    in(c1);
+    CHECK(!close_sim(0));
+}
+
+/* A hook of CUDA's that speaks of a capture has freed nothing. Of any other hook nobody knows that. */
+static void check_hook_that_fails(void)
+{
+    static const int32_t errors[] = {2, 900, 950};
+    spy at;
+    cai_array x;
+    int32_t i;
+    open_sim();
+    for (i = 0; i < 3; ++i) {
+        x = make(s1);
+        CHECK(async ? cai_sim_fail_op(sim, "memory_free_async", 1, 900)
+                    : cai_sim_fail_op(sim, "stream_capture", 2, 900)); /* that of the hook */
+        cai_array_release(&x);
+        CHECK_INT(pool.waiting, 1);
+        cai_sim_faults_clear(sim);
+        GOOD(cai_keepalive_drain(&pool, &err));
+    }
+    CHECK(!close_sim(0));
+    for (i = 0; i < 3; ++i) {
+        open_sim();
+        hooks = spy_table(&at, (void *)(uintptr_t)0x7000);
+        x = make(s1);
+        at.error = errors[i];
+        cai_array_release(&x);
+        CHECK_INT(at.frees, 1);
+        CHECK_INT(pool.waiting, 0);
+        CHECK(!close_sim(0));
+    }
 }
 
 /* Each CUDA call of a release fails in turn: either the free comes after the work, or there is none. */
@@ -605,6 +657,12 @@ static void check_own_pool(void)
     lacks = cuda;
     lacks.struct_size = offsetof(cai_cuda, pool_create);
     BAD(cai_emm_pool_create(&other, &lacks, 0, &err), CAI_ERR_UNAVAILABLE, "pool_create");
+    lacks = cuda;
+    lacks.pool_destroy = NULL;
+    BAD(cai_emm_pool_create(&other, &lacks, 0, &err), CAI_ERR_UNAVAILABLE, "pool_destroy");
+    lacks = cuda;
+    lacks.memory_alloc_from_pool = NULL;
+    BAD(cai_emm_pool_create(&other, &lacks, 0, &err), CAI_ERR_UNAVAILABLE, "memory_alloc_from_pool");
     lacks.version++;
     BAD(cai_emm_pool_create(&other, &lacks, 0, &err), CAI_ERR_ABI, "the CUDA table has");
     memset(&other, 0, sizeof other);
@@ -778,6 +836,11 @@ static void check_no_wait(void)
     CHECK(cai_sim_fail_op(sim, "event_synchronize", 1, 999));
     cuda.context_synchronize = NULL;
     check_frees(&x, 2, 0, 0);
+    x = counted(s1, CAI_SYNC_EVENT, 0);
+    x.event = event;
+    CHECK(cai_sim_fail_op(sim, "stream_wait_event", 1, 999));
+    CHECK(cai_sim_fail_op(sim, "event_synchronize", 1, 700));
+    check_frees(&x, 2, 1, CAI_STREAM_LEGACY); /* nothing runs */
     CHECK_INT(cai_sim_event_destroy(sim, event), 0);
     CHECK(!close_sim(0));
 }
@@ -802,6 +865,38 @@ static void check_without_slots(void)
     x = counted(CAI_STREAM_PER_THREAD, CAI_SYNC_NONE, 0);
     cuda.host_thread = no_number;
     check_frees(&x, 1, 1, CAI_STREAM_LEGACY);
+    x = counted(CAI_STREAM_PER_THREAD, CAI_SYNC_STREAM, CAI_STREAM_PER_THREAD);
+    cuda.host_thread = no_number;
+    check_frees(&x, 1, 1, CAI_STREAM_LEGACY);
+    x = counted(s1, CAI_SYNC_STREAM, s1);
+    cuda.context_id = NULL;
+    check_frees(&x, 1, 1, s1);
+    cuda.context_id = NULL;
+    x = counted(s1, CAI_SYNC_STREAM, s1);
+    check_frees(&x, 1, 1, s1);
+    CHECK(!close_sim(0));
+}
+
+/* A platform whose stream 0 is like any other: nothing but a wait orders what names no stream. */
+static void check_plain_platform(void)
+{
+    void *ptr = NULL;
+    uint64_t event;
+    cai_array x;
+    open_sim();
+    event = cai_sim_event_create(sim);
+    x = counted(s1, CAI_SYNC_NONE, 0);
+    cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    check_frees(&x, 1, 1, 0);
+    x = counted(s1, CAI_SYNC_EVENT, 0);
+    x.event = event;
+    cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    check_frees(&x, 1, 1, 0);
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
+    cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    GOOD(cai_emm_alloc(&ptr, &hooks, 512, CAI_STREAM_LEGACY, &err)); /* which asks for no capture */
+    GOOD(cai_emm_free(&hooks, ptr, 512, CAI_STREAM_LEGACY, &err));
+    CHECK_INT(cai_sim_event_destroy(sim, event), 0);
     CHECK(!close_sim(0));
 }
 
@@ -915,6 +1010,7 @@ static void run(void)
             check_legacy_capture(0, CAI_SYNC_NONE, 0);
             check_legacy_capture(0, CAI_SYNC_UNKNOWN, 0);
             check_hooks_and_captures();
+            if (!returns) check_hook_that_fails();
             check_moved();
             check_faults(CAI_SYNC_STREAM);
             check_faults(CAI_SYNC_EVENT);
@@ -927,6 +1023,11 @@ static void run(void)
     check_shared_stream();
     check_destroyed_context(0);
     check_destroyed_context(1);
+    check_no_entry(4, 0, 0);
+    check_no_entry(201, 0, 0);
+    check_no_entry(709, 0, 0);
+    check_no_entry(700, 1, 0);
+    check_no_entry(999, 0, 1);
     check_broken_device(CAI_SYNC_STREAM, 1);
     check_broken_device(CAI_SYNC_NONE, 0);
     check_broken_device(CAI_SYNC_UNKNOWN, 0);
@@ -935,6 +1036,7 @@ static void run(void)
     check_odd_arrays();
     check_no_wait();
     check_without_slots();
+    check_plain_platform();
     check_own_errors();
 }
 
