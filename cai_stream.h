@@ -1299,7 +1299,7 @@ static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t con
     int32_t entered, error;
     cai_status status;
     *event = 0;
-    if (cai_priv_idle_full(call->pool)) CAI_TRY(cai_priv_events_remove(call, 0, 1));
+    if (cai_priv_idle_full(call->pool)) (void)cai_priv_events_remove(call, 0, 1);
     CAI_TRY(cai_priv_stream_enter(call, context, &entered));
     error = call->cuda->event_create(call->cuda->self, event);
     if (error) *event = 0;
@@ -1331,8 +1331,9 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv
     }
     if (kept) return status;
     error = call->cuda->event_destroy(call->cuda->self, point->event);
-    if (!status) status = cai_priv_stream_did(call, error, "event_destroy");
-    return call->gone && !call->failed ? CAI_OK : status;
+    if (status) return status;
+    status = cai_priv_stream_did(call, error, "event_destroy");
+    return call->gone ? CAI_OK : status;
 }
 
 /* Gives the event of an array back that goes. A destroy that failed does not keep the array. */
@@ -1620,8 +1621,7 @@ static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *
     } else {
         CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, unknown ? &other : NULL));
     }
-    if (other && (stream != ex->stream || other != ex->context || ex->options.mode == CAI_MODE_HOST))
-        CAI_TRY(cai_priv_add_edge(plan, stream, other, forward));
+    if (other) CAI_TRY(cai_priv_add_edge(plan, stream, other, forward));
     if (stream == ex->stream && context == ex->context && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
     return cai_priv_add_edge(plan, stream, context, forward);
 }
@@ -1735,15 +1735,14 @@ static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
     return CAI_OK;
 }
 
-/* The index of the first array with an event. */
+/* The index of the first array with an event. There is one (event_count). */
 static int32_t cai_priv_first_event(const cai_priv_plan *plan)
 {
-    int64_t k;
-    for (k = 0; k < plan->member_count; ++k) {
-        const cai_array *member = cai_priv_member(plan->arrays, k);
-        if (member && member->sync == CAI_SYNC_EVENT) return (int32_t)(k >> 1);
-    }
-    return -1;
+    const cai_array *member;
+    int64_t k = 0;
+    do member = cai_priv_member(plan->arrays, k++);
+    while (!member || member->sync != CAI_SYNC_EVENT);
+    return (int32_t)((k - 1) >> 1);
 }
 
 /* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
@@ -1878,7 +1877,7 @@ static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
 static cai_status cai_priv_find_ids(cai_priv_stream_call *call, cai_exchange *ex)
 {
     int32_t i, k;
-    if (!ex->context_id) CAI_TRY(cai_priv_ask_context_id(call, ex->context, &ex->context_id));
+    CAI_TRY(cai_priv_ask_context_id(call, ex->context, &ex->context_id));
     for (i = 0; i < ex->edge_count; ++i) {
         cai_exchange_edge *edge = &ex->edges[i];
         edge->context_id = edge->context == ex->context ? ex->context_id : 0;
@@ -2167,7 +2166,6 @@ static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *place,
     const cai_priv_point point = {0, place->context, place->context_id, place->event};
     cai_status failed;
     int32_t error;
-    if (!place->event) return 1;
     if (!cai_priv_context_lives(cuda, place->context, place->context_id)) {
         place->event = 0; /* CUDA destroyed it with the work before it */
         return 1;
@@ -2407,7 +2405,7 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
 static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *array)
 {
     if (!array || array->sync != CAI_SYNC_EVENT || !(array->flags & CAI_OWN_EVENT)) return;
-    if (!call->dead) (void)call->cuda->event_destroy(call->cuda->self, array->event);
+    (void)call->cuda->event_destroy(call->cuda->self, array->event);
     array->event = 0;
     array->flags &= ~(uint32_t)CAI_OWN_EVENT;
     array->sync = array->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
@@ -2482,7 +2480,7 @@ static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, ca
     cai_event_pool *pool = call->pool;
     cai_status status;
     int32_t i;
-    if (!group->count) CAI_TRY(cai_priv_record_point(call, point));
+    CAI_TRY(cai_priv_record_point(call, point));
     i = cai_priv_place_take(pool);
     if (i < 0) {
         cai_priv_list_group(pool, group, point); /* so that a wait for a place comes to an end */
@@ -2560,7 +2558,7 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
         cai_priv_release_now(call, array);
         return CAI_OK;
     }
-    if (!point->event && !group->count && ex->stream == CAI_STREAM_PER_THREAD)
+    if (!point->event && ex->stream == CAI_STREAM_PER_THREAD)
         CAI_TRY(cai_priv_check_thread(call, ex->thread));
     call->dead = 0;
     memset(&said, 0, sizeof said);
@@ -2571,7 +2569,7 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
     if (call->dead || call->gone) ex->flags |= CAI_PRIV_SETTLED;
     if (call->dead || call->gone || (status == CAI_ERR_CAPTURE && cai_priv_at_once(ex, array, 1))) {
         cai_priv_release_now(call, array);
-        if (!call->dead || call->gone) return CAI_OK;
+        if (!call->dead) return CAI_OK;
     }
     if (err) *err = said;
     return status;

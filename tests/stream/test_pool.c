@@ -3032,6 +3032,230 @@ static void check_short_way(void)
     close_pool();
 }
 
+/* CAI_UNKNOWN_LEGACY and memory of a pool: stream 1 of the current context and of the primary one. */
+static void check_legacy_of_two_contexts(void)
+{
+    cai_array arrays[CAI_EXCHANGE_EDGES + 1];
+    cai_array *list[CAI_EXCHANGE_EDGES + 1];
+    cai_exchange ex;
+    cai_exchange_options legacy = options_of(0, CAI_UNKNOWN_LEGACY);
+    uint64_t s1, further, pooled;
+    int32_t i;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    pooled = cai_sim_alloc(sim, CAI_SIM_MEM_POOL, 64);
+    further = cai_sim_context_create(sim, 0);
+    for (i = 0; i <= CAI_EXCHANGE_EDGES; i++) {
+        list[i] = &arrays[i];
+        if (i < CAI_EXCHANGE_EDGES) make(&arrays[i], m1, CAI_SYNC_STREAM, stream_in(c1));
+        else make(&arrays[i], pooled, CAI_SYNC_UNKNOWN, 0);
+    }
+    CHECK_INT(cai_sim_set_context(sim, c1), 0); /* they are the same */
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list + i - 1, 1, s1, &legacy, &err), CAI_OK);
+    CHECK_INT(ex.edge_count, 1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_set_context(sim, further), 0);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list + i - 1, 1, CAI_STREAM_LEGACY, &legacy, &err), CAI_OK);
+    CHECK_INT(ex.edge_count, 1); /* the consumer's stream is that of the current context */
+    CHECK_UINT(ex.edges[0].context, c1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, i, s1, &legacy, &err), CAI_ERR_CAPACITY);
+    CHECK_INT(err.index, CAI_EXCHANGE_EDGES);
+    CHECK_INT(cai_event_pool_forget(&pool, further, &err), CAI_OK);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    cai_sim_run(sim);
+    CHECK_INT(cai_sim_context_destroy(sim, further), 0);
+    CHECK_INT(cai_sim_free(sim, pooled), 0);
+    close_pool();
+}
+
+/* Unknown work where no context is current, the other device has none, and CUDA says that there are no more. */
+static void check_unknown_without_contexts(void)
+{
+    cai_array a;
+    cai_array *list[1] = {&a};
+    uint64_t s1;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    CHECK_INT(cai_sim_fail_op(sim, "device_context", 3, 100), 1);
+    exchange_once(list, 1, s1);
+    CHECK_INT(cai_sim_set_context(sim, 0), 0);
+    exchange_once(list, 1, s1);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cai_sim_free(sim, m2), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, c2), 0); /* a reset: the primary context is inactive */
+    cai_sim_set_options(sim, cai_sim_options(sim) | CAI_SIM_PRIMARY_INACTIVE);
+    cai_sim_log_clear(sim);
+    exchange_once(list, 1, s1);
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    m2 = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4096);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    close_pool();
+}
+
+/* The device of the first array that has one is that of a consumer on stream 1 without a current context. */
+static void check_device_of_data(void)
+{
+    cai_array a, b;
+    cai_array *list[2] = {&a, &b};
+    cai_exchange ex;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    make(&b, m2, CAI_SYNC_NONE, 0);
+    a.device = CAI_DEVICE_UNKNOWN;
+    b.device = 1;
+    CHECK_INT(cai_sim_set_context(sim, 0), 0);
+    without("pointer_info");
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, CAI_STREAM_LEGACY, &err), CAI_OK);
+    CHECK_UINT(ex.context, c2);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    cuda = *cai_sim_cuda(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, CAI_STREAM_LEGACY, &err), CAI_OK);
+    CHECK_UINT(ex.context, c1);
+    CHECK_INT(cai_exchange_end(&ex, CAI_OK, &err), CAI_OK);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    close_pool();
+}
+
+/* An array without values and a mask that has some: the mask is what was used. */
+static void check_empty_with_mask(void)
+{
+    cai_array a, mask;
+    cai_array *list[1] = {&a};
+    cai_exchange ex;
+    uint64_t s1, s2;
+    int32_t ordered;
+    open_pool(2, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    for (ordered = 0; ordered <= 1; ordered++) {
+        make_empty(&a, CAI_SYNC_NONE, 0);
+        make(&mask, m1, ordered ? CAI_SYNC_STREAM : CAI_SYNC_NONE, ordered ? s1 : 0);
+        a.mask = &mask;
+        own(&a);
+        CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_OK);
+        CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
+        CHECK_INT(released, ordered);
+        CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+        CHECK_INT(released, 1);
+    }
+    make_empty(&mask, CAI_SYNC_NONE, 0);
+    make_empty(&a, CAI_SYNC_NONE, 0);
+    a.mask = &mask;
+    own(&a);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s2, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
+    CHECK_INT(released, 1);
+    close_pool();
+}
+
+/* An export on the host, of streams whose context nobody has asked for. */
+static void check_export_on_host(void)
+{
+    cai_array a;
+    uint64_t s1;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    CHECK_INT(cai_event_pool_set_modes(&pool, 0, CAI_MODE_HOST, &err), CAI_OK);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    CHECK_INT(cai_stream_export(&a, &pool, s1, NULL, 0, &err), CAI_OK);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 2);
+    CHECK_INT(cai_sim_fail_op(sim, "context_current", 1, 999), 1);
+    CHECK_INT(cai_stream_export(&a, &pool, CAI_STREAM_LEGACY, NULL, 0, &err), CAI_ERR_CUDA);
+    close_pool();
+}
+
+/* A full list: the event went to what waits, and the next one cannot be recorded. */
+static void check_second_record_fails(void)
+{
+    cai_array a, b, c;
+    cai_array *list[3] = {&a, &b, &c};
+    cai_exchange ex;
+    uint64_t s1;
+    open_pool(2, 0);
+    s1 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    b = c = a;
+    own(&c);
+    own(&b);
+    own(&a);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 3, s1, &err), CAI_OK);
+    CHECK_INT(cai_sim_fail_op(sim, "event_record", 2, 999), 1);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 3, &err), CAI_ERR_CUDA);
+    CHECK_INT(err.index, 2);
+    CHECK_INT(released, 2);
+    CHECK(c.release != NULL);
+    CHECK_INT(pool.waiting, 0);
+    CHECK_INT(cai_keepalive_push(&c, &pool, s1, &err), CAI_OK); /* the place is there again */
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released, 3);
+    close_pool();
+}
+
+/* The arrays of a finish that has nothing else to do. */
+static void check_short_finish(void)
+{
+    cai_array a;
+    cai_array *list[1] = {&a}, *hole[1] = {NULL};
+    cai_exchange ex;
+    uint64_t s1;
+    open_pool(0, 0);
+    s1 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, hole, 1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, NULL, 1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, NULL, 0, &err), CAI_OK);
+    close_pool();
+}
+
+static int32_t many_devices(void *self, int32_t device, uint64_t *context)
+{
+    (void)self;
+    *context = 0x1000 + (uint64_t)(uint32_t)device;
+    return 0;
+}
+
+/* More devices than the host waits for. */
+static void check_many_devices(void)
+{
+    cai_array a;
+    cai_array *list[1] = {&a};
+    cai_exchange ex;
+    open_pool(0, 0);
+    make(&a, m1, CAI_SYNC_UNKNOWN, 0);
+    cuda.device_context = many_devices;
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, stream_in(c1), &err), CAI_ERR_CAPACITY);
+    CHECK(strstr(err.message, "contexts") != NULL);
+    close_pool();
+}
+
+/* The process ends after an error of the same call, which is told. */
+static void check_end_after_error(void)
+{
+    cai_array a, b;
+    cai_array *list[2] = {&a, &b};
+    cai_exchange ex;
+    open_pool(2, 0);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    b = a;
+    own(&b);
+    own(&a);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, stream_in(c1), &err), CAI_OK);
+    CHECK_INT(cai_sim_fail_op(sim, "event_record", 1, 999), 1);
+    CHECK_INT(cai_sim_fail_op(sim, "event_record", 2, 4), 1);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 2, &err), CAI_ERR_CUDA);
+    CHECK_INT(err.native, 999);
+    CHECK_INT(released, 1); /* b */
+    CHECK(a.release != NULL);
+    close_pool();
+}
+
 /* In a capture the array with the event is named, wherever it stands. */
 static void check_events_in_captures(void)
 {
@@ -3131,6 +3355,15 @@ static void run_corners(void)
     check_lent_event();
     check_helpless();
     check_short_way();
+    check_short_finish();
+    check_legacy_of_two_contexts();
+    check_unknown_without_contexts();
+    check_device_of_data();
+    check_empty_with_mask();
+    check_export_on_host();
+    check_many_devices();
+    check_end_after_error();
+    check_second_record_fails();
     check_events_in_captures();
     check_ignore_elsewhere();
     check_gone_after_error();
