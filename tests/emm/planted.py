@@ -195,8 +195,7 @@ BY_TABLE = [
     ("an array of a table is freed in another context", r"if \(!error && current != owner->context\) error = cai_priv_context_enter.*", r""),
     ("an array of a table leaves its context current",
      r"if \(!error && current != owner->context\) \(void\)cai_priv_context_leave.*", r""),
-    ("an array of a table is freed outside of its context", r"else done = cai_priv_emm_is_gone\(error\);",
-     r"else done = cai_priv_emm_settle(owner, array, wait);"),
+    ("an array of a table is freed outside of its context", r"\(\(!error \|\| cai_priv_is_dead\(error\)\) && (cai_priv_emm_settle\(owner, array, wait\))\)", r"\1"),
     ("an array of a table is freed after a reset", r": now == owner->context_id;", r": 1;"),
     ("an array of a table can be released twice", r"    array->release = NULL;\n    owner->unordered", r"    owner->unordered"),
     # a memory pool of one's own

@@ -115,7 +115,8 @@ DEFECTS = [
      r"    if \(ex->options\.mode == CAI_MODE_IGNORE\) return 0;\n",
      r"    if (ex->options.mode == CAI_MODE_IGNORE) return 1;\n"),
     ("kept alive: released by the next poll or drain", STREAM,
-     r"    if \(!place->event\) return 1;\n", r"    return 1;\n"),
+     r"    if \(!cai_priv_context_lives\(cuda, place->context, place->context_id\)\) \{\n",
+     r"    if (cuda) {\n"),
     ("kept alive: an event that is not done passes", STREAM,
      r"    if \(error == 600\) return 0;\n", r"    if (error == 600) return 1;\n"),
     ("kept alive: drain does not wait", STREAM, r"wait \? cuda->event_synchronize\(cuda->self, place->event\)\n",
@@ -126,11 +127,9 @@ DEFECTS = [
      r"    return point->event ? CAI_OK : cai_priv_event_create(call, point->context, &point->event);\n"),
     ("kept alive: the arrays behind the first have no event", STREAM,
      r"        if \(!place->joined\) has =", r"        has = 1;\n        if (!place->joined) has ="),
-    ("kept alive: the first array has no event", STREAM, r"    head->event = point->event;\n", r""),
     ("kept alive: a full list does not wait", STREAM,
-     r"        else count = cai_priv_keepalive_run\(pool, &run, &said, &status\);\n",
-     r"        else if (run.wait) pool->keepalive[pool->first].event = 0, (void)cai_priv_keepalive_run(pool, &run, "
-     r"&said, &status);\n        else count = cai_priv_keepalive_run(pool, &run, &said, &status);\n"),
+     r"    if \(!call->gone && cai_priv_has_passed",
+     r"    if (run->wait && run->only_oldest) return 1;\n    if (!call->gone && cai_priv_has_passed"),
     # streams that are gone
     ("finish names a producer's stream after the release", STREAM,
      r"    if \(group\.count && cai_priv_guarded_look", r"    if (ex->edge_count) (void)cai_priv_ask_context(&call, "
