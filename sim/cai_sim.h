@@ -337,7 +337,8 @@ enum {
     CAI_SIM_FREE_OWN_CONTEXT = 1 << 1,
     /** A primary context exists while it is retained, and not at first. cuDevicePrimaryCtxRelease: "The
      *  context is automatically reset once the last reference to it is released."; "this method does not pop
-     *  the context from stack in any circumstances". Off: the runtime retains each from the beginning. */
+     *  the context from stack in any circumstances". Off: the runtime retains each from the beginning. On at
+     *  first. */
     CAI_SIM_PRIMARY_INACTIVE = 1 << 2,
     /** Queries that need a current context fail without one. pointer_info leaves the device pointer open
      *  (CAI_POINTER_NO_CONTEXT). cuPointerGetAttribute, DEVICE_POINTER: "If there is no current CUcontext
@@ -405,7 +406,7 @@ enum {
      *  needs CAI_SIM_POOL_REUSE, and threads that share a stream. */
     CAI_SIM_POOL_EARLY_WAITS = 1 << 16,
     /** The options of a new simulation. */
-    CAI_SIM_DEFAULT = CAI_SIM_FREE_OWN_CONTEXT,
+    CAI_SIM_DEFAULT = CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE,
     /** A driver that does the least that CUDA's documentation promises, and what a GPU was seen to do. */
     CAI_SIM_ADVERSARIAL = CAI_SIM_FREE_RETURNS | CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE |
                           CAI_SIM_NEED_CONTEXT | CAI_SIM_SEGMENTS | CAI_SIM_ONE_THREAD_CONTEXTS |

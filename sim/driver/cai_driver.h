@@ -15,7 +15,7 @@ struct cai_sim;
 
 /** Returns the simulation behind the driver. The first call makes it. The environment variables
  *  CAI_SIM_DEVICES (1), CAI_SIM_MEMORY (bytes of each device, 8 GiB) and CAI_SIM_OPTIONS (cai_sim.h) say how.
- *  The options CAI_SIM_PROGRESS and CAI_SIM_PRIMARY_INACTIVE are always added. NULL: no memory. */
+ *  The option CAI_SIM_PROGRESS is always added. NULL: no memory. */
 struct cai_sim *cai_driver_sim(void);
 
 /** Chooses the simulation before it is made, in place of the environment. 0 keeps a default. `options` are

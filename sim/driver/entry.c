@@ -100,8 +100,7 @@ static void driver_make(void)
         return;
     cai_sim_on_undefined(driver_simulation, driver_note_undefined, NULL);
     cai_sim_set_options(driver_simulation,
-                        cai_sim_options(driver_simulation) | driver_options | (uint32_t)CAI_SIM_PROGRESS |
-                            (uint32_t)CAI_SIM_PRIMARY_INACTIVE);
+                        cai_sim_options(driver_simulation) | driver_options | (uint32_t)CAI_SIM_PROGRESS);
     for (device = 0; device < devices; ++device) {
         cai_sim_set_memory(driver_simulation, device, memory);
         for (peer = 0; peer < devices; ++peer)
