@@ -2486,6 +2486,28 @@ static void check_forget(void)
     close_pool();
 }
 
+/* A context is destroyed before the pool forgot it. What waits for it goes, and none of its events is
+ * named: the simulation would end the program. */
+static void check_destroyed_context(void)
+{
+    uint64_t s1, other, gone;
+    open_pool(4, 0);
+    s1 = stream_in(c1);
+    other = cai_sim_context_create(sim, 1);
+    gone = stream_in(other);
+    CHECK_INT(keep(1, gone), CAI_OK);
+    CHECK_INT(keep(2, s1), CAI_OK);
+    CHECK_INT(cai_stream_order(&pool, gone, s1, &err), CAI_OK);
+    CHECK_INT(pool.idle_count, 1);
+    --made_count; /* it goes with its context */
+    CHECK_INT(cai_sim_context_destroy(sim, other), 0);
+    polled(1, "1");
+    CHECK_INT(pool.idle_count, 1); /* the event that it waited for is none to use again */
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(released * 10 + pool.waiting, 20);
+    close_pool();
+}
+
 static void check_destroy_refused(void)
 {
     cai_array a;
@@ -3932,6 +3954,7 @@ static void run_keepalive(void)
     check_dead_device();
     check_idle_events();
     check_forget();
+    check_destroyed_context();
     check_destroy_refused();
 }
 
