@@ -190,8 +190,6 @@ typedef struct sim_operation {
     sim_allocation *makes; /* what is there when it has run */
     sim_copy *copy;        /* NULL: it is none */
     uint64_t digest;       /* of what it read when it ran, if it is one of cai_sim_touch */
-    uint64_t child; /* of a graph that was launched in a capture: its begin */
-    uint64_t last;  /* of that begin: the end of the graph */
     int32_t touches;
     int32_t released; /* the end of a capture does not ask whether this is joined */
     uint64_t *waits;
@@ -206,15 +204,10 @@ typedef struct sim_node { /* of a graph */
     int32_t branch;
 } sim_node;
 
-typedef struct sim_branch { /* what one stream had in the capture, or a branch of a graph launched there */
-    uint64_t stream;
-    int32_t branch;
-} sim_branch;
-
 typedef struct sim_graph { /* grows while a capture has it, and does not change then */
     sim_object o;
     sim_node *nodes; /* in the order of the operations that were captured */
-    sim_branch *branches;
+    uint64_t *branches; /* by number: the stream that had it in the capture */
     const sim_capture *capture; /* the last one that made nodes, or NULL */
     int32_t count, branch_count;
 } sim_graph;
@@ -1381,7 +1374,7 @@ static void sim_capture_finish(cai_sim *sim, sim_capture *capture)
 static int sim_is_node(const sim_operation *op)
 {
     return op->info.kind == CAI_SIM_OP_LAUNCH || op->info.kind == CAI_SIM_OP_COPY ||
-           op->info.kind == CAI_SIM_OP_HOST_FUNCTION || op->info.kind == CAI_SIM_OP_GRAPH;
+           op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
 }
 
 /* Is all captured work before the end of the origin? CUDA judges the nodes of the graph: a stream that was
@@ -1407,15 +1400,10 @@ static int sim_capture_is_joined(cai_sim *sim, const sim_capture *capture)
 /* The number of a branch of a graph. What is in one is in one order, from launch to launch, too. */
 static int32_t sim_branch_of(sim_graph *graph, const sim_operation *captured)
 {
-    sim_branch branch;
     int32_t i;
-    for (i = 0; i < graph->branch_count; i++) {
-        const sim_branch *at = &graph->branches[i];
-        if (at->stream == captured->info.stream && at->branch == captured->info.branch) return i;
-    }
-    branch.stream = captured->info.stream;
-    branch.branch = captured->info.branch;
-    SIM_APPEND(sim_branch, graph->branches, graph->branch_count, branch);
+    for (i = 0; i < graph->branch_count; i++)
+        if (graph->branches[i] == captured->info.stream) return i;
+    SIM_APPEND(uint64_t, graph->branches, graph->branch_count, captured->info.stream);
     return graph->branch_count - 1;
 }
 
@@ -1588,10 +1576,10 @@ static int32_t sim_do_graph_destroy(cai_sim *sim, const sim_kind *kind, uint64_t
     return 0;
 }
 
-/* The node of an operation that was captured. What is in a child graph has that of the child. */
+/* The node of an operation that was captured. */
 static uint64_t sim_node_handle(const sim_operation *captured)
 {
-    return SIM_NODES + (captured->child ? captured->child : captured->info.id) * SIM_HANDLE_STEP;
+    return SIM_NODES + captured->info.id * SIM_HANDLE_STEP;
 }
 
 /* What was captured for a node, and its graph. */
@@ -1601,19 +1589,18 @@ static const sim_operation *sim_find_node(cai_sim *sim, uint64_t handle, const s
     const sim_operation *op;
     if (handle <= SIM_NODES || handle % SIM_HANDLE_STEP || id > sim->operation_count) return NULL;
     op = sim_operation_of(sim, id);
-    if (!op->info.capture || !sim_is_node(op) || (op->child && op->child != id)) return NULL;
+    if (!op->info.capture || !sim_is_node(op)) return NULL;
     *graph = sim->captures[op->info.capture - 1]->graph;
     return *graph != NULL && (*graph)->o.state == SIM_LIVE && sim_place_in(*graph, id) >= 0 ? op : NULL;
 }
 
-/* Writes the nodes at some places, each child graph as one. Returns how many there are. */
+/* Writes the nodes at some places. Returns how many there are. */
 static int32_t sim_list_nodes(const sim_graph *graph, const int32_t *places, int32_t count, uint64_t *nodes,
                               int32_t capacity)
 {
     int32_t i, found = 0;
     for (i = 0; i < count; i++) {
         const sim_operation *op = graph->nodes[places == NULL ? i : places[i]].captured;
-        if (places == NULL && op->child && op->child != op->info.id) continue;
         if (nodes != NULL && found < capacity) nodes[found] = sim_node_handle(op);
         found++;
     }
@@ -1714,10 +1701,7 @@ static int32_t sim_do_capture_depend(cai_sim *sim, uint64_t handle, const uint64
     }
     op = sim_queue(sim, CAI_SIM_OP_WAIT, stream, 0);
     sim_describe(sim, op, "capture_depend", NULL, 0);
-    for (i = 0; i < count; i++) {
-        const sim_operation *node = sim_find_node(sim, nodes[i], &graph);
-        sim_wait_for(op, node->last ? node->last : node->info.id);
-    }
+    for (i = 0; i < count; i++) sim_wait_for(op, sim_find_node(sim, nodes[i], &graph)->info.id);
     return 0;
 }
 
@@ -1794,7 +1778,7 @@ static int32_t sim_may_launch(const sim_executable *executable)
     return 0;
 }
 
-/* The begin and the end of a launch have no effect. They order it in the stream, or in its capture. */
+/* The begin and the end of a launch have no effect. They order it in the stream. */
 static sim_operation *sim_queue_mark(cai_sim *sim, const sim_executable *executable, sim_stream *stream,
                                      const char *name)
 {
@@ -1828,16 +1812,8 @@ static uint64_t sim_queue_node(cai_sim *sim, const sim_stream *stream, const sim
     }
     for (i = 0; i < node->edge_count; i++) sim_wait_for(op, ids[node->edges[i]]);
     if (node->edge_count == 0) sim_wait_for(op, begin->info.id);
-    if (stream->capture == NULL) sim->queued++;
+    sim->queued++;
     return op->info.id;
-}
-
-/* In a capture the launch is one node. */
-static void sim_make_child(cai_sim *sim, sim_operation *begin, const sim_operation *end)
-{
-    uint64_t id;
-    for (id = begin->info.id; id <= end->info.id; id++) sim_operation_of(sim, id)->child = begin->info.id;
-    begin->last = end->info.id;
 }
 
 static void sim_queue_graph(cai_sim *sim, sim_executable *executable, sim_stream *stream)
@@ -1847,7 +1823,7 @@ static void sim_queue_graph(cai_sim *sim, sim_executable *executable, sim_stream
     char *followed = (char *)sim_new((size_t)executable->count + 1);
     sim_operation *begin = sim_queue_mark(sim, executable, stream, "graph_begin"), *end;
     int32_t i, k;
-    if (stream->capture == NULL) sim_wait_for(begin, executable->last);
+    sim_wait_for(begin, executable->last);
     for (i = 0; i < executable->count; i++) {
         ids[i] = sim_queue_node(sim, stream, &nodes[i], begin, ids);
         for (k = 0; k < nodes[i].edge_count; k++) followed[nodes[i].edges[k]] = 1;
@@ -1855,8 +1831,7 @@ static void sim_queue_graph(cai_sim *sim, sim_executable *executable, sim_stream
     end = sim_queue_mark(sim, executable, stream, "graph_end");
     for (i = 0; i < executable->count; i++)
         if (!followed[i]) sim_wait_for(end, ids[i]);
-    if (stream->capture == NULL) executable->last = end->info.id;
-    else sim_make_child(sim, begin, end);
+    executable->last = end->info.id;
     free(ids);
     free(followed);
 }
@@ -1871,7 +1846,7 @@ static int32_t sim_do_graph_launch(cai_sim *sim, uint64_t handle, uint64_t strea
     if (error) return error;
     executable = (sim_executable *)object;
     error = sim_may_launch(executable);
-    if (!error) error = sim_may_queue(sim, stream);
+    if (!error) error = sim_may_not_capture(sim, stream);
     if (!error) sim_queue_graph(sim, executable, stream);
     return error;
 }

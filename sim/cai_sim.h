@@ -155,7 +155,7 @@ WHAT IS CUDA AND WHAT IS NOT
     D  A launch comes after all work before it in its stream, and after the launches before of the same
        executable, in whatever stream. What comes later in the stream waits for all nodes. Inside, the edges
        of the graph order alone, so that two branches may run in either order.
-    S  A launch into a stream that captures adds the graph as a child graph, one node. It does not run.
+    R  A launch into a stream that captures is 900. S: it invalidates the capture.
     D  Memory that was freed before the nodes run: 700. An address that was allocated again is the new memory.
     D  An executable that is destroyed while it runs is freed when it is done. S: what is no graph or no
        executable, or was destroyed: 1. A node whose context was destroyed: the launch is 709.
@@ -941,8 +941,7 @@ uint64_t cai_sim_graph_instantiate(cai_sim *sim, uint64_t graph);
 
 /** cuGraphLaunch: "Only one instance of hGraphExec may be executing at a time. Each launch is ordered behind
  *  both any previous work in hStream and any previous launches of hGraphExec." Queues an operation for each
- *  node, between one at the begin and one at the end that do nothing. While the stream captures, they are
- *  added to the capture, as a child graph. */
+ *  node, between one at the begin and one at the end that do nothing. 900 if the stream captures. */
 int32_t cai_sim_graph_launch(cai_sim *sim, uint64_t executable, uint64_t stream);
 
 /** cuGraphExecUpdate: launches do what the nodes of another graph do from now on. It must be "a topologically
@@ -956,7 +955,7 @@ int32_t cai_sim_graph_destroy(cai_sim *sim, uint64_t graph);
  *  asynchronously on completion." */
 int32_t cai_sim_graph_executable_destroy(cai_sim *sim, uint64_t executable);
 
-/** Returns the number of nodes of a graph (cuGraphGetNodes). A child graph is one. -1: there is no such. */
+/** Returns the number of nodes of a graph (cuGraphGetNodes). -1: there is no such. */
 int32_t cai_sim_graph_node_count(cai_sim *sim, uint64_t graph);
 
 /** The same, and writes the handles of the first `capacity` nodes, in the order of their capture. */
@@ -966,7 +965,7 @@ int32_t cai_sim_graph_nodes(cai_sim *sim, uint64_t graph, uint64_t *nodes, int32
 typedef struct cai_sim_graph_node {
     uint64_t graph;            /* handle */
     uint64_t operation;        /* the entry of the trace that was captured */
-    int32_t kind;              /* CAI_SIM_OP_LAUNCH, _COPY, _HOST_FUNCTION; _GRAPH: a child graph */
+    int32_t kind;              /* CAI_SIM_OP_LAUNCH, _COPY, _HOST_FUNCTION */
     int32_t dependencies;      /* the number of nodes that it comes after */
     cai_sim_function function; /* of a launch or a host function */
     void *argument;

@@ -299,7 +299,7 @@ CUresult do_cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
     else if (known.kind == CAI_SIM_OP_HOST_FUNCTION)
         *type = CU_GRAPH_NODE_TYPE_HOST;
     else
-        *type = known.kind == CAI_SIM_OP_GRAPH ? CU_GRAPH_NODE_TYPE_GRAPH : CU_GRAPH_NODE_TYPE_KERNEL;
+        *type = CU_GRAPH_NODE_TYPE_KERNEL;
     return CUDA_SUCCESS;
 }
 

@@ -2490,14 +2490,14 @@ static void check_forget(void)
  * named: the simulation would end the program. */
 static void check_destroyed_context(void)
 {
-    uint64_t s1, other, gone;
+    uint64_t s1, other, ended;
     open_pool(4, 0);
     s1 = stream_in(c1);
     other = cai_sim_context_create(sim, 1);
-    gone = stream_in(other);
-    CHECK_INT(keep(1, gone), CAI_OK);
+    ended = stream_in(other);
+    CHECK_INT(keep(1, ended), CAI_OK);
     CHECK_INT(keep(2, s1), CAI_OK);
-    CHECK_INT(cai_stream_order(&pool, gone, s1, &err), CAI_OK);
+    CHECK_INT(cai_stream_order(&pool, ended, s1, &err), CAI_OK);
     CHECK_INT(pool.idle_count, 1);
     --made_count; /* it goes with its context */
     CHECK_INT(cai_sim_context_destroy(sim, other), 0);
