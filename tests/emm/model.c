@@ -35,6 +35,7 @@ static holding holdings[MANAGERS];
 static holding *h;
 static model *m;
 static uint64_t random_state, streams[STREAMS], array_event;
+static int64_t gone_streams;
 static int32_t table_numbers[TABLES];
 static cai_event_pool pool;
 static cai_keepalive keepalive[KEPT];
@@ -672,6 +673,40 @@ static void end_operation(void)
     judge_counts();
 }
 
+/* Does an object, an array, or a free that is deferred need the stream still? */
+static int is_needed(uint64_t stream)
+{
+    int32_t which, i;
+    for (which = 0; which < MANAGERS; which++) {
+        const holding *one = &holdings[which];
+        for (i = 0; i < UNITS; i++) {
+            const unit *u = &one->m.units[i];
+            if (u->used && (u->home == stream || u->after == stream)) return 1;
+        }
+        for (i = 0; i < ARRAYS; i++)
+            if (one->array_units[i] != NOBODY && one->arrays[i].stream == stream) return 1;
+    }
+    for (i = 0; i < kept_count; i++)
+        if (kept[i].array.stream == stream) return 1;
+    return 0;
+}
+
+/* A stream that nobody needs goes, with its work pending, and another one takes its place. After each operation
+ * this looks at two streams. */
+static void change_streams(int64_t at)
+{
+    int32_t i;
+    if (!world.sim || world.capturing) return;
+    (void)cai_sim_set_context(world.sim, world_own_context());
+    for (i = (int32_t)(at % 3); i < STREAMS; i += 3) {
+        if (is_needed(streams[i])) continue;
+        if (cai_sim_stream_destroy(world.sim, streams[i])) world_wrong("a stream is not destroyed");
+        streams[i] = cai_sim_stream_create(world.sim, 1);
+        gone_streams++;
+    }
+    (void)cai_sim_set_context(world.sim, context_before);
+}
+
 /* All that was called, after a difference. */
 static void print_calls(void)
 {
@@ -699,6 +734,7 @@ static int operate(int64_t at)
     act = any_operation(&number);
     plan_faults();
     act();
+    change_streams(at);
     end_operation();
     if (at % 16 == 0) judge_live();
     look.operations++;
@@ -886,8 +922,8 @@ int main(int argc, char **argv)
     for (n = 0; n < seeds && !look.differences; n++) leaks += run(seed + (uint64_t)n, count, simulated);
     if (!world.quiet || look.differences || leaks)
         printf("%lld operations, %lld hook and CUDA calls compared, %lld statuses compared, "
-               "%lld differences, %lld leaks\n",
+               "%lld streams gone, %lld differences, %lld leaks\n",
                (long long)look.operations, (long long)look.calls, (long long)look.statuses,
-               (long long)look.differences, (long long)leaks);
+               (long long)gone_streams, (long long)look.differences, (long long)leaks);
     return look.differences || leaks || !look.operations;
 }

@@ -6,8 +6,10 @@
  * On the simulation, and on a table of its own. That one takes no lock and uses relaxed atomics alone, so
  * that what orders the threads is the pool and nothing else: ThreadSanitizer sees every gap. It follows each
  * event: which thread recorded it last, and whether it is parked, that is, waits in the keep-alive list or
- * belongs to a detached array, and in which context it was made. Prints one line; the exit status is 1 if an event was with two threads, an
- * array was released twice or never, or something is left over. */
+ * belongs to a detached array, and in which context it was made. A thread destroys a stream of its own as
+ * soon as the header allows, and makes another one. Prints one line; the exit status is 1 if an event was
+ * with two threads, an array was released twice or never, a stream was named that is gone, or something is
+ * left over. On the simulation a stream that is gone ends the program at once. */
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
@@ -32,6 +34,7 @@ enum {
 };
 
 #define STREAM_BASE 0x1000u
+#define STREAM_STEP 0x8000u /* from a stream to the one that takes its place */
 #define EVENT_BASE 0x100000u
 
 /* ------------------------------------------------------------------ relaxed */
@@ -56,7 +59,8 @@ typedef struct event {
 
 static event events[EVENTS];
 static int64_t created, destroyed, records, waits, host_waits;
-static int64_t two_threads, bad_contexts, bad_events; /* what must stay 0 */
+static int64_t two_threads, bad_contexts, bad_events, bad_streams; /* what must stay 0 */
+static int64_t streams[SHARED + MOST_THREADS * OWN], gone_streams;
 
 static __thread int64_t me;          /* 1, 2, ... */
 static __thread int64_t parking;     /* records now are for keeping */
@@ -65,7 +69,15 @@ static __thread int depth;
 static __thread int32_t mode_of_thread;
 
 static uint64_t current(void) { return depth ? contexts[depth - 1] : 1; }
-static uint64_t context_of(uint64_t stream) { return stream <= 2 ? current() : 1 + stream % 2; }
+
+/* A stream that is named must not be gone. */
+static uint64_t context_of(uint64_t stream)
+{
+    const uint64_t n = (stream - STREAM_BASE) % STREAM_STEP;
+    if (stream <= 2) return current();
+    if (n < sizeof streams / sizeof streams[0] && get(&streams[n]) != (int64_t)stream) add(&bad_streams, 1);
+    return 1 + stream % 2;
+}
 
 static event *event_of(uint64_t number)
 {
@@ -126,7 +138,7 @@ static int32_t thin_stream_context(void *self, uint64_t stream, uint64_t *contex
 static int32_t thin_capture(void *self, uint64_t stream, cai_cuda_capture *capture)
 {
     (void)self;
-    (void)stream;
+    (void)context_of(stream);
     memset(capture, 0, sizeof *capture);
     return 0;
 }
@@ -143,7 +155,7 @@ static int32_t thin_wait(void *self, uint64_t stream, uint64_t number)
 {
     event *e = event_of(number);
     (void)self;
-    (void)stream;
+    (void)context_of(stream);
     sched_yield();
     if (get(&e->holder) != me) add(&two_threads, 1);
     add(&waits, 1);
@@ -153,7 +165,7 @@ static int32_t thin_wait(void *self, uint64_t stream, uint64_t number)
 static int32_t thin_stream_synchronize(void *self, uint64_t stream)
 {
     (void)self;
-    (void)stream;
+    (void)context_of(stream);
     return 0;
 }
 
@@ -290,7 +302,7 @@ typedef struct worker {
 
 static cai_sim *sim;     /* NULL: the thin table */
 static cai_cuda table;
-static uint64_t streams[SHARED + MOST_THREADS * OWN], memory[2];
+static uint64_t memory[2];
 static cai_event_pool pool;
 static cai_keepalive storage[LIST];
 
@@ -322,7 +334,28 @@ static uint64_t any_stream(worker *w)
 {
     const uint32_t n = draw(w, SHARED + OWN + 1);
     if (n == SHARED + OWN) return CAI_STREAM_PER_THREAD;
-    return streams[n < SHARED ? (int64_t)n : (int64_t)n + w->number * OWN];
+    return (uint64_t)streams[n < SHARED ? (int64_t)n : (int64_t)n + w->number * OWN];
+}
+
+/* No call is left that may name these streams. Those of this thread go, with their work pending. */
+static void end_streams(worker *w, const uint64_t *used, int32_t count)
+{
+    const int64_t first = SHARED + w->number * OWN;
+    int64_t n, k;
+    for (n = first; n < first + OWN; n++) {
+        const uint64_t old = (uint64_t)streams[n];
+        uint64_t fresh = old + STREAM_STEP;
+        for (k = 0; k < count && used[k] != old;) k++;
+        if (k == count) continue;
+        if (sim) {
+            if (cai_sim_set_context(sim, cai_sim_primary(sim, (int32_t)(n % 2)))) w->failures++;
+            if (cai_sim_stream_destroy(sim, old)) w->failures++;
+            fresh = cai_sim_stream_create(sim, 1);
+            if (cai_sim_set_context(sim, cai_sim_primary(sim, 0))) w->failures++;
+        }
+        set(&streams[n], (int64_t)fresh);
+        add(&gone_streams, 1);
+    }
 }
 
 static void any_array(worker *w, cai_array *array, int32_t sync)
@@ -378,6 +411,7 @@ static void do_exchange(worker *w)
 {
     const int32_t kinds[3] = {CAI_SYNC_STREAM, CAI_SYNC_STREAM, CAI_SYNC_NONE};
     const uint64_t stream = any_stream(w);
+    uint64_t used[ARRAYS + 1]; /* the last is the consumer's */
     cai_array *list[ARRAYS];
     cai_array arrays[ARRAYS];
     cai_exchange_options options;
@@ -386,6 +420,8 @@ static void do_exchange(worker *w)
     cai_status status;
     int32_t i, count = 1 + (int32_t)draw(w, ARRAYS);
     memset(&options, 0, sizeof options);
+    memset(used, 0, sizeof used);
+    used[ARRAYS] = stream;
     if (draw(w, 8) == 0) options.mode = CAI_MODE_HOST;
     for (i = 0; i < count; i++) {
         any_array(w, &arrays[i], kinds[draw(w, 3)]);
@@ -393,17 +429,19 @@ static void do_exchange(worker *w)
         if (draw(w, 3) == 0) arrays[i].flags |= CAI_ORDERED_FREE;
         if (draw(w, 2)) own(w, &arrays[i]);
         list[i] = &arrays[i];
+        used[i] = arrays[i].stream;
     }
     status = cai_exchange_begin_with(&ex, &pool, list, count, stream, &options, &err);
     ok(w, status, &err);
     if (status == CAI_OK) finish_exchange(w, &ex, list, count, options.mode);
     for (i = 0; i < count; i++) cai_array_release(&arrays[i]); /* if it failed */
+    end_streams(w, used, ARRAYS + 1);
     w->exchanges++;
 }
 
 static void do_export(worker *w)
 {
-    uint64_t pending[5];
+    uint64_t pending[6]; /* and the array's own */
     cai_array array;
     cai_error err;
     cai_status status;
@@ -411,8 +449,9 @@ static void do_export(worker *w)
     int32_t i, count = (int32_t)draw(w, 6);
     any_array(w, &array, CAI_SYNC_UNKNOWN);
     for (i = 0; i < count; i++) pending[i] = any_stream(w);
-    stream = any_stream(w);
+    stream = pending[count] = any_stream(w);
     status = cai_stream_export(&array, &pool, stream, pending, count, &err);
+    end_streams(w, pending, count + 1);
     if (stream == CAI_STREAM_PER_THREAD && status == CAI_ERR_STREAM) return; /* memory of another context */
     ok(w, status, &err);
 }
@@ -423,23 +462,29 @@ static void do_detach(worker *w)
     cai_array array;
     cai_exchange ex;
     cai_error err;
+    uint64_t used[2];
     any_array(w, &array, CAI_SYNC_STREAM);
+    used[0] = array.stream;
+    used[1] = any_stream(w);
     list[0] = &array;
     parking = 1;
     ok(w, cai_stream_detach(&array, &pool, &err), &err);
     parking = 0;
-    ok(w, cai_exchange_begin(&ex, &pool, list, 1, any_stream(w), &err), &err);
+    ok(w, cai_exchange_begin(&ex, &pool, list, 1, used[1], &err), &err);
     if (draw(w, 2)) own(w, &array);
     finish_exchange(w, &ex, list, 1, CAI_MODE_EVENT);
+    end_streams(w, used, 2);
     ok(w, cai_stream_drop_event(&array, &pool, &err), &err);
 }
 
 static void do_push(worker *w)
 {
+    const uint64_t stream = any_stream(w);
     cai_array array;
     any_array(w, &array, CAI_SYNC_NONE);
     own(w, &array);
-    push(w, &array, any_stream(w));
+    push(w, &array, stream);
+    end_streams(w, &stream, 1);
 }
 
 static void do_other(worker *w)
@@ -483,7 +528,7 @@ static int open_table(int simulated)
     const int64_t count = (int64_t)(sizeof streams / sizeof streams[0]);
     int64_t n;
     fill_table(&table);
-    for (n = 0; n < count; n++) streams[n] = STREAM_BASE + (uint64_t)n;
+    for (n = 0; n < count; n++) streams[n] = STREAM_BASE + n;
     for (n = 0; n < 2; n++) memory[n] = (uint64_t)(n + 2) << 20;
     if (!simulated) return 1;
     sim = cai_sim_create(2);
@@ -491,7 +536,7 @@ static int open_table(int simulated)
     table = *cai_sim_cuda(sim);
     for (n = 0; n < count + 2; n++) {
         if (cai_sim_set_context(sim, cai_sim_primary(sim, (int32_t)(n % 2)))) return 0;
-        if (n < count) streams[n] = cai_sim_stream_create(sim, 1);
+        if (n < count) streams[n] = (int64_t)cai_sim_stream_create(sim, 1);
         else memory[n - count] = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
     }
     return memory[0] && memory[1];
@@ -507,7 +552,7 @@ static int64_t close_table(void)
     set(&waits, cai_sim_calls_of(sim, "stream_wait_event"));
     set(&created, cai_sim_calls_of(sim, "event_create"));
     set(&host_waits, cai_sim_calls_of(sim, "event_synchronize"));
-    for (n = 0; n < count; n++) (void)cai_sim_stream_destroy(sim, streams[n]);
+    for (n = 0; n < count; n++) (void)cai_sim_stream_destroy(sim, (uint64_t)streams[n]);
     for (n = 0; n < 2; n++) (void)cai_sim_free(sim, memory[n]);
     left = cai_sim_leaks(sim, NULL, 0);
     cai_sim_destroy(sim);
@@ -537,13 +582,15 @@ static int report(const sums *s, int64_t threads)
     const int64_t left = close_table();
     printf("%lld threads: %lld exchanges, %lld records, %lld waits, %lld of the host; "
            "%lld arrays, %lld released twice, %lld never; %lld events, %lld with two threads, "
-           "%lld used after the end, %lld left over; %lld context errors, %lld failures\n",
+           "%lld used after the end, %lld left over; %lld streams gone, %lld named after that; "
+           "%lld context errors, %lld failures\n",
            (long long)threads, (long long)s->exchanges, (long long)get(&records), (long long)get(&waits),
            (long long)get(&host_waits), (long long)s->arrays, (long long)s->twice, (long long)s->never,
            (long long)get(&created), (long long)get(&two_threads), (long long)get(&bad_events),
-           (long long)left, (long long)get(&bad_contexts), (long long)s->failures);
+           (long long)left, (long long)get(&gone_streams), (long long)get(&bad_streams),
+           (long long)get(&bad_contexts), (long long)s->failures);
     return s->twice || s->never || s->failures || left || get(&two_threads) || get(&bad_events) ||
-           get(&bad_contexts) || !s->exchanges || !s->arrays;
+           get(&bad_contexts) || get(&bad_streams) || !s->exchanges || !s->arrays || !get(&gone_streams);
 }
 
 static int run(int64_t threads, int64_t rounds)
