@@ -70,9 +70,9 @@ STREAMS
       CAI_SYNC_STREAM and s in the options of the import. The imports set CAI_NO_BACK_EDGE, so
       cai_exchange_finish keeps the tensor until the consumer's stream has passed. Without an exchange, call
       cai_keepalive_push with that stream, not cai_array_release.
-    - The producer remembers s, and its deleter makes the array's stream wait for s before it releases the
-      array. cai_dlpack_export_ordered does this. The plain exports do not remember s. Use them only for
-      memory that is not freed or used again before the consumer has finished.
+    - The producer remembers what covers the work in s, and gives the array back after that work.
+      cai_dlpack_export_ordered does this. The plain exports do not. Use them only for memory that is not
+      freed or used again before the consumer has finished.
 
     After stream=-1, and for a bare DLTensor, pending work is unknown. Then keep the default,
     CAI_SYNC_UNKNOWN, unless you know more. Before a plain export, decode the number with
@@ -135,8 +135,10 @@ enum {
     CAI_DLPACK_DROP_READ_ONLY = 1 << 2, /* export: a read-only array loses that mark in this struct */
     CAI_DLPACK_ORDERED = 1 << 3,        /* export: the consumer's stream waits for what is pending */
     CAI_DLPACK_COPIED = 1 << 4,         /* export, versioned: nobody else has this memory */
-    CAI_DLPACK_SYNCHRONIZE = 1 << 5     /* ordered export: the consumer may destroy its stream before the
-                                           deleter runs. The deleter waits for the whole context instead */
+    CAI_DLPACK_STREAMS_LIVE = 1 << 5,   /* ordered export: you promise that a stream that a consumer names
+                                           lives as long as the process, as PyTorch's do */
+    CAI_DLPACK_NO_CAPTURES = 1 << 6     /* ordered export: you promise that nothing captures in the context of
+                                           the consumer's stream when the deleter runs */
 };
 
 /** Options of an import. Zero means the default. */
@@ -151,7 +153,7 @@ typedef struct cai_dlpack_options {
 typedef struct cai_dlpack_storage {
     void (*done)(struct cai_dlpack_storage *self); /* last act of the deleter: may free self; NULL: nothing */
     void *user;
-    void (*release)(struct cai_dlpack_storage *self); /* of the array; NULL: cai_array_release */
+    int (*release)(struct cai_dlpack_storage *self); /* of the array; 0: later, with `done`; NULL: at once */
     cai_array array;
     int64_t shape_and_strides[128];
     DLManagedTensor managed;
@@ -235,35 +237,47 @@ extern "C" {
 #endif
 
 /** The storage of an export that is in order at both ends. Set storage.done, and storage.user if storage.done
- *  needs it. storage.done gets the address of this struct. */
+ *  needs it. storage.done gets the address of this struct. All other fields belong to the export. */
 typedef struct cai_dlpack_ordered {
     cai_dlpack_storage storage;
-    cai_exchange exchange; /* the export begins it, the deleter ends it */
-    int32_t waits;         /* 1: the deleter waits on the host */
-    int32_t reserved;      /* 0 */
+    cai_priv_parked parked;       /* in the list of the pool, while the array cannot be given back */
+    cai_event_pool *pool;
+    uint64_t stream, stream_id;   /* the consumer's, by number and by cuStreamGetId */
+    uint64_t context, context_id; /* of that stream */
+    uint64_t event;               /* behind the consumer's work; 0: none yet */
+    uint32_t flags;
+    int32_t way;                  /* how the end of the consumer's work is found */
 } cai_dlpack_ordered;
 
 /** cai_dlpack_export for a consumer that works on `stream`. The export makes `stream` wait for the array's
- *  pending work (cai_exchange_begin). The deleter makes the array's stream wait for the work that is then in
- *  `stream`, and gives the array back (cai_exchange_finish). Unless the array is CAI_ORDERED_FREE and names a
- *  stream, it stays in the keep-alive list of `pool` until `stream` has passed.
+ *  pending work (cai_exchange_begin). The deleter gives the array back after the work that is then in
+ *  `stream`. The consumer must call the deleter only when its work on the tensor is in `stream`, or `stream`
+ *  waits for that work.
  *
  *  `stream` is 1, 2 or a handle, as cai_decode_stream_dlpack decodes it. Streams 1 and 2 are those of the
  *  current context if that is on the array's device, else of the device's primary context. 0 means that the
- *  consumer passed -1. Then the export orders nothing, and the deleter waits on the host for the context of
- *  the memory. The consumer must call the deleter only when its work on the tensor is in `stream`, or
- *  `stream` waits for that work. It must not destroy `stream` before. DLPack demands neither. If the consumer
- *  may destroy its stream first, set CAI_DLPACK_SYNCHRONIZE. Then the deleter does not use `stream`, and
- *  waits on the host for the context of `stream`. The deleter also waits if the order cannot be made, or if
- *  stream 2 takes part and the deleter runs on another thread.
+ *  consumer passed -1. Then the export orders nothing.
  *
- *  A host wait for a context fails, and ends a capture, if a stream of the context is capturing. If the wait
- *  fails, the array is never released, unless the error means that no work of the context continues. If the
- *  consumer's stream is capturing when the deleter runs, the array is never released, as a graph may use it.
- *  The deleter reports no errors. `pool` must outlive the tensor. `flags` are those of cai_dlpack_export, and
- *  CAI_DLPACK_SYNCHRONIZE. Ownership is as in cai_dlpack_export. After a failure nothing is owed. Errors:
- *  those of cai_dlpack_export and of cai_exchange_begin. The export has the thread rule of
- *  cai_exchange_begin, and the deleter may run on any thread. */
+ *  A consumer may destroy its stream before the deleter runs. So the deleter never uses `stream`, and it
+ *  never waits on the host:
+ *  - `stream` is the array's own stream: the array is given back at once, or with an event of that stream.
+ *  - `stream` is 1, 2 or a blocking handle: an event in stream 1 comes behind its work, also if the stream is
+ *    gone. If the array is CAI_ORDERED_FREE, its stream waits for that event, and the array is given back at
+ *    once. Else it waits for the event in the list of `pool`.
+ *  - CAI_DLPACK_STREAMS_LIVE, CAI_DLPACK_NO_CAPTURES: the same with an event in `stream`, or in its context.
+ *  - Any other stream, and -1: no event can be recorded behind work that nobody can name. The array is parked
+ *    in `pool` (cai_event_pool.waiting). A later ordered export to the same stream settles it (CUDA 12.0).
+ *    So does the end of the context. cai_keepalive_drain waits for the context on the host.
+ *  - `stream` captured at the export: a graph may use the array. It is parked until the context ends.
+ *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
+ *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
+ *  ends such a capture.
+ *
+ *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
+ *  is called when the array was given back, on the thread of that call. `flags` are those of
+ *  cai_dlpack_export and the two promises. Ownership is as in cai_dlpack_export. After a failure nothing is
+ *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin. The export has the thread rule of
+ *  cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
                                                             uint64_t stream, uint32_t flags,
                                                             cai_dlpack_ordered *storage,
@@ -271,7 +285,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, ca
 
 #if defined(CAI_DLPACK_VERSIONED)
 /** cai_dlpack_export_ordered for the struct of DLPack 1.0 and later. `flags` are those of
- *  cai_dlpack_export_versioned, and CAI_DLPACK_SYNCHRONIZE. */
+ *  cai_dlpack_export_versioned and the two promises. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
                                                                       uint64_t stream, uint32_t flags,
                                                                       cai_dlpack_ordered *storage,
@@ -294,6 +308,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array 
 #include <string.h>
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
+#if defined(CAI_PRIV_DLPACK_WITH_STREAM)
+#define CAI_PRIV_WANT_GUARD
+#include "cai_stream.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -743,8 +761,8 @@ CAI_API cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags, int64
 static void cai_priv_dlpack_done(void *context)
 {
     cai_dlpack_storage *storage = (cai_dlpack_storage *)context;
-    if (storage->release) storage->release(storage);
-    else cai_array_release(&storage->array);
+    if (storage->release && !storage->release(storage)) return; /* it does the rest later */
+    cai_array_release(&storage->array);
     if (storage->done) storage->done(storage);
 }
 
@@ -815,61 +833,199 @@ static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_ar
     return cai_priv_is_dead(own.native) ? CAI_OK : status;
 }
 
-/* Synchronizes a context. */
-static int32_t cai_priv_dlpack_synchronize(const cai_cuda *cuda, uint64_t context)
+/* How the end of the consumer's work is found. */
+enum {
+    CAI_PRIV_DLPACK_BY_OWN = 1, /* it is in the array's own stream, which lives as long as the array (R81) */
+    CAI_PRIV_DLPACK_BY_LEGACY,  /* by a record in stream 1, which covers a destroyed blocking stream, too */
+    CAI_PRIV_DLPACK_BY_STREAM,  /* by a record in the stream, which lives */
+    CAI_PRIV_DLPACK_BY_CONTEXT, /* by a record in the context, which ends each capture there */
+    CAI_PRIV_DLPACK_BY_WAIT,    /* by a wait of the host alone */
+    CAI_PRIV_DLPACK_BY_GRAPH    /* never: a graph may be launched again */
+};
+
+/* Returns 900 if the stream captures, CUDA's error if that is not known, else 0. */
+static int32_t cai_priv_dlpack_captures(const cai_cuda *cuda, uint64_t stream)
 {
-    uint64_t before = 0;
-    int32_t error = cuda->context_current(cuda->self, &before);
+    cai_cuda_capture capture;
+    int32_t error = 0;
+    memset(&capture, 0, sizeof capture);
+    if (cuda->stream_capture) error = cuda->stream_capture(cuda->self, stream, &capture);
+    return error || !capture.status ? error : 900;
+}
+
+/* Has the context ended in which the consumer worked? After a reset the handle is the same. */
+static int cai_priv_dlpack_ended(const cai_dlpack_ordered *at)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    uint64_t now = 0;
+    int32_t error;
+    if (!at->context_id) return 0;
+    error = cuda->context_id(cuda->self, at->context, &now);
+    return error ? error == 709 : now != at->context_id;
+}
+
+/* Records an event behind the consumer's work, in the context of that work. */
+static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    const int32_t way = at->way;
+    const uint64_t stream = way == CAI_PRIV_DLPACK_BY_OWN ? at->storage.array.stream
+                            : way == CAI_PRIV_DLPACK_BY_STREAM ? at->stream : (uint64_t)CAI_STREAM_LEGACY;
+    int32_t error = cai_priv_dlpack_captures(cuda, stream);
+    if (!error) error = cuda->event_create(cuda->self, &at->event);
+    if (error) at->event = 0;
     if (error) return error;
-    if (context == before) return cuda->context_synchronize(cuda->self);
-    error = cai_priv_context_enter(cuda, context);
-    if (error) return error;
-    error = cuda->context_synchronize(cuda->self);
-    (void)cai_priv_context_leave(cuda, context);
+    error = way == CAI_PRIV_DLPACK_BY_CONTEXT ? cuda->context_record(cuda->self, at->context, at->event)
+                                              : cuda->event_record(cuda->self, at->event, stream);
+    if (!error) return 0;
+    (void)cuda->event_destroy(cuda->self, at->event);
+    at->event = 0;
     return error;
 }
 
-/* The host waits for the context in which the consumer works. */
-static cai_status cai_priv_dlpack_wait(const cai_exchange *ex, const cai_array *array)
+/* Does the owner free in the order of a stream that can be named? */
+static int cai_priv_dlpack_frees_in_order(const cai_array *array)
 {
-    const cai_cuda *cuda = ex->pool->cuda;
-    int32_t mode, error;
-    if (!ex->context || !cuda->context_current || !cuda->context_push || !cuda->context_pop ||
-        !cuda->context_synchronize)
-        return cai_priv_dlpack_wait_memory(ex->pool, array);
-    error = cai_priv_mode_relax(cuda, &mode);
-    if (error) return cai_priv_is_dead(error) ? CAI_OK : CAI_ERR_CUDA;
-    error = cai_priv_dlpack_synchronize(cuda, ex->context);
-    (void)cai_priv_mode_restore(cuda, mode, 0);
-    return error && !cai_priv_is_dead(error) ? CAI_ERR_CUDA : CAI_OK;
+    if (!(array->flags & CAI_ORDERED_FREE) || array->flags & CAI_NO_BACK_EDGE) return 0;
+    return (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
+           cai_priv_is_handle(array->stream);
 }
 
-/* Ends the exchange for the deleter. If the host cannot wait, the array stays: the memory may be in use. If a
- * capture forbids the wait, a graph may use it. */
-static void cai_priv_dlpack_finish(cai_dlpack_storage *storage)
+/* Makes the array's stream wait for the event. */
+static int cai_priv_dlpack_pass_on(const cai_dlpack_ordered *at)
 {
-    cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)(void *)storage;
-    cai_exchange *ex = &ordered->exchange;
-    cai_array *array[1] = {&storage->array};
-    cai_status status = ordered->waits ? CAI_ERR_STREAM : cai_exchange_finish(ex, CAI_OK, array, 1, NULL);
-    if (!storage->array.release || status == CAI_ERR_CAPTURE) return;
-    if (status == CAI_ERR_THREAD) { /* the exchange must end: stream 2 of any thread will do */
-        ex->thread = 0;
-        status = cai_exchange_end(ex, CAI_OK, NULL);
+    const cai_cuda *cuda = at->pool->cuda;
+    const cai_array *array = &at->storage.array;
+    if (!cai_priv_dlpack_frees_in_order(array) || cai_priv_dlpack_captures(cuda, array->stream)) return 0;
+    return !cuda->stream_wait_event(cuda->self, array->stream, at->event);
+}
+
+/* The host waits for the context in which the consumer works, or for all (-1), unless somebody captures. */
+static int32_t cai_priv_dlpack_wait(const cai_dlpack_ordered *at)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    int32_t error = 0;
+    if (!at->context) return cai_priv_dlpack_wait_memory(at->pool, &at->storage.array) ? 600 : 0;
+    if (!cuda->context_synchronize) return 600;
+    if (!(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
+        error = cai_priv_dlpack_captures(cuda, CAI_STREAM_LEGACY);
+    return error ? error : cuda->context_synchronize(cuda->self);
+}
+
+/* May the array go? Returns 0 if so, 600 if not yet, or CUDA's error. wait: the host may wait. */
+static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    int32_t error;
+    if (at->way == CAI_PRIV_DLPACK_BY_GRAPH) return 600;
+    if (at->way == CAI_PRIV_DLPACK_BY_WAIT) return wait ? cai_priv_dlpack_wait(at) : 600;
+    if (!at->event) {
+        error = cai_priv_dlpack_record(at);
+        if (error || cai_priv_dlpack_pass_on(at)) return error;
     }
-    if (cai_priv_dlpack_wait(ex, &storage->array)) return;
-    if (storage->array.flags & CAI_OWN_EVENT) /* if this fails, the array is released anyway */
-        status = cai_stream_drop_event(&storage->array, ex->pool, NULL);
-    (void)status;
-    cai_array_release(&storage->array);
+    if (wait && cuda->event_synchronize) return cuda->event_synchronize(cuda->self, at->event);
+    return cuda->event_query ? cuda->event_query(cuda->self, at->event) : 600;
 }
 
-/* Stores the context of the stream, as the stream may be destroyed before the deleter runs. */
-static cai_status cai_priv_dlpack_remember_context(cai_exchange *ex, cai_error *err)
+/* The same in the context of the consumer's work. */
+static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
 {
-    const cai_cuda *cuda = ex->pool->cuda;
-    if (ex->context || ex->stream <= CAI_STREAM_PER_THREAD || !cuda->stream_context) return CAI_OK;
-    return cai_cuda_status(cuda->stream_context(cuda->self, ex->stream, &ex->context), "stream_context", err);
+    const cai_cuda *cuda = at->pool->cuda;
+    uint64_t current = at->context;
+    int32_t error = 0;
+    if (at->context && cuda->context_current && cuda->context_push && cuda->context_pop)
+        error = cuda->context_current(cuda->self, &current);
+    if (error) return error;
+    if (current == at->context) return cai_priv_dlpack_look(at, wait);
+    error = cai_priv_context_enter(cuda, at->context);
+    if (error) return error;
+    error = cai_priv_dlpack_look(at, wait);
+    (void)cai_priv_context_leave(cuda, at->context);
+    return error;
+}
+
+/* Gives the array back if it may go. If no work of the context continues, it may. */
+static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    cai_array *array = &at->storage.array;
+    cai_status dropped = CAI_OK;
+    int32_t mode, error = 0;
+    if (at->way != CAI_PRIV_DLPACK_BY_OWN || !cai_priv_dlpack_frees_in_order(array)) error = 709;
+    if (error && !cai_priv_dlpack_ended(at)) {
+        error = cai_priv_mode_relax(cuda, &mode);
+        if (!error) error = cai_priv_mode_restore(cuda, mode, cai_priv_dlpack_look_there(at, wait));
+    }
+    if (error && !cai_priv_is_dead(error)) return 0;
+    if (at->event && error != 709) (void)cuda->event_destroy(cuda->self, at->event);
+    if (array->flags & CAI_OWN_EVENT) dropped = cai_stream_drop_event(array, at->pool, NULL);
+    (void)dropped; /* if that failed, the array goes anyway */
+    cai_array_release(array);
+    return 1;
+}
+
+/* The node of the list is a part of the storage. */
+static cai_dlpack_ordered *cai_priv_dlpack_of(cai_priv_parked *node)
+{
+    return (cai_dlpack_ordered *)(void *)((char *)node - offsetof(cai_dlpack_ordered, parked));
+}
+
+static int cai_priv_dlpack_again(cai_priv_parked *node, int wait)
+{
+    cai_dlpack_ordered *at = cai_priv_dlpack_of(node);
+    if (!cai_priv_dlpack_settle(at, wait)) return 0;
+    if (at->storage.done) at->storage.done(&at->storage);
+    return 1;
+}
+
+/* What the deleter does with the array. */
+static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
+{
+    cai_dlpack_ordered *at = (cai_dlpack_ordered *)(void *)storage;
+    if (cai_priv_dlpack_settle(at, 0)) return 1;
+    cai_priv_park(at->pool, &at->parked);
+    return 0;
+}
+
+/* Takes an array out of the list that waits for a stream with this id. */
+static cai_priv_parked *cai_priv_dlpack_take(cai_event_pool *pool, uint64_t stream_id)
+{
+    cai_priv_parked **link, *found = NULL;
+    cai_priv_guard_take(&pool->guard);
+    for (link = &pool->parked; *link && !found; link = found ? link : &(*link)->next) {
+        if ((*link)->again != cai_priv_dlpack_again) continue;
+        if (cai_priv_dlpack_of(*link)->way == CAI_PRIV_DLPACK_BY_WAIT &&
+            cai_priv_dlpack_of(*link)->stream_id == stream_id)
+            found = *link;
+    }
+    if (found) {
+        *link = found->next;
+        cai_priv_guarded_put(&pool->waiting, pool->waiting - 1);
+    }
+    cai_priv_guard_give(&pool->guard);
+    return found;
+}
+
+/* The stream is an argument now, so it lives: arrays that wait for its earlier work get an event in it. */
+static void cai_priv_dlpack_settle_others(cai_dlpack_ordered *now)
+{
+    const cai_cuda *cuda = now->pool->cuda;
+    cai_priv_parked *node;
+    if (!cai_priv_guarded_look(&now->pool->waiting) || !cai_priv_is_handle(now->stream)) return;
+    if (cai_priv_dlpack_captures(cuda, now->stream)) return; /* the query of the id would end the capture */
+    if (!now->stream_id && (!cuda->stream_id || cuda->stream_id(cuda->self, now->stream, &now->stream_id)))
+        return;
+    while ((node = cai_priv_dlpack_take(now->pool, now->stream_id)) != NULL) {
+        cai_dlpack_ordered *at = cai_priv_dlpack_of(node);
+        int recorded;
+        at->way = CAI_PRIV_DLPACK_BY_STREAM;
+        at->stream = now->stream;
+        if (cai_priv_dlpack_again(node, 0)) continue;
+        recorded = at->event != 0;
+        if (!recorded) at->way = CAI_PRIV_DLPACK_BY_WAIT;
+        cai_priv_park(now->pool, node); /* another thread may end it from here on */
+        if (!recorded) return;          /* it would be found again */
+    }
 }
 
 /* DLPack's 1 and 2 are streams of the tensor's device. Finds the context to push for them, or 0. */
@@ -890,42 +1046,92 @@ static cai_status cai_priv_dlpack_find_device(const cai_cuda *cuda, const cai_ar
     return CAI_OK;
 }
 
-static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *ordered, cai_event_pool *pool,
-                                             uint64_t stream, cai_error *err)
+/* The context of the consumer's stream, and its id. */
+static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error *err)
 {
-    cai_exchange *ex = &ordered->exchange;
-    cai_array *array = &ordered->storage.array;
-    const uint64_t legacy = CAI_STREAM_LEGACY;
-    const cai_exchange_options kept = cai_priv_keep_mode();
-    CAI_TRY(cai_exchange_begin_with(ex, pool, &array, stream ? 1 : 0, stream ? stream : legacy, &kept, err));
-    if (!ordered->waits) return CAI_OK;
-    CAI_TRY(cai_exchange_end(ex, stream ? cai_priv_dlpack_remember_context(ex, err) : CAI_OK, err));
-    if (!stream) ex->context = 0; /* the consumer's context is unknown */
+    const cai_cuda *cuda = at->pool->cuda;
+    int32_t error = 0;
+    if (!at->context && cai_priv_is_handle(at->stream) && cuda->stream_context)
+        error = cuda->stream_context(cuda->self, at->stream, &at->context);
+    if (error) return cai_cuda_status(error, "stream_context", err);
+    if (at->context && cuda->context_id)
+        error = cuda->context_id(cuda->self, at->context, &at->context_id);
+    return cai_cuda_status(error, "context_id", err);
+}
+
+/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its flags
+ * and of its id would end the capture. */
+static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    const cai_array *array = &at->storage.array;
+    const int handle = cai_priv_is_handle(at->stream);
+    const int plain = cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
+    uint32_t non_blocking = 1;
+    int32_t captures = 0;
+    at->way = CAI_PRIV_DLPACK_BY_OWN;
+    if (handle && array->sync == CAI_SYNC_STREAM && array->stream == at->stream)
+        return cai_priv_dlpack_frees_in_order(array) ? CAI_OK : cai_priv_dlpack_ask_context(at, err);
+    if (handle) captures = cai_priv_dlpack_captures(cuda, at->stream);
+    CAI_TRY(cai_priv_dlpack_ask_context(at, err));
+    at->way = CAI_PRIV_DLPACK_BY_GRAPH;
+    if (captures) return CAI_OK;
+    at->way = CAI_PRIV_DLPACK_BY_LEGACY;
+    if (!handle) return CAI_OK;
+    if (cuda->stream_flags && cuda->stream_flags(cuda->self, at->stream, &non_blocking)) non_blocking = 1;
+    if (!non_blocking && !plain) return CAI_OK;
+    at->way = CAI_PRIV_DLPACK_BY_STREAM;
+    if (at->flags & (uint32_t)CAI_DLPACK_STREAMS_LIVE) return CAI_OK;
+    at->way = CAI_PRIV_DLPACK_BY_CONTEXT;
+    if (at->flags & (uint32_t)CAI_DLPACK_NO_CAPTURES && cuda->context_record && at->context) return CAI_OK;
+    at->way = CAI_PRIV_DLPACK_BY_WAIT;
+    if (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id)) at->stream_id = 0;
     return CAI_OK;
 }
 
-/* Begins the exchange of the array in the storage. */
-static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *ordered, cai_event_pool *pool, uint64_t stream,
+/* The consumer's stream waits for the array's pending work. The way back is chosen after that. */
+static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *err)
+{
+    cai_exchange ex;
+    cai_array *array = &at->storage.array;
+    const uint64_t stream = at->stream ? at->stream : (uint64_t)CAI_STREAM_LEGACY;
+    cai_exchange_options one_way = cai_priv_keep_mode();
+    one_way.flags |= (uint32_t)CAI_PRIV_ONE_WAY;
+    CAI_TRY(cai_exchange_begin_with(&ex, at->pool, &array, at->stream ? 1 : 0, stream, &one_way, err));
+    at->context = at->stream ? ex.context : 0;
+    CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
+    at->way = CAI_PRIV_DLPACK_BY_WAIT;
+    if (at->stream) CAI_TRY(cai_priv_dlpack_choose(at, err));
+    cai_priv_dlpack_settle_others(at);
+    return CAI_OK;
+}
+
+/* Begins the export of the array in the storage. */
+static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *at, cai_event_pool *pool, uint64_t stream,
                                         uint32_t flags, cai_error *err)
 {
-    const cai_array *array = &ordered->storage.array;
+    const cai_array *array = &at->storage.array;
     const cai_cuda *cuda = pool->cuda;
     cai_status status;
     uint64_t context = 0;
-    ordered->waits = !stream || flags & (uint32_t)CAI_DLPACK_SYNCHRONIZE;
-    ordered->reserved = 0;
+    memset(&at->parked, 0, sizeof *at - offsetof(cai_dlpack_ordered, parked));
+    at->parked.again = cai_priv_dlpack_again;
+    at->pool = pool;
+    at->stream = stream;
+    at->flags = flags;
     if (!array->size || array->memory == CAI_MEMORY_HOST) return CAI_OK; /* no stream works on it */
     if (cuda) CAI_TRY(cai_priv_dlpack_find_device(cuda, array, stream, &context, err));
     if (context) CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));
-    status = cai_priv_dlpack_begin_here(ordered, pool, stream, err);
+    status = cai_priv_dlpack_begin_here(at, err);
     if (context) (void)cai_priv_context_leave(cuda, context);
-    if (!status) ordered->storage.release = cai_priv_dlpack_finish;
+    if (!status) at->storage.release = cai_priv_dlpack_finish;
     return status;
 }
 
 static uint32_t cai_priv_dlpack_plain(uint32_t flags)
 {
-    return (flags & ~(uint32_t)CAI_DLPACK_SYNCHRONIZE) | (uint32_t)CAI_DLPACK_ORDERED;
+    const uint32_t promises = (uint32_t)CAI_DLPACK_STREAMS_LIVE | (uint32_t)CAI_DLPACK_NO_CAPTURES;
+    return (flags & ~promises) | (uint32_t)CAI_DLPACK_ORDERED;
 }
 
 CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool, uint64_t stream,

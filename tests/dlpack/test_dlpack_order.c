@@ -130,7 +130,7 @@ static void drop(world *w)
     w->tensor->deleter(w->tensor);
 }
 
-/* Nothing is left over; memory that was not freed is freed here. */
+/* Nothing is left over: what is parked goes by the drain. */
 static void close_world(world *w)
 {
     if (w->s2) (void)cai_sim_stream_destroy(w->sim, w->s2);
@@ -139,7 +139,11 @@ static void close_world(world *w)
     (void)cai_sim_stream_destroy(w->sim, w->s1);
     if (w->elsewhere) (void)cai_sim_stream_synchronize(w->sim, w->elsewhere); /* its context is destroyed */
     if (w->elsewhere) (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
-    if (w->other) (void)cai_sim_context_destroy(w->sim, w->other);
+    if (!w->other) return;
+    (void)cai_sim_set_context(w->sim, w->other); /* work in it may be queued, also in a destroyed stream */
+    (void)cai_sim_context_synchronize(w->sim);
+    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+    (void)cai_sim_context_destroy(w->sim, w->other);
 }
 
 /* --------------------------------------------------------------------- races */
@@ -149,9 +153,10 @@ typedef struct way {
     const char *name;
     char producer;  /* s: work pending on s1; n: nothing, and no stream; L: on the legacy stream; u: unknown;
                        d: on s1, and the array came by DLPack itself; f: on s1, and the owner frees at once */
-    char consumer;  /* 2: s2; L, P: the legacy stream, the per-thread one; 1: s1; c: a stream of another context;
-                       -: passes -1 and waits itself */
-    uint32_t flags;
+    char consumer;  /* 2: s2; b: a blocking stream; L, P: the legacy stream, the per-thread one; 1: s1;
+                       c: a stream of another context; -: passes -1 and waits itself */
+    uint32_t flags; /* of the export */
+    int32_t gone;   /* 1: the consumer destroys its stream before the deleter runs */
     int32_t plain;  /* 1: the plain export, ordered at its beginning */
     int32_t device; /* that is current in the producer's calls */
 } way;
@@ -187,6 +192,10 @@ static void exchange(cai_sim *sim, void *argument)
     world w;
     open_world(&w, sim, free_memory);
     if (how->consumer == 'c') open_other(&w);
+    if (how->consumer == 'b') {
+        (void)cai_sim_stream_destroy(sim, w.s2);
+        w.s2 = cai_sim_stream_create(sim, 0);
+    }
     stream = how->consumer == '-' ? 0 : stream_of(&w, how->consumer);
     if (how->producer == 'L') w.array.stream = CAI_STREAM_LEGACY;
     touch(&w, w.array.stream, "fill", 1);
@@ -202,9 +211,9 @@ static void exchange(cai_sim *sim, void *argument)
     (void)cai_sim_set_context(sim, w.other ? w.other : primary);
     touch(&w, stream ? stream : w.s2, "use", 1);
     (void)cai_sim_set_context(sim, cai_sim_primary(sim, how->device));
-    if (how->flags & CAI_DLPACK_SYNCHRONIZE) {
-        (void)cai_sim_stream_destroy(sim, w.s2);
-        w.s2 = 0;
+    if (how->gone) {
+        (void)cai_sim_stream_destroy(sim, how->consumer == 'c' ? w.elsewhere : w.s2);
+        *(how->consumer == 'c' ? &w.elsewhere : &w.s2) = 0;
     }
     drop(&w);
     if (cai_sim_current(sim) != cai_sim_primary(sim, how->device)) cai_check_fail(sim, "another context");
@@ -215,33 +224,44 @@ static void exchange(cai_sim *sim, void *argument)
 
 static void check_ways(void)
 {
+    enum { LIVE = CAI_DLPACK_STREAMS_LIVE, FREE = CAI_DLPACK_NO_CAPTURES };
     static const way ways[] = {
-        {"a stream", 's', '2', 0, 0, 0},
-        {"a stream that is destroyed", 's', '2', CAI_DLPACK_SYNCHRONIZE, 0, 0},
-        {"one stream", 's', '1', 0, 0, 0},
-        {"an owner that frees at once", 'f', '2', 0, 0, 0},
-        {"an owner that frees at once, stream destroyed", 'f', '2', CAI_DLPACK_SYNCHRONIZE, 0, 0},
-        {"an owner that frees at once, one stream", 'f', '1', 0, 0, 0},
-        {"an owner that frees at once, legacy consumer", 'f', 'L', 0, 0, 0},
-        {"legacy consumer", 's', 'L', 0, 0, 0},
-        {"per-thread consumer", 's', 'P', 0, 0, 0},
-        {"legacy producer", 'L', '2', 0, 0, 0},
-        {"nothing pending", 'n', '2', 0, 0, 0},
-        {"nothing pending, stream destroyed", 'n', '2', CAI_DLPACK_SYNCHRONIZE, 0, 0},
-        {"nothing pending, legacy consumer", 'n', 'L', 0, 0, 0},
-        {"unknown", 'u', '2', 0, 0, 0},
-        {"-1", 's', '-', 0, 0, 0},
-        {"-1, nothing pending", 'n', '-', 0, 0, 0},
-        {"passed on", 'd', '2', 0, 0, 0},
-        {"another context", 's', 'c', 0, 0, 0},
-        {"another context, host waits", 'n', 'c', CAI_DLPACK_SYNCHRONIZE, 0, 0},
-        {"another device is current", 's', '2', 0, 0, 1},
-        {"another device is current, legacy consumer", 's', 'L', 0, 0, 1},
-        {"another device is current, legacy on both sides", 'L', 'L', 0, 0, 1},
-        {"another device is current, per-thread consumer", 'n', 'P', 0, 0, 1},
-        {"another device is current, host waits", 's', 'L', CAI_DLPACK_SYNCHRONIZE, 0, 1},
-        {"another device is current, -1", 's', '-', 0, 0, 1},
-        {"plain", 's', '2', 0, 1, 0}};
+        {"a stream", 's', '2', 0, 0, 0, 0},
+        {"a stream that is destroyed", 's', '2', 0, 1, 0, 0},
+        {"a stream that lives", 's', '2', LIVE, 0, 0, 0},
+        {"a stream that is destroyed, no captures", 's', '2', FREE, 1, 0, 0},
+        {"a blocking stream", 's', 'b', 0, 0, 0, 0},
+        {"a blocking stream that is destroyed", 's', 'b', 0, 1, 0, 0},
+        {"one stream", 's', '1', 0, 0, 0, 0},
+        {"an owner that frees at once", 'f', '2', 0, 0, 0, 0},
+        {"an owner that frees at once, stream lives", 'f', '2', LIVE, 0, 0, 0},
+        {"an owner that frees at once, stream destroyed", 'f', '2', 0, 1, 0, 0},
+        {"an owner that frees at once, no captures", 'f', '2', FREE, 1, 0, 0},
+        {"an owner that frees at once, one stream", 'f', '1', 0, 0, 0, 0},
+        {"an owner that frees at once, legacy consumer", 'f', 'L', 0, 0, 0, 0},
+        {"legacy consumer", 's', 'L', 0, 0, 0, 0},
+        {"per-thread consumer", 's', 'P', 0, 0, 0, 0},
+        {"legacy producer", 'L', '2', 0, 0, 0, 0},
+        {"legacy on both sides", 'L', 'L', 0, 0, 0, 0},
+        {"nothing pending", 'n', '2', 0, 0, 0, 0},
+        {"nothing pending, stream destroyed", 'n', '2', 0, 1, 0, 0},
+        {"nothing pending, stream lives", 'n', '2', LIVE, 0, 0, 0},
+        {"nothing pending, legacy consumer", 'n', 'L', 0, 0, 0, 0},
+        {"unknown", 'u', '2', 0, 0, 0, 0},
+        {"-1", 's', '-', 0, 0, 0, 0},
+        {"-1, nothing pending", 'n', '-', 0, 0, 0, 0},
+        {"passed on", 'd', '2', 0, 0, 0, 0},
+        {"passed on, stream lives", 'd', '2', LIVE, 0, 0, 0},
+        {"another context", 's', 'c', 0, 0, 0, 0},
+        {"another context, stream destroyed", 'n', 'c', 0, 1, 0, 0},
+        {"another context, no captures", 's', 'c', FREE, 1, 0, 0},
+        {"another device is current", 's', '2', 0, 0, 0, 1},
+        {"another device is current, legacy consumer", 's', 'L', 0, 0, 0, 1},
+        {"another device is current, legacy on both sides", 'L', 'L', 0, 0, 0, 1},
+        {"another device is current, per-thread consumer", 'n', 'P', 0, 0, 0, 1},
+        {"another device is current, stream destroyed", 's', '2', 0, 1, 0, 1},
+        {"another device is current, -1", 's', '-', 0, 0, 0, 1},
+        {"plain", 's', '2', 0, 0, 1, 0}};
     cai_check_options options;
     size_t i;
     memset(&options, 0, sizeof options);
@@ -293,8 +313,8 @@ static void two_threads(cai_sim *sim, void *argument)
     w.array.sync = argument ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
     theirs = &w;
     cai_check_threads(sim, functions, arguments, 2);
-    if (w.pool.open_exchanges || w.released != 1) cai_check_fail(sim, "left over");
     close_world(&w);
+    if (w.pool.open_exchanges || w.released != 1) cai_check_fail(sim, "left over");
 }
 
 static void check_threads(void)
@@ -342,27 +362,109 @@ static void check_calls(void)
     end(w);
 
     w = open(count_release);
-    GOOD(export_to(w, w->s2, 0));
+    GOOD(export_to(w, w->s2, CAI_DLPACK_STREAMS_LIVE));
     CHECK_INT(calls(w, "event_record"), 1);
     CHECK_INT(calls(w, "stream_wait_event"), 1);
-    CHECK_INT(cai_event_pool_destroy(&w->pool, NULL), CAI_ERR_PENDING);
+    CHECK_INT(w->pool.open_exchanges, 0);
     drop(w);
     CHECK_INT(calls(w, "event_record"), 2);
     CHECK_INT(calls(w, "stream_wait_event"), 2);
-    CHECK_INT(calls(w, "context_synchronize"), 0);
     CHECK_INT(w->released, 1);
     CHECK_INT(w->done, 1);
     end(w);
 
     w = open(count_release);
     w->array.sync = CAI_SYNC_NONE;
+    GOOD(export_to(w, w->s2, CAI_DLPACK_STREAMS_LIVE));
+    touch(w, w->s2, "use", 1);
+    drop(w);
+    CHECK_INT(w->released * 10 + w->done, 0); /* kept until s2 has passed */
+    CHECK_INT(w->pool.waiting, 1);
+    CHECK_INT(calls(w, "event_record"), 1);
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+    CHECK_INT(w->released, 0);
+    CHECK_INT(cai_sim_run(w->sim), 2);
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+    CHECK_INT(w->released * 10 + w->done, 11);
+    CHECK_INT(w->pool.waiting, 0);
+    end(w);
+}
+
+/* An export of an array that nobody owns, on which nothing is pending. */
+static void export_of_nobody(world *w, uint64_t stream)
+{
+    const int64_t shape[1] = {BYTES / 4};
+    cai_dlpack_ordered storage;
+    DLManagedTensor *tensor;
+    cai_array array;
+    memset(&storage, 0, sizeof storage);
+    GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
+    array.memory = CAI_MEMORY_DEVICE;
+    array.device = 0;
+    array.sync = CAI_SYNC_STREAM;
+    array.stream = stream;
+    array.flags |= CAI_ORDERED_FREE;
+    GOOD(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, &storage, &tensor, &err));
+    tensor->deleter(tensor);
+}
+
+/* A deleter names no stream of the consumer, and never waits. */
+static void check_parked(void)
+{
+    static const char *const never[] = {"context_synchronize", "event_synchronize", "stream_synchronize"};
+    world *w = open(count_release);
+    uint64_t s3;
+    size_t i;
+    GOOD(export_to(w, w->s2, 0));
+    touch(w, w->s2, "use", 1);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, w->s2), 0);
+    drop(w);
+    CHECK_INT(w->released * 10 + w->done, 0);
+    for (i = 0; i < 3; i++) CHECK_INT(calls(w, never[i]), 0);
+    cai_sim_run(w->sim);
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err)); /* nobody can tell that it has passed */
+    CHECK_INT(w->released, 0);
+    CHECK_INT(w->pool.waiting, 1);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(calls(w, "context_synchronize"), 1);
+    CHECK_INT(w->released * 10 + w->done, 11);
+    w->s2 = 0;
+    end(w);
+
+    w = open(count_release); /* the context ends instead */
+    open_other(w);
+    w->array.sync = CAI_SYNC_NONE;
+    GOOD(export_to(w, w->elsewhere, 0));
+    drop(w);
+    CHECK_INT(w->pool.waiting, 1);
+    (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
+    CHECK_INT(cai_sim_context_destroy(w->sim, w->other), 0);
+    w->elsewhere = w->other = 0;
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+    CHECK_INT(w->released * 10 + w->done, 11);
+    end(w);
+
+    w = open(count_release); /* or a later export names the stream again */
+    s3 = cai_sim_stream_create(w->sim, 1);
     GOOD(export_to(w, w->s2, 0));
     touch(w, w->s2, "use", 1);
     drop(w);
-    CHECK_INT(w->released, 0); /* kept until s2 has passed */
-    CHECK_INT(w->done, 1);
-    CHECK_INT(calls(w, "event_record"), 1);
-    GOOD(cai_keepalive_drain(&w->pool, &err));
+    export_of_nobody(w, s3);
+    CHECK_INT(w->released, 0);
+    export_of_nobody(w, w->s2);
+    CHECK_INT(w->released * 10 + w->done, 11); /* s1 waits for s2 */
+    CHECK_INT(w->pool.waiting, 0);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, s3), 0);
+    end(w);
+
+    w = open(count_release); /* which captures now: it stays */
+    GOOD(export_to(w, w->s2, 0));
+    drop(w);
+    CHECK(cai_sim_fail_op(w->sim, "event_record", 1, 999));
+    export_of_nobody(w, w->s2);
+    CHECK_INT(w->released, 0);
+    CHECK_INT(w->pool.waiting, 1);
+    export_of_nobody(w, w->s2);
     CHECK_INT(w->released, 1);
     end(w);
 }
@@ -386,7 +488,7 @@ static void check_nothing_to_order(void)
     w->array.memory = CAI_MEMORY_DEVICE;
     w->array.device = 0;
     cai_array_own(&w->array, count_release, w);
-    GOOD(export_to(w, 0, CAI_DLPACK_SYNCHRONIZE));
+    GOOD(export_to(w, 0, 0));
     drop(w);
     CHECK_INT(w->released, 1);
     CHECK_INT(cai_sim_calls(w->sim), 0);
@@ -395,10 +497,11 @@ static void check_nothing_to_order(void)
 
 /* -------------------------------------------------------------------- captures */
 
+/* Nobody's capture ends by a deleter or by the drain. */
 static void check_captures(void)
 {
+    uint64_t blocking;
     world *w = open(count_release);
-    int32_t mode = 2;
     CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 0), 0);
     CHECK_INT(export_to(w, w->s2, 0), CAI_ERR_CAPTURE); /* the work to wait for is outside of the capture */
     CHECK(w->array.release != NULL);
@@ -407,8 +510,8 @@ static void check_captures(void)
     cai_array_release(&w->array);
     end(w);
 
-    w = open(count_release); /* the producer's stream: the list keeps the array until the consumer's has passed */
-    GOOD(export_to(w, w->s2, 0));
+    w = open(count_release); /* the producer's stream captures: the pool keeps the array until s2 has passed */
+    GOOD(export_to(w, w->s2, CAI_DLPACK_STREAMS_LIVE));
     CHECK_INT(cai_sim_capture_begin(w->sim, w->s1, 2), 0);
     drop(w);
     CHECK_INT(w->released, 0);
@@ -417,37 +520,79 @@ static void check_captures(void)
     CHECK_INT(w->released, 1);
     end(w);
 
-    w = open(count_release); /* the consumer's: a graph may use it for ever */
-    GOOD(export_to(w, w->s2, 0));
+    w = open(count_release); /* the consumer's stream captures, now or any other one that a wait would end */
+    GOOD(export_to(w, w->s2, CAI_DLPACK_STREAMS_LIVE));
     CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 2), 0);
     drop(w);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0); /* it was not ended by the deleter */
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
     CHECK_INT(w->released, 0);
-    CHECK_INT(w->done, 1);
-    CHECK_INT(w->pool.open_exchanges, 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0);
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err)); /* now it has an event */
+    CHECK_INT(w->released, 1);
     end(w);
 
-    w = open(count_release); /* a capture elsewhere, which forbids host waits to all threads but relaxed ones */
+    w = open(count_release); /* a blocking stream captures: stream 1 tells of it */
+    GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
+    touch(w, CAI_STREAM_LEGACY, "use", 1);
+    blocking = cai_sim_stream_create(w->sim, 0);
+    CHECK_INT(cai_sim_capture_begin(w->sim, blocking, 2), 0);
+    drop(w);
+    CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
+    CHECK_INT(w->released, 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, blocking, NULL), 0);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, 1);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, blocking), 0);
+    end(w);
+
+    w = open(count_release); /* the same for a drain that would wait for the context */
+    GOOD(export_to(w, w->s2, 0));
+    blocking = cai_sim_stream_create(w->sim, 0);
+    CHECK_INT(cai_sim_capture_begin(w->sim, blocking, 2), 0);
+    drop(w);
+    CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
+    CHECK_INT(cai_sim_capture_end(w->sim, blocking, NULL), 0);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, blocking), 0);
+    end(w);
+    CHECK_INT(w->released, 1);
+}
+
+/* An export into a capture: a graph may use the array until its context ends. */
+static void check_export_in_capture(void)
+{
+    world *w = open(count_release);
+    open_other(w);
+    w->array.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 2), 0);
+    GOOD(export_to(w, w->elsewhere, 0));
+    CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere, NULL), 0); /* no query has ended it */
+    drop(w);
+    CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
+    CHECK_INT(w->released, 0);
+    GOOD(cai_event_pool_forget(&w->pool, w->other, &err));
+    (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
+    CHECK_INT(cai_sim_context_destroy(w->sim, w->other), 0);
+    w->elsewhere = w->other = 0;
+    end(w);
+    CHECK_INT(w->released, 1);
+}
+
+/* A global capture on another thread forbids waits and queries to threads that are not relaxed. */
+static void check_capture_elsewhere(void)
+{
+    int32_t mode = 0;
+    world *w = open(count_release);
     (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1));
     w->elsewhere = cai_sim_stream_create(w->sim, 1);
     (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
-    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    GOOD(export_to(w, w->s2, 0));
     CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 0), 0);
     drop(w);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
     CHECK_INT(w->released, 1);
     CHECK_INT(w->cuda->capture_mode(w->cuda->self, &mode), 0);
-    CHECK_INT(mode, 0);
-    mode = 0;
-    (void)w->cuda->capture_mode(w->cuda->self, &mode);
+    CHECK_INT(mode, 0); /* as it was */
     CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere, NULL), 0);
-    end(w);
-
-    w = open(count_release); /* the host cannot wait */
-    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
-    CHECK(cai_sim_fail_op(w->sim, "context_synchronize", 1, 900));
-    drop(w);
-    CHECK_INT(w->released, 0);
-    CHECK_INT(w->done, 1);
     end(w);
 }
 
@@ -472,7 +617,9 @@ static void check_refusals(void)
     cai_sim_faults_clear(w->sim);
     w->array.sync = CAI_SYNC_NONE; /* then only the deleter needs the context */
     CHECK(cai_sim_fail_op(w->sim, "stream_context", 1, 400));
-    refuse(w, __LINE__, w->s2, CAI_DLPACK_SYNCHRONIZE, CAI_ERR_CUDA);
+    refuse(w, __LINE__, w->s2, 0, CAI_ERR_CUDA);
+    CHECK(cai_sim_fail_op(w->sim, "context_id", 1, 999));
+    refuse(w, __LINE__, w->s2, 0, CAI_ERR_CUDA);
     cai_sim_faults_clear(w->sim);
     (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1));
     CHECK(cai_sim_fail_op(w->sim, "device_context", 1, 101));
@@ -484,11 +631,12 @@ static void check_refusals(void)
     w->array.sync = CAI_SYNC_NONE; /* an earlier error instead of the device: the context is not pushed again */
     CHECK(cai_sim_fail_op(w->sim, "context_device", 1, 700));
     CHECK(cai_sim_fail_op(w->sim, "context_push", 1, 700));
-    CHECK_INT(cai_dlpack_export_ordered_versioned(&w->array, &w->pool, CAI_STREAM_LEGACY, CAI_DLPACK_SYNCHRONIZE,
+    CHECK_INT(cai_dlpack_export_ordered_versioned(&w->array, &w->pool, CAI_STREAM_LEGACY, 0,
                                                   &w->storage, &w->tensor, &err), CAI_OK);
     cai_sim_faults_clear(w->sim);
     CHECK_UINT(cai_sim_current(w->sim), cai_sim_primary(w->sim, 0));
     drop(w);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
     CHECK_INT(w->released, 1);
     end(w);
 }
@@ -527,113 +675,115 @@ static void check_refused_arguments(void)
     end(w);
 }
 
-/* Each CUDA call of the deleter fails once. If the array's stream gets no order, the array stays until the consumer's
- * stream has passed. If nothing can tell that, the host waits. */
+/* Each CUDA call of a deleter and of the poll after it fails once, or from one on: the array is given back once,
+ * and after the work unless no work of the context continues. */
 static void check_failing_deleters(void)
 {
-    static const char *const operations[] = {"event_record", "stream_wait_event", "stream_capture"};
-    static const char *const waiting[] = {"capture_mode", "context_push", "context_synchronize", "context_pop"};
+    static const struct {
+        uint64_t stream;
+        uint32_t flags;
+    } rows[] = {{0, CAI_DLPACK_STREAMS_LIVE}, {0, CAI_DLPACK_NO_CAPTURES}, {0, 0}, {CAI_STREAM_LEGACY, 0}};
+    static const int32_t errors[] = {400, 709, 999};
     size_t i;
-    int twice;
-    for (i = 0; i < 2 * (sizeof operations / sizeof operations[0]); i++) {
+    for (i = 0; i < 4 * 3; i++) {
+        int32_t n, failed = 1, lost;
+        for (n = 1; failed; n++) {
+            world *w = open(count_release);
+            const uint64_t stream = rows[i / 3].stream ? rows[i / 3].stream : w->s2;
+            GOOD(export_to(w, stream, rows[i / 3].flags));
+            touch(w, stream, "use", 1);
+            (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1)); /* so that the other is pushed */
+            cai_sim_fail(w->sim, n, errors[i % 3]);
+            drop(w);
+            (void)!cai_keepalive_poll(&w->pool, NULL, NULL);
+            failed = !cai_sim_faults(w->sim);
+            lost = errors[i % 3] == 709 || strstr(cai_sim_log(w->sim), "event_destroy e2 !") != NULL;
+            cai_sim_faults_clear(w->sim);
+            CHECK_UINT(cai_sim_current(w->sim), cai_sim_primary(w->sim, 1));
+            (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+            GOOD(cai_keepalive_drain(&w->pool, &err));
+            CHECK_INT(w->released * 10 + w->done, 11);
+            (void)cai_sim_free(w->sim, w->memory);
+            close_world(w);
+            CHECK(cai_sim_leaks(w->sim, NULL, 0) <= lost); /* an event of a dead context is not named */
+            cai_sim_destroy(w->sim);
+        }
+        CHECK(n > 3);
+    }
+}
+
+/* The deleter runs on a thread without a context. */
+static void check_deleters_without_context(void)
+{
+    static const uint64_t streams[] = {0, 1, 2};
+    size_t i;
+    for (i = 0; i < 3; i++) {
         world *w = open(count_release);
-        cai_test_note(operations[i / 2]);
-        twice = i % 2 && i / 2 != 1;
-        GOOD(export_to(w, w->s2, 0));
-        touch(w, w->s2, "use", 1);
-        cai_sim_log_clear(w->sim);
-        CHECK(cai_sim_fail_op(w->sim, operations[i / 2], 1, 400));
-        if (twice) CHECK(cai_sim_fail_op(w->sim, operations[i / 2], 2, 400));
+        GOOD(export_to(w, streams[i], 0));
+        touch(w, streams[i] ? streams[i] : w->s2, "use", 1);
+        (void)cai_sim_set_context(w->sim, 0);
         drop(w);
-        CHECK_INT(cai_sim_faults(w->sim), 0); /* it was made */
-        CHECK_INT(calls(w, "context_synchronize"), twice);
-        CHECK_INT(cai_sim_pending(w->sim) == 0, twice);
-        CHECK_INT(w->released, twice);
+        CHECK_INT(w->released, i > 0);
+        GOOD(cai_keepalive_drain(&w->pool, &err));
+        CHECK_INT(cai_sim_pending(w->sim) > 0, i > 0); /* s1 waits for stream 1, not the host */
+        CHECK_INT(w->released, 1);
+        CHECK_UINT(cai_sim_current(w->sim), 0);
+        (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+        end(w);
+    }
+}
+
+/* A table may lack what the deleter would take. */
+static void lack(cai_cuda *less, int32_t which)
+{
+    if (which == 0) less->context_push = NULL;
+    if (which == 1) less->stream_context = NULL;
+    if (which == 2) less->capture_mode = NULL;
+    if (which == 3) less->stream_flags = NULL;
+    if (which == 4) less->stream_id = NULL;
+    if (which == 5) less->context_id = NULL;
+    if (which == 6) less->context_record = NULL;
+    if (which == 7) less->stream_capture = NULL;
+    if (which == 8) less->flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+}
+
+static void check_lacking_slots(void)
+{
+    int32_t which;
+    for (which = 0; which <= 8; which++) {
+        world *w = open(count_release);
+        cai_cuda less = *w->cuda;
+        uint64_t stream = w->s2;
+        lack(&less, which);
+        if (which == 3 || which == 8) stream = cai_sim_stream_create(w->sim, 0);
+        w->pool.cuda = &less;
+        GOOD(export_to(w, stream, which == 6 ? (uint32_t)CAI_DLPACK_NO_CAPTURES : 0));
+        touch(w, stream, "use", 1);
+        drop(w);
+        CHECK_INT(w->pool.waiting, 1);
+        CHECK_INT(w->released, 0);
         GOOD(cai_keepalive_drain(&w->pool, &err));
         CHECK_INT(cai_sim_pending(w->sim), 0);
         CHECK_INT(w->released, 1);
-        CHECK_INT(w->pool.open_exchanges, 0);
-        cai_sim_faults_clear(w->sim);
+        if (stream != w->s2) (void)cai_sim_stream_destroy(w->sim, stream);
         end(w);
     }
-    for (i = 0; i < sizeof waiting / sizeof waiting[0]; i++) {
-        world *w = open(count_release);
-        cai_test_note(waiting[i]);
-        GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
-        (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1)); /* so that the other is pushed */
-        CHECK(cai_sim_fail_op(w->sim, waiting[i], 1, 709)); /* "context is destroyed" */
-        drop(w);
-        CHECK_INT(cai_sim_faults(w->sim), 0);
-        CHECK_UINT(cai_sim_current(w->sim), cai_sim_primary(w->sim, 1));
-        CHECK_INT(w->released, 1);
-        cai_sim_faults_clear(w->sim);
-        end(w);
-    }
-    cai_test_note("");
 }
 
-/* The consumer passed -1, or its wait fails: on a thread without a context the deleter waits for the memory's. An
- * error that says nothing of the work keeps the array. */
-static void check_deleters_without_context(void)
-{
-    world *w = open(count_release);
-    GOOD(export_to(w, 0, 0));
-    touch(w, w->s2, "use", 1);
-    (void)cai_sim_set_context(w->sim, 0);
-    drop(w);
-    CHECK_INT(cai_sim_pending(w->sim), 0);
-    CHECK_INT(w->released, 1);
-    (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
-    end(w);
-    w = open(count_release);
-    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
-    touch(w, w->s2, "use", 1);
-    CHECK(cai_sim_fail_op(w->sim, "capture_mode", 1, 999));
-    drop(w);
-    CHECK_INT(cai_sim_pending(w->sim) > 0, 1);
-    CHECK_INT(w->released, 0);
-    end(w);
-}
-
-/* Without these slots the host waits for the context of the memory, the current one. */
-static void check_lacking_slots(void)
+/* Nothing can be waited for: then the array stays until something can. */
+static void check_no_wait(void)
 {
     world *w = open(count_release);
     cai_cuda less = *w->cuda;
-    less.context_push = NULL;
-    less.device_context = NULL; /* no other context can be entered, and none is known */
-    w->pool.cuda = &less;
-    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
-    touch(w, w->s2, "use", 1);
-    drop(w);
-    CHECK_INT(cai_sim_pending(w->sim), 0);
-    CHECK_INT(w->released, 1);
-    w->pool.cuda = w->cuda;
-    end(w);
-
-    w = open(count_release);
-    less = *w->cuda;
-    less.stream_context = NULL;
-    less.capture_mode = NULL;
-    w->pool.cuda = &less;
-    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
-    touch(w, w->s2, "use", 1);
-    drop(w);
-    CHECK_INT(cai_sim_pending(w->sim), 0);
-    CHECK_INT(w->released, 1);
-    w->pool.cuda = w->cuda;
-    end(w);
-
-    w = open(count_release); /* nothing can be waited for: then the array stays */
-    less = *w->cuda;
     less.context_synchronize = NULL;
     w->pool.cuda = &less;
-    GOOD(export_to(w, w->s2, CAI_DLPACK_SYNCHRONIZE));
+    GOOD(export_to(w, w->s2, 0));
     drop(w);
+    CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
     CHECK_INT(w->released, 0);
-    CHECK_INT(w->done, 1);
     w->pool.cuda = w->cuda;
     end(w);
+    CHECK_INT(w->released, 1);
 }
 
 /* Imports say that the owner's order cannot be reached; what is borrowed has none to release. */
@@ -664,13 +814,17 @@ static void run(void)
     check_ways();
     check_threads();
     check_calls();
+    check_parked();
     check_nothing_to_order();
     check_captures();
+    check_export_in_capture();
+    check_capture_elsewhere();
     check_refusals();
     check_refused_arguments();
     check_failing_deleters();
     check_deleters_without_context();
     check_lacking_slots();
+    check_no_wait();
     check_imports();
 }
 
