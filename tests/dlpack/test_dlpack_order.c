@@ -334,6 +334,7 @@ static world *open(void (*release)(cai_array *array))
 {
     cai_sim *sim = cai_sim_create(2);
     if (!sim) exit(2);
+    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS); /* a poll runs nothing */
     open_world(&w0, sim, release);
     cai_sim_log_clear(sim);
     return &w0;
@@ -387,6 +388,22 @@ static void check_calls(void)
     GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
     CHECK_INT(w->released * 10 + w->done, 11);
     CHECK_INT(w->pool.waiting, 0);
+    end(w);
+}
+
+/* The stream of an array that came by DLPack itself is not the owner's: it gets no wait. */
+static void check_imported(void)
+{
+    world *w = open(count_release);
+    w->array.flags |= CAI_NO_BACK_EDGE;
+    GOOD(export_to(w, w->s2, CAI_DLPACK_STREAMS_LIVE));
+    touch(w, w->s2, "use", 1);
+    cai_sim_log_clear(w->sim);
+    drop(w);
+    CHECK_INT(calls(w, "stream_wait_event"), 0);
+    CHECK_INT(w->released, 0);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, 1);
     end(w);
 }
 
@@ -457,7 +474,18 @@ static void check_parked(void)
     CHECK_INT(cai_sim_stream_destroy(w->sim, s3), 0);
     end(w);
 
-    w = open(count_release); /* which captures now: it stays */
+    w = open(count_release); /* which captures now: its id is not queried, as that would end the capture */
+    GOOD(export_to(w, w->s2, 0));
+    drop(w);
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 2), 0);
+    export_of_nobody(w, w->s2);
+    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0);
+    CHECK_INT(w->released, 0);
+    export_of_nobody(w, w->s2);
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release); /* no event can be recorded now: it stays */
     GOOD(export_to(w, w->s2, 0));
     drop(w);
     CHECK(cai_sim_fail_op(w->sim, "event_record", 1, 999));
@@ -585,7 +613,8 @@ static void check_capture_elsewhere(void)
     (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 1));
     w->elsewhere = cai_sim_stream_create(w->sim, 1);
     (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
-    GOOD(export_to(w, w->s2, 0));
+    w->array.flags &= ~(uint32_t)CAI_ORDERED_FREE; /* so the event is queried */
+    GOOD(export_to(w, w->s2, CAI_DLPACK_STREAMS_LIVE));
     CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 0), 0);
     drop(w);
     GOOD(cai_keepalive_drain(&w->pool, &err));
@@ -814,6 +843,7 @@ static void run(void)
     check_ways();
     check_threads();
     check_calls();
+    check_imported();
     check_parked();
     check_nothing_to_order();
     check_captures();
