@@ -684,11 +684,6 @@ def device_pairs() -> list[Any]:
     return [pytest.param(a, b, id=f"{a}-{b}") for a, b in itertools.product(DEVICE, DEVICE)]
 
 
-# Streams of ours that a DLPack export was asked for. Its deleter still uses them (docs/results/gpu.md, "What failed, and
-# what is open").
-LIVING: list[Any] = []
-
-
 def one_exchange(
     gpu: Any, producer: Any, way: str, consumer: Any, how: str, seconds: float, in_order: bool = True
 ) -> dict[str, Any]:
@@ -698,7 +693,6 @@ def one_exchange(
     export, says = producer.ways[way]
     take, waits = consumer.take[how]
     theirs, mine, others = producer.stream(), gpu.stream(), consumer.stream()
-    LIVING.append(mine)
     there = producer.number(theirs)
     sources = [producer.put(values, theirs) for values in (x, y)]
     arrays = [producer.room(values, theirs) for values in (x, y)]
