@@ -2354,14 +2354,14 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
 {
     const cai_priv_run all = {0, 1, 0};
     cai_status status = CAI_OK;
-    int32_t parked;
+    int32_t went, parked;
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_drain");
     if (!pool->cuda->event_synchronize) return cai_priv_stream_lacks(err, "event_synchronize");
     do {
         if (!cai_priv_guarded_look(&pool->waiting)) return CAI_OK;
-        (void)cai_priv_keepalive_run(pool, &all, err, &status);
+        went = cai_priv_keepalive_run(pool, &all, err, &status);
         if (status) return status;
-    } while (cai_priv_still_listed(pool));
+    } while (went); /* a release may add what waits, too */
     cai_priv_guard_take(&pool->guard);
     parked = pool->parked != NULL;
     cai_priv_guard_give(&pool->guard);

@@ -210,20 +210,19 @@ extern "C" {
 
 /** Returns the capsule of __dlpack__ in order at both ends (cai_dlpack_export_ordered for the stream of the
  *  request). That stream waits for the pending work of `array`. When the consumer drops the tensor, the
- *  array's stream waits for that stream. If `array` has CAI_ORDERED_FREE, the reference to `object` is dropped
- *  then. So free the memory of `object` in the order of the array's stream. `pool` keeps any other array, and
- *  one without a stream, until the consumer's stream has passed. If the consumer passed no stream, the deleter waits on the host, with the GIL. `pool`
- *  must outlive the tensor. Keep it in the state of the module, which the type of `object` keeps. If the
- *  consumer may destroy its stream first, add CAI_DLPACK_SYNCHRONIZE to request->flags. Returns NULL with an
- *  exception set on failure. */
+ *  reference to `object` is dropped after the consumer's work: at once if `array` has CAI_ORDERED_FREE and its
+ *  stream can wait, else later, by a poll or a drain of `pool`. So free the memory of `object` in the order of
+ *  the array's stream. The deleter neither waits nor uses the consumer's stream. What it cannot tell is parked
+ *  in `pool`: call cai_keepalive_drain when memory is short. `pool` must outlive the tensor. Keep it in the
+ *  state of the module, which the type of `object` keeps. request->flags may have the promises
+ *  CAI_DLPACK_STREAMS_LIVE and CAI_DLPACK_NO_CAPTURES. Returns NULL with an exception set on failure. */
 CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
                                             const cai_array *array, const cai_python_dlpack_request *request);
 
 #if defined(CAI_PYTHON_DLPACK_HAS_TABLE)
 /** cai_python_dlpack_offer, in order at both ends for any array whose pending work is known. When a tensor is
- *  made, the current stream waits for the pending work, without the host. When it is dropped, the array's
- *  stream waits for that stream, or `pool` keeps an array without one until that stream has passed
- *  (cai_dlpack_export_ordered). Unknown pending work raises BufferError, as the host would have to wait.
+ *  made, the current stream waits for the pending work, without the host. When it is dropped, the array is
+ *  given back after the work in that stream (cai_dlpack_export_ordered). Unknown pending work raises BufferError, as the host would have to wait.
  *  `pool` must outlive the tensors, and so must the streams that `current` has stored. A consumer that works
  *  on another stream than `current` must order that stream after it, and `current` after its work. */
 CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer_ordered(cai_python *py, cai_event_pool *pool,

@@ -173,15 +173,12 @@ DEFECTS = [
     # DLPack, both ends
     ("dlpack: an import says that the deleter frees in the order of its stream", DLPACK,
      r"&how, CAI_NO_BACK_EDGE, out", r"&how, CAI_ORDERED_FREE, out"),
-    ("dlpack: the deleter makes no order", DLPACK, r"if \(storage->release\) storage->release\(storage\);\n    else cai",
-     r"cai"),
-    ("dlpack: the deleter releases at once", DLPACK,
-     r"ordered->waits \? CAI_ERR_STREAM : cai_exchange_finish\(ex, CAI_OK, array, 1, NULL\);",
-     r"ordered->waits ? CAI_ERR_STREAM : cai_exchange_end(ex, CAI_OK, NULL);\n"
-     r"    if (!ordered->waits) cai_array_release(&storage->array);"),
-    ("dlpack: the host does not wait", DLPACK, r"    if \(cai_priv_dlpack_wait\(ex, &storage->array\)\) return;\n",
-     r""),
-    ("dlpack: the export makes no order", DLPACK, r"stream \? 1 : 0, stream \? stream : legacy", r"0, stream ? stream : legacy"),
+    ("dlpack: the deleter makes no order", DLPACK, r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*", r""),
+    ("dlpack: the deleter releases at once", DLPACK, r"    if \(error && !cai_priv_is_dead\(error\)\) return 0;\n", r""),
+    ("dlpack: the host does not wait", DLPACK, r"return wait \? cai_priv_dlpack_wait\(at\) : 600;", r"return wait ? 0 : 600;"),
+    ("dlpack: the array's stream does not wait", DLPACK,
+     r"return !cuda->stream_wait_event\(cuda->self, array->stream, at->event\);", r"return 1;"),
+    ("dlpack: the export makes no order", DLPACK, r"at->stream \? 1 : 0, stream", r"0, stream"),
     # storages
     ("storage: copies are in the legacy stream", STORAGE, r"\(uint64_t\)to->hi, s->options\.home\);",
      r"(uint64_t)to->hi, CAI_STREAM_LEGACY);"),

@@ -296,7 +296,7 @@ static void run_adopt(cai_sim *sim, void *argument)
 typedef struct tensors {
     recipe of;
     char producer; /* c: give_tensor; p: one that knows nothing of cai, and releases in the deleter; s: one that
-                      is told that the consumer may destroy its stream */
+                      is told that consumers' streams live */
     char taken;    /* c: double_tensor; p: one that calls the deleter while its kernel is queued; t: by the
                       table of its type: the producer's current stream, an exchange in the consumer's */
 } tensors;
@@ -312,7 +312,7 @@ static cai_status give(state *at, cai_array *array, char how, uint64_t stream,
     storage->storage.done = free_storage;
     if (how == 's') {
         status = cai_dlpack_export_ordered_versioned(array, &at->world.pool, stream,
-                                                     CAI_DLPACK_SYNCHRONIZE, storage, managed, NULL);
+                                                     CAI_DLPACK_STREAMS_LIVE, storage, managed, NULL);
     } else {
         status = array->stream
                      ? cai_stream_order(&at->world.pool, array->stream, stream, NULL)
@@ -398,8 +398,8 @@ static const tensors
     legacy_producer = {{"L", "s", '1'}, 'c', 'p'}, legacy_consumer = {{"1", "s", 'L'}, 'c', 'p'},
     thread_producer = {{"P", "s", '1'}, 'c', 'p'}, thread_consumer = {{"1", "s", 'P'}, 'c', 'p'},
     one_stream = {{"1", "s", '1'}, 'c', 'p'}, one_stream_consumer = {{"1", "s", '1'}, 'p', 'c'},
-    tensor_unknown = {{"1", "u", '2'}, 'c', 'p'}, waits = {{"1", "s", '2'}, 's', 'p'},
-    waits_done = {{"1", "n", '2'}, 's', 'p'}, minus_one = {{"1", "s", '-'}, 'c', 'p'},
+    tensor_unknown = {{"1", "u", '2'}, 'c', 'p'}, lives = {{"1", "s", '2'}, 's', 'p'},
+    lives_done = {{"1", "n", '2'}, 's', 'p'}, minus_one = {{"1", "s", '-'}, 'c', 'p'},
     by_table = {{"1", "s", '2'}, 'c', 't'}, by_table_of_any = {{"1", "s", '2'}, 'p', 't'},
     peer = {{"1", "s", 'q'}, 'c', 'p'}, peer_consumer = {{"1", "s", 'q'}, 'p', 'c'},
     second_context = {{"u", "s", '1'}, 'c', 'p'}, second_consumer = {{"1", "s", 'u'}, 'c', 'p'},
@@ -442,8 +442,8 @@ static const proof_program list_of[] = {
     {"dlpack.md, give_tensor: one stream", run_tensors, &one_stream, 1, 0, 0},
     {"dlpack.md, double_tensor: one stream", run_tensors, &one_stream_consumer, 1, 0, 0},
     {"dlpack.md, give_tensor: not known", run_tensors, &tensor_unknown, 1, 0, 0},
-    {"dlpack.md, the deleter waits", run_tensors, &waits, 1, 0, 0},
-    {"dlpack.md, the deleter waits: nothing pending", run_tensors, &waits_done, 1, 0, 0},
+    {"dlpack.md, streams live", run_tensors, &lives, 1, 0, 0},
+    {"dlpack.md, streams live: nothing pending", run_tensors, &lives_done, 1, 0, 0},
     {"dlpack.md, give_tensor: -1", run_tensors, &minus_one, 1, 0, 0},
     {"dlpack.md, by the table of a type", run_tensors, &by_table, 1, 0, 0},
     {"dlpack.md, by the table of any type", run_tensors, &by_table_of_any, 1, 0, 0},

@@ -51,7 +51,7 @@ static void free_storage(cai_dlpack_storage *storage)
 }
 
 /* A producer: y goes into a tensor for a consumer that works on `stream`. That stream waits for y's pending
- * work here; y's stream waits for that one in the deleter. After an error y is still the caller's. */
+ * work here. The deleter gives y back after that stream's work. After an error y is still the caller's. */
 cai_status give_tensor(cai_array *y, cai_event_pool *pool, uint64_t stream,
                        struct DLManagedTensorVersioned **managed, cai_error *err);
 cai_status give_tensor(cai_array *y, cai_event_pool *pool, uint64_t stream,
@@ -60,7 +60,7 @@ cai_status give_tensor(cai_array *y, cai_event_pool *pool, uint64_t stream,
     cai_dlpack_ordered *storage = (cai_dlpack_ordered *)malloc(sizeof *storage);
     cai_status status;
     if (!storage) return CAI_ERR_OUT_OF_MEMORY;
-    storage->storage.done = free_storage; /* the last that the deleter does */
+    storage->storage.done = free_storage; /* when y was given back */
     status = cai_dlpack_export_ordered_versioned(y, pool, stream, 0, storage, managed, err);
     if (status) free(storage);
     return status;

@@ -24,7 +24,7 @@ import tempfile
 from typing import Any, Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
-SYNCHRONIZE = 1 << 5  # CAI_DLPACK_SYNCHRONIZE
+STREAMS_LIVE, NO_CAPTURES = 1 << 5, 1 << 6  # CAI_DLPACK_...
 MAX_VERSION = (1, 0)
 
 
@@ -72,8 +72,10 @@ CASES: list[tuple[str, bool, Callable[[Any], None]]] = [
     ("any consumer, no stream", False, lambda m: one_way(m, "none", "foreign")),
     ("any consumer, legacy stream", False, lambda m: one_way(m, "stream", "legacy")),
     ("any consumer, the array's stream", False, lambda m: one_way(m, "stream", "same")),
-    ("any consumer, the host waits", False, lambda m: one_way(m, "stream", "destroys", SYNCHRONIZE)),
-    ("any consumer, the host waits, no stream", False, lambda m: one_way(m, "none", "destroys", SYNCHRONIZE)),
+    ("any consumer, streams live", False, lambda m: one_way(m, "stream", "foreign", STREAMS_LIVE)),
+    ("its stream is destroyed", False, lambda m: one_way(m, "stream", "destroys")),
+    ("its stream is destroyed, no stream", False, lambda m: one_way(m, "none", "destroys")),
+    ("its stream is destroyed, no captures", False, lambda m: one_way(m, "stream", "destroys", NO_CAPTURES)),
     ("a consumer that passes -1", False, lambda m: one_way(m, "stream", "-1")),
     ("both ends", False, lambda m: one_way(m, "stream", "exchange")),
     ("an exchange, a plain producer", False, lambda m: one_way(m, "stream", "exchange", plain=1)),

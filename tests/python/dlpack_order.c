@@ -184,7 +184,7 @@ static PyObject *order_wait(PyObject *module, PyObject *stream)
     order_state *state = (order_state *)PyModule_GetState(module);
     cai_error err;
     (void)cai_sim_stream_synchronize(state->sim, PyLong_AsUnsignedLongLong(stream));
-    if (cai_keepalive_poll(&state->pool, NULL, &err)) return cai_python_raise(&err);
+    if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
     cai_python_drain(&state->py);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }

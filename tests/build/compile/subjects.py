@@ -558,7 +558,7 @@ int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_er
 int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, DLManagedTensor **out, cai_error *err);
 int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, DLManagedTensor **out, cai_error *err)
 {
-    return cai_dlpack_export_ordered(x, pool, CAI_STREAM_LEGACY, CAI_DLPACK_SYNCHRONIZE, storage, out, err);
+    return cai_dlpack_export_ordered(x, pool, CAI_STREAM_LEGACY, CAI_DLPACK_NO_CAPTURES, storage, out, err);
 }
 #endif
 """
