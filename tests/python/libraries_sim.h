@@ -33,9 +33,13 @@ static int gpu_open(gpu *g)
 {
     if (g->sim) return 0;
     g->sim = cai_sim_create(1);
-    if (g->sim) g->driver.cuda = *cai_sim_cuda(g->sim);
-    else (void)snprintf(g->why, sizeof g->why, "no memory for the simulation");
-    return g->sim ? 0 : -1;
+    if (!g->sim) {
+        (void)snprintf(g->why, sizeof g->why, "no memory for the simulation");
+        return -1;
+    }
+    g->driver.cuda = *cai_sim_cuda(g->sim);
+    (void)cai_sim_primary_retain(g->sim, 0); /* as libraries_gpu.h does */
+    return 0;
 }
 
 static int32_t gpu_enter(gpu *g)

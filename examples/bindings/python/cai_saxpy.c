@@ -197,8 +197,8 @@ static void array_finalize(PyObject *self)
 
 static void array_dealloc(PyObject *self)
 {
-    if (PyObject_CallFinalizerFromDealloc(self)) return; /* somebody took a reference again */
     PyObject_GC_UnTrack(self);
+    array_finalize(self);
     free_object(self);
 }
 
