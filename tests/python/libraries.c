@@ -591,8 +591,11 @@ static PyObject *counts(PyObject *module, PyObject *unused)
 static PyObject *pass_time(PyObject *module, PyObject *unused)
 {
     module_state *state = state_of(module);
+    cai_error err;
     (void)unused;
-    if (state->pool.cuda) gpu_pass_time(&state->device);
+    if (!state->pool.cuda) Py_RETURN_NONE;
+    gpu_pass_time(&state->device);
+    if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err); /* what deleters have parked */
     Py_RETURN_NONE;
 }
 
