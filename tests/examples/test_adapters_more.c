@@ -384,11 +384,29 @@ static void refuse(const cai_emm_hooks *hooks, const cai_cuda *cuda, int device,
     CHECK(cai_cupy_open(hooks, cuda, device, 0, NULL) == NULL);
 }
 
+static void refuse_tables(const cai_emm_hooks *hooks)
+{
+    cai_cuda cuda;
+    cuda = *cai_sim_cuda(sim);
+    cuda.memory_alloc_async = NULL;
+    refuse(NULL, &cuda, 0, CAI_ERR_UNAVAILABLE);
+    cuda.context_pop = NULL;
+    refuse(hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    cuda = *cai_sim_cuda(sim);
+    cuda.struct_size = (uint32_t)offsetof(cai_cuda, primary_release); /* of an older maker */
+    refuse(hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    cuda = *cai_sim_cuda(sim);
+    cuda.primary_release = NULL;
+    refuse(hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    CHECK(cai_cvcuda_open(hooks, &cuda, 0, 0, &err) == NULL);
+    CHECK_INT(err.code, CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_sim_calls_of(sim, "primary_retain"), cai_sim_calls_of(sim, "primary_release") + 2); /* device 2 */
+}
+
 static void test_cupy_refused(void)
 {
     spy s;
     cai_emm_hooks hooks = spy_open(&s), bad = hooks;
-    cai_cuda cuda;
     cai_cupy *cupy;
     open_sim();
     refuse(NULL, NULL, 0, CAI_ERR_CUDA); /* the loader is not compiled in here */
@@ -401,20 +419,7 @@ static void test_cupy_refused(void)
     refuse(&bad, NULL, 0, CAI_ERR_ARGUMENT);
     bad.kind = CAI_MEMORY_DEVICE;
     refuse(&bad, cai_sim_cuda(sim), 0, CAI_ERR_ARGUMENT);
-    cuda = *cai_sim_cuda(sim);
-    cuda.memory_alloc_async = NULL;
-    refuse(NULL, &cuda, 0, CAI_ERR_UNAVAILABLE);
-    cuda.context_pop = NULL;
-    refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
-    cuda = *cai_sim_cuda(sim);
-    cuda.struct_size = (uint32_t)offsetof(cai_cuda, primary_release); /* of an older maker */
-    refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
-    cuda = *cai_sim_cuda(sim);
-    cuda.primary_release = NULL;
-    refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
-    CHECK(cai_cvcuda_open(&hooks, &cuda, 0, 0, &err) == NULL);
-    CHECK_INT(err.code, CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_sim_calls_of(sim, "primary_retain"), cai_sim_calls_of(sim, "primary_release") + 2); /* device 2 */
+    refuse_tables(&hooks);
     CHECK_STR(s.log, "");
     s.fail_initialize = 3;
     refuse(&hooks, NULL, 0, CAI_ERR_CUDA);
