@@ -572,6 +572,9 @@ struct cai_cuda_v0 {
     int32_t (*pool_destroy)(void *self, uint64_t pool);
     int32_t (*memory_alloc_from_pool)(void *self, uint64_t *pointer, uint64_t size, uint64_t pool,
                                       uint64_t stream);
+    /* a reference to the primary context, for one who keeps it: the first makes it, the last destroys it */
+    int32_t (*primary_retain)(void *self, int32_t device, uint64_t *context);
+    int32_t (*primary_release)(void *self, int32_t device);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
@@ -980,7 +983,7 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 400 : 208) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 416 : 216) ? 1 : -1];
 typedef char cai_priv_assert_pool[sizeof(cai_event_pool) <= 4096 ? 1 : -1];
 
 /* ------------------------------------------------------------------ >>failing */
@@ -3231,14 +3234,14 @@ struct cai_priv_pool_properties { /* CUmemPoolProps */
     X(pool_create, (void **, const struct cai_priv_pool_properties *), "cuMemPoolCreate", "", 11020, 0)      \
     X(pool_destroy, (void *), "cuMemPoolDestroy", "", 11020, 0)                                              \
     X(memory_alloc_from_pool, (uint64_t *, size_t, void *, void *),                                          \
-      "cuMemAllocFromPoolAsync", "", 11020, 0)
+      "cuMemAllocFromPoolAsync", "", 11020, 0)                                                               \
+    X(primary_retain, (void **, int), "cuDevicePrimaryCtxRetain", "", 7000, 1)                               \
+    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)
 
-/* All functions. The first five have no slot of their own. */
+/* All functions. The first three have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
     X(init, (unsigned int), "cuInit", "", 2000, 1)                                                           \
     X(driver_version, (int *), "cuDriverGetVersion", "", 2020, 1)                                            \
-    X(primary_retain, (void **, int), "cuDevicePrimaryCtxRetain", "", 7000, 1)                               \
-    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)                                  \
     X(pool_set, (void *, int, void *), "cuMemPoolSetAttribute", "", 11020, 0)                                \
     CAI_PRIV_SLOT_LIST(X)
 
@@ -3317,11 +3320,22 @@ static int32_t cai_priv_driver_context_pop(void *self)
 CAI_PRIV_SLOT(context_synchronize, (void *self), ())
 CAI_PRIV_SLOT(context_device, (void *self, int32_t *device), (device))
 
+static int32_t cai_priv_driver_primary_retain(void *self, int32_t device, uint64_t *context)
+{
+    void *handle = NULL;
+    const cai_priv_type_primary_retain retain = cai_priv_cu_primary_retain(self);
+    int32_t error = retain(&handle, device);
+    if (cai_priv_driver_init(self, &error)) error = retain(&handle, device);
+    *context = cai_priv_cu_number(handle);
+    return error;
+}
+
+CAI_PRIV_SLOT(primary_release, (void *self, int32_t device), (device))
+
 /* Retaining an inactive primary context makes it, and releasing it destroys it ("The context is automatically
  * reset once the last reference to it is released"). So its state is queried first. */
 static int32_t cai_priv_driver_device_context(void *self, int32_t device, uint64_t *context)
 {
-    void *handle = NULL;
     unsigned int flags = 0;
     int active = 0;
     const cai_priv_type_device_context state = cai_priv_cu_device_context(self);
@@ -3329,10 +3343,8 @@ static int32_t cai_priv_driver_device_context(void *self, int32_t device, uint64
     *context = 0;
     if (cai_priv_driver_init(self, &error)) error = state(device, &flags, &active);
     if (error || !active) return error;
-    error = cai_priv_cu_primary_retain(self)(&handle, device);
-    if (error) return error;
-    *context = cai_priv_cu_number(handle);
-    return cai_priv_cu_primary_release(self)(device);
+    error = cai_priv_driver_primary_retain(self, device, context);
+    return error ? error : cai_priv_driver_primary_release(self, device);
 }
 
 CAI_PRIV_SLOT_OF_HANDLE(stream_context, context, (void *self, uint64_t stream, uint64_t *context),

@@ -51,6 +51,8 @@ ORDER AND LIFETIME
     - The consumer waits for its own work on the array, releases the array, and then answers.
     - The producer frees the memory after all consumers have answered (R116).
     An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
+    If it was opened in the primary context of its device, that is retained until then. Another context is to
+    live as long as the import.
     cai_exchange_finish keeps it until the consumer's stream has passed.
 
 WHAT CAN BE SENT
@@ -124,6 +126,8 @@ typedef struct cai_ipc_mapping {
     int32_t device;
     int32_t state;          /* 0: idle, 1: being opened or closed, 2: open */
     int64_t references;     /* arrays */
+    int32_t retained;       /* the context is the primary one, and stays until the place is idle */
+    int32_t reserved;       /* 0 */
 } cai_ipc_mapping;
 
 /** The imports of a process. Do not move, copy or write a cai_ipc. Its fields may be read. */
@@ -357,6 +361,10 @@ static int32_t cai_priv_ipc_leave(const cai_cuda *cuda, uint64_t context, int32_
 static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
 {
     cai_ipc *ipc = mapping->ipc;
+    const cai_cuda *cuda = ipc->cuda;
+    const int32_t left = mapping->retained ? cuda->primary_release(cuda->self, mapping->device) : 0;
+    if (!error) error = left;
+    mapping->retained = 0;
     cai_priv_guard_take(&ipc->guard);
     mapping->state = CAI_PRIV_IPC_IDLE;
     ipc->used--;
@@ -437,13 +445,19 @@ static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *open
 }
 
 /* Finds the context to open in. It is the device's primary one if that is active, else the current one if it
- * is of that device. None is made. */
+ * is of that device. None is made. A primary one is retained, as arrays may outlast its other users. */
 static cai_status cai_priv_ipc_find_context(cai_ipc_mapping *mapping, cai_error *err)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
     int32_t device = CAI_DEVICE_UNKNOWN;
     int32_t error = cuda->device_context(cuda->self, mapping->device, &mapping->context);
     CAI_TRY(cai_priv_ipc_did(error, "device_context", err));
+    mapping->retained = mapping->context && cuda->primary_retain && cuda->primary_release;
+    if (mapping->retained) {
+        error = cuda->primary_retain(cuda->self, mapping->device, &mapping->context);
+        mapping->retained = !error;
+        CAI_TRY(cai_priv_ipc_did(error, "primary_retain", err));
+    }
     if (mapping->context) return CAI_OK;
     error = cuda->context_current(cuda->self, &mapping->context);
     CAI_TRY(cai_priv_ipc_did(error, "context_current", err));

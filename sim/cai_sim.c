@@ -260,7 +260,7 @@ typedef struct sim_fault {
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
     X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
     X(copy_peer_async) X(copy_3d_peer_async) X(context_id) X(context_record) X(stream_flags) X(pool_create) \
-    X(pool_destroy) X(memory_alloc_from_pool)
+    X(pool_destroy) X(memory_alloc_from_pool) X(primary_retain) X(primary_release)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -4169,6 +4169,10 @@ SIM_ASKS(memory_alloc_from_pool,
          (sim_log_number(sim, size), sim_log_object(sim, &sim->pools, pool), sim_log_stream(sim, stream)),
          pool == 0 ? CAI_SIM_ERROR_INVALID_VALUE : sim_do_pool_alloc(sim, pool, size, stream, pointer),
          sim_log_address(sim, *pointer))
+SIM_ASKS(primary_retain, (void *self, int32_t device, uint64_t *context), context, sim_log_int(sim, device),
+         sim_do_primary_retain(sim, device, context), sim_log_context(sim, *context))
+SIM_SLOT(primary_release, (void *self, int32_t device), sim_log_int(sim, device),
+         sim_do_primary_release(sim, device))
 
 static int32_t sim_host_thread(void *self, uint64_t *thread)
 {

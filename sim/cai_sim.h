@@ -228,7 +228,7 @@ WHAT IS CUDA AND WHAT IS NOT
     Errors
     D  An asynchronous error of the device is reported by later calls (G18). R: by all that name or need one
        of its contexts, except context_current, _push, _pop, _device and _id, device_context, device_uuid,
-       capture_mode and pointer_info. Destroying a stream or an event reports it, too, and works.
+       primary_retain, primary_release, capture_mode and pointer_info. Destroying a stream or an event reports it, too, and works.
     S  Peer access is there or not (cai_sim_set_peer_access). No timing.
 
     Copies
@@ -1015,6 +1015,7 @@ void cai_sim_teardown(cai_sim *sim);
        context_id c1 -> 1             context_record c1 e1           stream_flags s1 -> 1
        pool_create 0 reuse 7 -> p2    pool_destroy p2
        memory_alloc_from_pool 1024 p2 s1 -> m1
+       primary_retain 1 -> c2         primary_release 1
 
    event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a

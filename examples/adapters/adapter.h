@@ -47,7 +47,7 @@ typedef struct adapter {
     const char *name; /* for messages */
     cai_emm_hooks hooks;
     const cai_cuda *cuda; /* NULL: contexts are the caller's affair */
-    uint64_t context, stream;
+    uint64_t context, stream; /* the primary context, retained; 0: none */
     int32_t device;
     adapter_mutex mutex; /* of what follows; never held across a hook */
     adapter_block *blocks; /* by a hash of ptr, the next place if that is taken */
@@ -276,45 +276,57 @@ static inline void adapter_free(adapter *a, void *ptr, int32_t host)
 
 /* ------------------------------------------------------------------ its beginning and end */
 
-static inline cai_status adapter_start(adapter *a, cai_error *err)
+/* Can contexts be entered and kept? Slots behind the table's end are NULL. */
+static inline int adapter_knows(const cai_cuda *cuda)
 {
-    const cai_emm_hooks *h = &a->hooks;
-    cai_status status;
-    int32_t pushed;
-    if (a->cuda)
-        CAI_TRY(cai_cuda_status(a->cuda->device_context(a->cuda->self, a->device, &a->context),
-                                "device_context", err));
-    if (!h->initialize) return CAI_OK;
-    CAI_TRY(adapter_enter(a, &pushed, err));
-    status = cai_cuda_status(h->initialize(h->ctx, a->device), "initialize", err);
-    adapter_leave(a, pushed);
-    return status;
+    return cuda->struct_size >= offsetof(cai_cuda, primary_release) + sizeof cuda->primary_release &&
+           cuda->context_current && cuda->context_push && cuda->context_pop && cuda->primary_retain &&
+           cuda->primary_release;
 }
 
-/* hooks: copied; what lies behind their end is NULL. cuda: NULL, or outlives the adapter. stream: 0 is the
- * legacy one. */
-static inline cai_status adapter_open(adapter *a, const char *name, const cai_emm_hooks *hooks,
-                                      const cai_cuda *cuda, int device, uint64_t stream, cai_error *err)
+/* The device's primary context, which is made if need be, is there until adapter_drop. cuda: NULL, or outlives
+ * the adapter. stream: 0 is the legacy one. */
+static inline cai_status adapter_hold(adapter *a, const char *name, const cai_cuda *cuda, int device,
+                                      uint64_t stream, cai_error *err)
 {
-    size_t bytes;
-    CAI_TRY(cai_emm_hooks_check(hooks, err));
-    if (device < 0) return adapter_say(err, CAI_ERR_ARGUMENT, "device is negative");
-    if (cuda && (cuda->struct_size < offsetof(cai_cuda, stream_context) || !cuda->context_current ||
-                 !cuda->context_push || !cuda->context_pop || !cuda->device_context))
-        return adapter_say(err, CAI_ERR_ARGUMENT, "cuda has no operations of contexts");
     memset(a, 0, sizeof *a);
-    bytes = hooks->struct_size < sizeof a->hooks ? hooks->struct_size : sizeof a->hooks;
-    memcpy(&a->hooks, hooks, bytes - bytes % sizeof(void *));
+    if (device < 0) return adapter_say(err, CAI_ERR_ARGUMENT, "device is negative");
+    if (cuda && !adapter_knows(cuda))
+        return adapter_say(err, CAI_ERR_ARGUMENT, "cuda has no operations of contexts");
     a->name = name;
     a->cuda = cuda;
     a->device = device;
     a->stream = stream ? stream : (uint64_t)CAI_STREAM_LEGACY;
-    CAI_TRY(adapter_start(a, err));
-    adapter_mutex_init(&a->mutex);
-    return CAI_OK;
+    if (!cuda) return CAI_OK;
+    return cai_cuda_status(cuda->primary_retain(cuda->self, device, &a->context), "primary_retain", err);
 }
 
-/* Refused while something is allocated. */
+static inline void adapter_drop(adapter *a)
+{
+    if (a->context) (void)a->cuda->primary_release(a->cuda->self, a->device);
+    a->context = 0;
+}
+
+/* hooks: copied; what lies behind their end is NULL. After a failure adapter_drop is still to be called. */
+static inline cai_status adapter_open(adapter *a, const cai_emm_hooks *hooks, cai_error *err)
+{
+    cai_emm_hooks *const h = &a->hooks;
+    cai_status status = CAI_OK;
+    int32_t pushed;
+    size_t bytes;
+    CAI_TRY(cai_emm_hooks_check(hooks, err));
+    bytes = hooks->struct_size < sizeof *h ? hooks->struct_size : sizeof *h;
+    memcpy(h, hooks, bytes - bytes % sizeof(void *));
+    if (h->initialize) {
+        CAI_TRY(adapter_enter(a, &pushed, err));
+        status = cai_cuda_status(h->initialize(h->ctx, a->device), "initialize", err);
+        adapter_leave(a, pushed);
+    }
+    if (!status) adapter_mutex_init(&a->mutex);
+    return status;
+}
+
+/* Refused while something is allocated. adapter_drop comes after it, and after the memory of the hooks. */
 static inline cai_status adapter_close(adapter *a)
 {
     size_t used;

@@ -251,9 +251,14 @@ CUresult do_cuDevicePrimaryCtxRelease(CUdevice_v1 device)
 
 CUresult do_cuDevicePrimaryCtxReset_v2(CUdevice_v1 device)
 {
+    const cai_cuda *cuda = driver_cuda();
+    uint64_t context = 0;
     DRIVER_TRY(driver_need_device(device));
-    peer_forget(cai_sim_primary(cai_driver_sim(), device));
-    return (CUresult)cai_sim_context_destroy(cai_driver_sim(), cai_sim_primary(cai_driver_sim(), device));
+    DRIVER_TRY(cuda->device_context(cuda->self, device, &context));
+    if (!context)
+        return CUDA_SUCCESS; /* it is inactive: nothing is to be reset */
+    peer_forget(context);
+    return (CUresult)cai_sim_context_destroy(cai_driver_sim(), context);
 }
 
 CUresult do_cuDevicePrimaryCtxGetState(CUdevice_v1 device, unsigned int *flags, int *active)

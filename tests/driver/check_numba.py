@@ -338,6 +338,54 @@ def work_wrong() -> None:
     raised("another manager", cai_numba.current, CudaDriverError, "not the memory manager")
 
 
+def active() -> bool:
+    from cuda.bindings import driver
+
+    return bool(driver.cuDevicePrimaryCtxGetState(0)[2])
+
+
+def work_first(table: str) -> None:
+    """The adapter is chosen before there is a context, and none is left when Numba and the adapter are done."""
+    import cai_numba
+    from cuda.bindings import driver
+    from numba import cuda
+
+    driver.cuInit(0)
+    same("active at first", active(), False)
+    cuda.set_memory_manager(cai_numba.over(table))
+    array = cuda.device_array(100)
+    manager = cai_numba.current()
+    same("active with an array", active(), True)
+    del array
+    gc.collect()
+    cuda.close()
+    counts = manager.counts()
+    same("one array", [counts[name] for name in ("allocated", "freed", "failed")], [1, 1, 0])
+    del manager
+    gc.collect()
+    same("active at the end", active(), False)
+
+
+def work_alone(table: str) -> None:
+    """Who made the context releases it before the adapter is done: the adapter has a reference."""
+    import cai_numba
+    from cuda.bindings import driver
+
+    driver.cuInit(0)
+    _, context = driver.cuDevicePrimaryCtxRetain(0)
+    driver.cuCtxPushCurrent(context)
+    adapter = cai_numba.Table(table)
+    driver.cuCtxPopCurrent()
+    driver.cuDevicePrimaryCtxRelease(0)
+    same("active with an adapter", active(), True)
+    memory, address = ctypes.c_uint64(), c_void_p()
+    adapter.do("alloc", "alloc", cai_numba.DEVICE, 1000, 0, ctypes.byref(memory), ctypes.byref(address))
+    adapter.do("free", "free", memory)
+    del adapter
+    gc.collect()
+    same("active without", active(), False)
+
+
 # ------------------------------------------------------------------------ the processes
 
 
@@ -366,6 +414,9 @@ def processes(world: World, plugin: str) -> None:
     world.run("--work", "call", "async", options=("--adversarial",))
     world.run("--work", "mine", "")
     world.run("--work", "wrong", "")
+    for how in ("first", "alone"):
+        for table in ("cuda", "async"):
+            world.run("--work", how, table)
     if plugin:
         world.run("--work", "plugin", plugin, NUMBA_CUDA_MEMORY_MANAGER="cai_numba", CAI_NUMBA_TABLE=plugin)
 
@@ -379,7 +430,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.work:
         how, table = options.work
-        others = {"mine": work_mine, "plugin": lambda: work_plugin(table), "wrong": work_wrong}
+        others = {"mine": work_mine, "plugin": lambda: work_plugin(table), "wrong": work_wrong,
+                  "first": lambda: work_first(table), "alone": lambda: work_alone(table)}  # fmt: skip
         others.get(how, lambda: work(how, table))()
     elif not options.library:
         parser.error("--library is needed")

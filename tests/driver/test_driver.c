@@ -56,6 +56,8 @@ static void test_dead_handles(void)
     CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
     CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
     CHECK_INT(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+    CHECK_INT(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS); /* numba.cuda.close resets what it released */
+    CHECK_INT(cuDevicePrimaryCtxReset(2), CUDA_ERROR_INVALID_DEVICE);
 }
 
 static void test_devices(void)

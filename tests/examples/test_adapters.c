@@ -183,7 +183,7 @@ static void test_torch_default_hooks(void)
     a = cai_torch_alloc(1000, 0, s1);
     CHECK(a != NULL);
     CHECK(cai_sim_bytes(sim, (uint64_t)(uintptr_t)a) == a);
-    check_log("device_context 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
+    check_log("primary_retain 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
               "memory_alloc_from_pool 1000 p3 s1 -> m1\n");
     b = cai_torch_alloc(24, 0, s2);
     check_log("context_current -> c1\nmemory_alloc_from_pool 24 p3 s2 -> m2\n");
@@ -223,14 +223,14 @@ static void test_torch_no_such_device(void)
     check_log("");
     CHECK_UINT(counted(63).failed, 0); /* the last one there is */
     CHECK(cai_torch_alloc(16, 63, s1) == NULL);
-    check_log("device_context 63 ! 101\n");
+    check_log("primary_retain 63 ! 101\n");
     CHECK_UINT(counted(63).failed, 1);
     CHECK_UINT(counted(-1).failed, 4);
     CHECK_INT(counted(-1).native, 101);
     cai_torch_free(&count, 16, 64, s1);
     CHECK_UINT(counted(-1).failed, 5);
     CHECK(cai_torch_alloc(16, 5, s1) == NULL); /* in range, but CUDA has two */
-    check_log("device_context 5 ! 101\n");
+    check_log("primary_retain 5 ! 101\n");
     CHECK_UINT(counted(5).failed, 1);
     CHECK_INT(counted(5).first_failure, CAI_ERR_CUDA);
     cai_torch_free(&count, 16, 1, s1); /* nothing was allocated there */
@@ -248,7 +248,7 @@ static void test_torch_null_stream(void)
     void *a;
     open_torch(1);
     a = cai_torch_alloc(16, 0, NULL);
-    check_log("device_context 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
+    check_log("primary_retain 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
               "memory_alloc_from_pool 16 p3 legacy -> m1\n");
     cai_torch_free(a, 16, 0, NULL);
     check_log("context_current -> c1\nmemory_free_async m1 legacy\n");
@@ -260,7 +260,7 @@ static void test_torch_other_device(void)
     void *a;
     open_torch(1);
     a = cai_torch_alloc(16, 1, t1);
-    check_log("device_context 1 -> c2\npool_create 1 reuse 6 -> p3\ncontext_current -> c1\ncontext_push c2\n"
+    check_log("primary_retain 1 -> c2\npool_create 1 reuse 6 -> p3\ncontext_current -> c1\ncontext_push c2\n"
               "memory_alloc_from_pool 16 p3 s3 -> m1\ncontext_pop\n");
     CHECK_UINT(cai_sim_current(sim), c1);
     CHECK_INT(cai_sim_set_context(sim, 0), 0); /* a thread without a context */
@@ -289,6 +289,43 @@ static void test_torch_out_of_memory(void)
     CHECK(a != NULL);
     cai_torch_free(a, 1 << 10, 0, s1);
     close_sim();
+}
+
+static uint64_t active_context(int32_t device)
+{
+    uint64_t context = 0;
+    CHECK_INT(cai_sim_cuda(sim)->device_context(cai_sim_cuda(sim)->self, device, &context), 0);
+    return context;
+}
+
+/* G2: PyTorch allocates before anything made a context. A failure leaves none; success keeps it for ever. */
+static void test_torch_first(void)
+{
+    spy s;
+    cai_emm_hooks hooks = spy_hooks(&s);
+    void *a;
+    sim = cai_sim_create(2);
+    if (!sim) exit(2);
+    memset(torch_devices, 0, sizeof torch_devices);
+    torch_cuda = NULL;
+    CHECK_INT(cai_torch_set_cuda(cai_sim_cuda(sim)), CAI_OK);
+    CHECK_INT(cai_torch_set_hooks(0, &hooks), CAI_OK);
+    s.fail_initialize = 3;
+    CHECK(cai_torch_alloc(16, 0, NULL) == NULL);
+    check_spy(&s, "initialize 0\n");
+    CHECK_UINT(active_context(0) + active_context(1), 0);
+    a = cai_torch_alloc(16, 1, NULL); /* by a pool of its own */
+    CHECK(a != NULL);
+    CHECK_UINT(cai_sim_primary_retain(sim, 1), active_context(1)); /* another user comes, and goes */
+    CHECK_INT(cai_sim_primary_release(sim, 1), 0);
+    cai_torch_free(a, 16, 1, NULL);
+    CHECK_UINT(counted(1).freed, 1);
+    CHECK_UINT(active_context(0), 0);
+    CHECK_UINT(active_context(1), cai_sim_primary(sim, 1));
+    CHECK_UINT(cai_sim_current(sim), 0);
+    CHECK_INT(cai_sim_primary_release(sim, 1), 0); /* it was retained once */
+    CHECK_UINT(active_context(1), 0);
+    cai_sim_destroy(sim);
 }
 
 static void test_torch_own_hooks(void)
@@ -346,11 +383,14 @@ static void test_torch_without_cuda(void)
     CHECK(cai_torch_alloc(16, 0, s1) == NULL); /* the loader is not compiled in here */
     CHECK_UINT(counted(0).failed, 1);
     cuda = *cai_sim_cuda(sim);
-    cuda.struct_size = (uint32_t)offsetof(cai_cuda, stream_context) - 1; /* half of the last slot that is used */
+    cuda.struct_size = (uint32_t)offsetof(cai_cuda, primary_release) + 7; /* not all of the last slot used */
     CHECK_INT(cai_torch_set_cuda(&cuda), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_torch_set_cuda(NULL), CAI_ERR_ARGUMENT);
     cuda = *cai_sim_cuda(sim);
     cuda.context_pop = NULL;
+    CHECK_INT(cai_torch_set_cuda(&cuda), CAI_ERR_ARGUMENT);
+    cuda = *cai_sim_cuda(sim);
+    cuda.primary_retain = NULL;
     CHECK_INT(cai_torch_set_cuda(&cuda), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_torch_set_cuda(cai_sim_cuda(sim)), CAI_OK);
     CHECK_INT(cai_torch_set_cuda(cai_sim_cuda(sim)), CAI_ERR_PENDING);
@@ -773,6 +813,7 @@ static void run(void)
     test_torch_null_stream();
     test_torch_other_device();
     test_torch_out_of_memory();
+    test_torch_first();
     test_torch_own_hooks();
     test_torch_short_table();
     test_torch_without_cuda();

@@ -41,13 +41,14 @@ class Hooks(ctypes.Structure):
 Current = ctypes.CFUNCTYPE(c_int32, c_void_p, ctypes.POINTER(c_uint64))
 Push = ctypes.CFUNCTYPE(c_int32, c_void_p, c_uint64)
 Pop = ctypes.CFUNCTYPE(c_int32, c_void_p)
-Context = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int32, ctypes.POINTER(c_uint64))
+Retain = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int32, ctypes.POINTER(c_uint64))
+Release = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int32)
 
 
 class Cuda(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("version", c_uint32), ("flags", c_uint32), ("reserved", c_uint32)]
     _fields_ += [("self", c_void_p), ("current", Current), ("push", Push), ("pop", Pop), ("synchronize", c_void_p)]
-    _fields_ += [("device", c_void_p), ("device_context", Context), ("others", c_void_p * 29)]
+    _fields_ += [("others", c_void_p * 43), ("retain", Retain), ("release", Release)]
 
 
 def load(path: str) -> ctypes.CDLL:
@@ -82,7 +83,7 @@ class World:
         self.error = 0
         self.hooks = Hooks(ctypes.sizeof(Hooks), 1, 0, 0, None, Alloc(self.alloc), Free(self.free), b"python")
         self.cuda = Cuda(ctypes.sizeof(Cuda), 1, 0, 0, None, Current(self.ask), Push(self.push), Pop(self.pop))
-        self.cuda.device_context = Context(self.context)
+        self.cuda.retain, self.cuda.release = Retain(self.retain), Release(self.release)
 
     def alloc(self, ctx, out, size, stream):
         self.log.append(("alloc", self.current, size, stream))
@@ -110,8 +111,13 @@ class World:
         self.current = 0
         return 0
 
-    def context(self, _, device, out):
+    def retain(self, _, device, out):
+        self.log.append(("retain", device))
         out[0] = 100 + device
+        return 0
+
+    def release(self, _, device):
+        self.log.append(("release", device))
         return 0
 
     def take(self) -> list[tuple[object, ...]]:
@@ -129,7 +135,7 @@ def check_python_hooks(path: str) -> None:
     same("set_hooks of another version", library.cai_torch_set_hooks(2, ctypes.byref(world.hooks)), ABI)
     a = library.cai_torch_alloc(1000, 1, 0x50)
     same("an address", a, 0x10000)
-    same("calls", world.take(), [("push", 101), ("alloc", 101, 1000, 0x50), ("pop",)])
+    same("calls", world.take(), [("retain", 1), ("push", 101), ("alloc", 101, 1000, 0x50), ("pop",)])
     same("an empty one", library.cai_torch_alloc(0, 1, 0x50), None)
     same("device -1", library.cai_torch_alloc(8, -1, 0x50), None)
     same("device 64", library.cai_torch_alloc(8, 64, 0x50), None)

@@ -191,7 +191,7 @@ static void test_cupy_default_hooks(void)
     CHECK_INT(cai_cupy_close(cupy), CAI_ERR_PENDING);
     cai_cupy_free(cupy, a, 0);
     cai_cupy_free(cupy, b, 0);
-    check_log("pool_create 0 reuse 6 -> p3\ndevice_context 0 -> c1\ncontext_current -> c1\n"
+    check_log("primary_retain 0 -> c1\npool_create 0 reuse 6 -> p3\ncontext_current -> c1\n"
               "memory_alloc_from_pool 1000 p3 s1 -> m1\n"
               "context_current -> c1\nmemory_alloc_from_pool 24 p3 s1 -> m2\n"
               "context_current -> c1\nmemory_free_async m1 s1\n"
@@ -344,7 +344,7 @@ static void test_cupy_contexts(void)
     cupy = cai_cupy_open(NULL, cai_sim_cuda(sim), 1, 0, &err);
     CHECK(cupy != NULL);
     a = cai_cupy_malloc(cupy, 16, 1);
-    check_log("pool_create 1 reuse 6 -> p3\ndevice_context 1 -> c2\ncontext_current -> c1\ncontext_push c2\n"
+    check_log("primary_retain 1 -> c2\npool_create 1 reuse 6 -> p3\ncontext_current -> c1\ncontext_push c2\n"
               "memory_alloc_from_pool 16 p3 legacy -> m1\ncontext_pop\n");
     CHECK_INT(cai_sim_set_context(sim, 0), 0); /* Python's collector, on a thread without a context */
     cai_cupy_free(cupy, a, 1);
@@ -384,11 +384,29 @@ static void refuse(const cai_emm_hooks *hooks, const cai_cuda *cuda, int device,
     CHECK(cai_cupy_open(hooks, cuda, device, 0, NULL) == NULL);
 }
 
+static void refuse_tables(const cai_emm_hooks *hooks)
+{
+    cai_cuda cuda;
+    cuda = *cai_sim_cuda(sim);
+    cuda.memory_alloc_async = NULL;
+    refuse(NULL, &cuda, 0, CAI_ERR_UNAVAILABLE);
+    cuda.context_pop = NULL;
+    refuse(hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    cuda = *cai_sim_cuda(sim);
+    cuda.struct_size = (uint32_t)offsetof(cai_cuda, primary_release); /* of an older maker */
+    refuse(hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    cuda = *cai_sim_cuda(sim);
+    cuda.primary_release = NULL;
+    refuse(hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    CHECK(cai_cvcuda_open(hooks, &cuda, 0, 0, &err) == NULL);
+    CHECK_INT(err.code, CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_sim_calls_of(sim, "primary_retain"), cai_sim_calls_of(sim, "primary_release") + 2); /* device 2 */
+}
+
 static void test_cupy_refused(void)
 {
     spy s;
     cai_emm_hooks hooks = spy_open(&s), bad = hooks;
-    cai_cuda cuda;
     cai_cupy *cupy;
     open_sim();
     refuse(NULL, NULL, 0, CAI_ERR_CUDA); /* the loader is not compiled in here */
@@ -401,14 +419,7 @@ static void test_cupy_refused(void)
     refuse(&bad, NULL, 0, CAI_ERR_ARGUMENT);
     bad.kind = CAI_MEMORY_DEVICE;
     refuse(&bad, cai_sim_cuda(sim), 0, CAI_ERR_ARGUMENT);
-    cuda = *cai_sim_cuda(sim);
-    cuda.memory_alloc_async = NULL;
-    refuse(NULL, &cuda, 0, CAI_ERR_UNAVAILABLE);
-    cuda.context_pop = NULL;
-    refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
-    cuda = *cai_sim_cuda(sim);
-    cuda.struct_size = (uint32_t)offsetof(cai_cuda, stream_context) - 1;
-    refuse(&hooks, &cuda, 0, CAI_ERR_ARGUMENT);
+    refuse_tables(&hooks);
     CHECK_STR(s.log, "");
     s.fail_initialize = 3;
     refuse(&hooks, NULL, 0, CAI_ERR_CUDA);
@@ -500,7 +511,7 @@ static void test_cvcuda_pair(void)
     CHECK_INT(cai_cvcuda_close(memory), CAI_ERR_PENDING);
     of.mem.free(of.ctx, a, 1024, 256);
     of.mem.free(of.ctx, NULL, 1024, 256);
-    check_log("device_context 0 -> c1\ncontext_current -> c1\nmemory_alloc_async 1024 legacy -> m1\n"
+    check_log("primary_retain 0 -> c1\ncontext_current -> c1\nmemory_alloc_async 1024 legacy -> m1\n"
               "context_current -> c1\nmemory_free_async m1 legacy\n");
     CHECK_UINT(cvcuda_count(memory).freed, 1);
     CHECK_INT(cai_cvcuda_close(memory), CAI_OK);
@@ -611,6 +622,103 @@ static void test_cvcuda_pinned(void)
     spy_close(&s);
 }
 
+/* ------------------------------------------------------------------ opened before anything made a context (G2) */
+
+static uint64_t active_context(int32_t device)
+{
+    uint64_t context = 0;
+    CHECK_INT(cai_sim_cuda(sim)->device_context(cai_sim_cuda(sim)->self, device, &context), 0);
+    return context;
+}
+
+static void open_idle_sim(void)
+{
+    sim = cai_sim_create(2);
+    if (!sim) exit(2);
+    CHECK_UINT(active_context(0) + active_context(1), 0);
+}
+
+/* What was opened is closed: no context is left. */
+static void close_idle_sim(void)
+{
+    char text[400];
+    CHECK_UINT(active_context(0) + active_context(1), 0);
+    CHECK_UINT(cai_sim_current(sim), 0);
+    cai_sim_leaks(sim, text, sizeof text);
+    CHECK_STR(text, "");
+    cai_sim_destroy(sim);
+}
+
+static void test_cupy_opened_first(void)
+{
+    cai_cupy *cupy;
+    void *a;
+    open_idle_sim();
+    cupy = cai_cupy_open(NULL, cai_sim_cuda(sim), 1, 0, &err);
+    CHECK(cupy != NULL);
+    a = cai_cupy_malloc(cupy, 16, 1); /* no context is current */
+    CHECK(a != NULL);
+    cai_cupy_free(cupy, a, 1);
+    CHECK_UINT(cupy_count(cupy).freed, 1);
+    CHECK_UINT(active_context(0), 0);
+    CHECK_INT(cai_cupy_close(cupy), CAI_OK);
+    close_idle_sim();
+}
+
+static void test_cvcuda_opened_first(void)
+{
+    cai_cvcuda *memory;
+    cai_emm_hooks hooks;
+    void *a;
+    open_idle_sim();
+    CHECK_INT(cai_emm_hooks_async(&hooks, cai_sim_cuda(sim), NULL, &err), CAI_OK);
+    memory = cai_cvcuda_open(&hooks, cai_sim_cuda(sim), 1, 0, &err);
+    CHECK(memory != NULL);
+    a = cai_cvcuda_alloc(memory, 1024, 256);
+    CHECK(a != NULL);
+    cai_cvcuda_free(memory, a, 1024, 256);
+    CHECK_UINT(cvcuda_count(memory).freed, 1);
+    CHECK_INT(cai_cvcuda_close(memory), CAI_OK);
+    close_idle_sim();
+}
+
+/* Another user of the primary context goes: the adapter still has it. */
+static void test_context_of_another(void)
+{
+    cai_cupy *cupy;
+    void *a, *b;
+    open_idle_sim();
+    CHECK(cai_sim_primary_retain(sim, 0) != 0);
+    cupy = cai_cupy_open(NULL, cai_sim_cuda(sim), 0, 0, &err);
+    CHECK(cupy != NULL);
+    a = cai_cupy_malloc(cupy, 16, 0);
+    CHECK_INT(cai_sim_primary_release(sim, 0), 0);
+    b = cai_cupy_malloc(cupy, 16, 0);
+    CHECK(a && b);
+    cai_cupy_free(cupy, a, 0);
+    cai_cupy_free(cupy, b, 0);
+    CHECK_UINT(cupy_count(cupy).freed, 2);
+    CHECK_INT(cai_cupy_close(cupy), CAI_OK);
+    close_idle_sim();
+}
+
+/* An error of open leaves no context. */
+static void test_open_fails_first(void)
+{
+    spy s;
+    cai_emm_hooks hooks = spy_open(&s);
+    open_idle_sim();
+    s.fail_initialize = 3;
+    refuse(&hooks, cai_sim_cuda(sim), 0, CAI_ERR_CUDA);
+    CHECK(cai_cvcuda_open(&hooks, cai_sim_cuda(sim), 1, 0, &err) == NULL);
+    CHECK_STR(s.log, "initialize 0\ninitialize 0\ninitialize 1\n");
+    CHECK_INT(cai_sim_fail_op(sim, "pool_create", 1, 801), 1);
+    CHECK(cai_cupy_open(NULL, cai_sim_cuda(sim), 0, 0, &err) == NULL);
+    CHECK_INT(err.native, 801);
+    close_idle_sim();
+    spy_close(&s);
+}
+
 /* ------------------------------------------------------------------ several threads */
 
 #if !defined(_WIN32)
@@ -684,6 +792,10 @@ static void run(void)
     test_cvcuda_alignment();
     test_cvcuda_refused();
     test_cvcuda_pinned();
+    test_cupy_opened_first();
+    test_cvcuda_opened_first();
+    test_context_of_another();
+    test_open_fails_first();
     test_threads();
 }
 

@@ -169,6 +169,33 @@ static void check_inactive_primary(void)
     close_ab();
 }
 
+/* Who made the primary context is done with it before the array is: the mapping keeps it. */
+static void check_context_of_another(void)
+{
+    struct cai_ipc_v0 d;
+    cai_array x, y;
+    uint64_t context = 0;
+    open_ab(1, 0);
+    d = exported_bytes();
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    CHECK_INT(cai_sim_primary_release(sim_b, 1), 0);
+    CHECK_INT(cuda_b.device_context(sim_b, 1, &context), 0);
+    CHECK_UINT(context, cai_sim_primary(sim_b, 1));
+    GOOD(cai_ipc_import(&ipc_b, &d, &y, &err)); /* joins it */
+    cai_array_release(&x);
+    cai_array_release(&y);
+    CHECK_INT(ipc_b.failed, 0);
+    CHECK_INT(cuda_b.device_context(sim_b, 1, &context), 0);
+    CHECK_UINT(context, 0);
+    CHECK(cai_sim_primary_retain(sim_b, 1) != 0);
+    CHECK_INT(cai_sim_fail_op(sim_b, "ipc_open", 1, 2), 1); /* a failure keeps nothing */
+    CHECK_INT(cai_ipc_import(&ipc_b, &d, &x, &err), CAI_ERR_CUDA);
+    CHECK_INT(cai_sim_primary_release(sim_b, 1), 0);
+    CHECK_INT(cuda_b.device_context(sim_b, 1, &context), 0);
+    CHECK_UINT(context, 0);
+    close_ab();
+}
+
 static void check_arrives(int32_t device)
 {
     const int64_t shape[2] = {3, 4}, strides[2] = {64, -8};
@@ -189,10 +216,10 @@ static void check_arrives(int32_t device)
     first[0] = 7.5f;
     memcpy(bytes + 1, &d, sizeof d); /* unaligned, as it may come */
     GOOD(cai_ipc_import(&ipc_b, (const struct cai_ipc_v0 *)(const void *)(bytes + 1), &y, &err));
-    CHECK_STR(cai_sim_log(sim_b), device ? "device_uuid 0\ndevice_uuid 1\ndevice_context 1 -> c2\n"
+    CHECK_STR(cai_sim_log(sim_b), device ? "device_uuid 0\ndevice_uuid 1\ndevice_context 1 -> c2\nprimary_retain 1 -> c2\n"
                                            "context_current -> none\ncontext_push c2\nipc_open -> m1\n"
                                            "pointer_range m1 -> m1 4096\ncontext_pop\n"
-                                         : "device_uuid 0\ndevice_context 0 -> c1\n"
+                                         : "device_uuid 0\ndevice_context 0 -> c1\nprimary_retain 0 -> c1\n"
                                            "context_current -> none\ncontext_push c1\nipc_open -> m1\n"
                                            "pointer_range m1 -> m1 4096\ncontext_pop\n");
     same_array(&y, &x);
@@ -203,8 +230,8 @@ static void check_arrives(int32_t device)
     cai_sim_log_clear(sim_b);
     cai_array_release(&y);
     CHECK_STR(cai_sim_log(sim_b),
-              device ? "context_current -> none\ncontext_push c2\nipc_close m1\ncontext_pop\n"
-                     : "context_current -> none\ncontext_push c1\nipc_close m1\ncontext_pop\n");
+              device ? "context_current -> none\ncontext_push c2\nipc_close m1\ncontext_pop\nprimary_release 1\n"
+                     : "context_current -> none\ncontext_push c1\nipc_close m1\ncontext_pop\nprimary_release 0\n");
     CHECK(y.release == NULL);
     CHECK_INT(ipc_b.failed, 0);
     close_ab();
@@ -606,6 +633,15 @@ static void check_poor_tables(void)
     GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
     CHECK_UINT(x.data, address);
     cai_array_release(&x);
+    CHECK_INT(cai_sim_calls_of(sim_b, "primary_release"), 1);
+    cuda_b.primary_release = NULL; /* then the context is the caller's to keep */
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    cai_array_release(&x);
+    cuda_b.primary_retain = NULL;
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    cai_array_release(&x);
+    CHECK_INT(cai_sim_calls_of(sim_b, "primary_retain"), 1);
+    CHECK_INT(ipc_b.failed, 0);
     cuda_b = *cai_sim_cuda(sim_b);
     REFUSED(cai_ipc_init(NULL, &cuda_b, places, 1, 0, &err), CAI_ERR_ARGUMENT, "ipc is NULL");
     REFUSED(cai_ipc_init(&ipc_b, NULL, places, 1, 0, &err), CAI_ERR_ARGUMENT, "cuda is NULL");
@@ -1184,6 +1220,7 @@ static void check_threads(void)
 static void run(void)
 {
     check_inactive_primary();
+    check_context_of_another();
     check_arrives(0);
     check_arrives(1);
     check_kinds();

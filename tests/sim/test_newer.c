@@ -158,6 +158,36 @@ static void test_pools(void)
     finish();
 }
 
+/* Two references: the context goes with the last, with what is in it. */
+static void test_references(void)
+{
+    uint64_t context = 0, none = 7;
+    cai_test_note("references of the table");
+    sim = cai_sim_create(2);
+    if (sim == NULL) exit(2);
+    cuda = cai_sim_cuda(sim);
+    CHECK_INT(cuda->primary_retain(sim, 1, &context), 0); /* no context is current */
+    CHECK_UINT(context, cai_sim_primary(sim, 1));
+    CHECK_UINT(cai_sim_primary_retain(sim, 1), context);
+    CHECK_INT(cuda->primary_release(sim, 1), 0);
+    CHECK_INT(cuda->context_push(sim, context), 0);
+    CHECK_INT(cuda->context_pop(sim), 0);
+    CHECK_INT(cuda->primary_release(sim, 1), 0);
+    CHECK_INT(cuda->device_context(sim, 1, &none), 0);
+    CHECK_UINT(none, 0);
+    CHECK_INT(cuda->primary_release(sim, 1), 201);
+    CHECK_INT(cuda->primary_retain(sim, 2, &none), 101);
+    CHECK_INT(cuda->primary_release(sim, -1), 101);
+    CHECK_INT(cuda->primary_retain(sim, 0, NULL), 1);
+    CHECK_INT(cuda->device_context(sim, 0, &none), 0);
+    CHECK_UINT(none, 0);
+    CHECK_STR(cai_sim_log(sim), "primary_retain 1 -> c2\nprimary_release 1\ncontext_push c2\ncontext_pop\n"
+                                "primary_release 1\ndevice_context 1 -> none\nprimary_release 1 ! 201\n"
+                                "primary_retain 2 ! 101\nprimary_release -1 ! 101\nprimary_retain 0 ! 1\n"
+                                "device_context 0 -> none\n");
+    finish();
+}
+
 static void run(void)
 {
     test_context_id();
@@ -165,6 +195,7 @@ static void run(void)
     test_context_record_refused();
     test_stream_flags();
     test_pools();
+    test_references();
 }
 
 CAI_TEST_MAIN(run)

@@ -32,6 +32,7 @@ static void cupy_drop(cai_cupy *cupy)
 {
     const cai_status status = cupy->own.pool ? cai_emm_pool_destroy(&cupy->own, NULL) : CAI_OK;
     (void)status; /* of a device that is gone */
+    adapter_drop(&cupy->memory);
     free(cupy);
 }
 
@@ -41,12 +42,13 @@ static cai_status cupy_start(cai_cupy *cupy, const cai_emm_hooks *hooks, const c
     cai_emm_hooks standard;
     if (hooks) CAI_TRY(cai_emm_hooks_check(hooks, err));
     if (!cuda && !(hooks && hooks->kind == CAI_MEMORY_HOST)) CAI_TRY(cupy_load(cupy, &cuda, err));
+    CAI_TRY(adapter_hold(&cupy->memory, "cai_cupy", cuda, device, stream, err));
     if (!hooks) {
         CAI_TRY(cai_emm_pool_create(&cupy->own, cuda, device, err));
         CAI_TRY(cai_emm_hooks_async(&standard, cuda, &cupy->own, err));
         hooks = &standard;
     }
-    return adapter_open(&cupy->memory, "cai_cupy", hooks, cuda, device, stream, err);
+    return adapter_open(&cupy->memory, hooks, err);
 }
 
 CAI_CUPY_API cai_cupy *cai_cupy_open(const cai_emm_hooks *hooks, const cai_cuda *cuda, int device,

@@ -21,8 +21,9 @@ extern "C" {
 typedef struct cai_cupy cai_cupy; /* the `param` of cupy.cuda.memory.CFunctionAllocator */
 
 /** Makes one. hooks: copied; NULL: cudaMallocAsync, by a pool of its own. cuda: it outlives the memory; NULL: what
- *  cai_cuda_load finds, and with hooks of CAI_MEMORY_HOST none. stream: a number, 0: the legacy stream; it
- *  outlives the memory. Returns NULL where it failed: err, which may be NULL, says why. Errors:
+ *  cai_cuda_load finds, and with hooks of CAI_MEMORY_HOST none. With cuda the device's primary context is retained
+ *  until close, so open may be the first call of CUDA. stream: a number, 0: the legacy stream; it outlives the
+ *  memory. Returns NULL where it failed: err, which may be NULL, says why. Errors:
  *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA, CAI_ERR_OUT_OF_MEMORY. */
 CAI_CUPY_API cai_cupy *cai_cupy_open(const cai_emm_hooks *hooks, const cai_cuda *cuda, int device,
                                      uint64_t stream, cai_error *err);

@@ -7,13 +7,21 @@ struct cai_cvcuda {
     adapter memory;
 };
 
+static void cvcuda_drop(cai_cvcuda *memory)
+{
+    adapter_drop(&memory->memory);
+    free(memory);
+}
+
 cai_cvcuda *cai_cvcuda_open(const cai_emm_hooks *hooks, const cai_cuda *cuda, int device, uint64_t stream,
                             cai_error *err)
 {
     cai_cvcuda *memory = (cai_cvcuda *)calloc(1, sizeof *memory);
     if (!memory) (void)adapter_say(err, CAI_ERR_OUT_OF_MEMORY, "cai_cvcuda_open: no host memory");
-    else if (adapter_open(&memory->memory, "cai_cvcuda", hooks, cuda, device, stream, err)) {
-        free(memory);
+    else if (cai_emm_hooks_check(hooks, err) ||
+             adapter_hold(&memory->memory, "cai_cvcuda", cuda, device, stream, err) ||
+             adapter_open(&memory->memory, hooks, err)) {
+        cvcuda_drop(memory);
         memory = NULL;
     }
     return memory;
@@ -72,6 +80,6 @@ cai_status cai_cvcuda_close(cai_cvcuda *memory)
 {
     if (!memory) return CAI_OK;
     CAI_TRY(adapter_close(&memory->memory));
-    free(memory);
+    cvcuda_drop(memory);
     return CAI_OK;
 }

@@ -21,8 +21,9 @@ extern "C" {
 
 typedef struct cai_cvcuda cai_cvcuda;
 
-/** Makes one. hooks: copied. cuda: for the context of the device; it outlives the memory; NULL: CV-CUDA calls
- *  with the right one current. stream: a number, 0: the legacy stream; it outlives the memory.
+/** Makes one. hooks: copied. cuda: for the primary context of the device, which is retained until close, so
+ *  open may be the first call of CUDA; it outlives the memory; NULL: CV-CUDA calls with the right one current.
+ *  stream: a number, 0: the legacy stream; it outlives the memory.
  *  Returns NULL where it failed: err, which may be NULL, says why. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
  *  CAI_ERR_CUDA, CAI_ERR_OUT_OF_MEMORY. */
 cai_cvcuda *cai_cvcuda_open(const cai_emm_hooks *hooks, const cai_cuda *cuda, int device, uint64_t stream,

@@ -16,22 +16,39 @@ struct cai_numba {
     cai_event_pool pool;
     cai_emm_pool own; /* CAI_NUMBA_ASYNC */
     cai_manager manager;
+    int32_t device, retained; /* is its primary context retained? */
 };
+
+/* Numba may release its context before the last array goes, and before close. A context that is no primary one is
+ * the program's. */
+static cai_status numba_retain(cai_numba *numba, cai_error *err)
+{
+    const cai_cuda *cuda = &numba->driver.cuda;
+    uint64_t current = 0, primary = 0;
+    CAI_TRY(cai_cuda_status(cuda->context_current(cuda->self, &current), "context_current", err));
+    if (!current) return CAI_OK; /* cai_manager_init refuses that */
+    CAI_TRY(cai_cuda_status(cuda->context_device(cuda->self, &numba->device), "context_device", err));
+    CAI_TRY(cai_cuda_status(cuda->device_context(cuda->self, numba->device, &primary), "device_context", err));
+    if (current != primary) return CAI_OK;
+    CAI_TRY(cai_cuda_status(cuda->primary_retain(cuda->self, numba->device, &primary), "primary_retain", err));
+    numba->retained = 1;
+    return CAI_OK;
+}
 
 /* cudaMallocAsync, by a pool of its own on the current device: threads of Numba share its default stream. */
 static cai_status numba_async(cai_numba *numba, cai_emm_hooks *made, cai_error *err)
 {
     const cai_cuda *cuda = &numba->driver.cuda;
-    int32_t device = 0;
-    CAI_TRY(cai_cuda_status(cuda->context_device(cuda->self, &device), "context_device", err));
-    CAI_TRY(cai_emm_pool_create(&numba->own, cuda, device, err));
+    CAI_TRY(cai_emm_pool_create(&numba->own, cuda, numba->device, err));
     return cai_emm_hooks_async(made, cuda, &numba->own, err);
 }
 
 static void numba_drop(cai_numba *numba)
 {
+    const cai_cuda *cuda = &numba->driver.cuda;
     const cai_status status = numba->own.pool ? cai_emm_pool_destroy(&numba->own, NULL) : CAI_OK;
     (void)status; /* of a device that is gone */
+    if (numba->retained) (void)cuda->primary_release(cuda->self, numba->device);
     free(numba);
 }
 
@@ -39,6 +56,7 @@ static cai_status numba_start(cai_numba *numba, const cai_emm_hooks *hooks, int3
 {
     const cai_cuda *cuda = &numba->driver.cuda;
     cai_emm_hooks made;
+    CAI_TRY(numba_retain(numba, err));
     CAI_TRY(cai_event_pool_init(&numba->pool, cuda, NULL, 0, 0, err));
     if (!hooks) {
         if (standard == CAI_NUMBA_ASYNC) CAI_TRY(numba_async(numba, &made, err));

@@ -26,9 +26,9 @@ enum { CAI_NUMBA_CUDA, CAI_NUMBA_ASYNC }; /* the tables over cudaMalloc and cuda
 /** Kinds of memory. */
 enum { CAI_NUMBA_DEVICE, CAI_NUMBA_HOST, CAI_NUMBA_MANAGED, CAI_NUMBA_PIN };
 
-/** Makes one for the context that is current. hooks: copied; NULL: the table `standard`. CUDA is what
- *  cai_cuda_load finds. Returns NULL where it failed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA, CAI_ERR_OUT_OF_MEMORY. */
+/** Makes one for the context that is current. If that is a primary one, it is retained until close. hooks: copied;
+ *  NULL: the table `standard`. CUDA is what cai_cuda_load finds. Returns NULL where it failed. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA, CAI_ERR_OUT_OF_MEMORY. */
 CAI_NUMBA_API cai_numba *cai_numba_open(const cai_emm_hooks *hooks, int32_t standard, cai_error *err);
 
 /** Ends it. CAI_ERR_PENDING: something is allocated, nothing was done. */

@@ -25,7 +25,7 @@ static void torch_unlock(void) { (void)pthread_mutex_unlock(&torch_mutex); }
 typedef struct torch_device {
     cai_emm_hooks hooks;
     cai_emm_pool own; /* if none were set */
-    uint64_t context; /* the primary one; 0: not used yet. From then on only the count changes */
+    uint64_t context; /* the primary one, retained for ever; 0: not used yet. Then only the count changes */
     int32_t given;    /* hooks were set */
     cai_torch_count count;
 } torch_device;
@@ -73,24 +73,32 @@ static cai_status torch_load(cai_error *err)
 #endif
 }
 
-static cai_status torch_open(torch_device *d, int device, cai_error *err)
+static cai_status torch_start(torch_device *d, int device, cai_error *err)
 {
-    torch_device opened = *d;
     cai_status status = CAI_OK;
     int32_t pushed;
-    if (d->context) return CAI_OK;
-    CAI_TRY(torch_load(err));
-    CAI_TRY(cai_cuda_status(torch_cuda->device_context(torch_cuda->self, device, &opened.context),
-                            "device_context", err));
     if (!d->given && !d->own.pool) CAI_TRY(cai_emm_pool_create(&d->own, torch_cuda, device, err));
-    if (!d->given) CAI_TRY(cai_emm_hooks_async(&opened.hooks, torch_cuda, &d->own, err));
-    opened.own = d->own;
-    if (opened.hooks.initialize) {
-        CAI_TRY(torch_enter(&opened, &pushed, err));
-        status = cai_cuda_status(opened.hooks.initialize(opened.hooks.ctx, device), "initialize", err);
+    if (!d->given) CAI_TRY(cai_emm_hooks_async(&d->hooks, torch_cuda, &d->own, err));
+    if (d->hooks.initialize) {
+        CAI_TRY(torch_enter(d, &pushed, err));
+        status = cai_cuda_status(d->hooks.initialize(d->hooks.ctx, device), "initialize", err);
         torch_leave(pushed);
     }
-    if (!status) *d = opened;
+    return status;
+}
+
+/* PyTorch never says that it is done, so the primary context is retained once, and never released. */
+static cai_status torch_open(torch_device *d, int device, cai_error *err)
+{
+    cai_status status;
+    if (d->context) return CAI_OK;
+    CAI_TRY(torch_load(err));
+    CAI_TRY(cai_cuda_status(torch_cuda->primary_retain(torch_cuda->self, device, &d->context),
+                            "primary_retain", err));
+    status = torch_start(d, device, err);
+    if (!status) return CAI_OK;
+    (void)torch_cuda->primary_release(torch_cuda->self, device);
+    d->context = 0;
     return status;
 }
 
@@ -203,8 +211,9 @@ CAI_TORCH_API cai_status cai_torch_set_hooks(int device, const cai_emm_hooks *ho
 CAI_TORCH_API cai_status cai_torch_set_cuda(const cai_cuda *cuda)
 {
     cai_status status = CAI_OK;
-    if (!cuda || cuda->struct_size < offsetof(cai_cuda, stream_context) || !cuda->context_current ||
-        !cuda->context_push || !cuda->context_pop || !cuda->device_context)
+    if (!cuda || cuda->struct_size < offsetof(cai_cuda, primary_release) + sizeof cuda->primary_release ||
+        !cuda->context_current || !cuda->context_push || !cuda->context_pop || !cuda->primary_retain ||
+        !cuda->primary_release)
         return CAI_ERR_ARGUMENT;
     torch_lock();
     if (torch_cuda) status = CAI_ERR_PENDING;

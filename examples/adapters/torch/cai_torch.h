@@ -6,7 +6,9 @@
  *     memory.change_current_allocator(table)                    # before anything is allocated
  *
  * PyTorch's functions have no pointer for the user, so there is one table of hooks for each device, static in
- * the shared object. docs/memory.md says what else is lost on the way. Any number of threads. */
+ * the shared object. docs/memory.md says what else is lost on the way. Any number of threads. The first
+ * allocation of a device retains its primary context, which it may be the first to make; nothing tells when PyTorch
+ * is done, so it is never released. */
 #ifndef CAI_TORCH_H
 #define CAI_TORCH_H
 

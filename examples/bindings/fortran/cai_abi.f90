@@ -431,6 +431,8 @@ module libcai
     type(c_funptr) :: pool_create
     type(c_funptr) :: pool_destroy
     type(c_funptr) :: memory_alloc_from_pool
+    type(c_funptr) :: primary_retain
+    type(c_funptr) :: primary_release
   end type
 
   type, bind(c) :: cai_cuda_driver
@@ -1178,7 +1180,7 @@ contains
     call at("cai_cuda_copy.width", c_loc(s_cai_cuda_copy%width), c_loc(s_cai_cuda_copy), 48)
     call at("cai_cuda_copy.height", c_loc(s_cai_cuda_copy%height), c_loc(s_cai_cuda_copy), 56)
     call at("cai_cuda_copy.depth", c_loc(s_cai_cuda_copy%depth), c_loc(s_cai_cuda_copy), 64)
-    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 400) fault = "cai_cuda"
+    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 416) fault = "cai_cuda"
     call at("cai_cuda.struct_size", c_loc(s_cai_cuda%struct_size), c_loc(s_cai_cuda), 0)
     call at("cai_cuda.version", c_loc(s_cai_cuda%version), c_loc(s_cai_cuda), 4)
     call at("cai_cuda.flags", c_loc(s_cai_cuda%flags), c_loc(s_cai_cuda), 8)
@@ -1239,22 +1241,24 @@ contains
     call at("cai_cuda.pool_destroy", c_loc(s_cai_cuda%pool_destroy), c_loc(s_cai_cuda), 384)
     call at("cai_cuda.memory_alloc_from_pool", c_loc(s_cai_cuda%memory_alloc_from_pool), &
       c_loc(s_cai_cuda), 392)
-    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 928) fault = "cai_cuda_driver"
+    call at("cai_cuda.primary_retain", c_loc(s_cai_cuda%primary_retain), c_loc(s_cai_cuda), 400)
+    call at("cai_cuda.primary_release", c_loc(s_cai_cuda%primary_release), c_loc(s_cai_cuda), 408)
+    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 944) fault = "cai_cuda_driver"
     call at("cai_cuda_driver.cuda", c_loc(s_cai_cuda_driver%cuda), c_loc(s_cai_cuda_driver), 0)
     call at("cai_cuda_driver.library", c_loc(s_cai_cuda_driver%library), c_loc(s_cai_cuda_driver), &
-      400)
-    call at("cai_cuda_driver.runtime_version", c_loc(s_cai_cuda_driver%runtime_version), &
-      c_loc(s_cai_cuda_driver), 408)
-    call at("cai_cuda_driver.driver_version", c_loc(s_cai_cuda_driver%driver_version), &
-      c_loc(s_cai_cuda_driver), 412)
-    call at("cai_cuda_driver.entries", c_loc(s_cai_cuda_driver%entries), c_loc(s_cai_cuda_driver), &
       416)
+    call at("cai_cuda_driver.runtime_version", c_loc(s_cai_cuda_driver%runtime_version), &
+      c_loc(s_cai_cuda_driver), 424)
+    call at("cai_cuda_driver.driver_version", c_loc(s_cai_cuda_driver%driver_version), &
+      c_loc(s_cai_cuda_driver), 428)
+    call at("cai_cuda_driver.entries", c_loc(s_cai_cuda_driver%entries), c_loc(s_cai_cuda_driver), &
+      432)
     if (fault == "" .and. c_sizeof(s_cai_pool_event) /= 24) fault = "cai_pool_event"
     call at("cai_pool_event.context", c_loc(s_cai_pool_event%context), c_loc(s_cai_pool_event), 0)
     call at("cai_pool_event.context_id", c_loc(s_cai_pool_event%context_id), &
       c_loc(s_cai_pool_event), 8)
     call at("cai_pool_event.event", c_loc(s_cai_pool_event%event), c_loc(s_cai_pool_event), 16)
-    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3552) fault = "cai_event_pool"
+    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3568) fault = "cai_event_pool"
     call at("cai_event_pool.cuda", c_loc(s_cai_event_pool%cuda), c_loc(s_cai_event_pool), 0)
     call at("cai_event_pool.flags", c_loc(s_cai_event_pool%flags), c_loc(s_cai_event_pool), 8)
     call at("cai_event_pool.guard", c_loc(s_cai_event_pool%guard), c_loc(s_cai_event_pool), 12)
@@ -1281,8 +1285,8 @@ contains
     call at("cai_event_pool.keepalive", c_loc(s_cai_event_pool%keepalive), c_loc(s_cai_event_pool), &
       72)
     call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 80)
-    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 480)
-    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1248)
+    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 496)
+    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1264)
     if (fault == "" .and. c_sizeof(s_cai_emm_hooks) /= 208) fault = "cai_emm_hooks"
     call at("cai_emm_hooks.struct_size", c_loc(s_cai_emm_hooks%struct_size), c_loc(s_cai_emm_hooks), &
       0)

@@ -466,6 +466,8 @@ pub struct cai_cuda {
     pub pool_create: *const c_void,
     pub pool_destroy: *const c_void,
     pub memory_alloc_from_pool: *const c_void,
+    pub primary_retain: *const c_void,
+    pub primary_release: *const c_void,
 }
 
 #[repr(C)]
@@ -1080,7 +1082,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda_copy, width, 48);
     at!(cai_cuda_copy, height, 56);
     at!(cai_cuda_copy, depth, 64);
-    if size_of::<cai_cuda>() != 400 {
+    if size_of::<cai_cuda>() != 416 {
         return "cai_cuda";
     }
     at!(cai_cuda, struct_size, 0);
@@ -1135,21 +1137,23 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda, pool_create, 376);
     at!(cai_cuda, pool_destroy, 384);
     at!(cai_cuda, memory_alloc_from_pool, 392);
-    if size_of::<cai_cuda_driver>() != 928 {
+    at!(cai_cuda, primary_retain, 400);
+    at!(cai_cuda, primary_release, 408);
+    if size_of::<cai_cuda_driver>() != 944 {
         return "cai_cuda_driver";
     }
     at!(cai_cuda_driver, cuda, 0);
-    at!(cai_cuda_driver, library, 400);
-    at!(cai_cuda_driver, runtime_version, 408);
-    at!(cai_cuda_driver, driver_version, 412);
-    at!(cai_cuda_driver, entries, 416);
+    at!(cai_cuda_driver, library, 416);
+    at!(cai_cuda_driver, runtime_version, 424);
+    at!(cai_cuda_driver, driver_version, 428);
+    at!(cai_cuda_driver, entries, 432);
     if size_of::<cai_pool_event>() != 24 {
         return "cai_pool_event";
     }
     at!(cai_pool_event, context, 0);
     at!(cai_pool_event, context_id, 8);
     at!(cai_pool_event, event, 16);
-    if size_of::<cai_event_pool>() != 3552 {
+    if size_of::<cai_event_pool>() != 3568 {
         return "cai_event_pool";
     }
     at!(cai_event_pool, cuda, 0);
@@ -1170,8 +1174,8 @@ pub fn layout_fault() -> &'static str {
     at!(cai_event_pool, parked, 64);
     at!(cai_event_pool, keepalive, 72);
     at!(cai_event_pool, whole, 80);
-    at!(cai_event_pool, idle, 480);
-    at!(cai_event_pool, places, 1248);
+    at!(cai_event_pool, idle, 496);
+    at!(cai_event_pool, places, 1264);
     if size_of::<cai_emm_hooks>() != 208 {
         return "cai_emm_hooks";
     }

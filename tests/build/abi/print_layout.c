@@ -201,6 +201,8 @@ static void print_cuda(void)
     MEMBER(pool_create);
     MEMBER(pool_destroy);
     MEMBER(memory_alloc_from_pool);
+    MEMBER(primary_retain);
+    MEMBER(primary_release);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }

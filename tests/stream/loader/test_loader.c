@@ -332,6 +332,26 @@ static void check_primary_contexts(void)
     fake->clear();
 }
 
+/* Who keeps a primary context has a reference to it. */
+static void check_references(void)
+{
+    fake->set_active(1, 0);
+    guard(&first);
+    CHECK_INT(cuda->primary_retain(cuda->self, 1, &first.at.u), 0);
+    CHECK_CALLS("cuDevicePrimaryCtxRetain.7000 *context 1");
+    CHECK_UINT(first.at.u, handle("c2"));
+    CHECK_GUARDS(first, 8);
+    CHECK_INT(fake->retained(), 1);
+    CHECK_INT(cuda->primary_retain(cuda->self, 7, &first.at.u), 101);
+    CHECK_UINT(first.at.u, 0);
+    fake->clear();
+    CHECK_INT(cuda->primary_release(cuda->self, 1), 0);
+    CHECK_CALLS("cuDevicePrimaryCtxRelease.11000 1");
+    CHECK_INT(fake->retained(), 0);
+    fake->set_active(1, 1);
+    fake->clear();
+}
+
 static void check_contexts(void)
 {
     guard(&first);
@@ -364,6 +384,7 @@ static void check_contexts(void)
     CHECK_CALLS("cuCtxPushCurrent.4000 s1 ! 201");
 
     check_primary_contexts();
+    check_references();
 
     guard(&first);
     CHECK_INT(cuda->pageable_access(cuda->self, 1, &first.at.i), 0);
@@ -718,6 +739,10 @@ static void check_first_call(void)
     CHECK_INT(fake->retained(), 0);
     CHECK_INT(fake->primaries_made(), 0);
     fake->set_initialized(0);
+    CHECK_INT(cuda->primary_retain(cuda->self, 1, &first.at.u), 0);
+    CHECK_UINT(first.at.u, handle("c2"));
+    CHECK_INT(cuda->primary_release(cuda->self, 1), 0);
+    fake->set_initialized(0);
     if (cuda->device_uuid) CHECK_INT(cuda->device_uuid(cuda->self, 0, first.at.bytes), 0);
     fake->set_initialized(0);
     fake->fail("cuInit", 100);
@@ -768,6 +793,8 @@ static void check_errors(void)
         CHECK_INT(cuda->context_synchronize(cuda->self), error);
         CHECK_INT(cuda->context_device(cuda->self, &first.at.i), error);
         CHECK_INT(cuda->device_context(cuda->self, 0, &first.at.u), error);
+        CHECK_INT(cuda->primary_retain(cuda->self, 0, &first.at.u), error);
+        CHECK_INT(cuda->primary_release(cuda->self, 0), error);
         CHECK_INT(cuda->stream_context(cuda->self, handle("s1"), &first.at.u), error);
         CHECK_INT(cuda->stream_capture(cuda->self, handle("s1"), &first.at.capture), error);
         if (cuda->stream_id) CHECK_INT(cuda->stream_id(cuda->self, handle("s1"), &first.at.u), error);
@@ -865,6 +892,7 @@ static void check_table(int32_t driver)
     CHECK(cuda->copy_async && cuda->copy_3d_async && cuda->set_async && cuda->set_2d_async);
     CHECK(cuda->copy_peer_async && cuda->copy_3d_peer_async);
     CHECK(cuda->pool_create && cuda->pool_destroy && cuda->memory_alloc_from_pool);
+    CHECK(cuda->primary_retain && cuda->primary_release);
     CHECK_INT(cuda->host_thread(cuda->self, &thread), 0);
     CHECK_INT(cuda->host_thread(cuda->self, &again), 0);
     CHECK(thread != 0 && thread == again);
