@@ -98,7 +98,7 @@ enum { CAI_ACCESS_VERSION = 1 };
 typedef struct cai_storage_field {
     cai_access access;
     cai_storage *storage;
-    cai_storage_access open; /* between acquire and release; after a release that failed see cai_storage_end */
+    cai_storage_access open; /* between acquire and release; a release that failed may leave it open */
     int32_t touched, reserved;
 } cai_storage_field;
 

@@ -104,8 +104,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_layout_preset(cai_layout *layout, const ch
 
 /** Computes strides, nbytes and offset. The innermost axis is padded, so that the element `aligned` and each
  *  row at its innermost index are aligned. An extent of 0 gives 0 bytes. `dtype` has a fixed size, which the
- *  alignment divides, or which divides the alignment. A planned layout can be planned again, for another dtype
- *  too. Errors, with the axis as index: CAI_ERR_ARGUMENT (map, alignment, flags, dtype), CAI_ERR_SHAPE
+ *  alignment divides, or which divides the alignment. A planned layout can be planned again, also for another
+ *  dtype. Errors, with the axis as index: CAI_ERR_ARGUMENT (map, alignment, flags, dtype), CAI_ERR_SHAPE
  *  (extents, halo, aligned, or more than 2^63 - 1 bytes). On failure `layout` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_layout_plan(cai_layout *layout, const cai_dtype *dtype, cai_error *err);
 
