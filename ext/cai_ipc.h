@@ -365,7 +365,7 @@ static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
     cai_priv_guard_give(&ipc->guard);
 }
 
-/* Opens, or closes. While a stream captures globally, CUDA may forbid both on threads that are not relaxed. */
+/* Opens, or closes. While a stream captures globally, CUDA may forbid both unless the mode is relaxed. */
 static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;

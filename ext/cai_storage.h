@@ -89,7 +89,8 @@ THREADS
 CAPTURES
     A copy that is captured would run at each launch of the graph, but change the state once. So a begin that
     has to copy fails with CAI_ERR_CAPTURE while home captures. After each launch of a graph that writes to a
-    side call cai_storage_mark.
+    side call cai_storage_mark. No function waits for a stream that captures: an access in such a stream stays
+    open, and can be ended after the capture.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -799,22 +800,25 @@ CAI_API cai_status cai_storage_release(cai_storage *storage, cai_error *err)
 {
     cai_array *given[2];
     cai_status status = CAI_OK, finished = CAI_OK;
+    cai_event_pool *pool = storage ? storage->options.pool : NULL;
     cai_priv_open now;
+    int32_t waiting = 0;
     if (!storage) return cai_priv_error(err, CAI_ERR_ARGUMENT, "storage is NULL");
     now = cai_priv_storage_look(storage);
-    if ((now.count[0] || now.count[1]) && storage->options.pool) {
-        if (cai_keepalive_poll(storage->options.pool, NULL, NULL)) {} /* what was released may wait there */
+    if ((now.count[0] || now.count[1]) && pool) {
+        if (cai_keepalive_poll(pool, &waiting, NULL)) {} /* a released export may wait there */
         now = cai_priv_storage_look(storage);
     }
     if (now.count[0] || now.count[1])
         return cai_priv_error(err, CAI_ERR_PENDING,
-                              "%ld accesses of the host side and %ld of the device side are open",
-                              (long)now.count[0], (long)now.count[1]);
+                              "%ld accesses of the host side and %ld of the device side are open%s",
+                              (long)now.count[0], (long)now.count[1],
+                              waiting ? ": after the release of an export call cai_keepalive_drain" : "");
     given[0] = &storage->given[0];
     given[1] = &storage->given[1];
     if (storage->block[0] || storage->block[1]) status = cai_priv_storage_free(storage, err);
     if (storage->block[0] || storage->block[1]) return status; /* home captures, or could not be waited for */
-    if (storage->given_count && storage->options.pool)
+    if (storage->given_count && pool)
         finished = cai_exchange_finish(&storage->exchange, CAI_OK, given, storage->given_count,
                                        status ? NULL : err);
     else

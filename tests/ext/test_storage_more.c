@@ -834,7 +834,7 @@ static void test_export_while_it_captures(void)
     CHECK_INT(pool.waiting, 1);
     fail_op("context_synchronize", 1, 1);
     REFUSED(cai_keepalive_drain(&pool, &err), CAI_ERR_PENDING, "");
-    REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "1 of the device side");
+    REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "call cai_keepalive_drain");
     end_capture(s1);
     GOOD(cai_keepalive_poll(&pool, NULL, &err));
     REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "1 of the device side");
