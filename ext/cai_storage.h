@@ -371,9 +371,10 @@ static int32_t cai_priv_home_push(const cai_storage *s, int *entered)
 static int32_t cai_priv_storage_captures(const cai_cuda *cuda, uint64_t stream)
 {
     cai_cuda_capture capture;
-    int32_t error = 0;
+    int32_t error;
+    if (!cuda || !cuda->stream_capture || !cai_priv_is_stream(cuda, stream)) return 0;
     capture.status = CAI_CAPTURE_NONE;
-    if (cuda && cuda->stream_capture) error = cuda->stream_capture(cuda->self, stream, &capture);
+    error = cuda->stream_capture(cuda->self, stream, &capture);
     return error ? error : capture.status == CAI_CAPTURE_NONE ? 0 : 900;
 }
 
@@ -424,14 +425,16 @@ static cai_status cai_priv_home_wait(cai_storage *s, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
     const int all = s->options.kind == CAI_STORAGE_MANAGED;
-    int32_t error;
+    int32_t error = 0;
     cai_status status;
     int entered;
     if (!cuda || (!cai_priv_storage_pending(s, 0) && !all)) return CAI_OK;
     status = cai_priv_home_enter(s, &entered, err);
     if (status) (void)cai_priv_storage_pending(s, 1);
     if (status) return status;
-    error = cai_priv_home_leave(s, entered, cai_priv_host_block(cuda, all ? 0 : s->options.home));
+    if (all) error = cai_priv_storage_captures(cuda, CAI_STREAM_LEGACY); /* of any blocking stream: 906 */
+    if (!error) error = cai_priv_host_block(cuda, all ? 0 : s->options.home);
+    error = cai_priv_home_leave(s, entered, error);
     if (error) (void)cai_priv_storage_pending(s, 1);
     return cai_priv_home_status(error, "waiting for home", err);
 }

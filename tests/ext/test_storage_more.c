@@ -232,6 +232,18 @@ static void test_slots(void)
     GOOD(cai_storage_begin(&a, &storage, D, CAI_READ, CAI_STREAM_LEGACY, &err));
     GOOD(cai_storage_end(&a, CAI_OK, &err));
     CHECK(cai_storage_begin(&a, &storage, D, CAI_READ, CAI_STREAM_PER_THREAD, &err) != CAI_OK);
+    GOOD(cai_storage_release(&storage, &err));
+    poor = *cuda;
+    poor.flags |= CAI_CUDA_NO_DEFAULT_STREAMS; /* nothing is asked of stream 1 */
+    options.kind = CAI_STORAGE_MANAGED;
+    make(&storage);
+    fill(&storage, 3);
+    CHECK(!strstr(cai_sim_log(sim), "legacy"));
+    GOOD(cai_storage_release(&storage, &err));
+    options.kind = CAI_STORAGE_BOTH;
+    poor = *cuda;
+    poor.context_device = NULL;
+    make(&storage);
     CHECK_INT(storage.array[1].device, CAI_DEVICE_UNKNOWN);
     fill(&storage, 3);
     GOOD(cai_storage_sync(&storage, D, 0, &err));
@@ -898,6 +910,24 @@ static void test_legacy_home_in_capture(void)
     finish();
 }
 
+/* Beside managed memory the host waits for the context, which would end the capture of a blocking stream. */
+static void test_managed_in_capture(void)
+{
+    cai_storage_access a;
+    uint64_t other;
+    start("managed memory, and a blocking stream captures");
+    other = cai_sim_stream_create(sim, 0);
+    options.kind = CAI_STORAGE_MANAGED;
+    make(&storage);
+    begin_capture(other);
+    REFUSED(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err), CAI_ERR_CAPTURE, "waiting for home");
+    end_capture(other);
+    GOOD(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err));
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    cai_sim_stream_destroy(sim, other);
+    finish();
+}
+
 /* 2 of two threads, and 1 and 2 of two contexts, are different streams. */
 static void test_same_number(void)
 {
@@ -1017,6 +1047,7 @@ int main(void)
     test_export_of_unknown();
     test_end_in_capture();
     test_legacy_home_in_capture();
+    test_managed_in_capture();
     test_same_number();
     test_legacy_home_of_other_memory();
     test_assign_unordered();
