@@ -98,7 +98,7 @@ enum { CAI_ACCESS_VERSION = 1 };
 typedef struct cai_storage_field {
     cai_access access;
     cai_storage *storage;
-    cai_storage_access open; /* between acquire and release */
+    cai_storage_access open; /* between acquire and release; a release that failed may leave it open */
     int32_t touched, reserved;
 } cai_storage_field;
 
@@ -135,8 +135,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_access_begin(cai_argument *arguments, int3
 
 /** Ends all arguments. `status` is that of your work, and is returned if it is not CAI_OK. After success what
  *  was written to a temporary buffer is copied back, and the field is touched. Then each field is released.
- *  All are ended, whatever fails. If a temporary buffer could not be freed (home captures), argument.state is
- *  not 0, and a second call frees it. Errors: the first one, with the index of the argument. */
+ *  All are ended, whatever fails. argument.state is not 0 if a temporary buffer could not be freed (home
+ *  captures), or if its work could not be waited for (the stream captures). A second call does what is left.
+ *  Errors: the first one, with the index of the argument. */
 CAI_API CAI_MUST_CHECK cai_status cai_access_end(cai_argument *arguments, int32_t count, cai_status status,
                                                  cai_error *err);
 
@@ -323,6 +324,7 @@ static cai_status cai_priv_argument_close(cai_argument *argument, int ran, cai_s
     if (argument->state & CAI_PRIV_ARGUMENT_OPEN) {
         if (!ran) argument->open.mode = CAI_READ;
         ended = cai_storage_end(&argument->open, work, &why);
+        if (argument->open.storage) return cai_priv_argument_first(CAI_OK, ended, &why, i, err); /* again */
         if (ended != work) status = cai_priv_argument_first(status, ended, &why, i, err);
         if (wrote && !status) /* back to where the field has its array; nothing for one buffer */
             status = cai_priv_argument_first(CAI_OK, cai_storage_sync(&argument->buffers, 0, 0, &why), &why,

@@ -177,8 +177,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const ca
                                                           cai_error *err);
 
 /** Makes an owned array of a descriptor. Its allocation is opened once for all arrays in it, and closed by
- *  their last release. It is opened in the primary context of its device if this process uses that context
- *  (cudaFree(0)). If not, the current context must be of the device. An array without elements opens nothing.
+ *  their last release. It is opened in the current context if that is of its device, else in the primary
+ *  context of the device if this process uses that (cudaFree(0)). What is open already stays in its context.
+ *  Release the arrays before that context is destroyed. An array without elements opens nothing.
  *  `in` is untrusted and copied, and need not be aligned. The array has CAI_SYNC_NONE, CAI_MEMORY_DEVICE, and
  *  the device's ordinal in this process. ipc->failed counts failed releases.
  *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version),
@@ -338,7 +339,7 @@ static cai_status cai_priv_ipc_judge(const struct cai_ipc_v0 *in, cai_array *out
 }
 
 /* ------------------------------------------------------------------ >>contexts */
-/* Makes a context current if it is not. */
+/* Makes a context current if it is not. It may be destroyed: an array that is imported does not keep it. */
 static cai_status cai_priv_ipc_enter(const cai_cuda *cuda, uint64_t context, int32_t *pushed, cai_error *err)
 {
     uint64_t before = 0;
@@ -346,7 +347,7 @@ static cai_status cai_priv_ipc_enter(const cai_cuda *cuda, uint64_t context, int
     *pushed = 0;
     CAI_TRY(cai_priv_ipc_did(cuda->context_current(cuda->self, &before), "context_current", err));
     if (before == context) return CAI_OK;
-    error = cai_priv_context_enter(cuda, context);
+    error = cai_priv_context_reenter(cuda, context);
     *pushed = !error;
     return cai_priv_ipc_did(error, "context_push", err);
 }
@@ -372,6 +373,18 @@ static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
     cai_priv_guard_give(&ipc->guard);
 }
 
+/* Opens, or closes. While a stream captures globally, CUDA may forbid both unless the mode is relaxed. */
+static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
+{
+    const cai_cuda *cuda = mapping->ipc->cuda;
+    int32_t mode, error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return error;
+    error = opens ? cuda->ipc_open(cuda->self, mapping->handle, &mapping->pointer)
+                  : cuda->ipc_close(cuda->self, mapping->pointer);
+    if (error && opens) mapping->pointer = 0;
+    return cai_priv_mode_restore(cuda, mode, error);
+}
+
 static void cai_priv_ipc_close(cai_ipc_mapping *mapping)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
@@ -379,7 +392,7 @@ static void cai_priv_ipc_close(cai_ipc_mapping *mapping)
     int32_t pushed = 0, error = 0, left;
     err.native = 0;
     if (cai_priv_ipc_enter(cuda, mapping->context, &pushed, &err)) error = err.native;
-    else error = cuda->ipc_close(cuda->self, mapping->pointer);
+    else error = cai_priv_ipc_call(mapping, 0);
     left = cai_priv_ipc_leave(cuda, mapping->context, pushed);
     cai_priv_ipc_idle(mapping, error ? error : left);
 }
@@ -433,8 +446,8 @@ static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *open
     const cai_cuda *cuda = mapping->ipc->cuda;
     int32_t error;
     mapping->pointer = mapping->base = mapping->nbytes = 0;
-    error = cuda->ipc_open(cuda->self, mapping->handle, &mapping->pointer);
-    *opened = !error && mapping->pointer;
+    error = cai_priv_ipc_call(mapping, 1);
+    *opened = mapping->pointer != 0; /* also where the mode was not restored */
     if (error == 201) return cai_priv_ipc_own(err, error); /* although a context is current */
     CAI_TRY(cai_priv_ipc_did(error, "ipc_open", err));
     if (!mapping->pointer)
@@ -444,26 +457,28 @@ static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *open
     return cai_priv_ipc_did(error, "pointer_range", err);
 }
 
-/* Finds the context to open in. It is the device's primary one if that is active, else the current one if it
- * is of that device. None is made. A primary one is retained, as arrays may outlast its other users. */
+/* Finds the context to open in. It is the current one if that is of the device, else the device's primary one
+ * if that is active. None is made. A primary one is retained, as arrays may outlast its other users. */
 static cai_status cai_priv_ipc_find_context(cai_ipc_mapping *mapping, cai_error *err)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
+    uint64_t primary = 0;
     int32_t device = CAI_DEVICE_UNKNOWN;
-    int32_t error = cuda->device_context(cuda->self, mapping->device, &mapping->context);
+    int32_t error = cuda->context_current(cuda->self, &mapping->context);
+    CAI_TRY(cai_priv_ipc_did(error, "context_current", err));
+    if (mapping->context && cuda->context_device)
+        CAI_TRY(cai_priv_ipc_did(cuda->context_device(cuda->self, &device), "context_device", err));
+    error = cuda->device_context(cuda->self, mapping->device, &primary);
     CAI_TRY(cai_priv_ipc_did(error, "device_context", err));
-    mapping->retained = mapping->context && cuda->primary_retain && cuda->primary_release;
+    if (!mapping->context || device != mapping->device) mapping->context = primary;
+    mapping->retained =
+        primary && mapping->context == primary && cuda->primary_retain && cuda->primary_release;
     if (mapping->retained) {
         error = cuda->primary_retain(cuda->self, mapping->device, &mapping->context);
         mapping->retained = !error;
         CAI_TRY(cai_priv_ipc_did(error, "primary_retain", err));
     }
     if (mapping->context) return CAI_OK;
-    error = cuda->context_current(cuda->self, &mapping->context);
-    CAI_TRY(cai_priv_ipc_did(error, "context_current", err));
-    if (mapping->context && cuda->context_device)
-        CAI_TRY(cai_priv_ipc_did(cuda->context_device(cuda->self, &device), "context_device", err));
-    if (mapping->context && device == mapping->device) return CAI_OK;
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_UNAVAILABLE, 111),
                           "no context of device %ld is current on this thread, and its primary one is "
                           "not active",

@@ -80,7 +80,8 @@ enum {
 typedef struct cai_layout {
     uint32_t flags;     /* CAI_LAYOUT_... */
     int32_t ndim;       /* 0 to CAI_LAYOUT_MAX_NDIM */
-    int32_t alignment;  /* bytes, of the element `aligned` and of each row at its index; 0: none */
+    int32_t alignment;  /* bytes, or elements (CAI_LAYOUT_ALIGN_ITEMS), of the element `aligned` and of each
+                           row at its index; 0: none */
     int32_t map[8];     /* of each axis: 0 has the largest stride, ndim - 1 the smallest; all 0: C order */
     int64_t shape[8];   /* elements */
     int64_t aligned[8]; /* an index; without CAI_LAYOUT_ALIGN_INDEX cai_layout_plan stores the lower halo */
@@ -88,6 +89,7 @@ typedef struct cai_layout {
     int64_t strides[8]; /* by cai_layout_plan: bytes */
     int64_t nbytes;     /* by cai_layout_plan: to allocate, at any address */
     int64_t offset;     /* by cai_layout_plan: bytes before element 0 in a block at an aligned address */
+    int64_t boundary;   /* by cai_layout_plan: the alignment in bytes, 1 or more */
 } cai_layout;
 
 /** Sets ndim, map, alignment and flags of `layout` to those of a backend. The other fields stay. What you set
@@ -102,9 +104,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_layout_preset(cai_layout *layout, const ch
 
 /** Computes strides, nbytes and offset. The innermost axis is padded, so that the element `aligned` and each
  *  row at its innermost index are aligned. An extent of 0 gives 0 bytes. `dtype` has a fixed size, which the
- *  alignment divides, or which divides the alignment. Errors, with the axis as index: CAI_ERR_ARGUMENT (map,
- *  alignment, flags, dtype), CAI_ERR_SHAPE (extents, halo, aligned, or more than 2^63 - 1 bytes). On failure
- *  `layout` is unchanged. */
+ *  alignment divides, or which divides the alignment. A planned layout can be planned again, also for another
+ *  dtype. Errors, with the axis as index: CAI_ERR_ARGUMENT (map, alignment, flags, dtype), CAI_ERR_SHAPE
+ *  (extents, halo, aligned, or more than 2^63 - 1 bytes). On failure `layout` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_layout_plan(cai_layout *layout, const cai_dtype *dtype, cai_error *err);
 
 /** Returns the bytes from `address`, where a block of layout->nbytes begins, to element 0. `layout` is
@@ -373,17 +375,16 @@ CAI_API cai_status cai_layout_plan(cai_layout *layout, const cai_dtype *dtype, c
     if (plan.at.nbytes < 0) return cai_priv_error(err, CAI_ERR_SHAPE, "more than 2^63 - 1 bytes");
     inner = plan.at.ndim ? plan.at.aligned[plan.order[plan.at.ndim - 1]] : 0;
     plan.at.offset = plan.at.nbytes ? (unit - inner % unit) % unit * dtype->itemsize : 0;
-    plan.at.alignment = (int32_t)plan.bytes;
-    plan.at.flags &= ~(uint32_t)CAI_LAYOUT_ALIGN_ITEMS;
+    plan.at.boundary = plan.bytes;
     *layout = plan.at;
     return CAI_OK;
 }
 
 CAI_API int64_t cai_layout_offset(const cai_layout *layout, uint64_t address)
 {
-    const uint64_t alignment = layout && layout->alignment > 1 ? (uint64_t)layout->alignment : 1;
-    if (!layout || !layout->nbytes) return 0;
-    return (int64_t)(((uint64_t)layout->offset + alignment - address % alignment) % alignment);
+    const uint64_t boundary = layout && layout->nbytes ? (uint64_t)layout->boundary : 1;
+    if (boundary <= 1) return 0;
+    return (int64_t)(((uint64_t)layout->offset + boundary - address % boundary) % boundary);
 }
 
 CAI_API cai_status cai_layout_permute(const cai_layout *layout, const int32_t *axes, cai_layout *out,

@@ -832,20 +832,48 @@ static cai_status cai_priv_stream_device(cai_priv_work *work, uint64_t stream, i
     return cai_priv_work_leave(work, status);
 }
 
-/* 1 and 2 in an array are streams of its memory's context. Those of a call are of the current one (R83). */
-static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_array *array, uint64_t stream,
-                                           int32_t device)
+/* What CUDA says of the memory, where the array does not, or where `stream` is relative to a context. */
+static cai_status cai_priv_migrate_ask(const cai_priv_work *work, const cai_array *array, uint64_t stream,
+                                       cai_cuda_pointer *info)
 {
     const cai_cuda *cuda = work->cuda;
-    cai_cuda_pointer info;
-    uint64_t current = 0;
-    if (cai_priv_is_handle(stream) || !array->size || !cuda->context_current) return CAI_OK;
-    if (!cuda->pointer_info)
+    const int named = !cai_priv_is_handle(stream) && cuda->context_current;
+    cai_status status;
+    memset(info, 0, sizeof *info);
+    info->memory = array->memory;
+    info->device = array->device;
+    if (!array->size) return CAI_OK;
+    if (!named && array->memory != CAI_MEMORY_UNKNOWN &&
+        (array->memory != CAI_MEMORY_DEVICE || array->device >= 0))
+        return CAI_OK;
+    if (!cuda->pointer_info && named)
         return cai_priv_error(work->err, CAI_ERR_UNAVAILABLE, "the CUDA table has no pointer_info");
-    memset(&info, 0, sizeof info);
-    CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, &current), "context_current"));
-    CAI_TRY(cai_priv_work_did(work, cuda->pointer_info(cuda->self, array->data, &info), "pointer_info"));
-    if (info.context ? info.context == current || !current : device < 0 || info.device == device)
+    if (!cuda->pointer_info) return CAI_OK;
+    status = cai_priv_work_did(work, cuda->pointer_info(cuda->self, array->data, info), "pointer_info");
+    if (array->memory != CAI_MEMORY_UNKNOWN) info->memory = array->memory;
+    return status;
+}
+
+/* The device of a stream, and the context of 1 and 2: the current one, else the primary one of the data's
+ * device. */
+static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int32_t data_device,
+                                      uint64_t *context, int32_t *device)
+{
+    const cai_cuda *cuda = work->cuda;
+    *context = 0;
+    if (cai_priv_is_handle(stream) || !cuda->context_current)
+        return cai_priv_stream_device(work, stream, device);
+    CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, context), "context_current"));
+    if (*context) return cai_priv_stream_device(work, stream, device);
+    *device = data_device >= 0 ? data_device : 0;
+    return cai_priv_work_primary(work, *device, context);
+}
+
+/* 1 and 2 in an array are streams of its memory's context. Those of a call are of the current one (R83). */
+static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_cuda_pointer *info,
+                                           uint64_t stream, uint64_t context, int32_t device)
+{
+    if (!context || (info->context ? info->context == context : device < 0 || info->device == device))
         return CAI_OK;
     return cai_priv_error(work->err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83),
                           "a consumer would use stream %d of the memory's context, not of the current "
@@ -857,19 +885,23 @@ static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool 
                                          uint64_t *thread, cai_error *err)
 {
     cai_priv_work work;
+    cai_cuda_pointer info;
+    uint64_t context;
     int32_t device;
     char here[96], there[96];
     CAI_TRY(cai_priv_work_begin(&work, pool, stream, "cai_migrate", err));
     CAI_TRY(cai_array_check(array, err));
-    CAI_TRY(cai_priv_stream_device(&work, stream, &device));
-    if (array->size && array->memory == CAI_MEMORY_DEVICE && device >= 0 && array->device >= 0 &&
-        device != array->device) {
-        cai_priv_place_spot(here, sizeof here, array->device, cai_priv_place_pending(array));
+    CAI_TRY(cai_priv_migrate_ask(&work, array, stream, &info));
+    device = array->device >= 0 ? array->device : info.device;
+    CAI_TRY(cai_priv_migrate_to(&work, stream, device, &context, &device));
+    if (array->size && info.memory == CAI_MEMORY_DEVICE && device >= 0 && info.device >= 0 &&
+        device != info.device) {
+        cai_priv_place_spot(here, sizeof here, info.device, cai_priv_place_pending(array));
         cai_priv_place_spot(there, sizeof there, device, stream);
         return cai_priv_error(err, CAI_ERR_PLACEMENT, "the array%s, but the work%s: copy it (cai_move)", here,
                               there);
     }
-    CAI_TRY(cai_priv_migrate_default(&work, array, stream, device));
+    if (array->size) CAI_TRY(cai_priv_migrate_default(&work, &info, stream, context, device));
     if (stream != CAI_STREAM_PER_THREAD) return CAI_OK;
     if (!work.cuda->host_thread)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no host_thread");

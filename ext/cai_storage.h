@@ -89,7 +89,8 @@ THREADS
 CAPTURES
     A copy that is captured would run at each launch of the graph, but change the state once. So a begin that
     has to copy fails with CAI_ERR_CAPTURE while home captures. After each launch of a graph that writes to a
-    side call cai_storage_mark.
+    side call cai_storage_mark. No function waits for a stream that captures: an access in such a stream stays
+    open, and can be ended after the capture.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -140,7 +141,7 @@ typedef struct cai_storage_options {
     cai_event_pool *pool;       /* NULL: only for CAI_STORAGE_HOST */
     const cai_emm_hooks *hooks; /* of device, pinned and managed memory; NULL: only where nothing needs it */
     const cai_emm_hooks *host;  /* of plain host memory (cai_emm_hooks_malloc); NULL: pinned, by `hooks` */
-    uint64_t home;              /* the stream of all copies: 1 or a handle */
+    uint64_t home;              /* the stream of all copies: a handle, or 1 if all memory is of one context */
     int32_t kind;               /* CAI_STORAGE_HOST, _DEVICE, _BOTH, _MANAGED */
     uint32_t flags;             /* 0 or CAI_STORAGE_ZEROS */
 } cai_storage_options;
@@ -155,13 +156,12 @@ typedef struct cai_storage {
     int32_t state;          /* CAI_STORAGE_... */
     int32_t guard;          /* held for a few instructions */
     int32_t open[2];        /* accesses of each side */
-    int32_t open_mixed[2];  /* they have more than one stream */
-    uint64_t open_stream[2]; /* theirs */
     int32_t open_writes;    /* of both sides */
     int32_t pending;        /* home may have work that the host did not wait for */
     int32_t sides;          /* CAI_SIDE_... that there are */
     int32_t read_only;      /* one given buffer, which cannot be written */
     int32_t reserved;
+    struct cai_storage_access *accesses; /* the open ones */
     uint64_t context;       /* of the device buffer and of home */
     void *block[2];         /* allocated by the hooks */
     cai_emm_hooks hooks, host;
@@ -196,8 +196,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_wrap(cai_storage *out, const cai_s
                                                    cai_error *err);
 
 /** Frees the buffers in the order of home, and releases given arrays. A zeroed storage is fine. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_PENDING (an access or an export is open; nothing is done), CAI_ERR_CAPTURE, and
- *  those of the hooks and of cai_exchange_finish: the first one, and the rest is freed all the same. */
+ *  CAI_ERR_ARGUMENT, CAI_ERR_PENDING (an access or an export is open; nothing is done. An export that was
+ *  released while its stream captured: call cai_keepalive_drain), CAI_ERR_CAPTURE, and those of the hooks and
+ *  of cai_exchange_finish: the first one, and the rest is freed all the same. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_release(cai_storage *storage, cai_error *err);
 
 /* ------------------------------------------------------------------ >>accesses */
@@ -205,7 +206,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_release(cai_storage *storage, cai_
 typedef struct cai_storage_access {
     cai_array array;      /* work on this: borrowed, ordered into `stream`, read-only for CAI_READ */
     cai_storage *storage; /* NULL: ended */
+    struct cai_storage_access *next; /* of the storage */
     uint64_t stream;
+    uint64_t context, thread; /* of streams 1 and 2 */
     int32_t side;
     int32_t mode;         /* set CAI_READ before the end of a write that wrote nothing */
     int32_t ordered;      /* home comes after the work of the access */
@@ -219,7 +222,8 @@ typedef struct cai_storage_access {
  *  read. An access that writes allows only others of the same side and stream beside it. One that overwrites
  *  allows only others that overwrite while the other side is newer.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_NO_BUFFER (the side), CAI_ERR_CONFLICT (an open access), CAI_ERR_EXPECT
- *  (a storage that is read-only), CAI_ERR_CAPTURE, CAI_ERR_CUDA, and those of cai_exchange_begin. On failure
+ *  (a storage that is read-only), CAI_ERR_STREAM (also: home is 1, and the memory is of another context than
+ *  the storage), CAI_ERR_CAPTURE, CAI_ERR_CUDA, and those of cai_exchange_begin. On failure
  *  the state is that of before, or the copy was made and the sides are equal. There is nothing to end. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_begin(cai_storage_access *access, cai_storage *storage,
                                                     int32_t side, int32_t mode, uint64_t stream,
@@ -230,13 +234,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_begin(cai_storage_access *access, 
  *  newer if it was complete, so a later access finds the data of before.
  *  Errors: CAI_ERR_ARGUMENT (not begun, or ended). CAI_ERR_THREAD: as in cai_exchange_end. Others, if home
  *  could not be made to wait, and the host neither: the access is still open then, and end can be called
- *  again. */
+ *  again. CAI_ERR_CAPTURE: after the capture of the stream. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_end(cai_storage_access *access, cai_status status,
                                                   cai_error *err);
 
 /** Exports one side as an owned array, ready in `stream` as in cai_storage_begin. It is an access that stays
  *  open until the array is released, on any thread. Then home waits for the work that the array says is
- *  pending, and after a `mode` that writes the side is newer. If home cannot wait, the access stays open.
+ *  pending, and after a `mode` that writes the side is newer. If home captures, the host waits. If the stream
+ *  of the array captures, the access stays open until a cai_keepalive_drain, which waits for all contexts.
  *  Errors: those of cai_storage_begin, CAI_ERR_OUT_OF_MEMORY. On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_export(cai_storage *storage, int32_t side, int32_t mode,
                                                      uint64_t stream, cai_array *out, cai_error *err);
@@ -335,32 +340,53 @@ static const cai_cuda *cai_priv_storage_cuda(const cai_storage *s)
     return s->options.pool ? s->options.pool->cuda : NULL;
 }
 
-/* Makes the context of the storage current, for calls on home. Returns CUDA's error. */
-static int32_t cai_priv_home_push(const cai_storage *s, int *entered)
+/* The status of an error of CUDA, as of a cai_exchange. */
+static cai_status cai_priv_home_status(int32_t error, const char *what, cai_error *err)
 {
-    const cai_cuda *cuda = cai_priv_storage_cuda(s);
-    uint64_t current = s->context;
+    const cai_status status = cai_cuda_status(error, what, err);
+    if (error < 900 || error > 908) return status;
+    if (err) err->code = CAI_ERR_CAPTURE;
+    return CAI_ERR_CAPTURE;
+}
+
+/* Makes a context current for calls on a stream of it (0: the current one). Returns CUDA's error. */
+static int32_t cai_priv_storage_push(const cai_cuda *cuda, uint64_t context, int *entered)
+{
+    uint64_t current = context;
     int32_t error = 0;
     *entered = 0;
-    if (cuda) error = cuda->context_current(cuda->self, &current);
-    if (error || current == s->context) return error;
-    error = cai_priv_context_enter(cuda, s->context);
+    if (context) error = cuda->context_current(cuda->self, &current);
+    if (error || current == context) return error;
+    error = cai_priv_context_enter(cuda, context);
     *entered = !error;
     return error;
 }
 
-/* The same, and home must not capture. */
+static int32_t cai_priv_home_push(const cai_storage *s, int *entered)
+{
+    return cai_priv_storage_push(cai_priv_storage_cuda(s), s->context, entered);
+}
+
+/* The harmless question: 900 if the stream captures. A wait would end its capture. */
+static int32_t cai_priv_storage_captures(const cai_cuda *cuda, uint64_t stream)
+{
+    cai_cuda_capture capture;
+    int32_t error;
+    if (!cuda || !cuda->stream_capture || !cai_priv_is_stream(cuda, stream)) return 0;
+    capture.status = CAI_CAPTURE_NONE;
+    error = cuda->stream_capture(cuda->self, stream, &capture);
+    return error ? error : capture.status == CAI_CAPTURE_NONE ? 0 : 900;
+}
+
+/* The context of the storage becomes current, and home must not capture. */
 static cai_status cai_priv_home_enter(const cai_storage *s, int *entered, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
-    cai_cuda_capture capture;
     int32_t error = cai_priv_home_push(s, entered);
-    capture.status = CAI_CAPTURE_NONE;
-    if (!error && cuda && cuda->stream_capture)
-        error = cuda->stream_capture(cuda->self, s->options.home, &capture);
-    if (!error && capture.status == CAI_CAPTURE_NONE) return CAI_OK;
+    if (!error) error = cai_priv_storage_captures(cuda, s->options.home);
+    if (!error) return CAI_OK;
     if (*entered) (void)cai_priv_context_leave(cuda, s->context);
-    if (error) return cai_cuda_status(error, "home", err);
+    if (error != 900) return cai_priv_home_status(error, "home", err);
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
                           "home, stream 0x%llx, is capturing", (unsigned long long)s->options.home);
 }
@@ -372,28 +398,45 @@ static int32_t cai_priv_home_leave(const cai_storage *s, int entered, int32_t er
     return error ? error : left;
 }
 
+/* The host waits for a stream of the current context (0: for the context), under the relaxed mode. */
+static int32_t cai_priv_host_block(const cai_cuda *cuda, uint64_t stream)
+{
+    int32_t mode, error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return error;
+    error = stream ? cuda->stream_synchronize(cuda->self, stream) : cuda->context_synchronize(cuda->self);
+    return cai_priv_mode_restore(cuda, mode, error);
+}
+
+/* The host waits for a stream of a context (0: the current one), unless it captures. */
+static int32_t cai_priv_host_wait(const cai_cuda *cuda, uint64_t stream, uint64_t context)
+{
+    int entered;
+    int32_t left = 0, error = cai_priv_storage_push(cuda, context, &entered);
+    if (error) return error;
+    error = cai_priv_storage_captures(cuda, stream);
+    if (!error) error = cai_priv_host_block(cuda, stream);
+    if (entered) left = cai_priv_context_leave(cuda, context);
+    return error ? error : left;
+}
+
 /* The host waits for home. Beside managed memory, it waits for the context: without concurrentManagedAccess
  * the host must not access it while any kernel runs. */
 static cai_status cai_priv_home_wait(cai_storage *s, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
     const int all = s->options.kind == CAI_STORAGE_MANAGED;
-    int32_t mode, error;
+    int32_t error = 0;
     cai_status status;
     int entered;
     if (!cuda || (!cai_priv_storage_pending(s, 0) && !all)) return CAI_OK;
     status = cai_priv_home_enter(s, &entered, err);
     if (status) (void)cai_priv_storage_pending(s, 1);
     if (status) return status;
-    error = cai_priv_mode_relax(cuda, &mode);
-    if (!error) {
-        error = all ? cuda->context_synchronize(cuda->self)
-                    : cuda->stream_synchronize(cuda->self, s->options.home);
-        error = cai_priv_mode_restore(cuda, mode, error);
-    }
+    if (all) error = cai_priv_storage_captures(cuda, CAI_STREAM_LEGACY); /* of any blocking stream: 906 */
+    if (!error) error = cai_priv_host_block(cuda, all ? 0 : s->options.home);
     error = cai_priv_home_leave(s, entered, error);
     if (error) (void)cai_priv_storage_pending(s, 1);
-    return cai_cuda_status(error, "waiting for home", err);
+    return cai_priv_home_status(error, "waiting for home", err);
 }
 
 /* Copies between two arrays on home, in either direction. `whole`: own blocks of one layout, which are copied
@@ -531,10 +574,12 @@ static cai_status cai_priv_storage_connect(cai_storage *s, cai_error *err)
     s->device = CAI_DEVICE_UNKNOWN;
     if (!cuda) return CAI_OK;
     if (!cuda->copy_async || !cuda->copy_3d_async || !cuda->set_async || !cuda->stream_synchronize ||
-        !cuda->context_synchronize || !cuda->context_push || !cuda->context_pop)
+        !cuda->event_synchronize || !cuda->context_synchronize || !cuda->context_current ||
+        !cuda->context_push || !cuda->context_pop)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table lacks copy_async, copy_3d_async, set_async, "
-                              "stream_synchronize, context_synchronize, context_push or context_pop");
+                              "stream_synchronize, event_synchronize, context_synchronize, context_current, "
+                              "context_push or context_pop");
     CAI_TRY(cai_priv_emm_context(cuda, &s->context, err));
     if (cuda->context_device) error = cuda->context_device(cuda->self, &s->device);
     return cai_cuda_status(error, "context_device", err);
@@ -758,18 +803,25 @@ CAI_API cai_status cai_storage_release(cai_storage *storage, cai_error *err)
 {
     cai_array *given[2];
     cai_status status = CAI_OK, finished = CAI_OK;
+    cai_event_pool *pool = storage ? storage->options.pool : NULL;
     cai_priv_open now;
+    int32_t waiting = 0;
     if (!storage) return cai_priv_error(err, CAI_ERR_ARGUMENT, "storage is NULL");
     now = cai_priv_storage_look(storage);
+    if ((now.count[0] || now.count[1]) && pool) {
+        if (cai_keepalive_poll(pool, &waiting, NULL)) {} /* a released export may wait there */
+        now = cai_priv_storage_look(storage);
+    }
     if (now.count[0] || now.count[1])
         return cai_priv_error(err, CAI_ERR_PENDING,
-                              "%ld accesses of the host side and %ld of the device side are open",
-                              (long)now.count[0], (long)now.count[1]);
+                              "%ld accesses of the host side and %ld of the device side are open%s",
+                              (long)now.count[0], (long)now.count[1],
+                              waiting ? ": after the release of an export call cai_keepalive_drain" : "");
     given[0] = &storage->given[0];
     given[1] = &storage->given[1];
     if (storage->block[0] || storage->block[1]) status = cai_priv_storage_free(storage, err);
     if (storage->block[0] || storage->block[1]) return status; /* home captures, or could not be waited for */
-    if (storage->given_count && storage->options.pool)
+    if (storage->given_count && pool)
         finished = cai_exchange_finish(&storage->exchange, CAI_OK, given, storage->given_count,
                                        status ? NULL : err);
     else
@@ -786,28 +838,49 @@ static cai_status cai_priv_storage_read_only(cai_error *err)
                           "the storage is read-only: its given buffer is, or has elements that share bytes");
 }
 
-/* Another open access that does not go with this one, where one of them writes. A side that is being
- * overwritten cannot get the newer data of the other side meanwhile. */
-static cai_status cai_priv_storage_conflict(const cai_storage *s, int32_t side, int32_t mode, uint64_t stream,
-                                            cai_error *err)
+/* 2 is a stream of one thread, and 1 and 2 are streams of a context. */
+static cai_status cai_priv_access_name(cai_storage_access *access, cai_error *err)
 {
-    const int32_t other = 3 - side;
-    const int crossed = s->open[other - 1] > 0, writes = mode != CAI_READ;
-    if (!(s->open[0] || s->open[1]) || !(writes || s->open_writes)) return CAI_OK;
-    if (!crossed && s->open_writes && s->state == other && mode != CAI_OVERWRITE)
+    const cai_cuda *cuda = cai_priv_storage_cuda(access->storage);
+    int32_t error;
+    access->context = access->thread = 0;
+    if (!access->stream || cai_priv_is_handle(access->stream)) return CAI_OK;
+    error = cuda->context_current(cuda->self, &access->context);
+    if (!error && access->stream == CAI_STREAM_PER_THREAD && cuda->host_thread)
+        error = cuda->host_thread(cuda->self, &access->thread);
+    return cai_cuda_status(error, "stream", err);
+}
+
+/* May two accesses be open at the same time? A side that is being overwritten cannot get the newer data of
+ * the other side meanwhile. */
+static int cai_priv_access_fits(const cai_storage_access *a, const cai_storage_access *open)
+{
+    if (!a->writes && !open->writes) return 1;
+    if (a->side != open->side || a->stream != open->stream || a->context != open->context ||
+        a->thread != open->thread)
+        return 0;
+    return !open->writes || a->mode == CAI_OVERWRITE || a->storage->state != 3 - a->side;
+}
+
+/* Another open access that does not go with this one. */
+static cai_status cai_priv_storage_conflict(const cai_storage_access *a, cai_error *err)
+{
+    const cai_storage_access *open = a->storage->accesses;
+    const char *const side = cai_priv_side_name(a->side), *const verb = a->writes ? "written" : "read";
+    const char *doing;
+    while (open && cai_priv_access_fits(a, open)) open = open->next;
+    if (!open) return CAI_OK;
+    doing = open->writes ? "writing" : "reading";
+    if (a->side != open->side)
+        return cai_priv_error(err, CAI_ERR_CONFLICT, "the %s side cannot be %s: the %s side is open for %s",
+                              side, verb, cai_priv_side_name(open->side), doing);
+    if (open->writes && a->mode != CAI_OVERWRITE && a->storage->state == 3 - a->side)
         return cai_priv_error(err, CAI_ERR_CONFLICT,
                               "the %s side cannot be %s: it is being overwritten, and the %s side is newer",
-                              cai_priv_side_name(side), writes ? "written" : "read",
-                              cai_priv_side_name(other));
-    if (!crossed && !s->open_mixed[side - 1] && s->open_stream[side - 1] == stream) return CAI_OK;
-    if (crossed)
-        return cai_priv_error(err, CAI_ERR_CONFLICT, "the %s side cannot be %s: the %s side is open for %s",
-                              cai_priv_side_name(side), writes ? "written" : "read",
-                              cai_priv_side_name(other), s->open_writes ? "writing" : "reading");
+                              side, verb, cai_priv_side_name(3 - a->side));
     return cai_priv_error(err, CAI_ERR_CONFLICT,
                           "the %s side cannot be %s on stream 0x%llx: it is open for %s on another stream",
-                          cai_priv_side_name(side), writes ? "written" : "read", (unsigned long long)stream,
-                          s->open_writes ? "writing" : "reading");
+                          side, verb, (unsigned long long)a->stream, doing);
 }
 
 static cai_status cai_priv_storage_side(const cai_storage *s, int32_t side, cai_error *err)
@@ -824,13 +897,13 @@ static cai_status cai_priv_access_count(cai_storage_access *access, int *stale, 
     cai_storage *s = access->storage;
     const int32_t i = access->side - 1;
     cai_status status;
+    CAI_TRY(cai_priv_access_name(access, err));
     cai_priv_guard_take(&s->guard);
-    status = cai_priv_storage_conflict(s, access->side, access->mode, access->stream, err);
+    status = cai_priv_storage_conflict(access, err);
     *stale = s->state == 3 - access->side && access->mode != CAI_OVERWRITE;
     if (!status) {
-        if (!s->open[i]) s->open_mixed[i] = 0;
-        else if (s->open_stream[i] != access->stream) s->open_mixed[i] = 1;
-        s->open_stream[i] = access->stream;
+        access->next = s->accesses;
+        s->accesses = access;
         ++s->open[i];
         s->open_writes += access->writes;
     }
@@ -843,7 +916,10 @@ static void cai_priv_access_close(cai_storage_access *access, int failed, int be
 {
     cai_storage *s = access->storage;
     const int wrote = began && access->mode != CAI_READ;
+    cai_storage_access **link = &s->accesses;
     cai_priv_guard_take(&s->guard);
+    while (*link != access) link = &(*link)->next;
+    *link = access->next;
     --s->open[access->side - 1];
     s->open_writes -= access->writes;
     if (began && s->options.pool && access->stream) s->pending = 1;
@@ -851,6 +927,20 @@ static void cai_priv_access_close(cai_storage_access *access, int failed, int be
         s->state = failed ? 3 - access->side : access->side;
     cai_priv_guard_give(&s->guard);
     access->storage = NULL;
+}
+
+/* Home 1 is that of the context of the storage, where the copies run. In an exchange it is that of the
+ * memory. If they differ, the exchange ends, and home has no name. */
+static cai_status cai_priv_access_check_home(cai_storage_access *access, cai_error *err)
+{
+    const cai_storage *s = access->storage;
+    const cai_exchange *ex = &access->exchange;
+    if (cai_priv_is_handle(s->options.home) || !access->array.size) return CAI_OK;
+    if ((ex->edge_count ? ex->edges[0].context : ex->context) == s->context) return CAI_OK;
+    if (cai_exchange_end(&access->exchange, CAI_OK, NULL)) {} /* nothing was done in its order */
+    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83),
+                          "home is stream 1 of the storage's context, and the memory is of another context: "
+                          "choose a handle as home");
 }
 
 /* Orders `stream`, or the host, after home. */
@@ -865,6 +955,7 @@ static cai_status cai_priv_access_order(cai_storage_access *access, cai_error *e
     if (access->mode == CAI_READ) access->array.flags &= ~(uint32_t)CAI_WRITABLE;
     if (!access->stream) return cai_priv_home_wait(s, err);
     CAI_TRY(cai_exchange_begin_with(&access->exchange, s->options.pool, list, 1, access->stream, &kept, err));
+    CAI_TRY(cai_priv_access_check_home(access, err));
     access->array.sync = CAI_SYNC_STREAM;
     access->array.stream = access->stream;
     access->array.thread = access->exchange.thread;
@@ -903,23 +994,19 @@ CAI_API cai_status cai_storage_begin(cai_storage_access *access, cai_storage *st
     return status;
 }
 
-/* Home waits for the stream, else the host does. */
+/* Home waits for the stream, else the host does, unless the stream captures. */
 static cai_status cai_priv_access_join(cai_storage_access *access, cai_error *err)
 {
-    const cai_cuda *cuda = cai_priv_storage_cuda(access->storage);
-    int32_t mode, error;
+    const uint64_t context = cai_priv_is_handle(access->stream) ? 0 : access->exchange.context;
+    int32_t error;
     cai_status status;
     if (access->ordered) return CAI_OK;
     status = cai_exchange_end(&access->exchange, CAI_OK, err);
     access->ordered = !status || cai_priv_is_dead(err->native);
     if (access->ordered || status == CAI_ERR_THREAD) return status;
-    error = cai_priv_mode_relax(cuda, &mode);
-    if (!error) {
-        error = cuda->stream_synchronize(cuda->self, access->stream);
-        error = cai_priv_mode_restore(cuda, mode, error);
-    }
+    error = cai_priv_host_wait(cai_priv_storage_cuda(access->storage), access->stream, context);
     access->ordered = !error || cai_priv_is_dead(error);
-    return cai_cuda_status(error, "waiting for the stream of an access", err);
+    return cai_priv_home_status(error, "waiting for the stream of an access", err);
 }
 
 CAI_API cai_status cai_storage_end(cai_storage_access *access, cai_status status, cai_error *err)
@@ -936,56 +1023,116 @@ CAI_API cai_status cai_storage_end(cai_storage_access *access, cai_status status
 }
 
 /* --------------------------------------------------------------- >>exporting */
-/* Orders home after what the array says of its pending work. Returns false if that is not possible. */
-static int cai_priv_export_join(const cai_storage *s, const cai_array *array)
+/* The owner of an export. Its access has the array, with what the released one said of its work. It waits in
+ * the event pool if its work cannot be ordered when it is released. */
+typedef struct cai_priv_export {
+    cai_priv_parked parked; /* first */
+    cai_storage_access access;
+} cai_priv_export;
+
+/* The pending work of the array that is released. Of a stream that nobody can name, nothing is known. Nobody
+ * promises that another thread's stream 2 lives; stream 1 comes after it. */
+static void cai_priv_export_take(cai_array *work, const cai_array *array, const cai_cuda *cuda)
 {
-    const cai_cuda *cuda = cai_priv_storage_cuda(s);
-    int32_t error;
-    int entered;
-    if (!cuda || array->sync == CAI_SYNC_NONE) return 1;
-    if (array->sync == CAI_SYNC_STREAM && array->stream == s->options.home) return 1;
-    error = cai_priv_home_push(s, &entered);
-    if (error) return cai_priv_is_dead(error);
-    if (array->sync == CAI_SYNC_STREAM && cai_priv_is_handle(array->stream) && array->stream != UINT64_MAX)
-        error = cai_stream_order(s->options.pool, array->stream, s->options.home, NULL);
-    else if (array->sync == CAI_SYNC_EVENT)
-        error = cuda->stream_wait_event(cuda->self, s->options.home, array->event);
-    else
-        error = cuda->context_synchronize(cuda->self);
-    if (entered) (void)cai_priv_context_leave(cuda, s->context);
-    return !error || cai_priv_is_dead(error);
+    uint64_t now = array->thread;
+    work->sync = array->sync;
+    work->stream = array->stream;
+    work->event = array->event;
+    work->thread = array->thread;
+    if (array->sync != CAI_SYNC_STREAM || !cuda) return;
+    if (!cai_priv_is_stream(cuda, array->stream)) work->sync = CAI_SYNC_UNKNOWN;
+    if (array->stream != CAI_STREAM_PER_THREAD || !cuda->host_thread) return;
+    if (cuda->host_thread(cuda->self, &now) || now != array->thread) work->stream = CAI_STREAM_LEGACY;
 }
 
-/* Without an order the access stays open, and the storage is not released. */
+/* Home waits for the work. Returns CUDA's error, or -1 for a failure without one. */
+static int32_t cai_priv_export_order(const cai_storage *s, cai_array *work)
+{
+    cai_exchange_options kept = cai_priv_keep_mode();
+    cai_array *const list[1] = {work};
+    cai_exchange ex;
+    cai_error why;
+    cai_status status;
+    int entered;
+    const int32_t error = cai_priv_home_push(s, &entered);
+    if (error) return error;
+    memset(&why, 0, sizeof why);
+    kept.flags |= CAI_PRIV_ONE_WAY;
+    status = cai_exchange_begin_with(&ex, s->options.pool, list, 1, s->options.home, &kept, &why);
+    if (!status) status = cai_exchange_end(&ex, CAI_OK, &why);
+    (void)cai_priv_home_leave(s, entered, 0);
+    return !status ? 0 : why.native ? why.native : -1;
+}
+
+/* Where home cannot wait, the host waits for what is named, while it is: its stream, unless that captures, or
+ * its event. What is left is work that nobody can name. */
+static int32_t cai_priv_export_block(const cai_storage *s, cai_array *work)
+{
+    const cai_cuda *cuda = cai_priv_storage_cuda(s);
+    const int32_t sync = work->sync;
+    int32_t mode, error = -1;
+    work->sync = CAI_SYNC_UNKNOWN;
+    if (sync == CAI_SYNC_STREAM)
+        return cai_priv_host_wait(cuda, work->stream, cai_priv_is_handle(work->stream) ? 0 : s->context);
+    if (sync != CAI_SYNC_EVENT || cai_priv_mode_relax(cuda, &mode)) return error;
+    error = cuda->event_synchronize(cuda->self, work->event);
+    return cai_priv_mode_restore(cuda, mode, error);
+}
+
+/* Ends the access, if home or the host has waited. Returns false if not. */
+static int cai_priv_export_end(cai_priv_export *owner, int named)
+{
+    const cai_storage *s = owner->access.storage;
+    cai_array *work = &owner->access.array;
+    int32_t error = 0;
+    if (s->options.pool && work->sync != CAI_SYNC_NONE &&
+        !(work->sync == CAI_SYNC_STREAM && work->stream == s->options.home))
+        error = cai_priv_export_order(s, work);
+    if (error && !cai_priv_is_dead(error) && named) error = cai_priv_export_block(s, work);
+    if (error && !cai_priv_is_dead(error)) return 0;
+    cai_priv_access_close(&owner->access, 0, 1);
+    free(owner);
+    return 1;
+}
+
+/* Nobody can name the work: to wait for all of it may end captures. */
+static int cai_priv_export_again(cai_priv_parked *node, int wait)
+{
+    return wait && cai_priv_export_end((cai_priv_export *)(void *)node, 0);
+}
+
 static void cai_priv_export_release(cai_array *array)
 {
-    cai_storage_access *access = (cai_storage_access *)array->owner;
+    cai_priv_export *owner = (cai_priv_export *)array->owner;
+    cai_event_pool *pool = owner->access.storage->options.pool;
     array->release = NULL;
-    if (!cai_priv_export_join(access->storage, array)) return;
-    cai_priv_access_close(access, 0, 1);
-    free(access);
+    cai_priv_export_take(&owner->access.array, array, pool ? pool->cuda : NULL);
+    if (!cai_priv_export_end(owner, 1)) cai_priv_park(pool, &owner->parked);
 }
 
 CAI_API cai_status cai_storage_export(cai_storage *storage, int32_t side, int32_t mode, uint64_t stream,
                                       cai_array *out, cai_error *err)
 {
+    cai_priv_export *owner;
     cai_storage_access *access;
     cai_status status;
     if (!storage || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "storage or out is NULL");
-    access = (cai_storage_access *)malloc(sizeof *access);
-    if (!access)
+    owner = (cai_priv_export *)malloc(sizeof *owner);
+    if (!owner)
         return cai_priv_error(err, CAI_ERR_OUT_OF_MEMORY, "malloc returned NULL for %lu bytes",
-                              (unsigned long)sizeof *access);
+                              (unsigned long)sizeof *owner);
+    owner->parked.again = cai_priv_export_again;
+    access = &owner->access;
     status = cai_storage_begin(access, storage, side, mode, stream, err);
     if (!status && stream) status = cai_exchange_end(&access->exchange, CAI_OK, err);
     if (status) {
         if (access->storage) cai_priv_access_close(access, 0, 0);
-        free(access);
+        free(owner);
         return status;
     }
     *out = access->array;
     out->flags |= CAI_ORDERED_FREE; /* home waits for the stream that the array names */
-    cai_array_own(out, cai_priv_export_release, access);
+    cai_array_own(out, cai_priv_export_release, owner);
     return CAI_OK;
 }
 
@@ -1009,6 +1156,7 @@ CAI_API cai_status cai_storage_mark(cai_storage *storage, int32_t sides, int32_t
 {
     cai_storage_access access;
     cai_priv_open now;
+    cai_status status;
     const int both = sides == (CAI_SIDE_HOST | CAI_SIDE_DEVICE);
     if (!storage) return cai_priv_error(err, CAI_ERR_ARGUMENT, "storage is NULL");
     if (sides < CAI_SIDE_HOST || sides > 3)
@@ -1023,7 +1171,9 @@ CAI_API cai_status cai_storage_mark(cai_storage *storage, int32_t sides, int32_t
                               cai_priv_side_name(sides), cai_priv_side_name(3 - sides));
     if (stream) {
         CAI_TRY(cai_storage_begin(&access, storage, CAI_SIDE_DEVICE, CAI_OVERWRITE, stream, err));
-        CAI_TRY(cai_storage_end(&access, CAI_OK, err));
+        status = cai_storage_end(&access, CAI_OK, err);
+        if (access.storage) cai_priv_access_close(&access, 0, 0); /* it has no work of its own */
+        if (status) return status;
     }
     storage->state = both ? CAI_STORAGE_CLEAN : sides;
     return CAI_OK;
@@ -1052,13 +1202,34 @@ CAI_API int32_t cai_storage_place(const cai_storage *to, cai_storage *from)
     return to && to->sides & side ? side : 0;
 }
 
+/* Copies on the home of `copier`, whose context is current. The source is an export: if its home cannot wait
+ * for the copy now, it does later. */
+static cai_status cai_priv_assign(cai_storage *to, int32_t target, cai_storage *from, int32_t source,
+                                  cai_error *err)
+{
+    cai_storage *copier = to->options.pool ? to : from;
+    const uint64_t stream = copier->options.pool ? copier->options.home : 0;
+    cai_storage_access writing;
+    cai_array reading;
+    cai_status status, ended;
+    CAI_TRY(cai_storage_export(from, source, CAI_READ, from->options.pool ? stream : 0, &reading, err));
+    status = cai_storage_begin(&writing, to, target, CAI_OVERWRITE, to->options.pool ? stream : 0, err);
+    if (!status) {
+        status = cai_priv_home_copy(copier, &writing.array, &reading, 0, err);
+        if (!status && !(to->options.pool && from->options.pool)) status = cai_priv_home_wait(copier, err);
+        ended = cai_storage_end(&writing, status, err); /* on home itself: it does not stay open */
+        if (!status) status = ended;
+    }
+    cai_array_release(&reading);
+    return status;
+}
+
 CAI_API cai_status cai_storage_assign(cai_storage *to, cai_storage *from, cai_error *err)
 {
-    cai_storage_access reading, writing;
-    cai_storage *copier;
-    int32_t source = CAI_SIDE_DEVICE, target;
-    uint64_t stream;
-    cai_status status, ended;
+    const cai_storage *copier;
+    int32_t source = CAI_SIDE_DEVICE, target, error;
+    cai_status status;
+    int entered;
     if (!to || !from || to == from)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "to or from is NULL, or both are the same");
     if (cai_priv_storage_look(from).state == CAI_STORAGE_HOST_NEWER || !(from->sides & source))
@@ -1066,17 +1237,11 @@ CAI_API cai_status cai_storage_assign(cai_storage *to, cai_storage *from, cai_er
     target = to->sides & source ? source : 3 - source;
     CAI_TRY(cai_priv_same_form(&to->array[target - 1], "to", &from->array[source - 1], "from", err));
     copier = to->options.pool ? to : from;
-    stream = copier->options.pool ? copier->options.home : 0;
-    CAI_TRY(cai_storage_begin(&reading, from, source, CAI_READ, from->options.pool ? stream : 0, err));
-    status = cai_storage_begin(&writing, to, target, CAI_OVERWRITE, to->options.pool ? stream : 0, err);
-    if (!status) {
-        status = cai_priv_home_copy(copier, &writing.array, &reading.array, 0, err);
-        if (!status && !(to->options.pool && from->options.pool)) status = cai_priv_home_wait(copier, err);
-        ended = cai_storage_end(&writing, status, err);
-        if (!status) status = ended;
-    }
-    ended = cai_storage_end(&reading, CAI_OK, status ? NULL : err);
-    return status ? status : ended;
+    error = cai_priv_home_push(copier, &entered); /* home may be 1 of its context */
+    if (error) return cai_cuda_status(error, "home", err);
+    status = cai_priv_assign(to, target, from, source, err);
+    error = cai_priv_home_leave(copier, entered, 0);
+    return status ? status : cai_cuda_status(error, "home", err);
 }
 
 #if defined(__clang__) && defined(__cplusplus)

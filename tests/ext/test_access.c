@@ -440,6 +440,36 @@ static void test_temporaries(void)
     finish();
 }
 
+/* The stream captures at the end: the argument stays open, and the next end does all that is left. */
+static void test_end_in_capture(void)
+{
+    int32_t in[LENGTH] = {1, 2, 3, 4, 5}, out[LENGTH] = {0}, i;
+    cai_array x, y;
+    cai_access fields[2];
+    cai_argument io[2];
+    uint64_t graph = 0;
+    start("an end while the stream captures");
+    x = array_at((uint64_t)(uintptr_t)in, CAI_MEMORY_HOST);
+    y = array_at((uint64_t)(uintptr_t)out, CAI_MEMORY_HOST);
+    fields[0] = plain_field(&x, NULL);
+    fields[1] = plain_field(&y, NULL);
+    set_argument(&io[0], &fields[0], CAI_READ);
+    set_argument(&io[1], &fields[1], CAI_OVERWRITE);
+    GOOD(cai_access_begin(io, 2, &options, D, s1, &err));
+    queue_work(io, s1);
+    CHECK_INT(cai_sim_capture_begin(sim, s1, 2), 0);
+    REFUSED(cai_access_end(io, 2, CAI_OK, &err), CAI_ERR_CAPTURE, 0, "captur");
+    CHECK(io[0].state && io[1].state);
+    CHECK_INT(cai_access_end(io, 2, CAI_ERR_CAPTURE, NULL), CAI_ERR_CAPTURE);
+    CHECK(io[0].state && io[1].state);
+    CHECK_INT(cai_sim_capture_end(sim, s1, &graph), 0);
+    CHECK_INT(cai_sim_graph_destroy(sim, graph), 0);
+    GOOD(cai_access_end(io, 2, CAI_OK, &err));
+    CHECK_INT(io[0].state | io[1].state, 0);
+    for (i = 0; i < LENGTH; i++) CHECK_INT(out[i], 10 * in[i] + 1);
+    finish();
+}
+
 /* ----------------------------------------------------------------------- faults */
 static const int32_t errors[] = {1, 2, 201, 900, 999}; /* after 4 and 700 no work would run any more */
 
@@ -576,6 +606,7 @@ static void run_tests(void)
     test_side();
     test_storages();
     test_temporaries();
+    test_end_in_capture();
     test_faults();
     test_races();
 }

@@ -196,6 +196,94 @@ static void check_context_of_another(void)
     close_ab();
 }
 
+/* A context of its own is current, and the primary one is active, too: the memory is for the current one. */
+static void check_current_first(void)
+{
+    struct cai_ipc_v0 d;
+    uint64_t own[2];
+    cai_array x;
+    int32_t device;
+    open_ab(1, 0);
+    d = exported_bytes();
+    for (device = 0; device < 2; device++) {
+        own[device] = cai_sim_context_create(sim_b, device);
+        CHECK_INT(cai_sim_set_context(sim_b, own[device]), 0);
+        GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+        CHECK_UINT(places[0].context, device ? own[1] : cai_sim_primary(sim_b, 1));
+        CHECK_UINT(cai_sim_current(sim_b), own[device]);
+        cai_array_release(&x);
+    }
+    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
+    for (device = 0; device < 2; device++) CHECK_INT(cai_sim_context_destroy(sim_b, own[device]), 0);
+    CHECK_INT(ipc_b.failed, 0);
+    close_ab();
+}
+
+/* The context in which memory is open was destroyed, and the memory with it. */
+static void check_context_gone(void)
+{
+    struct cai_ipc_v0 d;
+    uint64_t own;
+    cai_array x;
+    open_ab(1, 0);
+    d = exported_bytes();
+    own = cai_sim_context_create(sim_b, 1);
+    CHECK_INT(cai_sim_set_context(sim_b, own), 0);
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
+    CHECK_INT(cai_sim_context_destroy(sim_b, own), 0);
+    cai_array_release(&x);
+    CHECK(ipc_b.used == 0 && ipc_b.failed == 1 && ipc_b.first_failure == 709);
+    close_ab();
+}
+
+/* 900, as while a stream captures globally, unless the mode of the thread is relaxed. */
+static int32_t in_relaxed_mode(void)
+{
+    const cai_cuda *cuda = cai_sim_cuda(sim_b);
+    int32_t mode = 2, own;
+    CHECK_INT(cuda->capture_mode(cuda->self, &mode), 0);
+    own = mode;
+    CHECK_INT(cuda->capture_mode(cuda->self, &mode), 0);
+    return own == 2 ? 0 : 900;
+}
+
+static int32_t strict_open(void *self, const void *handle, uint64_t *pointer)
+{
+    const int32_t error = in_relaxed_mode();
+    return error ? error : cai_sim_cuda(sim_b)->ipc_open(self, handle, pointer);
+}
+
+static int32_t strict_close(void *self, uint64_t pointer)
+{
+    const int32_t error = in_relaxed_mode();
+    return error ? error : cai_sim_cuda(sim_b)->ipc_close(self, pointer);
+}
+
+static void check_capture_mode(void)
+{
+    struct cai_ipc_v0 d;
+    cai_array x;
+    int32_t n;
+    open_ab(1, 0);
+    d = exported_bytes();
+    cuda_b.ipc_open = strict_open;
+    cuda_b.ipc_close = strict_close;
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    cai_array_release(&x);
+    CHECK_INT(ipc_b.failed, 0);
+    CHECK_INT(in_relaxed_mode(), 900); /* as before */
+    cuda_b = *cai_sim_cuda(sim_b);
+    for (n = 1; n <= 2; n++) { /* the mode cannot be changed; then, it cannot be restored */
+        CHECK_INT(cai_sim_fail_op(sim_b, "capture_mode", n, 1), 1);
+        REFUSED(cai_ipc_import(&ipc_b, &d, &x, &err), CAI_ERR_CUDA, "ipc_open: CUDA error 1");
+        CHECK_INT(ipc_b.used, 0);
+    }
+    close_ab();
+}
+
+#define RELAXED(call) "capture_mode relaxed -> global\n" call "capture_mode global -> relaxed\n"
+
 static void check_arrives(int32_t device)
 {
     const int64_t shape[2] = {3, 4}, strides[2] = {64, -8};
@@ -216,11 +304,13 @@ static void check_arrives(int32_t device)
     first[0] = 7.5f;
     memcpy(bytes + 1, &d, sizeof d); /* unaligned, as it may come */
     GOOD(cai_ipc_import(&ipc_b, (const struct cai_ipc_v0 *)(const void *)(bytes + 1), &y, &err));
-    CHECK_STR(cai_sim_log(sim_b), device ? "device_uuid 0\ndevice_uuid 1\ndevice_context 1 -> c2\nprimary_retain 1 -> c2\n"
-                                           "context_current -> none\ncontext_push c2\nipc_open -> m1\n"
+    CHECK_STR(cai_sim_log(sim_b), device ? "device_uuid 0\ndevice_uuid 1\ncontext_current -> none\n"
+                                           "device_context 1 -> c2\nprimary_retain 1 -> c2\ncontext_current -> none\n"
+                                           "context_id c2 -> 1\ncontext_push c2\n" RELAXED("ipc_open -> m1\n")
                                            "pointer_range m1 -> m1 4096\ncontext_pop\n"
-                                         : "device_uuid 0\ndevice_context 0 -> c1\nprimary_retain 0 -> c1\n"
-                                           "context_current -> none\ncontext_push c1\nipc_open -> m1\n"
+                                         : "device_uuid 0\ncontext_current -> none\n"
+                                           "device_context 0 -> c1\nprimary_retain 0 -> c1\ncontext_current -> none\n"
+                                           "context_id c1 -> 1\ncontext_push c1\n" RELAXED("ipc_open -> m1\n")
                                            "pointer_range m1 -> m1 4096\ncontext_pop\n");
     same_array(&y, &x);
     CHECK_INT(y.device, device);
@@ -230,8 +320,10 @@ static void check_arrives(int32_t device)
     cai_sim_log_clear(sim_b);
     cai_array_release(&y);
     CHECK_STR(cai_sim_log(sim_b),
-              device ? "context_current -> none\ncontext_push c2\nipc_close m1\ncontext_pop\nprimary_release 1\n"
-                     : "context_current -> none\ncontext_push c1\nipc_close m1\ncontext_pop\nprimary_release 0\n");
+              device ? "context_current -> none\ncontext_id c2 -> 1\ncontext_push c2\n" RELAXED("ipc_close m1\n")
+                       "context_pop\nprimary_release 1\n"
+                     : "context_current -> none\ncontext_id c1 -> 1\ncontext_push c1\n" RELAXED("ipc_close m1\n")
+                       "context_pop\nprimary_release 0\n");
     CHECK(y.release == NULL);
     CHECK_INT(ipc_b.failed, 0);
     close_ab();
@@ -1221,6 +1313,9 @@ static void run(void)
 {
     check_inactive_primary();
     check_context_of_another();
+    check_current_first();
+    check_context_gone();
+    check_capture_mode();
     check_arrives(0);
     check_arrives(1);
     check_kinds();

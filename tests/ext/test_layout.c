@@ -162,18 +162,18 @@ static void test_alignment_in_items(void)
     layout.flags |= CAI_LAYOUT_ALIGN_INDEX;
     CHECK_INT(cai_layout_plan(&layout, &none, &error), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_OK);
-    CHECK_INT(layout.alignment, 256);
-    CHECK_INT(layout.flags, CAI_LAYOUT_ALIGN_INDEX);
+    CHECK_INT(layout.boundary, 256);
+    CHECK_INT(layout.flags, CAI_LAYOUT_ALIGN_INDEX | CAI_LAYOUT_ALIGN_ITEMS);
     CHECK_INT(layout.nbytes, 64 * 8 + 255);
     layout.alignment = 1;
     layout.flags = CAI_LAYOUT_ALIGN_ITEMS;
     CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_OK);
-    CHECK_INT(layout.alignment, 8);
+    CHECK_INT(layout.boundary, 8);
     CHECK_INT(layout.nbytes, 33 * 8 + 7);
     layout.alignment = 0;
     layout.flags = CAI_LAYOUT_ALIGN_ITEMS;
     CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_OK);
-    CHECK_INT(layout.alignment, 1);
+    CHECK_INT(layout.boundary, 1);
     CHECK_INT(layout.nbytes, 33 * 8);
 }
 
@@ -292,6 +292,28 @@ static void test_random(int64_t plans)
         CHECK_INT(cai_layout_plan(&again, &dtype, &error), CAI_OK); /* a plan may be planned */
         CHECK_BYTES(&again, &layout, sizeof layout);
     }
+}
+
+/* Planned for one dtype, and then for another: as if it was planned for the other alone. */
+static void test_again(void)
+{
+    static const int32_t sizes[] = {8, 4, 16, 1};
+    int32_t i, k;
+    for (i = 0; i < 4; ++i)
+        for (k = 0; k < 4; ++k) {
+            const cai_dtype first = help_void(sizes[i]), second = help_void(sizes[k]);
+            cai_layout layout, fresh;
+            memset(&layout, 0, sizeof layout);
+            CHECK_INT(cai_layout_preset(&layout, "gt:gpu", "IJK", &error), CAI_OK);
+            layout.shape[0] = 33;
+            layout.shape[1] = layout.shape[2] = 3;
+            layout.halo_low[0] = 1;
+            fresh = layout;
+            CHECK_INT(cai_layout_plan(&fresh, &second, &error), CAI_OK);
+            CHECK_INT(cai_layout_plan(&layout, &first, &error), CAI_OK);
+            CHECK_INT(cai_layout_plan(&layout, &second, &error), CAI_OK);
+            CHECK_BYTES(&layout, &fresh, sizeof layout);
+        }
 }
 
 /* --------------------------------------------------------------------- refused */
@@ -710,6 +732,7 @@ int main(int count, char **arguments)
     test_presets_refused();
     test_alignment_in_items();
     test_random(plans);
+    test_again();
     test_refused();
     test_large();
     test_given();

@@ -117,6 +117,7 @@ static void test_without_cuda(void)
     REFUSED(cai_storage_begin(&a, &other, H, CAI_READ, s1, &err), CAI_ERR_ARGUMENT, "without a pool has no streams");
     GOOD(cai_storage_export(&other, H, CAI_WRITE, 0, &x, &err));
     REFUSED(cai_storage_release(&other, &err), CAI_ERR_PENDING, "1 accesses of the host side");
+    x.sync = CAI_SYNC_STREAM; /* which means nothing here */
     cai_array_release(&x);
     options.pool = &pool; /* from one without a pool to one with, and back: the host waits for home */
     options.hooks = &hooks;
@@ -190,8 +191,18 @@ static void test_assign_refused(void)
         GOOD(cai_event_pool_destroy(&weak, &err));                                                           \
     } while (0)
 
+static int32_t no_thread(void *self, uint64_t *thread)
+{
+    (void)self;
+    (void)thread;
+    return 1;
+}
+
 static void test_slots(void)
 {
+    cai_storage_access a;
+    cai_array x;
+    int32_t i;
     cai_cuda poor;
     cai_event_pool weak;
     start("slots that are missing");
@@ -201,12 +212,37 @@ static void test_slots(void)
     WITHOUT(set_async);
     WITHOUT(stream_synchronize);
     WITHOUT(context_synchronize);
+    WITHOUT(event_synchronize);
+    WITHOUT(context_current);
     WITHOUT(context_push);
     WITHOUT(context_pop);
     poor = *cuda; /* these are not needed */
     poor.context_device = NULL;
     poor.stream_capture = NULL;
     GOOD(cai_event_pool_init(&weak, &poor, NULL, 0, 0, &err));
+    make(&storage);
+    for (i = 0; i < 2; ++i) { /* whose stream 2 it is is not known */
+        poor.host_thread = i ? NULL : no_thread;
+        GOOD(cai_storage_export(&storage, D, CAI_READ, s1, &x, &err));
+        x.stream = CAI_STREAM_PER_THREAD;
+        cai_array_release(&x);
+        GOOD(cai_keepalive_drain(&weak, &err));
+        CHECK_INT(storage.open[1], 0);
+    }
+    GOOD(cai_storage_begin(&a, &storage, D, CAI_READ, CAI_STREAM_LEGACY, &err));
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    CHECK(cai_storage_begin(&a, &storage, D, CAI_READ, CAI_STREAM_PER_THREAD, &err) != CAI_OK);
+    GOOD(cai_storage_release(&storage, &err));
+    poor = *cuda;
+    poor.flags |= CAI_CUDA_NO_DEFAULT_STREAMS; /* nothing is asked of stream 1 */
+    options.kind = CAI_STORAGE_MANAGED;
+    make(&storage);
+    fill(&storage, 3);
+    CHECK(!strstr(cai_sim_log(sim), "legacy"));
+    GOOD(cai_storage_release(&storage, &err));
+    options.kind = CAI_STORAGE_BOTH;
+    poor = *cuda;
+    poor.context_device = NULL;
     make(&storage);
     CHECK_INT(storage.array[1].device, CAI_DEVICE_UNKNOWN);
     fill(&storage, 3);
@@ -395,7 +431,8 @@ static void test_marks(void)
     fail_op("stream_synchronize", 1, 1);
     CHECK(cai_storage_mark(&storage, D, 0, s1, &err) != CAI_OK);
     CHECK_INT(storage.state, CLEAN);
-    storage.open[1] = storage.open_writes = 0; /* the access of the mark is open, and gone */
+    CHECK(storage.open[1] == 0 && storage.open_writes == 0);
+    GOOD(cai_storage_mark(&storage, D, 0, s1, &err));
     finish();
 }
 
@@ -409,10 +446,9 @@ static void test_mixed(void)
     REFUSED(cai_storage_begin(&c, &storage, D, CAI_WRITE, s2, &err), CAI_ERR_CONFLICT, "on another stream");
     REFUSED(cai_storage_begin(&c, &storage, D, CAI_WRITE, s1, &err), CAI_ERR_CONFLICT, "on another stream");
     GOOD(cai_storage_end(&b, CAI_OK, &err));
-    REFUSED(cai_storage_begin(&c, &storage, D, CAI_WRITE, s1, &err), CAI_ERR_CONFLICT, "on another stream");
-    GOOD(cai_storage_end(&a, CAI_OK, &err));
-    GOOD(cai_storage_begin(&c, &storage, D, CAI_WRITE, s1, &err));
+    GOOD(cai_storage_begin(&c, &storage, D, CAI_WRITE, s1, &err)); /* the other reader has ended */
     GOOD(cai_storage_end(&c, CAI_OK, &err));
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
     finish();
 }
 
@@ -439,15 +475,19 @@ static void test_overwriting(void)
 static void test_empty(void)
 {
     cai_storage_access a;
-    start("no elements");
-    layout.shape[0] = 0;
-    make(&storage);
-    GOOD(cai_storage_begin(&a, &storage, H, CAI_WRITE, 0, &err));
-    GOOD(cai_storage_end(&a, CAI_OK, &err));
-    GOOD(cai_storage_begin(&a, &storage, D, CAI_READ, s1, &err));
-    GOOD(cai_storage_end(&a, CAI_OK, &err));
-    CHECK(storage.state == CLEAN && !cai_sim_calls_of(sim, "copy_async"));
-    finish();
+    int32_t legacy;
+    for (legacy = 0; legacy < 2; ++legacy) {
+        start("no elements");
+        if (legacy) options.home = CAI_STREAM_LEGACY;
+        layout.shape[0] = 0;
+        make(&storage);
+        GOOD(cai_storage_begin(&a, &storage, H, CAI_WRITE, 0, &err));
+        GOOD(cai_storage_end(&a, CAI_OK, &err));
+        GOOD(cai_storage_begin(&a, &storage, D, CAI_READ, s1, &err));
+        GOOD(cai_storage_end(&a, CAI_OK, &err));
+        CHECK(storage.state == CLEAN && !cai_sim_calls_of(sim, "copy_async"));
+        finish();
+    }
 }
 
 /* ----------------------------------------------------- calls that fail, one after the other */
@@ -520,17 +560,18 @@ static void test_exports(void)
     fail_op("event_record", 2, 1); /* the end of its exchange */
     CHECK_INT(cai_storage_export(&storage, D, CAI_WRITE, s1, &x, &err), CAI_ERR_CUDA);
     CHECK(storage.open[1] == 0 && storage.state == CLEAN);
-    for (i = 0; i < 4; ++i) {
-        void *kept;
+    for (i = 0; i < 8; ++i) {
+        const int blocked = i >= 4; /* the host waits in place of home */
         GOOD(cai_storage_export(&storage, D, CAI_WRITE, s1, &x, &err));
-        kept = x.owner;
-        if (i == 0) x.sync = CAI_SYNC_UNKNOWN;
-        fail_op(waits[i], 1, 1);
+        if (i % 4 == 0) x.sync = CAI_SYNC_UNKNOWN;
+        fail_op(waits[i % 4], 1, 1);
+        if (!blocked && i) fail_op("stream_synchronize", 1, 1);
         cai_array_release(&x);
-        CHECK(storage.open[1] == 1 && storage.open_writes == 1);
-        REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "1 of the device side");
-        storage.open[1] = storage.open_writes = 0; /* nobody can end it */
-        free(kept);
+        CHECK_INT(storage.open[1], !blocked || i == 4);
+        CHECK_INT(storage.open_writes, !blocked || i == 4);
+        if (storage.open[1]) REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "1 of the device side");
+        GOOD(cai_keepalive_drain(&pool, &err));
+        CHECK_INT(storage.open[1], 0);
     }
     GOOD(cai_storage_export(&storage, D, CAI_WRITE, s1, &x, &err)); /* a stream of DLPack's -1: the context */
     x.stream = UINT64_MAX;
@@ -539,13 +580,24 @@ static void test_exports(void)
     cai_array_release(&x);
     CHECK_INT(cai_sim_current(sim), c2);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    CHECK(storage.open[1] == 0 && cai_sim_calls_of(sim, "context_synchronize") == 1);
+    CHECK(storage.open[1] == 0 && cai_sim_calls_of(sim, "context_synchronize") >= 1);
     CHECK_INT(storage.state, CAI_STORAGE_DEVICE_NEWER);
-    GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err)); /* a default stream: the context */
+    GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err)); /* a default stream: home waits for it */
     x.stream = CAI_STREAM_LEGACY;
     cai_sim_log_clear(sim);
     cai_array_release(&x);
-    CHECK(storage.open[1] == 0 && cai_sim_calls_of(sim, "context_synchronize") == 1);
+    CHECK(storage.open[1] == 0 && cai_sim_calls_of(sim, "context_synchronize") == 0);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_wait_event"), 1);
+    for (i = 0; i < 2; ++i) { /* 2 of this thread, and of another one: 1 comes after it */
+        GOOD(cai_storage_export(&storage, D, CAI_WRITE, CAI_STREAM_PER_THREAD, &x, &err));
+        cai_sim_host_thread(sim, i ? 7 : 0);
+        CHECK_INT(cai_sim_set_context(sim, c1), 0);
+        cai_sim_log_clear(sim);
+        cai_array_release(&x);
+        cai_sim_host_thread(sim, 0);
+        CHECK_INT(storage.open[1], 0);
+        CHECK((strstr(cai_sim_log(sim), i ? " legacy" : " per_thread") != NULL));
+    }
     GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err)); /* all work of the context has ended */
     x.sync = CAI_SYNC_UNKNOWN;
     fail_op("context_synchronize", 1, 700);
@@ -688,6 +740,286 @@ static void test_release_dead(void)
     }
 }
 
+/* ------------------------------------------------- captures, contexts, broken devices */
+static void begin_capture(uint64_t stream)
+{
+    CHECK_INT(cai_sim_capture_begin(sim, stream, 2), 0);
+}
+
+/* The capture did not end because of us. */
+static void end_capture(uint64_t stream)
+{
+    uint64_t graph = 0;
+    CHECK_INT(cai_sim_capture_end(sim, stream, &graph), 0);
+    CHECK_INT(cai_sim_graph_destroy(sim, graph), 0);
+}
+
+static cai_array exported(uint64_t stream)
+{
+    cai_array x;
+    memset(&x, 0, sizeof x);
+    GOOD(cai_storage_export(&storage, D, CAI_WRITE, stream, &x, &err));
+    return x;
+}
+
+/* The device broke: no work is left for which home could wait. */
+static void test_export_of_dead(void)
+{
+    cai_array x;
+    start("an export that is released on a broken device");
+    make(&storage);
+    x = exported(s1);
+    cai_sim_set_device_error(sim, 0, 719);
+    cai_array_release(&x);
+    CHECK_INT(storage.open[1], 0);
+    cai_sim_set_device_error(sim, 0, 0);
+    device_died = 1;
+    finish();
+}
+
+/* While home captures, or cannot be asked, the host waits for the work of the export. */
+static void test_export_while_home_captures(void)
+{
+    cai_array x;
+    uint64_t other, event;
+    int32_t i;
+    start("an export that is released while home captures");
+    make(&storage);
+    x = exported(s1);
+    begin_capture(home);
+    cai_array_release(&x);
+    end_capture(home);
+    CHECK_INT(storage.open[1], 0);
+    x = exported(s1); /* by an event, which lives only until the release returns */
+    CHECK_INT(cuda->event_create(cuda->self, &event), 0);
+    CHECK_INT(cuda->event_record(cuda->self, event, s1), 0);
+    x.sync = CAI_SYNC_EVENT;
+    x.event = event;
+    begin_capture(home);
+    cai_array_release(&x);
+    end_capture(home);
+    CHECK_INT(storage.open[1], 0);
+    x = exported(s1);
+    x.sync = CAI_SYNC_EVENT;
+    x.event = event;
+    begin_capture(home);
+    fail_op("capture_mode", 1, 1);
+    cai_array_release(&x);
+    CHECK_INT(cuda->event_destroy(cuda->self, event), 0);
+    end_capture(home);
+    CHECK_INT(storage.open[1], 1);
+    GOOD(cai_keepalive_drain(&pool, &err));
+    for (i = 0; i < 3; ++i) { /* on stream 1 of the context of the storage */
+        x = exported(s1);
+        x.stream = CAI_STREAM_LEGACY;
+        begin_capture(home);
+        CHECK_INT(cai_sim_set_context(sim, c2), 0);
+        if (i) fail_op("context_current", i + 1, 1);
+        cai_array_release(&x);
+        CHECK_INT(cai_sim_set_context(sim, c1), 0);
+        end_capture(home);
+        GOOD(cai_keepalive_drain(&pool, &err));
+        CHECK_INT(storage.open[1], 0);
+    }
+    GOOD(cai_storage_release(&storage, &err));
+    other = cai_sim_stream_create(sim, 0);
+    options.home = CAI_STREAM_LEGACY;
+    make(&storage);
+    x = exported(s1);
+    begin_capture(other);
+    cai_array_release(&x);
+    end_capture(other);
+    CHECK_INT(storage.open[1], 0);
+    cai_sim_stream_destroy(sim, other);
+    finish();
+}
+
+/* While its own stream captures, nothing can tell when its work has passed. It waits in the pool. */
+static void test_export_while_it_captures(void)
+{
+    cai_array x;
+    start("an export that is released while its stream captures");
+    make(&storage);
+    x = exported(s1);
+    begin_capture(s1);
+    cai_array_release(&x);
+    CHECK_INT(pool.waiting, 1);
+    fail_op("context_synchronize", 1, 1);
+    REFUSED(cai_keepalive_drain(&pool, &err), CAI_ERR_PENDING, "");
+    REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "call cai_keepalive_drain");
+    end_capture(s1);
+    GOOD(cai_keepalive_poll(&pool, NULL, &err));
+    REFUSED(cai_storage_release(&storage, &err), CAI_ERR_PENDING, "1 of the device side");
+    GOOD(cai_keepalive_drain(&pool, &err));
+    CHECK(storage.open[1] == 0 && storage.state == CAI_STORAGE_DEVICE_NEWER);
+    finish();
+}
+
+/* Nobody knows the stream, and a blocking stream captures: to wait for all would end that capture. */
+static void test_export_of_unknown(void)
+{
+    cai_array x;
+    uint64_t other;
+    start("an export on an unknown stream, while a blocking stream captures");
+    other = cai_sim_stream_create(sim, 0);
+    make(&storage);
+    x = exported(s1);
+    x.sync = CAI_SYNC_UNKNOWN;
+    begin_capture(other);
+    cai_array_release(&x);
+    CHECK_INT(storage.open[1], 1);
+    end_capture(other);
+    GOOD(cai_keepalive_drain(&pool, &err));
+    CHECK_INT(storage.open[1], 0);
+    cai_sim_stream_destroy(sim, other);
+    finish();
+}
+
+/* The stream of an access captures before its end: the access stays open, and the capture goes on. */
+static void test_end_in_capture(void)
+{
+    cai_storage_access a;
+    start("an end while the stream captures");
+    make(&storage);
+    GOOD(cai_storage_begin(&a, &storage, D, CAI_WRITE, s1, &err));
+    begin_capture(s1);
+    REFUSED(cai_storage_end(&a, CAI_OK, &err), CAI_ERR_CAPTURE, "captur");
+    REFUSED(cai_storage_end(&a, CAI_OK, &err), CAI_ERR_CAPTURE, "captur");
+    end_capture(s1);
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    CHECK_INT(storage.state, CAI_STORAGE_DEVICE_NEWER);
+    finish();
+}
+
+/* A blocking stream captures: CUDA does not answer about stream 1 (906). */
+static void test_legacy_home_in_capture(void)
+{
+    uint64_t other;
+    start("home is 1, and a blocking stream captures");
+    other = cai_sim_stream_create(sim, 0);
+    options.home = CAI_STREAM_LEGACY;
+    make(&storage);
+    fill(&storage, 1);
+    begin_capture(other);
+    REFUSED(cai_storage_sync(&storage, D, 0, &err), CAI_ERR_CAPTURE, "home");
+    CHECK_INT(cai_storage_sync(&storage, D, 0, NULL), CAI_ERR_CAPTURE);
+    REFUSED(cai_storage_release(&storage, &err), CAI_ERR_CAPTURE, "home");
+    end_capture(other);
+    GOOD(cai_storage_sync(&storage, D, 0, &err));
+    cai_sim_stream_destroy(sim, other);
+    finish();
+}
+
+/* Beside managed memory the host waits for the context, which would end the capture of a blocking stream. */
+static void test_managed_in_capture(void)
+{
+    cai_storage_access a;
+    uint64_t other;
+    start("managed memory, and a blocking stream captures");
+    other = cai_sim_stream_create(sim, 0);
+    options.kind = CAI_STORAGE_MANAGED;
+    make(&storage);
+    begin_capture(other);
+    REFUSED(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err), CAI_ERR_CAPTURE, "waiting for home");
+    end_capture(other);
+    GOOD(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err));
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    cai_sim_stream_destroy(sim, other);
+    finish();
+}
+
+/* 2 of two threads, and 1 and 2 of two contexts, are different streams. */
+static void test_same_number(void)
+{
+    cai_storage_access a, b;
+    uint64_t own;
+    start("different streams of one number");
+    own = cai_sim_context_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    make(&storage);
+    GOOD(cai_storage_begin(&a, &storage, D, CAI_WRITE, 2, &err));
+    GOOD(cai_storage_begin(&b, &storage, D, CAI_READ, 2, &err));
+    GOOD(cai_storage_end(&b, CAI_OK, &err));
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    REFUSED(cai_storage_begin(&b, &storage, D, CAI_READ, 2, &err), CAI_ERR_CONFLICT, "on another stream");
+    cai_sim_host_thread(sim, 0);
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    GOOD(cai_storage_begin(&a, &storage, D, CAI_WRITE, 1, &err));
+    fail_op("context_current", 1, 1);
+    REFUSED(cai_storage_begin(&b, &storage, D, CAI_READ, 1, &err), CAI_ERR_CUDA, "stream");
+    GOOD(cai_storage_begin(&b, &storage, D, CAI_READ, 1, &err));
+    GOOD(cai_storage_end(&b, CAI_OK, &err));
+    REFUSED(cai_storage_begin(&b, &storage, D, CAI_OVERWRITE, s1, &err), CAI_ERR_CONFLICT, "on another stream");
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    REFUSED(cai_storage_begin(&b, &storage, D, CAI_READ, 1, &err), CAI_ERR_CONFLICT, "on another stream");
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    finish();
+}
+
+/* Home 1 is that of the storage's context. The memory is of another one, where 1 is another stream. */
+static void test_legacy_home_of_other_memory(void)
+{
+    cai_storage_access a;
+    cai_emm_hooks async;
+    cai_array x;
+    uint64_t pinned, own;
+    start("home is 1, and the memory is of another context");
+    own = cai_sim_context_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    pinned = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 4 * LENGTH);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    x = line_of((int32_t *)cai_sim_bytes(sim, pinned));
+    x.memory = CAI_MEMORY_PINNED;
+    options.home = CAI_STREAM_LEGACY;
+    GOOD(cai_storage_wrap(&storage, &options, &x, NULL, CLEAN, &err));
+    REFUSED(cai_storage_begin(&a, &storage, H, CAI_READ, s1, &err), CAI_ERR_STREAM, "home");
+    CHECK(storage.open[0] == 0 && pool.open_exchanges == 0);
+    GOOD(cai_storage_release(&storage, &err));
+    cai_sim_free(sim, pinned);
+    GOOD(cai_emm_hooks_async(&async, cuda, NULL, &err)); /* memory of a pool has no context */
+    options.hooks = &async;
+    options.host = &plain;
+    make(&storage);
+    GOOD(cai_storage_begin(&a, &storage, D, CAI_OVERWRITE, s1, &err));
+    GOOD(cai_storage_end(&a, CAI_OK, &err));
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    REFUSED(cai_storage_begin(&a, &storage, D, CAI_OVERWRITE, s1, &err), CAI_ERR_STREAM, "home");
+    REFUSED(cai_storage_begin(&a, &storage, D, CAI_OVERWRITE, 1, &err), CAI_ERR_STREAM, "home");
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    finish();
+}
+
+/* The source of an assignment cannot wait for the copy: it does later. */
+static void test_assign_unordered(void)
+{
+    cai_storage other;
+    int32_t n;
+    start("an assignment whose source cannot wait");
+    make(&storage);
+    fill(&storage, 5);
+    options.home = s2;
+    make(&other);
+    for (n = 1; n <= 2; ++n) {
+        fail_op("event_record", n, 1);
+        CHECK_INT(cai_storage_assign(&other, &storage, &err), CAI_ERR_CUDA);
+        CHECK(other.open[0] + other.open[1] + storage.open[0] + storage.open[1] == 0);
+    }
+    fail_op("context_current", 1, 1);
+    REFUSED(cai_storage_assign(&other, &storage, &err), CAI_ERR_CUDA, "home");
+    fail_op("event_record", 3, 1);
+    fail_op("stream_synchronize", 1, 1);
+    GOOD(cai_storage_assign(&other, &storage, &err));
+    CHECK(other.open[0] + other.open[1] == 0 && storage.open[0] == 1);
+    GOOD(cai_keepalive_drain(&pool, &err));
+    CHECK(storage.open[0] == 0 && holds(&other, 5));
+    GOOD(cai_storage_release(&other, &err));
+    finish();
+}
+
 int main(void)
 {
     test_without_cuda();
@@ -709,5 +1041,15 @@ int main(void)
     test_release_in_capture();
     test_release_of_given();
     test_release_dead();
+    test_export_of_dead();
+    test_export_while_home_captures();
+    test_export_while_it_captures();
+    test_export_of_unknown();
+    test_end_in_capture();
+    test_legacy_home_in_capture();
+    test_managed_in_capture();
+    test_same_number();
+    test_legacy_home_of_other_memory();
+    test_assign_unordered();
     return cai_test_end();
 }

@@ -293,6 +293,62 @@ static cai_sim *two_devices(void)
     return sim;
 }
 
+/* Without a current context 1 and 2 are those of the primary context of the data's device. */
+static void test_migrate_without_context(void)
+{
+    cai_sim *sim = two_devices();
+    cai_event_pool pool;
+    cai_array x, y, z;
+    const uint64_t second = cai_sim_context_create(sim, 0);
+    cai_test_note("default streams without a current context");
+    CHECK_INT(cai_sim_set_context(sim, second), 0);
+    x = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), 0);
+    CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
+    y = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), 0);
+    y.device = 1;
+    z = y;
+    z.device = CAI_DEVICE_UNKNOWN;
+    CHECK_INT(cai_sim_set_context(sim, 0), 0);
+    CHECK_INT(cai_event_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, &err), CAI_OK);
+    CHECK_INT(cai_migrate(&x, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
+    CHECK_INT(err.rule, 83);
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
+    CHECK_INT(cai_migrate(&z, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
+    z.device = CAI_DEVICE_UNKNOWN;
+    z.data = (uint64_t)(uintptr_t)&z; /* plain memory of the host has no device: that of 1 is device 0 */
+    z.memory = CAI_MEMORY_HOST;
+    CHECK_INT(cai_migrate(&z, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    cai_sim_destroy(sim);
+}
+
+/* CUDA is asked where an array is that was not located. */
+static void test_migrate_not_located(void)
+{
+    cai_sim *sim = two_devices();
+    cai_cuda cuda = *cai_sim_cuda(sim);
+    cai_event_pool pool;
+    cai_array x = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), 0);
+    uint64_t stream;
+    int32_t i;
+    cai_test_note("arrays that were not located");
+    CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
+    stream = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_OK);
+    for (i = 0; i < 2; ++i) {
+        x.memory = i ? CAI_MEMORY_DEVICE : CAI_MEMORY_UNKNOWN;
+        x.device = CAI_DEVICE_UNKNOWN;
+        CHECK_INT(cai_migrate(&x, &pool, stream, &err), CAI_ERR_PLACEMENT);
+        CHECK(strstr(err.message, "the array is on device 0, but the work is on device 1") == err.message);
+    }
+    CHECK_INT(cai_sim_fail_op(sim, "pointer_info", 1, 1), 1);
+    CHECK_INT(cai_migrate(&x, &pool, stream, &err), CAI_ERR_CUDA);
+    cuda.pointer_info = NULL; /* nobody can know */
+    CHECK_INT(cai_migrate(&x, &pool, stream, &err), CAI_OK);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    cai_sim_destroy(sim);
+}
+
 /* 1 and 2 of the current context are other streams than those of the memory's (R83). */
 static void test_migrate_default(void)
 {
@@ -316,6 +372,8 @@ static void test_migrate_default(void)
     y.device = CAI_DEVICE_UNKNOWN;
     y.sync = CAI_SYNC_NONE;
     CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
+    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_PLACEMENT);
+    y.memory = CAI_MEMORY_MANAGED; /* as the array says */
     CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
     cuda.context_device = NULL; /* of which device 1 is, nobody knows */
     CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
@@ -890,6 +948,8 @@ int main(void)
     test_migrate();
     test_migrate_owned();
     test_migrate_default();
+    test_migrate_without_context();
+    test_migrate_not_located();
     test_errors();
     test_cache();
     test_cache_misuse();

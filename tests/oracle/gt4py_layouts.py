@@ -44,7 +44,7 @@ class Layout(ctypes.Structure):  # cai_layout
     _fields_ = [
         ("flags", ctypes.c_uint32), ("ndim", ctypes.c_int32), ("alignment", ctypes.c_int32), ("map", ctypes.c_int32 * 8),
         *((name, ctypes.c_int64 * 8) for name in ("shape", "aligned", "halo_low", "halo_high", "strides")),
-        ("nbytes", ctypes.c_int64), ("offset", ctypes.c_int64),
+        ("nbytes", ctypes.c_int64), ("offset", ctypes.c_int64), ("boundary", ctypes.c_int64),
     ]  # fmt: skip
 
 
