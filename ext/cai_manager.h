@@ -303,8 +303,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *o
  *  memory's own stream. If the memory's stream is 2 of another thread, the host waits for the context.
  *  Nothing may capture in the context then. The handle 0 does nothing. Errors that keep the reference:
  *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the
- *  CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA could not order the streams or wait). If a
- *  hook fails, the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are
+ *  CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA could not order the streams or wait). After an
+ *  error that ends all work of a context (700, say) the host waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are
  *  gone. The hook may have been to free another object that was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
@@ -460,6 +460,8 @@ typedef struct cai_priv_mem_call {
     unsigned outside : 1; /* the context is not current, or the host must wait again: frees are deferred */
     unsigned dropped : 1; /* the reference is given back */
     unsigned settled : 1; /* streams need no order any more */
+    unsigned again : 1;   /* after an error that ends all work of a context the call goes another way */
+    unsigned broken : 1;  /* there was such an error, which err does not tell */
 } cai_priv_mem_call;
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
@@ -478,12 +480,21 @@ static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager 
     return cai_priv_mem_misuse(err, function, "manager is NULL or not made");
 }
 
+/* No order can be made in a context whose work has ended. */
+static inline int cai_priv_mem_breaks(cai_priv_mem_call *call, int32_t error)
+{
+    if (!call->again || !cai_priv_is_dead(error)) return 0;
+    call->broken = 1;
+    return 1;
+}
+
 /* The status of an error of CUDA, or of a hook. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_failed(cai_priv_mem_call *call, int32_t error, const char *what,
                                                  int hook)
 {
     if (error == 4) call->gone = 1;
     if (error == 4 && call->ending) return CAI_OK;
+    if (!hook && cai_priv_mem_breaks(call, error)) return CAI_ERR_CUDA;
     if (!hook) return cai_cuda_status(error, what, call->err);
     return cai_priv_emm_hook_status(&call->manager->hooks, what, error, call->err);
 }
@@ -663,7 +674,8 @@ static inline cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status 
     return call->entered ? cai_priv_mem_pop(call, status) : status;
 }
 
-/* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. */
+/* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. An error that ends all
+ * work there says that none is pending, which is all that a free asks. */
 static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
                                     int32_t (*wait)(void *self, uint64_t object), const char *what)
 {
@@ -675,6 +687,7 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
     if (error) return cai_priv_mem_failed(call, error, "capture_mode", 0);
     error = object ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self);
     restored = cai_priv_mode_restore(cuda, mode, 0);
+    if (call->ending && error != 4 && cai_priv_is_dead(error)) error = 0;
     if (error) return cai_priv_mem_failed(call, error, what, 0);
     return cai_priv_mem_did(call, restored, "capture_mode");
 }
@@ -739,6 +752,7 @@ static cai_status cai_priv_mem_order(cai_priv_mem_call *call, uint64_t before, u
     if (!status) return CAI_OK;
     if (own.native == 4) call->gone = 1;
     if (own.native == 4 && call->ending) return CAI_OK;
+    if (cai_priv_mem_breaks(call, own.native)) return status;
     if (call->err) *call->err = own;
     return status;
 }
@@ -1413,6 +1427,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_
         return status;
     if (!slot->now.stream || call->settled) stream = cai_priv_mem_other_stream(call, look, stream);
     call->dropped = 1;
+    call->again = 0;
     slot->now.orders++;
     if (!of_array && !--slot->references) slot->now.handle += (uint64_t)1 << 32;
     if (!--slot->now.users) {
@@ -1453,6 +1468,47 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_l
     return status;
 }
 
+/* Fails if the stream captures. Work that has ended captures nothing. */
+static cai_status cai_priv_mem_may_wait(cai_priv_mem_call *call, uint64_t stream)
+{
+    cai_priv_mem_call asking = *call;
+    cai_status status;
+    if (call->gone) return CAI_OK;
+    asking.again = 1;
+    asking.broken = 0;
+    status = cai_priv_mem_no_capture(&asking, stream);
+    call->gone |= asking.gone;
+    return asking.broken ? CAI_OK : status;
+}
+
+/* The host waits for a stream if the number is a handle, which may be one of any context. */
+static cai_status cai_priv_mem_wait_handle(cai_priv_mem_call *call, uint64_t stream)
+{
+    if (!cai_priv_is_handle(stream)) return CAI_OK;
+    CAI_TRY(cai_priv_mem_may_wait(call, stream));
+    return cai_priv_mem_wait_stream(call, stream);
+}
+
+/* All work of some context has ended (error 700, say), so no order can be made. The host waits for what goes
+ * on elsewhere, and the reference goes. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_give_back_broken(cai_priv_mem_call *call, cai_priv_mem_look *look,
+                                                           uint64_t stream)
+{
+    const uint64_t home = look->was.stream;
+    cai_status status;
+    call->again = call->gone = 0;
+    status = cai_priv_mem_enter(call);
+    if (!status) status = cai_priv_mem_thread(call, stream);
+    if (!status) status = cai_priv_mem_wait_handle(call, stream);
+    if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
+    if (!status && !(call->manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
+        status = cai_priv_mem_may_wait(call, CAI_STREAM_LEGACY);
+    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
+    call->settled = 1;
+    if (!status) status = cai_priv_mem_drop(call, look, 0, stream);
+    return cai_priv_mem_leave(call, status);
+}
+
 CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
                                     cai_error *err)
 {
@@ -1465,9 +1521,10 @@ CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memo
     CAI_TRY(cai_priv_mem_seize(&call, memory, &look.slot));
     look.was = look.slot->now;
     cai_priv_guard_give(&manager->guard);
-    call.ending = 1;
+    call.ending = call.again = 1;
     status = cai_priv_mem_try_back(&call, &look, 0, stream);
-    return status || call.dropped ? status : cai_priv_mem_give_back(&call, &look, 0, stream);
+    if (!status && !call.dropped) status = cai_priv_mem_give_back(&call, &look, 0, stream);
+    return call.broken ? cai_priv_mem_give_back_broken(&call, &look, stream) : status;
 }
 
 CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
@@ -1600,11 +1657,8 @@ static cai_status cai_priv_mem_synchronize(cai_priv_mem_call *call, const cai_ar
     cai_status status;
     if (!cuda) return CAI_OK;
     status = cai_priv_mem_enter(call);
-    if (!status && !call->gone) status = cai_priv_mem_no_capture(call, home);
-    if (!status && !call->gone && cai_priv_mem_names_handle(array)) {
-        status = cai_priv_mem_no_capture(call, array->stream);
-        if (!status) status = cai_priv_mem_wait_stream(call, array->stream);
-    }
+    if (!status) status = cai_priv_mem_may_wait(call, home);
+    if (!status && cai_priv_mem_names_handle(array)) status = cai_priv_mem_wait_handle(call, array->stream);
     if (!status && !call->gone && array->sync == CAI_SYNC_EVENT)
         status = cai_priv_mem_wait(call, array->event, cuda->event_synchronize, "event_synchronize");
     if (!status && !call->gone) status = cai_priv_mem_wait_context(call);

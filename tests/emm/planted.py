@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in cai_manager.h and cai_emm.h, one at a time; model.c must see each of them within 10,000
+"""Plants defects in cai_manager.h and cai_emm.h, one at a time; model.c must see each of them within 20,000
 operations, or else the test that an entry names.
 
     tests/emm/planted.py [--cc CC] [--operations N] [--seed N] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
@@ -125,6 +125,13 @@ DEFECTS = [
      r"if (0)"),
     ("a deferred free does not wait for everything",
      r"return all \? cai_priv_mem_wait_context\(call\) : CAI_OK;", r"return CAI_OK;"),
+    # a broken device
+    ("a free on a broken device keeps its reference",
+     r"return call\.broken \? cai_priv_mem_give_back_broken[^:]*: status;", r"return status;"),
+    ("a free on a broken device does not wait for other contexts",
+     r"if \(!status && home != stream\) status = cai_priv_mem_wait_handle\(call, home\);", r""),
+    ("a wait on a broken device is none", r"if \(call->ending && error != 4 && cai_priv_is_dead\(error\)\) error = 0;", r"",
+     "test_emm_races.c"),
     # resets and handles
     ("a reset frees where something captures", r" && !cai_priv_mem_busy\(&quiet, stream\)\) return stream;", r") return stream;"),
     ("a reset frees on the legacy stream whatever captures", r"return cai_priv_mem_busy\(&quiet, CAI_STREAM_LEGACY\) \?",
@@ -252,7 +259,7 @@ class Model(Subject):
 
 def main():
     arguments = parser(__doc__)
-    arguments.add_argument("--operations", type=int, default=10000)
+    arguments.add_argument("--operations", type=int, default=20000)
     arguments.add_argument("--seed", type=int, default=1)
     defects = [Defect(name, header, find, replace, *test) for header, entries in
                (("ext/cai_manager.h", DEFECTS), ("cai_emm.h", TABLES)) for name, find, replace, *test in entries]

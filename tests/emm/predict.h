@@ -191,16 +191,26 @@ static uint64_t context_before; /* of the host thread, before the operation */
 typedef struct flow {
     int32_t ending, gone, entered, dropped;
     int32_t settled, outside; /* nothing is left to be ordered; the context is not to be had now */
+    int32_t again, broken; /* of a free: an error that ends all work of a context is no failure, and there was one */
     uint64_t after; /* the free is deferred, and comes after this stream, or EVERYTHING */
 } flow;
+
+static int is_dead(int32_t error) { return error == 4 || error == 700 || error == 719; }
 
 static cai_status answered(flow *f, int32_t error)
 {
     if (!error) return CAI_OK;
     if (error == 4) f->gone = 1;
     if (error == 4 && f->ending) return CAI_OK;
-    if (look.native < 0) look.native = error;
+    if (f->again && is_dead(error)) f->broken = 1;
+    else if (look.native < 0) look.native = error;
     return CAI_ERR_CUDA;
+}
+
+/* Of a wait for what a free comes after: where all work has ended, there is none to wait for. */
+static cai_status answered_of_wait(flow *f, int32_t error)
+{
+    return error != 4 && is_dead(error) && f->ending ? CAI_OK : answered(f, error);
 }
 
 /* Of a query of a capture, and where streams are ordered, CUDA's error may be about a capture. */
@@ -277,8 +287,6 @@ static int32_t frees_wait(const source *s, int32_t kind)
     return by_cuda(s, kind) || s->flags & CAI_EMM_FREES_WAIT;
 }
 
-static int is_dead(int32_t error) { return error == 4 || error == 700 || error == 719; }
-
 /* CUDA's own functions free when the stream has passed, and not where it captures. */
 static int32_t wait_before_free(uint64_t stream)
 {
@@ -350,7 +358,7 @@ static int is_elsewhere(uint64_t stream, uint64_t thread)
     return stream == CAI_STREAM_PER_THREAD && thread != world.thread;
 }
 
-static cai_status waited(int32_t error) { return error && error != 4 ? CAI_ERR_PENDING : CAI_OK; }
+static cai_status waited(int32_t error) { return error && !is_dead(error) ? CAI_ERR_PENDING : CAI_OK; }
 
 /* Orders an object's stream after all that its free comes after. Why it cannot: a stream captures, the host cannot
  * wait, or should not. */
@@ -467,7 +475,7 @@ static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t 
     status = not_capturing(m, f, stream);
     if (f->gone || status) return status;
     if (!object->home) return CAI_OK;
-    if (elsewhere(m, object)) return answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    if (elsewhere(m, object)) return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
 }
 
@@ -495,6 +503,7 @@ static cai_status drop(model *m, flow *f, unit *u, int32_t of_array, uint64_t st
     }
     if (f->after) come_after(u, f->after);
     f->dropped = 1;
+    f->again = 0;
     count_down(u, of_array);
     return users(u) ? CAI_OK : let_go(m, f, u, stream);
 }
@@ -513,7 +522,7 @@ static cai_status give_back(model *m, flow *f, unit *u, int32_t of_array, uint64
     cai_status status = enter(m, f);
     if (!status) status = prepare(m, f, u, stream, users(u) == 1);
     if (!status && m->pooled && !f->gone && u->kind == CAI_MEMORY_REGISTERED && users(u) == 1)
-        status = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+        status = answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
     if (!status) status = drop(m, f, u, of_array, stream);
     return leave(f, status);
 }
@@ -526,15 +535,56 @@ static flow new_flow(int32_t ending)
     return f;
 }
 
+/* May the host wait for a stream? The question fails without harm where all work has ended. */
+static cai_status may_wait(const model *m, flow *f, uint64_t stream)
+{
+    flow asking = *f;
+    cai_status status;
+    asking.again = 1;
+    asking.broken = 0;
+    status = not_capturing(m, &asking, stream);
+    f->gone |= asking.gone;
+    return asking.broken ? CAI_OK : status;
+}
+
+static cai_status wait_handle(const model *m, flow *f, uint64_t stream)
+{
+    cai_status status;
+    if (f->gone || stream <= CAI_STREAM_PER_THREAD) return CAI_OK;
+    status = may_wait(m, f, stream);
+    if (status || f->gone) return status;
+    return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+}
+
+/* All work of a context has ended: the host waits for that of the others, and the reference goes. */
+static cai_status give_back_broken(model *m, flow *f, unit *u, uint64_t stream)
+{
+    cai_status status;
+    f->again = 0;
+    status = enter(m, f);
+    if (!status) status = wait_handle(m, f, stream);
+    if (!status && u->home != stream) status = wait_handle(m, f, u->home);
+    if (!status && !f->gone) status = may_wait(m, f, CAI_STREAM_LEGACY);
+    if (!status && !f->gone) status = answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    f->settled = 1;
+    if (!status) status = drop(m, f, u, 0, u->home && !f->gone ? u->home : stream);
+    return leave(f, status);
+}
+
 static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stream)
 {
     flow f = new_flow(1);
+    cai_status status;
     unit *u;
     if (!handle) return CAI_OK;
     if (bad_stream(stream)) return CAI_ERR_STREAM;
     u = find(m, handle);
     if (!u) return CAI_ERR_STALE;
-    if (!u->lost) return give_back(m, &f, u, 0, stream);
+    if (!u->lost) {
+        f.again = 1;
+        status = give_back(m, &f, u, 0, stream);
+        return f.broken ? give_back_broken(m, &f, u, stream) : status;
+    }
     drop_lost(m, u, 0);
     return CAI_OK;
 }
@@ -572,12 +622,9 @@ static cai_status wait_for_all(model *m, flow *f, const cai_array *array, uint64
     cai_status status;
     if (!m->pooled) return CAI_OK;
     status = enter(m, f);
-    if (!status && !f->gone) status = not_capturing(m, f, home);
-    if (!status && !f->gone && names_handle(array)) {
-        status = not_capturing(m, f, array->stream);
-        if (!status) status = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, array->stream, 0));
-    }
-    if (!status && !f->gone) status = answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    if (!status && !f->gone) status = may_wait(m, f, home);
+    if (!status && names_handle(array)) status = wait_handle(m, f, array->stream);
+    if (!status && !f->gone) status = answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return leave(f, status);
 }
 

@@ -676,6 +676,24 @@ static void check_settle_and_flush(void)
     close_emm();
 }
 
+/* Memory that a reset freed is none that a flush looks at. */
+static void check_settle_after_reset(void)
+{
+    cai_memory_handle lost;
+    open_emm(0);
+    lost = get(100, s3);
+    GOOD(cai_manager_reset(&emm, err));
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    GOOD(cai_manager_flush(&emm, err));
+    let(shared, s1);
+    freed(2, s1);
+    let(lost, s3);
+    close_emm();
+}
+
 /* A flush lets the memory's stream catch up, after the stream of the last free or a new one waited for it. */
 static void check_free_and_settle(int32_t moved)
 {
@@ -1025,6 +1043,38 @@ static void check_thread_at_end(void)
     close_emm();
 }
 
+/* All work of a context has ended, they say. What goes on all the same is waited for. */
+static void check_broken(int plain)
+{
+    open_emm(0);
+    if (plain) cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    shared = get(100, s2);
+    retain(shared);
+    work(s2);
+    fail("stream_capture", 1, 719, 0);
+    let(shared, s1);
+    CHECK_INT(info_of(shared).references, 1);
+    work(s2);
+    fail("stream_capture", 1, 700, 0);
+    let(shared, s1);
+    freed(1, s2);
+    close_emm();
+}
+
+/* The wait for an array whose work is unknown says that all work has ended: it is freed at once. */
+static void check_broken_unknown(void)
+{
+    open_emm(0);
+    shared = get(100, s2);
+    own(shared, s2);
+    array.sync = CAI_SYNC_UNKNOWN;
+    let(shared, s2);
+    fail("context_synchronize", 1, 700, 0);
+    cai_array_release(&array);
+    freed(1, s2);
+    close_emm();
+}
+
 /* ------------------------------------------------------------------ contexts */
 
 /* A push and a pop that were done, and report an error of before. */
@@ -1264,6 +1314,7 @@ static void run(void)
     RUN(check_release_and_free_pinned());
     RUN(check_settle_and_move());
     RUN(check_settle_and_flush());
+    RUN(check_settle_after_reset());
     RUN(check_free_and_settle(0));
     RUN(check_free_and_settle(1));
     RUN(check_release_captured_threads());
@@ -1277,6 +1328,9 @@ static void run(void)
     RUN(check_release_without_manager());
     RUN(check_no_thread());
     RUN(check_thread_at_end());
+    RUN(check_broken(0));
+    RUN(check_broken(1));
+    RUN(check_broken_unknown());
     RUN(check_contexts());
     RUN(check_lacking_contexts());
     RUN(check_tables());
