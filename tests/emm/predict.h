@@ -33,6 +33,7 @@ typedef struct unit {
     uint64_t number, address, size, block, block_size, home, thread;
     uint64_t after; /* the stream that its free comes after, or everything; 0: nothing more */
     uint64_t after_thread; /* whose that is, if it is stream 2 */
+    uint64_t mark; /* of a deferred free: the stream in which an event of the manager was recorded; 0: none */
 } unit;
 
 typedef struct model {
@@ -252,6 +253,18 @@ static cai_status not_capturing(const model *m, flow *f, uint64_t stream)
     return world.capturing == stream ? CAI_ERR_CAPTURE : CAI_OK;
 }
 
+/* May the host wait for a stream? The question fails without harm where all work has ended. */
+static cai_status may_wait(const model *m, flow *f, uint64_t stream)
+{
+    flow asking = *f;
+    cai_status status;
+    asking.again = 1;
+    asking.broken = 0;
+    status = not_capturing(m, &asking, stream);
+    f->gone |= asking.gone;
+    return asking.broken ? CAI_OK : status;
+}
+
 static cai_status order(const model *m, flow *f, uint64_t before, uint64_t after)
 {
     int32_t error = 0;
@@ -331,17 +344,6 @@ static cai_status free_block(model *m, const flow *f, const unit *u, uint64_t st
     return hook_failed(error);
 }
 
-static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
-{
-    u->deferred = 1;
-    if (u->home != stream || !f->settled) u->thread = world.thread;
-    u->home = stream;
-    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == u->thread)) u->after = 0;
-    m->queue[m->queued++] = (int32_t)(u - m->units);
-    m->count.deferred++;
-    m->count.deferred_bytes += u->block_size;
-}
-
 static int over(const model *m, uint64_t limit)
 {
     return m->count.deferred > (uint64_t)m->options.deferred_count || m->count.deferred_bytes > limit;
@@ -360,9 +362,48 @@ static int is_elsewhere(uint64_t stream, uint64_t thread)
 
 static cai_status waited(int32_t error) { return error && !is_dead(error) ? CAI_ERR_PENDING : CAI_OK; }
 
-/* Orders an object's stream after all that its free comes after. Why it cannot: a stream captures, the host cannot
+/* The stream of a deferred free is not kept, unless it captures: an event in it is, or the host waits. */
+static void mark_free(model *m, const flow *f, unit *u, uint64_t stream)
+{
+    flow quiet = *f;
+    const int32_t native = look.native;
+    cai_status status = CAI_OK;
+    if (u->home != stream || !f->settled) u->thread = world.thread;
+    u->home = stream;
+    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == u->thread)) u->after = 0;
+    if (!m->pooled || is_elsewhere(stream, u->thread)) return;
+    quiet.again = 1;
+    if (f->settled && !f->outside) status = not_capturing(m, &quiet, stream);
+    if (!quiet.broken && (status || (f->outside && u->after))) return;
+    u->home = 0;
+    if (f->outside) u->after = EVERYTHING;
+    else if (quiet.broken || quiet.gone) u->mark = 0; /* no work is left there */
+    else if (!peek(OP_RECORD)) u->mark = stream;
+    else if (expect_result(OP_RECORD, 0, 0, 0, stream, 0) && waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0)))
+        u->after = EVERYTHING;
+    look.native = native;
+}
+
+static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
+{
+    u->deferred = 1;
+    mark_free(m, f, u, stream);
+    m->queue[m->queued++] = (int32_t)(u - m->units);
+    m->count.deferred++;
+    m->count.deferred_bytes += u->block_size;
+}
+
+/* Where memory goes that may go anywhere: not where something captures. */
+static uint64_t quiet_stream(const model *m, const flow *f, uint64_t stream)
+{
+    if (f->gone) return stream;
+    if (stream > CAI_STREAM_PER_THREAD && !captures(m, f, stream)) return stream;
+    return captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
+}
+
+/* Orders a stream after all that an object's free comes after. Why it cannot: a stream captures, the host cannot
  * wait, or should not. */
-static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how)
+static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how, uint64_t stream)
 {
     flow own = *f;
     uint64_t after = u->after;
@@ -371,30 +412,24 @@ static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how)
     if (all) after = 0;
     if (is_elsewhere(u->home, u->thread)) all = 1;
     if (all && how == BY_LIMIT) return CAI_ERR_PENDING;
-    if (captures(m, f, u->home) || (after && captures(m, f, after))) return CAI_ERR_CAPTURE;
-    if (after && order(m, &own, after, u->home)) status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, after, 0));
+    if ((u->home || stream != CAI_STREAM_LEGACY) && captures(m, f, stream)) return CAI_ERR_CAPTURE;
+    if (after && captures(m, f, after)) return CAI_ERR_CAPTURE;
+    if (u->mark) (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits for the event */
+    if (after && order(m, &own, after, stream)) status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, after, 0));
     return all ? waited(expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0)) : status;
 }
 
 /* Why a deferred free cannot be carried out now. */
-static cai_status stays(model *m, const flow *f, const unit *u, int32_t how)
+static cai_status stays(model *m, const flow *f, const unit *u, int32_t how, uint64_t stream)
 {
     const int32_t native = look.native;
     cai_status status;
     if (f->gone || how == ALL_IDLE || !m->pooled) return CAI_OK;
-    status = catch_up(m, f, u, how);
+    status = catch_up(m, f, u, how, stream);
     if (!status && u->kind == CAI_MEMORY_REGISTERED)
-        status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, u->home, 0));
+        status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
     look.native = native;
     return status;
-}
-
-/* Where memory goes when no work is pending on it: not where something captures. */
-static uint64_t quiet_stream(const model *m, const flow *f, uint64_t stream)
-{
-    if (f->gone) return stream;
-    if (stream > CAI_STREAM_PER_THREAD && !captures(m, f, stream)) return stream;
-    return captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
 }
 
 /* What is deferred, oldest first. *why: of the first that stays. */
@@ -404,13 +439,15 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        status = stays(m, f, u, how);
+        const uint64_t stream = how == ALL_IDLE || !u->home ? quiet_stream(m, f, u->home) : u->home;
+        status = stays(m, f, u, how, stream);
         if (status) {
             if (!kept && why) *why = status;
             m->queue[kept++] = m->queue[i];
             continue;
         }
-        status = free_block(m, f, u, how == ALL_IDLE ? quiet_stream(m, f, u->home) : u->home);
+        status = free_block(m, f, u, stream);
+        if (f->gone && u->mark) world.lost_events++;
         if (!first) first = status;
         m->count.deferred--;
         m->count.deferred_bytes -= u->block_size;
@@ -443,7 +480,7 @@ static void settle(model *m, const flow *f)
         for (i = 0; i < UNITS; i++) {
             unit *u = &m->units[i];
             if (!unsettled(u) || u->slot != slot) continue;
-            if (!m->pooled || !catch_up(m, f, u, ASKED)) u->after = 0;
+            if (!m->pooled || !catch_up(m, f, u, ASKED, u->home)) u->after = 0;
         }
     look.native = native;
 }
@@ -533,18 +570,6 @@ static flow new_flow(int32_t ending)
     memset(&f, 0, sizeof f);
     f.ending = ending;
     return f;
-}
-
-/* May the host wait for a stream? The question fails without harm where all work has ended. */
-static cai_status may_wait(const model *m, flow *f, uint64_t stream)
-{
-    flow asking = *f;
-    cai_status status;
-    asking.again = 1;
-    asking.broken = 0;
-    status = not_capturing(m, &asking, stream);
-    f->gone |= asking.gone;
-    return asking.broken ? CAI_OK : status;
 }
 
 static cai_status wait_handle(const model *m, flow *f, uint64_t stream)
