@@ -108,7 +108,7 @@ OWNERSHIP
 ERRORS
     Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
     is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
-    freed or ends (R105).
+    freed or ends (R105). So is a context that was destroyed: its memory is gone, and no hook is called.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
@@ -641,7 +641,8 @@ static inline void cai_priv_mem_put(struct cai_manager_slot *slot)
 }
 
 /* ----------------------------------------------------------------- >>contexts */
-/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. */
+/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. Nobody promises that the context
+ * lives. If it does not, its memory is gone, and whoever frees has nothing to do. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -649,9 +650,12 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
     if (!cuda->context_push || !cuda->context_pop)
         return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no context_push and context_pop");
-    error = cai_priv_context_enter(cuda, call->manager->context);
+    error = cai_priv_context_reenter(cuda, call->manager->context);
     if (!error) call->entered = 1;
-    if (error == 201 || error == 709) call->gone = 1;
+    if (error == 201 || error == 709) {
+        call->gone = 1;
+        if (call->ending) return CAI_OK;
+    }
     return cai_priv_mem_did(call, error, "context_push");
 }
 
@@ -1053,7 +1057,7 @@ static cai_status cai_priv_mem_flush(cai_priv_mem_call *call, int32_t how)
     call->ending = 1;
     CAI_TRY(cai_priv_mem_enter(call));
     status = cai_priv_mem_carry_out(call, how, NULL);
-    if (how == CAI_PRIV_ASKED) cai_priv_mem_settle(call);
+    if (how == CAI_PRIV_ASKED && !call->gone) cai_priv_mem_settle(call);
     return cai_priv_mem_leave(call, status);
 }
 

@@ -918,7 +918,7 @@ static cai_status flush_now(model *m, flow *f, int32_t how)
     cai_status status = enter(m, f);
     if (status) return status;
     status = carry_out(m, f, how, NULL);
-    if (how == ASKED) settle(m, f);
+    if (how == ASKED && !f->gone) settle(m, f);
     return leave(f, status);
 }
 

@@ -1906,11 +1906,11 @@ static void check_contexts(void)
         CHECK_INT(cai_sim_set_context(sim, i ? c2 : 0), 0);
         trace_clear();
         memory = get(10, s1);
-        sprintf(text, "context_current -> %s\ncontext_push c1\nstream_capture s1 -> none\n"
+        sprintf(text, "context_current -> %s\ncontext_id c1 -> 1\ncontext_push c1\nstream_capture s1 -> none\n"
                       "my_pool device_alloc 10 s1 -> b%d\ncontext_pop\n", names[i], (int)i + 1);
         logged(text);
         let(memory, s1);
-        sprintf(text, "context_current -> %s\ncontext_push c1\nstream_capture s1 -> none\n"
+        sprintf(text, "context_current -> %s\ncontext_id c1 -> 1\ncontext_push c1\nstream_capture s1 -> none\n"
                       "my_pool device_free b%d s1\ncontext_pop\n", names[i], (int)i + 1);
         logged(text);
         CHECK_UINT(cai_sim_current(sim), i ? c2 : 0);

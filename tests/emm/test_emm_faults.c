@@ -804,6 +804,13 @@ static int follows(const scenario *sc, const fault *f)
     return named(f, "event_destroy") || !strncmp(f->line, "stream_wait_event legacy", 24);
 }
 
+/* Does the error say that the manager's context is no more? Its memory is gone then, and no hook is called. */
+static int says_gone(const scenario *sc, const fault *f)
+{
+    return sc->flags & (FREES | RELEASES) && (f->error == 201 || f->error == 709) &&
+           (named(f, "context_id") || named(f, "context_push"));
+}
+
 /* The status that a failure must have; -1: it depends. CAI_ERR_CAPTURE of a function that frees says that
  * nothing was done. */
 static cai_status expected(const scenario *sc, const fault *f, int32_t table)
@@ -816,6 +823,7 @@ static cai_status expected(const scenario *sc, const fault *f, int32_t table)
     if (asked && !(sc->flags & ASKS && last)) return CAI_OK; /* it is no limit then */
     if (f->error == 2 && is_alloc(f))                        /* tried again, up to two times */
         return lines_of(clean, f->operation, 0) > 2 && last ? CAI_ERR_OUT_OF_MEMORY : CAI_OK;
+    if (says_gone(sc, f)) return in_order(f) ? -1 : CAI_OK;
     if (marks(sc, f)) return -1;
     if (follows(sc, f)) return CAI_OK;
     if (ends_work(sc, f)) return table > ASYNC ? CAI_OK : -1; /* the built-in hooks make the same calls */
@@ -946,6 +954,7 @@ static int may_leak(const scenario *sc, const fault *f, int32_t table)
     if (!f->call) return 0;
     if (f->storm) return 1;
     if (sc->flags & (FREES | RELEASES | RETRIES) && f->error == 4) return 1;
+    if (says_gone(sc, f)) return 1;
     if (sc->flags & (RESETS | RELEASES) && enters(f)) return 1;
     return may_refuse(f, table);
 }
@@ -1068,7 +1077,7 @@ static void check_leaks(const scenario *sc, const fault *f, int32_t table)
     }
     n = cai_sim_leaks(sim, left, sizeof left);
     /* no call is made on an event whose context has ended, or may have, and no pop is left in a storm */
-    if (n > lost && (ends_context(f->error) || named(f, "context_id") || (sc->flags & RESETS && enters(f))))
+    if (n > lost && (ends_context(f->error) || named(f, "context_id") || says_gone(sc, f) || (sc->flags & RESETS && enters(f))))
         lost += n - lost < events_in(left) ? n - lost : events_in(left);
     if (f->storm && n > lost && strstr(left, "context stack: 1")) lost++;
     leaks += n - lost;
@@ -1156,7 +1165,7 @@ static void run_once(const scenario *sc, int32_t table, const fault *f, int told
     if (!f->storm) CHECK_INT(cai_sim_faults(sim), 0);
     if (!f->storm) CHECK(hook_calls >= hook_fault);
     cai_sim_faults_clear(sim);
-    if (sc->flags & DESTROYS && enters(f) && !named(f, "context_pop") && f->error != 4) w.gone = 0;
+    if (sc->flags & DESTROYS && enters(f) && !named(f, "context_pop") && f->error != 4 && !says_gone(sc, f)) w.gone = 0;
     check_error(sc, f, table, status, told);
     check_thread(context, last, f->error == 4);
     if (f->storm || f->error == 4) repair_thread(context);
