@@ -81,11 +81,11 @@ STREAMS
     use it on another stream, order that stream after the memory's, as an exchange does. Memory of host_alloc,
     pin and managed_alloc gets the stream of the first reference that is given back. If the last reference is
     given back on another stream, that stream waits for the memory's. If it is not the last one, the memory's
-    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits for
-    the context. Keep a stream until no memory is on it (cai_manager_set_stream). The stream of a free may be
-    destroyed after the call. Only one that captures while an array is released must live until
-    cai_manager_flush. 1 and 2 are default streams of the manager's context. No memory is allocated or freed
-    on a stream that captures (CAI_ERR_CAPTURE).
+    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits:
+    for the context, or if it is not the last one, for the stream. Keep a stream until no memory is on it
+    (cai_manager_set_stream). The stream of a free may be destroyed after the call. Only one that captures
+    while an array is released must live until cai_manager_flush. 1 and 2 are default streams of the manager's
+    context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
@@ -304,12 +304,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *o
 
 /** Gives a reference back. The last one frees the memory, after the work that is now in `stream` and in the
  *  memory's own stream. If the memory's stream is 2 of another thread, the host waits for the context.
- *  Nothing may capture in the context then. The handle 0 does nothing. Errors that keep the reference:
- *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the
- *  CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA could not order the streams or wait). After an
- *  error that ends all work of a context (700, say) the host waits for the others and frees. If a hook fails,
- *  the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone. The hook
- *  may have been to free another object that was deferred. */
+ *  Nothing may capture in the context then. A reference that is not the last waits for `stream` alone. The
+ *  handle 0 does nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE,
+ *  CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the CUDA table cannot wait for the context), CAI_ERR_CUDA
+ *  (CUDA could not order the streams or wait). After an error that ends all work of a context (700, say) the
+ *  host waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook,
+ *  and the reference and the memory are gone. The hook may have been to free another object that was
+ *  deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -1396,13 +1397,15 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle
 
 /* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
  * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
- * last free comes after all work. If the memory's stream is 2 of another thread, the host waits. */
+ * last free comes after all work. If the memory's stream is 2 of another thread, the host waits: for the
+ * context, or for `stream`. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call, uint64_t home,
                                                         uint64_t thread, uint64_t stream, int last)
 {
     CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
     if (!home || !call->manager->pool || call->gone) return CAI_OK;
     if (cai_priv_mem_elsewhere(call, home, thread)) {
+        if (!last) return cai_priv_mem_wait_stream(call, stream); /* which may be one of any context */
         if (call->manager->cuda->context_synchronize) return cai_priv_mem_wait_context(call);
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
                               "the memory is on stream 2 of host thread 0x%llx, "

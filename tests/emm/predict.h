@@ -512,6 +512,8 @@ static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t 
     status = not_capturing(m, f, stream);
     if (f->gone || status) return status;
     if (!object->home) return CAI_OK;
+    if (elsewhere(m, object) && !last)
+        return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
     if (elsewhere(m, object)) return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
 }

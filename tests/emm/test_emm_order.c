@@ -557,6 +557,7 @@ static void check_thread_that_ended(int32_t async)
     let(b, s2);
     c = of_thread_7();
     GOOD(cai_manager_retain(&emm, c, &err));
+    GOOD(cai_stream_order(&streams, CAI_STREAM_LEGACY, s1, &err)); /* that comes after stream 2 of all threads */
     work(c, s1);
     let(c, s1); /* not the last: the work on s1 comes before the free all the same */
     let(c, s2);

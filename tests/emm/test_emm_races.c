@@ -246,7 +246,7 @@ static void check_free_and_free_elsewhere(void)
     cai_sim_host_thread(sim, 1);
     retain(shared);
     work(s2);
-    meanwhile("after context_synchronize", 0, frees_on_its_own);
+    meanwhile("after stream_synchronize", 0, frees_on_its_own);
     let(shared, s2);
     CHECK_INT(ran, 1);
     freed(1, s2);
@@ -1048,6 +1048,29 @@ static void check_thread_at_end(void)
     close_emm();
 }
 
+/* A reference that is not the last goes in a stream of another context, and the memory is on stream 2 of another
+ * thread: the host waits for that stream. A wait for the manager's context would miss it. */
+static void check_free_of_other_context(void)
+{
+    uint64_t other;
+    open_emm(0);
+    cai_sim_host_thread(sim, 2);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    retain(shared);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    other = cai_sim_stream_create(sim, 1);
+    work(other);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    let(shared, other);
+    cai_sim_host_thread(sim, 2);
+    let(shared, CAI_STREAM_PER_THREAD);
+    freed(1, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_stream_destroy(sim, other), 0);
+    close_emm();
+}
+
 /* A platform without default streams has none for deferred frees: the host waits for their events. */
 static void check_deferred_plain(void)
 {
@@ -1387,6 +1410,7 @@ static void run(void)
     RUN(check_release_without_manager());
     RUN(check_no_thread());
     RUN(check_thread_at_end());
+    RUN(check_free_of_other_context());
     RUN(check_deferred_plain());
     RUN(check_deferred_elsewhere(0));
     RUN(check_deferred_elsewhere(1));
