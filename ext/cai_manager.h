@@ -81,18 +81,21 @@ STREAMS
     use it on another stream, order that stream after the memory's, as an exchange does. Memory of host_alloc,
     pin and managed_alloc gets the stream of the first reference that is given back. If the last reference is
     given back on another stream, that stream waits for the memory's. If it is not the last one, the memory's
-    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits for
-    the context. Keep a stream until no memory is on it (cai_manager_set_stream) and no free or release
-    (cai_manager_flush). 1 and 2 are default streams of the manager's context. No memory is allocated or freed
-    on a stream that captures (CAI_ERR_CAPTURE).
+    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits:
+    for the context, or if it is not the last one, for the stream. Keep a stream until no memory is on it
+    (cai_manager_set_stream). The stream of a free may be destroyed after the call. Only one that captures
+    while an array is released must live until cai_manager_flush. 1 and 2 are default streams of the manager's
+    context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
     manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after the work in its
-    stream. Scopes from cai_manager_defer_begin to cai_manager_defer_end nest. In a scope the frees of all
-    hooks but unpin are deferred, and only an allocation that runs out of memory carries them out. A release
-    during a capture is deferred, too, until the first of these that finds no capture.
+    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after the work that
+    was in its stream at the call. An event tells. The hook gets stream 1 then, or 2 while a blocking stream
+    captures, or NULL on a platform without them, where the host waits. Scopes from cai_manager_defer_begin to
+    cai_manager_defer_end nest. In a scope the frees of all hooks but unpin are deferred, and only an
+    allocation that runs out of memory carries them out. A release during a capture is deferred, too, until
+    the first of these that finds no capture.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
@@ -105,7 +108,7 @@ OWNERSHIP
 ERRORS
     Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
     is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
-    freed or ends (R105).
+    freed or ends (R105). So is a context that was destroyed: its memory is gone, and no hook is called.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
@@ -242,11 +245,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, i
 
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
  *  is referenced or a scope of defer is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a
- *  deferred free cannot be carried out, because its stream captures (CAI_ERR_CAPTURE) or the host cannot wait
- *  for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and cai_manager_reset
- *  frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the context
- *  cannot be made current for a deferred free and nothing was done, or the first of the hooks that failed,
- *  and the manager is gone all the same). */
+ *  deferred free cannot be carried out, because a capture forbids it (CAI_ERR_CAPTURE) or the host cannot
+ *  wait for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and
+ *  cai_manager_reset frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA
+ *  (the context cannot be made current for a deferred free and nothing was done, or the first of the hooks
+ *  that failed, and the manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
 /** Frees all memory of the manager, the deferred frees first. Referenced objects become lost. A later free
@@ -301,11 +304,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *o
 
 /** Gives a reference back. The last one frees the memory, after the work that is now in `stream` and in the
  *  memory's own stream. If the memory's stream is 2 of another thread, the host waits for the context.
- *  Nothing may capture in the context then. The handle 0 does nothing. Errors that keep the reference:
- *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the
- *  CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA could not order the streams or wait). If a
- *  hook fails, the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are
- *  gone. The hook may have been to free another object that was deferred. */
+ *  Nothing may capture in the context then. A reference that is not the last waits for `stream` alone. The
+ *  handle 0 does nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE,
+ *  CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the CUDA table cannot wait for the context), CAI_ERR_CUDA
+ *  (CUDA could not order the streams or wait). After an error that ends all work of a context (700, say) the
+ *  host waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook,
+ *  and the reference and the memory are gone. The hook may have been to free another object that was
+ *  deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -364,10 +369,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager 
 
 /* -------------------------------------------------------------------- >>frees */
 /** Carries out the deferred frees in their order. One that fails is not tried again, and does not stop the
- *  others. A free stays if its stream captures or the host cannot wait for it. This does not wait for frees
- *  that another thread carries out. For a free on stream 2 of another thread, or of an array whose work was
+ *  others. A free stays if a capture forbids it or the host cannot wait for it. This does not wait for frees
+ *  that another thread carries out. For an array that was on stream 2 of another thread, or whose work was
  *  unknown, the host waits for the context. Nothing may capture in the context then. Such frees stay if only
- *  a limit is passed. Streams of references that were given back before may be destroyed after this. In a
+ *  a limit is passed. Streams that captured when an array was released may be destroyed after this. In a
  *  scope of defer nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
 
@@ -425,7 +430,7 @@ enum { CAI_PRIV_DEVICE_PAIR, CAI_PRIV_HOST_PAIR, CAI_PRIV_PIN_PAIR, CAI_PRIV_MAN
 /* What a call looks at before it orders streams. Another thread may change it meanwhile. */
 typedef struct cai_priv_mem_state {
     cai_memory_handle handle; /* the next one, if there are no references by it */
-    uint64_t stream;          /* the memory's; 0: none yet; of a deferred free: that of the free */
+    uint64_t stream;          /* the memory's; 0: none yet; of a deferred free: one that captures, or 0 */
     uint64_t thread;          /* whose stream that is, if it is 2 */
     int64_t users;            /* references: by the handle, and of arrays */
     uint32_t orders;          /* counts what changed the order of streams */
@@ -442,6 +447,7 @@ struct cai_manager_slot {
     size_t bytes;
     uint64_t number, address, size;
     uint64_t after, after_thread; /* what the free must be ordered after, too, or 0 */
+    uint64_t event;               /* of a deferred free: ours, recorded in its stream, or 0 */
     int64_t references;           /* by the handle; 0: the handle is stale */
 };
 
@@ -460,6 +466,8 @@ typedef struct cai_priv_mem_call {
     unsigned outside : 1; /* the context is not current, or the host must wait again: frees are deferred */
     unsigned dropped : 1; /* the reference is given back */
     unsigned settled : 1; /* streams need no order any more */
+    unsigned again : 1;   /* after an error that ends all work of a context the call goes another way */
+    unsigned broken : 1;  /* there was such an error, which err does not tell */
 } cai_priv_mem_call;
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
@@ -478,12 +486,21 @@ static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager 
     return cai_priv_mem_misuse(err, function, "manager is NULL or not made");
 }
 
+/* No order can be made in a context whose work has ended. */
+static inline int cai_priv_mem_breaks(cai_priv_mem_call *call, int32_t error)
+{
+    if (!call->again || !cai_priv_is_dead(error)) return 0;
+    call->broken = 1;
+    return 1;
+}
+
 /* The status of an error of CUDA, or of a hook. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_failed(cai_priv_mem_call *call, int32_t error, const char *what,
                                                  int hook)
 {
     if (error == 4) call->gone = 1;
     if (error == 4 && call->ending) return CAI_OK;
+    if (!hook && cai_priv_mem_breaks(call, error)) return CAI_ERR_CUDA;
     if (!hook) return cai_cuda_status(error, what, call->err);
     return cai_priv_emm_hook_status(&call->manager->hooks, what, error, call->err);
 }
@@ -625,7 +642,8 @@ static inline void cai_priv_mem_put(struct cai_manager_slot *slot)
 }
 
 /* ----------------------------------------------------------------- >>contexts */
-/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. */
+/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. Nobody promises that the context
+ * lives. If it does not, its memory is gone, and whoever frees has nothing to do. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -633,9 +651,12 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
     if (!cuda->context_push || !cuda->context_pop)
         return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE,
                               "the CUDA table has no context_push and context_pop");
-    error = cai_priv_context_enter(cuda, call->manager->context);
+    error = cai_priv_context_reenter(cuda, call->manager->context);
     if (!error) call->entered = 1;
-    if (error == 201 || error == 709) call->gone = 1;
+    if (error == 201 || error == 709) {
+        call->gone = 1;
+        if (call->ending) return CAI_OK;
+    }
     return cai_priv_mem_did(call, error, "context_push");
 }
 
@@ -663,7 +684,8 @@ static inline cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status 
     return call->entered ? cai_priv_mem_pop(call, status) : status;
 }
 
-/* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. */
+/* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. An error that ends all
+ * work there says that none is pending, which is all that a free asks. */
 static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
                                     int32_t (*wait)(void *self, uint64_t object), const char *what)
 {
@@ -675,6 +697,7 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
     if (error) return cai_priv_mem_failed(call, error, "capture_mode", 0);
     error = object ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self);
     restored = cai_priv_mode_restore(cuda, mode, 0);
+    if (call->ending && error != 4 && cai_priv_is_dead(error)) error = 0;
     if (error) return cai_priv_mem_failed(call, error, what, 0);
     return cai_priv_mem_did(call, restored, "capture_mode");
 }
@@ -717,6 +740,19 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uin
     return cai_priv_mem_captures(call, stream, error, &capture);
 }
 
+/* Fails if the stream captures. Work that has ended captures nothing. */
+static cai_status cai_priv_mem_may_wait(cai_priv_mem_call *call, uint64_t stream)
+{
+    cai_priv_mem_call asking = *call;
+    cai_status status;
+    if (call->gone) return CAI_OK;
+    asking.again = 1;
+    asking.broken = 0;
+    status = cai_priv_mem_no_capture(&asking, stream);
+    call->gone |= asking.gone;
+    return asking.broken ? CAI_OK : status;
+}
+
 /* Finds out which thread this is, if `stream` is 2. */
 static inline cai_status cai_priv_mem_thread(cai_priv_mem_call *call, uint64_t stream)
 {
@@ -739,6 +775,7 @@ static cai_status cai_priv_mem_order(cai_priv_mem_call *call, uint64_t before, u
     if (!status) return CAI_OK;
     if (own.native == 4) call->gone = 1;
     if (own.native == 4 && call->ending) return CAI_OK;
+    if (cai_priv_mem_breaks(call, own.native)) return status;
     if (call->err) *call->err = own;
     return status;
 }
@@ -843,19 +880,6 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
     manager->deferred_last = slot;
 }
 
-/* Defers the free of an object. Under the guard. */
-static void cai_priv_mem_defer(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
-{
-    cai_manager *manager = slot->manager;
-    if (!call->settled) slot->now.thread = call->thread;
-    slot->now.stream = stream;
-    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->now.thread))
-        slot->after = 0;
-    cai_priv_mem_queue(slot);
-    manager->count.deferred++;
-    manager->count.deferred_bytes += slot->bytes;
-}
-
 /* Which frees are carried out: those without a wait for the context; all that can be; all, as all work is
  * done. */
 enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
@@ -867,29 +891,88 @@ static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
     return cai_priv_mem_no_capture(&asking, stream) == CAI_ERR_CAPTURE;
 }
 
-/* The stream on which memory is freed when no work is pending any more: one that does not capture. */
+/* Records a new event in a stream, which may be one of another context. */
+static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, uint64_t *out)
+{
+    const cai_cuda *cuda = manager->cuda;
+    uint64_t context = manager->context, event = 0;
+    int32_t error = 0, entered = 0;
+    if (cai_priv_is_handle(stream) && cuda->stream_context)
+        error = cuda->stream_context(cuda->self, stream, &context);
+    if (error) return error;
+    if (context != manager->context) {
+        error = cai_priv_context_enter(cuda, context);
+        if (error) return error;
+        entered = 1;
+    }
+    error = cuda->event_create(cuda->self, &event);
+    if (!error) error = cuda->event_record(cuda->self, event, stream);
+    if (event && error && (error == 4 || !cai_priv_is_dead(error)))
+        (void)cuda->event_destroy(cuda->self, event);
+    if (entered) (void)cai_priv_context_leave(cuda, context);
+    if (!error) *out = event;
+    return error;
+}
+
+/* The caller may destroy the stream of a free after the call. So a deferred free comes after an event in it,
+ * which is ours. A stream that captures takes none: it must live until a flush. */
+static void cai_priv_mem_mark(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
+{
+    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    cai_status status = CAI_OK;
+    if (!call->settled) slot->now.thread = call->thread;
+    slot->now.stream = stream;
+    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->now.thread))
+        slot->after = 0;
+    if (!slot->manager->cuda || cai_priv_mem_elsewhere(call, stream, slot->now.thread)) return;
+    quiet.again = 1;
+    if (call->settled && !call->outside) status = cai_priv_mem_no_capture(&quiet, stream);
+    if (!quiet.broken && (status || (call->outside && slot->after))) return;
+    slot->now.stream = 0;
+    if (call->outside) slot->after = CAI_PRIV_ALL;
+    else if (!quiet.broken && !quiet.gone && /* else no work is left there */
+             cai_priv_mem_record(slot->manager, stream, &slot->event) &&
+             cai_priv_mem_wait_stream(&quiet, stream))
+        slot->after = CAI_PRIV_ALL;
+}
+
+/* The stream for memory that may be freed in any: one that does not capture. 0: the platform has none for
+ * that, and the host waits instead. */
 static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call, uint64_t stream)
 {
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    if (call->gone) return stream;
+    const cai_cuda *cuda = call->manager->cuda;
+    if (call->gone || (cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) return stream;
     if (stream > CAI_STREAM_PER_THREAD && !cai_priv_mem_busy(&quiet, stream)) return stream;
     return cai_priv_mem_busy(&quiet, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
 }
 
-/* Orders an object's stream after what its free must come after, or waits. Fails if the free must stay. */
-static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
-                                        int32_t how)
+/* `stream` waits for the event of a deferred free, or the host does. */
+static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, uint64_t event, uint64_t stream)
 {
-    const uint64_t stream = slot->now.stream;
+    const cai_cuda *cuda = call->manager->cuda;
+    if (stream && !cuda->stream_wait_event(cuda->self, stream, event)) return CAI_OK;
+    return cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize");
+}
+
+/* Orders `stream`, in which an object is freed, after what its free must come after, or waits. Fails if the
+ * free must stay. */
+static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
+                                        int32_t how, uint64_t stream)
+{
     uint64_t after = slot->after;
     int all = after == CAI_PRIV_ALL;
-    CAI_TRY(cai_priv_mem_thread(call, stream == CAI_STREAM_PER_THREAD ? stream : after));
+    CAI_TRY(cai_priv_mem_thread(call, slot->now.stream == CAI_STREAM_PER_THREAD ? slot->now.stream : after));
     if (cai_priv_mem_elsewhere(call, after, slot->after_thread)) all = 1;
     if (all) after = 0;
-    if (cai_priv_mem_elsewhere(call, stream, slot->now.thread)) all = 1;
+    if (cai_priv_mem_elsewhere(call, slot->now.stream, slot->now.thread)) all = 1;
     if (all && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
-    if (cai_priv_mem_busy(call, stream) || (after && cai_priv_mem_busy(call, after))) return CAI_ERR_CAPTURE;
-    if (after && cai_priv_mem_order(call, after, stream)) CAI_TRY(cai_priv_mem_wait_stream(call, after));
+    if (stream && (slot->now.stream || stream != CAI_STREAM_LEGACY) && cai_priv_mem_busy(call, stream))
+        return CAI_ERR_CAPTURE; /* that the legacy stream may be used is known */
+    if (after && cai_priv_mem_busy(call, after)) return CAI_ERR_CAPTURE;
+    if (slot->event) CAI_TRY(cai_priv_mem_follow(call, slot->event, stream));
+    if (after && (!stream || cai_priv_mem_order(call, after, stream)))
+        CAI_TRY(cai_priv_mem_wait_stream(call, after));
     return all ? cai_priv_mem_wait_context(call) : CAI_OK;
 }
 
@@ -898,18 +981,22 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
                                          cai_error *why, cai_status *freed)
 {
     cai_manager *manager = call->manager;
+    const cai_cuda *cuda = manager->cuda;
+    const uint64_t event = slot->event;
     uint64_t stream = slot->now.stream;
     cai_priv_mem_call asking = *call;
     asking.err = why;
-    if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE) {
-        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how));
-        if (slot->now.pair == CAI_PRIV_PIN_PAIR) CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
+    if (how == CAI_PRIV_IDLE || !stream) stream = cai_priv_mem_idle_stream(call, stream);
+    if (cuda && !call->gone && how != CAI_PRIV_IDLE) {
+        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how, stream));
+        if (stream && slot->now.pair == CAI_PRIV_PIN_PAIR)
+            CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
     }
-    if (how == CAI_PRIV_IDLE) stream = cai_priv_mem_idle_stream(call, stream);
     cai_priv_guard_take(&manager->guard);
     manager->count.deferred--;
     manager->count.deferred_bytes -= slot->bytes;
     *freed = cai_priv_mem_end(call, slot, stream);
+    if (event && !call->gone) (void)cuda->event_destroy(cuda->self, event);
     return CAI_OK;
 }
 
@@ -954,7 +1041,7 @@ static void cai_priv_mem_settle(const cai_priv_mem_call *call)
         was = *slot;
         cai_priv_guard_give(&manager->guard);
         if (!was.now.users || cai_priv_mem_lost(manager, &was.now) || !was.after) continue;
-        settled = !cai_priv_mem_catch_up(&quiet, &was, CAI_PRIV_ASKED);
+        settled = !cai_priv_mem_catch_up(&quiet, &was, CAI_PRIV_ASKED, was.now.stream);
         cai_priv_guard_take(&manager->guard);
         if (settled && slot->now.orders == was.now.orders) {
             slot->after = 0;
@@ -971,7 +1058,7 @@ static cai_status cai_priv_mem_flush(cai_priv_mem_call *call, int32_t how)
     call->ending = 1;
     CAI_TRY(cai_priv_mem_enter(call));
     status = cai_priv_mem_carry_out(call, how, NULL);
-    if (how == CAI_PRIV_ASKED) cai_priv_mem_settle(call);
+    if (how == CAI_PRIV_ASKED && !call->gone) cai_priv_mem_settle(call);
     return cai_priv_mem_leave(call, status);
 }
 
@@ -1183,7 +1270,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_
     slot->number = ++manager->count.allocated;
     slot->address = ((uint64_t)(uintptr_t)ptr + wish.mask) & ~(uint64_t)wish.mask;
     slot->size = wish.size;
-    slot->after = 0;
+    slot->after = slot->event = 0;
     slot->references = !wish.of_array;
     slot->now.kind = wish.kind;
     manager->count.live++;
@@ -1310,13 +1397,15 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle
 
 /* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
  * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
- * last free comes after all work. If the memory's stream is 2 of another thread, the host waits. */
+ * last free comes after all work. If the memory's stream is 2 of another thread, the host waits: for the
+ * context, or for `stream`. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call, uint64_t home,
                                                         uint64_t thread, uint64_t stream, int last)
 {
     CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
     if (!home || !call->manager->pool || call->gone) return CAI_OK;
     if (cai_priv_mem_elsewhere(call, home, thread)) {
+        if (!last) return cai_priv_mem_wait_stream(call, stream); /* which may be one of any context */
         if (call->manager->cuda->context_synchronize) return cai_priv_mem_wait_context(call);
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
                               "the memory is on stream 2 of host thread 0x%llx, "
@@ -1378,7 +1467,12 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct
     manager->count.live_bytes -= slot->bytes;
     if (slot->after) manager->unsettled--;
     if (!(waits || slot->after || call->outside) || call->gone) return cai_priv_mem_end(call, slot, stream);
-    cai_priv_mem_defer(call, slot, stream);
+    cai_priv_guard_give(&manager->guard);
+    cai_priv_mem_mark(call, slot, stream); /* nobody else knows the slot now */
+    cai_priv_guard_take(&manager->guard);
+    cai_priv_mem_queue(slot);
+    manager->count.deferred++;
+    manager->count.deferred_bytes += slot->bytes;
     over = !manager->defer_depth && !call->outside && cai_priv_mem_over(manager);
     cai_priv_guard_give(&manager->guard);
     return over ? cai_priv_mem_carry_out(call, CAI_PRIV_BY_LIMIT, NULL) : CAI_OK;
@@ -1413,6 +1507,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_
         return status;
     if (!slot->now.stream || call->settled) stream = cai_priv_mem_other_stream(call, look, stream);
     call->dropped = 1;
+    call->again = 0;
     slot->now.orders++;
     if (!of_array && !--slot->references) slot->now.handle += (uint64_t)1 << 32;
     if (!--slot->now.users) {
@@ -1453,6 +1548,34 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_l
     return status;
 }
 
+/* The host waits for a stream if the number is a handle, which may be one of any context. */
+static cai_status cai_priv_mem_wait_handle(cai_priv_mem_call *call, uint64_t stream)
+{
+    if (!cai_priv_is_handle(stream)) return CAI_OK;
+    CAI_TRY(cai_priv_mem_may_wait(call, stream));
+    return cai_priv_mem_wait_stream(call, stream);
+}
+
+/* All work of some context has ended (error 700, say), so no order can be made. The host waits for what goes
+ * on elsewhere, and the reference goes. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_give_back_broken(cai_priv_mem_call *call, cai_priv_mem_look *look,
+                                                           uint64_t stream)
+{
+    const uint64_t home = look->was.stream;
+    cai_status status;
+    call->again = call->gone = 0;
+    status = cai_priv_mem_enter(call);
+    if (!status) status = cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream);
+    if (!status) status = cai_priv_mem_wait_handle(call, stream);
+    if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
+    if (!status && !(call->manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
+        status = cai_priv_mem_may_wait(call, CAI_STREAM_LEGACY);
+    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
+    call->settled = 1;
+    if (!status) status = cai_priv_mem_drop(call, look, 0, stream);
+    return cai_priv_mem_leave(call, status);
+}
+
 CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
                                     cai_error *err)
 {
@@ -1465,9 +1588,10 @@ CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memo
     CAI_TRY(cai_priv_mem_seize(&call, memory, &look.slot));
     look.was = look.slot->now;
     cai_priv_guard_give(&manager->guard);
-    call.ending = 1;
+    call.ending = call.again = 1;
     status = cai_priv_mem_try_back(&call, &look, 0, stream);
-    return status || call.dropped ? status : cai_priv_mem_give_back(&call, &look, 0, stream);
+    if (!status && !call.dropped) status = cai_priv_mem_give_back(&call, &look, 0, stream);
+    return call.broken ? cai_priv_mem_give_back_broken(&call, &look, stream) : status;
 }
 
 CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
@@ -1600,11 +1724,8 @@ static cai_status cai_priv_mem_synchronize(cai_priv_mem_call *call, const cai_ar
     cai_status status;
     if (!cuda) return CAI_OK;
     status = cai_priv_mem_enter(call);
-    if (!status && !call->gone) status = cai_priv_mem_no_capture(call, home);
-    if (!status && !call->gone && cai_priv_mem_names_handle(array)) {
-        status = cai_priv_mem_no_capture(call, array->stream);
-        if (!status) status = cai_priv_mem_wait_stream(call, array->stream);
-    }
+    if (!status) status = cai_priv_mem_may_wait(call, home);
+    if (!status && cai_priv_mem_names_handle(array)) status = cai_priv_mem_wait_handle(call, array->stream);
     if (!status && !call->gone && array->sync == CAI_SYNC_EVENT)
         status = cai_priv_mem_wait(call, array->event, cuda->event_synchronize, "event_synchronize");
     if (!status && !call->gone) status = cai_priv_mem_wait_context(call);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in cai_manager.h and cai_emm.h, one at a time; model.c must see each of them within 10,000
+"""Plants defects in cai_manager.h and cai_emm.h, one at a time; model.c must see each of them within 20,000
 operations, or else the test that an entry names.
 
     tests/emm/planted.py [--cc CC] [--operations N] [--seed N] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
@@ -71,7 +71,7 @@ DEFECTS = [
     ("set_stream orders the other way round", r"stream, 1\); /\* the new one waits \*/", r"stream, 0);"),
     ("stream 2 of any thread", r"if \(cai_priv_mem_elsewhere\(call, home, thread\)\)", r"if (0)"),
     ("a deferred free on stream 2 of any thread",
-     r"if \(cai_priv_mem_elsewhere\(call, stream, slot->now\.thread\)\) all = 1;", r""),
+     r"if \(cai_priv_mem_elsewhere\(call, slot->now\.stream, slot->now\.thread\)\) all = 1;", r""),
     ("a limit waits for the context", r"if \(all && how == CAI_PRIV_BY_LIMIT\) return CAI_ERR_PENDING;", r""),
     ("a free on a stream that captures", r"    CAI_TRY\(cai_priv_mem_no_capture\(call, stream\)\);\n    if \(was", r"    if (was"),
     ("an allocation on a stream that captures", r"if \(wish\.stream\) CAI_TRY\(cai_priv_mem_no_capture.*", r""),
@@ -108,7 +108,7 @@ DEFECTS = [
     ("memory is lost where the context is not to be had",
      r"if \(cai_priv_mem_enter\(call\)\) call->outside = 1;", r"if (cai_priv_mem_enter(call)) call->gone = 1;",
      "test_emm_order.c"),
-    ("a flush does not let go of streams", r"if \(how == CAI_PRIV_ASKED\) cai_priv_mem_settle\(call\);", r""),
+    ("a flush does not let go of streams", r"if \(how == CAI_PRIV_ASKED && !call->gone\) cai_priv_mem_settle\(call\);", r""),
     ("a flush that settles memory is not noticed", r"slot->now\.orders\+\+; /\* who waited.*", r"", "test_emm_races.c"),
     ("two flushes: the second does not see to what the first has begun", r"slot->manager->unsettled \+= !slot->after;",
      r"slot->manager->unsettled = slot->manager->unsettled;", "test_emm_races.c"),
@@ -121,10 +121,36 @@ DEFECTS = [
      "test_emm_races.c"),
     ("a release does not wait again", r"        call->outside = 1;\n    return now->stream;", r"        call->outside = 0;\n    return now->stream;",
      "test_emm_races.c"),
-    ("a deferred free is not ordered after its array's stream", r"if \(after && cai_priv_mem_order\(call, after, stream\)\)",
+    ("a deferred free is not ordered after its array's stream", r"if \(after && \(!stream \|\| cai_priv_mem_order\(call, after, stream\)\)\)",
      r"if (0)"),
+    ("a deferred free does not come after its event", r"if \(slot->event\) CAI_TRY\(cai_priv_mem_follow\(call, slot->event, stream\)\);", r""),
+    ("a deferred free keeps its stream", r"(if \(!slot->manager->cuda \|\| cai_priv_mem_elsewhere)[^;]*return;", r"if (call) return;"),
+    ("a deferred free without an event is not waited for",
+     r"             cai_priv_mem_wait_stream\(&quiet, stream\)\)", r"             0)"),
+    ("an event of a deferred free stays", r"if \(event && !call->gone\) \(void\)cuda->event_destroy.*", r"(void)event;",
+     "test_emm_races.c"),
+    ("an event of a deferred free is recorded in another context", r"if \(context != manager->context\) \{", r"if (0) {",
+     "test_emm_races.c"),
+    ("a deferred free goes to the legacy stream though a capture forbids it", r"return cai_priv_mem_busy\(&quiet, CAI_STREAM_LEGACY\) \? CAI_STREAM_PER_THREAD :",
+     r"return 0 ? CAI_STREAM_PER_THREAD :", "test_emm_order.c"),
+    ("a deferred free goes to stream 2 though it captures", r"stream != CAI_STREAM_LEGACY\) && cai_priv_mem_busy\(call, stream\)",
+     r"0) && cai_priv_mem_busy(call, stream)", "test_emm.c"),
     ("a deferred free does not wait for everything",
      r"return all \? cai_priv_mem_wait_context\(call\) : CAI_OK;", r"return CAI_OK;"),
+    ("a context is pushed that may be destroyed", r"error = cai_priv_context_reenter\(cuda, call->manager->context\);",
+     r"error = cai_priv_context_enter(cuda, call->manager->context);", "test_emm_contexts.c"),
+    ("a free in a context that is destroyed keeps its reference", r"        if \(call->ending\) return CAI_OK;\n    \}", r"    }",
+     "test_emm_contexts.c"),
+    ("memory of a context that is destroyed is settled", r"CAI_PRIV_ASKED && !call->gone\)", r"CAI_PRIV_ASKED)", "test_emm_contexts.c"),
+    ("a reference that is not the last waits for the manager's context alone",
+     r"if \(!last\) return cai_priv_mem_wait_stream\(call, stream\); /\* which may.*", r"", "test_emm_races.c"),
+    # a broken device
+    ("a free on a broken device keeps its reference",
+     r"return call\.broken \? cai_priv_mem_give_back_broken[^:]*: status;", r"return status;"),
+    ("a free on a broken device does not wait for other contexts",
+     r"if \(!status && home != stream\) status = cai_priv_mem_wait_handle\(call, home\);", r""),
+    ("a wait on a broken device is none", r"if \(call->ending && error != 4 && cai_priv_is_dead\(error\)\) error = 0;", r"",
+     "test_emm_races.c"),
     # resets and handles
     ("a reset frees where something captures", r" && !cai_priv_mem_busy\(&quiet, stream\)\) return stream;", r") return stream;"),
     ("a reset frees on the legacy stream whatever captures", r"return cai_priv_mem_busy\(&quiet, CAI_STREAM_LEGACY\) \?",
@@ -244,7 +270,7 @@ class Model(Subject):
 
     def run_test(self, folder, environment, test):
         status, output = execute([folder / pathlib.Path(test).stem], 120, environment)
-        found = re.findall(r"\.[ch]:(\d+: .*)", output)
+        found = re.findall(r"(?:\.[ch]:|cai_sim: )(\d+: .*|.* leaves undefined.*)", output)
         if not status or not found:
             return False, f"NOT FOUND: {output}"
         return True, f"{test}: {found[0]}"
@@ -252,7 +278,7 @@ class Model(Subject):
 
 def main():
     arguments = parser(__doc__)
-    arguments.add_argument("--operations", type=int, default=10000)
+    arguments.add_argument("--operations", type=int, default=20000)
     arguments.add_argument("--seed", type=int, default=1)
     defects = [Defect(name, header, find, replace, *test) for header, entries in
                (("ext/cai_manager.h", DEFECTS), ("cai_emm.h", TABLES)) for name, find, replace, *test in entries]

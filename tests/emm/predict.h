@@ -33,6 +33,7 @@ typedef struct unit {
     uint64_t number, address, size, block, block_size, home, thread;
     uint64_t after; /* the stream that its free comes after, or everything; 0: nothing more */
     uint64_t after_thread; /* whose that is, if it is stream 2 */
+    uint64_t mark; /* of a deferred free: the stream in which an event of the manager was recorded; 0: none */
 } unit;
 
 typedef struct model {
@@ -191,16 +192,26 @@ static uint64_t context_before; /* of the host thread, before the operation */
 typedef struct flow {
     int32_t ending, gone, entered, dropped;
     int32_t settled, outside; /* nothing is left to be ordered; the context is not to be had now */
+    int32_t again, broken; /* of a free: an error that ends all work of a context is no failure, and there was one */
     uint64_t after; /* the free is deferred, and comes after this stream, or EVERYTHING */
 } flow;
+
+static int is_dead(int32_t error) { return error == 4 || error == 700 || error == 719; }
 
 static cai_status answered(flow *f, int32_t error)
 {
     if (!error) return CAI_OK;
     if (error == 4) f->gone = 1;
     if (error == 4 && f->ending) return CAI_OK;
-    if (look.native < 0) look.native = error;
+    if (f->again && is_dead(error)) f->broken = 1;
+    else if (look.native < 0) look.native = error;
     return CAI_ERR_CUDA;
+}
+
+/* Of a wait for what a free comes after: where all work has ended, there is none to wait for. */
+static cai_status answered_of_wait(flow *f, int32_t error)
+{
+    return error != 4 && is_dead(error) && f->ending ? CAI_OK : answered(f, error);
 }
 
 /* Of a query of a capture, and where streams are ordered, CUDA's error may be about a capture. */
@@ -242,6 +253,18 @@ static cai_status not_capturing(const model *m, flow *f, uint64_t stream)
     return world.capturing == stream ? CAI_ERR_CAPTURE : CAI_OK;
 }
 
+/* May the host wait for a stream? The question fails without harm where all work has ended. */
+static cai_status may_wait(const model *m, flow *f, uint64_t stream)
+{
+    flow asking = *f;
+    cai_status status;
+    asking.again = 1;
+    asking.broken = 0;
+    status = not_capturing(m, &asking, stream);
+    f->gone |= asking.gone;
+    return asking.broken ? CAI_OK : status;
+}
+
 static cai_status order(const model *m, flow *f, uint64_t before, uint64_t after)
 {
     int32_t error = 0;
@@ -276,8 +299,6 @@ static int32_t frees_wait(const source *s, int32_t kind)
 {
     return by_cuda(s, kind) || s->flags & CAI_EMM_FREES_WAIT;
 }
-
-static int is_dead(int32_t error) { return error == 4 || error == 700 || error == 719; }
 
 /* CUDA's own functions free when the stream has passed, and not where it captures. */
 static int32_t wait_before_free(uint64_t stream)
@@ -323,17 +344,6 @@ static cai_status free_block(model *m, const flow *f, const unit *u, uint64_t st
     return hook_failed(error);
 }
 
-static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
-{
-    u->deferred = 1;
-    if (u->home != stream || !f->settled) u->thread = world.thread;
-    u->home = stream;
-    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == u->thread)) u->after = 0;
-    m->queue[m->queued++] = (int32_t)(u - m->units);
-    m->count.deferred++;
-    m->count.deferred_bytes += u->block_size;
-}
-
 static int over(const model *m, uint64_t limit)
 {
     return m->count.deferred > (uint64_t)m->options.deferred_count || m->count.deferred_bytes > limit;
@@ -350,11 +360,50 @@ static int is_elsewhere(uint64_t stream, uint64_t thread)
     return stream == CAI_STREAM_PER_THREAD && thread != world.thread;
 }
 
-static cai_status waited(int32_t error) { return error && error != 4 ? CAI_ERR_PENDING : CAI_OK; }
+static cai_status waited(int32_t error) { return error && !is_dead(error) ? CAI_ERR_PENDING : CAI_OK; }
 
-/* Orders an object's stream after all that its free comes after. Why it cannot: a stream captures, the host cannot
+/* The stream of a deferred free is not kept, unless it captures: an event in it is, or the host waits. */
+static void mark_free(model *m, const flow *f, unit *u, uint64_t stream)
+{
+    flow quiet = *f;
+    const int32_t native = look.native;
+    cai_status status = CAI_OK;
+    if (u->home != stream || !f->settled) u->thread = world.thread;
+    u->home = stream;
+    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == u->thread)) u->after = 0;
+    if (!m->pooled || is_elsewhere(stream, u->thread)) return;
+    quiet.again = 1;
+    if (f->settled && !f->outside) status = not_capturing(m, &quiet, stream);
+    if (!quiet.broken && (status || (f->outside && u->after))) return;
+    u->home = 0;
+    if (f->outside) u->after = EVERYTHING;
+    else if (quiet.broken || quiet.gone) u->mark = 0; /* no work is left there */
+    else if (!peek(OP_RECORD)) u->mark = stream;
+    else if (expect_result(OP_RECORD, 0, 0, 0, stream, 0) && waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0)))
+        u->after = EVERYTHING;
+    look.native = native;
+}
+
+static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
+{
+    u->deferred = 1;
+    mark_free(m, f, u, stream);
+    m->queue[m->queued++] = (int32_t)(u - m->units);
+    m->count.deferred++;
+    m->count.deferred_bytes += u->block_size;
+}
+
+/* Where memory goes that may go anywhere: not where something captures. */
+static uint64_t quiet_stream(const model *m, const flow *f, uint64_t stream)
+{
+    if (f->gone) return stream;
+    if (stream > CAI_STREAM_PER_THREAD && !captures(m, f, stream)) return stream;
+    return captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
+}
+
+/* Orders a stream after all that an object's free comes after. Why it cannot: a stream captures, the host cannot
  * wait, or should not. */
-static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how)
+static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how, uint64_t stream)
 {
     flow own = *f;
     uint64_t after = u->after;
@@ -363,30 +412,24 @@ static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how)
     if (all) after = 0;
     if (is_elsewhere(u->home, u->thread)) all = 1;
     if (all && how == BY_LIMIT) return CAI_ERR_PENDING;
-    if (captures(m, f, u->home) || (after && captures(m, f, after))) return CAI_ERR_CAPTURE;
-    if (after && order(m, &own, after, u->home)) status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, after, 0));
+    if ((u->home || stream != CAI_STREAM_LEGACY) && captures(m, f, stream)) return CAI_ERR_CAPTURE;
+    if (after && captures(m, f, after)) return CAI_ERR_CAPTURE;
+    if (u->mark) (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits for the event */
+    if (after && order(m, &own, after, stream)) status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, after, 0));
     return all ? waited(expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0)) : status;
 }
 
 /* Why a deferred free cannot be carried out now. */
-static cai_status stays(model *m, const flow *f, const unit *u, int32_t how)
+static cai_status stays(model *m, const flow *f, const unit *u, int32_t how, uint64_t stream)
 {
     const int32_t native = look.native;
     cai_status status;
     if (f->gone || how == ALL_IDLE || !m->pooled) return CAI_OK;
-    status = catch_up(m, f, u, how);
+    status = catch_up(m, f, u, how, stream);
     if (!status && u->kind == CAI_MEMORY_REGISTERED)
-        status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, u->home, 0));
+        status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
     look.native = native;
     return status;
-}
-
-/* Where memory goes when no work is pending on it: not where something captures. */
-static uint64_t quiet_stream(const model *m, const flow *f, uint64_t stream)
-{
-    if (f->gone) return stream;
-    if (stream > CAI_STREAM_PER_THREAD && !captures(m, f, stream)) return stream;
-    return captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
 }
 
 /* What is deferred, oldest first. *why: of the first that stays. */
@@ -396,13 +439,15 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        status = stays(m, f, u, how);
+        const uint64_t stream = how == ALL_IDLE || !u->home ? quiet_stream(m, f, u->home) : u->home;
+        status = stays(m, f, u, how, stream);
         if (status) {
             if (!kept && why) *why = status;
             m->queue[kept++] = m->queue[i];
             continue;
         }
-        status = free_block(m, f, u, how == ALL_IDLE ? quiet_stream(m, f, u->home) : u->home);
+        status = free_block(m, f, u, stream);
+        if (f->gone && u->mark) world.lost_events++;
         if (!first) first = status;
         m->count.deferred--;
         m->count.deferred_bytes -= u->block_size;
@@ -435,7 +480,7 @@ static void settle(model *m, const flow *f)
         for (i = 0; i < UNITS; i++) {
             unit *u = &m->units[i];
             if (!unsettled(u) || u->slot != slot) continue;
-            if (!m->pooled || !catch_up(m, f, u, ASKED)) u->after = 0;
+            if (!m->pooled || !catch_up(m, f, u, ASKED, u->home)) u->after = 0;
         }
     look.native = native;
 }
@@ -467,7 +512,9 @@ static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t 
     status = not_capturing(m, f, stream);
     if (f->gone || status) return status;
     if (!object->home) return CAI_OK;
-    if (elsewhere(m, object)) return answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    if (elsewhere(m, object) && !last)
+        return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+    if (elsewhere(m, object)) return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
 }
 
@@ -495,6 +542,7 @@ static cai_status drop(model *m, flow *f, unit *u, int32_t of_array, uint64_t st
     }
     if (f->after) come_after(u, f->after);
     f->dropped = 1;
+    f->again = 0;
     count_down(u, of_array);
     return users(u) ? CAI_OK : let_go(m, f, u, stream);
 }
@@ -513,7 +561,7 @@ static cai_status give_back(model *m, flow *f, unit *u, int32_t of_array, uint64
     cai_status status = enter(m, f);
     if (!status) status = prepare(m, f, u, stream, users(u) == 1);
     if (!status && m->pooled && !f->gone && u->kind == CAI_MEMORY_REGISTERED && users(u) == 1)
-        status = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+        status = answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
     if (!status) status = drop(m, f, u, of_array, stream);
     return leave(f, status);
 }
@@ -526,15 +574,44 @@ static flow new_flow(int32_t ending)
     return f;
 }
 
+static cai_status wait_handle(const model *m, flow *f, uint64_t stream)
+{
+    cai_status status;
+    if (f->gone || stream <= CAI_STREAM_PER_THREAD) return CAI_OK;
+    status = may_wait(m, f, stream);
+    if (status || f->gone) return status;
+    return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+}
+
+/* All work of a context has ended: the host waits for that of the others, and the reference goes. */
+static cai_status give_back_broken(model *m, flow *f, unit *u, uint64_t stream)
+{
+    cai_status status;
+    f->again = 0;
+    status = enter(m, f);
+    if (!status) status = wait_handle(m, f, stream);
+    if (!status && u->home != stream) status = wait_handle(m, f, u->home);
+    if (!status && !f->gone) status = may_wait(m, f, CAI_STREAM_LEGACY);
+    if (!status && !f->gone) status = answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    f->settled = 1;
+    if (!status) status = drop(m, f, u, 0, u->home && !f->gone ? u->home : stream);
+    return leave(f, status);
+}
+
 static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stream)
 {
     flow f = new_flow(1);
+    cai_status status;
     unit *u;
     if (!handle) return CAI_OK;
     if (bad_stream(stream)) return CAI_ERR_STREAM;
     u = find(m, handle);
     if (!u) return CAI_ERR_STALE;
-    if (!u->lost) return give_back(m, &f, u, 0, stream);
+    if (!u->lost) {
+        f.again = 1;
+        status = give_back(m, &f, u, 0, stream);
+        return f.broken ? give_back_broken(m, &f, u, stream) : status;
+    }
     drop_lost(m, u, 0);
     return CAI_OK;
 }
@@ -572,12 +649,9 @@ static cai_status wait_for_all(model *m, flow *f, const cai_array *array, uint64
     cai_status status;
     if (!m->pooled) return CAI_OK;
     status = enter(m, f);
-    if (!status && !f->gone) status = not_capturing(m, f, home);
-    if (!status && !f->gone && names_handle(array)) {
-        status = not_capturing(m, f, array->stream);
-        if (!status) status = answered(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, array->stream, 0));
-    }
-    if (!status && !f->gone) status = answered(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
+    if (!status && !f->gone) status = may_wait(m, f, home);
+    if (!status && names_handle(array)) status = wait_handle(m, f, array->stream);
+    if (!status && !f->gone) status = answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return leave(f, status);
 }
 
@@ -846,7 +920,7 @@ static cai_status flush_now(model *m, flow *f, int32_t how)
     cai_status status = enter(m, f);
     if (status) return status;
     status = carry_out(m, f, how, NULL);
-    if (how == ASKED) settle(m, f);
+    if (how == ASKED && !f->gone) settle(m, f);
     return leave(f, status);
 }
 

@@ -251,7 +251,8 @@ static int hook_free(void *ctx, void *ptr, size_t size, struct CUstream_st *stre
     block_live--;
     frees++;
     freed_on = cai_stream_from_cuda(stream, 0);
-    check_order(freed_on);
+    if (stream) check_order(freed_on);
+    else check_done();
     step("device_free");
     return 0;
 }

@@ -1275,7 +1275,8 @@ static void check_retry(void)
     trace_clear();
     GOOD(cai_manager_alloc(&memory, &emm, 50, 0, s2, &err));
     logged("context_current -> c1\nstream_capture s2 -> none\nmy_pool device_alloc 50 s2 ! 2\n"
-           "stream_capture s1 -> none\nmy_pool device_free b1 s1\nmy_pool device_alloc 50 s2 -> b2\n");
+           "stream_capture legacy -> none\nstream_wait_event legacy e1\nmy_pool device_free b1 legacy\n"
+           "event_destroy e1\nmy_pool device_alloc 50 s2 -> b2\n");
     CHECK_UINT(counts().retries, 1);
     counted(1, 50, 0, 0);
     let(memory, s2);
@@ -1332,8 +1333,8 @@ static void check_retry_steps(int32_t flags)
     trace_clear();
     memory = get(50, s2);
     CHECK_INT(pool.waiting, 1);
-    CHECK_INT(lines("my_pool device_free b1 s1\n"), 1);
-    CHECK_INT(lines("my_pool device_free b3 s2\n"), 1);
+    CHECK_INT(lines("my_pool device_free b1 legacy\n"), 1);
+    CHECK_INT(lines("my_pool device_free b3 legacy\n"), 1);
     CHECK_INT(lines("my_pool device_alloc"), 3);
     CHECK_INT(lines("event_synchronize"), 0);
     CHECK(strstr(trace, "device_free b3") < strstr(trace, "device_free b1"));
@@ -1397,7 +1398,7 @@ static void check_capture(void)
     close_emm();
 }
 
-/* Deferred frees on streams that capture stay, where hooks are stream-ordered. */
+/* Deferred frees stay while no stream of the manager is allowed, where hooks are stream-ordered. */
 static void check_capture_flush(void)
 {
     cai_memory_handle a, b;
@@ -1409,16 +1410,17 @@ static void check_capture_flush(void)
     let(b, s2);
     GOOD(cai_manager_defer_end(&emm, &err));
     counted(0, 0, 2, 30);
-    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, CAI_STREAM_PER_THREAD, CAI_SIM_MODE_THREAD_LOCAL), 0);
     trace_clear();
     GOOD(cai_manager_flush(&emm, &err));
-    logged("context_current -> c1\nstream_capture s1 -> active 1\nstream_capture s2 -> none\n"
-           "my_pool device_free b2 s2\n");
-    counted(0, 0, 1, 10);
+    logged("context_current -> c1\nstream_capture legacy ! 906\nstream_capture per_thread -> active 1\n"
+           "stream_capture legacy ! 906\nstream_capture per_thread -> active 1\n");
+    counted(0, 0, 2, 30);
     BAD(cai_manager_destroy(&emm, &err), CAI_ERR_CAPTURE, "captur");
-    CHECK_INT(mine.live, 1);
-    counted(0, 0, 1, 10);
-    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
+    CHECK_INT(cai_manager_destroy(&emm, NULL), CAI_ERR_CAPTURE);
+    CHECK_INT(mine.live, 2);
+    counted(0, 0, 2, 30);
+    CHECK_INT(cai_sim_capture_end(sim, CAI_STREAM_PER_THREAD, NULL), 0);
     GOOD(cai_manager_flush(&emm, &err));
     counted(0, 0, 0, 0);
     close_emm();
@@ -1519,9 +1521,11 @@ static void check_failing_free(void)
     trace_clear();
     BAD(cai_manager_flush(&emm, &err), CAI_ERR_CUDA, "device_free of my_pool: CUDA error 719 (launch failure)");
     CHECK_INT(err.native, 719);
-    logged("context_current -> c1\nstream_capture s1 -> none\nmy_pool device_free b1 s1 ! 719\n"
-           "stream_capture s1 -> none\nmy_pool device_free b2 s1 ! 719\n"
-           "stream_capture s1 -> none\nmy_pool device_free b3 s1\n");
+    logged("context_current -> c1\nstream_capture legacy -> none\nstream_wait_event legacy e1\n"
+           "my_pool device_free b1 legacy ! 719\nevent_destroy e1\nstream_capture legacy -> none\n"
+           "stream_wait_event legacy e2\nmy_pool device_free b2 legacy ! 719\nevent_destroy e2\n"
+           "stream_capture legacy -> none\nstream_wait_event legacy e3\nmy_pool device_free b3 legacy\n"
+           "event_destroy e3\n");
     counted(0, 0, 0, 0);
     CHECK_UINT(counts().failed, 2);
     CHECK_INT(counts().first_failure, 719);
@@ -1902,11 +1906,11 @@ static void check_contexts(void)
         CHECK_INT(cai_sim_set_context(sim, i ? c2 : 0), 0);
         trace_clear();
         memory = get(10, s1);
-        sprintf(text, "context_current -> %s\ncontext_push c1\nstream_capture s1 -> none\n"
+        sprintf(text, "context_current -> %s\ncontext_id c1 -> 1\ncontext_push c1\nstream_capture s1 -> none\n"
                       "my_pool device_alloc 10 s1 -> b%d\ncontext_pop\n", names[i], (int)i + 1);
         logged(text);
         let(memory, s1);
-        sprintf(text, "context_current -> %s\ncontext_push c1\nstream_capture s1 -> none\n"
+        sprintf(text, "context_current -> %s\ncontext_id c1 -> 1\ncontext_push c1\nstream_capture s1 -> none\n"
                       "my_pool device_free b%d s1\ncontext_pop\n", names[i], (int)i + 1);
         logged(text);
         CHECK_UINT(cai_sim_current(sim), i ? c2 : 0);
@@ -1969,7 +1973,7 @@ static void check_reset_without_hook(void)
     GOOD(cai_manager_reset(&emm, &err));
     CHECK(strstr(trace, "") != NULL);
     trace_take();
-    CHECK(strstr(trace, "stream_capture s1 -> none\nmy_pool device_free b1 s1\n"
+    CHECK(strstr(trace, "stream_capture legacy -> none\nmy_pool device_free b1 legacy\nevent_destroy e1\n"
                         "stream_capture s2 -> none\nmy_pool device_free b2 s2\n"
                         "stream_capture s3 -> none\nmy_pool device_free b3 s3\n"
                         "stream_capture legacy -> none\nmy_pool host_free b4 legacy\n") != NULL);
@@ -2324,8 +2328,8 @@ static void check_release_waits(void)
     CHECK_INT(lines("my_pool device_free b2"), 0);
     CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
     GOOD(cai_manager_flush(&emm, &err));
-    CHECK_INT(lines("stream_wait_event s1"), 1);
-    CHECK_INT(lines("my_pool device_free b2 s1"), 1);
+    CHECK_INT(lines("stream_wait_event legacy"), 2);
+    CHECK_INT(lines("my_pool device_free b2 legacy"), 1);
     GOOD(cai_manager_array(&array, &emm, CAI_INT8, 1, &extent, s1, &err));
     CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
     cai_array_release(&array);

@@ -24,21 +24,10 @@ static cai_error err;
 #define GOOD(call) (CHECK_INT(call, CAI_OK) ? (void)0 : (void)printf("    %s\n", err.message))
 #define BAD(call, status, words) (CHECK_INT(call, status), CHECK(strstr(err.message, words) != NULL))
 
-/* A manager pushes its context, also if that was destroyed meanwhile. CUDA accepts that push. */
-static int32_t dead_pushes;
-
-static void note_dead(void *context, const cai_sim_undefined *what)
-{
-    (void)context;
-    CHECK_STR(what->call, "context_push");
-    ++dead_pushes;
-}
-
 static void open_world(void)
 {
     sim = cai_sim_create(DEVICES);
     if (!sim) exit(2);
-    cai_sim_on_undefined(sim, note_dead, NULL);
     cuda = *cai_sim_cuda(sim);
     CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
     GOOD(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err));
@@ -205,6 +194,46 @@ static void check_open_fails(void)
 }
 
 /* The CUDA context is gone: the hook is called all the same, and its failure is told. */
+/* A context is destroyed under its manager: the memory is gone, and what is given back needs no hook. */
+static void check_free_without_context(void)
+{
+    static cai_manager manager;
+    cai_memory_handle memory, kept, deferred;
+    cai_array array, captured;
+    const int64_t extent = 100;
+    uint64_t own, stream;
+    cai_emm_hooks hooks;
+    open_world();
+    GOOD(cai_emm_hooks_cuda(&hooks, &cuda, &err));
+    own = cai_sim_context_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    stream = cai_sim_stream_create(sim, 1);
+    GOOD(cai_manager_init(&manager, &pool, &hooks, NULL, &err));
+    GOOD(cai_manager_alloc(&memory, &manager, 100, 0, stream, &err));
+    GOOD(cai_manager_alloc(&kept, &manager, 100, 0, stream, &err));
+    GOOD(cai_manager_alloc(&deferred, &manager, 100, 0, stream, &err));
+    GOOD(cai_manager_array(&array, &manager, CAI_INT8, 1, &extent, stream, &err));
+    GOOD(cai_array_init(&captured, CAI_INT8, 1, &extent, NULL, cai_manager_pointer(&manager, kept), &err));
+    GOOD(cai_manager_own(&captured, &manager, kept, &err));
+    captured.sync = CAI_SYNC_STREAM;
+    captured.stream = stream;
+    CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    cai_array_release(&captured);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
+    GOOD(cai_manager_free(&manager, deferred, stream, &err));
+    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    GOOD(cai_manager_flush(&manager, &err));
+    CHECK_UINT(manager.count.deferred, 0);
+    GOOD(cai_manager_free(&manager, memory, stream, &err));
+    cai_array_release(&array);
+    GOOD(cai_manager_free(&manager, kept, CAI_STREAM_LEGACY, &err));
+    CHECK_UINT(manager.count.live, 0);
+    CHECK_UINT(manager.count.freed, 4);
+    GOOD(cai_manager_destroy(&manager, &err));
+    close_world();
+}
+
 static void check_close_without_context(void)
 {
     cai_manager manager;
@@ -405,6 +434,7 @@ int main(void)
     check_open();
     check_open_fails();
     check_close_without_context();
+    check_free_without_context();
     check_of();
     check_ipc_handle();
     check_offsets();

@@ -246,7 +246,7 @@ static void check_free_and_free_elsewhere(void)
     cai_sim_host_thread(sim, 1);
     retain(shared);
     work(s2);
-    meanwhile("after context_synchronize", 0, frees_on_its_own);
+    meanwhile("after stream_synchronize", 0, frees_on_its_own);
     let(shared, s2);
     CHECK_INT(ran, 1);
     freed(1, s2);
@@ -373,7 +373,7 @@ static void check_moves_and_deferred(void)
     BAD(cai_manager_set_stream(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
     GOOD(cai_manager_defer_end(&emm, err));
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, s3);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -610,7 +610,7 @@ static void check_release_captured_and_moves(void)
     CHECK_UINT(counts().deferred, 1);
     CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, s3);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -625,7 +625,7 @@ static void check_release_captured_first(void)
     release_captured(s2);
     let(shared, s1);
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, s1);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -676,6 +676,24 @@ static void check_settle_and_flush(void)
     close_emm();
 }
 
+/* Memory that a reset freed is none that a flush looks at. */
+static void check_settle_after_reset(void)
+{
+    cai_memory_handle lost;
+    open_emm(0);
+    lost = get(100, s3);
+    GOOD(cai_manager_reset(&emm, err));
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    GOOD(cai_manager_flush(&emm, err));
+    let(shared, s1);
+    freed(2, s1);
+    let(lost, s3);
+    close_emm();
+}
+
 /* A flush lets the memory's stream catch up, after the stream of the last free or a new one waited for it. */
 static void check_free_and_settle(int32_t moved)
 {
@@ -719,7 +737,7 @@ static void check_release_captured_threads(void)
     own_and_release_captured(2);
     let(shared, s1);
     GOOD(cai_manager_flush(&emm, err)); /* after everything */
-    freed(2, s1);
+    freed(2, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -765,7 +783,7 @@ static void check_release_and_moves_and_captured(void)
     CHECK_INT(frees, 0);
     CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, s3);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -805,7 +823,7 @@ static void check_release_and_free_pinned(void)
     CHECK_INT(frees, 0);
     GOOD(cai_manager_flush(&emm, err));
     CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
-    freed(1, s1);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -828,8 +846,8 @@ static void check_release_captured_between(void)
     BAD(cai_manager_destroy(&emm, err), CAI_ERR_PENDING, "context_synchronize");
     cai_sim_host_thread(sim, 1);
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, CAI_STREAM_PER_THREAD);
-    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 2);
+    freed(1, CAI_STREAM_LEGACY);
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
     close_emm();
 }
 
@@ -858,7 +876,7 @@ static void check_flush_without_order(void)
     cai_sim_log_clear(sim);
     fail("event_record", 1, 1, 0);
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, s1);
+    freed(1, CAI_STREAM_LEGACY);
     CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
     close_emm();
 }
@@ -873,7 +891,7 @@ static void check_destroy_without_order(void)
     BAD(cai_manager_destroy(&emm, err), CAI_ERR_PENDING, "stream_synchronize");
     CHECK_INT(frees, 0);
     close_emm();
-    freed(1, s1);
+    freed(1, CAI_STREAM_LEGACY);
 }
 
 /* A free after everything stays while the host cannot wait. */
@@ -892,7 +910,7 @@ static void check_flush_after_everything(void)
     CHECK_INT(frees, 0);
     CHECK_UINT(counts().deferred, 1);
     GOOD(cai_manager_flush(&emm, err));
-    freed(1, s1);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -1002,11 +1020,16 @@ static void check_no_thread(void)
     work(s1);
     let(shared, CAI_STREAM_PER_THREAD);
     GOOD(cai_manager_defer_end(&emm, err));
+    GOOD(cai_manager_flush(&emm, err)); /* after an event: whose stream it was matters no more */
+    freed(1, CAI_STREAM_LEGACY);
+    shared = get(100, s1);
+    own_and_release_captured(1);
     fail("host_thread", 1, 1, 0);
+    GOOD(cai_manager_flush(&emm, err)); /* whose it is was not to be known */
+    let(shared, s1);
+    CHECK_UINT(counts().deferred, 1);
     GOOD(cai_manager_flush(&emm, err));
-    CHECK_UINT(counts().deferred, 1); /* whose it is was not to be known */
-    GOOD(cai_manager_flush(&emm, err));
-    freed(1, CAI_STREAM_PER_THREAD);
+    freed(2, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -1022,6 +1045,115 @@ static void check_thread_at_end(void)
     CHECK_UINT(counts().failed, 0);
     free(blocks[0].ptr);
     block_live = 0;
+    close_emm();
+}
+
+/* A reference that is not the last goes in a stream of another context, and the memory is on stream 2 of another
+ * thread: the host waits for that stream. A wait for the manager's context would miss it. */
+static void check_free_of_other_context(void)
+{
+    uint64_t other;
+    open_emm(0);
+    cai_sim_host_thread(sim, 2);
+    shared = get(100, CAI_STREAM_PER_THREAD);
+    retain(shared);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    other = cai_sim_stream_create(sim, 1);
+    work(other);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    let(shared, other);
+    cai_sim_host_thread(sim, 2);
+    let(shared, CAI_STREAM_PER_THREAD);
+    freed(1, CAI_STREAM_PER_THREAD);
+    cai_sim_host_thread(sim, 1);
+    CHECK_INT(cai_sim_stream_destroy(sim, other), 0);
+    close_emm();
+}
+
+/* A platform without default streams has none for deferred frees: the host waits for their events. */
+static void check_deferred_plain(void)
+{
+    static char bytes[64];
+    open_sim(CAI_EMM_FREES_WAIT);
+    hooks.pin = hook_pin;
+    hooks.unpin = hook_unpin;
+    cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    make_emm();
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    work(s1);
+    let(shared, s1);
+    CHECK_INT(frees, 0);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, 0);
+    GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
+    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
+    own(shared, s2);
+    work(s2);
+    release_captured(s2);
+    let(shared, s1);
+    CHECK_INT(frees, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(2, 0);
+    cuda.stream_context = NULL; /* the stream may be one of the manager's context */
+    shared = get(100, s1);
+    let(shared, s1);
+    GOOD(cai_manager_reset(&emm, err));
+    freed(3, 0);
+    close_emm();
+}
+
+/* A deferred free in a stream of another context: its event is of there, and the stream may be destroyed. */
+static void check_deferred_elsewhere(int32_t fails_there)
+{
+    uint64_t other;
+    open_emm(CAI_EMM_FREES_WAIT);
+    CHECK_INT(cai_sim_set_context(sim, c2), 0);
+    other = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    shared = get(100, other);
+    if (fails_there) fail("context_push", 1, 1, 0); /* the host waits */
+    let(shared, other);
+    CHECK_UINT(cai_sim_current(sim), c1);
+    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), fails_there);
+    CHECK_INT(cai_sim_stream_destroy(sim, other), 0);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_LEGACY);
+    close_emm();
+}
+
+/* All work of a context has ended, they say. What goes on all the same is waited for. */
+static void check_broken(int plain)
+{
+    open_emm(0);
+    if (plain) cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
+    shared = get(100, s2);
+    retain(shared);
+    work(s2);
+    fail("stream_capture", 1, 719, 0);
+    let(shared, s1);
+    CHECK_INT(info_of(shared).references, 1);
+    work(s2);
+    fail("stream_capture", 1, 700, 0);
+    let(shared, s1);
+    freed(1, s2);
+    close_emm();
+}
+
+/* The wait for an array whose work is unknown says that all work has ended: it is freed at once. */
+static void check_broken_unknown(void)
+{
+    open_emm(0);
+    shared = get(100, s2);
+    own(shared, s2);
+    array.sync = CAI_SYNC_UNKNOWN;
+    let(shared, s2);
+    fail("context_synchronize", 1, 700, 0);
+    cai_array_release(&array);
+    freed(1, s2);
     close_emm();
 }
 
@@ -1264,6 +1396,7 @@ static void run(void)
     RUN(check_release_and_free_pinned());
     RUN(check_settle_and_move());
     RUN(check_settle_and_flush());
+    RUN(check_settle_after_reset());
     RUN(check_free_and_settle(0));
     RUN(check_free_and_settle(1));
     RUN(check_release_captured_threads());
@@ -1277,6 +1410,13 @@ static void run(void)
     RUN(check_release_without_manager());
     RUN(check_no_thread());
     RUN(check_thread_at_end());
+    RUN(check_free_of_other_context());
+    RUN(check_deferred_plain());
+    RUN(check_deferred_elsewhere(0));
+    RUN(check_deferred_elsewhere(1));
+    RUN(check_broken(0));
+    RUN(check_broken(1));
+    RUN(check_broken_unknown());
     RUN(check_contexts());
     RUN(check_lacking_contexts());
     RUN(check_tables());

@@ -70,6 +70,7 @@ static struct {
     uint64_t event_stream[EVENTS]; /* where each was recorded last */
     uint64_t events[EVENTS];
     int32_t event_count;
+    int32_t lost_events;           /* not destroyed, as CUDA said that the process ends */
     uint64_t thread;               /* the host thread that is played */
     uint64_t contexts[8];
     int32_t depth, mode, again; /* again: pushes of the context that was current already */

@@ -167,7 +167,6 @@ DEFECTS = [
      r"if \(was->pair == CAI_PRIV_PIN_PAIR && last\) return cai_priv_mem_wait.*", r""),
     ("manager: memory is freed in the legacy stream", MANAGER, r"return cai_priv_mem_end\(call, slot, stream\);",
      r"return cai_priv_mem_end(call, slot, CAI_STREAM_LEGACY);"),
-    ("emm: a free of CUDA's does not wait", "cai_emm.h", r"if \(pair != CAI_PRIV_BY_PIN\) waited = .*", r""),
     # both in one call
     ("finish releases at once", STREAM, r"if \(cai_priv_at_once\(ex, array, ex->capture != 0\)\) \{", r"if (1) {"),
     # DLPack, both ends
