@@ -206,7 +206,7 @@ static const storage_case cases[] = {
     {"storage: given, its owner frees in its stream", "a1w", '3', 0, CAI_STORAGE_DEVICE, 1, '5'},
     {"storage: given, with a host side", "a@w a1r", '3', 0, CAI_STORAGE_BOTH, 1, '5'},
     {"storage: assigned to one with another home", "a1o === b2w b@r", '3', '5', CAI_STORAGE_BOTH, 0, 0},
-    {"storage: assigned, and the source is written", "a1o === a1w b@r", '3', '5', CAI_STORAGE_BOTH, 0, 0},
+    {"storage: assigned, and the source is written", "a1o === a1w b@r a@r", '3', '5', CAI_STORAGE_BOTH, 0, 0},
     {"storage: assigned from the host", "a@o === a@w b1r", '3', '5', CAI_STORAGE_BOTH, 0, 0},
     {"fields: two storages as arguments", "b@o f1o a@r", '3', '5', CAI_STORAGE_BOTH, 0, 0},
     {"fields: a temporary buffer", "b@o f@w a1r", '3', '5', CAI_STORAGE_DEVICE, 1, 0},
