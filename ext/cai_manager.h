@@ -929,10 +929,9 @@ static void cai_priv_mem_mark(const cai_priv_mem_call *call, struct cai_manager_
     if (call->settled && !call->outside) status = cai_priv_mem_no_capture(&quiet, stream);
     if (!quiet.broken && (status || (call->outside && slot->after))) return;
     slot->now.stream = 0;
-    if (call->outside) slot->after = CAI_PRIV_ALL;
-    else if (!quiet.broken && !quiet.gone && /* else no work is left there */
-             cai_priv_mem_record(slot->manager, stream, &slot->event) &&
-             cai_priv_mem_wait_stream(&quiet, stream))
+    if (call->outside || (!quiet.broken && !quiet.gone && /* else no work is left there */
+                          cai_priv_mem_record(slot->manager, stream, &slot->event) &&
+                          cai_priv_mem_wait_stream(&quiet, stream)))
         slot->after = CAI_PRIV_ALL;
 }
 

@@ -824,6 +824,21 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
 #endif
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
+/* The destructor of a capsule with a storage. If nobody has used it, there is no work to wait for. */
+static void cai_priv_py_drop_stored(PyObject *capsule)
+{
+    const char *const name = cai_priv_py_name_of(capsule);
+    void *const found = name ? PyCapsule_GetPointer(capsule, name) : NULL;
+    void *storage = NULL;
+    if (!found) return;
+    if (name == cai_priv_py_plain_name) storage = ((DLManagedTensor *)found)->manager_ctx;
+#if defined(CAI_DLPACK_VERSIONED)
+    else storage = ((struct DLManagedTensorVersioned *)found)->manager_ctx;
+#endif
+    ((cai_dlpack_storage *)storage)->release = NULL;
+    cai_priv_py_drop_capsule(capsule);
+}
+
 /* Moves an array into a capsule. Makes the capsule first, as no step after the export may fail. */
 static PyObject *cai_priv_py_encapsulate(cai_priv_py_export *of, cai_array *array)
 {
@@ -841,7 +856,7 @@ static PyObject *cai_priv_py_encapsulate(cai_priv_py_export *of, cai_array *arra
     capsule = managed ? PyCapsule_New(managed, name, NULL) : NULL;
     if (capsule) {
         if (!cai_priv_py_move_out(of, array, &err)) {
-            (void)PyCapsule_SetDestructor(capsule, cai_priv_py_drop_capsule);
+            (void)PyCapsule_SetDestructor(capsule, cai_priv_py_drop_stored);
             return capsule;
         }
         Py_DECREF(capsule);

@@ -477,7 +477,7 @@ static void field_on_both(void)
     counting.copy_async = copy_async;
     counting.copy_3d_async = copy_3d_async;
     counting.set_async = set_async;
-    counting.stream_synchronize = stream_synchronize;
+    counting.stream_synchronize = counting.event_synchronize = stream_synchronize;
     counting.context_synchronize = context_pop;
     cai_emm_hooks_malloc(&plain);
     memset(&options, 0, sizeof options);

@@ -126,7 +126,7 @@ DEFECTS = [
     ("a deferred free does not come after its event", r"if \(slot->event\) CAI_TRY\(cai_priv_mem_follow\(call, slot->event, stream\)\);", r""),
     ("a deferred free keeps its stream", r"(if \(!slot->manager->cuda \|\| cai_priv_mem_elsewhere)[^;]*return;", r"if (call) return;"),
     ("a deferred free without an event is not waited for",
-     r"             cai_priv_mem_wait_stream\(&quiet, stream\)\)", r"             0)"),
+     r" cai_priv_mem_wait_stream\(&quiet, stream\)\)\)", r" 0))"),
     ("an event of a deferred free stays", r"if \(event && !call->gone\) \(void\)cuda->event_destroy.*", r"(void)event;",
      "test_emm_races.c"),
     ("an event of a deferred free is recorded in another context", r"if \(context != manager->context\) \{", r"if (0) {",

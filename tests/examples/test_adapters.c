@@ -383,7 +383,7 @@ static void test_torch_without_cuda(void)
     CHECK(cai_torch_alloc(16, 0, s1) == NULL); /* the loader is not compiled in here */
     CHECK_UINT(counted(0).failed, 1);
     cuda = *cai_sim_cuda(sim);
-    cuda.struct_size = (uint32_t)offsetof(cai_cuda, primary_release) + 7; /* not all of the last slot used */
+    cuda.struct_size = (uint32_t)(offsetof(cai_cuda, primary_release) + sizeof cuda.primary_release - 1); /* not all */
     CHECK_INT(cai_torch_set_cuda(&cuda), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_torch_set_cuda(NULL), CAI_ERR_ARGUMENT);
     cuda = *cai_sim_cuda(sim);

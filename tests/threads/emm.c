@@ -385,6 +385,7 @@ static int run_over(int64_t number, int simulated, int64_t threads, int64_t roun
 {
     cai_manager_options options;
     cai_error err;
+    handed_on = 1; /* the event of a deferred free, which any thread carries out */
     if (!open_table(simulated)) return 2;
     play(threads + 1);
     fill_hooks(number);

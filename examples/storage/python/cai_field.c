@@ -231,6 +231,20 @@ static int32_t mode_of(const char *name)
     return 0;
 }
 
+/* What consumers let go of by DLPack may be parked in the pool, as only a wait can tell that they are done. */
+static int settle(module_state *state)
+{
+    cai_error err;
+    cai_status status = CAI_OK;
+    Py_BEGIN_ALLOW_THREADS
+    if (state->pool.waiting) status = cai_keepalive_drain(&state->pool, &err);
+    Py_END_ALLOW_THREADS
+    cai_python_drain(&state->py); /* the references that were given back without the GIL */
+    if (!status) return 0;
+    (void)cai_python_raise(&err);
+    return -1;
+}
+
 /* Begins an access. It may wait, so the GIL is not held. */
 static PyObject *open_side(PyObject *self, int32_t side, int32_t mode, uint64_t stream, PyObject *owner)
 {
@@ -239,6 +253,7 @@ static PyObject *open_side(PyObject *self, int32_t side, int32_t mode, uint64_t 
     cai_error err;
     cai_status status;
     if (field->busy) return PyErr_Format(PyExc_RuntimeError, "another thread uses the field");
+    if (settle(state_of_field(self))) return NULL;
     out = PyType_GenericAlloc(state_of_field(self)->sides[side - 1], 0);
     if (!out) return NULL;
     ((side_object *)out)->field = Py_NewRef(self);
@@ -280,6 +295,7 @@ static PyObject *field_state(PyObject *self, void *unused)
 {
     static const char *const names[] = {"clean", "host newer", "device newer"};
     (void)unused;
+    if (settle(state_of_field(self))) return NULL;
     return PyUnicode_FromString(names[((field_object *)self)->storage.state]);
 }
 
