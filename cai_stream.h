@@ -771,6 +771,16 @@ static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t co
     return error ? error : cai_priv_context_enter(cuda, context);
 }
 
+/* Is it the context that it was? An event of a context that was reset must not be named any more. */
+static inline int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
+{
+    uint64_t now = context;
+    int32_t error;
+    if (!context || !cuda->context_id) return 1;
+    error = cuda->context_id(cuda->self, context, &now);
+    return error ? error != 709 : now == context_id;
+}
+
 /* CUDA forbids host waits and queries on a thread while a stream captures globally, unless the thread's mode
  * is relaxed. Pass *mode to cai_priv_mode_restore, which returns `error`, or its own if that is 0. */
 static inline int32_t cai_priv_mode_relax(const cai_cuda *cuda, int32_t *mode)
@@ -1249,16 +1259,6 @@ static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
     }
     cai_priv_guard_give(&pool->guard);
     return event;
-}
-
-/* Is it the context that it was? An event of a context that was reset must not be named any more. */
-static int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
-{
-    uint64_t now = context;
-    int32_t error;
-    if (!context || !cuda->context_id) return 1;
-    error = cuda->context_id(cuda->self, context, &now);
-    return error ? error != 709 : now == context_id;
 }
 
 /* Removes idle events from the end of the list: of one context, of all (context 0), or of those that were

@@ -853,17 +853,6 @@ static int32_t cai_priv_dlpack_captures(const cai_cuda *cuda, uint64_t stream)
     return error || !capture.status ? error : 900;
 }
 
-/* Has the context ended in which the consumer worked? After a reset the handle is the same. */
-static int cai_priv_dlpack_ended(const cai_dlpack_ordered *at)
-{
-    const cai_cuda *cuda = at->pool->cuda;
-    uint64_t now = 0;
-    int32_t error;
-    if (!at->context_id) return 0;
-    error = cuda->context_id(cuda->self, at->context, &now);
-    return error ? error == 709 : now != at->context_id;
-}
-
 /* Records an event behind the consumer's work, in the context of that work. */
 static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
 {
@@ -952,7 +941,7 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     cai_status dropped = CAI_OK;
     int32_t mode, error = 0;
     if (at->way != CAI_PRIV_DLPACK_BY_OWN || !cai_priv_dlpack_frees_in_order(array)) error = 709;
-    if (error && !cai_priv_dlpack_ended(at)) {
+    if (error && cai_priv_context_lives(cuda, at->context, at->context_id)) {
         error = cai_priv_mode_relax(cuda, &mode);
         if (!error) error = cai_priv_mode_restore(cuda, mode, cai_priv_dlpack_look_there(at, wait));
     }

@@ -113,7 +113,7 @@ DEFECTS = [
     ("the event stays", r"    if \(at->event && error != 709\) [^;]*;\n", r""),
     ("a failed record leaves an event", r"    \(void\)cuda->event_destroy\(cuda->self, at->event\);\n    at->event = 0;\n    return error;",
      r"    return error;"),
-    ("a context that has ended keeps its arrays", r"    return error \? error == 709 : now != at->context_id;", r"    return 0;"),
+    ("a context that has ended keeps its arrays", r"if \(error && cai_priv_context_lives\(cuda, at->context, at->context_id\)\) \{", r"if (error) {"),
     ("a context that is gone keeps its arrays", r"if \(error && !cai_priv_is_dead\(error\)\) return 0;", r"if (error) return 0;"),
     ("an array is released twice", r"    if \(cai_priv_dlpack_settle\(at, 0\)\) return 1;\n    cai_priv_park", r"    cai_priv_dlpack_settle(at, 0);\n    cai_priv_park"),
     ("what is parked is lost", r"    cai_priv_park\(at->pool, &at->parked\);\n", r""),

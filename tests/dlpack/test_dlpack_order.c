@@ -430,7 +430,6 @@ static void check_parked(void)
 {
     static const char *const never[] = {"context_synchronize", "event_synchronize", "stream_synchronize"};
     world *w = open(count_release);
-    uint64_t s3;
     size_t i;
     GOOD(export_to(w, w->s2, 0));
     touch(w, w->s2, "use", 1);
@@ -447,8 +446,12 @@ static void check_parked(void)
     CHECK_INT(w->released * 10 + w->done, 11);
     w->s2 = 0;
     end(w);
+}
 
-    w = open(count_release); /* the context ends instead */
+/* The consumer's context ends before anybody waits. */
+static void check_parked_context(void)
+{
+    world *w = open(count_release);
     open_other(w);
     w->array.sync = CAI_SYNC_NONE;
     GOOD(export_to(w, w->elsewhere, 0));
@@ -460,9 +463,13 @@ static void check_parked(void)
     GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
     CHECK_INT(w->released * 10 + w->done, 11);
     end(w);
+}
 
-    w = open(count_release); /* or a later export names the stream again */
-    s3 = cai_sim_stream_create(w->sim, 1);
+/* A later export names the stream again. */
+static void check_settled_later(void)
+{
+    world *w = open(count_release);
+    const uint64_t s3 = cai_sim_stream_create(w->sim, 1);
     GOOD(export_to(w, w->s2, 0));
     touch(w, w->s2, "use", 1);
     drop(w);
@@ -845,6 +852,8 @@ static void run(void)
     check_calls();
     check_imported();
     check_parked();
+    check_parked_context();
+    check_settled_later();
     check_nothing_to_order();
     check_captures();
     check_export_in_capture();
