@@ -480,7 +480,7 @@ enum {
                                      consumer's work, without an event of the host. Set by owners whose free
                                      is stream-ordered (cai_emm_array, a manager), never by an import */
     /* requirements of cai_expect that are not facts of an array */
-    CAI_ON_DEVICE = 1 << 16,      /* not known to be plain host memory */
+    CAI_ON_DEVICE = 1 << 16,      /* not known to be plain host memory, or of use to a device (HMM, ATS) */
     CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
     CAI_ALLOW_UNALIGNED = 1 << 18 /* the caller loads byte by byte */
 };
@@ -497,7 +497,7 @@ enum {
 /** The kind of memory (cai_array.memory). cai_import leaves it unknown. */
 enum {
     CAI_MEMORY_UNKNOWN = 0,
-    CAI_MEMORY_HOST = 1,    /* plain host memory */
+    CAI_MEMORY_HOST = 1,    /* plain host memory; cai_array.device is known if that device can use it */
     CAI_MEMORY_PINNED = 2,  /* pinned or registered host memory */
     CAI_MEMORY_MANAGED = 3,
     CAI_MEMORY_DEVICE = 4,
@@ -2818,7 +2818,8 @@ static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
         CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP;
     const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements : requirements | CAI_ALIGNED;
     uint32_t unmet = wanted & facts & ~array->flags;
-    if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST) unmet |= CAI_ON_DEVICE;
+    if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST && array->device < 0)
+        unmet |= CAI_ON_DEVICE;
     if (array->mask && !(requirements & CAI_ALLOW_MASK)) unmet |= CAI_ALLOW_MASK;
     return unmet;
 }

@@ -527,7 +527,7 @@ struct cai_cuda_v0 {
     /* memory */
     int32_t (*pointer_info)(void *self, uint64_t pointer, struct cai_cuda_pointer_v0 *info);
     int32_t (*pointer_range)(void *self, uint64_t pointer, uint64_t *base, uint64_t *size); /* bytes */
-    int32_t (*pageable_access)(void *self, int32_t device, int32_t *yes); /* can it read plain host memory? */
+    int32_t (*device_attribute)(void *self, int32_t device, int32_t attribute, int32_t *value);
     /* the calling host thread: never 0, and the same number in every library of the process; not a CUDA call.
      * The number of a thread that ended is used again as late as the system allows. */
     int32_t (*host_thread)(void *self, uint64_t *thread);
@@ -588,6 +588,12 @@ enum { CAI_CUDA_VERSION = 1 };
 enum {
     CAI_CUDA_NO_DEFAULT_STREAMS = 1 << 0 /* 1 and 2 are no streams of this platform (HIP before ROCm 6.2), and
                                             are refused (R106) */
+};
+
+/** Attributes of a device, by CUDA's numbers (CU_DEVICE_ATTRIBUTE_...). The value is 1: yes, or 0. */
+enum {
+    CAI_ATTRIBUTE_PAGEABLE_ACCESS = 88,  /* the device can read and write plain host memory (HMM, ATS) */
+    CAI_ATTRIBUTE_CONCURRENT_MANAGED = 89 /* the host may use managed memory while kernels run */
 };
 
 enum { CAI_CAPTURE_NONE = 0, CAI_CAPTURE_ACTIVE = 1, CAI_CAPTURE_INVALIDATED = 2 };
@@ -2994,10 +3000,11 @@ static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t fla
         return search->answered ? cai_priv_no_memory(search, 7, "is plain host memory, or was freed")
                                 : cai_priv_no_memory(search, 0, "is unknown to CUDA, perhaps because no "
                                                                 "context is current on this thread");
-    if (!call->cuda->pageable_access) return cai_priv_stream_lacks(call->err, "pageable_access");
+    if (!call->cuda->device_attribute) return cai_priv_stream_lacks(call->err, "device_attribute");
     CAI_TRY(cai_priv_current_device(call, device));
     if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
-    if (*device >= 0) CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pageable_access, *device, &yes));
+    if (*device >= 0)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_attribute, *device, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes));
     if (!yes)
         return cai_priv_no_memory(
             search, 7, "is plain host memory, or was freed, and the current device cannot read such memory");
@@ -3204,7 +3211,7 @@ struct cai_priv_pool_properties { /* CUmemPoolProps */
     X(capture_mode, (int *), "cuThreadExchangeStreamCaptureMode", "", 10010, 1)                              \
     X(pointer_info, (unsigned int, int *, void **, uint64_t), "cuPointerGetAttributes", "", 7000, 1)         \
     X(pointer_range, (uint64_t *, size_t *, uint64_t), "cuMemGetAddressRange", "_v2", 3020, 1)               \
-    X(pageable_access, (int *, int, int), "cuDeviceGetAttribute", "", 2000, 1)                               \
+    X(device_attribute, (int *, int, int), "cuDeviceGetAttribute", "", 2000, 1)                              \
     X(memory_alloc, (uint64_t *, size_t), "cuMemAlloc", "_v2", 3020, 0)                                      \
     X(memory_free, (uint64_t), "cuMemFree", "_v2", 3020, 0)                                                  \
     X(memory_alloc_async, (uint64_t *, size_t, void *), "cuMemAllocAsync", "", 11020, 0)                     \
@@ -3434,8 +3441,8 @@ static int32_t cai_priv_driver_pointer_range(void *self, uint64_t pointer, uint6
     return error;
 }
 
-CAI_PRIV_SLOT(pageable_access, (void *self, int32_t device, int32_t *yes),
-              (yes, 88, device)) /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */
+CAI_PRIV_SLOT(device_attribute, (void *self, int32_t device, int32_t attribute, int32_t *value),
+              (value, attribute, device))
 
 CAI_PRIV_SLOT(memory_alloc, (void *self, uint64_t *pointer, uint64_t size), (pointer, (size_t)size))
 CAI_PRIV_SLOT(memory_free, (void *self, uint64_t pointer), (pointer))

@@ -133,7 +133,8 @@ static inline cai_operand cai_operand_stream(uint64_t stream, int32_t device, co
 typedef struct cai_placement {
     uint64_t stream; /* begin the exchange on it, and launch on it */
     int32_t device;  /* of the operands; CAI_DEVICE_UNKNOWN: none is bound to one device */
-    int32_t memory;  /* CAI_MEMORY_..., the kind for a new result; unknown without inputs */
+    int32_t memory;  /* CAI_MEMORY_..., the kind for a new result; unknown without inputs. Plain host memory
+                        that a device can use counts as managed */
     int32_t decided; /* the input that decided the stream; -1: `stream` was used */
     int32_t overlap; /* the first input that shares bytes with out, not element by element, or -1 */
 } cai_placement;
@@ -170,10 +171,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t c
  *  Makes no CUDA call. Threads: any. */
 CAI_API int32_t cai_host_access(const cai_array *array);
 
-/** Can kernels on `device` use the data of an array that was located? 1: yes. 0: only
- *  with peer access (memory of another device), or on a device that can read plain host memory. -1: not
- *  known, `array` is NULL, or `device` is negative. An empty array gives 1. Makes no CUDA call.
- *  Threads: any. */
+/** Can kernels on `device` use the data of an array that was located? 1: yes. 0: only with peer access
+ *  (memory of another device), or plain host memory. -1: not known, `array` is NULL, or `device` is
+ *  negative. Plain host memory gives 1 for the device that cai_locate stored (CAI_LOCATE_PAGEABLE), and then
+ *  -1 for others. An empty array gives 1. Makes no CUDA call. Threads: any. */
 CAI_API int32_t cai_device_access(const cai_array *array, int32_t device);
 
 /** Makes a kernel view of the address that devices use, as cai_locate found it, for registered host memory
@@ -364,7 +365,7 @@ CAI_API int32_t cai_device_access(const cai_array *array, int32_t device)
     if (!array || device < 0) return -1;
     if (!array->size) return 1;
     if (array->memory == CAI_MEMORY_UNKNOWN) return -1;
-    if (array->memory == CAI_MEMORY_HOST) return 0;
+    if (array->memory == CAI_MEMORY_HOST) return array->device < 0 ? 0 : array->device == device ? 1 : -1;
     if (array->memory != CAI_MEMORY_DEVICE) return 1;
     return array->device == CAI_DEVICE_UNKNOWN ? -1 : array->device == device;
 }
@@ -427,18 +428,23 @@ static uint64_t cai_priv_place_pending(const cai_array *array)
     return array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT ? array->stream : 0;
 }
 
-/* Only an array in device memory is bound to the device. */
+/* Device memory is bound to its device, and plain host memory to the one that can use it (cai_locate). */
+static int cai_priv_place_bound(const cai_array *array)
+{
+    return array->memory == CAI_MEMORY_DEVICE || (array->memory == CAI_MEMORY_HOST && array->device >= 0);
+}
+
 static cai_status cai_priv_place_memory(cai_priv_place *place, const cai_array *array)
 {
-    const int on_device = array->memory == CAI_MEMORY_DEVICE;
-    if (array->memory == CAI_MEMORY_HOST)
+    const int bound = cai_priv_place_bound(array);
+    if (array->memory == CAI_MEMORY_HOST && !bound)
         return cai_priv_place_say(place, CAI_PRIV_RULE(CAI_ERR_MEMORY, 7),
                                   " is plain host memory, %lld bytes: no kernel can use it",
                                   (long long)array->nbytes);
-    if (!cai_result_memory(array->memory, array->memory) || (on_device && array->device < 0))
+    if (array->memory < CAI_MEMORY_HOST || array->memory > CAI_MEMORY_DEVICE || (bound && array->device < 0))
         return cai_priv_place_say(place, CAI_ERR_MEMORY,
                                   ": its kind of memory or its device is unknown, call cai_locate");
-    return on_device ? cai_priv_place_device(place, array->device, cai_priv_place_pending(array)) : CAI_OK;
+    return bound ? cai_priv_place_device(place, array->device, cai_priv_place_pending(array)) : CAI_OK;
 }
 
 /* The thread of a stream without an array, which may be any. */
@@ -503,7 +509,7 @@ static cai_status cai_priv_place_pends(cai_priv_place *place, const cai_array *a
 
 static cai_status cai_priv_place_array(cai_priv_place *place, const cai_array *array)
 {
-    const int bound = array->memory == CAI_MEMORY_DEVICE;
+    const int bound = cai_priv_place_bound(array);
     CAI_TRY(cai_priv_place_memory(place, array));
     CAI_TRY(cai_priv_place_pends(place, array, bound));
     return array->mask ? cai_priv_place_pends(place, array->mask, bound) : CAI_OK;
@@ -526,6 +532,7 @@ static cai_status cai_priv_place_inputs(cai_priv_place *place)
     for (place->item = 0; place->item < place->count; ++place->item) {
         const cai_operand *operand = &place->inputs[place->item];
         const cai_array *array = operand->array;
+        int32_t memory;
         if (array && operand->stream)
             return cai_priv_place_say(place, CAI_ERR_ARGUMENT, ": both an array and a stream");
         if (!array) {
@@ -535,8 +542,8 @@ static cai_status cai_priv_place_inputs(cai_priv_place *place)
         CAI_TRY(cai_priv_place_check(place, array));
         if (!array->size || (!array->ndim && array->memory == CAI_MEMORY_HOST)) continue;
         CAI_TRY(cai_priv_place_array(place, array));
-        place->at.memory =
-            place->at.memory ? cai_result_memory(place->at.memory, array->memory) : array->memory;
+        memory = array->memory == CAI_MEMORY_HOST ? (int32_t)CAI_MEMORY_MANAGED : array->memory;
+        place->at.memory = place->at.memory ? cai_result_memory(place->at.memory, memory) : memory;
     }
     return CAI_OK;
 }

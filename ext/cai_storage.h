@@ -119,8 +119,8 @@ enum {
     CAI_STORAGE_HOST = 1,   /* one on the host */
     CAI_STORAGE_DEVICE = 2, /* one on the device */
     CAI_STORAGE_BOTH = 3,   /* two, with a state */
-    CAI_STORAGE_MANAGED = 4 /* one of managed memory, which is both sides. The host waits for all work of the
-                               context, because some devices do not allow access beside any kernel */
+    CAI_STORAGE_MANAGED = 4 /* one of managed memory, which is both sides. On devices without
+                               concurrentManagedAccess the host waits for all work of the context */
 };
 
 /** Which side is newer. The number is that of the side. */
@@ -160,7 +160,7 @@ typedef struct cai_storage {
     int32_t pending;        /* home may have work that the host did not wait for */
     int32_t sides;          /* CAI_SIDE_... that there are */
     int32_t read_only;      /* one given buffer, which cannot be written */
-    int32_t reserved;
+    int32_t alone;          /* managed memory, which the host may not use while any kernel runs */
     struct cai_storage_access *accesses; /* the open ones */
     uint64_t context;       /* of the device buffer and of home */
     void *block[2];         /* allocated by the hooks */
@@ -419,21 +419,19 @@ static int32_t cai_priv_host_wait(const cai_cuda *cuda, uint64_t stream, uint64_
     return error ? error : left;
 }
 
-/* The host waits for home. Beside managed memory, it waits for the context: without concurrentManagedAccess
- * the host must not access it while any kernel runs. */
+/* The host waits for home, or for the context if it may not use the memory while any kernel runs. */
 static cai_status cai_priv_home_wait(cai_storage *s, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
-    const int all = s->options.kind == CAI_STORAGE_MANAGED;
     int32_t error = 0;
     cai_status status;
     int entered;
-    if (!cuda || (!cai_priv_storage_pending(s, 0) && !all)) return CAI_OK;
+    if (!cuda || (!cai_priv_storage_pending(s, 0) && !s->alone)) return CAI_OK;
     status = cai_priv_home_enter(s, &entered, err);
     if (status) (void)cai_priv_storage_pending(s, 1);
     if (status) return status;
-    if (all) error = cai_priv_storage_captures(cuda, CAI_STREAM_LEGACY); /* of any blocking stream: 906 */
-    if (!error) error = cai_priv_host_block(cuda, all ? 0 : s->options.home);
+    if (s->alone) error = cai_priv_storage_captures(cuda, CAI_STREAM_LEGACY); /* 906: one of all */
+    if (!error) error = cai_priv_host_block(cuda, s->alone ? 0 : s->options.home);
     error = cai_priv_home_leave(s, entered, error);
     if (error) (void)cai_priv_storage_pending(s, 1);
     return cai_priv_home_status(error, "waiting for home", err);
@@ -570,7 +568,7 @@ static cai_status cai_priv_storage_options(const cai_storage_options *o, cai_err
 static cai_status cai_priv_storage_connect(cai_storage *s, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
-    int32_t error = 0;
+    int32_t error = 0, concurrent = 0;
     s->device = CAI_DEVICE_UNKNOWN;
     if (!cuda) return CAI_OK;
     if (!cuda->copy_async || !cuda->copy_3d_async || !cuda->set_async || !cuda->stream_synchronize ||
@@ -582,7 +580,12 @@ static cai_status cai_priv_storage_connect(cai_storage *s, cai_error *err)
                               "context_push or context_pop");
     CAI_TRY(cai_priv_emm_context(cuda, &s->context, err));
     if (cuda->context_device) error = cuda->context_device(cuda->self, &s->device);
-    return cai_cuda_status(error, "context_device", err);
+    CAI_TRY(cai_cuda_status(error, "context_device", err));
+    if (s->options.kind != CAI_STORAGE_MANAGED) return CAI_OK;
+    if (cuda->device_attribute && s->device >= 0)
+        error = cuda->device_attribute(cuda->self, s->device, CAI_ATTRIBUTE_CONCURRENT_MANAGED, &concurrent);
+    s->alone = !concurrent;
+    return cai_cuda_status(error, "device_attribute", err);
 }
 
 static cai_status cai_priv_storage_start(cai_storage *s, const cai_storage_options *options, cai_error *err)

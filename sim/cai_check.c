@@ -689,7 +689,7 @@ static int check_is_private(const char *call)
     static const char *const prefixes[] = {"context_current", "context_push", "context_pop",
                                            "context_device",  "device_",      "stream_context",
                                            "stream_id",       "stream_capture", "capture_mode",
-                                           "pointer_",        "pageable_",    "set_context",
+                                           "pointer_",        "set_context",
                                            "event_create"};
     size_t i;
     for (i = 0; i < sizeof prefixes / sizeof *prefixes; i++)

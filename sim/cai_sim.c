@@ -255,7 +255,7 @@ typedef struct sim_fault {
     X(context_current) X(context_push) X(context_pop) X(context_synchronize) X(context_device) \
     X(device_context) X(stream_context) X(stream_capture) X(stream_id) X(stream_wait_event) \
     X(stream_synchronize) X(event_create) X(event_destroy) X(event_record) X(event_query) \
-    X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(pageable_access) \
+    X(event_synchronize) X(capture_mode) X(pointer_info) X(pointer_range) X(device_attribute) \
     X(memory_alloc) X(memory_free) X(memory_alloc_async) X(memory_free_async) X(host_alloc) X(host_free) \
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
     X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
@@ -340,7 +340,7 @@ struct cai_sim {
     uint64_t call_number;
     sim_text log;
     int32_t calls[SIM_OPERATION_COUNT];
-    int32_t pageable[CAI_SIM_DEVICES];
+    int32_t pageable[CAI_SIM_DEVICES], no_concurrent[CAI_SIM_DEVICES];
     uint64_t no_peer[CAI_SIM_DEVICES]; /* bits: the devices whose memory it cannot access */
     uint64_t memory[CAI_SIM_DEVICES], memory_used[CAI_SIM_DEVICES]; /* bytes */
     sim_fault faults[SIM_FAULTS];
@@ -3466,10 +3466,12 @@ static int32_t sim_do_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointe
     return 0;
 }
 
-static int32_t sim_do_pageable_access(cai_sim *sim, int32_t device, int32_t *yes)
+static int32_t sim_do_device_attribute(cai_sim *sim, int32_t device, int32_t attribute, int32_t *value)
 {
+    if (attribute != CAI_ATTRIBUTE_PAGEABLE_ACCESS && attribute != CAI_ATTRIBUTE_CONCURRENT_MANAGED)
+        return CAI_SIM_ERROR_INVALID_VALUE;
     if (device < 0 || device >= sim->device_count) return CAI_SIM_ERROR_INVALID_DEVICE;
-    *yes = sim->pageable[device];
+    *value = attribute == CAI_ATTRIBUTE_PAGEABLE_ACCESS ? sim->pageable[device] : !sim->no_concurrent[device];
     return 0;
 }
 
@@ -3971,8 +3973,9 @@ SIM_SLOT(event_synchronize, (void *self, uint64_t event), sim_log_event(sim, eve
          sim_do_event_synchronize(sim, event))
 SIM_ASKS(pointer_info, (void *self, uint64_t pointer, cai_cuda_pointer *info), info,
          sim_log_address(sim, pointer), sim_do_pointer_info(sim, pointer, info), sim_log_pointer(sim, info))
-SIM_ASKS(pageable_access, (void *self, int32_t device, int32_t *yes), yes, sim_log_int(sim, device),
-         sim_do_pageable_access(sim, device, yes), sim_log(sim, *yes ? "yes" : "no"))
+SIM_ASKS(device_attribute, (void *self, int32_t device, int32_t attribute, int32_t *value), value,
+         (sim_log_int(sim, device), sim_log_int(sim, attribute)),
+         sim_do_device_attribute(sim, device, attribute, value), sim_log_int(sim, *value))
 
 static int32_t sim_event_query(void *self, uint64_t event)
 {
@@ -4901,8 +4904,15 @@ static void sim_do_set_peer_access(cai_sim *sim, int32_t device, int32_t owner, 
     else sim->no_peer[device] |= bit;
 }
 
-SIM_SETS(cai_sim_set_pageable_access, (cai_sim *sim, int32_t device, int32_t yes),
-         if (device >= 0 && device < sim->device_count) sim->pageable[device] = yes != 0)
+static void sim_do_set_attribute(cai_sim *sim, int32_t device, int32_t attribute, int32_t yes)
+{
+    if (device < 0 || device >= sim->device_count) return;
+    if (attribute == CAI_ATTRIBUTE_PAGEABLE_ACCESS) sim->pageable[device] = yes != 0;
+    if (attribute == CAI_ATTRIBUTE_CONCURRENT_MANAGED) sim->no_concurrent[device] = !yes;
+}
+
+SIM_SETS(cai_sim_set_device_attribute, (cai_sim *sim, int32_t device, int32_t attribute, int32_t yes),
+         sim_do_set_attribute(sim, device, attribute, yes))
 
 SIM_SETS(cai_sim_set_peer_access, (cai_sim *sim, int32_t device, int32_t owner, int32_t yes),
          sim_do_set_peer_access(sim, device, owner, yes))

@@ -781,8 +781,9 @@ void cai_sim_set_peer_access(cai_sim *sim, int32_t device, int32_t owner, int32_
 /** Sets the bytes of each segment of a mapping (CAI_SIM_MEM_VIRTUAL) around an address, 2^21 at first. */
 void cai_sim_set_segment(cai_sim *sim, uint64_t address, uint64_t bytes);
 
-/** Sets what pageable_access returns for a device, 0 at first. */
-void cai_sim_set_pageable_access(cai_sim *sim, int32_t device, int32_t yes);
+/** Sets an attribute of a device: CAI_ATTRIBUTE_PAGEABLE_ACCESS, 0 at first, or
+ *  CAI_ATTRIBUTE_CONCURRENT_MANAGED, 1 at first. Other attributes are not known: device_attribute returns 1 (invalid value). */
+void cai_sim_set_device_attribute(cai_sim *sim, int32_t device, int32_t attribute, int32_t yes);
 
 /** How a device can access memory. CUmemAccess_flags. */
 enum { CAI_SIM_ACCESS_NONE = 0, CAI_SIM_ACCESS_READ = 1, CAI_SIM_ACCESS_READ_WRITE = 3 };
@@ -1001,7 +1002,7 @@ void cai_sim_teardown(cai_sim *sim);
        context_pop                    stream_id s1 -> 7               event_record e1 s1
        context_synchronize            stream_wait_event s2 e1         event_query e1 -> not_ready
        context_device -> 0            stream_synchronize s1           event_synchronize e1
-       device_context 1 -> c2         pageable_access 0 -> no         capture_mode relaxed -> global
+       device_context 1 -> c2         device_attribute 0 88 -> 0        capture_mode relaxed -> global
        pointer_info m1 -> device 0 c1                                 pointer_range m1 -> m1 1024
        memory_alloc 1024 -> m1        memory_free m1                  memory_info -> 1000 2000
        memory_alloc_async 1024 s1 -> m1                               memory_free_async m1 s1

@@ -95,7 +95,7 @@ static int leave_out(script_words *in)
     LEAVE_OUT(capture_mode)
     LEAVE_OUT(pointer_info)
     LEAVE_OUT(pointer_range)
-    LEAVE_OUT(pageable_access)
+    LEAVE_OUT(device_attribute)
     LEAVE_OUT(context_current)
     LEAVE_OUT(context_push)
     LEAVE_OUT(context_pop)
@@ -322,7 +322,7 @@ static void do_device_error(script_words *in)
 /* pageable 0: that device reads plain host memory */
 static void do_pageable(script_words *in)
 {
-    cai_sim_set_pageable_access(w.sim, (int32_t)script_number(in), 1);
+    cai_sim_set_device_attribute(w.sim, (int32_t)script_number(in), CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
 }
 
 /* last_error: the case itself makes a mistake, whose error stays behind */

@@ -628,7 +628,7 @@ static void queries_are_safe(void)
     EXPECT_INT(push(context), 0);
     EXPECT_INT(context_of(stream, &context), 0);
     EXPECT_INT(cuda->context_device(cuda->self, &number), 0);
-    EXPECT_INT(cuda->pageable_access(cuda->self, 0, &number), 0);
+    EXPECT_INT(cuda->device_attribute(cuda->self, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &number), 0);
     EXPECT_INT(pop(), 0);
     EXPECT(captures(stream));
     EXPECT_INT(world_capture_end(stream), 0);

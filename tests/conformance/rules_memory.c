@@ -225,7 +225,7 @@ static void range_of_segments(void)
 static int32_t ask_pageable(uint64_t expected, uint64_t unused)
 {
     int32_t yes = -1;
-    const int32_t error = cuda->pageable_access(cuda->self, 0, &yes);
+    const int32_t error = cuda->device_attribute(cuda->self, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes);
     (void)unused;
     return error ? error : yes == (int32_t)expected ? 0 : -1;
 }
@@ -276,7 +276,7 @@ const rule rules_of_memory[] = {
     {"P17", "pointer_info needs no current context, and makes none",
      "doubtful: " ATTRIBUTE " (DEVICE_POINTER: 201 without one); cai_locate", RULE_SILENT, 0,
      pointer_without_context},
-    {"P18", "pageable_access is the attribute of the device, and needs no current context",
+    {"P18", "device_attribute is the attribute of the device, and needs no current context",
      "CUDA Driver API, cuDeviceGetAttribute", RULE_DOCUMENTED, 0, pageable},
     {"P19", "the device address of pinned memory without a current context",
      ATTRIBUTE " (DEVICE_POINTER: \"If there is no current CUcontext\": 201)", RULE_DOCUMENTED, 0,

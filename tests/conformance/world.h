@@ -154,7 +154,7 @@ int32_t world_map(uint64_t address, uint64_t bytes, uint64_t handle);
 int32_t world_unmap(uint64_t address, uint64_t bytes);
 int32_t world_set_access(uint64_t address, uint64_t bytes, int32_t yes); /* of device 0, to read and write */
 
-/* What pageable_access should answer. */
+/* What device_attribute should answer for plain host memory. */
 int32_t world_pageable_access(int32_t device);
 
 /* --------------------------------------------------------------------- errors */

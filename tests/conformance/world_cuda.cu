@@ -346,7 +346,8 @@ void ask_first()
     uint64_t context = 0;
     first_error = table->context_current(table->self, &context);
     if (!first_error) first_error = table->device_context(table->self, 0, &context);
-    if (!first_error) first_error = table->pageable_access(table->self, 0, &info.memory);
+    if (!first_error)
+        first_error = table->device_attribute(table->self, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &info.memory);
 }
 
 void describe()

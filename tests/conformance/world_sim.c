@@ -543,7 +543,8 @@ IDLE(pointer_info, (void *self, uint64_t pointer, cai_cuda_pointer *info), ((voi
      memset(info, 0, sizeof *info))
 IDLE(pointer_range, (void *self, uint64_t pointer, uint64_t *base, uint64_t *size),
      ((void)self, (void)pointer), (*base = 0, *size = 0))
-IDLE(pageable_access, (void *self, int32_t device, int32_t *yes), ((void)self, (void)device), *yes = 0)
+IDLE(device_attribute, (void *self, int32_t device, int32_t attribute, int32_t *value),
+     ((void)self, (void)device, (void)attribute), *value = 0)
 
 IDLE(memory_alloc, (void *self, uint64_t *pointer, uint64_t size), ((void)self, (void)size), *pointer = 0)
 IDLE(memory_free, (void *self, uint64_t pointer), (void)self, (void)pointer)
@@ -592,7 +593,7 @@ IDLE(copy_3d_peer_async,
     X(context_device, 0) X(device_context, 1) X(stream_context, 0) X(stream_capture, 0) X(stream_id, 0) \
     X(stream_wait_event, 0) X(stream_synchronize, 0) X(event_create, 1) X(event_destroy, 0) \
     X(event_record, 0) X(event_query, 0) X(event_synchronize, 0) X(capture_mode, 0) X(pointer_info, 0) \
-    X(pointer_range, 0) X(pageable_access, 0) X(memory_alloc, 0) X(memory_free, 0) \
+    X(pointer_range, 0) X(device_attribute, 0) X(memory_alloc, 0) X(memory_free, 0) \
     X(memory_alloc_async, 0) X(memory_free_async, 0) X(host_alloc, 0) X(host_free, 0) X(host_register, 0) \
     X(host_unregister, 0) X(managed_alloc, 0) X(memory_info, 0) X(ipc_export, 0) X(ipc_open, 0) \
     X(ipc_close, 0) X(device_uuid, 0) X(copy_async, 0) X(copy_3d_async, 0) X(set_async, 0) \
@@ -1400,7 +1401,7 @@ int32_t world_set_access(uint64_t address, uint64_t bytes, int32_t yes)
 
 int32_t world_pageable_access(int32_t device)
 {
-    cai_sim_set_pageable_access(sim, device, 1);
+    cai_sim_set_device_attribute(sim, device, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
     return 1;
 }
 

@@ -105,6 +105,12 @@ static int rule_counts(const cai_array *x)
     return x && x->size && !(x->memory == CAI_MEMORY_HOST && x->ndim == 0);
 }
 
+/* Only one device can use it. cai_locate stores that of plain host memory, if there is one. */
+static int rule_bound(const cai_array *x)
+{
+    return x->memory == CAI_MEMORY_DEVICE || (x->memory == CAI_MEMORY_HOST && x->device >= 0);
+}
+
 /* The array or the mask that says a stream, the first (0) or the second (1); NULL: none. */
 static const cai_array *rule_speaker(const cai_array *x, int32_t which)
 {
@@ -131,7 +137,7 @@ static const cai_array *rule_decider(const call *c, int32_t *item)
     for (bound = c->policy == CAI_PLACE_SAME_DEVICE; bound >= 0; bound--) {
         for (*item = 0; *item < c->count; ++*item) {
             const cai_array *x = c->inputs[*item];
-            if (!rule_counts(x) || (bound && x->memory != CAI_MEMORY_DEVICE)) continue;
+            if (!rule_counts(x) || (bound && !rule_bound(x))) continue;
             if (rule_speaker(x, 0)) return rule_speaker(x, 0);
         }
     }
@@ -142,12 +148,12 @@ static const cai_array *rule_decider(const call *c, int32_t *item)
 static uint32_t rule_memory(const call *c, const cai_array *x)
 {
     int32_t i;
-    if (x->memory < CAI_MEMORY_PINNED || x->memory > CAI_MEMORY_DEVICE) return 1u << CAI_ERR_MEMORY;
-    if (x->memory != CAI_MEMORY_DEVICE) return 0;
+    if (x->memory < CAI_MEMORY_HOST || x->memory > CAI_MEMORY_DEVICE) return 1u << CAI_ERR_MEMORY;
+    if (x->memory != CAI_MEMORY_DEVICE && x->memory != CAI_MEMORY_HOST) return 0;
     if (x->device < 0) return 1u << CAI_ERR_MEMORY;
     for (i = 0; i < c->count && c->inputs[i] != x; i++) {
         const cai_array *before = c->inputs[i];
-        if (rule_counts(before) && before->memory == CAI_MEMORY_DEVICE && before->device != x->device)
+        if (rule_counts(before) && rule_bound(before) && before->device != x->device)
             return 1u << CAI_ERR_PLACEMENT;
     }
     return 0;
@@ -228,9 +234,11 @@ static void rule_settle(const call *c, verdict *v)
     v->at.stream = v->at.decided < 0 ? c->stream : decider->stream;
     for (i = 0; i <= c->count; i++) {
         const cai_array *x = i < c->count ? c->inputs[i] : c->out;
+        int32_t memory;
         if (!x || !x->size || (i < c->count && !rule_counts(x))) continue;
-        if (x->memory == CAI_MEMORY_DEVICE) v->at.device = x->device;
-        if (i < c->count && x->memory > v->at.memory) v->at.memory = x->memory;
+        memory = x->memory == CAI_MEMORY_HOST ? (int32_t)CAI_MEMORY_MANAGED : x->memory;
+        if (rule_bound(x)) v->at.device = x->device;
+        if (i < c->count && memory > v->at.memory) v->at.memory = memory;
     }
 }
 
@@ -661,7 +669,21 @@ static void test_memory(void)
     call c = call_with(&x, &y, &out, CAI_PLACE_IDENTICAL);
     cai_test_note("memory that no kernel can use");
     y.memory = CAI_MEMORY_HOST;
+    y.device = CAI_DEVICE_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 1, "input 1 is plain host memory, 16 bytes: no kernel can use it");
+    y.device = 0; /* which cai_locate stores with CAI_LOCATE_PAGEABLE */
+    good(&c, A, 0);
+    CHECK_INT(at.device, 0);
+    CHECK_INT(at.memory, CAI_MEMORY_DEVICE);
+    y.device = 1;
+    bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 1, stream 0x50, but input 0 is on device 0, stream 0x50");
+    c.inputs[0] = &y;
+    out.memory = CAI_MEMORY_MANAGED;
+    good(&c, A, 0);
+    CHECK_INT(at.device, 1);
+    CHECK_INT(at.memory, CAI_MEMORY_MANAGED);
+    out.memory = CAI_MEMORY_DEVICE;
+    c.inputs[0] = &x;
     y.memory = CAI_MEMORY_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 1, "input 1: its kind of memory or its device is unknown, call cai_locate");
     y.memory = CAI_MEMORY_DEVICE + 1;
@@ -678,12 +700,12 @@ static void test_memory(void)
     y.device = 0;
     out.device = CAI_DEVICE_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 2, "out: its kind of memory or its device is unknown, call cai_locate");
-    out.device = 0;
     out.memory = CAI_MEMORY_HOST;
     bad(&c, CAI_ERR_MEMORY, 2, "out is plain host memory, 16 bytes: no kernel can use it");
     out.memory = CAI_MEMORY_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 2, "out: its kind of memory or its device is unknown, call cai_locate");
     out.memory = CAI_MEMORY_DEVICE;
+    out.device = 0;
     c.inputs[1] = &scalar; /* on the device: an operand as any other */
     scalar.sync = CAI_SYNC_STREAM;
     scalar.stream = B;
@@ -691,6 +713,7 @@ static void test_memory(void)
     scalar.memory = CAI_MEMORY_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 1, "input 1: its kind of memory or its device is unknown, call cai_locate");
     scalar.memory = CAI_MEMORY_HOST; /* passed by value */
+    scalar.device = CAI_DEVICE_UNKNOWN;
     good(&c, A, 0);
     CHECK_INT(at.memory, CAI_MEMORY_DEVICE);
     c.inputs[0] = &scalar;
@@ -917,6 +940,7 @@ static void test_rules(void)
         inputs[0] = cai_operand_array(&x, NULL);
         inputs[1] = cai_operand_array(&y, NULL);
         if (i == HOST) y.memory = CAI_MEMORY_HOST;
+        if (i == HOST) y.device = CAI_DEVICE_UNKNOWN;
         if (i == NOWHERE) y.memory = CAI_MEMORY_UNKNOWN;
         if (i == CONTEXT) y.memory = CAI_MEMORY_MANAGED;
         if (i == CONTEXT || i == DEVICE) y.device = 1;
@@ -964,10 +988,12 @@ static void test_names(void)
     c.inputs[3] = &z;
     c.count = 4;
     x.memory = CAI_MEMORY_HOST;
+    x.device = CAI_DEVICE_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 0, "x is plain host memory, 16 bytes: no kernel can use it");
     x.memory = CAI_MEMORY_UNKNOWN;
     bad(&c, CAI_ERR_MEMORY, 0, "x: its kind of memory or its device is unknown, call cai_locate");
     x.memory = CAI_MEMORY_DEVICE;
+    x.device = 0;
     y.stream = 0x7f00deadbeef;
     bad(&c, CAI_ERR_PLACEMENT, 1, "input 1 is on device 0, stream 0x7f00deadbeef, but x is on device 0, stream 0x50");
     y.stream = A;
@@ -1216,6 +1242,7 @@ static void test_access(void)
     const int64_t shape[1] = {16}, none[1] = {0};
     cai_location location;
     cai_kernel_view view, plain;
+    float plain_bytes[16];
     cai_array x;
     size_t i;
     cai_sim_set_context(sim, cai_sim_primary(sim, 0));
@@ -1247,6 +1274,14 @@ static void test_access(void)
     CHECK_INT(cai_host_access(&x), 1);
     CHECK_INT(cai_device_access(&x, 0), 0);
     CHECK_INT(cai_device_access(&x, -1), -1);
+    cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
+    x.data = (uint64_t)(uintptr_t)plain_bytes;
+    CHECK_INT(cai_locate(&x, "x", cai_sim_cuda(sim), CAI_LOCATE_PAGEABLE, &location, &err), CAI_OK);
+    CHECK_INT(x.memory, CAI_MEMORY_HOST);
+    CHECK_INT(cai_host_access(&x), 1);
+    CHECK_INT(cai_device_access(&x, 0), 1);
+    CHECK_INT(cai_device_access(&x, 1), -1);
+    CHECK_INT(cai_expect(&x, "x", CAI_FLOAT32, 1, CAI_ON_DEVICE, &err), CAI_OK);
     CHECK_INT(cai_host_access(NULL), -1);
     CHECK_INT(cai_device_access(NULL, 0), -1);
     CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, none, NULL, NULL, &err), CAI_OK);

@@ -893,7 +893,26 @@ static void test_contexts(void)
     finish();
 }
 
-/* Other memory: of a pool in the order of home, and managed, for which the host waits for all. */
+/* concurrent: may the host use managed memory beside a kernel? -1: nothing tells. */
+static void check_managed(const char *what, int32_t concurrent, int64_t waits_for_all)
+{
+    cai_cuda poor;
+    start(what);
+    poor = *cuda;
+    poor.device_attribute = NULL;
+    if (concurrent < 0) GOOD(cai_event_pool_init(&pool, &poor, NULL, 0, 0, &err));
+    cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_CONCURRENT_MANAGED, concurrent != 0);
+    options.kind = CAI_STORAGE_MANAGED;
+    make(&storage);
+    fill(5);
+    on_device(CAI_WRITE, s1, 0, 2);
+    CHECK(holds(5, 2));
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), waits_for_all);
+    CHECK_INT(copies(), 0);
+    finish();
+}
+
+/* Other memory: of a pool in the order of home, and managed, for which the host waits for home, or for all. */
 static void test_memory(void)
 {
     cai_emm_hooks async;
@@ -912,15 +931,9 @@ static void test_memory(void)
         GOOD(cai_storage_end(&a, CAI_OK, &err));
     }
     finish();
-    start("managed memory");
-    options.kind = CAI_STORAGE_MANAGED;
-    make(&storage);
-    fill(5);
-    on_device(CAI_WRITE, s1, 0, 2);
-    CHECK(holds(5, 2));
-    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 2);
-    CHECK_INT(copies(), 0);
-    finish();
+    check_managed("managed memory", 1, 0);
+    check_managed("managed memory that the host may not use beside a kernel", 0, 2);
+    check_managed("managed memory of a device of which nothing is known", -1, 2);
 }
 
 /* ---------------------------------------------------------------------- faults */

@@ -910,22 +910,30 @@ static void test_legacy_home_in_capture(void)
     finish();
 }
 
-/* Beside managed memory the host waits for the context, which would end the capture of a blocking stream. */
+/* Where the host may not use managed memory beside a kernel, it waits for the context, which would end the
+ * capture of a blocking stream. Elsewhere it waits for home, which ends none. */
 static void test_managed_in_capture(void)
 {
     cai_storage_access a;
     uint64_t other;
-    start("managed memory, and a blocking stream captures");
-    other = cai_sim_stream_create(sim, 0);
-    options.kind = CAI_STORAGE_MANAGED;
-    make(&storage);
-    begin_capture(other);
-    REFUSED(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err), CAI_ERR_CAPTURE, "waiting for home");
-    end_capture(other);
-    GOOD(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err));
-    GOOD(cai_storage_end(&a, CAI_OK, &err));
-    cai_sim_stream_destroy(sim, other);
-    finish();
+    int32_t concurrent;
+    for (concurrent = 0; concurrent < 2; ++concurrent) {
+        start("managed memory, and a blocking stream captures");
+        cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_CONCURRENT_MANAGED, concurrent);
+        other = cai_sim_stream_create(sim, 0);
+        options.kind = CAI_STORAGE_MANAGED;
+        options.flags = CAI_STORAGE_ZEROS; /* work of home that the host waits for */
+        make(&storage);
+        begin_capture(other);
+        if (!concurrent)
+            REFUSED(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err), CAI_ERR_CAPTURE, "waiting for home");
+        if (!concurrent) end_capture(other);
+        GOOD(cai_storage_begin(&a, &storage, H, CAI_READ, 0, &err));
+        GOOD(cai_storage_end(&a, CAI_OK, &err));
+        if (concurrent) end_capture(other);
+        cai_sim_stream_destroy(sim, other);
+        finish();
+    }
 }
 
 /* 2 of two threads, and 1 and 2 of two contexts, are different streams. */

@@ -639,7 +639,7 @@ static void test_making(void)
     CHECK(cuda->context_device && cuda->device_context && cuda->stream_context && cuda->stream_capture);
     CHECK(cuda->stream_id && cuda->stream_wait_event && cuda->stream_synchronize && cuda->event_create);
     CHECK(cuda->event_destroy && cuda->event_record && cuda->event_query && cuda->event_synchronize);
-    CHECK(cuda->capture_mode && cuda->pointer_info && cuda->pointer_range && cuda->pageable_access);
+    CHECK(cuda->capture_mode && cuda->pointer_info && cuda->pointer_range && cuda->device_attribute);
     CHECK(cuda->memory_alloc && cuda->memory_free && cuda->memory_alloc_async && cuda->memory_free_async);
     CHECK(cuda->host_alloc && cuda->host_free && cuda->host_register && cuda->host_unregister);
     CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
@@ -1676,15 +1676,21 @@ static void test_memory_unknown(void)
     CHECK_INT(cai_sim_clear_error(sim), 1);
     CHECK_UINT(cai_sim_alloc(sim, 0, UINT64_MAX), 0);
     CHECK_INT(cai_sim_clear_error(sim), 2);
-    CHECK_INT(cuda->pageable_access(sim, 1, &yes), 0);
+    CHECK_INT(cuda->device_attribute(sim, 1, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes), 0);
     CHECK_INT(yes, 0);
-    cai_sim_set_pageable_access(sim, 1, 5); /* G10 */
-    cai_sim_set_pageable_access(sim, 7, 1);
-    CHECK_INT(cuda->pageable_access(sim, 1, &yes), 0);
+    cai_sim_set_device_attribute(sim, 1, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 5); /* G10 */
+    cai_sim_set_device_attribute(sim, 7, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
+    CHECK_INT(cuda->device_attribute(sim, 1, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes), 0);
     CHECK_INT(yes, 1);
-    CHECK_INT(cuda->pageable_access(sim, 0, &yes), 0);
+    CHECK_INT(cuda->device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes), 0);
     CHECK_INT(yes, 0);
-    CHECK_INT(cuda->pageable_access(sim, 2, &yes), 101);
+    CHECK_INT(cuda->device_attribute(sim, 2, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes), 101);
+    CHECK_INT(cuda->device_attribute(sim, 0, CAI_ATTRIBUTE_CONCURRENT_MANAGED, &yes), 0);
+    CHECK_INT(yes, 1);
+    cai_sim_set_device_attribute(sim, 1, CAI_ATTRIBUTE_CONCURRENT_MANAGED, 0);
+    CHECK_INT(cuda->device_attribute(sim, 1, CAI_ATTRIBUTE_CONCURRENT_MANAGED, &yes), 0);
+    CHECK_INT(yes, 0);
+    CHECK_INT(cuda->device_attribute(sim, 0, 1, &yes), 1); /* it is not known */
     finish();
 }
 
@@ -2870,7 +2876,7 @@ static void test_teardown(void)
     CHECK_INT(number, 2);
     CHECK_INT(cuda->pointer_info(sim, 1, &info), 4);
     CHECK_INT(cuda->pointer_range(sim, 1, &out, &out), 4);
-    CHECK_INT(cuda->pageable_access(sim, 0, &number), 4);
+    CHECK_INT(cuda->device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &number), 4);
     for (number = 0; number < MEMORY_CALLS; number++) CHECK_INT(memory_call(number, 1), 4);
     CHECK_INT(cuda->host_thread(sim, &out), 0);
     CHECK_INT(cai_sim_calls(sim), 20 + MEMORY_CALLS);
@@ -2951,10 +2957,10 @@ static void log_of_captures_and_errors(uint64_t s, uint64_t event_gone)
     cuda->stream_synchronize(sim, s);
     cuda->stream_capture(sim, s, &capture);
     cuda->event_record(sim, 66, 0xabc);
-    cuda->pageable_access(sim, 0, &number);
-    cai_sim_set_pageable_access(sim, 0, 1);
-    cuda->pageable_access(sim, 0, &number);
-    cuda->pageable_access(sim, -4, &number);
+    cuda->device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &number);
+    cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
+    cuda->device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &number);
+    cuda->device_attribute(sim, -4, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &number);
     cuda->context_push(sim, 0x12);
     cuda->event_destroy(sim, event_gone); /* a name outlives its object */
     expect_log("stream_capture s1 -> active 1\n"
@@ -2965,9 +2971,9 @@ static void log_of_captures_and_errors(uint64_t s, uint64_t event_gone)
                "stream_synchronize s1 ! 900\n"
                "stream_capture s1 -> invalidated\n"
                "event_record 0x42 0xabc ! 400\n"
-               "pageable_access 0 -> no\n"
-               "pageable_access 0 -> yes\n"
-               "pageable_access -4 ! 101\n"
+               "device_attribute 0 88 -> 0\n"
+               "device_attribute 0 88 -> 1\n"
+               "device_attribute -4 88 ! 101\n"
                "context_push 0x12 ! 201\n"
                "event_destroy e1 ! 400\n");
 }
@@ -3092,7 +3098,7 @@ static void test_missing_answers(void)
     CHECK_INT(cuda->pointer_info(sim, 1, NULL), 1);
     CHECK_INT(cuda->pointer_range(sim, 1, NULL, &out), 1);
     CHECK_INT(cuda->pointer_range(sim, 1, &out, NULL), 1);
-    CHECK_INT(cuda->pageable_access(sim, 0, NULL), 1);
+    CHECK_INT(cuda->device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, NULL), 1);
     CHECK_INT(cuda->memory_alloc(sim, NULL, 8), 1);
     CHECK_INT(cuda->memory_alloc_async(sim, NULL, 8, 1), 1);
     CHECK_INT(cuda->host_alloc(sim, NULL, 8, 0), 1);

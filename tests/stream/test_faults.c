@@ -441,7 +441,7 @@ static char plain[256];
 static void pageable(void)
 {
     make(&w.a[0], (uint64_t)(uintptr_t)plain, CAI_SYNC_NONE, 0);
-    cai_sim_set_pageable_access(sim, 0, 1);
+    cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
     w.count = 1;
 }
 
@@ -553,7 +553,7 @@ static const char *const operations[OPERATIONS] = {
     "context_current", "context_push", "context_pop", "context_synchronize", "context_device",
     "device_context", "stream_context", "stream_capture", "stream_id", "stream_wait_event",
     "stream_synchronize", "event_create", "event_destroy", "event_record", "event_query",
-    "event_synchronize", "capture_mode", "pointer_info", "pointer_range", "pageable_access", "context_id"};
+    "event_synchronize", "capture_mode", "pointer_info", "pointer_range", "device_attribute", "context_id"};
 
 static int32_t operation_of(const char *line)
 {

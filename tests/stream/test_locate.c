@@ -352,10 +352,10 @@ static void check_pageable(void)
     CHECK(strstr(err.message, " is plain host memory, or was freed") != NULL);
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_MEMORY);
     CHECK(strstr(err.message, "the current device cannot read such memory") != NULL);
-    cai_sim_set_pageable_access(sim, 1, 1); /* another device can */
+    cai_sim_set_device_attribute(sim, 1, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1); /* another device can */
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_MEMORY);
     CHECK_INT(a.memory, CAI_MEMORY_UNKNOWN);
-    cai_sim_set_pageable_access(sim, 0, 1);
+    cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE | CAI_LOCATE_BOUNDS, &where, &err), CAI_OK);
     CHECK_INT(a.memory, CAI_MEMORY_HOST);
     CHECK_UINT(where.data, a.data);
@@ -365,9 +365,9 @@ static void check_pageable(void)
     cuda.context_device = NULL;
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_MEMORY);
     cuda = *cai_sim_cuda(sim);
-    cuda.pageable_access = NULL;
+    cuda.device_attribute = NULL;
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_UNAVAILABLE);
-    CHECK_STR(err.message, "a: the CUDA table has no pageable_access");
+    CHECK_STR(err.message, "a: the CUDA table has no device_attribute");
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
     cai_sim_destroy(sim);
 }
@@ -487,7 +487,7 @@ static void check_no_context(void)
         make(&a, (uint64_t)(uintptr_t)plain, 1, 10, 4);
         CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
         CHECK(strstr(err.message, " is plain host memory, or was freed") != NULL);
-        cai_sim_set_pageable_access(sim, 0, 1);
+        cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, 1);
         CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_CUDA);
         CHECK_STR(err.message, "a: context_device: CUDA error 201 (no valid context is current)");
         CHECK_INT(err.native, 201);

@@ -255,7 +255,7 @@ static const slot slots[] = {
     SLOT(context_device), SLOT(device_context), SLOT(stream_context), SLOT(stream_capture), SLOT(stream_id),
     SLOT(stream_wait_event), SLOT(stream_synchronize), SLOT(event_create), SLOT(event_destroy),
     SLOT(event_record), SLOT(event_query), SLOT(event_synchronize), SLOT(capture_mode), SLOT(pointer_info),
-    SLOT(pointer_range), SLOT(pageable_access), SLOT(host_thread), SLOT(primary_retain),
+    SLOT(pointer_range), SLOT(device_attribute), SLOT(host_thread), SLOT(primary_retain),
     SLOT(primary_release)};
 
 enum { SLOTS = (int)(sizeof slots / sizeof slots[0]) };
@@ -2599,7 +2599,7 @@ static void check_lacking(void)
         {"capture_mode", "0 0 0 0 0 0 0 0 0 -1 "},
         {"pointer_info", "0 0 0 0 0 0 0 0 19 19 "},
         {"pointer_range", "0 0 0 0 0 0 0 0 0 0 "},
-        {"pageable_access", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"device_attribute", "0 0 0 0 0 0 0 0 0 -1 "},
         {"host_thread", "0 0 19 0 0 0 0 0 0 -1 "},
         {"primary_retain", "0 0 0 0 0 0 0 0 0 -1 "},
         {"primary_release", "0 0 0 0 0 0 0 0 0 -1 "}};

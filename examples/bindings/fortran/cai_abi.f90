@@ -165,6 +165,8 @@ module libcai
   integer(c_int32_t), parameter :: CAI_LOCATE_STORE_ADDRESS = 4_c_int32_t
   integer(c_int32_t), parameter :: CAI_CUDA_VERSION = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_CUDA_NO_DEFAULT_STREAMS = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_ATTRIBUTE_PAGEABLE_ACCESS = 88_c_int32_t
+  integer(c_int32_t), parameter :: CAI_ATTRIBUTE_CONCURRENT_MANAGED = 89_c_int32_t
   integer(c_int32_t), parameter :: CAI_CAPTURE_NONE = 0_c_int32_t
   integer(c_int32_t), parameter :: CAI_CAPTURE_ACTIVE = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_CAPTURE_INVALIDATED = 2_c_int32_t
@@ -403,7 +405,7 @@ module libcai
     type(c_funptr) :: capture_mode
     type(c_funptr) :: pointer_info
     type(c_funptr) :: pointer_range
-    type(c_funptr) :: pageable_access
+    type(c_funptr) :: device_attribute
     type(c_funptr) :: host_thread
     type(c_funptr) :: memory_alloc
     type(c_funptr) :: memory_free
@@ -1209,7 +1211,7 @@ contains
     call at("cai_cuda.capture_mode", c_loc(s_cai_cuda%capture_mode), c_loc(s_cai_cuda), 152)
     call at("cai_cuda.pointer_info", c_loc(s_cai_cuda%pointer_info), c_loc(s_cai_cuda), 160)
     call at("cai_cuda.pointer_range", c_loc(s_cai_cuda%pointer_range), c_loc(s_cai_cuda), 168)
-    call at("cai_cuda.pageable_access", c_loc(s_cai_cuda%pageable_access), c_loc(s_cai_cuda), 176)
+    call at("cai_cuda.device_attribute", c_loc(s_cai_cuda%device_attribute), c_loc(s_cai_cuda), 176)
     call at("cai_cuda.host_thread", c_loc(s_cai_cuda%host_thread), c_loc(s_cai_cuda), 184)
     call at("cai_cuda.memory_alloc", c_loc(s_cai_cuda%memory_alloc), c_loc(s_cai_cuda), 192)
     call at("cai_cuda.memory_free", c_loc(s_cai_cuda%memory_free), c_loc(s_cai_cuda), 200)

@@ -164,6 +164,8 @@ pub const CAI_LOCATE_PAGEABLE: i32 = 2;
 pub const CAI_LOCATE_STORE_ADDRESS: i32 = 4;
 pub const CAI_CUDA_VERSION: i32 = 1;
 pub const CAI_CUDA_NO_DEFAULT_STREAMS: i32 = 1;
+pub const CAI_ATTRIBUTE_PAGEABLE_ACCESS: i32 = 88;
+pub const CAI_ATTRIBUTE_CONCURRENT_MANAGED: i32 = 89;
 pub const CAI_CAPTURE_NONE: i32 = 0;
 pub const CAI_CAPTURE_ACTIVE: i32 = 1;
 pub const CAI_CAPTURE_INVALIDATED: i32 = 2;
@@ -438,7 +440,7 @@ pub struct cai_cuda {
     pub capture_mode: *const c_void,
     pub pointer_info: *const c_void,
     pub pointer_range: *const c_void,
-    pub pageable_access: *const c_void,
+    pub device_attribute: *const c_void,
     pub host_thread: *const c_void,
     pub memory_alloc: *const c_void,
     pub memory_free: *const c_void,
@@ -1109,7 +1111,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda, capture_mode, 152);
     at!(cai_cuda, pointer_info, 160);
     at!(cai_cuda, pointer_range, 168);
-    at!(cai_cuda, pageable_access, 176);
+    at!(cai_cuda, device_attribute, 176);
     at!(cai_cuda, host_thread, 184);
     at!(cai_cuda, memory_alloc, 192);
     at!(cai_cuda, memory_free, 200);

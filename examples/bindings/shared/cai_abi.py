@@ -166,6 +166,8 @@ CAI_LOCATE_PAGEABLE = 2
 CAI_LOCATE_STORE_ADDRESS = 4
 CAI_CUDA_VERSION = 1
 CAI_CUDA_NO_DEFAULT_STREAMS = 1
+CAI_ATTRIBUTE_PAGEABLE_ACCESS = 88
+CAI_ATTRIBUTE_CONCURRENT_MANAGED = 89
 CAI_CAPTURE_NONE = 0
 CAI_CAPTURE_ACTIVE = 1
 CAI_CAPTURE_INVALIDATED = 2
@@ -490,7 +492,7 @@ cai_cuda._fields_ = [
     ("capture_mode", c_void_p),
     ("pointer_info", c_void_p),
     ("pointer_range", c_void_p),
-    ("pageable_access", c_void_p),
+    ("device_attribute", c_void_p),
     ("host_thread", c_void_p),
     ("memory_alloc", c_void_p),
     ("memory_free", c_void_p),
@@ -748,7 +750,7 @@ LAYOUT = {
         "context_device": 56, "device_context": 64, "stream_context": 72, "stream_capture": 80, "stream_id":
         88, "stream_wait_event": 96, "stream_synchronize": 104, "event_create": 112, "event_destroy": 120,
         "event_record": 128, "event_query": 136, "event_synchronize": 144, "capture_mode": 152,
-        "pointer_info": 160, "pointer_range": 168, "pageable_access": 176, "host_thread": 184,
+        "pointer_info": 160, "pointer_range": 168, "device_attribute": 176, "host_thread": 184,
         "memory_alloc": 192, "memory_free": 200, "memory_alloc_async": 208, "memory_free_async": 216,
         "host_alloc": 224, "host_free": 232, "host_register": 240, "host_unregister": 248, "managed_alloc":
         256, "memory_info": 264, "ipc_export": 272, "ipc_open": 280, "ipc_close": 288, "device_uuid": 296,

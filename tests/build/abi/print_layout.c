@@ -173,7 +173,7 @@ static void print_cuda(void)
     MEMBER(capture_mode);
     MEMBER(pointer_info);
     MEMBER(pointer_range);
-    MEMBER(pageable_access);
+    MEMBER(device_attribute);
     MEMBER(host_thread);
     MEMBER(memory_alloc);
     MEMBER(memory_free);

@@ -410,7 +410,7 @@ MUTATIONS = [
     ("capture by name of 11.3", r'"cuStreamGetCaptureInfo", ""', r'"cuStreamGetCaptureInfo", "_v2"'),
     ("per-thread functions", r"LEGACY_STREAM = 1", r"LEGACY_STREAM = 2"),
     ("events with timing", r"\(&made, 2\)", r"(&made, 0)"),
-    ("another device attribute", r"\(yes, 88, device\)", r"(yes, 89, device)"),
+    ("another device attribute", r"PAGEABLE_ACCESS = 88", r"PAGEABLE_ACCESS = 87"),
     ("allocation of 2.0", r'(X\(memory_alloc, [\s\S]*?), \d+, 0\)', r"\1, 2000, 0)"),
     ("free of 2.0", r'(X\(memory_free, [\s\S]*?), \d+, 0\)', r"\1, 2000, 0)"),
     ("sizes of 2.0", r'(X\(memory_info, [\s\S]*?), \d+, 0\)', r"\1, 2000, 0)"),

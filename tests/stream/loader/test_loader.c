@@ -387,11 +387,11 @@ static void check_contexts(void)
     check_references();
 
     guard(&first);
-    CHECK_INT(cuda->pageable_access(cuda->self, 1, &first.at.i), 0);
+    CHECK_INT(cuda->device_attribute(cuda->self, 1, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &first.at.i), 0);
     CHECK_CALLS("cuDeviceGetAttribute.2000 *value 88 1");
     CHECK_INT(first.at.i, 1);
     CHECK_GUARDS(first, 4);
-    CHECK_INT(cuda->pageable_access(cuda->self, 0, &first.at.i), 0);
+    CHECK_INT(cuda->device_attribute(cuda->self, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &first.at.i), 0);
     CHECK_INT(first.at.i, 0);
     fake->clear();
 }
@@ -808,7 +808,7 @@ static void check_errors(void)
         CHECK_INT(cuda->capture_mode(cuda->self, &mode), error);
         CHECK_INT(cuda->pointer_info(cuda->self, FAKE_M1, &first.at.pointer), error);
         CHECK_INT(cuda->pointer_range(cuda->self, FAKE_M1, &first.at.u, &second.at.u), error);
-        CHECK_INT(cuda->pageable_access(cuda->self, 0, &first.at.i), error);
+        CHECK_INT(cuda->device_attribute(cuda->self, 0, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &first.at.i), error);
         check_errors_of_memory(error);
         CHECK_INT(count_calls("cuInit"), 0);
         fake->fail("", 0);
@@ -884,7 +884,7 @@ static void check_table(int32_t driver)
     CHECK(cuda->context_device && cuda->device_context && cuda->stream_context && cuda->stream_capture);
     CHECK(cuda->stream_wait_event && cuda->stream_synchronize && cuda->event_create && cuda->event_destroy);
     CHECK(cuda->event_record && cuda->event_query && cuda->event_synchronize && cuda->capture_mode);
-    CHECK(cuda->pointer_info && cuda->pointer_range && cuda->pageable_access && cuda->host_thread);
+    CHECK(cuda->pointer_info && cuda->pointer_range && cuda->device_attribute && cuda->host_thread);
     CHECK(cuda->memory_alloc && cuda->memory_free && cuda->memory_alloc_async && cuda->memory_free_async);
     CHECK(cuda->host_alloc && cuda->host_free && cuda->host_register && cuda->host_unregister);
     CHECK(cuda->managed_alloc && cuda->memory_info && cuda->ipc_export && cuda->ipc_open && cuda->ipc_close);
