@@ -249,6 +249,7 @@ typedef struct sim_belief { /* POOL_EARLY_WAITS: pools believe that `record` com
 typedef struct sim_fault {
     int32_t operation; /* -1: any */
     int32_t left, error, omit;
+    int32_t device; /* that breaks; -1: the call fails, or is left out */
 } sim_fault;
 
 #define SIM_OPERATIONS(X) \
@@ -3860,6 +3861,15 @@ static int sim_lacks_context(cai_sim *sim, int32_t operation)
     return by_handle && sim_is_on(sim, CAI_SIM_HANDLES_NEED_CONTEXT) && sim_current_context(sim) == NULL;
 }
 
+static void sim_do_set_device_error(cai_sim *sim, int32_t device, int32_t error)
+{
+    int32_t i;
+    for (i = 0; i < sim->contexts.count; i++) {
+        sim_context *context = sim->contexts.all[i]->context;
+        if (context->device == device && context->o.state == SIM_LIVE) context->error = error;
+    }
+}
+
 static void sim_call_faults(sim_call *call, int32_t operation)
 {
     cai_sim *sim = call->sim;
@@ -3869,6 +3879,10 @@ static void sim_call_faults(sim_call *call, int32_t operation)
         if (fault.operation < 0 || fault.operation == operation) fault.left--;
         if (fault.left > 0) {
             sim->faults[kept++] = fault;
+            continue;
+        }
+        if (fault.device >= 0) {
+            sim_do_set_device_error(sim, fault.device, fault.error);
             continue;
         }
         call->run = 0;
@@ -4931,11 +4945,7 @@ SIM_SETS(cai_sim_set_memory, (cai_sim *sim, int32_t device, uint64_t total_bytes
 void cai_sim_set_device_error(cai_sim *sim, int32_t device, int32_t error)
 {
     const int entered = sim_enter(sim);
-    int32_t i;
-    for (i = 0; i < sim->contexts.count; i++) {
-        sim_context *context = sim->contexts.all[i]->context;
-        if (context->device == device && context->o.state == SIM_LIVE) context->error = error;
-    }
+    sim_do_set_device_error(sim, device, error);
     sim_leave(sim, entered);
 }
 
@@ -4978,7 +4988,8 @@ SIM_GETS(int32_t, cai_sim_ordering_calls, (cai_sim *sim),
              sim->calls[SIM_event_synchronize] + sim->calls[SIM_stream_wait_event] +
              sim->calls[SIM_stream_synchronize] + sim->calls[SIM_context_synchronize])
 
-static int32_t sim_add_fault(cai_sim *sim, const char *operation, int32_t n, int32_t error, int32_t omit)
+static int32_t sim_add_fault(cai_sim *sim, const char *operation, int32_t n, int32_t error, int32_t omit,
+                             int32_t device)
 {
     const int32_t which = operation == NULL ? -1 : sim_operation_named(operation);
     sim_fault *fault = &sim->faults[sim->fault_count];
@@ -4987,17 +4998,20 @@ static int32_t sim_add_fault(cai_sim *sim, const char *operation, int32_t n, int
     fault->left = n;
     fault->error = error;
     fault->omit = omit;
+    fault->device = device;
     sim->fault_count++;
     return 1;
 }
 
 SIM_GETS(int32_t, cai_sim_fail, (cai_sim *sim, int32_t n, int32_t error),
-         sim_add_fault(sim, NULL, n, error, 0))
+         sim_add_fault(sim, NULL, n, error, 0, -1))
 SIM_GETS(int32_t, cai_sim_fail_op, (cai_sim *sim, const char *operation, int32_t n, int32_t error),
-         sim_add_fault(sim, operation, n, error, 0))
-SIM_GETS(int32_t, cai_sim_omit, (cai_sim *sim, int32_t n), sim_add_fault(sim, NULL, n, 0, 1))
+         sim_add_fault(sim, operation, n, error, 0, -1))
+SIM_GETS(int32_t, cai_sim_omit, (cai_sim *sim, int32_t n), sim_add_fault(sim, NULL, n, 0, 1, -1))
 SIM_GETS(int32_t, cai_sim_omit_op, (cai_sim *sim, const char *operation, int32_t n),
-         sim_add_fault(sim, operation, n, 0, 1))
+         sim_add_fault(sim, operation, n, 0, 1, -1))
+SIM_GETS(int32_t, cai_sim_break, (cai_sim *sim, int32_t n, int32_t device, int32_t error),
+         device < 0 ? 0 : sim_add_fault(sim, NULL, n, error, 0, device))
 SIM_GETS(int32_t, cai_sim_faults, (cai_sim *sim), sim->fault_count)
 SIM_SETS(cai_sim_faults_clear, (cai_sim *sim), sim->fault_count = 0)
 

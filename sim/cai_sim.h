@@ -1053,6 +1053,10 @@ int32_t cai_sim_omit(cai_sim *sim, int32_t n);
 /** The same for the n-th call of one operation. */
 int32_t cai_sim_omit_op(cai_sim *sim, const char *operation, int32_t n);
 
+/** The device breaks before the n-th call: from then on it has this asynchronous error, as by
+ *  cai_sim_set_device_error. */
+int32_t cai_sim_break(cai_sim *sim, int32_t n, int32_t device, int32_t error);
+
 /** Returns the number of faults that were not used yet. A loop over n ends when one is left over. */
 int32_t cai_sim_faults(cai_sim *sim);
 

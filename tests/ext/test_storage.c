@@ -1034,6 +1034,104 @@ static void test_faults(void)
     CHECK(failed > injected / 2);
 }
 
+/* ------------------------------------------------------------- a broken device */
+/* The hooks of CUDA, counted. While the device is broken CUDA frees nothing, and the count tells what was given
+ * back. */
+static int32_t blocks; /* given and not given back */
+static cai_emm_hooks counted;
+
+static int counted_alloc(void *ctx, void **block, size_t size, struct CUstream_st *stream)
+{
+    const int error = hooks.device_alloc(ctx, block, size, stream);
+    blocks += !error;
+    return error;
+}
+
+static int counted_free(void *ctx, void *block, size_t size, struct CUstream_st *stream)
+{
+    --blocks;
+    return hooks.device_free(ctx, block, size, stream);
+}
+
+static int counted_host_alloc(void *ctx, void **block, size_t size, unsigned int flags)
+{
+    const int error = hooks.host_alloc(ctx, block, size, flags);
+    blocks += !error;
+    return error;
+}
+
+static int counted_host_free(void *ctx, void *block, size_t size, struct CUstream_st *stream)
+{
+    --blocks;
+    return hooks.host_free(ctx, block, size, stream);
+}
+
+static int counted_managed_alloc(void *ctx, void **block, size_t size, unsigned int flags)
+{
+    const int error = hooks.managed_alloc(ctx, block, size, flags);
+    blocks += !error;
+    return error;
+}
+
+static int counted_managed_free(void *ctx, void *block, size_t size, struct CUstream_st *stream)
+{
+    --blocks;
+    return hooks.managed_free(ctx, block, size, stream);
+}
+
+static void count_hooks(void)
+{
+    counted = hooks;
+    counted.device_alloc = counted_alloc;
+    counted.device_free = counted_free;
+    counted.host_alloc = counted_host_alloc;
+    counted.host_free = counted_host_free;
+    counted.managed_alloc = counted_managed_alloc;
+    counted.managed_free = counted_managed_free;
+    options.hooks = &counted;
+    blocks = 0;
+}
+
+/* Everything is given back while the device is broken, and the storage goes. */
+static void let_go_broken(int32_t which, int32_t n)
+{
+    cai_status status = cai_keepalive_drain(&pool, &err);
+    CHECK(status == CAI_OK || status == CAI_ERR_CUDA);
+    CHECK_INT(pool.waiting, 0);
+    status = storage.options.kind ? cai_storage_release(&storage, &err) : CAI_OK;
+    CHECK(status == CAI_OK || status == CAI_ERR_CUDA);
+    if (!CHECK_INT(blocks, 0) || !CHECK_INT(storage.options.kind, 0))
+        printf("    life %d, broken from call %d on: %s\n", (int)which, (int)n, status ? err.message : "");
+    status = cai_event_pool_destroy(&pool, &err); /* of a device that is broken no event can be destroyed */
+    CHECK(status == CAI_OK || status == CAI_ERR_CUDA);
+    CHECK(!pool.cuda);
+    cai_sim_destroy(sim);
+}
+
+static void test_broken_device(void)
+{
+    static const int32_t errors[] = {700, 719};
+    int32_t which, n, calls, wrong = 0, lives = 0;
+    size_t e;
+    for (which = 0; which < 4; which++) {
+        start("a life");
+        (void)life(which, &wrong);
+        calls = cai_sim_calls(sim);
+        let_go(0);
+        finish();
+        for (n = 1; n <= calls; n++) {
+            for (e = 0; e < sizeof errors / sizeof *errors; e++, lives++) {
+                start("a device that stays broken");
+                count_hooks();
+                CHECK_INT(cai_sim_break(sim, n, 0, errors[e]), 1);
+                (void)life(which, &wrong);
+                let_go_broken(which, n);
+            }
+        }
+    }
+    printf("broken device: %d lives, everything given back\n", (int)lives);
+}
+
 /* ----------------------------------------------------------------------- model */
 /* Two sides and many views against one line of numbers. Each write stores the number of the operation in a
  * part of the line, each read compares a part. */
@@ -1244,6 +1342,7 @@ int main(int count, char **arguments)
     test_memory();
     test_races();
     test_faults();
+    test_broken_device();
     test_model(operations);
     return cai_test_end();
 }

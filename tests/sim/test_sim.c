@@ -3058,6 +3058,15 @@ static void test_faults(void)
     expect_log("event_record e1 legacy\nevent_create ! 700\nevent_query e1 -> not_ready\n"
                "event_record e1 legacy ! 719\nevent_record e1 legacy\n");
     CHECK_INT(cai_sim_last_error(sim), 0);
+    CHECK_INT(cai_sim_break(sim, 2, 0, 719), 1); /* a device that breaks */
+    CHECK_INT(cai_sim_break(sim, 2, -1, 719), 0);
+    CHECK_INT(cai_sim_break(sim, 0, 0, 719), 0);
+    CHECK_INT(cuda->event_record(sim, e, 1), 0);
+    CHECK_INT(cuda->event_record(sim, e, 1), 719);
+    CHECK_INT(cuda->event_query(sim, e), 719);
+    CHECK_INT(cai_sim_faults(sim), 0);
+    expect_log("event_record e1 legacy\nevent_record e1 legacy ! 719\nevent_query e1 ! 719\n");
+    cai_sim_set_device_error(sim, 0, 0);
     CHECK_INT(cai_sim_omit(sim, 1), 1);
     CHECK_INT(cai_sim_omit_op(sim, "event_destroy", 1), 1);
     CHECK_INT(cuda->context_current(sim, &out), 0);
