@@ -225,7 +225,23 @@ def check_opaque(world: World) -> None:
            r"not judged: 3 launches of kernels whose accesses are not known: dark \(3\)", without=("cai_sim: no race\n",))  # fmt: skip
     expect(world.run("pass"), 0, "nothing was judged: no work was queued", without=("cai_sim: no race",))
     (world.folder / "dead.py").write_text(program)
-    expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="1"), 0, "dead handle 1: stub_dead: a handle that is dead")
+    expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="1"), 5, r"cai_sim: 1 use of what was destroyed\n",
+           "dead handle 1: stub_dead: a handle that is dead")  # fmt: skip
+
+
+def check_unfinished(world: World) -> None:
+    """A program that did not come to its end is not told that it has no race."""
+    ordered = RACE.format(order="alpha.order(s1, s2)")
+    expect(world.run(ordered + "raise KeyError('x')\n"), 1, "KeyError: 'x'",
+           r"cai_sim: not judged to the end: KeyError ended the program\n", without=("no race",))  # fmt: skip
+    expect(world.run(RACE.format(order="") + "raise KeyError('x')\n"), 4, r"cai_sim: 1 race\n")
+    broken = ordered + "alpha.driver.stub_break(700)\n"
+    said = r"cai_sim: not judged to the end: the device has failed with error 700\n"
+    expect(world.run(broken), 6, said, without=("no race",))
+    expect(world.run(broken + "raise SystemExit(3)\n"), 3, said)
+    (world.folder / "away.py").write_text(ordered)
+    expect(world.python("-m", "cai_sim", "away.py", STUB_EXPORT_TABLE="1"), 6,
+           r"cai_sim: not judged to the end: a library was turned away \(cuGetExportTable\)\n", without=("no race",))  # fmt: skip
 
 
 def check_frees(world: World) -> None:

@@ -66,9 +66,10 @@ int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
 {
     static const cai_driver_function functions[] = {
         {"stub_launch", 3, 1, 1, 0},    {"stub_not_served", 2, 1, 0, 0}, {"stub_not_followed", 3, 1, 1, 2},
-        {"stub_asked_for", 0, 1, 0, 0}, {"stub_never", 0, 0, 0, 0},
+        {"stub_asked_for", 0, 1, 0, 0}, {"stub_never", 0, 0, 0, 0},      {"cuGetExportTable", 1, 1, 0, 0},
     };
-    if (index < 0 || index >= (int32_t)(sizeof functions / sizeof functions[0])) return 0;
+    const int32_t count = (int32_t)(sizeof functions / sizeof functions[0]) - !getenv("STUB_EXPORT_TABLE");
+    if (index < 0 || index >= count) return 0;
     *out = functions[index];
     return 1;
 }
@@ -100,6 +101,7 @@ int32_t stub_record(uint64_t event, uint64_t stream);
 int32_t stub_wait(uint64_t stream, uint64_t event);
 int32_t stub_synchronize(uint64_t stream);
 int32_t stub_tell(uint64_t stream);
+int32_t stub_break(int32_t error);
 int32_t stub_run(void);
 int32_t stub_devices_made(void);
 
@@ -147,6 +149,13 @@ int32_t stub_wait(uint64_t stream, uint64_t event)
 int32_t stub_synchronize(uint64_t stream)
 {
     return cai_sim_stream_synchronize(STUB_CALL("stub_synchronize"), stream);
+}
+
+/* The device fails. */
+int32_t stub_break(int32_t error)
+{
+    cai_sim_set_device_error(stub_sim, 0, error);
+    return error;
 }
 
 static void stub_told(void *argument)

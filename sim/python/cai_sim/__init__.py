@@ -28,6 +28,8 @@ __all__ = [
     "Call", "Frame", "Race", "mark", "position", "races", "report", "start", "started", "write_svg", "write_trace",
 ]  # fmt: skip
 
+_RACE, _DEAD, _UNFINISHED = 4, 5, 6
+
 _trace: Trace | None = None
 
 
@@ -101,6 +103,16 @@ def report() -> str:
     """What was seen so far, as text: races first."""
     trace = _running()
     return _report.whole(trace, trace.races())
+
+
+def _verdict() -> int:
+    """The exit status that the report asks for; 0: that of the program."""
+    trace = _running()
+    if races(possible=False):
+        return _RACE
+    if _report.dead_handles(trace):
+        return _DEAD
+    return _UNFINISHED if _report.unfinished(trace) else 0
 
 
 def write_svg(file: str | os.PathLike[str], title: str = "") -> None:

@@ -13,7 +13,9 @@ Runs a Python program on a simulated CUDA driver, and says on the standard error
   --record         run on the real driver, and say the same of that run
   --record=FILE    the same with this libcuda.so.1
 
-Exit status: 4 if there was a race that is certain, else that of the program. 2: an argument is wrong."""
+Exit status: 4 if there was a race that is certain, 5 if a stream, event or other handle was used that was destroyed.
+Else that of the program, but 6 if that is 0 and the run was not judged to its end: the device failed, or a library was
+turned away. 2: an argument is wrong."""
 
 from __future__ import annotations
 
@@ -32,7 +34,6 @@ import cai_sim
 from ._sites import COMMAND
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RACE = 4
 
 
 def wrong(text: str) -> NoReturn:
@@ -110,6 +111,7 @@ def status_of(program: list[str]) -> int:
         while trace and re.match(re.escape(HERE) + "|.*runpy", trace.tb_frame.f_code.co_filename):
             trace = trace.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)
+        cai_sim._running().exception = type(error).__name__
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
@@ -129,13 +131,13 @@ def main() -> int:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
     sys.stdout.flush()
-    found = cai_sim.races()
     sys.stderr.write("\n" + cai_sim.report())
     if options.svg:
         cai_sim.write_svg(options.svg, title)
     if options.trace:
         cai_sim.write_trace(options.trace)
-    return RACE if any(race.certain for race in found) else status
+    found = cai_sim._verdict()
+    return status if found == cai_sim._UNFINISHED and status else found or status
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import re
 from typing import Any, Iterable, Iterator
 
 from . import _native
@@ -14,6 +15,7 @@ from ._trace import Call, Race, Trace, readable, text
 MOST_GROUPS = 25  # races of the same two lines are one group
 MOST_NAMES = 12
 MOST_OUTER = 2  # lines that called the line of a call
+TURNED_AWAY = "cuGetExportTable"  # private tables, which a runtime that is linked statically asks for
 PLURALS = {"launch": "launches", "copy": "copies", "host access": "host accesses", "publish": "publishes",
            "graph launch": "begins and ends of graph launches"}  # fmt: skip
 
@@ -139,10 +141,27 @@ def describe(number: int, group: list[Race]) -> list[str]:
     return [*lines, ""]
 
 
-def verdict(found: list[list[Race]], census: Census, recorded: bool) -> str:
-    """The first line."""
+def unfinished(trace: Trace) -> str:
+    """Why the program did not come to its end as it was meant to, or ""."""
+    if trace.exception:
+        return f"{trace.exception} ended the program"
+    broken = re.search(r"context c\d+: error (\d+)", " ".join(errors(trace)))
+    if broken:
+        return f"the device has failed with error {broken[1]}"
+    away = any(name.startswith(TURNED_AWAY) for name in functions(trace)[0])
+    return f"a library was turned away ({TURNED_AWAY})" if away else ""
+
+
+def verdict(found: list[list[Race]], census: Census, trace: Trace) -> str:
+    """The first line: the first of these that holds."""
+    recorded = trace.recorded
     certain = sum(group[0].certain for group in found)
     possible = len(found) - certain
+    dead, why = len(dead_handles(trace)), unfinished(trace)
+    if dead and not certain:
+        return f"cai_sim: {plural(dead, 'use', 'uses')} of what was destroyed"
+    if why and not certain:
+        return f"cai_sim: not judged to the end: {why}"
     if found:
         said = [plural(certain, "race")] if certain else []
         return "cai_sim: " + " and ".join(said + ([plural(possible, "possible race")] if possible else []))
@@ -208,10 +227,11 @@ def errors(trace: Trace) -> list[str]:
 
 def dead_handles(trace: Trace) -> list[str]:
     """The calls that were given a handle which was destroyed, or never was one. CUDA's driver crashes then."""
-    lines, said = [], ctypes.create_string_buffer(_native.TEXT)
+    lines: list[str] = []
+    said = ctypes.create_string_buffer(_native.TEXT)
     while trace.driver.cai_driver_undefined(len(lines), said, _native.TEXT):
         lines.append(f"dead handle {len(lines) + 1}: {text(said.value)}")
-    return [*lines, ""] if lines else []
+    return lines
 
 
 def foreign() -> list[str]:
@@ -222,10 +242,11 @@ def foreign() -> list[str]:
 def whole(trace: Trace, races: list[Race]) -> str:
     """The report."""
     found, census = groups(races), Census(trace)
-    lines = [verdict(found, census, trace.recorded), ""]
+    lines = [verdict(found, census, trace), ""]
     for number, group in enumerate(found[:MOST_GROUPS], 1):
         lines += describe(number, group)
     if len(found) > MOST_GROUPS:
         lines += [f"{plural(len(found) - MOST_GROUPS, 'more pair')} of calls are not shown", ""]
-    lines += dead_handles(trace)
+    dead = dead_handles(trace)
+    lines += [*dead, ""] if dead else []
     return "\n".join([*lines, "what was seen:", *summary(trace, census)]) + "\n"

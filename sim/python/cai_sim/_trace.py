@@ -92,6 +92,7 @@ class Trace:
     def __init__(self, driver: ctypes.CDLL, runtimes: list[ctypes.CDLL], sites: Sites, recorded: bool = False) -> None:
         self.driver = driver
         self.recorded = recorded  # a real driver did the work
+        self.exception = ""  # that ended the program
         self.runtimes = runtimes
         self.sites = sites
         self.marks: list[tuple[int, str]] = []
