@@ -244,6 +244,15 @@ def check_unfinished(world: World) -> None:
            r"cai_sim: not judged to the end: a library was turned away \(cuGetExportTable\)\n", without=("no race",))  # fmt: skip
 
 
+def check_variables(world: World) -> None:
+    """Triton and Dr.Jit look for the driver by variables of their own."""
+    said = r"(\S+) \1/libcuda.so.1\n"
+    program = "import os, sys\nsys.stderr.write('{TRITON_LIBCUDA_PATH} {DRJIT_LIBCUDA_PATH}\\n'.format(**os.environ))\n"
+    expect(world.run(program), 0, said)
+    (world.folder / "variables.py").write_text(program)
+    expect(world.python("-m", "cai_sim", "variables.py", TRITON_LIBCUDA_PATH="/mine"), 0, r"/mine \S+/libcuda.so.1\n")
+
+
 def check_frees(world: World) -> None:
     program = RACE.format(order="alpha.order(s1, s2)") + "alpha.driver.stub_free(a)\n"
     expect(world.run(program), 4, "cai_sim: 2 races", "frees on the host", "nothing orders|nothing makes the host wait")

@@ -61,6 +61,8 @@ def start(
     driver, sites, runtimes = _native.load(recorder=bool(record))
     if record:
         _native.open_real(driver, _native.real_driver() if record is True else os.fspath(record))
+    else:
+        _native.point_libraries()
     if (devices != 1 or memory) and not driver.cai_driver_configure(devices, memory, 0):
         raise RuntimeError("cai_sim.start comes too late: the simulated driver was used before")
     _trace = Trace(driver, runtimes, Sites(sites), recorded=bool(record))

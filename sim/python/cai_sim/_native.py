@@ -120,6 +120,12 @@ def folder() -> pathlib.Path:
     return pathlib.Path(os.environ.get("CAI_SIM_LIBRARIES") or pathlib.Path(__file__).resolve().parent / "lib")
 
 
+def point_libraries() -> None:
+    """Libraries that look for the driver by a variable of their own: Triton in a folder, Dr.Jit by file."""
+    os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder()))
+    os.environ.setdefault("DRJIT_LIBCUDA_PATH", str(folder() / "libcuda.so.1"))
+
+
 def loaded() -> list[str]:
     """The files of CUDA's driver and runtime that this process has loaded."""
     try:
