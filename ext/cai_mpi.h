@@ -63,6 +63,10 @@ ORDER
     names that of the batch then. DIRECT: start waits for the pending work of all arrays. Until finish they
     stay alive, and nobody writes to what is sent. MPI matches messages of one peer and tag as they start.
 
+WITHOUT CUDA
+    On nodes without a GPU leave out pool, hooks and stream: {CAI_MPI_DIRECT, 60.0, NULL, NULL, 0, comm}. The
+    arrays then have CAI_SYNC_NONE. Compile with CAI_NO_CUDART and CAI_NO_LOADER: no header of CUDA is read.
+
 ERRORS AND THREADS
     As in cai_mpi_type.h. A message must have all elements of its array, and no more. After CAI_ERR_MPI a
     batch can only be closed. cai_error.index is the number of the message.
@@ -92,9 +96,9 @@ typedef struct cai_mpi_message {
 typedef struct cai_mpi_options {
     int32_t engine;             /* CAI_MPI_... */
     double seconds;             /* how long cai_mpi_finish and cai_mpi_close wait for messages; 0: for ever */
-    cai_event_pool *pool;       /* it and the hooks must outlive the batch */
+    cai_event_pool *pool;       /* it and the hooks must outlive the batch; NULL: WITHOUT CUDA */
     const cai_emm_hooks *hooks; /* host_alloc for STAGED, device_alloc for PACKED */
-    uint64_t stream;            /* for packs and unpacks; start waits for all that is in it */
+    uint64_t stream;            /* for packs and unpacks; start waits for all that is in it. Needs a pool */
     MPI_Comm comm;
 } cai_mpi_options;
 
@@ -117,8 +121,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_m
                                                const cai_mpi_message *list, int32_t count, cai_error *err);
 
 /** Packs what is sent, waits on the host for that and for earlier unpacks, and starts all messages. If it
- *  fails before the first message, it may be called again. Errors: CAI_ERR_ARGUMENT (started already),
- *  CAI_ERR_EXPECT (a layout changed), CAI_ERR_MPI, those of cai_exchange_begin_with and cai_transfer_copy. */
+ *  fails before the first message, it may be called again. Errors: CAI_ERR_ARGUMENT (started already, or
+ *  pending work without a pool), CAI_ERR_EXPECT (a layout changed), CAI_ERR_MPI, those of
+ *  cai_exchange_begin_with and cai_transfer_copy. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error *err);
 
 /** Waits on the host until all messages have passed, and queues the unpacks. If a message failed, nothing is
@@ -150,7 +155,7 @@ extern "C" {
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wold-style-cast"                /* C that is also C++ has C casts */
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
@@ -215,7 +220,11 @@ CAI_API cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_mpi_options *opt
         return cai_priv_error(err, CAI_ERR_CAPACITY, "count = %d is above %d", (int)count, CAI_MPI_MESSAGES);
     if (options->engine < CAI_MPI_STAGED || options->engine > CAI_MPI_DIRECT || !(options->seconds >= 0))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "engine = %d, or seconds < 0", (int)options->engine);
-    CAI_TRY(cai_stream_order(options->pool, options->stream, options->stream, err)); /* checks both */
+    if (options->pool ? !options->pool->cuda : options->engine != CAI_MPI_DIRECT)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_open: options.pool is %s",
+                              options->pool ? "not made" : "NULL");
+    if (options->pool)
+        CAI_TRY(cai_stream_order(options->pool, options->stream, options->stream, err)); /* checks it */
     if (options->engine != CAI_MPI_DIRECT) CAI_TRY(cai_emm_hooks_check(options->hooks, err));
     memset(batch, 0, sizeof *batch);
     batch->options = *options;
@@ -242,12 +251,29 @@ static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_optio
     return cai_stream_remember_thread(array, options->pool, err);
 }
 
+/* Without a pool nobody can wait for pending work. */
+static cai_status cai_priv_mpi_idle(const cai_array *array, int32_t i, cai_error *err)
+{
+    if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
+    if (array->sync == CAI_SYNC_UNKNOWN)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cai_mpi_start: message %ld: work may be pending (CAI_SYNC_UNKNOWN), and "
+                              "options.pool is NULL",
+                              (long)i);
+    return cai_priv_error(
+        err, CAI_ERR_ARGUMENT,
+        "cai_mpi_start: message %ld: %s %llu has pending work, and options.pool is NULL", (long)i,
+        array->sync == CAI_SYNC_STREAM ? "stream" : "event",
+        (unsigned long long)(array->sync == CAI_SYNC_STREAM ? array->stream : array->event));
+}
+
 /* Queues all packs or unpacks as one exchange, with `none` for other messages, so that the numbers agree. */
 static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks, cai_error *err)
 {
     const cai_exchange_options kept = cai_priv_keep_mode();
     const cai_mpi_options *const options = &batch->options;
     const int64_t shape = 0;
+    const int orders = options->pool != NULL;
     cai_array *arrays[CAI_MPI_MESSAGES], none;
     cai_exchange ex;
     cai_transfer plan;
@@ -260,12 +286,15 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
         const int takes_part = unpacks ? batch->buffers[i] && message->receives : packs;
         arrays[i] = takes_part && message->peer != MPI_PROC_NULL ? message->array : &none;
     }
-    CAI_TRY(cai_exchange_begin_with(&ex, options->pool, arrays, batch->count, options->stream, &kept, err));
+    if (orders)
+        CAI_TRY(
+            cai_exchange_begin_with(&ex, options->pool, arrays, batch->count, options->stream, &kept, err));
     for (i = 0; !status && i < batch->count; ++i) {
         const uint64_t buffer = (uint64_t)(uintptr_t)batch->buffers[i];
         if (arrays[i] == &none) continue;
         status = unpacks ? cai_transfer_unpack(&plan, arrays[i], buffer, err)
                          : cai_transfer_pack(&plan, arrays[i], buffer, err);
+        if (!status && !orders) status = cai_priv_mpi_idle(arrays[i], i, err);
         if (!status && plan.nbytes != batch->nbytes[i])
             status = cai_priv_error(err, CAI_ERR_EXPECT, "the array has %lld bytes, and had %lld before",
                                     (long long)plan.nbytes, (long long)batch->nbytes[i]);
@@ -273,7 +302,7 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
         if (!status && unpacks) status = cai_priv_mpi_name_stream(arrays[i], options, err);
         if (status && err) err->index = i;
     }
-    return cai_exchange_end(&ex, status, err);
+    return orders ? cai_exchange_end(&ex, status, err) : status;
 }
 
 /* The error of a message. If `code` is an error of MPI, its text takes the place of `what`. */
@@ -299,9 +328,9 @@ static cai_status cai_priv_mpi_post(cai_mpi_batch *batch, int32_t i, cai_error *
     void *const at = batch->buffers[i] ? batch->buffers[i] : (void *)(uintptr_t)message->array->data;
     const MPI_Comm comm = batch->options.comm;
     MPI_Request *const request = &batch->requests[i];
-    const int code =
-        message->receives ? MPI_Irecv(at, count, batch->types[i], message->peer, message->tag, comm, request)
-                          : MPI_Isend(at, count, batch->types[i], message->peer, message->tag, comm, request);
+    const int code = message->receives
+                         ? MPI_Irecv(at, count, batch->types[i], message->peer, message->tag, comm, request)
+                         : MPI_Isend(at, count, batch->types[i], message->peer, message->tag, comm, request);
     if (code == MPI_SUCCESS) return CAI_OK;
     *request = MPI_REQUEST_NULL;
     return cai_priv_mpi_say(batch, i, CAI_ERR_MPI, code, "", err);
@@ -311,12 +340,16 @@ CAI_API cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error *err)
 {
     const cai_exchange_options on_host = {CAI_MODE_HOST, 0, 0, 0, 0};
     cai_exchange ex;
+    cai_event_pool *pool;
     int32_t i, receives;
     if (!batch || batch->state != CAI_PRIV_MPI_OPEN)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "the batch is not open, or started already");
+    pool = batch->options.pool;
     CAI_TRY(cai_priv_mpi_exchange(batch, 0, err));
-    CAI_TRY(cai_exchange_begin_with(&ex, batch->options.pool, NULL, 0, batch->options.stream, &on_host, err));
-    CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
+    if (pool) {
+        CAI_TRY(cai_exchange_begin_with(&ex, pool, NULL, 0, batch->options.stream, &on_host, err));
+        CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
+    }
     batch->state = CAI_PRIV_MPI_BROKEN;
     for (receives = 1; receives >= 0; --receives) /* first, so that messages find their place */
         for (i = 0; i < batch->count; ++i)

@@ -27,6 +27,7 @@ TYPES = ("types", "tests/mpi/test_type.c", (), False, ())
 LARGE_COUNTS = ("types, by counts of at most 3", "tests/mpi/test_type.c", ("-DCAI_MPI_MAX_COUNT=3",), False, ("4000",))
 BATCHES = ("batches", "tests/mpi/test_batch.c", (), True, ())
 LARGE_BATCHES = ("batches, by counts of at most 3", "tests/mpi/test_batch.c", ("-DCAI_MPI_MAX_COUNT=3",), True, ())
+HOST = ("without CUDA", "tests/mpi/test_host.c", (), False, ())
 ENGINES = "tests/mpi/bench_engines.c"
 STENCIL = "examples/mpi/stencil.c"
 LIMIT = 120  # seconds of one program
@@ -50,10 +51,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, **more}
 
 
+def mpiexec_of(mpicc: str) -> str:
+    """The mpiexec of a compiler: it has the same ending."""
+    return str(pathlib.Path(mpicc).with_name(pathlib.Path(mpicc).name.replace("mpicc", "mpiexec")))
+
+
 class Runner:
     def __init__(self, mpicc: str, folder: pathlib.Path):
-        self.mpicc, self.folder = mpicc, folder
-        self.mpiexec = str(pathlib.Path(mpicc).with_name(pathlib.Path(mpicc).name.replace("mpicc", "mpiexec")))
+        self.mpicc, self.folder, self.mpiexec = mpicc, folder, mpiexec_of(mpicc)
 
     def compile(self, output: str, *arguments: str) -> str:
         path = str(self.folder / output)
@@ -123,7 +128,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cai-mpi-") as folder, ThreadPoolExecutor(2) as pool:
         runner = Runner(args.mpicc, pathlib.Path(folder))
         objects = list(pool.map(lambda source: runner.compile(pathlib.Path(source).stem + ".o", "-c", source), SIMULATION))
-        for name, source, flags, simulated, arguments in (TYPES, LARGE_COUNTS, BATCHES, LARGE_BATCHES):
+        for name, source, flags, simulated, arguments in (TYPES, LARGE_COUNTS, HOST, BATCHES, LARGE_BATCHES):
             linked = (*objects, "-lpthread") if simulated else ()
             status, text = runner.run(runner.compile("program", *flags, source, *linked), 1, *arguments)
             print(f"--- {name}: {'good' if status == 0 else f'exit status {status}'}\n{text}")
