@@ -41,9 +41,9 @@ WHAT IT IS
     MPI knows no streams. It reads and writes when the host calls it. A batch does what is needed before and
     after that: it waits for the pending work, packs, sends and receives, unpacks, and gives the back edge.
 
-        cai_mpi_message halo[2] = {{&inner, left, 7, 0}, {&ghost, right, 7, 1}}; // array, peer, tag, receives
         cai_mpi_options options = {CAI_MPI_STAGED, 60.0, &pool, &hooks, CAI_STREAM(s), comm};
-        CAI_TRY(cai_mpi_open(&batch, &options, halo, 2, err));                   // buffers, once
+        CAI_TRY(cai_mpi_halo(&field, &halo, list, parts, 52, &count, err));      // or a list of your own:
+        CAI_TRY(cai_mpi_open(&batch, &options, list, count, err));               // array, peer, tag, receives
         status = cai_mpi_start(&batch, err);                                     // packs, starts messages
         if (!status) status = work_on_the_inside(s2);
         if (!status) status = cai_mpi_finish(&batch, err);                       // waits for them, unpacks
@@ -75,6 +75,7 @@ ERRORS AND THREADS
 #if defined(CAI_NAMESPACE)
 #define cai_mpi_close CAI_PRIV_RENAMED(cai_mpi_close)
 #define cai_mpi_finish CAI_PRIV_RENAMED(cai_mpi_finish)
+#define cai_mpi_halo CAI_PRIV_RENAMED(cai_mpi_halo)
 #define cai_mpi_open CAI_PRIV_RENAMED(cai_mpi_open)
 #define cai_mpi_start CAI_PRIV_RENAMED(cai_mpi_start)
 #endif
@@ -85,7 +86,7 @@ extern "C" {
 
 /* -------------------------------------------------------------------- >>batches */
 enum { CAI_MPI_STAGED = 0, CAI_MPI_PACKED = 1, CAI_MPI_DIRECT = 2 }; /* ENGINES */
-enum { CAI_MPI_MESSAGES = 64 };                                      /* of a batch */
+enum { CAI_MPI_MESSAGES = 160 };                                     /* of a batch */
 
 /** A message. Only peer, tag, data and pending work of the array may change, between finish and start. */
 typedef struct cai_mpi_message {
@@ -135,6 +136,34 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_finish(cai_mpi_batch *batch, cai_error
  *  in time all the same, nothing is freed (CAI_ERR_PENDING): call it again, or MPI_Abort. Does nothing for a
  *  batch that is closed or zero. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_close(cai_mpi_batch *batch, cai_error *err);
+
+/* ----------------------------------------------------------------------- >>halo */
+enum { CAI_MPI_HALO_DIMS = 9 }; /* of a communicator, so that 3^n tags fit MPI's smallest limit */
+
+/** How fields are split over a Cartesian communicator. Widths, axes and tag are the same on all ranks. */
+typedef struct cai_mpi_halo_options {
+    MPI_Comm comm; /* of MPI_Cart_create; also that of the batch */
+    const int64_t *halo_low,
+        *halo_high; /* elements of the halo before and behind, of each axis of the field */
+    const int32_t
+        *axes;     /* the axis of each dimension of comm; NULL: 0, 1, ... Other axes are sent in whole */
+    int32_t faces; /* 1: without edges and corners, for kernels that do not read them */
+    int32_t tag;   /* the first of 3^n, for n dimensions */
+} cai_mpi_halo_options;
+
+/** Lists the messages that fill the halo of a field: what is sent, out of the inside, and what is received.
+ *  `parts` gets the arrays, which name the pending work that the field names now, and stay where they are.
+ *  Both have `capacity` places; *count of them are used, at most 2 * (3^n - 1), or 4 * n of faces. There is no
+ *  message for widths of 0, nor beyond an edge that is not periodic. What lies there is not touched.
+ *  Edges and corners come from diagonal neighbours, not from one dimension after another. So a field has one
+ *  start and one finish, and work on the inside goes on beside all messages. The further ones are short.
+ *  Open a batch of the list, of several lists in a row, or of parts of it that are all started before one is
+ *  finished. Errors: CAI_ERR_ARGUMENT (comm is not Cartesian, has more dimensions than the field has axes;
+ *  axes), CAI_ERR_SHAPE (a width exceeds the elements inside), CAI_ERR_CAPACITY (*count is what is needed),
+ *  CAI_ERR_MPI, those of cai_view_slice. cai_error.index is that of the axis, of `axes` for those. */
+CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_options *options,
+                                               cai_mpi_message *list, cai_array *parts, int32_t capacity,
+                                               int32_t *count, cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -399,6 +428,133 @@ CAI_API cai_status cai_mpi_close(cai_mpi_batch *batch, cai_error *err)
     batch->state = CAI_PRIV_MPI_BROKEN;
     CAI_TRY(cai_priv_mpi_wait(batch, 1, err));
     return cai_priv_mpi_free(batch, err);
+}
+
+/* ----------------------------------------------------------------------- >>halo */
+typedef struct cai_priv_mpi_cart {
+    int count, dims[CAI_MPI_HALO_DIMS], periods[CAI_MPI_HALO_DIMS], at[CAI_MPI_HALO_DIMS];
+    int32_t axes[CAI_MPI_HALO_DIMS];
+    int32_t directions; /* 3^count. The digits of a direction are 0 before, 1 along, 2 behind */
+} cai_priv_mpi_cart;
+
+CAI_PRIV_COLD cai_status cai_priv_mpi_item(cai_error *err, cai_status status, const char *name, int32_t index,
+                                           int64_t value, const char *limit_name, int64_t limit)
+{
+    status = cai_priv_error(err, status, "cai_mpi_halo: %s[%ld] = %lld: %s %lld", name, (long)index,
+                            (long long)value, limit_name, (long long)limit);
+    if (err) err->index = index;
+    return status;
+}
+
+static cai_status cai_priv_mpi_widths(int64_t extent, int64_t low, int64_t high, int32_t axis, cai_error *err)
+{
+    const int fits = low >= 0 && high >= 0 && low <= extent && high <= extent;
+    const int64_t inside = fits ? extent - low - high : extent, limit = inside > 0 ? inside : 0;
+    if (low < 0 || low > limit)
+        return cai_priv_mpi_item(err, CAI_ERR_SHAPE, "halo_low", axis, low, "elements inside:", limit);
+    if (high >= 0 && high <= limit) return CAI_OK;
+    return cai_priv_mpi_item(err, CAI_ERR_SHAPE, "halo_high", axis, high, "elements inside:", limit);
+}
+
+static cai_status cai_priv_mpi_axes(const cai_array *field, const cai_mpi_halo_options *options,
+                                    cai_priv_mpi_cart *cart, cai_error *err)
+{
+    int32_t i, before, axis;
+    cart->directions = 1;
+    for (i = 0; i < cart->count; ++i, cart->directions *= 3) {
+        axis = cart->axes[i] = options->axes ? options->axes[i] : i;
+        if (axis < 0 || axis >= field->ndim)
+            return cai_priv_mpi_item(err, CAI_ERR_ARGUMENT, "axes", i, axis,
+                                     "axes of the field:", field->ndim);
+        for (before = 0; before < i; ++before)
+            if (axis == cart->axes[before])
+                return cai_priv_mpi_item(err, CAI_ERR_ARGUMENT, "axes", i, axis, "so is axis", before);
+        CAI_TRY(cai_priv_mpi_widths(field->shape[axis], options->halo_low[axis], options->halo_high[axis],
+                                    axis, err));
+    }
+    return CAI_OK;
+}
+
+static cai_status cai_priv_mpi_cart_of(const cai_array *field, const cai_mpi_halo_options *options,
+                                       cai_priv_mpi_cart *cart, cai_error *err)
+{
+    const int32_t limit = field->ndim < CAI_MPI_HALO_DIMS ? field->ndim : CAI_MPI_HALO_DIMS;
+    int kind = MPI_UNDEFINED, code = MPI_SUCCESS;
+    if (options->comm != MPI_COMM_NULL) code = MPI_Topo_test(options->comm, &kind);
+    if (!code && kind != MPI_CART)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_halo: options.comm is not of MPI_Cart_create");
+    if (!code) code = MPI_Cartdim_get(options->comm, &cart->count);
+    if (!code && cart->count > limit)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_halo: options.comm has %d dimensions: %s %ld",
+                              cart->count,
+                              limit < field->ndim ? "at most" : "axes of the field:", (long)limit);
+    if (!code) code = MPI_Cart_get(options->comm, cart->count, cart->dims, cart->periods, cart->at);
+    CAI_TRY(cai_mpi_status(code, "cai_mpi_halo", err));
+    return cai_priv_mpi_axes(field, options, cart, err);
+}
+
+/* Makes one message. Its peer is MPI_PROC_NULL if there is none. What goes in a direction arrives from the
+ * opposite one: so is the tag, for a rank may be a neighbour on several sides. */
+static cai_status cai_priv_mpi_part(const cai_array *field, const cai_mpi_halo_options *options,
+                                    const cai_priv_mpi_cart *cart, int32_t direction,
+                                    cai_mpi_message *message, cai_array *part, cai_error *err)
+{
+    const int receives = message->receives;
+    int at[CAI_MPI_HALO_DIMS], sides = 0, peer = MPI_PROC_NULL, outside = 0, i;
+    int32_t rest = direction;
+    cai_array_borrow(part, field);
+    for (i = 0; i < cart->count; ++i, rest /= 3) {
+        const int32_t axis = cart->axes[i], side = rest % 3 - 1;
+        const int64_t low = options->halo_low[axis], high = options->halo_high[axis];
+        const int64_t end = field->shape[axis] - high; /* of the inside */
+        int64_t start = low, length = end - low;
+        if (side < 0) length = receives ? low : high;
+        if (side > 0) length = receives ? high : low;
+        if (side < 0 && receives) start = 0;
+        if (side > 0) start = receives ? end : end - length;
+        CAI_TRY(cai_view_slice(part, axis, start, length, 1, part, err));
+        at[i] = cart->at[i] + side;
+        sides += side != 0;
+        if (!cart->periods[i] && (at[i] < 0 || at[i] >= cart->dims[i])) outside = 1;
+    }
+    message->tag = options->tag + (receives ? cart->directions - 1 - direction : direction);
+    if (!outside && sides && (sides == 1 || !options->faces))
+        CAI_TRY(cai_mpi_status(MPI_Cart_rank(options->comm, at, &peer), "cai_mpi_halo", err));
+    message->peer = peer;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_options *options,
+                                cai_mpi_message *list, cai_array *parts, int32_t capacity, int32_t *count,
+                                cai_error *err)
+{
+    cai_priv_mpi_cart cart;
+    cai_array part;
+    int32_t direction, receives, n = 0;
+    CAI_TRY(cai_array_check(field, err));
+    if (!options || !options->halo_low || !options->halo_high || !count ||
+        (capacity > 0 && (!list || !parts)))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cai_mpi_halo: options, a width, list, parts or count is NULL");
+    if (options->tag < 0 || options->tag > INT32_MAX - 19683) /* 3^9 */
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_halo: options.tag = %ld", (long)options->tag);
+    CAI_TRY(cai_priv_mpi_cart_of(field, options, &cart, err));
+    for (direction = 0; direction < cart.directions; ++direction) {
+        for (receives = 0; receives < 2; ++receives) {
+            cai_mpi_message message = {NULL, 0, 0, 0};
+            message.receives = receives;
+            CAI_TRY(cai_priv_mpi_part(field, options, &cart, direction, &message, &part, err));
+            if (message.peer == MPI_PROC_NULL || !part.size) continue;
+            if (n++ >= capacity) continue;
+            parts[n - 1] = part;
+            message.array = &parts[n - 1];
+            list[n - 1] = message;
+        }
+    }
+    *count = n;
+    if (n <= capacity) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_CAPACITY, "cai_mpi_halo: capacity = %ld: messages needed: %ld",
+                          (long)capacity, (long)n);
 }
 
 #if defined(__clang__) && defined(__cplusplus)
