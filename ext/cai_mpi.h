@@ -41,9 +41,9 @@ WHAT IT IS
     MPI knows no streams. It reads and writes when the host calls it. A batch does what is needed before and
     after that: it waits for the pending work, packs, sends and receives, unpacks, and gives the back edge.
 
-        cai_mpi_message halo[2] = {{&inner, left, 7, 0}, {&ghost, right, 7, 1}}; // array, peer, tag, receives
         cai_mpi_options options = {CAI_MPI_STAGED, 60.0, &pool, &hooks, CAI_STREAM(s), comm};
-        CAI_TRY(cai_mpi_open(&batch, &options, halo, 2, err));                   // buffers, once
+        CAI_TRY(cai_mpi_halo(&field, &halo, list, parts, 52, &count, err));      // or a list of your own:
+        CAI_TRY(cai_mpi_open(&batch, &options, list, count, err));               // array, peer, tag, receives
         status = cai_mpi_start(&batch, err);                                     // packs, starts messages
         if (!status) status = work_on_the_inside(s2);
         if (!status) status = cai_mpi_finish(&batch, err);                       // waits for them, unpacks
@@ -63,6 +63,10 @@ ORDER
     names that of the batch then. DIRECT: start waits for the pending work of all arrays. Until finish they
     stay alive, and nobody writes to what is sent. MPI matches messages of one peer and tag as they start.
 
+WITHOUT CUDA
+    On nodes without a GPU leave out pool, hooks and stream: {CAI_MPI_DIRECT, 60.0, NULL, NULL, 0, comm}. The
+    arrays then have CAI_SYNC_NONE. Compile with CAI_NO_CUDART and CAI_NO_LOADER: no header of CUDA is read.
+
 ERRORS AND THREADS
     As in cai_mpi_type.h. A message must have all elements of its array, and no more. After CAI_ERR_MPI a
     batch can only be closed. cai_error.index is the number of the message.
@@ -71,6 +75,7 @@ ERRORS AND THREADS
 #if defined(CAI_NAMESPACE)
 #define cai_mpi_close CAI_PRIV_RENAMED(cai_mpi_close)
 #define cai_mpi_finish CAI_PRIV_RENAMED(cai_mpi_finish)
+#define cai_mpi_halo CAI_PRIV_RENAMED(cai_mpi_halo)
 #define cai_mpi_open CAI_PRIV_RENAMED(cai_mpi_open)
 #define cai_mpi_start CAI_PRIV_RENAMED(cai_mpi_start)
 #endif
@@ -81,7 +86,7 @@ extern "C" {
 
 /* -------------------------------------------------------------------- >>batches */
 enum { CAI_MPI_STAGED = 0, CAI_MPI_PACKED = 1, CAI_MPI_DIRECT = 2 }; /* ENGINES */
-enum { CAI_MPI_MESSAGES = 64 };                                      /* of a batch */
+enum { CAI_MPI_MESSAGES = 160 };                                     /* of a batch */
 
 /** A message. Only peer, tag, data and pending work of the array may change, between finish and start. */
 typedef struct cai_mpi_message {
@@ -92,9 +97,9 @@ typedef struct cai_mpi_message {
 typedef struct cai_mpi_options {
     int32_t engine;             /* CAI_MPI_... */
     double seconds;             /* how long cai_mpi_finish and cai_mpi_close wait for messages; 0: for ever */
-    cai_event_pool *pool;       /* it and the hooks must outlive the batch */
+    cai_event_pool *pool;       /* it and the hooks must outlive the batch; NULL: WITHOUT CUDA */
     const cai_emm_hooks *hooks; /* host_alloc for STAGED, device_alloc for PACKED */
-    uint64_t stream;            /* for packs and unpacks; start waits for all that is in it */
+    uint64_t stream;            /* for packs and unpacks; start waits for all that is in it. Needs a pool */
     MPI_Comm comm;
 } cai_mpi_options;
 
@@ -117,8 +122,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_m
                                                const cai_mpi_message *list, int32_t count, cai_error *err);
 
 /** Packs what is sent, waits on the host for that and for earlier unpacks, and starts all messages. If it
- *  fails before the first message, it may be called again. Errors: CAI_ERR_ARGUMENT (started already),
- *  CAI_ERR_EXPECT (a layout changed), CAI_ERR_MPI, those of cai_exchange_begin_with and cai_transfer_copy. */
+ *  fails before the first message, it may be called again. Errors: CAI_ERR_ARGUMENT (started already, or
+ *  pending work without a pool), CAI_ERR_EXPECT (a layout changed), CAI_ERR_MPI, those of
+ *  cai_exchange_begin_with and cai_transfer_copy. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error *err);
 
 /** Waits on the host until all messages have passed, and queues the unpacks. If a message failed, nothing is
@@ -130,6 +136,34 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_finish(cai_mpi_batch *batch, cai_error
  *  in time all the same, nothing is freed (CAI_ERR_PENDING): call it again, or MPI_Abort. Does nothing for a
  *  batch that is closed or zero. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_close(cai_mpi_batch *batch, cai_error *err);
+
+/* ----------------------------------------------------------------------- >>halo */
+enum { CAI_MPI_HALO_DIMS = 9 }; /* of a communicator, so that 3^n tags fit MPI's smallest limit */
+
+/** How fields are split over a Cartesian communicator. Widths, axes and tag are the same on all ranks. */
+typedef struct cai_mpi_halo_options {
+    MPI_Comm comm; /* of MPI_Cart_create; also that of the batch */
+    const int64_t *halo_low,
+        *halo_high; /* elements of the halo before and behind, of each axis of the field */
+    const int32_t
+        *axes;     /* the axis of each dimension of comm; NULL: 0, 1, ... Other axes are sent in whole */
+    int32_t faces; /* 1: without edges and corners, for kernels that do not read them */
+    int32_t tag;   /* the first of 3^n, for n dimensions */
+} cai_mpi_halo_options;
+
+/** Lists the messages that fill the halo of a field: what is sent, out of the inside, and what is received.
+ *  `parts` gets the arrays, which name the pending work that the field names now, and stay where they are.
+ *  Both have `capacity` places; *count of them are used, at most 2 * (3^n - 1), or 4 * n of faces. There is no
+ *  message for widths of 0, nor beyond an edge that is not periodic. What lies there is not touched.
+ *  Edges and corners come from diagonal neighbours, not from one dimension after another. So a field has one
+ *  start and one finish, and work on the inside goes on beside all messages. The further ones are short.
+ *  Open a batch of the list, of several lists in a row, or of parts of it that are all started before one is
+ *  finished. Errors: CAI_ERR_ARGUMENT (comm is not Cartesian, has more dimensions than the field has axes;
+ *  axes), CAI_ERR_SHAPE (a width exceeds the elements inside), CAI_ERR_CAPACITY (*count is what is needed),
+ *  CAI_ERR_MPI, those of cai_view_slice. cai_error.index is that of the axis, of `axes` for those. */
+CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_options *options,
+                                               cai_mpi_message *list, cai_array *parts, int32_t capacity,
+                                               int32_t *count, cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -150,7 +184,7 @@ extern "C" {
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wold-style-cast"                /* C that is also C++ has C casts */
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
@@ -215,7 +249,11 @@ CAI_API cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_mpi_options *opt
         return cai_priv_error(err, CAI_ERR_CAPACITY, "count = %d is above %d", (int)count, CAI_MPI_MESSAGES);
     if (options->engine < CAI_MPI_STAGED || options->engine > CAI_MPI_DIRECT || !(options->seconds >= 0))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "engine = %d, or seconds < 0", (int)options->engine);
-    CAI_TRY(cai_stream_order(options->pool, options->stream, options->stream, err)); /* checks both */
+    if (options->pool ? !options->pool->cuda : options->engine != CAI_MPI_DIRECT)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_open: options.pool is %s",
+                              options->pool ? "not made" : "NULL");
+    if (options->pool)
+        CAI_TRY(cai_stream_order(options->pool, options->stream, options->stream, err)); /* checks it */
     if (options->engine != CAI_MPI_DIRECT) CAI_TRY(cai_emm_hooks_check(options->hooks, err));
     memset(batch, 0, sizeof *batch);
     batch->options = *options;
@@ -242,12 +280,29 @@ static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_optio
     return cai_stream_remember_thread(array, options->pool, err);
 }
 
+/* Without a pool nobody can wait for pending work. */
+static cai_status cai_priv_mpi_idle(const cai_array *array, int32_t i, cai_error *err)
+{
+    if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
+    if (array->sync == CAI_SYNC_UNKNOWN)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cai_mpi_start: message %ld: work may be pending (CAI_SYNC_UNKNOWN), and "
+                              "options.pool is NULL",
+                              (long)i);
+    return cai_priv_error(
+        err, CAI_ERR_ARGUMENT,
+        "cai_mpi_start: message %ld: %s %llu has pending work, and options.pool is NULL", (long)i,
+        array->sync == CAI_SYNC_STREAM ? "stream" : "event",
+        (unsigned long long)(array->sync == CAI_SYNC_STREAM ? array->stream : array->event));
+}
+
 /* Queues all packs or unpacks as one exchange, with `none` for other messages, so that the numbers agree. */
 static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks, cai_error *err)
 {
     const cai_exchange_options kept = cai_priv_keep_mode();
     const cai_mpi_options *const options = &batch->options;
     const int64_t shape = 0;
+    const int orders = options->pool != NULL;
     cai_array *arrays[CAI_MPI_MESSAGES], none;
     cai_exchange ex;
     cai_transfer plan;
@@ -260,12 +315,15 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
         const int takes_part = unpacks ? batch->buffers[i] && message->receives : packs;
         arrays[i] = takes_part && message->peer != MPI_PROC_NULL ? message->array : &none;
     }
-    CAI_TRY(cai_exchange_begin_with(&ex, options->pool, arrays, batch->count, options->stream, &kept, err));
+    if (orders)
+        CAI_TRY(
+            cai_exchange_begin_with(&ex, options->pool, arrays, batch->count, options->stream, &kept, err));
     for (i = 0; !status && i < batch->count; ++i) {
         const uint64_t buffer = (uint64_t)(uintptr_t)batch->buffers[i];
         if (arrays[i] == &none) continue;
         status = unpacks ? cai_transfer_unpack(&plan, arrays[i], buffer, err)
                          : cai_transfer_pack(&plan, arrays[i], buffer, err);
+        if (!status && !orders) status = cai_priv_mpi_idle(arrays[i], i, err);
         if (!status && plan.nbytes != batch->nbytes[i])
             status = cai_priv_error(err, CAI_ERR_EXPECT, "the array has %lld bytes, and had %lld before",
                                     (long long)plan.nbytes, (long long)batch->nbytes[i]);
@@ -273,7 +331,7 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
         if (!status && unpacks) status = cai_priv_mpi_name_stream(arrays[i], options, err);
         if (status && err) err->index = i;
     }
-    return cai_exchange_end(&ex, status, err);
+    return orders ? cai_exchange_end(&ex, status, err) : status;
 }
 
 /* The error of a message. If `code` is an error of MPI, its text takes the place of `what`. */
@@ -299,9 +357,9 @@ static cai_status cai_priv_mpi_post(cai_mpi_batch *batch, int32_t i, cai_error *
     void *const at = batch->buffers[i] ? batch->buffers[i] : (void *)(uintptr_t)message->array->data;
     const MPI_Comm comm = batch->options.comm;
     MPI_Request *const request = &batch->requests[i];
-    const int code =
-        message->receives ? MPI_Irecv(at, count, batch->types[i], message->peer, message->tag, comm, request)
-                          : MPI_Isend(at, count, batch->types[i], message->peer, message->tag, comm, request);
+    const int code = message->receives
+                         ? MPI_Irecv(at, count, batch->types[i], message->peer, message->tag, comm, request)
+                         : MPI_Isend(at, count, batch->types[i], message->peer, message->tag, comm, request);
     if (code == MPI_SUCCESS) return CAI_OK;
     *request = MPI_REQUEST_NULL;
     return cai_priv_mpi_say(batch, i, CAI_ERR_MPI, code, "", err);
@@ -311,12 +369,16 @@ CAI_API cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error *err)
 {
     const cai_exchange_options on_host = {CAI_MODE_HOST, 0, 0, 0, 0};
     cai_exchange ex;
+    cai_event_pool *pool;
     int32_t i, receives;
     if (!batch || batch->state != CAI_PRIV_MPI_OPEN)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "the batch is not open, or started already");
+    pool = batch->options.pool;
     CAI_TRY(cai_priv_mpi_exchange(batch, 0, err));
-    CAI_TRY(cai_exchange_begin_with(&ex, batch->options.pool, NULL, 0, batch->options.stream, &on_host, err));
-    CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
+    if (pool) {
+        CAI_TRY(cai_exchange_begin_with(&ex, pool, NULL, 0, batch->options.stream, &on_host, err));
+        CAI_TRY(cai_exchange_end(&ex, CAI_OK, err));
+    }
     batch->state = CAI_PRIV_MPI_BROKEN;
     for (receives = 1; receives >= 0; --receives) /* first, so that messages find their place */
         for (i = 0; i < batch->count; ++i)
@@ -366,6 +428,133 @@ CAI_API cai_status cai_mpi_close(cai_mpi_batch *batch, cai_error *err)
     batch->state = CAI_PRIV_MPI_BROKEN;
     CAI_TRY(cai_priv_mpi_wait(batch, 1, err));
     return cai_priv_mpi_free(batch, err);
+}
+
+/* ----------------------------------------------------------------------- >>halo */
+typedef struct cai_priv_mpi_cart {
+    int count, dims[CAI_MPI_HALO_DIMS], periods[CAI_MPI_HALO_DIMS], at[CAI_MPI_HALO_DIMS];
+    int32_t axes[CAI_MPI_HALO_DIMS];
+    int32_t directions; /* 3^count. The digits of a direction are 0 before, 1 along, 2 behind */
+} cai_priv_mpi_cart;
+
+CAI_PRIV_COLD cai_status cai_priv_mpi_item(cai_error *err, cai_status status, const char *name, int32_t index,
+                                           int64_t value, const char *limit_name, int64_t limit)
+{
+    status = cai_priv_error(err, status, "cai_mpi_halo: %s[%ld] = %lld: %s %lld", name, (long)index,
+                            (long long)value, limit_name, (long long)limit);
+    if (err) err->index = index;
+    return status;
+}
+
+static cai_status cai_priv_mpi_widths(int64_t extent, int64_t low, int64_t high, int32_t axis, cai_error *err)
+{
+    const int fits = low >= 0 && high >= 0 && low <= extent && high <= extent;
+    const int64_t inside = fits ? extent - low - high : extent, limit = inside > 0 ? inside : 0;
+    if (low < 0 || low > limit)
+        return cai_priv_mpi_item(err, CAI_ERR_SHAPE, "halo_low", axis, low, "elements inside:", limit);
+    if (high >= 0 && high <= limit) return CAI_OK;
+    return cai_priv_mpi_item(err, CAI_ERR_SHAPE, "halo_high", axis, high, "elements inside:", limit);
+}
+
+static cai_status cai_priv_mpi_axes(const cai_array *field, const cai_mpi_halo_options *options,
+                                    cai_priv_mpi_cart *cart, cai_error *err)
+{
+    int32_t i, before, axis;
+    cart->directions = 1;
+    for (i = 0; i < cart->count; ++i, cart->directions *= 3) {
+        axis = cart->axes[i] = options->axes ? options->axes[i] : i;
+        if (axis < 0 || axis >= field->ndim)
+            return cai_priv_mpi_item(err, CAI_ERR_ARGUMENT, "axes", i, axis,
+                                     "axes of the field:", field->ndim);
+        for (before = 0; before < i; ++before)
+            if (axis == cart->axes[before])
+                return cai_priv_mpi_item(err, CAI_ERR_ARGUMENT, "axes", i, axis, "so is axis", before);
+        CAI_TRY(cai_priv_mpi_widths(field->shape[axis], options->halo_low[axis], options->halo_high[axis],
+                                    axis, err));
+    }
+    return CAI_OK;
+}
+
+static cai_status cai_priv_mpi_cart_of(const cai_array *field, const cai_mpi_halo_options *options,
+                                       cai_priv_mpi_cart *cart, cai_error *err)
+{
+    const int32_t limit = field->ndim < CAI_MPI_HALO_DIMS ? field->ndim : CAI_MPI_HALO_DIMS;
+    int kind = MPI_UNDEFINED, code = MPI_SUCCESS;
+    if (options->comm != MPI_COMM_NULL) code = MPI_Topo_test(options->comm, &kind);
+    if (!code && kind != MPI_CART)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_halo: options.comm is not of MPI_Cart_create");
+    if (!code) code = MPI_Cartdim_get(options->comm, &cart->count);
+    if (!code && cart->count > limit)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_halo: options.comm has %d dimensions: %s %ld",
+                              cart->count,
+                              limit < field->ndim ? "at most" : "axes of the field:", (long)limit);
+    if (!code) code = MPI_Cart_get(options->comm, cart->count, cart->dims, cart->periods, cart->at);
+    CAI_TRY(cai_mpi_status(code, "cai_mpi_halo", err));
+    return cai_priv_mpi_axes(field, options, cart, err);
+}
+
+/* Makes one message. Its peer is MPI_PROC_NULL if there is none. What goes in a direction arrives from the
+ * opposite one: so is the tag, for a rank may be a neighbour on several sides. */
+static cai_status cai_priv_mpi_part(const cai_array *field, const cai_mpi_halo_options *options,
+                                    const cai_priv_mpi_cart *cart, int32_t direction,
+                                    cai_mpi_message *message, cai_array *part, cai_error *err)
+{
+    const int receives = message->receives;
+    int at[CAI_MPI_HALO_DIMS], sides = 0, peer = MPI_PROC_NULL, outside = 0, i;
+    int32_t rest = direction;
+    cai_array_borrow(part, field);
+    for (i = 0; i < cart->count; ++i, rest /= 3) {
+        const int32_t axis = cart->axes[i], side = rest % 3 - 1;
+        const int64_t low = options->halo_low[axis], high = options->halo_high[axis];
+        const int64_t end = field->shape[axis] - high; /* of the inside */
+        int64_t start = low, length = end - low;
+        if (side < 0) length = receives ? low : high;
+        if (side > 0) length = receives ? high : low;
+        if (side < 0 && receives) start = 0;
+        if (side > 0) start = receives ? end : end - length;
+        CAI_TRY(cai_view_slice(part, axis, start, length, 1, part, err));
+        at[i] = cart->at[i] + side;
+        sides += side != 0;
+        if (!cart->periods[i] && (at[i] < 0 || at[i] >= cart->dims[i])) outside = 1;
+    }
+    message->tag = options->tag + (receives ? cart->directions - 1 - direction : direction);
+    if (!outside && sides && (sides == 1 || !options->faces))
+        CAI_TRY(cai_mpi_status(MPI_Cart_rank(options->comm, at, &peer), "cai_mpi_halo", err));
+    message->peer = peer;
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_options *options,
+                                cai_mpi_message *list, cai_array *parts, int32_t capacity, int32_t *count,
+                                cai_error *err)
+{
+    cai_priv_mpi_cart cart;
+    cai_array part;
+    int32_t direction, receives, n = 0;
+    CAI_TRY(cai_array_check(field, err));
+    if (!options || !options->halo_low || !options->halo_high || !count ||
+        (capacity > 0 && (!list || !parts)))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cai_mpi_halo: options, a width, list, parts or count is NULL");
+    if (options->tag < 0 || options->tag > INT32_MAX - 19683) /* 3^9 */
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_mpi_halo: options.tag = %ld", (long)options->tag);
+    CAI_TRY(cai_priv_mpi_cart_of(field, options, &cart, err));
+    for (direction = 0; direction < cart.directions; ++direction) {
+        for (receives = 0; receives < 2; ++receives) {
+            cai_mpi_message message = {NULL, 0, 0, 0};
+            message.receives = receives;
+            CAI_TRY(cai_priv_mpi_part(field, options, &cart, direction, &message, &part, err));
+            if (message.peer == MPI_PROC_NULL || !part.size) continue;
+            if (n++ >= capacity) continue;
+            parts[n - 1] = part;
+            message.array = &parts[n - 1];
+            list[n - 1] = message;
+        }
+    }
+    *count = n;
+    if (n <= capacity) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_CAPACITY, "cai_mpi_halo: capacity = %ld: messages needed: %ld",
+                          (long)capacity, (long)n);
 }
 
 #if defined(__clang__) && defined(__cplusplus)

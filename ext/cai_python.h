@@ -100,6 +100,9 @@ OWNERSHIP
 THREADS
     All functions but the release of an array need the GIL, or an attached thread in a build without GIL. Any
     number of attached threads may use one cai_python. Each interpreter needs a cai_python of its own.
+    A call that may wait lets the GIL go meanwhile, as a host function in Python would wait for it. These are
+    cai_python_release_after with something to keep or to poll, and releases of arrays that a type's exchange
+    owned, as their maker may wait for a stream. No other call lets it go.
 
 RULES
     R1-R8, R70-R84, R100-R106, of docs/rules.md.
@@ -725,11 +728,19 @@ CAI_API void cai_python_drain(cai_python *py)
     cai_priv_py_drain(py->home);
 }
 
+/* The release of other code may wait for a stream. One of this code only puts the array into a list. */
+CAI_PRIV_NOINLINE void cai_priv_py_release_other(cai_array *array)
+{
+    PyThreadState *const thread = array->release == cai_priv_py_let_go ? NULL : PyEval_SaveThread();
+    cai_array_release(array);
+    if (thread) PyEval_RestoreThread(thread);
+}
+
 CAI_PRIV_NOINLINE void cai_priv_py_release_one(const cai_python *py, cai_array *array)
 {
     cai_priv_py_owner *owner = (cai_priv_py_owner *)array->owner;
     if (array->release != cai_priv_py_let_go || owner->home != py->home) {
-        cai_array_release(array);
+        cai_priv_py_release_other(array);
         return;
     }
     array->release = NULL; /* dropped now, without the list */
@@ -2381,22 +2392,40 @@ static int cai_priv_py_is_settled(const cai_array *array)
     return cai_priv_py_is_ordered(array) && cai_priv_py_is_ordered(array->mask);
 }
 
+/* Keeps arrays until the stream has passed. With none, gives back those that need not be kept any more. Calls
+ * CUDA, and releases of other code: they may wait, for a host function in Python, say. So the GIL goes. */
+static cai_status cai_priv_py_keep_arrays(cai_event_pool *pool, cai_array *const *arrays, int32_t count,
+                                          uint64_t stream, cai_error *err)
+{
+    cai_exchange none; /* its end is the place in the stream that they wait for */
+    PyThreadState *thread;
+    cai_status status;
+    if (!count && pool && pool->cuda && !pool->waiting) return CAI_OK;
+    thread = PyEval_SaveThread();
+    if (!count) {
+        status = cai_keepalive_poll(pool, NULL, err);
+    } else {
+        status = cai_exchange_begin(&none, pool, NULL, 0, stream, err);
+        if (!status) status = cai_exchange_finish(&none, CAI_OK, arrays, count, err);
+    }
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
 CAI_API int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                      Py_ssize_t count, uint64_t stream)
 {
     enum { AT_A_TIME = 16 };
     cai_array *waiting[AT_A_TIME];
     cai_error err;
-    cai_status status = cai_keepalive_poll(pool, NULL, &err);
-    cai_exchange none; /* its end is the place in the stream that they wait for */
+    cai_status status = cai_priv_py_keep_arrays(pool, NULL, 0, stream, &err);
     Py_ssize_t i;
     int32_t n = 0;
     for (i = 0; i < count && !status; ++i) {
         if (cai_priv_py_is_settled(&arrays[i])) cai_python_release(py, &arrays[i], 1);
         else if (arrays[i].release) waiting[n++] = &arrays[i];
         if (!n || (n < AT_A_TIME && i + 1 < count)) continue;
-        status = cai_exchange_begin(&none, pool, NULL, 0, stream, &err);
-        if (!status) status = cai_exchange_finish(&none, CAI_OK, waiting, n, &err);
+        status = cai_priv_py_keep_arrays(pool, waiting, n, stream, &err);
         n = 0;
     }
     cai_python_drain(py);

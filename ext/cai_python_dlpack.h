@@ -85,7 +85,8 @@ OWNERSHIP
     reference is dropped (OWNERSHIP in cai_python.h): with the GIL, in the interpreter of the import.
 
 THREADS
-    Those of cai_python.h.
+    Those of cai_python.h. Ordered exports of arrays that are not in plain host memory let the GIL go while
+    they call CUDA.
 
 CHANGES
     0.1.0  first version
@@ -793,6 +794,32 @@ static cai_dlpack_storage *cai_priv_py_make_storage(cai_priv_py_export *of)
     return storage;
 }
 
+#if defined(CAI_PRIV_PY_WITH_ORDER)
+/* Calls CUDA, and releases of other code: they may wait, for a host function in Python, say. So the GIL
+ * goes. */
+static cai_status cai_priv_py_move_in_order(const cai_priv_py_export *of, cai_array *array, cai_error *err)
+{
+    const cai_python_dlpack_request *request = of->request;
+    cai_event_pool *pool = (cai_event_pool *)of->pool;
+    cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)of->memory;
+    const int calls_cuda = array->size && array->memory != CAI_MEMORY_HOST;
+    PyThreadState *const thread = calls_cuda ? PyEval_SaveThread() : NULL;
+    DLManagedTensor *plain;
+    cai_status status;
+#if defined(CAI_DLPACK_VERSIONED)
+    struct DLManagedTensorVersioned *versioned;
+    if (of->versioned)
+        status = cai_dlpack_export_ordered_versioned(array, pool, request->consumer, request->flags, ordered,
+                                                     &versioned, err);
+    else
+#endif
+        status = cai_dlpack_export_ordered(array, pool, request->consumer, request->flags, ordered, &plain,
+                                           err);
+    if (thread) PyEval_RestoreThread(thread);
+    return status;
+}
+#endif
+
 /* Moves an array into the storage. On failure the caller still owns it. */
 static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *array, cai_error *err)
 {
@@ -803,16 +830,7 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
     struct DLManagedTensorVersioned *versioned;
 #endif
 #if defined(CAI_PRIV_PY_WITH_ORDER)
-    cai_event_pool *pool = (cai_event_pool *)of->pool;
-    cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)of->memory;
-#if defined(CAI_DLPACK_VERSIONED)
-    if (pool && of->versioned)
-        return cai_dlpack_export_ordered_versioned(array, pool, request->consumer, request->flags, ordered,
-                                                   &versioned, err);
-#endif
-    if (pool)
-        return cai_dlpack_export_ordered(array, pool, request->consumer, request->flags, ordered, &plain,
-                                         err);
+    if (of->pool) return cai_priv_py_move_in_order(of, array, err);
 #endif
 #if defined(CAI_DLPACK_VERSIONED)
     if (of->versioned)

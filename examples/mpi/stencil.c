@@ -148,41 +148,18 @@ static cai_status build_field(program *p, cai_storage *field, cai_error *err)
     return cai_storage_init(field, &options, &dtype, &layout, err);
 }
 
-/* Twelve faces of a block: of each axis and side the one that is sent, and the one that is received. */
+/* The faces of a block and of its halo: the kernel reads no edge and no corner. */
 static cai_status build_batch(program *p, int which, cai_error *err)
 {
-    cai_mpi_options options = {0, 10.0, NULL, NULL, 0, MPI_COMM_NULL};
-    int axis, side, receives, n = 0, peers[2];
-    for (axis = 0; axis < 3; ++axis) {
-        MPI_Cart_shift(p->comm, axis, 1, &peers[0], &peers[1]);
-        for (side = 0; side < 2; ++side) {
-            for (receives = 0; receives < 2; ++receives, ++n) {
-                const int64_t length = p->shape[axis];
-                const int64_t at = side ? length + receives : 1 - receives;
-                cai_array *const face = &p->faces[which][n];
-                cai_mpi_message *const message = &p->messages[which][n];
-                int other;
-                CAI_TRY(cai_view_slice(&p->fields[which].array[1], axis, at, 1, 1, face, err));
-                for (other = 0; other < 3; ++other) {
-                    const int64_t less = p->is.wrong == p->rank && other == 1 && axis == 0 && !receives;
-                    if (other != axis)
-                        CAI_TRY(cai_view_slice(face, other, 1, p->shape[other] - less, 1, face, err));
-                }
-                CAI_TRY(cai_stream_export(face, &p->pool, p->compute, NULL, 0, err)); /* where its work is */
-                message->array = face;
-                message->peer = peers[side];
-                message->tag =
-                    2 * axis + (receives ? 1 - side : side); /* one's upper side is the other's lower one */
-                message->receives = receives;
-            }
-        }
-    }
-    options.engine = (int32_t)p->is.engine;
-    options.pool = &p->pool;
-    options.hooks = &p->hooks;
-    options.stream = p->transfer;
-    options.comm = p->comm;
-    return cai_mpi_open(&p->batches[which], &options, p->messages[which], n, err);
+    const cai_mpi_options options = {(int32_t)p->is.engine, 10.0, &p->pool, &p->hooks, p->transfer, p->comm};
+    const cai_layout *const layout = &p->fields[which].layout;
+    const cai_mpi_halo_options halo = {p->comm, layout->halo_low, layout->halo_high, NULL, 1, 0};
+    cai_array field = p->fields[which].array[1];
+    int32_t count;
+    if (p->is.wrong == p->rank) CAI_TRY(cai_view_slice(&field, 1, 0, p->shape[1] + 1, 1, &field, err));
+    CAI_TRY(cai_stream_export(&field, &p->pool, p->compute, NULL, 0, err)); /* where its work is */
+    CAI_TRY(cai_mpi_halo(&field, &halo, p->messages[which], p->faces[which], 12, &count, err));
+    return cai_mpi_open(&p->batches[which], &options, p->messages[which], count, err);
 }
 
 /* Fills the block with numbers that depend on the place in the field alone. */

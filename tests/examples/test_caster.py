@@ -129,7 +129,7 @@ class Defect(NamedTuple):
 
 
 DEFECTS = [Defect(*defect) for defect in [
-    ("nothing is dropped", "~cai_dropped() { cai_python_drain(&cai_state().py); }", "~cai_dropped() {}"),
+    ("nothing is dropped", "cai_python_release(&cai_state().py, &a, 1);", "cai_array_release(&a);"),
     ("every TypeError is no array", TAKEN,
      "if (found < 0 && PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Clear(); else " + TAKEN),
     ("ValueError is no array", TAKEN,

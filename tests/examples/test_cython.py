@@ -31,7 +31,7 @@ from caster_support import (  # noqa: E402
 CASTERS = BINDINGS / "casters"
 NONE = "TypeError: the object has no __cuda_array_interface__; its type is "
 DEFECTS = [
-    ("references are not dropped", "if (PyGILState_Check()) cai_python_drain(&py);", ""),
+    ("references are not dropped", "if (PyGILState_Check()) cai_python_release(&py, this, 1);", ""),
     ("a taken array is not released", "static_cast<cai::array &>(to) = cai::array(&taken);",
      "cai_array_borrow(&to, &taken);"),
     ("an array that is not mine", "if (found) static_cast", "static_cast"),

@@ -29,7 +29,7 @@ from caster_support import (  # noqa: E402
 
 CASTERS = BINDINGS / "casters"
 DEFECTS = [
-    ("references are not dropped", "{ cai_python_drain(&cai_now->py); }", "{}"),
+    ("references are not dropped", "cai_python_release(&cai_now->py, &a, 1);", "cai_array_release(&a);"),
     ("a taken array is not owned", "= cai::array(&taken);", "= cai::array(&taken), to.release = nullptr;"),
     ("what is wrong goes to the next overload", "return found != CAI_PYTHON_NOT_MINE;",
      "error = nullptr; return found == CAI_PYTHON_TAKEN;"),
@@ -43,7 +43,7 @@ DEFECTS = [
     ("a wrong stream is 0",
      "? CAI_PYTHON_FAILED : CAI_PYTHON_TAKEN;", "? PyErr_Clear(), CAI_PYTHON_TAKEN : CAI_PYTHON_TAKEN;"),
     ("a result is empty", "o ? cai_array_move(cai_of(o), from), o : nullptr", "(void)from, o"),
-    ("a result is not released", "cai_array_release(cai_of(o)); PyObject_Free", "PyObject_Free"),
+    ("a result is not released", "cai_drop(*cai_of(o)); PyObject_Free", "PyObject_Free"),
     ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
     ("results by a call of the type", "Py_TPFLAGS_DISALLOW_INSTANTIATION", "Py_TPFLAGS_DEFAULT"),
     ("no exchange in C", "|| cai_python_offer(type, &exchange)", "|| !exchange.describe"),

@@ -28,7 +28,7 @@ from caster_support import (  # noqa: E402
 
 CASTERS = BINDINGS / "casters"
 DEFECTS = [
-    ("references are not dropped", "~cai_dropped() { cai_python_drain(&cai_state().py); }", "~cai_dropped() {}"),
+    ("references are not dropped", "cai_python_release(&cai_state().py, &a, 1);", "cai_array_release(&a);"),
     ("a taken array is not owned", "= cai::array(&taken);", "= cai::array(&taken); value.release = nullptr;"),
     ("None is an array", "none ? nullptr : &value", "&value"),
     ("flags are lost", "= {F, 0, 0, nullptr}", "= {F * 0, 0, 0, nullptr}"),
@@ -36,7 +36,7 @@ DEFECTS = [
      "if (found == CAI_PYTHON_FAILED) PyErr_Clear();"),
     ("a wrong stream is 0", "&value.number)) throw error_already_set();", "&value.number)) PyErr_Clear();"),
     ("a result is empty", "o ? cai_array_move(cai_of(o), from), o : nullptr", "(void)from, o"),
-    ("a result is not released", "cai_array_release(cai_of(o)); PyObject_Free", "PyObject_Free"),
+    ("a result is not released", "cai_drop(*cai_of(o)); PyObject_Free", "PyObject_Free"),
     ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
     ("results by a call of the type", "Py_TPFLAGS_DISALLOW_INSTANTIATION", "Py_TPFLAGS_DEFAULT"),
     ("no exchange in C", "&& !cai_python_offer(data->type, &exchange)", "&& exchange.describe"),

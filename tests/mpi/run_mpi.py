@@ -27,8 +27,12 @@ TYPES = ("types", "tests/mpi/test_type.c", (), False, ())
 LARGE_COUNTS = ("types, by counts of at most 3", "tests/mpi/test_type.c", ("-DCAI_MPI_MAX_COUNT=3",), False, ("4000",))
 BATCHES = ("batches", "tests/mpi/test_batch.c", (), True, ())
 LARGE_BATCHES = ("batches, by counts of at most 3", "tests/mpi/test_batch.c", ("-DCAI_MPI_MAX_COUNT=3",), True, ())
+HOST = ("without CUDA", "tests/mpi/test_host.c", (), False, ())
+HALOS = ("halos without CUDA", "tests/mpi/test_halo.c", (), False, ())
+DEVICE_HALOS = ("halos of a device", "tests/mpi/test_halo.c", ("-DHALO_DEVICE",), True, ())
 ENGINES = "tests/mpi/bench_engines.c"
 STENCIL = "examples/mpi/stencil.c"
+HALO = "examples/mpi/halo.c"
 LIMIT = 120  # seconds of one program
 # What is wrong, and what a rank must print then. Of the waits of streams in the first step the third is that of
 # the packs for the field, the sixth that of the field's stream for the unpacks.
@@ -50,10 +54,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, **more}
 
 
+def mpiexec_of(mpicc: str) -> str:
+    """The mpiexec of a compiler: it has the same ending."""
+    return str(pathlib.Path(mpicc).with_name(pathlib.Path(mpicc).name.replace("mpicc", "mpiexec")))
+
+
 class Runner:
     def __init__(self, mpicc: str, folder: pathlib.Path):
-        self.mpicc, self.folder = mpicc, folder
-        self.mpiexec = str(pathlib.Path(mpicc).with_name(pathlib.Path(mpicc).name.replace("mpicc", "mpiexec")))
+        self.mpicc, self.folder, self.mpiexec = mpicc, folder, mpiexec_of(mpicc)
 
     def compile(self, output: str, *arguments: str) -> str:
         path = str(self.folder / output)
@@ -100,6 +108,23 @@ def check_stencil(runner: Runner, program: str) -> int:
     return failures
 
 
+def check_halo(runner: Runner, objects: list[str]) -> int:
+    """The same bits from any number of ranks, without CUDA and on a device; others if the field is periodic."""
+    programs = {"host": runner.compile("halo", HALO),
+                "device": runner.compile("halo_device", HALO, "-DHALO_DEVICE", *objects, "-lpthread")}  # fmt: skip
+    found = {}
+    for mode in ((), ("periodic",)):
+        for where, program in programs.items():
+            for ranks in (1, 2, 4):
+                status, text = runner.run(program, ranks, *mode)
+                print(f"{where:6} {' '.join(mode):8} {text.strip()}")
+                found.setdefault(mode, set()).add(text.split(": ")[-1] if not status else f"{where}, {ranks}: {text}")
+    good = all(len(numbers) == 1 for numbers in found.values()) and len(set.union(*found.values())) == 2
+    if not good:
+        print(f"FAILED: {found}")
+    return not good
+
+
 def scaling(runner: Runner, program: str) -> None:
     """Times of steps, the best of three; all ranks share the cores of this machine."""
     for kind, arguments in (("strong", ("n=96",)), ("weak", ("n=48", "weak=1"))):
@@ -123,11 +148,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cai-mpi-") as folder, ThreadPoolExecutor(2) as pool:
         runner = Runner(args.mpicc, pathlib.Path(folder))
         objects = list(pool.map(lambda source: runner.compile(pathlib.Path(source).stem + ".o", "-c", source), SIMULATION))
-        for name, source, flags, simulated, arguments in (TYPES, LARGE_COUNTS, BATCHES, LARGE_BATCHES):
+        for name, source, flags, simulated, arguments in (TYPES, LARGE_COUNTS, HOST, BATCHES, LARGE_BATCHES, HALOS,
+                                                          DEVICE_HALOS):  # fmt: skip
             linked = (*objects, "-lpthread") if simulated else ()
-            status, text = runner.run(runner.compile("program", *flags, source, *linked), 1, *arguments)
-            print(f"--- {name}: {'good' if status == 0 else f'exit status {status}'}\n{text}")
-            failures += status != 0
+            program = runner.compile("program", *flags, source, *linked)
+            for ranks in (1, 2, 4) if source.endswith("test_halo.c") else (1,):
+                status, text = runner.run(program, ranks, *arguments)
+                print(f"--- {name}, ranks {ranks}: {'good' if status == 0 else f'exit status {status}'}\n{text}")
+                failures += status != 0
+        failures += check_halo(runner, objects)
         stencil = runner.compile("stencil", STENCIL, *objects, "-lpthread")
         failures += check_stencil(runner, stencil)
         if args.bench:

@@ -102,19 +102,19 @@ def check_unused(m: Any) -> str:
     return "" if sys.getrefcount(x) == before else "references are left"
 
 
-def build(options: argparse.Namespace, folder: pathlib.Path) -> str | None:
-    target = folder / ("dlpack_order" + sysconfig.get_config_var("EXT_SUFFIX"))
+def build(options: argparse.Namespace, folder: pathlib.Path, name: str = "dlpack_order") -> str | None:
+    target = folder / (name + sysconfig.get_config_var("EXT_SUFFIX"))
     places = (options.root, options.root / "ext", options.root / "sim", sysconfig.get_paths()["include"])
     command = [options.cc, "-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread",
                *(f"-I{place}" for place in places), f"-isystem{options.dlpack}",
-               str(HERE / "dlpack_order.c"), "-o", str(target)]  # fmt: skip
+               str(HERE / f"{name}.c"), "-o", str(target)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     return f"{' '.join(command)}\n{done.stderr}" if done.returncode else None
 
 
-def load(folder: pathlib.Path) -> Any:
-    path = next(folder.glob("dlpack_order*"))
-    specification = importlib.util.spec_from_file_location("dlpack_order", path)
+def load(folder: pathlib.Path, name: str = "dlpack_order") -> Any:
+    path = next(folder.glob(f"{name}*"))
+    specification = importlib.util.spec_from_file_location(name, path)
     assert specification and specification.loader
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

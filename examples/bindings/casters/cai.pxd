@@ -18,8 +18,8 @@ cdef extern from * nogil:
     cai_python py; // not cleared, as arrays may outlive the module
     cai::stream_pool pool;
     PyTypeObject *made; // of what give returns
-    struct dropped { ~dropped() { if (PyGILState_Check()) cai_python_drain(&py); } }; // after the release
-    struct array : dropped, cai::array {};
+    struct array : cai::array { array() = default; array(array &&) = default; array &operator=(array &&) = default;
+        ~array() { if (PyGILState_Check()) cai_python_release(&py, this, 1); } }; // lets the GIL go to wait
     struct exchange : std::optional<cai::exchange> {
         template <class... T> void begin(uint64_t s, T &...arrays) { this->emplace(pool, s, arrays...); }
         void finish() { this->value().finish(); } };

@@ -15,7 +15,8 @@ namespace cai_nb { struct stream { uint64_t number = 0; }; template <int> struct
 using array = basic_array<0>; }
 namespace NB_NAMESPACE { namespace detail {
 inline struct cai_data { cai_python py; PyTypeObject *type; } *cai_now; // never freed: arrays may outlive it
-struct cai_dropped { ~cai_dropped() { cai_python_drain(&cai_now->py); } }; // after the release
+inline void cai_drop(cai_array &a) { cai_python_release(&cai_now->py, &a, 1); } // lets the GIL go to wait
+template <typename T> void cai_drop(std::vector<T> &all) { for (T &one : all) cai_drop(one); }
 struct cai_held { PyObject_HEAD cai_array value; }; // an object of the type `array`
 inline cai_array *cai_of(PyObject *o) { return &reinterpret_cast<cai_held *>(o)->value; }
 inline int cai_describe(PyObject *o, cai_array *out) { return cai_array_borrow(out, cai_of(o)), 0; }
@@ -23,7 +24,7 @@ inline PyObject *cai_adopt(PyTypeObject *type, cai_array *from)
 { PyObject *o = PyType_GenericAlloc(type, 0); return o ? cai_array_move(cai_of(o), from), o : nullptr; }
 inline PyObject *cai_get(PyObject *o, void *) { return cai_python_interface(&cai_now->py, cai_of(o), 3, {}); }
 inline void cai_destroy(PyObject *o)
-{ PyTypeObject *type = Py_TYPE(o); cai_array_release(cai_of(o)); PyObject_Free(o); Py_DECREF(type); }
+{ PyTypeObject *type = Py_TYPE(o); cai_drop(*cai_of(o)); PyObject_Free(o); Py_DECREF(type); }
 template <int F> int cai_take(handle from, cai_nb::basic_array<F> &to) {
     const cai_python_options options = {F, 0, 0, nullptr};
     cai_array taken;
@@ -41,7 +42,8 @@ inline int cai_take(handle from, cai_nb::stream &to) {
     if (!PyLong_Check(from.ptr()) && !hasattr(from, "__cuda_stream__")) return CAI_PYTHON_NOT_MINE;
     return cai_python_stream(&cai_now->py, from.ptr(), &to.number) ? CAI_PYTHON_FAILED : CAI_PYTHON_TAKEN;
 }
-template <typename T> struct cai_caster : cai_dropped {
+template <typename T> struct cai_caster {
+    ~cai_caster() { if constexpr (!std::is_same_v<T, cai_nb::stream>) cai_drop(value); }
     using Value = T; template <typename U> using Cast = movable_cast_t<U>;
     template <typename U> bool can_cast() const noexcept { return !error && (std::is_pointer_v<U> || !none); }
     explicit operator T *() { if (error) std::rethrow_exception(error); return none ? nullptr : &value; }
@@ -55,8 +57,7 @@ template <typename T> struct cai_caster : cai_dropped {
     static handle from_cpp(T &&from, rv_policy, cleanup_list *) noexcept
     { return cai_python_adopt(&cai_now->py, cai_now->type, &from); }
     T value;
-    std::exception_ptr error;
-    bool none = false;
+    std::exception_ptr error; bool none = false;
 };
 template <> struct type_caster<cai_nb::stream> : cai_caster<cai_nb::stream>
 { static constexpr auto Name = const_name("stream"); };
@@ -69,8 +70,7 @@ inline void cai_open(module_ &m) {
     static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)cai_destroy}, {Py_tp_getset, get}, {}};
     static PyType_Spec spec = {"cai.array", sizeof(cai_held), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     static const cai_python_exchange exchange = {CAI_ABI, sizeof exchange, cai_describe, cai_adopt};
-    cai_now = new cai_data{{}, (PyTypeObject *)PyType_FromSpec(&spec)};
-    PyTypeObject *const type = cai_now->type;
+    PyTypeObject *const type = (cai_now = new cai_data{{}, (PyTypeObject *)PyType_FromSpec(&spec)})->type;
     if (!type || cai_python_init(&cai_now->py) || cai_python_offer(type, &exchange)) throw python_error();
     m.attr("array") = handle((PyObject *)type);
     nanobind::register_exception_translator([](const std::exception_ptr &now, void *) {

@@ -17,7 +17,7 @@ namespace PYBIND11_NAMESPACE { namespace detail { // hidden: modules share no st
 struct cai_data { cai_python py; PyTypeObject *type; }; // never freed, as arrays may outlive the module
 inline gil_safe_call_once_and_store<cai_data *> cai_store; // for each interpreter, with pybind11 3.1
 inline cai_data &cai_state() { return *cai_store.get_stored(); }
-struct cai_dropped { ~cai_dropped() { cai_python_drain(&cai_state().py); } }; // after the release
+inline void cai_drop(cai_array &a) { cai_python_release(&cai_state().py, &a, 1); } // lets the GIL go to wait
 struct cai_held { PyObject_HEAD cai_array value; }; // an object of the type `array`
 inline cai_array *cai_of(PyObject *o) { return &reinterpret_cast<cai_held *>(o)->value; }
 inline int cai_describe(PyObject *o, cai_array *out) { return cai_array_borrow(out, cai_of(o)), 0; }
@@ -26,8 +26,8 @@ inline PyObject *cai_adopt(PyTypeObject *type, cai_array *from)
 inline PyObject *cai_export(PyObject *o, void *)
 { return cai_python_interface(&cai_state().py, cai_of(o), 3, nullptr); }
 inline void cai_destroy(PyObject *o)
-{ PyTypeObject *type = Py_TYPE(o); cai_array_release(cai_of(o)); PyObject_Free(o); Py_DECREF(type); }
-template <typename T, int F = 0> struct cai_caster : cai_dropped {
+{ PyTypeObject *type = Py_TYPE(o); cai_drop(*cai_of(o)); PyObject_Free(o); Py_DECREF(type); }
+template <typename T, int F = 0> struct cai_caster { ~cai_caster() { cai_drop(value); }
     static constexpr auto name = const_name("array");
     template <typename U> // no array &: pybind11 would refuse to cast objects that are referenced elsewhere
     using cast_op_type = conditional_t<std::is_pointer_v<remove_reference_t<U>>, T *,

@@ -270,10 +270,14 @@ static PyObject *simulation(PyObject *module, PyObject *args)
 {
     module_state *state = (module_state *)PyModule_GetState(module);
     cai_error err;
+    cai_status status = CAI_OK;
     int all = 0;
     if (!PyArg_ParseTuple(args, "|p:simulation", &all)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
     if (all) (void)saxpy_device_run(state->device);
-    if (all && cai_keepalive_poll(&state->pool, NULL, &err)) return cai_python_raise(&err);
+    if (all) status = cai_keepalive_poll(&state->pool, NULL, &err);
+    Py_END_ALLOW_THREADS
+    if (status) return cai_python_raise(&err);
     cai_python_drain(&state->py);
     return Py_BuildValue("{s:L,s:i,s:i,s:s}", "imported", (long long)state->py.home->holders - 1, "waiting",
                          (int)state->pool.waiting, "queued", (int)saxpy_device_queued(state->device), "calls",
@@ -340,7 +344,9 @@ static void free_module(void *module)
 {
     module_state *state = (module_state *)PyModule_GetState((PyObject *)module);
     cai_status status = CAI_OK;
+    Py_BEGIN_ALLOW_THREADS /* it waits */
     if (state->pool.cuda) status = cai_keepalive_drain(&state->pool, NULL);
+    Py_END_ALLOW_THREADS
     if (state->pool.cuda && !status) status = cai_event_pool_destroy(&state->pool, NULL);
     (void)status; /* nobody is left who could be told */
     (void)cai_python_clear(&state->py);

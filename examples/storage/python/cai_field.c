@@ -417,7 +417,9 @@ static void free_module(void *module)
 {
     module_state *state = (module_state *)PyModule_GetState((PyObject *)module);
     cai_status status = CAI_OK;
+    Py_BEGIN_ALLOW_THREADS /* it waits */
     if (state->pool.cuda) status = cai_keepalive_drain(&state->pool, NULL);
+    Py_END_ALLOW_THREADS
     if (state->pool.cuda && !status) status = cai_event_pool_destroy(&state->pool, NULL);
     (void)status; /* nobody is left who could be told */
     (void)cai_python_clear(&state->py);

@@ -1029,6 +1029,11 @@ MPI_USE = """
 int use(cai_mpi_batch *batch, const cai_mpi_options *options, cai_mpi_message *message, cai_error *err);
 int use(cai_mpi_batch *batch, const cai_mpi_options *options, cai_mpi_message *message, cai_error *err)
 {
+    const int64_t width = 1;
+    const int32_t axis = 0;
+    const cai_mpi_halo_options halo = {options->comm, &width, &width, &axis, 1, 0};
+    int32_t count;
+    CAI_TRY(cai_mpi_halo(message->array, &halo, message, message->array, 0, &count, err));
     CAI_TRY(cai_mpi_open(batch, options, message, 1, err));
     CAI_TRY(cai_mpi_start(batch, err));
     CAI_TRY(cai_mpi_finish(batch, err));
