@@ -636,6 +636,13 @@ typedef struct cai_pool_event {
     uint64_t context, context_id, event;
 } cai_pool_event;
 
+/** What exports of ext/cai_dlpack.h have parked in a pool. */
+typedef struct cai_pool_parked {
+    int64_t arrays, bytes;             /* now */
+    int64_t peak_arrays, peak_bytes;   /* the most so far */
+    int64_t limit_arrays, limit_bytes; /* cai_dlpack_limit; 0: none */
+} cai_pool_parked;
+
 /** Events, and arrays that wait. A pool is the caller's and allocates nothing. It must outlive the exchanges,
  *  the events and the arrays given to it. Do not move, copy or write it. Its fields may be read. */
 struct cai_event_pool {
@@ -651,6 +658,7 @@ struct cai_event_pool {
     int32_t idle_count;
     int32_t reserved;
     struct cai_priv_parked *parked; /* what could not be freed when its owner let go */
+    cai_pool_parked dlpack;         /* how much of that is exports of ext/cai_dlpack.h */
     cai_keepalive *keepalive;
     cai_cuda whole;                        /* if the maker's table is shorter than this header's */
     cai_pool_event idle[CAI_POOL_EVENTS];

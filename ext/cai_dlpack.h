@@ -123,6 +123,7 @@ THREADS
 #define cai_dlpack_import CAI_PRIV_RENAMED(cai_dlpack_import)
 #define cai_dlpack_import_versioned CAI_PRIV_RENAMED(cai_dlpack_import_versioned)
 #define cai_dlpack_lend CAI_PRIV_RENAMED(cai_dlpack_lend)
+#define cai_dlpack_limit CAI_PRIV_RENAMED(cai_dlpack_limit)
 #endif
 
 #ifdef __cplusplus
@@ -271,13 +272,13 @@ typedef struct cai_dlpack_ordered {
  *  - `stream` captured at the export: a graph may use the array. It is parked until the context ends.
  *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
  *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
- *  ends such a capture.
+ *  ends such a capture. cai_event_pool.dlpack counts what is in the list, and cai_dlpack_limit limits it.
  *
  *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of
  *  cai_dlpack_export and the two promises. Ownership is as in cai_dlpack_export. After a failure nothing is
- *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin. The export has the thread rule of
- *  cai_exchange_begin. */
+ *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin, CAI_ERR_CAPACITY (cai_dlpack_limit). The
+ *  export has the thread rule of cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
                                                             uint64_t stream, uint32_t flags,
                                                             cai_dlpack_ordered *storage,
@@ -292,6 +293,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array 
                                                                       struct DLManagedTensorVersioned **out,
                                                                       cai_error *err);
 #endif
+
+/** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is more,
+ *  the next ordered export polls the pool. If there is more still, the export fails with CAI_ERR_CAPACITY
+ *  (BufferError in Python), and the array stays the caller's. Then call cai_keepalive_drain, which waits on
+ *  the host. A deleter never fails, so tensors that are out may bring the count further above the limit.
+ *  Exports that are never parked are not refused. A new pool has no limit. Call it before the first export.
+ *  Errors: CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_t bytes,
+                                                   cai_error *err);
 
 #ifdef __cplusplus
 }
@@ -959,10 +969,46 @@ static cai_dlpack_ordered *cai_priv_dlpack_of(cai_priv_parked *node)
     return (cai_dlpack_ordered *)(void *)((char *)node - offsetof(cai_dlpack_ordered, parked));
 }
 
+/* Counts an array that is parked (1), or no more (-1). */
+static void cai_priv_dlpack_count(cai_event_pool *pool, int64_t nbytes, int64_t sign)
+{
+    cai_pool_parked *parked = &pool->dlpack;
+    cai_priv_guard_take(&pool->guard);
+    parked->arrays += sign;
+    parked->bytes += sign * nbytes;
+    if (parked->peak_arrays < parked->arrays) parked->peak_arrays = parked->arrays;
+    if (parked->peak_bytes < parked->bytes) parked->peak_bytes = parked->bytes;
+    cai_priv_guard_give(&pool->guard);
+}
+
+static int cai_priv_dlpack_is_above(cai_event_pool *pool)
+{
+    const cai_pool_parked *parked = &pool->dlpack;
+    int above;
+    cai_priv_guard_take(&pool->guard);
+    above = (parked->limit_arrays && parked->arrays > parked->limit_arrays) ||
+            (parked->limit_bytes && parked->bytes > parked->limit_bytes);
+    cai_priv_guard_give(&pool->guard);
+    return above;
+}
+
+/* What has ended by now does not count. */
+static cai_status cai_priv_dlpack_check_limit(cai_event_pool *pool, cai_error *err)
+{
+    if (!cai_priv_dlpack_is_above(pool)) return CAI_OK;
+    (void)!cai_keepalive_poll(pool, NULL, NULL);
+    if (!cai_priv_dlpack_is_above(pool)) return CAI_OK;
+    return cai_priv_dlpack_say(err, CAI_ERR_CAPACITY, CAI_ENTRY_NONE, -1,
+                               "exported arrays are parked above the limit of cai_dlpack_limit: call "
+                               "cai_keepalive_drain");
+}
+
 static int cai_priv_dlpack_again(cai_priv_parked *node, int wait)
 {
     cai_dlpack_ordered *at = cai_priv_dlpack_of(node);
+    const int64_t nbytes = at->storage.array.nbytes;
     if (!cai_priv_dlpack_settle(at, wait)) return 0;
+    cai_priv_dlpack_count(at->pool, nbytes, -1);
     if (at->storage.done) at->storage.done(&at->storage);
     return 1;
 }
@@ -972,6 +1018,7 @@ static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)(void *)storage;
     if (cai_priv_dlpack_settle(at, 0)) return 1;
+    cai_priv_dlpack_count(at->pool, storage->array.nbytes, 1); /* first, as another thread may end it at once */
     cai_priv_park(at->pool, &at->parked);
     return 0;
 }
@@ -1092,7 +1139,8 @@ static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *
     at->way = CAI_PRIV_DLPACK_BY_WAIT;
     if (at->stream) CAI_TRY(cai_priv_dlpack_choose(at, err));
     cai_priv_dlpack_settle_others(at);
-    return CAI_OK;
+    if (at->way == CAI_PRIV_DLPACK_BY_OWN && cai_priv_dlpack_frees_in_order(array)) return CAI_OK;
+    return cai_priv_dlpack_check_limit(at->pool, err);
 }
 
 /* Begins the export of the array in the storage. */
@@ -1121,6 +1169,17 @@ static uint32_t cai_priv_dlpack_plain(uint32_t flags)
 {
     const uint32_t promises = (uint32_t)CAI_DLPACK_STREAMS_LIVE | (uint32_t)CAI_DLPACK_NO_CAPTURES;
     return (flags & ~promises) | (uint32_t)CAI_DLPACK_ORDERED;
+}
+
+CAI_API cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_t bytes, cai_error *err)
+{
+    if (!pool) return cai_priv_dlpack_null(err, "cai_dlpack_limit", "pool");
+    if (arrays < 0 || bytes < 0)
+        return cai_priv_dlpack_say(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
+                                   "cai_dlpack_limit: a limit is negative");
+    pool->dlpack.limit_arrays = arrays;
+    pool->dlpack.limit_bytes = bytes;
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool, uint64_t stream,

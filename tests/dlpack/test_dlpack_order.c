@@ -425,6 +425,24 @@ static void export_of_nobody(world *w, uint64_t stream)
     tensor->deleter(tensor);
 }
 
+/* The same, with an owner that does not free in order. */
+static void export_owned_by_nobody(world *w, uint64_t stream, cai_status expected)
+{
+    const int64_t shape[1] = {BYTES / 4};
+    cai_dlpack_ordered storage;
+    DLManagedTensor *tensor = NULL;
+    cai_array array;
+    memset(&storage, 0, sizeof storage);
+    GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
+    array.memory = CAI_MEMORY_DEVICE;
+    array.device = 0;
+    array.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, &storage, &tensor, &err), expected);
+    if (!tensor) return;
+    tensor->deleter(tensor);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+}
+
 /* A deleter names no stream of the consumer, and never waits. */
 static void check_parked(void)
 {
@@ -501,6 +519,87 @@ static void check_settled_later(void)
     CHECK_INT(w->pool.waiting, 1);
     export_of_nobody(w, w->s2);
     CHECK_INT(w->released, 1);
+    end(w);
+}
+
+/* What is parked is counted. Above a limit no more is exported that could be parked, and nothing is lost. */
+static void check_limit(void)
+{
+    static const struct {
+        int64_t arrays, bytes;
+        int refused;
+    } rows[] = {{0, 0, 0}, {1, 0, 0}, {0, BYTES, 0}, {0, BYTES - 1, 1}, {2, BYTES - 1, 1}, {1, BYTES, 0}};
+    size_t i;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world *w = open(count_release);
+        cai_dlpack_ordered first;
+        GOOD(cai_dlpack_limit(&w->pool, rows[i].arrays, rows[i].bytes, &err));
+        GOOD(export_to(w, w->s2, 0));
+        touch(w, w->s2, "use", 1);
+        CHECK_INT(w->pool.dlpack.arrays, 0); /* it is with the consumer */
+        drop(w);
+        CHECK_INT(w->pool.dlpack.arrays, 1);
+        CHECK_INT(w->pool.dlpack.bytes, BYTES);
+        first = w->storage;
+        w->pool.parked = &first.parked; /* so that the world has room for another */
+        CHECK_INT(cai_array_init(&w->array, CAI_FLOAT32, 1, w->storage.storage.array.shape, NULL,
+                                 cai_sim_bytes(w->sim, w->memory), &err), CAI_OK);
+        w->array.memory = CAI_MEMORY_DEVICE;
+        w->array.device = 0;
+        w->array.sync = CAI_SYNC_NONE;
+        cai_array_own(&w->array, count_release, w);
+        w->tensor = NULL;
+        CHECK_INT(export_to(w, CAI_STREAM_LEGACY, 0), rows[i].refused ? CAI_ERR_CAPACITY : CAI_OK);
+        if (rows[i].refused) {
+            CHECK(w->array.release != NULL && !w->tensor && strstr(err.message, "cai_keepalive_drain"));
+            CHECK_INT(w->pool.open_exchanges, 0);
+            GOOD(cai_keepalive_drain(&w->pool, &err));
+            CHECK_INT(w->released, 1);
+            GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
+        }
+        touch(w, CAI_STREAM_LEGACY, "use", 1);
+        drop(w);
+        CHECK_INT(w->pool.dlpack.peak_arrays, rows[i].refused ? 1 : 2);
+        CHECK_INT(w->pool.dlpack.peak_bytes, rows[i].refused ? BYTES : 2 * BYTES);
+        if (rows[i].arrays == 1) export_owned_by_nobody(w, CAI_STREAM_LEGACY, CAI_ERR_CAPACITY);
+        GOOD(cai_keepalive_drain(&w->pool, &err));
+        CHECK_INT(w->released * 10 + w->done, 22);
+        CHECK_INT(w->pool.dlpack.arrays + w->pool.dlpack.bytes, 0);
+        end(w);
+    }
+}
+
+/* At the limit: what a poll ends, what the export itself settles, and what is never parked. */
+static void check_limit_helps(void)
+{
+    world *w = open(count_release);
+    GOOD(cai_dlpack_limit(&w->pool, 0, 1, &err));
+    w->array.flags &= ~(uint32_t)CAI_ORDERED_FREE;
+    GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
+    drop(w); /* waits for an event */
+    CHECK_INT(w->pool.dlpack.arrays, 1);
+    export_of_nobody(w, w->s2); /* which is never parked */
+    CHECK_INT(w->pool.dlpack.arrays, 1);
+    cai_sim_run(w->sim);
+    export_owned_by_nobody(w, w->s2, CAI_OK); /* polls */
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release);
+    GOOD(cai_dlpack_limit(&w->pool, 0, 1, &err));
+    GOOD(export_to(w, w->s2, 0));
+    touch(w, w->s2, "use", 1);
+    drop(w);
+    export_owned_by_nobody(w, CAI_STREAM_LEGACY, CAI_ERR_CAPACITY);
+    export_owned_by_nobody(w, w->s2, CAI_OK); /* names the stream of what is parked */
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release);
+    CHECK_INT(cai_dlpack_limit(NULL, 1, 1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_limit(&w->pool, -1, 1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_limit(&w->pool, 1, -1, &err), CAI_ERR_ARGUMENT);
+    cai_array_release(&w->array);
     end(w);
 }
 
@@ -854,6 +953,8 @@ static void run(void)
     check_parked();
     check_parked_context();
     check_settled_later();
+    check_limit();
+    check_limit_helps();
     check_nothing_to_order();
     check_captures();
     check_export_in_capture();

@@ -449,6 +449,15 @@ module libcai
     integer(c_int64_t) :: event
   end type
 
+  type, bind(c) :: cai_pool_parked
+    integer(c_int64_t) :: arrays
+    integer(c_int64_t) :: bytes
+    integer(c_int64_t) :: peak_arrays
+    integer(c_int64_t) :: peak_bytes
+    integer(c_int64_t) :: limit_arrays
+    integer(c_int64_t) :: limit_bytes
+  end type
+
   type, bind(c) :: cai_event_pool
     type(c_ptr) :: cuda
     integer(c_int32_t) :: flags
@@ -466,6 +475,7 @@ module libcai
     integer(c_int32_t) :: idle_count
     integer(c_int32_t) :: reserved
     type(c_ptr) :: parked
+    type(cai_pool_parked) :: dlpack
     type(c_ptr) :: keepalive
     type(cai_cuda) :: whole
     type(cai_pool_event) :: idle(32)
@@ -990,6 +1000,7 @@ contains
     type(cai_cuda), target, save :: s_cai_cuda
     type(cai_cuda_driver), target, save :: s_cai_cuda_driver
     type(cai_pool_event), target, save :: s_cai_pool_event
+    type(cai_pool_parked), target, save :: s_cai_pool_parked
     type(cai_event_pool), target, save :: s_cai_event_pool
     type(cai_emm_hooks), target, save :: s_cai_emm_hooks
     type(cai_emm_pool), target, save :: s_cai_emm_pool
@@ -1258,7 +1269,18 @@ contains
     call at("cai_pool_event.context_id", c_loc(s_cai_pool_event%context_id), &
       c_loc(s_cai_pool_event), 8)
     call at("cai_pool_event.event", c_loc(s_cai_pool_event%event), c_loc(s_cai_pool_event), 16)
-    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3568) fault = "cai_event_pool"
+    if (fault == "" .and. c_sizeof(s_cai_pool_parked) /= 48) fault = "cai_pool_parked"
+    call at("cai_pool_parked.arrays", c_loc(s_cai_pool_parked%arrays), c_loc(s_cai_pool_parked), 0)
+    call at("cai_pool_parked.bytes", c_loc(s_cai_pool_parked%bytes), c_loc(s_cai_pool_parked), 8)
+    call at("cai_pool_parked.peak_arrays", c_loc(s_cai_pool_parked%peak_arrays), &
+      c_loc(s_cai_pool_parked), 16)
+    call at("cai_pool_parked.peak_bytes", c_loc(s_cai_pool_parked%peak_bytes), &
+      c_loc(s_cai_pool_parked), 24)
+    call at("cai_pool_parked.limit_arrays", c_loc(s_cai_pool_parked%limit_arrays), &
+      c_loc(s_cai_pool_parked), 32)
+    call at("cai_pool_parked.limit_bytes", c_loc(s_cai_pool_parked%limit_bytes), &
+      c_loc(s_cai_pool_parked), 40)
+    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3616) fault = "cai_event_pool"
     call at("cai_event_pool.cuda", c_loc(s_cai_event_pool%cuda), c_loc(s_cai_event_pool), 0)
     call at("cai_event_pool.flags", c_loc(s_cai_event_pool%flags), c_loc(s_cai_event_pool), 8)
     call at("cai_event_pool.guard", c_loc(s_cai_event_pool%guard), c_loc(s_cai_event_pool), 12)
@@ -1282,11 +1304,12 @@ contains
     call at("cai_event_pool.reserved", c_loc(s_cai_event_pool%reserved), c_loc(s_cai_event_pool), &
       60)
     call at("cai_event_pool.parked", c_loc(s_cai_event_pool%parked), c_loc(s_cai_event_pool), 64)
+    call at("cai_event_pool.dlpack", c_loc(s_cai_event_pool%dlpack), c_loc(s_cai_event_pool), 72)
     call at("cai_event_pool.keepalive", c_loc(s_cai_event_pool%keepalive), c_loc(s_cai_event_pool), &
-      72)
-    call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 80)
-    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 496)
-    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1264)
+      120)
+    call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 128)
+    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 544)
+    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1312)
     if (fault == "" .and. c_sizeof(s_cai_emm_hooks) /= 208) fault = "cai_emm_hooks"
     call at("cai_emm_hooks.struct_size", c_loc(s_cai_emm_hooks%struct_size), c_loc(s_cai_emm_hooks), &
       0)

@@ -490,6 +490,17 @@ pub struct cai_pool_event {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct cai_pool_parked {
+    pub arrays: i64,
+    pub bytes: i64,
+    pub peak_arrays: i64,
+    pub peak_bytes: i64,
+    pub limit_arrays: i64,
+    pub limit_bytes: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct cai_event_pool {
     pub cuda: *mut c_void,
     pub flags: u32,
@@ -507,6 +518,7 @@ pub struct cai_event_pool {
     pub idle_count: i32,
     pub reserved: i32,
     pub parked: *mut c_void,
+    pub dlpack: cai_pool_parked,
     pub keepalive: *mut cai_keepalive,
     pub whole: cai_cuda,
     pub idle: [cai_pool_event; 32],
@@ -1153,7 +1165,16 @@ pub fn layout_fault() -> &'static str {
     at!(cai_pool_event, context, 0);
     at!(cai_pool_event, context_id, 8);
     at!(cai_pool_event, event, 16);
-    if size_of::<cai_event_pool>() != 3568 {
+    if size_of::<cai_pool_parked>() != 48 {
+        return "cai_pool_parked";
+    }
+    at!(cai_pool_parked, arrays, 0);
+    at!(cai_pool_parked, bytes, 8);
+    at!(cai_pool_parked, peak_arrays, 16);
+    at!(cai_pool_parked, peak_bytes, 24);
+    at!(cai_pool_parked, limit_arrays, 32);
+    at!(cai_pool_parked, limit_bytes, 40);
+    if size_of::<cai_event_pool>() != 3616 {
         return "cai_event_pool";
     }
     at!(cai_event_pool, cuda, 0);
@@ -1172,10 +1193,11 @@ pub fn layout_fault() -> &'static str {
     at!(cai_event_pool, idle_count, 56);
     at!(cai_event_pool, reserved, 60);
     at!(cai_event_pool, parked, 64);
-    at!(cai_event_pool, keepalive, 72);
-    at!(cai_event_pool, whole, 80);
-    at!(cai_event_pool, idle, 496);
-    at!(cai_event_pool, places, 1264);
+    at!(cai_event_pool, dlpack, 72);
+    at!(cai_event_pool, keepalive, 120);
+    at!(cai_event_pool, whole, 128);
+    at!(cai_event_pool, idle, 544);
+    at!(cai_event_pool, places, 1312);
     if size_of::<cai_emm_hooks>() != 208 {
         return "cai_emm_hooks";
     }

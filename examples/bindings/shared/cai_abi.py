@@ -275,6 +275,10 @@ class cai_pool_event(Structure):
     pass
 
 
+class cai_pool_parked(Structure):
+    pass
+
+
 class cai_event_pool(Structure):
     pass
 
@@ -533,6 +537,14 @@ cai_pool_event._fields_ = [
     ("context_id", c_uint64),
     ("event", c_uint64),
 ]
+cai_pool_parked._fields_ = [
+    ("arrays", c_int64),
+    ("bytes", c_int64),
+    ("peak_arrays", c_int64),
+    ("peak_bytes", c_int64),
+    ("limit_arrays", c_int64),
+    ("limit_bytes", c_int64),
+]
 cai_event_pool._fields_ = [
     ("cuda", c_void_p),
     ("flags", c_uint32),
@@ -550,6 +562,7 @@ cai_event_pool._fields_ = [
     ("idle_count", c_int32),
     ("reserved", c_int32),
     ("parked", c_void_p),
+    ("dlpack", cai_pool_parked),
     ("keepalive", POINTER(cai_keepalive)),
     ("whole", cai_cuda),
     ("idle", cai_pool_event * 32),
@@ -759,10 +772,12 @@ LAYOUT = {
     cai_cuda_driver: (944, {"cuda": 0, "library": 416, "runtime_version": 424, "driver_version": 428,
         "entries": 432}),
     cai_pool_event: (24, {"context": 0, "context_id": 8, "event": 16}),
-    cai_event_pool: (3568, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "waiting": 20,
+    cai_pool_parked: (48, {"arrays": 0, "bytes": 8, "peak_arrays": 16, "peak_bytes": 24, "limit_arrays": 32,
+        "limit_bytes": 40}),
+    cai_event_pool: (3616, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "waiting": 20,
         "first": 24, "last": 28, "free": 32, "passed_first": 36, "passed_last": 40, "capacity": 44, "mode":
-        48, "export_mode": 52, "idle_count": 56, "reserved": 60, "parked": 64, "keepalive": 72, "whole": 80,
-        "idle": 496, "places": 1264}),
+        48, "export_mode": 52, "idle_count": 56, "reserved": 60, "parked": 64, "dlpack": 72, "keepalive":
+        120, "whole": 128, "idle": 544, "places": 1312}),
     cai_emm_hooks: (208, {"struct_size": 0, "version": 4, "flags": 8, "kind": 12, "ctx": 16, "device_alloc":
         24, "device_free": 32, "name": 40, "initialize": 104, "reset": 112, "memory_info": 120, "defer":
         128, "ipc_handle": 136, "host_alloc": 144, "host_free": 152, "pin": 160, "unpin": 168,
