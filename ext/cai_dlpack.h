@@ -248,6 +248,7 @@ typedef struct cai_dlpack_ordered {
     uint64_t event;               /* behind the consumer's work; 0: none yet */
     uint32_t flags;
     int32_t way;                  /* how the end of the consumer's work is found */
+    int32_t graph, reserved;      /* 1: a graph may use the array again */
 } cai_dlpack_ordered;
 
 /** cai_dlpack_export for a consumer that works on `stream`. The export makes `stream` wait for the array's
@@ -265,11 +266,12 @@ typedef struct cai_dlpack_ordered {
  *  - `stream` is 1, 2 or a blocking handle: an event in stream 1 comes behind its work, also if the stream is
  *    gone. If the array is CAI_ORDERED_FREE, its stream waits for that event, and the array is given back at
  *    once. Else it waits for the event in the list of `pool`.
- *  - CAI_DLPACK_STREAMS_LIVE, CAI_DLPACK_NO_CAPTURES: the same with an event in `stream`, or in its context.
+ *  - CAI_DLPACK_STREAMS_LIVE: an event in `stream`. CAI_DLPACK_NO_CAPTURES: one in its context.
  *  - Any other stream, and -1: no event can be recorded behind work that nobody can name. The array is parked
  *    in `pool` (cai_event_pool.waiting). A later ordered export to the same stream settles it (CUDA 12.0).
  *    So does the end of the context. cai_keepalive_drain waits for the context on the host.
- *  - `stream` captured at the export: a graph may use the array. It is parked until the context ends.
+ *  - `stream` captured at the export: a graph may use the array again. It is parked until the context ends
+ *    (CUDA 12.0).
  *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
  *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
  *  ends such a capture. cai_event_pool.dlpack counts what is in the list, and cai_dlpack_limit limits it.
@@ -277,8 +279,8 @@ typedef struct cai_dlpack_ordered {
  *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of
  *  cai_dlpack_export and the two promises. Ownership is as in cai_dlpack_export. After a failure nothing is
- *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin, CAI_ERR_CAPACITY (cai_dlpack_limit). The
- *  export has the thread rule of cai_exchange_begin. */
+ *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin, CAI_ERR_CAPACITY (cai_dlpack_limit).
+ *  The export has the thread rule of cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
                                                             uint64_t stream, uint32_t flags,
                                                             cai_dlpack_ordered *storage,
@@ -294,8 +296,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array 
                                                                       cai_error *err);
 #endif
 
-/** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is more,
- *  the next ordered export polls the pool. If there is more still, the export fails with CAI_ERR_CAPACITY
+/** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is
+ *  more, the next ordered export polls the pool. If there is more still, the export fails with CAI_ERR_CAPACITY
  *  (BufferError in Python), and the array stays the caller's. Then call cai_keepalive_drain, which waits on
  *  the host. A deleter never fails, so tensors that are out may bring the count further above the limit.
  *  Exports that are never parked are not refused. A new pool has no limit. Call it before the first export.
@@ -849,8 +851,7 @@ enum {
     CAI_PRIV_DLPACK_BY_LEGACY,  /* by a record in stream 1, which covers a destroyed blocking stream, too */
     CAI_PRIV_DLPACK_BY_STREAM,  /* by a record in the stream, which lives */
     CAI_PRIV_DLPACK_BY_CONTEXT, /* by a record in the context, which ends each capture there */
-    CAI_PRIV_DLPACK_BY_WAIT,    /* by a wait of the host alone */
-    CAI_PRIV_DLPACK_BY_GRAPH    /* never: a graph may be launched again */
+    CAI_PRIV_DLPACK_BY_WAIT     /* by a wait of the host alone */
 };
 
 /* Returns 900 if the stream captures, CUDA's error if that is not known, else 0. */
@@ -890,6 +891,13 @@ static int cai_priv_dlpack_frees_in_order(const cai_array *array)
            cai_priv_is_handle(array->stream);
 }
 
+/* 0: the array can go at once, in the order of its own stream. */
+static int cai_priv_dlpack_may_park(const cai_dlpack_ordered *at)
+{
+    if (at->graph || at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;
+    return !cai_priv_dlpack_frees_in_order(&at->storage.array);
+}
+
 /* Makes the array's stream wait for the event. */
 static int cai_priv_dlpack_pass_on(const cai_dlpack_ordered *at)
 {
@@ -916,7 +924,10 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
     int32_t error;
-    if (at->way == CAI_PRIV_DLPACK_BY_GRAPH) return 600;
+    if (at->graph) {
+        error = cai_priv_dlpack_captures(cuda, CAI_STREAM_LEGACY); /* it tells a broken device, too */
+        return cai_priv_is_dead(error) ? error : 600;
+    }
     if (at->way == CAI_PRIV_DLPACK_BY_WAIT) return wait ? cai_priv_dlpack_wait(at) : 600;
     if (!at->event) {
         error = cai_priv_dlpack_record(at);
@@ -950,8 +961,9 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     cai_array *array = &at->storage.array;
     cai_status dropped = CAI_OK;
     int32_t mode, error = 0;
-    if (at->way != CAI_PRIV_DLPACK_BY_OWN || !cai_priv_dlpack_frees_in_order(array)) error = 709;
+    if (cai_priv_dlpack_may_park(at)) error = 709;
     if (error && cai_priv_context_lives(cuda, at->context, at->context_id)) {
+        if (at->graph && !cuda->context_id) return 0; /* the context may be gone */
         error = cai_priv_mode_relax(cuda, &mode);
         if (!error) error = cai_priv_mode_restore(cuda, mode, cai_priv_dlpack_look_there(at, wait));
     }
@@ -1018,7 +1030,7 @@ static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)(void *)storage;
     if (cai_priv_dlpack_settle(at, 0)) return 1;
-    cai_priv_dlpack_count(at->pool, storage->array.nbytes, 1); /* first, as another thread may end it at once */
+    cai_priv_dlpack_count(at->pool, storage->array.nbytes, 1); /* another thread may end it at once */
     cai_priv_park(at->pool, &at->parked);
     return 0;
 }
@@ -1095,33 +1107,34 @@ static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error 
     return cai_cuda_status(error, "context_id", err);
 }
 
-/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its flags
- * and of its id would end the capture. */
+/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its
+ * flags and of its id would end the capture. A graph may use the array again, whatever the stream is. */
 static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
 {
     const cai_cuda *cuda = at->pool->cuda;
     const cai_array *array = &at->storage.array;
     const int handle = cai_priv_is_handle(at->stream);
     const int plain = cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
+    int own;
     uint32_t non_blocking = 1;
-    int32_t captures = 0;
+    at->graph = at->stream != (uint64_t)CAI_STREAM_LEGACY && cai_priv_dlpack_captures(cuda, at->stream);
     at->way = CAI_PRIV_DLPACK_BY_OWN;
-    if (handle && array->sync == CAI_SYNC_STREAM && array->stream == at->stream)
-        return cai_priv_dlpack_frees_in_order(array) ? CAI_OK : cai_priv_dlpack_ask_context(at, err);
-    if (handle) captures = cai_priv_dlpack_captures(cuda, at->stream);
+    own = handle && array->sync == CAI_SYNC_STREAM && array->stream == at->stream;
+    if (own && !cai_priv_dlpack_may_park(at)) return CAI_OK;
     CAI_TRY(cai_priv_dlpack_ask_context(at, err));
-    at->way = CAI_PRIV_DLPACK_BY_GRAPH;
-    if (captures) return CAI_OK;
+    if (own) return CAI_OK;
+    at->way = CAI_PRIV_DLPACK_BY_STREAM;
+    if (handle && at->flags & (uint32_t)CAI_DLPACK_STREAMS_LIVE) return CAI_OK;
     at->way = CAI_PRIV_DLPACK_BY_LEGACY;
     if (!handle) return CAI_OK;
-    if (cuda->stream_flags && cuda->stream_flags(cuda->self, at->stream, &non_blocking)) non_blocking = 1;
+    if (!at->graph && cuda->stream_flags && cuda->stream_flags(cuda->self, at->stream, &non_blocking))
+        non_blocking = 1;
     if (!non_blocking && !plain) return CAI_OK;
-    at->way = CAI_PRIV_DLPACK_BY_STREAM;
-    if (at->flags & (uint32_t)CAI_DLPACK_STREAMS_LIVE) return CAI_OK;
     at->way = CAI_PRIV_DLPACK_BY_CONTEXT;
     if (at->flags & (uint32_t)CAI_DLPACK_NO_CAPTURES && cuda->context_record && at->context) return CAI_OK;
     at->way = CAI_PRIV_DLPACK_BY_WAIT;
-    if (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id)) at->stream_id = 0;
+    if (at->graph || (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id)))
+        at->stream_id = 0;
     return CAI_OK;
 }
 
@@ -1139,8 +1152,7 @@ static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *
     at->way = CAI_PRIV_DLPACK_BY_WAIT;
     if (at->stream) CAI_TRY(cai_priv_dlpack_choose(at, err));
     cai_priv_dlpack_settle_others(at);
-    if (at->way == CAI_PRIV_DLPACK_BY_OWN && cai_priv_dlpack_frees_in_order(array)) return CAI_OK;
-    return cai_priv_dlpack_check_limit(at->pool, err);
+    return cai_priv_dlpack_may_park(at) ? cai_priv_dlpack_check_limit(at->pool, err) : CAI_OK;
 }
 
 /* Begins the export of the array in the storage. */

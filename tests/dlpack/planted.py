@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in ext/cai_dlpack.h, one at a time; test_dlpack.c or test_dlpack_order.c must see each of them.
+"""Plants defects in ext/cai_dlpack.h, one at a time; one of the tests beside it must see each of them.
 
     tests/dlpack/planted.py [--dlpack FOLDER] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
 
-TESTS = ("test_dlpack.c", "test_dlpack_order.c")
+TESTS = ("test_dlpack.c", "test_dlpack_order.c", "test_dlpack_table.c")
 
 # What it is, where it is, what stands there instead
 DEFECTS = [
@@ -84,22 +84,27 @@ DEFECTS = [
     ("a parked array is done at once", r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*",
      r"if (storage->release && !storage->release(storage)) { if (storage->done) storage->done(storage); return; }"),
     ("the export has a way back", r"    one_way\.flags \|= \(uint32_t\)CAI_PRIV_ONE_WAY;\n", r""),
-    ("each consumer's stream is the array's own", r"array->sync == CAI_SYNC_STREAM && array->stream == at->stream\)",
-     r"array->sync == CAI_SYNC_STREAM)"),
+    ("each consumer's stream is the array's own", r"array->sync == CAI_SYNC_STREAM && array->stream == at->stream;",
+     r"array->sync == CAI_SYNC_STREAM;"),
     ("an owner that frees at once has its own stream's order",
-     r"if \(at->way != CAI_PRIV_DLPACK_BY_OWN \|\| !cai_priv_dlpack_frees_in_order\(array\)\) error",
-     r"if (at->way != CAI_PRIV_DLPACK_BY_OWN) error"),
+     r"return !cai_priv_dlpack_frees_in_order\(&at->storage\.array\);", r"return 0;"),
     ("any owner frees in order", r"if \(!\(array->flags & CAI_ORDERED_FREE\) \|\| array->flags", r"if (array->flags"),
     ("an imported array gets a back edge", r" \|\| array->flags & CAI_NO_BACK_EDGE\) return 0;", r") return 0;"),
     ("a non-blocking stream is a blocking one", r"if \(!non_blocking && !plain\) return CAI_OK;", r"return CAI_OK;"),
     ("a platform without default streams has stream 1", r"if \(!non_blocking && !plain\)", r"if (!non_blocking)"),
-    ("each stream lives", r"if \(at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;", r"return CAI_OK;"),
+    ("each stream lives", r"if \(handle && at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;", r"if (handle) return CAI_OK;"),
     ("each export has promised that nothing captures", r"if \(at->flags & \(uint32_t\)CAI_DLPACK_NO_CAPTURES && ",
      r"if ("),
-    ("a capture of the consumer is not seen", r"    if \(captures\) return CAI_OK;\n", r""),
-    ("the flags of a capturing stream are queried", r"    if \(handle\) captures = [^;]*;\n", r""),
-    ("a graph's array goes by a wait", r"    if \(at->way == CAI_PRIV_DLPACK_BY_GRAPH\) return 600;\n",
-     r"    if (at->way == CAI_PRIV_DLPACK_BY_GRAPH) return wait ? cai_priv_dlpack_wait(at) : 600;\n"),
+    ("a capture of the consumer is not seen", r"    at->graph = at->stream != [^;]*;\n", r"    at->graph = 0;\n"),
+    ("a capture of stream 2 is not seen", r"    at->graph = at->stream != \(uint64_t\)CAI_STREAM_LEGACY && ", r"    at->graph = handle && "),
+    ("a graph of the array's own stream is not seen", r"if \(own && !cai_priv_dlpack_may_park\(at\)\) return CAI_OK;", r"if (own) return CAI_OK;"),
+    ("a graph's array goes at once on its own stream", r"if \(at->graph \|\| at->way != CAI_PRIV_DLPACK_BY_OWN\) return 1;", r"if (at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;"),
+    ("the flags of a capturing stream are queried", r"if \(!at->graph && cuda->stream_flags && ", r"if (cuda->stream_flags && "),
+    ("the id of a capturing stream is queried at the export", r"if \(at->graph \|\| \(cuda->stream_id && cuda->stream_id\(cuda->self, at->stream, &at->stream_id\)\)\)",
+     r"if (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id))"),
+    ("a stream that lives is not used", r"    if \(handle && at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;\n", r""),
+    ("a graph's array goes by a wait", r"    if \(at->graph\) \{\n", r"    if (at->graph && !wait) {\n"),
+    ("a context without an id is entered for a graph", r"        if \(at->graph && !cuda->context_id\) return 0; .*\n", r""),
     ("the deleter waits", r"if \(cai_priv_dlpack_settle\(at, 0\)\) return 1;", r"if (cai_priv_dlpack_settle(at, 1)) return 1;"),
     ("a poll waits", r"if \(!cai_priv_dlpack_settle\(at, wait\)\) return 0;", r"if (!cai_priv_dlpack_settle(at, 1)) return 0;"),
     ("a drain does not wait", r"return wait \? cai_priv_dlpack_wait\(at\) : 600;", r"return 600;"),
@@ -142,7 +147,7 @@ DEFECTS = [
     ("no limit of bytes", r"\(parked->limit_bytes && ", r"(0 && "),
     ("a limit of bytes refuses what is at it", r"parked->bytes > parked->limit_bytes", r"parked->bytes >= parked->limit_bytes"),
     ("at the limit nothing is polled", r"    \(void\)!cai_keepalive_poll\(pool, NULL, NULL\);\n", r""),
-    ("at the limit nobody exports", r"    if \(at->way == CAI_PRIV_DLPACK_BY_OWN && cai_priv_dlpack_frees_in_order\(array\)\) return CAI_OK;\n", r""),
+    ("at the limit nobody exports", r"return cai_priv_dlpack_may_park\(at\) \? cai_priv_dlpack_check_limit\(at->pool, err\) : CAI_OK;", r"return cai_priv_dlpack_check_limit(at->pool, err);"),
     ("an export that fails keeps the array", r"    if \(status\) cai_array_move\(array, &storage->storage\.array\);\n    else ", r"    "),
 ]  # fmt: skip
 
@@ -152,7 +157,7 @@ def dlpack_of(options):
 
 
 class Dlpack(Subject):
-    """Both tests; a defect that the first one sees is not shown to the second."""
+    """The tests; a defect that one of them sees is not shown to the next."""
 
     def build(self, options, tree, folder):
         for test in TESTS:

@@ -357,8 +357,9 @@ static void check_calls(void)
 {
     world *w = open(count_release);
     GOOD(export_to(w, w->s1, 0)); /* the consumer is on the array's own stream */
+    CHECK_INT(calls(w, "stream_capture"), 1);
     drop(w);
-    CHECK_INT(cai_sim_calls(w->sim), 0);
+    CHECK_INT(cai_sim_calls(w->sim), 1);
     CHECK_INT(w->released, 1);
     end(w);
 
@@ -408,21 +409,32 @@ static void check_imported(void)
 }
 
 /* An export of an array that nobody owns, on which nothing is pending. */
-static void export_of_nobody(world *w, uint64_t stream)
+static void export_into(world *w, uint64_t stream, cai_dlpack_ordered *storage)
 {
     const int64_t shape[1] = {BYTES / 4};
-    cai_dlpack_ordered storage;
     DLManagedTensor *tensor;
     cai_array array;
-    memset(&storage, 0, sizeof storage);
+    memset(storage, 0, sizeof *storage);
     GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
     array.memory = CAI_MEMORY_DEVICE;
     array.device = 0;
     array.sync = CAI_SYNC_STREAM;
     array.stream = stream;
     array.flags |= CAI_ORDERED_FREE;
-    GOOD(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, &storage, &tensor, &err));
+    GOOD(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, storage, &tensor, &err));
     tensor->deleter(tensor);
+}
+
+static void export_of_nobody(world *w, uint64_t stream)
+{
+    static cai_dlpack_ordered storage; /* it may stay in the list */
+    export_into(w, stream, &storage);
+}
+
+static void export_of_nobody_again(world *w, uint64_t stream)
+{
+    cai_dlpack_ordered storage;
+    export_into(w, stream, &storage);
 }
 
 /* The same, with an owner that does not free in order. */
@@ -500,14 +512,22 @@ static void check_settled_later(void)
     end(w);
 
     w = open(count_release); /* which captures now: its id is not queried, as that would end the capture */
-    GOOD(export_to(w, w->s2, 0));
+    open_other(w);
+    w->array.sync = CAI_SYNC_NONE;
+    GOOD(export_to(w, w->elsewhere, 0));
     drop(w);
-    CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 2), 0);
-    export_of_nobody(w, w->s2);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0);
-    CHECK_INT(w->released, 0);
-    export_of_nobody(w, w->s2);
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 2), 0);
+    export_of_nobody(w, w->elsewhere); /* a graph may use it, until the context ends */
+    CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere, NULL), 0);
+    CHECK_INT(w->pool.waiting, 2);
+    export_of_nobody_again(w, w->elsewhere);
+    CHECK_INT(w->pool.waiting, 2); /* behind an event, as it has no stream */
+    cai_sim_run(w->sim);
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
     CHECK_INT(w->released, 1);
+    (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
+    CHECK_INT(cai_sim_context_destroy(w->sim, w->other), 0);
+    w->elsewhere = w->other = 0;
     end(w);
 
     w = open(count_release); /* no event can be recorded now: it stays */
