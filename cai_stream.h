@@ -575,6 +575,10 @@ struct cai_cuda_v0 {
     /* a reference to the primary context, for one who keeps it: the first makes it, the last destroys it */
     int32_t (*primary_retain)(void *self, int32_t device, uint64_t *context);
     int32_t (*primary_release)(void *self, int32_t device);
+    /* since CUDA 11.3: `gone` is called once, with `user`, when the graph that `stream` captures into, all that
+     * is made of it, and their launches have ended. It may run on any thread, and must not call CUDA. Not after
+     * an error. 401: the stream does not capture */
+    int32_t (*capture_retain)(void *self, uint64_t stream, void (*gone)(void *user), void *user);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
@@ -1001,7 +1005,7 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 416 : 216) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 424 : 220) ? 1 : -1];
 typedef char cai_priv_assert_pool[sizeof(cai_event_pool) <= 4096 ? 1 : -1];
 
 /* ------------------------------------------------------------------ >>failing */
@@ -3244,13 +3248,18 @@ struct cai_priv_pool_properties { /* CUmemPoolProps */
     X(memory_alloc_from_pool, (uint64_t *, size_t, void *, void *),                                          \
       "cuMemAllocFromPoolAsync", "", 11020, 0)                                                               \
     X(primary_retain, (void **, int), "cuDevicePrimaryCtxRetain", "", 7000, 1)                               \
-    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)
+    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)                                  \
+    X(capture_retain, (void *, void *, unsigned int, unsigned int), "cuGraphRetainUserObject", "", 11030, 0)
 
-/* All functions. The first three have no slot of their own. */
+/* All functions. The first five have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
     X(init, (unsigned int), "cuInit", "", 2000, 1)                                                           \
     X(driver_version, (int *), "cuDriverGetVersion", "", 2020, 1)                                            \
     X(pool_set, (void *, int, void *), "cuMemPoolSetAttribute", "", 11020, 0)                                \
+    X(capture_graph, (void *, int *, uint64_t *, void **, const void **, size_t *),                          \
+      "cuStreamGetCaptureInfo", "_v2", 11030, 0)                                                             \
+    X(user_object, (void **, void *, void (*)(void *), unsigned int, unsigned int),                          \
+      "cuUserObjectCreate", "", 11030, 0)                                                                    \
     CAI_PRIV_SLOT_LIST(X)
 
 enum {
@@ -3362,6 +3371,18 @@ static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_c
 {
     memset(capture, 0, sizeof *capture);
     return cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &capture->status, &capture->id);
+}
+
+/* The graph gets the only reference. If that fails the object stays, as to release it would call `gone`. */
+static int32_t cai_priv_driver_capture_retain(void *self, uint64_t stream, void (*gone)(void *), void *user)
+{
+    enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 }; /* CU_USER_OBJECT_..., CU_GRAPH_USER_OBJECT_... */
+    void *graph = NULL, *object = NULL;
+    int status = 0;
+    int32_t error = cai_priv_cu_capture_graph(self)(cai_priv_cu_handle(stream), &status, NULL, &graph, NULL, NULL);
+    if (!error && !graph) error = 401;
+    if (!error) error = cai_priv_cu_user_object(self)(&object, user, gone, 1, NO_DESTRUCTOR_SYNC);
+    return error ? error : cai_priv_cu_capture_retain(self)(graph, object, 1, MOVE);
 }
 
 CAI_PRIV_SLOT(stream_id, (void *self, uint64_t stream, uint64_t *id), (cai_priv_cu_handle(stream), id))
@@ -3609,6 +3630,8 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
 #undef CAI_PRIV_FILL
     if (!out->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
+    if (!out->entries[CAI_PRIV_CU_capture_graph] || !out->entries[CAI_PRIV_CU_user_object])
+        cuda->capture_retain = NULL;
 }
 
 /* ------------------------------------------------------- >>finding the driver */

@@ -248,7 +248,7 @@ typedef struct cai_dlpack_ordered {
     uint64_t event;               /* behind the consumer's work; 0: none yet */
     uint32_t flags;
     int32_t way;                  /* how the end of the consumer's work is found */
-    int32_t graph, reserved;      /* 1: a graph may use the array again */
+    int32_t graph, gone;          /* 1: a graph may use the array again, 2: and it tells its end: gone */
 } cai_dlpack_ordered;
 
 /** cai_dlpack_export for a consumer that works on `stream`. The export makes `stream` wait for the array's
@@ -270,8 +270,9 @@ typedef struct cai_dlpack_ordered {
  *  - Any other stream, and -1: no event can be recorded behind work that nobody can name. The array is parked
  *    in `pool` (cai_event_pool.waiting). A later ordered export to the same stream settles it (CUDA 12.0).
  *    So does the end of the context. cai_keepalive_drain waits for the context on the host.
- *  - `stream` captured at the export: a graph may use the array again. It is parked until the context ends
- *    (CUDA 12.0).
+ *  - `stream` captured at the export: a graph may use the array again. It stays until the graph, all that is
+ *    made of it and their launches have ended (CUDA 11.3: a user object of the graph), and is then given back
+ *    as above. Without user objects it is parked until the context ends (CUDA 12.0).
  *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
  *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
  *  ends such a capture. cai_event_pool.dlpack counts what is in the list, and cai_dlpack_limit limits it.
@@ -891,10 +892,40 @@ static int cai_priv_dlpack_frees_in_order(const cai_array *array)
            cai_priv_is_handle(array->stream);
 }
 
-/* 0: the array can go at once, in the order of its own stream. */
-static int cai_priv_dlpack_may_park(const cai_dlpack_ordered *at)
+/* May a graph use the array again? */
+static int cai_priv_dlpack_in_graph(cai_dlpack_ordered *at)
 {
-    if (at->graph || at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;
+    int in_graph;
+    if (!at->graph) return 0;
+    cai_priv_guard_take(&at->pool->guard);
+    in_graph = !at->gone;
+    cai_priv_guard_give(&at->pool->guard);
+    return in_graph;
+}
+
+/* The destructor of the user object. It must not call CUDA, so a later call looks at the mark. */
+static void cai_priv_dlpack_graph_ends(void *user)
+{
+    cai_dlpack_ordered *at = (cai_dlpack_ordered *)user;
+    cai_event_pool *pool = at->pool;
+    cai_priv_guard_take(&pool->guard);
+    at->gone = 1;
+    cai_priv_guard_give(&pool->guard);
+}
+
+/* Asks the graph to tell its end. It then uses the storage, so that no export fails after this. */
+static void cai_priv_dlpack_ask_graph(cai_dlpack_ordered *at)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    if (!at->graph || !cuda->capture_retain) return;
+    at->graph = 2;
+    if (cuda->capture_retain(cuda->self, at->stream, cai_priv_dlpack_graph_ends, at)) at->graph = 1;
+}
+
+/* 0: the array can go at once, in the order of its own stream. */
+static int cai_priv_dlpack_may_park(cai_dlpack_ordered *at)
+{
+    if (cai_priv_dlpack_in_graph(at) || at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;
     return !cai_priv_dlpack_frees_in_order(&at->storage.array);
 }
 
@@ -924,7 +955,7 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
     int32_t error;
-    if (at->graph) {
+    if (at->graph == 1) {
         error = cai_priv_dlpack_captures(cuda, CAI_STREAM_LEGACY); /* it tells a broken device, too */
         return cai_priv_is_dead(error) ? error : 600;
     }
@@ -961,9 +992,10 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     cai_array *array = &at->storage.array;
     cai_status dropped = CAI_OK;
     int32_t mode, error = 0;
+    if (at->graph == 2 && cai_priv_dlpack_in_graph(at)) return 0;
     if (cai_priv_dlpack_may_park(at)) error = 709;
     if (error && cai_priv_context_lives(cuda, at->context, at->context_id)) {
-        if (at->graph && !cuda->context_id) return 0; /* the context may be gone */
+        if (at->graph == 1 && !cuda->context_id) return 0; /* the context may be gone */
         error = cai_priv_mode_relax(cuda, &mode);
         if (!error) error = cai_priv_mode_restore(cuda, mode, cai_priv_dlpack_look_there(at, wait));
     }
@@ -1152,7 +1184,9 @@ static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *
     at->way = CAI_PRIV_DLPACK_BY_WAIT;
     if (at->stream) CAI_TRY(cai_priv_dlpack_choose(at, err));
     cai_priv_dlpack_settle_others(at);
-    return cai_priv_dlpack_may_park(at) ? cai_priv_dlpack_check_limit(at->pool, err) : CAI_OK;
+    if (cai_priv_dlpack_may_park(at)) CAI_TRY(cai_priv_dlpack_check_limit(at->pool, err));
+    cai_priv_dlpack_ask_graph(at);
+    return CAI_OK;
 }
 
 /* Begins the export of the array in the storage. */

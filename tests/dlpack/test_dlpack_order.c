@@ -136,7 +136,7 @@ static void close_world(world *w)
     if (w->s2) (void)cai_sim_stream_destroy(w->sim, w->s2);
     if (cai_keepalive_drain(&w->pool, &err) || cai_event_pool_destroy(&w->pool, &err))
         cai_check_fail(w->sim, err.message);
-    (void)cai_sim_stream_destroy(w->sim, w->s1);
+    if (w->s1) (void)cai_sim_stream_destroy(w->sim, w->s1);
     if (w->elsewhere) (void)cai_sim_stream_synchronize(w->sim, w->elsewhere); /* its context is destroyed */
     if (w->elsewhere) (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
     if (!w->other) return;
@@ -711,10 +711,14 @@ static void check_captures(void)
     CHECK_INT(w->released, 1);
 }
 
-/* An export into a capture: a graph may use the array until its context ends. */
+/* An export into a capture, before CUDA 11.3: a graph may use the array until its context ends. */
 static void check_export_in_capture(void)
 {
     world *w = open(count_release);
+    cai_cuda less = *w->cuda;
+    less.capture_retain = NULL;
+    less.context_id = NULL; /* then nothing says that the context has ended, so it is not named */
+    w->pool.cuda = &less;
     open_other(w);
     w->array.sync = CAI_SYNC_NONE;
     CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 2), 0);
@@ -723,12 +727,65 @@ static void check_export_in_capture(void)
     drop(w);
     CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
     CHECK_INT(w->released, 0);
+    CHECK_INT(calls(w, "context_push"), 0);
     GOOD(cai_event_pool_forget(&w->pool, w->other, &err));
+    less.context_id = w->cuda->context_id;
+    CHECK_INT(less.context_id(less.self, w->other, &w->storage.context_id), 0);
     (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
     CHECK_INT(cai_sim_context_destroy(w->sim, w->other), 0);
     w->elsewhere = w->other = 0;
     end(w);
     CHECK_INT(w->released, 1);
+}
+
+/* The graph says that it has ended, before the deleter or after it. It may fail to take the array. */
+static void check_graph(void)
+{
+    int32_t i;
+    for (i = 0; i < 4; i++) {
+        world *w = open(count_release);
+        const uint64_t stream = i < 3 ? w->s2 : w->s1;
+        uint64_t graph = 0;
+        if (i < 3) w->array.sync = CAI_SYNC_NONE;
+        CHECK_INT(cai_sim_capture_begin(w->sim, stream, 2), 0);
+        if (i > 1) CHECK(cai_sim_fail_op(w->sim, "capture_retain", 1, 999));
+        GOOD(export_to(w, stream, CAI_DLPACK_STREAMS_LIVE));
+        CHECK_INT(cai_sim_capture_end(w->sim, stream, &graph), 0);
+        if (i != 1) drop(w);
+        CHECK_INT(w->released, 0);
+        CHECK_INT(cai_sim_graph_destroy(w->sim, graph), 0);
+        if (i == 1) drop(w);
+        cai_sim_run(w->sim);
+        GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+        cai_sim_run(w->sim);
+        GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+        CHECK_INT(w->released, i < 2);
+        if (i > 1) { /* until the context ends */
+            CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
+            CHECK_INT(w->released, 0);
+            (void)cai_sim_context_destroy(w->sim, cai_sim_primary(w->sim, 0));
+            (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+            w->s1 = w->s2 = 0;
+        }
+        end(w);
+        CHECK_INT(w->released, 1);
+    }
+}
+
+/* At the limit nothing is given to a graph, as the caller keeps the array. */
+static void check_graph_at_limit(void)
+{
+    world *w = open(count_release);
+    const uint64_t s3 = cai_sim_stream_create(w->sim, 1);
+    GOOD(cai_dlpack_limit(&w->pool, 0, 1, &err));
+    GOOD(export_to(w, w->s2, 0));
+    drop(w);
+    CHECK_INT(cai_sim_capture_begin(w->sim, s3, 2), 0);
+    export_owned_by_nobody(w, s3, CAI_ERR_CAPACITY);
+    CHECK_INT(calls(w, "capture_retain"), 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, s3, NULL), 0);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, s3), 0);
+    end(w);
 }
 
 /* A global capture on another thread forbids waits and queries to threads that are not relaxed. */
@@ -978,6 +1035,8 @@ static void run(void)
     check_nothing_to_order();
     check_captures();
     check_export_in_capture();
+    check_graph();
+    check_graph_at_limit();
     check_capture_elsewhere();
     check_refusals();
     check_refused_arguments();

@@ -433,6 +433,7 @@ module libcai
     type(c_funptr) :: memory_alloc_from_pool
     type(c_funptr) :: primary_retain
     type(c_funptr) :: primary_release
+    type(c_funptr) :: capture_retain
   end type
 
   type, bind(c) :: cai_cuda_driver
@@ -1191,7 +1192,7 @@ contains
     call at("cai_cuda_copy.width", c_loc(s_cai_cuda_copy%width), c_loc(s_cai_cuda_copy), 48)
     call at("cai_cuda_copy.height", c_loc(s_cai_cuda_copy%height), c_loc(s_cai_cuda_copy), 56)
     call at("cai_cuda_copy.depth", c_loc(s_cai_cuda_copy%depth), c_loc(s_cai_cuda_copy), 64)
-    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 416) fault = "cai_cuda"
+    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 424) fault = "cai_cuda"
     call at("cai_cuda.struct_size", c_loc(s_cai_cuda%struct_size), c_loc(s_cai_cuda), 0)
     call at("cai_cuda.version", c_loc(s_cai_cuda%version), c_loc(s_cai_cuda), 4)
     call at("cai_cuda.flags", c_loc(s_cai_cuda%flags), c_loc(s_cai_cuda), 8)
@@ -1254,16 +1255,17 @@ contains
       c_loc(s_cai_cuda), 392)
     call at("cai_cuda.primary_retain", c_loc(s_cai_cuda%primary_retain), c_loc(s_cai_cuda), 400)
     call at("cai_cuda.primary_release", c_loc(s_cai_cuda%primary_release), c_loc(s_cai_cuda), 408)
-    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 944) fault = "cai_cuda_driver"
+    call at("cai_cuda.capture_retain", c_loc(s_cai_cuda%capture_retain), c_loc(s_cai_cuda), 416)
+    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 952) fault = "cai_cuda_driver"
     call at("cai_cuda_driver.cuda", c_loc(s_cai_cuda_driver%cuda), c_loc(s_cai_cuda_driver), 0)
     call at("cai_cuda_driver.library", c_loc(s_cai_cuda_driver%library), c_loc(s_cai_cuda_driver), &
-      416)
+      424)
     call at("cai_cuda_driver.runtime_version", c_loc(s_cai_cuda_driver%runtime_version), &
-      c_loc(s_cai_cuda_driver), 424)
+      c_loc(s_cai_cuda_driver), 432)
     call at("cai_cuda_driver.driver_version", c_loc(s_cai_cuda_driver%driver_version), &
-      c_loc(s_cai_cuda_driver), 428)
+      c_loc(s_cai_cuda_driver), 436)
     call at("cai_cuda_driver.entries", c_loc(s_cai_cuda_driver%entries), c_loc(s_cai_cuda_driver), &
-      432)
+      440)
     if (fault == "" .and. c_sizeof(s_cai_pool_event) /= 24) fault = "cai_pool_event"
     call at("cai_pool_event.context", c_loc(s_cai_pool_event%context), c_loc(s_cai_pool_event), 0)
     call at("cai_pool_event.context_id", c_loc(s_cai_pool_event%context_id), &
@@ -1280,7 +1282,7 @@ contains
       c_loc(s_cai_pool_parked), 32)
     call at("cai_pool_parked.limit_bytes", c_loc(s_cai_pool_parked%limit_bytes), &
       c_loc(s_cai_pool_parked), 40)
-    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3616) fault = "cai_event_pool"
+    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3624) fault = "cai_event_pool"
     call at("cai_event_pool.cuda", c_loc(s_cai_event_pool%cuda), c_loc(s_cai_event_pool), 0)
     call at("cai_event_pool.flags", c_loc(s_cai_event_pool%flags), c_loc(s_cai_event_pool), 8)
     call at("cai_event_pool.guard", c_loc(s_cai_event_pool%guard), c_loc(s_cai_event_pool), 12)
@@ -1308,8 +1310,8 @@ contains
     call at("cai_event_pool.keepalive", c_loc(s_cai_event_pool%keepalive), c_loc(s_cai_event_pool), &
       120)
     call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 128)
-    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 544)
-    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1312)
+    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 552)
+    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1320)
     if (fault == "" .and. c_sizeof(s_cai_emm_hooks) /= 208) fault = "cai_emm_hooks"
     call at("cai_emm_hooks.struct_size", c_loc(s_cai_emm_hooks%struct_size), c_loc(s_cai_emm_hooks), &
       0)

@@ -468,6 +468,7 @@ pub struct cai_cuda {
     pub memory_alloc_from_pool: *const c_void,
     pub primary_retain: *const c_void,
     pub primary_release: *const c_void,
+    pub capture_retain: *const c_void,
 }
 
 #[repr(C)]
@@ -1094,7 +1095,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda_copy, width, 48);
     at!(cai_cuda_copy, height, 56);
     at!(cai_cuda_copy, depth, 64);
-    if size_of::<cai_cuda>() != 416 {
+    if size_of::<cai_cuda>() != 424 {
         return "cai_cuda";
     }
     at!(cai_cuda, struct_size, 0);
@@ -1151,14 +1152,15 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda, memory_alloc_from_pool, 392);
     at!(cai_cuda, primary_retain, 400);
     at!(cai_cuda, primary_release, 408);
-    if size_of::<cai_cuda_driver>() != 944 {
+    at!(cai_cuda, capture_retain, 416);
+    if size_of::<cai_cuda_driver>() != 952 {
         return "cai_cuda_driver";
     }
     at!(cai_cuda_driver, cuda, 0);
-    at!(cai_cuda_driver, library, 416);
-    at!(cai_cuda_driver, runtime_version, 424);
-    at!(cai_cuda_driver, driver_version, 428);
-    at!(cai_cuda_driver, entries, 432);
+    at!(cai_cuda_driver, library, 424);
+    at!(cai_cuda_driver, runtime_version, 432);
+    at!(cai_cuda_driver, driver_version, 436);
+    at!(cai_cuda_driver, entries, 440);
     if size_of::<cai_pool_event>() != 24 {
         return "cai_pool_event";
     }
@@ -1174,7 +1176,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_pool_parked, peak_bytes, 24);
     at!(cai_pool_parked, limit_arrays, 32);
     at!(cai_pool_parked, limit_bytes, 40);
-    if size_of::<cai_event_pool>() != 3616 {
+    if size_of::<cai_event_pool>() != 3624 {
         return "cai_event_pool";
     }
     at!(cai_event_pool, cuda, 0);
@@ -1196,8 +1198,8 @@ pub fn layout_fault() -> &'static str {
     at!(cai_event_pool, dlpack, 72);
     at!(cai_event_pool, keepalive, 120);
     at!(cai_event_pool, whole, 128);
-    at!(cai_event_pool, idle, 544);
-    at!(cai_event_pool, places, 1312);
+    at!(cai_event_pool, idle, 552);
+    at!(cai_event_pool, places, 1320);
     if size_of::<cai_emm_hooks>() != 208 {
         return "cai_emm_hooks";
     }
