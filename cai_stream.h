@@ -575,6 +575,10 @@ struct cai_cuda_v0 {
     /* a reference to the primary context, for one who keeps it: the first makes it, the last destroys it */
     int32_t (*primary_retain)(void *self, int32_t device, uint64_t *context);
     int32_t (*primary_release)(void *self, int32_t device);
+    /* since CUDA 11.3: `gone` is called once, with `user`, when the graph that `stream` captures into, all that
+     * is made of it, and their launches have ended. It may run on any thread, and must not call CUDA. Not after
+     * an error. 401: the stream does not capture */
+    int32_t (*capture_retain)(void *self, uint64_t stream, void (*gone)(void *user), void *user);
 };
 
 #endif /* CAI_CUDA_ABI_V0 */
@@ -642,6 +646,13 @@ typedef struct cai_pool_event {
     uint64_t context, context_id, event;
 } cai_pool_event;
 
+/** What exports of ext/cai_dlpack.h have parked in a pool. */
+typedef struct cai_pool_parked {
+    int64_t arrays, bytes;             /* now */
+    int64_t peak_arrays, peak_bytes;   /* the most so far */
+    int64_t limit_arrays, limit_bytes; /* cai_dlpack_limit; 0: none */
+} cai_pool_parked;
+
 /** Events, and arrays that wait. A pool is the caller's and allocates nothing. It must outlive the exchanges,
  *  the events and the arrays given to it. Do not move, copy or write it. Its fields may be read. */
 struct cai_event_pool {
@@ -657,6 +668,7 @@ struct cai_event_pool {
     int32_t idle_count;
     int32_t reserved;
     struct cai_priv_parked *parked; /* what could not be freed when its owner let go */
+    cai_pool_parked dlpack;         /* how much of that is exports of ext/cai_dlpack.h */
     cai_keepalive *keepalive;
     cai_cuda whole;                        /* if the maker's table is shorter than this header's */
     cai_pool_event idle[CAI_POOL_EVENTS];
@@ -999,7 +1011,7 @@ extern "C" {
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
 typedef char cai_priv_assert_cuda_pointer[sizeof(struct cai_cuda_pointer_v0) == 32 ? 1 : -1];
-typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 416 : 216) ? 1 : -1];
+typedef char cai_priv_assert_cuda[sizeof(struct cai_cuda_v0) == (sizeof(void *) == 8 ? 424 : 220) ? 1 : -1];
 typedef char cai_priv_assert_pool[sizeof(cai_event_pool) <= 4096 ? 1 : -1];
 
 /* ------------------------------------------------------------------ >>failing */
@@ -3243,13 +3255,18 @@ struct cai_priv_pool_properties { /* CUmemPoolProps */
     X(memory_alloc_from_pool, (uint64_t *, size_t, void *, void *),                                          \
       "cuMemAllocFromPoolAsync", "", 11020, 0)                                                               \
     X(primary_retain, (void **, int), "cuDevicePrimaryCtxRetain", "", 7000, 1)                               \
-    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)
+    X(primary_release, (int), "cuDevicePrimaryCtxRelease", "_v2", 11000, 1)                                  \
+    X(capture_retain, (void *, void *, unsigned int, unsigned int), "cuGraphRetainUserObject", "", 11030, 0)
 
-/* All functions. The first three have no slot of their own. */
+/* All functions. The first five have no slot of their own. */
 #define CAI_PRIV_ENTRY_LIST(X)                                                                               \
     X(init, (unsigned int), "cuInit", "", 2000, 1)                                                           \
     X(driver_version, (int *), "cuDriverGetVersion", "", 2020, 1)                                            \
     X(pool_set, (void *, int, void *), "cuMemPoolSetAttribute", "", 11020, 0)                                \
+    X(capture_graph, (void *, int *, uint64_t *, void **, const void **, size_t *),                          \
+      "cuStreamGetCaptureInfo", "_v2", 11030, 0)                                                             \
+    X(user_object, (void **, void *, void (*)(void *), unsigned int, unsigned int),                          \
+      "cuUserObjectCreate", "", 11030, 0)                                                                    \
     CAI_PRIV_SLOT_LIST(X)
 
 enum {
@@ -3361,6 +3378,18 @@ static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_c
 {
     memset(capture, 0, sizeof *capture);
     return cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &capture->status, &capture->id);
+}
+
+/* The graph gets the only reference. If that fails the object stays, as to release it would call `gone`. */
+static int32_t cai_priv_driver_capture_retain(void *self, uint64_t stream, void (*gone)(void *), void *user)
+{
+    enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 }; /* CU_USER_OBJECT_..., CU_GRAPH_USER_OBJECT_... */
+    void *graph = NULL, *object = NULL;
+    int status = 0;
+    int32_t error = cai_priv_cu_capture_graph(self)(cai_priv_cu_handle(stream), &status, NULL, &graph, NULL, NULL);
+    if (!error && !graph) error = 401;
+    if (!error) error = cai_priv_cu_user_object(self)(&object, user, gone, 1, NO_DESTRUCTOR_SYNC);
+    return error ? error : cai_priv_cu_capture_retain(self)(graph, object, 1, MOVE);
 }
 
 CAI_PRIV_SLOT(stream_id, (void *self, uint64_t stream, uint64_t *id), (cai_priv_cu_handle(stream), id))
@@ -3608,6 +3637,8 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
 #undef CAI_PRIV_FILL
     if (!out->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
+    if (!out->entries[CAI_PRIV_CU_capture_graph] || !out->entries[CAI_PRIV_CU_user_object])
+        cuda->capture_retain = NULL;
 }
 
 /* ------------------------------------------------------- >>finding the driver */

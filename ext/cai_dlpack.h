@@ -123,6 +123,7 @@ THREADS
 #define cai_dlpack_import CAI_PRIV_RENAMED(cai_dlpack_import)
 #define cai_dlpack_import_versioned CAI_PRIV_RENAMED(cai_dlpack_import_versioned)
 #define cai_dlpack_lend CAI_PRIV_RENAMED(cai_dlpack_lend)
+#define cai_dlpack_limit CAI_PRIV_RENAMED(cai_dlpack_limit)
 #endif
 
 #ifdef __cplusplus
@@ -247,6 +248,7 @@ typedef struct cai_dlpack_ordered {
     uint64_t event;               /* behind the consumer's work; 0: none yet */
     uint32_t flags;
     int32_t way;                  /* how the end of the consumer's work is found */
+    int32_t graph, gone;          /* 1: a graph may use the array again, 2: and it tells its end: gone */
 } cai_dlpack_ordered;
 
 /** cai_dlpack_export for a consumer that works on `stream`. The export makes `stream` wait for the array's
@@ -264,20 +266,22 @@ typedef struct cai_dlpack_ordered {
  *  - `stream` is 1, 2 or a blocking handle: an event in stream 1 comes behind its work, also if the stream is
  *    gone. If the array is CAI_ORDERED_FREE, its stream waits for that event, and the array is given back at
  *    once. Else it waits for the event in the list of `pool`.
- *  - CAI_DLPACK_STREAMS_LIVE, CAI_DLPACK_NO_CAPTURES: the same with an event in `stream`, or in its context.
+ *  - CAI_DLPACK_STREAMS_LIVE: an event in `stream`. CAI_DLPACK_NO_CAPTURES: one in its context.
  *  - Any other stream, and -1: no event can be recorded behind work that nobody can name. The array is parked
  *    in `pool` (cai_event_pool.waiting). A later ordered export to the same stream settles it (CUDA 12.0).
  *    So does the end of the context. cai_keepalive_drain waits for the context on the host.
- *  - `stream` captured at the export: a graph may use the array. It is parked until the context ends.
+ *  - `stream` captured at the export: a graph may use the array again. It stays until the graph, all that is
+ *    made of it and their launches have ended (CUDA 11.3: a user object of the graph), and is then given back
+ *    as above. Without user objects it is parked until the context ends (CUDA 12.0).
  *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
  *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
- *  ends such a capture.
+ *  ends such a capture. cai_event_pool.dlpack counts what is in the list, and cai_dlpack_limit limits it.
  *
  *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of
  *  cai_dlpack_export and the two promises. Ownership is as in cai_dlpack_export. After a failure nothing is
- *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin. The export has the thread rule of
- *  cai_exchange_begin. */
+ *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin, CAI_ERR_CAPACITY (cai_dlpack_limit).
+ *  The export has the thread rule of cai_exchange_begin. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
                                                             uint64_t stream, uint32_t flags,
                                                             cai_dlpack_ordered *storage,
@@ -292,6 +296,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array 
                                                                       struct DLManagedTensorVersioned **out,
                                                                       cai_error *err);
 #endif
+
+/** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is
+ *  more, the next ordered export polls the pool. If there is more still, the export fails with CAI_ERR_CAPACITY
+ *  (BufferError in Python), and the array stays the caller's. Then call cai_keepalive_drain, which waits on
+ *  the host. A deleter never fails, so tensors that are out may bring the count further above the limit.
+ *  Exports that are never parked are not refused. A new pool has no limit. Call it before the first export.
+ *  Errors: CAI_ERR_ARGUMENT. */
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_t bytes,
+                                                   cai_error *err);
 
 #ifdef __cplusplus
 }
@@ -839,8 +852,7 @@ enum {
     CAI_PRIV_DLPACK_BY_LEGACY,  /* by a record in stream 1, which covers a destroyed blocking stream, too */
     CAI_PRIV_DLPACK_BY_STREAM,  /* by a record in the stream, which lives */
     CAI_PRIV_DLPACK_BY_CONTEXT, /* by a record in the context, which ends each capture there */
-    CAI_PRIV_DLPACK_BY_WAIT,    /* by a wait of the host alone */
-    CAI_PRIV_DLPACK_BY_GRAPH    /* never: a graph may be launched again */
+    CAI_PRIV_DLPACK_BY_WAIT     /* by a wait of the host alone */
 };
 
 /* Returns 900 if the stream captures, CUDA's error if that is not known, else 0. */
@@ -880,6 +892,43 @@ static int cai_priv_dlpack_frees_in_order(const cai_array *array)
            cai_priv_is_handle(array->stream);
 }
 
+/* May a graph use the array again? */
+static int cai_priv_dlpack_in_graph(cai_dlpack_ordered *at)
+{
+    int in_graph;
+    if (!at->graph) return 0;
+    cai_priv_guard_take(&at->pool->guard);
+    in_graph = !at->gone;
+    cai_priv_guard_give(&at->pool->guard);
+    return in_graph;
+}
+
+/* The destructor of the user object. It must not call CUDA, so a later call looks at the mark. */
+static void cai_priv_dlpack_graph_ends(void *user)
+{
+    cai_dlpack_ordered *at = (cai_dlpack_ordered *)user;
+    cai_event_pool *pool = at->pool;
+    cai_priv_guard_take(&pool->guard);
+    at->gone = 1;
+    cai_priv_guard_give(&pool->guard);
+}
+
+/* Asks the graph to tell its end. It then uses the storage, so that no export fails after this. */
+static void cai_priv_dlpack_ask_graph(cai_dlpack_ordered *at)
+{
+    const cai_cuda *cuda = at->pool->cuda;
+    if (!at->graph || !cuda->capture_retain) return;
+    at->graph = 2;
+    if (cuda->capture_retain(cuda->self, at->stream, cai_priv_dlpack_graph_ends, at)) at->graph = 1;
+}
+
+/* 0: the array can go at once, in the order of its own stream. */
+static int cai_priv_dlpack_may_park(cai_dlpack_ordered *at)
+{
+    if (cai_priv_dlpack_in_graph(at) || at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;
+    return !cai_priv_dlpack_frees_in_order(&at->storage.array);
+}
+
 /* Makes the array's stream wait for the event. */
 static int cai_priv_dlpack_pass_on(const cai_dlpack_ordered *at)
 {
@@ -906,7 +955,10 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
     int32_t error;
-    if (at->way == CAI_PRIV_DLPACK_BY_GRAPH) return 600;
+    if (at->graph == 1) {
+        error = cai_priv_dlpack_captures(cuda, CAI_STREAM_LEGACY); /* it tells a broken device, too */
+        return cai_priv_is_dead(error) ? error : 600;
+    }
     if (at->way == CAI_PRIV_DLPACK_BY_WAIT) return wait ? cai_priv_dlpack_wait(at) : 600;
     if (!at->event) {
         error = cai_priv_dlpack_record(at);
@@ -940,8 +992,10 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     cai_array *array = &at->storage.array;
     cai_status dropped = CAI_OK;
     int32_t mode, error = 0;
-    if (at->way != CAI_PRIV_DLPACK_BY_OWN || !cai_priv_dlpack_frees_in_order(array)) error = 709;
+    if (at->graph == 2 && cai_priv_dlpack_in_graph(at)) return 0;
+    if (cai_priv_dlpack_may_park(at)) error = 709;
     if (error && cai_priv_context_lives(cuda, at->context, at->context_id)) {
+        if (at->graph == 1 && !cuda->context_id) return 0; /* the context may be gone */
         error = cai_priv_mode_relax(cuda, &mode);
         if (!error) error = cai_priv_mode_restore(cuda, mode, cai_priv_dlpack_look_there(at, wait));
     }
@@ -959,10 +1013,46 @@ static cai_dlpack_ordered *cai_priv_dlpack_of(cai_priv_parked *node)
     return (cai_dlpack_ordered *)(void *)((char *)node - offsetof(cai_dlpack_ordered, parked));
 }
 
+/* Counts an array that is parked (1), or no more (-1). */
+static void cai_priv_dlpack_count(cai_event_pool *pool, int64_t nbytes, int64_t sign)
+{
+    cai_pool_parked *parked = &pool->dlpack;
+    cai_priv_guard_take(&pool->guard);
+    parked->arrays += sign;
+    parked->bytes += sign * nbytes;
+    if (parked->peak_arrays < parked->arrays) parked->peak_arrays = parked->arrays;
+    if (parked->peak_bytes < parked->bytes) parked->peak_bytes = parked->bytes;
+    cai_priv_guard_give(&pool->guard);
+}
+
+static int cai_priv_dlpack_is_above(cai_event_pool *pool)
+{
+    const cai_pool_parked *parked = &pool->dlpack;
+    int above;
+    cai_priv_guard_take(&pool->guard);
+    above = (parked->limit_arrays && parked->arrays > parked->limit_arrays) ||
+            (parked->limit_bytes && parked->bytes > parked->limit_bytes);
+    cai_priv_guard_give(&pool->guard);
+    return above;
+}
+
+/* What has ended by now does not count. */
+static cai_status cai_priv_dlpack_check_limit(cai_event_pool *pool, cai_error *err)
+{
+    if (!cai_priv_dlpack_is_above(pool)) return CAI_OK;
+    (void)!cai_keepalive_poll(pool, NULL, NULL);
+    if (!cai_priv_dlpack_is_above(pool)) return CAI_OK;
+    return cai_priv_dlpack_say(err, CAI_ERR_CAPACITY, CAI_ENTRY_NONE, -1,
+                               "exported arrays are parked above the limit of cai_dlpack_limit: call "
+                               "cai_keepalive_drain");
+}
+
 static int cai_priv_dlpack_again(cai_priv_parked *node, int wait)
 {
     cai_dlpack_ordered *at = cai_priv_dlpack_of(node);
+    const int64_t nbytes = at->storage.array.nbytes;
     if (!cai_priv_dlpack_settle(at, wait)) return 0;
+    cai_priv_dlpack_count(at->pool, nbytes, -1);
     if (at->storage.done) at->storage.done(&at->storage);
     return 1;
 }
@@ -972,6 +1062,7 @@ static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)(void *)storage;
     if (cai_priv_dlpack_settle(at, 0)) return 1;
+    cai_priv_dlpack_count(at->pool, storage->array.nbytes, 1); /* another thread may end it at once */
     cai_priv_park(at->pool, &at->parked);
     return 0;
 }
@@ -1048,33 +1139,34 @@ static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error 
     return cai_cuda_status(error, "context_id", err);
 }
 
-/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its flags
- * and of its id would end the capture. */
+/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its
+ * flags and of its id would end the capture. A graph may use the array again, whatever the stream is. */
 static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
 {
     const cai_cuda *cuda = at->pool->cuda;
     const cai_array *array = &at->storage.array;
     const int handle = cai_priv_is_handle(at->stream);
     const int plain = cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
+    int own;
     uint32_t non_blocking = 1;
-    int32_t captures = 0;
+    at->graph = at->stream != (uint64_t)CAI_STREAM_LEGACY && cai_priv_dlpack_captures(cuda, at->stream);
     at->way = CAI_PRIV_DLPACK_BY_OWN;
-    if (handle && array->sync == CAI_SYNC_STREAM && array->stream == at->stream)
-        return cai_priv_dlpack_frees_in_order(array) ? CAI_OK : cai_priv_dlpack_ask_context(at, err);
-    if (handle) captures = cai_priv_dlpack_captures(cuda, at->stream);
+    own = handle && array->sync == CAI_SYNC_STREAM && array->stream == at->stream;
+    if (own && !cai_priv_dlpack_may_park(at)) return CAI_OK;
     CAI_TRY(cai_priv_dlpack_ask_context(at, err));
-    at->way = CAI_PRIV_DLPACK_BY_GRAPH;
-    if (captures) return CAI_OK;
+    if (own) return CAI_OK;
+    at->way = CAI_PRIV_DLPACK_BY_STREAM;
+    if (handle && at->flags & (uint32_t)CAI_DLPACK_STREAMS_LIVE) return CAI_OK;
     at->way = CAI_PRIV_DLPACK_BY_LEGACY;
     if (!handle) return CAI_OK;
-    if (cuda->stream_flags && cuda->stream_flags(cuda->self, at->stream, &non_blocking)) non_blocking = 1;
+    if (!at->graph && cuda->stream_flags && cuda->stream_flags(cuda->self, at->stream, &non_blocking))
+        non_blocking = 1;
     if (!non_blocking && !plain) return CAI_OK;
-    at->way = CAI_PRIV_DLPACK_BY_STREAM;
-    if (at->flags & (uint32_t)CAI_DLPACK_STREAMS_LIVE) return CAI_OK;
     at->way = CAI_PRIV_DLPACK_BY_CONTEXT;
     if (at->flags & (uint32_t)CAI_DLPACK_NO_CAPTURES && cuda->context_record && at->context) return CAI_OK;
     at->way = CAI_PRIV_DLPACK_BY_WAIT;
-    if (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id)) at->stream_id = 0;
+    if (at->graph || (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id)))
+        at->stream_id = 0;
     return CAI_OK;
 }
 
@@ -1092,6 +1184,8 @@ static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *
     at->way = CAI_PRIV_DLPACK_BY_WAIT;
     if (at->stream) CAI_TRY(cai_priv_dlpack_choose(at, err));
     cai_priv_dlpack_settle_others(at);
+    if (cai_priv_dlpack_may_park(at)) CAI_TRY(cai_priv_dlpack_check_limit(at->pool, err));
+    cai_priv_dlpack_ask_graph(at);
     return CAI_OK;
 }
 
@@ -1121,6 +1215,17 @@ static uint32_t cai_priv_dlpack_plain(uint32_t flags)
 {
     const uint32_t promises = (uint32_t)CAI_DLPACK_STREAMS_LIVE | (uint32_t)CAI_DLPACK_NO_CAPTURES;
     return (flags & ~promises) | (uint32_t)CAI_DLPACK_ORDERED;
+}
+
+CAI_API cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_t bytes, cai_error *err)
+{
+    if (!pool) return cai_priv_dlpack_null(err, "cai_dlpack_limit", "pool");
+    if (arrays < 0 || bytes < 0)
+        return cai_priv_dlpack_say(err, CAI_ERR_ARGUMENT, CAI_ENTRY_NONE, -1,
+                                   "cai_dlpack_limit: a limit is negative");
+    pool->dlpack.limit_arrays = arrays;
+    pool->dlpack.limit_bytes = bytes;
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool, uint64_t stream,

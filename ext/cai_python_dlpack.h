@@ -842,7 +842,8 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
 #endif
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
-/* The destructor of a capsule with a storage. If nobody has used it, there is no work to wait for. */
+/* The destructor of a capsule with a storage. If nobody has used it, there is no work to wait for. A graph that
+ * was asked to tell its end still names the storage. */
 static void cai_priv_py_drop_stored(PyObject *capsule)
 {
     const char *const name = cai_priv_py_name_of(capsule);
@@ -853,7 +854,7 @@ static void cai_priv_py_drop_stored(PyObject *capsule)
 #if defined(CAI_DLPACK_VERSIONED)
     else storage = ((struct DLManagedTensorVersioned *)found)->manager_ctx;
 #endif
-    ((cai_dlpack_storage *)storage)->release = NULL;
+    if (!((cai_dlpack_ordered *)storage)->graph) ((cai_dlpack_storage *)storage)->release = NULL;
     cai_priv_py_drop_capsule(capsule);
 }
 

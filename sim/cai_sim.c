@@ -219,6 +219,17 @@ typedef struct sim_executable {
     uint64_t last;          /* the end of the launch that was queued last */
 } sim_executable;
 
+typedef struct sim_user { /* a user object: a graph and its executables keep it */
+    void (*gone)(void *user); /* NULL: it was called */
+    void *user;
+} sim_user;
+
+typedef struct sim_kept { /* a reference of a graph or of an executable; owner NULL: it ended */
+    const sim_object *owner;
+    const sim_executable *executable; /* that is the owner, or NULL */
+    int32_t user;
+} sim_kept;
+
 typedef struct sim_entry {
     sim_context *context;
     int32_t pushed; /* by context_push, not by cai_sim_set_context */
@@ -261,7 +272,8 @@ typedef struct sim_fault {
     X(host_register) X(host_unregister) X(managed_alloc) X(memory_info) X(ipc_export) X(ipc_open) \
     X(ipc_close) X(device_uuid) X(copy_async) X(copy_3d_async) X(set_async) X(set_2d_async) \
     X(copy_peer_async) X(copy_3d_peer_async) X(context_id) X(context_record) X(stream_flags) X(pool_create) \
-    X(pool_destroy) X(memory_alloc_from_pool) X(primary_retain) X(primary_release)
+    X(pool_destroy) X(memory_alloc_from_pool) X(primary_retain) X(primary_release) \
+    X(capture_retain)
 #define SIM_ENUM(name) SIM_##name,
 #define SIM_STRING(name) #name,
 enum { SIM_OPERATIONS(SIM_ENUM) SIM_OPERATION_COUNT };
@@ -320,6 +332,9 @@ struct cai_sim {
     uint32_t options;
     uint64_t operation_count, first_queued, order, stream_ids, context_ids, destroyed;
     sim_kind contexts, streams, events, graphs, executables;
+    sim_user *users;
+    sim_kept *kept;
+    int32_t user_count, kept_count;
     sim_kind pools, physicals;
     sim_pool *current_pool[CAI_SIM_DEVICES];
     sim_belief *beliefs;
@@ -489,8 +504,35 @@ static void sim_before(cai_sim *sim, const char *call, int32_t of_table)
     sim->hooks.before(sim->hooks.context, call, of_table);
 }
 
+/* Has an owner ended, and have its launches? */
+static int sim_lets_go(const cai_sim *sim, const sim_kept *kept)
+{
+    const uint64_t last = kept->executable == NULL ? 0 : kept->executable->last;
+    if (kept->owner == NULL || kept->owner->state == SIM_LIVE) return 0;
+    return last == 0 || sim->operations[last - 1]->info.state == CAI_SIM_STATE_DONE ||
+           sim->operations[last - 1]->info.state == CAI_SIM_STATE_DROPPED;
+}
+
+/* Ends the user objects that nothing keeps. */
+static void sim_end_users(cai_sim *sim)
+{
+    int32_t i, k;
+    for (k = 0; k < sim->kept_count; k++)
+        if (sim_lets_go(sim, &sim->kept[k])) sim->kept[k].owner = NULL;
+    for (i = 0; i < sim->user_count; i++) {
+        sim_user *user = &sim->users[i];
+        void (*const gone)(void *) = user->gone;
+        for (k = 0; k < sim->kept_count; k++)
+            if (sim->kept[k].owner != NULL && sim->kept[k].user == i) break;
+        if (gone == NULL || k < sim->kept_count) continue;
+        user->gone = NULL;
+        gone(user->user);
+    }
+}
+
 static void sim_leave(cai_sim *sim, int entered)
 {
+    if (entered && sim->user_count > 0) sim_end_users(sim);
     if (!entered) return;
     if (sim->os->now.call != NULL) sim->self->seen = sim->operation_count;
     memset(&sim->os->now, 0, sizeof sim->os->now);
@@ -1706,6 +1748,41 @@ static int32_t sim_do_capture_depend(cai_sim *sim, uint64_t handle, const uint64
     return 0;
 }
 
+/* An executable keeps what its graph keeps. */
+static void sim_keep_too(cai_sim *sim, const sim_object *graph, const sim_executable *executable)
+{
+    const int32_t count = sim->kept_count;
+    int32_t i;
+    sim_kept kept;
+    for (i = 0; i < count; i++) {
+        if (sim->kept[i].owner != graph) continue;
+        kept = sim->kept[i];
+        kept.owner = &executable->o;
+        kept.executable = executable;
+        SIM_APPEND(sim_kept, sim->kept, sim->kept_count, kept);
+    }
+}
+
+static int32_t sim_do_capture_retain(cai_sim *sim, uint64_t handle, void (*gone)(void *), void *argument)
+{
+    sim_stream *stream;
+    sim_user user;
+    sim_kept kept;
+    const int32_t error = sim_use_stream(sim, handle, &stream);
+    if (error) return error;
+    if (gone == NULL) return CAI_SIM_ERROR_INVALID_VALUE;
+    if (stream->capture == NULL || stream->capture->status != CAI_CAPTURE_ACTIVE)
+        return CAI_SIM_ERROR_ILLEGAL_STATE;
+    kept.owner = &sim_graph_of(sim, stream->capture)->o;
+    kept.executable = NULL;
+    kept.user = sim->user_count;
+    user.gone = gone;
+    user.user = argument;
+    SIM_APPEND(sim_user, sim->users, sim->user_count, user);
+    SIM_APPEND(sim_kept, sim->kept, sim->kept_count, kept);
+    return 0;
+}
+
 static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t *made)
 {
     sim_object *graph;
@@ -1717,6 +1794,7 @@ static int32_t sim_do_graph_instantiate(cai_sim *sim, uint64_t handle, uint64_t 
     executable->graph = (const sim_graph *)graph;
     executable->count = executable->graph->count;
     *made = sim_place(sim, &sim->executables, &executable->o);
+    sim_keep_too(sim, graph, executable);
     return 0;
 }
 
@@ -1766,6 +1844,7 @@ static int32_t sim_do_graph_update(cai_sim *sim, uint64_t executable_handle, uin
     if (sim_is_captured_into((const sim_graph *)graph)) return CAI_SIM_ERROR_INVALID_VALUE;
     if (!sim_is_alike((const sim_graph *)graph, executable)) return CAI_SIM_ERROR_GRAPH_UPDATE;
     executable->graph = (const sim_graph *)graph;
+    sim_keep_too(sim, graph, executable);
     return 0;
 }
 
@@ -4190,6 +4269,8 @@ SIM_ASKS(primary_retain, (void *self, int32_t device, uint64_t *context), contex
          sim_do_primary_retain(sim, device, context), sim_log_context(sim, *context))
 SIM_SLOT(primary_release, (void *self, int32_t device), sim_log_int(sim, device),
          sim_do_primary_release(sim, device))
+SIM_SLOT(capture_retain, (void *self, uint64_t stream, void (*gone)(void *user), void *user),
+         sim_log_stream(sim, stream), sim_do_capture_retain(sim, stream, gone, user))
 
 static int32_t sim_host_thread(void *self, uint64_t *thread)
 {
@@ -4410,6 +4491,8 @@ void cai_sim_destroy(cai_sim *sim)
     for (i = 0; i < (uint64_t)sim->pools.count; i++) free(sim_pool_at(sim, (int32_t)i)->free);
     sim_kind_free(&sim->pools);
     sim_kind_free(&sim->physicals);
+    free(sim->users);
+    free(sim->kept);
     free(sim->log.data);
     SIM_LOCK_FREE(sim);
     free(sim);

@@ -159,6 +159,9 @@ WHAT IS CUDA AND WHAT IS NOT
     D  Memory that was freed before the nodes run: 700. An address that was allocated again is the new memory.
     D  An executable that is destroyed while it runs is freed when it is done. S: what is no graph or no
        executable, or was destroyed: 1. A node whose context was destroyed: the launch is 709.
+    D  What capture_retain gave to a graph is kept by it and by its executables, those that run included. S:
+       `gone` is called before the call returns that ends the last one. One that is updated keeps both. At
+       cai_sim_destroy it is not called.
     D  The graph of a capture can be asked for its nodes before the end. S: it cannot be destroyed then.
     S  Each node runs in the context of the stream that captured it. Graphs grow by captures alone, not node
        by node. No nodes for allocations, frees or events.
@@ -1017,6 +1020,7 @@ void cai_sim_teardown(cai_sim *sim);
        pool_create 0 reuse 7 -> p2    pool_destroy p2
        memory_alloc_from_pool 1024 p2 s1 -> m1
        primary_retain 1 -> c2         primary_release 1
+       capture_retain s1
 
    event_query returns `done` or `not_ready`, stream_capture `none`, `active` with the id, or `invalidated`;
    plain memory is `host -1 none`, no context `none`. A failure ends in ` ! 400` in place of the result, a

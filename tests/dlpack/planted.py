@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in ext/cai_dlpack.h, one at a time; test_dlpack.c or test_dlpack_order.c must see each of them.
+"""Plants defects in ext/cai_dlpack.h, one at a time; one of the tests beside it must see each of them.
 
     tests/dlpack/planted.py [--dlpack FOLDER] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
 
-TESTS = ("test_dlpack.c", "test_dlpack_order.c")
+TESTS = ("test_dlpack.c", "test_dlpack_order.c", "test_dlpack_table.c")
 
 # What it is, where it is, what stands there instead
 DEFECTS = [
@@ -84,22 +84,33 @@ DEFECTS = [
     ("a parked array is done at once", r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*",
      r"if (storage->release && !storage->release(storage)) { if (storage->done) storage->done(storage); return; }"),
     ("the export has a way back", r"    one_way\.flags \|= \(uint32_t\)CAI_PRIV_ONE_WAY;\n", r""),
-    ("each consumer's stream is the array's own", r"array->sync == CAI_SYNC_STREAM && array->stream == at->stream\)",
-     r"array->sync == CAI_SYNC_STREAM)"),
+    ("each consumer's stream is the array's own", r"array->sync == CAI_SYNC_STREAM && array->stream == at->stream;",
+     r"array->sync == CAI_SYNC_STREAM;"),
     ("an owner that frees at once has its own stream's order",
-     r"if \(at->way != CAI_PRIV_DLPACK_BY_OWN \|\| !cai_priv_dlpack_frees_in_order\(array\)\) error",
-     r"if (at->way != CAI_PRIV_DLPACK_BY_OWN) error"),
+     r"return !cai_priv_dlpack_frees_in_order\(&at->storage\.array\);", r"return 0;"),
     ("any owner frees in order", r"if \(!\(array->flags & CAI_ORDERED_FREE\) \|\| array->flags", r"if (array->flags"),
     ("an imported array gets a back edge", r" \|\| array->flags & CAI_NO_BACK_EDGE\) return 0;", r") return 0;"),
     ("a non-blocking stream is a blocking one", r"if \(!non_blocking && !plain\) return CAI_OK;", r"return CAI_OK;"),
     ("a platform without default streams has stream 1", r"if \(!non_blocking && !plain\)", r"if (!non_blocking)"),
-    ("each stream lives", r"if \(at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;", r"return CAI_OK;"),
+    ("each stream lives", r"if \(handle && at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;", r"if (handle) return CAI_OK;"),
     ("each export has promised that nothing captures", r"if \(at->flags & \(uint32_t\)CAI_DLPACK_NO_CAPTURES && ",
      r"if ("),
-    ("a capture of the consumer is not seen", r"    if \(captures\) return CAI_OK;\n", r""),
-    ("the flags of a capturing stream are queried", r"    if \(handle\) captures = [^;]*;\n", r""),
-    ("a graph's array goes by a wait", r"    if \(at->way == CAI_PRIV_DLPACK_BY_GRAPH\) return 600;\n",
-     r"    if (at->way == CAI_PRIV_DLPACK_BY_GRAPH) return wait ? cai_priv_dlpack_wait(at) : 600;\n"),
+    ("a capture of the consumer is not seen", r"    at->graph = at->stream != [^;]*;\n", r"    at->graph = 0;\n"),
+    ("a capture of stream 2 is not seen", r"    at->graph = at->stream != \(uint64_t\)CAI_STREAM_LEGACY && ", r"    at->graph = handle && "),
+    ("a graph of the array's own stream is not seen", r"if \(own && !cai_priv_dlpack_may_park\(at\)\) return CAI_OK;", r"if (own) return CAI_OK;"),
+    ("a graph's array goes at once on its own stream", r"if \(cai_priv_dlpack_in_graph\(at\) \|\| at->way != CAI_PRIV_DLPACK_BY_OWN\) return 1;", r"if (at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;"),
+    ("a graph that tells its end does not keep the array", r"    if \(at->graph == 2 && cai_priv_dlpack_in_graph\(at\)\) return 0;\n", r""),
+    ("a graph does not tell its end", r"    cai_priv_dlpack_ask_graph\(at\);\n", r""),
+    ("a graph that failed to take it tells its end", r"cai_priv_dlpack_graph_ends, at\)\) at->graph = 1;", r"cai_priv_dlpack_graph_ends, at)) at->graph = 2;"),
+    ("a graph has an array that stays the caller's", r"    if \(cai_priv_dlpack_may_park\(at\)\) CAI_TRY\(cai_priv_dlpack_check_limit\(at->pool, err\)\);\n    cai_priv_dlpack_ask_graph\(at\);\n",
+     r"    cai_priv_dlpack_ask_graph(at);\n    if (cai_priv_dlpack_may_park(at)) CAI_TRY(cai_priv_dlpack_check_limit(at->pool, err));\n"),
+    ("the end of a graph is not noted", r"    at->gone = 1;\n", r""),
+    ("the flags of a capturing stream are queried", r"if \(!at->graph && cuda->stream_flags && ", r"if (cuda->stream_flags && "),
+    ("the id of a capturing stream is queried at the export", r"if \(at->graph \|\| \(cuda->stream_id && cuda->stream_id\(cuda->self, at->stream, &at->stream_id\)\)\)",
+     r"if (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id))"),
+    ("a stream that lives is not used", r"    if \(handle && at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;\n", r""),
+    ("a graph's array goes by a wait", r"    if \(at->graph == 1\) \{\n", r"    if (at->graph == 1 && !wait) {\n"),
+    ("a context without an id is entered for a graph", r"        if \(at->graph == 1 && !cuda->context_id\) return 0; .*\n", r""),
     ("the deleter waits", r"if \(cai_priv_dlpack_settle\(at, 0\)\) return 1;", r"if (cai_priv_dlpack_settle(at, 1)) return 1;"),
     ("a poll waits", r"if \(!cai_priv_dlpack_settle\(at, wait\)\) return 0;", r"if (!cai_priv_dlpack_settle(at, 1)) return 0;"),
     ("a drain does not wait", r"return wait \? cai_priv_dlpack_wait\(at\) : 600;", r"return 600;"),
@@ -115,7 +126,7 @@ DEFECTS = [
      r"    return error;"),
     ("a context that has ended keeps its arrays", r"if \(error && cai_priv_context_lives\(cuda, at->context, at->context_id\)\) \{", r"if (error) {"),
     ("a context that is gone keeps its arrays", r"if \(error && !cai_priv_is_dead\(error\)\) return 0;", r"if (error) return 0;"),
-    ("an array is released twice", r"    if \(cai_priv_dlpack_settle\(at, 0\)\) return 1;\n    cai_priv_park", r"    cai_priv_dlpack_settle(at, 0);\n    cai_priv_park"),
+    ("an array is released twice", r"    if \(cai_priv_dlpack_settle\(at, 0\)\) return 1;\n", r"    cai_priv_dlpack_settle(at, 0);\n"),
     ("what is parked is lost", r"    cai_priv_park\(at->pool, &at->parked\);\n", r""),
     ("a parked array has no end", r"    if \(at->storage\.done\) at->storage\.done\(&at->storage\);\n", r""),
     ("a later export settles nothing", r"    cai_priv_dlpack_settle_others\(at\);\n", r""),
@@ -134,6 +145,15 @@ DEFECTS = [
      r""),
     ("host memory waits for a stream", r"if \(!array->size \|\| array->memory == CAI_MEMORY_HOST\)", r"if (!array->size)"),
     ("an empty array waits for a stream", r"if \(!array->size \|\| array->memory", r"if (array->memory"),
+    ("what is parked is not counted", r"    cai_priv_dlpack_count\(at->pool, storage->array\.nbytes, 1\);.*", r""),
+    ("what went is counted", r"    cai_priv_dlpack_count\(at->pool, nbytes, -1\);\n", r""),
+    ("no peak of arrays", r"    if \(parked->peak_arrays < .*", r""),
+    ("no peak of bytes", r"    if \(parked->peak_bytes < .*", r""),
+    ("no limit of arrays", r"\(parked->limit_arrays && ", r"(0 && "),
+    ("no limit of bytes", r"\(parked->limit_bytes && ", r"(0 && "),
+    ("a limit of bytes refuses what is at it", r"parked->bytes > parked->limit_bytes", r"parked->bytes >= parked->limit_bytes"),
+    ("at the limit nothing is polled", r"    \(void\)!cai_keepalive_poll\(pool, NULL, NULL\);\n", r""),
+    ("at the limit nobody exports", r"    if \(cai_priv_dlpack_may_park\(at\)\) CAI_TRY\(cai_priv_dlpack_check_limit", r"    CAI_TRY(cai_priv_dlpack_check_limit"),
     ("an export that fails keeps the array", r"    if \(status\) cai_array_move\(array, &storage->storage\.array\);\n    else ", r"    "),
 ]  # fmt: skip
 
@@ -143,7 +163,7 @@ def dlpack_of(options):
 
 
 class Dlpack(Subject):
-    """Both tests; a defect that the first one sees is not shown to the second."""
+    """The tests; a defect that one of them sees is not shown to the next."""
 
     def build(self, options, tree, folder):
         for test in TESTS:

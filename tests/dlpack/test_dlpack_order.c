@@ -136,7 +136,7 @@ static void close_world(world *w)
     if (w->s2) (void)cai_sim_stream_destroy(w->sim, w->s2);
     if (cai_keepalive_drain(&w->pool, &err) || cai_event_pool_destroy(&w->pool, &err))
         cai_check_fail(w->sim, err.message);
-    (void)cai_sim_stream_destroy(w->sim, w->s1);
+    if (w->s1) (void)cai_sim_stream_destroy(w->sim, w->s1);
     if (w->elsewhere) (void)cai_sim_stream_synchronize(w->sim, w->elsewhere); /* its context is destroyed */
     if (w->elsewhere) (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
     if (!w->other) return;
@@ -357,8 +357,9 @@ static void check_calls(void)
 {
     world *w = open(count_release);
     GOOD(export_to(w, w->s1, 0)); /* the consumer is on the array's own stream */
+    CHECK_INT(calls(w, "stream_capture"), 1);
     drop(w);
-    CHECK_INT(cai_sim_calls(w->sim), 0);
+    CHECK_INT(cai_sim_calls(w->sim), 1);
     CHECK_INT(w->released, 1);
     end(w);
 
@@ -408,21 +409,50 @@ static void check_imported(void)
 }
 
 /* An export of an array that nobody owns, on which nothing is pending. */
-static void export_of_nobody(world *w, uint64_t stream)
+static void export_into(world *w, uint64_t stream, cai_dlpack_ordered *storage)
 {
     const int64_t shape[1] = {BYTES / 4};
-    cai_dlpack_ordered storage;
     DLManagedTensor *tensor;
     cai_array array;
-    memset(&storage, 0, sizeof storage);
+    memset(storage, 0, sizeof *storage);
     GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
     array.memory = CAI_MEMORY_DEVICE;
     array.device = 0;
     array.sync = CAI_SYNC_STREAM;
     array.stream = stream;
     array.flags |= CAI_ORDERED_FREE;
-    GOOD(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, &storage, &tensor, &err));
+    GOOD(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, storage, &tensor, &err));
     tensor->deleter(tensor);
+}
+
+static void export_of_nobody(world *w, uint64_t stream)
+{
+    static cai_dlpack_ordered storage; /* it may stay in the list */
+    export_into(w, stream, &storage);
+}
+
+static void export_of_nobody_again(world *w, uint64_t stream)
+{
+    cai_dlpack_ordered storage;
+    export_into(w, stream, &storage);
+}
+
+/* The same, with an owner that does not free in order. */
+static void export_owned_by_nobody(world *w, uint64_t stream, cai_status expected)
+{
+    const int64_t shape[1] = {BYTES / 4};
+    cai_dlpack_ordered storage;
+    DLManagedTensor *tensor = NULL;
+    cai_array array;
+    memset(&storage, 0, sizeof storage);
+    GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
+    array.memory = CAI_MEMORY_DEVICE;
+    array.device = 0;
+    array.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, &storage, &tensor, &err), expected);
+    if (!tensor) return;
+    tensor->deleter(tensor);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
 }
 
 /* A deleter names no stream of the consumer, and never waits. */
@@ -482,14 +512,22 @@ static void check_settled_later(void)
     end(w);
 
     w = open(count_release); /* which captures now: its id is not queried, as that would end the capture */
-    GOOD(export_to(w, w->s2, 0));
+    open_other(w);
+    w->array.sync = CAI_SYNC_NONE;
+    GOOD(export_to(w, w->elsewhere, 0));
     drop(w);
-    CHECK_INT(cai_sim_capture_begin(w->sim, w->s2, 2), 0);
-    export_of_nobody(w, w->s2);
-    CHECK_INT(cai_sim_capture_end(w->sim, w->s2, NULL), 0);
-    CHECK_INT(w->released, 0);
-    export_of_nobody(w, w->s2);
+    CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 2), 0);
+    export_of_nobody(w, w->elsewhere); /* a graph may use it, until the context ends */
+    CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere, NULL), 0);
+    CHECK_INT(w->pool.waiting, 2);
+    export_of_nobody_again(w, w->elsewhere);
+    CHECK_INT(w->pool.waiting, 2); /* behind an event, as it has no stream */
+    cai_sim_run(w->sim);
+    GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
     CHECK_INT(w->released, 1);
+    (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
+    CHECK_INT(cai_sim_context_destroy(w->sim, w->other), 0);
+    w->elsewhere = w->other = 0;
     end(w);
 
     w = open(count_release); /* no event can be recorded now: it stays */
@@ -501,6 +539,87 @@ static void check_settled_later(void)
     CHECK_INT(w->pool.waiting, 1);
     export_of_nobody(w, w->s2);
     CHECK_INT(w->released, 1);
+    end(w);
+}
+
+/* What is parked is counted. Above a limit no more is exported that could be parked, and nothing is lost. */
+static void check_limit(void)
+{
+    static const struct {
+        int64_t arrays, bytes;
+        int refused;
+    } rows[] = {{0, 0, 0}, {1, 0, 0}, {0, BYTES, 0}, {0, BYTES - 1, 1}, {2, BYTES - 1, 1}, {1, BYTES, 0}};
+    size_t i;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world *w = open(count_release);
+        cai_dlpack_ordered first;
+        GOOD(cai_dlpack_limit(&w->pool, rows[i].arrays, rows[i].bytes, &err));
+        GOOD(export_to(w, w->s2, 0));
+        touch(w, w->s2, "use", 1);
+        CHECK_INT(w->pool.dlpack.arrays, 0); /* it is with the consumer */
+        drop(w);
+        CHECK_INT(w->pool.dlpack.arrays, 1);
+        CHECK_INT(w->pool.dlpack.bytes, BYTES);
+        first = w->storage;
+        w->pool.parked = &first.parked; /* so that the world has room for another */
+        CHECK_INT(cai_array_init(&w->array, CAI_FLOAT32, 1, w->storage.storage.array.shape, NULL,
+                                 cai_sim_bytes(w->sim, w->memory), &err), CAI_OK);
+        w->array.memory = CAI_MEMORY_DEVICE;
+        w->array.device = 0;
+        w->array.sync = CAI_SYNC_NONE;
+        cai_array_own(&w->array, count_release, w);
+        w->tensor = NULL;
+        CHECK_INT(export_to(w, CAI_STREAM_LEGACY, 0), rows[i].refused ? CAI_ERR_CAPACITY : CAI_OK);
+        if (rows[i].refused) {
+            CHECK(w->array.release != NULL && !w->tensor && strstr(err.message, "cai_keepalive_drain"));
+            CHECK_INT(w->pool.open_exchanges, 0);
+            GOOD(cai_keepalive_drain(&w->pool, &err));
+            CHECK_INT(w->released, 1);
+            GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
+        }
+        touch(w, CAI_STREAM_LEGACY, "use", 1);
+        drop(w);
+        CHECK_INT(w->pool.dlpack.peak_arrays, rows[i].refused ? 1 : 2);
+        CHECK_INT(w->pool.dlpack.peak_bytes, rows[i].refused ? BYTES : 2 * BYTES);
+        if (rows[i].arrays == 1) export_owned_by_nobody(w, CAI_STREAM_LEGACY, CAI_ERR_CAPACITY);
+        GOOD(cai_keepalive_drain(&w->pool, &err));
+        CHECK_INT(w->released * 10 + w->done, 22);
+        CHECK_INT(w->pool.dlpack.arrays + w->pool.dlpack.bytes, 0);
+        end(w);
+    }
+}
+
+/* At the limit: what a poll ends, what the export itself settles, and what is never parked. */
+static void check_limit_helps(void)
+{
+    world *w = open(count_release);
+    GOOD(cai_dlpack_limit(&w->pool, 0, 1, &err));
+    w->array.flags &= ~(uint32_t)CAI_ORDERED_FREE;
+    GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
+    drop(w); /* waits for an event */
+    CHECK_INT(w->pool.dlpack.arrays, 1);
+    export_of_nobody(w, w->s2); /* which is never parked */
+    CHECK_INT(w->pool.dlpack.arrays, 1);
+    cai_sim_run(w->sim);
+    export_owned_by_nobody(w, w->s2, CAI_OK); /* polls */
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release);
+    GOOD(cai_dlpack_limit(&w->pool, 0, 1, &err));
+    GOOD(export_to(w, w->s2, 0));
+    touch(w, w->s2, "use", 1);
+    drop(w);
+    export_owned_by_nobody(w, CAI_STREAM_LEGACY, CAI_ERR_CAPACITY);
+    export_owned_by_nobody(w, w->s2, CAI_OK); /* names the stream of what is parked */
+    CHECK_INT(w->released, 1);
+    end(w);
+
+    w = open(count_release);
+    CHECK_INT(cai_dlpack_limit(NULL, 1, 1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_limit(&w->pool, -1, 1, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_limit(&w->pool, 1, -1, &err), CAI_ERR_ARGUMENT);
+    cai_array_release(&w->array);
     end(w);
 }
 
@@ -592,10 +711,14 @@ static void check_captures(void)
     CHECK_INT(w->released, 1);
 }
 
-/* An export into a capture: a graph may use the array until its context ends. */
+/* An export into a capture, before CUDA 11.3: a graph may use the array until its context ends. */
 static void check_export_in_capture(void)
 {
     world *w = open(count_release);
+    cai_cuda less = *w->cuda;
+    less.capture_retain = NULL;
+    less.context_id = NULL; /* then nothing says that the context has ended, so it is not named */
+    w->pool.cuda = &less;
     open_other(w);
     w->array.sync = CAI_SYNC_NONE;
     CHECK_INT(cai_sim_capture_begin(w->sim, w->elsewhere, 2), 0);
@@ -604,12 +727,65 @@ static void check_export_in_capture(void)
     drop(w);
     CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
     CHECK_INT(w->released, 0);
+    CHECK_INT(calls(w, "context_push"), 0);
     GOOD(cai_event_pool_forget(&w->pool, w->other, &err));
+    less.context_id = w->cuda->context_id;
+    CHECK_INT(less.context_id(less.self, w->other, &w->storage.context_id), 0);
     (void)cai_sim_stream_destroy(w->sim, w->elsewhere);
     CHECK_INT(cai_sim_context_destroy(w->sim, w->other), 0);
     w->elsewhere = w->other = 0;
     end(w);
     CHECK_INT(w->released, 1);
+}
+
+/* The graph says that it has ended, before the deleter or after it. It may fail to take the array. */
+static void check_graph(void)
+{
+    int32_t i;
+    for (i = 0; i < 4; i++) {
+        world *w = open(count_release);
+        const uint64_t stream = i < 3 ? w->s2 : w->s1;
+        uint64_t graph = 0;
+        if (i < 3) w->array.sync = CAI_SYNC_NONE;
+        CHECK_INT(cai_sim_capture_begin(w->sim, stream, 2), 0);
+        if (i > 1) CHECK(cai_sim_fail_op(w->sim, "capture_retain", 1, 999));
+        GOOD(export_to(w, stream, CAI_DLPACK_STREAMS_LIVE));
+        CHECK_INT(cai_sim_capture_end(w->sim, stream, &graph), 0);
+        if (i != 1) drop(w);
+        CHECK_INT(w->released, 0);
+        CHECK_INT(cai_sim_graph_destroy(w->sim, graph), 0);
+        if (i == 1) drop(w);
+        cai_sim_run(w->sim);
+        GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+        cai_sim_run(w->sim);
+        GOOD(cai_keepalive_poll(&w->pool, NULL, &err));
+        CHECK_INT(w->released, i < 2);
+        if (i > 1) { /* until the context ends */
+            CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
+            CHECK_INT(w->released, 0);
+            (void)cai_sim_context_destroy(w->sim, cai_sim_primary(w->sim, 0));
+            (void)cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0));
+            w->s1 = w->s2 = 0;
+        }
+        end(w);
+        CHECK_INT(w->released, 1);
+    }
+}
+
+/* At the limit nothing is given to a graph, as the caller keeps the array. */
+static void check_graph_at_limit(void)
+{
+    world *w = open(count_release);
+    const uint64_t s3 = cai_sim_stream_create(w->sim, 1);
+    GOOD(cai_dlpack_limit(&w->pool, 0, 1, &err));
+    GOOD(export_to(w, w->s2, 0));
+    drop(w);
+    CHECK_INT(cai_sim_capture_begin(w->sim, s3, 2), 0);
+    export_owned_by_nobody(w, s3, CAI_ERR_CAPACITY);
+    CHECK_INT(calls(w, "capture_retain"), 0);
+    CHECK_INT(cai_sim_capture_end(w->sim, s3, NULL), 0);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, s3), 0);
+    end(w);
 }
 
 /* A global capture on another thread forbids waits and queries to threads that are not relaxed. */
@@ -854,9 +1030,13 @@ static void run(void)
     check_parked();
     check_parked_context();
     check_settled_later();
+    check_limit();
+    check_limit_helps();
     check_nothing_to_order();
     check_captures();
     check_export_in_capture();
+    check_graph();
+    check_graph_at_limit();
     check_capture_elsewhere();
     check_refusals();
     check_refused_arguments();

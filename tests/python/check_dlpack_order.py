@@ -102,6 +102,29 @@ def check_unused(m: Any) -> str:
     return "" if sys.getrefcount(x) == before else "references are left"
 
 
+def check_limit(m: Any) -> str:
+    """Above the limit an export raises BufferError, which names the drain. Nothing is lost."""
+    s1, s2 = m.streams(2)
+    x, y = m.Array(0), m.Array(0)
+    before = sys.getrefcount(x)
+    parked = [m.limit(1)]
+    for array, stream, said in ((x, s2, s2), (y, 1, None)):
+        foreign(m, array, stream, said)
+        parked.append(m.limit(1))
+    try:
+        x.__dlpack__(stream=None, max_version=MAX_VERSION)
+        return "an export above the limit"
+    except BufferError as error:
+        said = str(error)
+    m.wait(s1)
+    foreign(m, x, 1, None)
+    m.wait(s1)
+    parked.append(m.limit(0))
+    if "cai_keepalive_drain" not in said or sys.getrefcount(x) != before:
+        return f"{said}, {sys.getrefcount(x) - before} references are left"
+    return "" if parked == [0, 1, 2, 0] else f"{parked} were parked"
+
+
 def build(options: argparse.Namespace, folder: pathlib.Path, name: str = "dlpack_order") -> str | None:
     target = folder / (name + sysconfig.get_config_var("EXT_SUFFIX"))
     places = (options.root, options.root / "ext", options.root / "sim", sysconfig.get_paths()["include"])
@@ -158,7 +181,10 @@ def main() -> int:
         said = check_unused(m) or m.close()
         print(f"capsules that nobody takes: {said or 'nothing left'}")
         bad += bool(said)
-    print(f"{len(CASES) + 1} cases, {bad} wrong")
+        said = check_limit(m) or m.close()
+        print(f"a limit: {said or 'BufferError, nothing lost'}")
+        bad += bool(said)
+    print(f"{len(CASES) + 2} cases, {bad} wrong")
     return 1 if bad else 0
 
 

@@ -189,6 +189,15 @@ static PyObject *order_wait(PyObject *module, PyObject *stream)
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+/* limit(arrays) -> how many are parked now */
+static PyObject *order_limit(PyObject *module, PyObject *arrays)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    cai_error err;
+    if (cai_dlpack_limit(&state->pool, PyLong_AsLongLong(arrays), 0, &err)) return cai_python_raise(&err);
+    return PyLong_FromLongLong(state->pool.dlpack.arrays);
+}
+
 /* close() -> what was wrong: the last race, or errors of CUDA; "" nothing. Ends the simulation. */
 static PyObject *order_close(PyObject *module, PyObject *unused)
 {
@@ -232,6 +241,7 @@ static int order_begin(PyObject *module)
 
 static PyMethodDef order_functions[] = {
     {"streams", order_streams, METH_VARARGS, NULL}, {"use", order_use, METH_VARARGS, NULL},
+    {"limit", order_limit, METH_O, NULL},
     {"wait", order_wait, METH_O, NULL},             {"close", order_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot order_slots[] = {{Py_mod_exec, (void *)order_begin}, {0, NULL}};

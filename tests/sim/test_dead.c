@@ -130,6 +130,7 @@ static void test_streams_of_the_table(void)
     STREAM("stream_wait_event", !cuda->stream_wait_event(sim, d_stream, event));
     STREAM("stream_synchronize", !cuda->stream_synchronize(sim, d_stream));
     STREAM("event_record", !cuda->event_record(sim, event, d_stream));
+    STREAM("capture_retain", !cuda->capture_retain(sim, d_stream, free, NULL));
     STREAM("memory_alloc_async", !cuda->memory_alloc_async(sim, &out, 64, d_stream));
     STREAM("memory_alloc_from_pool", !cuda->memory_alloc_from_pool(sim, &out, 64, pool, d_stream));
     STREAM("memory_free_async", !cuda->memory_free_async(sim, memory, d_stream));

@@ -158,6 +158,47 @@ static void test_pools(void)
     finish();
 }
 
+static void count_gone(void *user)
+{
+    ++*(int32_t *)user;
+}
+
+/* A user object ends with the graph, its executables and their launches. */
+static void test_user_objects(void)
+{
+    uint64_t graph, stream, executable, again;
+    int32_t gone = 0, lost = 0;
+    start("user objects of graphs");
+    stream = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cuda->capture_retain(sim, stream, count_gone, &gone), 401);
+    CHECK_INT(cai_sim_capture_begin(sim, stream, 2), 0);
+    CHECK_INT(cuda->capture_retain(sim, stream, NULL, &gone), 1);
+    CHECK_INT(cuda->capture_retain(sim, stream, count_gone, &gone), 0);
+    CHECK_INT(cai_sim_launch(sim, stream, "node", NULL, NULL, NULL, 0), 0);
+    CHECK_INT(cai_sim_capture_end(sim, stream, &graph), 0);
+    executable = cai_sim_graph_instantiate(sim, graph);
+    again = cai_sim_graph_instantiate(sim, graph);
+    CHECK_INT(cai_sim_graph_destroy(sim, graph), 0);
+    CHECK_INT(cai_sim_graph_executable_destroy(sim, again), 0);
+    CHECK_INT(cai_sim_graph_launch(sim, executable, stream), 0);
+    CHECK_INT(cai_sim_graph_executable_destroy(sim, executable), 0);
+    CHECK_INT(gone, 0); /* it runs */
+    CHECK_INT(cai_sim_stream_synchronize(sim, stream), 0);
+    CHECK_INT(gone, 1);
+    CHECK_INT(cai_sim_capture_begin(sim, stream, 2), 0);
+    CHECK_INT(cuda->capture_retain(sim, stream, count_gone, &lost), 0);
+    (void)cai_sim_context_synchronize(sim); /* ends the capture */
+    CHECK_INT(cuda->capture_retain(sim, stream, count_gone, &gone), 401);
+    CHECK_INT(lost, 0);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 901);
+    CHECK_INT(lost, 1);
+    CHECK_INT(gone, 1);
+    CHECK_STR(cai_sim_log(sim), "capture_retain s1 ! 401\ncapture_retain s1 ! 1\ncapture_retain s1\n"
+                                "capture_retain s1\ncapture_retain s1 ! 401\n");
+    CHECK_INT(cai_sim_stream_destroy(sim, stream), 0);
+    finish();
+}
+
 /* Two references: the context goes with the last, with what is in it. */
 static void test_references(void)
 {
@@ -196,6 +237,7 @@ static void run(void)
     test_stream_flags();
     test_pools();
     test_references();
+    test_user_objects();
 }
 
 CAI_TEST_MAIN(run)

@@ -256,7 +256,7 @@ static const slot slots[] = {
     SLOT(stream_wait_event), SLOT(stream_synchronize), SLOT(event_create), SLOT(event_destroy),
     SLOT(event_record), SLOT(event_query), SLOT(event_synchronize), SLOT(capture_mode), SLOT(pointer_info),
     SLOT(pointer_range), SLOT(device_attribute), SLOT(host_thread), SLOT(primary_retain),
-    SLOT(primary_release)};
+    SLOT(primary_release), SLOT(capture_retain)};
 
 enum { SLOTS = (int)(sizeof slots / sizeof slots[0]) };
 
@@ -2602,7 +2602,8 @@ static void check_lacking(void)
         {"device_attribute", "0 0 0 0 0 0 0 0 0 -1 "},
         {"host_thread", "0 0 19 0 0 0 0 0 0 -1 "},
         {"primary_retain", "0 0 0 0 0 0 0 0 0 -1 "},
-        {"primary_release", "0 0 0 0 0 0 0 0 0 -1 "}};
+        {"primary_release", "0 0 0 0 0 0 0 0 0 -1 "},
+        {"capture_retain", "0 0 0 0 0 0 0 0 0 -1 "}};
     char got[80];
     size_t i;
     for (i = 0; i < sizeof expected / sizeof expected[0]; i++) {

@@ -435,6 +435,7 @@ module libcai
     type(c_funptr) :: memory_alloc_from_pool
     type(c_funptr) :: primary_retain
     type(c_funptr) :: primary_release
+    type(c_funptr) :: capture_retain
   end type
 
   type, bind(c) :: cai_cuda_driver
@@ -449,6 +450,15 @@ module libcai
     integer(c_int64_t) :: context
     integer(c_int64_t) :: context_id
     integer(c_int64_t) :: event
+  end type
+
+  type, bind(c) :: cai_pool_parked
+    integer(c_int64_t) :: arrays
+    integer(c_int64_t) :: bytes
+    integer(c_int64_t) :: peak_arrays
+    integer(c_int64_t) :: peak_bytes
+    integer(c_int64_t) :: limit_arrays
+    integer(c_int64_t) :: limit_bytes
   end type
 
   type, bind(c) :: cai_event_pool
@@ -468,6 +478,7 @@ module libcai
     integer(c_int32_t) :: idle_count
     integer(c_int32_t) :: reserved
     type(c_ptr) :: parked
+    type(cai_pool_parked) :: dlpack
     type(c_ptr) :: keepalive
     type(cai_cuda) :: whole
     type(cai_pool_event) :: idle(32)
@@ -992,6 +1003,7 @@ contains
     type(cai_cuda), target, save :: s_cai_cuda
     type(cai_cuda_driver), target, save :: s_cai_cuda_driver
     type(cai_pool_event), target, save :: s_cai_pool_event
+    type(cai_pool_parked), target, save :: s_cai_pool_parked
     type(cai_event_pool), target, save :: s_cai_event_pool
     type(cai_emm_hooks), target, save :: s_cai_emm_hooks
     type(cai_emm_pool), target, save :: s_cai_emm_pool
@@ -1182,7 +1194,7 @@ contains
     call at("cai_cuda_copy.width", c_loc(s_cai_cuda_copy%width), c_loc(s_cai_cuda_copy), 48)
     call at("cai_cuda_copy.height", c_loc(s_cai_cuda_copy%height), c_loc(s_cai_cuda_copy), 56)
     call at("cai_cuda_copy.depth", c_loc(s_cai_cuda_copy%depth), c_loc(s_cai_cuda_copy), 64)
-    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 416) fault = "cai_cuda"
+    if (fault == "" .and. c_sizeof(s_cai_cuda) /= 424) fault = "cai_cuda"
     call at("cai_cuda.struct_size", c_loc(s_cai_cuda%struct_size), c_loc(s_cai_cuda), 0)
     call at("cai_cuda.version", c_loc(s_cai_cuda%version), c_loc(s_cai_cuda), 4)
     call at("cai_cuda.flags", c_loc(s_cai_cuda%flags), c_loc(s_cai_cuda), 8)
@@ -1245,22 +1257,34 @@ contains
       c_loc(s_cai_cuda), 392)
     call at("cai_cuda.primary_retain", c_loc(s_cai_cuda%primary_retain), c_loc(s_cai_cuda), 400)
     call at("cai_cuda.primary_release", c_loc(s_cai_cuda%primary_release), c_loc(s_cai_cuda), 408)
-    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 944) fault = "cai_cuda_driver"
+    call at("cai_cuda.capture_retain", c_loc(s_cai_cuda%capture_retain), c_loc(s_cai_cuda), 416)
+    if (fault == "" .and. c_sizeof(s_cai_cuda_driver) /= 952) fault = "cai_cuda_driver"
     call at("cai_cuda_driver.cuda", c_loc(s_cai_cuda_driver%cuda), c_loc(s_cai_cuda_driver), 0)
     call at("cai_cuda_driver.library", c_loc(s_cai_cuda_driver%library), c_loc(s_cai_cuda_driver), &
-      416)
+      424)
     call at("cai_cuda_driver.runtime_version", c_loc(s_cai_cuda_driver%runtime_version), &
-      c_loc(s_cai_cuda_driver), 424)
+      c_loc(s_cai_cuda_driver), 432)
     call at("cai_cuda_driver.driver_version", c_loc(s_cai_cuda_driver%driver_version), &
-      c_loc(s_cai_cuda_driver), 428)
+      c_loc(s_cai_cuda_driver), 436)
     call at("cai_cuda_driver.entries", c_loc(s_cai_cuda_driver%entries), c_loc(s_cai_cuda_driver), &
-      432)
+      440)
     if (fault == "" .and. c_sizeof(s_cai_pool_event) /= 24) fault = "cai_pool_event"
     call at("cai_pool_event.context", c_loc(s_cai_pool_event%context), c_loc(s_cai_pool_event), 0)
     call at("cai_pool_event.context_id", c_loc(s_cai_pool_event%context_id), &
       c_loc(s_cai_pool_event), 8)
     call at("cai_pool_event.event", c_loc(s_cai_pool_event%event), c_loc(s_cai_pool_event), 16)
-    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3568) fault = "cai_event_pool"
+    if (fault == "" .and. c_sizeof(s_cai_pool_parked) /= 48) fault = "cai_pool_parked"
+    call at("cai_pool_parked.arrays", c_loc(s_cai_pool_parked%arrays), c_loc(s_cai_pool_parked), 0)
+    call at("cai_pool_parked.bytes", c_loc(s_cai_pool_parked%bytes), c_loc(s_cai_pool_parked), 8)
+    call at("cai_pool_parked.peak_arrays", c_loc(s_cai_pool_parked%peak_arrays), &
+      c_loc(s_cai_pool_parked), 16)
+    call at("cai_pool_parked.peak_bytes", c_loc(s_cai_pool_parked%peak_bytes), &
+      c_loc(s_cai_pool_parked), 24)
+    call at("cai_pool_parked.limit_arrays", c_loc(s_cai_pool_parked%limit_arrays), &
+      c_loc(s_cai_pool_parked), 32)
+    call at("cai_pool_parked.limit_bytes", c_loc(s_cai_pool_parked%limit_bytes), &
+      c_loc(s_cai_pool_parked), 40)
+    if (fault == "" .and. c_sizeof(s_cai_event_pool) /= 3624) fault = "cai_event_pool"
     call at("cai_event_pool.cuda", c_loc(s_cai_event_pool%cuda), c_loc(s_cai_event_pool), 0)
     call at("cai_event_pool.flags", c_loc(s_cai_event_pool%flags), c_loc(s_cai_event_pool), 8)
     call at("cai_event_pool.guard", c_loc(s_cai_event_pool%guard), c_loc(s_cai_event_pool), 12)
@@ -1284,11 +1308,12 @@ contains
     call at("cai_event_pool.reserved", c_loc(s_cai_event_pool%reserved), c_loc(s_cai_event_pool), &
       60)
     call at("cai_event_pool.parked", c_loc(s_cai_event_pool%parked), c_loc(s_cai_event_pool), 64)
+    call at("cai_event_pool.dlpack", c_loc(s_cai_event_pool%dlpack), c_loc(s_cai_event_pool), 72)
     call at("cai_event_pool.keepalive", c_loc(s_cai_event_pool%keepalive), c_loc(s_cai_event_pool), &
-      72)
-    call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 80)
-    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 496)
-    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1264)
+      120)
+    call at("cai_event_pool.whole", c_loc(s_cai_event_pool%whole), c_loc(s_cai_event_pool), 128)
+    call at("cai_event_pool.idle", c_loc(s_cai_event_pool%idle), c_loc(s_cai_event_pool), 552)
+    call at("cai_event_pool.places", c_loc(s_cai_event_pool%places), c_loc(s_cai_event_pool), 1320)
     if (fault == "" .and. c_sizeof(s_cai_emm_hooks) /= 208) fault = "cai_emm_hooks"
     call at("cai_emm_hooks.struct_size", c_loc(s_cai_emm_hooks%struct_size), c_loc(s_cai_emm_hooks), &
       0)

@@ -470,6 +470,7 @@ pub struct cai_cuda {
     pub memory_alloc_from_pool: *const c_void,
     pub primary_retain: *const c_void,
     pub primary_release: *const c_void,
+    pub capture_retain: *const c_void,
 }
 
 #[repr(C)]
@@ -492,6 +493,17 @@ pub struct cai_pool_event {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct cai_pool_parked {
+    pub arrays: i64,
+    pub bytes: i64,
+    pub peak_arrays: i64,
+    pub peak_bytes: i64,
+    pub limit_arrays: i64,
+    pub limit_bytes: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct cai_event_pool {
     pub cuda: *mut c_void,
     pub flags: u32,
@@ -509,6 +521,7 @@ pub struct cai_event_pool {
     pub idle_count: i32,
     pub reserved: i32,
     pub parked: *mut c_void,
+    pub dlpack: cai_pool_parked,
     pub keepalive: *mut cai_keepalive,
     pub whole: cai_cuda,
     pub idle: [cai_pool_event; 32],
@@ -1084,7 +1097,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda_copy, width, 48);
     at!(cai_cuda_copy, height, 56);
     at!(cai_cuda_copy, depth, 64);
-    if size_of::<cai_cuda>() != 416 {
+    if size_of::<cai_cuda>() != 424 {
         return "cai_cuda";
     }
     at!(cai_cuda, struct_size, 0);
@@ -1141,21 +1154,31 @@ pub fn layout_fault() -> &'static str {
     at!(cai_cuda, memory_alloc_from_pool, 392);
     at!(cai_cuda, primary_retain, 400);
     at!(cai_cuda, primary_release, 408);
-    if size_of::<cai_cuda_driver>() != 944 {
+    at!(cai_cuda, capture_retain, 416);
+    if size_of::<cai_cuda_driver>() != 952 {
         return "cai_cuda_driver";
     }
     at!(cai_cuda_driver, cuda, 0);
-    at!(cai_cuda_driver, library, 416);
-    at!(cai_cuda_driver, runtime_version, 424);
-    at!(cai_cuda_driver, driver_version, 428);
-    at!(cai_cuda_driver, entries, 432);
+    at!(cai_cuda_driver, library, 424);
+    at!(cai_cuda_driver, runtime_version, 432);
+    at!(cai_cuda_driver, driver_version, 436);
+    at!(cai_cuda_driver, entries, 440);
     if size_of::<cai_pool_event>() != 24 {
         return "cai_pool_event";
     }
     at!(cai_pool_event, context, 0);
     at!(cai_pool_event, context_id, 8);
     at!(cai_pool_event, event, 16);
-    if size_of::<cai_event_pool>() != 3568 {
+    if size_of::<cai_pool_parked>() != 48 {
+        return "cai_pool_parked";
+    }
+    at!(cai_pool_parked, arrays, 0);
+    at!(cai_pool_parked, bytes, 8);
+    at!(cai_pool_parked, peak_arrays, 16);
+    at!(cai_pool_parked, peak_bytes, 24);
+    at!(cai_pool_parked, limit_arrays, 32);
+    at!(cai_pool_parked, limit_bytes, 40);
+    if size_of::<cai_event_pool>() != 3624 {
         return "cai_event_pool";
     }
     at!(cai_event_pool, cuda, 0);
@@ -1174,10 +1197,11 @@ pub fn layout_fault() -> &'static str {
     at!(cai_event_pool, idle_count, 56);
     at!(cai_event_pool, reserved, 60);
     at!(cai_event_pool, parked, 64);
-    at!(cai_event_pool, keepalive, 72);
-    at!(cai_event_pool, whole, 80);
-    at!(cai_event_pool, idle, 496);
-    at!(cai_event_pool, places, 1264);
+    at!(cai_event_pool, dlpack, 72);
+    at!(cai_event_pool, keepalive, 120);
+    at!(cai_event_pool, whole, 128);
+    at!(cai_event_pool, idle, 552);
+    at!(cai_event_pool, places, 1320);
     if size_of::<cai_emm_hooks>() != 208 {
         return "cai_emm_hooks";
     }

@@ -277,6 +277,10 @@ class cai_pool_event(Structure):
     pass
 
 
+class cai_pool_parked(Structure):
+    pass
+
+
 class cai_event_pool(Structure):
     pass
 
@@ -522,6 +526,7 @@ cai_cuda._fields_ = [
     ("memory_alloc_from_pool", c_void_p),
     ("primary_retain", c_void_p),
     ("primary_release", c_void_p),
+    ("capture_retain", c_void_p),
 ]
 cai_cuda_driver._fields_ = [
     ("cuda", cai_cuda),
@@ -534,6 +539,14 @@ cai_pool_event._fields_ = [
     ("context", c_uint64),
     ("context_id", c_uint64),
     ("event", c_uint64),
+]
+cai_pool_parked._fields_ = [
+    ("arrays", c_int64),
+    ("bytes", c_int64),
+    ("peak_arrays", c_int64),
+    ("peak_bytes", c_int64),
+    ("limit_arrays", c_int64),
+    ("limit_bytes", c_int64),
 ]
 cai_event_pool._fields_ = [
     ("cuda", c_void_p),
@@ -552,6 +565,7 @@ cai_event_pool._fields_ = [
     ("idle_count", c_int32),
     ("reserved", c_int32),
     ("parked", c_void_p),
+    ("dlpack", cai_pool_parked),
     ("keepalive", POINTER(cai_keepalive)),
     ("whole", cai_cuda),
     ("idle", cai_pool_event * 32),
@@ -745,7 +759,7 @@ LAYOUT = {
         "device_pointer": 24}),
     cai_cuda_copy: (72, {"to": 0, "from": 8, "to_pitch": 16, "from_pitch": 24, "to_height": 32,
         "from_height": 40, "width": 48, "height": 56, "depth": 64}),
-    cai_cuda: (416, {"struct_size": 0, "version": 4, "flags": 8, "reserved": 12, "self": 16,
+    cai_cuda: (424, {"struct_size": 0, "version": 4, "flags": 8, "reserved": 12, "self": 16,
         "context_current": 24, "context_push": 32, "context_pop": 40, "context_synchronize": 48,
         "context_device": 56, "device_context": 64, "stream_context": 72, "stream_capture": 80, "stream_id":
         88, "stream_wait_event": 96, "stream_synchronize": 104, "event_create": 112, "event_destroy": 120,
@@ -757,14 +771,16 @@ LAYOUT = {
         "copy_async": 304, "copy_3d_async": 312, "set_async": 320, "set_2d_async": 328, "copy_peer_async":
         336, "copy_3d_peer_async": 344, "context_id": 352, "context_record": 360, "stream_flags": 368,
         "pool_create": 376, "pool_destroy": 384, "memory_alloc_from_pool": 392, "primary_retain": 400,
-        "primary_release": 408}),
-    cai_cuda_driver: (944, {"cuda": 0, "library": 416, "runtime_version": 424, "driver_version": 428,
-        "entries": 432}),
+        "primary_release": 408, "capture_retain": 416}),
+    cai_cuda_driver: (952, {"cuda": 0, "library": 424, "runtime_version": 432, "driver_version": 436,
+        "entries": 440}),
     cai_pool_event: (24, {"context": 0, "context_id": 8, "event": 16}),
-    cai_event_pool: (3568, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "waiting": 20,
+    cai_pool_parked: (48, {"arrays": 0, "bytes": 8, "peak_arrays": 16, "peak_bytes": 24, "limit_arrays": 32,
+        "limit_bytes": 40}),
+    cai_event_pool: (3624, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "waiting": 20,
         "first": 24, "last": 28, "free": 32, "passed_first": 36, "passed_last": 40, "capacity": 44, "mode":
-        48, "export_mode": 52, "idle_count": 56, "reserved": 60, "parked": 64, "keepalive": 72, "whole": 80,
-        "idle": 496, "places": 1264}),
+        48, "export_mode": 52, "idle_count": 56, "reserved": 60, "parked": 64, "dlpack": 72, "keepalive":
+        120, "whole": 128, "idle": 552, "places": 1320}),
     cai_emm_hooks: (208, {"struct_size": 0, "version": 4, "flags": 8, "kind": 12, "ctx": 16, "device_alloc":
         24, "device_free": 32, "name": 40, "initialize": 104, "reset": 112, "memory_info": 120, "defer":
         128, "ipc_handle": 136, "host_alloc": 144, "host_free": 152, "pin": 160, "unpin": 168,

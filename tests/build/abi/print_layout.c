@@ -203,6 +203,7 @@ static void print_cuda(void)
     MEMBER(memory_alloc_from_pool);
     MEMBER(primary_retain);
     MEMBER(primary_release);
+    MEMBER(capture_retain);
     expect_end(sizeof(STRUCT), "the end");
 #undef STRUCT
 }

@@ -107,7 +107,7 @@ MPI = frozenset({"MPI*"})  # of Open MPI the datatypes, which are objects, too
 ALLOCATOR = HEAP  # for what a deleter frees, without the GIL
 ON_STREAM, DLPACK_ON_STREAM = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
                         ("release_after", "dlpack_ordered dlpack_offer_ordered"))  # fmt: skip
-IN_ORDER = frozenset({"cai_dlpack_export_ordered", "cai_dlpack_export_ordered_versioned"})
+IN_ORDER = frozenset({"cai_dlpack_export_ordered", "cai_dlpack_export_ordered_versioned", "cai_dlpack_limit"})
 LIMIT = LIMITED.removeprefix("-D")
 CONFIGURATIONS = {
     "cai_stream.h": STREAM, "cai_emm.h": EMM, "cai_manager.h": MANAGER,

@@ -50,7 +50,7 @@ static const struct memory memories[] = {
 };
 
 static struct object contexts[CONTEXTS], streams[STREAMS], events[EVENTS], pool_object;
-static struct object graph_object, node_object;
+static struct object graph_object, node_object, user_object;
 /* handed out as an array of dependencies, with its own guards */
 static struct {
     unsigned char before[16];
@@ -101,6 +101,7 @@ static void reset(void)
     for (i = 0; i < EVENTS; i++) events[i].live = 0;
     make_object(&pool_object, "p", 1, 0);
     make_object(&graph_object, "g", 1, 0);
+    make_object(&user_object, "u", 1, 0);
     make_object(&node_object, "n", 1, 0);
     memset(&dependencies, GUARD, sizeof dependencies);
     dependencies.nodes[0] = dependencies.nodes[1] = (CUgraphNode)(void *)&node_object;
@@ -1244,6 +1245,27 @@ static CUresult CUDAAPI fake_cuMemsetD2D8Async_7000_ptsz(CUdeviceptr_v2 to, size
     return leave(result);
 }
 
+/* It calls `destroy` at once, so that a test sees with what. */
+static CUresult CUDAAPI fake_cuUserObjectCreate_11030(CUuserObject *object, void *user, CUhostFn gone,
+                                                      unsigned int count, unsigned int flags)
+{
+    const CUresult result = enter("cuUserObjectCreate.11030");
+    put_output("object", (const void *)object);
+    put(" %u %u", count, flags);
+    if (!result) *object = (CUuserObject)(void *)&user_object;
+    if (!result) gone(user);
+    return leave(result);
+}
+
+static CUresult CUDAAPI fake_cuGraphRetainUserObject_11030(CUgraph graph, CUuserObject object, unsigned int count,
+                                                           unsigned int flags)
+{
+    const CUresult result = enter("cuGraphRetainUserObject.11030");
+    put(" %s %s %u %u", (const void *)graph == (const void *)&graph_object ? graph_object.name : "?",
+        (const void *)object == (const void *)&user_object ? user_object.name : "?", count, flags);
+    return leave(result);
+}
+
 /* ------------------------------------------------------------------- lookup */
 static CUresult CUDAAPI fake_cuGetProcAddress_11030(const char *symbol, void **function, int version,
                                                     cuuint64_t flags);
@@ -1271,7 +1293,8 @@ static CUresult CUDAAPI fake_cuGetProcAddress_12000(const char *symbol, void **f
     X(cuDeviceGetUuid, 9020) X(cuDeviceGetUuid, 11040) X(cuMemcpyAsync, 4000) X(cuMemcpy3DAsync, 2000)       \
     X(cuMemcpy3DAsync, 3020) X(cuMemsetD8Async, 3020) X(cuMemsetD2D8Async, 3020)                             \
     X(cuMemcpyPeerAsync, 4000) X(cuMemcpy3DPeerAsync, 4000) X(cuMemPoolCreate, 11020)                        \
-    X(cuMemPoolSetAttribute, 11020) X(cuMemPoolDestroy, 11020) X(cuMemAllocFromPoolAsync, 11020)
+    X(cuMemPoolSetAttribute, 11020) X(cuMemPoolDestroy, 11020) X(cuMemAllocFromPoolAsync, 11020)             \
+    X(cuUserObjectCreate, 11030) X(cuGraphRetainUserObject, 11030)
 #define FUNCTIONS_12(X)                                                                                      \
     X(cuGetProcAddress, 12000) X(cuStreamGetId, 12000) X(cuStreamGetCaptureInfo, 12030)                      \
     X(cuStreamGetCtx, 12050)
@@ -1429,6 +1452,11 @@ EXPORTED(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties
 EXPORTED(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
          fake_cuMemPoolSetAttribute_11020(pool, attribute, value))
 EXPORTED(cuMemPoolDestroy, (CUmemoryPool pool), fake_cuMemPoolDestroy_11020(pool))
+EXPORTED(cuUserObjectCreate,
+         (CUuserObject * object, void *user, CUhostFn gone, unsigned int count, unsigned int flags),
+         fake_cuUserObjectCreate_11030(object, user, gone, count, flags))
+EXPORTED(cuGraphRetainUserObject, (CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags),
+         fake_cuGraphRetainUserObject_11030(graph, object, count, flags))
 EXPORTED(cuMemAllocFromPoolAsync,
          (CUdeviceptr_v2 * pointer, size_t size, CUmemoryPool pool, CUstream stream),
          fake_cuMemAllocFromPoolAsync_11020(pointer, size, pool, stream))
@@ -1663,7 +1691,7 @@ static int32_t damaged(void)
     for (i = 0; i < CONTEXTS; i++) count += damage_of_object(&contexts[i]);
     for (i = 0; i < STREAMS; i++) count += damage_of_object(&streams[i]);
     for (i = 0; i < EVENTS; i++) count += damage_of_object(&events[i]);
-    count += damage_of_object(&pool_object) + damage_of_object(&graph_object);
+    count += damage_of_object(&pool_object) + damage_of_object(&graph_object) + damage_of_object(&user_object);
     count += damage_of_object(&node_object) + damage_of(dependencies.before, sizeof dependencies.before);
     return count + damage_of(dependencies.after, sizeof dependencies.after);
 }

@@ -55,6 +55,8 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUuserObject_st *CUuserObject;
+typedef void(CUDAAPI *CUhostFn)(void *user);
 typedef int CUdevice;
 typedef int CUdevice_v1;
 typedef unsigned int CUdeviceptr_v1;

@@ -268,6 +268,9 @@ static const char *const lookups[] = {
     "cuMemPoolSetAttribute 11020 1",
     "cuMemPoolDestroy 11020 1",
     "cuMemAllocFromPoolAsync 11020 1",
+    "cuStreamGetCaptureInfo 11030 1",
+    "cuUserObjectCreate 11030 1",
+    "cuGraphRetainUserObject 11030 1",
 };
 enum { LOOKUPS = sizeof lookups / sizeof lookups[0] };
 
@@ -407,6 +410,33 @@ static void check_capture_of(const char *stream, int32_t status, uint64_t id, co
     CHECK_INT(first.at.capture.reserved, 0);
     if (status == CAI_CAPTURE_ACTIVE) CHECK_UINT(first.at.capture.id, id);
     CHECK_GUARDS(first, sizeof(cai_cuda_capture));
+}
+
+static void count_gone(void *user)
+{
+    ++*(int32_t *)user;
+}
+
+/* The graph gets the only reference to a user object. */
+static void check_user_objects(void)
+{
+    int32_t gone = 0;
+    if (!cuda->capture_retain) return;
+    CHECK_INT(cuda->capture_retain(cuda->self, handle("s4"), count_gone, &gone), 0);
+    CHECK_CALLS("cuStreamGetCaptureInfo.11030 s4 *status - *graph - -\n"
+                "cuUserObjectCreate.11030 *object 1 1\ncuGraphRetainUserObject.11030 g1 u1 1 1");
+    CHECK_INT(gone, 1);
+    CHECK_INT(cuda->capture_retain(cuda->self, handle("s1"), count_gone, &gone), 401);
+    CHECK_CALLS("cuStreamGetCaptureInfo.11030 s1 *status - *graph - -");
+    fake->fail("cuUserObjectCreate", 2);
+    CHECK_INT(cuda->capture_retain(cuda->self, handle("s4"), count_gone, &gone), 2);
+    fake->fail("", 0);
+    CHECK_INT(count_calls("cuGraphRetainUserObject"), 0);
+    fake->fail("cuGraphRetainUserObject", 1);
+    CHECK_INT(cuda->capture_retain(cuda->self, handle("s4"), count_gone, &gone), 1);
+    fake->fail("", 0);
+    CHECK_INT(gone, 2);
+    fake->clear();
 }
 
 static void check_streams(int has_id)
@@ -893,6 +923,7 @@ static void check_table(int32_t driver)
     CHECK(cuda->copy_peer_async && cuda->copy_3d_peer_async);
     CHECK(cuda->pool_create && cuda->pool_destroy && cuda->memory_alloc_from_pool);
     CHECK(cuda->primary_retain && cuda->primary_release);
+    CHECK_INT(cuda->capture_retain != NULL, driver >= 11030);
     CHECK_INT(cuda->host_thread(cuda->self, &thread), 0);
     CHECK_INT(cuda->host_thread(cuda->self, &again), 0);
     CHECK(thread != 0 && thread == again);
@@ -1132,6 +1163,8 @@ static const struct {
     {"cuMemPoolSetAttribute", offsetof(cai_cuda, pool_create), 11020},
     {"cuMemPoolDestroy", offsetof(cai_cuda, pool_destroy), 11020},
     {"cuMemAllocFromPoolAsync", offsetof(cai_cuda, memory_alloc_from_pool), 11020},
+    {"cuUserObjectCreate", offsetof(cai_cuda, capture_retain), 11030},
+    {"cuGraphRetainUserObject", offsetof(cai_cuda, capture_retain), 11030},
 };
 enum { MAY_MISS = sizeof may_miss / sizeof may_miss[0] };
 
@@ -1243,6 +1276,7 @@ static int slots(int32_t runtime, const char *library)
     check_memory(newest);
     check_allocation();
     check_host_memory();
+    check_user_objects();
     check_pools();
     check_copies();
     check_peer_copies();
