@@ -196,7 +196,7 @@ typedef struct cai_memory_object {
 
 struct cai_manager_slot;
 
-enum { CAI_MANAGER_CHUNKS = 26 };
+enum { CAI_MANAGER_CHUNKS = 26, CAI_MANAGER_CONTEXTS = 31 };
 
 /** A manager. You may read its fields. Do not change, move or copy it. */
 typedef struct cai_manager {
@@ -213,7 +213,6 @@ typedef struct cai_manager {
     uint32_t epoch;       /* counts resets */
     uint32_t generation;  /* the first of each handle, so that handles of other managers are stale here */
     uint32_t taken, done; /* deferred frees that threads began to carry out, and those that are done */
-    int32_t unsettled;    /* referenced objects that must be freed after a stream that is not their own */
     uint32_t adopted;     /* bits of the pairs that are those of cuda_hooks */
     uint32_t waits;       /* bits of the pairs whose frees are deferred */
     uint64_t limit;       /* of deferred bytes */
@@ -223,6 +222,7 @@ typedef struct cai_manager {
     struct cai_manager_slot *idle;
     struct cai_manager_slot *deferred_first, *deferred_last;
     struct cai_manager_slot *chunks[CAI_MANAGER_CHUNKS];
+    uint64_t contexts[CAI_MANAGER_CONTEXTS]; /* with work on deferred frees; the first: the manager's */
 } cai_manager;
 
 /** Makes a manager for the context that is current. Make one manager for each context (R111). `pool` orders
@@ -430,7 +430,7 @@ enum { CAI_PRIV_DEVICE_PAIR, CAI_PRIV_HOST_PAIR, CAI_PRIV_PIN_PAIR, CAI_PRIV_MAN
 /* What a call looks at before it orders streams. Another thread may change it meanwhile. */
 typedef struct cai_priv_mem_state {
     cai_memory_handle handle; /* the next one, if there are no references by it */
-    uint64_t stream;          /* the memory's; 0: none yet; of a deferred free: one that captures, or 0 */
+    uint64_t stream;          /* the memory's, which lives as long as the memory; 0: none */
     uint64_t thread;          /* whose stream that is, if it is 2 */
     int64_t users;            /* references: by the handle, and of arrays */
     uint32_t orders;          /* counts what changed the order of streams */
@@ -446,24 +446,21 @@ struct cai_manager_slot {
     void *ptr; /* as the hook gave it */
     size_t bytes;
     uint64_t number, address, size;
-    uint64_t after, after_thread; /* what the free must be ordered after, too, or 0 */
-    uint64_t event;               /* of a deferred free: ours, recorded in its stream, or 0 */
-    int64_t references;           /* by the handle; 0: the handle is stale */
+    uint64_t event;     /* of a deferred free: ours, recorded in its stream, or 0 */
+    int64_t references; /* by the handle; 0: the handle is stale */
+    uint32_t contexts;  /* bits of those whose work must end before the free, in streams that may be gone */
 };
 
 /* ------------------------------------------------------------------ >>failing */
-#define CAI_PRIV_ALL UINT64_MAX
-
 /* One public call. */
 typedef struct cai_priv_mem_call {
     cai_manager *manager;
     cai_error *err;
     uint64_t thread; /* this one, where stream 2 takes part */
-    uint64_t after;  /* the free is deferred, and comes after this stream; CAI_PRIV_ALL: after everything */
+    uint32_t contexts; /* the free is deferred until the work of these has ended (bits) */
     unsigned entered : 1; /* the manager's context was pushed */
     unsigned ending : 1;  /* it frees: error 4, the end of the process, is success (R105) */
     unsigned gone : 1;    /* a call returned error 4, or the context is destroyed */
-    unsigned outside : 1; /* the context is not current, or the host must wait again: frees are deferred */
     unsigned dropped : 1; /* the reference is given back */
     unsigned settled : 1; /* streams need no order any more */
     unsigned again : 1;   /* after an error that ends all work of a context the call goes another way */
@@ -702,11 +699,6 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
     return cai_priv_mem_did(call, restored, "capture_mode");
 }
 
-static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call)
-{
-    return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
-}
-
 static cai_status cai_priv_mem_wait_stream(cai_priv_mem_call *call, uint64_t stream)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -751,6 +743,47 @@ static cai_status cai_priv_mem_may_wait(cai_priv_mem_call *call, uint64_t stream
     status = cai_priv_mem_no_capture(&asking, stream);
     call->gone |= asking.gone;
     return asking.broken ? CAI_OK : status;
+}
+
+/* The host waits for the context that is current, unless a blocking stream captures there. */
+static cai_status cai_priv_mem_wait_here(cai_priv_mem_call *call)
+{
+    if (!(call->manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
+        CAI_TRY(cai_priv_mem_may_wait(call, CAI_STREAM_LEGACY));
+    return call->gone ? CAI_OK : cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
+}
+
+/* The same for any context. Nothing is pending where it was destroyed, or where all work has ended. */
+static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t context)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    cai_status status;
+    int32_t error;
+    if (context == call->manager->context) return cai_priv_mem_wait_here(call);
+    error = cai_priv_context_reenter(cuda, context);
+    if (error == 201 || cai_priv_is_dead(error)) return CAI_OK;
+    if (error) return cai_priv_mem_failed(call, error, "context_push", 0);
+    status = cai_priv_mem_wait_here(call);
+    (void)cai_priv_context_leave(cuda, context);
+    return status;
+}
+
+/* The bit of the context of a stream. The last bit: there are more contexts than places. */
+static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
+{
+    const cai_cuda *cuda = manager->cuda;
+    uint64_t context = 0;
+    uint32_t i = 0;
+    if (cai_priv_is_handle(stream) && cuda->stream_context)
+        (void)cuda->stream_context(cuda->self, stream, &context);
+    if (!context) return 1;
+    cai_priv_guard_take(&manager->guard);
+    while (i < CAI_MANAGER_CONTEXTS && manager->contexts[i] != context) {
+        if (i && !manager->contexts[i]) manager->contexts[i] = context;
+        else ++i;
+    }
+    cai_priv_guard_give(&manager->guard);
+    return (uint32_t)1 << i;
 }
 
 /* Finds out which thread this is, if `stream` is 2. */
@@ -915,35 +948,31 @@ static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, 
 }
 
 /* The caller may destroy the stream of a free after the call. So a deferred free comes after an event in it,
- * which is ours. A stream that captures takes none: it must live until a flush. */
+ * which is ours, or after all work of its context. Where the host has waited (R119), nothing is pending. */
 static void cai_priv_mem_mark(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    cai_status status = CAI_OK;
-    if (!call->settled) slot->now.thread = call->thread;
-    slot->now.stream = stream;
-    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->now.thread))
-        slot->after = 0;
-    if (!slot->manager->cuda || cai_priv_mem_elsewhere(call, stream, slot->now.thread)) return;
+    if (!slot->manager->cuda || (slot->now.pair == CAI_PRIV_PIN_PAIR && !call->contexts)) return;
+    if (call->settled && !slot->now.stream) return;
     quiet.again = 1;
-    if (call->settled && !call->outside) status = cai_priv_mem_no_capture(&quiet, stream);
-    if (!quiet.broken && (status || (call->outside && slot->after))) return;
-    slot->now.stream = 0;
-    if (call->outside || (!quiet.broken && !quiet.gone && /* else no work is left there */
-                          cai_priv_mem_record(slot->manager, stream, &slot->event) &&
-                          cai_priv_mem_wait_stream(&quiet, stream)))
-        slot->after = CAI_PRIV_ALL;
+    if (!call->settled ||
+        (!call->contexts && !cai_priv_mem_elsewhere(call, stream, slot->now.thread) &&
+         !cai_priv_mem_no_capture(&quiet, stream) && !quiet.gone)) {
+        if (!cai_priv_mem_record(slot->manager, stream, &slot->event)) return;
+        if (!cai_priv_mem_wait_stream(&quiet, stream)) return;
+    }
+    if (!quiet.broken && !quiet.gone) slot->contexts |= cai_priv_mem_context_of(slot->manager, stream);
 }
 
-/* The stream for memory that may be freed in any: one that does not capture. 0: the platform has none for
- * that, and the host waits instead. */
-static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call, uint64_t stream)
+/* A stream that does not capture, for memory that may be freed in any. 0: the platform has none for that, and
+ * the host waits instead. */
+static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call)
 {
-    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    const cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
     const cai_cuda *cuda = call->manager->cuda;
-    if (call->gone || (cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) return stream;
-    if (stream > CAI_STREAM_PER_THREAD && !cai_priv_mem_busy(&quiet, stream)) return stream;
-    return cai_priv_mem_busy(&quiet, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
+    if (cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) return 0;
+    if (call->gone || !cai_priv_mem_busy(&quiet, CAI_STREAM_LEGACY)) return CAI_STREAM_LEGACY;
+    return CAI_STREAM_PER_THREAD;
 }
 
 /* `stream` waits for the event of a deferred free, or the host does. */
@@ -959,20 +988,16 @@ static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, uint64_t event, u
 static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
                                         int32_t how, uint64_t stream)
 {
-    uint64_t after = slot->after;
-    int all = after == CAI_PRIV_ALL;
-    CAI_TRY(cai_priv_mem_thread(call, slot->now.stream == CAI_STREAM_PER_THREAD ? slot->now.stream : after));
-    if (cai_priv_mem_elsewhere(call, after, slot->after_thread)) all = 1;
-    if (all) after = 0;
-    if (cai_priv_mem_elsewhere(call, slot->now.stream, slot->now.thread)) all = 1;
-    if (all && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
-    if (stream && (slot->now.stream || stream != CAI_STREAM_LEGACY) && cai_priv_mem_busy(call, stream))
-        return CAI_ERR_CAPTURE; /* that the legacy stream may be used is known */
-    if (after && cai_priv_mem_busy(call, after)) return CAI_ERR_CAPTURE;
-    if (slot->event) CAI_TRY(cai_priv_mem_follow(call, slot->event, stream));
-    if (after && (!stream || cai_priv_mem_order(call, after, stream)))
-        CAI_TRY(cai_priv_mem_wait_stream(call, after));
-    return all ? cai_priv_mem_wait_context(call) : CAI_OK;
+    uint32_t i;
+    if (slot->contexts && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
+    if (stream == CAI_STREAM_PER_THREAD && cai_priv_mem_busy(call, stream)) return CAI_ERR_CAPTURE;
+    if (slot->contexts >> CAI_MANAGER_CONTEXTS)
+        return cai_priv_error(call->err, CAI_ERR_PENDING, "memory was used in more than %d contexts",
+                              (int)CAI_MANAGER_CONTEXTS);
+    for (i = 0; slot->contexts >> i; ++i) {
+        if (slot->contexts >> i & 1) CAI_TRY(cai_priv_mem_wait_context(call, call->manager->contexts[i]));
+    }
+    return slot->event ? cai_priv_mem_follow(call, slot->event, stream) : CAI_OK;
 }
 
 /* Carries a deferred free out. Fails if it must stay. *freed: the status of its hook. */
@@ -980,22 +1005,16 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
                                          cai_error *why, cai_status *freed)
 {
     cai_manager *manager = call->manager;
-    const cai_cuda *cuda = manager->cuda;
-    const uint64_t event = slot->event;
-    uint64_t stream = slot->now.stream;
+    const uint64_t event = slot->event, stream = cai_priv_mem_idle_stream(call);
     cai_priv_mem_call asking = *call;
     asking.err = why;
-    if (how == CAI_PRIV_IDLE || !stream) stream = cai_priv_mem_idle_stream(call, stream);
-    if (cuda && !call->gone && how != CAI_PRIV_IDLE) {
+    if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE)
         CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how, stream));
-        if (stream && slot->now.pair == CAI_PRIV_PIN_PAIR)
-            CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
-    }
     cai_priv_guard_take(&manager->guard);
     manager->count.deferred--;
     manager->count.deferred_bytes -= slot->bytes;
     *freed = cai_priv_mem_end(call, slot, stream);
-    if (event && !call->gone) (void)cuda->event_destroy(cuda->self, event);
+    if (event && !call->gone) (void)manager->cuda->event_destroy(manager->cuda->self, event);
     return CAI_OK;
 }
 
@@ -1024,40 +1043,12 @@ static cai_status cai_priv_mem_carry_out(cai_priv_mem_call *call, int32_t how, c
     return first;
 }
 
-/* Orders objects after streams of references given back in a capture, which may then be destroyed. */
-static void cai_priv_mem_settle(const cai_priv_mem_call *call)
-{
-    cai_manager *manager = call->manager;
-    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    uint32_t index, end;
-    cai_priv_guard_take(&manager->guard);
-    end = manager->unsettled ? manager->slot_count : 0;
-    cai_priv_guard_give(&manager->guard);
-    for (index = 0; index < end; ++index) {
-        struct cai_manager_slot *slot = cai_priv_mem_at(manager, index), was;
-        int settled;
-        cai_priv_guard_take(&manager->guard);
-        was = *slot;
-        cai_priv_guard_give(&manager->guard);
-        if (!was.now.users || cai_priv_mem_lost(manager, &was.now) || !was.after) continue;
-        settled = !cai_priv_mem_catch_up(&quiet, &was, CAI_PRIV_ASKED, was.now.stream);
-        cai_priv_guard_take(&manager->guard);
-        if (settled && slot->now.orders == was.now.orders) {
-            slot->after = 0;
-            slot->now.orders++; /* who waited for the memory's stream before does so again */
-            manager->unsettled--;
-        }
-        cai_priv_guard_give(&manager->guard);
-    }
-}
-
 static cai_status cai_priv_mem_flush(cai_priv_mem_call *call, int32_t how)
 {
     cai_status status;
     call->ending = 1;
     CAI_TRY(cai_priv_mem_enter(call));
     status = cai_priv_mem_carry_out(call, how, NULL);
-    if (how == CAI_PRIV_ASKED && !call->gone) cai_priv_mem_settle(call);
     return cai_priv_mem_leave(call, status);
 }
 
@@ -1067,7 +1058,7 @@ CAI_API cai_status cai_manager_flush(cai_manager *manager, cai_error *err)
     int nothing;
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_flush", err));
     cai_priv_guard_take(&manager->guard);
-    nothing = manager->defer_depth || !(manager->deferred_first || manager->unsettled);
+    nothing = manager->defer_depth || !manager->deferred_first;
     cai_priv_guard_give(&manager->guard);
     return nothing ? CAI_OK : cai_priv_mem_flush(&call, CAI_PRIV_ASKED);
 }
@@ -1183,7 +1174,7 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_
     for (step = 0; step < steps && error == 2; ++step) {
         if (step == 1) cai_priv_mem_ignore(cai_keepalive_poll(manager->pool, NULL, NULL));
         if (step == 2) cai_priv_mem_ignore(cai_keepalive_drain(manager->pool, NULL));
-        (void)cai_priv_mem_carry_out(&quiet, step ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
+        (void)cai_priv_mem_carry_out(&quiet, step == 2 ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
         cai_priv_mem_wait_for_frees(manager);
         error = cai_priv_mem_call_alloc(manager, wish, ptr);
     }
@@ -1200,9 +1191,10 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_pri
     if (error != 2) return cai_priv_mem_hook_did(call, error, hook);
     cai_manager_counts(call->manager, &count);
     (void)cai_priv_error(call->err, CAI_ERR_OUT_OF_MEMORY,
-                         "%s of %s: out of memory for %lu bytes; %llu bytes in %llu objects are live", hook,
-                         cai_priv_emm_name(&call->manager->hooks), (unsigned long)wish.size,
-                         (unsigned long long)count.live_bytes, (unsigned long long)count.live);
+                         "%s of %s: out of memory for %lu bytes; %llu bytes in %llu objects are live, "
+                         "%llu bytes in deferred frees", hook, cai_priv_emm_name(&call->manager->hooks),
+                         (unsigned long)wish.size, (unsigned long long)count.live_bytes,
+                         (unsigned long long)count.live, (unsigned long long)count.deferred_bytes);
     if (call->err) call->err->native = 2;
     return CAI_ERR_OUT_OF_MEMORY;
 }
@@ -1259,7 +1251,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_
     CAI_TRY(cai_priv_mem_take(call, out));
     slot = *out;
     manager->count.live_bytes += wish.bytes;
-    slot->now.stream = wish.stream;
+    slot->now.stream = wish.of_array ? 0 : wish.stream; /* an array names its stream itself */
     slot->now.thread = call->thread;
     slot->now.users = 1;
     slot->now.epoch = manager->epoch;
@@ -1269,7 +1261,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_
     slot->number = ++manager->count.allocated;
     slot->address = ((uint64_t)(uintptr_t)ptr + wish.mask) & ~(uint64_t)wish.mask;
     slot->size = wish.size;
-    slot->after = slot->event = 0;
+    slot->event = slot->contexts = 0;
     slot->references = !wish.of_array;
     slot->now.kind = wish.kind;
     manager->count.live++;
@@ -1396,22 +1388,22 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle
 
 /* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
  * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
- * last free comes after all work. If the memory's stream is 2 of another thread, the host waits: for the
- * context, or for `stream`. */
+ * last free comes after all work. Where no such stream can be named, the host waits. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call, uint64_t home,
                                                         uint64_t thread, uint64_t stream, int last)
 {
+    int elsewhere;
     CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
-    if (!home || !call->manager->pool || call->gone) return CAI_OK;
-    if (cai_priv_mem_elsewhere(call, home, thread)) {
-        if (!last) return cai_priv_mem_wait_stream(call, stream); /* which may be one of any context */
-        if (call->manager->cuda->context_synchronize) return cai_priv_mem_wait_context(call);
+    if (!call->manager->pool || call->gone) return CAI_OK;
+    elsewhere = cai_priv_mem_elsewhere(call, home, thread);
+    if (!last && (!home || elsewhere)) return cai_priv_mem_wait_stream(call, stream);
+    if (elsewhere && call->manager->cuda->context_synchronize) return cai_priv_mem_wait_here(call);
+    if (elsewhere)
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
                               "the memory is on stream 2 of host thread 0x%llx, "
                               "and the CUDA table has no context_synchronize",
                               (unsigned long long)thread);
-    }
-    if (home == stream) return CAI_OK;
+    if (!home || home == stream) return CAI_OK;
     return last ? cai_priv_mem_order(call, home, stream) : cai_priv_mem_order(call, stream, home);
 }
 
@@ -1424,36 +1416,6 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_order_free(cai_priv_mem_call *call, con
     return cai_priv_mem_order_streams(call, was->stream, was->thread, stream, last);
 }
 
-/* Records that the free of an object must come after `stream`. Under the guard. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_come_after(struct cai_manager_slot *slot, uint64_t stream,
-                                               uint64_t thread)
-{
-    if (stream != CAI_STREAM_PER_THREAD) thread = 0;
-    if (slot->after && (slot->after != stream || slot->after_thread != thread)) stream = CAI_PRIV_ALL;
-    slot->manager->unsettled += !slot->after;
-    slot->after = stream;
-    slot->after_thread = thread;
-}
-
-/* The stream of the free of memory that has no stream yet, or if streams need no order any more. If another
- * thread gave a reference back after the host had waited, the host must wait again for some memory, and the
- * free is deferred. Under the guard. */
-CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_other_stream(cai_priv_mem_call *call, const cai_priv_mem_look *look,
-                                                     uint64_t stream)
-{
-    cai_priv_mem_state *now = &look->slot->now;
-    if (!now->stream && !call->gone) { /* the memory's first stream */
-        now->stream = stream;
-        now->thread = call->thread;
-    }
-    if (call->after) cai_priv_mem_come_after(look->slot, call->after, call->thread);
-    if (!call->settled) return stream;
-    if (now->orders != look->was.orders &&
-        (now->pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, now->stream, now->thread)))
-        call->outside = 1;
-    return now->stream;
-}
-
 /* Frees an object without references. Called with the guard, which is free after it. */
 CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct cai_manager_slot *slot,
                                                  uint64_t stream)
@@ -1464,15 +1426,14 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct
     int over;
     manager->count.live--;
     manager->count.live_bytes -= slot->bytes;
-    if (slot->after) manager->unsettled--;
-    if (!(waits || slot->after || call->outside) || call->gone) return cai_priv_mem_end(call, slot, stream);
+    if (!(waits || slot->contexts) || call->gone) return cai_priv_mem_end(call, slot, stream);
     cai_priv_guard_give(&manager->guard);
     cai_priv_mem_mark(call, slot, stream); /* nobody else knows the slot now */
     cai_priv_guard_take(&manager->guard);
     cai_priv_mem_queue(slot);
     manager->count.deferred++;
     manager->count.deferred_bytes += slot->bytes;
-    over = !manager->defer_depth && !call->outside && cai_priv_mem_over(manager);
+    over = !manager->defer_depth && !call->contexts && cai_priv_mem_over(manager);
     cai_priv_guard_give(&manager->guard);
     return over ? cai_priv_mem_carry_out(call, CAI_PRIV_BY_LIMIT, NULL) : CAI_OK;
 }
@@ -1493,6 +1454,19 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_outdated(cai_priv_mem_call *call, cai_priv_me
     return 1;
 }
 
+/* Streams need no order any more: the stream of the free. For some memory the host has waited, and has to wait
+ * again, if another thread gave a reference back since. Under the guard. */
+CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_settled(cai_priv_mem_call *call, const cai_priv_mem_look *look,
+                                                uint64_t stream)
+{
+    const cai_priv_mem_state *now = &look->slot->now;
+    if (now->orders != look->was.orders &&
+        (now->pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, now->stream, now->thread)))
+        call->contexts |= 1;
+    look->slot->contexts |= call->contexts;
+    return now->stream ? now->stream : stream;
+}
+
 /* Gives the reference back that was looked at. If call->dropped is not set after success, `look` is new. */
 CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_mem_look *look,
                                               int of_array, uint64_t stream)
@@ -1504,7 +1478,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_
     if ((slot->now.orders != look->was.orders || slot->now.users != look->was.users) &&
         cai_priv_mem_outdated(call, look, of_array, &status))
         return status;
-    if (!slot->now.stream || call->settled) stream = cai_priv_mem_other_stream(call, look, stream);
+    if (call->settled) stream = cai_priv_mem_settled(call, look, stream);
     call->dropped = 1;
     call->again = 0;
     slot->now.orders++;
@@ -1567,9 +1541,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_give_back_broken(cai_priv_mem_call *ca
     if (!status) status = cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream);
     if (!status) status = cai_priv_mem_wait_handle(call, stream);
     if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
-    if (!status && !(call->manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
-        status = cai_priv_mem_may_wait(call, CAI_STREAM_LEGACY);
-    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
+    if (!status) status = cai_priv_mem_wait_here(call);
     call->settled = 1;
     if (!status) status = cai_priv_mem_drop(call, look, 0, stream);
     return cai_priv_mem_leave(call, status);
@@ -1709,11 +1681,11 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
 }
 
 /* ------------------------------------------------------------------- >>arrays */
-/* True: the array names a stream by its handle, which may be one of any context. */
+/* True: the array names a stream by its handle, which lives as long as the array (R81). */
 static int cai_priv_mem_names_handle(const cai_array *array)
 {
-    return array->sync == CAI_SYNC_STREAM && array->stream > CAI_STREAM_PER_THREAD &&
-           array->stream != UINT64_MAX;
+    return (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
+           cai_priv_is_handle(array->stream) && array->stream != UINT64_MAX;
 }
 
 /* The host waits for what is pending on the array and for the context, if no known stream captures. */
@@ -1723,11 +1695,12 @@ static cai_status cai_priv_mem_synchronize(cai_priv_mem_call *call, const cai_ar
     cai_status status;
     if (!cuda) return CAI_OK;
     status = cai_priv_mem_enter(call);
-    if (!status) status = cai_priv_mem_may_wait(call, home);
-    if (!status && cai_priv_mem_names_handle(array)) status = cai_priv_mem_wait_handle(call, array->stream);
+    if (!status && cai_priv_is_handle(home)) status = cai_priv_mem_may_wait(call, home);
+    if (!status && array->sync == CAI_SYNC_STREAM && cai_priv_mem_names_handle(array))
+        status = cai_priv_mem_wait_handle(call, array->stream);
     if (!status && !call->gone && array->sync == CAI_SYNC_EVENT)
         status = cai_priv_mem_wait(call, array->event, cuda->event_synchronize, "event_synchronize");
-    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
+    if (!status && !call->gone) status = cai_priv_mem_wait_here(call);
     return cai_priv_mem_leave(call, status);
 }
 
@@ -1748,37 +1721,42 @@ static cai_status cai_priv_mem_follow_event(cai_priv_mem_call *call, uint64_t ev
     return cai_priv_mem_leave(call, status);
 }
 
-/* Chooses the stream of the free. Orders it after what is pending on the array. */
+/* Chooses the stream of the free: *stream, if the array names no other. Orders it after what is pending. */
 static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_array *array, uint64_t home,
                                            uint64_t *stream)
 {
-    *stream = home;
     if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    if (array->sync == CAI_SYNC_EVENT) return cai_priv_mem_follow_event(call, array->event, home);
     if (array->sync == CAI_SYNC_NONE) return CAI_OK;
+    if (array->sync == CAI_SYNC_EVENT) {
+        if (!home && cai_priv_mem_names_handle(array)) *stream = array->stream;
+        return cai_priv_mem_follow_event(call, array->event, *stream);
+    }
     *stream = array->stream;
     CAI_TRY(cai_priv_mem_thread(call, array->stream));
     if (cai_priv_mem_elsewhere(call, array->stream, array->thread)) return CAI_ERR_THREAD;
     return cai_priv_mem_check_stream(call->manager, array->stream, NULL);
 }
 
-/* A release returns no error. While something captures, the free is deferred, with the stream that it comes
- * after. If the device cannot make the order, the host waits. */
+/* A release returns no error. While something captures, the free is deferred until the work of the context has
+ * ended: the array's stream may be gone by then. If the device cannot make the order, the host waits. */
 static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_look *look,
                                          const cai_array *array)
 {
-    const uint64_t own = look->was.stream, legacy = CAI_STREAM_LEGACY, home = own ? own : legacy;
-    uint64_t stream = home;
+    cai_manager *manager = call->manager;
+    const uint64_t home = look->was.stream;
+    const int plain = manager->cuda && manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
+    const uint64_t any = home ? home : plain ? 0 : (uint64_t)CAI_STREAM_LEGACY;
+    uint64_t stream = any;
     cai_status status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_order_array(call, array, home, &stream);
     if (!status) status = cai_priv_mem_give_back(call, look, 1, stream);
     if (!status || call->dropped) return;
-    if (status == CAI_ERR_CAPTURE) call->after = stream;
-    else if (cai_priv_mem_synchronize(call, array, home))
-        call->after = cai_priv_mem_names_handle(array) ? array->stream : CAI_PRIV_ALL;
-    if (cai_priv_mem_enter(call)) call->outside = 1;
+    if (status == CAI_ERR_CAPTURE || cai_priv_mem_synchronize(call, array, home))
+        call->contexts =
+            cai_priv_mem_context_of(manager, cai_priv_mem_names_handle(array) ? array->stream : home);
+    if (cai_priv_mem_enter(call)) call->contexts |= 1;
     call->settled = 1;
-    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, 1, home));
+    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, 1, any));
 }
 
 static void cai_priv_mem_release_array(cai_array *array)
@@ -1971,6 +1949,7 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
         if (made.cuda->context_device) error = made.cuda->context_device(made.cuda->self, &made.device);
         if (error) return cai_cuda_status(error, "context_device", err);
     }
+    made.contexts[0] = made.context;
     if (options) made.options = *options;
     if (!made.options.deferred_count) made.options.deferred_count = 10;
     if (!made.options.alloc_fn) {
@@ -2120,20 +2099,17 @@ CAI_API cai_status cai_manager_reset(cai_manager *manager, cai_error *err)
     for (i = 0; i < manager->slot_count; ++i) { /* what the hook reset does not free */
         struct cai_manager_slot *slot = cai_priv_mem_at(manager, i);
         const int32_t pair = slot->now.pair;
-        uint64_t stream = slot->now.stream;
-        slot->after = 0;
         if (!slot->now.users || cai_priv_mem_lost(manager, &slot->now) || call.gone) continue;
         if (hooks->reset && !(manager->adopted >> pair & 1)) continue;
-        stream = cai_priv_mem_idle_stream(&call, stream);
         manager->count.freed++;
         cai_priv_mem_keep_first(&call, &first,
-                                cai_priv_mem_free_now(&call, pair, slot->ptr, slot->bytes, stream));
+                                cai_priv_mem_free_now(&call, pair, slot->ptr, slot->bytes,
+                                                      cai_priv_mem_idle_stream(&call)));
     }
     if (hooks->reset)
         cai_priv_mem_keep_first(&call, &first,
                                 cai_priv_mem_hook_did(&call, hooks->reset(hooks->ctx), "reset"));
     manager->ready = 0;
-    manager->unsettled = 0;
     manager->epoch++;
     manager->count.live = manager->count.live_bytes = 0;
     return cai_priv_mem_leave(&call, first);
