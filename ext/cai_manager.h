@@ -77,25 +77,24 @@ HANDLES
     too, because managers begin with different generations. That is likely, but not certain.
 
 STREAMS
-    Memory has a stream, the one on which it was allocated. You may use the memory there at once. Before you
-    use it on another stream, order that stream after the memory's, as an exchange does. Memory of host_alloc,
-    pin and managed_alloc gets the stream of the first reference that is given back. If the last reference is
-    given back on another stream, that stream waits for the memory's. If it is not the last one, the memory's
-    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits:
-    for the context, or if it is not the last one, for the stream. Keep a stream until no memory is on it
-    (cai_manager_set_stream). The stream of a free may be destroyed after the call. Only one that captures
-    while an array is released must live until cai_manager_flush. 1 and 2 are default streams of the manager's
-    context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
+    Memory of cai_manager_alloc has a stream, the one of its allocation or of cai_manager_set_stream. It must
+    live as long as the memory. The memory may be used there at once. Before you use it on another stream,
+    order that one after it, as an exchange does. All other memory has no stream: an array of cai_manager_array
+    names its own, which lives as long as the array (R81), and host memory needs none. No other stream is kept.
+    That of a free or of an array may be destroyed after the free or the release. 1 and 2 are default streams
+    of the manager's context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
     manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after the work that
-    was in its stream at the call. An event tells. The hook gets stream 1 then, or 2 while a blocking stream
-    captures, or NULL on a platform without them, where the host waits. Scopes from cai_manager_defer_begin to
-    cai_manager_defer_end nest. In a scope the frees of all hooks but unpin are deferred, and only an
-    allocation that runs out of memory carries them out. A release during a capture is deferred, too, until
-    the first of these that finds no capture.
+    the device's memory, when memory runs out, and in cai_manager_flush. Each comes after an event that was
+    recorded at the call. The hook gets stream 1 then, or 2 while a blocking stream captures, or NULL on a
+    platform without them, where the host waits. In a scope (cai_manager_defer_begin) the frees of all hooks
+    but unpin are deferred.
+    A release during a capture is deferred, too. The host then has to wait for the context of the array's
+    stream, because that may be gone. Only cai_manager_flush and cai_manager_destroy do this, and an
+    allocation with CAI_MANAGER_DRAIN. Let no non-blocking stream capture there at that time, because CUDA
+    would end its capture. While a blocking stream captures, the free stays.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
@@ -136,7 +135,6 @@ CHANGES
 #define cai_manager_init CAI_PRIV_RENAMED(cai_manager_init)
 #define cai_manager_ipc_handle CAI_PRIV_RENAMED(cai_manager_ipc_handle)
 #define cai_manager_list CAI_PRIV_RENAMED(cai_manager_list)
-#define cai_manager_of CAI_PRIV_RENAMED(cai_manager_of)
 #define cai_manager_managed_alloc CAI_PRIV_RENAMED(cai_manager_managed_alloc)
 #define cai_manager_own CAI_PRIV_RENAMED(cai_manager_own)
 #define cai_manager_pin CAI_PRIV_RENAMED(cai_manager_pin)
@@ -167,7 +165,8 @@ typedef struct cai_manager_options {
 } cai_manager_options;
 
 enum {
-    CAI_MANAGER_DRAIN = 1 << 0 /* out of memory: wait for the arrays in the pool's keep-alive list, too */
+    CAI_MANAGER_DRAIN = 1 << 0 /* out of memory: the host waits for arrays in the pool's keep-alive list and
+                                  for deferred frees, as cai_manager_flush does */
 };
 
 /** The counters of a manager. */
@@ -235,30 +234,20 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_eve
                                                    const cai_emm_hooks *hooks,
                                                    const cai_manager_options *options, cai_error *err);
 
-/** Chooses the manager for work on a device, from `count` managers: the one of the current context, if that
- *  is of the device, else the one of the device's primary context, else the only one of the device.
- *  CAI_DEVICE_UNKNOWN: the one of the current context. A manager of host memory belongs to no device. `count`
- *  is at least 1. Threads: any, while none is made or destroyed. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_UNAVAILABLE (no manager fits, or several do), CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
-                                                 cai_manager **out, cai_error *err);
-
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
- *  is referenced or a scope of defer is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a
- *  deferred free cannot be carried out, because a capture forbids it (CAI_ERR_CAPTURE) or the host cannot
- *  wait for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and
- *  cai_manager_reset frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA
+ *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a deferred
+ *  free does: as a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait (CAI_ERR_PENDING).
+ *  cai_manager_reset frees these, too. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA
  *  (the context cannot be made current for a deferred free and nothing was done, or the first of the hooks
  *  that failed, and the manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
-/** Frees all memory of the manager, the deferred frees first. Referenced objects become lost. A later free
- *  of them succeeds and calls no hook (R114). The hook reset frees the memory. If it is NULL, or the memory
- *  is CAI_EMM_CUDA_HOST memory, each object has a free of its own. If the context cannot be made
- *  current any more, only the hook reset is called. cudaDeviceReset comes after this. No work may be pending
- *  on the memory. An object is freed on its stream if this is a handle and does not capture. Any other is
- *  freed on the legacy stream, or on the per-thread one if a capture forbids that. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_PENDING (in a scope of defer, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
+/** Frees all memory of the manager, the deferred frees first, and waits for nothing: no work may be pending on
+ *  it. Referenced objects become lost. A later free of them succeeds and calls no hook (R114). The hook reset
+ *  frees the memory. If it is NULL, or the memory is CAI_EMM_CUDA_HOST memory, each object has a free of its
+ *  own, on stream 1, or on 2 if a capture forbids that. If the context cannot be made current any more, only
+ *  the hook reset is called. cudaDeviceReset comes after this. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING (in a
+ *  scope, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_reset(cai_manager *manager, cai_error *err);
 
 /** Gives the free and total memory of the device in bytes, by the hook memory_info. Errors: CAI_ERR_ARGUMENT,
@@ -277,12 +266,11 @@ CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, i
 /** Allocates device memory, which may be used at once on `stream`. `size` is in bytes. 0 gives the handle 0
  *  and calls no hook. `alignment` is in bytes and a power of two. 0 means 256, which the hook promises. For
  *  more than 256, more bytes are allocated. If the hook returns out of memory, it is called again after each
- *  of these steps (R118). First the manager carries out the deferred frees, also in a scope of defer, and
- *  waits for those that another thread has begun. Second it releases the arrays of the pool's keep-alive list
- *  that have passed, and the host may wait for the context to carry out the frees that stayed. Nothing may
- *  capture in the context then. Third, with CAI_MANAGER_DRAIN, it waits for all arrays of the list. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host),
- *  CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  of these steps (R118). First the manager carries out the deferred frees, also in a scope, and waits for
+ *  those that another thread has begun. Second it releases the arrays of the pool's keep-alive list that have
+ *  passed. Third, with CAI_MANAGER_DRAIN, it waits for the rest of both. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host), CAI_ERR_MEMORY (the hook
+ *  returned NULL, or broke its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                                     size_t alignment, uint64_t stream, cai_error *err);
 
@@ -302,15 +290,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_ma
 CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
                                                             size_t size, uint32_t flags, cai_error *err);
 
-/** Gives a reference back. The last one frees the memory, after the work that is now in `stream` and in the
- *  memory's own stream. If the memory's stream is 2 of another thread, the host waits for the context.
- *  Nothing may capture in the context then. A reference that is not the last waits for `stream` alone. The
- *  handle 0 does nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE,
- *  CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the CUDA table cannot wait for the context), CAI_ERR_CUDA
- *  (CUDA could not order the streams or wait). After an error that ends all work of a context (700, say) the
- *  host waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook,
- *  and the reference and the memory are gone. The hook may have been to free another object that was
- *  deferred. */
+/** Gives a reference back, in the order of `stream`. The last one frees the memory, after the work that is now
+ *  in `stream` and in the memory's own stream. If it is not the last one, the memory's stream waits for
+ *  `stream`. The host waits instead where the memory has no stream, or its stream is 2 of another thread: for
+ *  `stream`, or with the last reference for the context. Nothing may capture there then. The handle 0 does
+ *  nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE
+ *  (there was none), CAI_ERR_UNAVAILABLE (the CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA
+ *  could not order the streams or wait). After an error that ends all work of a context (700, say) the host waits
+ *  for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook, and the
+ *  reference and the memory are gone. That may be the hook of another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -320,9 +308,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_m
                                                      cai_error *err);
 
 /** Makes `stream` the memory's own. It waits for the one before, which may then be destroyed, once no free of
- *  this memory by another thread is under way. If that is 2 of another thread, the host waits. Errors:
- *  CAI_ERR_ARGUMENT (also 0), CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_THREAD (as cai_manager_free),
- *  CAI_ERR_STALE (also after a reset), CAI_ERR_CUDA. */
+ *  this memory by another thread is under way. Errors: those of cai_manager_free, CAI_ERR_ARGUMENT also for 0,
+ *  CAI_ERR_STALE also after a reset. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory,
                                                          uint64_t stream, cai_error *err);
 
@@ -359,25 +346,23 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager 
 /** Gives a borrowed array that lies inside an object its own reference to the object. The caller's reference
  *  stays. Stores device and memory in the array. The release gives the reference back in the order of the
  *  stream that the array names then, or else of the memory's stream. On the wrong thread, or with
- *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. Nothing may
- *  capture in the context then. The free is deferred while one of the streams captures, if the host cannot
- *  wait, or if another thread gave a reference back after the wait (docs/memory.md has a table). If a hook
- *  fails in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not inside). */
+ *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. The free is
+ *  deferred while something captures, or if the host cannot wait (docs/memory.md has a table). If a hook fails
+ *  in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STALE
+ *  (also after a reset), CAI_ERR_MEMORY (not inside). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager *manager,
                                                   cai_memory_handle memory, cai_error *err);
 
 /* -------------------------------------------------------------------- >>frees */
-/** Carries out the deferred frees in their order. One that fails is not tried again, and does not stop the
- *  others. A free stays if a capture forbids it or the host cannot wait for it. This does not wait for frees
- *  that another thread carries out. For an array that was on stream 2 of another thread, or whose work was
- *  unknown, the host waits for the context. Nothing may capture in the context then. Such frees stay if only
- *  a limit is passed. Streams that captured when an array was released may be destroyed after this. In a
- *  scope of defer nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first). */
+/** Carries out the deferred frees in their order, and waits for contexts where a release met a capture
+ *  (DEFERRED FREES). One that fails is not tried again, and does not stop the others. A free stays if a capture
+ *  forbids it or the host cannot wait. In a scope nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the
+ *  first). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
 
-/** Begins a scope of the manager, not of the thread. In it nothing is freed (R117). The hook defer gets 1
- *  when the first scope begins, and 0 when the last ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope
+/** Begins a scope of the manager, not of the thread. Scopes nest. In them nothing is freed (R117) but by an
+ *  allocation that runs out of memory. The hook defer gets 1 when the first scope begins, and 0 when the last
+ *  ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope
  *  began). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err);
 
@@ -461,6 +446,7 @@ typedef struct cai_priv_mem_call {
     unsigned entered : 1; /* the manager's context was pushed */
     unsigned ending : 1;  /* it frees: error 4, the end of the process, is success (R105) */
     unsigned gone : 1;    /* a call returned error 4, or the context is destroyed */
+    unsigned idle : 1;    /* no work is pending for the reference */
     unsigned dropped : 1; /* the reference is given back */
     unsigned settled : 1; /* streams need no order any more */
     unsigned again : 1;   /* after an error that ends all work of a context the call goes another way */
@@ -732,25 +718,21 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uin
     return cai_priv_mem_captures(call, stream, error, &capture);
 }
 
-/* Fails if the stream captures. Work that has ended captures nothing. */
-static cai_status cai_priv_mem_may_wait(cai_priv_mem_call *call, uint64_t stream)
+/* True: the stream captures. If the query fails, what comes next fails. */
+static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
 {
     cai_priv_mem_call asking = *call;
-    cai_status status;
-    if (call->gone) return CAI_OK;
-    asking.again = 1;
-    asking.broken = 0;
-    status = cai_priv_mem_no_capture(&asking, stream);
-    call->gone |= asking.gone;
-    return asking.broken ? CAI_OK : status;
+    return cai_priv_mem_no_capture(&asking, stream) == CAI_ERR_CAPTURE;
 }
 
 /* The host waits for the context that is current, unless a blocking stream captures there. */
 static cai_status cai_priv_mem_wait_here(cai_priv_mem_call *call)
 {
-    if (!(call->manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
-        CAI_TRY(cai_priv_mem_may_wait(call, CAI_STREAM_LEGACY));
-    return call->gone ? CAI_OK : cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
+    const cai_cuda *cuda = call->manager->cuda;
+    if (call->gone) return CAI_OK;
+    if (!(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) && cai_priv_mem_busy(call, CAI_STREAM_LEGACY))
+        return CAI_ERR_CAPTURE;
+    return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
 }
 
 /* The same for any context. Nothing is pending where it was destroyed, or where all work has ended. */
@@ -916,13 +898,6 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
 /* Which frees are carried out: those without a wait for the context; all that can be; all, as all work is
  * done. */
 enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
-
-/* True: the stream captures. If the query fails, the hook will fail. */
-static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
-{
-    cai_priv_mem_call asking = *call;
-    return cai_priv_mem_no_capture(&asking, stream) == CAI_ERR_CAPTURE;
-}
 
 /* Records a new event in a stream, which may be one of another context. */
 static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, uint64_t *out)
@@ -1396,13 +1371,8 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call,
     CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
     if (!call->manager->pool || call->gone) return CAI_OK;
     elsewhere = cai_priv_mem_elsewhere(call, home, thread);
-    if (!last && (!home || elsewhere)) return cai_priv_mem_wait_stream(call, stream);
-    if (elsewhere && call->manager->cuda->context_synchronize) return cai_priv_mem_wait_here(call);
-    if (elsewhere)
-        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
-                              "the memory is on stream 2 of host thread 0x%llx, "
-                              "and the CUDA table has no context_synchronize",
-                              (unsigned long long)thread);
+    if (!last && (!home || elsewhere)) return call->idle ? CAI_OK : cai_priv_mem_wait_stream(call, stream);
+    if (elsewhere) return cai_priv_mem_wait_here(call);
     if (!home || home == stream) return CAI_OK;
     return last ? cai_priv_mem_order(call, home, stream) : cai_priv_mem_order(call, stream, home);
 }
@@ -1525,26 +1495,36 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_l
 static cai_status cai_priv_mem_wait_handle(cai_priv_mem_call *call, uint64_t stream)
 {
     if (!cai_priv_is_handle(stream)) return CAI_OK;
-    CAI_TRY(cai_priv_mem_may_wait(call, stream));
-    return cai_priv_mem_wait_stream(call, stream);
+    return cai_priv_mem_busy(call, stream) ? CAI_ERR_CAPTURE : cai_priv_mem_wait_stream(call, stream);
 }
 
-/* All work of some context has ended (error 700, say), so no order can be made. The host waits for what goes
- * on elsewhere, and the reference goes. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_give_back_broken(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                                           uint64_t stream)
+/* No order can be made. The host waits for the memory's stream, for `stream`, for an event (0: for none), and for
+ * the context, if no stream that is known captures. */
+static cai_status cai_priv_mem_wait_all(cai_priv_mem_call *call, uint64_t home, uint64_t stream, uint64_t event)
 {
-    const uint64_t home = look->was.stream;
+    const cai_cuda *cuda = call->manager->cuda;
     cai_status status;
-    call->again = call->gone = 0;
+    if (!cuda) return CAI_OK;
     status = cai_priv_mem_enter(call);
-    if (!status) status = cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream);
+    if (!status) status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_wait_handle(call, stream);
     if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
+    if (!status && event && !call->gone)
+        status = cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize");
     if (!status) status = cai_priv_mem_wait_here(call);
-    call->settled = 1;
-    if (!status) status = cai_priv_mem_drop(call, look, 0, stream);
     return cai_priv_mem_leave(call, status);
+}
+
+/* The reference goes without an order: the host has waited, or waits for call->contexts before the free. */
+static cai_status cai_priv_mem_settle(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
+                                      uint64_t stream)
+{
+    cai_error *const err = call->err;
+    call->err = NULL;
+    if (cai_priv_mem_enter(call)) call->contexts |= 1;
+    call->err = err;
+    call->settled = 1;
+    return cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, of_array, stream));
 }
 
 CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
@@ -1562,7 +1542,10 @@ CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memo
     call.ending = call.again = 1;
     status = cai_priv_mem_try_back(&call, &look, 0, stream);
     if (!status && !call.dropped) status = cai_priv_mem_give_back(&call, &look, 0, stream);
-    return call.broken ? cai_priv_mem_give_back_broken(&call, &look, stream) : status;
+    if (!call.broken) return status;
+    call.again = call.gone = 0; /* all work of some context has ended (error 700, say) */
+    CAI_TRY(cai_priv_mem_wait_all(&call, look.was.stream, stream, 0));
+    return cai_priv_mem_settle(&call, &look, 0, stream);
 }
 
 CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
@@ -1688,22 +1671,6 @@ static int cai_priv_mem_names_handle(const cai_array *array)
            cai_priv_is_handle(array->stream) && array->stream != UINT64_MAX;
 }
 
-/* The host waits for what is pending on the array and for the context, if no known stream captures. */
-static cai_status cai_priv_mem_synchronize(cai_priv_mem_call *call, const cai_array *array, uint64_t home)
-{
-    const cai_cuda *cuda = call->manager->cuda;
-    cai_status status;
-    if (!cuda) return CAI_OK;
-    status = cai_priv_mem_enter(call);
-    if (!status && cai_priv_is_handle(home)) status = cai_priv_mem_may_wait(call, home);
-    if (!status && array->sync == CAI_SYNC_STREAM && cai_priv_mem_names_handle(array))
-        status = cai_priv_mem_wait_handle(call, array->stream);
-    if (!status && !call->gone && array->sync == CAI_SYNC_EVENT)
-        status = cai_priv_mem_wait(call, array->event, cuda->event_synchronize, "event_synchronize");
-    if (!status && !call->gone) status = cai_priv_mem_wait_here(call);
-    return cai_priv_mem_leave(call, status);
-}
-
 /* The memory's stream waits for the array's event. While this stream captures, the host waits. */
 static cai_status cai_priv_mem_follow_event(cai_priv_mem_call *call, uint64_t event, uint64_t stream)
 {
@@ -1726,7 +1693,8 @@ static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_ar
                                            uint64_t *stream)
 {
     if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    if (array->sync == CAI_SYNC_NONE) return CAI_OK;
+    call->idle = array->sync == CAI_SYNC_NONE;
+    if (call->idle) return CAI_OK;
     if (array->sync == CAI_SYNC_EVENT) {
         if (!home && cai_priv_mem_names_handle(array)) *stream = array->stream;
         return cai_priv_mem_follow_event(call, array->event, *stream);
@@ -1746,17 +1714,16 @@ static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_l
     const uint64_t home = look->was.stream;
     const int plain = manager->cuda && manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
     const uint64_t any = home ? home : plain ? 0 : (uint64_t)CAI_STREAM_LEGACY;
+    const uint64_t named = cai_priv_mem_names_handle(array) ? array->stream : home;
     uint64_t stream = any;
     cai_status status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_order_array(call, array, home, &stream);
     if (!status) status = cai_priv_mem_give_back(call, look, 1, stream);
     if (!status || call->dropped) return;
-    if (status == CAI_ERR_CAPTURE || cai_priv_mem_synchronize(call, array, home))
-        call->contexts =
-            cai_priv_mem_context_of(manager, cai_priv_mem_names_handle(array) ? array->stream : home);
-    if (cai_priv_mem_enter(call)) call->contexts |= 1;
-    call->settled = 1;
-    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, 1, any));
+    if (status == CAI_ERR_CAPTURE ||
+        cai_priv_mem_wait_all(call, home, named, array->sync == CAI_SYNC_EVENT ? array->event : 0))
+        call->contexts = cai_priv_mem_context_of(manager, named);
+    cai_priv_mem_ignore(cai_priv_mem_settle(call, look, 1, any));
 }
 
 static void cai_priv_mem_release_array(cai_array *array)
@@ -1959,68 +1926,6 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
     made.generation = cai_priv_mem_first_generation(manager);
     CAI_TRY(cai_priv_mem_open_hooks(&made, err));
     *manager = made;
-    return CAI_OK;
-}
-
-/* The current context and its device, and the primary context of `device`, as far as the table tells. */
-static cai_status cai_priv_mem_contexts(const cai_cuda *cuda, int32_t device, uint64_t *current,
-                                        int32_t *here, uint64_t *primary, cai_error *err)
-{
-    int32_t error = 0;
-    *current = *primary = 0;
-    *here = CAI_DEVICE_UNKNOWN;
-    if (cuda->context_current) error = cuda->context_current(cuda->self, current);
-    if (!error && *current && cuda->context_device) error = cuda->context_device(cuda->self, here);
-    if (!error && device >= 0 && cuda->device_context)
-        error = cuda->device_context(cuda->self, device, primary);
-    return error ? cai_cuda_status(error, "finding the context of a device", err) : CAI_OK;
-}
-
-/* A manager of a context, or (context 0) the only one of a device. One of host memory is neither. */
-static cai_manager *cai_priv_mem_find(cai_manager *const *managers, int32_t count, uint64_t context,
-                                      int32_t device)
-{
-    cai_manager *found = NULL;
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        cai_manager *const one = managers[i];
-        if (one->hooks.kind == CAI_MEMORY_HOST || one == found) continue;
-        if (context ? one->context != context : one->device != device) continue;
-        if (found) return NULL;
-        found = one;
-    }
-    return found;
-}
-
-CAI_API cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
-                                  cai_manager **out, cai_error *err)
-{
-    const cai_cuda *cuda = NULL;
-    cai_manager *found = NULL;
-    uint64_t current = 0, primary = 0;
-    int32_t i, here = CAI_DEVICE_UNKNOWN;
-    if (!managers || count < 1 || !out || device < CAI_DEVICE_UNKNOWN)
-        return cai_priv_mem_misuse(err, "cai_manager_of",
-                                   "managers or out is NULL, count is 0, or device is negative");
-    for (i = 0; i < count; ++i) {
-        if (!managers[i] || !managers[i]->options.alloc_fn)
-            return cai_priv_mem_misuse(err, "cai_manager_of", "a manager is NULL or not made");
-        if (!cuda) cuda = managers[i]->cuda;
-    }
-    if (cuda) CAI_TRY(cai_priv_mem_contexts(cuda, device, &current, &here, &primary, err));
-    if (current && (device == CAI_DEVICE_UNKNOWN || device == here))
-        found = cai_priv_mem_find(managers, count, current, device);
-    if (!found && primary) found = cai_priv_mem_find(managers, count, primary, device);
-    if (!found && device >= 0) found = cai_priv_mem_find(managers, count, 0, device);
-    if (!found)
-        return device >= 0
-                   ? cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                                    "none of %d managers, or more than one, is that of device %d", (int)count,
-                                    (int)device)
-                   : cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                                    "none of %d managers is that of the current context, 0x%llx", (int)count,
-                                    (unsigned long long)current);
-    *out = found;
     return CAI_OK;
 }
 

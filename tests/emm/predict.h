@@ -189,7 +189,7 @@ static uint64_t context_before; /* of the host thread, before the operation */
 /* A call of the manager that frees: CUDA's 4 is success there, and `gone` from then on. */
 typedef struct flow {
     int32_t ending, gone, entered, dropped;
-    int32_t settled; /* nothing is left to be ordered */
+    int32_t settled, idle; /* nothing is left to be ordered; of the reference */
     int32_t again, broken; /* of a free: an error that ends all work of a context is no failure, and there was one */
     int32_t contexts; /* the free is deferred until the host has waited for these */
 } flow;
@@ -251,16 +251,14 @@ static cai_status not_capturing(const model *m, flow *f, uint64_t stream)
     return world.capturing == stream ? CAI_ERR_CAPTURE : CAI_OK;
 }
 
-/* May the host wait for a stream? The question fails without harm where all work has ended. */
-static cai_status may_wait(const model *m, flow *f, uint64_t stream)
+/* If the question fails, what comes next fails. */
+static int captures(const model *m, const flow *f, uint64_t stream)
 {
-    flow asking = *f;
-    cai_status status;
-    asking.again = 1;
-    asking.broken = 0;
-    status = not_capturing(m, &asking, stream);
-    f->gone |= asking.gone;
-    return asking.broken ? CAI_OK : status;
+    flow own = *f;
+    const int32_t native = look.native;
+    const cai_status status = not_capturing(m, &own, stream);
+    look.native = native;
+    return status == CAI_ERR_CAPTURE;
 }
 
 static int32_t context_of(uint64_t stream) { return stream && stream == world.foreign ? OTHER : OWN; }
@@ -268,8 +266,8 @@ static int32_t context_of(uint64_t stream) { return stream && stream == world.fo
 /* The host waits for a context, unless a blocking stream captures there. */
 static cai_status wait_context(const model *m, flow *f, int32_t context)
 {
-    const cai_status status = may_wait(m, f, CAI_STREAM_LEGACY);
-    if (status || f->gone) return status;
+    if (f->gone) return CAI_OK;
+    if (captures(m, f, CAI_STREAM_LEGACY)) return CAI_ERR_CAPTURE;
     return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, (uint64_t)context, 0, 0, 0));
 }
 
@@ -355,12 +353,6 @@ static cai_status free_block(model *m, const flow *f, const unit *u, uint64_t st
 static int over(const model *m, uint64_t limit)
 {
     return m->count.deferred > (uint64_t)m->options.deferred_count || m->count.deferred_bytes > limit;
-}
-
-static int captures(const model *m, const flow *f, uint64_t stream)
-{
-    flow own = *f;
-    return not_capturing(m, &own, stream) == CAI_ERR_CAPTURE;
 }
 
 static int is_elsewhere(uint64_t stream, uint64_t thread)
@@ -487,7 +479,7 @@ static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t 
     if (f->gone || status) return status;
     if (!m->pooled || (object->home == stream && stream > CAI_STREAM_PER_THREAD)) return CAI_OK;
     if (!last && (!object->home || elsewhere(m, object)))
-        return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+        return f->idle ? CAI_OK : answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
     if (elsewhere(m, object)) return wait_context(m, f, OWN);
     if (!object->home) return CAI_OK;
     return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
@@ -539,25 +531,39 @@ static flow new_flow(int32_t ending)
 
 static cai_status wait_handle(const model *m, flow *f, uint64_t stream)
 {
-    cai_status status;
     if (f->gone || stream <= CAI_STREAM_PER_THREAD) return CAI_OK;
-    status = may_wait(m, f, stream);
-    if (status || f->gone) return status;
+    if (captures(m, f, stream)) return CAI_ERR_CAPTURE;
     return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
 }
 
-/* All work of a context has ended: the host waits for that of the others, and the reference goes. */
+/* The host waits, but not where that would end the capture of a stream that is known. */
+static cai_status wait_for_all(model *m, flow *f, uint64_t home, uint64_t stream)
+{
+    cai_status status;
+    if (!m->pooled) return CAI_OK;
+    status = enter(m, f);
+    if (!status) status = wait_handle(m, f, stream);
+    if (!status && home != stream) status = wait_handle(m, f, home);
+    if (!status) status = wait_context(m, f, OWN);
+    return leave(f, status);
+}
+
+/* The reference goes without an order. */
+static cai_status settle(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
+{
+    const int32_t native = look.native;
+    if (enter(m, f)) f->contexts |= OWN;
+    look.native = native;
+    f->settled = 1;
+    return leave(f, drop(m, f, u, of_array, stream));
+}
+
 static cai_status give_back_broken(model *m, flow *f, unit *u, uint64_t stream)
 {
     cai_status status;
-    f->again = 0;
-    status = enter(m, f);
-    if (!status) status = wait_handle(m, f, stream);
-    if (!status && u->home != stream) status = wait_handle(m, f, u->home);
-    if (!status) status = wait_context(m, f, OWN);
-    f->settled = 1;
-    if (!status) status = drop(m, f, u, 0, stream);
-    return leave(f, status);
+    f->again = f->gone = 0;
+    status = wait_for_all(m, f, u->home, stream);
+    return status ? status : settle(m, f, u, 0, stream);
 }
 
 static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stream)
@@ -591,7 +597,8 @@ static cai_status follow_array(model *m, flow *f, const cai_array *array, uint64
 {
     cai_status status;
     if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    if (array->sync == CAI_SYNC_NONE) return CAI_OK;
+    f->idle = array->sync == CAI_SYNC_NONE;
+    if (f->idle) return CAI_OK;
     if (array->sync == CAI_SYNC_EVENT) {
         if (!home && names_handle(array)) *stream = array->stream;
         if (!m->pooled) return CAI_OK;
@@ -606,24 +613,12 @@ static cai_status follow_array(model *m, flow *f, const cai_array *array, uint64
     return bad_stream(array->stream) ? CAI_ERR_STREAM : CAI_OK;
 }
 
-/* The host waits, but not where that would end the capture of a stream that is known. */
-static cai_status wait_for_all(model *m, flow *f, const cai_array *array, uint64_t home)
-{
-    cai_status status;
-    if (!m->pooled) return CAI_OK;
-    status = enter(m, f);
-    if (!status && home > CAI_STREAM_PER_THREAD) status = may_wait(m, f, home);
-    if (!status && array->sync == CAI_SYNC_STREAM && names_handle(array))
-        status = wait_handle(m, f, array->stream);
-    if (!status && !f->gone) status = wait_context(m, f, OWN);
-    return leave(f, status);
-}
-
 /* An array gives its reference back in any case; nobody hears of a failure but the counts. */
 static void predict_release(model *m, unit *u, const cai_array *array)
 {
     flow f = new_flow(1);
     const uint64_t home = u->home, any = home ? home : CAI_STREAM_LEGACY;
+    const uint64_t named = names_handle(array) ? array->stream : home;
     uint64_t stream = any;
     cai_status status;
     if (u->lost) {
@@ -633,12 +628,8 @@ static void predict_release(model *m, unit *u, const cai_array *array)
     status = follow_array(m, &f, array, home, &stream);
     if (!status) status = give_back(m, &f, u, 1, stream);
     if (!status || f.dropped) return;
-    if (status == CAI_ERR_CAPTURE || wait_for_all(m, &f, array, home))
-        f.contexts = context_of(names_handle(array) ? array->stream : home);
-    if (enter(m, &f)) f.contexts |= OWN;
-    f.settled = 1;
-    status = drop(m, &f, u, 1, any);
-    (void)leave(&f, status);
+    if (status == CAI_ERR_CAPTURE || wait_for_all(m, &f, home, named)) f.contexts = context_of(named);
+    (void)settle(m, &f, u, 1, any);
 }
 
 /* Arrays in the pool's keep-alive list, in their order. */
