@@ -722,7 +722,11 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uin
 static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
 {
     cai_priv_mem_call asking = *call;
-    return cai_priv_mem_no_capture(&asking, stream) == CAI_ERR_CAPTURE;
+    cai_error own;
+    asking.err = &own;
+    if (cai_priv_mem_no_capture(&asking, stream) != CAI_ERR_CAPTURE) return 0;
+    if (call->err) *call->err = own;
+    return 1;
 }
 
 /* The host waits for the context that is current, unless a blocking stream captures there. */
@@ -961,10 +965,9 @@ static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, uint64_t event, u
 /* Orders `stream`, in which an object is freed, after what its free must come after, or waits. Fails if the
  * free must stay. */
 static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
-                                        int32_t how, uint64_t stream)
+                                        uint64_t stream)
 {
     uint32_t i;
-    if (slot->contexts && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
     if (stream == CAI_STREAM_PER_THREAD && cai_priv_mem_busy(call, stream)) return CAI_ERR_CAPTURE;
     if (slot->contexts >> CAI_MANAGER_CONTEXTS)
         return cai_priv_error(call->err, CAI_ERR_PENDING, "memory was used in more than %d contexts",
@@ -980,11 +983,14 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
                                          cai_error *why, cai_status *freed)
 {
     cai_manager *manager = call->manager;
-    const uint64_t event = slot->event, stream = cai_priv_mem_idle_stream(call);
+    const uint64_t event = slot->event;
     cai_priv_mem_call asking = *call;
+    uint64_t stream;
     asking.err = why;
+    if (slot->contexts && how == CAI_PRIV_BY_LIMIT && !call->gone) return CAI_ERR_PENDING;
+    stream = cai_priv_mem_idle_stream(call);
     if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE)
-        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how, stream));
+        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, stream));
     cai_priv_guard_take(&manager->guard);
     manager->count.deferred--;
     manager->count.deferred_bytes -= slot->bytes;

@@ -400,11 +400,10 @@ static uint64_t quiet_stream(const model *m, const flow *f)
 
 /* Orders a stream after all that an object's free comes after. Why it cannot: a stream captures, the host cannot
  * wait, or should not. */
-static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how, uint64_t stream)
+static cai_status catch_up(model *m, const flow *f, const unit *u, uint64_t stream)
 {
     flow own = *f;
     int32_t context;
-    if (u->contexts && how == BY_LIMIT) return CAI_ERR_PENDING;
     if (stream == CAI_STREAM_PER_THREAD && captures(m, f, stream)) return CAI_ERR_CAPTURE;
     for (context = OWN; context <= OTHER; context++) {
         cai_status status = CAI_OK;
@@ -421,7 +420,7 @@ static cai_status stays(model *m, const flow *f, const unit *u, int32_t how, uin
     const int32_t native = look.native;
     cai_status status;
     if (f->gone || how == ALL_IDLE || !m->pooled) return CAI_OK;
-    status = catch_up(m, f, u, how, stream);
+    status = catch_up(m, f, u, stream);
     look.native = native;
     return status;
 }
@@ -433,8 +432,9 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        const uint64_t stream = quiet_stream(m, f);
-        status = stays(m, f, u, how, stream);
+        const int waits = u->contexts && how == BY_LIMIT && !f->gone && m->pooled;
+        const uint64_t stream = waits ? 0 : quiet_stream(m, f);
+        status = waits ? CAI_ERR_PENDING : stays(m, f, u, how, stream);
         if (status) {
             if (!kept && why) *why = status;
             m->queue[kept++] = m->queue[i];
