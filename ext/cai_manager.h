@@ -79,10 +79,11 @@ HANDLES
 STREAMS
     Memory of cai_manager_alloc has a stream, the one of its allocation or of cai_manager_set_stream. It must
     live as long as the memory. The memory may be used there at once. Before you use it on another stream,
-    order that one after it, as an exchange does. All other memory has no stream: an array of cai_manager_array
-    names its own, which lives as long as the array (R81), and host memory needs none. No other stream is kept.
-    That of a free or of an array may be destroyed after the free or the release. 1 and 2 are default streams
-    of the manager's context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
+    order that one after it, as an exchange does. All other memory has no stream: an array of
+    cai_manager_array names its own, which lives as long as the array (R81), and host memory needs none. No
+    other stream is kept. That of a free or of an array may be destroyed after the free or the release. 1 and
+    2 are default streams of the manager's context. No memory is allocated or freed on a stream that captures
+    (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
@@ -237,17 +238,17 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_eve
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
  *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a deferred
  *  free does: as a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait (CAI_ERR_PENDING).
- *  cai_manager_reset frees these, too. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA
- *  (the context cannot be made current for a deferred free and nothing was done, or the first of the hooks
- *  that failed, and the manager is gone all the same). */
+ *  cai_manager_reset frees these, too. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT,
+ *  CAI_ERR_CUDA (the context cannot be made current for a deferred free and nothing was done, or the first of
+ *  the hooks that failed, and the manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
-/** Frees all memory of the manager, the deferred frees first, and waits for nothing: no work may be pending on
- *  it. Referenced objects become lost. A later free of them succeeds and calls no hook (R114). The hook reset
- *  frees the memory. If it is NULL, or the memory is CAI_EMM_CUDA_HOST memory, each object has a free of its
- *  own, on stream 1, or on 2 if a capture forbids that. If the context cannot be made current any more, only
- *  the hook reset is called. cudaDeviceReset comes after this. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING (in a
- *  scope, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
+/** Frees all memory of the manager, the deferred frees first, and waits for nothing: no work may be pending
+ *  on it. Referenced objects become lost. A later free of them succeeds and calls no hook (R114). The hook
+ *  reset frees the memory. If it is NULL, or the memory is CAI_EMM_CUDA_HOST memory, each object has a free
+ *  of its own, on stream 1, or on 2 if a capture forbids that. If the context cannot be made current any
+ *  more, only the hook reset is called. cudaDeviceReset comes after this. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_PENDING (in a scope, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_reset(cai_manager *manager, cai_error *err);
 
 /** Gives the free and total memory of the device in bytes, by the hook memory_info. Errors: CAI_ERR_ARGUMENT,
@@ -290,15 +291,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_ma
 CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
                                                             size_t size, uint32_t flags, cai_error *err);
 
-/** Gives a reference back, in the order of `stream`. The last one frees the memory, after the work that is now
- *  in `stream` and in the memory's own stream. If it is not the last one, the memory's stream waits for
+/** Gives a reference back, in the order of `stream`. The last one frees the memory, after the work that is
+ *  now in `stream` and in the memory's own stream. If it is not the last one, the memory's stream waits for
  *  `stream`. The host waits instead where the memory has no stream, or its stream is 2 of another thread: for
  *  `stream`, or with the last reference for the context. Nothing may capture there then. The handle 0 does
  *  nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE
  *  (there was none), CAI_ERR_UNAVAILABLE (the CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA
- *  could not order the streams or wait). After an error that ends all work of a context (700, say) the host waits
- *  for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook, and the
- *  reference and the memory are gone. That may be the hook of another object, which was deferred. */
+ *  could not order the streams or wait). After an error that ends all work of a context (700, say) the host
+ *  waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook, and
+ *  the reference and the memory are gone. That may be the hook of another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -308,8 +309,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_m
                                                      cai_error *err);
 
 /** Makes `stream` the memory's own. It waits for the one before, which may then be destroyed, once no free of
- *  this memory by another thread is under way. Errors: those of cai_manager_free, CAI_ERR_ARGUMENT also for 0,
- *  CAI_ERR_STALE also after a reset. */
+ *  this memory by another thread is under way. Errors: those of cai_manager_free, CAI_ERR_ARGUMENT also for
+ *  0, CAI_ERR_STALE also after a reset. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory,
                                                          uint64_t stream, cai_error *err);
 
@@ -347,23 +348,22 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager 
  *  stays. Stores device and memory in the array. The release gives the reference back in the order of the
  *  stream that the array names then, or else of the memory's stream. On the wrong thread, or with
  *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. The free is
- *  deferred while something captures, or if the host cannot wait (docs/memory.md has a table). If a hook fails
- *  in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STALE
- *  (also after a reset), CAI_ERR_MEMORY (not inside). */
+ *  deferred while something captures, or if the host cannot wait (docs/memory.md has a table). If a hook
+ *  fails in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
+ *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not inside). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager *manager,
                                                   cai_memory_handle memory, cai_error *err);
 
 /* -------------------------------------------------------------------- >>frees */
 /** Carries out the deferred frees in their order, and waits for contexts where a release met a capture
- *  (DEFERRED FREES). One that fails is not tried again, and does not stop the others. A free stays if a capture
- *  forbids it or the host cannot wait. In a scope nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the
- *  first). */
+ *  (DEFERRED FREES). One that fails is not tried again, and does not stop the others. A free stays if a
+ *  capture forbids it or the host cannot wait. In a scope nothing is done. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
 
 /** Begins a scope of the manager, not of the thread. Scopes nest. In them nothing is freed (R117) but by an
  *  allocation that runs out of memory. The hook defer gets 1 when the first scope begins, and 0 when the last
- *  ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope
- *  began). */
+ *  ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope began). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err);
 
 /** Ends a scope. The last end carries out the deferred frees if a limit was passed, and else nothing.
@@ -504,11 +504,6 @@ static inline cai_priv_mem_call cai_priv_mem_quiet(const cai_priv_mem_call *call
     cai_priv_mem_call quiet = *call;
     quiet.err = NULL;
     return quiet;
-}
-
-static inline void cai_priv_mem_ignore(cai_status status)
-{
-    (void)status;
 }
 
 /* Keeps the first error of several. */
@@ -936,11 +931,11 @@ static void cai_priv_mem_mark(const cai_priv_mem_call *call, struct cai_manager_
     quiet.again = 1;
     if (!call->settled ||
         (!call->contexts && !cai_priv_mem_elsewhere(call, stream, slot->now.thread) &&
-         !cai_priv_mem_no_capture(&quiet, stream) && !quiet.gone)) {
+         !cai_priv_mem_no_capture(&quiet, stream))) {
         if (!cai_priv_mem_record(slot->manager, stream, &slot->event)) return;
         if (!cai_priv_mem_wait_stream(&quiet, stream)) return;
     }
-    if (!quiet.broken && !quiet.gone) slot->contexts |= cai_priv_mem_context_of(slot->manager, stream);
+    if (!quiet.broken) slot->contexts |= cai_priv_mem_context_of(slot->manager, stream);
 }
 
 /* A stream that does not capture, for memory that may be freed in any. 0: the platform has none for that, and
@@ -987,7 +982,7 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
     cai_priv_mem_call asking = *call;
     uint64_t stream;
     asking.err = why;
-    if (slot->contexts && how == CAI_PRIV_BY_LIMIT && !call->gone) return CAI_ERR_PENDING;
+    if (slot->contexts && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
     stream = cai_priv_mem_idle_stream(call);
     if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE)
         CAI_TRY(cai_priv_mem_catch_up(&asking, slot, stream));
@@ -1122,9 +1117,6 @@ CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_pri
 /* Waits until the deferred frees that threads have begun are done, because they make room. Holds no lock. */
 static void cai_priv_mem_wait_for_frees(cai_manager *manager)
 {
-#if defined(CAI_NO_THREADS)
-    (void)manager;
-#else
     uint32_t taken, done, looks;
     cai_priv_guard_take(&manager->guard);
     taken = manager->taken;
@@ -1136,7 +1128,6 @@ static void cai_priv_mem_wait_for_frees(cai_manager *manager)
         done = manager->done;
         cai_priv_guard_give(&manager->guard);
     }
-#endif
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
@@ -1153,8 +1144,8 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_
     manager->count.retries++;
     cai_priv_guard_give(&manager->guard);
     for (step = 0; step < steps && error == 2; ++step) {
-        if (step == 1) cai_priv_mem_ignore(cai_keepalive_poll(manager->pool, NULL, NULL));
-        if (step == 2) cai_priv_mem_ignore(cai_keepalive_drain(manager->pool, NULL));
+        if (step == 1) (void)!cai_keepalive_poll(manager->pool, NULL, NULL);
+        if (step == 2) (void)!cai_keepalive_drain(manager->pool, NULL);
         (void)cai_priv_mem_carry_out(&quiet, step == 2 ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
         cai_priv_mem_wait_for_frees(manager);
         error = cai_priv_mem_call_alloc(manager, wish, ptr);
@@ -1430,8 +1421,8 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_outdated(cai_priv_mem_call *call, cai_priv_me
     return 1;
 }
 
-/* Streams need no order any more: the stream of the free. For some memory the host has waited, and has to wait
- * again, if another thread gave a reference back since. Under the guard. */
+/* Streams need no order any more: the stream of the free. For some memory the host has waited, and has to
+ * wait again, if another thread gave a reference back since. Under the guard. */
 CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_settled(cai_priv_mem_call *call, const cai_priv_mem_look *look,
                                                 uint64_t stream)
 {
@@ -1504,9 +1495,10 @@ static cai_status cai_priv_mem_wait_handle(cai_priv_mem_call *call, uint64_t str
     return cai_priv_mem_busy(call, stream) ? CAI_ERR_CAPTURE : cai_priv_mem_wait_stream(call, stream);
 }
 
-/* No order can be made. The host waits for the memory's stream, for `stream`, for an event (0: for none), and for
- * the context, if no stream that is known captures. */
-static cai_status cai_priv_mem_wait_all(cai_priv_mem_call *call, uint64_t home, uint64_t stream, uint64_t event)
+/* No order can be made. The host waits for the memory's stream, for `stream`, for an event (0: for none), and
+ * for the context, if no stream that is known captures. */
+static cai_status cai_priv_mem_wait_all(cai_priv_mem_call *call, uint64_t home, uint64_t stream,
+                                        uint64_t event)
 {
     const cai_cuda *cuda = call->manager->cuda;
     cai_status status;
@@ -1515,7 +1507,7 @@ static cai_status cai_priv_mem_wait_all(cai_priv_mem_call *call, uint64_t home, 
     if (!status) status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_wait_handle(call, stream);
     if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
-    if (!status && event && !call->gone)
+    if (!status && event)
         status = cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize");
     if (!status) status = cai_priv_mem_wait_here(call);
     return cai_priv_mem_leave(call, status);
@@ -1711,8 +1703,8 @@ static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_ar
     return cai_priv_mem_check_stream(call->manager, array->stream, NULL);
 }
 
-/* A release returns no error. While something captures, the free is deferred until the work of the context has
- * ended: the array's stream may be gone by then. If the device cannot make the order, the host waits. */
+/* A release returns no error. While something captures, the free is deferred until the work of the context
+ * has ended: the array's stream may be gone by then. If the device cannot make the order, the host waits. */
 static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_look *look,
                                          const cai_array *array)
 {
@@ -1729,7 +1721,7 @@ static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_l
     if (status == CAI_ERR_CAPTURE ||
         cai_priv_mem_wait_all(call, home, named, array->sync == CAI_SYNC_EVENT ? array->event : 0))
         call->contexts = cai_priv_mem_context_of(manager, named);
-    cai_priv_mem_ignore(cai_priv_mem_settle(call, look, 1, any));
+    (void)!cai_priv_mem_settle(call, look, 1, any);
 }
 
 static void cai_priv_mem_release_array(cai_array *array)
@@ -1854,31 +1846,6 @@ static cai_status cai_priv_mem_set_table(cai_manager *manager, const cai_emm_hoo
     return CAI_OK;
 }
 
-static cai_status cai_priv_mem_check_options(const cai_manager_options *options, cai_error *err)
-{
-    if (!options->alloc_fn != !options->free_fn)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: one of alloc_fn and free_fn is NULL");
-    if (options->deferred_count < 0)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: deferred_count = %d is negative",
-                              (int)options->deferred_count);
-    if (!(options->flags & ~CAI_MANAGER_DRAIN)) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: flags = 0x%lx has unknown bits",
-                          (unsigned long)(uint32_t)options->flags);
-}
-
-/* The plugin's context for this manager, made while the CUDA context is current. */
-static cai_status cai_priv_mem_open_hooks(cai_manager *made, cai_error *err)
-{
-    cai_emm_hooks *hooks = &made->hooks;
-    void *own = hooks->ctx;
-    int error;
-    if (!hooks->open) return CAI_OK;
-    error = hooks->open(hooks->ctx, made->device, made->context, &own);
-    if (error) return cai_priv_emm_hook_status(hooks, "open", error, err);
-    hooks->ctx = own;
-    return CAI_OK;
-}
-
 /* The hook close is called also if the CUDA context is gone. */
 static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
 {
@@ -1886,7 +1853,7 @@ static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
     cai_status status;
     if (!hooks->close) return CAI_OK;
-    cai_priv_mem_ignore(cai_priv_mem_enter(&quiet));
+    (void)!cai_priv_mem_enter(&quiet);
     call->ending = 1;
     status = cai_priv_mem_hook_did(call, hooks->close(hooks->ctx), "close");
     call->entered = quiet.entered;
@@ -1910,12 +1877,16 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
                                     const cai_manager_options *options, cai_error *err)
 {
     cai_manager made;
+    void *own;
     int32_t error = 0;
     if (!manager) return cai_priv_mem_misuse(err, "cai_manager_init", "manager is NULL");
     memset(&made, 0, sizeof made);
     made.cuda = pool ? pool->cuda : NULL;
     made.pool = made.cuda ? pool : NULL; /* a pool that is not made is none */
-    if (options) CAI_TRY(cai_priv_mem_check_options(options, err));
+    if (options && (!options->alloc_fn != !options->free_fn || options->deferred_count < 0 ||
+                    options->flags & ~CAI_MANAGER_DRAIN))
+        return cai_priv_mem_misuse(err, "cai_manager_init", "options: one of alloc_fn and free_fn is NULL, "
+                                   "deferred_count is negative, or flags has unknown bits");
     CAI_TRY(cai_priv_mem_set_table(&made, hooks, err));
     if (made.cuda && made.cuda->context_current) {
         CAI_TRY(cai_priv_emm_context(made.cuda, &made.context, err));
@@ -1930,7 +1901,10 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
         made.options.free_fn = cai_priv_mem_mfree;
     }
     made.generation = cai_priv_mem_first_generation(manager);
-    CAI_TRY(cai_priv_mem_open_hooks(&made, err));
+    own = made.hooks.ctx;
+    if (made.hooks.open) error = made.hooks.open(own, made.device, made.context, &own);
+    if (error) return cai_priv_emm_hook_status(&made.hooks, "open", error, err);
+    made.hooks.ctx = own; /* the plugin's, for this manager */
     *manager = made;
     return CAI_OK;
 }

@@ -371,7 +371,7 @@ static void mark_free(model *m, const flow *f, unit *u, uint64_t stream)
     if (f->settled && !u->home) return;
     quiet.again = 1;
     if (!f->settled || (!f->contexts && !is_elsewhere(stream, u->thread) &&
-                        !not_capturing(m, &quiet, stream) && !quiet.gone)) {
+                        !not_capturing(m, &quiet, stream))) {
         look.native = native;
         if (!peek(OP_RECORD)) u->mark = stream;
         else if (expect_result(OP_RECORD, 0, 0, 0, stream, 0) &&
@@ -380,7 +380,7 @@ static void mark_free(model *m, const flow *f, unit *u, uint64_t stream)
         return;
     }
     look.native = native;
-    if (!quiet.broken && !quiet.gone) u->contexts |= context_of(stream);
+    if (!quiet.broken) u->contexts |= context_of(stream);
 }
 
 static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
@@ -432,7 +432,7 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        const int waits = u->contexts && how == BY_LIMIT && !f->gone && m->pooled;
+        const int waits = u->contexts && how == BY_LIMIT && m->pooled;
         const uint64_t stream = waits ? 0 : quiet_stream(m, f);
         status = waits ? CAI_ERR_PENDING : stays(m, f, u, how, stream);
         if (status) {

@@ -275,7 +275,7 @@ static void release_captured(cai_manager *manager, cai_memory_handle memory, uin
     CHECK_INT(cai_sim_stream_destroy(sim, stream), 0);
 }
 
-enum { WAITED, CAPTURES, DESTROYED, BROKEN, REFUSED };
+enum { WAITED, CAPTURES, DESTROYED, BROKEN, INVALID, REFUSED };
 
 /* The host waits for the other context, unless a blocking stream captures there, or nothing is there any more. */
 static void check_other_context(int32_t how)
@@ -302,6 +302,7 @@ static void check_other_context(int32_t how)
     if (how == CAPTURES) CHECK_INT(cai_sim_stream_destroy(sim, blocking), 0);
     if (how == DESTROYED) CHECK_INT(cai_sim_context_destroy(sim, other), 0);
     if (how == BROKEN) CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 719), 1);
+    if (how == INVALID) CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 201), 1);
     if (how == REFUSED) CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 2), 1);
     cai_sim_log_clear(sim);
     GOOD(cai_manager_flush(&manager, &err));

@@ -642,6 +642,22 @@ static void check_release_captured_and_moved(void)
     close_emm();
 }
 
+/* The table cannot tell the context of the array's stream: it is taken for the manager's. */
+static void check_release_captured_unknown(void)
+{
+    open_sim(0);
+    cuda.stream_context = NULL;
+    make_emm();
+    shared = get(100, s1);
+    own(shared, s2);
+    work(s2);
+    let(shared, s2);
+    release_captured(s2);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_LEGACY);
+    close_emm();
+}
+
 /* Memory that a reset freed needs no wait. Its place is as good as new. */
 static void check_reset_after_captured(void)
 {
@@ -1340,6 +1356,7 @@ static void run(void)
     RUN(check_release_and_free_elsewhere());
     RUN(check_release_and_free_pinned());
     RUN(check_release_captured_and_moved());
+    RUN(check_release_captured_unknown());
     RUN(check_reset_after_captured());
     RUN(check_release_captured_threads());
     RUN(check_release_captured_between());
