@@ -77,12 +77,12 @@ HANDLES
     too, because managers begin with different generations. That is likely, but not certain.
 
 STREAMS
-    Memory of cai_manager_alloc has a stream, the one of its allocation or of cai_manager_set_stream. It must
-    live as long as the memory. The memory may be used there at once. Before you use it on another stream,
-    order that one after it, as an exchange does. All other memory has no stream: an array of
-    cai_manager_array names its own, which lives as long as the array (R81), and host memory needs none. No
-    other stream is kept. That of a free or of an array may be destroyed after the free or the release. 1 and
-    2 are default streams of the manager's context. No memory is allocated or freed on a stream that captures
+    Memory of cai_manager_alloc has a stream, the one of its allocation or of cai_manager_set_stream, which
+    can also give host memory one. It must live as long as the memory. The memory may be used there at once.
+    Before you use it on another stream, order that one after it, as an exchange does. An array of
+    cai_manager_array names its own, which lives as long as the array (R81). Host memory needs none. No other
+    stream is kept. That of a free or of an array may be destroyed after the free or the release. 1 and 2 are
+    default streams of the manager's context. No memory is allocated or freed on a stream that captures
     (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
