@@ -443,14 +443,14 @@ typedef struct cai_priv_mem_call {
     cai_error *err;
     uint64_t thread; /* this one, where stream 2 takes part */
     uint32_t contexts; /* the free is deferred until the work of these has ended (bits) */
-    unsigned entered : 1; /* the manager's context was pushed */
-    unsigned ending : 1;  /* it frees: error 4, the end of the process, is success (R105) */
-    unsigned gone : 1;    /* a call returned error 4, or the context is destroyed */
-    unsigned idle : 1;    /* no work is pending for the reference */
-    unsigned dropped : 1; /* the reference is given back */
-    unsigned settled : 1; /* streams need no order any more */
-    unsigned again : 1;   /* after an error that ends all work of a context the call goes another way */
-    unsigned broken : 1;  /* there was such an error, which err does not tell */
+    unsigned char entered; /* the manager's context was pushed */
+    unsigned char ending;  /* it frees: error 4, the end of the process, is success (R105) */
+    unsigned char gone;    /* a call returned error 4, or the context is destroyed */
+    unsigned char idle;    /* no work is pending for the reference */
+    unsigned char dropped; /* the reference is given back */
+    unsigned char settled; /* streams need no order any more */
+    unsigned char again;   /* after an error that ends all work of a context the call goes another way */
+    unsigned char broken;  /* there was such an error, which err does not tell */
 } cai_priv_mem_call;
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
