@@ -77,25 +77,25 @@ HANDLES
     too, because managers begin with different generations. That is likely, but not certain.
 
 STREAMS
-    Memory has a stream, the one on which it was allocated. You may use the memory there at once. Before you
-    use it on another stream, order that stream after the memory's, as an exchange does. Memory of host_alloc,
-    pin and managed_alloc gets the stream of the first reference that is given back. If the last reference is
-    given back on another stream, that stream waits for the memory's. If it is not the last one, the memory's
-    stream waits. If the memory's stream is 2 of another host thread, which may have ended, the host waits:
-    for the context, or if it is not the last one, for the stream. Keep a stream until no memory is on it
-    (cai_manager_set_stream). The stream of a free may be destroyed after the call. Only one that captures
-    while an array is released must live until cai_manager_flush. 1 and 2 are default streams of the manager's
-    context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
+    Memory of cai_manager_alloc has a stream, the one of its allocation or of cai_manager_set_stream, which
+    can also give host memory one. It must live as long as the memory. The memory may be used there at once.
+    Before you use it on another stream, order that one after it, as an exchange does. An array of
+    cai_manager_array names its own, which lives as long as the array (R81). Host memory needs none. No other
+    stream is kept. That of a free or of an array may be destroyed after the free or the release. 1 and 2 are
+    default streams of the manager's context. No memory is allocated or freed on a stream that captures
+    (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
     manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after the work that
-    was in its stream at the call. An event tells. The hook gets stream 1 then, or 2 while a blocking stream
-    captures, or NULL on a platform without them, where the host waits. Scopes from cai_manager_defer_begin to
-    cai_manager_defer_end nest. In a scope the frees of all hooks but unpin are deferred, and only an
-    allocation that runs out of memory carries them out. A release during a capture is deferred, too, until
-    the first of these that finds no capture.
+    the device's memory, when memory runs out, and in cai_manager_flush. Each comes after an event that was
+    recorded at the call. The hook gets stream 1 then, or 2 while a blocking stream captures, or NULL on a
+    platform without them, where the host waits. In a scope (cai_manager_defer_begin) the frees of all hooks
+    but unpin are deferred.
+    A release during a capture is deferred, too. The host then has to wait for the context of the array's
+    stream, because that may be gone. Only cai_manager_flush and cai_manager_destroy do this, and an
+    allocation with CAI_MANAGER_DRAIN. Let no non-blocking stream capture there at that time, because CUDA
+    would end its capture. While a blocking stream captures, the free stays.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
@@ -136,7 +136,6 @@ CHANGES
 #define cai_manager_init CAI_PRIV_RENAMED(cai_manager_init)
 #define cai_manager_ipc_handle CAI_PRIV_RENAMED(cai_manager_ipc_handle)
 #define cai_manager_list CAI_PRIV_RENAMED(cai_manager_list)
-#define cai_manager_of CAI_PRIV_RENAMED(cai_manager_of)
 #define cai_manager_managed_alloc CAI_PRIV_RENAMED(cai_manager_managed_alloc)
 #define cai_manager_own CAI_PRIV_RENAMED(cai_manager_own)
 #define cai_manager_pin CAI_PRIV_RENAMED(cai_manager_pin)
@@ -167,7 +166,8 @@ typedef struct cai_manager_options {
 } cai_manager_options;
 
 enum {
-    CAI_MANAGER_DRAIN = 1 << 0 /* out of memory: wait for the arrays in the pool's keep-alive list, too */
+    CAI_MANAGER_DRAIN = 1 << 0 /* out of memory: the host waits for arrays in the pool's keep-alive list and
+                                  for deferred frees, as cai_manager_flush does */
 };
 
 /** The counters of a manager. */
@@ -196,7 +196,7 @@ typedef struct cai_memory_object {
 
 struct cai_manager_slot;
 
-enum { CAI_MANAGER_CHUNKS = 26 };
+enum { CAI_MANAGER_CHUNKS = 26, CAI_MANAGER_CONTEXTS = 31 };
 
 /** A manager. You may read its fields. Do not change, move or copy it. */
 typedef struct cai_manager {
@@ -213,7 +213,6 @@ typedef struct cai_manager {
     uint32_t epoch;       /* counts resets */
     uint32_t generation;  /* the first of each handle, so that handles of other managers are stale here */
     uint32_t taken, done; /* deferred frees that threads began to carry out, and those that are done */
-    int32_t unsettled;    /* referenced objects that must be freed after a stream that is not their own */
     uint32_t adopted;     /* bits of the pairs that are those of cuda_hooks */
     uint32_t waits;       /* bits of the pairs whose frees are deferred */
     uint64_t limit;       /* of deferred bytes */
@@ -223,6 +222,7 @@ typedef struct cai_manager {
     struct cai_manager_slot *idle;
     struct cai_manager_slot *deferred_first, *deferred_last;
     struct cai_manager_slot *chunks[CAI_MANAGER_CHUNKS];
+    uint64_t contexts[CAI_MANAGER_CONTEXTS]; /* with work on deferred frees; the first: the manager's */
 } cai_manager;
 
 /** Makes a manager for the context that is current. Make one manager for each context (R111). `pool` orders
@@ -235,30 +235,20 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_eve
                                                    const cai_emm_hooks *hooks,
                                                    const cai_manager_options *options, cai_error *err);
 
-/** Chooses the manager for work on a device, from `count` managers: the one of the current context, if that
- *  is of the device, else the one of the device's primary context, else the only one of the device.
- *  CAI_DEVICE_UNKNOWN: the one of the current context. A manager of host memory belongs to no device. `count`
- *  is at least 1. Threads: any, while none is made or destroyed. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_UNAVAILABLE (no manager fits, or several do), CAI_ERR_CUDA. */
-CAI_API CAI_MUST_CHECK cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
-                                                 cai_manager **out, cai_error *err);
-
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
- *  is referenced or a scope of defer is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a
- *  deferred free cannot be carried out, because a capture forbids it (CAI_ERR_CAPTURE) or the host cannot
- *  wait for what it comes after (CAI_ERR_PENDING). The other frees are then carried out, and
- *  cai_manager_reset frees the rest. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT, CAI_ERR_CUDA
- *  (the context cannot be made current for a deferred free and nothing was done, or the first of the hooks
- *  that failed, and the manager is gone all the same). */
+ *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a deferred
+ *  free does: as a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait (CAI_ERR_PENDING).
+ *  cai_manager_reset frees these, too. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT,
+ *  CAI_ERR_CUDA (the context cannot be made current for a deferred free and nothing was done, or the first of
+ *  the hooks that failed, and the manager is gone all the same). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
-/** Frees all memory of the manager, the deferred frees first. Referenced objects become lost. A later free
- *  of them succeeds and calls no hook (R114). The hook reset frees the memory. If it is NULL, or the memory
- *  is CAI_EMM_CUDA_HOST memory, each object has a free of its own. If the context cannot be made
- *  current any more, only the hook reset is called. cudaDeviceReset comes after this. No work may be pending
- *  on the memory. An object is freed on its stream if this is a handle and does not capture. Any other is
- *  freed on the legacy stream, or on the per-thread one if a capture forbids that. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_PENDING (in a scope of defer, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
+/** Frees all memory of the manager, the deferred frees first, and waits for nothing: no work may be pending
+ *  on it. Referenced objects become lost. A later free of them succeeds and calls no hook (R114). The hook
+ *  reset frees the memory. If it is NULL, or the memory is CAI_EMM_CUDA_HOST memory, each object has a free
+ *  of its own, on stream 1, or on 2 if a capture forbids that. If the context cannot be made current any
+ *  more, only the hook reset is called. cudaDeviceReset comes after this. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_PENDING (in a scope, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_reset(cai_manager *manager, cai_error *err);
 
 /** Gives the free and total memory of the device in bytes, by the hook memory_info. Errors: CAI_ERR_ARGUMENT,
@@ -277,12 +267,11 @@ CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, i
 /** Allocates device memory, which may be used at once on `stream`. `size` is in bytes. 0 gives the handle 0
  *  and calls no hook. `alignment` is in bytes and a power of two. 0 means 256, which the hook promises. For
  *  more than 256, more bytes are allocated. If the hook returns out of memory, it is called again after each
- *  of these steps (R118). First the manager carries out the deferred frees, also in a scope of defer, and
- *  waits for those that another thread has begun. Second it releases the arrays of the pool's keep-alive list
- *  that have passed, and the host may wait for the context to carry out the frees that stayed. Nothing may
- *  capture in the context then. Third, with CAI_MANAGER_DRAIN, it waits for all arrays of the list. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host),
- *  CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  of these steps (R118). First the manager carries out the deferred frees, also in a scope, and waits for
+ *  those that another thread has begun. Second it releases the arrays of the pool's keep-alive list that have
+ *  passed. Third, with CAI_MANAGER_DRAIN, it waits for the rest of both. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host), CAI_ERR_MEMORY (the hook
+ *  returned NULL, or broke its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                                     size_t alignment, uint64_t stream, cai_error *err);
 
@@ -302,15 +291,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_ma
 CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
                                                             size_t size, uint32_t flags, cai_error *err);
 
-/** Gives a reference back. The last one frees the memory, after the work that is now in `stream` and in the
- *  memory's own stream. If the memory's stream is 2 of another thread, the host waits for the context.
- *  Nothing may capture in the context then. A reference that is not the last waits for `stream` alone. The
- *  handle 0 does nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE,
- *  CAI_ERR_STALE (there was none), CAI_ERR_THREAD (the CUDA table cannot wait for the context), CAI_ERR_CUDA
- *  (CUDA could not order the streams or wait). After an error that ends all work of a context (700, say) the
- *  host waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook,
- *  and the reference and the memory are gone. The hook may have been to free another object that was
- *  deferred. */
+/** Gives a reference back, in the order of `stream`. The last one frees the memory, after the work that is
+ *  now in `stream` and in the memory's own stream. If it is not the last one, the memory's stream waits for
+ *  `stream`. The host waits instead where the memory has no stream, or its stream is 2 of another thread: for
+ *  `stream`, or with the last reference for the context. Nothing may capture there then. The handle 0 does
+ *  nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE
+ *  (there was none), CAI_ERR_UNAVAILABLE (the CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA
+ *  could not order the streams or wait). After an error that ends all work of a context (700, say) the host
+ *  waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook, and
+ *  the reference and the memory are gone. That may be the hook of another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -320,9 +309,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_m
                                                      cai_error *err);
 
 /** Makes `stream` the memory's own. It waits for the one before, which may then be destroyed, once no free of
- *  this memory by another thread is under way. If that is 2 of another thread, the host waits. Errors:
- *  CAI_ERR_ARGUMENT (also 0), CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_THREAD (as cai_manager_free),
- *  CAI_ERR_STALE (also after a reset), CAI_ERR_CUDA. */
+ *  this memory by another thread is under way. Errors: those of cai_manager_free, CAI_ERR_ARGUMENT also for
+ *  0, CAI_ERR_STALE also after a reset. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory,
                                                          uint64_t stream, cai_error *err);
 
@@ -359,26 +347,23 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager 
 /** Gives a borrowed array that lies inside an object its own reference to the object. The caller's reference
  *  stays. Stores device and memory in the array. The release gives the reference back in the order of the
  *  stream that the array names then, or else of the memory's stream. On the wrong thread, or with
- *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. Nothing may
- *  capture in the context then. The free is deferred while one of the streams captures, if the host cannot
- *  wait, or if another thread gave a reference back after the wait (docs/memory.md has a table). If a hook
+ *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. The free is
+ *  deferred while something captures, or if the host cannot wait (docs/memory.md has a table). If a hook
  *  fails in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
  *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not inside). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager *manager,
                                                   cai_memory_handle memory, cai_error *err);
 
 /* -------------------------------------------------------------------- >>frees */
-/** Carries out the deferred frees in their order. One that fails is not tried again, and does not stop the
- *  others. A free stays if a capture forbids it or the host cannot wait for it. This does not wait for frees
- *  that another thread carries out. For an array that was on stream 2 of another thread, or whose work was
- *  unknown, the host waits for the context. Nothing may capture in the context then. Such frees stay if only
- *  a limit is passed. Streams that captured when an array was released may be destroyed after this. In a
- *  scope of defer nothing is done. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first). */
+/** Carries out the deferred frees in their order, and waits for contexts where a release met a capture
+ *  (DEFERRED FREES). One that fails is not tried again, and does not stop the others. A free stays if a
+ *  capture forbids it or the host cannot wait. In a scope nothing is done. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
 
-/** Begins a scope of the manager, not of the thread. In it nothing is freed (R117). The hook defer gets 1
- *  when the first scope begins, and 0 when the last ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope
- *  began). */
+/** Begins a scope of the manager, not of the thread. Scopes nest. In them nothing is freed (R117) but by an
+ *  allocation that runs out of memory. The hook defer gets 1 when the first scope begins, and 0 when the last
+ *  ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope began). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err);
 
 /** Ends a scope. The last end carries out the deferred frees if a limit was passed, and else nothing.
@@ -430,7 +415,7 @@ enum { CAI_PRIV_DEVICE_PAIR, CAI_PRIV_HOST_PAIR, CAI_PRIV_PIN_PAIR, CAI_PRIV_MAN
 /* What a call looks at before it orders streams. Another thread may change it meanwhile. */
 typedef struct cai_priv_mem_state {
     cai_memory_handle handle; /* the next one, if there are no references by it */
-    uint64_t stream;          /* the memory's; 0: none yet; of a deferred free: one that captures, or 0 */
+    uint64_t stream;          /* the memory's, which lives as long as the memory; 0: none */
     uint64_t thread;          /* whose stream that is, if it is 2 */
     int64_t users;            /* references: by the handle, and of arrays */
     uint32_t orders;          /* counts what changed the order of streams */
@@ -446,28 +431,26 @@ struct cai_manager_slot {
     void *ptr; /* as the hook gave it */
     size_t bytes;
     uint64_t number, address, size;
-    uint64_t after, after_thread; /* what the free must be ordered after, too, or 0 */
-    uint64_t event;               /* of a deferred free: ours, recorded in its stream, or 0 */
-    int64_t references;           /* by the handle; 0: the handle is stale */
+    uint64_t event;     /* of a deferred free: ours, recorded in its stream, or 0 */
+    int64_t references; /* by the handle; 0: the handle is stale */
+    uint32_t contexts;  /* bits of those whose work must end before the free, in streams that may be gone */
 };
 
 /* ------------------------------------------------------------------ >>failing */
-#define CAI_PRIV_ALL UINT64_MAX
-
 /* One public call. */
 typedef struct cai_priv_mem_call {
     cai_manager *manager;
     cai_error *err;
     uint64_t thread; /* this one, where stream 2 takes part */
-    uint64_t after;  /* the free is deferred, and comes after this stream; CAI_PRIV_ALL: after everything */
-    unsigned entered : 1; /* the manager's context was pushed */
-    unsigned ending : 1;  /* it frees: error 4, the end of the process, is success (R105) */
-    unsigned gone : 1;    /* a call returned error 4, or the context is destroyed */
-    unsigned outside : 1; /* the context is not current, or the host must wait again: frees are deferred */
-    unsigned dropped : 1; /* the reference is given back */
-    unsigned settled : 1; /* streams need no order any more */
-    unsigned again : 1;   /* after an error that ends all work of a context the call goes another way */
-    unsigned broken : 1;  /* there was such an error, which err does not tell */
+    uint32_t contexts; /* the free is deferred until the work of these has ended (bits) */
+    unsigned char entered; /* the manager's context was pushed */
+    unsigned char ending;  /* it frees: error 4, the end of the process, is success (R105) */
+    unsigned char gone;    /* a call returned error 4, or the context is destroyed */
+    unsigned char idle;    /* no work is pending for the reference */
+    unsigned char dropped; /* the reference is given back */
+    unsigned char settled; /* streams need no order any more */
+    unsigned char again;   /* after an error that ends all work of a context the call goes another way */
+    unsigned char broken;  /* there was such an error, which err does not tell */
 } cai_priv_mem_call;
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
@@ -521,11 +504,6 @@ static inline cai_priv_mem_call cai_priv_mem_quiet(const cai_priv_mem_call *call
     cai_priv_mem_call quiet = *call;
     quiet.err = NULL;
     return quiet;
-}
-
-static inline void cai_priv_mem_ignore(cai_status status)
-{
-    (void)status;
 }
 
 /* Keeps the first error of several. */
@@ -702,11 +680,6 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
     return cai_priv_mem_did(call, restored, "capture_mode");
 }
 
-static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call)
-{
-    return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
-}
-
 static cai_status cai_priv_mem_wait_stream(cai_priv_mem_call *call, uint64_t stream)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -740,17 +713,58 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uin
     return cai_priv_mem_captures(call, stream, error, &capture);
 }
 
-/* Fails if the stream captures. Work that has ended captures nothing. */
-static cai_status cai_priv_mem_may_wait(cai_priv_mem_call *call, uint64_t stream)
+/* True: the stream captures. If the query fails, what comes next fails. */
+static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
 {
     cai_priv_mem_call asking = *call;
-    cai_status status;
+    cai_error own;
+    asking.err = &own;
+    if (cai_priv_mem_no_capture(&asking, stream) != CAI_ERR_CAPTURE) return 0;
+    if (call->err) *call->err = own;
+    return 1;
+}
+
+/* The host waits for the context that is current, unless a blocking stream captures there. */
+static cai_status cai_priv_mem_wait_here(cai_priv_mem_call *call)
+{
+    const cai_cuda *cuda = call->manager->cuda;
     if (call->gone) return CAI_OK;
-    asking.again = 1;
-    asking.broken = 0;
-    status = cai_priv_mem_no_capture(&asking, stream);
-    call->gone |= asking.gone;
-    return asking.broken ? CAI_OK : status;
+    if (!(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) && cai_priv_mem_busy(call, CAI_STREAM_LEGACY))
+        return CAI_ERR_CAPTURE;
+    return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
+}
+
+/* The same for any context. Nothing is pending where it was destroyed, or where all work has ended. */
+static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t context)
+{
+    const cai_cuda *cuda = call->manager->cuda;
+    cai_status status;
+    int32_t error;
+    if (context == call->manager->context) return cai_priv_mem_wait_here(call);
+    error = cai_priv_context_reenter(cuda, context);
+    if (error == 201 || cai_priv_is_dead(error)) return CAI_OK;
+    if (error) return cai_priv_mem_failed(call, error, "context_push", 0);
+    status = cai_priv_mem_wait_here(call);
+    (void)cai_priv_context_leave(cuda, context);
+    return status;
+}
+
+/* The bit of the context of a stream. The last bit: there are more contexts than places. */
+static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
+{
+    const cai_cuda *cuda = manager->cuda;
+    uint64_t context = 0;
+    uint32_t i = 0;
+    if (cai_priv_is_handle(stream) && cuda->stream_context)
+        (void)cuda->stream_context(cuda->self, stream, &context);
+    if (!context) return 1;
+    cai_priv_guard_take(&manager->guard);
+    while (i < CAI_MANAGER_CONTEXTS && manager->contexts[i] != context) {
+        if (i && !manager->contexts[i]) manager->contexts[i] = context;
+        else ++i;
+    }
+    cai_priv_guard_give(&manager->guard);
+    return (uint32_t)1 << i;
 }
 
 /* Finds out which thread this is, if `stream` is 2. */
@@ -884,13 +898,6 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
  * done. */
 enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
 
-/* True: the stream captures. If the query fails, the hook will fail. */
-static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
-{
-    cai_priv_mem_call asking = *call;
-    return cai_priv_mem_no_capture(&asking, stream) == CAI_ERR_CAPTURE;
-}
-
 /* Records a new event in a stream, which may be one of another context. */
 static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, uint64_t *out)
 {
@@ -915,35 +922,31 @@ static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, 
 }
 
 /* The caller may destroy the stream of a free after the call. So a deferred free comes after an event in it,
- * which is ours. A stream that captures takes none: it must live until a flush. */
+ * which is ours, or after all work of its context. Where the host has waited (R119), nothing is pending. */
 static void cai_priv_mem_mark(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    cai_status status = CAI_OK;
-    if (!call->settled) slot->now.thread = call->thread;
-    slot->now.stream = stream;
-    if (slot->after == stream && (stream != CAI_STREAM_PER_THREAD || slot->after_thread == slot->now.thread))
-        slot->after = 0;
-    if (!slot->manager->cuda || cai_priv_mem_elsewhere(call, stream, slot->now.thread)) return;
+    if (!slot->manager->cuda || (slot->now.pair == CAI_PRIV_PIN_PAIR && !call->contexts)) return;
+    if (call->settled && !slot->now.stream) return;
     quiet.again = 1;
-    if (call->settled && !call->outside) status = cai_priv_mem_no_capture(&quiet, stream);
-    if (!quiet.broken && (status || (call->outside && slot->after))) return;
-    slot->now.stream = 0;
-    if (call->outside || (!quiet.broken && !quiet.gone && /* else no work is left there */
-                          cai_priv_mem_record(slot->manager, stream, &slot->event) &&
-                          cai_priv_mem_wait_stream(&quiet, stream)))
-        slot->after = CAI_PRIV_ALL;
+    if (!call->settled ||
+        (!call->contexts && !cai_priv_mem_elsewhere(call, stream, slot->now.thread) &&
+         !cai_priv_mem_no_capture(&quiet, stream))) {
+        if (!cai_priv_mem_record(slot->manager, stream, &slot->event)) return;
+        if (!cai_priv_mem_wait_stream(&quiet, stream)) return;
+    }
+    if (!quiet.broken) slot->contexts |= cai_priv_mem_context_of(slot->manager, stream);
 }
 
-/* The stream for memory that may be freed in any: one that does not capture. 0: the platform has none for
- * that, and the host waits instead. */
-static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call, uint64_t stream)
+/* A stream that does not capture, for memory that may be freed in any. 0: the platform has none for that, and
+ * the host waits instead. */
+static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call)
 {
-    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    const cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
     const cai_cuda *cuda = call->manager->cuda;
-    if (call->gone || (cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) return stream;
-    if (stream > CAI_STREAM_PER_THREAD && !cai_priv_mem_busy(&quiet, stream)) return stream;
-    return cai_priv_mem_busy(&quiet, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
+    if (cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) return 0;
+    if (call->gone || !cai_priv_mem_busy(&quiet, CAI_STREAM_LEGACY)) return CAI_STREAM_LEGACY;
+    return CAI_STREAM_PER_THREAD;
 }
 
 /* `stream` waits for the event of a deferred free, or the host does. */
@@ -957,22 +960,17 @@ static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, uint64_t event, u
 /* Orders `stream`, in which an object is freed, after what its free must come after, or waits. Fails if the
  * free must stay. */
 static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
-                                        int32_t how, uint64_t stream)
+                                        uint64_t stream)
 {
-    uint64_t after = slot->after;
-    int all = after == CAI_PRIV_ALL;
-    CAI_TRY(cai_priv_mem_thread(call, slot->now.stream == CAI_STREAM_PER_THREAD ? slot->now.stream : after));
-    if (cai_priv_mem_elsewhere(call, after, slot->after_thread)) all = 1;
-    if (all) after = 0;
-    if (cai_priv_mem_elsewhere(call, slot->now.stream, slot->now.thread)) all = 1;
-    if (all && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
-    if (stream && (slot->now.stream || stream != CAI_STREAM_LEGACY) && cai_priv_mem_busy(call, stream))
-        return CAI_ERR_CAPTURE; /* that the legacy stream may be used is known */
-    if (after && cai_priv_mem_busy(call, after)) return CAI_ERR_CAPTURE;
-    if (slot->event) CAI_TRY(cai_priv_mem_follow(call, slot->event, stream));
-    if (after && (!stream || cai_priv_mem_order(call, after, stream)))
-        CAI_TRY(cai_priv_mem_wait_stream(call, after));
-    return all ? cai_priv_mem_wait_context(call) : CAI_OK;
+    uint32_t i;
+    if (stream == CAI_STREAM_PER_THREAD && cai_priv_mem_busy(call, stream)) return CAI_ERR_CAPTURE;
+    if (slot->contexts >> CAI_MANAGER_CONTEXTS)
+        return cai_priv_error(call->err, CAI_ERR_PENDING, "memory was used in more than %d contexts",
+                              (int)CAI_MANAGER_CONTEXTS);
+    for (i = 0; slot->contexts >> i; ++i) {
+        if (slot->contexts >> i & 1) CAI_TRY(cai_priv_mem_wait_context(call, call->manager->contexts[i]));
+    }
+    return slot->event ? cai_priv_mem_follow(call, slot->event, stream) : CAI_OK;
 }
 
 /* Carries a deferred free out. Fails if it must stay. *freed: the status of its hook. */
@@ -980,22 +978,19 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
                                          cai_error *why, cai_status *freed)
 {
     cai_manager *manager = call->manager;
-    const cai_cuda *cuda = manager->cuda;
     const uint64_t event = slot->event;
-    uint64_t stream = slot->now.stream;
     cai_priv_mem_call asking = *call;
+    uint64_t stream;
     asking.err = why;
-    if (how == CAI_PRIV_IDLE || !stream) stream = cai_priv_mem_idle_stream(call, stream);
-    if (cuda && !call->gone && how != CAI_PRIV_IDLE) {
-        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, how, stream));
-        if (stream && slot->now.pair == CAI_PRIV_PIN_PAIR)
-            CAI_TRY(cai_priv_mem_wait_stream(&asking, stream));
-    }
+    if (slot->contexts && how == CAI_PRIV_BY_LIMIT) return CAI_ERR_PENDING;
+    stream = cai_priv_mem_idle_stream(call);
+    if (manager->cuda && !call->gone && how != CAI_PRIV_IDLE)
+        CAI_TRY(cai_priv_mem_catch_up(&asking, slot, stream));
     cai_priv_guard_take(&manager->guard);
     manager->count.deferred--;
     manager->count.deferred_bytes -= slot->bytes;
     *freed = cai_priv_mem_end(call, slot, stream);
-    if (event && !call->gone) (void)cuda->event_destroy(cuda->self, event);
+    if (event && !call->gone) (void)manager->cuda->event_destroy(manager->cuda->self, event);
     return CAI_OK;
 }
 
@@ -1024,40 +1019,12 @@ static cai_status cai_priv_mem_carry_out(cai_priv_mem_call *call, int32_t how, c
     return first;
 }
 
-/* Orders objects after streams of references given back in a capture, which may then be destroyed. */
-static void cai_priv_mem_settle(const cai_priv_mem_call *call)
-{
-    cai_manager *manager = call->manager;
-    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    uint32_t index, end;
-    cai_priv_guard_take(&manager->guard);
-    end = manager->unsettled ? manager->slot_count : 0;
-    cai_priv_guard_give(&manager->guard);
-    for (index = 0; index < end; ++index) {
-        struct cai_manager_slot *slot = cai_priv_mem_at(manager, index), was;
-        int settled;
-        cai_priv_guard_take(&manager->guard);
-        was = *slot;
-        cai_priv_guard_give(&manager->guard);
-        if (!was.now.users || cai_priv_mem_lost(manager, &was.now) || !was.after) continue;
-        settled = !cai_priv_mem_catch_up(&quiet, &was, CAI_PRIV_ASKED, was.now.stream);
-        cai_priv_guard_take(&manager->guard);
-        if (settled && slot->now.orders == was.now.orders) {
-            slot->after = 0;
-            slot->now.orders++; /* who waited for the memory's stream before does so again */
-            manager->unsettled--;
-        }
-        cai_priv_guard_give(&manager->guard);
-    }
-}
-
 static cai_status cai_priv_mem_flush(cai_priv_mem_call *call, int32_t how)
 {
     cai_status status;
     call->ending = 1;
     CAI_TRY(cai_priv_mem_enter(call));
     status = cai_priv_mem_carry_out(call, how, NULL);
-    if (how == CAI_PRIV_ASKED && !call->gone) cai_priv_mem_settle(call);
     return cai_priv_mem_leave(call, status);
 }
 
@@ -1067,7 +1034,7 @@ CAI_API cai_status cai_manager_flush(cai_manager *manager, cai_error *err)
     int nothing;
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_flush", err));
     cai_priv_guard_take(&manager->guard);
-    nothing = manager->defer_depth || !(manager->deferred_first || manager->unsettled);
+    nothing = manager->defer_depth || !manager->deferred_first;
     cai_priv_guard_give(&manager->guard);
     return nothing ? CAI_OK : cai_priv_mem_flush(&call, CAI_PRIV_ASKED);
 }
@@ -1150,9 +1117,6 @@ CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_pri
 /* Waits until the deferred frees that threads have begun are done, because they make room. Holds no lock. */
 static void cai_priv_mem_wait_for_frees(cai_manager *manager)
 {
-#if defined(CAI_NO_THREADS)
-    (void)manager;
-#else
     uint32_t taken, done, looks;
     cai_priv_guard_take(&manager->guard);
     taken = manager->taken;
@@ -1164,7 +1128,6 @@ static void cai_priv_mem_wait_for_frees(cai_manager *manager)
         done = manager->done;
         cai_priv_guard_give(&manager->guard);
     }
-#endif
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
@@ -1181,9 +1144,9 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_
     manager->count.retries++;
     cai_priv_guard_give(&manager->guard);
     for (step = 0; step < steps && error == 2; ++step) {
-        if (step == 1) cai_priv_mem_ignore(cai_keepalive_poll(manager->pool, NULL, NULL));
-        if (step == 2) cai_priv_mem_ignore(cai_keepalive_drain(manager->pool, NULL));
-        (void)cai_priv_mem_carry_out(&quiet, step ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
+        if (step == 1) (void)!cai_keepalive_poll(manager->pool, NULL, NULL);
+        if (step == 2) (void)!cai_keepalive_drain(manager->pool, NULL);
+        (void)cai_priv_mem_carry_out(&quiet, step == 2 ? CAI_PRIV_ASKED : CAI_PRIV_BY_LIMIT, NULL);
         cai_priv_mem_wait_for_frees(manager);
         error = cai_priv_mem_call_alloc(manager, wish, ptr);
     }
@@ -1200,9 +1163,10 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_pri
     if (error != 2) return cai_priv_mem_hook_did(call, error, hook);
     cai_manager_counts(call->manager, &count);
     (void)cai_priv_error(call->err, CAI_ERR_OUT_OF_MEMORY,
-                         "%s of %s: out of memory for %lu bytes; %llu bytes in %llu objects are live", hook,
-                         cai_priv_emm_name(&call->manager->hooks), (unsigned long)wish.size,
-                         (unsigned long long)count.live_bytes, (unsigned long long)count.live);
+                         "%s of %s: out of memory for %lu bytes; %llu bytes in %llu objects are live, "
+                         "%llu bytes in deferred frees", hook, cai_priv_emm_name(&call->manager->hooks),
+                         (unsigned long)wish.size, (unsigned long long)count.live_bytes,
+                         (unsigned long long)count.live, (unsigned long long)count.deferred_bytes);
     if (call->err) call->err->native = 2;
     return CAI_ERR_OUT_OF_MEMORY;
 }
@@ -1259,7 +1223,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_
     CAI_TRY(cai_priv_mem_take(call, out));
     slot = *out;
     manager->count.live_bytes += wish.bytes;
-    slot->now.stream = wish.stream;
+    slot->now.stream = wish.of_array ? 0 : wish.stream; /* an array names its stream itself */
     slot->now.thread = call->thread;
     slot->now.users = 1;
     slot->now.epoch = manager->epoch;
@@ -1269,7 +1233,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_
     slot->number = ++manager->count.allocated;
     slot->address = ((uint64_t)(uintptr_t)ptr + wish.mask) & ~(uint64_t)wish.mask;
     slot->size = wish.size;
-    slot->after = slot->event = 0;
+    slot->event = slot->contexts = 0;
     slot->references = !wish.of_array;
     slot->now.kind = wish.kind;
     manager->count.live++;
@@ -1396,22 +1360,17 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle
 
 /* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
  * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
- * last free comes after all work. If the memory's stream is 2 of another thread, the host waits: for the
- * context, or for `stream`. */
+ * last free comes after all work. Where no such stream can be named, the host waits. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call, uint64_t home,
                                                         uint64_t thread, uint64_t stream, int last)
 {
+    int elsewhere;
     CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
-    if (!home || !call->manager->pool || call->gone) return CAI_OK;
-    if (cai_priv_mem_elsewhere(call, home, thread)) {
-        if (!last) return cai_priv_mem_wait_stream(call, stream); /* which may be one of any context */
-        if (call->manager->cuda->context_synchronize) return cai_priv_mem_wait_context(call);
-        return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
-                              "the memory is on stream 2 of host thread 0x%llx, "
-                              "and the CUDA table has no context_synchronize",
-                              (unsigned long long)thread);
-    }
-    if (home == stream) return CAI_OK;
+    if (!call->manager->pool || call->gone) return CAI_OK;
+    elsewhere = cai_priv_mem_elsewhere(call, home, thread);
+    if (!last && (!home || elsewhere)) return call->idle ? CAI_OK : cai_priv_mem_wait_stream(call, stream);
+    if (elsewhere) return cai_priv_mem_wait_here(call);
+    if (!home || home == stream) return CAI_OK;
     return last ? cai_priv_mem_order(call, home, stream) : cai_priv_mem_order(call, stream, home);
 }
 
@@ -1424,36 +1383,6 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_order_free(cai_priv_mem_call *call, con
     return cai_priv_mem_order_streams(call, was->stream, was->thread, stream, last);
 }
 
-/* Records that the free of an object must come after `stream`. Under the guard. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_come_after(struct cai_manager_slot *slot, uint64_t stream,
-                                               uint64_t thread)
-{
-    if (stream != CAI_STREAM_PER_THREAD) thread = 0;
-    if (slot->after && (slot->after != stream || slot->after_thread != thread)) stream = CAI_PRIV_ALL;
-    slot->manager->unsettled += !slot->after;
-    slot->after = stream;
-    slot->after_thread = thread;
-}
-
-/* The stream of the free of memory that has no stream yet, or if streams need no order any more. If another
- * thread gave a reference back after the host had waited, the host must wait again for some memory, and the
- * free is deferred. Under the guard. */
-CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_other_stream(cai_priv_mem_call *call, const cai_priv_mem_look *look,
-                                                     uint64_t stream)
-{
-    cai_priv_mem_state *now = &look->slot->now;
-    if (!now->stream && !call->gone) { /* the memory's first stream */
-        now->stream = stream;
-        now->thread = call->thread;
-    }
-    if (call->after) cai_priv_mem_come_after(look->slot, call->after, call->thread);
-    if (!call->settled) return stream;
-    if (now->orders != look->was.orders &&
-        (now->pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, now->stream, now->thread)))
-        call->outside = 1;
-    return now->stream;
-}
-
 /* Frees an object without references. Called with the guard, which is free after it. */
 CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct cai_manager_slot *slot,
                                                  uint64_t stream)
@@ -1464,15 +1393,14 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct
     int over;
     manager->count.live--;
     manager->count.live_bytes -= slot->bytes;
-    if (slot->after) manager->unsettled--;
-    if (!(waits || slot->after || call->outside) || call->gone) return cai_priv_mem_end(call, slot, stream);
+    if (!(waits || slot->contexts) || call->gone) return cai_priv_mem_end(call, slot, stream);
     cai_priv_guard_give(&manager->guard);
     cai_priv_mem_mark(call, slot, stream); /* nobody else knows the slot now */
     cai_priv_guard_take(&manager->guard);
     cai_priv_mem_queue(slot);
     manager->count.deferred++;
     manager->count.deferred_bytes += slot->bytes;
-    over = !manager->defer_depth && !call->outside && cai_priv_mem_over(manager);
+    over = !manager->defer_depth && !call->contexts && cai_priv_mem_over(manager);
     cai_priv_guard_give(&manager->guard);
     return over ? cai_priv_mem_carry_out(call, CAI_PRIV_BY_LIMIT, NULL) : CAI_OK;
 }
@@ -1493,6 +1421,19 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_outdated(cai_priv_mem_call *call, cai_priv_me
     return 1;
 }
 
+/* Streams need no order any more: the stream of the free. For some memory the host has waited, and has to
+ * wait again, if another thread gave a reference back since. Under the guard. */
+CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_settled(cai_priv_mem_call *call, const cai_priv_mem_look *look,
+                                                uint64_t stream)
+{
+    const cai_priv_mem_state *now = &look->slot->now;
+    if (now->orders != look->was.orders &&
+        (now->pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, now->stream, now->thread)))
+        call->contexts |= 1;
+    look->slot->contexts |= call->contexts;
+    return now->stream ? now->stream : stream;
+}
+
 /* Gives the reference back that was looked at. If call->dropped is not set after success, `look` is new. */
 CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_mem_look *look,
                                               int of_array, uint64_t stream)
@@ -1504,7 +1445,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_
     if ((slot->now.orders != look->was.orders || slot->now.users != look->was.users) &&
         cai_priv_mem_outdated(call, look, of_array, &status))
         return status;
-    if (!slot->now.stream || call->settled) stream = cai_priv_mem_other_stream(call, look, stream);
+    if (call->settled) stream = cai_priv_mem_settled(call, look, stream);
     call->dropped = 1;
     call->again = 0;
     slot->now.orders++;
@@ -1551,28 +1492,37 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_l
 static cai_status cai_priv_mem_wait_handle(cai_priv_mem_call *call, uint64_t stream)
 {
     if (!cai_priv_is_handle(stream)) return CAI_OK;
-    CAI_TRY(cai_priv_mem_may_wait(call, stream));
-    return cai_priv_mem_wait_stream(call, stream);
+    return cai_priv_mem_busy(call, stream) ? CAI_ERR_CAPTURE : cai_priv_mem_wait_stream(call, stream);
 }
 
-/* All work of some context has ended (error 700, say), so no order can be made. The host waits for what goes
- * on elsewhere, and the reference goes. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_give_back_broken(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                                           uint64_t stream)
+/* No order can be made. The host waits for the memory's stream, for `stream`, for an event (0: for none), and
+ * for the context, if no stream that is known captures. */
+static cai_status cai_priv_mem_wait_all(cai_priv_mem_call *call, uint64_t home, uint64_t stream,
+                                        uint64_t event)
 {
-    const uint64_t home = look->was.stream;
+    const cai_cuda *cuda = call->manager->cuda;
     cai_status status;
-    call->again = call->gone = 0;
+    if (!cuda) return CAI_OK;
     status = cai_priv_mem_enter(call);
-    if (!status) status = cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream);
+    if (!status) status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_wait_handle(call, stream);
     if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
-    if (!status && !(call->manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
-        status = cai_priv_mem_may_wait(call, CAI_STREAM_LEGACY);
-    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
-    call->settled = 1;
-    if (!status) status = cai_priv_mem_drop(call, look, 0, stream);
+    if (!status && event)
+        status = cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize");
+    if (!status) status = cai_priv_mem_wait_here(call);
     return cai_priv_mem_leave(call, status);
+}
+
+/* The reference goes without an order: the host has waited, or waits for call->contexts before the free. */
+static cai_status cai_priv_mem_settle(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
+                                      uint64_t stream)
+{
+    cai_error *const err = call->err;
+    call->err = NULL;
+    if (cai_priv_mem_enter(call)) call->contexts |= 1;
+    call->err = err;
+    call->settled = 1;
+    return cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, of_array, stream));
 }
 
 CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
@@ -1590,7 +1540,10 @@ CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memo
     call.ending = call.again = 1;
     status = cai_priv_mem_try_back(&call, &look, 0, stream);
     if (!status && !call.dropped) status = cai_priv_mem_give_back(&call, &look, 0, stream);
-    return call.broken ? cai_priv_mem_give_back_broken(&call, &look, stream) : status;
+    if (!call.broken) return status;
+    call.again = call.gone = 0; /* all work of some context has ended (error 700, say) */
+    CAI_TRY(cai_priv_mem_wait_all(&call, look.was.stream, stream, 0));
+    return cai_priv_mem_settle(&call, &look, 0, stream);
 }
 
 CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
@@ -1709,26 +1662,11 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
 }
 
 /* ------------------------------------------------------------------- >>arrays */
-/* True: the array names a stream by its handle, which may be one of any context. */
+/* True: the array names a stream by its handle, which lives as long as the array (R81). */
 static int cai_priv_mem_names_handle(const cai_array *array)
 {
-    return array->sync == CAI_SYNC_STREAM && array->stream > CAI_STREAM_PER_THREAD &&
-           array->stream != UINT64_MAX;
-}
-
-/* The host waits for what is pending on the array and for the context, if no known stream captures. */
-static cai_status cai_priv_mem_synchronize(cai_priv_mem_call *call, const cai_array *array, uint64_t home)
-{
-    const cai_cuda *cuda = call->manager->cuda;
-    cai_status status;
-    if (!cuda) return CAI_OK;
-    status = cai_priv_mem_enter(call);
-    if (!status) status = cai_priv_mem_may_wait(call, home);
-    if (!status && cai_priv_mem_names_handle(array)) status = cai_priv_mem_wait_handle(call, array->stream);
-    if (!status && !call->gone && array->sync == CAI_SYNC_EVENT)
-        status = cai_priv_mem_wait(call, array->event, cuda->event_synchronize, "event_synchronize");
-    if (!status && !call->gone) status = cai_priv_mem_wait_context(call);
-    return cai_priv_mem_leave(call, status);
+    return (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
+           cai_priv_is_handle(array->stream) && array->stream != UINT64_MAX;
 }
 
 /* The memory's stream waits for the array's event. While this stream captures, the host waits. */
@@ -1748,37 +1686,42 @@ static cai_status cai_priv_mem_follow_event(cai_priv_mem_call *call, uint64_t ev
     return cai_priv_mem_leave(call, status);
 }
 
-/* Chooses the stream of the free. Orders it after what is pending on the array. */
+/* Chooses the stream of the free: *stream, if the array names no other. Orders it after what is pending. */
 static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_array *array, uint64_t home,
                                            uint64_t *stream)
 {
-    *stream = home;
     if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    if (array->sync == CAI_SYNC_EVENT) return cai_priv_mem_follow_event(call, array->event, home);
-    if (array->sync == CAI_SYNC_NONE) return CAI_OK;
+    call->idle = array->sync == CAI_SYNC_NONE;
+    if (call->idle) return CAI_OK;
+    if (array->sync == CAI_SYNC_EVENT) {
+        if (!home && cai_priv_mem_names_handle(array)) *stream = array->stream;
+        return cai_priv_mem_follow_event(call, array->event, *stream);
+    }
     *stream = array->stream;
     CAI_TRY(cai_priv_mem_thread(call, array->stream));
     if (cai_priv_mem_elsewhere(call, array->stream, array->thread)) return CAI_ERR_THREAD;
     return cai_priv_mem_check_stream(call->manager, array->stream, NULL);
 }
 
-/* A release returns no error. While something captures, the free is deferred, with the stream that it comes
- * after. If the device cannot make the order, the host waits. */
+/* A release returns no error. While something captures, the free is deferred until the work of the context
+ * has ended: the array's stream may be gone by then. If the device cannot make the order, the host waits. */
 static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_look *look,
                                          const cai_array *array)
 {
-    const uint64_t own = look->was.stream, legacy = CAI_STREAM_LEGACY, home = own ? own : legacy;
-    uint64_t stream = home;
+    cai_manager *manager = call->manager;
+    const uint64_t home = look->was.stream;
+    const int plain = manager->cuda && manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
+    const uint64_t any = home ? home : plain ? 0 : (uint64_t)CAI_STREAM_LEGACY;
+    const uint64_t named = cai_priv_mem_names_handle(array) ? array->stream : home;
+    uint64_t stream = any;
     cai_status status = cai_priv_mem_thread(call, home);
     if (!status) status = cai_priv_mem_order_array(call, array, home, &stream);
     if (!status) status = cai_priv_mem_give_back(call, look, 1, stream);
     if (!status || call->dropped) return;
-    if (status == CAI_ERR_CAPTURE) call->after = stream;
-    else if (cai_priv_mem_synchronize(call, array, home))
-        call->after = cai_priv_mem_names_handle(array) ? array->stream : CAI_PRIV_ALL;
-    if (cai_priv_mem_enter(call)) call->outside = 1;
-    call->settled = 1;
-    (void)cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, 1, home));
+    if (status == CAI_ERR_CAPTURE ||
+        cai_priv_mem_wait_all(call, home, named, array->sync == CAI_SYNC_EVENT ? array->event : 0))
+        call->contexts = cai_priv_mem_context_of(manager, named);
+    (void)!cai_priv_mem_settle(call, look, 1, any);
 }
 
 static void cai_priv_mem_release_array(cai_array *array)
@@ -1903,31 +1846,6 @@ static cai_status cai_priv_mem_set_table(cai_manager *manager, const cai_emm_hoo
     return CAI_OK;
 }
 
-static cai_status cai_priv_mem_check_options(const cai_manager_options *options, cai_error *err)
-{
-    if (!options->alloc_fn != !options->free_fn)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: one of alloc_fn and free_fn is NULL");
-    if (options->deferred_count < 0)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: deferred_count = %d is negative",
-                              (int)options->deferred_count);
-    if (!(options->flags & ~CAI_MANAGER_DRAIN)) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "options: flags = 0x%lx has unknown bits",
-                          (unsigned long)(uint32_t)options->flags);
-}
-
-/* The plugin's context for this manager, made while the CUDA context is current. */
-static cai_status cai_priv_mem_open_hooks(cai_manager *made, cai_error *err)
-{
-    cai_emm_hooks *hooks = &made->hooks;
-    void *own = hooks->ctx;
-    int error;
-    if (!hooks->open) return CAI_OK;
-    error = hooks->open(hooks->ctx, made->device, made->context, &own);
-    if (error) return cai_priv_emm_hook_status(hooks, "open", error, err);
-    hooks->ctx = own;
-    return CAI_OK;
-}
-
 /* The hook close is called also if the CUDA context is gone. */
 static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
 {
@@ -1935,7 +1853,7 @@ static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
     cai_status status;
     if (!hooks->close) return CAI_OK;
-    cai_priv_mem_ignore(cai_priv_mem_enter(&quiet));
+    (void)!cai_priv_mem_enter(&quiet);
     call->ending = 1;
     status = cai_priv_mem_hook_did(call, hooks->close(hooks->ctx), "close");
     call->entered = quiet.entered;
@@ -1959,18 +1877,23 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
                                     const cai_manager_options *options, cai_error *err)
 {
     cai_manager made;
+    void *own;
     int32_t error = 0;
     if (!manager) return cai_priv_mem_misuse(err, "cai_manager_init", "manager is NULL");
     memset(&made, 0, sizeof made);
     made.cuda = pool ? pool->cuda : NULL;
     made.pool = made.cuda ? pool : NULL; /* a pool that is not made is none */
-    if (options) CAI_TRY(cai_priv_mem_check_options(options, err));
+    if (options && (!options->alloc_fn != !options->free_fn || options->deferred_count < 0 ||
+                    options->flags & ~CAI_MANAGER_DRAIN))
+        return cai_priv_mem_misuse(err, "cai_manager_init", "options: one of alloc_fn and free_fn is NULL, "
+                                   "deferred_count is negative, or flags has unknown bits");
     CAI_TRY(cai_priv_mem_set_table(&made, hooks, err));
     if (made.cuda && made.cuda->context_current) {
         CAI_TRY(cai_priv_emm_context(made.cuda, &made.context, err));
         if (made.cuda->context_device) error = made.cuda->context_device(made.cuda->self, &made.device);
         if (error) return cai_cuda_status(error, "context_device", err);
     }
+    made.contexts[0] = made.context;
     if (options) made.options = *options;
     if (!made.options.deferred_count) made.options.deferred_count = 10;
     if (!made.options.alloc_fn) {
@@ -1978,70 +1901,11 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
         made.options.free_fn = cai_priv_mem_mfree;
     }
     made.generation = cai_priv_mem_first_generation(manager);
-    CAI_TRY(cai_priv_mem_open_hooks(&made, err));
+    own = made.hooks.ctx;
+    if (made.hooks.open) error = made.hooks.open(own, made.device, made.context, &own);
+    if (error) return cai_priv_emm_hook_status(&made.hooks, "open", error, err);
+    made.hooks.ctx = own; /* the plugin's, for this manager */
     *manager = made;
-    return CAI_OK;
-}
-
-/* The current context and its device, and the primary context of `device`, as far as the table tells. */
-static cai_status cai_priv_mem_contexts(const cai_cuda *cuda, int32_t device, uint64_t *current,
-                                        int32_t *here, uint64_t *primary, cai_error *err)
-{
-    int32_t error = 0;
-    *current = *primary = 0;
-    *here = CAI_DEVICE_UNKNOWN;
-    if (cuda->context_current) error = cuda->context_current(cuda->self, current);
-    if (!error && *current && cuda->context_device) error = cuda->context_device(cuda->self, here);
-    if (!error && device >= 0 && cuda->device_context)
-        error = cuda->device_context(cuda->self, device, primary);
-    return error ? cai_cuda_status(error, "finding the context of a device", err) : CAI_OK;
-}
-
-/* A manager of a context, or (context 0) the only one of a device. One of host memory is neither. */
-static cai_manager *cai_priv_mem_find(cai_manager *const *managers, int32_t count, uint64_t context,
-                                      int32_t device)
-{
-    cai_manager *found = NULL;
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        cai_manager *const one = managers[i];
-        if (one->hooks.kind == CAI_MEMORY_HOST || one == found) continue;
-        if (context ? one->context != context : one->device != device) continue;
-        if (found) return NULL;
-        found = one;
-    }
-    return found;
-}
-
-CAI_API cai_status cai_manager_of(cai_manager *const *managers, int32_t count, int32_t device,
-                                  cai_manager **out, cai_error *err)
-{
-    const cai_cuda *cuda = NULL;
-    cai_manager *found = NULL;
-    uint64_t current = 0, primary = 0;
-    int32_t i, here = CAI_DEVICE_UNKNOWN;
-    if (!managers || count < 1 || !out || device < CAI_DEVICE_UNKNOWN)
-        return cai_priv_mem_misuse(err, "cai_manager_of",
-                                   "managers or out is NULL, count is 0, or device is negative");
-    for (i = 0; i < count; ++i) {
-        if (!managers[i] || !managers[i]->options.alloc_fn)
-            return cai_priv_mem_misuse(err, "cai_manager_of", "a manager is NULL or not made");
-        if (!cuda) cuda = managers[i]->cuda;
-    }
-    if (cuda) CAI_TRY(cai_priv_mem_contexts(cuda, device, &current, &here, &primary, err));
-    if (current && (device == CAI_DEVICE_UNKNOWN || device == here))
-        found = cai_priv_mem_find(managers, count, current, device);
-    if (!found && primary) found = cai_priv_mem_find(managers, count, primary, device);
-    if (!found && device >= 0) found = cai_priv_mem_find(managers, count, 0, device);
-    if (!found)
-        return device >= 0
-                   ? cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                                    "none of %d managers, or more than one, is that of device %d", (int)count,
-                                    (int)device)
-                   : cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                                    "none of %d managers is that of the current context, 0x%llx", (int)count,
-                                    (unsigned long long)current);
-    *out = found;
     return CAI_OK;
 }
 
@@ -2120,20 +1984,17 @@ CAI_API cai_status cai_manager_reset(cai_manager *manager, cai_error *err)
     for (i = 0; i < manager->slot_count; ++i) { /* what the hook reset does not free */
         struct cai_manager_slot *slot = cai_priv_mem_at(manager, i);
         const int32_t pair = slot->now.pair;
-        uint64_t stream = slot->now.stream;
-        slot->after = 0;
         if (!slot->now.users || cai_priv_mem_lost(manager, &slot->now) || call.gone) continue;
         if (hooks->reset && !(manager->adopted >> pair & 1)) continue;
-        stream = cai_priv_mem_idle_stream(&call, stream);
         manager->count.freed++;
         cai_priv_mem_keep_first(&call, &first,
-                                cai_priv_mem_free_now(&call, pair, slot->ptr, slot->bytes, stream));
+                                cai_priv_mem_free_now(&call, pair, slot->ptr, slot->bytes,
+                                                      cai_priv_mem_idle_stream(&call)));
     }
     if (hooks->reset)
         cai_priv_mem_keep_first(&call, &first,
                                 cai_priv_mem_hook_did(&call, hooks->reset(hooks->ctx), "reset"));
     manager->ready = 0;
-    manager->unsettled = 0;
     manager->epoch++;
     manager->count.live = manager->count.live_bytes = 0;
     return cai_priv_mem_leave(&call, first);

@@ -35,7 +35,7 @@ static holding holdings[MANAGERS];
 static holding *h;
 static model *m;
 static uint64_t random_state, streams[STREAMS], array_event;
-static int64_t gone_streams;
+static int64_t gone_streams, captures_begun;
 static int32_t table_numbers[TABLES];
 static cai_event_pool pool;
 static cai_keepalive keepalive[KEPT];
@@ -423,9 +423,11 @@ static void do_own(void)
     hold_array(place, made, status);
 }
 
-/* What was done with an array until it is released. */
+/* What was done with an array until it is released. The caller owes that the stream that it names then comes after
+ * the allocation. Here all has passed. */
 static void use_array(cai_array *array)
 {
+    if (world.sim) (void)cai_sim_run(world.sim);
     array->sync = (int32_t)draw(4);
     if (world.capturing && draw(2)) {
         array->sync = draw(2) ? CAI_SYNC_STREAM : CAI_SYNC_UNKNOWN;
@@ -448,7 +450,11 @@ static void release_place(int32_t place)
     look.native = -1;
 }
 
-static uint64_t home_of_array(int32_t place) { return m->units[h->array_units[place]].home; }
+static uint64_t home_of_array(int32_t place)
+{
+    const uint64_t home = m->units[h->array_units[place]].home;
+    return home ? home : h->arrays[place].stream;
+}
 
 /* Rather one whose memory's stream captures. */
 static int32_t array_to_release(void)
@@ -552,6 +558,7 @@ static void do_capture(void)
         return;
     }
     if (!m->pooled) return;
+    captures_begun++;
     world.capturing = streams[draw(STREAMS)];
     if (place != NOBODY && home_of_array(place) > CAI_STREAM_PER_THREAD && draw(2))
         world.capturing = home_of_array(place);
@@ -629,7 +636,7 @@ static void play_thread(void)
 {
     const uint32_t what = draw(12);
     const uint64_t own = world_own_context();
-    uint64_t other = world.sim ? cai_sim_primary(world.sim, 1) : OTHER_CONTEXT;
+    uint64_t other = world_other_context();
     if (draw(4) == 0) world.thread = 1 + draw(3);
     if (what == 0) other = 0;
     context_before = what < 3 ? other : own;
@@ -681,7 +688,7 @@ static int is_needed(uint64_t stream)
         const holding *one = &holdings[which];
         for (i = 0; i < UNITS; i++) {
             const unit *u = &one->m.units[i];
-            if (u->used && (u->home == stream || u->after == stream)) return 1;
+            if (u->used && !u->deferred && u->home == stream) return 1;
         }
         for (i = 0; i < ARRAYS; i++)
             if (one->array_units[i] != NOBODY && one->arrays[i].stream == stream) return 1;
@@ -689,6 +696,15 @@ static int is_needed(uint64_t stream)
     for (i = 0; i < kept_count; i++)
         if (kept[i].array.stream == stream) return 1;
     return 0;
+}
+
+/* The last stream is of another context. */
+static void make_stream(int32_t number)
+{
+    if (number == STREAMS - 1) (void)cai_sim_set_context(world.sim, world_other_context());
+    else (void)cai_sim_set_context(world.sim, world_own_context());
+    streams[number] = cai_sim_stream_create(world.sim, 1);
+    world.foreign = streams[STREAMS - 1];
 }
 
 /* A stream that nobody needs goes, with its work pending, and another one takes its place. After each operation
@@ -701,7 +717,7 @@ static void change_streams(int64_t at)
     for (i = (int32_t)(at % 3); i < STREAMS; i += 3) {
         if (is_needed(streams[i])) continue;
         if (cai_sim_stream_destroy(world.sim, streams[i])) world_wrong("a stream is not destroyed");
-        streams[i] = cai_sim_stream_create(world.sim, 1);
+        make_stream(i);
         gone_streams++;
     }
     (void)cai_sim_set_context(world.sim, context_before);
@@ -766,6 +782,7 @@ static void open_manager(int32_t which)
     m->options.alloc_fn = manager_alloc;
     m->options.free_fn = manager_free;
     m->options.user_data = &world;
+    m->options.flags = draw(2) ? CAI_MANAGER_DRAIN : 0;
     m->options.deferred_count = (int32_t)draw(3) * (int32_t)draw(30);
     m->options.deferred_bytes = draw(3) == 0 ? 20000 : draw(2) ? 0 : (uint64_t)1 << 40;
     begin_operation();
@@ -851,13 +868,15 @@ static int open_world(int simulated)
     world.emm = &holdings[0].m.emm;
     array_event = 0x8000;
     for (i = 0; i < STREAMS; i++) streams[i] = 0x5000u + (uint64_t)i * 16;
+    world.foreign = streams[STREAMS - 1];
     if (!simulated) return 1;
     world.sim = cai_sim_create(2);
     if (!world.sim) return 0;
     world.below = *cai_sim_cuda(world.sim);
     cai_sim_host_thread(world.sim, 1);
     (void)cai_sim_set_context(world.sim, cai_sim_primary(world.sim, 0));
-    for (i = 0; i < STREAMS; i++) streams[i] = cai_sim_stream_create(world.sim, 1);
+    for (i = 0; i < STREAMS; i++) make_stream(i);
+    (void)cai_sim_set_context(world.sim, cai_sim_primary(world.sim, 0));
     array_event = cai_sim_event_create(world.sim);
     return 1;
 }
@@ -922,8 +941,8 @@ int main(int argc, char **argv)
     for (n = 0; n < seeds && !look.differences; n++) leaks += run(seed + (uint64_t)n, count, simulated);
     if (!world.quiet || look.differences || leaks)
         printf("%lld operations, %lld hook and CUDA calls compared, %lld statuses compared, "
-               "%lld streams gone, %lld differences, %lld leaks\n",
+               "%lld streams gone, %lld captures, %lld differences, %lld leaks\n",
                (long long)look.operations, (long long)look.calls, (long long)look.statuses,
-               (long long)gone_streams, (long long)look.differences, (long long)leaks);
+               (long long)gone_streams, (long long)captures_begun, (long long)look.differences, (long long)leaks);
     return look.differences || leaks || !look.operations;
 }

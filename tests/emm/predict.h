@@ -10,8 +10,7 @@
 
 #include "world.h"
 
-enum { UNITS = 1024, NOBODY = -1 };
-#define EVERYTHING UINT64_MAX
+enum { UNITS = 1024, NOBODY = -1, OWN = 1, OTHER = 2 };
 
 /* How deferred frees are carried out: those for which the host need not wait for the context; all that may be;
  * all, as no work is pending any more. */
@@ -31,8 +30,7 @@ typedef struct unit {
     cai_memory_handle handle;
     int32_t slot, references, arrays, lost, kind, deferred; /* references: by the handle */
     uint64_t number, address, size, block, block_size, home, thread;
-    uint64_t after; /* the stream that its free comes after, or everything; 0: nothing more */
-    uint64_t after_thread; /* whose that is, if it is stream 2 */
+    int32_t contexts; /* OWN, OTHER: the host waits for these before the free */
     uint64_t mark; /* of a deferred free: the stream in which an event of the manager was recorded; 0: none */
 } unit;
 
@@ -191,9 +189,9 @@ static uint64_t context_before; /* of the host thread, before the operation */
 /* A call of the manager that frees: CUDA's 4 is success there, and `gone` from then on. */
 typedef struct flow {
     int32_t ending, gone, entered, dropped;
-    int32_t settled, outside; /* nothing is left to be ordered; the context is not to be had now */
+    int32_t settled, idle; /* nothing is left to be ordered; of the reference */
     int32_t again, broken; /* of a free: an error that ends all work of a context is no failure, and there was one */
-    uint64_t after; /* the free is deferred, and comes after this stream, or EVERYTHING */
+    int32_t contexts; /* the free is deferred until the host has waited for these */
 } flow;
 
 static int is_dead(int32_t error) { return error == 4 || error == 700 || error == 719; }
@@ -253,16 +251,24 @@ static cai_status not_capturing(const model *m, flow *f, uint64_t stream)
     return world.capturing == stream ? CAI_ERR_CAPTURE : CAI_OK;
 }
 
-/* May the host wait for a stream? The question fails without harm where all work has ended. */
-static cai_status may_wait(const model *m, flow *f, uint64_t stream)
+/* If the question fails, what comes next fails. */
+static int captures(const model *m, const flow *f, uint64_t stream)
 {
-    flow asking = *f;
-    cai_status status;
-    asking.again = 1;
-    asking.broken = 0;
-    status = not_capturing(m, &asking, stream);
-    f->gone |= asking.gone;
-    return asking.broken ? CAI_OK : status;
+    flow own = *f;
+    const int32_t native = look.native;
+    const cai_status status = not_capturing(m, &own, stream);
+    look.native = native;
+    return status == CAI_ERR_CAPTURE;
+}
+
+static int32_t context_of(uint64_t stream) { return stream && stream == world.foreign ? OTHER : OWN; }
+
+/* The host waits for a context, unless a blocking stream captures there. */
+static cai_status wait_context(const model *m, flow *f, int32_t context)
+{
+    if (f->gone) return CAI_OK;
+    if (captures(m, f, CAI_STREAM_LEGACY)) return CAI_ERR_CAPTURE;
+    return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, (uint64_t)context, 0, 0, 0));
 }
 
 static cai_status order(const model *m, flow *f, uint64_t before, uint64_t after)
@@ -349,12 +355,6 @@ static int over(const model *m, uint64_t limit)
     return m->count.deferred > (uint64_t)m->options.deferred_count || m->count.deferred_bytes > limit;
 }
 
-static int captures(const model *m, const flow *f, uint64_t stream)
-{
-    flow own = *f;
-    return not_capturing(m, &own, stream) == CAI_ERR_CAPTURE;
-}
-
 static int is_elsewhere(uint64_t stream, uint64_t thread)
 {
     return stream == CAI_STREAM_PER_THREAD && thread != world.thread;
@@ -362,26 +362,25 @@ static int is_elsewhere(uint64_t stream, uint64_t thread)
 
 static cai_status waited(int32_t error) { return error && !is_dead(error) ? CAI_ERR_PENDING : CAI_OK; }
 
-/* The stream of a deferred free is not kept, unless it captures: an event in it is, or the host waits. */
+/* The stream of a deferred free is not kept: an event in it is, or the host waits, now or later. */
 static void mark_free(model *m, const flow *f, unit *u, uint64_t stream)
 {
     flow quiet = *f;
     const int32_t native = look.native;
-    cai_status status = CAI_OK;
-    if (u->home != stream || !f->settled) u->thread = world.thread;
-    u->home = stream;
-    if (u->after == stream && (stream != CAI_STREAM_PER_THREAD || u->after_thread == u->thread)) u->after = 0;
-    if (!m->pooled || is_elsewhere(stream, u->thread)) return;
+    if (!m->pooled || (u->kind == CAI_MEMORY_REGISTERED && !f->contexts)) return;
+    if (f->settled && !u->home) return;
     quiet.again = 1;
-    if (f->settled && !f->outside) status = not_capturing(m, &quiet, stream);
-    if (!quiet.broken && (status || (f->outside && u->after))) return;
-    u->home = 0;
-    if (f->outside) u->after = EVERYTHING;
-    else if (quiet.broken || quiet.gone) u->mark = 0; /* no work is left there */
-    else if (!peek(OP_RECORD)) u->mark = stream;
-    else if (expect_result(OP_RECORD, 0, 0, 0, stream, 0) && waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0)))
-        u->after = EVERYTHING;
+    if (!f->settled || (!f->contexts && !is_elsewhere(stream, u->thread) &&
+                        !not_capturing(m, &quiet, stream))) {
+        look.native = native;
+        if (!peek(OP_RECORD)) u->mark = stream;
+        else if (expect_result(OP_RECORD, 0, 0, 0, stream, 0) &&
+                 waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0)))
+            u->contexts |= context_of(stream);
+        return;
+    }
     look.native = native;
+    if (!quiet.broken) u->contexts |= context_of(stream);
 }
 
 static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
@@ -394,29 +393,25 @@ static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
 }
 
 /* Where memory goes that may go anywhere: not where something captures. */
-static uint64_t quiet_stream(const model *m, const flow *f, uint64_t stream)
+static uint64_t quiet_stream(const model *m, const flow *f)
 {
-    if (f->gone) return stream;
-    if (stream > CAI_STREAM_PER_THREAD && !captures(m, f, stream)) return stream;
-    return captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
+    return !f->gone && captures(m, f, CAI_STREAM_LEGACY) ? CAI_STREAM_PER_THREAD : CAI_STREAM_LEGACY;
 }
 
 /* Orders a stream after all that an object's free comes after. Why it cannot: a stream captures, the host cannot
  * wait, or should not. */
-static cai_status catch_up(model *m, const flow *f, const unit *u, int32_t how, uint64_t stream)
+static cai_status catch_up(model *m, const flow *f, const unit *u, uint64_t stream)
 {
     flow own = *f;
-    uint64_t after = u->after;
-    int all = after == EVERYTHING || is_elsewhere(after, u->after_thread);
-    cai_status status = CAI_OK;
-    if (all) after = 0;
-    if (is_elsewhere(u->home, u->thread)) all = 1;
-    if (all && how == BY_LIMIT) return CAI_ERR_PENDING;
-    if ((u->home || stream != CAI_STREAM_LEGACY) && captures(m, f, stream)) return CAI_ERR_CAPTURE;
-    if (after && captures(m, f, after)) return CAI_ERR_CAPTURE;
-    if (u->mark) (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits for the event */
-    if (after && order(m, &own, after, stream)) status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, after, 0));
-    return all ? waited(expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0)) : status;
+    int32_t context;
+    if (stream == CAI_STREAM_PER_THREAD && captures(m, f, stream)) return CAI_ERR_CAPTURE;
+    for (context = OWN; context <= OTHER; context++) {
+        cai_status status = CAI_OK;
+        if (u->contexts & context) status = wait_context(m, &own, context);
+        if (status) return status == CAI_ERR_CUDA ? CAI_ERR_PENDING : status;
+    }
+    if (u->mark && !own.gone) (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits */
+    return CAI_OK;
 }
 
 /* Why a deferred free cannot be carried out now. */
@@ -425,9 +420,7 @@ static cai_status stays(model *m, const flow *f, const unit *u, int32_t how, uin
     const int32_t native = look.native;
     cai_status status;
     if (f->gone || how == ALL_IDLE || !m->pooled) return CAI_OK;
-    status = catch_up(m, f, u, how, stream);
-    if (!status && u->kind == CAI_MEMORY_REGISTERED)
-        status = waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+    status = catch_up(m, f, u, stream);
     look.native = native;
     return status;
 }
@@ -439,8 +432,9 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     cai_status first = CAI_OK, status;
     for (i = 0; i < m->queued; i++) {
         unit *u = &m->units[m->queue[i]];
-        const uint64_t stream = how == ALL_IDLE || !u->home ? quiet_stream(m, f, u->home) : u->home;
-        status = stays(m, f, u, how, stream);
+        const int waits = u->contexts && how == BY_LIMIT && m->pooled;
+        const uint64_t stream = waits ? 0 : quiet_stream(m, f);
+        status = waits ? CAI_ERR_PENDING : stays(m, f, u, how, stream);
         if (status) {
             if (!kept && why) *why = status;
             m->queue[kept++] = m->queue[i];
@@ -457,34 +451,6 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     return first;
 }
 
-/* An object that lives and must come after a stream that is not its own. */
-static int unsettled(const unit *u)
-{
-    return u->used && !u->lost && !u->deferred && u->after;
-}
-
-static int any_unsettled(const model *m)
-{
-    int32_t i;
-    for (i = 0; i < UNITS; i++)
-        if (unsettled(&m->units[i])) return 1;
-    return 0;
-}
-
-/* The stream of an object that lives catches up with those of references that went while something captured. */
-static void settle(model *m, const flow *f)
-{
-    const int32_t native = look.native;
-    int32_t slot, i;
-    for (slot = 0; slot < m->slots; slot++)
-        for (i = 0; i < UNITS; i++) {
-            unit *u = &m->units[i];
-            if (!unsettled(u) || u->slot != slot) continue;
-            if (!m->pooled || !catch_up(m, f, u, ASKED, u->home)) u->after = 0;
-        }
-    look.native = native;
-}
-
 /* The last reference of an object went. */
 static cai_status let_go(model *m, flow *f, unit *u, uint64_t stream)
 {
@@ -493,14 +459,14 @@ static cai_status let_go(model *m, flow *f, unit *u, uint64_t stream)
     cai_status status;
     m->count.live--;
     m->count.live_bytes -= u->block_size;
-    if (f->gone || (!u->after && !f->outside &&
+    if (f->gone || (!u->contexts &&
                     (u->kind == CAI_MEMORY_REGISTERED || (!frees_wait(s, u->kind) && !m->depth)))) {
         status = free_block(m, f, u, stream);
         end_unit(m, u);
         return status;
     }
     defer_free(m, f, u, stream);
-    return !m->depth && over(m, limit) && !f->outside ? carry_out(m, f, BY_LIMIT, NULL) : CAI_OK;
+    return !m->depth && over(m, limit) && !f->contexts ? carry_out(m, f, BY_LIMIT, NULL) : CAI_OK;
 }
 
 /* Everything that may refuse a free, or another stream for the memory. last: `stream` waits; else the memory's
@@ -511,20 +477,12 @@ static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t 
     if (f->gone) return CAI_OK;
     status = not_capturing(m, f, stream);
     if (f->gone || status) return status;
+    if (!m->pooled || (object->home == stream && stream > CAI_STREAM_PER_THREAD)) return CAI_OK;
+    if (!last && (!object->home || elsewhere(m, object)))
+        return f->idle ? CAI_OK : answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+    if (elsewhere(m, object)) return wait_context(m, f, OWN);
     if (!object->home) return CAI_OK;
-    if (elsewhere(m, object) && !last)
-        return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
-    if (elsewhere(m, object)) return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
     return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
-}
-
-/* The object's free comes after a stream, or after everything where that is not one stream. */
-static void come_after(unit *object, uint64_t stream)
-{
-    const uint64_t thread = stream == CAI_STREAM_PER_THREAD ? world.thread : 0;
-    const int differs = object->after && (object->after != stream || object->after_thread != thread);
-    object->after = differs ? EVERYTHING : stream;
-    object->after_thread = thread;
 }
 
 /* The reference goes: nothing keeps it from here on. */
@@ -536,11 +494,8 @@ static void count_down(unit *u, int32_t of_array)
 
 static cai_status drop(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
 {
-    if (!u->home && !f->gone) {
-        u->home = stream;
-        u->thread = world.thread;
-    }
-    if (f->after) come_after(u, f->after);
+    if (f->settled && u->home) stream = u->home;
+    u->contexts |= f->contexts;
     f->dropped = 1;
     f->again = 0;
     count_down(u, of_array);
@@ -576,26 +531,39 @@ static flow new_flow(int32_t ending)
 
 static cai_status wait_handle(const model *m, flow *f, uint64_t stream)
 {
-    cai_status status;
     if (f->gone || stream <= CAI_STREAM_PER_THREAD) return CAI_OK;
-    status = may_wait(m, f, stream);
-    if (status || f->gone) return status;
+    if (captures(m, f, stream)) return CAI_ERR_CAPTURE;
     return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
 }
 
-/* All work of a context has ended: the host waits for that of the others, and the reference goes. */
+/* The host waits, but not where that would end the capture of a stream that is known. */
+static cai_status wait_for_all(model *m, flow *f, uint64_t home, uint64_t stream)
+{
+    cai_status status;
+    if (!m->pooled) return CAI_OK;
+    status = enter(m, f);
+    if (!status) status = wait_handle(m, f, stream);
+    if (!status && home != stream) status = wait_handle(m, f, home);
+    if (!status) status = wait_context(m, f, OWN);
+    return leave(f, status);
+}
+
+/* The reference goes without an order. */
+static cai_status settle(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
+{
+    const int32_t native = look.native;
+    if (enter(m, f)) f->contexts |= OWN;
+    look.native = native;
+    f->settled = 1;
+    return leave(f, drop(m, f, u, of_array, stream));
+}
+
 static cai_status give_back_broken(model *m, flow *f, unit *u, uint64_t stream)
 {
     cai_status status;
-    f->again = 0;
-    status = enter(m, f);
-    if (!status) status = wait_handle(m, f, stream);
-    if (!status && u->home != stream) status = wait_handle(m, f, u->home);
-    if (!status && !f->gone) status = may_wait(m, f, CAI_STREAM_LEGACY);
-    if (!status && !f->gone) status = answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
-    f->settled = 1;
-    if (!status) status = drop(m, f, u, 0, u->home && !f->gone ? u->home : stream);
-    return leave(f, status);
+    f->again = f->gone = 0;
+    status = wait_for_all(m, f, u->home, stream);
+    return status ? status : settle(m, f, u, 0, stream);
 }
 
 static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stream)
@@ -618,18 +586,25 @@ static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stre
 
 /* ------------------------------------------------------------------ arrays */
 
+static int names_handle(const cai_array *array)
+{
+    return (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
+           array->stream > CAI_STREAM_PER_THREAD && !bad_stream(array->stream);
+}
+
 /* What an array waits for comes before its memory goes. `stream`: where that is to be. */
 static cai_status follow_array(model *m, flow *f, const cai_array *array, uint64_t home, uint64_t *stream)
 {
     cai_status status;
-    *stream = home;
     if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    if (array->sync == CAI_SYNC_NONE) return CAI_OK;
+    f->idle = array->sync == CAI_SYNC_NONE;
+    if (f->idle) return CAI_OK;
     if (array->sync == CAI_SYNC_EVENT) {
+        if (!home && names_handle(array)) *stream = array->stream;
         if (!m->pooled) return CAI_OK;
         status = enter(m, f);
-        if (!status && !f->gone) status = not_capturing(m, f, home);
-        if (!status && !f->gone) status = answered(f, expect_result(OP_EVENT, 0, array->event, 0, home, 0));
+        if (!status && !f->gone) status = not_capturing(m, f, *stream);
+        if (!status && !f->gone) status = answered(f, expect_result(OP_EVENT, 0, array->event, 0, *stream, 0));
         return leave(f, status);
     }
     *stream = array->stream;
@@ -638,29 +613,13 @@ static cai_status follow_array(model *m, flow *f, const cai_array *array, uint64
     return bad_stream(array->stream) ? CAI_ERR_STREAM : CAI_OK;
 }
 
-static int names_handle(const cai_array *array)
-{
-    return array->sync == CAI_SYNC_STREAM && array->stream > CAI_STREAM_PER_THREAD && !bad_stream(array->stream);
-}
-
-/* The host waits, but not where that would end the capture of a stream that is known. */
-static cai_status wait_for_all(model *m, flow *f, const cai_array *array, uint64_t home)
-{
-    cai_status status;
-    if (!m->pooled) return CAI_OK;
-    status = enter(m, f);
-    if (!status && !f->gone) status = may_wait(m, f, home);
-    if (!status && names_handle(array)) status = wait_handle(m, f, array->stream);
-    if (!status && !f->gone) status = answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0));
-    return leave(f, status);
-}
-
 /* An array gives its reference back in any case; nobody hears of a failure but the counts. */
 static void predict_release(model *m, unit *u, const cai_array *array)
 {
     flow f = new_flow(1);
-    const uint64_t home = u->home ? u->home : CAI_STREAM_LEGACY;
-    uint64_t stream;
+    const uint64_t home = u->home, any = home ? home : CAI_STREAM_LEGACY;
+    const uint64_t named = names_handle(array) ? array->stream : home;
+    uint64_t stream = any;
     cai_status status;
     if (u->lost) {
         drop_lost(m, u, 1);
@@ -669,12 +628,8 @@ static void predict_release(model *m, unit *u, const cai_array *array)
     status = follow_array(m, &f, array, home, &stream);
     if (!status) status = give_back(m, &f, u, 1, stream);
     if (!status || f.dropped) return;
-    if (status == CAI_ERR_CAPTURE) f.after = stream;
-    else if (wait_for_all(m, &f, array, home)) f.after = names_handle(array) ? array->stream : EVERYTHING;
-    if (enter(m, &f)) f.outside = 1;
-    f.settled = 1;
-    status = drop(m, &f, u, 1, home);
-    (void)leave(&f, status);
+    if (status == CAI_ERR_CAPTURE || wait_for_all(m, &f, home, named)) f.contexts = context_of(named);
+    (void)settle(m, &f, u, 1, any);
 }
 
 /* Arrays in the pool's keep-alive list, in their order. */
@@ -751,6 +706,10 @@ static const call *ask_again(model *m, const source *s, const wish *w)
     c = expect_alloc(s, w);
     if (c && c->result == 2 && m->pooled) {
         predict_drain(m);
+        (void)carry_out(m, &freeing, BY_LIMIT, NULL);
+        c = expect_alloc(s, w);
+    }
+    if (c && c->result == 2 && m->pooled && m->options.flags & CAI_MANAGER_DRAIN) {
         (void)carry_out(m, &freeing, ASKED, NULL);
         c = expect_alloc(s, w);
     }
@@ -784,7 +743,7 @@ static void fill_unit(model *m, unit *u, const wish *w, const unit *made)
     u->address = made->block;
     if (w->alignment > 256) u->address = (made->block + w->alignment - 1) / w->alignment * w->alignment;
     u->size = w->size;
-    u->home = w->stream;
+    u->home = w->for_array ? 0 : w->stream;
     u->thread = world.thread;
     u->references = !w->for_array;
     u->arrays = w->for_array;
@@ -920,14 +879,13 @@ static cai_status flush_now(model *m, flow *f, int32_t how)
     cai_status status = enter(m, f);
     if (status) return status;
     status = carry_out(m, f, how, NULL);
-    if (how == ASKED && !f->gone) settle(m, f);
     return leave(f, status);
 }
 
 static cai_status predict_flush(model *m)
 {
     flow f = new_flow(1);
-    return m->depth || !(m->queued || any_unsettled(m)) ? CAI_OK : flush_now(m, &f, ASKED);
+    return m->depth || !m->queued ? CAI_OK : flush_now(m, &f, ASKED);
 }
 
 /* The end of a scope is success while the process ends; its begin is not. */
@@ -1010,7 +968,7 @@ static cai_status lose(model *m, const flow *f, unit *u)
     const source *s = &m->table;
     cai_status status = CAI_OK;
     if (!f->gone && (!s->has_reset || by_cuda(s, u->kind)))
-        status = free_block(m, f, u, quiet_stream(m, f, u->home));
+        status = free_block(m, f, u, quiet_stream(m, f));
     if (f->gone) world_forget(u->block);
     u->lost = 1;
     return status;

@@ -1,5 +1,5 @@
-/* test_emm_contexts.c - plugins with a context of their own for each manager, managers by device, CUDA's handle
- * for other processes lent to plugins.
+/* test_emm_contexts.c - plugins with a context of their own for each manager, work in other contexts, CUDA's
+ * handle for other processes lent to plugins.
  * SPDX-License-Identifier: MIT */
 #if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
@@ -166,7 +166,6 @@ static int plain_close(void *own)
 static void check_open_fails(void)
 {
     static cai_manager manager, before;
-    cai_manager *only = &manager, *got = NULL;
     cai_emm_hooks hooks;
     open_world();
     hooks = arena_hooks();
@@ -190,10 +189,8 @@ static void check_open_fails(void)
     hooks.close = plain_close;
     GOOD(cai_manager_init(&manager, NULL, &hooks, NULL, &err));
     GOOD(cai_manager_destroy(&manager, &err));
-    BAD(cai_manager_of(&only, 1, 0, &got, &err), CAI_ERR_ARGUMENT, "a manager is NULL or not made");
 }
 
-/* The CUDA context is gone: the hook is called all the same, and its failure is told. */
 /* A context is destroyed under its manager: the memory is gone, and what is given back needs no hook. */
 static void check_free_without_context(void)
 {
@@ -234,6 +231,7 @@ static void check_free_without_context(void)
     close_world();
 }
 
+/* The CUDA context is gone: the hook is called all the same, and its failure is told. */
 static void check_close_without_context(void)
 {
     cai_manager manager;
@@ -253,122 +251,95 @@ static void check_close_without_context(void)
     close_world();
 }
 
-/* ------------------------------------------------------------------ a manager by device */
-static void make_managers(cai_manager *managers, const uint64_t *contexts, int32_t count)
+/* ------------------------------------------------------------------ work in other contexts */
+
+/* An array of the memory, with work on a stream of the context, goes while that stream captures. Then the stream
+ * goes, too. */
+static void release_captured(cai_manager *manager, cai_memory_handle memory, uint64_t context)
 {
+    const int64_t extent = 100;
+    const uint64_t before = cai_sim_current(sim);
+    cai_array array;
+    uint64_t stream;
+    GOOD(cai_array_init(&array, CAI_INT8, 1, &extent, NULL, cai_manager_pointer(manager, memory), &err));
+    GOOD(cai_manager_own(&array, manager, memory, &err));
+    CHECK_INT(cai_sim_set_context(sim, context), 0);
+    stream = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cai_sim_launch(sim, stream, "work", NULL, NULL, NULL, 0), 0);
+    CHECK_INT(cai_sim_set_context(sim, before), 0);
+    array.sync = CAI_SYNC_STREAM;
+    array.stream = stream;
+    CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    cai_array_release(&array);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
+    CHECK_INT(cai_sim_stream_destroy(sim, stream), 0);
+}
+
+enum { WAITED, CAPTURES, DESTROYED, BROKEN, INVALID, REFUSED };
+
+/* The host waits for the other context, unless a blocking stream captures there, or nothing is there any more. */
+static void check_other_context(int32_t how)
+{
+    cai_manager manager;
+    cai_memory_handle memory;
     cai_emm_hooks hooks;
-    int32_t i;
-    GOOD(cai_emm_hooks_cuda(&hooks, &cuda, &err));
-    for (i = 0; i < count; ++i) {
-        CHECK_INT(cai_sim_set_context(sim, contexts[i]), 0);
-        GOOD(cai_manager_init(&managers[i], &pool, &hooks, NULL, &err));
-    }
+    uint64_t other, blocking = 0;
+    open_world();
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
+    GOOD(cai_manager_init(&manager, &pool, &hooks, NULL, &err));
+    GOOD(cai_manager_alloc(&memory, &manager, 100, 0, 1, &err));
+    other = cai_sim_context_create(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, manager.context), 0);
+    release_captured(&manager, memory, other);
+    GOOD(cai_manager_free(&manager, memory, 1, &err));
+    CHECK_UINT(manager.count.deferred, 1);
+    CHECK_INT(cai_sim_set_context(sim, other), 0);
+    if (how == CAPTURES) blocking = cai_sim_stream_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, manager.context), 0);
+    if (how == CAPTURES) CHECK_INT(cai_sim_capture_begin(sim, blocking, CAI_SIM_MODE_THREAD_LOCAL), 0);
+    if (how == CAPTURES) BAD(cai_manager_destroy(&manager, &err), CAI_ERR_CAPTURE, "906");
+    if (how == CAPTURES) CHECK_INT(cai_sim_capture_end(sim, blocking, NULL), 0);
+    if (how == CAPTURES) CHECK_INT(cai_sim_stream_destroy(sim, blocking), 0);
+    if (how == DESTROYED) CHECK_INT(cai_sim_context_destroy(sim, other), 0);
+    if (how == BROKEN) CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 719), 1);
+    if (how == INVALID) CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 201), 1);
+    if (how == REFUSED) CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 2), 1);
+    cai_sim_log_clear(sim);
+    GOOD(cai_manager_flush(&manager, &err));
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), how == WAITED || how == CAPTURES);
+    CHECK_UINT(manager.count.deferred, how == REFUSED);
+    CHECK_UINT(cai_sim_current(sim), manager.context);
+    GOOD(cai_manager_destroy(&manager, &err));
+    if (how != DESTROYED) CHECK_INT(cai_sim_context_destroy(sim, other), 0);
+    close_world();
 }
 
-/* Without contexts the only manager of a device is found. */
-static void check_of_poor_tables(cai_manager **list)
+/* More contexts than a manager can name: what was used in the last ones stays until a reset. */
+static void check_many_contexts(void)
 {
-    cai_manager *got = NULL;
-    cuda.context_device = NULL;
-    GOOD(cai_manager_of(list, 1, 0, &got, &err));
-    cuda = *cai_sim_cuda(sim);
-    cuda.device_context = NULL;
-    GOOD(cai_manager_of(list, 1, 0, &got, &err));
-    CHECK(got == list[0]);
-    cuda = *cai_sim_cuda(sim);
-    cuda.context_current = NULL; /* of two, neither is preferred, but for that of the primary context */
-    GOOD(cai_manager_of(list, 2, 0, &got, &err));
-    CHECK(got == list[0]);
-    cuda.device_context = NULL;
-    BAD(cai_manager_of(list, 2, 0, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers, or more than one, is that of device 0");
-    cuda = *cai_sim_cuda(sim);
-}
-
-/* A manager of host memory is none of a device, wherever it stands. */
-static void check_of_host(cai_manager **list)
-{
-    static cai_manager host;
-    cai_manager *mixed[2], *got = NULL;
+    cai_manager manager;
+    cai_memory_handle memory;
     cai_emm_hooks hooks;
-    cai_emm_hooks_malloc(&hooks);
-    GOOD(cai_manager_init(&host, NULL, &hooks, NULL, &err));
-    mixed[0] = &host;
-    mixed[1] = list[0];
-    GOOD(cai_manager_of(mixed, 2, 0, &got, &err));
-    CHECK(got == list[0]);
-    GOOD(cai_manager_of(mixed, 2, CAI_DEVICE_UNKNOWN, &got, &err));
-    CHECK(got == list[0]);
-    BAD(cai_manager_of(mixed, 1, 0, &got, &err), CAI_ERR_UNAVAILABLE, "none of 1 managers");
-    BAD(cai_manager_of(mixed, 1, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "none of 1 managers");
-    GOOD(cai_manager_destroy(&host, &err));
-    GOOD(cai_manager_init(&host, &pool, &hooks, NULL, &err)); /* also with a pool */
-    GOOD(cai_manager_of(mixed, 2, 0, &got, &err));
-    CHECK(got == list[0]);
-    GOOD(cai_manager_destroy(&host, &err));
-}
-
-static void check_of(void)
-{
-    static cai_manager managers[4];
-    cai_manager *list[4] = {&managers[0], &managers[1], &managers[2], &managers[3]}, *got = NULL;
-    uint64_t contexts[4], more;
+    uint64_t contexts[CAI_MANAGER_CONTEXTS];
     int32_t i;
     open_world();
-    contexts[0] = cai_sim_primary(sim, 0);
-    contexts[1] = cai_sim_context_create(sim, 0); /* a second one of device 0 */
-    contexts[2] = cai_sim_context_create(sim, 1);
-    contexts[3] = cai_sim_context_create(sim, 1); /* two of device 1, and none of its primary context */
-    make_managers(managers, contexts, 4);
-    for (i = 0; i < 4; ++i) { /* the current context decides */
-        CHECK_INT(cai_sim_set_context(sim, contexts[i]), 0);
-        GOOD(cai_manager_of(list, 4, i / 2, &got, &err));
-        CHECK(got == list[i]);
-        GOOD(cai_manager_of(list, 4, CAI_DEVICE_UNKNOWN, &got, &err));
-        CHECK(got == list[i]);
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
+    GOOD(cai_manager_init(&manager, &pool, &hooks, NULL, &err));
+    for (i = 0; i < CAI_MANAGER_CONTEXTS; ++i) {
+        contexts[i] = cai_sim_context_create(sim, 0);
+        CHECK_INT(cai_sim_set_context(sim, manager.context), 0);
+        GOOD(cai_manager_alloc(&memory, &manager, 100, 0, 1, &err));
+        release_captured(&manager, memory, contexts[i]);
+        release_captured(&manager, memory, contexts[0]);
+        GOOD(cai_manager_free(&manager, memory, 1, &err));
     }
-    GOOD(cai_manager_of(list, 4, 0, &got, &err)); /* another device is current: the primary one */
-    CHECK(got == list[0]);
-    GOOD(cai_manager_of(list, 3, 1, &got, &err));
-    CHECK_INT(cai_sim_set_context(sim, contexts[0]), 0);
-    GOOD(cai_manager_of(list, 3, 1, &got, &err)); /* the only one of the device */
-    CHECK(got == list[2]);
-    list[3] = list[2]; /* the same one twice */
-    GOOD(cai_manager_of(list, 4, 1, &got, &err));
-    CHECK(got == list[2]);
-    list[3] = &managers[3];
-    more = cai_sim_context_create(sim, 0); /* one of the device, which has no manager: that of the primary one */
-    CHECK_INT(cai_sim_set_context(sim, more), 0);
-    GOOD(cai_manager_of(list, 2, 0, &got, &err));
-    CHECK(got == list[0]);
-    got = NULL;
-    BAD(cai_manager_of(list, 2, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "the current context, 0x");
-    CHECK_INT(cai_sim_set_context(sim, contexts[0]), 0);
-    CHECK_INT(cai_sim_context_destroy(sim, more), 0);
-    BAD(cai_manager_of(list, 4, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers, or more than one, is that of device 1");
-    BAD(cai_manager_of(list, 2, 1, &got, &err), CAI_ERR_UNAVAILABLE, "none of 2 managers, or more than one, is that of device 1");
-    check_of_host(list);
-    CHECK_INT(cai_sim_set_context(sim, 0), 0);
-    BAD(cai_manager_of(list, 4, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_UNAVAILABLE, "none of 4 managers");
-    CHECK_INT(cai_sim_fail_op(sim, "device_context", 1, 999), 1);
-    BAD(cai_manager_of(list, 4, 0, &got, &err), CAI_ERR_CUDA, "finding the context of a device");
-    CHECK_INT(cai_sim_fail_op(sim, "context_current", 1, 999), 1);
-    BAD(cai_manager_of(list, 4, CAI_DEVICE_UNKNOWN, &got, &err), CAI_ERR_CUDA, "finding the context of a device");
-    CHECK_INT(cai_sim_set_context(sim, contexts[0]), 0);
-    CHECK_INT(cai_sim_fail_op(sim, "context_device", 1, 999), 1);
-    BAD(cai_manager_of(list, 4, 0, &got, &err), CAI_ERR_CUDA, "finding the context of a device");
-    check_of_poor_tables(list);
-    BAD(cai_manager_of(list, 0, 0, &got, &err), CAI_ERR_ARGUMENT, "count is 0");
-    BAD(cai_manager_of(NULL, 4, 0, &got, &err), CAI_ERR_ARGUMENT, "managers or out is NULL");
-    BAD(cai_manager_of(list, 4, 0, NULL, &err), CAI_ERR_ARGUMENT, "managers or out is NULL");
-    BAD(cai_manager_of(list, 4, -2, &got, &err), CAI_ERR_ARGUMENT, "device is negative");
-    list[1] = NULL;
-    BAD(cai_manager_of(list, 4, 0, &got, &err), CAI_ERR_ARGUMENT, "a manager is NULL or not made");
-    CHECK(!got);
-    for (i = 0; i < 4; ++i) {
-        GOOD(cai_manager_destroy(&managers[i], &err));
-        if (i) CHECK_INT(cai_sim_context_destroy(sim, contexts[i]), 0);
-    }
-    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    GOOD(cai_manager_flush(&manager, &err));
+    CHECK_UINT(manager.count.deferred, 1);
+    BAD(cai_manager_destroy(&manager, &err), CAI_ERR_PENDING, "more than 31 contexts");
+    GOOD(cai_manager_reset(&manager, &err));
+    CHECK_UINT(manager.count.deferred, 0);
+    GOOD(cai_manager_destroy(&manager, &err));
+    for (i = 0; i < CAI_MANAGER_CONTEXTS; ++i) CHECK_INT(cai_sim_context_destroy(sim, contexts[i]), 0);
     close_world();
 }
 
@@ -431,11 +402,13 @@ static void check_offsets(void)
 
 int main(void)
 {
+    int32_t how;
     check_open();
     check_open_fails();
     check_close_without_context();
     check_free_without_context();
-    check_of();
+    for (how = WAITED; how <= REFUSED; ++how) check_other_context(how);
+    check_many_contexts();
     check_ipc_handle();
     check_offsets();
     return cai_test_end();

@@ -292,6 +292,34 @@ static void fill_hooks(cai_emm_hooks *hooks, const char *name, uint32_t flags)
 
 static const cai_cuda *real(void) { return cai_sim_cuda(sim); }
 
+/* From the call after `after` on, every call that has to do with work or memory fails for good. Contexts and the
+ * thread can be asked for all the same (G5). */
+static struct {
+    int32_t error, after; /* error 0: nothing is broken */
+} device;
+
+static int64_t breaks; /* runs in which it did */
+
+static int32_t broken(void) { return device.error && device.after-- <= 0 ? device.error : 0; }
+
+#define BREAKS(name, parameters, arguments)                                                                  \
+    static int32_t slot_##name parameters                                                                    \
+    {                                                                                                        \
+        const int32_t error = broken();                                                                      \
+        return error ? error : real()->name arguments;                                                       \
+    }
+
+BREAKS(context_synchronize, (void *self), (self))
+BREAKS(stream_context, (void *self, uint64_t stream, uint64_t *context), (self, stream, context))
+BREAKS(stream_capture, (void *self, uint64_t stream, cai_cuda_capture *capture), (self, stream, capture))
+BREAKS(stream_wait_event, (void *self, uint64_t stream, uint64_t event), (self, stream, event))
+BREAKS(stream_synchronize, (void *self, uint64_t stream), (self, stream))
+BREAKS(event_create, (void *self, uint64_t *event), (self, event))
+BREAKS(event_destroy, (void *self, uint64_t event), (self, event))
+BREAKS(event_record, (void *self, uint64_t event, uint64_t stream), (self, event, stream))
+BREAKS(event_query, (void *self, uint64_t event), (self, event))
+BREAKS(event_synchronize, (void *self, uint64_t event), (self, event))
+
 static int32_t look_alloc(int32_t error, const uint64_t *pointer, uint64_t size, char kind)
 {
     if (!error) given(*pointer, size, kind);
@@ -306,47 +334,56 @@ static int32_t look_free(int32_t error, uint64_t pointer, const char *kinds)
 
 static int32_t slot_memory_alloc(void *self, uint64_t *p, uint64_t size)
 {
-    return look_alloc(real()->memory_alloc(self, p, size), p, size, 'D');
+    const int32_t dead = broken();
+    return look_alloc(dead ? dead : real()->memory_alloc(self, p, size), p, size, 'D');
 }
 
 static int32_t slot_memory_free(void *self, uint64_t p)
 {
-    return look_free(real()->memory_free(self, p), p, "DM");
+    const int32_t dead = broken();
+    return look_free(dead ? dead : real()->memory_free(self, p), p, "DM");
 }
 
 static int32_t slot_memory_alloc_async(void *self, uint64_t *p, uint64_t size, uint64_t stream)
 {
-    return look_alloc(real()->memory_alloc_async(self, p, size, stream), p, size, 'P');
+    const int32_t dead = broken();
+    return look_alloc(dead ? dead : real()->memory_alloc_async(self, p, size, stream), p, size, 'P');
 }
 
 static int32_t slot_memory_free_async(void *self, uint64_t p, uint64_t stream)
 {
-    return look_free(real()->memory_free_async(self, p, stream), p, "P");
+    const int32_t dead = broken();
+    return look_free(dead ? dead : real()->memory_free_async(self, p, stream), p, "P");
 }
 
 static int32_t slot_host_alloc(void *self, uint64_t *p, uint64_t size, uint32_t flags)
 {
-    return look_alloc(real()->host_alloc(self, p, size, flags), p, size, 'H');
+    const int32_t dead = broken();
+    return look_alloc(dead ? dead : real()->host_alloc(self, p, size, flags), p, size, 'H');
 }
 
 static int32_t slot_host_free(void *self, uint64_t p)
 {
-    return look_free(real()->host_free(self, p), p, "H");
+    const int32_t dead = broken();
+    return look_free(dead ? dead : real()->host_free(self, p), p, "H");
 }
 
 static int32_t slot_host_register(void *self, uint64_t p, uint64_t size, uint32_t flags)
 {
-    return look_alloc(real()->host_register(self, p, size, flags), &p, size, 'R');
+    const int32_t dead = broken();
+    return look_alloc(dead ? dead : real()->host_register(self, p, size, flags), &p, size, 'R');
 }
 
 static int32_t slot_host_unregister(void *self, uint64_t p)
 {
-    return look_free(real()->host_unregister(self, p), p, "R");
+    const int32_t dead = broken();
+    return look_free(dead ? dead : real()->host_unregister(self, p), p, "R");
 }
 
 static int32_t slot_managed_alloc(void *self, uint64_t *p, uint64_t size, uint32_t flags)
 {
-    return look_alloc(real()->managed_alloc(self, p, size, flags), p, size, 'M');
+    const int32_t dead = broken();
+    return look_alloc(dead ? dead : real()->managed_alloc(self, p, size, flags), p, size, 'M');
 }
 
 static void look_at_cuda(void)
@@ -361,6 +398,17 @@ static void look_at_cuda(void)
     cuda.host_register = slot_host_register;
     cuda.host_unregister = slot_host_unregister;
     cuda.managed_alloc = slot_managed_alloc;
+    cuda.context_synchronize = slot_context_synchronize;
+    cuda.stream_context = slot_stream_context;
+    cuda.stream_capture = slot_stream_capture;
+    cuda.stream_wait_event = slot_stream_wait_event;
+    cuda.stream_synchronize = slot_stream_synchronize;
+    cuda.event_create = slot_event_create;
+    cuda.event_destroy = slot_event_destroy;
+    cuda.event_record = slot_event_record;
+    cuda.event_query = slot_event_query;
+    cuda.event_synchronize = slot_event_synchronize;
+    device.error = 0;
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -1179,6 +1227,68 @@ static void run_once(const scenario *sc, int32_t table, const fault *f, int told
     cai_sim_destroy(sim);
 }
 
+/* ------------------------------------------------------------------ a device that is broken for good */
+
+/* A free returns an error of its hook, or none. The reference is gone in any case. */
+static void give_back_broken(cai_memory_handle memory)
+{
+    int32_t left = references_of(memory);
+    for (; left > 0; left--) {
+        const cai_status status = cai_manager_free(&w.emm, memory, w.s[0], NULL);
+        CHECK(status == CAI_OK || status == CAI_ERR_CUDA);
+        CHECK_INT(references_of(memory), left - 1);
+    }
+}
+
+/* All is given back, once, and the manager goes. */
+static void close_broken(void)
+{
+    int32_t i;
+    for (i = 0; w.emm.defer_depth && i < 9; i++) (void)!cai_manager_defer_end(&w.emm, NULL);
+    cai_array_release(&w.array);
+    for (i = 0; i < w.held_count; i++) give_back_broken(w.held[i]);
+    give_back_broken(w.out);
+    (void)!cai_keepalive_drain(&w.pool, NULL);
+    CHECK_INT(cai_manager_list(&w.emm, NULL, 0), 0);
+    CHECK_UINT(w.emm.count.live, 0);
+    (void)!cai_manager_destroy(&w.emm, NULL); /* the error of a hook */
+    CHECK(w.emm.options.alloc_fn == NULL);
+    CHECK_INT(lists, 0);
+    for (i = 0; i < item_count; i++) CHECK(!items[i].live || items[i].tried);
+    if (!CHECK(cai_event_pool_destroy(&w.pool, NULL) != CAI_ERR_PENDING)) leaks++; /* nothing waits there */
+}
+
+/* The device breaks before the call after `after`, in the function or behind it. False: it was behind. */
+static int run_broken(const scenario *sc, int32_t table, int32_t error, int32_t after)
+{
+    char note[200];
+    int inside;
+    sprintf(note, "%s, %s, %s: broken by %d after %d calls", sc->function, sc->situation, table_names[table],
+            (int)error, (int)after);
+    cai_test_note(note);
+    open_world(table, !(sc->flags & INITS));
+    sc->prepare();
+    device.error = error;
+    device.after = after;
+    if (sc->act(NULL)) w.out = 0;
+    inside = device.after < 0;
+    device.after = 0;
+    if (w.capturing) (void)cai_sim_capture_end(sim, w.capturing, NULL);
+    (void)cai_sim_set_context(sim, w.c1);
+    if (w.made && w.emm.options.alloc_fn) close_broken();
+    runs++;
+    cai_sim_destroy(sim);
+    return inside;
+}
+
+static void break_scenario(int32_t index, int32_t table)
+{
+    static const int32_t dead[] = {700, 719};
+    int32_t i, after;
+    for (i = 0; i < 2; i++)
+        for (after = 0; run_broken(&scenarios[index], table, dead[i], after); after++) breaks++;
+}
+
 /* ------------------------------------------------------------------ all runs */
 
 static void run_line(int32_t index, int32_t table, fault *f)
@@ -1263,7 +1373,8 @@ static void print_table(void)
            "changes %ld, capture-mode changes %ld\n",
            (long)injections, (int)SCENARIOS, (long)leaks, (long)context_changes, (long)error_changes,
            (long)mode_changes);
-    printf("%ld runs, with storms in which all calls fail from one on\n", (long)runs);
+    printf("%ld runs, with storms in which all calls fail from one on; in %ld the device broke for good\n",
+           (long)runs, (long)breaks);
 }
 
 static void run(void)
@@ -1271,7 +1382,9 @@ static void run(void)
     int32_t i, table;
     for (i = 0; i < SCENARIOS; i++) {
         for (table = 0; table < TABLES; table++) {
-            if (scenarios[i].tables >> table & 1) run_scenario(i, table);
+            if (!(scenarios[i].tables >> table & 1)) continue;
+            run_scenario(i, table);
+            break_scenario(i, table);
         }
     }
     cai_test_note("");

@@ -73,11 +73,13 @@ static struct {
     int32_t lost_events;           /* not destroyed, as CUDA said that the process ends */
     uint64_t thread;               /* the host thread that is played */
     uint64_t contexts[8];
-    int32_t depth, mode, again; /* again: pushes of the context that was current already */
+    int32_t depth, mode;
     uint64_t capturing;            /* a stream, or 0 */
     int64_t host_live, host_bytes; /* of the manager's allocator */
     int64_t wrong;
     const cai_manager *emm;            /* that is called now */
+    uint64_t foreign;                  /* a stream of another context */
+    uint32_t hidden;                   /* of each push whether it is one that is not compared, the last first */
     cai_sim *sim;
     cai_cuda below;                /* the simulation's table */
     int quiet;
@@ -139,19 +141,36 @@ static int32_t cuda_current(void *self, uint64_t *context)
     return error;
 }
 
-static int32_t cuda_push(void *self, uint64_t context)
+static uint64_t world_other_context(void) { return world.sim ? cai_sim_primary(world.sim, 1) : OTHER_CONTEXT; }
+
+static int32_t world_push(uint64_t context)
 {
-    call *c;
-    if (context == world_current()) { /* for a new event: it changes nothing, and is not compared */
-        ++world.again;
-        return 0;
-    }
-    c = world_call(OP_PUSH, 0, context, 0, 0, 0);
-    (void)self;
-    if (c->result) return c->result;
-    if (world.sim) return c->result = world.below.context_push(world.below.self, context);
+    if (world.sim) return world.below.context_push(world.below.self, context);
     if (world.depth == 7) world_wrong("context_push too often");
     else world.contexts[++world.depth] = context;
+    return 0;
+}
+
+static int32_t world_pop(void)
+{
+    if (world.sim) return world.below.context_pop(world.below.self);
+    if (world.depth == 0) world_wrong("context_pop too often");
+    else world.depth--;
+    return 0;
+}
+
+/* For a new event, or a wait, in another context than the manager's: such a push is not compared, nor its pop. */
+static int32_t cuda_push(void *self, uint64_t context)
+{
+    const int hidden = context == world_current() || context != world_own_context();
+    call *c = NULL;
+    (void)self;
+    if (!hidden) {
+        c = world_call(OP_PUSH, 0, context, 0, 0, 0);
+        if (!c->result) c->result = world_push(context);
+        if (c->result) return c->result;
+    } else if (world_push(context)) world_wrong("a context is not pushed");
+    world.hidden = world.hidden << 1 | (uint32_t)hidden;
     return 0;
 }
 
@@ -159,23 +178,21 @@ static int32_t cuda_pop(void *self)
 {
     call *c;
     (void)self;
-    if (world.again) {
-        --world.again;
-        return 0;
+    if (world.hidden & 1) {
+        world.hidden >>= 1;
+        return world_pop();
     }
     c = world_call(OP_POP, 0, 0, 0, 0, 0);
-    if (c->result) return c->result;
-    if (world.sim) return c->result = world.below.context_pop(world.below.self);
-    if (world.depth == 0) world_wrong("context_pop too often");
-    else world.depth--;
-    return 0;
+    if (!c->result) c->result = world_pop();
+    if (!c->result) world.hidden >>= 1;
+    return c->result;
 }
 
 static int32_t cuda_context_synchronize(void *self)
 {
-    call *c = world_call(OP_CONTEXT_SYNC, 0, 0, 0, 0, 0);
+    const uint64_t now = world_current(), context = now == world_own_context() ? 1 : now == world_other_context() ? 2 : 0;
+    call *c = world_call(OP_CONTEXT_SYNC, 0, context, 0, 0, 0);
     (void)self;
-    if (!world.sim && world_current() != world_own_context()) world_wrong("another context is waited for");
     if (world.mode != 2 && !world.sim) world_wrong("context_synchronize without a relaxed capture mode");
     if (!c->result && world.sim) c->result = world.below.context_synchronize(world.below.self);
     return c->result;
@@ -193,7 +210,7 @@ static int32_t cuda_stream_context(void *self, uint64_t stream, uint64_t *contex
 {
     (void)self;
     if (world.sim) return world.below.stream_context(world.below.self, stream, context);
-    *context = stream > 2 ? OWN_CONTEXT : world_current();
+    *context = stream <= 2 ? world_current() : stream == world.foreign ? OTHER_CONTEXT : OWN_CONTEXT;
     return 0;
 }
 

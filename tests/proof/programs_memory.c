@@ -92,8 +92,8 @@ static void array_kept(cai_sim *sim, void *argument)
     close_memory(&world);
 }
 
-/* Released with work in stream 2 of which the array says: u: nothing; e: an event; s: that stream, while its
- * own one reads, too. */
+/* Released with work in stream 2 of which the array says: u: nothing; e: an event; s: that stream, which comes after
+ * that of its allocation. */
 static void array_released(cai_sim *sim, void *argument)
 {
     const char said = *(const char *)argument;
@@ -105,6 +105,7 @@ static void array_released(cai_sim *sim, void *argument)
     proof_write(&world, '1', "fill", &array);
     order(&world, '1', '2');
     if (said == 's') proof_read(&world, '1', "read here", &array);
+    if (said == 's') order(&world, '1', '2'); /* the stream that the array names comes after all work */
     proof_read(&world, '2', "read there", &array);
     if (said == 'u') array.sync = CAI_SYNC_UNKNOWN;
     if (said == 's') array.stream = proof_stream(&world, '2');
