@@ -125,6 +125,20 @@ def check_limit(m: Any) -> str:
     return "" if parked == [0, 1, 2, 0] else f"{parked} were parked"
 
 
+def check_graph(m: Any) -> str:
+    """A capsule that nobody takes stays while a graph was asked to tell its end."""
+    s1, s2 = m.streams(2)
+    x = m.Array(0)
+    before = sys.getrefcount(x)
+    failed = m.capture(s2, 1)
+    x.__dlpack__(stream=s2, max_version=MAX_VERSION)
+    kept = sys.getrefcount(x) - before
+    failed = failed or m.capture(s2, 0)
+    m.wait(s1)
+    left = sys.getrefcount(x) - before
+    return "" if (failed, kept, left) == (0, 1, 0) else f"error {failed}, {kept} kept, {left} left"
+
+
 def build(options: argparse.Namespace, folder: pathlib.Path, name: str = "dlpack_order") -> str | None:
     target = folder / (name + sysconfig.get_config_var("EXT_SUFFIX"))
     places = (options.root, options.root / "ext", options.root / "sim", sysconfig.get_paths()["include"])
@@ -182,9 +196,12 @@ def main() -> int:
         print(f"capsules that nobody takes: {said or 'nothing left'}")
         bad += bool(said)
         said = check_limit(m) or m.close()
-        print(f"a limit: {said or 'BufferError, nothing lost'}")
+        print(f"a limit: {said + ': WRONG' if said else 'BufferError, nothing lost'}")
         bad += bool(said)
-    print(f"{len(CASES) + 2} cases, {bad} wrong")
+        said = check_graph(m) or m.close()
+        print(f"a graph: {said + ': WRONG' if said else 'keeps a capsule that nobody takes'}")
+        bad += bool(said)
+    print(f"{len(CASES) + 3} cases, {bad} wrong")
     return 1 if bad else 0
 
 

@@ -189,6 +189,17 @@ static PyObject *order_wait(PyObject *module, PyObject *stream)
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+/* capture(stream, begins): the graph ends with the capture */
+static PyObject *order_capture(PyObject *module, PyObject *args)
+{
+    order_state *state = (order_state *)PyModule_GetState(module);
+    unsigned long long stream;
+    int begins;
+    if (!PyArg_ParseTuple(args, "Ki:capture", &stream, &begins)) return NULL;
+    if (begins) return PyLong_FromLong(cai_sim_capture_begin(state->sim, stream, 2));
+    return PyLong_FromLong(cai_sim_capture_end(state->sim, stream, NULL));
+}
+
 /* limit(arrays) -> how many are parked now */
 static PyObject *order_limit(PyObject *module, PyObject *arrays)
 {
@@ -242,6 +253,7 @@ static int order_begin(PyObject *module)
 static PyMethodDef order_functions[] = {
     {"streams", order_streams, METH_VARARGS, NULL}, {"use", order_use, METH_VARARGS, NULL},
     {"limit", order_limit, METH_O, NULL},
+    {"capture", order_capture, METH_VARARGS, NULL},
     {"wait", order_wait, METH_O, NULL},             {"close", order_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot order_slots[] = {{Py_mod_exec, (void *)order_begin}, {0, NULL}};

@@ -242,6 +242,7 @@ TABLE = [
     ("table: the object waits for the next call",
      r"owner->at_once = 1;\n    if \(cai_priv_py_fill", r"if (cai_priv_py_fill"),
     ("table: what is refused is forgotten", r"    cai_priv_py_undo\(offered\.py, &array, 1\);\n    return -1;", r"    return -1;"),
+    ("order: a graph keeps nothing of a capsule", r"if \(!\(\(cai_dlpack_ordered \*\)storage\)->graph\) ", r""),
     ("table: a tensor that is refused is deleted", r"owner->release = NULL; /\* the tensor[^/]*/", r""),
     ("table: a tensor of another version is deleted", r"tensor->version\.major != DLPACK_MAJOR_VERSION\)", r"0)"),
     ("table: what comes back has no pending work", r"!cai_priv_py_current_stream\(table, tensor->", r"1 || (tensor->"),
