@@ -816,14 +816,6 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
 #if (defined(CAI_STREAM_IMPLEMENTATION) || defined(CAI_PRIV_WANT_GUARD)) && !defined(CAI_PRIV_GUARD)
 #define CAI_PRIV_GUARD
 
-#if defined(CAI_NO_THREADS)
-static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
-static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
-static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
-static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
-static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
-#else
-
 #if defined(_WIN32)
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
@@ -832,63 +824,52 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 #define NOMINMAX
 #endif
 #include <windows.h>
+#endif
+
+#if defined(CAI_NO_THREADS)
+static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
+static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
+static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
+static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
 #else
+
+#if !defined(_WIN32)
 #include <poll.h>
 #include <sched.h>
 #endif
-#if defined(_MSC_VER) && !defined(__clang__)
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_ATOMIC_SWAP(at, value) __atomic_exchange_n(at, value, __ATOMIC_ACQUIRE)
+#define CAI_PRIV_ATOMIC_STORE(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE)
+#define CAI_PRIV_ATOMIC_LOAD(at) __atomic_load_n(at, __ATOMIC_RELAXED)
+#elif defined(_MSC_VER)
 #include <intrin.h>
+#define CAI_PRIV_ATOMIC_SWAP(at, value) _InterlockedExchange((volatile long *)(at), value)
+#define CAI_PRIV_ATOMIC_STORE(at, value) ((void)_InterlockedExchange((volatile long *)(at), value))
+#define CAI_PRIV_ATOMIC_LOAD(at) (*(const volatile int32_t *)(at))
+#else
+#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if there is one thread"
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
-/* Returns true if the guard was free. The caller then holds it. */
-static inline int cai_priv_guard_try(int32_t *guard)
-{
-    return !__atomic_exchange_n(guard, 1, __ATOMIC_ACQUIRE);
-}
-
-/* Writes a number that is only written under the guard. cai_priv_guarded_look reads it without the guard. */
-static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
-{
-    __atomic_store_n(at, value, __ATOMIC_RELAXED);
-}
-
+/* Reads, without the guard, a number that cai_priv_guarded_put writes under it. */
 static inline int32_t cai_priv_guarded_look(const int32_t *at)
 {
-    return __atomic_load_n(at, __ATOMIC_RELAXED);
-}
-
-static inline void cai_priv_guard_give(int32_t *guard)
-{
-    __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
-}
-#elif defined(_MSC_VER)
-static inline int cai_priv_guard_try(int32_t *guard)
-{
-    return !_InterlockedExchange((volatile long *)guard, 1);
+    return CAI_PRIV_ATOMIC_LOAD(at);
 }
 
 static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
 {
-    *(volatile int32_t *)at = value;
-}
-
-static inline int32_t cai_priv_guarded_look(const int32_t *at)
-{
-    return *(const volatile int32_t *)at;
+    CAI_PRIV_ATOMIC_STORE(at, value);
 }
 
 static inline void cai_priv_guard_give(int32_t *guard)
 {
-    (void)_InterlockedExchange((volatile long *)guard, 0);
+    CAI_PRIV_ATOMIC_STORE(guard, 0);
 }
-#else
-#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if there is one thread"
-#endif
 
 /* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
 CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
@@ -909,18 +890,13 @@ CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 #endif
 }
 
-/* Waits until the guard is free, and takes it. */
-CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
-{
-    uint32_t looks = 0;
-    do {
-        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
-    } while (!cai_priv_guard_try(guard));
-}
-
+/* The guard was free if it was 0 before. */
 static inline void cai_priv_guard_take(int32_t *guard)
 {
-    if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
+    uint32_t looks = 0;
+    while (CAI_PRIV_ATOMIC_SWAP(guard, 1)) {
+        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
+    }
 }
 
 #ifdef __cplusplus
@@ -952,15 +928,7 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 #ifndef CAI_NO_CUDART
 #include <cuda_runtime_api.h>
 #endif
-#if defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
-#elif !defined(CAI_NO_LOADER)
+#if !defined(_WIN32) && !defined(CAI_NO_LOADER)
 #include <dlfcn.h>
 #endif
 #if !defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
@@ -980,14 +948,6 @@ extern "C" {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
-
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_STREAM_COLD __attribute__((cold, noinline)) static
-#define CAI_PRIV_STREAM_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
-#else
-#define CAI_PRIV_STREAM_COLD static
-#define CAI_PRIV_STREAM_NOINLINE static
 #endif
 
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
@@ -1029,23 +989,23 @@ static const char *cai_priv_cuda_error_text(int32_t error)
     return "see CUDA's list";
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_misuse(cai_error *err, const char *sentence)
+CAI_PRIV_COLD cai_status cai_priv_stream_misuse(cai_error *err, const char *sentence)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s", sentence);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_lacks(cai_error *err, const char *operation)
+CAI_PRIV_COLD cai_status cai_priv_stream_lacks(cai_error *err, const char *operation)
 {
     return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no %s", operation);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
+CAI_PRIV_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
 }
 
 /* `later`: words behind the sentence. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
+CAI_PRIV_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
                                                      const char *what, const char *later)
 {
     const int32_t rule = error >= 900 && error <= 908 ? 103 : 0;
@@ -1094,7 +1054,7 @@ static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_eve
     return call->cuda ? CAI_OK : cai_priv_no_pool(err, function);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
+CAI_PRIV_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
                                                      const char *operation)
 {
     const int dead = error != 4 && cai_priv_is_dead(error);
@@ -1140,7 +1100,7 @@ static cai_status cai_priv_find_current(cai_priv_stream_call *call)
     return CAI_OK;
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
+CAI_PRIV_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
 {
     (void)cai_priv_error(call->err, CAI_ERR_CUDA,
                          "no context of device %d is current on this host thread, and its primary context is "
@@ -1288,13 +1248,14 @@ static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t co
     return first;
 }
 
-static int cai_priv_idle_full(cai_event_pool *pool)
+/* Reads a number of the pool that other threads write. */
+static int32_t cai_priv_read(cai_event_pool *pool, const int32_t *number)
 {
-    int full;
+    int32_t value;
     cai_priv_guard_take(&pool->guard);
-    full = pool->idle_count == CAI_POOL_EVENTS;
+    value = *number;
     cai_priv_guard_give(&pool->guard);
-    return full;
+    return value;
 }
 
 static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
@@ -1302,7 +1263,8 @@ static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t con
     int32_t entered, error;
     cai_status status;
     *event = 0;
-    if (cai_priv_idle_full(call->pool)) (void)cai_priv_events_remove(call, 0, 1);
+    if (cai_priv_read(call->pool, &call->pool->idle_count) == CAI_POOL_EVENTS)
+        (void)cai_priv_events_remove(call, 0, 1);
     CAI_TRY(cai_priv_stream_enter(call, context, &entered));
     error = call->cuda->event_create(call->cuda->self, event);
     if (error) *event = 0;
@@ -1414,6 +1376,7 @@ typedef struct cai_priv_plan {
     int32_t ordered;      /* members that need the consumer's context */
     int32_t blocking;     /* members whose work is on a stream that nobody named */
     int32_t event_count, context_count;
+    int32_t event_item;   /* the first array with an event */
     uint64_t events[CAI_EXCHANGE_EDGES];
     uint64_t contexts[CAI_PRIV_CONTEXTS]; /* to synchronize */
 } cai_priv_plan;
@@ -1477,11 +1440,10 @@ static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, 
     return NULL;
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what, int32_t limit)
+CAI_PRIV_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what, int32_t limit)
 {
-    const cai_status status = cai_priv_error(plan->call.err, CAI_ERR_CAPACITY,
-                                             "more than %d distinct %s in one exchange", limit, what);
-    return cai_priv_blame(&plan->call, plan->item, status);
+    return cai_priv_error(plan->call.err, CAI_ERR_CAPACITY, "more than %d distinct %s in one exchange", limit,
+                          what);
 }
 
 static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64_t context, uint32_t flags)
@@ -1501,26 +1463,29 @@ static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64
     return CAI_OK;
 }
 
-static cai_status cai_priv_add_event(cai_priv_plan *plan, uint64_t event)
+/* Adds a handle to a list of the plan, once. */
+static cai_status cai_priv_add_once(cai_priv_plan *plan, const char *what, uint64_t *list, int32_t *count,
+                                    int32_t limit, uint64_t handle)
 {
     int32_t i;
-    for (i = 0; i < plan->event_count; ++i) {
-        if (plan->events[i] == event) return CAI_OK;
+    for (i = 0; i < *count; ++i) {
+        if (list[i] == handle) return CAI_OK;
     }
-    if (i == CAI_EXCHANGE_EDGES) return cai_priv_too_many(plan, "events", CAI_EXCHANGE_EDGES);
-    plan->events[plan->event_count++] = event;
+    if (i == limit) return cai_priv_too_many(plan, what, limit);
+    list[(*count)++] = handle;
     return CAI_OK;
+}
+
+static cai_status cai_priv_add_event(cai_priv_plan *plan, uint64_t event)
+{
+    if (!plan->event_count) plan->event_item = plan->item;
+    return cai_priv_add_once(plan, "events", plan->events, &plan->event_count, CAI_EXCHANGE_EDGES, event);
 }
 
 static cai_status cai_priv_add_context(cai_priv_plan *plan, uint64_t context)
 {
-    int32_t i;
-    for (i = 0; i < plan->context_count; ++i) {
-        if (plan->contexts[i] == context) return CAI_OK;
-    }
-    if (i == CAI_PRIV_CONTEXTS) return cai_priv_too_many(plan, "contexts", CAI_PRIV_CONTEXTS);
-    plan->contexts[plan->context_count++] = context;
-    return CAI_OK;
+    return cai_priv_add_once(plan, "contexts", plan->contexts, &plan->context_count, CAI_PRIV_CONTEXTS,
+                             context);
 }
 
 /* Checks one member without CUDA, counts its needs, and checks that there is room for its handle. */
@@ -1738,16 +1703,6 @@ static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
     return CAI_OK;
 }
 
-/* The index of the first array with an event. There is one (event_count). */
-static int32_t cai_priv_first_event(const cai_priv_plan *plan)
-{
-    const cai_array *member;
-    int64_t k = 0;
-    do member = cai_priv_member(plan->arrays, k++);
-    while (!member || member->sync != CAI_SYNC_EVENT);
-    return (int32_t)((k - 1) >> 1);
-}
-
 /* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
 static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 {
@@ -1767,7 +1722,7 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
                                         "can be synchronized while stream ",
                                         ex->stream, " or a producer's is capturing");
     if (!plan->event_count) return CAI_OK;
-    return cai_priv_capture_refused(&plan->call, cai_priv_first_event(plan),
+    return cai_priv_capture_refused(&plan->call, plan->event_item,
                                     "an array's event may be from outside of the capture of stream ",
                                     ex->stream, " or a producer's");
 }
@@ -1920,18 +1875,17 @@ static void cai_priv_release_oldest(cai_event_pool *pool);
 /* Foreign callbacks do not run while the consumer captures, which also shows in an error of the query. */
 static cai_status cai_priv_release_before(cai_priv_plan *plan)
 {
-    cai_priv_stream_call quiet = plan->call;
+    cai_priv_stream_call quiet;
     uint64_t capture;
     CAI_TRY(cai_priv_find_consumer(plan));
-    quiet.current = plan->call.current;
-    quiet.current_known = plan->call.current_known;
+    quiet = plan->call;
     quiet.err = NULL;
     if (cai_priv_ask_capture(&quiet, plan->ex->stream, plan->ex->context, &capture) || capture) return CAI_OK;
     cai_priv_release_oldest(plan->call.pool);
     return CAI_OK;
 }
 
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
+CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
                                                    cai_array *const *arrays, int32_t count,
                                                    uint64_t stream, const cai_exchange_options *options,
                                                    cai_error *err)
@@ -2070,7 +2024,7 @@ static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchang
 
 /* The end of an exchange that needs CUDA calls, or a check of the thread. An event that was recorded outside
  * of a capture stays in *point. */
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
+CAI_PRIV_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
                                                  cai_error *err)
 {
     cai_priv_stream_call call;
@@ -2096,25 +2050,6 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     ex->state = CAI_PRIV_ENDED;
     cai_priv_count_open(ex, -1);
     return status ? status : ended;
-}
-
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end_alone(cai_exchange *ex, cai_status status, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_priv_point point;
-    memset(&point, 0, sizeof point);
-    status = cai_priv_end(ex, status, &point, err);
-    if (!point.event) return status;
-    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, status ? NULL : err);
-    call.ending = 1;
-    return cai_priv_event_give(&call, &point, 0, status);
-}
-
-CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
-{
-    if (!ex || ex->state != CAI_PRIV_OPEN_IN_ORDER) return cai_priv_end_alone(ex, status, err);
-    ex->state = CAI_PRIV_ENDED;
-    return status;
 }
 
 /* ------------------------------------------------------------------ >>keeping */
@@ -2161,30 +2096,29 @@ static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t wai
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Has the work before the event passed? Keeps the first error in *status. The event goes back to the pool. */
-static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *place, int32_t wait,
-                               cai_status *status)
+/* Is the place of this run, and has the work before its event passed? While the process ends nothing is left
+ * to wait for. Keeps the first error in *status. */
+static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
+                         cai_status *status)
 {
     const cai_cuda *cuda = call->cuda;
     const cai_priv_point point = {0, place->context, place->context_id, place->event};
     cai_status failed;
-    int32_t error;
-    if (!cai_priv_context_lives(cuda, place->context, place->context_id)) {
+    int32_t error = 0;
+    if (run->context && place->context != run->context) return 0;
+    if (!call->gone && !cai_priv_context_lives(cuda, place->context, place->context_id)) {
         place->event = 0; /* CUDA destroyed it with the work before it */
         return 1;
     }
-    error = wait ? cuda->event_synchronize(cuda->self, place->event)
-                 : cuda->event_query(cuda->self, place->event);
+    if (!call->gone)
+        error = run->wait ? cuda->event_synchronize(cuda->self, place->event)
+                          : cuda->event_query(cuda->self, place->event);
     if (error == 600) return 0;
-    if (!error) {
-        place->event = 0;
-        cai_priv_event_return(call, &point);
-        return 1;
-    }
-    failed = cai_priv_stream_did(call, error, wait ? "event_synchronize" : "event_query");
+    failed = cai_priv_stream_did(call, error, run->wait ? "event_synchronize" : "event_query");
     if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
-    if (error == 4 || !cai_priv_is_dead(error)) return 0;
-    place->event = 0; /* a dead event is not named again */
+    if (error && !cai_priv_is_dead(error)) return 0;
+    place->event = 0; /* one of a dead context is not named again */
+    if (!error || call->gone) cai_priv_event_return(call, &point);
     return 1;
 }
 
@@ -2271,19 +2205,6 @@ static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
     return went;
 }
 
-/* Is the place of this run, and has its work passed? While the process ends nothing is left to wait for. */
-static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
-                         cai_status *status)
-{
-    const cai_priv_point point = {0, place->context, place->context_id, place->event};
-    if (run->context && place->context != run->context) return 0;
-    if (!call->gone && cai_priv_has_passed(call, place, run->wait, status)) return 1;
-    if (!call->gone) return 0;
-    place->event = 0;
-    cai_priv_event_return(call, &point);
-    return 1;
-}
-
 /* Sorts a list by whether its work has passed. Returns how many have. */
 static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, const cai_priv_run *run,
                              cai_priv_list *rest, cai_priv_list *passed, cai_status *status)
@@ -2324,22 +2245,13 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
     return count;
 }
 
-static int32_t cai_priv_still_listed(cai_event_pool *pool)
-{
-    int32_t listed;
-    cai_priv_guard_take(&pool->guard);
-    listed = pool->first >= 0;
-    cai_priv_guard_give(&pool->guard);
-    return listed;
-}
-
 /* Begin and finish check whether the oldest arrays that wait can be released. */
-CAI_PRIV_STREAM_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
+CAI_PRIV_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
 {
     const cai_priv_run oldest = {1, 0, 0};
     cai_status status;
     if (!pool->cuda->event_query) return;
-    while (cai_priv_keepalive_run(pool, &oldest, NULL, &status) && cai_priv_still_listed(pool)) {}
+    while (cai_priv_keepalive_run(pool, &oldest, NULL, &status) && cai_priv_read(pool, &pool->first) >= 0) {}
 }
 
 CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err)
@@ -2392,7 +2304,7 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
                                   "call cai_keepalive_poll");
         if (cai_priv_let_go(pool)) continue;
         memset(&said, 0, sizeof said);
-        if (!cai_priv_still_listed(pool)) cai_priv_back_off(looks++);
+        if (cai_priv_read(pool, &pool->first) < 0) cai_priv_back_off(looks++);
         else count = cai_priv_keepalive_run(pool, &run, &said, &status);
         if (status && run.wait && !count) {
             if (call->err) *call->err = said;
@@ -2603,7 +2515,7 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
 }
 
 /* A finish that ends an exchange with CUDA calls, or that releases. */
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
+CAI_PRIV_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
                                                     cai_array *const *arrays, int32_t count, cai_error *err)
 {
     cai_priv_point point;
@@ -2642,6 +2554,11 @@ CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_
     return status;
 }
 
+CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
+{
+    return cai_exchange_finish(ex, status, NULL, 0, err);
+}
+
 /* ----------------------------------------------------------------- >>ordering */
 /* plan->ex->stream waits for other streams. */
 static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
@@ -2650,8 +2567,10 @@ static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, in
     cai_priv_stream_call *call = &plan->call;
     for (plan->item = 0; plan->item < count; ++plan->item) {
         const uint64_t stream = streams[plan->item];
-        CAI_TRY(cai_priv_blame(call, plan->item, cai_priv_stream_check(call, stream)));
-        if (stream != ex->stream) CAI_TRY(cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD));
+        cai_status status = cai_priv_stream_check(call, stream);
+        if (!status && stream != ex->stream)
+            status = cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD);
+        CAI_TRY(cai_priv_blame(call, plan->item, status));
     }
     if (!ex->edge_count) return CAI_OK;
     CAI_TRY(cai_priv_ask_context(call, ex->stream, 0, &ex->context));
@@ -2874,7 +2793,7 @@ CAI_API cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
     cai_status status = CAI_OK, removed;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_forget", err));
     of_context.context = context;
-    if (cai_priv_still_listed(pool) && !pool->cuda->event_synchronize)
+    if (cai_priv_read(pool, &pool->first) >= 0 && !pool->cuda->event_synchronize)
         return cai_priv_stream_lacks(err, "event_synchronize");
     if (cai_priv_guarded_look(&pool->waiting))
         (void)cai_priv_keepalive_run(pool, &of_context, err, &status);
@@ -2898,7 +2817,7 @@ typedef struct cai_priv_search {
 
 typedef cai_status (*cai_priv_question)(cai_priv_search *search);
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
+CAI_PRIV_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
                                                    const char *sentence)
 {
     cai_error *err = search->call->err;
