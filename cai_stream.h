@@ -239,11 +239,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event
 /** Makes `stream`, the consumer's, wait for the pending work of the producers of `arrays` and of their masks.
  *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
  *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
- *  named twice. The arrays are not changed. They, their streams and `stream` must live until the end. At most
- *  16 distinct streams are possible, and as many events. `options` may be NULL for the default. A begin that
- *  orders, and whose consumer does not capture, also releases what has passed in the keep-alive list, the
- *  oldest first.
- *
+ *  named twice. The arrays are not changed. At most 16 distinct streams are possible, and as many events.
+ *  `options` may be NULL for the default. A begin that orders, and whose consumer does not capture, also
+ *  releases what has passed in the keep-alive list, the oldest first.
  *  Everything, captures included, is checked before the first record. After success end it exactly once, also
  *  if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to end,
  *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
@@ -259,12 +257,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_
                                                           cai_error *err);
 
 /** Ends an exchange and gives `count` arrays of it back to their owners (RELEASE above). Each producer's
- *  stream waits for the consumer's work, also if that work failed (R76, R80). `status` is that of your work.
- *  `arrays` may be NULL if `count` is 0, and may omit arrays that you keep. Borrowed arrays are not touched.
- *  One named twice is released once. The event of cai_stream_detach is destroyed with its array. The first
- *  error is returned: `status`, with `err` as you filled it, then that of the end, then that of a release
- *  with the array's index. An array whose release failed is still owned: release it after a wait for your
- *  stream, or try cai_keepalive_push. If the keep-alive list is full, the host waits for its oldest array.
+ *  stream waits for the consumer's work, also if that work failed (R76, R80). This takes one record in all
+ *  and one wait for each stream. If one stream cannot get its wait, the others still get theirs. An array
+ *  without a stream gets no back edge: its owner must not touch the data before your stream has passed.
+ *  `status` is that of your work. `arrays` may be NULL if `count` is 0, and may omit arrays that you keep.
+ *  Borrowed arrays are not touched. One named twice is released once. The event of cai_stream_detach is
+ *  destroyed with its array. The first error is returned: `status`, with `err` as you filled it, then that of
+ *  the end, then that of a release with the array's index. An array whose release failed is still owned:
+ *  release it after a wait for your stream, or try cai_keepalive_push. If the keep-alive list is full, the
+ *  host waits for its oldest array.
  *
  *  If the exchange was not begun (begin failed, or `ex` is zeroed) or has ended, nothing is done, and the
  *  arrays stay yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either
@@ -278,14 +279,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_stat
                                                       cai_array *const *arrays, int32_t count,
                                                       cai_error *err);
 
-/** Ends an exchange without a release: for arrays that are borrowed or that you keep. Each producer's stream
- *  waits for the consumer's work, also if that work failed (R76). This takes one record in all and one wait
- *  for each stream. If one producer's stream cannot get its wait, the others still get theirs. An array
- *  without a stream gets no back edge: its owner must not touch the data before your stream has passed. An
- *  array that you keep goes back by cai_keepalive_push, or by cai_array_release if it is CAI_ORDERED_FREE and
- *  named a stream. `status` is that of your work. If it is not CAI_OK, it is returned, and `err` is left as
- *  it is. If stream 2 takes part and this is another thread, CAI_ERR_THREAD is returned, whatever the status,
- *  and the exchange stays open.
+/** Ends an exchange without a release: cai_exchange_finish without arrays. Those that you keep go back by
+ *  cai_keepalive_push, or by cai_array_release if one is CAI_ORDERED_FREE and named a stream.
  *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
@@ -338,9 +333,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                     const uint64_t *pending, int32_t count, cai_error *err);
 
-/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Use of
- *  stream 2 on another thread is then an error. Does nothing for other streams. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
+/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Does
+ *  nothing for other streams. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool,
                                                              cai_error *err);
 
@@ -366,7 +360,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_ev
  *  is not touched. The event of cai_stream_detach is destroyed. If the list is full, what has passed is
  *  released, or the host waits for the oldest array.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE (the stream is
- *  capturing), CAI_ERR_CAPACITY (the list is full, and the table cannot wait), CAI_ERR_CUDA. */
+ *  capturing), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                      cai_error *err);
 
@@ -494,8 +488,9 @@ struct cai_cuda_copy_v0 {
 
 /** The table through which this header calls CUDA. Every operation gets `self`, and returns 0 or CUDA's error
  *  number. Driver and runtime share these numbers. Contexts, streams and events are handles, given as
- *  numbers. Streams 1 and 2 are the default streams of the current context. A slot may be NULL, which means
- *  that it is not available. docs/cuda-table.md lists what is lost then. */
+ *  numbers. Streams 1 and 2 are the default streams of the current context. The slots of CUDA 11.2 up to
+ *  host_thread are needed. Any other slot may be NULL, which means that it is not available.
+ *  docs/cuda-table.md lists what is lost then, and has a table for a platform with one context. */
 struct cai_cuda_v0 {
     uint32_t struct_size; /* sizeof of the maker's struct; slots behind its end are NULL (docs/abi.md) */
     uint32_t version;     /* CAI_CUDA_VERSION */
@@ -1027,7 +1022,6 @@ typedef struct cai_priv_stream_call {
     const cai_cuda *cuda;
     cai_error *err;
     uint64_t current;     /* context */
-    uint64_t inside;      /* the context that was entered last */
     int32_t current_known;
     int32_t device;       /* of the current context, once it is known */
     int32_t ending;       /* this call ends something: "the process is ending" is no error (R105) */
@@ -1094,7 +1088,7 @@ static cai_status cai_priv_blame(const cai_priv_stream_call *call, int32_t index
 
 static cai_status cai_priv_find_current(cai_priv_stream_call *call)
 {
-    if (call->current_known || !call->cuda->context_current) return CAI_OK;
+    if (call->current_known) return CAI_OK;
     CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_current, &call->current));
     call->current_known = 1;
     return CAI_OK;
@@ -1110,25 +1104,16 @@ CAI_PRIV_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, i
     return CAI_ERR_CUDA;
 }
 
-/* The primary context of a device; 0: it is not active. */
-static cai_status cai_priv_ask_primary(cai_priv_stream_call *call, int32_t device, uint64_t *context)
-{
-    *context = 0;
-    if (!call->cuda->device_context) return CAI_OK;
-    return CAI_PRIV_STREAM_CUDA(call, device_context, device, context);
-}
-
 /* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
  * the primary context of `device`, which the runtime would use. */
 static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, int32_t device,
                                        uint64_t *context)
 {
-    if (cai_priv_is_handle(stream) && call->cuda->stream_context)
-        return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
+    if (cai_priv_is_handle(stream)) return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
     CAI_TRY(cai_priv_find_current(call));
     *context = call->current;
-    if (*context || cai_priv_is_handle(stream) || !call->cuda->context_current) return CAI_OK;
-    CAI_TRY(cai_priv_ask_primary(call, device, context));
+    if (*context) return CAI_OK;
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_context, device, context));
     return *context ? CAI_OK : cai_priv_no_context(call, device);
 }
 
@@ -1136,7 +1121,7 @@ static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stre
 static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t context, uint64_t *id)
 {
     *id = context;
-    if (!context || !call->cuda->context_id) return CAI_OK;
+    if (!call->cuda->context_id) return CAI_OK;
     return CAI_PRIV_STREAM_CUDA(call, context_id, context, id);
 }
 
@@ -1145,46 +1130,40 @@ static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t c
 static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
 {
     *device = CAI_DEVICE_UNKNOWN;
-    if (!call->cuda->context_device) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    if (call->current_known && !call->current) return CAI_OK;
+    if (!call->current) return CAI_OK;
     if (call->device == CAI_DEVICE_UNKNOWN)
         CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_device, &call->device));
     *device = call->device;
     return CAI_OK;
 }
 
-/* Makes `context` current if it is not. cai_priv_stream_leave undoes that and keeps the first error. */
-static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, int32_t *entered)
+/* Makes `context` current if it is not. *entered gets it, or 0 if it was. cai_priv_stream_leave undoes that
+ * and keeps the first error. */
+static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, uint64_t *entered)
 {
-    const cai_cuda *cuda = call->cuda;
     int32_t error;
     *entered = 0;
-    if (!context) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    if (call->current_known && context == call->current) return CAI_OK;
-    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
-        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
-                                     : CAI_OK;
-    error = cai_priv_context_enter(cuda, context);
-    *entered = !error;
-    call->inside = context;
+    if (context == call->current) return CAI_OK;
+    error = cai_priv_context_enter(call->cuda, context);
+    if (!error) *entered = context;
     return cai_priv_stream_did(call, error, "context_push");
 }
 
 /* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
 static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                            int32_t *entered)
+                                            uint64_t *entered)
 {
     *entered = 0;
     return cai_priv_is_handle(stream) ? CAI_OK : cai_priv_stream_enter(call, context, entered);
 }
 
-static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t entered, cai_status status)
+static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, uint64_t entered, cai_status status)
 {
     int32_t error;
     if (!entered) return status;
-    error = cai_priv_context_leave(call->cuda, call->inside);
+    error = cai_priv_context_leave(call->cuda, entered);
     return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
@@ -1221,33 +1200,6 @@ static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
     return event;
 }
 
-/* Removes idle events from the end of the list: of one context, of all (context 0), or of those that were
- * reset (only_dead). Returns the first error of a destroy. */
-static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
-{
-    cai_event_pool *pool = call->pool;
-    cai_status first = CAI_OK, status;
-    cai_pool_event one;
-    int32_t i, lives;
-    for (i = CAI_POOL_EVENTS; i-- > 0;) {
-        cai_priv_guard_take(&pool->guard);
-        memset(&one, 0, sizeof one);
-        if (i < pool->idle_count) one = pool->idle[i];
-        cai_priv_guard_give(&pool->guard);
-        if (!one.event || (context && one.context != context)) continue;
-        lives = cai_priv_context_lives(call->cuda, one.context, one.context_id);
-        if (lives && only_dead) continue;
-        cai_priv_guard_take(&pool->guard);
-        if (i >= pool->idle_count || pool->idle[i].event != one.event) one.event = 0; /* it was taken */
-        else pool->idle[i] = pool->idle[--pool->idle_count];
-        cai_priv_guard_give(&pool->guard);
-        if (!one.event || !lives) continue;
-        status = CAI_PRIV_STREAM_CUDA(call, event_destroy, one.event);
-        if (!call->gone) cai_priv_stream_keep_first(call, &first, status);
-    }
-    return first;
-}
-
 /* Reads a number of the pool that other threads write. */
 static int32_t cai_priv_read(cai_event_pool *pool, const int32_t *number)
 {
@@ -1256,23 +1208,6 @@ static int32_t cai_priv_read(cai_event_pool *pool, const int32_t *number)
     value = *number;
     cai_priv_guard_give(&pool->guard);
     return value;
-}
-
-static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
-{
-    int32_t entered, error;
-    cai_status status;
-    *event = 0;
-    if (cai_priv_read(call->pool, &call->pool->idle_count) == CAI_POOL_EVENTS)
-        (void)cai_priv_events_remove(call, 0, 1);
-    CAI_TRY(cai_priv_stream_enter(call, context, &entered));
-    error = call->cuda->event_create(call->cuda->self, event);
-    if (error) *event = 0;
-    status = cai_priv_stream_leave(call, entered, cai_priv_stream_did(call, error, "event_create"));
-    if (!status || !*event) return status;
-    (void)call->cuda->event_destroy(call->cuda->self, *event);
-    *event = 0;
-    return status;
 }
 
 /* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
@@ -1301,17 +1236,52 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv
     return call->gone ? CAI_OK : status;
 }
 
-/* Gives the event of an array back that goes. A destroy that failed does not keep the array. */
-static void cai_priv_event_return(const cai_priv_stream_call *call, const cai_priv_point *point)
+/* Destroys idle events: of one context, of all (context 0), or none (only_dead). Those of a context that was
+ * reset are only forgotten. Returns the first error. */
+static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
 {
-    cai_priv_stream_call quiet = cai_priv_stream_open(call->pool, call->cuda, NULL);
-    (void)cai_priv_event_give(&quiet, point, 0, CAI_OK);
+    cai_event_pool *pool = call->pool;
+    cai_pool_event idle[CAI_POOL_EVENTS];
+    cai_status first = CAI_OK, status;
+    int32_t i, count;
+    cai_priv_guard_take(&pool->guard);
+    count = pool->idle_count;
+    memcpy(idle, pool->idle, sizeof idle);
+    pool->idle_count = 0;
+    cai_priv_guard_give(&pool->guard);
+    for (i = count; i-- > 0;) {
+        const cai_priv_point point = {0, idle[i].context, idle[i].context_id, idle[i].event};
+        const int chosen = !context || context == point.context;
+        if (chosen && !cai_priv_context_lives(call->cuda, point.context, point.context_id)) continue;
+        status = cai_priv_event_give(call, &point, chosen && !only_dead, CAI_OK);
+        cai_priv_stream_keep_first(call, &first, status);
+    }
+    return first;
+}
+
+static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
+{
+    uint64_t entered;
+    int32_t error;
+    cai_status status;
+    *event = 0;
+    if (cai_priv_read(call->pool, &call->pool->idle_count) == CAI_POOL_EVENTS)
+        (void)cai_priv_events_remove(call, 0, 1);
+    CAI_TRY(cai_priv_stream_enter(call, context, &entered));
+    error = call->cuda->event_create(call->cuda->self, event);
+    if (error) *event = 0;
+    status = cai_priv_stream_leave(call, entered, cai_priv_stream_did(call, error, "event_create"));
+    if (!status || !*event) return status;
+    (void)call->cuda->event_destroy(call->cuda->self, *event);
+    *event = 0;
+    return status;
 }
 
 /* Records an event of the pool in the stream. An event whose record failed is not used again. */
 static cai_status cai_priv_record(cai_priv_stream_call *call, cai_priv_point *point)
 {
-    int32_t entered, error;
+    uint64_t entered;
+    int32_t error;
     cai_status status;
     point->event = cai_priv_event_take(call->pool, point->context_id);
     if (!point->event) CAI_TRY(cai_priv_event_create(call, point->context, &point->event));
@@ -1329,7 +1299,7 @@ static cai_status cai_priv_record(cai_priv_stream_call *call, cai_priv_point *po
 static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                        uint64_t event)
 {
-    int32_t entered;
+    uint64_t entered;
     cai_status status;
     CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
     status = CAI_PRIV_STREAM_CUDA(call, stream_wait_event, stream, event);
@@ -1341,9 +1311,9 @@ static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t con
                                         const char *operation, int32_t (*wait)(void *self, uint64_t object))
 {
     const cai_cuda *cuda = call->cuda;
-    int32_t mode, entered;
+    uint64_t entered;
+    int32_t mode;
     cai_status status;
-    if (!wait && (object || !cuda->context_synchronize)) return cai_priv_stream_lacks(call->err, operation);
     CAI_TRY(cai_priv_relax(call, &mode));
     status = cai_priv_stream_enter_for(call, object, context, &entered);
     if (!status) {
@@ -1399,26 +1369,16 @@ static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_arra
     return CAI_SYNC_STREAM;
 }
 
-/* The calling thread. Stream 2 belongs to a thread. */
-static cai_status cai_priv_stream_thread(const cai_priv_stream_call *call, uint64_t *thread)
-{
-    const cai_cuda *cuda = call->cuda;
-    int32_t error;
-    if (!cuda->host_thread) return cai_priv_stream_lacks(call->err, "host_thread");
-    error = cuda->host_thread(cuda->self, thread);
-    return error ? cai_priv_cuda_failed(call->err, CAI_ERR_CUDA, error, "host_thread", "") : CAI_OK;
-}
-
 static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64_t stream)
 {
     if (cai_priv_is_stream(call->cuda, stream)) return CAI_OK;
     return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-static cai_status cai_priv_check_thread(const cai_priv_stream_call *call, uint64_t thread)
+static cai_status cai_priv_check_thread(cai_priv_stream_call *call, uint64_t thread)
 {
     uint64_t here;
-    CAI_TRY(cai_priv_stream_thread(call, &here));
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, host_thread, &here));
     if (thread == here) return CAI_OK;
     if (!thread)
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
@@ -1476,12 +1436,6 @@ static cai_status cai_priv_add_once(cai_priv_plan *plan, const char *what, uint6
     return CAI_OK;
 }
 
-static cai_status cai_priv_add_event(cai_priv_plan *plan, uint64_t event)
-{
-    if (!plan->event_count) plan->event_item = plan->item;
-    return cai_priv_add_once(plan, "events", plan->events, &plan->event_count, CAI_EXCHANGE_EDGES, event);
-}
-
 static cai_status cai_priv_add_context(cai_priv_plan *plan, uint64_t context)
 {
     return cai_priv_add_once(plan, "contexts", plan->contexts, &plan->context_count, CAI_PRIV_CONTEXTS,
@@ -1492,7 +1446,7 @@ static cai_status cai_priv_add_context(cai_priv_plan *plan, uint64_t context)
 static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
-    const cai_priv_stream_call *call = &plan->call;
+    cai_priv_stream_call *call = &plan->call;
     uint64_t stream;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     const int has_stream = sync == CAI_SYNC_STREAM || (sync == CAI_SYNC_EVENT && stream);
@@ -1502,9 +1456,13 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
         return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
     if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
     if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
-    if (sync == CAI_SYNC_EVENT) CAI_TRY(cai_priv_add_event(plan, member->event));
+    if (sync == CAI_SYNC_EVENT) {
+        if (!plan->event_count) plan->event_item = plan->item;
+        CAI_TRY(cai_priv_add_once(plan, "events", plan->events, &plan->event_count, CAI_EXCHANGE_EDGES,
+                                  member->event));
+    }
     if (has_stream && stream == CAI_STREAM_PER_THREAD) {
-        CAI_TRY(cai_priv_stream_thread(call, &ex->thread));
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, host_thread, &ex->thread));
         if (member->sync != CAI_SYNC_UNKNOWN) CAI_TRY(cai_priv_check_thread(call, member->thread));
     }
     plan->blocking += sync == CAI_SYNC_UNKNOWN;
@@ -1526,29 +1484,19 @@ static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_
     uint64_t primary = 0;
     int32_t here = CAI_DEVICE_UNKNOWN;
     memset(&info, 0, sizeof info);
-    info.device = member->device;
     if (other) *other = 0;
-    if (call->cuda->pointer_info)
-        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
     *context = info.context;
     if (*context) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    if (info.device < 0 || !call->cuda->device_context)
-        return cai_priv_ask_context(call, CAI_STREAM_LEGACY, 0, context);
+    if (info.device < 0) return cai_priv_ask_context(call, CAI_STREAM_LEGACY, 0, context);
     if (call->current) CAI_TRY(cai_priv_current_device(call, &here));
     here = here == info.device;
-    if (!here || other) CAI_TRY(cai_priv_ask_primary(call, info.device, &primary));
+    if (!here || other)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_context, info.device, &primary));
     *context = here ? call->current : primary;
     if (here && other && primary != *context) *other = primary;
     return *context ? CAI_OK : cai_priv_no_context(call, info.device);
-}
-
-/* The context of a producer's handle, queried once. */
-static cai_status cai_priv_handle_context(cai_priv_plan *plan, uint64_t stream, uint64_t *context)
-{
-    const cai_exchange_edge *edge = cai_priv_find_edge(plan->ex, stream, 0);
-    *context = edge ? edge->context : stream == plan->ex->stream ? plan->ex->context : 0;
-    return *context ? CAI_OK : cai_priv_ask_context(&plan->call, stream, 0, context);
 }
 
 /* Nobody knows the stream: its work may be in the memory's context, in the current one, or in a primary one,
@@ -1562,7 +1510,6 @@ static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *mem
     CAI_TRY(cai_priv_add_context(plan, context));
     CAI_TRY(cai_priv_find_current(call));
     if (call->current) CAI_TRY(cai_priv_add_context(plan, call->current));
-    if (!call->cuda->device_context) return CAI_OK;
     for (;;) {
         context = 0;
         error = call->cuda->device_context(call->cuda->self, device++, &context);
@@ -1576,6 +1523,7 @@ static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *mem
 static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
+    const cai_exchange_edge *edge;
     uint64_t stream, context, other = 0;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     const int unknown = member->sync == CAI_SYNC_UNKNOWN;
@@ -1585,7 +1533,9 @@ static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *
     if (!stream) return CAI_OK;
     if (cai_priv_is_handle(stream)) {
         if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
-        CAI_TRY(cai_priv_handle_context(plan, stream, &context));
+        edge = cai_priv_find_edge(ex, stream, 0);
+        context = edge ? edge->context : stream == ex->stream ? ex->context : 0;
+        if (!context) CAI_TRY(cai_priv_ask_context(&plan->call, stream, 0, &context));
     } else {
         CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, unknown ? &other : NULL));
     }
@@ -1614,10 +1564,9 @@ static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stre
                                        uint64_t *id)
 {
     cai_cuda_capture capture;
-    int32_t entered = 0;
+    uint64_t entered;
     cai_status status;
     *id = 0;
-    if (!call->cuda->stream_capture) return CAI_OK;
     memset(&capture, 0, sizeof capture);
     CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
     status = CAI_PRIV_STREAM_CUDA(call, stream_capture, stream, &capture);
@@ -1651,27 +1600,19 @@ static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const ca
 static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
                                            const cai_exchange_edge *edge, uint64_t wanted)
 {
-    const cai_status refused = CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103);
-    const unsigned long long own = ex->stream, other = edge->stream;
+    const uint64_t one = wanted ? ex->stream : edge->stream, other = wanted ? edge->stream : ex->stream;
     cai_status status;
     if (edge->capture == wanted) return CAI_OK;
-    if (!wanted && ex->stream == CAI_STREAM_LEGACY)
-        status = cai_priv_error(call->err, refused,
-                                "stream 0x%llx is capturing, and stream 1 cannot be in a capture", other);
-    else if (!wanted)
-        status = cai_priv_error(call->err, refused,
-                                "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
-                                "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
-                                other, own);
-    else if (edge->capture)
-        status = cai_priv_error(call->err, refused, "streams 0x%llx and 0x%llx are in different captures",
-                                own, other);
-    else
-        status = cai_priv_error(call->err, refused,
-                                ex->capture ? "stream 0x%llx is capturing, but stream 0x%llx is not"
-                                            : "stream 0x%llx would join a capture, but stream 0x%llx is not "
-                                              "capturing",
-                                own, other);
+    status = cai_priv_error(
+        call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
+        wanted && edge->capture ? "streams 0x%llx and 0x%llx are in different captures"
+        : ex->capture ? "stream 0x%llx is capturing, but stream 0x%llx is not"
+        : wanted ? "stream 0x%llx would join a capture, but stream 0x%llx is not capturing"
+        : other == CAI_STREAM_LEGACY
+            ? "stream 0x%llx is capturing, and stream 0x%llx cannot be in a capture"
+            : "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
+              "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
+        (unsigned long long)one, (unsigned long long)other);
     return cai_priv_blame(call, edge->array, status);
 }
 
@@ -1795,7 +1736,8 @@ static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_ev
     }
     CAI_TRY(cai_priv_stream_check(&plan->call, stream));
     ex->stream = stream;
-    return stream == CAI_STREAM_PER_THREAD ? cai_priv_stream_thread(&plan->call, &ex->thread) : CAI_OK;
+    if (stream != CAI_STREAM_PER_THREAD) return CAI_OK;
+    return CAI_PRIV_STREAM_CUDA(&plan->call, host_thread, &ex->thread);
 }
 
 /* The device of the data, for a consumer on stream 1 or 2 without a current context. */
@@ -1809,7 +1751,7 @@ static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
         if (!member) continue;
         memset(&info, 0, sizeof info);
         info.device = member->device;
-        if (info.device < 0 && plan->call.cuda->pointer_info)
+        if (info.device < 0)
             CAI_TRY(CAI_PRIV_STREAM_CUDA(&plan->call, pointer_info, member->data, &info));
         if (info.device < 0) continue;
         *device = info.device;
@@ -1826,7 +1768,7 @@ static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
     if (ex->context) return CAI_OK;
     if (!cai_priv_is_handle(ex->stream)) {
         CAI_TRY(cai_priv_find_current(&plan->call));
-        if (plan->call.current_known && !plan->call.current) CAI_TRY(cai_priv_data_device(plan, &device));
+        if (!plan->call.current) CAI_TRY(cai_priv_data_device(plan, &device));
     }
     return cai_priv_ask_context(&plan->call, ex->stream, device, &ex->context);
 }
@@ -1893,6 +1835,9 @@ CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *po
     cai_priv_plan plan;
     int32_t i;
     CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
+    if (count < 0)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_exchange_begin: count = %d is negative", count);
+    if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
     if (ex->options.mode == CAI_MODE_EVENT && !(ex->options.flags & CAI_PRIV_KEEP_MODE))
         ex->options.mode = pool->mode;
     for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
@@ -1936,11 +1881,6 @@ CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *poo
 {
     cai_status status;
     if (!ex) return cai_priv_stream_misuse(err, "cai_exchange_begin: ex is NULL");
-    ex->state = 0;
-    if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_exchange_begin");
-    if (count < 0)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_exchange_begin: count = %d is negative", count);
-    if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
     status = cai_priv_begin(ex, pool, arrays, count, stream, options, err);
     return status && err && err->index >= 0 ? cai_priv_error_before(err, status, "arrays", err->index)
                                             : status;
@@ -2103,6 +2043,7 @@ static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const
 {
     const cai_cuda *cuda = call->cuda;
     const cai_priv_point point = {0, place->context, place->context_id, place->event};
+    cai_priv_stream_call quiet;
     cai_status failed;
     int32_t error = 0;
     if (run->context && place->context != run->context) return 0;
@@ -2118,7 +2059,9 @@ static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const
     if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
     if (error && !cai_priv_is_dead(error)) return 0;
     place->event = 0; /* one of a dead context is not named again */
-    if (!error || call->gone) cai_priv_event_return(call, &point);
+    if (error && !call->gone) return 1;
+    quiet = cai_priv_stream_open(call->pool, cuda, NULL);
+    (void)cai_priv_event_give(&quiet, &point, 0, CAI_OK); /* a destroy that failed does not keep the array */
     return 1;
 }
 
@@ -2250,7 +2193,6 @@ CAI_PRIV_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
 {
     const cai_priv_run oldest = {1, 0, 0};
     cai_status status;
-    if (!pool->cuda->event_query) return;
     while (cai_priv_keepalive_run(pool, &oldest, NULL, &status) && cai_priv_read(pool, &pool->first) >= 0) {}
 }
 
@@ -2259,7 +2201,6 @@ CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, ca
     const cai_priv_run all = {0, 0, 0};
     cai_status status = CAI_OK;
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_poll");
-    if (!pool->cuda->event_query) return cai_priv_stream_lacks(err, "event_query");
     if (cai_priv_guarded_look(&pool->waiting)) (void)cai_priv_keepalive_run(pool, &all, err, &status);
     if (waiting) *waiting = cai_priv_guarded_look(&pool->waiting);
     return status;
@@ -2271,7 +2212,6 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
     cai_status status = CAI_OK;
     int32_t went, parked;
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_drain");
-    if (!pool->cuda->event_synchronize) return cai_priv_stream_lacks(err, "event_synchronize");
     do {
         if (!cai_priv_guarded_look(&pool->waiting)) return CAI_OK;
         went = cai_priv_keepalive_run(pool, &all, err, &status);
@@ -2293,15 +2233,10 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
     cai_event_pool *pool = call->pool;
     cai_priv_run run = {0, 0, 0};
     uint32_t looks = 0;
-    run.wait = run.only_oldest = !pool->cuda->event_query;
     for (*place = cai_priv_place_take(pool); *place < 0; *place = cai_priv_place_take(pool)) {
         cai_status status = CAI_OK;
         cai_error said;
         int32_t count = 0;
-        if (run.wait && !pool->cuda->event_synchronize)
-            return cai_priv_error(call->err, CAI_ERR_CAPACITY,
-                                  "the keep-alive list is full, and the CUDA table has no event_synchronize: "
-                                  "call cai_keepalive_poll");
         if (cai_priv_let_go(pool)) continue;
         memset(&said, 0, sizeof said);
         if (cai_priv_read(pool, &pool->first) < 0) cai_priv_back_off(looks++);
@@ -2342,7 +2277,7 @@ static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_poi
     CAI_TRY(cai_priv_ask_capture(call, point->stream, point->context, &capture));
     if (capture)
         return cai_priv_capture_refused(call, -1, "stream ", point->stream,
-                                        " is capturing: nothing can be released after its work");
+                                        " is capturing: no event of a capture can be kept");
     if (!point->context_id) CAI_TRY(cai_priv_ask_context_id(call, point->context, &point->context_id));
     return cai_priv_record(call, point);
 }
@@ -2651,7 +2586,7 @@ CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *
     CAI_TRY(cai_array_check(array, err));
     mask = array->mask;
     if (array->stream == CAI_STREAM_PER_THREAD || (mask && mask->stream == CAI_STREAM_PER_THREAD))
-        CAI_TRY(cai_priv_stream_thread(&call, &thread));
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(&call, host_thread, &thread));
     if (array->stream == CAI_STREAM_PER_THREAD) array->thread = thread;
     if (mask && mask->stream == CAI_STREAM_PER_THREAD) mask->thread = thread;
     return CAI_OK;
@@ -2661,7 +2596,6 @@ CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai
 {
     cai_priv_stream_call call;
     cai_priv_point point = {0, 0, 0, 0};
-    uint64_t capture;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
@@ -2670,17 +2604,9 @@ CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai
     CAI_TRY(cai_priv_stream_check(&call, array->stream));
     if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
     point.stream = array->stream;
-    if (cai_priv_is_handle(array->stream)) {
-        CAI_TRY(cai_priv_ask_context(&call, array->stream, 0, &point.context));
-    } else {
+    if (!cai_priv_is_handle(point.stream))
         CAI_TRY(cai_priv_memory_context(&call, array, &point.context, NULL));
-    }
-    CAI_TRY(cai_priv_ask_capture(&call, point.stream, point.context, &capture));
-    if (capture)
-        return cai_priv_capture_refused(&call, -1, "stream ", point.stream,
-                                        " is capturing: an event of a capture cannot be handed out");
-    CAI_TRY(cai_priv_ask_context_id(&call, point.context, &point.context_id));
-    CAI_TRY(cai_priv_record(&call, &point));
+    CAI_TRY(cai_priv_record_point(&call, &point));
     array->sync = CAI_SYNC_EVENT;
     array->event = point.event;
     array->flags |= CAI_OWN_EVENT;
@@ -2708,25 +2634,34 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
 }
 
 /* --------------------------------------------------------------------- >>pool */
-static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_error *err)
-{
-    if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
-    if (cai_priv_knows_cuda(cuda)) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ABI,
-                          "the CUDA table has version %u and %u bytes, this header needs version 1 and at "
-                          "least %u bytes",
-                          (unsigned)cuda->version, (unsigned)cuda->struct_size,
-                          (unsigned)offsetof(cai_cuda, context_current));
-}
+/* The first slots of a table, in its order. NULL: the slot is newer than CUDA 11.2, and may be empty. */
+static const char *const cai_priv_needed_slots[] = {
+    "context_current", "context_push", "context_pop", "context_synchronize", "context_device",
+    "device_context", "stream_context", "stream_capture", NULL, "stream_wait_event", "stream_synchronize",
+    "event_create", "event_destroy", "event_record", "event_query", "event_synchronize", "capture_mode",
+    "pointer_info", NULL, NULL, "host_thread"};
 
-static cai_status cai_priv_check_operations(const cai_cuda *cuda, cai_error *err)
+/* Checks a table. *table gets it, or `whole` if it is shorter than this header's. */
+static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_cuda *whole, const cai_cuda **table,
+                                      cai_error *err)
 {
-    const char *lacking = NULL;
-    if (!cuda->event_create) lacking = "event_create";
-    else if (!cuda->event_destroy) lacking = "event_destroy";
-    else if (!cuda->event_record) lacking = "event_record";
-    else if (!cuda->stream_wait_event) lacking = "stream_wait_event";
-    return lacking ? cai_priv_stream_lacks(err, lacking) : CAI_OK;
+    const char *slots;
+    size_t i;
+    void (*slot)(void);
+    if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
+    if (!cai_priv_knows_cuda(cuda))
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "the CUDA table has version %u and %u bytes, this header needs version 1 and at "
+                              "least %u bytes",
+                              (unsigned)cuda->version, (unsigned)cuda->struct_size,
+                              (unsigned)offsetof(cai_cuda, context_current));
+    *table = cai_priv_whole_cuda(cuda, whole);
+    slots = (const char *)*table + offsetof(cai_cuda, context_current);
+    for (i = 0; i < sizeof cai_priv_needed_slots / sizeof cai_priv_needed_slots[0]; ++i) {
+        memcpy(&slot, slots + i * sizeof slot, sizeof slot);
+        if (!slot && cai_priv_needed_slots[i]) return cai_priv_stream_lacks(err, cai_priv_needed_slots[i]);
+    }
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda, cai_keepalive *keepalive,
@@ -2742,9 +2677,7 @@ CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cud
     if (flags)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_event_pool_init: flags = 0x%x has unknown bits",
                               (unsigned)flags);
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
-    table = cai_priv_whole_cuda(cuda, &whole);
-    CAI_TRY(cai_priv_check_operations(table, err));
+    CAI_TRY(cai_priv_check_cuda(cuda, &whole, &table, err));
     memset(pool, 0, sizeof *pool);
     pool->whole = whole;
     pool->cuda = table == cuda ? cuda : &pool->whole;
@@ -2793,8 +2726,6 @@ CAI_API cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
     cai_status status = CAI_OK, removed;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_forget", err));
     of_context.context = context;
-    if (cai_priv_read(pool, &pool->first) >= 0 && !pool->cuda->event_synchronize)
-        return cai_priv_stream_lacks(err, "event_synchronize");
     if (cai_priv_guarded_look(&pool->waiting))
         (void)cai_priv_keepalive_run(pool, &of_context, err, &status);
     call.ending = 1;
@@ -2817,14 +2748,18 @@ typedef struct cai_priv_search {
 
 typedef cai_status (*cai_priv_question)(cai_priv_search *search);
 
+static cai_status cai_priv_about_data(cai_error *err, cai_status status)
+{
+    if (err) err->entry = CAI_ENTRY_DATA;
+    return status;
+}
+
 CAI_PRIV_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
                                                    const char *sentence)
 {
     cai_error *err = search->call->err;
-    const cai_status status = cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), "data 0x%llx %s",
-                                             (unsigned long long)search->array->data, sentence);
-    if (err) err->entry = CAI_ENTRY_DATA;
-    return status;
+    return cai_priv_about_data(err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), "data 0x%llx %s",
+                                                   (unsigned long long)search->array->data, sentence));
 }
 
 /* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a
@@ -2840,11 +2775,9 @@ static cai_status cai_priv_ask_pointer(cai_priv_search *search)
     search->answered = !error && (info->memory > CAI_MEMORY_PINNED || info->device_pointer);
     if (search->refused || search->answered) return CAI_OK;
     CAI_TRY(cai_priv_stream_did(call, error, "pointer_info"));
-    if (!search->asked_in) {
-        CAI_TRY(cai_priv_find_current(call));
-        search->asked_in = call->current;
-    }
-    search->answered = search->asked_in || !call->current_known;
+    CAI_TRY(cai_priv_find_current(call));
+    if (!search->asked_in) search->asked_in = call->current;
+    search->answered = search->asked_in != 0;
     if (info->flags & CAI_POINTER_NO_CONTEXT) /* the memory's own context knows all */
         search->answered = search->asked_in && search->asked_in == info->context;
     return CAI_OK;
@@ -2864,16 +2797,17 @@ static cai_status cai_priv_ask_range(cai_priv_search *search)
     return CAI_OK;
 }
 
-/* Queries in a context that may be destroyed (201, 709), or that another thread uses alone (216). */
+/* Queries in a further context. It may be destroyed (201, 709), or one thread may use it alone (216). */
 static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
-    const int32_t error = cai_priv_context_enter(call->cuda, context);
-    call->inside = context;
+    int32_t error;
+    if (search->answered || !context || context == call->current) return CAI_OK;
+    error = cai_priv_context_enter(call->cuda, context);
     if (error == 201 || error == 216 || error == 709) return CAI_OK;
     CAI_TRY(cai_priv_stream_did(call, error, "context_push"));
     search->asked_in = context;
-    return cai_priv_stream_leave(call, 1, question(search));
+    return cai_priv_stream_leave(call, context, question(search));
 }
 
 /* Queries in the current context, then in the allocation's, then in the primary one of its device (0 if that
@@ -2882,26 +2816,20 @@ static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question questi
 {
     cai_priv_stream_call *call = search->call;
     const cai_cuda *cuda = call->cuda;
-    uint64_t own, primary;
+    uint64_t own, primary = 0;
     int32_t error;
     search->asked_in = call->current;
     CAI_TRY(question(search));
-    if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
-        return CAI_OK;
-    CAI_TRY(cai_priv_find_current(call));
+    if (!search->answered) CAI_TRY(cai_priv_find_current(call));
     own = search->info.context;
-    if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
+    CAI_TRY(cai_priv_ask_inside(search, own, question));
     if (search->answered) return CAI_OK;
-    if (!cuda->device_context) return CAI_OK;
-    primary = 0;
     error = cuda->device_context(cuda->self,
                                  search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0, &primary);
     if (error == 100 || error == 101) return CAI_OK; /* no such device */
     CAI_TRY(cai_priv_stream_did(call, error, "device_context"));
-    if (!primary || primary == own || primary == call->current) return CAI_OK;
-    CAI_TRY(cai_priv_ask_inside(search, primary, question));
-    if (search->answered || own || !search->info.context) return CAI_OK;
-    return cai_priv_ask_inside(search, search->info.context, question);
+    if (primary != own) CAI_TRY(cai_priv_ask_inside(search, primary, question));
+    return own ? CAI_OK : cai_priv_ask_inside(search, search->info.context, question);
 }
 
 /* Locates memory that CUDA does not know. Some devices can read it. */
@@ -2915,8 +2843,8 @@ static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t fla
                                                                 "context is current on this thread");
     if (!call->cuda->pageable_access) return cai_priv_stream_lacks(call->err, "pageable_access");
     CAI_TRY(cai_priv_current_device(call, device));
-    if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
-    if (*device >= 0) CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pageable_access, *device, &yes));
+    if (!call->current) return cai_priv_stream_did(call, 201, "context_device");
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pageable_access, *device, &yes));
     if (!yes)
         return cai_priv_no_memory(
             search, 7, "is plain host memory, or was freed, and the current device cannot read such memory");
@@ -2932,6 +2860,7 @@ static cai_status cai_priv_locate_bounds(cai_priv_search *search)
     cai_location *out = search->out;
     const int mapped = search->info.memory == CAI_MEMORY_DEVICE && !search->info.context &&
                        !(search->info.flags & CAI_POINTER_POOL);
+    cai_error *err = search->call->err;
     uint64_t offset, low, high;
     int outside;
     if (!search->call->cuda->pointer_range) return CAI_OK;
@@ -2941,15 +2870,13 @@ static cai_status cai_priv_locate_bounds(cai_priv_search *search)
     low = offset + (uint64_t)array->lo;
     high = offset + (uint64_t)array->hi;
     outside = array->data < out->base || low > offset || high > out->nbytes || high < offset;
-    if (outside && !mapped) {
-        (void)cai_priv_error(search->call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 7),
-                             "data 0x%llx: the array reaches byte %lld of an allocation of %lld bytes",
-                             (unsigned long long)array->data,
-                             (long long)(array->data < out->base || low > offset ? low : high),
-                             (long long)out->nbytes);
-        if (search->call->err) search->call->err->entry = CAI_ENTRY_DATA;
-        return CAI_ERR_MEMORY;
-    }
+    if (outside && !mapped)
+        return cai_priv_about_data(
+            err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 7),
+                                "data 0x%llx: the array reaches byte %lld of an allocation of %lld bytes",
+                                (unsigned long long)array->data,
+                                (long long)(array->data < out->base || low > offset ? low : high),
+                                (long long)out->nbytes));
     if (!outside) out->bounds = CAI_BOUNDS_INSIDE;
     return CAI_OK;
 }
@@ -2984,11 +2911,10 @@ static cai_status cai_priv_check_address(const cai_priv_search *search)
     const uint64_t address = search->out->data, low = address + (uint64_t)array->lo;
     cai_error *err = search->call->err;
     if (low <= address && address + (uint64_t)(array->hi - 1) >= address) return CAI_OK;
-    (void)cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 28),
-                         "data 0x%llx: elements leave the address space at 0x%llx, the address for devices",
-                         (unsigned long long)array->data, (unsigned long long)address);
-    if (err) err->entry = CAI_ENTRY_DATA;
-    return CAI_ERR_MEMORY;
+    return cai_priv_about_data(
+        err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 28),
+                            "data 0x%llx: elements leave the address space at 0x%llx, the address for devices",
+                            (unsigned long long)array->data, (unsigned long long)address));
 }
 
 /* Queries the array or the mask, and stores nothing in it. */
@@ -2999,7 +2925,6 @@ static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_arra
     memset(out, 0, sizeof *out);
     out->device = CAI_DEVICE_UNKNOWN;
     if (!array->size) return CAI_OK;
-    if (!call->cuda->pointer_info) return cai_priv_stream_lacks(call->err, "pointer_info");
     memset(&search, 0, sizeof search);
     search.call = call;
     search.array = array;
@@ -3032,13 +2957,11 @@ static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, 
         const cai_status status = cai_priv_locate_one(call, mask, flags, &where);
         if (status) return cai_priv_error_before(call->err, status, "mask", -1);
         if (out->memory == CAI_MEMORY_DEVICE && where.memory == CAI_MEMORY_DEVICE &&
-            out->device != where.device) {
-            (void)cai_priv_error(call->err, CAI_ERR_MEMORY,
-                                 "data 0x%llx is on device %d and its mask on device %d",
-                                 (unsigned long long)array->data, out->device, where.device);
-            if (call->err) call->err->entry = CAI_ENTRY_DATA;
-            return CAI_ERR_MEMORY;
-        }
+            out->device != where.device)
+            return cai_priv_about_data(
+                call->err, cai_priv_error(call->err, CAI_ERR_MEMORY,
+                                          "data 0x%llx is on device %d and its mask on device %d",
+                                          (unsigned long long)array->data, out->device, where.device));
         cai_priv_store_location(mask, &where, flags);
     }
     cai_priv_store_location(array, out, flags);
@@ -3050,16 +2973,17 @@ CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda
 {
     cai_priv_stream_call call;
     cai_location where;
+    const cai_cuda *table;
     cai_cuda whole;
     cai_status status;
     if (!name) return cai_priv_stream_misuse(err, "cai_locate: name is NULL");
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
+    CAI_TRY(cai_priv_check_cuda(cuda, &whole, &table, err));
     status = cai_array_check(array, err);
     if (status) return cai_priv_error_before(err, status, name, -1);
     if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_locate: flags = 0x%x has unknown bits",
                               (unsigned)flags);
-    call = cai_priv_stream_open(NULL, cai_priv_whole_cuda(cuda, &whole), err);
+    call = cai_priv_stream_open(NULL, table, err);
     status = cai_priv_locate(&call, array, flags, &where);
     if (status) return cai_priv_error_before(err, status, name, -1);
     if (out) *out = where;
@@ -3201,12 +3125,14 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
         return cai_priv_cu_##name(self) arguments;                                                           \
     }
 
-/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. */
+/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. It may be
+ * the first call of the process. */
 #define CAI_PRIV_SLOT_OF_HANDLE(name, number, parameters, arguments)                                         \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
         void *made = NULL;                                                                                   \
-        const int32_t error = cai_priv_cu_##name(self) arguments;                                            \
+        int32_t error = cai_priv_cu_##name(self) arguments;                                                  \
+        if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_##name(self) arguments;                  \
         *number = cai_priv_cu_number(made);                                                                  \
         return error;                                                                                        \
     }
@@ -3219,15 +3145,7 @@ static int cai_priv_driver_init(void *self, int32_t *error)
     return !*error;
 }
 
-static int32_t cai_priv_driver_context_current(void *self, uint64_t *context)
-{
-    void *handle = NULL;
-    int32_t error = cai_priv_cu_context_current(self)(&handle);
-    if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_context_current(self)(&handle);
-    *context = cai_priv_cu_number(handle);
-    return error;
-}
-
+CAI_PRIV_SLOT_OF_HANDLE(context_current, context, (void *self, uint64_t *context), (&made))
 CAI_PRIV_SLOT(context_push, (void *self, uint64_t context), (cai_priv_cu_handle(context)))
 
 static int32_t cai_priv_driver_context_pop(void *self)
@@ -3239,16 +3157,8 @@ static int32_t cai_priv_driver_context_pop(void *self)
 CAI_PRIV_SLOT(context_synchronize, (void *self), ())
 CAI_PRIV_SLOT(context_device, (void *self, int32_t *device), (device))
 
-static int32_t cai_priv_driver_primary_retain(void *self, int32_t device, uint64_t *context)
-{
-    void *handle = NULL;
-    const cai_priv_type_primary_retain retain = cai_priv_cu_primary_retain(self);
-    int32_t error = retain(&handle, device);
-    if (cai_priv_driver_init(self, &error)) error = retain(&handle, device);
-    *context = cai_priv_cu_number(handle);
-    return error;
-}
-
+CAI_PRIV_SLOT_OF_HANDLE(primary_retain, context, (void *self, int32_t device, uint64_t *context),
+                        (&made, device))
 CAI_PRIV_SLOT(primary_release, (void *self, int32_t device), (device))
 
 /* Retaining an inactive primary context makes it, and releasing it destroys it ("The context is automatically
