@@ -141,8 +141,10 @@ DEFECTS = [
     ("cai_stream_order is the wrong way round", STREAM,
      r"\"cai_stream_order\", after, NULL, err\)\);\n    return cai_priv_join\(&plan, &before, 1\);",
      r'"cai_stream_order", before, NULL, err));\n    return cai_priv_join(&plan, &after, 1);'),
-    ("detach does not record", STREAM, r"CAI_TRY\(cai_priv_record\(&call, &point\)\);",
-     r"point.event = cai_priv_event_take(pool, point.context_id);\n"
+    ("detach does not record", STREAM, r"CAI_TRY\(cai_priv_record_point\(&call, &point\)\);",
+     r"if (!point.context) CAI_TRY(cai_priv_ask_context(&call, point.stream, 0, &point.context));\n"
+     r"    CAI_TRY(cai_priv_ask_context_id(&call, point.context, &point.context_id));\n"
+     r"    point.event = cai_priv_event_take(pool, point.context_id);\n"
      r"    if (!point.event) CAI_TRY(cai_priv_event_create(&call, point.context, &point.event));"),
     # memory
     ("manager: no order between streams", MANAGER, r"return last \? cai_priv_mem_order\(call, home, stream\)",
