@@ -885,13 +885,18 @@ CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 #endif
 }
 
+CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
+{
+    uint32_t looks = 0;
+    do {
+        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
+    } while (CAI_PRIV_ATOMIC_SWAP(guard, 1));
+}
+
 /* The guard was free if it was 0 before. */
 static inline void cai_priv_guard_take(int32_t *guard)
 {
-    uint32_t looks = 0;
-    while (CAI_PRIV_ATOMIC_SWAP(guard, 1)) {
-        while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
-    }
+    if (CAI_PRIV_ATOMIC_SWAP(guard, 1)) cai_priv_guard_wait(guard);
 }
 
 #ifdef __cplusplus
