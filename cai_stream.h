@@ -239,11 +239,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event
 /** Makes `stream`, the consumer's, wait for the pending work of the producers of `arrays` and of their masks.
  *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
  *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
- *  named twice. The arrays are not changed. They, their streams and `stream` must live until the end. At most
- *  16 distinct streams are possible, and as many events. `options` may be NULL for the default. A begin that
- *  orders, and whose consumer does not capture, also releases what has passed in the keep-alive list, the
- *  oldest first.
- *
+ *  named twice. The arrays are not changed. At most 16 distinct streams are possible, and as many events.
+ *  `options` may be NULL for the default. A begin that orders, and whose consumer does not capture, also
+ *  releases what has passed in the keep-alive list, the oldest first.
  *  Everything, captures included, is checked before the first record. After success end it exactly once, also
  *  if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to end,
  *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
@@ -259,12 +257,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_
                                                           cai_error *err);
 
 /** Ends an exchange and gives `count` arrays of it back to their owners (RELEASE above). Each producer's
- *  stream waits for the consumer's work, also if that work failed (R76, R80). `status` is that of your work.
- *  `arrays` may be NULL if `count` is 0, and may omit arrays that you keep. Borrowed arrays are not touched.
- *  One named twice is released once. The event of cai_stream_detach is destroyed with its array. The first
- *  error is returned: `status`, with `err` as you filled it, then that of the end, then that of a release
- *  with the array's index. An array whose release failed is still owned: release it after a wait for your
- *  stream, or try cai_keepalive_push. If the keep-alive list is full, the host waits for its oldest array.
+ *  stream waits for the consumer's work, also if that work failed (R76, R80). This takes one record in all
+ *  and one wait for each stream. If one stream cannot get its wait, the others still get theirs. An array
+ *  without a stream gets no back edge: its owner must not touch the data before your stream has passed.
+ *  `status` is that of your work. `arrays` may be NULL if `count` is 0, and may omit arrays that you keep.
+ *  Borrowed arrays are not touched. One named twice is released once. The event of cai_stream_detach is
+ *  destroyed with its array. The first error is returned: `status`, with `err` as you filled it, then that of
+ *  the end, then that of a release with the array's index. An array whose release failed is still owned:
+ *  release it after a wait for your stream, or try cai_keepalive_push. If the keep-alive list is full, the
+ *  host waits for its oldest array.
  *
  *  If the exchange was not begun (begin failed, or `ex` is zeroed) or has ended, nothing is done, and the
  *  arrays stay yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either
@@ -278,14 +279,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_stat
                                                       cai_array *const *arrays, int32_t count,
                                                       cai_error *err);
 
-/** Ends an exchange without a release: for arrays that are borrowed or that you keep. Each producer's stream
- *  waits for the consumer's work, also if that work failed (R76). This takes one record in all and one wait
- *  for each stream. If one producer's stream cannot get its wait, the others still get theirs. An array
- *  without a stream gets no back edge: its owner must not touch the data before your stream has passed. An
- *  array that you keep goes back by cai_keepalive_push, or by cai_array_release if it is CAI_ORDERED_FREE and
- *  named a stream. `status` is that of your work. If it is not CAI_OK, it is returned, and `err` is left as
- *  it is. If stream 2 takes part and this is another thread, CAI_ERR_THREAD is returned, whatever the status,
- *  and the exchange stays open.
+/** Ends an exchange without a release: cai_exchange_finish without arrays. Those that you keep go back by
+ *  cai_keepalive_push, or by cai_array_release if one is CAI_ORDERED_FREE and named a stream.
  *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
@@ -338,9 +333,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                     const uint64_t *pending, int32_t count, cai_error *err);
 
-/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Use of
- *  stream 2 on another thread is then an error. Does nothing for other streams. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
+/** Stores the calling thread as that of stream 2, in an array that was just imported and in its mask. Does
+ *  nothing for other streams. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool,
                                                              cai_error *err);
 
@@ -366,7 +360,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_ev
  *  is not touched. The event of cai_stream_detach is destroyed. If the list is full, what has passed is
  *  released, or the host waits for the oldest array.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE (the stream is
- *  capturing), CAI_ERR_CAPACITY (the list is full, and the table cannot wait), CAI_ERR_CUDA. */
+ *  capturing), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                      cai_error *err);
 
@@ -494,8 +488,9 @@ struct cai_cuda_copy_v0 {
 
 /** The table through which this header calls CUDA. Every operation gets `self`, and returns 0 or CUDA's error
  *  number. Driver and runtime share these numbers. Contexts, streams and events are handles, given as
- *  numbers. Streams 1 and 2 are the default streams of the current context. A slot may be NULL, which means
- *  that it is not available. docs/cuda-table.md lists what is lost then. */
+ *  numbers. Streams 1 and 2 are the default streams of the current context. The slots of CUDA 11.2 up to
+ *  host_thread are needed. Any other slot may be NULL, which means that it is not available.
+ *  docs/cuda-table.md lists what is lost then, and has a table for a platform with one context. */
 struct cai_cuda_v0 {
     uint32_t struct_size; /* sizeof of the maker's struct; slots behind its end are NULL (docs/abi.md) */
     uint32_t version;     /* CAI_CUDA_VERSION */
@@ -834,14 +829,6 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
 #if (defined(CAI_STREAM_IMPLEMENTATION) || defined(CAI_PRIV_WANT_GUARD)) && !defined(CAI_PRIV_GUARD)
 #define CAI_PRIV_GUARD
 
-#if defined(CAI_NO_THREADS)
-static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
-static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
-static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
-static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
-static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
-#else
-
 #if defined(_WIN32)
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
@@ -850,63 +837,52 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 #define NOMINMAX
 #endif
 #include <windows.h>
+#endif
+
+#if defined(CAI_NO_THREADS)
+static inline void cai_priv_guard_take(int32_t *guard) { (void)guard; }
+static inline void cai_priv_guard_give(int32_t *guard) { (void)guard; }
+static inline void cai_priv_back_off(uint32_t looks) { (void)looks; }
+static inline int32_t cai_priv_guarded_look(const int32_t *at) { return *at; }
+static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = value; }
 #else
+
+#if !defined(_WIN32)
 #include <poll.h>
 #include <sched.h>
 #endif
-#if defined(_MSC_VER) && !defined(__clang__)
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_PRIV_ATOMIC_SWAP(at, value) __atomic_exchange_n(at, value, __ATOMIC_ACQUIRE)
+#define CAI_PRIV_ATOMIC_STORE(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE)
+#define CAI_PRIV_ATOMIC_LOAD(at) __atomic_load_n(at, __ATOMIC_RELAXED)
+#elif defined(_MSC_VER)
 #include <intrin.h>
+#define CAI_PRIV_ATOMIC_SWAP(at, value) _InterlockedExchange((volatile long *)(at), value)
+#define CAI_PRIV_ATOMIC_STORE(at, value) ((void)_InterlockedExchange((volatile long *)(at), value))
+#define CAI_PRIV_ATOMIC_LOAD(at) (*(const volatile int32_t *)(at))
+#else
+#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if there is one thread"
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
-/* Returns true if the guard was free. The caller then holds it. */
-static inline int cai_priv_guard_try(int32_t *guard)
-{
-    return !__atomic_exchange_n(guard, 1, __ATOMIC_ACQUIRE);
-}
-
-/* Writes a number that is only written under the guard. cai_priv_guarded_look reads it without the guard. */
-static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
-{
-    __atomic_store_n(at, value, __ATOMIC_RELAXED);
-}
-
+/* Reads, without the guard, a number that cai_priv_guarded_put writes under it. */
 static inline int32_t cai_priv_guarded_look(const int32_t *at)
 {
-    return __atomic_load_n(at, __ATOMIC_RELAXED);
-}
-
-static inline void cai_priv_guard_give(int32_t *guard)
-{
-    __atomic_store_n(guard, 0, __ATOMIC_RELEASE);
-}
-#elif defined(_MSC_VER)
-static inline int cai_priv_guard_try(int32_t *guard)
-{
-    return !_InterlockedExchange((volatile long *)guard, 1);
+    return CAI_PRIV_ATOMIC_LOAD(at);
 }
 
 static inline void cai_priv_guarded_put(int32_t *at, int32_t value)
 {
-    *(volatile int32_t *)at = value;
-}
-
-static inline int32_t cai_priv_guarded_look(const int32_t *at)
-{
-    return *(const volatile int32_t *)at;
+    CAI_PRIV_ATOMIC_STORE(at, value);
 }
 
 static inline void cai_priv_guard_give(int32_t *guard)
 {
-    (void)_InterlockedExchange((volatile long *)guard, 0);
+    CAI_PRIV_ATOMIC_STORE(guard, 0);
 }
-#else
-#error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if there is one thread"
-#endif
 
 /* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
 CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
@@ -927,18 +903,18 @@ CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 #endif
 }
 
-/* Waits until the guard is free, and takes it. */
 CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
 {
     uint32_t looks = 0;
     do {
         while (cai_priv_guarded_look(guard)) cai_priv_back_off(looks++);
-    } while (!cai_priv_guard_try(guard));
+    } while (CAI_PRIV_ATOMIC_SWAP(guard, 1));
 }
 
+/* The guard was free if it was 0 before. */
 static inline void cai_priv_guard_take(int32_t *guard)
 {
-    if (!cai_priv_guard_try(guard)) cai_priv_guard_wait(guard);
+    if (CAI_PRIV_ATOMIC_SWAP(guard, 1)) cai_priv_guard_wait(guard);
 }
 
 #ifdef __cplusplus
@@ -970,15 +946,7 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 #ifndef CAI_NO_CUDART
 #include <cuda_runtime_api.h>
 #endif
-#if defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
-#elif !defined(CAI_NO_LOADER)
+#if !defined(_WIN32) && !defined(CAI_NO_LOADER)
 #include <dlfcn.h>
 #endif
 #if !defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
@@ -998,14 +966,6 @@ extern "C" {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
-
-#if defined(__GNUC__) || defined(__clang__)
-#define CAI_PRIV_STREAM_COLD __attribute__((cold, noinline)) static
-#define CAI_PRIV_STREAM_NOINLINE __attribute__((noinline)) static /* keeps the common path beside it lean */
-#else
-#define CAI_PRIV_STREAM_COLD static
-#define CAI_PRIV_STREAM_NOINLINE static
 #endif
 
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
@@ -1047,23 +1007,23 @@ static const char *cai_priv_cuda_error_text(int32_t error)
     return "see CUDA's list";
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_misuse(cai_error *err, const char *sentence)
+CAI_PRIV_COLD cai_status cai_priv_stream_misuse(cai_error *err, const char *sentence)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s", sentence);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_lacks(cai_error *err, const char *operation)
+CAI_PRIV_COLD cai_status cai_priv_stream_lacks(cai_error *err, const char *operation)
 {
     return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no %s", operation);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
+CAI_PRIV_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
 }
 
 /* `later`: words behind the sentence. */
-CAI_PRIV_STREAM_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
+CAI_PRIV_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
                                                      const char *what, const char *later)
 {
     const int32_t rule = error >= 900 && error <= 908 ? 103 : 0;
@@ -1085,7 +1045,6 @@ typedef struct cai_priv_stream_call {
     const cai_cuda *cuda;
     cai_error *err;
     uint64_t current;     /* context */
-    uint64_t inside;      /* the context that was entered last */
     int32_t current_known;
     int32_t device;       /* of the current context, once it is known */
     int32_t ending;       /* this call ends something: "the process is ending" is no error (R105) */
@@ -1112,7 +1071,7 @@ static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_eve
     return call->cuda ? CAI_OK : cai_priv_no_pool(err, function);
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
+CAI_PRIV_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
                                                      const char *operation)
 {
     const int dead = error != 4 && cai_priv_is_dead(error);
@@ -1152,13 +1111,13 @@ static cai_status cai_priv_blame(const cai_priv_stream_call *call, int32_t index
 
 static cai_status cai_priv_find_current(cai_priv_stream_call *call)
 {
-    if (call->current_known || !call->cuda->context_current) return CAI_OK;
+    if (call->current_known) return CAI_OK;
     CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_current, &call->current));
     call->current_known = 1;
     return CAI_OK;
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
+CAI_PRIV_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, int32_t device)
 {
     (void)cai_priv_error(call->err, CAI_ERR_CUDA,
                          "no context of device %d is current on this host thread, and its primary context is "
@@ -1168,25 +1127,16 @@ CAI_PRIV_STREAM_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *
     return CAI_ERR_CUDA;
 }
 
-/* The primary context of a device; 0: it is not active. */
-static cai_status cai_priv_ask_primary(cai_priv_stream_call *call, int32_t device, uint64_t *context)
-{
-    *context = 0;
-    if (!call->cuda->device_context) return CAI_OK;
-    return CAI_PRIV_STREAM_CUDA(call, device_context, device, context);
-}
-
 /* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
  * the primary context of `device`, which the runtime would use. */
 static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, int32_t device,
                                        uint64_t *context)
 {
-    if (cai_priv_is_handle(stream) && call->cuda->stream_context)
-        return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
+    if (cai_priv_is_handle(stream)) return CAI_PRIV_STREAM_CUDA(call, stream_context, stream, context);
     CAI_TRY(cai_priv_find_current(call));
     *context = call->current;
-    if (*context || cai_priv_is_handle(stream) || !call->cuda->context_current) return CAI_OK;
-    CAI_TRY(cai_priv_ask_primary(call, device, context));
+    if (*context) return CAI_OK;
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_context, device, context));
     return *context ? CAI_OK : cai_priv_no_context(call, device);
 }
 
@@ -1194,7 +1144,7 @@ static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stre
 static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t context, uint64_t *id)
 {
     *id = context;
-    if (!context || !call->cuda->context_id) return CAI_OK;
+    if (!call->cuda->context_id) return CAI_OK;
     return CAI_PRIV_STREAM_CUDA(call, context_id, context, id);
 }
 
@@ -1203,46 +1153,40 @@ static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t c
 static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
 {
     *device = CAI_DEVICE_UNKNOWN;
-    if (!call->cuda->context_device) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    if (call->current_known && !call->current) return CAI_OK;
+    if (!call->current) return CAI_OK;
     if (call->device == CAI_DEVICE_UNKNOWN)
         CAI_TRY(CAI_PRIV_STREAM_CUDA(call, context_device, &call->device));
     *device = call->device;
     return CAI_OK;
 }
 
-/* Makes `context` current if it is not. cai_priv_stream_leave undoes that and keeps the first error. */
-static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, int32_t *entered)
+/* Makes `context` current if it is not. *entered gets it, or 0 if it was. cai_priv_stream_leave undoes that
+ * and keeps the first error. */
+static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, uint64_t *entered)
 {
-    const cai_cuda *cuda = call->cuda;
     int32_t error;
     *entered = 0;
-    if (!context) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    if (call->current_known && context == call->current) return CAI_OK;
-    if (!cuda->context_push || !cuda->context_pop) /* right if there is only one context */
-        return cuda->context_current ? cai_priv_stream_lacks(call->err, "context_push and context_pop")
-                                     : CAI_OK;
-    error = cai_priv_context_enter(cuda, context);
-    *entered = !error;
-    call->inside = context;
+    if (context == call->current) return CAI_OK;
+    error = cai_priv_context_enter(call->cuda, context);
+    if (!error) *entered = context;
     return cai_priv_stream_did(call, error, "context_push");
 }
 
 /* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
 static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
-                                            int32_t *entered)
+                                            uint64_t *entered)
 {
     *entered = 0;
     return cai_priv_is_handle(stream) ? CAI_OK : cai_priv_stream_enter(call, context, entered);
 }
 
-static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, int32_t entered, cai_status status)
+static cai_status cai_priv_stream_leave(cai_priv_stream_call *call, uint64_t entered, cai_status status)
 {
     int32_t error;
     if (!entered) return status;
-    error = cai_priv_context_leave(call->cuda, call->inside);
+    error = cai_priv_context_leave(call->cuda, entered);
     return status ? status : cai_priv_stream_did(call, error, "context_pop");
 }
 
@@ -1279,56 +1223,14 @@ static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
     return event;
 }
 
-/* Removes idle events from the end of the list: of one context, of all (context 0), or of those that were
- * reset (only_dead). Returns the first error of a destroy. */
-static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
+/* Reads a number of the pool that other threads write. */
+static int32_t cai_priv_read(cai_event_pool *pool, const int32_t *number)
 {
-    cai_event_pool *pool = call->pool;
-    cai_status first = CAI_OK, status;
-    cai_pool_event one;
-    int32_t i, lives;
-    for (i = CAI_POOL_EVENTS; i-- > 0;) {
-        cai_priv_guard_take(&pool->guard);
-        memset(&one, 0, sizeof one);
-        if (i < pool->idle_count) one = pool->idle[i];
-        cai_priv_guard_give(&pool->guard);
-        if (!one.event || (context && one.context != context)) continue;
-        lives = cai_priv_context_lives(call->cuda, one.context, one.context_id);
-        if (lives && only_dead) continue;
-        cai_priv_guard_take(&pool->guard);
-        if (i >= pool->idle_count || pool->idle[i].event != one.event) one.event = 0; /* it was taken */
-        else pool->idle[i] = pool->idle[--pool->idle_count];
-        cai_priv_guard_give(&pool->guard);
-        if (!one.event || !lives) continue;
-        status = CAI_PRIV_STREAM_CUDA(call, event_destroy, one.event);
-        if (!call->gone) cai_priv_stream_keep_first(call, &first, status);
-    }
-    return first;
-}
-
-static int cai_priv_idle_full(cai_event_pool *pool)
-{
-    int full;
+    int32_t value;
     cai_priv_guard_take(&pool->guard);
-    full = pool->idle_count == CAI_POOL_EVENTS;
+    value = *number;
     cai_priv_guard_give(&pool->guard);
-    return full;
-}
-
-static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
-{
-    int32_t entered, error;
-    cai_status status;
-    *event = 0;
-    if (cai_priv_idle_full(call->pool)) (void)cai_priv_events_remove(call, 0, 1);
-    CAI_TRY(cai_priv_stream_enter(call, context, &entered));
-    error = call->cuda->event_create(call->cuda->self, event);
-    if (error) *event = 0;
-    status = cai_priv_stream_leave(call, entered, cai_priv_stream_did(call, error, "event_create"));
-    if (!status || !*event) return status;
-    (void)call->cuda->event_destroy(call->cuda->self, *event);
-    *event = 0;
-    return status;
+    return value;
 }
 
 /* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
@@ -1357,17 +1259,52 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv
     return call->gone ? CAI_OK : status;
 }
 
-/* Gives the event of an array back that goes. A destroy that failed does not keep the array. */
-static void cai_priv_event_return(const cai_priv_stream_call *call, const cai_priv_point *point)
+/* Destroys idle events: of one context, of all (context 0), or none (only_dead). Those of a context that was
+ * reset are only forgotten. Returns the first error. */
+static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
 {
-    cai_priv_stream_call quiet = cai_priv_stream_open(call->pool, call->cuda, NULL);
-    (void)cai_priv_event_give(&quiet, point, 0, CAI_OK);
+    cai_event_pool *pool = call->pool;
+    cai_pool_event idle[CAI_POOL_EVENTS];
+    cai_status first = CAI_OK, status;
+    int32_t i, count;
+    cai_priv_guard_take(&pool->guard);
+    count = pool->idle_count;
+    memcpy(idle, pool->idle, sizeof idle);
+    pool->idle_count = 0;
+    cai_priv_guard_give(&pool->guard);
+    for (i = count; i-- > 0;) {
+        const cai_priv_point point = {0, idle[i].context, idle[i].context_id, idle[i].event};
+        const int chosen = !context || context == point.context;
+        if (chosen && !cai_priv_context_lives(call->cuda, point.context, point.context_id)) continue;
+        status = cai_priv_event_give(call, &point, chosen && !only_dead, CAI_OK);
+        cai_priv_stream_keep_first(call, &first, status);
+    }
+    return first;
+}
+
+static cai_status cai_priv_event_create(cai_priv_stream_call *call, uint64_t context, uint64_t *event)
+{
+    uint64_t entered;
+    int32_t error;
+    cai_status status;
+    *event = 0;
+    if (cai_priv_read(call->pool, &call->pool->idle_count) == CAI_POOL_EVENTS)
+        (void)cai_priv_events_remove(call, 0, 1);
+    CAI_TRY(cai_priv_stream_enter(call, context, &entered));
+    error = call->cuda->event_create(call->cuda->self, event);
+    if (error) *event = 0;
+    status = cai_priv_stream_leave(call, entered, cai_priv_stream_did(call, error, "event_create"));
+    if (!status || !*event) return status;
+    (void)call->cuda->event_destroy(call->cuda->self, *event);
+    *event = 0;
+    return status;
 }
 
 /* Records an event of the pool in the stream. An event whose record failed is not used again. */
 static cai_status cai_priv_record(cai_priv_stream_call *call, cai_priv_point *point)
 {
-    int32_t entered, error;
+    uint64_t entered;
+    int32_t error;
     cai_status status;
     point->event = cai_priv_event_take(call->pool, point->context_id);
     if (!point->event) CAI_TRY(cai_priv_event_create(call, point->context, &point->event));
@@ -1385,7 +1322,7 @@ static cai_status cai_priv_record(cai_priv_stream_call *call, cai_priv_point *po
 static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                        uint64_t event)
 {
-    int32_t entered;
+    uint64_t entered;
     cai_status status;
     CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
     status = CAI_PRIV_STREAM_CUDA(call, stream_wait_event, stream, event);
@@ -1397,9 +1334,9 @@ static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t con
                                         const char *operation, int32_t (*wait)(void *self, uint64_t object))
 {
     const cai_cuda *cuda = call->cuda;
-    int32_t mode, entered;
+    uint64_t entered;
+    int32_t mode;
     cai_status status;
-    if (!wait && (object || !cuda->context_synchronize)) return cai_priv_stream_lacks(call->err, operation);
     CAI_TRY(cai_priv_relax(call, &mode));
     status = cai_priv_stream_enter_for(call, object, context, &entered);
     if (!status) {
@@ -1432,6 +1369,7 @@ typedef struct cai_priv_plan {
     int32_t ordered;      /* members that need the consumer's context */
     int32_t blocking;     /* members whose work is on a stream that nobody named */
     int32_t event_count, context_count;
+    int32_t event_item;   /* the first array with an event */
     uint64_t events[CAI_EXCHANGE_EDGES];
     uint64_t contexts[CAI_PRIV_CONTEXTS]; /* to synchronize */
 } cai_priv_plan;
@@ -1454,26 +1392,16 @@ static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_arra
     return CAI_SYNC_STREAM;
 }
 
-/* The calling thread. Stream 2 belongs to a thread. */
-static cai_status cai_priv_stream_thread(const cai_priv_stream_call *call, uint64_t *thread)
-{
-    const cai_cuda *cuda = call->cuda;
-    int32_t error;
-    if (!cuda->host_thread) return cai_priv_stream_lacks(call->err, "host_thread");
-    error = cuda->host_thread(cuda->self, thread);
-    return error ? cai_priv_cuda_failed(call->err, CAI_ERR_CUDA, error, "host_thread", "") : CAI_OK;
-}
-
 static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64_t stream)
 {
     if (cai_priv_is_stream(call->cuda, stream)) return CAI_OK;
     return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-static cai_status cai_priv_check_thread(const cai_priv_stream_call *call, uint64_t thread)
+static cai_status cai_priv_check_thread(cai_priv_stream_call *call, uint64_t thread)
 {
     uint64_t here;
-    CAI_TRY(cai_priv_stream_thread(call, &here));
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, host_thread, &here));
     if (thread == here) return CAI_OK;
     if (!thread)
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_THREAD, 84),
@@ -1495,11 +1423,10 @@ static cai_exchange_edge *cai_priv_find_edge(cai_exchange *ex, uint64_t stream, 
     return NULL;
 }
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what, int32_t limit)
+CAI_PRIV_COLD cai_status cai_priv_too_many(const cai_priv_plan *plan, const char *what, int32_t limit)
 {
-    const cai_status status = cai_priv_error(plan->call.err, CAI_ERR_CAPACITY,
-                                             "more than %d distinct %s in one exchange", limit, what);
-    return cai_priv_blame(&plan->call, plan->item, status);
+    return cai_priv_error(plan->call.err, CAI_ERR_CAPACITY, "more than %d distinct %s in one exchange", limit,
+                          what);
 }
 
 static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64_t context, uint32_t flags)
@@ -1519,33 +1446,30 @@ static cai_status cai_priv_add_edge(cai_priv_plan *plan, uint64_t stream, uint64
     return CAI_OK;
 }
 
-static cai_status cai_priv_add_event(cai_priv_plan *plan, uint64_t event)
+/* Adds a handle to a list of the plan, once. */
+static cai_status cai_priv_add_once(cai_priv_plan *plan, const char *what, uint64_t *list, int32_t *count,
+                                    int32_t limit, uint64_t handle)
 {
     int32_t i;
-    for (i = 0; i < plan->event_count; ++i) {
-        if (plan->events[i] == event) return CAI_OK;
+    for (i = 0; i < *count; ++i) {
+        if (list[i] == handle) return CAI_OK;
     }
-    if (i == CAI_EXCHANGE_EDGES) return cai_priv_too_many(plan, "events", CAI_EXCHANGE_EDGES);
-    plan->events[plan->event_count++] = event;
+    if (i == limit) return cai_priv_too_many(plan, what, limit);
+    list[(*count)++] = handle;
     return CAI_OK;
 }
 
 static cai_status cai_priv_add_context(cai_priv_plan *plan, uint64_t context)
 {
-    int32_t i;
-    for (i = 0; i < plan->context_count; ++i) {
-        if (plan->contexts[i] == context) return CAI_OK;
-    }
-    if (i == CAI_PRIV_CONTEXTS) return cai_priv_too_many(plan, "contexts", CAI_PRIV_CONTEXTS);
-    plan->contexts[plan->context_count++] = context;
-    return CAI_OK;
+    return cai_priv_add_once(plan, "contexts", plan->contexts, &plan->context_count, CAI_PRIV_CONTEXTS,
+                             context);
 }
 
 /* Checks one member without CUDA, counts its needs, and checks that there is room for its handle. */
 static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
-    const cai_priv_stream_call *call = &plan->call;
+    cai_priv_stream_call *call = &plan->call;
     uint64_t stream;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     const int has_stream = sync == CAI_SYNC_STREAM || (sync == CAI_SYNC_EVENT && stream);
@@ -1555,9 +1479,13 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
         return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
     if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
     if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
-    if (sync == CAI_SYNC_EVENT) CAI_TRY(cai_priv_add_event(plan, member->event));
+    if (sync == CAI_SYNC_EVENT) {
+        if (!plan->event_count) plan->event_item = plan->item;
+        CAI_TRY(cai_priv_add_once(plan, "events", plan->events, &plan->event_count, CAI_EXCHANGE_EDGES,
+                                  member->event));
+    }
     if (has_stream && stream == CAI_STREAM_PER_THREAD) {
-        CAI_TRY(cai_priv_stream_thread(call, &ex->thread));
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, host_thread, &ex->thread));
         if (member->sync != CAI_SYNC_UNKNOWN) CAI_TRY(cai_priv_check_thread(call, member->thread));
     }
     plan->blocking += sync == CAI_SYNC_UNKNOWN;
@@ -1579,29 +1507,19 @@ static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_
     uint64_t primary = 0;
     int32_t here = CAI_DEVICE_UNKNOWN;
     memset(&info, 0, sizeof info);
-    info.device = member->device;
     if (other) *other = 0;
-    if (call->cuda->pointer_info)
-        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, pointer_info, member->data, &info));
     *context = info.context;
     if (*context) return CAI_OK;
     CAI_TRY(cai_priv_find_current(call));
-    if (info.device < 0 || !call->cuda->device_context)
-        return cai_priv_ask_context(call, CAI_STREAM_LEGACY, 0, context);
+    if (info.device < 0) return cai_priv_ask_context(call, CAI_STREAM_LEGACY, 0, context);
     if (call->current) CAI_TRY(cai_priv_current_device(call, &here));
     here = here == info.device;
-    if (!here || other) CAI_TRY(cai_priv_ask_primary(call, info.device, &primary));
+    if (!here || other)
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_context, info.device, &primary));
     *context = here ? call->current : primary;
     if (here && other && primary != *context) *other = primary;
     return *context ? CAI_OK : cai_priv_no_context(call, info.device);
-}
-
-/* The context of a producer's handle, queried once. */
-static cai_status cai_priv_handle_context(cai_priv_plan *plan, uint64_t stream, uint64_t *context)
-{
-    const cai_exchange_edge *edge = cai_priv_find_edge(plan->ex, stream, 0);
-    *context = edge ? edge->context : stream == plan->ex->stream ? plan->ex->context : 0;
-    return *context ? CAI_OK : cai_priv_ask_context(&plan->call, stream, 0, context);
 }
 
 /* Nobody knows the stream: its work may be in the memory's context, in the current one, or in a primary one,
@@ -1615,7 +1533,6 @@ static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *mem
     CAI_TRY(cai_priv_add_context(plan, context));
     CAI_TRY(cai_priv_find_current(call));
     if (call->current) CAI_TRY(cai_priv_add_context(plan, call->current));
-    if (!call->cuda->device_context) return CAI_OK;
     for (;;) {
         context = 0;
         error = call->cuda->device_context(call->cuda->self, device++, &context);
@@ -1629,6 +1546,7 @@ static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *mem
 static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *member)
 {
     cai_exchange *ex = plan->ex;
+    const cai_exchange_edge *edge;
     uint64_t stream, context, other = 0;
     const int32_t sync = cai_priv_sync(&ex->options, member, &stream);
     const int unknown = member->sync == CAI_SYNC_UNKNOWN;
@@ -1638,7 +1556,9 @@ static cai_status cai_priv_resolve_member(cai_priv_plan *plan, const cai_array *
     if (!stream) return CAI_OK;
     if (cai_priv_is_handle(stream)) {
         if (stream == ex->stream && ex->options.mode != CAI_MODE_HOST) return CAI_OK;
-        CAI_TRY(cai_priv_handle_context(plan, stream, &context));
+        edge = cai_priv_find_edge(ex, stream, 0);
+        context = edge ? edge->context : stream == ex->stream ? ex->context : 0;
+        if (!context) CAI_TRY(cai_priv_ask_context(&plan->call, stream, 0, &context));
     } else {
         CAI_TRY(cai_priv_memory_context(&plan->call, member, &context, unknown ? &other : NULL));
     }
@@ -1667,10 +1587,9 @@ static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stre
                                        uint64_t *id)
 {
     cai_cuda_capture capture;
-    int32_t entered = 0;
+    uint64_t entered;
     cai_status status;
     *id = 0;
-    if (!call->cuda->stream_capture) return CAI_OK;
     memset(&capture, 0, sizeof capture);
     CAI_TRY(cai_priv_stream_enter_for(call, stream, context, &entered));
     status = CAI_PRIV_STREAM_CUDA(call, stream_capture, stream, &capture);
@@ -1704,27 +1623,19 @@ static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const ca
 static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
                                            const cai_exchange_edge *edge, uint64_t wanted)
 {
-    const cai_status refused = CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103);
-    const unsigned long long own = ex->stream, other = edge->stream;
+    const uint64_t one = wanted ? ex->stream : edge->stream, other = wanted ? edge->stream : ex->stream;
     cai_status status;
     if (edge->capture == wanted) return CAI_OK;
-    if (!wanted && ex->stream == CAI_STREAM_LEGACY)
-        status = cai_priv_error(call->err, refused,
-                                "stream 0x%llx is capturing, and stream 1 cannot be in a capture", other);
-    else if (!wanted)
-        status = cai_priv_error(call->err, refused,
-                                "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
-                                "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
-                                other, own);
-    else if (edge->capture)
-        status = cai_priv_error(call->err, refused, "streams 0x%llx and 0x%llx are in different captures",
-                                own, other);
-    else
-        status = cai_priv_error(call->err, refused,
-                                ex->capture ? "stream 0x%llx is capturing, but stream 0x%llx is not"
-                                            : "stream 0x%llx would join a capture, but stream 0x%llx is not "
-                                              "capturing",
-                                own, other);
+    status = cai_priv_error(
+        call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
+        wanted && edge->capture ? "streams 0x%llx and 0x%llx are in different captures"
+        : ex->capture ? "stream 0x%llx is capturing, but stream 0x%llx is not"
+        : wanted ? "stream 0x%llx would join a capture, but stream 0x%llx is not capturing"
+        : other == CAI_STREAM_LEGACY
+            ? "stream 0x%llx is capturing, and stream 0x%llx cannot be in a capture"
+            : "stream 0x%llx is capturing and would pull stream 0x%llx into its capture "
+              "(cai_exchange_begin_with allows it by CAI_EXCHANGE_JOIN_CAPTURE)",
+        (unsigned long long)one, (unsigned long long)other);
     return cai_priv_blame(call, edge->array, status);
 }
 
@@ -1756,16 +1667,6 @@ static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
     return CAI_OK;
 }
 
-/* The index of the first array with an event. There is one (event_count). */
-static int32_t cai_priv_first_event(const cai_priv_plan *plan)
-{
-    const cai_array *member;
-    int64_t k = 0;
-    do member = cai_priv_member(plan->arrays, k++);
-    while (!member || member->sync != CAI_SYNC_EVENT);
-    return (int32_t)((k - 1) >> 1);
-}
-
 /* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
 static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 {
@@ -1785,7 +1686,7 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
                                         "can be synchronized while stream ",
                                         ex->stream, " or a producer's is capturing");
     if (!plan->event_count) return CAI_OK;
-    return cai_priv_capture_refused(&plan->call, cai_priv_first_event(plan),
+    return cai_priv_capture_refused(&plan->call, plan->event_item,
                                     "an array's event may be from outside of the capture of stream ",
                                     ex->stream, " or a producer's");
 }
@@ -1858,7 +1759,8 @@ static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_ev
     }
     CAI_TRY(cai_priv_stream_check(&plan->call, stream));
     ex->stream = stream;
-    return stream == CAI_STREAM_PER_THREAD ? cai_priv_stream_thread(&plan->call, &ex->thread) : CAI_OK;
+    if (stream != CAI_STREAM_PER_THREAD) return CAI_OK;
+    return CAI_PRIV_STREAM_CUDA(&plan->call, host_thread, &ex->thread);
 }
 
 /* The device of the data, for a consumer on stream 1 or 2 without a current context. */
@@ -1872,7 +1774,7 @@ static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
         if (!member) continue;
         memset(&info, 0, sizeof info);
         info.device = member->device;
-        if (info.device < 0 && plan->call.cuda->pointer_info)
+        if (info.device < 0)
             CAI_TRY(CAI_PRIV_STREAM_CUDA(&plan->call, pointer_info, member->data, &info));
         if (info.device < 0) continue;
         *device = info.device;
@@ -1889,7 +1791,7 @@ static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
     if (ex->context) return CAI_OK;
     if (!cai_priv_is_handle(ex->stream)) {
         CAI_TRY(cai_priv_find_current(&plan->call));
-        if (plan->call.current_known && !plan->call.current) CAI_TRY(cai_priv_data_device(plan, &device));
+        if (!plan->call.current) CAI_TRY(cai_priv_data_device(plan, &device));
     }
     return cai_priv_ask_context(&plan->call, ex->stream, device, &ex->context);
 }
@@ -1938,18 +1840,17 @@ static void cai_priv_release_oldest(cai_event_pool *pool);
 /* Foreign callbacks do not run while the consumer captures, which also shows in an error of the query. */
 static cai_status cai_priv_release_before(cai_priv_plan *plan)
 {
-    cai_priv_stream_call quiet = plan->call;
+    cai_priv_stream_call quiet;
     uint64_t capture;
     CAI_TRY(cai_priv_find_consumer(plan));
-    quiet.current = plan->call.current;
-    quiet.current_known = plan->call.current_known;
+    quiet = plan->call;
     quiet.err = NULL;
     if (cai_priv_ask_capture(&quiet, plan->ex->stream, plan->ex->context, &capture) || capture) return CAI_OK;
     cai_priv_release_oldest(plan->call.pool);
     return CAI_OK;
 }
 
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
+CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
                                                    cai_array *const *arrays, int32_t count,
                                                    uint64_t stream, const cai_exchange_options *options,
                                                    cai_error *err)
@@ -1957,6 +1858,9 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_p
     cai_priv_plan plan;
     int32_t i;
     CAI_TRY(cai_priv_prepare(&plan, ex, pool, "cai_exchange_begin", stream, options, err));
+    if (count < 0)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_exchange_begin: count = %d is negative", count);
+    if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
     if (ex->options.mode == CAI_MODE_EVENT && !(ex->options.flags & CAI_PRIV_KEEP_MODE))
         ex->options.mode = pool->mode;
     for (i = 0; i < count; ++i) CAI_TRY(cai_priv_blame(&plan.call, i, cai_array_check(arrays[i], err)));
@@ -2000,11 +1904,6 @@ CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *poo
 {
     cai_status status;
     if (!ex) return cai_priv_stream_misuse(err, "cai_exchange_begin: ex is NULL");
-    ex->state = 0;
-    if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_exchange_begin");
-    if (count < 0)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_exchange_begin: count = %d is negative", count);
-    if (count && !arrays) return cai_priv_stream_misuse(err, "cai_exchange_begin: arrays is NULL");
     status = cai_priv_begin(ex, pool, arrays, count, stream, options, err);
     return status && err && err->index >= 0 ? cai_priv_error_before(err, status, "arrays", err->index)
                                             : status;
@@ -2088,7 +1987,7 @@ static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchang
 
 /* The end of an exchange that needs CUDA calls, or a check of the thread. An event that was recorded outside
  * of a capture stays in *point. */
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
+CAI_PRIV_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
                                                  cai_error *err)
 {
     cai_priv_stream_call call;
@@ -2114,25 +2013,6 @@ CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status st
     ex->state = CAI_PRIV_ENDED;
     cai_priv_count_open(ex, -1);
     return status ? status : ended;
-}
-
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_end_alone(cai_exchange *ex, cai_status status, cai_error *err)
-{
-    cai_priv_stream_call call;
-    cai_priv_point point;
-    memset(&point, 0, sizeof point);
-    status = cai_priv_end(ex, status, &point, err);
-    if (!point.event) return status;
-    call = cai_priv_stream_open(ex->pool, ex->pool->cuda, status ? NULL : err);
-    call.ending = 1;
-    return cai_priv_event_give(&call, &point, 0, status);
-}
-
-CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
-{
-    if (!ex || ex->state != CAI_PRIV_OPEN_IN_ORDER) return cai_priv_end_alone(ex, status, err);
-    ex->state = CAI_PRIV_ENDED;
-    return status;
 }
 
 /* ------------------------------------------------------------------ >>keeping */
@@ -2179,30 +2059,32 @@ static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t wai
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Has the work before the event passed? Keeps the first error in *status. The event goes back to the pool. */
-static int cai_priv_has_passed(cai_priv_stream_call *call, cai_keepalive *place, int32_t wait,
-                               cai_status *status)
+/* Is the place of this run, and has the work before its event passed? While the process ends nothing is left
+ * to wait for. Keeps the first error in *status. */
+static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
+                         cai_status *status)
 {
     const cai_cuda *cuda = call->cuda;
     const cai_priv_point point = {0, place->context, place->context_id, place->event};
+    cai_priv_stream_call quiet;
     cai_status failed;
-    int32_t error;
-    if (!cai_priv_context_lives(cuda, place->context, place->context_id)) {
+    int32_t error = 0;
+    if (run->context && place->context != run->context) return 0;
+    if (!call->gone && !cai_priv_context_lives(cuda, place->context, place->context_id)) {
         place->event = 0; /* CUDA destroyed it with the work before it */
         return 1;
     }
-    error = wait ? cuda->event_synchronize(cuda->self, place->event)
-                 : cuda->event_query(cuda->self, place->event);
+    if (!call->gone)
+        error = run->wait ? cuda->event_synchronize(cuda->self, place->event)
+                          : cuda->event_query(cuda->self, place->event);
     if (error == 600) return 0;
-    if (!error) {
-        place->event = 0;
-        cai_priv_event_return(call, &point);
-        return 1;
-    }
-    failed = cai_priv_stream_did(call, error, wait ? "event_synchronize" : "event_query");
+    failed = cai_priv_stream_did(call, error, run->wait ? "event_synchronize" : "event_query");
     if (!call->gone) cai_priv_stream_keep_first(call, status, failed);
-    if (error == 4 || !cai_priv_is_dead(error)) return 0;
-    place->event = 0; /* a dead event is not named again */
+    if (error && !cai_priv_is_dead(error)) return 0;
+    place->event = 0; /* one of a dead context is not named again */
+    if (error && !call->gone) return 1;
+    quiet = cai_priv_stream_open(call->pool, cuda, NULL);
+    (void)cai_priv_event_give(&quiet, &point, 0, CAI_OK); /* a destroy that failed does not keep the array */
     return 1;
 }
 
@@ -2289,19 +2171,6 @@ static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
     return went;
 }
 
-/* Is the place of this run, and has its work passed? While the process ends nothing is left to wait for. */
-static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
-                         cai_status *status)
-{
-    const cai_priv_point point = {0, place->context, place->context_id, place->event};
-    if (run->context && place->context != run->context) return 0;
-    if (!call->gone && cai_priv_has_passed(call, place, run->wait, status)) return 1;
-    if (!call->gone) return 0;
-    place->event = 0;
-    cai_priv_event_return(call, &point);
-    return 1;
-}
-
 /* Sorts a list by whether its work has passed. Returns how many have. */
 static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, const cai_priv_run *run,
                              cai_priv_list *rest, cai_priv_list *passed, cai_status *status)
@@ -2342,22 +2211,12 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
     return count;
 }
 
-static int32_t cai_priv_still_listed(cai_event_pool *pool)
-{
-    int32_t listed;
-    cai_priv_guard_take(&pool->guard);
-    listed = pool->first >= 0;
-    cai_priv_guard_give(&pool->guard);
-    return listed;
-}
-
 /* Begin and finish check whether the oldest arrays that wait can be released. */
-CAI_PRIV_STREAM_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
+CAI_PRIV_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
 {
     const cai_priv_run oldest = {1, 0, 0};
     cai_status status;
-    if (!pool->cuda->event_query) return;
-    while (cai_priv_keepalive_run(pool, &oldest, NULL, &status) && cai_priv_still_listed(pool)) {}
+    while (cai_priv_keepalive_run(pool, &oldest, NULL, &status) && cai_priv_read(pool, &pool->first) >= 0) {}
 }
 
 CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err)
@@ -2365,7 +2224,6 @@ CAI_API cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, ca
     const cai_priv_run all = {0, 0, 0};
     cai_status status = CAI_OK;
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_poll");
-    if (!pool->cuda->event_query) return cai_priv_stream_lacks(err, "event_query");
     if (cai_priv_guarded_look(&pool->waiting)) (void)cai_priv_keepalive_run(pool, &all, err, &status);
     if (waiting) *waiting = cai_priv_guarded_look(&pool->waiting);
     return status;
@@ -2377,7 +2235,6 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
     cai_status status = CAI_OK;
     int32_t went, parked;
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_drain");
-    if (!pool->cuda->event_synchronize) return cai_priv_stream_lacks(err, "event_synchronize");
     do {
         if (!cai_priv_guarded_look(&pool->waiting)) return CAI_OK;
         went = cai_priv_keepalive_run(pool, &all, err, &status);
@@ -2399,18 +2256,13 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
     cai_event_pool *pool = call->pool;
     cai_priv_run run = {0, 0, 0};
     uint32_t looks = 0;
-    run.wait = run.only_oldest = !pool->cuda->event_query;
     for (*place = cai_priv_place_take(pool); *place < 0; *place = cai_priv_place_take(pool)) {
         cai_status status = CAI_OK;
         cai_error said;
         int32_t count = 0;
-        if (run.wait && !pool->cuda->event_synchronize)
-            return cai_priv_error(call->err, CAI_ERR_CAPACITY,
-                                  "the keep-alive list is full, and the CUDA table has no event_synchronize: "
-                                  "call cai_keepalive_poll");
         if (cai_priv_let_go(pool)) continue;
         memset(&said, 0, sizeof said);
-        if (!cai_priv_still_listed(pool)) cai_priv_back_off(looks++);
+        if (cai_priv_read(pool, &pool->first) < 0) cai_priv_back_off(looks++);
         else count = cai_priv_keepalive_run(pool, &run, &said, &status);
         if (status && run.wait && !count) {
             if (call->err) *call->err = said;
@@ -2448,7 +2300,7 @@ static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_poi
     CAI_TRY(cai_priv_ask_capture(call, point->stream, point->context, &capture));
     if (capture)
         return cai_priv_capture_refused(call, -1, "stream ", point->stream,
-                                        " is capturing: nothing can be released after its work");
+                                        " is capturing: no event of a capture can be kept");
     if (!point->context_id) CAI_TRY(cai_priv_ask_context_id(call, point->context, &point->context_id));
     return cai_priv_record(call, point);
 }
@@ -2621,7 +2473,7 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
 }
 
 /* A finish that ends an exchange with CUDA calls, or that releases. */
-CAI_PRIV_STREAM_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
+CAI_PRIV_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
                                                     cai_array *const *arrays, int32_t count, cai_error *err)
 {
     cai_priv_point point;
@@ -2660,6 +2512,11 @@ CAI_API cai_status cai_exchange_finish(cai_exchange *ex, cai_status status, cai_
     return status;
 }
 
+CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err)
+{
+    return cai_exchange_finish(ex, status, NULL, 0, err);
+}
+
 /* ----------------------------------------------------------------- >>ordering */
 /* plan->ex->stream waits for other streams. */
 static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
@@ -2668,8 +2525,10 @@ static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, in
     cai_priv_stream_call *call = &plan->call;
     for (plan->item = 0; plan->item < count; ++plan->item) {
         const uint64_t stream = streams[plan->item];
-        CAI_TRY(cai_priv_blame(call, plan->item, cai_priv_stream_check(call, stream)));
-        if (stream != ex->stream) CAI_TRY(cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD));
+        cai_status status = cai_priv_stream_check(call, stream);
+        if (!status && stream != ex->stream)
+            status = cai_priv_add_edge(plan, stream, 0, CAI_PRIV_FORWARD);
+        CAI_TRY(cai_priv_blame(call, plan->item, status));
     }
     if (!ex->edge_count) return CAI_OK;
     CAI_TRY(cai_priv_ask_context(call, ex->stream, 0, &ex->context));
@@ -2750,7 +2609,7 @@ CAI_API cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *
     CAI_TRY(cai_array_check(array, err));
     mask = array->mask;
     if (array->stream == CAI_STREAM_PER_THREAD || (mask && mask->stream == CAI_STREAM_PER_THREAD))
-        CAI_TRY(cai_priv_stream_thread(&call, &thread));
+        CAI_TRY(CAI_PRIV_STREAM_CUDA(&call, host_thread, &thread));
     if (array->stream == CAI_STREAM_PER_THREAD) array->thread = thread;
     if (mask && mask->stream == CAI_STREAM_PER_THREAD) mask->thread = thread;
     return CAI_OK;
@@ -2760,7 +2619,6 @@ CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai
 {
     cai_priv_stream_call call;
     cai_priv_point point = {0, 0, 0, 0};
-    uint64_t capture;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_detach", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
@@ -2769,17 +2627,9 @@ CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai
     CAI_TRY(cai_priv_stream_check(&call, array->stream));
     if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
     point.stream = array->stream;
-    if (cai_priv_is_handle(array->stream)) {
-        CAI_TRY(cai_priv_ask_context(&call, array->stream, 0, &point.context));
-    } else {
+    if (!cai_priv_is_handle(point.stream))
         CAI_TRY(cai_priv_memory_context(&call, array, &point.context, NULL));
-    }
-    CAI_TRY(cai_priv_ask_capture(&call, point.stream, point.context, &capture));
-    if (capture)
-        return cai_priv_capture_refused(&call, -1, "stream ", point.stream,
-                                        " is capturing: an event of a capture cannot be handed out");
-    CAI_TRY(cai_priv_ask_context_id(&call, point.context, &point.context_id));
-    CAI_TRY(cai_priv_record(&call, &point));
+    CAI_TRY(cai_priv_record_point(&call, &point));
     array->sync = CAI_SYNC_EVENT;
     array->event = point.event;
     array->flags |= CAI_OWN_EVENT;
@@ -2807,25 +2657,34 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
 }
 
 /* --------------------------------------------------------------------- >>pool */
-static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_error *err)
-{
-    if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
-    if (cai_priv_knows_cuda(cuda)) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ABI,
-                          "the CUDA table has version %u and %u bytes, this header needs version 1 and at "
-                          "least %u bytes",
-                          (unsigned)cuda->version, (unsigned)cuda->struct_size,
-                          (unsigned)offsetof(cai_cuda, context_current));
-}
+/* The first slots of a table, in its order. NULL: the slot is newer than CUDA 11.2, and may be empty. */
+static const char *const cai_priv_needed_slots[] = {
+    "context_current", "context_push", "context_pop", "context_synchronize", "context_device",
+    "device_context", "stream_context", "stream_capture", NULL, "stream_wait_event", "stream_synchronize",
+    "event_create", "event_destroy", "event_record", "event_query", "event_synchronize", "capture_mode",
+    "pointer_info", NULL, NULL, "host_thread"};
 
-static cai_status cai_priv_check_operations(const cai_cuda *cuda, cai_error *err)
+/* Checks a table. *table gets it, or `whole` if it is shorter than this header's. */
+static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_cuda *whole, const cai_cuda **table,
+                                      cai_error *err)
 {
-    const char *lacking = NULL;
-    if (!cuda->event_create) lacking = "event_create";
-    else if (!cuda->event_destroy) lacking = "event_destroy";
-    else if (!cuda->event_record) lacking = "event_record";
-    else if (!cuda->stream_wait_event) lacking = "stream_wait_event";
-    return lacking ? cai_priv_stream_lacks(err, lacking) : CAI_OK;
+    const char *slots;
+    size_t i;
+    void (*slot)(void);
+    if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
+    if (!cai_priv_knows_cuda(cuda))
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "the CUDA table has version %u and %u bytes, this header needs version 1 and at "
+                              "least %u bytes",
+                              (unsigned)cuda->version, (unsigned)cuda->struct_size,
+                              (unsigned)offsetof(cai_cuda, context_current));
+    *table = cai_priv_whole_cuda(cuda, whole);
+    slots = (const char *)*table + offsetof(cai_cuda, context_current);
+    for (i = 0; i < sizeof cai_priv_needed_slots / sizeof cai_priv_needed_slots[0]; ++i) {
+        memcpy(&slot, slots + i * sizeof slot, sizeof slot);
+        if (!slot && cai_priv_needed_slots[i]) return cai_priv_stream_lacks(err, cai_priv_needed_slots[i]);
+    }
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cuda, cai_keepalive *keepalive,
@@ -2841,9 +2700,7 @@ CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cud
     if (flags)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_event_pool_init: flags = 0x%x has unknown bits",
                               (unsigned)flags);
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
-    table = cai_priv_whole_cuda(cuda, &whole);
-    CAI_TRY(cai_priv_check_operations(table, err));
+    CAI_TRY(cai_priv_check_cuda(cuda, &whole, &table, err));
     memset(pool, 0, sizeof *pool);
     pool->whole = whole;
     pool->cuda = table == cuda ? cuda : &pool->whole;
@@ -2892,8 +2749,6 @@ CAI_API cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
     cai_status status = CAI_OK, removed;
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_event_pool_forget", err));
     of_context.context = context;
-    if (cai_priv_still_listed(pool) && !pool->cuda->event_synchronize)
-        return cai_priv_stream_lacks(err, "event_synchronize");
     if (cai_priv_guarded_look(&pool->waiting))
         (void)cai_priv_keepalive_run(pool, &of_context, err, &status);
     call.ending = 1;
@@ -2916,14 +2771,18 @@ typedef struct cai_priv_search {
 
 typedef cai_status (*cai_priv_question)(cai_priv_search *search);
 
-CAI_PRIV_STREAM_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
+static cai_status cai_priv_about_data(cai_error *err, cai_status status)
+{
+    if (err) err->entry = CAI_ENTRY_DATA;
+    return status;
+}
+
+CAI_PRIV_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
                                                    const char *sentence)
 {
     cai_error *err = search->call->err;
-    const cai_status status = cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), "data 0x%llx %s",
-                                             (unsigned long long)search->array->data, sentence);
-    if (err) err->entry = CAI_ENTRY_DATA;
-    return status;
+    return cai_priv_about_data(err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), "data 0x%llx %s",
+                                                   (unsigned long long)search->array->data, sentence));
 }
 
 /* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a
@@ -2939,11 +2798,9 @@ static cai_status cai_priv_ask_pointer(cai_priv_search *search)
     search->answered = !error && (info->memory > CAI_MEMORY_PINNED || info->device_pointer);
     if (search->refused || search->answered) return CAI_OK;
     CAI_TRY(cai_priv_stream_did(call, error, "pointer_info"));
-    if (!search->asked_in) {
-        CAI_TRY(cai_priv_find_current(call));
-        search->asked_in = call->current;
-    }
-    search->answered = search->asked_in || !call->current_known;
+    CAI_TRY(cai_priv_find_current(call));
+    if (!search->asked_in) search->asked_in = call->current;
+    search->answered = search->asked_in != 0;
     if (info->flags & CAI_POINTER_NO_CONTEXT) /* the memory's own context knows all */
         search->answered = search->asked_in && search->asked_in == info->context;
     return CAI_OK;
@@ -2963,16 +2820,17 @@ static cai_status cai_priv_ask_range(cai_priv_search *search)
     return CAI_OK;
 }
 
-/* Queries in a context that may be destroyed (201, 709), or that another thread uses alone (216). */
+/* Queries in a further context. It may be destroyed (201, 709), or one thread may use it alone (216). */
 static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
-    const int32_t error = cai_priv_context_enter(call->cuda, context);
-    call->inside = context;
+    int32_t error;
+    if (search->answered || !context || context == call->current) return CAI_OK;
+    error = cai_priv_context_enter(call->cuda, context);
     if (error == 201 || error == 216 || error == 709) return CAI_OK;
     CAI_TRY(cai_priv_stream_did(call, error, "context_push"));
     search->asked_in = context;
-    return cai_priv_stream_leave(call, 1, question(search));
+    return cai_priv_stream_leave(call, context, question(search));
 }
 
 /* Queries in the current context, then in the allocation's, then in the primary one of its device (0 if that
@@ -2981,26 +2839,20 @@ static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question questi
 {
     cai_priv_stream_call *call = search->call;
     const cai_cuda *cuda = call->cuda;
-    uint64_t own, primary;
+    uint64_t own, primary = 0;
     int32_t error;
     search->asked_in = call->current;
     CAI_TRY(question(search));
-    if (search->answered || !cuda->context_current || !cuda->context_push || !cuda->context_pop)
-        return CAI_OK;
-    CAI_TRY(cai_priv_find_current(call));
+    if (!search->answered) CAI_TRY(cai_priv_find_current(call));
     own = search->info.context;
-    if (own && own != call->current) CAI_TRY(cai_priv_ask_inside(search, own, question));
+    CAI_TRY(cai_priv_ask_inside(search, own, question));
     if (search->answered) return CAI_OK;
-    if (!cuda->device_context) return CAI_OK;
-    primary = 0;
     error = cuda->device_context(cuda->self,
                                  search->info.memory > CAI_MEMORY_HOST ? search->info.device : 0, &primary);
     if (error == 100 || error == 101) return CAI_OK; /* no such device */
     CAI_TRY(cai_priv_stream_did(call, error, "device_context"));
-    if (!primary || primary == own || primary == call->current) return CAI_OK;
-    CAI_TRY(cai_priv_ask_inside(search, primary, question));
-    if (search->answered || own || !search->info.context) return CAI_OK;
-    return cai_priv_ask_inside(search, search->info.context, question);
+    if (primary != own) CAI_TRY(cai_priv_ask_inside(search, primary, question));
+    return own ? CAI_OK : cai_priv_ask_inside(search, search->info.context, question);
 }
 
 /* Locates memory that CUDA does not know. Some devices can read it. */
@@ -3014,9 +2866,8 @@ static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t fla
                                                                 "context is current on this thread");
     if (!call->cuda->device_attribute) return cai_priv_stream_lacks(call->err, "device_attribute");
     CAI_TRY(cai_priv_current_device(call, device));
-    if (call->current_known && !call->current) return cai_priv_stream_did(call, 201, "context_device");
-    if (*device >= 0)
-        CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_attribute, *device, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes));
+    if (!call->current) return cai_priv_stream_did(call, 201, "context_device");
+    CAI_TRY(CAI_PRIV_STREAM_CUDA(call, device_attribute, *device, CAI_ATTRIBUTE_PAGEABLE_ACCESS, &yes));
     if (!yes)
         return cai_priv_no_memory(
             search, 7, "is plain host memory, or was freed, and the current device cannot read such memory");
@@ -3032,6 +2883,7 @@ static cai_status cai_priv_locate_bounds(cai_priv_search *search)
     cai_location *out = search->out;
     const int mapped = search->info.memory == CAI_MEMORY_DEVICE && !search->info.context &&
                        !(search->info.flags & CAI_POINTER_POOL);
+    cai_error *err = search->call->err;
     uint64_t offset, low, high;
     int outside;
     if (!search->call->cuda->pointer_range) return CAI_OK;
@@ -3041,15 +2893,13 @@ static cai_status cai_priv_locate_bounds(cai_priv_search *search)
     low = offset + (uint64_t)array->lo;
     high = offset + (uint64_t)array->hi;
     outside = array->data < out->base || low > offset || high > out->nbytes || high < offset;
-    if (outside && !mapped) {
-        (void)cai_priv_error(search->call->err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 7),
-                             "data 0x%llx: the array reaches byte %lld of an allocation of %lld bytes",
-                             (unsigned long long)array->data,
-                             (long long)(array->data < out->base || low > offset ? low : high),
-                             (long long)out->nbytes);
-        if (search->call->err) search->call->err->entry = CAI_ENTRY_DATA;
-        return CAI_ERR_MEMORY;
-    }
+    if (outside && !mapped)
+        return cai_priv_about_data(
+            err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 7),
+                                "data 0x%llx: the array reaches byte %lld of an allocation of %lld bytes",
+                                (unsigned long long)array->data,
+                                (long long)(array->data < out->base || low > offset ? low : high),
+                                (long long)out->nbytes));
     if (!outside) out->bounds = CAI_BOUNDS_INSIDE;
     return CAI_OK;
 }
@@ -3084,11 +2934,10 @@ static cai_status cai_priv_check_address(const cai_priv_search *search)
     const uint64_t address = search->out->data, low = address + (uint64_t)array->lo;
     cai_error *err = search->call->err;
     if (low <= address && address + (uint64_t)(array->hi - 1) >= address) return CAI_OK;
-    (void)cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 28),
-                         "data 0x%llx: elements leave the address space at 0x%llx, the address for devices",
-                         (unsigned long long)array->data, (unsigned long long)address);
-    if (err) err->entry = CAI_ENTRY_DATA;
-    return CAI_ERR_MEMORY;
+    return cai_priv_about_data(
+        err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 28),
+                            "data 0x%llx: elements leave the address space at 0x%llx, the address for devices",
+                            (unsigned long long)array->data, (unsigned long long)address));
 }
 
 /* Queries the array or the mask, and stores nothing in it. */
@@ -3099,7 +2948,6 @@ static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_arra
     memset(out, 0, sizeof *out);
     out->device = CAI_DEVICE_UNKNOWN;
     if (!array->size) return CAI_OK;
-    if (!call->cuda->pointer_info) return cai_priv_stream_lacks(call->err, "pointer_info");
     memset(&search, 0, sizeof search);
     search.call = call;
     search.array = array;
@@ -3132,13 +2980,11 @@ static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, 
         const cai_status status = cai_priv_locate_one(call, mask, flags, &where);
         if (status) return cai_priv_error_before(call->err, status, "mask", -1);
         if (out->memory == CAI_MEMORY_DEVICE && where.memory == CAI_MEMORY_DEVICE &&
-            out->device != where.device) {
-            (void)cai_priv_error(call->err, CAI_ERR_MEMORY,
-                                 "data 0x%llx is on device %d and its mask on device %d",
-                                 (unsigned long long)array->data, out->device, where.device);
-            if (call->err) call->err->entry = CAI_ENTRY_DATA;
-            return CAI_ERR_MEMORY;
-        }
+            out->device != where.device)
+            return cai_priv_about_data(
+                call->err, cai_priv_error(call->err, CAI_ERR_MEMORY,
+                                          "data 0x%llx is on device %d and its mask on device %d",
+                                          (unsigned long long)array->data, out->device, where.device));
         cai_priv_store_location(mask, &where, flags);
     }
     cai_priv_store_location(array, out, flags);
@@ -3150,16 +2996,17 @@ CAI_API cai_status cai_locate(cai_array *array, const char *name, const cai_cuda
 {
     cai_priv_stream_call call;
     cai_location where;
+    const cai_cuda *table;
     cai_cuda whole;
     cai_status status;
     if (!name) return cai_priv_stream_misuse(err, "cai_locate: name is NULL");
-    CAI_TRY(cai_priv_check_cuda(cuda, err));
+    CAI_TRY(cai_priv_check_cuda(cuda, &whole, &table, err));
     status = cai_array_check(array, err);
     if (status) return cai_priv_error_before(err, status, name, -1);
     if (flags & ~(uint32_t)(CAI_LOCATE_BOUNDS | CAI_LOCATE_PAGEABLE | CAI_LOCATE_STORE_ADDRESS))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_locate: flags = 0x%x has unknown bits",
                               (unsigned)flags);
-    call = cai_priv_stream_open(NULL, cai_priv_whole_cuda(cuda, &whole), err);
+    call = cai_priv_stream_open(NULL, table, err);
     status = cai_priv_locate(&call, array, flags, &where);
     if (status) return cai_priv_error_before(err, status, name, -1);
     if (out) *out = where;
@@ -3306,12 +3153,14 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
         return cai_priv_cu_##name(self) arguments;                                                           \
     }
 
-/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. */
+/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. It may be
+ * the first call of the process. */
 #define CAI_PRIV_SLOT_OF_HANDLE(name, number, parameters, arguments)                                         \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
         void *made = NULL;                                                                                   \
-        const int32_t error = cai_priv_cu_##name(self) arguments;                                            \
+        int32_t error = cai_priv_cu_##name(self) arguments;                                                  \
+        if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_##name(self) arguments;                  \
         *number = cai_priv_cu_number(made);                                                                  \
         return error;                                                                                        \
     }
@@ -3324,15 +3173,7 @@ static int cai_priv_driver_init(void *self, int32_t *error)
     return !*error;
 }
 
-static int32_t cai_priv_driver_context_current(void *self, uint64_t *context)
-{
-    void *handle = NULL;
-    int32_t error = cai_priv_cu_context_current(self)(&handle);
-    if (cai_priv_driver_init(self, &error)) error = cai_priv_cu_context_current(self)(&handle);
-    *context = cai_priv_cu_number(handle);
-    return error;
-}
-
+CAI_PRIV_SLOT_OF_HANDLE(context_current, context, (void *self, uint64_t *context), (&made))
 CAI_PRIV_SLOT(context_push, (void *self, uint64_t context), (cai_priv_cu_handle(context)))
 
 static int32_t cai_priv_driver_context_pop(void *self)
@@ -3344,16 +3185,8 @@ static int32_t cai_priv_driver_context_pop(void *self)
 CAI_PRIV_SLOT(context_synchronize, (void *self), ())
 CAI_PRIV_SLOT(context_device, (void *self, int32_t *device), (device))
 
-static int32_t cai_priv_driver_primary_retain(void *self, int32_t device, uint64_t *context)
-{
-    void *handle = NULL;
-    const cai_priv_type_primary_retain retain = cai_priv_cu_primary_retain(self);
-    int32_t error = retain(&handle, device);
-    if (cai_priv_driver_init(self, &error)) error = retain(&handle, device);
-    *context = cai_priv_cu_number(handle);
-    return error;
-}
-
+CAI_PRIV_SLOT_OF_HANDLE(primary_retain, context, (void *self, int32_t device, uint64_t *context),
+                        (&made, device))
 CAI_PRIV_SLOT(primary_release, (void *self, int32_t device), (device))
 
 /* Retaining an inactive primary context makes it, and releasing it destroys it ("The context is automatically

@@ -1890,7 +1890,7 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
     CAI_TRY(cai_priv_mem_set_table(&made, hooks, err));
     if (made.cuda && made.cuda->context_current) {
         CAI_TRY(cai_priv_emm_context(made.cuda, &made.context, err));
-        if (made.cuda->context_device) error = made.cuda->context_device(made.cuda->self, &made.device);
+        error = made.cuda->context_device(made.cuda->self, &made.device);
         if (error) return cai_cuda_status(error, "context_device", err);
     }
     made.contexts[0] = made.context;

@@ -108,9 +108,7 @@ static cai_status cai_priv_move_enter(const cai_cuda *cuda, uint64_t stream, uin
     uint64_t current = 0, context = 0;
     int32_t error;
     *pushed = 0;
-    if (!cai_priv_is_handle(stream) || !cuda->stream_context || !cuda->context_current ||
-        !cuda->context_push || !cuda->context_pop)
-        return CAI_OK;
+    if (!cai_priv_is_handle(stream)) return CAI_OK;
     error = cuda->context_current(cuda->self, &current);
     if (!error) error = cuda->stream_context(cuda->self, stream, &context);
     if (error) return cai_cuda_status(error, "finding the context of the stream", err);
@@ -125,10 +123,10 @@ static cai_status cai_priv_move_context(const cai_cuda *cuda, const cai_array *a
                                         cai_error *err)
 {
     cai_cuda_pointer info;
-    int32_t error = 0;
+    int32_t error;
     memset(&info, 0, sizeof info);
-    if (cuda->pointer_info) error = cuda->pointer_info(cuda->self, array->data, &info);
-    if (!error && !info.context && cuda->device_context)
+    error = cuda->pointer_info(cuda->self, array->data, &info);
+    if (!error && !info.context)
         error = cuda->device_context(cuda->self, array->device, &info.context);
     *context = info.context;
     return error ? cai_cuda_status(error, "finding the context of memory", err) : CAI_OK;

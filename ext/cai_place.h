@@ -665,8 +665,7 @@ static cai_status cai_priv_work_primary(const cai_priv_work *work, int32_t devic
 {
     const cai_cuda *cuda = work->cuda;
     *context = 0;
-    if (cuda->device_context)
-        CAI_TRY(cai_priv_work_did(work, cuda->device_context(cuda->self, device, context), "device_context"));
+    CAI_TRY(cai_priv_work_did(work, cuda->device_context(cuda->self, device, context), "device_context"));
     return *context ? CAI_OK : cai_priv_work_no_context(work, device);
 }
 
@@ -689,21 +688,15 @@ static cai_status cai_priv_work_leave(cai_priv_work *work, cai_status status)
     return status ? status : cai_priv_work_did(work, error, "context_pop");
 }
 
-static int cai_priv_work_has_contexts(const cai_cuda *cuda)
-{
-    return cuda->context_current && cuda->context_push && cuda->context_pop;
-}
-
 /* Makes the context of a stream current. 1 and 2 are of the current one. */
 static cai_status cai_priv_work_enter_stream(cai_priv_work *work, uint64_t stream)
 {
     const cai_cuda *cuda = work->cuda;
     uint64_t current = 0, context;
     work->inside = 0;
-    if (!cai_priv_work_has_contexts(cuda)) return CAI_OK;
     CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, &current), "context_current"));
     context = current;
-    if (cai_priv_is_handle(stream) && cuda->stream_context)
+    if (cai_priv_is_handle(stream))
         CAI_TRY(cai_priv_work_did(work, cuda->stream_context(cuda->self, stream, &context),
                                   "stream_context"));
     if (!context) CAI_TRY(cai_priv_work_primary(work, 0, &context));
@@ -728,7 +721,6 @@ static cai_status cai_priv_work_no_capture(const cai_priv_work *work, uint64_t s
     const cai_cuda *cuda = work->cuda;
     cai_cuda_capture capture;
     memset(&capture, 0, sizeof capture);
-    if (!cuda->stream_capture) return CAI_OK;
     CAI_TRY(cai_priv_work_did(work, cuda->stream_capture(cuda->self, stream, &capture), "stream_capture"));
     if (!capture.status) return CAI_OK;
     return cai_priv_error(work->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
@@ -833,7 +825,6 @@ static cai_status cai_priv_stream_device(cai_priv_work *work, uint64_t stream, i
 {
     cai_status status = CAI_OK;
     *device = CAI_DEVICE_UNKNOWN;
-    if (!work->cuda->context_device) return CAI_OK;
     CAI_TRY(cai_priv_work_enter_stream(work, stream));
     status = cai_priv_work_did(work, work->cuda->context_device(work->cuda->self, device), "context_device");
     return cai_priv_work_leave(work, status);
@@ -844,7 +835,7 @@ static cai_status cai_priv_migrate_ask(const cai_priv_work *work, const cai_arra
                                        cai_cuda_pointer *info)
 {
     const cai_cuda *cuda = work->cuda;
-    const int named = !cai_priv_is_handle(stream) && cuda->context_current;
+    const int named = !cai_priv_is_handle(stream);
     cai_status status;
     memset(info, 0, sizeof *info);
     info->memory = array->memory;
@@ -853,9 +844,6 @@ static cai_status cai_priv_migrate_ask(const cai_priv_work *work, const cai_arra
     if (!named && array->memory != CAI_MEMORY_UNKNOWN &&
         (array->memory != CAI_MEMORY_DEVICE || array->device >= 0))
         return CAI_OK;
-    if (!cuda->pointer_info && named)
-        return cai_priv_error(work->err, CAI_ERR_UNAVAILABLE, "the CUDA table has no pointer_info");
-    if (!cuda->pointer_info) return CAI_OK;
     status = cai_priv_work_did(work, cuda->pointer_info(cuda->self, array->data, info), "pointer_info");
     if (array->memory != CAI_MEMORY_UNKNOWN) info->memory = array->memory;
     return status;
@@ -868,8 +856,7 @@ static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int3
 {
     const cai_cuda *cuda = work->cuda;
     *context = 0;
-    if (cai_priv_is_handle(stream) || !cuda->context_current)
-        return cai_priv_stream_device(work, stream, device);
+    if (cai_priv_is_handle(stream)) return cai_priv_stream_device(work, stream, device);
     CAI_TRY(cai_priv_work_did(work, cuda->context_current(cuda->self, context), "context_current"));
     if (*context) return cai_priv_stream_device(work, stream, device);
     *device = data_device >= 0 ? data_device : 0;
@@ -880,7 +867,7 @@ static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int3
 static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_cuda_pointer *info,
                                            uint64_t stream, uint64_t context, int32_t device)
 {
-    if (!context || (info->context ? info->context == context : device < 0 || info->device == device))
+    if (!context || (info->context ? info->context == context : info->device == device))
         return CAI_OK;
     return cai_priv_error(work->err, CAI_PRIV_RULE(CAI_ERR_STREAM, 83),
                           "a consumer would use stream %d of the memory's context, not of the current "
@@ -901,8 +888,7 @@ static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool 
     CAI_TRY(cai_priv_migrate_ask(&work, array, stream, &info));
     device = array->device >= 0 ? array->device : info.device;
     CAI_TRY(cai_priv_migrate_to(&work, stream, device, &context, &device));
-    if (array->size && info.memory == CAI_MEMORY_DEVICE && device >= 0 && info.device >= 0 &&
-        device != info.device) {
+    if (array->size && info.memory == CAI_MEMORY_DEVICE && info.device >= 0 && device != info.device) {
         cai_priv_place_spot(here, sizeof here, info.device, cai_priv_place_pending(array));
         cai_priv_place_spot(there, sizeof there, device, stream);
         return cai_priv_error(err, CAI_ERR_PLACEMENT, "the array%s, but the work%s: copy it (cai_move)", here,
@@ -910,8 +896,6 @@ static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool 
     }
     if (array->size) CAI_TRY(cai_priv_migrate_default(&work, &info, stream, context, device));
     if (stream != CAI_STREAM_PER_THREAD) return CAI_OK;
-    if (!work.cuda->host_thread)
-        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no host_thread");
     return cai_priv_work_did(&work, work.cuda->host_thread(work.cuda->self, thread), "host_thread");
 }
 
@@ -951,8 +935,8 @@ CAI_API cai_status cai_stream_cache_init(cai_stream_cache *cache, const cai_cuda
                               (long)capacity, (long)device);
     if (!cai_priv_knows_cuda(cuda))
         return cai_priv_error(err, CAI_ERR_ABI, "the CUDA table is not of version %d", (int)CAI_CUDA_VERSION);
-    if (cuda->struct_size < offsetof(cai_cuda, stream_capture) || !cai_priv_work_has_contexts(cuda) ||
-        !cuda->context_device || !cuda->device_context)
+    if (cuda->struct_size < offsetof(cai_cuda, stream_capture) || !cuda->context_current ||
+        !cuda->context_push || !cuda->context_pop || !cuda->context_device || !cuda->device_context)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table lacks an operation on contexts");
     memset(cache, 0, sizeof *cache);
     cache->cuda = cuda;

@@ -372,7 +372,7 @@ static int32_t cai_priv_storage_captures(const cai_cuda *cuda, uint64_t stream)
 {
     cai_cuda_capture capture;
     int32_t error;
-    if (!cuda || !cuda->stream_capture || !cai_priv_is_stream(cuda, stream)) return 0;
+    if (!cuda || !cai_priv_is_stream(cuda, stream)) return 0;
     capture.status = CAI_CAPTURE_NONE;
     error = cuda->stream_capture(cuda->self, stream, &capture);
     return error ? error : capture.status == CAI_CAPTURE_NONE ? 0 : 900;
@@ -571,18 +571,13 @@ static cai_status cai_priv_storage_connect(cai_storage *s, cai_error *err)
     int32_t error = 0, concurrent = 0;
     s->device = CAI_DEVICE_UNKNOWN;
     if (!cuda) return CAI_OK;
-    if (!cuda->copy_async || !cuda->copy_3d_async || !cuda->set_async || !cuda->stream_synchronize ||
-        !cuda->event_synchronize || !cuda->context_synchronize || !cuda->context_current ||
-        !cuda->context_push || !cuda->context_pop)
+    if (!cuda->copy_async || !cuda->copy_3d_async || !cuda->set_async)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
-                              "the CUDA table lacks copy_async, copy_3d_async, set_async, "
-                              "stream_synchronize, event_synchronize, context_synchronize, context_current, "
-                              "context_push or context_pop");
+                              "the CUDA table lacks copy_async, copy_3d_async or set_async");
     CAI_TRY(cai_priv_emm_context(cuda, &s->context, err));
-    if (cuda->context_device) error = cuda->context_device(cuda->self, &s->device);
-    CAI_TRY(cai_cuda_status(error, "context_device", err));
+    CAI_TRY(cai_cuda_status(cuda->context_device(cuda->self, &s->device), "context_device", err));
     if (s->options.kind != CAI_STORAGE_MANAGED) return CAI_OK;
-    if (cuda->device_attribute && s->device >= 0)
+    if (cuda->device_attribute)
         error = cuda->device_attribute(cuda->self, s->device, CAI_ATTRIBUTE_CONCURRENT_MANAGED, &concurrent);
     s->alone = !concurrent;
     return cai_cuda_status(error, "device_attribute", err);
@@ -849,7 +844,7 @@ static cai_status cai_priv_access_name(cai_storage_access *access, cai_error *er
     access->context = access->thread = 0;
     if (!access->stream || cai_priv_is_handle(access->stream)) return CAI_OK;
     error = cuda->context_current(cuda->self, &access->context);
-    if (!error && access->stream == CAI_STREAM_PER_THREAD && cuda->host_thread)
+    if (!error && access->stream == CAI_STREAM_PER_THREAD)
         error = cuda->host_thread(cuda->self, &access->thread);
     return cai_cuda_status(error, "stream", err);
 }
@@ -1044,7 +1039,7 @@ static void cai_priv_export_take(cai_array *work, const cai_array *array, const 
     work->thread = array->thread;
     if (array->sync != CAI_SYNC_STREAM || !cuda) return;
     if (!cai_priv_is_stream(cuda, array->stream)) work->sync = CAI_SYNC_UNKNOWN;
-    if (array->stream != CAI_STREAM_PER_THREAD || !cuda->host_thread) return;
+    if (array->stream != CAI_STREAM_PER_THREAD) return;
     if (cuda->host_thread(cuda->self, &now) || now != array->thread) work->stream = CAI_STREAM_LEGACY;
 }
 

@@ -14,6 +14,7 @@
 #include "cai_manager.h"
 #include "cai_storage.h"
 #include "hooks.h"
+#include "one_context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -337,9 +338,7 @@ enum { CONSUMER = 5000 };
 static void exchange_over(int32_t streams)
 {
     int32_t i;
-    memset(&counting, 0, sizeof counting);
-    counting.struct_size = (uint32_t)sizeof counting;
-    counting.version = CAI_CUDA_VERSION;
+    one_context_fill(&counting);
     counting.context_current = context_current;
     counting.stream_context = stream_context;
     counting.stream_capture = stream_capture;

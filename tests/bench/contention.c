@@ -10,6 +10,7 @@
 
 #include "cai_manager.h"
 #include "hooks.h"
+#include "one_context.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -29,27 +30,6 @@ static cai_manager emm;
 static pthread_barrier_t start;
 
 /* ------------------------------------------------------------------ a CUDA that does nothing */
-
-static int32_t context_current(void *self, uint64_t *context)
-{
-    (void)self;
-    *context = 4096;
-    return 0;
-}
-
-static int32_t stream_context(void *self, uint64_t stream, uint64_t *context)
-{
-    (void)stream;
-    return context_current(self, context);
-}
-
-static int32_t stream_capture(void *self, uint64_t stream, cai_cuda_capture *capture)
-{
-    (void)self;
-    (void)stream;
-    memset(capture, 0, sizeof *capture);
-    return 0;
-}
 
 static int32_t event_create(void *self, uint64_t *event)
 {
@@ -85,12 +65,7 @@ static void make_all(void)
 {
     cai_emm_hooks hooks;
     cai_error err;
-    memset(&cuda, 0, sizeof cuda);
-    cuda.struct_size = (uint32_t)sizeof cuda;
-    cuda.version = CAI_CUDA_VERSION;
-    cuda.context_current = context_current;
-    cuda.stream_context = stream_context;
-    cuda.stream_capture = stream_capture;
+    one_context_fill(&cuda);
     cuda.event_create = event_create;
     cuda.event_destroy = event_destroy;
     cuda.event_record = cuda.stream_wait_event = on_a_stream;

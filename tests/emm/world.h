@@ -141,6 +141,24 @@ static int32_t cuda_current(void *self, uint64_t *context)
     return error;
 }
 
+/* No primary context is active, and no memory is known: streams 1 and 2 are those of the current context. */
+static int32_t cuda_primary(void *self, int32_t device, uint64_t *context)
+{
+    (void)self;
+    (void)device;
+    *context = 0;
+    return 0;
+}
+
+static int32_t cuda_pointer(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    (void)self;
+    (void)pointer;
+    memset(info, 0, sizeof *info);
+    info->device = CAI_DEVICE_UNKNOWN;
+    return 0;
+}
+
 static uint64_t world_other_context(void) { return world.sim ? cai_sim_primary(world.sim, 1) : OTHER_CONTEXT; }
 
 static int32_t world_push(uint64_t context)
@@ -568,6 +586,8 @@ static void world_fill_table(cai_cuda *cuda)
     cuda->context_pop = cuda_pop;
     cuda->context_synchronize = cuda_context_synchronize;
     cuda->context_device = cuda_device;
+    cuda->device_context = cuda_primary;
+    cuda->pointer_info = cuda_pointer;
     cuda->stream_context = cuda_stream_context;
     cuda->stream_capture = cuda_capture;
     cuda->stream_wait_event = cuda_wait_event;

@@ -322,6 +322,14 @@ static void test_migrate_without_context(void)
     cai_sim_destroy(sim);
 }
 
+static int32_t nobody_knows(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    (void)self;
+    (void)pointer;
+    info->device = CAI_DEVICE_UNKNOWN;
+    return 0;
+}
+
 /* CUDA is asked where an array is that was not located. */
 static void test_migrate_not_located(void)
 {
@@ -343,7 +351,10 @@ static void test_migrate_not_located(void)
     }
     CHECK_INT(cai_sim_fail_op(sim, "pointer_info", 1, 1), 1);
     CHECK_INT(cai_migrate(&x, &pool, stream, &err), CAI_ERR_CUDA);
-    cuda.pointer_info = NULL; /* nobody can know */
+    cuda.pointer_info = nobody_knows;
+    CHECK_INT(cai_migrate(&x, &pool, stream, &err), CAI_OK);
+    x.memory = CAI_MEMORY_MANAGED; /* every device can use it */
+    x.sync = CAI_SYNC_NONE;
     CHECK_INT(cai_migrate(&x, &pool, stream, &err), CAI_OK);
     CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
     cai_sim_destroy(sim);
@@ -375,17 +386,8 @@ static void test_migrate_default(void)
     CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_PLACEMENT);
     y.memory = CAI_MEMORY_MANAGED; /* as the array says */
     CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_STREAM);
-    cuda.context_device = NULL; /* of which device 1 is, nobody knows */
-    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
-    y.sync = CAI_SYNC_NONE;
     y.size = 0; /* it is nowhere */
     CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK);
-    y.size = 4;
-    cuda.pointer_info = NULL;
-    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_ERR_UNAVAILABLE);
-    cuda.context_current = NULL;
-    CHECK_INT(cai_migrate(&y, &pool, CAI_STREAM_LEGACY, &err), CAI_OK); /* there is one context */
-    cuda = *cai_sim_cuda(sim);
     cai_sim_run(sim);
     CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
     cai_sim_destroy(sim);
@@ -722,33 +724,11 @@ static void test_no_context(void)
     b.stream = CAI_STREAM_LEGACY;
     CHECK_INT(do_step(&b, MAKE, &err), CAI_OK);
     CHECK_INT(do_step(&b, DEPEND_EVENT, &err), CAI_OK);
+    CHECK_INT(cai_sim_fail_op(b.sim, "device_context", 1, 700), 1);
+    CHECK_INT(do_step(&b, MAKE, &err), CAI_ERR_CUDA);
     CHECK_UINT(cai_sim_current(b.sim), 0);
     CHECK_INT(cai_sim_set_context(b.sim, device_of[0]), 0);
     b.stream = stream;
-    b.cuda.context_push = NULL; /* a platform with one context */
-    CHECK_INT(do_step(&b, MAKE, &err), CAI_OK);
-    b.cuda.context_push = cai_sim_cuda(b.sim)->context_push;
-    b.cuda.context_pop = NULL;
-    CHECK_INT(do_step(&b, MAKE, &err), CAI_OK);
-    b.cuda.context_current = NULL;
-    b.cuda.stream_capture = NULL;
-    b.cuda.context_device = NULL;
-    CHECK_INT(do_step(&b, MAKE, &err), CAI_OK);
-    CHECK_INT(do_step(&b, DEPEND_STREAM, &err), CAI_OK);
-    CHECK_INT(do_step(&b, MIGRATE, &err), CAI_OK);
-    b.cuda = *cai_sim_cuda(b.sim);
-    b.cuda.host_thread = NULL;
-    CHECK_INT(cai_migrate(&b.x, &b.pool, CAI_STREAM_PER_THREAD, &err), CAI_ERR_UNAVAILABLE);
-    CHECK_STR(err.message, "the CUDA table has no host_thread");
-    b.cuda = *cai_sim_cuda(b.sim);
-    CHECK_INT(cai_sim_set_context(b.sim, 0), 0);
-    b.cuda.stream_context = NULL; /* not known, and none is current */
-    CHECK_INT(do_step(&b, MAKE, &err), CAI_OK);
-    b.cuda.device_context = NULL;
-    CHECK_INT(do_step(&b, MAKE, &err), CAI_ERR_CUDA);
-    CHECK_INT(err.native, 201);
-    CHECK_INT(cai_sim_set_context(b.sim, device_of[0]), 0);
-    b.cuda = *cai_sim_cuda(b.sim);
     b.x.abi = 3;
     CHECK_INT(do_step(&b, MIGRATE, &err), CAI_ERR_ABI);
     CHECK_INT(cai_sim_fail_op(b.sim, "event_destroy", 1, 4), 1); /* the process ends */
@@ -853,6 +833,10 @@ static void test_rare_calls(void)
     b.cuda.context_device = NULL;
     CHECK_INT(cai_stream_cache_init(&cache, &b.cuda, &hooks, b.places, 2, 0, &err), CAI_ERR_UNAVAILABLE);
     b.cuda.context_pop = NULL;
+    CHECK_INT(cai_stream_cache_init(&cache, &b.cuda, &hooks, b.places, 2, 0, &err), CAI_ERR_UNAVAILABLE);
+    b.cuda.context_push = NULL;
+    CHECK_INT(cai_stream_cache_init(&cache, &b.cuda, &hooks, b.places, 2, 0, &err), CAI_ERR_UNAVAILABLE);
+    b.cuda.context_current = NULL;
     CHECK_INT(cai_stream_cache_init(&cache, &b.cuda, &hooks, b.places, 2, 0, &err), CAI_ERR_UNAVAILABLE);
     b.cuda.struct_size = (uint32_t)offsetof(cai_cuda, stream_context);
     CHECK_INT(cai_stream_cache_init(&cache, &b.cuda, &hooks, b.places, 2, 0, &err), CAI_ERR_UNAVAILABLE);

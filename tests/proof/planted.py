@@ -115,7 +115,7 @@ DEFECTS = [
      r"    if \(ex->options\.mode == CAI_MODE_IGNORE\) return 0;\n",
      r"    if (ex->options.mode == CAI_MODE_IGNORE) return 1;\n"),
     ("kept alive: released by the next poll or drain", STREAM,
-     r"    if \(!cai_priv_context_lives\(cuda, place->context, place->context_id\)\) \{\n",
+     r"    if \(!call->gone && !cai_priv_context_lives\(cuda, place->context, place->context_id\)\) \{\n",
      r"    if (cuda) {\n"),
     ("kept alive: an event that is not done passes", STREAM,
      r"    if \(error == 600\) return 0;\n", r"    if (error == 600) return 1;\n"),
@@ -128,21 +128,23 @@ DEFECTS = [
     ("kept alive: the arrays behind the first have no event", STREAM,
      r"        if \(!place->joined\) has =", r"        has = 1;\n        if (!place->joined) has ="),
     ("kept alive: a full list does not wait", STREAM,
-     r"    if \(!call->gone && cai_priv_has_passed",
-     r"    if (run->wait && run->only_oldest) return 1;\n    if (!call->gone && cai_priv_has_passed"),
+     r"    if \(!call->gone && !cai_priv_context_lives",
+     r"    if (run->wait && run->only_oldest) return 1;\n    if (!call->gone && !cai_priv_context_lives"),
     # streams that are gone
     ("finish names a producer's stream after the release", STREAM,
      r"    if \(group\.count && cai_priv_guarded_look", r"    if (ex->edge_count) (void)cai_priv_ask_context(&call, "
      r"ex->edges[0].stream, 0, &ex->edges[0].context);\n    if (group.count && cai_priv_guarded_look"),
     # exports and events
-    ("export leaves the second stream out", STREAM, r"if \(stream != ex->stream\) CAI_TRY\(cai_priv_add_edge",
-     r"if (stream != ex->stream && plan->item != 1) CAI_TRY(cai_priv_add_edge"),
+    ("export leaves the second stream out", STREAM, r"if \(!status && stream != ex->stream\)",
+     r"if (!status && stream != ex->stream && plan->item != 1)"),
     ("export makes no order", STREAM, r"CAI_TRY\(cai_priv_join\(&plan, pending, count\)\);", r"(void)pending;"),
     ("cai_stream_order is the wrong way round", STREAM,
      r"\"cai_stream_order\", after, NULL, err\)\);\n    return cai_priv_join\(&plan, &before, 1\);",
      r'"cai_stream_order", before, NULL, err));\n    return cai_priv_join(&plan, &after, 1);'),
-    ("detach does not record", STREAM, r"CAI_TRY\(cai_priv_record\(&call, &point\)\);",
-     r"point.event = cai_priv_event_take(pool, point.context_id);\n"
+    ("detach does not record", STREAM, r"CAI_TRY\(cai_priv_record_point\(&call, &point\)\);",
+     r"if (!point.context) CAI_TRY(cai_priv_ask_context(&call, point.stream, 0, &point.context));\n"
+     r"    CAI_TRY(cai_priv_ask_context_id(&call, point.context, &point.context_id));\n"
+     r"    point.event = cai_priv_event_take(pool, point.context_id);\n"
      r"    if (!point.event) CAI_TRY(cai_priv_event_create(&call, point.context, &point.event));"),
     # memory
     ("manager: no order between streams", MANAGER, r"return last \? cai_priv_mem_order\(call, home, stream\)",

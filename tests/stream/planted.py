@@ -26,17 +26,17 @@ LOOK, LOOK_PLACE = ASK.format(KEPT), ASK.format("place->stream")
 
 # What it is, where it is, what stands there instead, and the programs that must find it
 DEFECTS = [
-    ("kept alive: a look names the stream of the array", r"    error = wait \? cuda->event_synchronize",
+    ("kept alive: a look names the stream of the array", r"    if \(!call->gone\)\n        error = run->wait",
      rf"    {LOOK_PLACE}\n"
-     r"    error = wait ? cuda->event_synchronize", ("order", "sim", "thin")),
+     r"    if (!call->gone)\n        error = run->wait", ("order", "sim", "thin")),
     ("kept alive: a look names the consumer's stream",
-     r"    error = wait \? (cuda->event_synchronize[\s\S]*?    head->event = point->event;\n)",
+     r"    if \(!call->gone\)\n        error = run->wait \? (cuda->event_synchronize[\s\S]*?    head->event = point->event;\n)",
      rf"    {LOOK_PLACE}\n"
-     r"    error = wait ? \1    head->stream = point->stream;\n", ("order", "sim", "thin")),
+     r"    if (!call->gone)\n        error = run->wait ? \1    head->stream = point->stream;\n", ("order", "sim", "thin")),
     ("kept alive: the event is recorded as the list is looked at",
-     r"    error = wait \? (cuda->event_synchronize[\s\S]*?    head->event = point->event;\n)",
+     r"    if \(!call->gone\)\n        error = run->wait \? (cuda->event_synchronize[\s\S]*?    head->event = point->event;\n)",
      r"    if (place->stream) (void)cuda->event_record(cuda->self, place->event, place->stream);\n"
-     r"    place->stream = 0;\n    error = wait ? \1    head->stream = point->stream;\n", ("order", "sim", "thin")),
+     r"    place->stream = 0;\n    if (!call->gone)\n        error = run->wait ? \1    head->stream = point->stream;\n", ("order", "sim", "thin")),
     ("kept alive: an array names the consumer of the array before",
      r"    CAI_TRY\(cai_priv_record_point\(call, point\)\);\n    i = ",
      rf"    {LOOK}\n    {KEPT} = (void *)(uintptr_t)point->stream;\n"

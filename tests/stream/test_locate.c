@@ -302,8 +302,6 @@ static void check_empty(void)
     CHECK_INT(cai_sim_set_context(sim, 0), 0);
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_BOUNDS, &where, &err), CAI_OK);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    cuda.pointer_info = NULL;
-    CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_BOUNDS, &where, &err), CAI_OK);
     logged("");
     cai_sim_destroy(sim);
 }
@@ -338,7 +336,7 @@ static void check_arguments(void)
     a.ndim = 1;
     cuda.pointer_info = NULL;
     refused(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_UNAVAILABLE,
-            "a: the CUDA table has no pointer_info");
+            "the CUDA table has no pointer_info");
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, NULL), CAI_ERR_UNAVAILABLE);
     CHECK_INT(a.memory, CAI_MEMORY_UNKNOWN);
     cai_sim_destroy(sim);
@@ -360,11 +358,6 @@ static void check_pageable(void)
     CHECK_INT(a.memory, CAI_MEMORY_HOST);
     CHECK_UINT(where.data, a.data);
     CHECK_INT(where.bounds, CAI_BOUNDS_UNKNOWN);
-    cuda.context_current = NULL;
-    CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_OK);
-    cuda.context_device = NULL;
-    CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_MEMORY);
-    cuda = *cai_sim_cuda(sim);
     cuda.device_attribute = NULL;
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_PAGEABLE, &where, &err), CAI_ERR_UNAVAILABLE);
     CHECK_STR(err.message, "a: the CUDA table has no device_attribute");
@@ -383,14 +376,6 @@ static void check_pools(void)
     CHECK_INT(where.device, 1);
     CHECK_UINT(where.context, 0);
     logged("pointer_info m3 -> device 1 none\ncontext_current -> c1\ncontext_device -> 0\n");
-    cuda.context_device = NULL;
-    CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_OK);
-    CHECK_INT(where.needs_peer, 0);
-    cuda = *cai_sim_cuda(sim);
-    cuda.context_current = NULL;
-    CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_OK);
-    CHECK_INT(where.needs_peer, 1);
-    cuda = *cai_sim_cuda(sim);
     CHECK_INT(cai_sim_set_context(sim, c2), 0);
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_OK);
     CHECK_INT(where.needs_peer, 0);
@@ -512,6 +497,21 @@ static void check_no_context_calls(void)
     close_none_current();
 }
 
+static int32_t inactive_primary(void *self, int32_t device, uint64_t *context)
+{
+    (void)self;
+    (void)device;
+    *context = 0;
+    return 0;
+}
+
+static int32_t refused_push(void *self, uint64_t context)
+{
+    (void)self;
+    (void)context;
+    return 201;
+}
+
 /* Where no context can be had, what is not known is said, and nothing is taken for something else. */
 static void check_no_context_at_all(void)
 {
@@ -521,7 +521,7 @@ static void check_no_context_at_all(void)
     CHECK(own != 0);
     pinned = alloc(own, CAI_SIM_MEM_PINNED);
     set_none_current(CAI_SIM_NEED_CONTEXT);
-    cuda.device_context = NULL;
+    cuda.device_context = inactive_primary;
     make(&a, pinned, 1, 10, 4);
     CHECK_INT(cai_sim_fail_op(sim, "context_push", 1, 216), 1); /* a green one, in use on another thread */
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
@@ -533,7 +533,7 @@ static void check_no_context_at_all(void)
     CHECK_STR(err.message, "a: context_push: CUDA error 999 (unknown error)");
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_OK);
     CHECK_UINT(where.data, pinned);
-    cuda.context_push = NULL;
+    cuda.context_push = refused_push;
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
     make(&a, m1, 1, 10, 4); /* memory of devices has the address that it has */
     CHECK_INT(cai_locate(&a, "a", &cuda, CAI_LOCATE_BOUNDS, &where, &err), CAI_OK);
@@ -547,14 +547,6 @@ static void check_no_context_at_all(void)
 }
 
 /* A primary context serves where the own one cannot be entered; its error is told. */
-static int32_t inactive_primary(void *self, int32_t device, uint64_t *context)
-{
-    (void)self;
-    (void)device;
-    *context = 0;
-    return 0;
-}
-
 static void check_primary_serves(void)
 {
     uint64_t own, pinned;
@@ -600,7 +592,7 @@ static void check_201(void)
     own_info = cuda.pointer_info;
     cuda.pointer_info = strict_info;
     located(m2, CAI_MEMORY_DEVICE, 1);
-    cuda.device_context = NULL;
+    cuda.device_context = inactive_primary;
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_CUDA);
     CHECK_STR(err.message, "a: pointer_info: CUDA error 201 (no valid context is current)");
     close_none_current();
@@ -671,9 +663,7 @@ static void check_not_portable(void)
     pinned_for = 0; /* of nobody */
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
     silent = 0;
-    cuda.context_pop = NULL;
-    CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
-    cuda.context_current = NULL; /* one context, as far as anybody knows */
+    cuda.context_push = refused_push;
     CHECK_INT(cai_locate(&a, "a", &cuda, 0, &where, &err), CAI_ERR_MEMORY);
     cai_sim_destroy(sim);
 }
@@ -825,15 +815,17 @@ static cai_status locate_by(size_t size, uint32_t says)
 
 static void check_shorter_tables(void)
 {
-    const size_t least = offsetof(cai_cuda, context_current), info = offsetof(cai_cuda, pointer_range);
+    const size_t least = offsetof(cai_cuda, context_current), range = offsetof(cai_cuda, pointer_range);
+    const size_t enough = offsetof(cai_cuda, memory_alloc); /* behind host_thread */
     size_t size;
     open_sim();
     make(&a, m1, 1, 10, 4);
     for (size = least; size < sizeof cuda; size += sizeof(void *)) {
-        const cai_status status = size >= info ? CAI_OK : CAI_ERR_UNAVAILABLE;
+        const cai_status status = size >= enough ? CAI_OK : CAI_ERR_UNAVAILABLE;
         CHECK_INT(locate_by(size, (uint32_t)size), status);
-        if (status) CHECK_STR(err.message, "a: the CUDA table has no pointer_info");
-        else CHECK_INT(where.bounds, size > info ? CAI_BOUNDS_INSIDE : CAI_BOUNDS_UNKNOWN);
+        if (!status) CHECK_INT(where.bounds, CAI_BOUNDS_INSIDE);
+        else if (size == least) CHECK_STR(err.message, "the CUDA table has no context_current");
+        else if (size >= range) CHECK_STR(err.message, "the CUDA table has no host_thread");
         CHECK_INT(locate_by(size + 1, (uint32_t)size + 1), status); /* a slot that is not whole is none */
     }
     CHECK_INT(locate_by(sizeof cuda, (uint32_t)sizeof cuda), CAI_OK);

@@ -157,11 +157,22 @@ static int created, destroyed, recorded, waited;
 static int32_t one(void *self, uint64_t *context) { (void)self; *context = 1; return 0; }
 static int32_t push(void *self, uint64_t context) { (void)self; return context == 1 ? 0 : 201; }
 static int32_t pop(void *self) { (void)self; return 0; }
+static int32_t device(void *self, int32_t *device) { (void)self; *device = 0; return 0; }
+static int32_t primary(void *self, int32_t device, uint64_t *context) { (void)device; return one(self, context); }
 static int32_t of(void *self, uint64_t stream, uint64_t *context) { (void)self; *context = stream ? 1 : 0; return 0; }
+static int32_t done(void *self, uint64_t object) { (void)self; (void)object; return 0; }
+static int32_t mode(void *self, int32_t *mode) { (void)self; *mode = 0; return 0; }
+static int32_t thread(void *self, uint64_t *thread) { (void)self; *thread = 1; return 0; }
 static int32_t capture(void *self, uint64_t stream, cai_cuda_capture *capture)
 {
     (void)self; (void)stream;
     memset(capture, 0, sizeof *capture);
+    return 0;
+}
+static int32_t info(void *self, uint64_t pointer, cai_cuda_pointer *info)
+{
+    (void)self; (void)pointer;
+    memset(info, 0, sizeof *info);
     return 0;
 }
 static int32_t create(void *self, uint64_t *event) { (void)self; *event = (uint64_t)++created; return 0; }
@@ -177,9 +188,15 @@ int main(void)
     cuda.version = CAI_CUDA_VERSION;
     cuda.context_current = one;
     cuda.context_push = push;
-    cuda.context_pop = pop;
+    cuda.context_pop = cuda.context_synchronize = pop;
+    cuda.context_device = device;
+    cuda.device_context = primary;
     cuda.stream_context = of;
     cuda.stream_capture = capture;
+    cuda.stream_synchronize = cuda.event_query = cuda.event_synchronize = done;
+    cuda.capture_mode = mode;
+    cuda.pointer_info = info;
+    cuda.host_thread = thread;
     cuda.event_create = create;
     cuda.event_destroy = destroy;
     cuda.event_record = record;
