@@ -304,12 +304,12 @@ CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_hook_status(const cai_emm_hooks *ho
     return cai_cuda_status(error, what.message, err);
 }
 
-/* Finds the current context, which memory belongs to. A table without context_current leaves *context. */
+/* Finds the current context, which memory belongs to. */
 static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *context, cai_error *err)
 {
-    const int32_t error = cuda->context_current ? cuda->context_current(cuda->self, context) : 0;
+    const int32_t error = cuda->context_current(cuda->self, context);
     if (error) return cai_cuda_status(error, "context_current", err);
-    if (*context || !cuda->context_current) return CAI_OK;
+    if (*context) return CAI_OK;
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_UNAVAILABLE, 111),
                           "no context is current: call cudaSetDevice first");
 }
@@ -418,16 +418,6 @@ static int cai_priv_emm_cuda_take(void *ctx, int32_t pair, void **ptr, size_t si
     return restored;
 }
 
-/* Returns 900 if the stream captures, CUDA's error if that is not known, else 0. */
-static int32_t cai_priv_emm_captures(const cai_cuda *cuda, uint64_t stream)
-{
-    cai_cuda_capture capture;
-    int32_t error = 0;
-    capture.status = CAI_CAPTURE_NONE;
-    if (cuda->stream_capture) error = cuda->stream_capture(cuda->self, stream, &capture);
-    return error || capture.status == CAI_CAPTURE_NONE ? error : 900;
-}
-
 /* The host waits for what is in `stream` (NULL: the legacy stream). cuMemFree only "may perform implicit
  * synchronization", and cuMemFreeHost promises nothing. A wait would end a capture of the stream. */
 static int32_t cai_priv_emm_cuda_passed(const cai_cuda *cuda, struct CUstream_st *stream)
@@ -436,7 +426,7 @@ static int32_t cai_priv_emm_cuda_passed(const cai_cuda *cuda, struct CUstream_st
     int32_t error;
     if (number <= CAI_STREAM_PER_THREAD && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)
         return cuda->context_synchronize ? cuda->context_synchronize(cuda->self) : 400;
-    error = cai_priv_emm_captures(cuda, number);
+    error = cai_priv_captures(cuda, number);
     return error ? error : cuda->stream_synchronize(cuda->self, number);
 }
 
@@ -495,7 +485,7 @@ static int cai_priv_emm_cuda_managed(void *ctx, void **ptr, size_t size, unsigne
 static int32_t cai_priv_emm_legacy_captures(const cai_cuda *cuda, struct CUstream_st *stream)
 {
     if (cai_stream_from_cuda(stream, CAI_STREAM_LEGACY) != CAI_STREAM_LEGACY) return 0;
-    return cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS ? 0 : cai_priv_emm_captures(cuda, CAI_STREAM_LEGACY);
+    return cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS ? 0 : cai_priv_captures(cuda, CAI_STREAM_LEGACY);
 }
 
 /* pool: 0 is the current one of the device. Beside the global capture of another thread both calls fail and
@@ -826,7 +816,7 @@ static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
 {
     uint64_t now = 0;
     int32_t error;
-    if (!owner->context || !owner->cuda->context_id) return 1;
+    if (!owner->cuda->context_id) return 1;
     error = owner->cuda->context_id(owner->cuda->self, owner->context, &now);
     return error ? !cai_priv_emm_is_gone(error) : now == owner->context_id;
 }
@@ -845,7 +835,7 @@ static int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
     uint64_t now = 0;
     if (array->sync != CAI_SYNC_STREAM && array->sync != CAI_SYNC_EVENT) return 0;
     if (!cai_priv_is_stream(cuda, array->stream)) return 0;
-    if (array->stream != CAI_STREAM_PER_THREAD || !cuda->host_thread) return 1;
+    if (array->stream != CAI_STREAM_PER_THREAD) return 1;
     return !cuda->host_thread(cuda->self, &now) && now == array->thread;
 }
 
@@ -853,7 +843,6 @@ static int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
 static int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
 {
     int32_t mode, error;
-    if (event ? !cuda->event_synchronize : !cuda->context_synchronize) return 801;
     error = cai_priv_mode_relax(cuda, &mode);
     if (error) return error;
     error = event ? cuda->event_synchronize(cuda->self, event) : cuda->context_synchronize(cuda->self);
@@ -873,7 +862,7 @@ static uint64_t cai_priv_emm_look(cai_priv_emm_owner *owner, const cai_array *ar
     if (by_event && !stream && !(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) stream = CAI_STREAM_LEGACY;
     if (stream) {
         owner->unordered = stream != CAI_STREAM_LEGACY;
-        error = cai_priv_emm_captures(cuda, stream);
+        error = cai_priv_captures(cuda, stream);
         if (!error && by_event) error = cuda->stream_wait_event(cuda->self, stream, array->event);
         if (!error) return stream;
         *wait = error < 900 || error > 908; /* a wait would end the capture */
@@ -893,7 +882,7 @@ static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array
     const uint64_t named = array ? cai_priv_emm_look(owner, array, &wait) : 0;
     int32_t error = 0;
     if (named) return cai_priv_emm_free_in(owner, named);
-    if (!plain) error = cai_priv_emm_captures(cuda, CAI_STREAM_LEGACY);
+    if (!plain) error = cai_priv_captures(cuda, CAI_STREAM_LEGACY);
     if (!error && (owner->unordered || plain)) error = wait ? cai_priv_emm_wait(cuda, 0) : 600;
     if (error && !cai_priv_is_dead(error)) return 0;
     return cai_priv_emm_free_in(owner, plain ? 0 : CAI_STREAM_LEGACY);
@@ -909,7 +898,7 @@ static int cai_priv_emm_let_go(cai_priv_emm_owner *owner, const cai_array *array
     if (!cuda) {
         (void)cai_priv_emm_free_in(owner, CAI_STREAM_LEGACY);
     } else if (cai_priv_emm_lives(owner)) {
-        if (cuda->context_current) error = cuda->context_current(cuda->self, &current);
+        error = cuda->context_current(cuda->self, &current);
         if (!error && current != owner->context) error = cai_priv_context_enter(cuda, owner->context);
         done = cai_priv_emm_is_gone(error) ||
                ((!error || cai_priv_is_dead(error)) && cai_priv_emm_settle(owner, array, wait));
@@ -940,17 +929,14 @@ static cai_status cai_priv_emm_own(cai_priv_emm_owner *owner, cai_array *array, 
     if (!cai_priv_is_stream(cuda, array->stream))
         return cai_priv_emm_bad_call(owner->hooks, "cai_emm_array", "", array->stream, err);
     CAI_TRY(cai_priv_emm_context(cuda, &owner->context, err));
-    if (owner->context && !(cuda->context_push && cuda->context_pop))
-        return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no context_push and context_pop");
-    if (owner->context && cuda->context_id)
-        error = cuda->context_id(cuda->self, owner->context, &owner->context_id);
+    if (cuda->context_id) error = cuda->context_id(cuda->self, owner->context, &owner->context_id);
     if (error) return cai_cuda_status(error, "context_id", err);
-    if (cuda->context_device) error = cuda->context_device(cuda->self, &array->device);
+    error = cuda->context_device(cuda->self, &array->device);
     if (error) return cai_cuda_status(error, "context_device", err);
-    if (array->stream == CAI_STREAM_PER_THREAD && cuda->host_thread)
+    if (array->stream == CAI_STREAM_PER_THREAD)
         error = cuda->host_thread(cuda->self, &array->thread);
     if (error) return cai_cuda_status(error, "host_thread", err);
-    error = cai_priv_emm_captures(cuda, array->stream);
+    error = cai_priv_captures(cuda, array->stream);
     if (error != 900 && error != 906) return cai_cuda_status(error, "stream_capture", err);
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103),
                           error == 900 ? "stream 0x%llx is capturing"

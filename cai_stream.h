@@ -784,6 +784,17 @@ static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t co
     return error ? error : cai_priv_context_enter(cuda, context);
 }
 
+/* The harmless query: 900 if the stream captures, CUDA's error if that is not known, else 0. The query of an
+ * id, or a wait, would end the capture. */
+static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
+{
+    cai_cuda_capture capture;
+    int32_t error = 0;
+    capture.status = CAI_CAPTURE_NONE;
+    if (cuda->stream_capture) error = cuda->stream_capture(cuda->self, stream, &capture);
+    return error || capture.status == CAI_CAPTURE_NONE ? error : 900;
+}
+
 /* Is it the context that it was? An event of a context that was reset must not be named any more. */
 static inline int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
 {

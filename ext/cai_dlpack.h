@@ -855,16 +855,6 @@ enum {
     CAI_PRIV_DLPACK_BY_WAIT     /* by a wait of the host alone */
 };
 
-/* Returns 900 if the stream captures, CUDA's error if that is not known, else 0. */
-static int32_t cai_priv_dlpack_captures(const cai_cuda *cuda, uint64_t stream)
-{
-    cai_cuda_capture capture;
-    int32_t error = 0;
-    memset(&capture, 0, sizeof capture);
-    if (cuda->stream_capture) error = cuda->stream_capture(cuda->self, stream, &capture);
-    return error || !capture.status ? error : 900;
-}
-
 /* Records an event behind the consumer's work, in the context of that work. */
 static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
 {
@@ -872,7 +862,7 @@ static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
     const int32_t way = at->way;
     const uint64_t stream = way == CAI_PRIV_DLPACK_BY_OWN ? at->storage.array.stream
                             : way == CAI_PRIV_DLPACK_BY_STREAM ? at->stream : (uint64_t)CAI_STREAM_LEGACY;
-    int32_t error = cai_priv_dlpack_captures(cuda, stream);
+    int32_t error = cai_priv_captures(cuda, stream);
     if (!error) error = cuda->event_create(cuda->self, &at->event);
     if (error) at->event = 0;
     if (error) return error;
@@ -934,7 +924,7 @@ static int cai_priv_dlpack_pass_on(const cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
     const cai_array *array = &at->storage.array;
-    if (!cai_priv_dlpack_frees_in_order(array) || cai_priv_dlpack_captures(cuda, array->stream)) return 0;
+    if (!cai_priv_dlpack_frees_in_order(array) || cai_priv_captures(cuda, array->stream)) return 0;
     return !cuda->stream_wait_event(cuda->self, array->stream, at->event);
 }
 
@@ -944,9 +934,8 @@ static int32_t cai_priv_dlpack_wait(const cai_dlpack_ordered *at)
     const cai_cuda *cuda = at->pool->cuda;
     int32_t error = 0;
     if (!at->context) return cai_priv_dlpack_wait_memory(at->pool, &at->storage.array) ? 600 : 0;
-    if (!cuda->context_synchronize) return 600;
     if (!(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS))
-        error = cai_priv_dlpack_captures(cuda, CAI_STREAM_LEGACY);
+        error = cai_priv_captures(cuda, CAI_STREAM_LEGACY);
     return error ? error : cuda->context_synchronize(cuda->self);
 }
 
@@ -956,7 +945,7 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
     const cai_cuda *cuda = at->pool->cuda;
     int32_t error;
     if (at->graph == 1) {
-        error = cai_priv_dlpack_captures(cuda, CAI_STREAM_LEGACY); /* it tells a broken device, too */
+        error = cai_priv_captures(cuda, CAI_STREAM_LEGACY); /* it tells a broken device, too */
         return cai_priv_is_dead(error) ? error : 600;
     }
     if (at->way == CAI_PRIV_DLPACK_BY_WAIT) return wait ? cai_priv_dlpack_wait(at) : 600;
@@ -964,8 +953,7 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
         error = cai_priv_dlpack_record(at);
         if (error || cai_priv_dlpack_pass_on(at)) return error;
     }
-    if (wait && cuda->event_synchronize) return cuda->event_synchronize(cuda->self, at->event);
-    return cuda->event_query ? cuda->event_query(cuda->self, at->event) : 600;
+    return wait ? cuda->event_synchronize(cuda->self, at->event) : cuda->event_query(cuda->self, at->event);
 }
 
 /* The same in the context of the consumer's work. */
@@ -974,8 +962,7 @@ static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
     const cai_cuda *cuda = at->pool->cuda;
     uint64_t current = at->context;
     int32_t error = 0;
-    if (at->context && cuda->context_current && cuda->context_push && cuda->context_pop)
-        error = cuda->context_current(cuda->self, &current);
+    if (at->context) error = cuda->context_current(cuda->self, &current);
     if (error) return error;
     if (current == at->context) return cai_priv_dlpack_look(at, wait);
     error = cai_priv_context_enter(cuda, at->context);
@@ -1092,7 +1079,7 @@ static void cai_priv_dlpack_settle_others(cai_dlpack_ordered *now)
     const cai_cuda *cuda = now->pool->cuda;
     cai_priv_parked *node;
     if (!cai_priv_guarded_look(&now->pool->waiting) || !cai_priv_is_handle(now->stream)) return;
-    if (cai_priv_dlpack_captures(cuda, now->stream)) return; /* the query of the id would end the capture */
+    if (cai_priv_captures(cuda, now->stream)) return; /* the query of the id would end the capture */
     if (!now->stream_id && (!cuda->stream_id || cuda->stream_id(cuda->self, now->stream, &now->stream_id)))
         return;
     while ((node = cai_priv_dlpack_take(now->pool, now->stream_id)) != NULL) {
@@ -1116,12 +1103,10 @@ static cai_status cai_priv_dlpack_find_device(const cai_cuda *cuda, const cai_ar
     uint64_t current = 0;
     *context = 0;
     if (!stream || stream > CAI_STREAM_PER_THREAD || array->memory != CAI_MEMORY_DEVICE) return CAI_OK;
-    if (!cuda->context_device || !cuda->device_context || !cuda->context_push || !cuda->context_pop)
-        return CAI_OK;
     error = cuda->context_device(cuda->self, &device);
     if (!error && device == array->device) return CAI_OK;
     CAI_TRY(cai_cuda_status(cuda->device_context(cuda->self, array->device, context), "device_context", err));
-    if (error && cuda->context_current && !cuda->context_current(cuda->self, &current) && current == *context)
+    if (error && !cuda->context_current(cuda->self, &current) && current == *context)
         *context = 0; /* context_device returned an earlier error: the context is current */
     return CAI_OK;
 }
@@ -1131,7 +1116,7 @@ static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error 
 {
     const cai_cuda *cuda = at->pool->cuda;
     int32_t error = 0;
-    if (!at->context && cai_priv_is_handle(at->stream) && cuda->stream_context)
+    if (!at->context && cai_priv_is_handle(at->stream))
         error = cuda->stream_context(cuda->self, at->stream, &at->context);
     if (error) return cai_cuda_status(error, "stream_context", err);
     if (at->context && cuda->context_id)
@@ -1149,7 +1134,7 @@ static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
     const int plain = cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
     int own;
     uint32_t non_blocking = 1;
-    at->graph = at->stream != (uint64_t)CAI_STREAM_LEGACY && cai_priv_dlpack_captures(cuda, at->stream);
+    at->graph = at->stream != (uint64_t)CAI_STREAM_LEGACY && cai_priv_captures(cuda, at->stream);
     at->way = CAI_PRIV_DLPACK_BY_OWN;
     own = handle && array->sync == CAI_SYNC_STREAM && array->stream == at->stream;
     if (own && !cai_priv_dlpack_may_park(at)) return CAI_OK;

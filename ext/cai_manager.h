@@ -296,10 +296,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *o
  *  `stream`. The host waits instead where the memory has no stream, or its stream is 2 of another thread: for
  *  `stream`, or with the last reference for the context. Nothing may capture there then. The handle 0 does
  *  nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE
- *  (there was none), CAI_ERR_UNAVAILABLE (the CUDA table cannot wait for the context), CAI_ERR_CUDA (CUDA
- *  could not order the streams or wait). After an error that ends all work of a context (700, say) the host
- *  waits for the others and frees. If a hook fails, the error is CAI_ERR_CUDA with the name of the hook, and
- *  the reference and the memory are gone. That may be the hook of another object, which was deferred. */
+ *  (there was none), CAI_ERR_CUDA (CUDA could not order the streams or wait). After an error that ends all
+ *  work of a context (700, say) the host waits for the others and frees. If a hook fails, the error is
+ *  CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone. That may be the hook of
+ *  another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -626,9 +626,6 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
     int32_t error;
-    if (!cuda->context_push || !cuda->context_pop)
-        return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE,
-                              "the CUDA table has no context_push and context_pop");
     error = cai_priv_context_reenter(cuda, call->manager->context);
     if (!error) call->entered = 1;
     if (error == 201 || error == 709) {
@@ -643,7 +640,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_enter(cai_priv_mem_call *call)
     const cai_cuda *cuda = call->manager->cuda;
     uint64_t current = 0;
     int32_t error;
-    if (!cuda || !cuda->context_current) return CAI_OK;
+    if (!cuda) return CAI_OK;
     error = cuda->context_current(cuda->self, &current);
     if (error) return cai_priv_mem_failed(call, error, "context_current", 0);
     return current == call->manager->context ? CAI_OK : cai_priv_mem_push(call);
@@ -669,8 +666,6 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
 {
     const cai_cuda *cuda = call->manager->cuda;
     int32_t mode, error, restored;
-    if (object ? !wait : !cuda->context_synchronize)
-        return cai_priv_error(call->err, CAI_ERR_UNAVAILABLE, "the CUDA table has no %s", what);
     error = cai_priv_mode_relax(cuda, &mode);
     if (error) return cai_priv_mem_failed(call, error, "capture_mode", 0);
     error = object ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self);
@@ -707,7 +702,7 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uin
     const cai_cuda *cuda = call->manager->cuda;
     cai_cuda_capture capture;
     int32_t error;
-    if (!cuda || !cuda->stream_capture) return CAI_OK;
+    if (!cuda) return CAI_OK;
     error = cuda->stream_capture(cuda->self, stream, &capture);
     if (!error && capture.status == CAI_CAPTURE_NONE) return CAI_OK;
     return cai_priv_mem_captures(call, stream, error, &capture);
@@ -755,8 +750,7 @@ static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
     const cai_cuda *cuda = manager->cuda;
     uint64_t context = 0;
     uint32_t i = 0;
-    if (cai_priv_is_handle(stream) && cuda->stream_context)
-        (void)cuda->stream_context(cuda->self, stream, &context);
+    if (cai_priv_is_handle(stream)) (void)cuda->stream_context(cuda->self, stream, &context);
     if (!context) return 1;
     cai_priv_guard_take(&manager->guard);
     while (i < CAI_MANAGER_CONTEXTS && manager->contexts[i] != context) {
@@ -771,7 +765,7 @@ static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
 static inline cai_status cai_priv_mem_thread(cai_priv_mem_call *call, uint64_t stream)
 {
     const cai_cuda *cuda = call->manager->cuda;
-    if (stream != CAI_STREAM_PER_THREAD || !cuda || !cuda->host_thread) return CAI_OK;
+    if (stream != CAI_STREAM_PER_THREAD || !cuda) return CAI_OK;
     return cai_priv_mem_did(call, cuda->host_thread(cuda->self, &call->thread), "host_thread");
 }
 
@@ -904,8 +898,7 @@ static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, 
     const cai_cuda *cuda = manager->cuda;
     uint64_t context = manager->context, event = 0;
     int32_t error = 0, entered = 0;
-    if (cai_priv_is_handle(stream) && cuda->stream_context)
-        error = cuda->stream_context(cuda->self, stream, &context);
+    if (cai_priv_is_handle(stream)) error = cuda->stream_context(cuda->self, stream, &context);
     if (error) return error;
     if (context != manager->context) {
         error = cai_priv_context_enter(cuda, context);
@@ -1885,10 +1878,12 @@ CAI_API cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool, 
     made.pool = made.cuda ? pool : NULL; /* a pool that is not made is none */
     if (options && (!options->alloc_fn != !options->free_fn || options->deferred_count < 0 ||
                     options->flags & ~CAI_MANAGER_DRAIN))
-        return cai_priv_mem_misuse(err, "cai_manager_init", "options: one of alloc_fn and free_fn is NULL, "
-                                   "deferred_count is negative, or flags has unknown bits");
+        return cai_priv_error(err, CAI_ERR_ARGUMENT,
+                              "cai_manager_init: options: one of alloc_fn and free_fn is NULL, or "
+                              "deferred_count = %d is negative, or flags = 0x%x has unknown bits",
+                              (int)options->deferred_count, (unsigned)options->flags);
     CAI_TRY(cai_priv_mem_set_table(&made, hooks, err));
-    if (made.cuda && made.cuda->context_current) {
+    if (made.cuda) {
         CAI_TRY(cai_priv_emm_context(made.cuda, &made.context, err));
         error = made.cuda->context_device(made.cuda->self, &made.device);
         if (error) return cai_cuda_status(error, "context_device", err);

@@ -370,12 +370,7 @@ static int32_t cai_priv_home_push(const cai_storage *s, int *entered)
 /* The harmless question: 900 if the stream captures. A wait would end its capture. */
 static int32_t cai_priv_storage_captures(const cai_cuda *cuda, uint64_t stream)
 {
-    cai_cuda_capture capture;
-    int32_t error;
-    if (!cuda || !cai_priv_is_stream(cuda, stream)) return 0;
-    capture.status = CAI_CAPTURE_NONE;
-    error = cuda->stream_capture(cuda->self, stream, &capture);
-    return error ? error : capture.status == CAI_CAPTURE_NONE ? 0 : 900;
+    return cuda && cai_priv_is_stream(cuda, stream) ? cai_priv_captures(cuda, stream) : 0;
 }
 
 /* The context of the storage becomes current, and home must not capture. */

@@ -978,22 +978,6 @@ static void check_lacking_slots(void)
     }
 }
 
-/* Nothing can be waited for: then the array stays until something can. */
-static void check_no_wait(void)
-{
-    world *w = open(count_release);
-    cai_cuda less = *w->cuda;
-    less.context_synchronize = NULL;
-    w->pool.cuda = &less;
-    GOOD(export_to(w, w->s2, 0));
-    drop(w);
-    CHECK_INT(cai_keepalive_drain(&w->pool, &err), CAI_ERR_PENDING);
-    CHECK_INT(w->released, 0);
-    w->pool.cuda = w->cuda;
-    end(w);
-    CHECK_INT(w->released, 1);
-}
-
 /* Imports say that the owner's order cannot be reached; what is borrowed has none to release. */
 static void check_imports(void)
 {
@@ -1039,7 +1023,6 @@ static void run(void)
     check_failing_deleters();
     check_deleters_without_context();
     check_lacking_slots();
-    check_no_wait();
     check_imports();
 }
 

@@ -1876,11 +1876,6 @@ static void check_threads(void)
     memory = get(10, CAI_STREAM_PER_THREAD);
     cai_sim_host_thread(sim, 8);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    cuda.context_synchronize = NULL;
-    BAD(cai_manager_free(&emm, memory, s1, &err), CAI_ERR_UNAVAILABLE, "no context_synchronize");
-    BAD(cai_manager_free(&emm, memory, CAI_STREAM_PER_THREAD, &err), CAI_ERR_UNAVAILABLE, "no context");
-    BAD(cai_manager_set_stream(&emm, memory, s1, &err), CAI_ERR_UNAVAILABLE, "no context");
-    cuda.context_synchronize = cai_sim_cuda(sim)->context_synchronize;
     CHECK_INT(info_of(memory).references, 1);
     CHECK_UINT(info_of(memory).stream, CAI_STREAM_PER_THREAD);
     CHECK_UINT(cai_sim_current(sim), c1);

@@ -642,22 +642,6 @@ static void check_release_captured_and_moved(void)
     close_emm();
 }
 
-/* The table cannot tell the context of the array's stream: it is taken for the manager's. */
-static void check_release_captured_unknown(void)
-{
-    open_sim(0);
-    cuda.stream_context = NULL;
-    make_emm();
-    shared = get(100, s1);
-    own(shared, s2);
-    work(s2);
-    let(shared, s2);
-    release_captured(s2);
-    GOOD(cai_manager_flush(&emm, err));
-    freed(1, CAI_STREAM_LEGACY);
-    close_emm();
-}
-
 /* Memory that a reset freed needs no wait. Its place is as good as new. */
 static void check_reset_after_captured(void)
 {
@@ -1059,11 +1043,6 @@ static void check_deferred_plain(void)
     CHECK_INT(frees, 1);
     GOOD(cai_manager_flush(&emm, err));
     freed(2, 0);
-    cuda.stream_context = NULL; /* the stream may be one of the manager's context */
-    shared = get(100, s1);
-    let(shared, s1);
-    GOOD(cai_manager_reset(&emm, err));
-    freed(3, 0);
     close_emm();
 }
 
@@ -1142,23 +1121,6 @@ static void check_contexts(void)
     CHECK_INT(block_live, 0);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     close_emm();
-}
-
-/* Tables without slots for contexts. */
-static void check_lacking_contexts(void)
-{
-    cai_memory_handle memory = 9;
-    int32_t i;
-    for (i = 0; i < 2; i++) {
-        open_emm(0);
-        if (i == 0) cuda.context_push = NULL;
-        if (i == 1) cuda.context_pop = NULL;
-        CHECK_INT(cai_sim_set_context(sim, c2), 0);
-        BAD(cai_manager_alloc(&memory, &emm, 10, 0, s1, err), CAI_ERR_UNAVAILABLE, "context_push");
-        CHECK_INT(cai_sim_set_context(sim, c1), 0);
-        let(get(10, s1), s1);
-        close_emm();
-    }
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -1351,7 +1313,6 @@ static void run(void)
     RUN(check_release_and_free_elsewhere());
     RUN(check_release_and_free_pinned());
     RUN(check_release_captured_and_moved());
-    RUN(check_release_captured_unknown());
     RUN(check_reset_after_captured());
     RUN(check_release_captured_threads());
     RUN(check_release_captured_between());
@@ -1372,7 +1333,6 @@ static void run(void)
     RUN(check_broken(1));
     RUN(check_broken_unknown());
     RUN(check_contexts());
-    RUN(check_lacking_contexts());
     RUN(check_tables());
     RUN(check_half_pairs());
     RUN(check_nothing());

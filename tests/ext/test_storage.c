@@ -893,13 +893,14 @@ static void test_contexts(void)
     finish();
 }
 
-/* concurrent: may the host use managed memory beside a kernel? -1: nothing tells. */
+/* concurrent: may the host use managed memory beside a kernel? -1: nothing tells; -2: nor are 1 and 2 streams. */
 static void check_managed(const char *what, int32_t concurrent, int64_t waits_for_all)
 {
     cai_cuda poor;
     start(what);
     poor = *cuda;
     poor.device_attribute = NULL;
+    if (concurrent < -1) poor.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
     if (concurrent < 0) GOOD(cai_event_pool_init(&pool, &poor, NULL, 0, 0, &err));
     cai_sim_set_device_attribute(sim, 0, CAI_ATTRIBUTE_CONCURRENT_MANAGED, concurrent != 0);
     options.kind = CAI_STORAGE_MANAGED;
@@ -934,6 +935,7 @@ static void test_memory(void)
     check_managed("managed memory", 1, 0);
     check_managed("managed memory that the host may not use beside a kernel", 0, 2);
     check_managed("managed memory of a device of which nothing is known", -1, 2);
+    check_managed("managed memory where 1 and 2 are no streams", -2, 2);
 }
 
 /* ---------------------------------------------------------------------- faults */
