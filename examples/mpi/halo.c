@@ -150,8 +150,8 @@ static cai_status build(model *m, int periodic, cai_error *err)
     int ranks, rank, i;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Dims_create(ranks, 2, m->split);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* the new one inherits it */
     MPI_Cart_create(MPI_COMM_WORLD, 2, m->split, periods, 0, &m->comm);
-    MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(m->comm, &rank);
     MPI_Cart_coords(m->comm, rank, 2, m->at);
     for (i = 0; i < 2; ++i) {

@@ -190,8 +190,8 @@ static cai_status build(program *p, cai_error *err)
     int axis, i;
     MPI_Comm_size(MPI_COMM_WORLD, &p->ranks);
     MPI_Dims_create(p->ranks, 3, p->dims);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* the new one inherits it */
     MPI_Cart_create(MPI_COMM_WORLD, 3, p->dims, periods, 0, &p->comm);
-    MPI_Comm_set_errhandler(p->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(p->comm, &p->rank);
     MPI_Cart_coords(p->comm, p->rank, 3, p->at);
     for (axis = 0; axis < 3; ++axis) {

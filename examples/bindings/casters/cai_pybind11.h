@@ -27,7 +27,8 @@ inline PyObject *cai_export(PyObject *o, void *)
 { return cai_python_interface(&cai_state().py, cai_of(o), 3, nullptr); }
 inline void cai_destroy(PyObject *o)
 { PyTypeObject *type = Py_TYPE(o); cai_drop(*cai_of(o)); PyObject_Free(o); Py_DECREF(type); }
-template <typename T, int F = 0> struct cai_caster { ~cai_caster() { cai_drop(value); }
+template <typename T, int F = 0> struct cai_caster {
+    cai_caster() = default; cai_caster(cai_caster &&) = default; ~cai_caster() { cai_drop(value); }
     static constexpr auto name = const_name("array");
     template <typename U> // no array &: pybind11 would refuse to cast objects that are referenced elsewhere
     using cast_op_type = conditional_t<std::is_pointer_v<remove_reference_t<U>>, T *,
@@ -48,8 +49,7 @@ template <typename T, int F = 0> struct cai_caster { ~cai_caster() { cai_drop(va
         const handle made = cai_python_adopt(&cai_state().py, cai_state().type, &from);
         return made ? made : throw error_already_set();
     }
-    T value;
-    bool none = false;
+    T value; bool none = false;
 };
 template <> struct type_caster<cai::array> : cai_caster<cai::array> {};
 template <int F> struct type_caster<cai_py::basic_array<F>> : cai_caster<cai_py::basic_array<F>, F> {};
