@@ -173,7 +173,7 @@ static void check_sets(void)
     }
 }
 
-/* Only memory that is known to be plain host memory is refused. */
+/* Only memory that is known to be plain host memory is refused, unless a device can use it. */
 static void check_memory(void)
 {
     const int32_t kinds[] = {CAI_MEMORY_UNKNOWN, CAI_MEMORY_HOST, CAI_MEMORY_PINNED,
@@ -189,6 +189,9 @@ static void check_memory(void)
         }
         CHECK_INT(cai_expect(&a, "x", ANY, ANYD, 0, NULL), CAI_OK);
     }
+    a.memory = CAI_MEMORY_HOST;
+    a.device = 0; /* which can use it: cai_locate said so */
+    CHECK_INT(cai_expect(&a, "x", ANY, ANYD, D, &err), CAI_OK);
 }
 
 /* An overlap that could not be decided counts as one. */
