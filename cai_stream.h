@@ -1035,7 +1035,7 @@ CAI_PRIV_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
 
 /* `later`: words behind the sentence. */
 CAI_PRIV_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
-                                                     const char *what, const char *later)
+                                              const char *what, const char *later)
 {
     const int32_t rule = error >= 900 && error <= 908 ? 103 : 0;
     status = cai_priv_error(err, CAI_PRIV_RULE(status, rule), "%s: CUDA error %d (%s)%s", what, error,
@@ -1083,7 +1083,7 @@ static cai_status cai_priv_stream_begin_call(cai_priv_stream_call *call, cai_eve
 }
 
 CAI_PRIV_COLD cai_status cai_priv_stream_note(cai_priv_stream_call *call, int32_t error,
-                                                     const char *operation)
+                                              const char *operation)
 {
     const int dead = error != 4 && cai_priv_is_dead(error);
     if (error == 4 && call->ending) call->gone = 1;
@@ -1278,6 +1278,7 @@ static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t co
     cai_pool_event idle[CAI_POOL_EVENTS];
     cai_status first = CAI_OK, status;
     int32_t i, count;
+    if (only_dead && !call->cuda->context_id) return CAI_OK; /* nothing tells which these are */
     cai_priv_guard_take(&pool->guard);
     count = pool->idle_count;
     memcpy(idle, pool->idle, sizeof idle);
@@ -1862,9 +1863,9 @@ static cai_status cai_priv_release_before(cai_priv_plan *plan)
 }
 
 CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *pool,
-                                                   cai_array *const *arrays, int32_t count,
-                                                   uint64_t stream, const cai_exchange_options *options,
-                                                   cai_error *err)
+                                            cai_array *const *arrays, int32_t count,
+                                            uint64_t stream, const cai_exchange_options *options,
+                                            cai_error *err)
 {
     cai_priv_plan plan;
     int32_t i;
@@ -1999,7 +2000,7 @@ static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchang
 /* The end of an exchange that needs CUDA calls, or a check of the thread. An event that was recorded outside
  * of a capture stays in *point. */
 CAI_PRIV_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
-                                                 cai_error *err)
+                                          cai_error *err)
 {
     cai_priv_stream_call call;
     cai_status ended = CAI_OK;
@@ -2485,7 +2486,7 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
 
 /* A finish that ends an exchange with CUDA calls, or that releases. */
 CAI_PRIV_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
-                                                    cai_array *const *arrays, int32_t count, cai_error *err)
+                                             cai_array *const *arrays, int32_t count, cai_error *err)
 {
     cai_priv_point point;
     if (ex && ex->state == CAI_PRIV_OPEN_IN_ORDER) {
@@ -2789,7 +2790,7 @@ static cai_status cai_priv_about_data(cai_error *err, cai_status status)
 }
 
 CAI_PRIV_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32_t rule,
-                                                   const char *sentence)
+                                            const char *sentence)
 {
     cai_error *err = search->call->err;
     return cai_priv_about_data(err, cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rule), "data 0x%llx %s",
