@@ -2439,6 +2439,26 @@ static void check_idle_events(void)
     close_table();
 }
 
+/* A full pool makes room by forgetting events of contexts that were reset, where an id tells (CUDA 12.0). */
+static void check_idle_events_full(int with_id)
+{
+    uint64_t s1, s2;
+    int32_t i;
+    open_pool(100, 0);
+    if (!with_id) cuda.context_id = NULL;
+    s1 = stream_in(c1);
+    s2 = stream_in(c2);
+    for (i = 0; i < CAI_POOL_EVENTS; i++) CHECK_INT(keep(i, s1), CAI_OK);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    cai_sim_log_clear(sim);
+    CHECK_INT(keep(i, s2), CAI_OK);
+    CHECK_INT(cai_sim_calls_of(sim, "context_id"), with_id ? 1 + CAI_POOL_EVENTS : 0);
+    CHECK_INT(pool.idle_count, CAI_POOL_EVENTS);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    close_table();
+}
+
 /* Before a context is destroyed nothing of it is left in the pool. */
 static void check_forget(void)
 {
@@ -4026,6 +4046,8 @@ static void run_keepalive(void)
     check_query_errors();
     check_dead_device();
     check_idle_events();
+    check_idle_events_full(1);
+    check_idle_events_full(0);
     check_forget();
     check_destroyed_context();
     check_destroy_refused();
