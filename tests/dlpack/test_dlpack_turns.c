@@ -28,7 +28,7 @@
 #endif
 #include "cai_test.h"
 
-enum { BYTES = 64, TURNS = 500, THREADS = 3, OUT = 48, LIMIT = 8 };
+enum { BYTES = 64, TURNS = 500, THREADS = 3, MOST_OUT = 48, LIMIT = 8 };
 
 /* One turn. Its kernel may run when the turn is long over. */
 typedef struct turn {
@@ -234,7 +234,7 @@ static void drop(turn *at)
 
 static turn *one_that_is_out(void)
 {
-    const int32_t from = made > OUT ? made - OUT : 0;
+    const int32_t from = made > MOST_OUT ? made - MOST_OUT : 0;
     int32_t i, first;
     if (made == from) return NULL;
     first = (int32_t)random_below((uint32_t)(made - from));
@@ -260,7 +260,7 @@ static void step(void)
 {
     turn *at = one_that_is_out();
     const uint32_t what = random_below(20);
-    if (made > OUT && turns[made - OUT].is_out) drop(&turns[made - OUT]);
+    if (made > MOST_OUT && turns[made - MOST_OUT].is_out) drop(&turns[made - MOST_OUT]);
     else if (what < 6) make();
     else if (what < 12 && at) drop(at);
     else if (what < 14 && at) destroy_stream(at);
