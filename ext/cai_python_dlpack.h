@@ -69,7 +69,8 @@ WHAT A TYPE CAN OFFER
 
 WHAT IT READS (by the numbers of WHAT IT READS in cai_python.h, which has the order of all)
     2. DLPack's exchange of a type in C, __dlpack_c_exchange_api__. It needs dlpack.h of DLPack 1.3. The
-       pending work is in the producer's current stream.
+       pending work is in the producer's current stream, which DLPack gives for a launch. End the exchange
+       before you return. An array that you keep needs cai_migrate (cai_place.h) before that.
     5. __dlpack__, after __dlpack_device__. The producer makes options.stream wait. The struct from before
        DLPack 1.0 has no read-only mark, so its arrays are read-only, as with NumPy.
     A tensor that the producer marks as a copy is read-only (2 and 5), because writes to the copy would be
