@@ -2683,6 +2683,7 @@ static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_cuda *whole, con
     const char *slots;
     size_t i;
     void (*slot)(void);
+    *table = cuda;
     if (!cuda) return cai_priv_stream_misuse(err, "cuda is NULL");
     if (!cai_priv_knows_cuda(cuda))
         return cai_priv_error(err, CAI_ERR_ABI,
