@@ -142,19 +142,18 @@ enum { CAI_MPI_HALO_DIMS = 9 }; /* of a communicator, so that 3^n tags fit MPI's
 
 /** How fields are split over a Cartesian communicator. Widths, axes and tag are the same on all ranks. */
 typedef struct cai_mpi_halo_options {
-    MPI_Comm comm; /* of MPI_Cart_create; also that of the batch */
-    const int64_t *halo_low,
-        *halo_high; /* elements of the halo before and behind, of each axis of the field */
-    const int32_t
-        *axes;     /* the axis of each dimension of comm; NULL: 0, 1, ... Other axes are sent in whole */
-    int32_t faces; /* 1: without edges and corners, for kernels that do not read them */
-    int32_t tag;   /* the first of 3^n, for n dimensions */
+    MPI_Comm comm;            /* of MPI_Cart_create; also that of the batch */
+    const int64_t *halo_low;  /* elements of the halo before the inside, of each axis of the field */
+    const int64_t *halo_high; /* the same behind it */
+    const int32_t *axes;      /* that of each dimension of comm; NULL: 0, 1, ... Others are sent in whole */
+    int32_t faces;            /* 1: without edges and corners, for kernels that do not read them */
+    int32_t tag;              /* the first of 3^n, for n dimensions */
 } cai_mpi_halo_options;
 
 /** Lists the messages that fill the halo of a field: what is sent, out of the inside, and what is received.
  *  `parts` gets the arrays, which name the pending work that the field names now, and stay where they are.
- *  Both have `capacity` places; *count of them are used, at most 2 * (3^n - 1), or 4 * n of faces. There is no
- *  message for widths of 0, nor beyond an edge that is not periodic. What lies there is not touched.
+ *  Both have `capacity` places; *count of them are used, at most 2 * (3^n - 1), or 4 * n of faces. There is
+ *  no message for widths of 0, nor beyond an edge that is not periodic. What lies there is not touched.
  *  Edges and corners come from diagonal neighbours, not from one dimension after another. So a field has one
  *  start and one finish, and work on the inside goes on beside all messages. The further ones are short.
  *  Open a batch of the list, of several lists in a row, or of parts of it that are all started before one is
@@ -184,7 +183,7 @@ extern "C" {
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast"                /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
@@ -302,7 +301,7 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
     const cai_exchange_options kept = cai_priv_keep_mode();
     const cai_mpi_options *const options = &batch->options;
     const int64_t shape = 0;
-    const int orders = options->pool != NULL;
+    cai_event_pool *const pool = options->pool;
     cai_array *arrays[CAI_MPI_MESSAGES], none;
     cai_exchange ex;
     cai_transfer plan;
@@ -315,15 +314,13 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
         const int takes_part = unpacks ? batch->buffers[i] && message->receives : packs;
         arrays[i] = takes_part && message->peer != MPI_PROC_NULL ? message->array : &none;
     }
-    if (orders)
-        CAI_TRY(
-            cai_exchange_begin_with(&ex, options->pool, arrays, batch->count, options->stream, &kept, err));
+    if (pool) CAI_TRY(cai_exchange_begin_with(&ex, pool, arrays, batch->count, options->stream, &kept, err));
     for (i = 0; !status && i < batch->count; ++i) {
         const uint64_t buffer = (uint64_t)(uintptr_t)batch->buffers[i];
         if (arrays[i] == &none) continue;
         status = unpacks ? cai_transfer_unpack(&plan, arrays[i], buffer, err)
                          : cai_transfer_pack(&plan, arrays[i], buffer, err);
-        if (!status && !orders) status = cai_priv_mpi_idle(arrays[i], i, err);
+        if (!status && !pool) status = cai_priv_mpi_idle(arrays[i], i, err);
         if (!status && plan.nbytes != batch->nbytes[i])
             status = cai_priv_error(err, CAI_ERR_EXPECT, "the array has %lld bytes, and had %lld before",
                                     (long long)plan.nbytes, (long long)batch->nbytes[i]);
@@ -331,7 +328,7 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
         if (!status && unpacks) status = cai_priv_mpi_name_stream(arrays[i], options, err);
         if (status && err) err->index = i;
     }
-    return orders ? cai_exchange_end(&ex, status, err) : status;
+    return pool ? cai_exchange_end(&ex, status, err) : status;
 }
 
 /* The error of a message. If `code` is an error of MPI, its text takes the place of `what`. */
@@ -357,9 +354,9 @@ static cai_status cai_priv_mpi_post(cai_mpi_batch *batch, int32_t i, cai_error *
     void *const at = batch->buffers[i] ? batch->buffers[i] : (void *)(uintptr_t)message->array->data;
     const MPI_Comm comm = batch->options.comm;
     MPI_Request *const request = &batch->requests[i];
-    const int code = message->receives
-                         ? MPI_Irecv(at, count, batch->types[i], message->peer, message->tag, comm, request)
-                         : MPI_Isend(at, count, batch->types[i], message->peer, message->tag, comm, request);
+    const int code =
+        message->receives ? MPI_Irecv(at, count, batch->types[i], message->peer, message->tag, comm, request)
+                          : MPI_Isend(at, count, batch->types[i], message->peer, message->tag, comm, request);
     if (code == MPI_SUCCESS) return CAI_OK;
     *request = MPI_REQUEST_NULL;
     return cai_priv_mpi_say(batch, i, CAI_ERR_MPI, code, "", err);

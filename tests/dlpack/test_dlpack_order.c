@@ -3,25 +3,7 @@
  *
  * The consumer here is any: it launches on the stream that it named, and calls the deleter while its kernel
  * is queued. The producer frees in the order of its own stream. */
-#if defined(CAI_TESTS_LINKED)
-#define CAI_DLPACK_IMPLEMENTATION
-#else
-#define CAI_IMPLEMENTATION
-#endif
-#define CAI_NO_CUDART
-#define CAI_NO_LOADER
-#include "cai_stream.h"
-
-#define CAI_DLPACK_H "dlpack_stand_in.h"
-#include "cai_dlpack.h"
-
-#if defined(CAI_SIM_LINKED)
-#include "cai_check.h"
-#else
-#include "sim/cai_sim.c"
-
-#include "sim/cai_check.c"
-#endif
+#include "ordered.h"
 #include "cai_test.h"
 
 enum { BYTES = 64, PLACES = 4 };

@@ -6,25 +6,7 @@
  * source parks the array. Where the consumer may destroy its stream, it does so before the deleter runs.
  *
  * test_dlpack_table cells prints a line for each cell; test_dlpack_table rules prints the table of docs/dlpack.md. */
-#if defined(CAI_TESTS_LINKED)
-#define CAI_DLPACK_IMPLEMENTATION
-#else
-#define CAI_IMPLEMENTATION
-#endif
-#define CAI_NO_CUDART
-#define CAI_NO_LOADER
-#include "cai_stream.h"
-
-#define CAI_DLPACK_H "dlpack_stand_in.h"
-#include "cai_dlpack.h"
-
-#if defined(CAI_SIM_LINKED)
-#include "cai_check.h"
-#else
-#include "sim/cai_sim.c"
-
-#include "sim/cai_check.c"
-#endif
+#include "ordered.h"
 #include "cai_test.h"
 
 enum { BYTES = 64, FILLED = 7, USED_AGAIN = 9, CONSUMER_THREAD = 7, OTHER_THREAD = 9 };

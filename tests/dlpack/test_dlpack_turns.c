@@ -7,25 +7,7 @@
  * The consumer destroys its stream at a random moment before its deleter, which runs at a random moment on one of
  * three host threads. Other threads capture meanwhile. What is freed is the memory of a later turn. Prints how much
  * was parked at most. */
-#if defined(CAI_TESTS_LINKED)
-#define CAI_DLPACK_IMPLEMENTATION
-#else
-#define CAI_IMPLEMENTATION
-#endif
-#define CAI_NO_CUDART
-#define CAI_NO_LOADER
-#include "cai_stream.h"
-
-#define CAI_DLPACK_H "dlpack_stand_in.h"
-#include "cai_dlpack.h"
-
-#if defined(CAI_SIM_LINKED)
-#include "cai_check.h"
-#else
-#include "sim/cai_sim.c"
-
-#include "sim/cai_check.c"
-#endif
+#include "ordered.h"
 #include "cai_test.h"
 
 enum { BYTES = 64, TURNS = 500, THREADS = 3, MOST_OUT = 48, LIMIT = 8 };

@@ -23,7 +23,7 @@ HOST = [
     ("a pool is asked for on the host", r" : options->engine != CAI_MPI_DIRECT\)", r" : 1)"),
     ("no pool is asked for", r" : options->engine != CAI_MPI_DIRECT\)", r" : 0)"),
     ("a pool that is not made is taken", r"\? !options->pool->cuda :", r"? 0 :"),
-    ("without a pool pending work is not seen", r"if \(!status && !orders\) status = cai_priv_mpi_idle[^;]*;", r""),
+    ("without a pool pending work is not seen", r"if \(!status && !pool\) status = cai_priv_mpi_idle[^;]*;", r""),
     ("without a pool an event is idle", r"if \(array->sync == CAI_SYNC_NONE \|\| ",
      r"if (array->sync == CAI_SYNC_NONE || array->sync == CAI_SYNC_EVENT || "),
     ("without a pool what is not known is idle", r"if \(array->sync == CAI_SYNC_NONE \|\| ",
