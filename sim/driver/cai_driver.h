@@ -42,7 +42,7 @@ typedef struct cai_driver_call {
     uint64_t site;      /* what the site function returned */
     const char *kernel; /* the name of the kernel of a launch, else NULL */
     int32_t opaque;     /* 1: a launch whose accesses are not known */
-    int32_t reserved;   /* 0 */
+    int32_t unread;     /* 1: a launch that is judged by the pointers of its arguments, as its code was not read */
 } cai_driver_call;
 
 /** Reads the call that made an operation. `tag` is of cai_sim_operation. Returns 1, or 0 if there is no such

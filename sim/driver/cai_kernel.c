@@ -772,20 +772,39 @@ typedef struct kernel_launch {
     int32_t count;
 } kernel_launch;
 
-static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes, uint32_t offset)
+static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes, int32_t write)
 {
-    const uint8_t does = launch->kernel->words ? launch->kernel->words[offset / 8] : CAI_KERNEL_UNKNOWN;
     cai_sim_access *out;
-    if (!does)
-        return;
     if (launch->count++ >= launch->capacity)
         return;
     out = &launch->out[launch->count - 1];
     *out = cai_sim_reads(address, bytes);
-    if (does & CAI_KERNEL_WRITES)
-        out->write = 1;
-    else if (does & CAI_KERNEL_UNKNOWN)
-        out->write = CAI_SIM_MAY_WRITE;
+    out->write = write;
+}
+
+/* What the kernel does through the pointer at an offset of the block. 0: nothing. */
+static uint8_t kernel_does(const kernel_launch *launch, uint32_t offset)
+{
+    return launch->kernel->words ? launch->kernel->words[offset / 8] : CAI_KERNEL_UNKNOWN;
+}
+
+/* Memory that the kernel uses for sure. */
+static void kernel_emit_exact(kernel_launch *launch, uint64_t address, uint64_t bytes, uint8_t does)
+{
+    const int32_t write = does & CAI_KERNEL_WRITES ? 1 : does & CAI_KERNEL_UNKNOWN ? CAI_SIM_MAY_WRITE : 0;
+    if (does)
+        kernel_emit(launch, address, bytes, write);
+}
+
+/* A pointer of which nothing says how far the kernel goes, forwards or backwards: the byte that it points to is
+ * used, all of its memory may be. */
+static void kernel_emit_pointer(kernel_launch *launch, uint64_t address, uint64_t first, uint64_t bytes,
+                                uint8_t does)
+{
+    if (!does)
+        return;
+    kernel_emit_exact(launch, address, 1, does);
+    kernel_emit(launch, first, bytes, does == CAI_KERNEL_READS ? CAI_SIM_MAY_READ : CAI_SIM_MAY_ACCESS);
 }
 
 /* 1: the memory around an address is known. Small numbers are no addresses. */
@@ -855,7 +874,7 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
             continue;
         if (before > data - first || behind > bytes - (data - first))
             continue;
-        kernel_emit(launch, data - before, before + behind, offset);
+        kernel_emit_exact(launch, data - before, before + behind, kernel_does(launch, offset));
         return 5 + 2 * axes;
     }
     return 0;
@@ -869,7 +888,7 @@ static void kernel_parameter_accesses(kernel_launch *launch, const cai_kernel_pa
         const uint64_t address = kernel_u64(launch->block + offset);
         uint64_t first = 0, bytes = 0;
         if (kernel_knows(launch, address, &first, &bytes))
-            kernel_emit(launch, address, 1, offset);
+            kernel_emit_pointer(launch, address, first, bytes, kernel_does(launch, offset));
     }
 }
 

@@ -54,7 +54,7 @@ class TimelineOptions(ctypes.Structure):  # cai_timeline_options
 class DriverCall(ctypes.Structure):  # cai_driver_call
     _fields_ = [
         ("name", c_char_p), ("caller", c_void_p), ("site", c_uint64), ("kernel", c_char_p),
-        ("opaque", c_int32), ("reserved", c_int32),
+        ("opaque", c_int32), ("unread", c_int32),
     ]  # fmt: skip
 
 
