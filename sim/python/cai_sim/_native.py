@@ -23,7 +23,7 @@ KINDS = {
     HOST_FUNCTION: "host function", GRAPH: "graph launch",
 }  # fmt: skip
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
-MAY_WRITE = 2  # CAI_SIM_MAY_WRITE
+MAY_READ = 3  # CAI_SIM_MAY_READ; above it CAI_SIM_MAY_ACCESS
 
 
 class Access(ctypes.Structure):  # cai_sim_access

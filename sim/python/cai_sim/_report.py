@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What is said at the end of a run."""
+"""What was seen in a run, and the report of it."""
 
 from __future__ import annotations
 
 import collections
 import ctypes
-import re
 from typing import Any, Iterable, Iterator
 
 from . import _native
@@ -15,7 +14,6 @@ from ._trace import Call, Race, Trace, readable, text
 MOST_GROUPS = 25  # races of the same two lines are one group
 MOST_NAMES = 12
 MOST_OUTER = 2  # lines that called the line of a call
-TURNED_AWAY = "cuGetExportTable"  # private tables, which a runtime that is linked statically asks for
 PLURALS = {"launch": "launches", "copy": "copies", "host access": "host accesses", "publish": "publishes",
            "graph launch": "begins and ends of graph launches"}  # fmt: skip
 
@@ -45,6 +43,7 @@ class Census:
         self.libraries: collections.Counter[str] = collections.Counter()
         self.opaque: collections.Counter[str] = collections.Counter()
         self.opaque_of: collections.Counter[str] = collections.Counter()  # by library
+        self.unread: collections.Counter[str] = collections.Counter()  # by kernel
         self.launches = self.dropped = self.without_line = 0
         callers: collections.Counter[int] = collections.Counter()
         unknown: collections.Counter[int] = collections.Counter()
@@ -60,6 +59,8 @@ class Census:
                 callers[call.caller or 0] += 1
                 self.without_line += not call.site
             seen = operation.tag
+            if call.unread:
+                self.unread[readable(text(call.kernel))] += 1
             if call.opaque:
                 self.opaque[readable(text(call.kernel)) or "a kernel without a name"] += 1
                 unknown[call.caller or 0] += 1
@@ -141,42 +142,6 @@ def describe(number: int, group: list[Race]) -> list[str]:
     return [*lines, ""]
 
 
-def unfinished(trace: Trace) -> str:
-    """Why the program did not come to its end as it was meant to, or ""."""
-    if trace.exception:
-        return f"{trace.exception} ended the program"
-    broken = re.search(r"context c\d+: error (\d+)", " ".join(errors(trace)))
-    if broken:
-        return f"the device has failed with error {broken[1]}"
-    away = any(name.startswith(TURNED_AWAY) for name in functions(trace)[0])
-    return f"a library was turned away ({TURNED_AWAY})" if away else ""
-
-
-def verdict(found: list[list[Race]], census: Census, trace: Trace) -> str:
-    """The first line: the first of these that holds."""
-    recorded = trace.recorded
-    certain = sum(group[0].certain for group in found)
-    possible = len(found) - certain
-    dead, why = len(dead_handles(trace)), unfinished(trace)
-    if dead and not certain:
-        return f"cai_sim: {plural(dead, 'use', 'uses')} of what was destroyed"
-    if why and not certain:
-        return f"cai_sim: not judged to the end: {why}"
-    if found:
-        said = [plural(certain, "race")] if certain else []
-        return "cai_sim: " + " and ".join(said + ([plural(possible, "possible race")] if possible else []))
-    if not census.kinds:
-        return f"cai_sim: nothing was judged: no work was queued on the {'recorded' if recorded else 'simulated'} driver"
-    if recorded and census.missing[0]:
-        functions = plural(len(census.missing[0]), "function")
-        return f"cai_sim: no race was found in what was recorded, and calls of {functions} were not"
-    unknown = sum(census.opaque.values())
-    if unknown:
-        launches = plural(unknown, "launch", "launches")
-        return f"cai_sim: no race was found in what could be judged, and {launches} could not"
-    return "cai_sim: no race"
-
-
 def named(names: Iterable[str]) -> str:
     """At most MOST_NAMES of them."""
     every = list(names)
@@ -198,8 +163,9 @@ def summary(trace: Trace, census: Census) -> list[str]:
         lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}; by {libraries}")
     if census.launches and not trace.recorded:
         lines.append("  kernels do not run: what they would write is not there")
-    if census.launches:
-        lines.append("  arrays of Numba are judged whole, other pointers of launches by the byte they point to")
+    if census.unread:
+        kernels = named(f"{name} ({count})" for name, count in census.unread.most_common())
+        lines.append(f"  not read, and judged by the pointers of their arguments: {kernels}")
     called, asked = census.missing
     if called:
         why = "not recorded: the report lacks them" if trace.recorded else "not served (they returned an error)"
@@ -239,10 +205,10 @@ def foreign() -> list[str]:
     return [f"  not simulated, and not seen here: {file}" for file in _native.foreign()]
 
 
-def whole(trace: Trace, races: list[Race]) -> str:
-    """The report."""
-    found, census = groups(races), Census(trace)
-    lines = [verdict(found, census, trace), ""]
+def whole(trace: Trace, races: list[Race], census: Census, first: str) -> str:
+    """The report, whose first line is `first`."""
+    found = groups(races)
+    lines = [first, ""]
     for number, group in enumerate(found[:MOST_GROUPS], 1):
         lines += describe(number, group)
     if len(found) > MOST_GROUPS:
