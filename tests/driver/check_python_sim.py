@@ -344,12 +344,49 @@ def check_threads(world: World) -> None:
     run = "t = threading.Thread(target=work)\nt.start()\nt.join()\nalpha.launch(s2, 'second', a)\n"
     program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n" + run
     expect(world.run(program), 4, "cai_sim: 1 race\n", r"program\d+.py:5, in work:", "kernel \"second\" writes on s2")
-    program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n    alpha.driver.stub_synchronize(s1)\n" + run
-    expect(world.run(program), 7, "cai_sim: 1 possible race\n", "a lock or a queue of the program may order")
+    program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n    alpha.driver.stub_synchronize(s1)\n"
+    expect(world.run(program + run), 0, "cai_sim: no race\n")
+    lock = "import threading\nlock = threading.Lock()\nlock.acquire()\n" + program + "    lock.release()\n"
+    lock += "threading.Thread(target=work).start()\nlock.acquire()\nalpha.launch(s2, 'second', a)\n"
+    expect(world.run(lock), 7, "cai_sim: 1 possible race\n", "a lock of the program may order")
     later = begin + "import time\nalpha.launch(s2, 'first', a)\ndef work():\n    time.sleep(.3)\n    alpha.launch(s1, 'late', a)\n"
     expect(world.run(later + "threading.Thread(target=work).start()\n"), 4, r"cai_sim: 1 race\n", 'kernel "late"')
     bare = begin + "t = threading.Thread(target=alpha.launch, args=(s1, 'bare', a))\n" + run[run.index("t.start"):]
     expect(world.run(bare), 4, r'kernel "bare" writes on s1 \(operation \d+\)\n      at \S*alpha/__init__.py')
+
+
+TELLING = """
+import alpha, concurrent.futures, queue, threading
+s1, s2 = alpha.stream(), alpha.stream()
+a = alpha.zeros(1024)
+def work(tell):
+    alpha.launch(s1, "first", a)
+    {wait}
+    tell()
+{tell}
+alpha.launch(s2, "second", a)
+"""
+TELLS = {
+    "thread": "t = threading.Thread(target=work, args=(int,))\nt.start()\nt.join()",
+    "pool": "with concurrent.futures.ThreadPoolExecutor() as p: p.submit(work, int).result()",
+    "map": "with concurrent.futures.ThreadPoolExecutor() as p: list(p.map(work, [int]))",
+    "event": "e = threading.Event()\nthreading.Thread(target=work, args=(e.set,)).start()\ne.wait()",
+    "queue": "q = queue.Queue()\nthreading.Thread(target=work, args=(lambda: q.put(a),)).start()\nq.get()",
+    "stack": "q = queue.LifoQueue()\nq.put(a)\nthreading.Thread(target=work, args=(lambda: q.put(7),)).start()\n"
+             "while q.qsize() < 2: pass\nassert q.get() == 7",
+}  # fmt: skip
+
+
+def check_telling(world: World) -> None:
+    """What tells another thread of Python orders what the host waited for, and nothing else."""
+    wait = "alpha.driver.stub_synchronize(s1)"
+    for name, tell in TELLS.items():
+        expect(world.run(TELLING.format(wait=wait, tell=tell)), 0, "cai_sim: no race\n")
+        expect(world.run(TELLING.format(wait="", tell=tell)), 4, "cai_sim: 1 race\n", 'kernel "second"')
+    expect(world.run(TELLING.format(wait=wait, tell=TELLS["stack"].replace("assert q.get() == 7", "q.queue.pop(); q.get()"))), 7,
+           "a lock of the program may order")  # fmt: skip
+    kept = "class T(threading.Thread):\n    def run(self): work(int)\nt = T()\nt.start()\nt.join()\nassert 'run' not in vars(t)"
+    expect(world.run(TELLING.format(wait=wait, tell=kept)), 0, "cai_sim: no race\n")
 
 
 def check_host_function(world: World) -> None:
@@ -377,9 +414,9 @@ def check_host_function(world: World) -> None:
 
 def check_lock(world: World) -> None:
     """One thread calls CUDA under a lock, without the GIL, and another one waits for that lock with the GIL."""
-    program = ("import alpha, threading\ns = alpha.stream()\na = alpha.zeros(64)\n"
+    program = ("import alpha, threading, time\ns = alpha.stream()\na = alpha.zeros(64)\n"
                "t = threading.Thread(target=alpha.free.alpha_locked, args=(s, a))\nt.start()\n"
-               "alpha.held.alpha_lock_alone()\nt.join()\nprint('ended')\n")  # fmt: skip
+               "time.sleep(.1)\nalpha.held.alpha_lock_alone()\nt.join()\nprint('ended')\n")  # fmt: skip
     done = world.run(program)
     expect(done, 0, "the GIL was not free in time for 1 call:")
     check("ended" in done.stdout, "the program did not end")

@@ -20,7 +20,7 @@ import os
 import pathlib
 from collections.abc import Collection
 
-from . import _native, _picture, _report, _verdict
+from . import _native, _picture, _report, _threads, _verdict
 from ._sites import Frame, Sites
 from ._trace import Call, Race, Trace
 from ._verdict import Verdict
@@ -78,6 +78,7 @@ def start(
     _strict, _accepted = strict, frozenset(accept)
     if _trace.sites.function is not None:
         driver.cai_driver_set_site(_trace.sites.function, None)
+    _threads.watch(_trace)
 
 
 def started() -> bool:

@@ -49,6 +49,8 @@ class Census:
         unknown: collections.Counter[int] = collections.Counter()
         seen = 0
         for operation in trace.operations():
+            if operation.kind in (_native.PUBLISH, _native.OBSERVE):  # threads of Python, no call of CUDA
+                continue
             self.kinds[_native.KINDS.get(operation.kind, "operation")] += 1
             self.launches += operation.kind == _native.LAUNCH
             self.dropped += operation.state == _native.DROPPED

@@ -213,7 +213,7 @@ class Trace:
         if not race.certain:
             return "nothing tells whether either of them writes"
         if first.thread != second.thread and self.host_orders(first.id, second.id, order):
-            return "a lock or a queue of the program may order the two host threads, which is not seen"
+            return "a lock of the program may order the two host threads, which is not seen"
         if self.function_orders(first.id, second.id, order):
             return "a host function ran in between, and may have told the host that the first one was done"
         return ""
