@@ -202,7 +202,7 @@ def check_race(world: World) -> None:
            r'race 1 on m1\[0, 32\)\n  1024 bytes, allocated at program\d+.py:5, in produce:  a = alpha.zeros\(1024\)\n'
            r'  kernel "fill" writes on s1 \(operation \d+\)\n      at program\d+.py:6, in produce:  alpha.launch\(stream, "fill"'
            r'.*?      from program\d+.py:13, in <module>\n      in \S*alpha/__init__.py:\d+, in launch\n      stub_launch of alpha 1.5\n'
-           r'  kernel "scale" reads on s2 .*?at program\d+.py:10, in consume:.*?  nothing makes s2 wait for s1\n',
+           r'  kernel "scale" reads on s2 .*?at program\d+.py:10, in consume:.*?  nothing makes s2 wait for s1\n  between the two: cuEventRecord\(event, s1\); cuStreamWaitEvent\(s2, event, 0\)\n',
            r"called by: alpha 1.5 \(2 calls\), ctypes \(1 call\)\n",
            r"called, and not served \(they returned an error\): "
            r"stub_not_served, stub_not_followed \(2 of 3 calls\), cudaMissing\n",
@@ -331,7 +331,8 @@ def check_variables(world: World) -> None:
 
 def check_frees(world: World) -> None:
     program = RACE.format(order="alpha.order(s1, s2)") + "alpha.driver.stub_free(a)\n"
-    expect(world.run(program), 4, "cai_sim: 2 races", "frees on the host", "nothing orders|nothing makes the host wait")
+    expect(world.run(program), 4, "cai_sim: 2 races", "frees on the host", "nothing orders|nothing makes the host wait",
+           r"between the two: let the host wait for s2, by its synchronize\(\)\n")  # fmt: skip
     done = world.run(program.replace("alpha.driver.stub_free(a)", "alpha.driver.stub_synchronize(s2); alpha.driver.stub_free(a)"))
     expect(done, 0, "cai_sim: no race\n")
 

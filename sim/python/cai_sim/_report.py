@@ -129,12 +129,35 @@ def memory(race: Race) -> list[str]:
     return [f"  {size}, allocated at {line}{source}"]
 
 
+# How a stream waits for another one, by the library that queues the second operation.
+WAITS = {
+    "torch": "{second}.wait_stream({first})",
+    "cupy": "{second}.wait_event({first}.record())",
+    "numba": "event = cuda.event(); event.record({first}); event.wait({second})",
+    "cuda-core": "{second}.wait({first})",
+    "cuda-bindings": "{second}.wait({first})",  # cuda.core is compiled: its calls come from there
+    "pycuda": "{second}.wait_for_event(pycuda.driver.Event().record({first}))",
+}
+ANY_WAIT = "cuEventRecord(event, {first}); cuStreamWaitEvent({second}, event, 0)"
+
+
+def cure(race: Race) -> str:
+    """What is missing, as code: it stands between the calls of the two operations."""
+    if race.first.on_host:
+        return ""
+    if race.second.on_host:
+        return f"between the two: let the host wait for {race.first.stream}, by its synchronize()"
+    wait = next((text for name, text in WAITS.items() if race.second.library.startswith(name)), ANY_WAIT)
+    return "between the two: " + wait.format(first=race.first.stream, second=race.second.stream)
+
+
 def describe(number: int, group: list[Race]) -> list[str]:
     race = group[0]
     name = f' ("{race.array}")' if race.array else ""
     lines = [f"{'race' if race.certain else 'possible race'} {number} on {race.memory}{name}"]
     lines += memory(race) + side(race.first, race.first_does) + side(race.second, race.second_does)
     lines.append(f"  {race.missing}")
+    lines += [f"  {cure(race)}"] if cure(race) else []
     if race.why_possible:
         lines.append(f"  possible, not certain: {race.why_possible}")
     if race.mark:

@@ -31,6 +31,11 @@ class Call:
     thread: int
 
     @property
+    def on_host(self) -> bool:
+        """Whether a host thread did it, in no stream."""
+        return self.stream.startswith(("the host", "host thread"))
+
+    @property
     def line(self) -> Frame | None:
         """The innermost line outside of installed packages, or the innermost at all."""
         own = [frame for frame in self.frames if not frame.installed]
