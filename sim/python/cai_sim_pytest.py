@@ -41,12 +41,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     begin(options)
 
 
-def running() -> Any:
-    """The package, if it was started."""
-    import sys
+def running(config: pytest.Config) -> Any:
+    """The package, if the run asked for it. Programs that start it themselves are not judged here."""
+    if not config.getoption("cai_sim"):
+        return None
+    import cai_sim
 
-    package = sys.modules.get("cai_sim")
-    return package if package and package.started() else None
+    return cai_sim
 
 
 def position(cai_sim: Any) -> tuple[int, int]:
@@ -55,7 +56,7 @@ def position(cai_sim: Any) -> tuple[int, int]:
 
 def judge(item: pytest.Item) -> None:
     """Fails the test for what came since the last look."""
-    cai_sim = running()
+    cai_sim = running(item.config)
     if cai_sim is None:
         return
     operations, dead = item.config.stash.get(LEFT, (0, 0))
@@ -84,7 +85,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    cai_sim = running()
+    cai_sim = running(session.config)
     if cai_sim is None or exitstatus != pytest.ExitCode.OK:
         return
     said = cai_sim.verdict()
@@ -93,7 +94,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    cai_sim = running()
+    cai_sim = running(terminalreporter.config)
     if cai_sim is None:
         return
     census = cai_sim._report.Census(cai_sim._running())

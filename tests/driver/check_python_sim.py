@@ -301,6 +301,11 @@ def check_pytest(world: World) -> None:
     check(dark.returncode == 8 and "not judged: 1 of 1 launch" in dark.stdout, f"pytest: {dark.stdout}{dark.stderr}")
     dark = run("-k", "dark", "--cai-sim-options", "--accept not-judged --devices 2")
     check(dark.returncode == 0, f"pytest: {dark.stdout}{dark.stderr}")
+    own = "import cai_sim; cai_sim.start()\n" + PYTESTS.replace("    assert False", "    assert True")
+    (world.folder / "test_own.py").write_text(own)  # who starts it, judges it
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "cai_sim_pytest", "test_own.py")
+    done = world.python(*command, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    check(done.returncode == 0, f"pytest: {done.stdout}{done.stderr}")
     bad = run("--cai-sim-options", "--svg x.svg")
     check(bad.returncode == 4 and "without --svg" in bad.stderr, f"pytest: {bad.returncode}: {bad.stdout}{bad.stderr}")
 
