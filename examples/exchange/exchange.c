@@ -80,10 +80,9 @@ static int64_t count_wrong(const float *y)
     return wrong;
 }
 
-static void say(const exchange_device *device, const char *what, uint64_t stream, const char *then)
+static void say(const exchange_device *device, const char *what)
 {
-    if (device->quiet) return;
-    printf("%s on stream 0x%llx, %s\n%s", what, (unsigned long long)stream, then, device->calls());
+    if (!device->quiet) printf("%s\n%s", what, device->calls());
 }
 
 static cai_status run(const exchange_device *device, cai_manager *emm, float *result, cai_error *err)
@@ -100,9 +99,9 @@ static cai_status run(const exchange_device *device, cai_manager *emm, float *re
     storage.text = text;
     storage.text_capacity = sizeof text;
     CAI_TRY(produce(device, emm, producer, &x, &storage, &entries, err));
-    say(device, "produced", producer, "handed over as shape, typestr, data, version, stream");
+    say(device, "the producer fills m1 on s1, and hands over shape, typestr, data, version, stream:");
     CAI_TRY(consume(device, emm, &entries, &x, consumer, &y, err));
-    say(device, "consumed", consumer, "and let go");
+    say(device, "the consumer reads it on s2, and lets go of it before any of this has run:");
     CAI_TRY(cai_cuda_status(device->read(result, (float *)(uintptr_t)y.data, SIZE, consumer), "read", err));
     cai_array_release(&y);
     return CAI_OK;

@@ -22,8 +22,7 @@ typedef struct exchange_device {
                      uint64_t stream);                        /* y = a x + b */
     /* Waits for `stream`, then copies to the host. */
     int32_t (*read)(float *to, const float *from, int64_t size, uint64_t stream);
-    /* The calls of the table since the last time that order, allocate or free, one a line; "" where they are
-     * not recorded. */
+    /* What was queued since the last time, an operation a line; "" where that is not recorded. */
     const char *(*calls)(void);
     /* The end: 0, or not where there was an error or, if that is known, a leak. */
     int32_t (*close)(void);
@@ -38,6 +37,9 @@ int exchange_simulated(exchange_device *out);
 /** Of exchange_simulated.c, for exchange_races.c: the simulation. newest_first: 1 (as at first) runs the
  *  newest of all work that may run, 0 runs it in the order of the calls. */
 struct cai_sim *exchange_simulation(int32_t newest_first);
+
+/** The operations of the simulation after *seen, one a line by its number, which *seen gets. */
+const char *exchange_operations(uint64_t *seen);
 
 /** The whole program on a device, which it closes: 0 if all was as it should be. */
 typedef int (*exchange_program)(const exchange_device *device);

@@ -22,9 +22,9 @@ typedef struct mistake {
 
 static const mistake mistakes[] = {
     {0, NULL, "An exchange, in order at both ends", "exchange.svg"},
-    {1, "Nothing waits for the producer: the consumer reads before the producer has written.",
+    {1, "Without the wait of s2, the consumer may read before the producer has written:",
      "Without the wait for the producer", "exchange-no-wait.svg"},
-    {2, "Nothing waits for the consumer: the producer frees what the consumer still reads.",
+    {2, "Without the wait of s1, the producer may free what the consumer still reads:",
      "Without the wait for the consumer (the back edge)", "exchange-no-back-edge.svg"}};
 
 static const mistake *now;
@@ -68,12 +68,14 @@ static int32_t look_and_close(void)
 {
     cai_sim *sim = exchange_simulation(0);
     char text[CAI_CHECK_TEXT];
+    uint64_t seen = 0;
     cai_check_race races[MOST];
     const int32_t count = cai_check_races(sim, races, MOST);
     int32_t bad = count > MOST || (count != 0) != (now->wait != 0);
     if (!bad && count) {
         cai_check_race_text(sim, &races[count - 1], text); /* those before it are with the allocation */
-        printf("\n%s\n    %s\n", now->says, text);
+        printf("\n%s\n%s  %s\n", now->says, exchange_operations(&seen), text);
+        if (folder) printf("  drawn: %s/%s\n", folder, now->file);
     }
     if (folder && draw(sim)) bad = 1;
     return close_simulation() || bad;
@@ -97,9 +99,9 @@ int exchange_races(exchange_program program, const char *drawings)
 {
     folder = drawings;
     if (run_with(program, &mistakes[0])) return 1;
-    printf("\nthe same exchange with one wait left out: this is the bug in your extension\n");
+    if (folder) printf("drawn: %s/%s\n", folder, mistakes[0].file);
+    printf("\nThe same with one wait left out. This is the bug in your extension.\n");
     if (run_with(program, &mistakes[1]) || run_with(program, &mistakes[2])) return 1;
-    printf("\nIn the order of these runs all numbers were right. Nothing makes a GPU keep to that order.\n");
-    if (folder) printf("drawn: %s/exchange*.svg\n", folder);
+    printf("\nIn these runs all numbers were right. Nothing makes a GPU run in that order.\n");
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "cai_sim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct kernel {
@@ -18,7 +19,7 @@ typedef struct kernel {
 
 static cai_sim *sim;
 static kernel kernels[16];
-static uint64_t streams[2];
+static uint64_t streams[2], told; /* told: up to this operation */
 static int32_t kernel_count, stream_count, newest_first;
 
 static void ramp_kernel(void *argument)
@@ -91,29 +92,55 @@ static uint64_t new_stream(void)
     return streams[stream_count++];
 }
 
-/* Queries and changes of context are left out. */
-static int told(const char *line)
+/* The function of CUDA that an operation comes from, or the kernel. */
+static const char *function_of(const cai_sim_operation *op)
 {
-    return !strncmp(line, "event_", 6) || !strncmp(line, "stream_wait", 11) ||
-           (!strncmp(line, "memory_", 7) && strncmp(line, "memory_info", 11));
+    switch (op->kind) {
+    case CAI_SIM_OP_ALLOC: return "cudaMallocFromPoolAsync";
+    case CAI_SIM_OP_FREE: return "cudaFreeAsync";
+    case CAI_SIM_OP_RECORD: return "cudaEventRecord";
+    case CAI_SIM_OP_WAIT: return "cudaStreamWaitEvent";
+    default: return op->name;
+    }
 }
 
-/* The log of the simulation, indented. */
-static const char *calls(void)
+/* "e1", "m1", or "reads m1, writes m2". */
+static void tell_objects(const cai_sim_operation *op, char *text, size_t room)
+{
+    const int launched = op->kind == CAI_SIM_OP_LAUNCH;
+    size_t used = 0;
+    int32_t i;
+    text[0] = 0;
+    if (op->event_number) snprintf(text, room, "e%d", (int)op->event_number);
+    for (i = op->access_count - 1; i >= 0 && used < room; --i) { /* what it reads first */
+        const cai_sim_access *access = &op->accesses[i];
+        const char *verb = !launched ? "" : access->write ? "writes " : "reads ";
+        used += (size_t)snprintf(text + used, room - used, "%s%sm%d", used ? ", " : "", verb,
+                                 (int)access->memory);
+    }
+}
+
+const char *exchange_operations(uint64_t *seen)
 {
     static char text[4096];
-    const char *line = cai_sim_log(sim), *end;
-    size_t n = 0;
-    for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        const size_t length = (size_t)(end - line) + 1;
-        if (!told(line) || n + length + 5 > sizeof text) continue;
-        memcpy(text + n, "    ", 4);
-        memcpy(text + n + 4, line, length);
-        n += length + 4;
+    size_t used = 0;
+    cai_sim_operation op;
+    text[0] = 0;
+    while (cai_sim_operation_get(sim, *seen + 1, &op) && sizeof text - used > 128) {
+        char stream[64], objects[64];
+        ++*seen;
+        if (!op.stream) continue;
+        cai_sim_stream_name(sim, op.stream, stream, sizeof stream);
+        tell_objects(&op, objects, sizeof objects);
+        used += (size_t)snprintf(text + used, sizeof text - used, "    %2d  %s  %-24s %s\n", (int)op.id, stream,
+                                 function_of(&op), objects);
     }
-    text[n] = 0;
-    cai_sim_log_clear(sim);
     return text;
+}
+
+static const char *calls(void)
+{
+    return exchange_operations(&told);
 }
 
 static int32_t close_device(void)
@@ -138,6 +165,7 @@ int exchange_simulated(exchange_device *out)
     memset(out, 0, sizeof *out);
     memcpy(out->name, "the simulated runtime", sizeof "the simulated runtime");
     newest_first = 1;
+    told = 0;
     out->simulated = 1;
     out->cuda = cai_sim_cuda(sim);
     out->new_stream = new_stream;

@@ -1,4 +1,4 @@
-# Shows what cai_inspect says of the dictionaries of the demo. PROGRAM, INPUT
+# Shows what cai_inspect says of the catalogue of dictionaries. PROGRAM, INPUT
 
 execute_process(COMMAND "${PROGRAM}" --table "${INPUT}" RESULT_VARIABLE status)
 if(NOT status MATCHES "^[01]$")
