@@ -8,8 +8,8 @@
 PYTHON has the package cai_sim and the libraries. Numba's tests are in its package. cuda.core publishes none: FOLDER is
 `cuda_core/tests` of a checkout of github.com/NVIDIA/cuda-python. --library is needed by the suites over cai_numba.
 
-Each suite is a process under `python -m cai_sim`. peers.txt says of each test whether it passed, and else why not. A test
-that passed there and does not now is an error. --write renews peers.txt for the suites that ran. --all runs the suites
+Each suite is a process under `python -m cai_sim`. peers.txt has how many tests of a suite passed, and of each other one why
+not. A test that does not pass and is not there is an error, and so are fewer that pass. --write renews peers.txt for the suites that ran. --all runs the suites
 that take long, too. Exit status 0: no such test; 1: there is one; 77: no suite could run.
 """
 
@@ -202,29 +202,42 @@ def work(suite: Suite, out: str, folder: str) -> int:
 # ------------------------------------------------------------------------ the record
 
 
-def read() -> dict[str, tuple[str, Results]]:
-    """The record: of each suite the versions, and what became of its tests."""
-    record: dict[str, tuple[str, Results]] = {}
+@dataclasses.dataclass
+class Record:
+    """What is known of a suite: the versions, how many tests passed, and the others."""
+
+    versions: str = ""
+    passed: int = 0
+    others: Results = dataclasses.field(default_factory=dict)
+
+
+def read() -> dict[str, Record]:
+    record: dict[str, Record] = {}
     name = ""
     for line in RECORD.read_text().splitlines() if RECORD.exists() else []:
-        heading = re.fullmatch(r"\[(\S+)\] (.*)", line)
+        heading = re.fullmatch(r"\[(\S+)\] (.*): (\d+) passed", line)
         if heading:
             name = heading[1]
-            record[name] = heading[2], {}
+            record[name] = Record(heading[2], int(heading[3]))
         elif line and not line.startswith("#"):
             test, outcome, why = [*line.split(" | ", 2), "", ""][:3]
-            record[name][1][test] = outcome, why
+            record[name].others[test] = outcome, why
     return record
 
 
-def write(record: dict[str, tuple[str, Results]]) -> None:
-    lines = ["# What becomes of other libraries' own tests on the simulated driver. check_peers.py --write makes this file."]
+def write(record: dict[str, Record]) -> None:
+    lines = ["# Other libraries' own tests that do not pass on the simulated driver. check_peers.py --write makes this file."]
     for suite in SUITES:
         if suite.name in record:
-            versions, results = record[suite.name]
-            lines += ["", f"[{suite.name}] {versions}"]
-            lines += [" | ".join(filter(None, (test, *results[test]))) for test in sorted(results)]
+            one = record[suite.name]
+            lines += ["", f"[{suite.name}] {one.versions}: {one.passed} passed"]
+            lines += [" | ".join(filter(None, (test, *one.others[test]))) for test in sorted(one.others)]
     RECORD.write_text("\n".join(lines) + "\n")
+
+
+def recorded(versions: str, results: Results) -> Record:
+    others = {test: result for test, result in results.items() if result[0] != PASSED}
+    return Record(versions, len(results) - len(others), others)
 
 
 def versions(suite: Suite) -> str:
@@ -239,15 +252,15 @@ def lines_of(results: Results) -> list[str]:
     return [*lines, *(f"    {times} failed: {text}" for text, times in why.most_common())]
 
 
-def compare(old: Results, new: Results) -> tuple[list[str], int]:
-    """The tests that passed and do not now, and how many pass now that did not."""
+def compare(old: Record, new: Record) -> tuple[list[str], int]:
+    """The tests that do not pass and did, and how many pass now that did not."""
     wrong = []
-    for test, (outcome, _) in old.items():
-        now = new.get(test, ("did not run", ""))
-        if outcome == PASSED and now[0] != PASSED:
-            wrong.append(f"{test}: passed before, and now {now[0]} {now[1]}".rstrip())
-    better = sum(outcome == PASSED and old.get(test, (PASSED,))[0] != PASSED for test, (outcome, _) in new.items())
-    return wrong, better
+    for test, (outcome, why) in new.others.items():
+        if test not in old.others or (outcome == FAILED and old.others[test][0] == SKIPPED):
+            wrong.append(f"{test}: {outcome} {why}")
+    if new.passed < old.passed:
+        wrong.append(f"{old.passed} passed before, and now {new.passed}")
+    return wrong, len(old.others.keys() - new.others.keys())
 
 
 # ------------------------------------------------------------------------ the processes
@@ -307,7 +320,7 @@ def chosen(options: argparse.Namespace) -> list[Suite]:
     return [suite for suite in SUITES if (suite.name in only if only else options.all or not suite.slow)]
 
 
-def check(world: World, suite: Suite, record: dict[str, tuple[str, Results]], ran: tuple[Results, str]) -> bool:
+def check(world: World, suite: Suite, record: dict[str, Record], ran: tuple[Results, str]) -> bool:
     """Prints what became of a suite, and renews its record if that is wanted. False: a test is worse than before."""
     results, said = ran
     print(f"{suite.name}: {versions(suite)}: " + "\n".join(lines_of(results)))
@@ -316,14 +329,14 @@ def check(world: World, suite: Suite, record: dict[str, tuple[str, Results]], ra
     if not results:
         print(f"  wrong: no test ran\n{said[-3000:]}")
         return False
+    now, old = recorded(versions(suite), results), record.get(suite.name, Record())
     if world.options.write:
-        record[suite.name] = versions(suite), results
+        record[suite.name] = now
         return True
-    then, old = record.get(suite.name, ("", {}))
-    if then != versions(suite):
-        print(f"  not compared: the record is of {then or 'no versions'}")
+    if old.versions != now.versions:
+        print(f"  not compared: the record is of {old.versions or 'no versions'}")
         return True
-    wrong, better = compare(old, results)
+    wrong, better = compare(old, now)
     for text in wrong:
         print(f"  wrong: {text}")
     if better:
