@@ -63,6 +63,17 @@ def zipped(files: dict[str, tuple[int, bytes]], prefix: str, when: int) -> bytes
     return raw.getvalue()
 
 
+def reference_of(files: dict[str, tuple[int, bytes]]) -> bytes:
+    """docs/reference.md, which the repository does not have."""
+    with tempfile.TemporaryDirectory() as name:
+        for path in (*(one for one in files if one.endswith((".h", ".hpp"))), "tools/make_reference.py"):
+            pathlib.Path(name, path).parent.mkdir(parents=True, exist_ok=True)
+            pathlib.Path(name, path).write_bytes(files[path][1])
+        page = pathlib.Path(name, "reference.md")
+        subprocess.run([sys.executable, pathlib.Path(name, "tools/make_reference.py"), page], check=True)
+        return page.read_bytes()
+
+
 def bundles_of(files: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name, "tree")
@@ -76,6 +87,8 @@ def bundles_of(files: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, byte
 def release(commit: str) -> dict[str, bytes]:
     """The files of the release, by name."""
     files = tree_of(commit)
+    files["docs/reference.md"] = (0o644, reference_of(files))
+    files = dict(sorted(files.items()))
     when = int(git("log", "-1", "--format=%ct", commit))
     version = re.search(rb"v(\d+\.\d+\.\d+)", files["cai.h"][1])[1].decode()
     name = f"cai-{version}"

@@ -17,6 +17,9 @@ import subprocess
 import sys
 import urllib.parse
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import make_reference  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 failures = []
 
@@ -98,7 +101,7 @@ def check_contents(folder, pages):
     rules, errors = (ROOT / "docs" / "rules.md").read_text(), (ROOT / "docs" / "errors.md").read_text()
     wanted["docs/rules.html"] = re.findall(r'<a id="(R\d+)">', rules)
     wanted["docs/errors.html"] = re.findall(r"^\| .*`(CAI_ERR_\w+)` \|", errors, re.M)
-    headers = re.findall(r"^## (\S+)$", (ROOT / "docs" / "reference.md").read_text(), re.M)
+    headers = re.findall(r"^## (\S+)$", make_reference.page(), re.M)
     for header in headers:
         wanted[f"docs/reference/{header.replace('/', '_')}.html"] = []
     for name, anchors in wanted.items():

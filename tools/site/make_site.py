@@ -20,6 +20,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import make_reference  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = ROOT / "tools" / "site"
 INDEX = "docs/README.md"
@@ -101,6 +104,7 @@ class Site:
         for path in self.markdown():
             self.pages[path.relative_to(ROOT).as_posix()] = path.read_text()
         self.pages[PLAYGROUND] = (HERE / PLAYGROUND).read_text()
+        self.pages[REFERENCE] = make_reference.page()
         self.split_reference()
 
     @staticmethod
@@ -180,11 +184,12 @@ class Site:
 
     def menu(self):
         """The sections and rows of docs/README.md, the headers below the reference, and what stands in the root."""
-        sections, listed = [], {INDEX}
+        sections, listed = [], {INDEX, REFERENCE}
         for title, rows in re.findall(r"^## (.*)\n((?:(?!## ).*\n?)*)", (ROOT / INDEX).read_text(), re.M):
             pages = [f"docs/{page}" for page in re.findall(r"^\| \[[^\]]*\]\(([^)#]*\.md)\)", rows, re.M)]
             listed.update(pages)
-            sections.append({title: [self.item(page) for page in pages]})
+            reference = [self.reference()] if title == "To look things up" else []
+            sections.append({title: reference + [{self.title(page): page} for page in pages]})
         others = [page for page in self.pages if page.startswith("docs/") and page not in listed
                   and page not in self.headers]
         if others:
@@ -194,11 +199,9 @@ class Site:
         return [{"Overview": "README.md"}, {"Playground": PLAYGROUND}, {"All pages": INDEX}, *sections,
                 {"The project": [{self.title(page): page} for page in project]}]
 
-    def item(self, page):
-        if page != REFERENCE:
-            return {self.title(page): page}
+    def reference(self):
         headers = [{self.title(header): header} for header in self.headers]
-        return {"Reference": [{"All headers": page}, *headers]}
+        return {"Reference": [{"All headers": REFERENCE}, *headers]}
 
     def title(self, page):
         heading = re.search(r"^# (.*)$", self.pages[page], re.M)[1]
