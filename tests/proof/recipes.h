@@ -83,7 +83,7 @@ cai_status consume(cai_event_pool *pool, cai_array *x, cai_array *y, struct CUst
 /* ---- */
 #undef launch
 
-/* ---- docs/getting-started.md */
+/* ---- docs/placing.md */
 cai_status begin_after(cai_exchange *ex, cai_event_pool *pool, cai_array *x, uint64_t producers_stream,
                        struct CUstream_st *mine, cai_error *err);
 
@@ -99,7 +99,7 @@ cai_status begin_after(cai_exchange *ex, cai_event_pool *pool, cai_array *x, uin
 }
 /* ---- */
 
-/* ---- docs/getting-started.md */
+/* ---- docs/placing.md */
 cai_status export_sum(cai_array *sum, cai_event_pool *pool, const uint64_t working[3], struct CUstream_st *mine,
                       cai_error *err);
 
@@ -110,7 +110,7 @@ cai_status export_sum(cai_array *sum, cai_event_pool *pool, const uint64_t worki
 }
 /* ---- */
 
-/* ---- docs/getting-started.md */
+/* ---- docs/placing.md */
 cai_status add(cai_event_pool *pool, cai_array *x, cai_array *y, cai_array *out,
                int32_t (*launch)(cai_array *const *, uint64_t), cai_error *err);
 
