@@ -106,8 +106,29 @@ def abi_page():
     return page[: page.index(GENERATED)] + GENERATED + "\n" + "\n".join(table) + "\n"
 
 
+def headers_page():
+    """docs/vendoring.md, whose last table is made of the includes of the headers."""
+    page = (ROOT / "docs" / "vendoring.md").read_text()
+    paths = [path for pattern in ("cai*.h", "ext/*.h", "ext/*.hpp") for path in sorted(ROOT.glob(pattern))]
+    texts = {path.name: path.read_text() for path in paths}
+    direct = {name: [one for one in re.findall(r'^#\s*include "(cai\w*\.h)"', text, re.M) if one != name]
+              for name, text in texts.items()}
+
+    def needed(name, found):
+        for one in direct[name]:
+            if one not in found:
+                found.append(one)
+                needed(one, found)
+        return [one for one in texts if one in found and one != name]
+
+    table = ["", "| header | copy with it |", "|---|---|"]
+    table += [f"| `{name}` | {', '.join(f'`{one}`' for one in needed(name, [])) or 'nothing'} |" for name in texts]
+    return page[: page.index(GENERATED)] + GENERATED + "\n" + "\n".join(table) + "\n"
+
+
 def check_generated(header, write, cc):
-    for name, wanted in (("errors.md", errors_page(header)), ("rules.md", rules_page()), ("abi.md", abi_page())):
+    for name, wanted in (("errors.md", errors_page(header)), ("rules.md", rules_page()), ("abi.md", abi_page()),
+                         ("vendoring.md", headers_page())):
         page = ROOT / "docs" / name
         if write:
             page.write_text(wanted)
