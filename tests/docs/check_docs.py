@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import make_reference  # noqa: E402
@@ -124,6 +125,32 @@ def headers_page():
     table = ["", "| header | copy with it |", "|---|---|"]
     table += [f"| `{name}` | {', '.join(f'`{one}`' for one in needed(name, [])) or 'nothing'} |" for name in texts]
     return page[: page.index(GENERATED)] + GENERATED + "\n" + "\n".join(table) + "\n"
+
+
+LONG = 2000  # words: a page with more has a list of its sections
+
+
+def with_contents(text):
+    """A page, with a line of links to its sections above the first one."""
+    text = re.sub(r"^Contents: .*?\n\n", "", text, flags=re.M | re.S)
+    if len(text.split()) <= LONG:
+        return text
+    links = []
+    for heading in re.findall(r"^## (.*)$", without_code(text), re.M):
+        links.append(f"[{heading}](#{slug_of(heading)})")
+    line = textwrap.fill("Contents: " + ", ".join(links) + ".", 118, break_long_words=False, break_on_hyphens=False)
+    before, heading, behind = text.partition("\n## ")
+    return f"{before}\n{line}\n{heading}{behind}" if heading else text
+
+
+def check_contents(write):
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text()
+        wanted = with_contents(text)
+        if write:
+            page.write_text(wanted)
+        elif text != wanted:
+            fail(page.relative_to(ROOT), "has not the list of its sections; run tests/docs/check_docs.py --write")
 
 
 def check_generated(header, write, cc):
@@ -315,12 +342,17 @@ def without_code(text):
     return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
 
 
+def slug_of(heading):
+    """The anchor that GitHub makes of a heading."""
+    shown = re.sub(r"\]\([^)]*\)", "", heading).lower()
+    return re.sub(r"[^\w -]", "", shown).replace(" ", "-")
+
+
 def anchors(page, text):
     """The anchors of a page: those that GitHub makes of its headings, and its own. One that stands twice is wrong."""
     text, found = without_code(text), []
     for heading in re.findall(r"^#+ (.*)$", text, re.M):
-        shown = re.sub(r"\]\([^)]*\)", "", heading).lower()
-        slug = re.sub(r"[^\w -]", "", shown).replace(" ", "-")
+        slug = slug_of(heading)
         again = sum(each == slug or re.fullmatch(re.escape(slug) + r"-\d+", each) is not None for each in found)
         found.append(f"{slug}-{again}" if slug in found else slug)
     own = re.findall(r'<a id="([^"]+)"></a>', text)
@@ -359,6 +391,7 @@ def main():
                "the table of cai_python_dlpack.h": options.dlpack if has_table(options.dlpack) else None}
     header = (ROOT / "cai.h").read_text()
     check_generated(header, options.write, options.cc)
+    check_contents(options.write)
     check_example()
     recipes = check_recipes()
     snippets, (links, known) = compile_snippets(options.cc, headers), check_links()
