@@ -49,6 +49,11 @@ typedef struct cai_driver_call {
  *  call, or `out` is NULL. */
 int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out);
 
+/** Says what a cubin was made from: PTX, which tells what its kernels read and write. It is used when a cubin with
+ *  the same bytes is loaded. Both are copied. Compilers of the process are asked for it by stand-ins of their
+ *  libraries (sim/driver/compilers). Returns 1, or 0: an argument is bad, or there is no memory. */
+int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size_t ptx_bytes);
+
 /** Adds a named point to the trace. */
 void cai_driver_mark(const char *text);
 

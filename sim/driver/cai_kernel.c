@@ -670,6 +670,47 @@ cai_kernel_image *cai_kernel_image_read(const void *image, size_t bytes)
     return NULL;
 }
 
+size_t cai_kernel_image_bytes(const void *image, size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)image;
+    const uint64_t limit = bytes ? bytes : UINT64_MAX;
+    uint64_t table, end;
+    if (!image || limit < KERNEL_HEADER || kernel_magic(at, KERNEL_HEADER) != KERNEL_MAGIC_ELF)
+        return 0;
+    table = kernel_u64(at + 40);
+    if (table > limit || kernel_u16(at + 60) * (uint64_t)KERNEL_HEADER > limit - table)
+        return 0;
+    end = kernel_elf_bytes(at);
+    return end <= limit ? (size_t)end : 0;
+}
+
+/* What is known of the parameters becomes that of the other kernel. */
+static void kernel_explain(cai_kernel *kernel, cai_kernel *source)
+{
+    cai_kernel before = *kernel;
+    if (kernel_rank(source) <= kernel_rank(kernel))
+        return;
+    if (!kernel->opaque && kernel->parameter_bytes != source->parameter_bytes)
+        return;
+    *kernel = *source;
+    kernel->name = before.name;
+    kernel->architecture = before.architecture ? before.architecture : source->architecture;
+    before.name = source->name;
+    *source = before; /* what is not needed is freed with it */
+}
+
+void cai_kernel_image_explain(cai_kernel_image *image, const void *source, size_t bytes)
+{
+    cai_kernel_image *other = image && bytes ? cai_kernel_image_read(source, bytes) : NULL;
+    int32_t i;
+    for (i = 0; other && i < other->kernel_count; ++i) {
+        cai_kernel *kernel = kernel_search(image->kernels, image->kernel_count, other->kernels[i].name);
+        if (kernel)
+            kernel_explain(kernel, &other->kernels[i]);
+    }
+    cai_kernel_image_free(other);
+}
+
 void cai_kernel_image_free(cai_kernel_image *image)
 {
     int32_t i;

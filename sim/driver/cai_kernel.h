@@ -57,6 +57,14 @@ typedef struct cai_kernel_image cai_kernel_image;
  *  NULL: `image` is NULL, or there is no memory. */
 cai_kernel_image *cai_kernel_image_read(const void *image, size_t bytes);
 
+/** How many bytes an image has by what it says itself, to tell it from others. `bytes` is what is known of it; 0: no
+ *  limit. 0: it is no cubin, or longer than `bytes`. */
+size_t cai_kernel_image_bytes(const void *image, size_t bytes);
+
+/** Tells of the kernels of an image what a second image tells, which is made from the same source: its PTX. Kernels
+ *  of the second one alone are left out, and those whose parameters differ. */
+void cai_kernel_image_explain(cai_kernel_image *image, const void *source, size_t bytes);
+
 /** Frees an image and all that was got from it. NULL does nothing. */
 void cai_kernel_image_free(cai_kernel_image *image);
 
