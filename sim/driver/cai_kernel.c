@@ -902,6 +902,133 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
     return 0;
 }
 
+/* A number of a mangled name. */
+static const char *kernel_decimal(const char *at, int32_t *value)
+{
+    *value = 0;
+    for (; *at >= '0' && *at <= '9' && *value < 100000; ++at)
+        *value = 10 * *value + (*at - '0');
+    return at;
+}
+
+/* The bytes of an element, by its type in a mangled name. Behind it, or NULL: a type that is not known here. */
+static const char *kernel_item(const char *at, uint64_t *bytes)
+{
+    static const char *const types[] = {"bah", "stDh", "ijf", "lmxyd"};
+    int32_t length = 0, i;
+    if (*at >= '1' && *at <= '9') { /* 9complex64 */
+        const char *name = kernel_decimal(at, &length);
+        *bytes = !strncmp(name, "complex128", 10) ? 16 : 8;
+        if (strlen(name) < (size_t)length || (strncmp(name, "complex", 7) && strncmp(name, "datetime64", 10) &&
+                                              strncmp(name, "timedelta64", 11)))
+            return NULL;
+        return name + length;
+    }
+    for (i = 0; *at && i < 4; ++i)
+        if (strncmp(at, "Dh", 2) ? *at != 'D' && strchr(types[i], *at) != NULL : i == 1) {
+            *bytes = (uint64_t)1 << i;
+            return at + (*at == 'D' ? 2 : 1);
+        }
+    return NULL;
+}
+
+/* An array argument of numba-cuda-mlir, in the kernel's mangled name: 5ArrayIfLi2E1C7mutable7alignedE. Behind it, or
+ * NULL. */
+static const char *kernel_array_type(const char *at, int32_t *axes, uint64_t *item_bytes)
+{
+    int32_t length = 0;
+    at = kernel_item(at + 7, item_bytes);
+    if (!at || strncmp(at, "Li", 2))
+        return NULL;
+    at = kernel_decimal(at + 2, axes);
+    for (at += *at == 'E'; *at >= '1' && *at <= '9';) {
+        at = kernel_decimal(at, &length);
+        if (strlen(at) < (size_t)length)
+            return NULL;
+        at += length;
+    }
+    return *at == 'E' && *axes <= 32 ? at + 1 : NULL;
+}
+
+/* Behind the name of a function: 3add, or N4main3addE. */
+static const char *kernel_unqualified(const char *at)
+{
+    const int nested = *at == 'N';
+    int32_t length = 0;
+    at += nested;
+    do {
+        at = kernel_decimal(at, &length);
+        if (!length || strlen(at) < (size_t)length)
+            return NULL;
+        at += length;
+    } while (nested && *at != 'E');
+    return at + nested;
+}
+
+/* 1: an array begins at parameter `index`, by the mangled name. Arrays are 3 + 2 * axes parameters, numbers are one.
+ * A name with other types, or of other kernels, does not give as many parameters as there are. */
+static int kernel_named_array(const cai_kernel *kernel, int32_t index, int32_t *axes, uint64_t *item_bytes)
+{
+    const char *at = kernel->name;
+    int32_t place = 0, some = 0, found = 0;
+    uint64_t bytes = 0;
+    if (strncmp(at, "_Z", 2) || !strstr(at, "5ArrayI"))
+        return 0;
+    at = kernel_unqualified(at + 2);
+    for (; at && *at; place += some) {
+        const int is_array = !strncmp(at, "5ArrayI", 7);
+        const int is_here = is_array && place == index;
+        const int is_tuple = !strncmp(at, "5TupleI", 7) || *at == 'E'; /* its members follow, and its end */
+        int32_t dimensions = 0;
+        some = 0;
+        if (is_tuple) {
+            at += *at == 'E' ? 1 : 7;
+            continue;
+        }
+        at = is_array ? kernel_array_type(at, &dimensions, &bytes) : kernel_item(at, &bytes);
+        some = is_array ? 3 + 2 * dimensions : 1;
+        if (!is_here)
+            continue;
+        found = 1;
+        *axes = dimensions;
+        *item_bytes = bytes;
+    }
+    return found && at && place == kernel->parameter_count;
+}
+
+/* An array of numba-cuda-mlir is a memref: allocated, aligned, offset, shape, strides in elements. Returns how many
+ * parameters it is, or 0 if it is none. */
+static int32_t kernel_memref(kernel_launch *launch, int32_t index)
+{
+    const cai_kernel_parameter *parameters = launch->kernel->parameters;
+    uint64_t allocated, aligned, start, items = 1, item_bytes = 0, first = 0, bytes = 0, low = 0, high = 0;
+    int32_t axes = 0, i;
+    if (!kernel_named_array(launch->kernel, index, &axes, &item_bytes) || !kernel_word(launch, index, &allocated) ||
+        !kernel_word(launch, index + 1, &aligned) || !kernel_word(launch, index + 2, &start))
+        return 0;
+    for (i = 0; i < axes; ++i) {
+        uint64_t length, stride, step;
+        if (!kernel_word(launch, index + 3 + i, &length) || !kernel_word(launch, index + 3 + axes + i, &stride))
+            return 0;
+        step = stride >> 63 ? 0 - stride : stride;
+        if (length >> 40 || step >> 40 || (length && step > ((uint64_t)1 << 40) / length))
+            return 0;
+        items = length ? items : 0;
+        *(stride >> 63 ? &low : &high) += length ? step * (length - 1) : 0;
+    }
+    if (!items)
+        return 3 + 2 * axes; /* an empty array */
+    if (!kernel_knows(launch, aligned, &first, &bytes))
+        return 0;
+    start = aligned + (start - low) * item_bytes;
+    if (start < first || start - first > bytes || (low + high + 1) * item_bytes > bytes - (start - first))
+        return 0;
+    kernel_emit(launch, start, (low + high + 1) * item_bytes, parameters[index + 1].offset);
+    if (launch->kernel->words)
+        kernel_emit(launch, start, (low + high + 1) * item_bytes, parameters[index].offset);
+    return 3 + 2 * axes;
+}
+
 /* The words of a parameter that are addresses. */
 static void kernel_parameter_accesses(kernel_launch *launch, const cai_kernel_parameter *parameter)
 {
@@ -952,6 +1079,7 @@ int32_t cai_kernel_accesses(const cai_kernel *kernel, const void *const *argumen
     launch.capacity = capacity;
     while (i < kernel->parameter_count) {
         int32_t used = kernel_numba(&launch, i);
+        used = used ? used : kernel_memref(&launch, i);
         if (!used)
             kernel_parameter_accesses(&launch, &kernel->parameters[i]);
         i += used ? used : 1;
