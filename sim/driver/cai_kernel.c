@@ -8,6 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __unix__
+#include <dlfcn.h>
+#endif
 
 enum {
     KERNEL_DEPTH = 4,         /* images in images */
@@ -26,12 +29,17 @@ enum {
     KERNEL_FATBIN_HEADER = 16,
     KERNEL_FATBIN_ENTRY = 64,
     KERNEL_COMPRESSED = 0xa000, /* LZ4, Zstandard */
+    KERNEL_PTX_ENTRY = 1,
+    KERNEL_ARCHITECTURE = 90,    /* of the simulated device */
+    KERNEL_MOST_IMAGE = 1 << 28, /* bytes of an entry that was compressed */
+    KERNEL_MOST_RATIO = 1024,
     KERNEL_LINKED = 0xca1       /* the version of what cai_kernel_link makes */
 };
 
 #define KERNEL_MAGIC_ELF UINT32_C(0x464c457f)
 #define KERNEL_MAGIC_FATBIN UINT32_C(0xba55ed50)
 #define KERNEL_MAGIC_WRAPPER UINT32_C(0x466243b1)
+#define KERNEL_MAGIC_ZSTD UINT32_C(0xfd2fb528)
 
 /* Bytes of a file. */
 typedef struct kernel_bytes {
@@ -552,6 +560,78 @@ static int kernel_read_ptx(cai_kernel_image *image, kernel_bytes text)
 /* ------------------------------------------------------------------------- >>fat binary */
 static int kernel_read_any(cai_kernel_image *image, kernel_bytes file, int depth);
 
+#ifdef __unix__
+/* libzstd, if it is there. It is not closed. */
+typedef struct kernel_zstd {
+    unsigned long long (*content)(const void *, size_t);
+    size_t (*decompress)(void *, size_t, const void *, size_t);
+} kernel_zstd;
+
+static int kernel_find_zstd(kernel_zstd *out)
+{
+    void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *content = library ? dlsym(library, "ZSTD_getFrameContentSize") : NULL;
+    void *decompress = library ? dlsym(library, "ZSTD_decompress") : NULL;
+    memcpy(&out->content, &content, sizeof content);
+    memcpy(&out->decompress, &decompress, sizeof decompress);
+    return content && decompress;
+}
+
+/* Reads an entry that is compressed with Zstandard. What it says of its size is not believed above a limit. */
+static int kernel_read_compressed(cai_kernel_image *image, kernel_bytes packed, int depth)
+{
+    kernel_zstd zstd;
+    kernel_bytes file;
+    uint8_t *made;
+    int read = 0;
+    if (packed.bytes < 4 || kernel_u32(packed.at) != KERNEL_MAGIC_ZSTD || !kernel_find_zstd(&zstd))
+        return 0;
+    file.bytes = zstd.content(packed.at, (size_t)packed.bytes);
+    if (!file.bytes || file.bytes > KERNEL_MOST_IMAGE || file.bytes / KERNEL_MOST_RATIO > packed.bytes)
+        return 0;
+    made = (uint8_t *)malloc((size_t)file.bytes);
+    file.at = made;
+    image->failed |= !made;
+    if (made && zstd.decompress(made, (size_t)file.bytes, packed.at, (size_t)packed.bytes) == file.bytes)
+        read = kernel_read_any(image, file, depth);
+    free(made);
+    return read;
+}
+#else
+static int kernel_read_compressed(cai_kernel_image *image, kernel_bytes packed, int depth)
+{
+    (void)image;
+    (void)packed;
+    (void)depth;
+    return 0;
+}
+#endif
+
+/* A compressed entry that stands for others of its kind. */
+typedef struct kernel_packed {
+    kernel_bytes data; /* `at` is NULL: none */
+    uint32_t architecture;
+} kernel_packed;
+
+/* Of machine code for several architectures one is enough. The newest up to that of the simulated device is best. */
+static void kernel_choose(kernel_packed *best, kernel_bytes data, uint32_t architecture)
+{
+    const int fits = architecture <= KERNEL_ARCHITECTURE, had = best->architecture <= KERNEL_ARCHITECTURE;
+    if (best->data.at && (fits != had ? had : fits == (architecture <= best->architecture)))
+        return;
+    best->data = data;
+    best->architecture = architecture;
+}
+
+/* The bytes of a compressed entry, without what fills it up. */
+static kernel_bytes kernel_packed_bytes(const uint8_t *entry, kernel_bytes data)
+{
+    const uint32_t bytes = kernel_u32(entry + 16);
+    if (bytes && bytes < data.bytes)
+        data.bytes = bytes;
+    return data;
+}
+
 /* The entries of a fat binary are the same code for several architectures: one that can be read tells the
  * names. Those of a linked image are different code. */
 static int kernel_read_fatbin(cai_kernel_image *image, kernel_bytes file, int depth)
@@ -559,7 +639,10 @@ static int kernel_read_fatbin(cai_kernel_image *image, kernel_bytes file, int de
     const int linked = kernel_u16(file.at + 4) == KERNEL_LINKED;
     const uint64_t size = kernel_u64(file.at + 8);
     uint64_t at = kernel_u16(file.at + 6);
+    kernel_packed code, ptx;
     int read = 0, unread = 0;
+    memset(&code, 0, sizeof code);
+    memset(&ptx, 0, sizeof ptx);
     if (at < KERNEL_FATBIN_HEADER || at > file.bytes)
         return 0;
     if (size < file.bytes - at)
@@ -569,15 +652,26 @@ static int kernel_read_fatbin(cai_kernel_image *image, kernel_bytes file, int de
         const uint64_t head = kernel_u32(entry + 4), bytes = kernel_u64(entry + 8);
         const uint64_t flags = kernel_u64(entry + 40);
         const int compressed = kernel_u32(entry + 16) || flags & KERNEL_COMPRESSED;
+        kernel_bytes data;
         if (head < KERNEL_FATBIN_ENTRY || !kernel_has(file, at, head) || !kernel_has(file, at + head, bytes))
-            return linked ? 0 : read;
-        if (!compressed && kernel_read_any(image, kernel_part(file, at + head, bytes), depth + 1))
+            break;
+        data = kernel_part(file, at + head, bytes);
+        if (compressed)
+            kernel_choose(kernel_u16(entry) == KERNEL_PTX_ENTRY ? &ptx : &code, kernel_packed_bytes(entry, data),
+                          kernel_u32(entry + 28));
+        else if (kernel_read_any(image, data, depth + 1))
             read = 1;
         else
             unread = 1;
         at += head + bytes;
     }
-    return linked ? read && !unread : read;
+    if (linked)
+        return read && !unread && !code.data.at && !ptx.data.at && !kernel_has(file, at, KERNEL_FATBIN_ENTRY);
+    if (!read && code.data.at)
+        read = kernel_read_compressed(image, code.data, depth + 1);
+    if (ptx.data.at)
+        read |= kernel_read_compressed(image, ptx.data, depth + 1);
+    return read;
 }
 
 /* 1: the bytes begin as PTX does. Reads no byte behind a '\0'. */

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT
  * C99 that is also C++11.
  *
- * An image is a cubin (ELF), PTX text, a fat binary of such, or the wrapper of a fat binary. Compressed
- * entries are not read. Device code does not run. What a kernel accesses is told by the pointers in its
+ * An image is a cubin (ELF), PTX text, a fat binary of such, or the wrapper of a fat binary. Entries
+ * that are compressed with Zstandard are read where libzstd.so.1 is installed. Device code does not run. What a kernel accesses is told by the pointers in its
  * arguments, and by its PTX where the image has some. */
 #ifndef CAI_KERNEL_H_INCLUDED
 #define CAI_KERNEL_H_INCLUDED
