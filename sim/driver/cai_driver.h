@@ -42,7 +42,8 @@ typedef struct cai_driver_call {
     uint64_t site;      /* what the site function returned */
     const char *kernel; /* the name of the kernel of a launch, else NULL */
     int32_t opaque;     /* 1: a launch whose accesses are not known */
-    int32_t reserved;   /* 0 */
+    int32_t follows;    /* of a launch: what it may access that its arguments do not tell. CAI_KERNEL_ bits: 1 pointers
+                           in memory, 2 global variables, 4 not known, as its code is not read */
 } cai_driver_call;
 
 /** Reads the call that made an operation. `tag` is of cai_sim_operation. Returns 1, or 0 if there is no such

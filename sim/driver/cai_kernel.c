@@ -161,6 +161,7 @@ static cai_kernel *kernel_add(cai_kernel_image *image, const char *name, int32_t
     made->name = copy;
     made->opaque = 1;
     made->architecture = architecture;
+    made->follows = CAI_KERNEL_UNREAD;
     return made;
 }
 
@@ -519,7 +520,7 @@ static char *kernel_name(cai_kernel_image *image, const char *name, size_t bytes
 
 static int kernel_ptx_kernel(void *context, const char *name, size_t name_bytes,
                              const cai_kernel_parameter *parameters, int32_t count, uint32_t bytes,
-                             const uint8_t *words)
+                             const uint8_t *words, int32_t follows)
 {
     cai_kernel_image *image = (cai_kernel_image *)context;
     char *copy = kernel_name(image, name, name_bytes);
@@ -533,6 +534,7 @@ static int kernel_ptx_kernel(void *context, const char *name, size_t name_bytes,
     made->parameter_count = count;
     made->parameter_bytes = bytes;
     made->opaque = image->failed;
+    made->follows = follows;
     return !image->failed;
 }
 
@@ -1066,7 +1068,7 @@ static int kernel_named_array(const cai_kernel *kernel, int32_t index, int32_t *
     const char *at = kernel->name;
     int32_t place = 0, some = 0, found = 0;
     uint64_t bytes = 0;
-    if (strncmp(at, "_Z", 2) || !strstr(at, "5ArrayI"))
+    if (!at || strncmp(at, "_Z", 2) || !strstr(at, "5ArrayI"))
         return 0;
     at = kernel_unqualified(at + 2);
     for (; at && *at; place += some) {

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT
  * C99 that is also C++11.
  *
- * An image is a cubin (ELF), PTX text, a fat binary of such, or the wrapper of a fat binary. Entries
- * that are compressed with Zstandard are read where libzstd.so.1 is installed. Device code does not run. What a kernel accesses is told by the pointers in its
- * arguments, and by its PTX where the image has some. */
+ * An image is a cubin (ELF), PTX text, a fat binary of such, or the wrapper of a fat binary. Entries that
+ * are compressed with Zstandard are read where libzstd.so.1 is installed. Device code does not run. What a kernel
+ * accesses is told by the pointers in its arguments, and by its PTX where the image has some. */
 #ifndef CAI_KERNEL_H_INCLUDED
 #define CAI_KERNEL_H_INCLUDED
 
@@ -30,6 +30,13 @@ enum {
     CAI_KERNEL_UNKNOWN = 4 /* nothing tells: it may read or write */
 };
 
+/** What a kernel accesses that its arguments do not tell. */
+enum {
+    CAI_KERNEL_FOLLOWS = 1, /* pointers that it loads from memory */
+    CAI_KERNEL_GLOBALS = 2, /* global variables */
+    CAI_KERNEL_UNREAD = 4   /* not known: there is no PTX, or a part of its code is not in it */
+};
+
 /** One kernel. */
 typedef struct cai_kernel {
     const char *name;
@@ -39,6 +46,7 @@ typedef struct cai_kernel {
     uint32_t parameter_bytes; /* of the block */
     int32_t opaque;           /* 1: the parameters are not known */
     int32_t architecture;     /* 90 for sm_90; 0: not known */
+    int32_t follows;          /* CAI_KERNEL_FOLLOWS and the others */
 } cai_kernel;
 
 /** One global variable. */

@@ -26,6 +26,7 @@ KINDS = {
 }  # fmt: skip
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
 MAY_WRITE = 2  # CAI_SIM_MAY_WRITE
+FOLLOWS, GLOBALS, UNREAD = 1, 2, 4  # CAI_KERNEL_FOLLOWS and the others, of a launch
 
 
 class Access(ctypes.Structure):  # cai_sim_access
@@ -56,7 +57,7 @@ class TimelineOptions(ctypes.Structure):  # cai_timeline_options
 class DriverCall(ctypes.Structure):  # cai_driver_call
     _fields_ = [
         ("name", c_char_p), ("caller", c_void_p), ("site", c_uint64), ("kernel", c_char_p),
-        ("opaque", c_int32), ("reserved", c_int32),
+        ("opaque", c_int32), ("follows", c_int32),
     ]  # fmt: skip
 
 
