@@ -161,6 +161,26 @@ static CUresult code_read_file(const char *path, char **data, size_t *bytes)
     return *data ? CUDA_SUCCESS : end < 0 ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Triton's cache has the PTX of k.cubin in k.ptx, and k.json beside both. PyTorch loads such files by path. */
+static void code_explain_file(cai_kernel_image *image, const char *path)
+{
+    static const char *const endings[] = {".json", ".ptx"};
+    const size_t length = strlen(path);
+    char *data = NULL, *other = (char *)malloc(length + 1);
+    size_t bytes = 0, i;
+    int there = other && length > 6 && !strcmp(path + length - 6, ".cubin");
+    for (i = 0; there && i < 2; ++i) {
+        free(data);
+        memcpy(other, path, length - 6);
+        strcpy(other + length - 6, endings[i]);
+        there = code_read_file(other, &data, &bytes) == CUDA_SUCCESS;
+    }
+    if (there)
+        cai_kernel_image_explain(image, data, bytes);
+    free(data);
+    free(other);
+}
+
 static CUresult code_load_file(const char *path, code_module **made)
 {
     char *data;
@@ -170,6 +190,8 @@ static CUresult code_load_file(const char *path, code_module **made)
     DRIVER_TRY(code_read_file(path, &data, &bytes));
     result = bytes ? code_load(data, bytes, made) : CUDA_ERROR_INVALID_IMAGE;
     free(data);
+    if (result == CUDA_SUCCESS)
+        code_explain_file((*made)->image, path);
     return result;
 }
 
