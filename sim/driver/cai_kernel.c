@@ -415,6 +415,29 @@ static int kernel_store_parameters(cai_kernel *kernel, kernel_bytes info, cai_ke
     return right && end <= kernel->parameter_bytes && end <= KERNEL_MOST_BYTES;
 }
 
+/* PyTorch's kernels for element after element have the number of elements, the function, and one pointer for each tensor:
+ * the result first, then what is read (its TensorIterator). It has no PTX, but its names tell this. */
+static void kernel_name_tells(cai_kernel_image *image, cai_kernel *kernel)
+{
+    static const char *const names[] = {"_ZN2at6native29vectorized_elementwise_kernelI",
+                                        "_ZN2at6native27unrolled_elementwise_kernelI"};
+    const cai_kernel_parameter *tensors = kernel->parameter_count > 2 ? &kernel->parameters[2] : NULL;
+    const int known = !strncmp(kernel->name, names[0], strlen(names[0])) ||
+                      !strncmp(kernel->name, names[1], strlen(names[1]));
+    uint8_t *words;
+    if (!known || !tensors || tensors->offset % 8 || tensors->bytes % 8 ||
+        !strstr(kernel->name, "St5arrayIPcLm") || tensors->offset + tensors->bytes > kernel->parameter_bytes)
+        return;
+    words = (uint8_t *)malloc((size_t)kernel->parameter_bytes / 8 + 1);
+    image->failed |= !words;
+    if (!words)
+        return;
+    memset(words, CAI_KERNEL_UNKNOWN, (size_t)kernel->parameter_bytes / 8 + 1);
+    memset(words + tensors->offset / 8, CAI_KERNEL_READS, tensors->bytes / 8);
+    words[tensors->offset / 8] = CAI_KERNEL_WRITES;
+    kernel->words = words;
+}
+
 static void kernel_read_parameters(cai_kernel_image *image, cai_kernel *kernel, kernel_bytes info)
 {
     kernel_bytes rest = info, payload;
@@ -436,6 +459,7 @@ static void kernel_read_parameters(cai_kernel_image *image, cai_kernel *kernel, 
     kernel->parameters = parameters;
     kernel->parameter_count = count;
     kernel->opaque = 0;
+    kernel_name_tells(image, kernel);
 }
 
 /* The place of a name in sorted kernels. NULL: there is none. */

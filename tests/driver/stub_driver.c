@@ -62,6 +62,11 @@ int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity)
     return 1;
 }
 
+int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size_t ptx_bytes)
+{
+    return image && bytes && ptx && ptx_bytes;
+}
+
 int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
 {
     static const cai_driver_function functions[] = {
