@@ -33,6 +33,8 @@ enum {
     KERNEL_ARCHITECTURE = 90,    /* of the simulated device */
     KERNEL_MOST_IMAGE = 1 << 28, /* bytes of an entry that was compressed */
     KERNEL_MOST_RATIO = 1024,
+    KERNEL_AXES = 32,
+    KERNEL_PIECES = 64, /* accesses for one array */
     KERNEL_LINKED = 0xca1       /* the version of what cai_kernel_link makes */
 };
 
@@ -931,7 +933,14 @@ typedef struct kernel_launch {
     cai_sim_access *out;
     int32_t capacity;
     int32_t count;
+    int32_t has_gaps; /* 1: not all bytes of what is emitted are accessed */
 } kernel_launch;
+
+/* The axes of an array, with steps in bytes. */
+typedef struct kernel_view {
+    uint64_t lengths[KERNEL_AXES], steps[KERNEL_AXES];
+    int32_t axes;
+} kernel_view;
 
 static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes, uint32_t offset)
 {
@@ -943,10 +952,50 @@ static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes,
         return;
     out = &launch->out[launch->count - 1];
     *out = cai_sim_reads(address, bytes);
-    if (does & CAI_KERNEL_WRITES)
+    if (does & CAI_KERNEL_WRITES && !launch->has_gaps)
         out->write = 1;
-    else if (does & CAI_KERNEL_UNKNOWN)
+    else if (does & (CAI_KERNEL_WRITES | CAI_KERNEL_UNKNOWN))
         out->write = CAI_SIM_MAY_WRITE;
+}
+
+/* An axis of an array, in the order of steps. */
+static void kernel_add_axis(kernel_view *view, uint64_t length, uint64_t stride)
+{
+    const uint64_t step = length == 1 ? 0 : stride >> 63 ? 0 - stride : stride;
+    int32_t i = view->axes++;
+    for (; i && view->steps[i - 1] > step; --i) {
+        view->steps[i] = view->steps[i - 1];
+        view->lengths[i] = view->lengths[i - 1];
+    }
+    view->steps[i] = step;
+    view->lengths[i] = length;
+}
+
+/* An array from its lowest byte on. One with gaps is several accesses, as another part of the memory may be in the gaps:
+ * columns beside columns. With too many gaps it is one access that may write. */
+static void kernel_emit_view(kernel_launch *launch, uint64_t low, uint64_t item_bytes, const kernel_view *view,
+                             uint32_t offset)
+{
+    uint64_t run = item_bytes, behind = item_bytes, pieces = 1, piece;
+    int32_t i, inner = 0;
+    for (; inner < view->axes && view->steps[inner] <= run; ++inner)
+        run += view->steps[inner] * (view->lengths[inner] - 1);
+    for (i = 0; i < view->axes; ++i)
+        behind += view->steps[i] * (view->lengths[i] - 1);
+    for (i = inner; i < view->axes && pieces <= KERNEL_PIECES; ++i)
+        pieces = view->lengths[i] <= KERNEL_PIECES ? pieces * view->lengths[i] : KERNEL_PIECES + 1;
+    if (pieces > KERNEL_PIECES) {
+        launch->has_gaps = 1;
+        kernel_emit(launch, low, behind, offset);
+        launch->has_gaps = 0;
+        return;
+    }
+    for (piece = 0; piece < pieces; ++piece) {
+        uint64_t at = low, rest = piece;
+        for (i = inner; i < view->axes; rest /= view->lengths[i++])
+            at += view->steps[i] * (rest % view->lengths[i]);
+        kernel_emit(launch, at, run, offset);
+    }
 }
 
 /* 1: the memory around an address is known. Small numbers are no addresses. */
@@ -969,13 +1018,14 @@ static int kernel_word(const kernel_launch *launch, int32_t index, uint64_t *val
 }
 
 /* The bytes before and behind the first element that `axes` axes span. Returns 0 if the words from `index` on
- * are not a shape of `items` elements and its strides. */
+ * are not a shape of `items` elements and its strides, which go to `view`. */
 static int kernel_span(const kernel_launch *launch, int32_t index, int32_t axes, uint64_t items,
-                       uint64_t item_bytes, uint64_t *before, uint64_t *behind)
+                       uint64_t item_bytes, uint64_t *before, uint64_t *behind, kernel_view *view)
 {
     const uint64_t most = (uint64_t)1 << 48;
     uint64_t product = 1;
     int32_t i;
+    view->axes = 0;
     *before = 0;
     *behind = item_bytes;
     for (i = 0; i < axes; ++i) {
@@ -986,6 +1036,7 @@ static int kernel_span(const kernel_launch *launch, int32_t index, int32_t axes,
             return 0;
         product *= length;
         step = stride >> 63 ? 0 - stride : stride;
+        kernel_add_axis(view, length, stride);
         if (length == 1)
             continue;
         if ((step && step < item_bytes) || step > most / length)
@@ -1002,6 +1053,7 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
     uint64_t meminfo, parent, items, item_bytes, data, first = 0, bytes = 0, before, behind;
     const uint32_t offset = index + 4 < launch->kernel->parameter_count
                                 ? launch->kernel->parameters[index + 4].offset : 0;
+    kernel_view view;
     int32_t axes;
     if (!kernel_word(launch, index, &meminfo) || !kernel_word(launch, index + 1, &parent) ||
         !kernel_word(launch, index + 2, &items) || !kernel_word(launch, index + 3, &item_bytes) ||
@@ -1011,12 +1063,12 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
         return 0;
     if (!kernel_knows(launch, data, &first, &bytes))
         return 0;
-    for (axes = 0; axes <= 32; ++axes) {
-        if (!kernel_span(launch, index + 5, axes, items, item_bytes, &before, &behind))
+    for (axes = 0; axes <= KERNEL_AXES; ++axes) {
+        if (!kernel_span(launch, index + 5, axes, items, item_bytes, &before, &behind, &view))
             continue;
         if (before > data - first || behind > bytes - (data - first))
             continue;
-        kernel_emit(launch, data - before, before + behind, offset);
+        kernel_emit_view(launch, data - before, item_bytes, &view, offset);
         return 5 + 2 * axes;
     }
     return 0;
@@ -1067,7 +1119,7 @@ static const char *kernel_array_type(const char *at, int32_t *axes, uint64_t *it
             return NULL;
         at += length;
     }
-    return *at == 'E' && *axes <= 32 ? at + 1 : NULL;
+    return *at == 'E' && *axes <= KERNEL_AXES ? at + 1 : NULL;
 }
 
 /* Behind the name of a function: 3add, or N4main3addE. */
@@ -1122,7 +1174,9 @@ static int32_t kernel_memref(kernel_launch *launch, int32_t index)
 {
     const cai_kernel_parameter *parameters = launch->kernel->parameters;
     uint64_t allocated, aligned, start, items = 1, item_bytes = 0, first = 0, bytes = 0, low = 0, high = 0;
+    kernel_view view;
     int32_t axes = 0, i;
+    view.axes = 0;
     if (!kernel_named_array(launch->kernel, index, &axes, &item_bytes) || !kernel_word(launch, index, &allocated) ||
         !kernel_word(launch, index + 1, &aligned) || !kernel_word(launch, index + 2, &start))
         return 0;
@@ -1133,6 +1187,7 @@ static int32_t kernel_memref(kernel_launch *launch, int32_t index)
         step = stride >> 63 ? 0 - stride : stride;
         if (length >> 40 || step >> 40 || (length && step > ((uint64_t)1 << 40) / length))
             return 0;
+        kernel_add_axis(&view, length, stride * item_bytes);
         items = length ? items : 0;
         *(stride >> 63 ? &low : &high) += length ? step * (length - 1) : 0;
     }
@@ -1143,9 +1198,9 @@ static int32_t kernel_memref(kernel_launch *launch, int32_t index)
     start = aligned + (start - low) * item_bytes;
     if (start < first || start - first > bytes || (low + high + 1) * item_bytes > bytes - (start - first))
         return 0;
-    kernel_emit(launch, start, (low + high + 1) * item_bytes, parameters[index + 1].offset);
+    kernel_emit_view(launch, start, item_bytes, &view, parameters[index + 1].offset);
     if (launch->kernel->words)
-        kernel_emit(launch, start, (low + high + 1) * item_bytes, parameters[index].offset);
+        kernel_emit_view(launch, start, item_bytes, &view, parameters[index].offset);
     return 3 + 2 * axes;
 }
 
