@@ -200,15 +200,21 @@ static void check_collect(cai_sim *sim, const cai_sim_operation *op, check_acces
     }
 }
 
+static int check_can_write(const check_access *a)
+{
+    return a->write != 0 && a->write != CAI_SIM_MAY_READ;
+}
+
 static int check_conflict(const check_access *a, const check_access *b)
 {
-    return a->memory == b->memory && (a->write || b->write) && a->begin < b->end && b->begin < a->end &&
-           a->operation != b->operation && a->capture == b->capture;
+    return a->memory == b->memory && (check_can_write(a) || check_can_write(b)) && a->begin < b->end &&
+           b->begin < a->end && a->operation != b->operation && a->capture == b->capture;
 }
 
 static int check_is_certain(const check_access *a, const check_access *b)
 {
-    return a->write == 1 || b->write == 1;
+    const int writes = a->write == 1 || b->write == 1;
+    return writes && a->write <= CAI_SIM_MAY_WRITE && b->write <= CAI_SIM_MAY_WRITE;
 }
 
 static void check_race_of(const check_access *a, const check_access *b, cai_check_race *race)
@@ -389,7 +395,8 @@ static const char *check_verb(const cai_sim_operation *op, int32_t writes)
 {
     if (op->kind == CAI_SIM_OP_FREE) return "frees";
     if (op->kind == CAI_SIM_OP_ALLOC) return "allocates";
-    if (writes == CAI_SIM_MAY_WRITE) return "may write";
+    if (writes == CAI_SIM_MAY_READ) return "may read";
+    if (writes == CAI_SIM_MAY_WRITE || writes == CAI_SIM_MAY_ACCESS) return "may write";
     return writes ? "writes" : "reads";
 }
 

@@ -58,8 +58,9 @@ WHAT COUNTS AS AN ACCESS
     Launches and cai_sim_host_access declare accesses. A copy accesses the bytes of its rows.
     memory_free_async, an immediate free and the end of a registration write all of the memory.
     memory_alloc_async writes it in its stream. Of an access of CAI_SIM_MAY_WRITE nothing says whether it
-    writes. A race with it is certain if the other one writes, else possible. cai_check counts certain races,
-    and cai_check_races lists both. Aliased memory is the same under both addresses. Captured accesses are
+    writes. A race with it is certain if the other one writes, else possible. A race with an access of
+    CAI_SIM_MAY_READ or CAI_SIM_MAY_ACCESS is possible at most, as nothing says that it is made at all.
+    cai_check counts certain races, and cai_check_races lists both. Aliased memory is the same under both addresses. Captured accesses are
     compared within their capture. At a launch of the graph its nodes access the memory, and a race between
     two branches is then found once more.
 
@@ -104,7 +105,7 @@ typedef struct cai_check_race {
     uint64_t address, bytes; /* the memory of both, of the first pair of accesses that overlap */
     int32_t first_writes, second_writes;
     int32_t memory; /* the number of the allocation; 0: of none. Another one may have the address later on */
-    int32_t certain; /* 1: one of the two is known to write; 0: it may, and nothing says that one does */
+    int32_t certain; /* 1: one of the two is known to write, the other one to read or write; 0: possible */
 } cai_check_race;
 
 /** Stores the first `capacity` races of the trace, by second, then first operation. Returns the number of all

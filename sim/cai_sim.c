@@ -900,7 +900,7 @@ static void sim_copy_name(char *to, const char *name)
 static void sim_describe_access(cai_sim *sim, sim_operation *op, cai_sim_access access)
 {
     uint64_t left = access.bytes;
-    if (access.write != CAI_SIM_MAY_WRITE) access.write = access.write != 0;
+    if (access.write < 0 || access.write > CAI_SIM_MAY_ACCESS) access.write = 1;
     do {
         uint64_t offset = 0;
         const sim_allocation *a = sim_allocation_at(sim, access.address, &offset);

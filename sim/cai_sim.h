@@ -502,14 +502,18 @@ int32_t cai_sim_context_synchronize(cai_sim *sim);
 typedef struct cai_sim_access {
     uint64_t address;
     uint64_t bytes;
-    int32_t write;  /* 0: reads it; 1: writes it, or reads and writes it; CAI_SIM_MAY_WRITE */
+    int32_t write;  /* 0: reads it; 1: writes it, or reads and writes it; CAI_SIM_MAY_... */
     int32_t memory; /* in the trace: the number of the allocation, as another one may have the address later
                        on; 0: none. The caller's value is ignored */
 } cai_sim_access;
 
-/** `write` of an access of which nothing says whether it writes. It is at least a read. A race is certain if
- *  one of its accesses is known to write (cai_check.h). cai_sim_touch does it as a read. */
-enum { CAI_SIM_MAY_WRITE = 2 };
+/** `write` of an access of which something is not known. A race is certain if one of its accesses is known to
+ *  write, and the other one at least reads (cai_check.h). cai_sim_touch does all of them as a read. */
+enum {
+    CAI_SIM_MAY_WRITE = 2, /* reads, and may write */
+    CAI_SIM_MAY_READ = 3,  /* may read, or do nothing. It does not write */
+    CAI_SIM_MAY_ACCESS = 4 /* may read, write, or do nothing */
+};
 
 /** A "kernel": a function of the test, called when the operation runs. It must not call CUDA. In it,
  *  operations of the table and functions of this header that stand for calls of CUDA return 800. */

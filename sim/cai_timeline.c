@@ -258,9 +258,9 @@ static void tl_put_memory(const tl_run *run, tl_text *text, const cai_sim_access
 
 static void tl_put_accesses(const tl_run *run, tl_text *text, const cai_sim_operation *op)
 {
-    static const char *const verbs[] = {"reads ", "writes ", "may write "};
+    static const char *const verbs[] = {"reads ", "writes ", "may write ", "may read ", "may access "};
     int32_t write, i, count;
-    for (write = 0; write <= CAI_SIM_MAY_WRITE; ++write) {
+    for (write = 0; write <= CAI_SIM_MAY_ACCESS; ++write) {
         for (i = count = 0; i < op->access_count; ++i) {
             if (op->accesses[i].write != write) continue;
             if (text->length) tl_put(text, ", ");

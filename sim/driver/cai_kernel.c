@@ -933,7 +933,6 @@ typedef struct kernel_launch {
     cai_sim_access *out;
     int32_t capacity;
     int32_t count;
-    int32_t has_gaps; /* 1: not all bytes of what is emitted are accessed */
 } kernel_launch;
 
 /* The axes of an array, with steps in bytes. */
@@ -942,20 +941,39 @@ typedef struct kernel_view {
     int32_t axes;
 } kernel_view;
 
-static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes, uint32_t offset)
+static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes, int32_t write)
 {
-    const uint8_t does = launch->kernel->words ? launch->kernel->words[offset / 8] : CAI_KERNEL_UNKNOWN;
     cai_sim_access *out;
-    if (!does)
-        return;
     if (launch->count++ >= launch->capacity)
         return;
     out = &launch->out[launch->count - 1];
     *out = cai_sim_reads(address, bytes);
-    if (does & CAI_KERNEL_WRITES && !launch->has_gaps)
-        out->write = 1;
-    else if (does & (CAI_KERNEL_WRITES | CAI_KERNEL_UNKNOWN))
-        out->write = CAI_SIM_MAY_WRITE;
+    out->write = write;
+}
+
+/* What the kernel does through the pointer at an offset of the block. 0: nothing. */
+static uint8_t kernel_does(const kernel_launch *launch, uint32_t offset)
+{
+    return launch->kernel->words ? launch->kernel->words[offset / 8] : CAI_KERNEL_UNKNOWN;
+}
+
+/* Memory that the kernel uses for sure. */
+static void kernel_emit_exact(kernel_launch *launch, uint64_t address, uint64_t bytes, uint8_t does)
+{
+    const int32_t write = does & CAI_KERNEL_WRITES ? 1 : does & CAI_KERNEL_UNKNOWN ? CAI_SIM_MAY_WRITE : 0;
+    if (does)
+        kernel_emit(launch, address, bytes, write);
+}
+
+/* A pointer of which nothing says how far the kernel goes, forwards or backwards: the byte that it points to is
+ * used, all of its memory may be. */
+static void kernel_emit_pointer(kernel_launch *launch, uint64_t address, uint64_t first, uint64_t bytes,
+                                uint8_t does)
+{
+    if (!does)
+        return;
+    kernel_emit_exact(launch, address, 1, does);
+    kernel_emit(launch, first, bytes, does == CAI_KERNEL_READS ? CAI_SIM_MAY_READ : CAI_SIM_MAY_ACCESS);
 }
 
 /* An axis of an array, in the order of steps. */
@@ -972,9 +990,9 @@ static void kernel_add_axis(kernel_view *view, uint64_t length, uint64_t stride)
 }
 
 /* An array from its lowest byte on. One with gaps is several accesses, as another part of the memory may be in the gaps:
- * columns beside columns. With too many gaps it is one access that may write. */
+ * columns beside columns. With too many gaps it is one range that may be accessed. */
 static void kernel_emit_view(kernel_launch *launch, uint64_t low, uint64_t item_bytes, const kernel_view *view,
-                             uint32_t offset)
+                             uint8_t does)
 {
     uint64_t run = item_bytes, behind = item_bytes, pieces = 1, piece;
     int32_t i, inner = 0;
@@ -985,16 +1003,15 @@ static void kernel_emit_view(kernel_launch *launch, uint64_t low, uint64_t item_
     for (i = inner; i < view->axes && pieces <= KERNEL_PIECES; ++i)
         pieces = view->lengths[i] <= KERNEL_PIECES ? pieces * view->lengths[i] : KERNEL_PIECES + 1;
     if (pieces > KERNEL_PIECES) {
-        launch->has_gaps = 1;
-        kernel_emit(launch, low, behind, offset);
-        launch->has_gaps = 0;
+        if (does)
+            kernel_emit(launch, low, behind, does == CAI_KERNEL_READS ? CAI_SIM_MAY_READ : CAI_SIM_MAY_ACCESS);
         return;
     }
     for (piece = 0; piece < pieces; ++piece) {
         uint64_t at = low, rest = piece;
         for (i = inner; i < view->axes; rest /= view->lengths[i++])
             at += view->steps[i] * (rest % view->lengths[i]);
-        kernel_emit(launch, at, run, offset);
+        kernel_emit_exact(launch, at, run, does);
     }
 }
 
@@ -1068,7 +1085,7 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
             continue;
         if (before > data - first || behind > bytes - (data - first))
             continue;
-        kernel_emit_view(launch, data - before, item_bytes, &view, offset);
+        kernel_emit_view(launch, data - before, item_bytes, &view, kernel_does(launch, offset));
         return 5 + 2 * axes;
     }
     return 0;
@@ -1198,9 +1215,9 @@ static int32_t kernel_memref(kernel_launch *launch, int32_t index)
     start = aligned + (start - low) * item_bytes;
     if (start < first || start - first > bytes || (low + high + 1) * item_bytes > bytes - (start - first))
         return 0;
-    kernel_emit_view(launch, start, item_bytes, &view, parameters[index + 1].offset);
+    kernel_emit_view(launch, start, item_bytes, &view, kernel_does(launch, parameters[index + 1].offset));
     if (launch->kernel->words)
-        kernel_emit_view(launch, start, item_bytes, &view, parameters[index].offset);
+        kernel_emit_view(launch, start, item_bytes, &view, kernel_does(launch, parameters[index].offset));
     return 3 + 2 * axes;
 }
 
@@ -1212,7 +1229,7 @@ static void kernel_parameter_accesses(kernel_launch *launch, const cai_kernel_pa
         const uint64_t address = kernel_u64(launch->block + offset);
         uint64_t first = 0, bytes = 0;
         if (kernel_knows(launch, address, &first, &bytes))
-            kernel_emit(launch, address, 1, offset);
+            kernel_emit_pointer(launch, address, first, bytes, kernel_does(launch, offset));
     }
 }
 

@@ -704,7 +704,7 @@ static CUresult code_launch(const CUlaunchConfig *config, const code_function *f
         count = code_accesses(function->kernel, arguments, buffer, bytes, &accesses);
     if (count < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    driver_call_launches(function->name, !known, known ? function->kernel->follows : CAI_KERNEL_UNREAD);
+    driver_call_launches(function->name, !known, known ? function->kernel->follows : 0);
     result = (CUresult)cai_sim_launch(cai_driver_sim(), driver_stream(config->hStream), function->name,
                                       replaced ? driver_replaced_run : NULL, replaced, accesses, count);
     if (accesses != some)

@@ -88,6 +88,8 @@ extern int driver_recorder; /* 1: a real driver does the work (entry.c) */
 /* The simulation's handle for one of the real driver. `unknown`: if there is none. */
 uint64_t record_handle(uint64_t real, uint64_t unknown);
 void record_bind(uint64_t real, uint64_t own);
+/* The context that is current in the simulation is from now on that of the real driver. */
+void record_agree(void);
 void record_adopt(uint64_t address); /* of the next allocation */
 void CUDA_CB record_no_function(void *argument);
 void CUDA_CB record_no_callback(CUstream stream, CUresult status, void *argument);

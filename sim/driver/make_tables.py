@@ -197,7 +197,7 @@ def recorded_entry(symbol, index, served, by_hand):
              f"    CUresult (*const real)({types}) = (CUresult (*)({types}))driver_table[{index}].real;",
              "    CUresult result;",
              f"    if (!real) return driver_missing({index}, __builtin_return_address(0));",
-             f"    driver_begin({index}, __builtin_return_address(0), {flags});"]
+             f"    driver_begin({index}, __builtin_return_address(0), {flags});", "    record_agree();"]
     if target in by_hand:
         lines.append(f"    result = record_{target}({index}, real{', ' * bool(names)}{names});")
     elif target in served and FOLLOWED.match(symbol.base):

@@ -22,7 +22,8 @@ import subprocess
 import sys
 
 CLEAN = pathlib.Path(__file__).resolve().parent / "clean"
-RACE = 4
+ALARMS = (4, 7)  # exit statuses of a race and of a possible one
+NOT_JUDGED = 8
 SETTINGS = {"default": [], "adversarial": ["--adversarial"]}
 ONE_IN = 10
 
@@ -55,7 +56,7 @@ class Outcome:
 
     @property
     def not_judged(self) -> bool:
-        return "not judged" in self.text
+        return self.status == NOT_JUDGED
 
     @property
     def reported(self) -> bool:
@@ -78,11 +79,11 @@ def run(python: str, program: pathlib.Path, setting: str) -> Outcome:
 
 def wrong(outcome: Outcome) -> str:
     """What is wrong with one run, or ""."""
-    if outcome.status not in (0, RACE):
+    if outcome.status not in (0, NOT_JUDGED, *ALARMS):
         return f"exit status {outcome.status}"
     if not outcome.reported:
         return "no report"
-    if outcome.status == RACE or outcome.races or outcome.possible:
+    if outcome.status in ALARMS or outcome.races or outcome.possible:
         return f"{outcome.races} races and {outcome.possible} possible races"
     return ""
 
@@ -93,7 +94,7 @@ def show(outcomes: list[Outcome], reports: bool) -> tuple[set[str], list[str]]:
     for outcome in outcomes:
         what = wrong(outcome)
         explained = EXPLAINED.get(outcome.program, "")
-        alarm = outcome.status in (0, RACE) and outcome.reported and bool(what)
+        alarm = outcome.status in ALARMS and outcome.reported and bool(what)
         if alarm:
             alarms.add(outcome.program)
         if what and not (alarm and explained):

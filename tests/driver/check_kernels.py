@@ -153,15 +153,17 @@ CASES = {
     "numba-managed": Case(
         NUMBA + "m = cuda.managed_array(100, np.float32); fill[8, 128, s](m, 1); fill[8, 128, t](m, 1)", possible=1
     ),
-    # pointers: one byte each, where they point to
+    # pointers: the byte that they point to, and perhaps all of their memory
     "core-two-streams": Case(CORE + "go(s, a); go(t, a)", possible=1),
     "core-event": Case(CORE + "go(s, a); t.wait(s); go(t, a)"),
-    "core-elsewhere": Case(CORE + "go(s, a.handle); go(t, a.handle + 2000)"),
+    "core-elsewhere": Case(CORE + "go(s, a.handle); go(t, a.handle + 2000)", possible=1, says="whether it comes as far"),
+    "core-other-memory": Case(CORE + "b = device.allocate(4000, stream=s); s.sync(); go(s, a); go(t, b)", launches=2),
     # PTX tells who reads and who writes
     "ptx-write-write": Case(PTX + "go(s, fill, a, v, n); go(t, fill, a, v, n)", races=1),
     "ptx-write-read": Case(PTX + "go(s, fill, a, v, n); go(t, put, b, a, n)", races=1, says="reads on"),
     "ptx-read-read": Case(PTX + "go(s, put, b, a, n); go(t, put, c, a, n)", launches=2),
     "ptx-event": Case(PTX + "go(s, fill, a, v, n); t.wait(s); go(t, put, b, a, n)", launches=2),
+    "ptx-behind": Case(PTX + "go(s, fill, a, v, n); go(t, put, a.handle + 2000, b, n)", possible=1),
     "ptx-copy-out": Case(PTX + "go(s, put, b, a, n); host.copy_from(a, stream=t)", launches=1),
     "ptx-copy-out-of-write": Case(PTX + "go(s, fill, a, v, n); host.copy_from(a, stream=t)", races=1),
     "core-no-such-kernel": Case(
@@ -170,7 +172,8 @@ CASES = {
     ),
     "pycuda-two-streams": Case(PYCUDA + "go(s, a); go(t, a)", possible=1),
     "pycuda-event": Case(PYCUDA + "go(s, a); e = drv.Event().record(s); t.wait_for_event(e); go(t, a)"),
-    "pycuda-elsewhere": Case(PYCUDA + "go(s, a); go(t, int(a) + 2000)"),
+    "pycuda-elsewhere": Case(PYCUDA + "go(s, a); go(t, int(a) + 2000)", possible=1),
+    "pycuda-other-memory": Case(PYCUDA + "b = drv.mem_alloc(4000); go(s, a); go(t, b)", launches=2),
     "pycuda-struct": Case(PYCUDA + "go(s, a); by_value(t)", possible=1),
     "pycuda-ptx-struct": Case(PYCUDA.replace('"sm_90"', '"sm_90", target="ptx"') + "go(s, a); by_value(t)", races=1),
     "registered": Case(
@@ -214,7 +217,7 @@ def check(python: str, case: Case) -> tuple[str, str]:
         wrong.append(f"races, possible races, unknown launches: {seen}")
     if count(report, "launch") < case.launches:
         wrong.append("launches are missing")
-    if done.returncode != (4 if case.races else 0):
+    if done.returncode != (4 if case.races else 7 if case.possible else 8 if case.unknown else 0):
         wrong.append(f"status {done.returncode}")
     if case.says not in output:
         wrong.append(f"nothing of {case.says!r}")

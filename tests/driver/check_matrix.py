@@ -4,11 +4,13 @@
 tests/python/test_libraries.py, and a table of what they saw.
 
     tests/driver/check_matrix.py [--table FILE] [--least PAIRS] [--adversarial] [-- ARGUMENTS OF PYTEST]
+    tests/driver/check_matrix.py --against tests/driver/h100_pairs.txt
     tests/driver/check_matrix.py --planted
 
 Through cai no pair may race. What two libraries do without cai is recorded in the table, and fails nothing.
 --least: how many pairs through cai must have run. --table: the table goes to this file, too. --adversarial: the
-driver does the least that CUDA promises. --planted: leaves each wait out of cai_stream.h in turn. Races of real
+driver does the least that CUDA promises. --against: what a GPU said of the pairs without cai. Each that differs is
+printed, and is a failure if EXPLAINED has no reason for it. --planted: leaves each wait out of cai_stream.h in turn. Races of real
 libraries must be the result.
 Exit status 77: there is no package cai_sim (pip install ./sim/python), no pytest, or no library.
 """
@@ -58,6 +60,35 @@ def versions() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return ", ".join(found)
+
+
+# Pairs whose verdict is another one than that of the GPU, by a pattern, and why.
+EXPLAINED = {
+    r"^cuda.core Buffer -> (CuPy|PyTorch|JAX)": "the program that asked the GPU compared bytes with floats, and took that "
+    "for a refusal",
+}
+ALIKE = {"right": "in order", "WRONG": "race", "refused": "refused"}
+
+
+def compared(directly: list[tuple[str, str]], file: pathlib.Path) -> bool:
+    """Compares what was seen with what a GPU said, pair by pair."""
+    lines = [line.split(": ", 1) for line in file.read_text().splitlines() if " -> " in line]
+    said = {pair: ALIKE[verdict.split(" ")[0]] for pair, verdict in lines}
+    seen = {pair: re.sub(r" \(.*", "", verdict) for pair, verdict in directly}
+    both = sorted(seen.keys() & said.keys())
+    counts = collections.Counter((said[pair], seen[pair]) for pair in both)
+    right = True
+    for pair in both:
+        if seen[pair] == said[pair]:
+            continue
+        why = next((reason for pattern, reason in EXPLAINED.items() if re.search(pattern, pair)), "")
+        right &= bool(why)
+        print(f"differs: {pair}: GPU {said[pair]}, here {seen[pair]}{': ' if why else ''}{why}")
+    alike = sum(count for (there, here), count in counts.items() if there == here)
+    print(f"{len(both)} pairs of {len(said)} that the GPU ran: {alike} alike, {len(both) - alike} differ")
+    for (there, here), count in sorted(counts.items()):
+        print(f"  GPU {there}, here {here}: {count}")
+    return right
 
 
 class Table:
@@ -122,6 +153,7 @@ def main() -> int:
     parser.add_argument("--table", type=pathlib.Path, help="write the table to this file")
     parser.add_argument("--least", type=int, default=1, help="pairs through cai that must have run")
     parser.add_argument("--adversarial", action="store_true", help="the driver does the least that CUDA promises")
+    parser.add_argument("--against", type=pathlib.Path, help="compare with what a GPU said")
     parser.add_argument("--planted", action="store_true", help="leave each wait out; races must be found")
     parser.add_argument("rest", nargs="*", help="arguments of pytest")
     options = parser.parse_args()
@@ -137,6 +169,8 @@ def main() -> int:
     if options.table:
         options.table.write_text(text, encoding="utf-8")
     through = len(table.pairs["through cai"])
+    if options.against and not compared(table.pairs["directly"], options.against):
+        return 1
     if status:
         return status
     if not through:

@@ -202,7 +202,7 @@ def check_race(world: World) -> None:
            r'race 1 on m1\[0, 32\)\n  1024 bytes, allocated at program\d+.py:5, in produce:  a = alpha.zeros\(1024\)\n'
            r'  kernel "fill" writes on s1 \(operation \d+\)\n      at program\d+.py:6, in produce:  alpha.launch\(stream, "fill"'
            r'.*?      from program\d+.py:13, in <module>\n      in \S*alpha/__init__.py:\d+, in launch\n      stub_launch of alpha 1.5\n'
-           r'  kernel "scale" reads on s2 .*?at program\d+.py:10, in consume:.*?  nothing makes s2 wait for s1\n',
+           r'  kernel "scale" reads on s2 .*?at program\d+.py:10, in consume:.*?  nothing makes s2 wait for s1\n  between the two: cuEventRecord\(event, s1\); cuStreamWaitEvent\(s2, event, 0\)\n',
            r"called by: alpha 1.5 \(2 calls\), ctypes \(1 call\)\n",
            r"called, and not served \(they returned an error\): "
            r"stub_not_served, stub_not_followed \(2 of 3 calls\), cudaMissing\n",
@@ -212,21 +212,102 @@ def check_race(world: World) -> None:
 
 def check_possible(world: World) -> None:
     program = RACE.format(order="alpha.launch(s2, 'maybe', a, 64, 2); alpha.launch(s1, 'other', a, 64, 2)")
-    program = program.replace('alpha.launch(stream, "fill", a)', "pass") + "raise SystemExit(7)\n"
-    expect(world.run(program), 7, r"cai_sim: \d possible race", "possible, not certain: nothing tells whether",
-           '"maybe" may write on s2', without=(r"cai_sim: \d race",))  # fmt: skip
+    program = program.replace('alpha.launch(stream, "fill", a)', "pass")
+    said = r"cai_sim: \d possible race", "possible, not certain: nothing tells whether", '"maybe" may write on s2'
+    expect(world.run(program), 7, *said, without=(r"cai_sim: \d race",))
+    expect(world.run(program + "raise SystemExit(3)\n"), 3, *said)
+    expect(world.run(program, "--accept", "possible"), 0, *said)
+    far = RACE.format(order="").replace("a, 32, 0,", "a, 32, 4,")
+    expect(world.run(far), 7, "cai_sim: 1 possible race\n", '"scale" may write on s2', "whether it comes as far as the other one")
+    both = program + "b = alpha.zeros(64)\nalpha.launch(s1, 'w', b)\nalpha.launch(s2, 'w', b)\nalpha.launch(s2, 'dark', 0)\n"
+    expect(world.run(both), 4, r"cai_sim: 1 race and \d possible races?; not judged: 1 of \d launches\n")
     program = RACE.format(order="") + "for i in range(5): alpha.launch(s2, 'scale', a)\n"
     expect(world.run(program), 4, r"cai_sim: 2 races\n", "and 4 more pairs of operations of these two calls")
 
 
 def check_opaque(world: World) -> None:
     program = "import alpha\ns = alpha.stream()\nfor i in range(3): alpha.launch(s, 'dark', 0)\n"
-    expect(world.run(program), 0, "no race was found in what could be judged, and 3 launches could not",
-           r"not judged: 3 launches of kernels whose accesses are not known: dark \(3\)", without=("cai_sim: no race\n",))  # fmt: skip
-    expect(world.run("pass"), 0, "nothing was judged: no work was queued", without=("cai_sim: no race",))
+    expect(world.run(program), 8, "cai_sim: not judged: 3 of 3 launches\n", r"not judged: 3 launches of kernels whose accesses are not known: dark \(3\)", without=("no race",))
+    expect(world.run(program, "--accept=unread,not-judged"), 0, "cai_sim: not judged: 3 of 3 launches\n")
+    expect(world.run("pass"), 8, "cai_sim: not judged: no work was queued", without=("no race",))
     (world.folder / "dead.py").write_text(program)
     expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="1"), 5, r"cai_sim: 1 use of what was destroyed\n",
            "dead handle 1: stub_dead: a handle that is dead")  # fmt: skip
+
+
+def check_unread(world: World) -> None:
+    """Kernels whose code was not read: accepted, but for --strict."""
+    program = "import alpha\na = alpha.zeros(8)\nalpha.launch(alpha.stream(), 'sass', a, 8, 2 + 64)\n"
+    said = "cai_sim: no race, if a kernel that could not be read follows only the pointers of its arguments\n"
+    expect(world.run(program), 0, said, r"judged by the pointers of their arguments: sass \(1\)\n")
+    expect(world.run(program, "--strict"), 9, said)
+    expect(world.run(program + "raise SystemExit(3)\n", "--strict"), 3, said)
+    expect(world.run(program, "--strict", "--accept=unread"), 0, said)
+    more = program + "alpha.launch(alpha.stream(), 'other', alpha.zeros(8), 8, 2 + 64)\n"
+    expect(world.run(more), 0, "no race, if 2 kernels that could not be read follow only the pointers of their arguments\n")
+
+
+PYTESTS = """
+import alpha
+
+s1, s2 = alpha.stream(), alpha.stream()
+
+def test_clean():
+    a = alpha.zeros(8)
+    alpha.launch(s1, "one", a, 8); alpha.order(s1, s2); alpha.launch(s2, "two", a, 8)
+
+def test_race():
+    a = alpha.zeros(8)
+    alpha.launch(s1, "three", a, 8); alpha.launch(s2, "four", a, 8)
+
+def test_likely():
+    a = alpha.zeros(8)
+    alpha.launch(s1, "five", a, 8); alpha.launch(s2, "six", a, 8, 4)
+
+def test_nothing_known():
+    a = alpha.zeros(8)
+    alpha.launch(s1, "seven", a, 8, 2); alpha.launch(s2, "eight", a, 8, 2)
+
+def test_wrong():
+    assert False, "of itself"
+
+def test_dark():
+    alpha.launch(s1, "dark", 0)
+"""
+
+
+def check_pytest(world: World) -> None:
+    """The plugin: what fails, by which text, and what the whole run says."""
+    (world.folder / "test_alpha.py").write_text(PYTESTS)
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        plugin = ("-p", "cai_sim_pytest", "--cai-sim")
+        command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, "test_alpha.py", *options)
+        return world.python(*command, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+
+    done = run()
+    if "No module named pytest" in done.stderr:
+        print("pytest: skipped, it is not installed")
+        return
+    text = done.stdout + done.stderr
+    failed = re.findall(r"^FAILED test_alpha.py::test_(\w+)", text, re.M)
+    check(failed == ["race", "likely", "wrong"] and done.returncode == 1, f"pytest: {failed}, status {done.returncode}: {text}")
+    for said in ('kernel "three" writes on s1', 'kernel "six" may write on s2', "of itself",
+                 "cai_sim: 1 race and 2 possible races; not judged: 1 of 9 launches\n", "test_alpha.py:12, in test_race"):  # fmt: skip
+        check(said in text, f"pytest: no {said!r} in {text}")
+    clean = run("-k", "clean or known")
+    check(clean.returncode == 0 and "cai_sim: 1 possible race\n" in clean.stdout, f"pytest: {clean.stdout}{clean.stderr}")
+    dark = run("-k", "dark")
+    check(dark.returncode == 8 and "not judged: 1 of 1 launch" in dark.stdout, f"pytest: {dark.stdout}{dark.stderr}")
+    dark = run("-k", "dark", "--cai-sim-options", "--accept not-judged --devices 2")
+    check(dark.returncode == 0, f"pytest: {dark.stdout}{dark.stderr}")
+    own = "import cai_sim; cai_sim.start()\n" + PYTESTS.replace("    assert False", "    assert True")
+    (world.folder / "test_own.py").write_text(own)  # who starts it, judges it
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "cai_sim_pytest", "test_own.py")
+    done = world.python(*command, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    check(done.returncode == 0, f"pytest: {done.stdout}{done.stderr}")
+    bad = run("--cai-sim-options", "--svg x.svg")
+    check(bad.returncode == 4 and "without --svg" in bad.stderr, f"pytest: {bad.returncode}: {bad.stdout}{bad.stderr}")
 
 
 def check_unfinished(world: World) -> None:
@@ -248,14 +329,15 @@ def check_variables(world: World) -> None:
     """Triton and Dr.Jit look for the driver by variables of their own."""
     said = r"(\S+) \1/libcuda.so.1\n"
     program = "import os, sys\nsys.stderr.write('{TRITON_LIBCUDA_PATH} {DRJIT_LIBCUDA_PATH}\\n'.format(**os.environ))\n"
-    expect(world.run(program), 0, said)
+    expect(world.run(program), 8, said)
     (world.folder / "variables.py").write_text(program)
-    expect(world.python("-m", "cai_sim", "variables.py", TRITON_LIBCUDA_PATH="/mine"), 0, r"/mine \S+/libcuda.so.1\n")
+    expect(world.python("-m", "cai_sim", "variables.py", TRITON_LIBCUDA_PATH="/mine"), 8, r"/mine \S+/libcuda.so.1\n")
 
 
 def check_frees(world: World) -> None:
     program = RACE.format(order="alpha.order(s1, s2)") + "alpha.driver.stub_free(a)\n"
-    expect(world.run(program), 4, "cai_sim: 2 races", "frees on the host", "nothing orders|nothing makes the host wait")
+    expect(world.run(program), 4, "cai_sim: 2 races", "frees on the host", "nothing orders|nothing makes the host wait",
+           r"between the two: let the host wait for s2, by its synchronize\(\)\n")  # fmt: skip
     done = world.run(program.replace("alpha.driver.stub_free(a)", "alpha.driver.stub_synchronize(s2); alpha.driver.stub_free(a)"))
     expect(done, 0, "cai_sim: no race\n")
 
@@ -268,12 +350,49 @@ def check_threads(world: World) -> None:
     run = "t = threading.Thread(target=work)\nt.start()\nt.join()\nalpha.launch(s2, 'second', a)\n"
     program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n" + run
     expect(world.run(program), 4, "cai_sim: 1 race\n", r"program\d+.py:5, in work:", "kernel \"second\" writes on s2")
-    program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n    alpha.driver.stub_synchronize(s1)\n" + run
-    expect(world.run(program), 0, "cai_sim: 1 possible race\n", "a lock or a queue of the program may order")
+    program = begin + "def work():\n    alpha.launch(s1, 'first', a)\n    alpha.driver.stub_synchronize(s1)\n"
+    expect(world.run(program + run), 0, "cai_sim: no race\n")
+    lock = "import threading\nlock = threading.Lock()\nlock.acquire()\n" + program + "    lock.release()\n"
+    lock += "threading.Thread(target=work).start()\nlock.acquire()\nalpha.launch(s2, 'second', a)\n"
+    expect(world.run(lock), 7, "cai_sim: 1 possible race\n", "a lock of the program may order")
     later = begin + "import time\nalpha.launch(s2, 'first', a)\ndef work():\n    time.sleep(.3)\n    alpha.launch(s1, 'late', a)\n"
     expect(world.run(later + "threading.Thread(target=work).start()\n"), 4, r"cai_sim: 1 race\n", 'kernel "late"')
     bare = begin + "t = threading.Thread(target=alpha.launch, args=(s1, 'bare', a))\n" + run[run.index("t.start"):]
     expect(world.run(bare), 4, r'kernel "bare" writes on s1 \(operation \d+\)\n      at \S*alpha/__init__.py')
+
+
+TELLING = """
+import alpha, concurrent.futures, queue, threading
+s1, s2 = alpha.stream(), alpha.stream()
+a = alpha.zeros(1024)
+def work(tell):
+    alpha.launch(s1, "first", a)
+    {wait}
+    tell()
+{tell}
+alpha.launch(s2, "second", a)
+"""
+TELLS = {
+    "thread": "t = threading.Thread(target=work, args=(int,))\nt.start()\nt.join()",
+    "pool": "with concurrent.futures.ThreadPoolExecutor() as p: p.submit(work, int).result()",
+    "map": "with concurrent.futures.ThreadPoolExecutor() as p: list(p.map(work, [int]))",
+    "event": "e = threading.Event()\nthreading.Thread(target=work, args=(e.set,)).start()\ne.wait()",
+    "queue": "q = queue.Queue()\nthreading.Thread(target=work, args=(lambda: q.put(a),)).start()\nq.get()",
+    "stack": "q = queue.LifoQueue()\nq.put(a)\nthreading.Thread(target=work, args=(lambda: q.put(7),)).start()\n"
+             "while q.qsize() < 2: pass\nassert q.get() == 7",
+}  # fmt: skip
+
+
+def check_telling(world: World) -> None:
+    """What tells another thread of Python orders what the host waited for, and nothing else."""
+    wait = "alpha.driver.stub_synchronize(s1)"
+    for name, tell in TELLS.items():
+        expect(world.run(TELLING.format(wait=wait, tell=tell)), 0, "cai_sim: no race\n")
+        expect(world.run(TELLING.format(wait="", tell=tell)), 4, "cai_sim: 1 race\n", 'kernel "second"')
+    expect(world.run(TELLING.format(wait=wait, tell=TELLS["stack"].replace("assert q.get() == 7", "q.queue.pop(); q.get()"))), 7,
+           "a lock of the program may order")  # fmt: skip
+    kept = "class T(threading.Thread):\n    def run(self): work(int)\nt = T()\nt.start()\nt.join()\nassert 'run' not in vars(t)"
+    expect(world.run(TELLING.format(wait=wait, tell=kept)), 0, "cai_sim: no race\n")
 
 
 def check_host_function(world: World) -> None:
@@ -292,8 +411,8 @@ def check_host_function(world: World) -> None:
     tells = {"before": "", "after": "", "late": ""}
     run = lambda **which: world.run(textwrap.dedent(program).format(**tells | which))  # noqa: E731
     expect(run(), 4, "cai_sim: 1 race\n")
-    expect(run(after="alpha.driver.stub_tell(s1)"), 0, "cai_sim: 1 possible race\n", "a host function ran in between")
-    expect(run(after="alpha.order(s1, s3); alpha.driver.stub_tell(s3)"), 0, "cai_sim: 1 possible race\n")
+    expect(run(after="alpha.driver.stub_tell(s1)"), 7, "cai_sim: 1 possible race\n", "a host function ran in between")
+    expect(run(after="alpha.order(s1, s3); alpha.driver.stub_tell(s3)"), 7, "cai_sim: 1 possible race\n")
     expect(run(after="alpha.driver.stub_tell(s3)"), 4, "cai_sim: 1 race\n")  # it knows nothing of s1
     expect(run(before="alpha.driver.stub_tell(s1)"), 4, "cai_sim: 1 race\n")
     expect(run(late="alpha.driver.stub_tell(s1)"), 4, "cai_sim: 1 race\n")
@@ -301,9 +420,9 @@ def check_host_function(world: World) -> None:
 
 def check_lock(world: World) -> None:
     """One thread calls CUDA under a lock, without the GIL, and another one waits for that lock with the GIL."""
-    program = ("import alpha, threading\ns = alpha.stream()\na = alpha.zeros(64)\n"
+    program = ("import alpha, threading, time\ns = alpha.stream()\na = alpha.zeros(64)\n"
                "t = threading.Thread(target=alpha.free.alpha_locked, args=(s, a))\nt.start()\n"
-               "alpha.held.alpha_lock_alone()\nt.join()\nprint('ended')\n")  # fmt: skip
+               "time.sleep(.1)\nalpha.held.alpha_lock_alone()\nt.join()\nprint('ended')\n")  # fmt: skip
     done = world.run(program)
     expect(done, 0, "the GIL was not free in time for 1 call:")
     check("ended" in done.stdout, "the program did not end")
@@ -368,7 +487,7 @@ def check_command(world: World) -> None:
     options = "import os; print(os.environ.get('CAI_SIM_OPTIONS'))"
     check(world.run(options, "--adversarial").stdout == "adversarial\n", "--adversarial")
     check(world.run(options).stdout == "None\n", "without --adversarial")
-    for wrong in (["--nothing", "x"], ["--devices"], ["--devices", "x", "p"], ["--devices", "65", "program1.py"], ["none.py"],
+    for wrong in (["--nothing", "x"], ["--devices"], ["--devices", "x", "p"], ["--devices", "65", "program1.py"], ["none.py"], ["--accept", "races", "program1.py"],
                   ["-m"], ["-x"], []):  # fmt: skip
         check(world.python("-m", "cai_sim", *wrong).returncode == 2, f"accepted: {wrong}")
     check(world.python("-m", "cai_sim", "--help").stdout.startswith("python -m cai_sim"), "--help")
@@ -461,7 +580,7 @@ def check_start(world: World) -> None:
     check(str(other) in done.stderr, f"early: {done.stderr}")
     shutil.copy(world.libraries / "libcuda.so.1", other / "libcudart-0123abcd.so.12.9")
     late = f"import ctypes; ctypes.CDLL({str(other / 'libcudart-0123abcd.so.12.9')!r})\n"
-    expect(world.run(late), 0, "not simulated, and not seen here: /.*/other/libcudart-0123abcd.so.12.9")
+    expect(world.run(late), 8, "not simulated, and not seen here: /.*/other/libcudart-0123abcd.so.12.9")
     done = world.python("-m", "cai_sim", "program1.py", CAI_SIM_LIBRARIES=str(world.packages))
     check(done.returncode == 2 and "there is no libcuda.so.1 in" in done.stderr, f"no libraries: {done.stderr}")
 

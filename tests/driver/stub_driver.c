@@ -132,12 +132,14 @@ int32_t stub_free(uint64_t address)
     return cai_sim_free(STUB_CALL("stub_free"), address);
 }
 
-/* address 0: a kernel whose accesses are not known. write: 0, 1 or 2, as of cai_sim_access. */
+/* address 0: a kernel whose accesses are not known. write: 0 to 4, as of cai_sim_access; 64 more: its code was not
+ * read. */
 int32_t stub_launch(uint64_t stream, const char *kernel, uint64_t address, uint64_t bytes, int32_t write)
 {
     cai_sim *sim = stub_call("stub_launch", __builtin_return_address(0), kernel, address == 0);
     cai_sim_access access = cai_sim_reads(address, bytes);
-    access.write = write;
+    access.write = write & 63;
+    if (write >= 64) stub_calls[stub_count - 1].follows = 4; /* programs with one thread */
     return cai_sim_touch(sim, stream, kernel, &access, address != 0);
 }
 

@@ -129,11 +129,15 @@ static void test_accesses(CUdeviceptr memory)
     arguments[2] = &y;
     CHECK_INT(test_run("copy", NULL, arguments, NULL), CUDA_SUCCESS);
     launch = test_last();
-    CHECK_INT(launch.access_count, 2);
+    CHECK_INT(launch.access_count, 4);
     CHECK(launch.accesses[0].address == x && launch.accesses[0].bytes == 1 && launch.accesses[0].write == 0);
-    CHECK(launch.accesses[1].address == y && launch.accesses[1].bytes == 1 && launch.accesses[1].write == 1);
+    CHECK(launch.accesses[1].address == memory && launch.accesses[1].bytes == BYTES);
+    CHECK_INT(launch.accesses[1].write, CAI_SIM_MAY_READ);
+    CHECK(launch.accesses[2].address == y && launch.accesses[2].bytes == 1 && launch.accesses[2].write == 1);
+    CHECK_INT(launch.accesses[3].write, CAI_SIM_MAY_ACCESS);
     CHECK_INT(cai_driver_call_of(launch.tag, &call), 1);
     CHECK_INT(call.opaque, 0);
+    CHECK_INT(call.follows, 0);
     CHECK_STR(call.kernel, "copy");
 
     block.x = y;
@@ -147,12 +151,12 @@ static void test_accesses(CUdeviceptr memory)
     extra[4] = CU_LAUNCH_PARAM_END;
     CHECK_INT(test_run("copy", NULL, NULL, extra), CUDA_SUCCESS);
     launch = test_last();
-    CHECK_INT(launch.access_count, 1);
+    CHECK_INT(launch.access_count, 2);
     CHECK(launch.accesses[0].address == y && launch.accesses[0].write == 0);
     bytes = 8; /* what is not in the block is zero */
     block.y = x;
     CHECK_INT(test_run("copy", NULL, NULL, extra), CUDA_SUCCESS);
-    CHECK_INT(test_last().access_count, 1);
+    CHECK_INT(test_last().access_count, 2);
 
     both[0] = x;
     both[1] = x;
@@ -160,13 +164,13 @@ static void test_accesses(CUdeviceptr memory)
     arguments[0] = both;
     CHECK_INT(test_run("pair", NULL, arguments, NULL), CUDA_SUCCESS);
     launch = test_last();
-    CHECK_INT(launch.access_count, 1);
+    CHECK_INT(launch.access_count, 2);
     CHECK(launch.accesses[0].address == y && launch.accesses[0].write == 0);
 
     arguments[0] = &x;
     CHECK_INT(test_run("late", NULL, arguments, NULL), CUDA_SUCCESS);
     launch = test_last();
-    CHECK_INT(launch.access_count, 1);
+    CHECK_INT(launch.access_count, 2);
     CHECK(launch.accesses[0].write == CAI_SIM_MAY_WRITE);
     CHECK_INT(test_run("idle", NULL, NULL, NULL), CUDA_SUCCESS);
     CHECK_INT(test_last().access_count, 0);
@@ -217,7 +221,8 @@ static void test_refused(void)
 }
 
 /* Two kernels in two streams: which pairs race, and which are certain. */
-static int32_t test_pair(const char *first, const char *second, CUdeviceptr x, CUdeviceptr y, int32_t *certain)
+static int32_t test_parts(const char *first, const char *second, CUdeviceptr x, CUdeviceptr y,
+                          CUdeviceptr second_y, int32_t *certain)
 {
     CUstream streams[2];
     cai_check_race races[4];
@@ -232,6 +237,7 @@ static int32_t test_pair(const char *first, const char *second, CUdeviceptr x, C
     for (i = 0; i < 2; i++) {
         CHECK_INT(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
         CHECK_INT(test_run(i ? second : first, streams[i], arguments, NULL), CUDA_SUCCESS);
+        arguments[2] = &second_y;
     }
     CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
     memset(races, 0, sizeof races);
@@ -240,15 +246,29 @@ static int32_t test_pair(const char *first, const char *second, CUdeviceptr x, C
     return i;
 }
 
+static int32_t test_pair(const char *first, const char *second, CUdeviceptr x, CUdeviceptr y, int32_t *certain)
+{
+    return test_parts(first, second, x, y, y, certain);
+}
+
 static void test_races(CUdeviceptr memory)
 {
+    CUdeviceptr other = 0;
     int32_t certain = 7;
+    CHECK_INT(cuMemAlloc(&other, BYTES), CUDA_SUCCESS);
     CHECK_INT(test_pair("copy", "idle", memory, memory + 8, &certain), 0);
     CHECK_INT(test_pair("late", "idle", memory, memory + 8, &certain), 0);
     CHECK_INT(test_pair("copy", "copy", memory, memory + 8, &certain), 1); /* both write y, both read x */
     CHECK_INT(certain, 1);
     CHECK_INT(test_pair("late", "late", memory, memory + 8, &certain), 1);
     CHECK_INT(certain, 0);
+    CHECK_INT(test_pair("copy", "late", other, memory, &certain), 1); /* one reads, of the other nothing is known */
+    CHECK_INT(certain, 0);
+    CHECK_INT(test_parts("copy", "copy", other, memory, memory + 512, &certain), 1); /* both write, elsewhere or not */
+    CHECK_INT(certain, 0);
+    CHECK_INT(test_parts("copy", "copy", other, memory, memory, &certain), 1);
+    CHECK_INT(certain, 1);
+    CHECK_INT(cuMemFree(other), CUDA_SUCCESS);
 }
 
 static void test_host_copy(const cai_driver_launch *launch)

@@ -70,6 +70,10 @@ static uint64_t brute_place(cai_sim *sim, const cai_sim_access *access, int32_t 
     return offset;
 }
 
+/* What two accesses of the same bytes are, by rows and columns: reads, writes, may write, may read, may access. C: a
+ * race that is certain, P: a possible one. */
+static const char *const kinds_of_races[5] = {"-CP-P", "CCCPP", "PCPPP", "-PP-P", "PPPPP"};
+
 static int brute_meet(cai_sim *sim, const cai_sim_access *a, const cai_sim_access *b, cai_check_race *race)
 {
     int32_t a_number, b_number;
@@ -78,12 +82,13 @@ static int brute_meet(cai_sim *sim, const cai_sim_access *a, const cai_sim_acces
     const uint64_t first = a_first > b_first ? a_first : b_first;
     const uint64_t a_end = a_first + a->bytes, b_end = b_first + b->bytes;
     const uint64_t end = a_end < b_end ? a_end : b_end;
-    if (a_number != b_number || first >= end || (!a->write && !b->write)) return 0;
+    const char kind = kinds_of_races[a->write][b->write];
+    if (a_number != b_number || first >= end || kind == '-') return 0;
     race->address = first;
     race->bytes = end - first;
     race->first_writes = a->write;
     race->second_writes = b->write;
-    race->certain = a->write == 1 || b->write == 1;
+    race->certain = kind == 'C';
     return 1;
 }
 
@@ -478,7 +483,7 @@ static int32_t chaos_accesses(chaos *x, cai_sim_access *accesses)
         if (x->pool && below(&x->state, 5) == 0) block = x->pool;
         if (below(&x->state, 8) == 0) bytes++;
         accesses[i] = cai_sim_reads(block + first, bytes);
-        accesses[i].write = below(&x->state, 3); /* reads, writes, may write */
+        accesses[i].write = below(&x->state, 5); /* each kind */
     }
     return count;
 }
@@ -1249,18 +1254,18 @@ static void test_outside(void)
     cai_sim_destroy(sim);
 }
 
-/* Of two launches that may write, and of one that reads, a race is possible. With one that writes it is certain.
- * cai_check counts certain ones alone. */
-static void may_write(cai_sim *sim, void *argument)
+/* Two launches on the same memory that nothing orders, each with an access of a kind. */
+static void two_kinds(cai_sim *sim, void *argument)
 {
+    const int32_t *kinds = (const int32_t *)argument;
     const uint64_t a = cai_sim_stream_create(sim, 1), b = cai_sim_stream_create(sim, 1);
     const uint64_t m = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
     cai_sim_access access = cai_sim_reads(m, 64);
-    access.write = CAI_SIM_MAY_WRITE;
+    access.write = kinds[0];
     cai_sim_set_tag(sim, 7);
     cai_sim_launch(sim, a, "first", NULL, NULL, &access, 1);
     cai_sim_set_tag(sim, 0);
-    access.write = *(const int32_t *)argument;
+    access.write = kinds[1];
     cai_sim_launch(sim, b, "second", NULL, NULL, &access, 1);
     cai_sim_stream_synchronize(sim, a);
     cai_sim_stream_synchronize(sim, b);
@@ -1269,32 +1274,44 @@ static void may_write(cai_sim *sim, void *argument)
     cai_sim_stream_destroy(sim, b);
 }
 
-static void test_may_write(void)
+/* What the race of two accesses says. */
+static void check_kinds(cai_sim *sim, const int32_t *kinds, int certain)
 {
-    static const char *const verbs[] = {"reads", "writes", "may write"};
-    int32_t second;
-    cai_test_note("accesses that may write");
-    for (second = 0; second <= CAI_SIM_MAY_WRITE; second++) {
-        char text[CAI_CHECK_TEXT], expected[CAI_CHECK_TEXT];
+    static const char *const verbs[] = {"reads", "writes", "may write", "may read", "may write"};
+    char text[CAI_CHECK_TEXT], expected[CAI_CHECK_TEXT];
+    cai_check_race race;
+    cai_sim_operation op;
+    CHECK_INT(cai_check_races(sim, &race, 1), 1);
+    CHECK_INT(race.certain, certain);
+    CHECK(cai_sim_operation_get(sim, race.first, &op) && op.tag == 7);
+    CHECK(cai_sim_operation_get(sim, race.second, &op) && op.tag == 0);
+    cai_check_race_text(sim, &race, text);
+    snprintf(expected, sizeof expected, "\"first\" %s on s1 (operation 2), \"second\" %s on s2",
+             verbs[kinds[0]], verbs[kinds[1]]);
+    CHECK(strstr(text, expected) != NULL);
+    CHECK_INT(differences(sim), 0);
+}
+
+/* cai_check counts certain races alone. */
+static void test_kinds(void)
+{
+    int32_t i;
+    cai_test_note("kinds of accesses");
+    for (i = 0; i < 25; i++) {
+        int32_t kinds[2];
+        const char race = kinds_of_races[i / 5][i % 5];
         cai_check_result result;
-        cai_check_race race;
-        cai_sim_operation op;
         cai_sim *sim = cai_sim_create(1);
         if (sim == NULL) exit(2);
+        kinds[0] = i / 5;
+        kinds[1] = i % 5;
         cai_sim_set_context(sim, cai_sim_primary(sim, 0));
-        may_write(sim, &second);
-        CHECK_INT(cai_check_races(sim, &race, 1), 1);
-        CHECK_INT(race.certain, second == 1);
-        CHECK(cai_sim_operation_get(sim, race.first, &op) && op.tag == 7);
-        CHECK(cai_sim_operation_get(sim, race.second, &op) && op.tag == 0);
-        cai_check_race_text(sim, &race, text);
-        snprintf(expected, sizeof expected, "\"first\" may write on s1 (operation %d), \"second\" %s on s2", 2,
-                 verbs[second]);
-        CHECK(strstr(text, expected) != NULL);
-        CHECK_INT(differences(sim), 0);
+        two_kinds(sim, kinds);
+        if (race == '-') CHECK_INT(cai_check_races(sim, NULL, 0), 0);
+        else check_kinds(sim, kinds, race == 'C');
         cai_sim_destroy(sim);
-        CHECK_INT(cai_check(may_write, &second, NULL, &result), second == 1);
-        CHECK_INT(result.racy, second == 1);
+        CHECK_INT(cai_check(two_kinds, kinds, NULL, &result), race == 'C');
+        CHECK_INT(result.racy, race == 'C');
     }
 }
 
@@ -1408,7 +1425,7 @@ static void run(int32_t traces, int32_t programs, uint64_t seed)
     test_copies();
     test_captured();
     test_capacity();
-    test_may_write();
+    test_kinds();
     test_outside();
     test_omit();
     test_omit_by_thread();

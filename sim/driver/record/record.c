@@ -19,6 +19,7 @@ enum { RECORD_UNKNOWN = 3, RECORD_QUERIES = 1 << 20, RECORD_NODES = 256 };
 
 static driver_map record_handles;
 static int record_version; /* of the real driver */
+static driver_pointer record_real_current; /* cuCtxGetCurrent of the real driver */
 
 /* ------------------------------------------------------------------------ >>opening */
 static driver_pointer record_find(void *library, const char *name)
@@ -72,6 +73,7 @@ int32_t cai_driver_record(const char *path, char *text, size_t capacity)
     }
     for (row = 0; row < driver_rows; ++row)
         driver_table[row].real = record_find(library, driver_table[row].name);
+    record_real_current = record_real("cuCtxGetCurrent");
     devices = record_begin(text, capacity);
     if (devices < 0)
         return 0;
@@ -130,6 +132,82 @@ static CUgraph record_graph(CUgraph graph)
 static void record_bind_pointer(const void *real, const void *own)
 {
     record_bind(driver_number(real), driver_number(own));
+}
+
+/* ----------------------------------------------------------------------- >>contexts */
+/* A runtime that is linked statically makes the primary context, and makes it current, by private tables of the
+ * driver, which nobody else sees. So the context that is current is asked for before each call. One that is not
+ * known is adopted. */
+static pthread_mutex_t record_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* 1: `real`, a context of the device that is current, is its primary one. An active one is retained and released. */
+static int record_is_primary(CUcontext real, CUdevice device)
+{
+    CUresult (*state)(CUdevice, unsigned *, int *) =
+        (CUresult (*)(CUdevice, unsigned *, int *))record_real("cuDevicePrimaryCtxGetState");
+    CUresult (*retain)(CUcontext *, CUdevice) =
+        (CUresult (*)(CUcontext *, CUdevice))record_real("cuDevicePrimaryCtxRetain");
+    CUresult (*release)(CUdevice) = (CUresult (*)(CUdevice))record_real("cuDevicePrimaryCtxRelease_v2");
+    CUcontext primary = NULL;
+    unsigned flags = 0;
+    int active = 0;
+    if (!state || !retain || !release || state(device, &flags, &active) != CUDA_SUCCESS || !active)
+        return 0;
+    if (retain(&primary, device) != CUDA_SUCCESS)
+        return 0;
+    release(device);
+    return primary == real;
+}
+
+/* The context of the simulation for the one that is current, which is made if there is none. 0: it cannot be told. */
+static uint64_t record_adopt_context(CUcontext real)
+{
+    CUresult (*device_of)(CUdevice *) = (CUresult (*)(CUdevice *))record_real("cuCtxGetDevice");
+    uint64_t own = record_handle(driver_number(real), 0);
+    CUcontext made = NULL;
+    CUdevice device = 0;
+    if (own || !real || !device_of)
+        return own;
+    pthread_mutex_lock(&record_lock);
+    own = record_handle(driver_number(real), 0);
+    if (!own && device_of(&device) == CUDA_SUCCESS) {
+        if (!record_is_primary(real, device))
+            own = cai_sim_context_create(cai_driver_sim(), device);
+        else if (do_cuDevicePrimaryCtxRetain(&made, device) == CUDA_SUCCESS)
+            own = driver_number(made);
+        record_bind(driver_number(real), own);
+    }
+    pthread_mutex_unlock(&record_lock);
+    return own;
+}
+
+void record_agree(void)
+{
+    CUresult (*current)(CUcontext *) = (CUresult (*)(CUcontext *))record_real_current;
+    cai_sim *sim = cai_driver_sim();
+    CUcontext real = NULL;
+    uint64_t own;
+    if (!current || current(&real) != CUDA_SUCCESS)
+        return;
+    own = record_adopt_context(real);
+    if (own != cai_sim_current(sim) && (own || !real))
+        (void)do_cuCtxSetCurrent((CUcontext)driver_handle(own));
+}
+
+CUresult record_cuCtxSetCurrent(int row, CUresult (*real)(CUcontext), CUcontext context)
+{
+    const CUresult result = real(context);
+    if (result == CUDA_SUCCESS)
+        driver_followed(row, do_cuCtxSetCurrent((CUcontext)driver_handle(record_adopt_context(context))));
+    return result;
+}
+
+CUresult record_cuCtxPushCurrent_v2(int row, CUresult (*real)(CUcontext), CUcontext context)
+{
+    const CUresult result = real(context);
+    if (result == CUDA_SUCCESS)
+        driver_followed(row, do_cuCtxPushCurrent_v2((CUcontext)driver_handle(record_adopt_context(context))));
+    return result;
 }
 
 /* ---------------------------------------------------------------------- >>functions */

@@ -9,7 +9,7 @@ or, before the first GPU library is imported:
     cai_sim.start()
     ...
     print(cai_sim.report())
-    assert not cai_sim.races(possible=False)
+    assert cai_sim.verdict().status == 0
 
 docs/real-libraries.md of the project cai says what is served, and what a report means.
 """
@@ -18,35 +18,44 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Collection
 
-from . import _native, _picture, _report, _sources
+from . import _native, _picture, _report, _sources, _threads, _verdict
 from ._sites import Frame, Sites
 from ._trace import Call, Race, Trace
+from ._verdict import Verdict
 
 __version__ = "0.1.0"
 __all__ = [
-    "Call", "Frame", "Race", "mark", "position", "races", "report", "start", "started", "write_svg", "write_trace",
+    "Call", "Frame", "Race", "Verdict", "mark", "position", "races", "report", "start", "started", "verdict", "write_svg",
+    "write_trace",
 ]  # fmt: skip
 
-_RACE, _DEAD, _UNFINISHED = 4, 5, 6
-
 _trace: Trace | None = None
+_strict = False
+_accepted: frozenset[str] = frozenset()
 
 
 def start(
-    devices: int = 1, memory: int = 0, adversarial: bool = False, record: bool | str | os.PathLike[str] = False
-) -> None:
+    devices: int = 1, memory: int = 0, adversarial: bool = False, record: bool | str | os.PathLike[str] = False,
+    strict: bool = False, accept: Collection[str] = (),
+) -> None:  # fmt: skip
     """Loads the simulated driver and runtime, so that GPU libraries find them in place of CUDA's.
 
     devices: how many, 1 to 64. memory: the bytes of each; 0: 8 GiB. adversarial: the driver does the least that CUDA
     promises (CAI_SIM_ADVERSARIAL of cai_sim.h). record: the program runs on a real driver, and the simulation does the
     same calls: the file of libcuda.so.1, or True for that of the system. Its devices and memory are used then.
+    strict: verdict() objects to kernels that could not be read. accept: levels that verdict() does not object to, of
+    "possible", "not-judged" and "unread".
 
     Call it once, before a library that loads CUDA is imported. A RuntimeError says that it was too late, that the
     libraries of this package are not there, or that there is no real driver."""
-    global _trace
+    global _trace, _strict, _accepted
     if _trace is not None:
         raise RuntimeError("cai_sim.start was called before")
+    wrong = [level for level in accept if level not in _verdict.ACCEPTABLE]
+    if isinstance(accept, str) or wrong:
+        raise ValueError(f"cai_sim.start: accept is a list of {', '.join(_verdict.ACCEPTABLE)}, not {accept!r}")
     early = _native.foreign()
     if early:
         raise RuntimeError("cai_sim.start comes too late, this process has loaded " + ", ".join(early)
@@ -67,8 +76,10 @@ def start(
     if (devices != 1 or memory) and not driver.cai_driver_configure(devices, memory, 0):
         raise RuntimeError("cai_sim.start comes too late: the simulated driver was used before")
     _trace = Trace(driver, runtimes, Sites(sites), recorded=bool(record))
+    _strict, _accepted = strict, frozenset(accept)
     if _trace.sites.function is not None:
         driver.cai_driver_set_site(_trace.sites.function, None)
+    _threads.watch(_trace)
 
 
 def started() -> bool:
@@ -102,20 +113,18 @@ def races(since: int = 0, possible: bool = True) -> list[Race]:
     return [race for race in _running().races(since) if possible or race.certain]
 
 
+def verdict() -> Verdict:
+    """What is said of the run so far, in one word, in one line, and as an exit status."""
+    trace = _running()
+    return _verdict.verdict(trace.races(), _report.Census(trace), trace, _strict, _accepted)
+
+
 def report() -> str:
     """What was seen so far, as text: races first."""
     trace = _running()
-    return _report.whole(trace, trace.races())
-
-
-def _verdict() -> int:
-    """The exit status that the report asks for; 0: that of the program."""
-    trace = _running()
-    if races(possible=False):
-        return _RACE
-    if _report.dead_handles(trace):
-        return _DEAD
-    return _UNFINISHED if _report.unfinished(trace) else 0
+    races, census = trace.races(), _report.Census(trace)
+    said = _verdict.verdict(races, census, trace, _strict, _accepted)
+    return _report.whole(trace, races, census, f"cai_sim: {said.text}")
 
 
 def write_svg(file: str | os.PathLike[str], title: str = "") -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """python -m cai_sim [--svg FILE] [--trace FILE] [--adversarial] [--devices N] [--memory BYTES] [--record[=FILE]]
-                  program.py [arguments]
+                  [--strict] [--accept LEVELS] program.py [arguments]
 
 Runs a Python program on a simulated CUDA driver, and says on the standard error stream where two libraries race.
 
@@ -12,10 +12,18 @@ Runs a Python program on a simulated CUDA driver, and says on the standard error
   --memory BYTES   of each device; K, M and G may follow (8G)
   --record         run on the real driver, and say the same of that run
   --record=FILE    the same with this libcuda.so.1
+  --strict         kernels that could not be read are not accepted
+  --accept LEVELS  these are: possible, not-judged, unread; joined by commas
 
-Exit status: 4 if there was a race that is certain, 5 if a stream, event or other handle was used that was destroyed.
-Else that of the program, but 6 if that is 0 and the run was not judged to its end: the device failed, or a library was
-turned away. 2: an argument is wrong."""
+Exit status, the first that holds:
+  4   a race that is certain
+  5   use of a stream, event or other handle that was destroyed
+  6   not judged to the end: an exception, the device failed, or a library was turned away
+  7   a possible race
+  8   something could not be judged, or nothing was queued
+  9   with --strict: kernels could not be read
+  0   no race, and no race if the kernels that could not be read follow only the pointers of their arguments
+From 6 on, the program's own exit status comes first, if it is not 0. 2: an argument is wrong."""
 
 from __future__ import annotations
 
@@ -51,30 +59,37 @@ def number(text: str) -> int:
 
 def arguments(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """The options, and what is left over: the program and its arguments."""
-    options = argparse.Namespace(svg="", trace="", adversarial=False, devices="1", memory="0", record=False)
+    options = argparse.Namespace(
+        svg="", trace="", adversarial=False, devices="1", memory="0", record=False, strict=False, accept=""
+    )  # fmt: skip
     rest = list(given)
     while rest and rest[0].startswith("--"):
         name, joined, value = rest.pop(0)[2:].partition("=")
         if name == "help":
             print(__doc__)
             sys.exit(0)
-        if name == "adversarial" and not joined:
-            options.adversarial = True
+        if name in ("adversarial", "strict") and not joined:
+            setattr(options, name, True)
             continue
         if name == "record":
             options.record = value if joined else True
             continue
-        if name not in ("svg", "trace", "devices", "memory"):
+        if name not in ("svg", "trace", "devices", "memory", "accept"):
             wrong(f"no such option: --{name}")
         if not joined and not rest:
             wrong(f"--{name} needs a value")
         setattr(options, name, value if joined else rest.pop(0))
-    if not rest or rest[0] == "-h":
-        print(__doc__)
-        sys.exit(0 if rest else 2)
-    if rest[0] in ("-m", "-c") and len(rest) == 1:
-        wrong(f"{rest[0]} needs a value")
     return options, rest
+
+
+def begin(options: argparse.Namespace) -> None:
+    """cai_sim.start with these options."""
+    accept = [level for level in options.accept.split(",") if level]
+    try:
+        cai_sim.start(number(options.devices), number(options.memory), options.adversarial, options.record,
+                      options.strict, accept)  # fmt: skip
+    except (RuntimeError, ValueError) as error:
+        wrong(str(error))
 
 
 def run(program: list[str]) -> None:
@@ -117,14 +132,16 @@ def status_of(program: list[str]) -> int:
 
 def main() -> int:
     options, program = arguments(sys.argv[1:])
+    if not program or program[0] == "-h":
+        print(__doc__)
+        return 0 if program else 2
+    if program[0] in ("-m", "-c") and len(program) == 1:
+        wrong(f"{program[0]} needs a value")
     if program[0].startswith("-") and program[0] not in ("-m", "-c"):
         wrong(f"no such option: {program[0]}")
     if not program[0].startswith("-") and not os.path.exists(program[0]):
         wrong(f"there is no {program[0]}")
-    try:
-        cai_sim.start(number(options.devices), number(options.memory), options.adversarial, options.record)
-    except (RuntimeError, ValueError) as error:
-        wrong(str(error))
+    begin(options)
     title = os.path.basename(program[0]) if not program[0].startswith("-") else program[1][:60]
     status = status_of(program)
     for thread in threading.enumerate():
@@ -136,8 +153,8 @@ def main() -> int:
         cai_sim.write_svg(options.svg, title)
     if options.trace:
         cai_sim.write_trace(options.trace)
-    found = cai_sim._verdict()
-    return status if found == cai_sim._UNFINISHED and status else found or status
+    found = cai_sim.verdict()
+    return status if status and found.level not in ("races", "dead") else found.status or status
 
 
 if __name__ == "__main__":

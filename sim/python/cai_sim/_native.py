@@ -25,7 +25,7 @@ KINDS = {
     HOST_FUNCTION: "host function", GRAPH: "graph launch",
 }  # fmt: skip
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
-MAY_WRITE = 2  # CAI_SIM_MAY_WRITE
+MAY_READ = 3  # CAI_SIM_MAY_READ; above it CAI_SIM_MAY_ACCESS
 FOLLOWS, GLOBALS, UNREAD = 1, 2, 4  # CAI_KERNEL_FOLLOWS and the others, of a launch
 
 
@@ -89,6 +89,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_sim_access_name": (None, (c_void_p, POINTER(Access), c_char_p, c_size_t)),
     "cai_sim_access_memory": (c_int32, (c_void_p, POINTER(Access), POINTER(c_uint64))),
     "cai_sim_errors": (c_int32, (c_void_p, c_char_p, c_size_t)),
+    "cai_sim_publish": (c_uint64, (c_void_p,)),
+    "cai_sim_observe": (c_int32, (c_void_p, c_uint64)),
     "cai_sim_pending": (c_int32, (c_void_p,)),
     "cai_check_races": (c_int32, (c_void_p, POINTER(CheckRace), c_int32)),
     "cai_check_race_text": (None, (c_void_p, POINTER(CheckRace), c_char_p)),

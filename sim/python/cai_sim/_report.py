@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What is said at the end of a run."""
+"""What was seen in a run, and the report of it."""
 
 from __future__ import annotations
 
 import collections
 import ctypes
-import re
 from typing import Any, Iterable, Iterator
 
 from . import _native
@@ -15,7 +14,6 @@ from ._trace import Call, Race, Trace, readable, text
 MOST_GROUPS = 25  # races of the same two lines are one group
 MOST_NAMES = 12
 MOST_OUTER = 2  # lines that called the line of a call
-TURNED_AWAY = "cuGetExportTable"  # private tables, which a runtime that is linked statically asks for
 PLURALS = {"launch": "launches", "copy": "copies", "host access": "host accesses", "publish": "publishes",
            "graph launch": "begins and ends of graph launches"}  # fmt: skip
 
@@ -45,11 +43,16 @@ class Census:
         self.libraries: collections.Counter[str] = collections.Counter()
         self.opaque: collections.Counter[str] = collections.Counter()
         self.opaque_of: collections.Counter[str] = collections.Counter()  # by library
+        self.unread: collections.Counter[str] = collections.Counter()  # by kernel
+        self.follows: collections.Counter[str] = collections.Counter()  # by kernel: pointers in memory
+        self.globals: collections.Counter[str] = collections.Counter()  # by kernel: global variables
         self.launches = self.dropped = self.without_line = 0
         callers: collections.Counter[int] = collections.Counter()
         unknown: collections.Counter[int] = collections.Counter()
         seen = 0
         for operation in trace.operations():
+            if operation.kind in (_native.PUBLISH, _native.OBSERVE):  # threads of Python, no call of CUDA
+                continue
             self.kinds[_native.KINDS.get(operation.kind, "operation")] += 1
             self.launches += operation.kind == _native.LAUNCH
             self.dropped += operation.state == _native.DROPPED
@@ -60,6 +63,12 @@ class Census:
                 callers[call.caller or 0] += 1
                 self.without_line += not call.site
             seen = operation.tag
+            if call.follows & _native.UNREAD:
+                self.unread[readable(text(call.kernel))] += 1
+            if call.follows & _native.FOLLOWS:
+                self.follows[readable(text(call.kernel))] += 1
+            if call.follows & _native.GLOBALS:
+                self.globals[readable(text(call.kernel))] += 1
             if call.opaque:
                 self.opaque[readable(text(call.kernel)) or "a kernel without a name"] += 1
                 unknown[call.caller or 0] += 1
@@ -126,12 +135,35 @@ def memory(race: Race) -> list[str]:
     return [f"  {size}, allocated at {line}{source}"]
 
 
+# How a stream waits for another one, by the library that queues the second operation.
+WAITS = {
+    "torch": "{second}.wait_stream({first})",
+    "cupy": "{second}.wait_event({first}.record())",
+    "numba": "event = cuda.event(); event.record({first}); event.wait({second})",
+    "cuda-core": "{second}.wait({first})",
+    "cuda-bindings": "{second}.wait({first})",  # cuda.core is compiled: its calls come from there
+    "pycuda": "{second}.wait_for_event(pycuda.driver.Event().record({first}))",
+}
+ANY_WAIT = "cuEventRecord(event, {first}); cuStreamWaitEvent({second}, event, 0)"
+
+
+def cure(race: Race) -> str:
+    """What is missing, as code: it stands between the calls of the two operations."""
+    if race.first.on_host:
+        return ""
+    if race.second.on_host:
+        return f"between the two: let the host wait for {race.first.stream}, by its synchronize()"
+    wait = next((text for name, text in WAITS.items() if race.second.library.startswith(name)), ANY_WAIT)
+    return "between the two: " + wait.format(first=race.first.stream, second=race.second.stream)
+
+
 def describe(number: int, group: list[Race]) -> list[str]:
     race = group[0]
     name = f' ("{race.array}")' if race.array else ""
     lines = [f"{'race' if race.certain else 'possible race'} {number} on {race.memory}{name}"]
     lines += memory(race) + side(race.first, race.first_does) + side(race.second, race.second_does)
     lines.append(f"  {race.missing}")
+    lines += [f"  {cure(race)}"] if cure(race) else []
     if race.why_possible:
         lines.append(f"  possible, not certain: {race.why_possible}")
     if race.mark:
@@ -139,42 +171,6 @@ def describe(number: int, group: list[Race]) -> list[str]:
     if len(group) > 1:
         lines.append(f"  and {plural(len(group) - 1, 'more pair')} of operations of these two calls")
     return [*lines, ""]
-
-
-def unfinished(trace: Trace) -> str:
-    """Why the program did not come to its end as it was meant to, or ""."""
-    if trace.exception:
-        return f"{trace.exception} ended the program"
-    broken = re.search(r"context c\d+: error (\d+)", " ".join(errors(trace)))
-    if broken:
-        return f"the device has failed with error {broken[1]}"
-    away = any(name.startswith(TURNED_AWAY) for name in functions(trace)[0])
-    return f"a library was turned away ({TURNED_AWAY})" if away else ""
-
-
-def verdict(found: list[list[Race]], census: Census, trace: Trace) -> str:
-    """The first line: the first of these that holds."""
-    recorded = trace.recorded
-    certain = sum(group[0].certain for group in found)
-    possible = len(found) - certain
-    dead, why = len(dead_handles(trace)), unfinished(trace)
-    if dead and not certain:
-        return f"cai_sim: {plural(dead, 'use', 'uses')} of what was destroyed"
-    if why and not certain:
-        return f"cai_sim: not judged to the end: {why}"
-    if found:
-        said = [plural(certain, "race")] if certain else []
-        return "cai_sim: " + " and ".join(said + ([plural(possible, "possible race")] if possible else []))
-    if not census.kinds:
-        return f"cai_sim: nothing was judged: no work was queued on the {'recorded' if recorded else 'simulated'} driver"
-    if recorded and census.missing[0]:
-        functions = plural(len(census.missing[0]), "function")
-        return f"cai_sim: no race was found in what was recorded, and calls of {functions} were not"
-    unknown = sum(census.opaque.values())
-    if unknown:
-        launches = plural(unknown, "launch", "launches")
-        return f"cai_sim: no race was found in what could be judged, and {launches} could not"
-    return "cai_sim: no race"
 
 
 def named(names: Iterable[str]) -> str:
@@ -196,10 +192,14 @@ def summary(trace: Trace, census: Census) -> list[str]:
         launches = plural(sum(census.opaque.values()), "launch", "launches")
         libraries = named(f"{name} ({count})" for name, count in census.opaque_of.most_common())
         lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}; by {libraries}")
+    for what, names in ("what pointers in memory point to", census.follows), ("global variables", census.globals):
+        if names:
+            lines.append(f"  not judged: {what}, in " + named(f"{name} ({count})" for name, count in names.most_common()))
     if census.launches and not trace.recorded:
         lines.append("  kernels do not run: what they would write is not there")
-    if census.launches:
-        lines.append("  arrays of Numba are judged whole, other pointers of launches by the byte they point to")
+    if census.unread:
+        kernels = named(f"{name} ({count})" for name, count in census.unread.most_common())
+        lines.append(f"  not read, and judged by the pointers of their arguments: {kernels}")
     called, asked = census.missing
     if called:
         why = "not recorded: the report lacks them" if trace.recorded else "not served (they returned an error)"
@@ -239,10 +239,10 @@ def foreign() -> list[str]:
     return [f"  not simulated, and not seen here: {file}" for file in _native.foreign()]
 
 
-def whole(trace: Trace, races: list[Race]) -> str:
-    """The report."""
-    found, census = groups(races), Census(trace)
-    lines = [verdict(found, census, trace), ""]
+def whole(trace: Trace, races: list[Race], census: Census, first: str) -> str:
+    """The report, whose first line is `first`."""
+    found = groups(races)
+    lines = [first, ""]
     for number, group in enumerate(found[:MOST_GROUPS], 1):
         lines += describe(number, group)
     if len(found) > MOST_GROUPS:

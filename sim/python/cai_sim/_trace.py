@@ -31,6 +31,11 @@ class Call:
     thread: int
 
     @property
+    def on_host(self) -> bool:
+        """Whether a host thread did it, in no stream."""
+        return self.stream.startswith(("the host", "host thread"))
+
+    @property
     def line(self) -> Frame | None:
         """The innermost line outside of installed packages, or the innermost at all."""
         own = [frame for frame in self.frames if not frame.installed]
@@ -68,6 +73,14 @@ class Race:
     allocated: Call | None  # the call that allocated the memory
     allocated_bytes: int
     mark: str  # the last mark before the second call, or ""
+
+    @property
+    def likely(self) -> bool:
+        """Whether it is certain, or between a launch and a copy, or between a launch and one that writes."""
+        sides = ((self.first, self.first_does), (self.second, self.second_does))
+        launches = [does for call, does in sides if call.kind == "launch"]
+        copies = any(call.kind == "copy" for call, _ in sides)
+        return self.certain or bool(launches and copies) or "writes" in launches
 
     @property
     def array(self) -> str:
@@ -200,10 +213,12 @@ class Trace:
 
     def doubt(self, race: _native.CheckRace, first: Any, second: Any, order: int) -> str:
         """Why a race is possible and not certain, or ""."""
+        if not race.certain and _native.MAY_READ <= max(race.first_writes, race.second_writes):
+            return "a kernel has a pointer into this memory, and nothing tells whether it comes as far as the other one"
         if not race.certain:
             return "nothing tells whether either of them writes"
         if first.thread != second.thread and self.host_orders(first.id, second.id, order):
-            return "a lock or a queue of the program may order the two host threads, which is not seen"
+            return "a lock of the program may order the two host threads, which is not seen"
         if self.function_orders(first.id, second.id, order):
             return "a host function ran in between, and may have told the host that the first one was done"
         return ""
@@ -251,4 +266,4 @@ def does(kind: int, writes: int) -> str:
         return "frees"
     if kind == _native.ALLOC:
         return "allocates"
-    return {0: "reads", _native.MAY_WRITE: "may write"}.get(writes, "writes")
+    return {0: "reads", 1: "writes", _native.MAY_READ: "may read"}.get(writes, "may write")
