@@ -72,7 +72,7 @@ def add(a, out, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out + i, tl.load(a + i, mask=i < n) + 1, mask=i < n)
 s, t = torch.cuda.Stream(), torch.cuda.Stream()
-x, y, z = (torch.empty(4096, device="cuda") for _ in range(3))
+x, y, z = (torch.empty(1 << 22, device="cuda") for _ in range(3))  # each is a segment of its own
 torch.cuda.synchronize()
 def on(stream, a, out):
     with torch.cuda.stream(stream):
@@ -92,7 +92,7 @@ cupy.cuda.Device().synchronize()
 TORCH = """
 import torch
 s, t = torch.cuda.Stream(), torch.cuda.Stream()
-x, y, z = (torch.empty(4096, device="cuda") for _ in range(3))
+x, y, z = (torch.empty(1 << 22, device="cuda") for _ in range(3))  # each is a segment of its own
 torch.cuda.synchronize()
 """
 
@@ -158,11 +158,11 @@ CASES = [
         with torch.cuda.stream(s): torch.add(x, 1, out=y)
         with torch.cuda.stream(t): x.copy_(z, non_blocking=True)"""),
     Case("PyTorch: three tensors, one of them broadcast", "torch", POSSIBLE, False, TORCH, """
-        with torch.cuda.stream(s): torch.add(x.view(64, 64), y[:64], out=z.view(64, 64))
-        with torch.cuda.stream(t): torch.mul(x.view(64, 64), y[:64], out=torch.empty(64, 64, device="cuda"))"""),
+        with torch.cuda.stream(s): torch.add(x.view(64, -1), y[:1 << 16], out=z.view(64, -1))
+        with torch.cuda.stream(t): torch.mul(x.view(64, -1), y[:1 << 16], out=torch.empty(64, 1 << 16, device="cuda"))"""),
     Case("PyTorch, of two types: two readers", "torch", CLEAN, False, TORCH, """
         with torch.cuda.stream(s): torch.add(x, 1, out=y)
-        with torch.cuda.stream(t): torch.add(x, z.double(), out=torch.empty(4096, device="cuda", dtype=torch.double))"""),
+        with torch.cuda.stream(t): torch.add(x, z.double(), out=torch.empty(1 << 22, device="cuda", dtype=torch.double))"""),
     Case("PyTorch: a fill, and a sum", "torch", CERTAIN, True, TORCH, """
         with torch.cuda.stream(s): x.fill_(1)
         with torch.cuda.stream(t): x.sum()"""),
