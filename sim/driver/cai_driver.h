@@ -80,7 +80,7 @@ typedef void (*cai_driver_kernel_function)(const cai_driver_launch *launch);
  *
  *  kernel: the name in the source, which is also found in a mangled name; or the whole name. Copied.
  *  argument_bytes: of each of the `count` parameters, copied. NULL: as the image says. If the image is
- *  compressed, they must be given. If the arguments of a launch are one block, the image must say them.
+ *  compressed and cannot be read, they must be given. If the arguments of a launch are one block, the image must say them.
  *  function: NULL: none from now on. context: any, for the function.
  *
  *  Returns 1, or 0: `kernel` is NULL or empty, `count` is not 0 to 256, there is no memory, or this is the recorder. */

@@ -417,8 +417,8 @@ static int kernel_store_parameters(cai_kernel *kernel, kernel_bytes info, cai_ke
     return right && end <= kernel->parameter_bytes && end <= KERNEL_MOST_BYTES;
 }
 
-/* PyTorch's kernels for element after element have the number of elements, the function, and one pointer for each tensor:
- * the result first, then what is read (its TensorIterator). It has no PTX, but its names tell this. */
+/* PyTorch's kernels for element after element have the number of elements, the function, and one pointer for each
+ * tensor: the result first, then what is read (its TensorIterator). They have no PTX, but their names tell this. */
 static void kernel_name_tells(cai_kernel_image *image, cai_kernel *kernel)
 {
     static const char *const names[] = {"_ZN2at6native29vectorized_elementwise_kernelI",
@@ -989,8 +989,8 @@ static void kernel_add_axis(kernel_view *view, uint64_t length, uint64_t stride)
     view->lengths[i] = length;
 }
 
-/* An array from its lowest byte on. One with gaps is several accesses, as another part of the memory may be in the gaps:
- * columns beside columns. With too many gaps it is one range that may be accessed. */
+/* An array from its lowest byte on. One with gaps is several accesses, as another part of the memory may be in the
+ * gaps: columns beside columns. With too many gaps it is one range that may be accessed. */
 static void kernel_emit_view(kernel_launch *launch, uint64_t low, uint64_t item_bytes, const kernel_view *view,
                              uint8_t does)
 {

@@ -102,7 +102,9 @@ typedef int (*cai_kernel_range)(void *context, uint64_t address, uint64_t *first
  *  block `buffer`. NULL for the other. Pointers are the aligned words of eight bytes in the parameters,
  *  structs by value included, whose memory `range` knows. Each is two accesses: the byte that it points to, which
  *  is used, and the whole memory around it, which may be (CAI_SIM_MAY_READ, CAI_SIM_MAY_ACCESS). An array
- *  argument of Numba is one: the bytes from its lowest to its highest element, by its shape and strides. Stores at most `capacity` of them, and returns how many there are. */
+ *  argument of Numba or numba-cuda-mlir is the bytes of its elements, by its shape and strides: one access; one for
+ *  each part between gaps; or with more than 64 such parts the whole range, which may be used. Stores at most
+ *  `capacity` of them, and returns how many there are. */
 int32_t cai_kernel_accesses(const cai_kernel *kernel, const void *const *arguments, const void *buffer,
                             size_t buffer_bytes, cai_kernel_range range, void *context, cai_sim_access *out,
                             int32_t capacity);

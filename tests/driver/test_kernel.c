@@ -879,7 +879,8 @@ static void test_ptx_variables(void)
 /* What is told of a cubin is what its PTX says, for the kernels that both have. */
 static void test_explain(void)
 {
-    static const char same[] = ".version 8.0\n.visible .entry run(.param .u64 a, .param .align 8 .b8 b[24], .param .u32 c)\n"
+    static const char same[] = ".version 8.0\n.visible .entry run(.param .u64 a, .param .align 8 .b8 b[24], "
+                               ".param .u32 c)\n"
                                "{ ld.param.u64 %r1, [a]; st.global.u32 [%r1], 0; ret; }\n.entry more() { ret; }\n";
     static const char other[] = ".version 8.0\n.visible .entry run(.param .u64 a)\n{ ret; }\n";
     static cubin made;
