@@ -238,58 +238,58 @@ static int jit_cubin(forward_function *real, const char *name, void *handle, voi
     return result;
 }
 
-/* All functions of one version; `before` and `behind` are what stands around "nvJitLink..." in their names. */
-#define JIT_ALL(before, behind)                                                                                      \
-    FORWARD(before##nvJitLinkComplete##behind, JIT_INTERNAL)                                                         \
-    FORWARD(before##nvJitLinkGetLinkedCubinSize##behind, JIT_INTERNAL)                                               \
-    FORWARD(before##nvJitLinkGetLinkedPtxSize##behind, JIT_INTERNAL)                                                 \
-    FORWARD(before##nvJitLinkGetLinkedPtx##behind, JIT_INTERNAL)                                                     \
-    FORWARD(before##nvJitLinkGetLinkedLTOIRSize##behind, JIT_INTERNAL)                                               \
-    FORWARD(before##nvJitLinkGetLinkedLTOIR##behind, JIT_INTERNAL)                                                   \
-    FORWARD(before##nvJitLinkGetErrorLogSize##behind, JIT_INTERNAL)                                                  \
-    FORWARD(before##nvJitLinkGetErrorLog##behind, JIT_INTERNAL)                                                      \
-    FORWARD(before##nvJitLinkGetInfoLogSize##behind, JIT_INTERNAL)                                                   \
-    FORWARD(before##nvJitLinkGetInfoLog##behind, JIT_INTERNAL)                                                       \
-    FORWARD_EXPORT int before##nvJitLinkCreate##behind(void **handle, uint32_t count, const char **options);         \
-    int before##nvJitLinkCreate##behind(void **handle, uint32_t count, const char **options)                         \
-    {                                                                                                                \
-        static forward_function real;                                                                                \
-        return jit_create(&real, #before "nvJitLinkCreate" #behind, handle, count, options);                         \
-    }                                                                                                                \
-    FORWARD_EXPORT int before##nvJitLinkDestroy##behind(void **handle);                                              \
-    int before##nvJitLinkDestroy##behind(void **handle)                                                              \
-    {                                                                                                                \
-        static forward_function real;                                                                                \
-        return jit_destroy(&real, #before "nvJitLinkDestroy" #behind, handle);                                       \
-    }                                                                                                                \
-    FORWARD_EXPORT int before##nvJitLinkAddData##behind(void *handle, uint32_t type, const void *data, size_t bytes, \
-                                                        const char *label);                                          \
-    int before##nvJitLinkAddData##behind(void *handle, uint32_t type, const void *data, size_t bytes,                \
-                                         const char *label)                                                          \
-    {                                                                                                                \
-        static forward_function real;                                                                                \
-        return jit_add_data(&real, #before "nvJitLinkAddData" #behind, handle, type, data, bytes, label);            \
-    }                                                                                                                \
-    FORWARD_EXPORT int before##nvJitLinkAddFile##behind(void *handle, uint32_t type, const char *path);              \
-    int before##nvJitLinkAddFile##behind(void *handle, uint32_t type, const char *path)                              \
-    {                                                                                                                \
-        static forward_function real;                                                                                \
-        return jit_add_path(&real, #before "nvJitLinkAddFile" #behind, handle, type, path);                          \
-    }                                                                                                                \
-    FORWARD_EXPORT int before##nvJitLinkGetLinkedCubin##behind(void *handle, void *cubin);                           \
-    int before##nvJitLinkGetLinkedCubin##behind(void *handle, void *cubin)                                           \
-    {                                                                                                                \
-        static forward_function real;                                                                                \
-        return jit_cubin(&real, #before "nvJitLinkGetLinkedCubin" #behind, handle, cubin);                           \
+/* All functions of one version; `before` and `behind` are what stands around "Create" in their names. */
+#define JIT_ALL(before, behind) \
+    FORWARD(before##Complete##behind, JIT_INTERNAL) \
+    FORWARD(before##GetLinkedCubinSize##behind, JIT_INTERNAL) \
+    FORWARD(before##GetLinkedPtxSize##behind, JIT_INTERNAL) \
+    FORWARD(before##GetLinkedPtx##behind, JIT_INTERNAL) \
+    FORWARD(before##GetLinkedLTOIRSize##behind, JIT_INTERNAL) \
+    FORWARD(before##GetLinkedLTOIR##behind, JIT_INTERNAL) \
+    FORWARD(before##GetErrorLogSize##behind, JIT_INTERNAL) \
+    FORWARD(before##GetErrorLog##behind, JIT_INTERNAL) \
+    FORWARD(before##GetInfoLogSize##behind, JIT_INTERNAL) \
+    FORWARD(before##GetInfoLog##behind, JIT_INTERNAL) \
+    FORWARD_EXPORT int before##Create##behind(void **handle, uint32_t count, const char **options); \
+    int before##Create##behind(void **handle, uint32_t count, const char **options) \
+    { \
+        static forward_function real; \
+        return jit_create(&real, #before "Create" #behind, handle, count, options); \
+    } \
+    FORWARD_EXPORT int before##Destroy##behind(void **handle); \
+    int before##Destroy##behind(void **handle) \
+    { \
+        static forward_function real; \
+        return jit_destroy(&real, #before "Destroy" #behind, handle); \
+    } \
+    FORWARD_EXPORT int before##AddData##behind(void *handle, uint32_t type, const void *data, size_t bytes, \
+                                                        const char *label); \
+    int before##AddData##behind(void *handle, uint32_t type, const void *data, size_t bytes, \
+                                         const char *label) \
+    { \
+        static forward_function real; \
+        return jit_add_data(&real, #before "AddData" #behind, handle, type, data, bytes, label); \
+    } \
+    FORWARD_EXPORT int before##AddFile##behind(void *handle, uint32_t type, const char *path); \
+    int before##AddFile##behind(void *handle, uint32_t type, const char *path) \
+    { \
+        static forward_function real; \
+        return jit_add_path(&real, #before "AddFile" #behind, handle, type, path); \
+    } \
+    FORWARD_EXPORT int before##GetLinkedCubin##behind(void *handle, void *cubin); \
+    int before##GetLinkedCubin##behind(void *handle, void *cubin) \
+    { \
+        static forward_function real; \
+        return jit_cubin(&real, #before "GetLinkedCubin" #behind, handle, cubin); \
     }
 
-JIT_ALL(, )
+JIT_ALL(nvJitLink, )
 FORWARD(nvJitLinkVersion, JIT_INTERNAL)
 
 #if COMPILER_MAJOR == 12
-JIT_ALL(__, _12_0) JIT_ALL(__, _12_1) JIT_ALL(__, _12_2) JIT_ALL(__, _12_3) JIT_ALL(__, _12_4)
-JIT_ALL(__, _12_5) JIT_ALL(__, _12_6) JIT_ALL(__, _12_7) JIT_ALL(__, _12_8) JIT_ALL(__, _12_9)
+JIT_ALL(__nvJitLink, _12_0) JIT_ALL(__nvJitLink, _12_1) JIT_ALL(__nvJitLink, _12_2) JIT_ALL(__nvJitLink, _12_3) JIT_ALL(__nvJitLink, _12_4)
+JIT_ALL(__nvJitLink, _12_5) JIT_ALL(__nvJitLink, _12_6) JIT_ALL(__nvJitLink, _12_7) JIT_ALL(__nvJitLink, _12_8) JIT_ALL(__nvJitLink, _12_9)
 #else
-JIT_ALL(__, _13_0) JIT_ALL(__, _13_1) JIT_ALL(__, _13_2) JIT_ALL(__, _13_3) JIT_ALL(__, _13_4)
-JIT_ALL(__, _13_5) JIT_ALL(__, _13_6) JIT_ALL(__, _13_7) JIT_ALL(__, _13_8) JIT_ALL(__, _13_9)
+JIT_ALL(__nvJitLink, _13_0) JIT_ALL(__nvJitLink, _13_1) JIT_ALL(__nvJitLink, _13_2) JIT_ALL(__nvJitLink, _13_3) JIT_ALL(__nvJitLink, _13_4)
+JIT_ALL(__nvJitLink, _13_5) JIT_ALL(__nvJitLink, _13_6) JIT_ALL(__nvJitLink, _13_7) JIT_ALL(__nvJitLink, _13_8) JIT_ALL(__nvJitLink, _13_9)
 #endif
