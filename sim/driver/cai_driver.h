@@ -42,12 +42,18 @@ typedef struct cai_driver_call {
     uint64_t site;      /* what the site function returned */
     const char *kernel; /* the name of the kernel of a launch, else NULL */
     int32_t opaque;     /* 1: a launch whose accesses are not known */
-    int32_t unread;     /* 1: a launch that is judged by the pointers of its arguments, as its code was not read */
+    int32_t follows;    /* of a launch: what it may access that its arguments do not tell. CAI_KERNEL_ bits: 1 pointers
+                           in memory, 2 global variables, 4 not known, as its code is not read */
 } cai_driver_call;
 
 /** Reads the call that made an operation. `tag` is of cai_sim_operation. Returns 1, or 0 if there is no such
  *  call, or `out` is NULL. */
 int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out);
+
+/** Says what a cubin was made from: PTX, which tells what its kernels read and write. It is used when a cubin with
+ *  the same bytes is loaded. Both are copied. Compilers of the process are asked for it by stand-ins of their
+ *  libraries (sim/driver/compilers). Returns 1, or 0: an argument is bad, or there is no memory. */
+int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size_t ptx_bytes);
 
 /** Adds a named point to the trace. */
 void cai_driver_mark(const char *text);
@@ -74,7 +80,7 @@ typedef void (*cai_driver_kernel_function)(const cai_driver_launch *launch);
  *
  *  kernel: the name in the source, which is also found in a mangled name; or the whole name. Copied.
  *  argument_bytes: of each of the `count` parameters, copied. NULL: as the image says. If the image is
- *  compressed, they must be given. If the arguments of a launch are one block, the image must say them.
+ *  compressed and cannot be read, they must be given. If the arguments of a launch are one block, the image must say them.
  *  function: NULL: none from now on. context: any, for the function.
  *
  *  Returns 1, or 0: `kernel` is NULL or empty, `count` is not 0 to 256, there is no memory, or this is the recorder. */

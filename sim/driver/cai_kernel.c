@@ -8,6 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __unix__
+#include <dlfcn.h>
+#endif
 
 enum {
     KERNEL_DEPTH = 4,         /* images in images */
@@ -26,12 +29,19 @@ enum {
     KERNEL_FATBIN_HEADER = 16,
     KERNEL_FATBIN_ENTRY = 64,
     KERNEL_COMPRESSED = 0xa000, /* LZ4, Zstandard */
+    KERNEL_PTX_ENTRY = 1,
+    KERNEL_ARCHITECTURE = 90,    /* of the simulated device */
+    KERNEL_MOST_IMAGE = 1 << 28, /* bytes of an entry that was compressed */
+    KERNEL_MOST_RATIO = 1024,
+    KERNEL_AXES = 32,
+    KERNEL_PIECES = 64, /* accesses for one array */
     KERNEL_LINKED = 0xca1       /* the version of what cai_kernel_link makes */
 };
 
 #define KERNEL_MAGIC_ELF UINT32_C(0x464c457f)
 #define KERNEL_MAGIC_FATBIN UINT32_C(0xba55ed50)
 #define KERNEL_MAGIC_WRAPPER UINT32_C(0x466243b1)
+#define KERNEL_MAGIC_ZSTD UINT32_C(0xfd2fb528)
 
 /* Bytes of a file. */
 typedef struct kernel_bytes {
@@ -153,6 +163,7 @@ static cai_kernel *kernel_add(cai_kernel_image *image, const char *name, int32_t
     made->name = copy;
     made->opaque = 1;
     made->architecture = architecture;
+    made->follows = CAI_KERNEL_UNREAD;
     return made;
 }
 
@@ -406,6 +417,29 @@ static int kernel_store_parameters(cai_kernel *kernel, kernel_bytes info, cai_ke
     return right && end <= kernel->parameter_bytes && end <= KERNEL_MOST_BYTES;
 }
 
+/* PyTorch's kernels for element after element have the number of elements, the function, and one pointer for each
+ * tensor: the result first, then what is read (its TensorIterator). They have no PTX, but their names tell this. */
+static void kernel_name_tells(cai_kernel_image *image, cai_kernel *kernel)
+{
+    static const char *const names[] = {"_ZN2at6native29vectorized_elementwise_kernelI",
+                                        "_ZN2at6native27unrolled_elementwise_kernelI"};
+    const cai_kernel_parameter *tensors = kernel->parameter_count > 2 ? &kernel->parameters[2] : NULL;
+    const int known = !strncmp(kernel->name, names[0], strlen(names[0])) ||
+                      !strncmp(kernel->name, names[1], strlen(names[1]));
+    uint8_t *words;
+    if (!known || !tensors || tensors->offset % 8 || tensors->bytes % 8 ||
+        !strstr(kernel->name, "St5arrayIPcLm") || tensors->offset + tensors->bytes > kernel->parameter_bytes)
+        return;
+    words = (uint8_t *)malloc((size_t)kernel->parameter_bytes / 8 + 1);
+    image->failed |= !words;
+    if (!words)
+        return;
+    memset(words, CAI_KERNEL_UNKNOWN, (size_t)kernel->parameter_bytes / 8 + 1);
+    memset(words + tensors->offset / 8, CAI_KERNEL_READS, tensors->bytes / 8);
+    words[tensors->offset / 8] = CAI_KERNEL_WRITES;
+    kernel->words = words;
+}
+
 static void kernel_read_parameters(cai_kernel_image *image, cai_kernel *kernel, kernel_bytes info)
 {
     kernel_bytes rest = info, payload;
@@ -427,6 +461,7 @@ static void kernel_read_parameters(cai_kernel_image *image, cai_kernel *kernel, 
     kernel->parameters = parameters;
     kernel->parameter_count = count;
     kernel->opaque = 0;
+    kernel_name_tells(image, kernel);
 }
 
 /* The place of a name in sorted kernels. NULL: there is none. */
@@ -511,7 +546,7 @@ static char *kernel_name(cai_kernel_image *image, const char *name, size_t bytes
 
 static int kernel_ptx_kernel(void *context, const char *name, size_t name_bytes,
                              const cai_kernel_parameter *parameters, int32_t count, uint32_t bytes,
-                             const uint8_t *words)
+                             const uint8_t *words, int32_t follows)
 {
     cai_kernel_image *image = (cai_kernel_image *)context;
     char *copy = kernel_name(image, name, name_bytes);
@@ -525,6 +560,7 @@ static int kernel_ptx_kernel(void *context, const char *name, size_t name_bytes,
     made->parameter_count = count;
     made->parameter_bytes = bytes;
     made->opaque = image->failed;
+    made->follows = follows;
     return !image->failed;
 }
 
@@ -552,6 +588,78 @@ static int kernel_read_ptx(cai_kernel_image *image, kernel_bytes text)
 /* ------------------------------------------------------------------------- >>fat binary */
 static int kernel_read_any(cai_kernel_image *image, kernel_bytes file, int depth);
 
+#ifdef __unix__
+/* libzstd, if it is there. It is not closed. */
+typedef struct kernel_zstd {
+    unsigned long long (*content)(const void *, size_t);
+    size_t (*decompress)(void *, size_t, const void *, size_t);
+} kernel_zstd;
+
+static int kernel_find_zstd(kernel_zstd *out)
+{
+    void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *content = library ? dlsym(library, "ZSTD_getFrameContentSize") : NULL;
+    void *decompress = library ? dlsym(library, "ZSTD_decompress") : NULL;
+    memcpy(&out->content, &content, sizeof content);
+    memcpy(&out->decompress, &decompress, sizeof decompress);
+    return content && decompress;
+}
+
+/* Reads an entry that is compressed with Zstandard. What it says of its size is not believed above a limit. */
+static int kernel_read_compressed(cai_kernel_image *image, kernel_bytes packed, int depth)
+{
+    kernel_zstd zstd;
+    kernel_bytes file;
+    uint8_t *made;
+    int read = 0;
+    if (packed.bytes < 4 || kernel_u32(packed.at) != KERNEL_MAGIC_ZSTD || !kernel_find_zstd(&zstd))
+        return 0;
+    file.bytes = zstd.content(packed.at, (size_t)packed.bytes);
+    if (!file.bytes || file.bytes > KERNEL_MOST_IMAGE || file.bytes / KERNEL_MOST_RATIO > packed.bytes)
+        return 0;
+    made = (uint8_t *)malloc((size_t)file.bytes);
+    file.at = made;
+    image->failed |= !made;
+    if (made && zstd.decompress(made, (size_t)file.bytes, packed.at, (size_t)packed.bytes) == file.bytes)
+        read = kernel_read_any(image, file, depth);
+    free(made);
+    return read;
+}
+#else
+static int kernel_read_compressed(cai_kernel_image *image, kernel_bytes packed, int depth)
+{
+    (void)image;
+    (void)packed;
+    (void)depth;
+    return 0;
+}
+#endif
+
+/* A compressed entry that stands for others of its kind. */
+typedef struct kernel_packed {
+    kernel_bytes data; /* `at` is NULL: none */
+    uint32_t architecture;
+} kernel_packed;
+
+/* Of machine code for several architectures one is enough. The newest up to that of the simulated device is best. */
+static void kernel_choose(kernel_packed *best, kernel_bytes data, uint32_t architecture)
+{
+    const int fits = architecture <= KERNEL_ARCHITECTURE, had = best->architecture <= KERNEL_ARCHITECTURE;
+    if (best->data.at && (fits != had ? had : fits == (architecture <= best->architecture)))
+        return;
+    best->data = data;
+    best->architecture = architecture;
+}
+
+/* The bytes of a compressed entry, without what fills it up. */
+static kernel_bytes kernel_packed_bytes(const uint8_t *entry, kernel_bytes data)
+{
+    const uint32_t bytes = kernel_u32(entry + 16);
+    if (bytes && bytes < data.bytes)
+        data.bytes = bytes;
+    return data;
+}
+
 /* The entries of a fat binary are the same code for several architectures: one that can be read tells the
  * names. Those of a linked image are different code. */
 static int kernel_read_fatbin(cai_kernel_image *image, kernel_bytes file, int depth)
@@ -559,7 +667,10 @@ static int kernel_read_fatbin(cai_kernel_image *image, kernel_bytes file, int de
     const int linked = kernel_u16(file.at + 4) == KERNEL_LINKED;
     const uint64_t size = kernel_u64(file.at + 8);
     uint64_t at = kernel_u16(file.at + 6);
+    kernel_packed code, ptx;
     int read = 0, unread = 0;
+    memset(&code, 0, sizeof code);
+    memset(&ptx, 0, sizeof ptx);
     if (at < KERNEL_FATBIN_HEADER || at > file.bytes)
         return 0;
     if (size < file.bytes - at)
@@ -569,15 +680,26 @@ static int kernel_read_fatbin(cai_kernel_image *image, kernel_bytes file, int de
         const uint64_t head = kernel_u32(entry + 4), bytes = kernel_u64(entry + 8);
         const uint64_t flags = kernel_u64(entry + 40);
         const int compressed = kernel_u32(entry + 16) || flags & KERNEL_COMPRESSED;
+        kernel_bytes data;
         if (head < KERNEL_FATBIN_ENTRY || !kernel_has(file, at, head) || !kernel_has(file, at + head, bytes))
-            return linked ? 0 : read;
-        if (!compressed && kernel_read_any(image, kernel_part(file, at + head, bytes), depth + 1))
+            break;
+        data = kernel_part(file, at + head, bytes);
+        if (compressed)
+            kernel_choose(kernel_u16(entry) == KERNEL_PTX_ENTRY ? &ptx : &code, kernel_packed_bytes(entry, data),
+                          kernel_u32(entry + 28));
+        else if (kernel_read_any(image, data, depth + 1))
             read = 1;
         else
             unread = 1;
         at += head + bytes;
     }
-    return linked ? read && !unread : read;
+    if (linked)
+        return read && !unread && !code.data.at && !ptx.data.at && !kernel_has(file, at, KERNEL_FATBIN_ENTRY);
+    if (!read && code.data.at)
+        read = kernel_read_compressed(image, code.data, depth + 1);
+    if (ptx.data.at)
+        read |= kernel_read_compressed(image, ptx.data, depth + 1);
+    return read;
 }
 
 /* 1: the bytes begin as PTX does. Reads no byte behind a '\0'. */
@@ -668,6 +790,47 @@ cai_kernel_image *cai_kernel_image_read(const void *image, size_t bytes)
         return made;
     cai_kernel_image_free(made);
     return NULL;
+}
+
+size_t cai_kernel_image_bytes(const void *image, size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)image;
+    const uint64_t limit = bytes ? bytes : UINT64_MAX;
+    uint64_t table, end;
+    if (!image || limit < KERNEL_HEADER || kernel_magic(at, KERNEL_HEADER) != KERNEL_MAGIC_ELF)
+        return 0;
+    table = kernel_u64(at + 40);
+    if (table > limit || kernel_u16(at + 60) * (uint64_t)KERNEL_HEADER > limit - table)
+        return 0;
+    end = kernel_elf_bytes(at);
+    return end <= limit ? (size_t)end : 0;
+}
+
+/* What is known of the parameters becomes that of the other kernel. */
+static void kernel_explain(cai_kernel *kernel, cai_kernel *source)
+{
+    cai_kernel before = *kernel;
+    if (kernel_rank(source) <= kernel_rank(kernel))
+        return;
+    if (!kernel->opaque && kernel->parameter_bytes != source->parameter_bytes)
+        return;
+    *kernel = *source;
+    kernel->name = before.name;
+    kernel->architecture = before.architecture ? before.architecture : source->architecture;
+    before.name = source->name;
+    *source = before; /* what is not needed is freed with it */
+}
+
+void cai_kernel_image_explain(cai_kernel_image *image, const void *source, size_t bytes)
+{
+    cai_kernel_image *other = image && bytes ? cai_kernel_image_read(source, bytes) : NULL;
+    int32_t i;
+    for (i = 0; other && i < other->kernel_count; ++i) {
+        cai_kernel *kernel = kernel_search(image->kernels, image->kernel_count, other->kernels[i].name);
+        if (kernel)
+            kernel_explain(kernel, &other->kernels[i]);
+    }
+    cai_kernel_image_free(other);
 }
 
 void cai_kernel_image_free(cai_kernel_image *image)
@@ -772,6 +935,12 @@ typedef struct kernel_launch {
     int32_t count;
 } kernel_launch;
 
+/* The axes of an array, with steps in bytes. */
+typedef struct kernel_view {
+    uint64_t lengths[KERNEL_AXES], steps[KERNEL_AXES];
+    int32_t axes;
+} kernel_view;
+
 static void kernel_emit(kernel_launch *launch, uint64_t address, uint64_t bytes, int32_t write)
 {
     cai_sim_access *out;
@@ -807,6 +976,45 @@ static void kernel_emit_pointer(kernel_launch *launch, uint64_t address, uint64_
     kernel_emit(launch, first, bytes, does == CAI_KERNEL_READS ? CAI_SIM_MAY_READ : CAI_SIM_MAY_ACCESS);
 }
 
+/* An axis of an array, in the order of steps. */
+static void kernel_add_axis(kernel_view *view, uint64_t length, uint64_t stride)
+{
+    const uint64_t step = length == 1 ? 0 : stride >> 63 ? 0 - stride : stride;
+    int32_t i = view->axes++;
+    for (; i && view->steps[i - 1] > step; --i) {
+        view->steps[i] = view->steps[i - 1];
+        view->lengths[i] = view->lengths[i - 1];
+    }
+    view->steps[i] = step;
+    view->lengths[i] = length;
+}
+
+/* An array from its lowest byte on. One with gaps is several accesses, as another part of the memory may be in the
+ * gaps: columns beside columns. With too many gaps it is one range that may be accessed. */
+static void kernel_emit_view(kernel_launch *launch, uint64_t low, uint64_t item_bytes, const kernel_view *view,
+                             uint8_t does)
+{
+    uint64_t run = item_bytes, behind = item_bytes, pieces = 1, piece;
+    int32_t i, inner = 0;
+    for (; inner < view->axes && view->steps[inner] <= run; ++inner)
+        run += view->steps[inner] * (view->lengths[inner] - 1);
+    for (i = 0; i < view->axes; ++i)
+        behind += view->steps[i] * (view->lengths[i] - 1);
+    for (i = inner; i < view->axes && pieces <= KERNEL_PIECES; ++i)
+        pieces = view->lengths[i] <= KERNEL_PIECES ? pieces * view->lengths[i] : KERNEL_PIECES + 1;
+    if (pieces > KERNEL_PIECES) {
+        if (does)
+            kernel_emit(launch, low, behind, does == CAI_KERNEL_READS ? CAI_SIM_MAY_READ : CAI_SIM_MAY_ACCESS);
+        return;
+    }
+    for (piece = 0; piece < pieces; ++piece) {
+        uint64_t at = low, rest = piece;
+        for (i = inner; i < view->axes; rest /= view->lengths[i++])
+            at += view->steps[i] * (rest % view->lengths[i]);
+        kernel_emit_exact(launch, at, run, does);
+    }
+}
+
 /* 1: the memory around an address is known. Small numbers are no addresses. */
 static int kernel_knows(const kernel_launch *launch, uint64_t address, uint64_t *first, uint64_t *bytes)
 {
@@ -827,13 +1035,14 @@ static int kernel_word(const kernel_launch *launch, int32_t index, uint64_t *val
 }
 
 /* The bytes before and behind the first element that `axes` axes span. Returns 0 if the words from `index` on
- * are not a shape of `items` elements and its strides. */
+ * are not a shape of `items` elements and its strides, which go to `view`. */
 static int kernel_span(const kernel_launch *launch, int32_t index, int32_t axes, uint64_t items,
-                       uint64_t item_bytes, uint64_t *before, uint64_t *behind)
+                       uint64_t item_bytes, uint64_t *before, uint64_t *behind, kernel_view *view)
 {
     const uint64_t most = (uint64_t)1 << 48;
     uint64_t product = 1;
     int32_t i;
+    view->axes = 0;
     *before = 0;
     *behind = item_bytes;
     for (i = 0; i < axes; ++i) {
@@ -844,6 +1053,7 @@ static int kernel_span(const kernel_launch *launch, int32_t index, int32_t axes,
             return 0;
         product *= length;
         step = stride >> 63 ? 0 - stride : stride;
+        kernel_add_axis(view, length, stride);
         if (length == 1)
             continue;
         if ((step && step < item_bytes) || step > most / length)
@@ -860,6 +1070,7 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
     uint64_t meminfo, parent, items, item_bytes, data, first = 0, bytes = 0, before, behind;
     const uint32_t offset = index + 4 < launch->kernel->parameter_count
                                 ? launch->kernel->parameters[index + 4].offset : 0;
+    kernel_view view;
     int32_t axes;
     if (!kernel_word(launch, index, &meminfo) || !kernel_word(launch, index + 1, &parent) ||
         !kernel_word(launch, index + 2, &items) || !kernel_word(launch, index + 3, &item_bytes) ||
@@ -869,15 +1080,145 @@ static int32_t kernel_numba(kernel_launch *launch, int32_t index)
         return 0;
     if (!kernel_knows(launch, data, &first, &bytes))
         return 0;
-    for (axes = 0; axes <= 32; ++axes) {
-        if (!kernel_span(launch, index + 5, axes, items, item_bytes, &before, &behind))
+    for (axes = 0; axes <= KERNEL_AXES; ++axes) {
+        if (!kernel_span(launch, index + 5, axes, items, item_bytes, &before, &behind, &view))
             continue;
         if (before > data - first || behind > bytes - (data - first))
             continue;
-        kernel_emit_exact(launch, data - before, before + behind, kernel_does(launch, offset));
+        kernel_emit_view(launch, data - before, item_bytes, &view, kernel_does(launch, offset));
         return 5 + 2 * axes;
     }
     return 0;
+}
+
+/* A number of a mangled name. */
+static const char *kernel_decimal(const char *at, int32_t *value)
+{
+    *value = 0;
+    for (; *at >= '0' && *at <= '9' && *value < 100000; ++at)
+        *value = 10 * *value + (*at - '0');
+    return at;
+}
+
+/* The bytes of an element, by its type in a mangled name. Behind it, or NULL: a type that is not known here. */
+static const char *kernel_item(const char *at, uint64_t *bytes)
+{
+    static const char *const types[] = {"bah", "stDh", "ijf", "lmxyd"};
+    int32_t length = 0, i;
+    if (*at >= '1' && *at <= '9') { /* 9complex64 */
+        const char *name = kernel_decimal(at, &length);
+        *bytes = !strncmp(name, "complex128", 10) ? 16 : 8;
+        if (strlen(name) < (size_t)length || (strncmp(name, "complex", 7) && strncmp(name, "datetime64", 10) &&
+                                              strncmp(name, "timedelta64", 11)))
+            return NULL;
+        return name + length;
+    }
+    for (i = 0; *at && i < 4; ++i)
+        if (strncmp(at, "Dh", 2) ? *at != 'D' && strchr(types[i], *at) != NULL : i == 1) {
+            *bytes = (uint64_t)1 << i;
+            return at + (*at == 'D' ? 2 : 1);
+        }
+    return NULL;
+}
+
+/* An array argument of numba-cuda-mlir, in the kernel's mangled name: 5ArrayIfLi2E1C7mutable7alignedE. Behind it, or
+ * NULL. */
+static const char *kernel_array_type(const char *at, int32_t *axes, uint64_t *item_bytes)
+{
+    int32_t length = 0;
+    at = kernel_item(at + 7, item_bytes);
+    if (!at || strncmp(at, "Li", 2))
+        return NULL;
+    at = kernel_decimal(at + 2, axes);
+    for (at += *at == 'E'; *at >= '1' && *at <= '9';) {
+        at = kernel_decimal(at, &length);
+        if (strlen(at) < (size_t)length)
+            return NULL;
+        at += length;
+    }
+    return *at == 'E' && *axes <= KERNEL_AXES ? at + 1 : NULL;
+}
+
+/* Behind the name of a function: 3add, or N4main3addE. */
+static const char *kernel_unqualified(const char *at)
+{
+    const int nested = *at == 'N';
+    int32_t length = 0;
+    at += nested;
+    do {
+        at = kernel_decimal(at, &length);
+        if (!length || strlen(at) < (size_t)length)
+            return NULL;
+        at += length;
+    } while (nested && *at != 'E');
+    return at + nested;
+}
+
+/* 1: an array begins at parameter `index`, by the mangled name. Arrays are 3 + 2 * axes parameters, numbers are one.
+ * A name with other types, or of other kernels, does not give as many parameters as there are. */
+static int kernel_named_array(const cai_kernel *kernel, int32_t index, int32_t *axes, uint64_t *item_bytes)
+{
+    const char *at = kernel->name;
+    int32_t place = 0, some = 0, found = 0;
+    uint64_t bytes = 0;
+    if (!at || strncmp(at, "_Z", 2) || !strstr(at, "5ArrayI"))
+        return 0;
+    at = kernel_unqualified(at + 2);
+    for (; at && *at; place += some) {
+        const int is_array = !strncmp(at, "5ArrayI", 7);
+        const int is_here = is_array && place == index;
+        const int is_tuple = !strncmp(at, "5TupleI", 7) || *at == 'E'; /* its members follow, and its end */
+        int32_t dimensions = 0;
+        some = 0;
+        if (is_tuple) {
+            at += *at == 'E' ? 1 : 7;
+            continue;
+        }
+        at = is_array ? kernel_array_type(at, &dimensions, &bytes) : kernel_item(at, &bytes);
+        some = is_array ? 3 + 2 * dimensions : 1;
+        if (!is_here)
+            continue;
+        found = 1;
+        *axes = dimensions;
+        *item_bytes = bytes;
+    }
+    return found && at && place == kernel->parameter_count;
+}
+
+/* An array of numba-cuda-mlir is a memref: allocated, aligned, offset, shape, strides in elements. Returns how many
+ * parameters it is, or 0 if it is none. */
+static int32_t kernel_memref(kernel_launch *launch, int32_t index)
+{
+    const cai_kernel_parameter *parameters = launch->kernel->parameters;
+    uint64_t allocated, aligned, start, items = 1, item_bytes = 0, first = 0, bytes = 0, low = 0, high = 0;
+    kernel_view view;
+    int32_t axes = 0, i;
+    view.axes = 0;
+    if (!kernel_named_array(launch->kernel, index, &axes, &item_bytes) || !kernel_word(launch, index, &allocated) ||
+        !kernel_word(launch, index + 1, &aligned) || !kernel_word(launch, index + 2, &start))
+        return 0;
+    for (i = 0; i < axes; ++i) {
+        uint64_t length, stride, step;
+        if (!kernel_word(launch, index + 3 + i, &length) || !kernel_word(launch, index + 3 + axes + i, &stride))
+            return 0;
+        step = stride >> 63 ? 0 - stride : stride;
+        if (length >> 40 || step >> 40 || (length && step > ((uint64_t)1 << 40) / length))
+            return 0;
+        kernel_add_axis(&view, length, stride * item_bytes);
+        items = length ? items : 0;
+        *(stride >> 63 ? &low : &high) += length ? step * (length - 1) : 0;
+    }
+    if (!items)
+        return 3 + 2 * axes; /* an empty array */
+    if (!kernel_knows(launch, aligned, &first, &bytes))
+        return 0;
+    start = aligned + (start - low) * item_bytes;
+    if (start < first || start - first > bytes || (low + high + 1) * item_bytes > bytes - (start - first))
+        return 0;
+    kernel_emit_view(launch, start, item_bytes, &view, kernel_does(launch, parameters[index + 1].offset));
+    if (launch->kernel->words)
+        kernel_emit_view(launch, start, item_bytes, &view, kernel_does(launch, parameters[index].offset));
+    return 3 + 2 * axes;
 }
 
 /* The words of a parameter that are addresses. */
@@ -930,6 +1271,7 @@ int32_t cai_kernel_accesses(const cai_kernel *kernel, const void *const *argumen
     launch.capacity = capacity;
     while (i < kernel->parameter_count) {
         int32_t used = kernel_numba(&launch, i);
+        used = used ? used : kernel_memref(&launch, i);
         if (!used)
             kernel_parameter_accesses(&launch, &kernel->parameters[i]);
         i += used ? used : 1;

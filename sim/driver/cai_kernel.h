@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT
  * C99 that is also C++11.
  *
- * An image is a cubin (ELF), PTX text, a fat binary of such, or the wrapper of a fat binary. Compressed
- * entries are not read. Device code does not run. What a kernel accesses is told by the pointers in its
- * arguments, and by its PTX where the image has some. */
+ * An image is a cubin (ELF), PTX text, a fat binary of such, or the wrapper of a fat binary. Entries that
+ * are compressed with Zstandard are read where libzstd.so.1 is installed. Device code does not run. What a kernel
+ * accesses is told by the pointers in its arguments, and by its PTX where the image has some. */
 #ifndef CAI_KERNEL_H_INCLUDED
 #define CAI_KERNEL_H_INCLUDED
 
@@ -30,6 +30,13 @@ enum {
     CAI_KERNEL_UNKNOWN = 4 /* nothing tells: it may read or write */
 };
 
+/** What a kernel accesses that its arguments do not tell. */
+enum {
+    CAI_KERNEL_FOLLOWS = 1, /* pointers that it loads from memory */
+    CAI_KERNEL_GLOBALS = 2, /* global variables */
+    CAI_KERNEL_UNREAD = 4   /* not known: there is no PTX, or a part of its code is not in it */
+};
+
 /** One kernel. */
 typedef struct cai_kernel {
     const char *name;
@@ -39,6 +46,7 @@ typedef struct cai_kernel {
     uint32_t parameter_bytes; /* of the block */
     int32_t opaque;           /* 1: the parameters are not known */
     int32_t architecture;     /* 90 for sm_90; 0: not known */
+    int32_t follows;          /* CAI_KERNEL_FOLLOWS and the others */
 } cai_kernel;
 
 /** One global variable. */
@@ -56,6 +64,14 @@ typedef struct cai_kernel_image cai_kernel_image;
  *  '\0'. The pointer in a wrapper is followed in that case alone. What cannot be read makes an opaque image.
  *  NULL: `image` is NULL, or there is no memory. */
 cai_kernel_image *cai_kernel_image_read(const void *image, size_t bytes);
+
+/** How many bytes an image has by what it says itself, to tell it from others. `bytes` is what is known of it; 0: no
+ *  limit. 0: it is no cubin, or longer than `bytes`. */
+size_t cai_kernel_image_bytes(const void *image, size_t bytes);
+
+/** Tells of the kernels of an image what a second image tells, which is made from the same source: its PTX. Kernels
+ *  of the second one alone are left out, and those whose parameters differ. */
+void cai_kernel_image_explain(cai_kernel_image *image, const void *source, size_t bytes);
 
 /** Frees an image and all that was got from it. NULL does nothing. */
 void cai_kernel_image_free(cai_kernel_image *image);
@@ -86,7 +102,9 @@ typedef int (*cai_kernel_range)(void *context, uint64_t address, uint64_t *first
  *  block `buffer`. NULL for the other. Pointers are the aligned words of eight bytes in the parameters,
  *  structs by value included, whose memory `range` knows. Each is two accesses: the byte that it points to, which
  *  is used, and the whole memory around it, which may be (CAI_SIM_MAY_READ, CAI_SIM_MAY_ACCESS). An array
- *  argument of Numba is one: the bytes from its lowest to its highest element, by its shape and strides. Stores at most `capacity` of them, and returns how many there are. */
+ *  argument of Numba or numba-cuda-mlir is the bytes of its elements, by its shape and strides: one access; one for
+ *  each part between gaps; or with more than 64 such parts the whole range, which may be used. Stores at most
+ *  `capacity` of them, and returns how many there are. */
 int32_t cai_kernel_accesses(const cai_kernel *kernel, const void *const *arguments, const void *buffer,
                             size_t buffer_bytes, cai_kernel_range range, void *context, cai_sim_access *out,
                             int32_t capacity);

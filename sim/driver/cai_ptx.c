@@ -43,6 +43,7 @@ typedef struct ptx_register {
 
 typedef struct ptx_edge {
     uint32_t from, to;
+    uint32_t is_number; /* 1: the result is no address, if what it comes from was loaded from memory */
 } ptx_edge;
 
 typedef struct ptx_use {
@@ -64,8 +65,15 @@ typedef struct ptx_kernel {
     ptx_use *uses;
     size_t use_count, use_room;
     uint8_t *words; /* the result */
+    int32_t follows;
     int failed;     /* no memory */
 } ptx_kernel;
+
+/* The variables of a text that code of the program may access, too. */
+typedef struct ptx_globals {
+    ptx_token *names;
+    size_t count, room;
+} ptx_globals;
 
 /* ------------------------------------------------------------------------ >>tokens */
 static int ptx_is_word(char c)
@@ -391,9 +399,9 @@ static int ptx_parameters(ptx_text *text, ptx_kernel *kernel)
     return 1;
 }
 
-static void ptx_add_edge(ptx_kernel *kernel, uint32_t from, uint32_t to)
+static void ptx_add_edge(ptx_kernel *kernel, uint32_t from, uint32_t to, int is_number)
 {
-    ptx_edge edge = {from, to};
+    ptx_edge edge = {from, to, (uint32_t)is_number};
     kernel->edges = (ptx_edge *)ptx_more(kernel, kernel->edges, kernel->edge_count, &kernel->edge_room,
                                          sizeof edge);
     if (!kernel->failed)
@@ -402,7 +410,7 @@ static void ptx_add_edge(ptx_kernel *kernel, uint32_t from, uint32_t to)
 
 static void ptx_add_load(ptx_kernel *kernel, uint32_t word, uint32_t to)
 {
-    ptx_edge edge = {word, to};
+    ptx_edge edge = {word, to, 0};
     kernel->loads = (ptx_edge *)ptx_more(kernel, kernel->loads, kernel->load_count, &kernel->load_room,
                                          sizeof edge);
     if (!kernel->failed)
@@ -512,6 +520,7 @@ static void ptx_use_operand(ptx_kernel *kernel, const ptx_operand *operand, uint
 static void ptx_not_judged(ptx_kernel *kernel)
 {
     memset(kernel->words, CAI_KERNEL_UNKNOWN, kernel->bytes / PTX_WORD + 1);
+    kernel->follows |= CAI_KERNEL_UNREAD;
 }
 
 static void ptx_parameter_escapes(ptx_kernel *kernel, const ptx_parameter *parameter)
@@ -521,18 +530,42 @@ static void ptx_parameter_escapes(ptx_kernel *kernel, const ptx_parameter *param
         kernel->words[at] |= CAI_KERNEL_UNKNOWN;
 }
 
+/* The last part of an instruction's name: ".u64". */
+static ptx_token ptx_type_of(const ptx_token *name)
+{
+    ptx_token type = *name;
+    size_t dot = name->bytes - 1;
+    while (dot && name->text[dot] != '.')
+        dot--;
+    type.text = name->text + dot;
+    type.bytes = name->bytes - dot;
+    return type;
+}
+
+/* The bit behind those of the parameters' words: a value that may be a pointer, loaded from memory. */
+static uint32_t ptx_memory_bit(const ptx_kernel *kernel)
+{
+    return kernel->bytes / PTX_WORD + 1;
+}
+
+/* What is loaded may be a pointer if it has 8 bytes. */
+static void ptx_load_memory(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    const ptx_token type = ptx_type_of(&it->name);
+    int i;
+    if (ptx_type_bytes(&type) < PTX_WORD || type.text[1] == 'f')
+        return;
+    for (i = 0; i < it->operands[0].count; i++)
+        ptx_add_load(kernel, ptx_memory_bit(kernel), it->operands[0].registers[i]);
+}
+
 /* ld.param: the values come from the parameter's words. */
 static void ptx_load_parameter(ptx_kernel *kernel, const ptx_instruction *it)
 {
     const ptx_operand *to = &it->operands[0], *from = &it->operands[1];
-    size_t dot = it->name.bytes - 1;
-    ptx_token type;
+    const ptx_token type = ptx_type_of(&it->name);
     uint32_t bytes, at;
     int i;
-    while (dot && it->name.text[dot] != '.')
-        dot--;
-    type.text = it->name.text + dot;
-    type.bytes = it->name.bytes - dot;
     bytes = ptx_type_bytes(&type) ? ptx_type_bytes(&type) : PTX_WORD;
     if (!from->parameter)
         return; /* what a function returned: what went in is marked already */
@@ -548,6 +581,17 @@ static void ptx_load_parameter(ptx_kernel *kernel, const ptx_instruction *it)
     }
 }
 
+/* 1: an operand is a number and no pointer: an index that is multiplied by the size of an element. */
+static int ptx_scales(const ptx_token *name, int operand)
+{
+    static const char *const scaling[] = {"mul", "shl.", "shr.", "div.", "rem.", "bfe.", "popc.", "clz."};
+    size_t i;
+    for (i = 0; i < sizeof scaling / sizeof *scaling; i++)
+        if (ptx_begins(name, scaling[i]))
+            return 1;
+    return ptx_begins(name, "mad") && operand < 3;
+}
+
 /* All but the first operand goes into the first. */
 static void ptx_compute(ptx_kernel *kernel, const ptx_instruction *it)
 {
@@ -555,8 +599,8 @@ static void ptx_compute(ptx_kernel *kernel, const ptx_instruction *it)
     for (operand = 1; operand < it->count; operand++)
         for (to = 0; to < it->operands[0].count; to++)
             for (from = 0; from < it->operands[operand].count; from++)
-                ptx_add_edge(kernel, it->operands[operand].registers[from],
-                             it->operands[0].registers[to]);
+                ptx_add_edge(kernel, it->operands[operand].registers[from], it->operands[0].registers[to],
+                             ptx_scales(&it->name, operand));
 }
 
 /* The memory of a load or store that is no memory of the device's allocations. */
@@ -619,10 +663,31 @@ static int ptx_compares(const ptx_token *name)
            ptx_begins(name, "match.");
 }
 
+/* What a function does is not known, but for those that write text and end the kernel. */
+static void ptx_calls(ptx_kernel *kernel, const ptx_instruction *it)
+{
+    static const char *const harmless[] = {"vprintf", "__assertfail"};
+    int operand, i;
+    size_t k;
+    for (operand = 0; operand < it->count; operand++)
+        for (i = 0; i < it->operands[operand].count; i++)
+            for (k = 0; k < sizeof harmless / sizeof *harmless; k++) {
+                const ptx_register *one = &kernel->registers[it->operands[operand].registers[i]];
+                if (one->bytes == strlen(harmless[k]) && !memcmp(one->name, harmless[k], one->bytes))
+                    return;
+            }
+    kernel->follows |= CAI_KERNEL_UNREAD;
+}
+
 static void ptx_instruct(ptx_kernel *kernel, const ptx_instruction *it)
 {
     const ptx_token *name = &it->name;
     int i;
+    if (ptx_begins(name, "ld.") || ptx_begins(name, "ldu.") || ptx_begins(name, "atom."))
+        if (!ptx_begins(name, "ld.param"))
+            ptx_load_memory(kernel, it);
+    if (ptx_begins(name, "call"))
+        ptx_calls(kernel, it);
     for (i = 0; i < it->count; i++)
         if (it->operands[i].parameter && !ptx_begins(name, "ld.param"))
             ptx_parameter_escapes(kernel, it->operands[i].parameter);
@@ -688,6 +753,7 @@ static void ptx_body(ptx_text *text, ptx_kernel *kernel)
 /* What each register comes from, as bits of words, until nothing is added. Returns 0: too much. */
 static int ptx_follow(const ptx_kernel *kernel, uint64_t *from, size_t row)
 {
+    const uint32_t memory = ptx_memory_bit(kernel);
     int round, changed = 1;
     size_t i, k;
     for (i = 0; i < kernel->load_count; i++)
@@ -697,7 +763,8 @@ static int ptx_follow(const ptx_kernel *kernel, uint64_t *from, size_t row)
         changed = 0;
         for (i = 0; i < kernel->edge_count; i++)
             for (k = 0; k < row; k++) {
-                uint64_t more = from[kernel->edges[i].from * row + k];
+                const int without = kernel->edges[i].is_number && k == memory / 64;
+                uint64_t more = from[kernel->edges[i].from * row + k] & ~((uint64_t)without << memory % 64);
                 uint64_t *to = &from[kernel->edges[i].to * row + k];
                 changed |= (more & ~*to) != 0;
                 *to |= more;
@@ -709,15 +776,19 @@ static int ptx_follow(const ptx_kernel *kernel, uint64_t *from, size_t row)
 /* The uses of words, of those of registers. */
 static void ptx_judge(ptx_kernel *kernel)
 {
-    size_t words = kernel->bytes / PTX_WORD + 1, row = (words + 63) / 64, i, word;
+    size_t words = kernel->bytes / PTX_WORD + 1, row = words / 64 + 1, i, word;
     uint64_t *from = NULL;
     if (kernel->register_count * row * 8 <= PTX_MOST_CELLS)
         from = (uint64_t *)calloc(kernel->register_count * row + 1, sizeof *from);
     if (!from || !ptx_follow(kernel, from, row)) {
-        memset(kernel->words, CAI_KERNEL_UNKNOWN, words);
+        ptx_not_judged(kernel);
         free(from);
         return;
     }
+    for (i = 0; i < kernel->use_count; i++)
+        if (kernel->uses[i].how != CAI_KERNEL_UNKNOWN &&
+            from[kernel->uses[i].index * row + words / 64] >> words % 64 & 1)
+            kernel->follows |= CAI_KERNEL_FOLLOWS;
     for (i = 0; i < kernel->use_count; i++)
         for (word = 0; word < words; word++)
             if (from[kernel->uses[i].index * row + word / 64] >> word % 64 & 1)
@@ -738,13 +809,29 @@ static int ptx_finish(const cai_ptx_visitor *visitor, const ptx_token *name, ptx
     }
     ptx_judge(kernel);
     good = visitor->kernel(visitor->context, name->text, name->bytes, list, (int32_t)kernel->parameter_count,
-                           kernel->bytes, kernel->words);
+                           kernel->bytes, kernel->words, kernel->follows);
     free(list);
     return good;
 }
 
+/* 1: the kernel names a variable of the text. */
+static int ptx_names_global(const ptx_kernel *kernel, const ptx_globals *globals)
+{
+    size_t i, at;
+    for (i = 0; kernel->bucket_count && i < globals->count; i++) {
+        const ptx_token *name = &globals->names[i];
+        at = ptx_hash(name->text, name->bytes) & (kernel->bucket_count - 1);
+        for (; kernel->buckets[at]; at = (at + 1) & (kernel->bucket_count - 1)) {
+            const ptx_register *one = &kernel->registers[kernel->buckets[at] - 1];
+            if (one->bytes == name->bytes && !memcmp(one->name, name->text, name->bytes))
+                return 1;
+        }
+    }
+    return 0;
+}
+
 /* From behind ".entry". A body that has no end is not judged. */
-static int ptx_entry(ptx_text *text, const cai_ptx_visitor *visitor)
+static int ptx_entry(ptx_text *text, const cai_ptx_visitor *visitor, const ptx_globals *globals)
 {
     ptx_token name = text->token;
     ptx_kernel kernel;
@@ -763,6 +850,8 @@ static int ptx_entry(ptx_text *text, const cai_ptx_visitor *visitor)
         ptx_next(text);
         if (kernel.words)
             ptx_body(text, &kernel);
+        if (ptx_names_global(&kernel, globals))
+            kernel.follows |= CAI_KERNEL_GLOBALS;
         good = kernel.words && !kernel.failed && ptx_finish(visitor, &name, &kernel);
     }
     free(kernel.parameters);
@@ -795,8 +884,33 @@ static uint64_t ptx_values(ptx_text *text)
     return count;
 }
 
-/* One or more variables of one type, up to ';'. */
-static int ptx_global(ptx_text *text, const cai_ptx_visitor *visitor)
+/* Remembers a variable that the program may access. Not those that the compiler made: texts, tables of functions of
+ * the mathematical library, and tables that only this text knows. Returns 0: no memory. */
+static int ptx_remember(ptx_globals *globals, const ptx_variable *one, int is_table)
+{
+    static const char *const compilers[] = {"$str", "__unnamed_", "__cudart_", "__internal_"};
+    ptx_token name;
+    size_t i;
+    memset(&name, 0, sizeof name);
+    name.text = one->name;
+    name.bytes = one->name_bytes;
+    for (i = 0; i < sizeof compilers / sizeof *compilers; i++)
+        is_table |= ptx_begins(&name, compilers[i]);
+    if (is_table)
+        return 1;
+    if (globals->count == globals->room) {
+        ptx_token *more = (ptx_token *)realloc(globals->names, (2 * globals->room + 16) * sizeof *more);
+        if (!more)
+            return 0;
+        globals->names = more;
+        globals->room = 2 * globals->room + 16;
+    }
+    globals->names[globals->count++] = name;
+    return 1;
+}
+
+/* One or more variables of one type, up to ';'. local: no other text knows them. */
+static int ptx_global(ptx_text *text, const cai_ptx_visitor *visitor, ptx_globals *globals, int local)
 {
     const int constant = ptx_is(&text->token, ".const");
     ptx_variable one;
@@ -808,6 +922,8 @@ static int ptx_global(ptx_text *text, const cai_ptx_visitor *visitor)
             return 0;
         if (ptx_is(&text->token, "="))
             values = ptx_values(text);
+        if (!ptx_remember(globals, &one, constant && local && values))
+            return 0;
         if (one.is_open)
             one.count *= values < UINT32_MAX ? values : UINT32_MAX;
         if (!visitor->global(visitor->context, one.name, one.name_bytes, ptx_bytes(&one), constant))
@@ -820,7 +936,9 @@ int cai_ptx_read(const char *data, size_t bytes, const cai_ptx_visitor *visitor)
 {
     const char *zero = (const char *)memchr(data, 0, bytes);
     ptx_text text;
-    int good = 1, known = 0;
+    ptx_globals globals;
+    int good = 1, known = 0, local = 1;
+    memset(&globals, 0, sizeof globals);
     memset(&text, 0, sizeof text);
     text.at = data;
     text.end = zero ? zero : data + bytes;
@@ -829,16 +947,18 @@ int cai_ptx_read(const char *data, size_t bytes, const cai_ptx_visitor *visitor)
         known |= ptx_is(&text.token, ".version");
         if (ptx_is(&text.token, ".entry")) {
             ptx_next(&text);
-            good = ptx_entry(&text, visitor);
+            good = ptx_entry(&text, visitor, &globals);
         } else if (ptx_is(&text.token, ".global") || ptx_is(&text.token, ".const")) {
-            good = ptx_global(&text, visitor);
+            good = ptx_global(&text, visitor, &globals, local);
         } else if (ptx_is(&text.token, "{")) {
             ptx_skip_braces(&text); /* a function, or a section */
         } else if (ptx_is(&text.token, ".loc") || ptx_is(&text.token, ".file")) {
             ptx_skip_line(&text);
         } else {
+            local = !ptx_is(&text.token, ".visible") && !ptx_is(&text.token, ".extern");
             ptx_next(&text);
         }
     }
+    free(globals.names);
     return good && known;
 }

@@ -17,9 +17,10 @@ extern "C" {
  *  zero. All pointers are valid during the call alone. They return 0 to end the reading, else 1. */
 typedef struct cai_ptx_visitor {
     void *context;
-    /** `bytes` is the size of the block of parameters. `words`: CAI_KERNEL_ bits of each eight of them. */
+    /** `bytes` is the size of the block of parameters. `words`: CAI_KERNEL_ bits of each eight of them. `follows`:
+     *  as of a cai_kernel. */
     int (*kernel)(void *context, const char *name, size_t name_bytes, const cai_kernel_parameter *parameters,
-                  int32_t count, uint32_t bytes, const uint8_t *words);
+                  int32_t count, uint32_t bytes, const uint8_t *words, int32_t follows);
     int (*global)(void *context, const char *name, size_t name_bytes, uint64_t bytes, int32_t constant);
 } cai_ptx_visitor;
 
@@ -28,7 +29,8 @@ typedef struct cai_ptx_visitor {
  *
  *  A kernel's words are what its instructions say. An address that gets out of sight is CAI_KERNEL_UNKNOWN:
  *  it is stored, given to a function, or used in an instruction that is not known here. Pointers that are in
- *  memory are not followed. */
+ *  memory are not followed: `follows` says that there are some. A value of 8 bytes that was loaded is one if it gets
+ *  into an address without being multiplied, as an index is. */
 int cai_ptx_read(const char *text, size_t bytes, const cai_ptx_visitor *visitor);
 
 #ifdef __cplusplus

@@ -48,7 +48,17 @@ typedef struct code_linker {
     void *linked;
 } code_linker;
 
+/* What a cubin was made from. One cubin may have several. They are kept: a cubin may be loaded again. */
+typedef struct code_source {
+    uint64_t hash; /* of the cubin */
+    size_t bytes;
+    char *ptx;
+    size_t ptx_bytes;
+    struct code_source *next;
+} code_source;
+
 static pthread_mutex_t code_lock = PTHREAD_MUTEX_INITIALIZER;
+static code_source *code_sources;
 
 static code_module *code_module_of(const void *handle)
 {
@@ -60,6 +70,59 @@ static code_function *code_function_of(const void *handle)
 {
     code_function *function = (code_function *)driver_handle(driver_number(handle));
     return function && function->magic == CODE_FUNCTION ? function : NULL;
+}
+
+/* ---------------------------------------------------------------------------- >>sources */
+static uint64_t code_hash(const void *data, size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)data;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    size_t i;
+    for (i = 0; i < bytes; ++i)
+        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size_t ptx_bytes)
+{
+    code_source *made;
+    const size_t measured = bytes ? cai_kernel_image_bytes(image, bytes) : 0;
+    if (!measured || !ptx || !ptx_bytes)
+        return 0;
+    made = (code_source *)calloc(1, sizeof *made);
+    if (made)
+        made->ptx = (char *)malloc(ptx_bytes);
+    if (!made || !made->ptx) {
+        free(made);
+        return 0;
+    }
+    memcpy(made->ptx, ptx, ptx_bytes);
+    made->ptx_bytes = ptx_bytes;
+    made->hash = code_hash(image, measured);
+    made->bytes = measured;
+    pthread_mutex_lock(&code_lock);
+    made->next = code_sources;
+    code_sources = made;
+    pthread_mutex_unlock(&code_lock);
+    return 1;
+}
+
+/* Tells an image what is known of the cubin that it was read from. `bytes` 0: not known. */
+static void code_explain(cai_kernel_image *image, const void *data, size_t bytes)
+{
+    const code_source *one;
+    uint64_t hash;
+    size_t measured;
+    pthread_mutex_lock(&code_lock);
+    one = code_sources;
+    pthread_mutex_unlock(&code_lock);
+    measured = one ? cai_kernel_image_bytes(data, bytes) : 0;
+    if (!measured)
+        return;
+    hash = code_hash(data, measured);
+    for (; one; one = one->next)
+        if (one->hash == hash && one->bytes == measured)
+            cai_kernel_image_explain(image, one->ptx, one->ptx_bytes);
 }
 
 /* -------------------------------------------------------------- >>modules, libraries */
@@ -75,6 +138,7 @@ static CUresult code_load(const void *data, size_t bytes, code_module **made)
         free(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    code_explain((*made)->image, data, bytes);
     (*made)->magic = CODE_MODULE;
     return CUDA_SUCCESS;
 }
@@ -97,6 +161,26 @@ static CUresult code_read_file(const char *path, char **data, size_t *bytes)
     return *data ? CUDA_SUCCESS : end < 0 ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Triton's cache has the PTX of k.cubin in k.ptx, and k.json beside both. PyTorch loads such files by path. */
+static void code_explain_file(cai_kernel_image *image, const char *path)
+{
+    static const char *const endings[] = {".json", ".ptx"};
+    const size_t length = strlen(path);
+    char *data = NULL, *other = (char *)malloc(length + 1);
+    size_t bytes = 0, i;
+    int there = other && length > 6 && !strcmp(path + length - 6, ".cubin");
+    for (i = 0; there && i < 2; ++i) {
+        free(data);
+        memcpy(other, path, length - 6);
+        strcpy(other + length - 6, endings[i]);
+        there = code_read_file(other, &data, &bytes) == CUDA_SUCCESS;
+    }
+    if (there)
+        cai_kernel_image_explain(image, data, bytes);
+    free(data);
+    free(other);
+}
+
 static CUresult code_load_file(const char *path, code_module **made)
 {
     char *data;
@@ -106,6 +190,8 @@ static CUresult code_load_file(const char *path, code_module **made)
     DRIVER_TRY(code_read_file(path, &data, &bytes));
     result = bytes ? code_load(data, bytes, made) : CUDA_ERROR_INVALID_IMAGE;
     free(data);
+    if (result == CUDA_SUCCESS)
+        code_explain_file((*made)->image, path);
     return result;
 }
 
@@ -618,7 +704,7 @@ static CUresult code_launch(const CUlaunchConfig *config, const code_function *f
         count = code_accesses(function->kernel, arguments, buffer, bytes, &accesses);
     if (count < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    driver_call_launches(function->name, !known, known && !function->kernel->words);
+    driver_call_launches(function->name, !known, known ? function->kernel->follows : 0);
     result = (CUresult)cai_sim_launch(cai_driver_sim(), driver_stream(config->hStream), function->name,
                                       replaced ? driver_replaced_run : NULL, replaced, accesses, count);
     if (accesses != some)

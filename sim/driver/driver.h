@@ -56,7 +56,7 @@ driver_row *driver_find(const char *name, int version, int per_thread, int *know
 /* Writes to the log why a call that is served otherwise fails here. Returns `result`. */
 CUresult driver_refuse(CUresult result, const char *reason);
 /* The call of this thread launches a kernel. `kernel` must stay valid. */
-void driver_call_launches(const char *kernel, int opaque, int unread);
+void driver_call_launches(const char *kernel, int opaque, int32_t follows);
 /* The table of the simulation, whose log is emptied now and then. */
 const cai_cuda *driver_cuda(void);
 

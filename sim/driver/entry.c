@@ -225,13 +225,13 @@ int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out)
     return found;
 }
 
-void driver_call_launches(const char *kernel, int opaque, int unread)
+void driver_call_launches(const char *kernel, int opaque, int32_t follows)
 {
     pthread_mutex_lock(&driver_lock);
     if (driver_self.call) {
         driver_self.call->kernel = kernel;
         driver_self.call->opaque = opaque;
-        driver_self.call->unread = unread;
+        driver_self.call->follows = follows;
     }
     pthread_mutex_unlock(&driver_lock);
 }

@@ -75,6 +75,16 @@ def build_runtime(major, folder, work):
     run([*COMPILER, *FLAGS, *(f"-I{path}" for path in paths), *linking, *files, "-o", folder / name, "-ldl"])
 
 
+def build_compiler(library, major, folder, work):
+    """lib{LIBRARY}.so.MAJOR, a stand-in that forwards to the real one (sim/driver/compilers)."""
+    name = f"lib{library}.so.{major}"
+    exports = work / f"{name}.map"
+    exports.write_text(f"{name} {{ global: *nvrtc*; *nvJitLink*; cai_*; local: *; }};\n")
+    source = DRIVER / "compilers" / f"{library.lower()}.c"
+    linking = [f"-Wl,-soname,{name}", f"-Wl,--version-script,{exports}"]
+    run([*COMPILER, *FLAGS, "-D_GNU_SOURCE", f"-DCOMPILER_MAJOR={major}", *linking, source, "-o", folder / name, "-ldl"])
+
+
 def build_libraries(folder, work):
     """All libraries of the package, into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -83,6 +93,8 @@ def build_libraries(folder, work):
     build_driver(folder / "record", work, record=True)
     for major in ("13", "12"):
         build_runtime(major, folder, work)
+        build_compiler("nvrtc", major, folder, work)
+        build_compiler("nvJitLink", major, folder, work)
     run([*COMPILER, *FLAGS, f"-I{SIM}", f"-I{ROOT}", HERE / "cai_sites.c", "-o", folder / "libcai_sites.so"])
 
 

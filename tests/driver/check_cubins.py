@@ -12,6 +12,7 @@ with sanitizers for that. Exit status 0: all is right; 1: not; 77: no nvcc.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import pathlib
 import re
 import shutil
@@ -61,8 +62,18 @@ IMAGES = {
     "whole.fatbin": (["-fatbin", "-arch=sm_90", "-Xfatbin", "-compress=false"], 90),
     "plain.ptx": (["-ptx", "-arch=compute_80"], 0),
     "both.fatbin": (["-fatbin", "-gencode", "arch=compute_80,code=[sm_80,compute_80]", "-Xfatbin", "-compress=false"], 80),
-    "packed.fatbin": (["-fatbin", "-arch=sm_90", "-Xfatbin", "-compress-all"], 0),
+    "packed.fatbin": (["-fatbin", "-gencode", "arch=compute_80,code=[sm_80,sm_90,compute_80]", "--compress-mode=size",
+                       "-Xfatbin", "-compress-all"], 90),
+    "old.fatbin": (["-fatbin", "-arch=sm_90", "--compress-mode=speed", "-Xfatbin", "-compress-all"], 0),
 }
+
+
+def has_zstd() -> bool:
+    try:
+        ctypes.CDLL("libzstd.so.1")
+        return True
+    except OSError:
+        return False
 
 
 def run(*command: object) -> subprocess.CompletedProcess[str]:
@@ -98,7 +109,7 @@ def check(arguments: argparse.Namespace, image: pathlib.Path, architecture: int,
     opaque, kernels, variables = read(done.stdout)
     wrong = [] if done.returncode == 0 else [f"status {done.returncode}: {done.stderr[-300:]}"]
     expected = {**KERNELS, **({"large": LARGE_KERNEL} if large else {})}
-    if image.name == "packed.fatbin":
+    if image.name == "old.fatbin" or (image.name == "packed.fatbin" and not has_zstd()):
         return wrong if opaque else [*wrong, "not opaque, though it is compressed"]
     if {name: what for name, (_, what) in kernels.items()} != expected:
         wrong.append(f"kernels {kernels}")

@@ -130,31 +130,38 @@ class Case:
 
 
 CASES = {
-    # Numba's compiler gives cubins: who writes is not known, how many bytes is
-    "numba-two-streams": Case(NUMBA + "fill[8, 128, s](a, 1); fill[8, 128, t](a, 2)", possible=1, says="[0, 4000)"),
+    # Numba's cubins are linked of PTX, which tells who writes
+    "numba-two-streams": Case(NUMBA + "fill[8, 128, s](a, 1); fill[8, 128, t](a, 2)", races=1, says="[0, 4000)"),
     "numba-event": Case(NUMBA + "fill[8, 128, s](a, 1); order(s, t); fill[8, 128, t](a, 2)"),
     "numba-one-stream": Case(NUMBA + "fill[8, 128, s](a, 1); fill[8, 128, s](a, 2)"),
     "numba-halves": Case(NUMBA + "fill[8, 128, s](a[:500], 1); fill[8, 128, t](a[500:], 2)"),
-    "numba-overlap": Case(NUMBA + "fill[8, 128, s](a[:501], 1); fill[8, 128, t](a[500:], 2)", possible=1, says="[2000, 2004)"),
+    "numba-overlap": Case(NUMBA + "fill[8, 128, s](a[:501], 1); fill[8, 128, t](a[500:], 2)", races=1, says="[2000, 2004)"),
     "numba-strided": Case(NUMBA + "fill[8, 128, s](a[:500:2], 1); fill[8, 128, t](a[499:], 2)"),
     "numba-backwards": Case(NUMBA + "fill[8, 128, s](a[499::-1], 1); fill[8, 128, t](a[500:], 2)"),
-    "numba-backwards-overlap": Case(NUMBA + "fill[8, 128, s](a[500::-1], 1); fill[8, 128, t](a[500:], 2)", possible=1),
+    "numba-backwards-overlap": Case(NUMBA + "fill[8, 128, s](a[500::-1], 1); fill[8, 128, t](a[500:], 2)", races=1),
     "numba-rows": Case(NUMBA + "fill_rows[8, (8, 8), s](rows[:10], 1); fill_rows[8, (8, 8), t](rows[10:], 2)"),
-    "numba-columns": Case(  # two columns have one range, from the first to the last element
-        NUMBA + "fill_rows[8, (8, 8), s](rows[:, :25], 1); fill_rows[8, (8, 8), t](rows[:, 25:], 2)", possible=1
+    "numba-columns": Case(
+        NUMBA + "fill_rows[8, (8, 8), s](rows[:, :25], 1); fill_rows[8, (8, 8), t](rows[:, 25:], 2)", launches=2
     ),
-    "numba-third-argument": Case(NUMBA + "c = cuda.device_array(1000, np.float32); fill[8, 128, s](b, 1); add[8, 128, t](c, a, b)", possible=1),
+    "numba-columns-overlap": Case(
+        NUMBA + "fill_rows[8, (8, 8), s](rows[:, :26], 1); fill_rows[8, (8, 8), t](rows[:, 25:], 2)", races=1, says="[100, 104)"
+    ),
+    "numba-many-columns": Case(  # too many rows to look at each
+        NUMBA + "many = cuda.device_array((100, 10), np.float32); cuda.synchronize()\n"
+        "fill_rows[8, (8, 8), s](many[:, :5], 1); fill_rows[8, (8, 8), t](many[:, 5:], 2)", possible=1
+    ),
+    "numba-third-argument": Case(NUMBA + "c = cuda.device_array(1000, np.float32); fill[8, 128, s](b, 1); add[8, 128, t](c, a, b)", races=1),
     "numba-other-array": Case(NUMBA + "fill[8, 128, s](b, 1); fill[8, 128, t](a, 1)"),
-    "numba-copy-out": Case(NUMBA + "fill[8, 128, s](a, 1); a.copy_to_host(host, stream=t)", possible=1),
+    "numba-copy-out": Case(NUMBA + "fill[8, 128, s](a, 1); a.copy_to_host(host, stream=t)", races=1),
     "numba-copy-in": Case(NUMBA + "fill[8, 128, s](a, 1); a.copy_to_device(host, stream=t)", races=1),
     "numba-mapped": Case(
-        NUMBA + "m = cuda.mapped_array(1000, np.float32); fill[8, 128, s](m, 1); fill[8, 128, t](m, 1)", possible=1
+        NUMBA + "m = cuda.mapped_array(1000, np.float32); fill[8, 128, s](m, 1); fill[8, 128, t](m, 1)", races=1
     ),
     "numba-managed": Case(
-        NUMBA + "m = cuda.managed_array(100, np.float32); fill[8, 128, s](m, 1); fill[8, 128, t](m, 1)", possible=1
+        NUMBA + "m = cuda.managed_array(100, np.float32); fill[8, 128, s](m, 1); fill[8, 128, t](m, 1)", races=1
     ),
     # pointers: the byte that they point to, and perhaps all of their memory
-    "core-two-streams": Case(CORE + "go(s, a); go(t, a)", possible=1),
+    "core-two-streams": Case(CORE + "go(s, a); go(t, a)", races=1),
     "core-event": Case(CORE + "go(s, a); t.wait(s); go(t, a)"),
     "core-elsewhere": Case(CORE + "go(s, a.handle); go(t, a.handle + 2000)", possible=1, says="whether it comes as far"),
     "core-other-memory": Case(CORE + "b = device.allocate(4000, stream=s); s.sync(); go(s, a); go(t, b)", launches=2),

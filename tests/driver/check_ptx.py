@@ -24,14 +24,19 @@ import tempfile
 READS, WRITES, UNKNOWN = 1, 2, 4
 LETTERS = {"-": 0, "r": READS, "w": WRITES, "x": READS | WRITES, "?": UNKNOWN, "n": None}  # n: no pointer, whatever it is
 
-# Behind each kernel: a letter for each word of its parameters. "x" reads and writes.
+# Behind each kernel: a letter for each word of its parameters. "x" reads and writes. Behind "|" what its arguments do not
+# tell: "f" pointers in memory, "g" global variables, "u" not known.
 SOURCE = r"""
+#include <cassert>
 #include <cstdint>
 #include <cstdio>
 #include <cuda_pipeline_primitives.h>
 #include <mma.h>
 struct Two { float *to; int n; const float *from; };
+struct Node { Node *next; float value; };
 __device__ float table[64];
+__constant__ float limit;
+static __constant__ float fixed[4] = {1, 2, 3, 4};
 __device__ __noinline__ void store(float *p, float v) { *p = v; }
 extern "C" {
 __global__ void nothing() {} //
@@ -48,8 +53,17 @@ __global__ void turns(float *a, float *b, int n)
 __global__ void numbers(uint64_t a, uint64_t b) { *(float *)(b * 2 + 8) = *(const float *)(a ^ 64); } // r w
 __global__ void by_value(Two t) { t.to[t.n] = t.from[0]; } // w n r
 __global__ void array_by_value(Two t, float *a) { a[0] = t.from[1] + t.to[1]; } // r - r w
-__global__ void behind(float **rows) { rows[0][1] = 2; } // r
-__global__ void module(const float *a) { table[threadIdx.x] = a[threadIdx.x]; } // r
+__global__ void behind(float **rows) { rows[0][1] = 2; } // r | f
+__global__ void list(Node *node, float v) { for (; node; node = node->next) node->value = v; } // x n | f
+__global__ void picks(float *a, const long long *at) { a[at[threadIdx.x]] = 1; } // w r
+__global__ void picks_row(float *a, const long long *at, long long stride) { a[at[threadIdx.x] * stride + 3] = 1; } // w r n
+__global__ void picks_int(char *a, const int *at) { a[at[threadIdx.x]] = 1; } // w r
+__global__ void sums(const unsigned long long *a, unsigned long long *b) { atomicAdd(b + (a[threadIdx.x] & 63), a[0]); } // r x
+__global__ void waves(float *a) { a[threadIdx.x] = sinf(a[threadIdx.x]); } // x
+__global__ void limits(float *a) { a[threadIdx.x] = limit; } // w | g
+__global__ void fixed_table(float *a, int n) { a[0] = fixed[n]; } // w n
+__global__ void checks(float *a, int n) { assert(n > 3); a[n] = 1; } // w n
+__global__ void module(const float *a) { table[threadIdx.x] = a[threadIdx.x]; } // r | g
 __global__ void shares(const float *a, float *b)
 { __shared__ float s[64]; s[threadIdx.x] = a[threadIdx.x]; __syncthreads(); b[threadIdx.x] = s[63 - threadIdx.x]; } // r w
 __global__ void pipes(const float4 *a, float4 *b)
@@ -61,8 +75,8 @@ __global__ void tiles(const half *a, const half *b, float *c)
   mma_sync(z, x, y, z); store_matrix_sync(c, z, 16, mem_row_major); } // r r w
 __global__ void kept(float *a, float **b) { b[0] = a; } // ? w
 __global__ void prints(float *a) { printf("%p\n", a); } // ?
-__global__ void calls(float *a, const float *b) { store(a, b[0]); } // ? r
-__global__ void many(float *a, float *b, int n) { float *p[2] = {a, b}; p[n & 1][threadIdx.x] = 1; } // ? ? n
+__global__ void calls(float *a, const float *b) { store(a, b[0]); } // ? r | u
+__global__ void many(float *a, float *b, int n) { float *p[2] = {a, b}; p[n & 1][threadIdx.x] = 1; } // ? ? n | f
 __global__ void address(const __grid_constant__ Two t, float *b, int n) { b[0] = (&t.to)[n][0]; } // ? ? ? w n
 __global__ void volatile_one(volatile float *a) { a[0] = 1; } // w
 __global__ void asks(float *a, unsigned *b) { asm volatile("red.global.add.u32 [%0], 1;" :: "l"(b)); a[0] = 1; } // w x
@@ -70,7 +84,12 @@ __global__ void asks(float *a, unsigned *b) { asm volatile("red.global.add.u32 [
 """
 EXPECTED = {
     match[1]: [LETTERS[letter] for letter in match[2].split()]
-    for match in re.finditer(r"__global__ void (\w+)\(.*?\} //([ \-rwx?n]*)\n", SOURCE, re.S)
+    for match in re.finditer(r"__global__ void (\w+)\(.*?\} //([ \-rwx?n]*)", SOURCE, re.S)
+}
+FLAGS = {"f": 1, "g": 2, "u": 4}
+FOLLOWS = {
+    match[1]: sum(FLAGS[letter] for letter in match[2] or "")
+    for match in re.finditer(r"__global__ void (\w+)\(.*?\} //[ \-rwx?n]*(?:\| (\w+))?\n", SOURCE, re.S)
 }
 SETTINGS = {
     "sm_75": ["-arch=sm_75"], "sm_90": ["-arch=sm_90"], "sm_120": ["-arch=sm_120"], "lines": ["-arch=sm_80", "-lineinfo"],
@@ -107,6 +126,11 @@ def judge(text: str, debug: bool) -> list[str]:
         seen = found.get(name)
         if seen is None or len(seen) != len(known) or not all(right(k, s, debug) for k, s in zip(known, seen)):
             wrong.append(f"{name}: {seen}, not {known}")
+    beyond = {words[1]: int(words[2]) for words in map(str.split, text.splitlines()) if words[0] == "follows"}
+    for name, known in FOLLOWS.items():
+        seen = beyond.get(name, -1)
+        if seen != known and not (debug and seen >= 0 and (known & ~seen == 0 or seen & FLAGS["u"])):
+            wrong.append(f"{name} follows {seen}, not {known}")
     return wrong
 
 

@@ -4,11 +4,13 @@ set(kernel_sources "${CMAKE_CURRENT_LIST_DIR}/test_kernel.c" "${PROJECT_SOURCE_D
                    "${PROJECT_SOURCE_DIR}/sim/driver/cai_ptx.c")
 cai_program_of_tests(test_images ALONE ${kernel_sources})
 target_include_directories(test_images PRIVATE "${PROJECT_SOURCE_DIR}/sim/driver")
+target_link_libraries(test_images PRIVATE ${CMAKE_DL_LIBS})
 cai_test(driver.kernel COMMAND test_images)
 cai_sanitized_test(driver.kernel_sanitized TIER quick SECONDS 1 PROGRAM sanitized_images ALONE ${kernel_sources})
 set(kernel_program test_images)
 if(TARGET sanitized_images)
   target_include_directories(sanitized_images PRIVATE "${PROJECT_SOURCE_DIR}/sim/driver")
+  target_link_libraries(sanitized_images PRIVATE ${CMAKE_DL_LIBS})
   set(kernel_program sanitized_images)
 endif()
 cai_python_test(driver.cubins check_cubins.py TIER full SECONDS 8 NEEDS CUDA

@@ -62,6 +62,11 @@ int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity)
     return 1;
 }
 
+int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size_t ptx_bytes)
+{
+    return image && bytes && ptx && ptx_bytes;
+}
+
 int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
 {
     static const cai_driver_function functions[] = {
@@ -134,7 +139,7 @@ int32_t stub_launch(uint64_t stream, const char *kernel, uint64_t address, uint6
     cai_sim *sim = stub_call("stub_launch", __builtin_return_address(0), kernel, address == 0);
     cai_sim_access access = cai_sim_reads(address, bytes);
     access.write = write & 63;
-    if (write >= 64) stub_calls[stub_count - 1].unread = 1; /* programs with one thread */
+    if (write >= 64) stub_calls[stub_count - 1].follows = 4; /* programs with one thread */
     return cai_sim_touch(sim, stream, kernel, &access, address != 0);
 }
 

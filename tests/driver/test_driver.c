@@ -664,6 +664,28 @@ static void test_kernels(void)
     CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* What a launch accesses beyond its arguments, and what is no source of machine code. */
+static void test_sources(void)
+{
+    static const char image[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .u32 x;\n"
+                                ".visible .entry k()\n{\nst.global.u32 [x], 0;\nret;\n}\n";
+    CUmodule module = NULL;
+    CUfunction function = NULL;
+    cai_sim_operation operation;
+    cai_driver_call call;
+    CHECK_INT(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    CHECK_INT(cuModuleGetFunction(&function, module, "k"), CUDA_SUCCESS);
+    CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+    CHECK_INT(cai_sim_operation_get(cai_driver_sim(), cai_sim_operation_count(cai_driver_sim()), &operation), 1);
+    CHECK_INT(cai_driver_call_of(operation.tag, &call), 1);
+    CHECK_INT(call.opaque, 0);
+    CHECK_INT(call.follows, 2); /* global variables */
+    CHECK_INT(cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_INT(cai_driver_source(NULL, 8, image, sizeof image), 0);
+    CHECK_INT(cai_driver_source(image, sizeof image, image, sizeof image), 0);
+    CHECK_INT(cai_driver_source("\177ELF", 4, image, sizeof image), 0);
+}
+
 /* What PyCUDA does: the block and the arguments are kept by the function. */
 static void test_old_launches(void)
 {
@@ -1001,6 +1023,7 @@ static void test_all(void)
     test_user_objects();
     test_pools();
     test_kernels();
+    test_sources();
     test_old_launches();
     test_host_flags();
     test_attach();

@@ -6,6 +6,10 @@
 #include "cai_kernel.h"
 #include "cai_test.h"
 
+#ifdef __unix__
+#include <dlfcn.h>
+#endif
+
 enum { MOST = 1 << 16, SECTIONS = 8, MEMORY_BYTES = 4096 };
 
 #define MEMORY UINT64_C(0x7f0000001000)
@@ -389,6 +393,66 @@ static void test_fatbin(void)
     check_opaque(fat, bytes);
 }
 
+/* ------------------------------------------------------------------------ >>Zstandard */
+/* A frame of one block that is not compressed. `says`: the size that its head has. */
+static size_t frame(uint8_t *out, const void *data, size_t bytes, uint64_t says)
+{
+    put(out, 0xfd2fb528, 4);
+    put(out + 4, 0xe0, 1); /* one segment, and 8 bytes of size */
+    put(out + 5, says, 8);
+    put(out + 13, (uint64_t)bytes << 3 | 1, 3);
+    memcpy(out + 16, data, bytes);
+    return 16 + bytes;
+}
+
+static int has_zstd(void)
+{
+#ifdef __unix__
+    return dlopen("libzstd.so.1", RTLD_NOW) != NULL;
+#else
+    return 0;
+#endif
+}
+
+/* Sets what an entry of a fat binary is: its architecture and the bytes of its frame. */
+static void describe_entry(uint8_t *entry, uint64_t kind, uint64_t architecture, uint64_t bytes)
+{
+    put(entry, kind, 2);
+    put(entry + 16, bytes, 4);
+    put(entry + 28, architecture, 4);
+}
+
+static void test_zstd(void)
+{
+    static uint8_t fat[MOST], packed[MOST], padded[MOST];
+    static cubin made;
+    static const uint64_t sizes[] = {0, 1, UINT64_C(1) << 28, (UINT64_C(1) << 28) + 1, UINT64_MAX - 1, UINT64_MAX};
+    cai_kernel_image *image;
+    size_t bytes, i;
+    build(&made, plain_info);
+    bytes = frame(packed, made.bytes, made.end, made.end);
+    if (!has_zstd()) {
+        check_opaque(fat, fatbin(fat, packed, bytes, 0x8011, 1));
+        return;
+    }
+    image = read_exactly(fat, fatbin(fat, packed, bytes, 0x8011, 2)); /* one of two is read */
+    check_run(image);
+    cai_kernel_image_free(image);
+    memcpy(padded, packed, bytes);
+    fatbin(fat, padded, bytes + 7, 0x8011, 2); /* the second one is damaged, and of a newer architecture */
+    describe_entry(fat + 16, 2, 90, bytes);
+    describe_entry(fat + 16 + 64 + bytes + 7, 2, 100, bytes);
+    memset(fat + 16 + 64 + bytes + 7 + 64, 0, 8);
+    image = read_exactly(fat, 16 + 2 * (64 + bytes + 7));
+    check_run(image);
+    cai_kernel_image_free(image);
+    check_opaque(fat, fatbin(fat, packed, bytes - 1, 0x8011, 1));
+    for (i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        bytes = frame(packed, made.bytes, made.end, sizes[i]);
+        check_opaque(fat, fatbin(fat, packed, bytes, 0x8011, 1));
+    }
+}
+
 static void test_link(void)
 {
     static cubin made;
@@ -532,14 +596,16 @@ static int32_t launch_words(const uint64_t *words, int32_t count, cai_sim_access
 static void test_numba(void)
 {
     const uint64_t two[] = {0, 0, 10, 4, MEMORY, 10, 4, 3, 0, 0, 4, 8, MEMORY + 80, 4, 8};
+    const uint64_t strided[] = {0, 0, 500, 4, MEMORY, 500, 8};
+    const uint64_t parts[] = {0, 0, 9, 8, MEMORY, 3, 3, 8, 120}; /* and its axes the other way round */
     cai_sim_access out[8];
     CHECK_ARRAY(0, 4000, 0, 0, 1000, 4, MEMORY, 1000, 4);
     CHECK_ARRAY(2000, 2000, 0, 0, 500, 4, MEMORY + 2000, 500, 4);
-    CHECK_ARRAY(0, 3996, 0, 0, 500, 4, MEMORY, 500, 8);            /* every second one */
+    CHECK_INT(launch_words(strided, 7, out), 1); /* every second one: too many gaps */
+    check_access(&out[0], 0, 3996, CAI_SIM_MAY_ACCESS);
     CHECK_ARRAY(0, 400, 0, 0, 100, 4, MEMORY + 396, 100, MINUS(4)); /* backwards */
     CHECK_ARRAY(0, 96, 0, 0, 12, 8, MEMORY, 3, 4, 32, 8);          /* rows */
     CHECK_ARRAY(0, 96, 0, 0, 12, 8, MEMORY, 3, 4, 8, 24);          /* columns */
-    CHECK_ARRAY(0, 264, 0, 0, 9, 8, MEMORY, 3, 3, 120, 8);         /* a part of rows */
     CHECK_ARRAY(0, 8, 0, 0, 12, 8, MEMORY, 3, 4, 0, 0);            /* one element everywhere */
     CHECK_ARRAY(8, 8, 0, 0, 1, 8, MEMORY + 8, 5);                  /* no axis */
     CHECK_POINTER(0, 0, 0, 1000, 8, MEMORY, 1000, 8); /* more than there is: a pointer */
@@ -548,9 +614,66 @@ static void test_numba(void)
     CHECK_POINTER(0, 0, 0, 2, 8, MEMORY, 2, MINUS(8)); /* it begins before the memory */
     CHECK_POINTER(0, 0, 0, 2, 8, MEMORY, 2, UINT64_C(1) << 62);
     CHECK_POINTER(16, 0, MEMORY + 16, 2, 8, 0, 2, 8); /* no array: a pointer among numbers */
+    CHECK_INT(launch_words(parts, 9, out), 3); /* a part of each row */
+    check_access(&out[0], 0, 24, CAI_SIM_MAY_WRITE);
+    check_access(&out[2], 240, 24, CAI_SIM_MAY_WRITE);
     CHECK_INT(launch_words(two, 15, out), 2);
     check_access(&out[0], 0, 40, CAI_SIM_MAY_WRITE);
     check_access(&out[1], 80, 32, CAI_SIM_MAY_WRITE);
+}
+
+/* --------------------------------------------------------------------------- >>memrefs */
+static int32_t launch_named(const char *name, const uint64_t *words, int32_t count, cai_sim_access *out)
+{
+    cai_kernel_parameter parameters[32];
+    cai_kernel kernel;
+    int32_t i;
+    memset(&kernel, 0, sizeof kernel);
+    for (i = 0; i < count; ++i) {
+        parameters[i].offset = 8 * (uint32_t)i;
+        parameters[i].bytes = 8;
+    }
+    kernel.name = name;
+    kernel.parameters = parameters;
+    kernel.parameter_count = count;
+    kernel.parameter_bytes = 8 * (uint32_t)count;
+    return cai_kernel_accesses(&kernel, NULL, words, 8 * (size_t)count, one_memory, NULL, out, 8);
+}
+
+#define TAIL "C7mutable7alignedE"
+#define CHECK_MEMREF(name, offset, size, ...)                                                       \
+    do {                                                                                            \
+        const uint64_t words[] = {__VA_ARGS__};                                                     \
+        cai_sim_access got[8];                                                                      \
+        CHECK(launch_named(name, words, (int32_t)(sizeof words / sizeof *words), got) >= 1);        \
+        check_access(&got[0], offset, size, CAI_SIM_MAY_WRITE);                                     \
+    } while (0)
+
+/* Arrays of numba-cuda-mlir: allocated, aligned, offset, shape, strides in elements. */
+static void test_memref(void)
+{
+    const uint64_t two[] = {7, MEMORY, MEMORY + 80, 0, 4, 1, MEMORY, MEMORY, 0, 2, 3, 3, 1};
+    const uint64_t none[] = {0, 0, 0, 0, 1};
+    cai_sim_access out[8];
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL, 0, 4000, MEMORY, MEMORY, 0, 1000, 1);
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL, 48, 40, MEMORY, MEMORY + 40, 2, 10, 1);
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL, 0, 400, MEMORY, MEMORY + 396, 0, 100, MINUS(1));
+    CHECK_MEMREF("_Z1k5ArrayIDhLi2E1" TAIL, 0, 8, MEMORY, MEMORY, 0, 3, 4, 8, 1);        /* the first of 3 rows */
+    CHECK_MEMREF("_ZN1m12_3clocals_3e1kE5ArrayIdLi0E1" TAIL, 8, 8, MEMORY, MEMORY + 8, 0);
+    CHECK_MEMREF("_Z1k5ArrayI10complex128Li1E1" TAIL, 0, 160, MEMORY, MEMORY, 0, 10, 1);
+    CHECK_MEMREF("_Z1k5ArrayI17datetime64_5bs_5dLi1E1" TAIL, 0, 80, MEMORY, MEMORY, 0, 10, 1);
+    CHECK_INT(launch_named("_Z1kx5ArrayIaLi1E1" TAIL "5TupleI5ArrayIiLi2E1" TAIL "E", two, 13, out), 2);
+    check_access(&out[0], 80, 4, CAI_SIM_MAY_WRITE);
+    check_access(&out[1], 0, 24, CAI_SIM_MAY_WRITE);
+    CHECK_INT(launch_named("_Z1k5ArrayIfLi1E1" TAIL, none, 5, out), 0);
+    /* these are pointers of any kind */
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL, 0, 1, MEMORY, MEMORY, 0, 2000, 1);         /* more than there is */
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL, 0, 1, MEMORY, MEMORY, 0, UINT64_MAX, 1);
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL, 0, 1, MEMORY, MEMORY, MINUS(1), 4, 1);
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1" TAIL "x", 0, 1, MEMORY, MEMORY, 0, 4, 1);        /* one parameter too few */
+    CHECK_MEMREF("_Z1k5ArrayI6RecordILi3EELi1E1" TAIL, 0, 1, MEMORY, MEMORY, 0, 4, 1); /* elements of any size */
+    CHECK_MEMREF("_Z1k5ArrayIfLi1E1C7mut", 0, 1, MEMORY, MEMORY, 0, 4, 1);
+    CHECK_MEMREF("_Z9k5ArrayI", 0, 1, MEMORY, MEMORY, 0, 4, 1);
 }
 
 /* ---------------------------------------------------------------------------- >>fuzz */
@@ -753,6 +876,38 @@ static void test_ptx_variables(void)
     check_opaque(".version 8.0\n.visible .entry k(.param .u64 a, .param .u64 a) { ret; }", 68);
 }
 
+/* What is told of a cubin is what its PTX says, for the kernels that both have. */
+static void test_explain(void)
+{
+    static const char same[] = ".version 8.0\n.visible .entry run(.param .u64 a, .param .align 8 .b8 b[24], "
+                               ".param .u32 c)\n"
+                               "{ ld.param.u64 %r1, [a]; st.global.u32 [%r1], 0; ret; }\n.entry more() { ret; }\n";
+    static const char other[] = ".version 8.0\n.visible .entry run(.param .u64 a)\n{ ret; }\n";
+    static cubin made;
+    cai_kernel_image *image;
+    const cai_kernel *run;
+    int32_t count;
+    build(&made, plain_info);
+    CHECK_UINT(cai_kernel_image_bytes(made.bytes, 0), cai_kernel_image_bytes(made.bytes, made.end));
+    CHECK(cai_kernel_image_bytes(made.bytes, 0) && cai_kernel_image_bytes(made.bytes, 0) <= made.end);
+    CHECK_UINT(cai_kernel_image_bytes(made.bytes, 63), 0);
+    CHECK_UINT(cai_kernel_image_bytes(same, sizeof same), 0);
+    image = read_exactly(made.bytes, made.end);
+    count = cai_kernel_count(image);
+    run = cai_kernel_find(image, "run");
+    CHECK(run && !run->words && run->follows == CAI_KERNEL_UNREAD);
+    cai_kernel_image_explain(image, other, sizeof other - 1);
+    CHECK(run && !run->words);
+    cai_kernel_image_explain(image, "no PTX", 6);
+    cai_kernel_image_explain(NULL, same, sizeof same - 1);
+    cai_kernel_image_explain(image, same, sizeof same - 1);
+    CHECK(run && run->words && run->words[0] == CAI_KERNEL_WRITES && !run->words[1] && !run->follows);
+    CHECK_STR(run ? run->name : NULL, "run");
+    CHECK(run && run->architecture == 90);
+    CHECK_INT(cai_kernel_count(image), count);
+    cai_kernel_image_free(image);
+}
+
 static void test_ptx(void)
 {
     static uint8_t fat[MOST];
@@ -795,14 +950,15 @@ static uint8_t *read_file(const char *path, size_t *bytes)
     return data;
 }
 
-/* What PTX says of each eight bytes of the parameters: words NAME CAI_KERNEL_... */
+/* What PTX says of each eight bytes of the parameters: words NAME CAI_KERNEL_..., and beside them: follows NAME
+ * CAI_KERNEL_... */
 static void list_words(const cai_kernel *kernel)
 {
     uint32_t word;
     printf("words %s", kernel->name);
     for (word = 0; kernel->words && word * 8 < kernel->parameter_bytes; ++word)
         printf(" %d", kernel->words[word]);
-    printf("\n");
+    printf("\nfollows %s %d\n", kernel->name, kernel->follows);
 }
 
 /* kernel NAME ARCHITECTURE BYTES OFFSET:BYTES... | words | global NAME BYTES CONSTANT MANAGED DATA */
@@ -854,10 +1010,13 @@ static void run(void)
     test_cut();
     test_unknown();
     test_fatbin();
+    test_zstd();
     test_link();
     test_pointers();
     test_words();
     test_numba();
+    test_memref();
+    test_explain();
     test_ptx();
     test_ptx_offsets();
     test_ptx_malformed();

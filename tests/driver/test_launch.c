@@ -137,7 +137,7 @@ static void test_accesses(CUdeviceptr memory)
     CHECK_INT(launch.accesses[3].write, CAI_SIM_MAY_ACCESS);
     CHECK_INT(cai_driver_call_of(launch.tag, &call), 1);
     CHECK_INT(call.opaque, 0);
-    CHECK_INT(call.unread, 0);
+    CHECK_INT(call.follows, 0);
     CHECK_STR(call.kernel, "copy");
 
     block.x = y;

@@ -20,7 +20,7 @@ import os
 import pathlib
 from collections.abc import Collection
 
-from . import _native, _picture, _report, _threads, _verdict
+from . import _native, _picture, _report, _sources, _threads, _verdict
 from ._sites import Frame, Sites
 from ._trace import Call, Race, Trace
 from ._verdict import Verdict
@@ -72,6 +72,7 @@ def start(
         _native.open_real(driver, _native.real_driver() if record is True else os.fspath(record))
     else:
         _native.point_libraries()
+    _sources.ask(driver, recorded=bool(record))
     if (devices != 1 or memory) and not driver.cai_driver_configure(devices, memory, 0):
         raise RuntimeError("cai_sim.start comes too late: the simulated driver was used before")
     _trace = Trace(driver, runtimes, Sites(sites), recorded=bool(record))

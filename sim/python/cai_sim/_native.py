@@ -9,10 +9,12 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 RUNTIMES = ("libcudart.so.13", "libcudart.so.12")
+COMPILERS = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12")
 NAME = 160  # bytes for a name of a stream or of memory
 TEXT = 640  # CAI_CHECK_TEXT
 
@@ -24,6 +26,7 @@ KINDS = {
 }  # fmt: skip
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
 MAY_READ = 3  # CAI_SIM_MAY_READ; above it CAI_SIM_MAY_ACCESS
+FOLLOWS, GLOBALS, UNREAD = 1, 2, 4  # CAI_KERNEL_FOLLOWS and the others, of a launch
 
 
 class Access(ctypes.Structure):  # cai_sim_access
@@ -54,7 +57,7 @@ class TimelineOptions(ctypes.Structure):  # cai_timeline_options
 class DriverCall(ctypes.Structure):  # cai_driver_call
     _fields_ = [
         ("name", c_char_p), ("caller", c_void_p), ("site", c_uint64), ("kernel", c_char_p),
-        ("opaque", c_int32), ("unread", c_int32),
+        ("opaque", c_int32), ("follows", c_int32),
     ]  # fmt: skip
 
 
@@ -77,6 +80,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_driver_set_site": (None, (c_void_p, c_void_p)),
     "cai_driver_call_of": (c_int32, (c_uint64, POINTER(DriverCall))),
     "cai_driver_mark": (None, (c_char_p,)),
+    "cai_driver_source": (c_int32, (c_char_p, c_size_t, c_char_p, c_size_t)),
     "cai_driver_undefined": (c_int32, (c_int32, c_char_p, c_size_t)),
     "cai_driver_function_get": (c_int32, (c_int32, POINTER(DriverFunction))),
     "cai_sim_operation_count": (c_uint64, (c_void_p,)),
@@ -160,6 +164,36 @@ def real_driver() -> str:
     return str(found)
 
 
+def real_library(name: str) -> str:
+    """The file of a library of CUDA's toolkit, where its users look for it: packages of Python, an environment of
+    conda, the system's places, and a toolkit. "": there is none."""
+    places = [place for path in sys.path if path for place in sorted(pathlib.Path(path).glob("nvidia/*/lib"))]
+    places.append(pathlib.Path(sys.prefix, "lib"))
+    places += [pathlib.Path(place) for place in os.environ.get("LD_LIBRARY_PATH", "").split(":") if place]
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places += [pathlib.Path(toolkit, "lib64") for toolkit in toolkits if toolkit]
+    places += [pathlib.Path(place) for place in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64")]
+    ours = os.path.realpath(folder())
+    return next((str(place / name) for place in places
+                 if (place / name).exists() and os.path.realpath(place) != ours), "")  # fmt: skip
+
+
+def load_compilers() -> list[ctypes.CDLL]:
+    """Loads the stand-ins of NVRTC and nvJitLink, each where the real one is found. Who asks for the library by its
+    soname finds the stand-in, which hands PTX to the driver. The real one is opened at the first call."""
+    stand_ins = []
+    for name in COMPILERS:
+        real = real_library(name)
+        if not real or not (folder() / name).exists():
+            continue
+        stand_in = ctypes.CDLL(str(folder() / name), ctypes.RTLD_LOCAL)
+        stand_in.cai_compiler_real.argtypes = [c_char_p]
+        stand_in.cai_compiler_real.restype = None
+        stand_in.cai_compiler_real(os.fsencode(real))
+        stand_ins.append(stand_in)
+    return stand_ins
+
+
 def open_real(recorder: ctypes.CDLL, file: str) -> None:
     """Gives the recorder the driver that it records."""
     declare(recorder, RECORDER)
@@ -180,6 +214,7 @@ def load(recorder: bool = False) -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.
     files = [here / name for name in RUNTIMES if (here / name).exists() and not recorder]
     runtimes = [declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), RUNTIME) for file in files]
     sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
+    load_compilers()
     return driver, sites, runtimes
 
 

@@ -44,6 +44,8 @@ class Census:
         self.opaque: collections.Counter[str] = collections.Counter()
         self.opaque_of: collections.Counter[str] = collections.Counter()  # by library
         self.unread: collections.Counter[str] = collections.Counter()  # by kernel
+        self.follows: collections.Counter[str] = collections.Counter()  # by kernel: pointers in memory
+        self.globals: collections.Counter[str] = collections.Counter()  # by kernel: global variables
         self.launches = self.dropped = self.without_line = 0
         callers: collections.Counter[int] = collections.Counter()
         unknown: collections.Counter[int] = collections.Counter()
@@ -61,8 +63,12 @@ class Census:
                 callers[call.caller or 0] += 1
                 self.without_line += not call.site
             seen = operation.tag
-            if call.unread:
+            if call.follows & _native.UNREAD:
                 self.unread[readable(text(call.kernel))] += 1
+            if call.follows & _native.FOLLOWS:
+                self.follows[readable(text(call.kernel))] += 1
+            if call.follows & _native.GLOBALS:
+                self.globals[readable(text(call.kernel))] += 1
             if call.opaque:
                 self.opaque[readable(text(call.kernel)) or "a kernel without a name"] += 1
                 unknown[call.caller or 0] += 1
@@ -186,6 +192,9 @@ def summary(trace: Trace, census: Census) -> list[str]:
         launches = plural(sum(census.opaque.values()), "launch", "launches")
         libraries = named(f"{name} ({count})" for name, count in census.opaque_of.most_common())
         lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}; by {libraries}")
+    for what, names in ("what pointers in memory point to", census.follows), ("global variables", census.globals):
+        if names:
+            lines.append(f"  not judged: {what}, in " + named(f"{name} ({count})" for name, count in names.most_common()))
     if census.launches and not trace.recorded:
         lines.append("  kernels do not run: what they would write is not there")
     if census.unread:

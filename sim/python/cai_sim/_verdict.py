@@ -62,6 +62,9 @@ def not_judged(trace: Trace, census: Census) -> list[str]:
     unknown = sum(census.opaque.values())
     if unknown:
         said.append(f"{unknown} of {plural(census.launches, 'launch', 'launches')}")
+    beyond = len(census.follows | census.globals)
+    if beyond:
+        said.append(f"what {plural(beyond, 'kernel')} {'reaches' if beyond == 1 else 'reach'} by pointers in memory or global variables")
     if trace.recorded and census.missing[0]:
         said.append(f"calls of {plural(len(census.missing[0]), 'function')}, which were not recorded")
     return said
