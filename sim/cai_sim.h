@@ -767,6 +767,24 @@ int32_t cai_sim_free(cai_sim *sim, uint64_t address);
  *  Whether an access is good is not checked either. The real driver does all that. */
 void cai_sim_adopt(cai_sim *sim, uint64_t address);
 
+/** For a program that wants to know what the host accesses (sim/driver/watch.c): it makes the memory that host and
+ *  devices use, of the kinds CAI_SIM_MEM_MANAGED, _PINNED and _ALIASED. None of the functions may call the
+ *  simulation. */
+typedef struct cai_sim_host_memory {
+    void *context;
+    /* Makes a block of zeros, aligned to 256 bytes, which is never given back. *second: the same bytes at another
+       address, by which the simulation accesses them. NULL: the simulation makes the block itself. */
+    void *(*make)(void *context, uint64_t bytes, void **second);
+    /* Sets a block to zeros. */
+    void (*clear)(void *context, void *block, uint64_t bytes);
+    /* A function of an operation begins (1) or ended (0) on this thread: it accesses memory in the order of its
+       stream. NULL: nothing. */
+    void (*function)(void *context, int32_t begins);
+} cai_sim_host_memory;
+
+/** Sets the functions, which are copied, before memory is made. */
+void cai_sim_set_host_memory(cai_sim *sim, const cai_sim_host_memory *functions);
+
 /** Returns where the test can access an address. NULL if it is in no live allocation, or after cai_sim_adopt. */
 void *cai_sim_bytes(cai_sim *sim, uint64_t address);
 

@@ -57,6 +57,22 @@ void cai_driver_mark(const char *text);
  *  `index` is behind the last one. `text` may be NULL; it is cut to `capacity` bytes. */
 int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity);
 
+/** The host's own accesses to pinned and managed memory. Each call looks whether there was one since the call before
+ *  which work may race with that no host thread has waited for. If so, the trace gets an entry
+ *  CAI_SIM_OP_HOST_ACCESS, named CAI_DRIVER_HOST_ACCESS, with the tag of the call. The access came some time before the
+ *  call. Pages are told apart, and not bytes. */
+#define CAI_DRIVER_HOST_ACCESS "access before this call"
+
+typedef struct cai_driver_host {
+    int64_t watched;     /* blocks of memory */
+    int64_t not_watched; /* blocks: the system did not give what it needs */
+    int64_t forgotten;   /* uses by work: too many at once, or the program locked the memory */
+    int64_t registered;  /* registrations of the program's own memory that work was queued on: not watched */
+} cai_driver_host;
+
+/** Looks once more, and reads what is known. Then the tag of an entry is 0. */
+void cai_driver_host_get(cai_driver_host *out);
+
 /** A launch, for the function of the host that stands for its kernel. */
 typedef struct cai_driver_launch {
     const char *kernel;           /* its name, as the image has it */

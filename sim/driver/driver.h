@@ -92,6 +92,16 @@ void record_adopt(uint64_t address); /* of the next allocation */
 void CUDA_CB record_no_function(void *argument);
 void CUDA_CB record_no_callback(CUstream stream, CUresult status, void *argument);
 
+/* >>the host's accesses: watch.c */
+void driver_watch_begin(cai_sim *sim);
+/* Work was perhaps queued: its use of memory is watched from now on. */
+void driver_watch_queued(void);
+/* What the host accessed since the last look, and should not have: *found, to be freed. Returns how many. */
+int32_t driver_watch_look(cai_sim_access **found);
+/* Memory of the program is registered, or, without bytes, is not any more. */
+void driver_watch_registered(uint64_t address, uint64_t bytes);
+void driver_watch_counts(cai_driver_host *out);
+
 /* >>replaced kernels: replace.c */
 /* What runs in place of a kernel, for cai_sim_launch: driver_replaced_run and *argument. `kernel` may be
  * NULL. Leaves *argument NULL if nothing runs. */

@@ -99,6 +99,8 @@ static void driver_make(void)
     if (!driver_simulation)
         return;
     cai_sim_on_undefined(driver_simulation, driver_note_undefined, NULL);
+    if (!driver_recorder)
+        driver_watch_begin(driver_simulation);
     cai_sim_set_options(driver_simulation,
                         cai_sim_options(driver_simulation) | driver_options | (uint32_t)CAI_SIM_PROGRESS);
     for (device = 0; device < devices; ++device) {
@@ -265,6 +267,27 @@ static void driver_write(const char *name, const char *result, int number)
     pthread_mutex_unlock(&driver_lock);
 }
 
+/* Adds what the host accessed before this call to the trace. */
+static void driver_look_at_host(const char *name, const void *caller)
+{
+    cai_sim_access *found;
+    const int32_t count = driver_watch_look(&found);
+    if (!count)
+        return;
+    if (!name)
+        cai_sim_set_tag(cai_driver_sim(), 0);
+    else if (!driver_self.call)
+        driver_note_call(name, caller);
+    cai_sim_host_access(cai_driver_sim(), CAI_DRIVER_HOST_ACCESS, found, count);
+    free(found);
+}
+
+void cai_driver_host_get(cai_driver_host *out)
+{
+    driver_look_at_host(NULL, NULL);
+    driver_watch_counts(out);
+}
+
 CUresult driver_begin(int row, const void *caller, int flags)
 {
     driver_row *self = &driver_table[row];
@@ -278,11 +301,14 @@ CUresult driver_begin(int row, const void *caller, int flags)
         return CUDA_ERROR_NOT_INITIALIZED;
     if (flags & 2)
         driver_note_call(self->name, caller);
+    driver_look_at_host(self->name, caller);
     return CUDA_SUCCESS;
 }
 
 CUresult driver_end(int row, CUresult result)
 {
+    if (driver_self.call)
+        driver_watch_queued();
     driver_write(driver_table[row].name, "=", (int)result);
     return result;
 }

@@ -112,13 +112,17 @@ CUresult do_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags
     const cai_cuda *cuda = driver_cuda();
     if ((flags & CU_MEMHOSTREGISTER_READ_ONLY) && flags <= 15)
         return driver_refuse(CUDA_ERROR_NOT_SUPPORTED, "the devices do not register read-only memory");
-    return (CUresult)cuda->host_register(cuda->self, driver_number(pointer), bytes, flags);
+    DRIVER_TRY(cuda->host_register(cuda->self, driver_number(pointer), bytes, flags));
+    driver_watch_registered(driver_number(pointer), bytes);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuMemHostUnregister(void *pointer)
 {
     const cai_cuda *cuda = driver_cuda();
-    return (CUresult)cuda->host_unregister(cuda->self, driver_number(pointer));
+    DRIVER_TRY(cuda->host_unregister(cuda->self, driver_number(pointer)));
+    driver_watch_registered(driver_number(pointer), 0);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuMemHostGetDevicePointer_v2(CUdeviceptr_v2 *pointer, void *host, unsigned int flags)

@@ -24,6 +24,7 @@ KINDS = {
 }  # fmt: skip
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
 MAY_WRITE = 2  # CAI_SIM_MAY_WRITE
+SEEN = "access before this call"  # CAI_DRIVER_HOST_ACCESS
 
 
 class Access(ctypes.Structure):  # cai_sim_access
@@ -62,6 +63,10 @@ class DriverFunction(ctypes.Structure):  # cai_driver_function
     _fields_ = [("name", c_char_p), ("calls", c_int64), ("asked", c_int32), ("served", c_int32), ("failed", c_int64)]
 
 
+class DriverHost(ctypes.Structure):  # cai_driver_host
+    _fields_ = [("watched", c_int64), ("not_watched", c_int64), ("forgotten", c_int64), ("registered", c_int64)]
+
+
 class RuntimeFunction(ctypes.Structure):  # cai_runtime_function
     _fields_ = [("name", c_char_p), ("calls", c_int64), ("served", c_int32), ("reserved", c_int32)]
 
@@ -78,6 +83,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_driver_call_of": (c_int32, (c_uint64, POINTER(DriverCall))),
     "cai_driver_mark": (None, (c_char_p,)),
     "cai_driver_undefined": (c_int32, (c_int32, c_char_p, c_size_t)),
+    "cai_driver_host_get": (None, (POINTER(DriverHost),)),
     "cai_driver_function_get": (c_int32, (c_int32, POINTER(DriverFunction))),
     "cai_sim_operation_count": (c_uint64, (c_void_p,)),
     "cai_sim_operation_get": (c_int32, (c_void_p, c_uint64, POINTER(Operation))),

@@ -211,11 +211,25 @@ def summary(trace: Trace, census: Census) -> list[str]:
         lines.append(f"  not run, because of an error: {plural(census.dropped, 'operation')}")
     if census.without_line:
         lines.append(f"  without a line of Python: {plural(census.without_line, 'call')}")
+    lines += host_accesses(trace)
     if trace.sites.function is None:
         lines.append("  lines are not known: the interpreter's functions could not be used")
     elif trace.sites.missed:
         lines.append(f"  the GIL was not free in time for {plural(trace.sites.missed, 'call')}: the line is not known")
     return lines + errors(trace) + ([] if trace.recorded else foreign())
+
+
+def host_accesses(trace: Trace) -> list[str]:
+    """The memory whose accesses by the host itself are not seen."""
+    known, lines = trace.host_memory(), []
+    if known.not_watched:
+        blocks = plural(known.not_watched, "block")
+        lines.append(f"  the host's own accesses are not seen: {blocks} of pinned or managed memory (no memfd_create or /proc/self/pagemap)")
+    if known.forgotten:
+        lines.append(f"  the host's own accesses are not seen: {plural(known.forgotten, 'use')} of pinned memory, too many at once or locked")
+    if known.registered:
+        lines.append(f"  the host's own accesses are not seen: {plural(known.registered, 'block')} that the program registered itself")
+    return lines
 
 
 def errors(trace: Trace) -> list[str]:

@@ -13,6 +13,7 @@ from . import _native
 from ._sites import Frame, Sites, distribution_of, library_of
 
 MOST_RACES = 100_000  # that are read
+MOST_BACK = 50  # operations to look back for a call
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,9 +140,10 @@ class Trace:
 
     def describe(self, operation: _native.Operation) -> Call:
         call = self.call(operation.tag)
+        late = operation.kind == _native.HOST_ACCESS and text(operation.name) == _native.SEEN and not call
         return Call(
             operation=operation.id, kind=_native.KINDS.get(operation.kind, "operation"),
-            name=text(call.name) if call else "", kernel=readable(text(call.kernel)) if call else "", label=text(operation.name),
+            name=text(call.name) if call else "", kernel=readable(text(call.kernel)) if call else "", label="access after the last call" if late else text(operation.name),
             stream=self.stream(operation), opaque=bool(call and call.opaque),
             caller=library_of(_native.file_of(call.caller)) if call else "",
             frames=self.sites.frames(call.site) if call else (), thread=operation.thread,
@@ -165,10 +167,17 @@ class Trace:
 
     def races(self, since: int = 0) -> list[Race]:
         """The races whose second operation comes after operation `since`."""
+        self.host_memory()
         count = self.count()
         if self.found[0] != count:
             self.found = (count, self.judge())
         return [race for race in self.found[1] if race.second.operation > since]
+
+    def host_memory(self) -> _native.DriverHost:
+        """What is known of the host's own accesses, after a last look."""
+        out = _native.DriverHost()
+        self.driver.cai_driver_host_get(ctypes.byref(out))
+        return out
 
     def judge(self) -> list[Race]:
         total = self.driver.cai_check_races(self.sim, None, 0)
@@ -202,10 +211,23 @@ class Trace:
         """Why a race is possible and not certain, or ""."""
         if not race.certain:
             return "nothing tells whether either of them writes"
+        seen = [operation for operation in (second, first) if text(operation.name) == _native.SEEN]
+        if seen:
+            return f"the host accessed it some time{self.after(seen[0])}; pages are told apart, not bytes"
         if first.thread != second.thread and self.host_orders(first.id, second.id, order):
             return "a lock or a queue of the program may order the two host threads, which is not seen"
         if self.function_orders(first.id, second.id, order):
             return "a host function ran in between, and may have told the host that the first one was done"
+        return ""
+
+    def after(self, seen: Any) -> str:
+        """Where the host thread was before an access of its own was seen."""
+        for number in range(seen.id - 1, max(0, seen.id - MOST_BACK), -1):
+            operation = self.one(number)
+            call = self.call(operation.tag) if operation.thread == seen.thread and operation.tag != seen.tag else None
+            line = self.describe(operation).line if call else None
+            if line:
+                return f" after {line}"
         return ""
 
     def host_orders(self, first: int, second: int, order: int) -> bool:
