@@ -62,6 +62,7 @@ typedef struct sim_text {
 typedef struct sim_moment { /* a call, of the table or of cai_sim.h */
     const char *call; /* NULL: it is none that stands for CUDA */
     uint64_t number;  /* 1, 2, ... in the order of all calls */
+    uint64_t tag;     /* of the host thread */
     int32_t of_table;
 } sim_moment;
 
@@ -147,6 +148,7 @@ typedef struct sim_allocation {
     void *block; /* NULL: memory of somebody else, registered or opened; or another one has it now */
     uint64_t address, bytes, device_offset;
     uint64_t space;   /* bytes at `address` in the block */
+    uint64_t made_tag, freed_tag;
     uint64_t apart;   /* from the address to where the simulation has the same bytes; 0: there */
     uint64_t segment; /* bytes of physical memory behind each stretch of a mapping */
     uint64_t ended;   /* 1, 2, ... in the order of the ends, as `destroyed`; 0: live */
@@ -554,6 +556,7 @@ static void sim_is_in(cai_sim *sim, const char *call, int32_t of_table)
     sim->os->now.call = call;
     sim->os->now.of_table = of_table;
     sim->os->now.number = ++sim->call_number;
+    sim->os->now.tag = sim->self->tag;
 }
 
 /* ------------------------------------------------------------------- >>lookup */
@@ -640,6 +643,8 @@ static void sim_is_undefined(cai_sim *sim, const sim_kind *kind, uint64_t handle
     if (object != NULL) {
         what.made = object->made.call == NULL ? "create" : object->made.call;
         what.destroyed = object->ended.call;
+        what.made_tag = object->made.tag;
+        what.destroyed_tag = object->ended.tag;
     }
     sim->undefined(sim->undefined_context, &what);
     free(text.data);
@@ -882,6 +887,7 @@ static int sim_forgets(const cai_sim *sim, uint64_t space)
 static void sim_memory_end(cai_sim *sim, sim_allocation *a)
 {
     if (!a->live) return;
+    if (!a->freeing && sim->self != NULL) a->freed_tag = sim->self->tag;
     a->ended = ++sim->destroyed;
     a->live = 0;
     if (a->pool != NULL) sim_pool_take_back(sim, a);
@@ -2489,6 +2495,7 @@ static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t
     sim_allocation *a = (sim_allocation *)sim_new(sizeof *a);
     SIM_APPEND(sim_allocation *, sim->allocations, sim->allocation_count, a);
     a->number = sim->allocation_count;
+    a->made_tag = sim->self->tag;
     a->address = address;
     a->bytes = bytes;
     a->kind = kind;
@@ -3052,6 +3059,7 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     sim_describe(sim, op, "memory_free_async", &whole, 1);
     op->frees = a;
     a->freeing = 1;
+    a->freed_tag = sim->self->tag;
     if (a->pool != NULL && a->block != NULL)
         SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
     a->ender = op->info.id;
@@ -3546,6 +3554,7 @@ static void sim_fill_pointer(cai_sim *sim, const sim_allocation *a, uint64_t off
     out->mapped = 1;
     out->exportable = a->kind == CAI_SIM_MEM_DEVICE && a->origin == NULL;
     out->access = sim_access_flags(sim, a);
+    out->ending = a->freeing;
 }
 
 static int32_t sim_do_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out)
@@ -4989,6 +4998,66 @@ void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
         sim->graphs.base = 0x30000000 + other;
         sim->executables.base = 0x40000000 + other;
     }
+    sim_leave(sim, entered);
+}
+
+int32_t cai_sim_memory_lifetime(cai_sim *sim, uint64_t address, cai_sim_lifetime *out)
+{
+    const int entered = sim_enter(sim);
+    uint64_t offset;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    memset(out, 0, sizeof *out);
+    if (a != NULL) {
+        out->made = a->made_tag;
+        out->ended = a->freed_tag;
+        out->number = a->number;
+        out->live = a->live && !a->freeing;
+        out->kind = a->kind;
+        out->device = a->device;
+    }
+    sim_leave(sim, entered);
+    return a != NULL;
+}
+
+/* The newest stream before `stream` that had its handle. */
+static const sim_stream *sim_stream_before(cai_sim *sim, const sim_stream *stream)
+{
+    const sim_stream *found = NULL;
+    int32_t i;
+    for (i = 0; stream->o.number && i < sim->streams.count && sim_stream_at(sim, i) != stream; i++)
+        if (sim_stream_at(sim, i)->o.handle == stream->o.handle) found = sim_stream_at(sim, i);
+    return found;
+}
+
+int32_t cai_sim_stream_lifetime(cai_sim *sim, uint64_t id, cai_sim_lifetime *out)
+{
+    const int entered = sim_enter(sim);
+    const sim_stream *stream = NULL, *before;
+    int32_t i;
+    memset(out, 0, sizeof *out);
+    for (i = 0; i < sim->streams.count && stream == NULL; i++)
+        if (sim_stream_at(sim, i)->id == id) stream = sim_stream_at(sim, i);
+    if (stream != NULL) {
+        before = sim_stream_before(sim, stream);
+        out->made = stream->o.made.tag;
+        out->ended = stream->o.ended.tag;
+        out->before = before == NULL ? 0 : before->id;
+        out->number = stream->o.number;
+        out->live = stream->o.state == SIM_LIVE;
+        out->device = stream->o.context->device;
+    }
+    sim_leave(sim, entered);
+    return stream != NULL;
+}
+
+void cai_sim_look(cai_sim *sim, const char *kind, uint64_t handle)
+{
+    const sim_kind *const kinds[] = {&sim->streams, &sim->events, &sim->graphs, &sim->executables};
+    const int entered = sim_enter(sim);
+    size_t i;
+    if (entered) sim_is_in(sim, "look", 0);
+    for (i = 0; entered && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i]->noun, kind) == 0) (void)sim_lookup(sim, kinds[i], handle);
     sim_leave(sim, entered);
 }
 

@@ -317,6 +317,7 @@ typedef struct cai_sim_undefined {
     const char *made;      /* the call that made it, or NULL: it never was a handle */
     const char *destroyed; /* the call that destroyed it, or NULL. That of its context counts */
     const char *text;      /* all of this in a sentence, with the numbers of the calls */
+    uint64_t made_tag, destroyed_tag; /* of the host threads in these calls (cai_sim_set_tag) */
 } cai_sim_undefined;
 
 /** Called on the thread of the call. It must not call the simulation. What it is given is valid until it
@@ -827,11 +828,32 @@ typedef struct cai_sim_pointer {
     int32_t mapped;          /* 1: MAPPED. 0: reserved addresses alone */
     int32_t exportable;      /* 1: IS_LEGACY_CUDA_IPC_CAPABLE */
     int32_t access;          /* CAI_SIM_ACCESS_...: of the device of the current context */
+    int32_t ending;          /* 1: its free is queued */
+    int32_t reserved;        /* 0 */
 } cai_sim_pointer;
 
 /** Returns what CUDA knows of a pointer of the host or of a device, in any context or none. Returns 1 if it
  *  knows nothing. `*out` then has the kind CAI_SIM_MEM_NONE. */
 int32_t cai_sim_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out);
+
+/** From when to when memory or a stream was there. */
+typedef struct cai_sim_lifetime {
+    uint64_t made, ended; /* the tags of the host threads in these calls; 0: no such call, or without a tag */
+    uint64_t before;      /* of a stream: the id of the newest one that had the handle before; 0: none */
+    int32_t number;       /* of the name: 3 of "m3" or "s3" */
+    int32_t live;         /* 0: it was destroyed, or its free is queued */
+    int32_t kind;         /* of memory: CAI_SIM_MEM_... */
+    int32_t device;
+} cai_sim_lifetime;
+
+/** Of the last allocation around an address of the host or of a device, and of a stream by its id. Return 1, or 0:
+ *  there is none. */
+int32_t cai_sim_memory_lifetime(cai_sim *sim, uint64_t address, cai_sim_lifetime *out);
+int32_t cai_sim_stream_lifetime(cai_sim *sim, uint64_t id, cai_sim_lifetime *out);
+
+/** Does no more than to tell the function of cai_sim_on_undefined of a handle that is dead, or none. kind: "stream",
+ *  "event", "graph" or "executable graph". */
+void cai_sim_look(cai_sim *sim, const char *kind, uint64_t handle);
 
 /* -------------------------------------------------------------------- >>pools */
 /** Attributes of pools, with the numbers of CUmemPool_attribute. The quotes are of cuda.h 13.0. */

@@ -92,6 +92,18 @@ void record_adopt(uint64_t address); /* of the next allocation */
 void CUDA_CB record_no_function(void *argument);
 void CUDA_CB record_no_callback(CUstream stream, CUresult status, void *argument);
 
+/* >>the dead: dead.c */
+void driver_dead_handle(void *context, const cai_sim_undefined *what);
+/* Adds what was found to that which is kept. */
+void driver_dead_add(const cai_driver_dead *said, const char *name);
+/* The function that this thread is in, and the number of its call, or 0: driver_dead_number will tell. entry.c */
+const char *driver_dead_call(uint64_t *tag, const void **thread);
+void driver_dead_number(const void *thread, uint64_t tag);
+/* A launch is given memory that is freed, or that its device cannot reach. argument: 1, 2, ...; 0: it is a copy. */
+void driver_dead_argument(uint64_t address, int32_t argument);
+/* Returns `result`. If it is 1 (invalid value), memory that was freed is told; 0: no memory. */
+CUresult driver_dead_memory(CUresult result, uint64_t first, uint64_t second);
+
 /* >>the host's accesses: watch.c */
 void driver_watch_begin(cai_sim *sim);
 /* Work was perhaps queued: its use of memory is watched from now on. */

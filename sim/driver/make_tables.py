@@ -21,8 +21,9 @@ import sys
 FOREIGN = ("GL", "EGL", "VDPAU")
 # Calls that queue work or wait for it: the place in the program is asked for.
 QUEUES = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemAlloc|MemFree|MemHost|MemBatch|Launch|StreamWait|"
-                    r"StreamWrite|StreamSync|StreamQuery|StreamAdd|StreamDestroy|StreamBegin|StreamEnd|"
-                    r"EventRecord|EventSync|EventQuery|EventDestroy|CtxSync|CtxDestroy|GraphLaunch|"
+                    r"StreamWrite|StreamSync|StreamQuery|StreamAdd|StreamCreate|StreamDestroy|StreamBegin|StreamEnd|"
+                    r"EventCreate|EventRecord|EventSync|EventQuery|EventDestroy|CtxCreate|CtxSync|CtxDestroy|"
+                    r"Graph(Create|Destroy|Instantiate|ExecDestroy|Launch)|"
                     r"DevicePrimaryCtxRe|IpcOpen|IpcClose|ModuleLoad|LibraryLoad|ModuleGetGlobal|LibraryGetGlobal|"
                     r"LibraryGetManaged|MemUnmap|MemMap)")
 

@@ -69,6 +69,7 @@ class Race:
     allocated: Call | None  # the call that allocated the memory
     allocated_bytes: int
     mark: str  # the last mark before the second call, or ""
+    again: str = ""  # which of the streams has the handle of one that was destroyed, or ""
 
     @property
     def array(self) -> str:
@@ -138,6 +139,33 @@ class Trace:
         self.driver.cai_sim_access_name(self.sim, ctypes.byref(access), name, _native.NAME)
         return text(name.value)
 
+    def caller(self, tag: int) -> Call | None:
+        """The call of a tag, which need not have made an operation."""
+        call = self.call(tag)
+        if call is None:
+            return None
+        return Call(
+            operation=0, kind="call", name=text(call.name), kernel=readable(text(call.kernel)), label="", stream="", opaque=False,
+            caller=library_of(_native.file_of(call.caller)), frames=self.sites.frames(call.site), thread=0,
+        )  # fmt: skip
+
+    def lifetime(self, stream: int) -> _native.Lifetime:
+        """From when to when there was a stream, by its id."""
+        out = _native.Lifetime()
+        self.driver.cai_sim_stream_lifetime(self.sim, stream, ctypes.byref(out))
+        return out
+
+    def again(self, race: _native.CheckRace) -> str:
+        """Which of the two streams has a number that another one had before, or ""."""
+        said = []
+        for stream in dict.fromkeys(self.one(number).stream for number in (race.first, race.second)):
+            before = self.lifetime(stream).before if stream else 0
+            if before:
+                old, new = self.lifetime(before), self.lifetime(stream)
+                said.append(f"s{new.number} is another stream than s{old.number}, whose handle it has"
+                            f"{placed(', made', self.caller(old.made))}{placed(', destroyed', self.caller(old.ended))}")  # fmt: skip
+        return "; ".join(said)
+
     def describe(self, operation: _native.Operation) -> Call:
         call = self.call(operation.tag)
         late = operation.kind == _native.HOST_ACCESS and text(operation.name) == _native.SEEN and not call
@@ -204,7 +232,7 @@ class Trace:
             first=self.describe(first), second=self.describe(second), first_does=does(first.kind, race.first_writes),
             second_does=does(second.kind, race.second_writes), missing=text(sentence.value).rpartition("; ")[2],
             allocated=self.describe(self.one(made)) if made else None, allocated_bytes=size,
-            mark=self.mark_before(race.second),
+            mark=self.mark_before(race.second), again=self.again(race),
         )  # fmt: skip
 
     def doubt(self, race: _native.CheckRace, first: Any, second: Any, order: int) -> str:
@@ -262,6 +290,10 @@ def readable(kernel: str) -> str:
         if not kernel.startswith("_ZN"):
             break
     return "::".join(name for name in names if name != "__main__") or kernel
+
+
+def placed(what: str, call: Call | None) -> str:
+    return f"{what} at {call.line}" if call and call.line else ""
 
 
 def text(value: bytes | None) -> str:
