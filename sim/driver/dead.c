@@ -40,6 +40,8 @@ void driver_dead_add(const cai_driver_dead *said, const char *name)
         row->said = found;
         row->said.name = row->name;
         row->thread = found.used ? NULL : thread;
+        if (driver_recorder) /* the real driver may crash before there is a report */
+            fprintf(stderr, "cai_sim: %s is given %s %s, which was destroyed\n", found.call, said->kind, name);
     }
     pthread_mutex_unlock(&dead_lock);
 }

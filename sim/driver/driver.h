@@ -87,7 +87,9 @@ void driver_objects_drop(uint64_t owner, int may_run);
 extern int driver_recorder; /* 1: a real driver does the work (entry.c) */
 /* The simulation's handle for one of the real driver. `unknown`: if there is none. */
 uint64_t record_handle(uint64_t real, uint64_t unknown);
-void record_bind(uint64_t real, uint64_t own);
+void record_bind(uint64_t real, uint64_t own); /* own: 0: it is not known any more */
+/* Tells of a handle that was destroyed. */
+void record_look(const char *kind, uint64_t real);
 void record_adopt(uint64_t address); /* of the next allocation */
 void CUDA_CB record_no_function(void *argument);
 void CUDA_CB record_no_callback(CUstream stream, CUresult status, void *argument);

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs in which the host itself reads or refills pinned and managed memory, for check_host.py. Each is run under
-python -m cai_sim. BEGIN comes first in all.
-
-RACES: what the report must say. CLEAN: programs without any race."""
+"""Programs in which the host itself reads or refills pinned and managed memory, for check_findings.py. Each is
+run under python -m cai_sim. BEGIN comes first in all."""
 
 BEGIN = """
 import numpy as np
@@ -17,22 +15,25 @@ pinned[:] = 0
 READ = r'"copy" writes on s1 .*"access before this call" reads on the host .*nothing makes the host wait for s1'
 REFILL = r'"copy" reads on s1 .*"access before this call" writes on the host .*nothing makes the host wait for s1'
 
+POSSIBLE = r"\d possible races?"
+
+# The exit status, the first line of the report, and what it must say.
 RACES = {
-    "read": ("x.copy_to_host(pinned, stream=s)\nprint(pinned.sum())\ns.synchronize()", READ),
+    "read": ("x.copy_to_host(pinned, stream=s)\nprint(pinned.sum())\ns.synchronize()", 0, POSSIBLE, READ),
     "read_at_the_end": ("x.copy_to_host(pinned, stream=s)\nprint(pinned.sum())",
-                        r'"access after the last call" reads on the host'),
-    "refill": ("for i in range(3):\n    pinned[:] = i\n    x.copy_to_device(pinned, stream=s)\ns.synchronize()", REFILL),
-    "read_small": ("y = cuda.pinned_array(4, np.float32)\nx[:4].copy_to_host(y, stream=s)\nprint(y[0])\ns.synchronize()", READ),
-    "read_half": ("x[:2048].copy_to_host(pinned[:2048], stream=s)\nprint(pinned[5])\ns.synchronize()", READ),
-    "wrong_stream": ("x.copy_to_host(pinned, stream=s)\nt.synchronize()\nprint(pinned.sum())\ns.synchronize()", READ),
+                        0, POSSIBLE, r'"access after the last call" reads on the host'),
+    "refill": ("for i in range(3):\n    pinned[:] = i\n    x.copy_to_device(pinned, stream=s)\ns.synchronize()", 0, POSSIBLE, REFILL),
+    "read_small": ("y = cuda.pinned_array(4, np.float32)\nx[:4].copy_to_host(y, stream=s)\nprint(y[0])\ns.synchronize()", 0, POSSIBLE, READ),
+    "read_half": ("x[:2048].copy_to_host(pinned[:2048], stream=s)\nprint(pinned[5])\ns.synchronize()", 0, POSSIBLE, READ),
+    "wrong_stream": ("x.copy_to_host(pinned, stream=s)\nt.synchronize()\nprint(pinned.sum())\ns.synchronize()", 0, POSSIBLE, READ),
     "wrong_event": ("e = cuda.event()\ne.record(s)\nx.copy_to_host(pinned, stream=s)\ne.synchronize()\nprint(pinned[1])\ns.synchronize()",
-                    READ),
+                    0, POSSIBLE, READ),
     "thread": ("import threading\nx.copy_to_host(pinned, stream=s)\nw = threading.Thread(target=lambda: print(pinned[0]))\n"
-               "w.start()\nw.join()\ns.synchronize()", READ),
+               "w.start()\nw.join()\ns.synchronize()", 0, POSSIBLE, READ),
     "to_file": ("import tempfile\nx.copy_to_host(pinned, stream=s)\nf = tempfile.TemporaryFile()\nf.write(memoryview(pinned))\n"
-                "f.flush()\ns.synchronize()", READ),
+                "f.flush()\ns.synchronize()", 0, POSSIBLE, READ),
     "managed": ("m = cuda.managed_array(4096, np.float32)\nd.cuMemsetD8Async(m.ctypes.data, 1, m.nbytes, int(s.handle))\n"
-                "print(m[7])\ns.synchronize()", r'"set" writes on s1 .*reads on the host'),
+                "print(m[7])\ns.synchronize()", 0, POSSIBLE, r'"set" writes on s1 .*reads on the host'),
 }  # fmt: skip
 
 CLEAN = {

@@ -94,6 +94,34 @@ static void test_dead_handles(void)
     CHECK_INT(cuDevicePrimaryCtxReset(2), CUDA_ERROR_INVALID_DEVICE);
 }
 
+/* The recorder says so before the real driver is asked. A handle that the driver gives again is another one. */
+static void test_dead_recorded(void)
+{
+    CUcontext context;
+    CUstream stream;
+    CUevent event;
+    cai_driver_dead dead;
+    CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPushCurrent(context), CUDA_SUCCESS);
+    CHECK_INT(cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    CHECK_INT(cuEventCreate(&event, 0), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(event, stream), CUDA_SUCCESS);
+    CHECK_INT(cuEventDestroy(event), CUDA_SUCCESS);
+    CHECK_INT(cai_driver_undefined(0, NULL), 0);
+    CHECK_INT(cuStreamWaitEvent(stream, event, 0), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cai_driver_undefined(0, &dead), 1);
+    CHECK_STR(dead.kind, "event");
+    CHECK_STR(dead.call, "cuStreamWaitEvent");
+    CHECK(dead.made && dead.destroyed && dead.used);
+    CHECK_INT(cai_driver_undefined(1, NULL), 0);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cai_driver_undefined(1, &dead), 1);
+    CHECK_STR(dead.kind, "stream");
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+}
+
 static void test_devices(void)
 {
     CUdevice device;
@@ -1014,7 +1042,9 @@ static void test_all(void)
     if (!recorded_is_on())
         test_before_init();
     test_devices();
-    if (!recorded_is_on())
+    if (recorded_is_on())
+        test_dead_recorded();
+    else
         test_dead_handles();
     test_addresses();
     test_names();
