@@ -942,8 +942,8 @@ static void test_host_memory(void)
     CHECK_INT(cai_sim_host_function(sim, s, "look", look_inside, &w, NULL, 0), 0);
     CHECK_INT(cai_sim_stream_synchronize(sim, s), 0);
     CHECK_INT(w.inside, 0);
-    CHECK_INT(cai_sim_free(sim, pinned), 0);
     CHECK_INT(cai_sim_free(sim, device), 0);
+    CHECK_INT(cai_sim_free(sim, pinned), 0);
     CHECK(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64) == device); /* a block stays of its kind */
     CHECK_INT(w.cleared, 0);
     CHECK(cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 64) == pinned);
