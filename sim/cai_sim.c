@@ -5019,29 +5019,30 @@ int32_t cai_sim_memory_lifetime(cai_sim *sim, uint64_t address, cai_sim_lifetime
     return a != NULL;
 }
 
-/* The newest stream before `stream` that had its handle. */
-static const sim_stream *sim_stream_before(cai_sim *sim, const sim_stream *stream)
+/* The streams before and after one that had its handle. */
+static void sim_stream_handle(cai_sim *sim, const sim_stream *stream, cai_sim_lifetime *out)
 {
-    const sim_stream *found = NULL;
     int32_t i;
-    for (i = 0; stream->o.number && i < sim->streams.count && sim_stream_at(sim, i) != stream; i++)
-        if (sim_stream_at(sim, i)->o.handle == stream->o.handle) found = sim_stream_at(sim, i);
-    return found;
+    for (i = 0; stream->o.number && i < sim->streams.count && !out->after; i++) {
+        const sim_stream *other = sim_stream_at(sim, i);
+        if (other == stream || other->o.handle != stream->o.handle) continue;
+        if (other->id < stream->id) out->before = other->id;
+        else out->after = other->id;
+    }
 }
 
 int32_t cai_sim_stream_lifetime(cai_sim *sim, uint64_t id, cai_sim_lifetime *out)
 {
     const int entered = sim_enter(sim);
-    const sim_stream *stream = NULL, *before;
+    const sim_stream *stream = NULL;
     int32_t i;
     memset(out, 0, sizeof *out);
     for (i = 0; i < sim->streams.count && stream == NULL; i++)
         if (sim_stream_at(sim, i)->id == id) stream = sim_stream_at(sim, i);
     if (stream != NULL) {
-        before = sim_stream_before(sim, stream);
         out->made = stream->o.made.tag;
         out->ended = stream->o.ended.tag;
-        out->before = before == NULL ? 0 : before->id;
+        sim_stream_handle(sim, stream, out);
         out->number = stream->o.number;
         out->live = stream->o.state == SIM_LIVE;
         out->device = stream->o.context->device;

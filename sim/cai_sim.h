@@ -840,6 +840,7 @@ int32_t cai_sim_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out
 typedef struct cai_sim_lifetime {
     uint64_t made, ended; /* the tags of the host threads in these calls; 0: no such call, or without a tag */
     uint64_t before;      /* of a stream: the id of the newest one that had the handle before; 0: none */
+    uint64_t after;       /* of a stream: the id of the next one that had the handle; 0: none */
     int32_t number;       /* of the name: 3 of "m3" or "s3" */
     int32_t live;         /* 0: it was destroyed, or its free is queued */
     int32_t kind;         /* of memory: CAI_SIM_MEM_... */

@@ -53,6 +53,15 @@ RACES = {
                     dead(r'memory: memory m2, argument \d of kernel "scale"', "cuMemAllocAsync", "cuMemFreeAsync", r"scale\[1, 64, s\]")),
     "loop": ("t = ok(d.cuStreamCreate(1))\nok(d.cuStreamDestroy(t))\nfor i in range(5): d.cuStreamQuery(t)", 5, ONE, "and 4 more times"),
     "never": ("d.cuEventQuery(d.CUevent(0x123450))", 5, ONE, "dead handle: 0x123450, which never was the handle of an? event"),
+    "stream_again": ("p = x.device_ctypes_pointer.value\na = ok(d.cuStreamCreate(1))\nok(d.cuMemsetD8Async(p, 1, 4, a))\nold = int(a)\n"
+                     "ok(d.cuStreamDestroy(a))\nb = ok(d.cuStreamCreate(1))\nd.cuStreamSynchronize(old)\n"
+                     "ok(d.cuMemsetD8Async(p, 2, 4, s.handle))", 4, "1 race",
+                     r"(s3, made at .*, has the handle of s2, destroyed at .*: who waits for the one waits for s3|"
+                     "dead handle: stream s2)"),
+    "event_again": ("p = x.device_ctypes_pointer.value\ne = ok(d.cuEventCreate(2))\nok(d.cuMemsetD8Async(p, 1, 4, s.handle))\n"
+                    "ok(d.cuEventRecord(e, s.handle))\nold = int(e)\nok(d.cuEventDestroy(e))\nf = ok(d.cuEventCreate(2))\n"
+                    "t = ok(d.cuStreamCreate(1))\nok(d.cuEventRecord(f, t))\nd.cuStreamWaitEvent(t, old, 0)\nok(d.cuMemsetD8Async(p, 2, 4, t))",
+                    4, "1 race", r"(the wait at .* is for e2, which has the handle of e1, destroyed before|dead handle: event e1)"),
     "reach": ("c = ok(d.cuDevicePrimaryCtxRetain(1))\nok(d.cuCtxPushCurrent(c))\np = ok(d.cuMemAlloc(256))\nok(d.cuCtxPopCurrent())\n"
               "a = array(p)\nscale[1, 64, s](a)", 0, "no race",
               r'out of reach: argument \d of kernel "scale" is m2, of device 1, in a launch on device 0\n  made      at .*cuMemAlloc'),

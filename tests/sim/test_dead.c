@@ -351,6 +351,7 @@ static void test_lifetimes(void)
     CHECK_INT((int)life.made, 11);
     CHECK_INT((int)life.ended, 12);
     CHECK_INT(life.live, 0);
+    CHECK(life.after == id);
     CHECK_INT(cai_sim_stream_lifetime(sim, 1000, &life), 0);
     memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
     cai_sim_set_tag(sim, 14);

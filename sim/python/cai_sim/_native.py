@@ -73,7 +73,7 @@ class DriverDead(ctypes.Structure):  # cai_driver_dead
 
 class Lifetime(ctypes.Structure):  # cai_sim_lifetime
     _fields_ = [
-        ("made", c_uint64), ("ended", c_uint64), ("before", c_uint64), ("number", c_int32), ("live", c_int32),
+        ("made", c_uint64), ("ended", c_uint64), ("before", c_uint64), ("after", c_uint64), ("number", c_int32), ("live", c_int32),
         ("kind", c_int32), ("device", c_int32),
     ]  # fmt: skip
 

@@ -14,6 +14,8 @@ from ._sites import Frame, Sites, distribution_of, library_of
 
 MOST_RACES = 100_000  # that are read
 MOST_BACK = 50  # operations to look back for a call
+MOST_FORTH = 5_000  # operations to look for waits
+MOST_AGAIN = 100  # races to look for waits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Race:
     allocated: Call | None  # the call that allocated the memory
     allocated_bytes: int
     mark: str  # the last mark before the second call, or ""
-    again: str = ""  # which of the streams has the handle of one that was destroyed, or ""
+    again: str = ""  # what has the handle of a stream or an event that was destroyed, or ""
 
     @property
     def array(self) -> str:
@@ -101,7 +103,9 @@ class Trace:
         self.allocations: dict[int, tuple[int, int]] = {}  # of a memory: operation, bytes
         self.host: list[int] = []  # the operations of host threads
         self.functions: list[int] = []  # the host functions
-        self.read = 0  # up to here the three above are filled
+        self.events: dict[int, int] = {}  # handles of events that were recorded, to the number of the first one
+        self.events_again_left = 0  # races to look at for a handle that came again; 0: none did
+        self.read = 0  # up to here these are filled
         self.found: tuple[int, list[Race]] = (0, [])  # the races of the first so many operations
 
     @property
@@ -155,16 +159,36 @@ class Trace:
         self.driver.cai_sim_stream_lifetime(self.sim, stream, ctypes.byref(out))
         return out
 
-    def again(self, race: _native.CheckRace) -> str:
-        """Which of the two streams has a number that another one had before, or ""."""
+    def again(self, first: Any, second: Any) -> str:
+        """What has the handle of something else that was destroyed, so that a wait for it is another one, or ""."""
         said = []
-        for stream in dict.fromkeys(self.one(number).stream for number in (race.first, race.second)):
-            before = self.lifetime(stream).before if stream else 0
-            if before:
-                old, new = self.lifetime(before), self.lifetime(stream)
-                said.append(f"s{new.number} is another stream than s{old.number}, whose handle it has"
-                            f"{placed(', made', self.caller(old.made))}{placed(', destroyed', self.caller(old.ended))}")  # fmt: skip
-        return "; ".join(said)
+        for stream in dict.fromkeys((first.stream, second.stream)):
+            life = self.lifetime(stream) if stream else _native.Lifetime()
+            if life.before:
+                said.append(self.same_handle(f"s{life.number}", life.made, f"s{self.lifetime(life.before).number}", self.lifetime(life.before)))
+            if life.after:
+                after = self.lifetime(life.after)
+                said.append(self.same_handle(f"s{after.number}", after.made, f"s{life.number}", life))
+        return "; ".join(said + self.events_again(first, second))
+
+    def same_handle(self, new: str, made: int, old: str, life: _native.Lifetime) -> str:
+        ended, begun = placed(", destroyed", self.caller(life.ended)), placed(", made", self.caller(made))
+        return f"{new}{begun}, has the handle of {old}{ended}: who waits for the one waits for {new}"
+
+    def events_again(self, first: Any, second: Any) -> list[str]:
+        """The waits between two operations for an event whose handle was that of another one, recorded after the first."""
+        recorded: dict[int, int] = {}  # event handles to numbers
+        said: list[str] = []
+        if not self.events_again_left:
+            return said
+        self.events_again_left -= 1
+        for operation in self.operations(first.id + 1, min(second.id, first.id + MOST_FORTH)):
+            if operation.kind == _native.RECORD and operation.stream == first.stream:
+                recorded.setdefault(operation.event, operation.event_number)
+            if operation.kind == _native.WAIT and recorded.get(operation.event, operation.event_number) != operation.event_number:
+                old, where = recorded[operation.event], placed(" at", self.caller(operation.tag), "")
+                said.append(f"the wait{where} is for e{operation.event_number}, which has the handle of e{old}, destroyed before")
+        return said[:1]
 
     def describe(self, operation: _native.Operation) -> Call:
         call = self.call(operation.tag)
@@ -185,6 +209,8 @@ class Trace:
                 self.host.append(operation.id)
             if operation.kind == _native.HOST_FUNCTION:
                 self.functions.append(operation.id)
+            if operation.kind == _native.RECORD and self.events.setdefault(operation.event, operation.event_number) != operation.event_number:
+                self.events_again_left = self.events_again_left or MOST_AGAIN
             if operation.kind == _native.ALLOC and operation.access_count:
                 access = operation.accesses[0]
                 self.allocations.setdefault(access.memory, (operation.id, access.bytes))
@@ -232,7 +258,7 @@ class Trace:
             first=self.describe(first), second=self.describe(second), first_does=does(first.kind, race.first_writes),
             second_does=does(second.kind, race.second_writes), missing=text(sentence.value).rpartition("; ")[2],
             allocated=self.describe(self.one(made)) if made else None, allocated_bytes=size,
-            mark=self.mark_before(race.second), again=self.again(race),
+            mark=self.mark_before(race.second), again=self.again(first, second),
         )  # fmt: skip
 
     def doubt(self, race: _native.CheckRace, first: Any, second: Any, order: int) -> str:
@@ -241,7 +267,8 @@ class Trace:
             return "nothing tells whether either of them writes"
         seen = [operation for operation in (second, first) if text(operation.name) == _native.SEEN]
         if seen:
-            return f"the host accessed it some time{self.after(seen[0])}; pages are told apart, not bytes"
+            told = "; a host function ran in between, and may have told the host" if self.function_orders(first.id, second.id, order) else ""
+            return f"the host accessed it some time{self.after(seen[0])}; pages are told apart, not bytes{told}"
         if first.thread != second.thread and self.host_orders(first.id, second.id, order):
             return "a lock or a queue of the program may order the two host threads, which is not seen"
         if self.function_orders(first.id, second.id, order):
@@ -292,8 +319,8 @@ def readable(kernel: str) -> str:
     return "::".join(name for name in names if name != "__main__") or kernel
 
 
-def placed(what: str, call: Call | None) -> str:
-    return f"{what} at {call.line}" if call and call.line else ""
+def placed(what: str, call: Call | None, at: str = " at") -> str:
+    return f"{what}{at} {call.line}" if call and call.line else ""
 
 
 def text(value: bytes | None) -> str:
