@@ -64,6 +64,12 @@ WHAT COUNTS AS AN ACCESS
     compared within their capture. At a launch of the graph its nodes access the memory, and a race between
     two branches is then found once more.
 
+WHAT IS DEAD
+    A stream, an event or another handle that was destroyed, and is used, is never "in order". The simulation
+    ends the program at the call, and names it and the calls that made and destroyed the handle. A program that
+    sets cai_sim_on_undefined decides itself. Work on memory that was freed is an error of its context, and the
+    check fails.
+
 THE LIMITS
     Each order runs whole operations one after the other. CUDA does not promise that two kernels do not
     overlap, so unordered work runs in both orders, but never half by half. An order changes memory only if

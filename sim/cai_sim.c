@@ -62,6 +62,7 @@ typedef struct sim_text {
 typedef struct sim_moment { /* a call, of the table or of cai_sim.h */
     const char *call; /* NULL: it is none that stands for CUDA */
     uint64_t number;  /* 1, 2, ... in the order of all calls */
+    uint64_t tag;     /* of the host thread */
     int32_t of_table;
 } sim_moment;
 
@@ -147,6 +148,8 @@ typedef struct sim_allocation {
     void *block; /* NULL: memory of somebody else, registered or opened; or another one has it now */
     uint64_t address, bytes, device_offset;
     uint64_t space;   /* bytes at `address` in the block */
+    uint64_t made_tag, freed_tag;
+    uint64_t apart;   /* from the address to where the simulation has the same bytes; 0: there */
     uint64_t segment; /* bytes of physical memory behind each stretch of a mapping */
     uint64_t ended;   /* 1, 2, ... in the order of the ends, as `destroyed`; 0: live */
     uint64_t digest;  /* of what was in the block when another one took it */
@@ -353,6 +356,7 @@ struct cai_sim {
     cai_sim_hooks hooks;
     cai_sim_undefined_function undefined; /* NULL: the program ends */
     void *undefined_context;
+    cai_sim_host_memory host_memory;
     uint64_t call_number;
     sim_text log;
     int32_t calls[SIM_OPERATION_COUNT];
@@ -407,6 +411,13 @@ static void sim_block_clear(void *block, uint64_t space)
     if (space >= SIM_LARGE && sim_block_pages(block, (size_t)space + SIM_ALIGNMENT) != NULL) return;
 #endif
     memset(block, 0, (size_t)space + SIM_ALIGNMENT);
+}
+
+/* The same for the block of an allocation, which may be of cai_sim_set_host_memory. */
+static void sim_memory_clear(cai_sim *sim, void *block, uint64_t space, uint64_t apart)
+{
+    if (apart) sim->host_memory.clear(sim->host_memory.context, block, space);
+    else sim_block_clear(block, space);
 }
 
 static void sim_block_free(void *block, uint64_t space)
@@ -545,6 +556,7 @@ static void sim_is_in(cai_sim *sim, const char *call, int32_t of_table)
     sim->os->now.call = call;
     sim->os->now.of_table = of_table;
     sim->os->now.number = ++sim->call_number;
+    sim->os->now.tag = sim->self->tag;
 }
 
 /* ------------------------------------------------------------------- >>lookup */
@@ -631,6 +643,8 @@ static void sim_is_undefined(cai_sim *sim, const sim_kind *kind, uint64_t handle
     if (object != NULL) {
         what.made = object->made.call == NULL ? "create" : object->made.call;
         what.destroyed = object->ended.call;
+        what.made_tag = object->made.tag;
+        what.destroyed_tag = object->ended.tag;
     }
     sim->undefined(sim->undefined_context, &what);
     free(text.data);
@@ -873,12 +887,13 @@ static int sim_forgets(const cai_sim *sim, uint64_t space)
 static void sim_memory_end(cai_sim *sim, sim_allocation *a)
 {
     if (!a->live) return;
+    if (!a->freeing && sim->self != NULL) a->freed_tag = sim->self->tag;
     a->ended = ++sim->destroyed;
     a->live = 0;
     if (a->pool != NULL) sim_pool_take_back(sim, a);
     else if (a->block != NULL && sim_is_on_device(a->kind)) sim->memory_used[a->device] -= a->bytes;
     if (a->block == NULL || !sim_forgets(sim, a->space)) return;
-    sim_block_clear(a->block, a->space);
+    sim_memory_clear(sim, a->block, a->space, a->apart);
     a->emptied = 1;
 }
 
@@ -1085,14 +1100,14 @@ static uint64_t sim_mix(uint64_t digest, uint64_t value)
     return digest ^ digest >> 29;
 }
 
-/* The bytes of an access as the host has them; NULL: there are none of the simulation. */
+/* The bytes of an access; NULL: there are none of the simulation. */
 static unsigned char *sim_bytes_of(cai_sim *sim, const cai_sim_access *access)
 {
     uint64_t offset;
     const sim_allocation *a = sim_now_at(sim, access->address, &offset);
     if (a == NULL || a->unmapped || !access->bytes || access->bytes > a->bytes - offset) return NULL;
     if (a->physical != NULL && !a->live) return NULL;
-    return (unsigned char *)(uintptr_t)(a->address + offset);
+    return (unsigned char *)(uintptr_t)(a->address + offset + a->apart);
 }
 
 static uint64_t sim_digest_of(cai_sim *sim, uint64_t digest, const cai_sim_access *accesses, int32_t count)
@@ -1109,12 +1124,12 @@ static uint64_t sim_digest_of(cai_sim *sim, uint64_t digest, const cai_sim_acces
 /* Empties a block that another allocation takes. */
 static void sim_empty_block(cai_sim *sim, sim_allocation *old, void *block, uint64_t space)
 {
-    const unsigned char *bytes = (const unsigned char *)(uintptr_t)old->address;
+    const unsigned char *bytes = (const unsigned char *)(uintptr_t)(old->address + old->apart);
     uint64_t k, digest = old->bytes;
     if (old->emptied || sim->adopts) return;
     for (k = 0; k < old->bytes && !sim_forgets(sim, space); k++) digest = sim_mix(digest, bytes[k]);
     old->digest = digest;
-    sim_block_clear(block, space);
+    sim_memory_clear(sim, block, space, old->apart);
 }
 
 /* Leaves in what it writes something of all that was there, and of who it is: unordered work is of different
@@ -1141,7 +1156,7 @@ static unsigned char *sim_place_of(cai_sim *sim, uint64_t address)
 {
     uint64_t offset = 0;
     const sim_allocation *a = sim_allocation_at(sim, address, &offset);
-    return (unsigned char *)(uintptr_t)(a == NULL ? address : a->address + offset);
+    return (unsigned char *)(uintptr_t)(a == NULL ? address : a->address + offset + a->apart);
 }
 
 /* The first byte of row `y` of plane `z`. */
@@ -1180,13 +1195,16 @@ static void sim_call_function(cai_sim *sim, sim_operation *op)
 {
     sim_os *os = sim->os;
     const int of_host = op->info.kind == CAI_SIM_OP_HOST_FUNCTION;
+    const cai_sim_host_memory memory = sim->host_memory;
     os->in_function = 1;
     if (of_host) {
         op->info.state = CAI_SIM_STATE_RUNNING;
         sim->running++;
         SIM_UNLOCK(sim);
     }
+    if (memory.function != NULL) memory.function(memory.context, 1);
     op->function(op->argument);
+    if (memory.function != NULL) memory.function(memory.context, 0);
     if (of_host) {
         SIM_LOCK(sim);
         sim->os = os;
@@ -2477,6 +2495,7 @@ static sim_allocation *sim_memory_at(cai_sim *sim, sim_context *context, int32_t
     sim_allocation *a = (sim_allocation *)sim_new(sizeof *a);
     SIM_APPEND(sim_allocation *, sim->allocations, sim->allocation_count, a);
     a->number = sim->allocation_count;
+    a->made_tag = sim->self->tag;
     a->address = address;
     a->bytes = bytes;
     a->kind = kind;
@@ -2505,28 +2524,37 @@ static uint64_t sim_aligned(uint64_t number)
     return (number + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
 }
 
-/* With REUSE: takes the block that was freed last from its allocation, if there is one of so many bytes. */
-static void *sim_take_block(cai_sim *sim, uint64_t *space)
+/* With REUSE: takes the block that was freed last from its allocation, if there is one of so many bytes.
+ * watched: of cai_sim_set_host_memory. */
+static void *sim_take_block(cai_sim *sim, uint64_t *space, int watched, uint64_t *apart)
 {
     sim_allocation *old = NULL;
     void *block;
     int32_t i;
     for (i = 0; i < sim->allocation_count && sim_is_on(sim, CAI_SIM_REUSE); i++) {
         sim_allocation *a = sim->allocations[i];
-        if (a->live || a->block == NULL || a->held || a->space < *space) continue;
+        if (a->live || a->block == NULL || a->held || a->space < *space || watched != (a->apart != 0)) continue;
         if (old == NULL || a->ended > old->ended) old = a;
     }
     if (old == NULL) return NULL;
     block = old->block;
     old->block = NULL;
     *space = old->space;
+    *apart = old->apart;
     sim_empty_block(sim, old, block, *space);
     return block;
 }
 
-static void *sim_new_block(cai_sim *sim, uint64_t *space)
+/* Memory that the host uses, too, is of cai_sim_set_host_memory, if that gives any. */
+static void *sim_new_block(cai_sim *sim, int32_t kind, uint64_t *space, uint64_t *apart)
 {
-    void *block = sim_take_block(sim, space);
+    const int of_host = kind == CAI_SIM_MEM_MANAGED || kind == CAI_SIM_MEM_PINNED || kind == CAI_SIM_MEM_ALIASED;
+    const int watched = of_host && sim->host_memory.make != NULL;
+    void *second, *block = sim_take_block(sim, space, watched, apart);
+    if (block == NULL && watched) {
+        block = sim->host_memory.make(sim->host_memory.context, *space, &second);
+        if (block != NULL) *apart = (uint64_t)(uintptr_t)second - (uint64_t)(uintptr_t)block;
+    }
     return block != NULL ? block : sim_block_make(*space);
 }
 
@@ -2541,7 +2569,7 @@ static uint64_t sim_take_adopted(cai_sim *sim)
 static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, uint64_t bytes,
                               const char *name, sim_stream *stream, uint64_t *address)
 {
-    uint64_t space = kind == CAI_SIM_MEM_ALIASED ? 2 * (bytes + SIM_ALIGNMENT) : bytes;
+    uint64_t apart = 0, space = kind == CAI_SIM_MEM_ALIASED ? 2 * (bytes + SIM_ALIGNMENT) : bytes;
     const int on_device = sim_is_on_device(kind);
     sim_allocation *a;
     void *block;
@@ -2552,11 +2580,12 @@ static int32_t sim_memory_new(cai_sim *sim, sim_context *context, int32_t kind, 
     }
     if (bytes > SIZE_MAX / 4) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     if (on_device && bytes > sim_memory_left(sim, context->device)) return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    block = sim_new_block(sim, &space);
+    block = sim_new_block(sim, kind, &space, &apart);
     if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     a = sim_memory_at(sim, context, kind, sim_aligned((uint64_t)(uintptr_t)block), bytes, name, stream);
     a->block = block;
     a->space = space;
+    a->apart = apart;
     a->segment = SIM_SEGMENT;
     a->unmapped = kind == CAI_SIM_MEM_REGISTERED;
     if (on_device) sim->memory_used[a->device] += bytes;
@@ -2742,12 +2771,12 @@ static void sim_pool_again(cai_sim *sim, sim_context *context, sim_allocation *o
 static int32_t sim_pool_fresh(cai_sim *sim, sim_pool *pool, sim_context *context, uint64_t bytes,
                               const char *name, sim_stream *stream, uint64_t *address)
 {
-    uint64_t space = bytes;
+    uint64_t space = bytes, apart = 0;
     sim_allocation *a;
     void *block;
     if (bytes > SIZE_MAX / 4 || bytes > sim_memory_left(sim, pool->device))
         return CAI_SIM_ERROR_OUT_OF_MEMORY;
-    block = sim_new_block(sim, &space);
+    block = sim_new_block(sim, CAI_SIM_MEM_POOL, &space, &apart);
     if (block == NULL) return CAI_SIM_ERROR_OUT_OF_MEMORY;
     a = sim_memory_at(sim, context, CAI_SIM_MEM_POOL, sim_aligned((uint64_t)(uintptr_t)block), bytes, name,
                       stream);
@@ -3030,6 +3059,7 @@ static int32_t sim_do_memory_free_async(cai_sim *sim, uint64_t address, uint64_t
     sim_describe(sim, op, "memory_free_async", &whole, 1);
     op->frees = a;
     a->freeing = 1;
+    a->freed_tag = sim->self->tag;
     if (a->pool != NULL && a->block != NULL)
         SIM_APPEND(sim_allocation *, a->pool->free, a->pool->free_count, a);
     a->ender = op->info.id;
@@ -3524,6 +3554,7 @@ static void sim_fill_pointer(cai_sim *sim, const sim_allocation *a, uint64_t off
     out->mapped = 1;
     out->exportable = a->kind == CAI_SIM_MEM_DEVICE && a->origin == NULL;
     out->access = sim_access_flags(sim, a);
+    out->ending = a->freeing;
 }
 
 static int32_t sim_do_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out)
@@ -4475,7 +4506,7 @@ void cai_sim_destroy(cai_sim *sim)
         free(sim->operations[i]->copy);
     }
     for (i = 0; i < (uint64_t)sim->allocation_count; i++)
-        sim_block_free(sim->allocations[i]->block, sim->allocations[i]->space);
+        if (!sim->allocations[i]->apart) sim_block_free(sim->allocations[i]->block, sim->allocations[i]->space);
     sim_virtual_end(sim);
     for (i = 0; i < (uint64_t)sim->thread_count; i++) free(sim->threads[i]->stack);
     sim_free_all((void **)sim->operations, sim->operation_count);
@@ -4970,8 +5001,71 @@ void cai_sim_salt_handles(cai_sim *sim, uint32_t salt)
     sim_leave(sim, entered);
 }
 
+int32_t cai_sim_memory_lifetime(cai_sim *sim, uint64_t address, cai_sim_lifetime *out)
+{
+    const int entered = sim_enter(sim);
+    uint64_t offset;
+    const sim_allocation *a = sim_allocation_at(sim, address, &offset);
+    memset(out, 0, sizeof *out);
+    if (a != NULL) {
+        out->made = a->made_tag;
+        out->ended = a->freed_tag;
+        out->number = a->number;
+        out->live = a->live && !a->freeing;
+        out->kind = a->kind;
+        out->device = a->device;
+    }
+    sim_leave(sim, entered);
+    return a != NULL;
+}
+
+/* The streams before and after one that had its handle. */
+static void sim_stream_handle(cai_sim *sim, const sim_stream *stream, cai_sim_lifetime *out)
+{
+    int32_t i;
+    for (i = 0; stream->o.number && i < sim->streams.count && !out->after; i++) {
+        const sim_stream *other = sim_stream_at(sim, i);
+        if (other == stream || other->o.handle != stream->o.handle) continue;
+        if (other->id < stream->id) out->before = other->id;
+        else out->after = other->id;
+    }
+}
+
+int32_t cai_sim_stream_lifetime(cai_sim *sim, uint64_t id, cai_sim_lifetime *out)
+{
+    const int entered = sim_enter(sim);
+    const sim_stream *stream = NULL;
+    int32_t i;
+    memset(out, 0, sizeof *out);
+    for (i = 0; i < sim->streams.count && stream == NULL; i++)
+        if (sim_stream_at(sim, i)->id == id) stream = sim_stream_at(sim, i);
+    if (stream != NULL) {
+        out->made = stream->o.made.tag;
+        out->ended = stream->o.ended.tag;
+        sim_stream_handle(sim, stream, out);
+        out->number = stream->o.number;
+        out->live = stream->o.state == SIM_LIVE;
+        out->device = stream->o.context->device;
+    }
+    sim_leave(sim, entered);
+    return stream != NULL;
+}
+
+void cai_sim_look(cai_sim *sim, const char *kind, uint64_t handle)
+{
+    const sim_kind *const kinds[] = {&sim->streams, &sim->events, &sim->graphs, &sim->executables};
+    const int entered = sim_enter(sim);
+    size_t i;
+    if (entered) sim_is_in(sim, "look", 0);
+    for (i = 0; entered && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i]->noun, kind) == 0) (void)sim_lookup(sim, kinds[i], handle);
+    sim_leave(sim, entered);
+}
+
 SIM_SETS(cai_sim_on_undefined, (cai_sim *sim, cai_sim_undefined_function function, void *context),
          (sim->undefined = function, sim->undefined_context = context))
+SIM_SETS(cai_sim_set_host_memory, (cai_sim *sim, const cai_sim_host_memory *functions),
+         sim->host_memory = *functions)
 SIM_SETS(cai_sim_set_hooks, (cai_sim *sim, const cai_sim_hooks *hooks),
          if (hooks != NULL) sim->hooks = *hooks; else memset(&sim->hooks, 0, sizeof sim->hooks))
 SIM_SETS(cai_sim_get_hooks, (cai_sim *sim, cai_sim_hooks *out), *out = sim->hooks)

@@ -317,6 +317,7 @@ typedef struct cai_sim_undefined {
     const char *made;      /* the call that made it, or NULL: it never was a handle */
     const char *destroyed; /* the call that destroyed it, or NULL. That of its context counts */
     const char *text;      /* all of this in a sentence, with the numbers of the calls */
+    uint64_t made_tag, destroyed_tag; /* of the host threads in these calls (cai_sim_set_tag) */
 } cai_sim_undefined;
 
 /** Called on the thread of the call. It must not call the simulation. What it is given is valid until it
@@ -771,6 +772,24 @@ int32_t cai_sim_free(cai_sim *sim, uint64_t address);
  *  Whether an access is good is not checked either. The real driver does all that. */
 void cai_sim_adopt(cai_sim *sim, uint64_t address);
 
+/** For a program that wants to know what the host accesses (sim/driver/watch.c): it makes the memory that host and
+ *  devices use, of the kinds CAI_SIM_MEM_MANAGED, _PINNED and _ALIASED. None of the functions may call the
+ *  simulation. */
+typedef struct cai_sim_host_memory {
+    void *context;
+    /* Makes a block of zeros, aligned to 256 bytes, which is never given back. *second: the same bytes at another
+       address, by which the simulation accesses them. NULL: the simulation makes the block itself. */
+    void *(*make)(void *context, uint64_t bytes, void **second);
+    /* Sets a block to zeros. */
+    void (*clear)(void *context, void *block, uint64_t bytes);
+    /* A function of an operation begins (1) or ended (0) on this thread: it accesses memory in the order of its
+       stream. NULL: nothing. */
+    void (*function)(void *context, int32_t begins);
+} cai_sim_host_memory;
+
+/** Sets the functions, which are copied, before memory is made. */
+void cai_sim_set_host_memory(cai_sim *sim, const cai_sim_host_memory *functions);
+
 /** Returns where the test can access an address. NULL if it is in no live allocation, or after cai_sim_adopt. */
 void *cai_sim_bytes(cai_sim *sim, uint64_t address);
 
@@ -813,11 +832,33 @@ typedef struct cai_sim_pointer {
     int32_t mapped;          /* 1: MAPPED. 0: reserved addresses alone */
     int32_t exportable;      /* 1: IS_LEGACY_CUDA_IPC_CAPABLE */
     int32_t access;          /* CAI_SIM_ACCESS_...: of the device of the current context */
+    int32_t ending;          /* 1: its free is queued */
+    int32_t reserved;        /* 0 */
 } cai_sim_pointer;
 
 /** Returns what CUDA knows of a pointer of the host or of a device, in any context or none. Returns 1 if it
  *  knows nothing. `*out` then has the kind CAI_SIM_MEM_NONE. */
 int32_t cai_sim_pointer_get(cai_sim *sim, uint64_t address, cai_sim_pointer *out);
+
+/** From when to when memory or a stream was there. */
+typedef struct cai_sim_lifetime {
+    uint64_t made, ended; /* the tags of the host threads in these calls; 0: no such call, or without a tag */
+    uint64_t before;      /* of a stream: the id of the newest one that had the handle before; 0: none */
+    uint64_t after;       /* of a stream: the id of the next one that had the handle; 0: none */
+    int32_t number;       /* of the name: 3 of "m3" or "s3" */
+    int32_t live;         /* 0: it was destroyed, or its free is queued */
+    int32_t kind;         /* of memory: CAI_SIM_MEM_... */
+    int32_t device;
+} cai_sim_lifetime;
+
+/** Of the last allocation around an address of the host or of a device, and of a stream by its id. Return 1, or 0:
+ *  there is none. */
+int32_t cai_sim_memory_lifetime(cai_sim *sim, uint64_t address, cai_sim_lifetime *out);
+int32_t cai_sim_stream_lifetime(cai_sim *sim, uint64_t id, cai_sim_lifetime *out);
+
+/** Does no more than to tell the function of cai_sim_on_undefined of a handle that is dead, or none. kind: "stream",
+ *  "event", "graph" or "executable graph". */
+void cai_sim_look(cai_sim *sim, const char *kind, uint64_t handle);
 
 /* -------------------------------------------------------------------- >>pools */
 /** Attributes of pools, with the numbers of CUmemPool_attribute. The quotes are of cuda.h 13.0. */

@@ -58,10 +58,43 @@ int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size
 /** Adds a named point to the trace. */
 void cai_driver_mark(const char *text);
 
-/** Reads what is said of a call that was given a handle which was destroyed, or never was one. CUDA's driver
- *  crashes then. Here the call fails, and the program goes on. The first 64 are kept. Returns 1, or 0 if
- *  `index` is behind the last one. `text` may be NULL; it is cut to `capacity` bytes. */
-int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity);
+enum {
+    CAI_DRIVER_DESTROYED = 1,  /* it was destroyed, or freed, or its free is queued */
+    CAI_DRIVER_NEVER_MADE = 2, /* it never was a handle */
+    CAI_DRIVER_OUT_OF_REACH = 3 /* memory that the device of the launch cannot access */
+};
+
+/** Something that a call was given and should not have been. CUDA's driver may crash then, or use something else.
+ *  Here the call fails, or its work does, and the program goes on. */
+typedef struct cai_driver_dead {
+    int32_t what;       /* CAI_DRIVER_... */
+    int32_t argument;   /* of a launch: the parameter of the kernel, 1, 2, ...; else 0 */
+    int32_t device;     /* of a launch: its device */
+    int32_t of_device;  /* of memory: its device */
+    const char *kind;   /* "stream", "event", "graph", "executable graph", "memory", "context", "memory pool" */
+    const char *name;   /* "s3"; in hexadecimal if it never was a handle */
+    const char *call;   /* the function that was given it */
+    uint64_t made, destroyed, used; /* these calls, for cai_driver_call_of; 0: not known */
+} cai_driver_dead;
+
+/** Reads a finding. The first 64 are kept. Returns 1, or 0 if `index` is behind the last one. `out` may be NULL. */
+int32_t cai_driver_undefined(int32_t index, cai_driver_dead *out);
+
+/** The host's own accesses to pinned and managed memory. Each call looks whether there was one since the call before
+ *  which work may race with that no host thread has waited for. If so, the trace gets an entry
+ *  CAI_SIM_OP_HOST_ACCESS, named CAI_DRIVER_HOST_ACCESS, with the tag of the call. The access came some time before the
+ *  call. Pages are told apart, and not bytes. */
+#define CAI_DRIVER_HOST_ACCESS "access before this call"
+
+typedef struct cai_driver_host {
+    int64_t watched;     /* blocks of memory */
+    int64_t not_watched; /* blocks: the system did not give what it needs */
+    int64_t forgotten;   /* uses by work: too many at once, or the program locked the memory */
+    int64_t registered;  /* registrations of the program's own memory that work was queued on: not watched */
+} cai_driver_host;
+
+/** Looks once more, and reads what is known. Then the tag of an entry is 0. */
+void cai_driver_host_get(cai_driver_host *out);
 
 /** A launch, for the function of the host that stands for its kernel. */
 typedef struct cai_driver_launch {

@@ -14,6 +14,7 @@ enum {
     CODE_FUNCTION = 0x4346554e, /* also a CUkernel */
     CODE_LINKER = 0x434c4e4b,
     CODE_INPUTS = 256,  /* of a linker */
+    CODE_DOUBTS = 8,
     CODE_ACCESSES = 64 /* of a launch, without memory of its own */
 };
 
@@ -632,18 +633,64 @@ CUresult do_cuLibraryGetManaged(CUdeviceptr_v2 *address, size_t *bytes, CUlibrar
 }
 
 /* ----------------------------------------------------------------------- >>launches */
+/* Addresses in the arguments of a launch whose memory is freed, or which its device cannot access. */
+typedef struct code_doubts {
+    uint64_t addresses[CODE_DOUBTS];
+    int32_t count;
+} code_doubts;
+
+static int code_is_doubted(const code_doubts *doubts, uint64_t address)
+{
+    int32_t i = 0;
+    while (i < doubts->count && doubts->addresses[i] != address)
+        ++i;
+    return i < doubts->count;
+}
+
+static void code_doubt(code_doubts *doubts, uint64_t address)
+{
+    if (doubts->count < CODE_DOUBTS && !code_is_doubted(doubts, address))
+        doubts->addresses[doubts->count++] = address;
+}
+
+/* The parameters that are such an address. A struct may hold old ones that the kernel does not use: they count if its
+ * PTX says that it does. */
+static void code_tell_doubts(const code_doubts *doubts, const cai_kernel *kernel, void **arguments, const void *buffer,
+                             size_t bytes)
+{
+    uint64_t word;
+    int32_t i;
+    for (i = 0; doubts->count && i < kernel->parameter_count; ++i) {
+        const cai_kernel_parameter *p = &kernel->parameters[i];
+        uint32_t at;
+        for (at = p->offset % 8 ? 8 - p->offset % 8 : 0; at + 8 <= p->bytes; at += 8) {
+            const int does = kernel->words ? kernel->words[(p->offset + at) / 8] : CAI_KERNEL_UNKNOWN;
+            if (!does || (does == CAI_KERNEL_UNKNOWN && p->bytes != 8) || (!arguments && p->offset + at + 8 > bytes))
+                continue;
+            memcpy(&word, (arguments ? (const char *)arguments[i] : (const char *)buffer + p->offset) + at, 8);
+            if (code_is_doubted(doubts, word))
+                driver_dead_argument(word, i + 1);
+        }
+    }
+}
+
 /* Of virtual memory the mapping, else the allocation. Memory whose free is still queued counts. The first
  * question leaves no error behind, the second one would. */
 static int code_range(void *context, uint64_t address, uint64_t *first, uint64_t *bytes)
 {
-    cai_sim *sim = (cai_sim *)context;
+    cai_sim *sim = cai_driver_sim();
+    code_doubts *doubts = (code_doubts *)context;
     cai_sim_access access = cai_sim_reads(address, 1);
     cai_sim_pointer pointer;
     uint64_t offset = 0;
     if (!cai_sim_access_memory(sim, &access, &offset))
         return 0;
-    if (cai_sim_pointer_get(sim, address, &pointer))
+    if (cai_sim_pointer_get(sim, address, &pointer)) {
+        code_doubt(doubts, address);
         return 0;
+    }
+    if (pointer.ending || (pointer.access == CAI_SIM_ACCESS_NONE && pointer.mapped))
+        code_doubt(doubts, address);
     *first = pointer.mapping_bytes ? pointer.mapping : pointer.first;
     *bytes = pointer.mapping_bytes ? pointer.mapping_bytes : pointer.bytes;
     return pointer.kind != CAI_SIM_MEM_NONE && (pointer.kind != CAI_SIM_MEM_VIRTUAL || pointer.mapped);
@@ -670,12 +717,15 @@ static CUresult code_buffer(void **extra, const void **buffer, size_t *bytes)
 static int32_t code_accesses(const cai_kernel *kernel, void **arguments, const void *buffer, size_t bytes,
                              cai_sim_access **list)
 {
+    code_doubts doubts = {{0}, 0};
     int32_t room = CODE_ACCESSES, count;
     for (;; room = count) {
         count = cai_kernel_accesses(kernel, (const void *const *)arguments, buffer, bytes, code_range,
-                                    cai_driver_sim(), *list, room);
-        if (count <= room)
+                                    &doubts, *list, room);
+        if (count <= room) {
+            code_tell_doubts(&doubts, kernel, arguments, buffer, bytes);
             return count;
+        }
         if (room > CODE_ACCESSES)
             free(*list);
         *list = (cai_sim_access *)calloc((size_t)count, sizeof **list);

@@ -13,7 +13,7 @@ static CUresult copy_now(uint64_t to, uint64_t from, size_t bytes)
 {
     DRIVER_TRY(driver_need_context());
     DRIVER_NEED(!bytes || (to && from));
-    return (CUresult)cai_sim_copy(cai_driver_sim(), to, from, bytes, driver_stream(NULL));
+    return driver_dead_memory((CUresult)cai_sim_copy(cai_driver_sim(), to, from, bytes, driver_stream(NULL)), to, from);
 }
 
 static CUresult copy_later(uint64_t to, uint64_t from, size_t bytes, CUstream argument)
@@ -21,7 +21,7 @@ static CUresult copy_later(uint64_t to, uint64_t from, size_t bytes, CUstream ar
     uint64_t stream;
     DRIVER_NEED(!bytes || (to && from));
     DRIVER_TRY(copy_stream(argument, &stream));
-    return (CUresult)cai_sim_copy_async(cai_driver_sim(), to, from, bytes, stream);
+    return driver_dead_memory((CUresult)cai_sim_copy_async(cai_driver_sim(), to, from, bytes, stream), to, from);
 }
 
 /* -------------------------------------------------------------------------- >>bytes */
@@ -120,12 +120,12 @@ static CUresult copy_rows(const copy_end *to, const copy_end *from, const cai_si
 {
     cai_sim_rows target, source;
     uint64_t stream;
+    CUresult result;
     DRIVER_TRY(copy_stream(argument, &stream));
     DRIVER_TRY(copy_rows_of(to, extent, &target));
     DRIVER_TRY(copy_rows_of(from, extent, &source));
-    if (waits)
-        return (CUresult)cai_sim_copy_rows(cai_driver_sim(), &target, &source, extent, stream);
-    return (CUresult)cai_sim_copy_rows_async(cai_driver_sim(), &target, &source, extent, stream);
+    result = (CUresult)(waits ? cai_sim_copy_rows : cai_sim_copy_rows_async)(cai_driver_sim(), &target, &source, extent, stream);
+    return driver_dead_memory(result, target.address, source.address);
 }
 
 static CUresult copy_plane(const CUDA_MEMCPY2D_v2 *copy, int waits, CUstream stream)
@@ -254,15 +254,15 @@ static CUresult set_units(const set_area *area, uint32_t value, uint32_t unit, i
     cai_sim_rows rows = {0, 0, 0};
     cai_sim_extent extent = {0, 0, 1};
     uint64_t stream;
+    CUresult result;
     DRIVER_NEED(area->width <= SIZE_MAX / unit);
     DRIVER_TRY(copy_stream(argument, &stream));
     rows.address = area->address;
     rows.pitch = area->pitch;
     extent.width = (uint64_t)area->width * unit;
     extent.height = area->height;
-    if (waits)
-        return (CUresult)cai_sim_set(cai_driver_sim(), &rows, &extent, value, unit, stream);
-    return (CUresult)cai_sim_set_async(cai_driver_sim(), &rows, &extent, value, unit, stream);
+    result = (CUresult)(waits ? cai_sim_set : cai_sim_set_async)(cai_driver_sim(), &rows, &extent, value, unit, stream);
+    return driver_dead_memory(result, rows.address, 0);
 }
 
 CUresult do_cuMemsetD8_v2(CUdeviceptr_v2 address, unsigned char value, size_t count)

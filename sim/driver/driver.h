@@ -87,12 +87,36 @@ void driver_objects_drop(uint64_t owner, int may_run);
 extern int driver_recorder; /* 1: a real driver does the work (entry.c) */
 /* The simulation's handle for one of the real driver. `unknown`: if there is none. */
 uint64_t record_handle(uint64_t real, uint64_t unknown);
-void record_bind(uint64_t real, uint64_t own);
+void record_bind(uint64_t real, uint64_t own); /* own: 0: it is not known any more */
 /* The context that is current in the simulation is from now on that of the real driver. */
 void record_agree(void);
+/* Tells of a handle that was destroyed. */
+void record_look(const char *kind, uint64_t real);
 void record_adopt(uint64_t address); /* of the next allocation */
 void CUDA_CB record_no_function(void *argument);
 void CUDA_CB record_no_callback(CUstream stream, CUresult status, void *argument);
+
+/* >>the dead: dead.c */
+void driver_dead_handle(void *context, const cai_sim_undefined *what);
+/* Adds what was found to that which is kept. */
+void driver_dead_add(const cai_driver_dead *said, const char *name);
+/* The function that this thread is in, and the number of its call, or 0: driver_dead_number will tell. entry.c */
+const char *driver_dead_call(uint64_t *tag, const void **thread);
+void driver_dead_number(const void *thread, uint64_t tag);
+/* A launch is given memory that is freed, or that its device cannot reach. argument: 1, 2, ...; 0: it is a copy. */
+void driver_dead_argument(uint64_t address, int32_t argument);
+/* Returns `result`. If it is 1 (invalid value), memory that was freed is told; 0: no memory. */
+CUresult driver_dead_memory(CUresult result, uint64_t first, uint64_t second);
+
+/* >>the host's accesses: watch.c */
+void driver_watch_begin(cai_sim *sim);
+/* Work was perhaps queued: its use of memory is watched from now on. */
+void driver_watch_queued(void);
+/* What the host accessed since the last look, and should not have: *found, to be freed. Returns how many. */
+int32_t driver_watch_look(cai_sim_access **found);
+/* Memory of the program is registered, or, without bytes, is not any more. */
+void driver_watch_registered(uint64_t address, uint64_t bytes);
+void driver_watch_counts(cai_driver_host *out);
 
 /* >>replaced kernels: replace.c */
 /* What runs in place of a kernel, for cai_sim_launch: driver_replaced_run and *argument. `kernel` may be

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRIVER_UNDEFINED = 64, DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
+enum { DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
 
 /* What a host thread is doing. */
 typedef struct driver_thread {
@@ -17,6 +17,9 @@ typedef struct driver_thread {
     int32_t in_site;
     const char *running; /* the function of the driver that was called last */
     cai_driver_call *call; /* of the call that runs, or NULL */
+    uint64_t tag;          /* its number */
+    const void *from;      /* who called the function of the driver */
+    int32_t dead;          /* 1: something dead was given to the call, which has no number yet */
 } driver_thread;
 
 static __thread driver_thread driver_self;
@@ -31,8 +34,6 @@ static uint64_t driver_call_count;
 static cai_driver_site_function driver_site;
 static void *driver_site_context;
 static FILE *driver_log;
-static char *driver_undefined[DRIVER_UNDEFINED]; /* what was said of dead handles */
-static int32_t driver_undefined_count;
 int driver_recorder;
 
 /* ------------------------------------------------------------------ >>the simulation */
@@ -45,41 +46,6 @@ static uint64_t driver_environment(const char *name, uint64_t otherwise)
         return otherwise;
     value = strtoull(text, &end, 10);
     return *end || !value ? otherwise : (uint64_t)value;
-}
-
-/* A program gave a handle that is dead, or none. The call fails, and the program goes on. A recorder does not know all
- * handles. */
-static void driver_note_undefined(void *context, const cai_sim_undefined *what)
-{
-    const char *name = driver_self.depth ? driver_self.name : driver_self.running;
-    const size_t room = strlen(what->text) + (name ? strlen(name) : 0) + 3;
-    char *text;
-    (void)context;
-    if (driver_recorder && !what->made)
-        return;
-    text = (char *)malloc(room);
-    if (text)
-        snprintf(text, room, "%s%s%s", name ? name : "", name ? ": " : "", what->text);
-    pthread_mutex_lock(&driver_lock);
-    if (text && driver_undefined_count < DRIVER_UNDEFINED) {
-        driver_undefined[driver_undefined_count++] = text;
-        if (driver_log)
-            fprintf(driver_log, "undefined: %s\n", text);
-        text = NULL;
-    }
-    pthread_mutex_unlock(&driver_lock);
-    free(text);
-}
-
-int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity)
-{
-    int32_t found;
-    pthread_mutex_lock(&driver_lock);
-    found = index >= 0 && index < driver_undefined_count;
-    if (found && text && capacity)
-        snprintf(text, capacity, "%s", driver_undefined[index]);
-    pthread_mutex_unlock(&driver_lock);
-    return found;
 }
 
 static void driver_make(void)
@@ -98,7 +64,9 @@ static void driver_make(void)
     driver_simulation = cai_sim_create(devices);
     if (!driver_simulation)
         return;
-    cai_sim_on_undefined(driver_simulation, driver_note_undefined, NULL);
+    cai_sim_on_undefined(driver_simulation, driver_dead_handle, NULL);
+    if (!driver_recorder)
+        driver_watch_begin(driver_simulation);
     cai_sim_set_options(driver_simulation,
                         cai_sim_options(driver_simulation) | driver_options | (uint32_t)CAI_SIM_PROGRESS);
     for (device = 0; device < devices; ++device) {
@@ -208,7 +176,16 @@ static void driver_note_call(const char *name, const void *caller)
         }
     }
     pthread_mutex_unlock(&driver_lock);
+    driver_self.tag = tag;
     cai_sim_set_tag(cai_driver_sim(), tag);
+}
+
+const char *driver_dead_call(uint64_t *tag, const void **thread)
+{
+    *tag = driver_self.call ? driver_self.tag : 0;
+    *thread = &driver_self;
+    driver_self.dead = !*tag;
+    return driver_self.depth ? driver_self.name : driver_self.running;
 }
 
 int32_t cai_driver_call_of(uint64_t tag, cai_driver_call *out)
@@ -266,6 +243,27 @@ static void driver_write(const char *name, const char *result, int number)
     pthread_mutex_unlock(&driver_lock);
 }
 
+/* Adds what the host accessed before this call to the trace. */
+static void driver_look_at_host(const char *name, const void *caller)
+{
+    cai_sim_access *found;
+    const int32_t count = driver_watch_look(&found);
+    if (!count)
+        return;
+    if (!name)
+        cai_sim_set_tag(cai_driver_sim(), 0);
+    else if (!driver_self.call)
+        driver_note_call(name, caller);
+    cai_sim_host_access(cai_driver_sim(), CAI_DRIVER_HOST_ACCESS, found, count);
+    free(found);
+}
+
+void cai_driver_host_get(cai_driver_host *out)
+{
+    driver_look_at_host(NULL, NULL);
+    driver_watch_counts(out);
+}
+
 CUresult driver_begin(int row, const void *caller, int flags)
 {
     driver_row *self = &driver_table[row];
@@ -273,17 +271,26 @@ CUresult driver_begin(int row, const void *caller, int flags)
     driver_self.per_thread = flags & 1;
     driver_self.call = NULL;
     driver_self.running = self->name;
+    driver_self.from = caller;
     if (!cai_driver_sim())
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(flags & 4) && !__atomic_load_n(&driver_initialized, __ATOMIC_ACQUIRE))
         return CUDA_ERROR_NOT_INITIALIZED;
     if (flags & 2)
         driver_note_call(self->name, caller);
+    driver_look_at_host(self->name, caller);
     return CUDA_SUCCESS;
 }
 
 CUresult driver_end(int row, CUresult result)
 {
+    if (driver_self.dead) {
+        driver_self.dead = 0;
+        driver_note_call(driver_table[row].name, driver_self.from);
+        driver_dead_number(&driver_self, driver_self.tag);
+    }
+    if (driver_self.call)
+        driver_watch_queued();
     driver_write(driver_table[row].name, "=", (int)result);
     return result;
 }

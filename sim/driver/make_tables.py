@@ -21,8 +21,9 @@ import sys
 FOREIGN = ("GL", "EGL", "VDPAU")
 # Calls that queue work or wait for it: the place in the program is asked for.
 QUEUES = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemAlloc|MemFree|MemHost|MemBatch|Launch|StreamWait|"
-                    r"StreamWrite|StreamSync|StreamQuery|StreamAdd|StreamDestroy|StreamBegin|StreamEnd|"
-                    r"EventRecord|EventSync|EventQuery|EventDestroy|CtxSync|CtxDestroy|GraphLaunch|"
+                    r"StreamWrite|StreamSync|StreamQuery|StreamAdd|StreamCreate|StreamDestroy|StreamBegin|StreamEnd|"
+                    r"EventCreate|EventRecord|EventSync|EventQuery|EventDestroy|CtxCreate|CtxSync|CtxDestroy|"
+                    r"Graph(Create|Destroy|Instantiate|ExecDestroy|Launch)|"
                     r"DevicePrimaryCtxRe|IpcOpen|IpcClose|ModuleLoad|LibraryLoad|ModuleGetGlobal|LibraryGetGlobal|"
                     r"LibraryGetManaged|MemUnmap|MemMap)")
 
@@ -45,6 +46,8 @@ ENDS = re.compile(r"cu(\w*(Free|Destroy|Unregister|Unload|Unmap|Detach)|MemRelea
 # Handles, with what stands for one that is not known: the simulation then says that it is invalid.
 HANDLES = {"CUcontext": 3, "CUstream": 3, "CUevent": 3, "CUmodule": 0, "CUfunction": 0, "CUlibrary": 0, "CUkernel": 0,
            "CUgraph": 3, "CUgraphExec": 3, "CUmemoryPool": 3, "CUmemGenericAllocationHandle_v1": 3}
+# Those that a recorder looks at before the real driver does.
+LOOKED = {"CUstream": "stream", "CUevent": "event", "CUgraph": "graph", "CUgraphExec": "executable graph"}
 ADDRESSES = ("CUdeviceptr", "CUdeviceptr_v2")
 FUNCTIONS = {"CUhostFn": "record_no_function", "CUstreamCallback": "record_no_callback"}
 
@@ -198,12 +201,17 @@ def recorded_entry(symbol, index, served, by_hand):
              "    CUresult result;",
              f"    if (!real) return driver_missing({index}, __builtin_return_address(0));",
              f"    driver_begin({index}, __builtin_return_address(0), {flags});", "    record_agree();"]
+    kinds = [(" ".join(declaration.rsplit(name, 1)[0].split()), name) for declaration, name in symbol.parameters]
+    if not ENDS.match(symbol.base):  # these are done here first
+        lines += [f'    record_look("{LOOKED[kind]}", (uint64_t){name});' for kind, name in kinds if kind in LOOKED]
     if target in by_hand:
         lines.append(f"    result = record_{target}({index}, real{', ' * bool(names)}{names});")
     elif target in served and FOLLOWED.match(symbol.base):
         lines.append(followed(symbol, index))
     else:
         lines.append(f"    result = real({names});")
+        lines += [f"    if (result == CUDA_SUCCESS && {name}) record_bind((uint64_t)*{name}, 0);"
+                  for kind, name in kinds if kind[-2:] == " *" and kind[:-2] in LOOKED]
     return "\n".join([*lines, f"    return driver_end({index}, result);", "}", ""])
 
 

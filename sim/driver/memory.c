@@ -34,7 +34,7 @@ CUresult do_cuMemAllocPitch_v2(CUdeviceptr_v2 *pointer, size_t *pitch, size_t wi
 CUresult do_cuMemFree_v2(CUdeviceptr_v2 pointer)
 {
     const cai_cuda *cuda = driver_cuda();
-    return (CUresult)cuda->memory_free(cuda->self, pointer);
+    return driver_dead_memory((CUresult)cuda->memory_free(cuda->self, pointer), pointer, 0);
 }
 
 CUresult do_cuMemAllocManaged(CUdeviceptr_v2 *pointer, size_t bytes, unsigned int flags)
@@ -90,7 +90,7 @@ CUresult do_cuMemAllocHost_v2(void **pointer, size_t bytes)
 CUresult do_cuMemFreeHost(void *pointer)
 {
     const cai_cuda *cuda = driver_cuda();
-    return (CUresult)cuda->host_free(cuda->self, driver_number(pointer));
+    return driver_dead_memory((CUresult)cuda->host_free(cuda->self, driver_number(pointer)), driver_number(pointer), 0);
 }
 
 CUresult do_cuMemHostGetFlags(unsigned int *flags, void *pointer)
@@ -112,13 +112,17 @@ CUresult do_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags
     const cai_cuda *cuda = driver_cuda();
     if ((flags & CU_MEMHOSTREGISTER_READ_ONLY) && flags <= 15)
         return driver_refuse(CUDA_ERROR_NOT_SUPPORTED, "the devices do not register read-only memory");
-    return (CUresult)cuda->host_register(cuda->self, driver_number(pointer), bytes, flags);
+    DRIVER_TRY(cuda->host_register(cuda->self, driver_number(pointer), bytes, flags));
+    driver_watch_registered(driver_number(pointer), bytes);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuMemHostUnregister(void *pointer)
 {
     const cai_cuda *cuda = driver_cuda();
-    return (CUresult)cuda->host_unregister(cuda->self, driver_number(pointer));
+    DRIVER_TRY(cuda->host_unregister(cuda->self, driver_number(pointer)));
+    driver_watch_registered(driver_number(pointer), 0);
+    return CUDA_SUCCESS;
 }
 
 CUresult do_cuMemHostGetDevicePointer_v2(CUdeviceptr_v2 *pointer, void *host, unsigned int flags)
@@ -295,7 +299,7 @@ CUresult do_cuMemFreeAsync(CUdeviceptr_v2 pointer, CUstream argument)
     uint64_t stream = driver_stream(argument);
     if (stream <= 2)
         DRIVER_TRY(driver_need_context());
-    return (CUresult)cai_sim_pool_free(cai_driver_sim(), pointer, stream);
+    return driver_dead_memory((CUresult)cai_sim_pool_free(cai_driver_sim(), pointer, stream), pointer, 0);
 }
 
 /* ----------------------------------------------------------------------- >>pointers */

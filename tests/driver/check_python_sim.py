@@ -232,7 +232,11 @@ def check_opaque(world: World) -> None:
     expect(world.run("pass"), 8, "cai_sim: not judged: no work was queued", without=("no race",))
     (world.folder / "dead.py").write_text(program)
     expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="1"), 5, r"cai_sim: 1 use of what was destroyed\n",
-           "dead handle 1: stub_dead: a handle that is dead")  # fmt: skip
+           r"dead handle: stream s3\n  made      at dead.py:2, in <module>:  s = alpha.stream\(\)\n            stub_stream of ctypes\n"
+           r"  destroyed at dead.py:3.*  used      at dead.py:3.*  and 1 more time\n")  # fmt: skip
+    expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="2"), 5, r"cai_sim: 1 use of what was destroyed\n",
+           r"dead handle: s3, which never was the handle of a stream\n  given     at dead.py:3")  # fmt: skip
+    expect(world.python("-m", "cai_sim", "dead.py", STUB_DEAD="3"), 0, r"out of reach: argument|out of reach: an argument is m3, of device 1")
 
 
 def check_unread(world: World) -> None:

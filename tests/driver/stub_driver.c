@@ -54,11 +54,19 @@ void cai_driver_mark(const char *text)
     (void)cai_sim_host_access(cai_driver_sim(), text, NULL, 0);
 }
 
-int32_t cai_driver_undefined(int32_t index, char *text, size_t capacity)
+int32_t cai_driver_undefined(int32_t index, cai_driver_dead *out)
 {
-    static const char said[] = "stub_dead: a handle that is dead";
-    if (index != 0 || !getenv("STUB_DEAD")) return 0;
-    if (text != NULL && capacity >= sizeof said) memcpy(text, said, sizeof said);
+    const char *said = getenv("STUB_DEAD"); /* CAI_DRIVER_..., as a digit */
+    if (index < 0 || index > 1 || said == NULL) return 0;
+    memset(out, 0, sizeof *out);
+    out->what = *said - '0';
+    out->kind = out->what == CAI_DRIVER_OUT_OF_REACH ? "memory" : "stream";
+    out->name = out->what == CAI_DRIVER_OUT_OF_REACH ? "m3" : "s3";
+    out->call = "stub_dead";
+    out->of_device = 1;
+    out->made = 1;
+    out->destroyed = 2;
+    out->used = 3;
     return 1;
 }
 
@@ -179,6 +187,11 @@ int32_t stub_tell(uint64_t stream)
 int32_t stub_run(void)
 {
     return cai_sim_run(cai_driver_sim());
+}
+
+void cai_driver_host_get(cai_driver_host *out)
+{
+    memset(out, 0, sizeof *out);
 }
 
 int32_t stub_devices_made(void)

@@ -148,7 +148,11 @@ MEMORY = [
     ("a pool without events believes", r"events && how == SIM_AGAIN_BELIEVED", r"how == SIM_AGAIN_BELIEVED"),
     ("large blocks are given for small ones", r" \|\| a->space / 2 >= bytes", r""),
     # large blocks
-    ("pages stay", r"sim_block_clear\(a->block, a->space\);\n    a->emptied = 1;", r"a->emptied = 1;"),
+    ("the simulation writes where the host reads", r"a->address \+ offset \+ a->apart\);\n}\n\nstatic uint64_t sim_digest_of",
+     r"a->address + offset);\n}\n\nstatic uint64_t sim_digest_of"),
+    ("a copy reads where the host writes", r"(a == NULL \? address : a->address \+ offset) \+ a->apart", r"\1"),
+    ("memory of a device gets a block that the host uses", r" \|\| watched != \(a->apart != 0\)", r""),
+    ("pages stay", r"sim_memory_clear\([^;]*;\n    a->emptied = 1;", r"a->emptied = 1;"),
     ("a search forgets what was freed", r" && sim->hooks\.choose == NULL;", r";"),
     # virtual memory
     ("a mapping has access at first", r"a->physical = physical;\n", r"a->physical = physical; a->can_read = 1;\n"),

@@ -20,6 +20,7 @@ static const cai_cuda *cuda;
 static uint64_t c1, own, stream, event, graph, executable, pool;
 static uint64_t d_context, d_stream, d_event, d_graph, d_executable, d_pool; /* dead */
 static int reports;
+static uint64_t made_tag, destroyed_tag;
 static char call[64], name[64], kind[32], destroyed[64], text[400];
 
 static void copy_of(char *to, size_t capacity, const char *from)
@@ -39,6 +40,8 @@ static void note(void *context, const cai_sim_undefined *what)
     copy_of(kind, sizeof kind, what->kind);
     copy_of(destroyed, sizeof destroyed, what->destroyed);
     copy_of(text, sizeof text, what->text);
+    made_tag = what->made_tag;
+    destroyed_tag = what->destroyed_tag;
     CHECK((what->made == NULL) == (what->destroyed == NULL));
 }
 
@@ -310,6 +313,71 @@ static void test_text(void)
     finish();
 }
 
+/* The tags of the calls that made and ended something, and a look at a handle that does no more. */
+static void test_lifetimes(void)
+{
+    cai_sim_lifetime life;
+    cai_sim_pointer pointer;
+    uint64_t first, second, id = 0, memory, pooled;
+    start("lifetimes");
+    reports = 0;
+    cai_sim_look(sim, "event", event);
+    cai_sim_look(sim, "stream", 0);
+    cai_sim_look(sim, "nothing", NEVER);
+    CHECK_INT(reports, 0);
+    cai_sim_look(sim, "event", d_event);
+    cai_sim_look(sim, "stream", d_stream);
+    cai_sim_look(sim, "graph", d_graph);
+    cai_sim_look(sim, "executable graph", d_executable);
+    cai_sim_look(sim, "stream", NEVER);
+    CHECK_INT(reports, 5);
+    cai_sim_recycle_handles(sim, 1);
+    cai_sim_set_tag(sim, 11);
+    first = cai_sim_stream_create(sim, 0);
+    cai_sim_set_tag(sim, 12);
+    CHECK_INT(cai_sim_stream_destroy(sim, first), 0);
+    CHECK_INT(cai_sim_stream_query(sim, first), 400);
+    CHECK_INT((int)made_tag, 11);
+    CHECK_INT((int)destroyed_tag, 12);
+    cai_sim_set_tag(sim, 13);
+    second = cai_sim_stream_create(sim, 0);
+    CHECK(first == second);
+    CHECK_INT(cuda->stream_id(sim, second, &id), 0);
+    CHECK_INT(cai_sim_stream_lifetime(sim, id, &life), 1);
+    CHECK_INT((int)life.made, 13);
+    CHECK_INT(life.live, 1);
+    CHECK(life.before != 0 && life.before != id);
+    CHECK_INT(cai_sim_stream_lifetime(sim, life.before, &life), 1);
+    CHECK_INT((int)life.made, 11);
+    CHECK_INT((int)life.ended, 12);
+    CHECK_INT(life.live, 0);
+    CHECK(life.after == id);
+    CHECK_INT(cai_sim_stream_lifetime(sim, 1000, &life), 0);
+    memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    cai_sim_set_tag(sim, 14);
+    CHECK_INT(cai_sim_free(sim, memory), 0);
+    CHECK_INT(cai_sim_memory_lifetime(sim, memory + 8, &life), 1);
+    CHECK_INT((int)life.made, 13);
+    CHECK_INT((int)life.ended, 14);
+    CHECK_INT(life.live, 0);
+    CHECK_INT(life.kind, CAI_SIM_MEM_DEVICE);
+    CHECK_INT(cai_sim_memory_lifetime(sim, 8, &life), 0);
+    pooled = cai_sim_pool_alloc(sim, 0, 64, second);
+    CHECK_INT(cai_sim_pointer_get(sim, pooled, &pointer), 0);
+    CHECK_INT(pointer.ending, 0);
+    CHECK_INT(cai_sim_pool_free(sim, pooled, second), 0);
+    cai_sim_set_tag(sim, 15);
+    CHECK_INT(cai_sim_pointer_get(sim, pooled, &pointer), 0);
+    CHECK_INT(pointer.ending, 1);
+    CHECK_INT(cai_sim_stream_synchronize(sim, second), 0);
+    CHECK_INT(cai_sim_memory_lifetime(sim, pooled, &life), 1);
+    CHECK_INT((int)life.ended, 14);
+    CHECK_INT(life.live, 0);
+    cai_sim_clear_error(sim);
+    CHECK_INT(cai_sim_stream_destroy(sim, second), 0);
+    finish();
+}
+
 /* Without a function the program ends. */
 static void test_end(void)
 {
@@ -339,6 +407,7 @@ static void run(void)
     test_of_a_dead_context();
     test_not_reported();
     test_text();
+    test_lifetimes();
     test_end();
 }
 

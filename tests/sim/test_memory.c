@@ -883,6 +883,81 @@ static void test_adopted_mapping(void)
     finish();
 }
 
+/* Memory of the caller. Here the second address has other bytes, so that the accesses of the simulation are seen. */
+typedef struct twice {
+    unsigned char *blocks[4];
+    int made, cleared, inside, refuses;
+} twice;
+
+static void *twice_make(void *context, uint64_t bytes, void **other)
+{
+    twice *w = (twice *)context;
+    unsigned char *made;
+    if (w->refuses) return NULL;
+    made = w->blocks[w->made++] = (unsigned char *)calloc(1, 2 * (size_t)bytes + 512);
+    if (made == NULL) exit(2);
+    made += (256 - (uintptr_t)made % 256) % 256;
+    *other = made + bytes;
+    return made;
+}
+
+static void twice_clear(void *context, void *block, uint64_t bytes)
+{
+    (void)bytes;
+    ((twice *)context)->cleared++;
+    CHECK(block != NULL);
+}
+
+static void twice_function(void *context, int32_t begins)
+{
+    ((twice *)context)->inside += begins ? 1 : -1;
+}
+
+static void look_inside(void *argument)
+{
+    CHECK_INT(((const twice *)argument)->inside, 1);
+}
+
+static void test_host_memory(void)
+{
+    twice w = {{NULL, NULL, NULL, NULL}, 0, 0, 0, 0};
+    cai_sim_host_memory functions = {NULL, twice_make, twice_clear, twice_function};
+    const unsigned char *bytes;
+    uint64_t pinned, managed, device;
+    start("memory of the caller", CAI_SIM_REUSE);
+    functions.context = &w;
+    cai_sim_set_host_memory(sim, &functions);
+    device = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
+    CHECK_INT(w.made, 0);
+    pinned = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 64);
+    managed = cai_sim_alloc(sim, CAI_SIM_MEM_MANAGED, 2 * MB);
+    CHECK_INT(w.made, 2);
+    bytes = (const unsigned char *)(uintptr_t)pinned;
+    CHECK_INT(touch(s, pinned, 64, 1), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, s), 0);
+    CHECK_INT(bytes[0] | bytes[63], 0); /* not here, */
+    CHECK(bytes[64] | bytes[127]);      /* but at the second address */
+    CHECK_INT(cai_sim_copy(sim, device, pinned, 64, s), 0);
+    CHECK(memcmp((const void *)(uintptr_t)device, bytes + 64, 64) == 0);
+    CHECK_INT(cai_sim_host_function(sim, s, "look", look_inside, &w, NULL, 0), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, s), 0);
+    CHECK_INT(w.inside, 0);
+    CHECK_INT(cai_sim_free(sim, device), 0);
+    CHECK_INT(cai_sim_free(sim, pinned), 0);
+    CHECK(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64) == device); /* a block stays of its kind */
+    CHECK_INT(w.cleared, 0);
+    CHECK(cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 64) == pinned);
+    CHECK_INT(w.cleared, 1);
+    CHECK_INT(cai_sim_free(sim, managed), 0);
+    CHECK_INT(w.cleared, 2); /* a large one at once */
+    w.refuses = 1;
+    CHECK(cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, 4 * MB) != 0);
+    CHECK_INT(w.made, 2);
+    finish();
+    free(w.blocks[0]);
+    free(w.blocks[1]);
+}
+
 static void run_all(void)
 {
     test_pools_of_devices();
@@ -898,6 +973,7 @@ static void run_all(void)
     test_reuse_when_done();
     test_reuse_by_waiting();
     test_large_blocks();
+    test_host_memory();
     test_fingerprints();
 #if defined(__linux__)
     test_virtual_refused();

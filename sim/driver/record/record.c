@@ -102,6 +102,13 @@ void record_bind(uint64_t real, uint64_t own)
         driver_map_set(&record_handles, real, driver_handle(own));
 }
 
+void record_look(const char *kind, uint64_t real)
+{
+    const uint64_t own = record_handle(real, 0);
+    if (own > 2)
+        cai_sim_look(cai_driver_sim(), kind, own);
+}
+
 void record_adopt(uint64_t address)
 {
     cai_sim_adopt(cai_driver_sim(), address);

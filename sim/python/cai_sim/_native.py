@@ -27,6 +27,8 @@ KINDS = {
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
 MAY_READ = 3  # CAI_SIM_MAY_READ; above it CAI_SIM_MAY_ACCESS
 FOLLOWS, GLOBALS, UNREAD = 1, 2, 4  # CAI_KERNEL_FOLLOWS and the others, of a launch
+DESTROYED, NEVER_MADE, OUT_OF_REACH = 1, 2, 3  # CAI_DRIVER_...
+SEEN = "access before this call"  # CAI_DRIVER_HOST_ACCESS
 
 
 class Access(ctypes.Structure):  # cai_sim_access
@@ -65,6 +67,24 @@ class DriverFunction(ctypes.Structure):  # cai_driver_function
     _fields_ = [("name", c_char_p), ("calls", c_int64), ("asked", c_int32), ("served", c_int32), ("failed", c_int64)]
 
 
+class DriverDead(ctypes.Structure):  # cai_driver_dead
+    _fields_ = [
+        ("what", c_int32), ("argument", c_int32), ("device", c_int32), ("of_device", c_int32), ("kind", c_char_p),
+        ("name", c_char_p), ("call", c_char_p), ("made", c_uint64), ("destroyed", c_uint64), ("used", c_uint64),
+    ]  # fmt: skip
+
+
+class Lifetime(ctypes.Structure):  # cai_sim_lifetime
+    _fields_ = [
+        ("made", c_uint64), ("ended", c_uint64), ("before", c_uint64), ("after", c_uint64), ("number", c_int32), ("live", c_int32),
+        ("kind", c_int32), ("device", c_int32),
+    ]  # fmt: skip
+
+
+class DriverHost(ctypes.Structure):  # cai_driver_host
+    _fields_ = [("watched", c_int64), ("not_watched", c_int64), ("forgotten", c_int64), ("registered", c_int64)]
+
+
 class RuntimeFunction(ctypes.Structure):  # cai_runtime_function
     _fields_ = [("name", c_char_p), ("calls", c_int64), ("served", c_int32), ("reserved", c_int32)]
 
@@ -81,7 +101,9 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_driver_call_of": (c_int32, (c_uint64, POINTER(DriverCall))),
     "cai_driver_mark": (None, (c_char_p,)),
     "cai_driver_source": (c_int32, (c_char_p, c_size_t, c_char_p, c_size_t)),
-    "cai_driver_undefined": (c_int32, (c_int32, c_char_p, c_size_t)),
+    "cai_driver_undefined": (c_int32, (c_int32, POINTER(DriverDead))),
+    "cai_sim_stream_lifetime": (c_int32, (c_void_p, c_uint64, POINTER(Lifetime))),
+    "cai_driver_host_get": (None, (POINTER(DriverHost),)),
     "cai_driver_function_get": (c_int32, (c_int32, POINTER(DriverFunction))),
     "cai_sim_operation_count": (c_uint64, (c_void_p,)),
     "cai_sim_operation_get": (c_int32, (c_void_p, c_uint64, POINTER(Operation))),

@@ -164,6 +164,8 @@ def describe(number: int, group: list[Race]) -> list[str]:
     lines += memory(race) + side(race.first, race.first_does) + side(race.second, race.second_does)
     lines.append(f"  {race.missing}")
     lines += [f"  {cure(race)}"] if cure(race) else []
+    if race.again:
+        lines.append(f"  {race.again}")
     if race.why_possible:
         lines.append(f"  possible, not certain: {race.why_possible}")
     if race.mark:
@@ -211,11 +213,25 @@ def summary(trace: Trace, census: Census) -> list[str]:
         lines.append(f"  not run, because of an error: {plural(census.dropped, 'operation')}")
     if census.without_line:
         lines.append(f"  without a line of Python: {plural(census.without_line, 'call')}")
+    lines += host_accesses(trace)
     if trace.sites.function is None:
         lines.append("  lines are not known: the interpreter's functions could not be used")
     elif trace.sites.missed:
         lines.append(f"  the GIL was not free in time for {plural(trace.sites.missed, 'call')}: the line is not known")
     return lines + errors(trace) + ([] if trace.recorded else foreign())
+
+
+def host_accesses(trace: Trace) -> list[str]:
+    """The memory whose accesses by the host itself are not seen."""
+    known, lines = trace.host_memory(), []
+    if known.not_watched:
+        blocks = plural(known.not_watched, "block")
+        lines.append(f"  the host's own accesses are not seen: {blocks} of pinned or managed memory (no memfd_create or /proc/self/pagemap)")
+    if known.forgotten:
+        lines.append(f"  the host's own accesses are not seen: {plural(known.forgotten, 'use')} of pinned memory, too many at once or locked")
+    if known.registered:
+        lines.append(f"  the host's own accesses are not seen: {plural(known.registered, 'block')} that the program registered itself")
+    return lines
 
 
 def errors(trace: Trace) -> list[str]:
@@ -226,12 +242,56 @@ def errors(trace: Trace) -> list[str]:
 
 
 def dead_handles(trace: Trace) -> list[str]:
-    """The calls that were given a handle which was destroyed, or never was one. CUDA's driver crashes then."""
-    lines: list[str] = []
-    said = ctypes.create_string_buffer(_native.TEXT)
-    while trace.driver.cai_driver_undefined(len(lines), said, _native.TEXT):
-        lines.append(f"dead handle {len(lines) + 1}: {text(said.value)}")
-    return lines
+    """The uses of what was destroyed, or never was a handle: one text each. CUDA's driver may crash then."""
+    return [said for what, said in dead(trace) if what != _native.OUT_OF_REACH]
+
+
+def out_of_reach(trace: Trace) -> list[str]:
+    """The launches that were given memory which their device cannot access: one text each."""
+    return [said for what, said in dead(trace) if what == _native.OUT_OF_REACH]
+
+
+def dead(trace: Trace) -> list[tuple[int, str]]:
+    """What is kept of both, each with how often the same line did it."""
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    told: set[tuple[str, str]] = set()
+    for one in listed(trace.driver.cai_driver_undefined, _native.DriverDead()):
+        used = trace.caller(one.used)
+        name = text(one.kind), text(one.name)
+        row = (one.what, *name, text(one.call), one.argument, used.frames if used else ())
+        if row not in found:
+            found[row] = [one.what, dead_lines(trace, one, used, name in told), 0]
+        found[row][2] += 1
+        told.add(name)
+    again = lambda count: [f"  and {plural(count - 1, 'more time')}"] if count > 1 else []  # noqa: E731
+    return [(what, "\n".join(lines + again(count))) for what, lines, count in found.values()]
+
+
+def dead_lines(trace: Trace, one: _native.DriverDead, used: Call | None, again: bool) -> list[str]:
+    """again: where it was made and destroyed is told before."""
+    kind, name = text(one.kind), text(one.name)
+    if one.what == _native.NEVER_MADE:
+        return [f"dead handle: {name}, which never was the handle of a {kind}", *place("given", used, text(one.call))]
+    what = f"argument {one.argument} of kernel \"{used.kernel}\"" if used and one.argument else ""
+    if one.what == _native.OUT_OF_REACH:
+        title = f"out of reach: {what or 'an argument'} is {name}, of device {one.of_device}, in a launch on device {one.device}"
+        advice = [f"  device {one.device} has no access to it: copy it, or enable access between the two devices"]
+        return [title, *place("made", trace.caller(one.made)), *place("launched", used, text(one.call)), *advice]
+    title = f"dead {'memory' if kind == 'memory' else 'handle'}: {kind} {name}" + (f", {what}" if what else "")
+    ended = "freed" if kind == "memory" else "destroyed"
+    places = [*place("made", trace.caller(one.made)), *place(ended, trace.caller(one.destroyed))]
+    if again:
+        return [f"{title}, again", *place("used", used, text(one.call))]
+    return [title, *places, *place("used", used, text(one.call))]
+
+
+def place(what: str, call: Call | None, name: str = "") -> list[str]:
+    """One line that says where a call was made."""
+    if call is None:
+        return [f"  {what:<9} by {name}" if name else f"  {what:<9} at a line that is not known"]
+    source = f":  {call.line.source}" if call.line and call.line.source else ""
+    where = f"at {call.line}{source}" if call.line else "at a line that is not known"
+    return [f"  {what:<9} {where}", f"            {call.name} of {call.library}"]
 
 
 def foreign() -> list[str]:
@@ -247,6 +307,6 @@ def whole(trace: Trace, races: list[Race], census: Census, first: str) -> str:
         lines += describe(number, group)
     if len(found) > MOST_GROUPS:
         lines += [f"{plural(len(found) - MOST_GROUPS, 'more pair')} of calls are not shown", ""]
-    dead = dead_handles(trace)
-    lines += [*dead, ""] if dead else []
+    for said in dead_handles(trace) + out_of_reach(trace):
+        lines += [said, ""]
     return "\n".join([*lines, "what was seen:", *summary(trace, census)]) + "\n"

@@ -13,6 +13,9 @@ from . import _native
 from ._sites import Frame, Sites, distribution_of, library_of
 
 MOST_RACES = 100_000  # that are read
+MOST_BACK = 50  # operations to look back for a call
+MOST_FORTH = 5_000  # operations to look for waits
+MOST_AGAIN = 100  # races to look for waits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Race:
     allocated: Call | None  # the call that allocated the memory
     allocated_bytes: int
     mark: str  # the last mark before the second call, or ""
+    again: str = ""  # what has the handle of a stream or an event that was destroyed, or ""
 
     @property
     def likely(self) -> bool:
@@ -112,7 +116,9 @@ class Trace:
         self.allocations: dict[int, tuple[int, int]] = {}  # of a memory: operation, bytes
         self.host: list[int] = []  # the operations of host threads
         self.functions: list[int] = []  # the host functions
-        self.read = 0  # up to here the three above are filled
+        self.events: dict[int, int] = {}  # handles of events that were recorded, to the number of the first one
+        self.events_again_left = 0  # races to look at for a handle that came again; 0: none did
+        self.read = 0  # up to here these are filled
         self.found: tuple[int, list[Race]] = (0, [])  # the races of the first so many operations
 
     @property
@@ -150,11 +156,59 @@ class Trace:
         self.driver.cai_sim_access_name(self.sim, ctypes.byref(access), name, _native.NAME)
         return text(name.value)
 
+    def caller(self, tag: int) -> Call | None:
+        """The call of a tag, which need not have made an operation."""
+        call = self.call(tag)
+        if call is None:
+            return None
+        return Call(
+            operation=0, kind="call", name=text(call.name), kernel=readable(text(call.kernel)), label="", stream="", opaque=False,
+            caller=library_of(_native.file_of(call.caller)), frames=self.sites.frames(call.site), thread=0,
+        )  # fmt: skip
+
+    def lifetime(self, stream: int) -> _native.Lifetime:
+        """From when to when there was a stream, by its id."""
+        out = _native.Lifetime()
+        self.driver.cai_sim_stream_lifetime(self.sim, stream, ctypes.byref(out))
+        return out
+
+    def again(self, first: Any, second: Any) -> str:
+        """What has the handle of something else that was destroyed, so that a wait for it is another one, or ""."""
+        said = []
+        for stream in dict.fromkeys((first.stream, second.stream)):
+            life = self.lifetime(stream) if stream else _native.Lifetime()
+            if life.before:
+                said.append(self.same_handle(f"s{life.number}", life.made, f"s{self.lifetime(life.before).number}", self.lifetime(life.before)))
+            if life.after:
+                after = self.lifetime(life.after)
+                said.append(self.same_handle(f"s{after.number}", after.made, f"s{life.number}", life))
+        return "; ".join(said + self.events_again(first, second))
+
+    def same_handle(self, new: str, made: int, old: str, life: _native.Lifetime) -> str:
+        ended, begun = placed(", destroyed", self.caller(life.ended)), placed(", made", self.caller(made))
+        return f"{new}{begun}, has the handle of {old}{ended}: who waits for the one waits for {new}"
+
+    def events_again(self, first: Any, second: Any) -> list[str]:
+        """The waits between two operations for an event whose handle was that of another one, recorded after the first."""
+        recorded: dict[int, int] = {}  # event handles to numbers
+        said: list[str] = []
+        if not self.events_again_left:
+            return said
+        self.events_again_left -= 1
+        for operation in self.operations(first.id + 1, min(second.id, first.id + MOST_FORTH)):
+            if operation.kind == _native.RECORD and operation.stream == first.stream:
+                recorded.setdefault(operation.event, operation.event_number)
+            if operation.kind == _native.WAIT and recorded.get(operation.event, operation.event_number) != operation.event_number:
+                old, where = recorded[operation.event], placed(" at", self.caller(operation.tag), "")
+                said.append(f"the wait{where} is for e{operation.event_number}, which has the handle of e{old}, destroyed before")
+        return said[:1]
+
     def describe(self, operation: _native.Operation) -> Call:
         call = self.call(operation.tag)
+        late = operation.kind == _native.HOST_ACCESS and text(operation.name) == _native.SEEN and not call
         return Call(
             operation=operation.id, kind=_native.KINDS.get(operation.kind, "operation"),
-            name=text(call.name) if call else "", kernel=readable(text(call.kernel)) if call else "", label=text(operation.name),
+            name=text(call.name) if call else "", kernel=readable(text(call.kernel)) if call else "", label="access after the last call" if late else text(operation.name),
             stream=self.stream(operation), opaque=bool(call and call.opaque),
             caller=library_of(_native.file_of(call.caller)) if call else "",
             frames=self.sites.frames(call.site) if call else (), thread=operation.thread,
@@ -168,6 +222,8 @@ class Trace:
                 self.host.append(operation.id)
             if operation.kind == _native.HOST_FUNCTION:
                 self.functions.append(operation.id)
+            if operation.kind == _native.RECORD and self.events.setdefault(operation.event, operation.event_number) != operation.event_number:
+                self.events_again_left = self.events_again_left or MOST_AGAIN
             if operation.kind == _native.ALLOC and operation.access_count:
                 access = operation.accesses[0]
                 self.allocations.setdefault(access.memory, (operation.id, access.bytes))
@@ -178,10 +234,17 @@ class Trace:
 
     def races(self, since: int = 0) -> list[Race]:
         """The races whose second operation comes after operation `since`."""
+        self.host_memory()
         count = self.count()
         if self.found[0] != count:
             self.found = (count, self.judge())
         return [race for race in self.found[1] if race.second.operation > since]
+
+    def host_memory(self) -> _native.DriverHost:
+        """What is known of the host's own accesses, after a last look."""
+        out = _native.DriverHost()
+        self.driver.cai_driver_host_get(ctypes.byref(out))
+        return out
 
     def judge(self) -> list[Race]:
         total = self.driver.cai_check_races(self.sim, None, 0)
@@ -208,7 +271,7 @@ class Trace:
             first=self.describe(first), second=self.describe(second), first_does=does(first.kind, race.first_writes),
             second_does=does(second.kind, race.second_writes), missing=text(sentence.value).rpartition("; ")[2],
             allocated=self.describe(self.one(made)) if made else None, allocated_bytes=size,
-            mark=self.mark_before(race.second),
+            mark=self.mark_before(race.second), again=self.again(first, second),
         )  # fmt: skip
 
     def doubt(self, race: _native.CheckRace, first: Any, second: Any, order: int) -> str:
@@ -217,10 +280,24 @@ class Trace:
             return "a kernel has a pointer into this memory, and nothing tells whether it comes as far as the other one"
         if not race.certain:
             return "nothing tells whether either of them writes"
+        seen = [operation for operation in (second, first) if text(operation.name) == _native.SEEN]
+        if seen:
+            told = "; a host function ran in between, and may have told the host" if self.function_orders(first.id, second.id, order) else ""
+            return f"the host accessed it some time{self.after(seen[0])}; pages are told apart, not bytes{told}"
         if first.thread != second.thread and self.host_orders(first.id, second.id, order):
             return "a lock of the program may order the two host threads, which is not seen"
         if self.function_orders(first.id, second.id, order):
             return "a host function ran in between, and may have told the host that the first one was done"
+        return ""
+
+    def after(self, seen: Any) -> str:
+        """Where the host thread was before an access of its own was seen."""
+        for number in range(seen.id - 1, max(0, seen.id - MOST_BACK), -1):
+            operation = self.one(number)
+            call = self.call(operation.tag) if operation.thread == seen.thread and operation.tag != seen.tag else None
+            line = self.describe(operation).line if call else None
+            if line:
+                return f" after {line}"
         return ""
 
     def host_orders(self, first: int, second: int, order: int) -> bool:
@@ -255,6 +332,10 @@ def readable(kernel: str) -> str:
         if not kernel.startswith("_ZN"):
             break
     return "::".join(name for name in names if name != "__main__") or kernel
+
+
+def placed(what: str, call: Call | None, at: str = " at") -> str:
+    return f"{what}{at} {call.line}" if call and call.line else ""
 
 
 def text(value: bytes | None) -> str:
