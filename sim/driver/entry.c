@@ -2,11 +2,12 @@
  * SPDX-License-Identifier: MIT */
 #include "driver.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRIVER_UNDEFINED = 64, DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
+enum { DRIVER_UNDEFINED = 64, DRIVER_AWAY = 32, DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
 
 /* What a host thread is doing. */
 typedef struct driver_thread {
@@ -16,6 +17,7 @@ typedef struct driver_thread {
     int32_t per_thread;
     int32_t in_site;
     const char *running; /* the function of the driver that was called last */
+    const void *from; /* its return address */
     cai_driver_call *call; /* of the call that runs, or NULL */
 } driver_thread;
 
@@ -33,6 +35,8 @@ static void *driver_site_context;
 static FILE *driver_log;
 static char *driver_undefined[DRIVER_UNDEFINED]; /* what was said of dead handles */
 static int32_t driver_undefined_count;
+static char *driver_away[DRIVER_AWAY]; /* files of the libraries that asked for private tables */
+static int32_t driver_away_count;
 int driver_recorder;
 
 /* ------------------------------------------------------------------ >>the simulation */
@@ -235,6 +239,21 @@ void driver_call_launches(const char *kernel, int opaque)
     pthread_mutex_unlock(&driver_lock);
 }
 
+int32_t cai_driver_work(const char *name, const void *caller, const void *stream,
+                        const cai_sim_access *accesses, int32_t count, int32_t opaque)
+{
+    if (!name || count < 0 || (count && !accesses))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cai_driver_sim() || !__atomic_load_n(&driver_initialized, __ATOMIC_ACQUIRE))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    driver_self.per_thread = 0;
+    driver_self.running = name;
+    driver_self.call = NULL;
+    driver_note_call(name, caller);
+    driver_call_launches(name, opaque);
+    return cai_sim_launch(cai_driver_sim(), stream ? driver_number(stream) : 1, name, NULL, NULL, accesses, count);
+}
+
 void cai_driver_mark(const char *text)
 {
     cai_sim_host_access(cai_driver_sim(), text, NULL, 0);
@@ -272,6 +291,7 @@ CUresult driver_begin(int row, const void *caller, int flags)
     driver_self.per_thread = flags & 1;
     driver_self.call = NULL;
     driver_self.running = self->name;
+    driver_self.from = caller;
     if (!cai_driver_sim())
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(flags & 4) && !__atomic_load_n(&driver_initialized, __ATOMIC_ACQUIRE))
@@ -392,11 +412,40 @@ CUresult do_cuGetProcAddress(const char *symbol, void **function, int version, c
     return do_cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
+/* Keeps the file of a library that is turned away, once. */
+static void driver_turn_away(const void *caller)
+{
+    Dl_info info;
+    int32_t i;
+    if (!caller || !dladdr(caller, &info) || !info.dli_fname)
+        return;
+    pthread_mutex_lock(&driver_lock);
+    for (i = 0; i < driver_away_count && strcmp(driver_away[i], info.dli_fname); ++i) {
+    }
+    if (i == driver_away_count && i < DRIVER_AWAY) {
+        driver_away[i] = strdup(info.dli_fname);
+        driver_away_count += driver_away[i] != NULL;
+    }
+    pthread_mutex_unlock(&driver_lock);
+}
+
+int32_t cai_driver_turned_away(int32_t index, char *file, size_t capacity)
+{
+    int32_t found;
+    pthread_mutex_lock(&driver_lock);
+    found = index >= 0 && index < driver_away_count;
+    if (found && file && capacity)
+        snprintf(file, capacity, "%s", driver_away[index]);
+    pthread_mutex_unlock(&driver_lock);
+    return found;
+}
+
 /* The private tables of a vendor's libraries are not here: a static libcudart finds nothing. */
 CUresult do_cuGetExportTable(const void **table, const CUuuid *id)
 {
     DRIVER_NEED(table && id);
     *table = NULL;
+    driver_turn_away(driver_self.from);
     return CUDA_ERROR_NOT_FOUND;
 }
 

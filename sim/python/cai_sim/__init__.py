@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from . import _native, _picture, _report
+from . import _cure, _native, _picture, _report
 from ._sites import Frame, Sites
 from ._trace import Call, Race, Trace
 
@@ -66,6 +66,7 @@ def start(
     if (devices != 1 or memory) and not driver.cai_driver_configure(devices, memory, 0):
         raise RuntimeError("cai_sim.start comes too late: the simulated driver was used before")
     _trace = Trace(driver, runtimes, Sites(sites), recorded=bool(record))
+    _cure.watch(_trace)
     if _trace.sites.function is not None:
         driver.cai_driver_set_site(_trace.sites.function, None)
 

@@ -78,6 +78,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_driver_call_of": (c_int32, (c_uint64, POINTER(DriverCall))),
     "cai_driver_mark": (None, (c_char_p,)),
     "cai_driver_undefined": (c_int32, (c_int32, c_char_p, c_size_t)),
+    "cai_driver_turned_away": (c_int32, (c_int32, c_char_p, c_size_t)),
     "cai_driver_function_get": (c_int32, (c_int32, POINTER(DriverFunction))),
     "cai_sim_operation_count": (c_uint64, (c_void_p,)),
     "cai_sim_operation_get": (c_int32, (c_void_p, c_uint64, POINTER(Operation))),

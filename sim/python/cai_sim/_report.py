@@ -8,14 +8,13 @@ import ctypes
 import re
 from typing import Any, Iterable, Iterator
 
-from . import _native
+from . import _cure, _native
 from ._sites import library_of
 from ._trace import Call, Race, Trace, readable, text
 
 MOST_GROUPS = 25  # races of the same two lines are one group
 MOST_NAMES = 12
 MOST_OUTER = 2  # lines that called the line of a call
-TURNED_AWAY = "cuGetExportTable"  # private tables, which a runtime that is linked statically asks for
 PLURALS = {"launch": "launches", "copy": "copies", "host access": "host accesses", "publish": "publishes",
            "graph launch": "begins and ends of graph launches"}  # fmt: skip
 
@@ -148,8 +147,7 @@ def unfinished(trace: Trace) -> str:
     broken = re.search(r"context c\d+: error (\d+)", " ".join(errors(trace)))
     if broken:
         return f"the device has failed with error {broken[1]}"
-    away = any(name.startswith(TURNED_AWAY) for name in functions(trace)[0])
-    return f"a library was turned away ({TURNED_AWAY})" if away else ""
+    return _cure.short(trace)
 
 
 def verdict(found: list[list[Race]], census: Census, trace: Trace) -> str:
@@ -200,6 +198,7 @@ def summary(trace: Trace, census: Census) -> list[str]:
         lines.append("  kernels do not run: what they would write is not there")
     if census.launches:
         lines.append("  arrays of Numba are judged whole, other pointers of launches by the byte they point to")
+    lines += [f"  turned away: {line}" for line in _cure.cures(trace)]
     called, asked = census.missing
     if called:
         why = "not recorded: the report lacks them" if trace.recorded else "not served (they returned an error)"
