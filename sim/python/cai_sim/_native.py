@@ -12,6 +12,8 @@ import subprocess
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
+from . import _stand_ins
+
 RUNTIMES = ("libcudart.so.13", "libcudart.so.12")
 NAME = 160  # bytes for a name of a stream or of memory
 TEXT = 640  # CAI_CHECK_TEXT
@@ -125,6 +127,10 @@ def point_libraries() -> None:
     """Libraries that look for the driver by a variable of their own: Triton in a folder, Dr.Jit by file."""
     os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder()))
     os.environ.setdefault("DRJIT_LIBCUDA_PATH", str(folder() / "libcuda.so.1"))
+    os.environ.setdefault("CUPY_ACCELERATORS", "")  # sums by CuPy's own kernels: its CUB has a static runtime
+    # PyTorch: each tensor is a block of its own, and its free is in the trace. Older versions know the second name.
+    if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ):
+        os.environ["PYTORCH_ALLOC_CONF"] = os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
 
 
 def loaded() -> list[str]:
@@ -178,6 +184,8 @@ def load(recorder: bool = False) -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.
     driver = declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), FUNCTIONS)
     files = [here / name for name in RUNTIMES if (here / name).exists() and not recorder]
     runtimes = [declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), RUNTIME) for file in files]
+    if not recorder:
+        runtimes += [declare(library, RUNTIME) for library in _stand_ins.load(here)]
     sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
     return driver, sites, runtimes
 

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""Stand-ins for cuBLAS, cuBLASLt, cuRAND, cuFFT and cuDNN, whose own ones have a static CUDA runtime.
+
+The functions are in libcai_libraries.so (sim/libraries): cai_lib_NAME for each NAME that is served. For each such library
+that is installed, a shared object is written that has its name and all names that it exports, and no more than a jump
+behind each: to the function that serves it, to cai_lib_opaque if it computes, or to cai_lib_missing. It is loaded before
+the first GPU library. Who asks for libcublas.so.13 then, gets this one, and versions may change without a new list."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import platform
+import re
+import struct
+import sys
+import tempfile
+from typing import Iterator, NamedTuple
+
+from ._sites import distribution_of
+
+COMMON = "libcai_libraries.so"
+PREFIX = "cai_lib_"
+LIBRARIES = {"cublasLt": 0, "cublas": 0, "curand": 1, "cufft": 2, "cudnn": 3}  # with the number for its version
+# What computes with a handle in front, and takes no size from it: a launch whose accesses are not known.
+COMPUTES = re.compile(r"cublas(?!Lt|Xt|Create|Destroy|Set|Get|Log|Xerbla|Alloc|Free|Init|Shutdown|MigrateCompute|.*[gG]et(rf|ri|rs)|.*matinv|.*geqrf"
+                      r"|.*gels)[A-Z]\w*(_v2|Batched|Ex|tpttr|trttp|gemm3m|gemmt|syrkx|herkx|trmm|symm|hemm|trsm)(_64)?$")  # fmt: skip
+STB_GLOBAL, STT_OBJECT, STT_FUNC, SHN_ABS = 1, 1, 2, 0xFFF1
+EM_X86_64 = 62
+GLOB_DAT = 6  # R_X86_64_GLOB_DAT
+PAGE = 0x1000
+
+
+class Exports(NamedTuple):
+    names: list[str]
+    version: str  # of the symbols, or ""
+
+
+def exports(file: str | os.PathLike[str]) -> Exports:
+    """The functions that a shared object exports."""
+    with open(file, "rb") as data:
+        header = data.read(64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            return Exports([], "")
+        place, size, count = struct.unpack_from("<Q", header, 40)[0], *struct.unpack_from("<HH", header, 58)
+        data.seek(place)
+        table = data.read(size * count)
+        sections = [struct.unpack_from("<IIQQQQIIQQ", table, size * index) for index in range(count)]
+        symbols = next((one for one in sections if one[1] == 11), None)  # SHT_DYNSYM
+        if symbols is None:
+            return Exports([], "")
+        text = sections[symbols[6]]
+        data.seek(symbols[4])
+        rows = data.read(symbols[5])
+        data.seek(text[4])
+        strings = data.read(text[5])
+    names, version = [], ""
+    for name, info, _, section, _, _ in struct.iter_unpack("<IBBHQQ", rows):
+        if not section or info >> 4 != STB_GLOBAL:
+            continue
+        word = strings[name : strings.index(b"\0", name)].decode()
+        if section == SHN_ABS:
+            version = word  # each version has a symbol of its own
+        elif info & 15 == STT_FUNC:
+            names.append(word)
+    return Exports(names, version)
+
+
+def hash_of(name: bytes) -> int:
+    """The hash of the System V ABI."""
+    value = 0
+    for byte in name:
+        value = (value << 4) + byte
+        high = value & 0xF0000000
+        value = (value ^ high >> 24) & ~high
+    return value & 0xFFFFFFFF
+
+
+class Strings:
+    def __init__(self) -> None:
+        self.data, self.places = bytearray(b"\0"), {"": 0}
+
+    def add(self, text: str) -> int:
+        if text not in self.places:
+            self.places[text] = len(self.data)
+            self.data += text.encode() + b"\0"
+        return self.places[text]
+
+
+def image(soname: str, version: str, targets: dict[str, str]) -> bytes:
+    """A shared object for x86-64: each name of `targets` jumps to that function of libcai_libraries.so."""
+    strings = Strings()
+    used = sorted(set(targets.values()))
+    order = ["", *used, *targets]  # the symbols: first those of the other library
+    places = [strings.add(name) for name in order]
+    needed, own = strings.add(COMMON), strings.add(soname)
+    strings.add(version)
+    count, first = len(order), 1 + len(used)
+    buckets = max(1, count // 2)
+    heads, chain = [0] * buckets, [0] * count
+    for index in range(first, count):
+        bucket = hash_of(order[index].encode()) % buckets
+        heads[bucket], chain[index] = index, heads[bucket]
+    hashes = struct.pack(f"<{2 + buckets + count}I", buckets, count, *heads, *chain)
+    versions = struct.pack(f"<{count}H", *[0] + [1] * len(used) + [2 if version else 1] * len(targets))
+    definitions = b"".join(
+        struct.pack("<HHHHIIIII", 1, number == 1, number, 1, hash_of(name.encode()), 20, 28 if number == 1 else 0, strings.add(name), 0)
+        for number, name in ((1, soname), (2, version))
+    ) if version else b""  # fmt: skip
+    blocks = {"hash": hashes, "symbols": b"\0" * 24 * count, "strings": bytes(strings.data), "versions": versions,
+              "definitions": definitions, "relocations": b"\0" * 24 * len(used), "code": b"\0" * 16 * len(targets)}  # fmt: skip
+    at, place = {}, 64 + 4 * 56
+    for name, block in blocks.items():
+        at[name] = place = (place + 15) // 16 * 16
+        place += len(block)
+    end = place
+    data = (place + PAGE - 1) // PAGE * PAGE
+    table = data + 16 * 16  # behind the dynamic section
+    slots = {name: table + 8 * number for number, name in enumerate(used)}
+    code, rows = bytearray(), bytearray(24)
+    for number, name in enumerate(used, 1):
+        rows += struct.pack("<IBBHQQ", places[number], STB_GLOBAL << 4 | STT_FUNC, 0, 0, 0, 0)
+    for number, (name, target) in enumerate(targets.items()):
+        here = at["code"] + 16 * number
+        rows += struct.pack("<IBBHQQ", places[first + number], STB_GLOBAL << 4 | STT_FUNC, 0, 1, here, 16)
+        code += stub(here, at["strings"] + places[first + number], slots[target], target != PREFIX + name)
+    blocks["symbols"], blocks["code"] = bytes(rows), bytes(code)
+    blocks["relocations"] = b"".join(struct.pack("<QQq", slots[name], number << 32 | GLOB_DAT, 0) for number, name in enumerate(used, 1))
+    dynamic = [(1, needed), (14, own), (4, at["hash"]), (5, at["strings"]), (6, at["symbols"]), (10, len(strings.data)), (11, 24),
+               (7, at["relocations"]), (8, 24 * len(used)), (9, 24)]  # fmt: skip
+    if version:
+        dynamic += [(0x6FFFFFF0, at["versions"]), (0x6FFFFFFC, at["definitions"]), (0x6FFFFFFD, 2)]
+    rows = b"".join(struct.pack("<QQ", *row) for row in [*dynamic, (0, 0)])
+    out = bytearray(data + 16 * 16 + 8 * len(used))
+    out[0:64] = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, EM_X86_64, 1, 0, 64, 0, 0, 64, 56, 4, 64, 0, 0)
+    headers = [(1, 5, 0, end, PAGE), (1, 6, data, len(out) - data, PAGE), (2, 6, data, len(rows), 8), (0x6474E551, 6, 0, 0, 16)]
+    out[64 : 64 + 4 * 56] = b"".join(struct.pack("<IIQQQQQQ", kind, flags, start, start, start, size, size, align)
+                                     for kind, flags, start, size, align in headers)  # fmt: skip
+    for name, block in blocks.items():
+        out[at[name] : at[name] + len(block)] = block
+    out[data : data + len(rows)] = rows
+    return bytes(out)
+
+
+def stub(here: int, name: int, slot: int, with_name: bool) -> bytes:
+    """lea rsi, [name]; jmp [slot]. A function that serves one name gets its arguments as they are."""
+    lead = b"\x48\x8d\x35" + struct.pack("<i", name - here - 7) if with_name else b""
+    return (lead + b"\xff\x25" + struct.pack("<i", slot - here - len(lead) - 6)).ljust(16, b"\xcc")
+
+
+def installed() -> Iterator[tuple[str, str, str]]:
+    """(library, soname, file) of each one that is installed, the first of each soname."""
+    toolkits = [os.environ.get("CUDA_PATH", ""), os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    folders = [folder for path in sys.path if path for folder in sorted(pathlib.Path(path).glob("nvidia/*/lib"))]
+    folders += [pathlib.Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
+    folders += [pathlib.Path(toolkit, lib) for toolkit in toolkits if toolkit for lib in ("lib64", "lib")]
+    folders += [pathlib.Path("/usr/lib/x86_64-linux-gnu")]
+    seen = set()
+    for folder in folders:
+        for library in LIBRARIES:
+            for file in sorted(folder.glob(f"lib{library}.so.*")):
+                if re.fullmatch(r"lib\w+\.so\.\d+", file.name) and file.name not in seen:
+                    seen.add(file.name)
+                    yield library, file.name, str(file)
+
+
+def version_of(file: str) -> int:
+    """The version that the name or the package of a library says, or 0."""
+    found = re.search(r"\.so\.(\d+)\.(\d+)\.(\d+)", os.path.realpath(file)) or re.search(r" (\d+)\.(\d+)\.(\d+)", distribution_of(file))
+    return int(found[1]) * 1000000 + int(found[2]) * 1000 + int(found[3]) if found else 0
+
+
+def target(name: str, served: set[str]) -> str:
+    if PREFIX + name in served:
+        return PREFIX + name
+    return PREFIX + ("opaque" if COMPUTES.match(name) else "missing")
+
+
+def load(folder: pathlib.Path) -> list[ctypes.CDLL]:
+    """Loads the stand-ins for the libraries that are installed. Returns the library behind them, if it is there."""
+    common = folder / COMMON
+    if not common.exists() or platform.machine() != "x86_64":
+        return []
+    behind = ctypes.CDLL(str(common), ctypes.RTLD_GLOBAL)
+    served = set(exports(common).names)
+    with tempfile.TemporaryDirectory() as place:
+        for library, soname, file in installed():
+            found = exports(file)
+            if not found.names:
+                continue
+            made = pathlib.Path(place, soname)
+            made.write_bytes(image(soname, found.version, {name: target(name, served) for name in found.names}))
+            ctypes.CDLL(str(made), ctypes.RTLD_GLOBAL)
+            behind.cai_libraries_version(LIBRARIES[library], version_of(file))
+    return [behind]
