@@ -1,4 +1,5 @@
-/* dnn.c - cuDNN: its handles, and its graphs of operations (the backend API). Other functions are not served.
+/* dnn.c - cuDNN: its handles, and its graphs of operations (the backend API), and batch normalization. Other
+ * functions are not served.
  * SPDX-License-Identifier: MIT */
 #include "libraries.h"
 
@@ -9,7 +10,8 @@ enum { DNN_OK = 0, DNN_NOT_INITIALIZED = 1001, DNN_INVALID = 2002, DNN_NOT_SUPPO
 enum { DNN_ENGINE = 2, DNN_FORWARD = 10, DNN_BACKWARD_FILTER = 11, DNN_BACKWARD_DATA = 12, DNN_POINTWISE = 13, DNN_TENSOR = 17,
        DNN_MATMUL = 19 };
 enum { DNN_TYPE_DESCRIPTOR = 15 };
-enum { DNN_HEUR_GRAPH = 201, DNN_HEUR_RESULTS = 202, DNN_CONFIG_ENGINE = 300, DNN_CONFIG_WORKSPACE = 303, DNN_PLAN_CONFIG = 401,
+enum { DNN_HEUR_GRAPH = 201, DNN_HEUR_RESULTS = 202, DNN_CONFIG_ENGINE = 300, DNN_CONFIG_WORKSPACE = 303,
+       DNN_CONFIG_SHARED = 304, DNN_PLAN_CONFIG = 401,
        DNN_PLAN_WORKSPACE = 402, DNN_GRAPH_OPS = 801, DNN_GRAPH_ENGINES = 802, DNN_DATA_TYPE = 901, DNN_DIMENSIONS = 902,
        DNN_STRIDES = 903, DNN_ID = 906, DNN_VIRTUAL = 907, DNN_BY_VALUE = 908, DNN_PACK_IDS = 1000, DNN_PACK_POINTERS = 1001,
        DNN_PACK_WORKSPACE = 1003, DNN_ENGINE_GRAPH = 1300, DNN_ENGINE_INDEX = 1301 };
@@ -60,10 +62,23 @@ LIB_EXPORT int cai_lib_cudnnGetStream(const lib_handle *handle, const void **str
     return DNN_OK;
 }
 
-LIB_EXPORT size_t cai_lib_cudnnGetVersion(void)
+static int dnn_part(int part)
 {
     const int version = lib_version(LIB_CUDNN, 9010000);
-    return (size_t)(version / 1000000 * 10000 + version / 1000 % 1000 * 100 + version % 1000);
+    return part == 0 ? version / 1000000 : part == 1 ? version / 1000 % 1000 : version % 1000;
+}
+
+LIB_EXPORT size_t cai_lib_cudnnGetVersion(void)
+{
+    return (size_t)(dnn_part(0) * 10000 + dnn_part(1) * 100 + dnn_part(2));
+}
+
+LIB_EXPORT int cai_lib_cudnnGetProperty(int part, int *value)
+{
+    if (part < 0 || part > 2 || !value)
+        return DNN_INVALID;
+    *value = dnn_part(part);
+    return DNN_OK;
 }
 
 LIB_EXPORT size_t cai_lib_cudnnGetCudartVersion(void)
@@ -234,12 +249,12 @@ static int dnn_copy(const dnn_descriptor *from, dnn_descriptor *to)
     return status;
 }
 
-static int dnn_answer(int64_t value, int64_t room, int64_t *count, void *values)
+static int dnn_answer(int64_t value, int type, int64_t room, int64_t *count, void *values)
 {
     if (count)
         *count = 1;
     if (values && room > 0)
-        memcpy(values, &value, sizeof value);
+        memcpy(values, &value, dnn_bytes(type) < sizeof value ? dnn_bytes(type) : sizeof value);
     return DNN_OK;
 }
 
@@ -253,8 +268,9 @@ LIB_EXPORT int cai_lib_cudnnBackendGetAttribute(const dnn_descriptor *of, int na
             *count = 1;
         return values && room > 0 ? dnn_choose(of, ((dnn_descriptor **)values)[0]) : DNN_OK;
     }
-    if (!one && (name == DNN_CONFIG_WORKSPACE || name == DNN_PLAN_WORKSPACE || name == DNN_GRAPH_ENGINES))
-        return dnn_answer(name == DNN_GRAPH_ENGINES, room, count, values);
+    if (!one && (name == DNN_CONFIG_WORKSPACE || name == DNN_CONFIG_SHARED || name == DNN_PLAN_WORKSPACE ||
+                 name == DNN_GRAPH_ENGINES))
+        return dnn_answer(name == DNN_GRAPH_ENGINES, type, room, count, values);
     some = one ? one->count : 0;
     if (count)
         *count = some;
@@ -347,5 +363,155 @@ LIB_EXPORT int cai_lib_cudnnBackendExecute(const lib_handle *handle, const dnn_d
     work.opaque = !graph;
     for (i = 0; (operation = dnn_get(graph, DNN_GRAPH_OPS, i)) != NULL; ++i)
         dnn_operation(&work, operation, pack);
+    return lib_end(&work) == 0 ? DNN_OK : DNN_FAILED;
+}
+
+/* ------------------------------------------------------------- >>batch normalization */
+/* Descriptors of the older functions: a tensor has the attributes of the newer ones, others are empty. */
+#define DNN_KIND(NAME, KIND)                                                 \
+    LIB_EXPORT int cai_lib_cudnnCreate##NAME(dnn_descriptor **made);         \
+    LIB_EXPORT int cai_lib_cudnnCreate##NAME(dnn_descriptor **made)          \
+    {                                                                        \
+        return cai_lib_cudnnBackendCreateDescriptor(KIND, made);             \
+    }                                                                        \
+    LIB_EXPORT int cai_lib_cudnnDestroy##NAME(dnn_descriptor *one);          \
+    LIB_EXPORT int cai_lib_cudnnDestroy##NAME(dnn_descriptor *one)           \
+    {                                                                        \
+        return cai_lib_cudnnBackendDestroyDescriptor(one);                   \
+    }
+DNN_KIND(TensorDescriptor, DNN_TENSOR)
+DNN_KIND(ActivationDescriptor, -1)
+
+LIB_EXPORT int cai_lib_cudnnSetActivationDescriptor(dnn_descriptor *one, int mode, int nans, double coefficient)
+{
+    (void)one, (void)mode, (void)nans, (void)coefficient;
+    return DNN_OK;
+}
+
+LIB_EXPORT int cai_lib_cudnnSetTensorNdDescriptor(dnn_descriptor *one, int type, int rank, const int *sizes, const int *strides)
+{
+    int64_t all[2][8];
+    int i, status;
+    if (!one || rank < 1 || rank > 8 || !sizes || !strides)
+        return DNN_INVALID;
+    for (i = 0; i < rank; ++i) {
+        all[0][i] = sizes[i];
+        all[1][i] = strides[i];
+    }
+    status = dnn_set(one, DNN_DATA_TYPE, 1, 1, &type);
+    if (status == DNN_OK)
+        status = dnn_set(one, DNN_DIMENSIONS, 3, rank, all[0]);
+    return status == DNN_OK ? dnn_set(one, DNN_STRIDES, 3, rank, all[1]) : status;
+}
+
+LIB_EXPORT int cai_lib_cudnnSetTensor4dDescriptor(dnn_descriptor *one, int format, int type, int n, int c, int h, int w)
+{
+    const int sizes[4] = {n, c, h, w}, rows[4] = {c * h * w, h * w, w, 1}, channels[4] = {h * w * c, 1, w * c, c};
+    return cai_lib_cudnnSetTensorNdDescriptor(one, type, 4, sizes, format == 1 ? channels : rows);
+}
+
+LIB_EXPORT int cai_lib_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(void *handle, int mode, int operations,
+                                                                            const void *activation, const void *x, size_t *bytes)
+{
+    (void)handle, (void)mode, (void)operations, (void)activation, (void)x;
+    *bytes = 0;
+    return DNN_OK;
+}
+
+LIB_EXPORT int cai_lib_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(void *handle, int mode, int operations, const void *x,
+                                                                                const void *z, const void *y, const void *scale,
+                                                                                const void *activation, size_t *bytes)
+{
+    (void)handle, (void)mode, (void)operations, (void)x, (void)z, (void)y, (void)scale, (void)activation;
+    *bytes = 0;
+    return DNN_OK;
+}
+
+LIB_EXPORT int cai_lib_cudnnGetBatchNormalizationBackwardExWorkspaceSize(void *handle, int mode, int operations, const void *x,
+                                                                         const void *y, const void *dy, const void *dz, const void *dx,
+                                                                         const void *scale, const void *activation, size_t *bytes)
+{
+    (void)handle, (void)mode, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)scale, (void)activation;
+    *bytes = 0;
+    return DNN_OK;
+}
+
+/* One tensor of a call, if it is given. */
+static void dnn_given(lib_work *work, const dnn_descriptor *tensor, const void *data, int write)
+{
+    if (tensor && data)
+        dnn_tensor(work, tensor, data, write);
+}
+
+LIB_EXPORT int cai_lib_cudnnBatchNormalizationForwardTrainingEx(
+    const lib_handle *handle, int mode, int operations, const void *alpha, const void *beta, const dnn_descriptor *xd, const void *x,
+    const dnn_descriptor *zd, const void *z, const dnn_descriptor *yd, void *y, const dnn_descriptor *sd, const void *scale,
+    const void *bias, double factor, void *mean, void *variance, double epsilon, void *saved_mean, void *saved_variance,
+    const void *activation, void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
+{
+    lib_work work;
+    (void)mode, (void)operations, (void)alpha, (void)beta, (void)factor, (void)epsilon, (void)activation;
+    if (!lib_handle_is(handle))
+        return DNN_INVALID;
+    lib_begin(&work, "cudnnBatchNormalizationForwardTrainingEx", LIB_CALLER, handle->stream);
+    dnn_given(&work, xd, x, LIB_READ);
+    dnn_given(&work, zd, z, LIB_READ);
+    dnn_given(&work, yd, y, LIB_WRITE);
+    dnn_given(&work, sd, scale, LIB_READ);
+    dnn_given(&work, sd, bias, LIB_READ);
+    dnn_given(&work, sd, mean, LIB_WRITE);
+    dnn_given(&work, sd, variance, LIB_WRITE);
+    dnn_given(&work, sd, saved_mean, LIB_WRITE);
+    dnn_given(&work, sd, saved_variance, LIB_WRITE);
+    lib_range(&work, workspace, (int64_t)workspace_bytes, LIB_MAY_WRITE);
+    lib_range(&work, reserve, (int64_t)reserve_bytes, LIB_WRITE);
+    return lib_end(&work) == 0 ? DNN_OK : DNN_FAILED;
+}
+
+LIB_EXPORT int cai_lib_cudnnBatchNormalizationForwardInference(const lib_handle *handle, int mode, const void *alpha,
+                                                               const void *beta, const dnn_descriptor *xd, const void *x,
+                                                               const dnn_descriptor *yd, void *y, const dnn_descriptor *sd,
+                                                               const void *scale, const void *bias, const void *mean,
+                                                               const void *variance, double epsilon)
+{
+    lib_work work;
+    (void)mode, (void)alpha, (void)beta, (void)epsilon;
+    if (!lib_handle_is(handle))
+        return DNN_INVALID;
+    lib_begin(&work, "cudnnBatchNormalizationForwardInference", LIB_CALLER, handle->stream);
+    dnn_given(&work, xd, x, LIB_READ);
+    dnn_given(&work, yd, y, LIB_WRITE);
+    dnn_given(&work, sd, scale, LIB_READ);
+    dnn_given(&work, sd, bias, LIB_READ);
+    dnn_given(&work, sd, mean, LIB_READ);
+    dnn_given(&work, sd, variance, LIB_READ);
+    return lib_end(&work) == 0 ? DNN_OK : DNN_FAILED;
+}
+
+LIB_EXPORT int cai_lib_cudnnBatchNormalizationBackwardEx(
+    const lib_handle *handle, int mode, int operations, const void *alpha, const void *beta, const void *alpha2, const void *beta2,
+    const dnn_descriptor *xd, const void *x, const dnn_descriptor *yd, const void *y, const dnn_descriptor *dyd, const void *dy,
+    const dnn_descriptor *dzd, void *dz, const dnn_descriptor *dxd, void *dx, const dnn_descriptor *sd, const void *scale,
+    const void *bias, void *dscale, void *dbias, double epsilon, const void *saved_mean, const void *saved_variance,
+    const void *activation, void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
+{
+    lib_work work;
+    (void)mode, (void)operations, (void)alpha, (void)beta, (void)alpha2, (void)beta2, (void)epsilon, (void)activation;
+    if (!lib_handle_is(handle))
+        return DNN_INVALID;
+    lib_begin(&work, "cudnnBatchNormalizationBackwardEx", LIB_CALLER, handle->stream);
+    dnn_given(&work, xd, x, LIB_READ);
+    dnn_given(&work, yd, y, LIB_READ);
+    dnn_given(&work, dyd, dy, LIB_READ);
+    dnn_given(&work, dzd, dz, LIB_WRITE);
+    dnn_given(&work, dxd, dx, LIB_WRITE);
+    dnn_given(&work, sd, scale, LIB_READ);
+    dnn_given(&work, sd, bias, LIB_READ);
+    dnn_given(&work, sd, dscale, LIB_WRITE);
+    dnn_given(&work, sd, dbias, LIB_WRITE);
+    dnn_given(&work, sd, saved_mean, LIB_READ);
+    dnn_given(&work, sd, saved_variance, LIB_READ);
+    lib_range(&work, workspace, (int64_t)workspace_bytes, LIB_MAY_WRITE);
+    lib_range(&work, reserve, (int64_t)reserve_bytes, LIB_READ);
     return lib_end(&work) == 0 ? DNN_OK : DNN_FAILED;
 }

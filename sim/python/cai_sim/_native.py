@@ -125,6 +125,7 @@ def folder() -> pathlib.Path:
 
 def point_libraries() -> None:
     """Libraries that look for the driver by a variable of their own: Triton in a folder, Dr.Jit by file."""
+    load_by_name()
     os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder()))
     os.environ.setdefault("DRJIT_LIBCUDA_PATH", str(folder() / "libcuda.so.1"))
     os.environ.setdefault("CUPY_ACCELERATORS", "")  # sums by CuPy's own kernels: its CUB has a static runtime
@@ -188,6 +189,19 @@ def load(recorder: bool = False) -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.
         runtimes += [declare(library, RUNTIME) for library in _stand_ins.load(here)]
     sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
     return driver, sites, runtimes
+
+
+def load_by_name() -> None:
+    """A library that loads one of ours by path, as PyTorch does with libcudart.so.13 of its packages, gets ours."""
+    load = ctypes.CDLL.__init__
+
+    def init(self: ctypes.CDLL, name: Any, *arguments: Any, **options: Any) -> None:
+        base = os.path.basename(name) if isinstance(name, str) else ""
+        load(self, base if base in ours and os.path.dirname(name) != place else name, *arguments, **options)
+
+    place = str(folder())
+    ours = {"libcuda.so.1", *RUNTIMES, *_stand_ins.loaded}
+    ctypes.CDLL.__init__ = init  # type: ignore[method-assign]
 
 
 _libc = ctypes.CDLL(None)

@@ -30,6 +30,7 @@ STB_GLOBAL, STT_OBJECT, STT_FUNC, SHN_ABS = 1, 1, 2, 0xFFF1
 EM_X86_64 = 62
 GLOB_DAT = 6  # R_X86_64_GLOB_DAT
 PAGE = 0x1000
+loaded: list[str] = []  # what is loaded, by soname
 
 
 class Exports(NamedTuple):
@@ -192,5 +193,6 @@ def load(folder: pathlib.Path) -> list[ctypes.CDLL]:
             made = pathlib.Path(place, soname)
             made.write_bytes(image(soname, found.version, {name: target(name, served) for name in found.names}))
             ctypes.CDLL(str(made), ctypes.RTLD_GLOBAL)
+            loaded.append(soname)
             behind.cai_libraries_version(LIBRARIES[library], version_of(file))
     return [behind]
