@@ -254,7 +254,9 @@ def check_away(world: World) -> None:
     expect(world.python("-m", "cai_sim", "away.py", STUB_AWAY=nvrtc), 0, r"cai_sim: no race\n", without=("turned away",))
     (world.folder / "raises.py").write_text("raise ValueError('stopped')\n")
     expect(world.python("-m", "cai_sim", "raises.py", STUB_AWAY=cupy), 1,
-           r"ValueError: stopped\ncai_sim: CuPy does not run here.*`python\S* -m cai_sim\.cupy`")  # fmt: skip
+           r"ValueError: stopped\ncai_sim: CuPy does not run here.*`python\S* -m cai_sim\.cupy`",
+           without=("results are not there",))  # fmt: skip
+    expect(world.run("assert 1 == 2\n"), 1, r"AssertionError\ncai_sim: Kernels do not run here: results are not there")
 
 
 def check_variables(world: World) -> None:

@@ -49,9 +49,35 @@ def cure(file: str) -> str:
     return f"{where} does not run here: {REASON}"
 
 
+NO_RESULTS = "Kernels do not run here: results are not there. A check of one fails, and a loop that waits for one may not end"
+CUDNN = "Of cuDNN convolutions, graphs of operations and batch normalization are served: torch.backends.cudnn.enabled = False goes without it"
+
+
 def cures(trace: Trace) -> list[str]:
     """A sentence for each library that was turned away."""
     return [cure(file) for file in turned_away(trace)]
+
+
+def hints(trace: Trace, error: type[BaseException]) -> list[str]:
+    """What to know of an exception that ended the program."""
+    lines = cures(trace)
+    if issubclass(error, (AssertionError, KeyboardInterrupt)) and not trace.recorded:
+        lines.append(NO_RESULTS)
+    if any(name.startswith("cudnn") for name in called(trace)):
+        lines.append(CUDNN)
+    return lines
+
+
+def called(trace: Trace) -> list[str]:
+    """The functions of the libraries above the driver that were called, and are not served."""
+    names, one = [], _native.RuntimeFunction()
+    for library in trace.runtimes:
+        index = 0
+        while library.cai_runtime_function_get(index, ctypes.byref(one)):
+            index += 1
+            if one.calls and not one.served:
+                names.append(one.name.decode())
+    return names
 
 
 def short(trace: Trace) -> str:
@@ -66,7 +92,7 @@ def watch(trace: Trace) -> None:
 
     def hook(*error: Any) -> None:
         before(*error)
-        for line in cures(trace):
+        for line in hints(trace, error[0]):
             sys.stderr.write(f"cai_sim: {line}\n")
 
     sys.excepthook = hook
