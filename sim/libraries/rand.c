@@ -2,7 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #include "libraries.h"
 
-enum { RAND_OK = 0, RAND_NOT_INITIALIZED = 101, RAND_RANGE = 104, RAND_LAUNCH = 201, RAND_INITIALIZATION = 203 };
+enum {
+    RAND_OK = 0,
+    RAND_NOT_INITIALIZED = 101,
+    RAND_RANGE = 104,
+    RAND_LAUNCH = 201,
+    RAND_INITIALIZATION = 203
+};
 
 static int rand_part(int part)
 {
@@ -18,8 +24,7 @@ LIB_EXPORT int cai_lib_curandGetVersion(int *version)
 
 LIB_EXPORT int cai_lib_curandGetProperty(int part, int *value)
 {
-    if (part < 0 || part > 2 || !value)
-        return RAND_RANGE;
+    if (part < 0 || part > 2 || !value) return RAND_RANGE;
     *value = rand_part(part);
     return RAND_OK;
 }
@@ -35,44 +40,41 @@ LIB_EXPORT int cai_lib_curandCreateGenerator(lib_handle **generator, int kind)
 LIB_EXPORT int cai_lib_curandCreateGeneratorHost(lib_handle **generator, int kind)
 {
     const int status = cai_lib_curandCreateGenerator(generator, kind);
-    if (status == RAND_OK)
-        (*generator)->pointer_mode = LIB_DEVICE + 1;
+    if (status == RAND_OK) (*generator)->pointer_mode = LIB_DEVICE + 1;
     return status;
 }
 
 LIB_EXPORT int cai_lib_curandDestroyGenerator(lib_handle *generator)
 {
-    if (!lib_handle_is(generator))
-        return RAND_NOT_INITIALIZED;
+    if (!lib_handle_is(generator)) return RAND_NOT_INITIALIZED;
     lib_handle_free(generator);
     return RAND_OK;
 }
 
 LIB_EXPORT int cai_lib_curandSetStream(lib_handle *generator, const void *stream)
 {
-    if (!lib_handle_is(generator))
-        return RAND_NOT_INITIALIZED;
+    if (!lib_handle_is(generator)) return RAND_NOT_INITIALIZED;
     generator->stream = stream;
     return RAND_OK;
 }
 
-#define RAND_SETTING(NAME, TYPE)                                               \
-    LIB_EXPORT int cai_lib_curandSet##NAME(lib_handle *generator, TYPE value); \
-    LIB_EXPORT int cai_lib_curandSet##NAME(lib_handle *generator, TYPE value)  \
-    {                                                                          \
-        (void)value;                                                           \
-        return lib_handle_is(generator) ? RAND_OK : RAND_NOT_INITIALIZED;      \
+#define RAND_SETTING(NAME, TYPE)                                                                             \
+    LIB_EXPORT int cai_lib_curandSet##NAME(lib_handle *generator, TYPE value);                               \
+    LIB_EXPORT int cai_lib_curandSet##NAME(lib_handle *generator, TYPE value)                                \
+    {                                                                                                        \
+        (void)value;                                                                                         \
+        return lib_handle_is(generator) ? RAND_OK : RAND_NOT_INITIALIZED;                                    \
     }
 RAND_SETTING(PseudoRandomGeneratorSeed, unsigned long long)
 RAND_SETTING(GeneratorOffset, unsigned long long)
 RAND_SETTING(GeneratorOrdering, int)
 RAND_SETTING(QuasiRandomGeneratorDimensions, unsigned int)
 
-static int rand_fill(const char *name, const void *caller, const lib_handle *generator, void *out, size_t bytes)
+static int rand_fill(const char *name, const void *caller, const lib_handle *generator, void *out,
+                     size_t bytes)
 {
     lib_work work;
-    if (!lib_handle_is(generator))
-        return RAND_NOT_INITIALIZED;
+    if (!lib_handle_is(generator)) return RAND_NOT_INITIALIZED;
     if (generator->pointer_mode != LIB_HOST) {
         memset(out, 0, bytes);
         return RAND_OK;
@@ -87,18 +89,18 @@ LIB_EXPORT int cai_lib_curandGenerateSeeds(lib_handle *generator)
     return rand_fill("curandGenerateSeeds", LIB_CALLER, generator, NULL, 0);
 }
 
-#define RAND_PLAIN(NAME, BYTES)                                                             \
-    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count);    \
-    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count)     \
-    {                                                                                       \
-        return rand_fill("curand" #NAME, LIB_CALLER, generator, out, count * (BYTES));      \
+#define RAND_PLAIN(NAME, BYTES)                                                                              \
+    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count);                     \
+    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count)                      \
+    {                                                                                                        \
+        return rand_fill("curand" #NAME, LIB_CALLER, generator, out, count * (BYTES));                       \
     }
-#define RAND_NORMAL(NAME, TYPE)                                                                        \
-    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count, TYPE a, TYPE b); \
-    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count, TYPE a, TYPE b) \
-    {                                                                                                  \
-        (void)a, (void)b;                                                                              \
-        return rand_fill("curand" #NAME, LIB_CALLER, generator, out, count * sizeof(TYPE));            \
+#define RAND_NORMAL(NAME, TYPE)                                                                              \
+    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count, TYPE a, TYPE b);     \
+    LIB_EXPORT int cai_lib_curand##NAME(lib_handle *generator, void *out, size_t count, TYPE a, TYPE b)      \
+    {                                                                                                        \
+        (void)a, (void)b;                                                                                    \
+        return rand_fill("curand" #NAME, LIB_CALLER, generator, out, count * sizeof(TYPE));                  \
     }
 RAND_PLAIN(Generate, 4)
 RAND_PLAIN(GenerateLongLong, 8)

@@ -22,10 +22,8 @@ static CUresult lib_ready(void)
 {
     CUcontext context = NULL;
     CUresult result = cuInit(0);
-    if (result == CUDA_SUCCESS)
-        result = cuCtxGetCurrent(&context);
-    if (result != CUDA_SUCCESS || context)
-        return result;
+    if (result == CUDA_SUCCESS) result = cuCtxGetCurrent(&context);
+    if (result != CUDA_SUCCESS || context) return result;
     result = cuDevicePrimaryCtxRetain(&context, 0);
     return result == CUDA_SUCCESS ? cuCtxSetCurrent(context) : result;
 }
@@ -33,8 +31,7 @@ static CUresult lib_ready(void)
 lib_handle *lib_handle_make(void)
 {
     lib_handle *made = lib_ready() == CUDA_SUCCESS ? (lib_handle *)calloc(1, sizeof *made) : NULL;
-    if (made)
-        made->magic = lib_magic;
+    if (made) made->magic = lib_magic;
     return made;
 }
 
@@ -53,8 +50,7 @@ void lib_handle_free(lib_handle *handle)
 LIB_EXPORT void cai_libraries_version(int32_t kind, int32_t version);
 void cai_libraries_version(int32_t kind, int32_t version)
 {
-    if (kind >= 0 && kind < LIB_KINDS)
-        lib_versions[kind] = version;
+    if (kind >= 0 && kind < LIB_KINDS) lib_versions[kind] = version;
 }
 
 int32_t lib_version(int32_t kind, int32_t otherwise)
@@ -66,8 +62,8 @@ int32_t lib_version(int32_t kind, int32_t otherwise)
 int32_t lib_bits(int32_t type)
 {
     /* In the order of cudaDataType: half, float and double, real and complex; then integers; then small floats. */
-    static const uint8_t bits[] = {32, 64, 16, 8,  64, 128, 32, 16, 8,  16, 32, 64, 32, 64, 16, 32, 4, 8,
-                                   4,  8,  16, 32, 16, 32,  64, 128, 64, 128, 8, 8,  8,  8,  8,  4};
+    static const uint8_t bits[] = {32, 64, 16, 8,  64, 128, 32, 16, 8,   16, 32,  64, 32, 64, 16, 32, 4,
+                                   8,  4,  8,  16, 32, 16,  32, 64, 128, 64, 128, 8,  8,  8,  8,  8,  4};
     return type >= 0 && type < (int32_t)sizeof bits ? bits[type] : 0;
 }
 
@@ -82,8 +78,7 @@ void lib_begin(lib_work *work, const char *name, const void *caller, const void 
 void lib_range(lib_work *work, const void *address, int64_t bytes, int32_t write)
 {
     cai_sim_access *access;
-    if (!address || bytes <= 0)
-        return;
+    if (!address || bytes <= 0) return;
     if (work->count == LIB_MOST) {
         work->opaque = 1;
         return;
@@ -111,8 +106,7 @@ void lib_matrix(lib_work *work, const void *address, int64_t rows, int64_t colum
 
 void lib_scalar(lib_work *work, const lib_handle *handle, const void *address, int32_t type)
 {
-    if (handle->pointer_mode == LIB_DEVICE)
-        lib_range(work, address, lib_bits(type) / 8, LIB_READ);
+    if (handle->pointer_mode == LIB_DEVICE) lib_range(work, address, lib_bits(type) / 8, LIB_READ);
 }
 
 int32_t lib_end(const lib_work *work)
@@ -132,8 +126,7 @@ void lib_note_missing(const char *name)
         ++lib_missing_count;
         fprintf(stderr, "cai_sim: %s is not served\n", name);
     }
-    if (i < LIB_NAMES)
-        ++lib_missing[i].calls;
+    if (i < LIB_NAMES) ++lib_missing[i].calls;
     pthread_mutex_unlock(&lib_lock);
 }
 
@@ -143,8 +136,7 @@ LIB_EXPORT int32_t cai_runtime_function_get(int32_t index, cai_runtime_function 
     int32_t found;
     pthread_mutex_lock(&lib_lock);
     found = index >= 0 && index < lib_missing_count && out;
-    if (found)
-        *out = lib_missing[index];
+    if (found) *out = lib_missing[index];
     pthread_mutex_unlock(&lib_lock);
     return found;
 }
@@ -158,8 +150,7 @@ static int32_t lib_not_supported(const char *name)
     } all[] = {{"cublas", 15}, {"cudnn", 3000}, {"cufft", 16}, {"curand", 999}};
     size_t i;
     for (i = 0; i < sizeof all / sizeof all[0]; ++i)
-        if (!strncmp(name, all[i].start, strlen(all[i].start)))
-            return all[i].status;
+        if (!strncmp(name, all[i].start, strlen(all[i].start))) return all[i].status;
     return 801;
 }
 
@@ -177,8 +168,7 @@ LIB_EXPORT int32_t cai_lib_opaque(const lib_handle *first, const char *name);
 int32_t cai_lib_opaque(const lib_handle *first, const char *name)
 {
     lib_work work;
-    if (!lib_handle_is(first))
-        return cai_lib_missing(first, name);
+    if (!lib_handle_is(first)) return cai_lib_missing(first, name);
     lib_begin(&work, name, LIB_CALLER, first->stream);
     work.opaque = 1;
     return lib_end(&work) ? lib_not_supported(name) : 0;

@@ -40,7 +40,7 @@ def main() -> int:
         command = [options.python, "-W", "ignore", "-m", "cai_sim", str(program)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", done.stderr)
-        first = re.search(r"^cai_sim: (?!Kernels|Of cuDNN|.* does not run| *cu\w+ is not).*$", done.stderr, re.M)
+        first = re.search(r"^cai_sim: (?!Kernels|Of cuDNN,|.* does not run| *cu\w+ is not).*$", done.stderr, re.M)
         print(f"{program.stem:16} {done.returncode}  {'no ' + missing[1] if missing else first[0] if first else ''}", flush=True)
         if missing:
             continue

@@ -18,7 +18,8 @@ from ._trace import Trace
 
 # What a library is known by, what of it needs the static runtime, and the cure. The first that holds counts.
 CURES = (
-    (r"cupy_backends/cuda/api/runtime\.", "CuPy", "Run `{python} -m cai_sim.cupy` once: it builds this one module anew, in half a minute"),
+    (r"cupy_backends/cuda/api/runtime\.", "CuPy",
+     "Run `{python} -m cai_sim.cupy` once: it builds this one module anew, in half a minute"),
     (r"/cupy/cuda/thrust\.", "CuPy's Thrust (sort, unique, median)", ""),
     (r"/cupy/cuda/cub\.", "CuPy's CUB (some sums and scans)", "CUPY_ACCELERATORS= (empty) goes without it"),
     (r"/cuda/bindings/.*runtime", "cuda.bindings.runtime (also Device.sync of cuda.core)",
@@ -49,8 +50,13 @@ def cure(file: str) -> str:
     return f"{where} does not run here: {REASON}"
 
 
-NO_RESULTS = "Kernels do not run here: results are not there. A check of one fails, and a loop that waits for one may not end"
-CUDNN = "Of cuDNN convolutions, graphs of operations and batch normalization are served: torch.backends.cudnn.enabled = False goes without it"
+NO_RESULTS = (
+    "Kernels do not run here: results are not there. A check of one fails, and a loop that waits for one may not end"
+)
+CUDNN = (
+    "Of cuDNN, convolutions, graphs of operations and batch normalization are served. "
+    "torch.backends.cudnn.enabled = False goes without it"
+)
 
 
 def cures(trace: Trace) -> list[str]:

@@ -23,13 +23,19 @@ from ._sites import distribution_of
 COMMON = "libcai_libraries.so"
 PREFIX = "cai_lib_"
 LIBRARIES = {"cublasLt": 0, "cublas": 0, "curand": 1, "cufft": 2, "cudnn": 3}  # with the number for its version
-# What computes with a handle in front, and takes no size from it: a launch whose accesses are not known.
-COMPUTES = re.compile(r"cublas(?!Lt|Xt|Create|Destroy|Set|Get|Log|Xerbla|Alloc|Free|Init|Shutdown|MigrateCompute|.*[gG]et(rf|ri|rs)|.*matinv|.*geqrf"
-                      r"|.*gels)[A-Z]\w*(_v2|Batched|Ex|tpttr|trttp|gemm3m|gemmt|syrkx|herkx|trmm|symm|hemm|trsm)(_64)?$")  # fmt: skip
-STB_GLOBAL, STT_OBJECT, STT_FUNC, SHN_ABS = 1, 1, 2, 0xFFF1
+# What computes with a handle in front, and gives back no size and no status of its own: a launch whose accesses are not
+# known.
+COMPUTES = re.compile(
+    r"""cublas(?!Lt|Xt|Create|Destroy|Set|Get|Log|Xerbla|Alloc|Free|Init|Shutdown|MigrateCompute)
+    (?!.*(getrf|getri|getrs|matinv|geqrf|gels)) [A-Z]\w*
+    (_v2|Batched|Ex|tpttr|trttp|gemm3m|gemmt|syrkx|herkx|trmm|symm|hemm|trsm) (_64)?$""",
+    re.X,
+)
+STB_GLOBAL, STT_FUNC, SHN_ABS = 1, 2, 0xFFF1
 EM_X86_64 = 62
 GLOB_DAT = 6  # R_X86_64_GLOB_DAT
 PAGE = 0x1000
+ROWS = 16  # at most, of the dynamic section
 loaded: list[str] = []  # what is loaded, by soname
 
 
@@ -68,80 +74,102 @@ def exports(file: str | os.PathLike[str]) -> Exports:
     return Exports(names, version)
 
 
-def hash_of(name: bytes) -> int:
+def hash_of(name: str) -> int:
     """The hash of the System V ABI."""
     value = 0
-    for byte in name:
+    for byte in name.encode():
         value = (value << 4) + byte
         high = value & 0xF0000000
         value = (value ^ high >> 24) & ~high
     return value & 0xFFFFFFFF
 
 
-class Strings:
-    def __init__(self) -> None:
-        self.data, self.places = bytearray(b"\0"), {"": 0}
-
-    def add(self, text: str) -> int:
-        if text not in self.places:
-            self.places[text] = len(self.data)
-            self.data += text.encode() + b"\0"
-        return self.places[text]
-
-
-def image(soname: str, version: str, targets: dict[str, str]) -> bytes:
+class Image:
     """A shared object for x86-64: each name of `targets` jumps to that function of libcai_libraries.so."""
-    strings = Strings()
-    used = sorted(set(targets.values()))
-    order = ["", *used, *targets]  # the symbols: first those of the other library
-    places = [strings.add(name) for name in order]
-    needed, own = strings.add(COMMON), strings.add(soname)
-    strings.add(version)
-    count, first = len(order), 1 + len(used)
-    buckets = max(1, count // 2)
-    heads, chain = [0] * buckets, [0] * count
-    for index in range(first, count):
-        bucket = hash_of(order[index].encode()) % buckets
-        heads[bucket], chain[index] = index, heads[bucket]
-    hashes = struct.pack(f"<{2 + buckets + count}I", buckets, count, *heads, *chain)
-    versions = struct.pack(f"<{count}H", *[0] + [1] * len(used) + [2 if version else 1] * len(targets))
-    definitions = b"".join(
-        struct.pack("<HHHHIIIII", 1, number == 1, number, 1, hash_of(name.encode()), 20, 28 if number == 1 else 0, strings.add(name), 0)
-        for number, name in ((1, soname), (2, version))
-    ) if version else b""  # fmt: skip
-    blocks = {"hash": hashes, "symbols": b"\0" * 24 * count, "strings": bytes(strings.data), "versions": versions,
-              "definitions": definitions, "relocations": b"\0" * 24 * len(used), "code": b"\0" * 16 * len(targets)}  # fmt: skip
-    at, place = {}, 64 + 4 * 56
-    for name, block in blocks.items():
-        at[name] = place = (place + 15) // 16 * 16
-        place += len(block)
-    end = place
-    data = (place + PAGE - 1) // PAGE * PAGE
-    table = data + 16 * 16  # behind the dynamic section
-    slots = {name: table + 8 * number for number, name in enumerate(used)}
-    code, rows = bytearray(), bytearray(24)
-    for number, name in enumerate(used, 1):
-        rows += struct.pack("<IBBHQQ", places[number], STB_GLOBAL << 4 | STT_FUNC, 0, 0, 0, 0)
-    for number, (name, target) in enumerate(targets.items()):
-        here = at["code"] + 16 * number
-        rows += struct.pack("<IBBHQQ", places[first + number], STB_GLOBAL << 4 | STT_FUNC, 0, 1, here, 16)
-        code += stub(here, at["strings"] + places[first + number], slots[target], target != PREFIX + name)
-    blocks["symbols"], blocks["code"] = bytes(rows), bytes(code)
-    blocks["relocations"] = b"".join(struct.pack("<QQq", slots[name], number << 32 | GLOB_DAT, 0) for number, name in enumerate(used, 1))
-    dynamic = [(1, needed), (14, own), (4, at["hash"]), (5, at["strings"]), (6, at["symbols"]), (10, len(strings.data)), (11, 24),
-               (7, at["relocations"]), (8, 24 * len(used)), (9, 24)]  # fmt: skip
-    if version:
-        dynamic += [(0x6FFFFFF0, at["versions"]), (0x6FFFFFFC, at["definitions"]), (0x6FFFFFFD, 2)]
-    rows = b"".join(struct.pack("<QQ", *row) for row in [*dynamic, (0, 0)])
-    out = bytearray(data + 16 * 16 + 8 * len(used))
-    out[0:64] = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, EM_X86_64, 1, 0, 64, 0, 0, 64, 56, 4, 64, 0, 0)
-    headers = [(1, 5, 0, end, PAGE), (1, 6, data, len(out) - data, PAGE), (2, 6, data, len(rows), 8), (0x6474E551, 6, 0, 0, 16)]
-    out[64 : 64 + 4 * 56] = b"".join(struct.pack("<IIQQQQQQ", kind, flags, start, start, start, size, size, align)
-                                     for kind, flags, start, size, align in headers)  # fmt: skip
-    for name, block in blocks.items():
-        out[at[name] : at[name] + len(block)] = block
-    out[data : data + len(rows)] = rows
-    return bytes(out)
+
+    def __init__(self, soname: str, version: str, targets: dict[str, str]) -> None:
+        self.soname, self.version, self.targets = soname, version, targets
+        self.used = sorted(set(targets.values()))
+        self.order = ["", *self.used, *targets]  # the symbols: first those of the other library
+        self.texts: dict[str, int] = {}
+        self.strings = b""
+        for text in [*self.order, COMMON, soname, version]:
+            if text not in self.texts:
+                self.texts[text] = len(self.strings)
+                self.strings += text.encode() + b"\0"
+        self.at: dict[str, int] = {}
+        place = 64 + 4 * 56
+        for name, size in self.sizes().items():
+            self.at[name] = place = (place + 15) // 16 * 16
+            place += size
+        self.end = place
+        self.data = (place + PAGE - 1) // PAGE * PAGE
+        self.slots = {name: self.data + 16 * ROWS + 8 * number for number, name in enumerate(self.used)}
+
+    def sizes(self) -> dict[str, int]:
+        count = len(self.order)
+        return {"hash": len(self.hashes()), "symbols": 24 * count, "strings": len(self.strings), "versions": 2 * count,
+                "definitions": 56, "relocations": 24 * len(self.used), "code": 16 * len(self.targets)}  # fmt: skip
+
+    def hashes(self) -> bytes:
+        count, first = len(self.order), 1 + len(self.used)
+        heads, chain = [0] * count, [0] * count
+        for index in range(first, count):
+            bucket = hash_of(self.order[index]) % count
+            heads[bucket], chain[index] = index, heads[bucket]
+        return struct.pack(f"<{2 + 2 * count}I", count, count, *heads, *chain)
+
+    def versions(self) -> bytes:
+        return struct.pack(f"<{len(self.order)}H", 0, *[1] * len(self.used), *[2 if self.version else 1] * len(self.targets))
+
+    def definitions(self) -> bytes:
+        """The file's own name, and the version of its symbols."""
+        rows = ((1, self.soname, 28), (2, self.version, 0))
+        return b"".join(struct.pack("<HHHHIIIII", 1, number == 1, number, 1, hash_of(name), 20, behind, self.texts[name], 0)
+                        for number, name, behind in rows)  # fmt: skip
+
+    def symbols(self) -> bytes:
+        function = STB_GLOBAL << 4 | STT_FUNC
+        rows = [struct.pack("<IBBHQQ", self.texts[name], function, 0, 0, 0, 0) for name in self.used]
+        rows += [struct.pack("<IBBHQQ", self.texts[name], function, 0, 1, self.at["code"] + 16 * number, 16)
+                 for number, name in enumerate(self.targets)]  # fmt: skip
+        return bytes(24) + b"".join(rows)
+
+    def code(self) -> bytes:
+        return b"".join(stub(self.at["code"] + 16 * number, self.at["strings"] + self.texts[name], self.slots[target],
+                             target != PREFIX + name)
+                        for number, (name, target) in enumerate(self.targets.items()))  # fmt: skip
+
+    def relocations(self) -> bytes:
+        return b"".join(struct.pack("<QQq", self.slots[name], number << 32 | GLOB_DAT, 0)
+                        for number, name in enumerate(self.used, 1))  # fmt: skip
+
+    def dynamic(self) -> bytes:
+        rows = [(1, self.texts[COMMON]), (14, self.texts[self.soname]), (4, self.at["hash"]), (5, self.at["strings"]),
+                (6, self.at["symbols"]), (10, len(self.strings)), (11, 24), (7, self.at["relocations"]),
+                (8, 24 * len(self.used)), (9, 24)]  # fmt: skip
+        if self.version:
+            rows += [(0x6FFFFFF0, self.at["versions"]), (0x6FFFFFFC, self.at["definitions"]), (0x6FFFFFFD, 2)]
+        return b"".join(struct.pack("<QQ", *row) for row in [*rows, (0, 0)])
+
+    def headers(self, end: int) -> bytes:
+        """Of the file, and of its parts: what is read and run, what is written, the dynamic section, the stack."""
+        file = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, EM_X86_64, 1, 0, 64, 0, 0, 64, 56, 4, 64, 0, 0)
+        parts = [(1, 5, 0, self.end, PAGE), (1, 6, self.data, end - self.data, PAGE),
+                 (2, 6, self.data, len(self.dynamic()), 8), (0x6474E551, 6, 0, 0, 16)]  # fmt: skip
+        return file + b"".join(struct.pack("<IIQQQQQQ", kind, flags, start, start, start, size, size, align)
+                               for kind, flags, start, size, align in parts)  # fmt: skip
+
+    def whole(self) -> bytes:
+        out = bytearray(self.data + 16 * ROWS + 8 * len(self.used))
+        blocks = {"hash": self.hashes(), "symbols": self.symbols(), "strings": self.strings, "versions": self.versions(),
+                  "definitions": self.definitions() if self.version else b"", "relocations": self.relocations(),
+                  "code": self.code()}  # fmt: skip
+        for place, block in [(0, self.headers(len(out))), (self.data, self.dynamic())] + [
+            (self.at[name], block) for name, block in blocks.items()
+        ]:
+            out[place : place + len(block)] = block
+        return bytes(out)
 
 
 def stub(here: int, name: int, slot: int, with_name: bool) -> bytes:
@@ -168,7 +196,8 @@ def installed() -> Iterator[tuple[str, str, str]]:
 
 def version_of(file: str) -> int:
     """The version that the name or the package of a library says, or 0."""
-    found = re.search(r"\.so\.(\d+)\.(\d+)\.(\d+)", os.path.realpath(file)) or re.search(r" (\d+)\.(\d+)\.(\d+)", distribution_of(file))
+    found = re.search(r"\.so\.(\d+)\.(\d+)\.(\d+)", os.path.realpath(file))
+    found = found or re.search(r" (\d+)\.(\d+)\.(\d+)", distribution_of(file))
     return int(found[1]) * 1000000 + int(found[2]) * 1000 + int(found[3]) if found else 0
 
 
@@ -191,7 +220,7 @@ def load(folder: pathlib.Path) -> list[ctypes.CDLL]:
             if not found.names:
                 continue
             made = pathlib.Path(place, soname)
-            made.write_bytes(image(soname, found.version, {name: target(name, served) for name in found.names}))
+            made.write_bytes(Image(soname, found.version, {name: target(name, served) for name in found.names}).whole())
             ctypes.CDLL(str(made), ctypes.RTLD_GLOBAL)
             loaded.append(soname)
             behind.cai_libraries_version(LIBRARIES[library], version_of(file))

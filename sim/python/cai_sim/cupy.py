@@ -33,8 +33,10 @@ MODULE = "cupy_backends.cuda.api.runtime"
 TOOLS = ["Cython>=3.2,<3.3,!=3.2.6", "setuptools"]
 # The compiler's headers (crt/) of CUDA 13 serve both.
 HEADERS = {
-    "13": ["nvidia-cuda-runtime>=13,<14", "nvidia-cuda-crt>=13,<14", "nvidia-cuda-cccl>=13,<14", "nvidia-cuda-profiler-api>=13,<14"],
-    "12": ["nvidia-cuda-runtime-cu12>=12.9,<13", "nvidia-cuda-crt>=13,<14", "nvidia-cuda-cccl-cu12", "nvidia-cuda-profiler-api>=13,<14"],
+    "13": ["nvidia-cuda-runtime>=13,<14", "nvidia-cuda-crt>=13,<14", "nvidia-cuda-cccl>=13,<14",
+           "nvidia-cuda-profiler-api>=13,<14"],
+    "12": ["nvidia-cuda-runtime-cu12>=12.9,<13", "nvidia-cuda-crt>=13,<14", "nvidia-cuda-cccl-cu12",
+           "nvidia-cuda-profiler-api>=13,<14"],
 }  # fmt: skip
 
 # Runs in the folder of CuPy's source. The constants are those that its own setup.py gives to Cython.
@@ -80,7 +82,8 @@ def module_file() -> pathlib.Path:
     found = importlib.util.find_spec("cupy_backends")
     if found is None or not found.origin:
         fail("there is no module cupy_backends in this environment")
-    return pathlib.Path(found.origin).parent / "cuda" / "api" / ("runtime" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so"))
+    suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
+    return pathlib.Path(found.origin).parent / "cuda" / "api" / f"runtime{suffix}"
 
 
 def unpack(file: pathlib.Path, folder: pathlib.Path) -> None:
