@@ -20,7 +20,7 @@
 #define LIB_EXPORT __attribute__((visibility("default")))
 #define LIB_CALLER __builtin_return_address(0)
 
-enum { LIB_MOST = 512 /* ranges of one launch */, LIB_HOST = 0, LIB_DEVICE = 1 /* pointer modes */ };
+enum { LIB_MOST = 4096 /* ranges of one launch */, LIB_HOST = 0, LIB_DEVICE = 1 /* pointer modes */ };
 enum { LIB_READ = 0, LIB_WRITE = 1, LIB_MAY_WRITE = CAI_SIM_MAY_WRITE };
 enum { LIB_CUBLAS, LIB_CURAND, LIB_CUFFT, LIB_CUDNN, LIB_KINDS };
 

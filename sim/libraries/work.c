@@ -147,7 +147,7 @@ static int32_t lib_not_supported(const char *name)
     static const struct {
         const char *start;
         int32_t status;
-    } all[] = {{"cublas", 15}, {"cudnn", 3000}, {"cufft", 16}, {"curand", 999}};
+    } all[] = {{"cublas", 15}, {"cudnn", 3000}, {"cufft", 16}, {"curand", 999}, {"cupti", 27}};
     size_t i;
     for (i = 0; i < sizeof all / sizeof all[0]; ++i)
         if (!strncmp(name, all[i].start, strlen(all[i].start))) return all[i].status;

@@ -30,6 +30,7 @@ NAMES = {
     "cublasLtMatmulDescSetAttribute cublasLtMatmulAlgoGetHeuristic",
     "curand.so.10": "curandCreateGenerator curandSetStream curandGenerateUniform curandGenerateNormal curandGenerateBinomial",
     "cufft.so.12": "cufftPlan1d cufftPlanMany cufftSetStream cufftExecC2C cufftExecR2C cufftSetWorkArea cufftXtSetJITCallback",
+    "cupti.so.13": "cuptiSubscribe cuptiActivityEnable",
     "cudnn.so.9": "cudnnCreate cudnnSetStream cudnnGetVersion cudnnBackendCreateDescriptor cudnnBackendSetAttribute "
     "cudnnBackendGetAttribute cudnnBackendFinalize cudnnBackendExecute cudnnRNNForward",
 }  # fmt: skip
@@ -171,6 +172,10 @@ call("cuMemsetD8Async", a, 0, c_size_t(1024), two)
 call("cuMemsetD8Async", b, 0, c_size_t(1024), two)
 """,
         r'race 1 on m1\[0, 128\).*"cufftExecR2C" reads.*race 2 on m2\[0, 144\)', "",
+    ),
+    "cupti": (  # nothing of it is served
+        BEGIN + 'call("cuptiSubscribe", None, of=ctypes.CDLL("libcupti.so.13"), status=27)\n' + 'call("cuMemsetD8Async", a, 0, c_size_t(4), one)\n',
+        "", r"called, and not served \(they returned an error\): cuptiSubscribe",
     ),
     "fft_work": (  # one plan, with a work area, in two streams
         BEGIN + """

@@ -256,6 +256,8 @@ def check_away(world: World) -> None:
     expect(world.python("-m", "cai_sim", "raises.py", STUB_AWAY=cupy), 1,
            r"ValueError: stopped\ncai_sim: CuPy does not run here.*`python\S* -m cai_sim\.cupy`",
            without=("results are not there",))  # fmt: skip
+    expect(world.run("raise RuntimeError('cudaMallocAsync does not yet support this')\n"), 1,
+           r"cai_sim: cai_sim chose this allocator of PyTorch.*PYTORCH_ALLOC_CONF=backend:native")  # fmt: skip
     expect(world.run("assert 1 == 2\n"), 1, r"AssertionError\ncai_sim: Kernels do not run here: results are not there")
 
 

@@ -53,6 +53,10 @@ def cure(file: str) -> str:
 NO_RESULTS = (
     "Kernels do not run here: results are not there. A check of one fails, and a loop that waits for one may not end"
 )
+ALLOCATOR = (
+    "cai_sim chose this allocator of PyTorch, so that each tensor is a block of its own. "
+    "PYTORCH_ALLOC_CONF=backend:native in the environment goes back to the other one"
+)
 CUDNN = (
     "Of cuDNN, convolutions, graphs of operations and batch normalization are served. "
     "torch.backends.cudnn.enabled = False goes without it"
@@ -64,11 +68,13 @@ def cures(trace: Trace) -> list[str]:
     return [cure(file) for file in turned_away(trace)]
 
 
-def hints(trace: Trace, error: type[BaseException]) -> list[str]:
+def hints(trace: Trace, error: BaseException | None) -> list[str]:
     """What to know of an exception that ended the program."""
     lines = cures(trace)
-    if issubclass(error, (AssertionError, KeyboardInterrupt)) and not trace.recorded:
+    if isinstance(error, (AssertionError, KeyboardInterrupt)) and not trace.recorded:
         lines.append(NO_RESULTS)
+    if "cudaMallocAsync does not" in str(error):
+        lines.append(ALLOCATOR)
     if any(name.startswith("cudnn") for name in called(trace)):
         lines.append(CUDNN)
     return lines
@@ -98,7 +104,7 @@ def watch(trace: Trace) -> None:
 
     def hook(*error: Any) -> None:
         before(*error)
-        for line in hints(trace, error[0]):
+        for line in hints(trace, error[1]):
             sys.stderr.write(f"cai_sim: {line}\n")
 
     sys.excepthook = hook

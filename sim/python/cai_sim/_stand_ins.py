@@ -22,7 +22,8 @@ from ._sites import distribution_of
 
 COMMON = "libcai_libraries.so"
 PREFIX = "cai_lib_"
-LIBRARIES = {"cublasLt": 0, "cublas": 0, "curand": 1, "cufft": 2, "cudnn": 3}  # with the number for its version
+# With the number for its version. Of CUPTI nothing is served: it does not go on without tables of NVIDIA's driver.
+LIBRARIES = {"cublasLt": 0, "cublas": 0, "curand": 1, "cufft": 2, "cudnn": 3, "cupti": -1}
 # What computes with a handle in front, and gives back no size and no status of its own: a launch whose accesses are not
 # known.
 COMPUTES = re.compile(
