@@ -21,7 +21,8 @@ LIB_EXPORT int cai_lib_cublasDestroy_v2(lib_handle *handle)
 {
     BLAS_HANDLE(handle);
     lib_handle_free(handle);
-    return BLAS_OK;
+    return cuCtxSynchronize() == CUDA_SUCCESS ? BLAS_OK
+                                              : BLAS_FAILED; /* documented, as of cudaDeviceSynchronize */
 }
 
 /* "cublasSetStream() unconditionally resets the cuBLAS library workspace back to the default workspace pool." */

@@ -72,7 +72,8 @@ LIB_EXPORT int cai_lib_cudnnDestroy(lib_handle *handle)
 {
     if (!lib_handle_is(handle)) return DNN_INVALID;
     lib_handle_free(handle);
-    return DNN_OK;
+    return cuCtxSynchronize() == CUDA_SUCCESS ? DNN_OK
+                                              : DNN_FAILED; /* documented, as of cudaDeviceSynchronize */
 }
 
 LIB_EXPORT int cai_lib_cudnnSetStream(lib_handle *handle, const void *stream)

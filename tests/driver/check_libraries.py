@@ -80,6 +80,9 @@ PROGRAMS = {
         r'race 1 on m3\[0, 1024\).*kernel "cublasSgemm" writes on s1.*"cublasSgemm" reads on s2.*cublasSgemm of ctypes',
         "",
     ),
+    "destroyed": (  # the end of a handle waits for the device
+        BEGIN + BLAS + "product(first, a, b, c)\ncall('cublasDestroy_v2', first, of=blas)\nproduct(second, c, b, d)\n", "", "",
+    ),
     "rows": (  # two products into the upper and the lower half of the columns
         BEGIN + BLAS + "product(first, a, b, c, m=8)\nproduct(second, a, b, c_uint64(c.value + 32), m=8)\n", "", "",
     ),
