@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 struct cai_sim;
+struct cai_sim_access;
 
 /** Returns the simulation behind the driver. The first call makes it. The environment variables
  *  CAI_SIM_DEVICES (1), CAI_SIM_MEMORY (bytes of each device, 8 GiB) and CAI_SIM_OPTIONS (cai_sim.h) say how.
@@ -95,6 +96,21 @@ typedef struct cai_driver_host {
 
 /** Looks once more, and reads what is known. Then the tag of an entry is 0. */
 void cai_driver_host_get(cai_driver_host *out);
+
+/** Reads the file of a library that asked for private tables of the driver, as a static libcudart does. It got none.
+ *  The first 32 are kept. Returns 1, or 0 if `index` is behind the last one. `file` may be NULL; it is cut to
+ *  `capacity` bytes. */
+int32_t cai_driver_turned_away(int32_t index, char *file, size_t capacity);
+
+/** Queues what a function of a library above the driver would launch. Nothing runs.
+ *
+ *  name: of the function, which stands for its kernels. It must stay valid. caller: its return address.
+ *  stream: a CUstream. NULL is the legacy default stream.
+ *  accesses: `count` ranges, copied. opaque: 1: it accesses other memory, too, that is not known.
+ *
+ *  Returns a CUresult. */
+int32_t cai_driver_work(const char *name, const void *caller, const void *stream,
+                        const struct cai_sim_access *accesses, int32_t count, int32_t opaque);
 
 /** A launch, for the function of the host that stands for its kernel. */
 typedef struct cai_driver_launch {

@@ -2,11 +2,12 @@
  * SPDX-License-Identifier: MIT */
 #include "driver.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
+enum { DRIVER_AWAY = 32, DRIVER_CHUNK = 4096, DRIVER_CHUNKS = 1 << 15, DRIVER_VERSION = CUDA_VERSION };
 
 /* What a host thread is doing. */
 typedef struct driver_thread {
@@ -34,6 +35,8 @@ static uint64_t driver_call_count;
 static cai_driver_site_function driver_site;
 static void *driver_site_context;
 static FILE *driver_log;
+static char *driver_away[DRIVER_AWAY]; /* files of the libraries that asked for private tables */
+static int32_t driver_away_count;
 int driver_recorder;
 
 /* ------------------------------------------------------------------ >>the simulation */
@@ -211,6 +214,21 @@ void driver_call_launches(const char *kernel, int opaque, int32_t follows)
         driver_self.call->follows = follows;
     }
     pthread_mutex_unlock(&driver_lock);
+}
+
+int32_t cai_driver_work(const char *name, const void *caller, const void *stream,
+                        const cai_sim_access *accesses, int32_t count, int32_t opaque)
+{
+    if (!name || count < 0 || (count && !accesses))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cai_driver_sim() || !__atomic_load_n(&driver_initialized, __ATOMIC_ACQUIRE))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    driver_self.per_thread = 0;
+    driver_self.running = name;
+    driver_self.call = NULL;
+    driver_note_call(name, caller);
+    driver_call_launches(name, opaque);
+    return cai_sim_launch(cai_driver_sim(), stream ? driver_number(stream) : 1, name, NULL, NULL, accesses, count);
 }
 
 void cai_driver_mark(const char *text)
@@ -400,11 +418,40 @@ CUresult do_cuGetProcAddress(const char *symbol, void **function, int version, c
     return do_cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
+/* Keeps the file of a library that is turned away, once. */
+static void driver_turn_away(const void *caller)
+{
+    Dl_info info;
+    int32_t i;
+    if (!caller || !dladdr(caller, &info) || !info.dli_fname)
+        return;
+    pthread_mutex_lock(&driver_lock);
+    for (i = 0; i < driver_away_count && strcmp(driver_away[i], info.dli_fname); ++i) {
+    }
+    if (i == driver_away_count && i < DRIVER_AWAY) {
+        driver_away[i] = strdup(info.dli_fname);
+        driver_away_count += driver_away[i] != NULL;
+    }
+    pthread_mutex_unlock(&driver_lock);
+}
+
+int32_t cai_driver_turned_away(int32_t index, char *file, size_t capacity)
+{
+    int32_t found;
+    pthread_mutex_lock(&driver_lock);
+    found = index >= 0 && index < driver_away_count;
+    if (found && file && capacity)
+        snprintf(file, capacity, "%s", driver_away[index]);
+    pthread_mutex_unlock(&driver_lock);
+    return found;
+}
+
 /* The private tables of a vendor's libraries are not here: a static libcudart finds nothing. */
 CUresult do_cuGetExportTable(const void **table, const CUuuid *id)
 {
     DRIVER_NEED(table && id);
     *table = NULL;
+    driver_turn_away(driver_self.from);
     return CUDA_ERROR_NOT_FOUND;
 }
 

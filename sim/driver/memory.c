@@ -267,6 +267,43 @@ CUresult do_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUme
     return CUDA_SUCCESS;
 }
 
+/* Memory that was allocated in a capture. Its addresses are those of all launches of the graph, so it is made at once, and
+ * a free in the capture leaves it: a later launch uses it again. */
+static driver_map memory_of_graphs;
+
+static CUresult memory_alloc_captured(CUdeviceptr *pointer, size_t bytes)
+{
+    uint64_t made;
+    cai_sim_clear_error(cai_driver_sim());
+    made = cai_sim_alloc(cai_driver_sim(), CAI_SIM_MEM_POOL, bytes);
+    *pointer = (CUdeviceptr)made;
+    if (!made)
+        return (CUresult)cai_sim_clear_error(cai_driver_sim());
+    driver_map_set(&memory_of_graphs, made, &memory_of_graphs);
+    return CUDA_SUCCESS;
+}
+
+/* Nothing is given back to the system, so the figures of graphs are 0. */
+CUresult do_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+    DRIVER_TRY(driver_need_device(device));
+    DRIVER_NEED(value && attribute >= CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT && attribute <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH);
+    memset(value, 0, sizeof(cuuint64_t));
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+    DRIVER_TRY(driver_need_device(device));
+    DRIVER_NEED(value && (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGraphMemTrim(CUdevice device)
+{
+    return driver_need_device(device);
+}
+
 static CUresult memory_alloc_ordered(CUdeviceptr *pointer, size_t bytes, uint64_t pool, CUstream argument)
 {
     uint64_t stream = driver_stream(argument), made;
@@ -277,6 +314,8 @@ static CUresult memory_alloc_ordered(CUdeviceptr *pointer, size_t bytes, uint64_
         *pointer = 0;
         return CUDA_SUCCESS;
     }
+    if (cai_sim_capture_graph(cai_driver_sim(), stream))
+        return memory_alloc_captured(pointer, bytes);
     cai_sim_clear_error(cai_driver_sim());
     made = cai_sim_pool_alloc(cai_driver_sim(), pool, bytes, stream);
     *pointer = (CUdeviceptr)made;
@@ -299,6 +338,9 @@ CUresult do_cuMemFreeAsync(CUdeviceptr_v2 pointer, CUstream argument)
     uint64_t stream = driver_stream(argument);
     if (stream <= 2)
         DRIVER_TRY(driver_need_context());
+    if (driver_map_get(&memory_of_graphs, (uint64_t)pointer) && cai_sim_capture_graph(cai_driver_sim(), stream))
+        return CUDA_SUCCESS;
+    driver_map_set(&memory_of_graphs, (uint64_t)pointer, NULL);
     return driver_dead_memory((CUresult)cai_sim_pool_free(cai_driver_sim(), pointer, stream), pointer, 0);
 }
 

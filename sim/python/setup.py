@@ -24,7 +24,7 @@ COPY = HERE / "sources"
 ROOT = COPY if COPY.is_dir() else HERE.parents[1]
 SIM = ROOT / "sim"
 DRIVER = SIM / "driver"
-SOURCES = ("cai.h", "cai_stream.h", "LICENSE", "sim/*.[hc]", "sim/driver/**/*.[hc]", "sim/driver/**/*.py", "sim/driver/**/*.map")
+SOURCES = ("cai.h", "cai_stream.h", "LICENSE", "sim/*.[hc]", "sim/libraries/*.[hc]", "sim/driver/**/*.[hc]", "sim/driver/**/*.py", "sim/driver/**/*.map")
 COMPILER = shlex.split(os.environ.get("CC", "cc"))
 FLAGS = ["-std=gnu99", "-O2", "-g1", "-fPIC", "-shared", "-pthread"]
 PLACES = {"13": ["nvidia/cu13/include"], "12": ["nvidia/cuda_runtime/include", "nvidia/cu13/include"]}  # in packages
@@ -85,6 +85,14 @@ def build_compiler(library, major, folder, work):
     run([*COMPILER, *FLAGS, "-D_GNU_SOURCE", f"-DCOMPILER_MAJOR={major}", *linking, source, "-o", folder / name, "-ldl"])
 
 
+def build_stand_ins(folder):
+    """What is behind the stand-ins of cuBLAS and others, over the libcuda.so.1 of the folder."""
+    includes = [SIM / "libraries", DRIVER, SIM, ROOT, *headers("13")]
+    files = [*sorted((SIM / "libraries").glob("*.c")), folder / "libcuda.so.1"]
+    linking = ["-fvisibility=hidden", "-Wl,-soname,libcai_libraries.so"]
+    run([*COMPILER, *FLAGS, *linking, *(f"-I{path}" for path in includes), *files, "-o", folder / "libcai_libraries.so"])
+
+
 def build_libraries(folder, work):
     """All libraries of the package, into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -95,6 +103,7 @@ def build_libraries(folder, work):
         build_runtime(major, folder, work)
         build_compiler("nvrtc", major, folder, work)
         build_compiler("nvJitLink", major, folder, work)
+    build_stand_ins(folder)
     run([*COMPILER, *FLAGS, f"-I{SIM}", f"-I{ROOT}", HERE / "cai_sites.c", "-o", folder / "libcai_sites.so"])
 
 

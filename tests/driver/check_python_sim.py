@@ -324,9 +324,26 @@ def check_unfinished(world: World) -> None:
     said = r"cai_sim: not judged to the end: the device has failed with error 700\n"
     expect(world.run(broken), 6, said, without=("no race",))
     expect(world.run(broken + "raise SystemExit(3)\n"), 3, said)
-    (world.folder / "away.py").write_text(ordered)
-    expect(world.python("-m", "cai_sim", "away.py", STUB_EXPORT_TABLE="1"), 6,
-           r"cai_sim: not judged to the end: a library was turned away \(cuGetExportTable\)\n", without=("no race",))  # fmt: skip
+
+def check_away(world: World) -> None:
+    """A static libcudart is named, with its cure. NVRTC asks for the same, and goes on."""
+    (world.folder / "away.py").write_text(RACE.format(order="alpha.order(s1, s2)"))
+    alpha, cupy = str(world.packages / "alpha" / "libalpha.so"), "/x/cupy_backends/cuda/api/runtime.cpython-311-x86_64-linux-gnu.so"
+    nvrtc = "/x/nvidia/cu13/lib/libnvrtc.so.13"
+    expect(world.python("-m", "cai_sim", "away.py", STUB_AWAY=f"{alpha}:{cupy}:{nvrtc}"), 6,
+           r"cai_sim: not judged to the end: alpha 1\.5, runtime\.cpython-311-x86_64-linux-gnu\.so was turned away\n",
+           r"turned away: libalpha\.so of alpha 1\.5 does not run here: its CUDA runtime is linked statically, and asks for private "
+           r"tables of the driver, which are not here\n",
+           r"turned away: CuPy does not run here \(runtime\.\S*\): .*not here\. Run `python\S* -m cai_sim\.cupy` once",
+           without=("no race", "turned away: libnvrtc"))  # fmt: skip
+    expect(world.python("-m", "cai_sim", "away.py", STUB_AWAY=nvrtc), 0, r"cai_sim: no race\n", without=("turned away",))
+    (world.folder / "raises.py").write_text("raise ValueError('stopped')\n")
+    expect(world.python("-m", "cai_sim", "raises.py", STUB_AWAY=cupy), 1,
+           r"ValueError: stopped\ncai_sim: CuPy does not run here.*`python\S* -m cai_sim\.cupy`",
+           without=("results are not there",))  # fmt: skip
+    expect(world.run("raise RuntimeError('cudaMallocAsync does not yet support this')\n"), 1,
+           r"cai_sim: cai_sim chose this allocator of PyTorch.*PYTORCH_ALLOC_CONF=backend:native")  # fmt: skip
+    expect(world.run("assert 1 == 2\n"), 1, r"AssertionError\ncai_sim: Kernels do not run here: results are not there")
 
 
 def check_variables(world: World) -> None:

@@ -399,7 +399,7 @@ def pycuda_dictionary(world: World) -> None:
 
 # -------------------------------------------------------------------------------------- CuPy
 
-CUPY = "CuPy 14.2.0"  # after make_cupy.py
+CUPY = "CuPy 14.2.0"  # after python -m cai_sim.cupy
 
 
 @statement("consumer", CUPY, "cupy-cuda13x", {

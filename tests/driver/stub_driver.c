@@ -75,13 +75,30 @@ int32_t cai_driver_source(const void *image, size_t bytes, const void *ptx, size
     return image && bytes && ptx && ptx_bytes;
 }
 
+/* The files that STUB_AWAY names, joined by colons. */
+int32_t cai_driver_turned_away(int32_t index, char *file, size_t capacity)
+{
+    const char *at = getenv("STUB_AWAY");
+    size_t length;
+    for (; at && *at && index > 0; --index) {
+        at = strchr(at, ':');
+        at = at ? at + 1 : NULL;
+    }
+    if (index != 0 || !at || !*at) return 0;
+    length = strcspn(at, ":");
+    if (file == NULL || length >= capacity) return 1;
+    memcpy(file, at, length);
+    file[length] = '\0';
+    return 1;
+}
+
 int32_t cai_driver_function_get(int32_t index, cai_driver_function *out)
 {
     static const cai_driver_function functions[] = {
         {"stub_launch", 3, 1, 1, 0},    {"stub_not_served", 2, 1, 0, 0}, {"stub_not_followed", 3, 1, 1, 2},
-        {"stub_asked_for", 0, 1, 0, 0}, {"stub_never", 0, 0, 0, 0},      {"cuGetExportTable", 1, 1, 0, 0},
+        {"stub_asked_for", 0, 1, 0, 0}, {"stub_never", 0, 0, 0, 0},      
     };
-    const int32_t count = (int32_t)(sizeof functions / sizeof functions[0]) - !getenv("STUB_EXPORT_TABLE");
+    const int32_t count = (int32_t)(sizeof functions / sizeof functions[0]);
     if (index < 0 || index >= count) return 0;
     *out = functions[index];
     return 1;

@@ -704,6 +704,40 @@ static void test_pools(void)
     CHECK_INT(cuMemPoolGetAttribute(NULL, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Memory that a capture allocates and frees is there at each launch. */
+static void test_captured_memory(void)
+{
+    CUstream stream = NULL;
+    CUgraph graph = NULL;
+    CUgraphExec executable = NULL;
+    CUdeviceptr inner = 0, outer = 0, before = 0;
+    cuuint64_t used = 9;
+    CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_INT(cuMemAllocAsync(&before, 256, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_INT(cuMemAllocAsync(&inner, 256, stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemAllocAsync(&outer, 256, stream), CUDA_SUCCESS);
+    CHECK(inner && outer && inner != outer);
+    CHECK_INT(cuMemsetD8Async(inner, 5, 256, stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoDAsync(outer, inner, 256, stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeAsync(inner, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_INT(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeAsync(outer, stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeAsync(before, stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeAsync(outer, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK_INT(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
+    CHECK_INT(used, 0);
+    CHECK_INT(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_INT(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
 static void test_kernels(void)
 {
     static const char image[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -1086,6 +1120,7 @@ static void test_all(void)
     test_graph_update();
     test_user_objects();
     test_pools();
+    test_captured_memory();
     test_kernels();
     test_sources();
     test_old_launches();

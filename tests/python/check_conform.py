@@ -297,7 +297,7 @@ def cupy_arrays(_: Any) -> Arrays:
     simulated()
     cupy = support.need("cupy")
     if not cupy.is_available():
-        raise support.Missing("CuPy does not run on the simulated driver (tests/driver/make_cupy.py)")
+        raise support.Missing("CuPy does not run on the simulated driver (python -m cai_sim.cupy)")
     two = cupy.empty((2, 3), "f4")
     yield "2-D", two
     with cupy.cuda.Stream(non_blocking=True):

@@ -105,7 +105,7 @@ def numpy() -> Arrays:
 
 # name in interfaces.txt, package, arrays, attribute
 LIBRARIES: tuple[tuple[str, str, Callable[[], Arrays], str], ...] = (
-    ("CuPy", "cupy-cuda13x", cupy, "__cuda_array_interface__"),  # after tests/driver/make_cupy.py
+    ("CuPy", "cupy-cuda13x", cupy, "__cuda_array_interface__"),  # after python -m cai_sim.cupy
     ("numba-cuda", "numba-cuda", numba_cuda, "__cuda_array_interface__"),
     ("PyCUDA", "pycuda", pycuda, "__cuda_array_interface__"),
     ("PyTorch", "torch", torch, "__cuda_array_interface__"),

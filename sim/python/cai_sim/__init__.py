@@ -20,7 +20,7 @@ import os
 import pathlib
 from collections.abc import Collection
 
-from . import _native, _picture, _report, _sources, _threads, _verdict
+from . import _cure, _native, _picture, _report, _sources, _threads, _verdict
 from ._sites import Frame, Sites
 from ._trace import Call, Race, Trace
 from ._verdict import Verdict
@@ -77,6 +77,7 @@ def start(
         raise RuntimeError("cai_sim.start comes too late: the simulated driver was used before")
     _trace = Trace(driver, runtimes, Sites(sites), recorded=bool(record))
     _strict, _accepted = strict, frozenset(accept)
+    _cure.watch(_trace)
     if _trace.sites.function is not None:
         driver.cai_driver_set_site(_trace.sites.function, None)
     _threads.watch(_trace)

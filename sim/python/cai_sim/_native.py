@@ -13,6 +13,8 @@ import sys
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
+from . import _stand_ins
+
 RUNTIMES = ("libcudart.so.13", "libcudart.so.12")
 COMPILERS = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12")
 NAME = 160  # bytes for a name of a stream or of memory
@@ -104,6 +106,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cai_driver_undefined": (c_int32, (c_int32, POINTER(DriverDead))),
     "cai_sim_stream_lifetime": (c_int32, (c_void_p, c_uint64, POINTER(Lifetime))),
     "cai_driver_host_get": (None, (POINTER(DriverHost),)),
+    "cai_driver_turned_away": (c_int32, (c_int32, c_char_p, c_size_t)),
     "cai_driver_function_get": (c_int32, (c_int32, POINTER(DriverFunction))),
     "cai_sim_operation_count": (c_uint64, (c_void_p,)),
     "cai_sim_operation_get": (c_int32, (c_void_p, c_uint64, POINTER(Operation))),
@@ -150,8 +153,13 @@ def folder() -> pathlib.Path:
 
 def point_libraries() -> None:
     """Libraries that look for the driver by a variable of their own: Triton in a folder, Dr.Jit by file."""
+    load_by_name()
     os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder()))
     os.environ.setdefault("DRJIT_LIBCUDA_PATH", str(folder() / "libcuda.so.1"))
+    os.environ.setdefault("CUPY_ACCELERATORS", "")  # sums by CuPy's own kernels: its CUB has a static runtime
+    # PyTorch: each tensor is a block of its own, and its free is in the trace. Older versions know the second name.
+    if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ):
+        os.environ["PYTORCH_ALLOC_CONF"] = os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
 
 
 def loaded() -> list[str]:
@@ -235,9 +243,24 @@ def load(recorder: bool = False) -> tuple[ctypes.CDLL, ctypes.CDLL, list[ctypes.
     driver = declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), FUNCTIONS)
     files = [here / name for name in RUNTIMES if (here / name).exists() and not recorder]
     runtimes = [declare(ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL), RUNTIME) for file in files]
+    if not recorder:
+        runtimes += [declare(library, RUNTIME) for library in _stand_ins.load(here)]
     sites = declare(ctypes.CDLL(str(here / "libcai_sites.so")), SITES)
     load_compilers()
     return driver, sites, runtimes
+
+
+def load_by_name() -> None:
+    """A library that loads one of ours by path, as PyTorch does with libcudart.so.13 of its packages, gets ours."""
+    load = ctypes.CDLL.__init__
+
+    def init(self: ctypes.CDLL, name: Any, *arguments: Any, **options: Any) -> None:
+        base = os.path.basename(name) if isinstance(name, str) else ""
+        load(self, base if base in ours and os.path.dirname(name) != place else name, *arguments, **options)
+
+    place = str(folder())
+    ours = {"libcuda.so.1", *RUNTIMES, *_stand_ins.loaded}
+    ctypes.CDLL.__init__ = init  # type: ignore[method-assign]
 
 
 _libc = ctypes.CDLL(None)

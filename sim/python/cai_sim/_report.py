@@ -7,7 +7,7 @@ import collections
 import ctypes
 from typing import Any, Iterable, Iterator
 
-from . import _native
+from . import _cure, _native
 from ._sites import library_of
 from ._trace import Call, Race, Trace, readable, text
 
@@ -202,6 +202,7 @@ def summary(trace: Trace, census: Census) -> list[str]:
     if census.unread:
         kernels = named(f"{name} ({count})" for name, count in census.unread.most_common())
         lines.append(f"  not read, and judged by the pointers of their arguments: {kernels}")
+    lines += [f"  turned away: {line}" for line in _cure.cures(trace)]
     called, asked = census.missing
     if called:
         why = "not recorded: the report lacks them" if trace.recorded else "not served (they returned an error)"

@@ -7,7 +7,8 @@ import dataclasses
 import re
 from typing import Iterable
 
-from ._report import Census, dead_handles, errors, functions, groups, plural
+from . import _cure
+from ._report import Census, dead_handles, errors, groups, plural
 from ._trace import Race, Trace
 
 # What a run can be, worst first, and the exit status.
@@ -22,7 +23,6 @@ LEVELS = {
 }
 STRICT = 9  # of "unread", by request
 ACCEPTABLE = ("possible", "not-judged", "unread")
-TURNED_AWAY = "cuGetExportTable"  # private tables, which a runtime that is linked statically asks for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +41,7 @@ def unfinished(trace: Trace) -> str:
     broken = re.search(r"context c\d+: error (\d+)", " ".join(errors(trace)))
     if broken:
         return f"the device has failed with error {broken[1]}"
-    away = any(name.startswith(TURNED_AWAY) for name in functions(trace)[0])
-    return f"a library was turned away ({TURNED_AWAY})" if away else ""
+    return _cure.short(trace)
 
 
 def races_text(found: list[list[Race]]) -> str:
