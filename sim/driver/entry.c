@@ -227,7 +227,7 @@ int32_t cai_driver_work(const char *name, const void *caller, const void *stream
     driver_self.running = name;
     driver_self.call = NULL;
     driver_note_call(name, caller);
-    driver_call_launches(name, opaque);
+    driver_call_launches(name, opaque, 0);
     return cai_sim_launch(cai_driver_sim(), stream ? driver_number(stream) : 1, name, NULL, NULL, accesses, count);
 }
 
