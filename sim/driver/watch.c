@@ -36,7 +36,6 @@ typedef struct watch_use {
     int32_t writes;
     int32_t shared;  /* it writes what another one reads */
     int32_t split;   /* the pages are a mapping of their own */
-    int32_t touched; /* seen before now */
     int32_t told;    /* the access is in the trace */
     int32_t fresh;   /* its pages are not dropped yet */
 } watch_use;
@@ -281,13 +280,10 @@ static void watch_split(const watch_use *use, int yes)
 /* With the inner lock. */
 static void watch_remove(int32_t place)
 {
-    const watch_use use = watch_uses[place];
-    watch_split(&use, 0);
+    watch_split(&watch_uses[place], 0);
     memmove(&watch_uses[place], &watch_uses[place + 1],
             (size_t)(watch_use_count - place - 1) * sizeof *watch_uses);
     __atomic_store_n(&watch_use_count, watch_use_count - 1, __ATOMIC_RELEASE);
-    if (use.writes && use.shared == 1)
-        watch_digest_again(&use);
 }
 
 /* With the inner lock: an operation uses memory from now on. */
@@ -467,10 +463,10 @@ static void watch_read_trace(void)
 static int watch_judge(watch_use *use, uint64_t *first, uint64_t *end)
 {
     uint64_t page = use->page, last = use->page_end - WATCH_PAGE;
-    int seen = use->touched;
+    int seen = 0;
     if (use->told || use->fresh)
         return 0;
-    if (!seen && watch_there(use, &page, &last)) {
+    if (watch_there(use, &page, &last)) {
         if (!use->writes)
             (void)watch_drop(use);
         seen = use->writes || watch_digest(use) != use->digest;
@@ -531,21 +527,17 @@ void driver_watch_queued(void)
     pthread_mutex_unlock(&watch_outer);
 }
 
-/* A function that work calls accesses memory in the order of its stream. What was touched before it begins is kept,
- * what it touches is forgotten. */
+/* A function that work calls accesses memory in the order of its stream: what was touched when it ends is forgotten. */
 static void watch_function(void *context, int32_t begins)
 {
-    uint64_t first, end;
     int32_t i;
     (void)context;
     pthread_mutex_lock(&watch_inner);
     watch_in_function += begins ? 1 : -1;
     watch_functions += begins ? 1 : -1;
-    for (i = 0; i < watch_use_count; ++i) {
+    for (i = 0; i < watch_use_count && !begins; ++i) {
         watch_use *use = &watch_uses[i];
-        if (begins && watch_functions == 1)
-            use->touched = watch_judge(use, &first, &end);
-        if (begins || use->told || use->fresh)
+        if (use->told || use->fresh)
             continue;
         (void)watch_drop(use);
         if (!use->writes)

@@ -169,6 +169,7 @@ static void test_neighbours(world *w)
     CHECK_INT(cuStreamSynchronize(w->stream), CUDA_SUCCESS);
     CHECK_INT(cuMemcpyDtoHAsync(large + 100, w->device, BYTES, w->stream), CUDA_SUCCESS);
     sink = large[0]; /* of a page of which only a part is written */
+    sink = large[BYTES + 200];
     CHECK_STR(seen(), "");
     sink = large[PAGE];
     CHECK_STR(seen(), "r");
@@ -264,12 +265,35 @@ static void test_order(world *w)
     CHECK_STR(seen(), "w");
     CHECK_INT(races(), 1);
     CHECK_INT(cuStreamSynchronize(w->stream), CUDA_SUCCESS);
-    CHECK_INT(cuMemcpyDtoHAsync(w->host, w->device, BYTES, w->stream), CUDA_SUCCESS);
-    sink = w->host[0]; /* before the function */
     CHECK_INT(cuLaunchHostFunc(w->stream, in_order, w->host), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyHtoDAsync(w->device + BYTES, w->host, BYTES, w->stream), CUDA_SUCCESS);
+    CHECK_INT(cuEventRecord(w->event, w->stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyHtoDAsync(w->device + BYTES, w->host, BYTES, w->stream), CUDA_SUCCESS);
+    CHECK_INT(cuEventSynchronize(w->event), CUDA_SUCCESS);
+    CHECK_STR(seen(), ""); /* the function wrote, not the host */
+    CHECK_INT(cuStreamSynchronize(w->stream), CUDA_SUCCESS);
+    fill(w);
+    memset(w->host, 0, BYTES);
+    CHECK_INT(cuMemcpyDtoHAsync(w->host, w->device, BYTES, w->stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyHtoDAsync(w->device + BYTES, w->host, BYTES, w->stream), CUDA_SUCCESS);
+    CHECK_INT(cuStreamQuery(w->stream), CUDA_ERROR_NOT_READY); /* the first copy runs now */
+    sink = w->host[0];
+    CHECK_STR(seen(), "r"); /* the copy wrote, and the host only read */
+    CHECK_INT(races(), 1);
+    CHECK_INT(cuStreamSynchronize(w->stream), CUDA_SUCCESS);
+}
+
+/* The last page of a block, of which only a part is in use, is wholly written. */
+static void test_last_page(world *w)
+{
+    unsigned char *odd;
+    CHECK_INT(cuMemAllocHost((void **)&odd, PAGE + 16), CUDA_SUCCESS);
+    CHECK_INT(cuMemcpyDtoHAsync(odd, w->device, PAGE + 16, w->stream), CUDA_SUCCESS);
+    sink = odd[PAGE + 3];
     CHECK_STR(seen(), "r");
     CHECK_INT(races(), 1);
     CHECK_INT(cuStreamSynchronize(w->stream), CUDA_SUCCESS);
+    CHECK_INT(cuMemFreeHost(odd), CUDA_SUCCESS);
 }
 
 static void *thread_reads(void *argument)
@@ -366,6 +390,7 @@ static void test_all(void)
     test_system_calls(&w);
     test_managed(&w);
     test_order(&w);
+    test_last_page(&w);
     test_threads(&w);
     test_not_watched(&w);
     test_free(&w);
