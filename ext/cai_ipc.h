@@ -52,8 +52,8 @@ ORDER AND LIFETIME
     - The producer frees the memory after all consumers have answered (R116).
     An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
     If it was opened in the primary context of its device, that is retained until then. Another context is to
-    live as long as the import. If one is destroyed or reset before, the memory is gone with it: a later import
-    opens it anew, and the release of the first closes nothing (from CUDA 12.0 on, by cuCtxGetId).
+    live as long as the import. If one is destroyed or reset before, the memory is gone with it. From CUDA
+    12.0 on (cuCtxGetId) the release of such an import then closes nothing, and a later one opens it anew.
     cai_exchange_finish keeps it until the consumer's stream has passed.
 
 WHAT CAN BE SENT
@@ -451,7 +451,7 @@ static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *han
     return found;
 }
 
-/* Does the context of the mapping that was taken live? If not, the reference is dropped, and nobody joins it. */
+/* Does the context of the mapping that was taken live? If not, the reference is dropped: nobody joins it. */
 static int cai_priv_ipc_may_join(cai_ipc_mapping *mapping)
 {
     if (cai_priv_ipc_lives(mapping)) return 1;
