@@ -422,6 +422,26 @@ static void do_place(void)
     if (fits && contexts[q.context].lives) exchange_on(of, count, q);
 }
 
+/* The same question of arrays on streams 1 and 2, of all devices and threads. */
+static void do_place_default(void)
+{
+    thing *of[3];
+    cai_array copies[3];
+    cai_operand inputs[3];
+    cai_placement at;
+    call c;
+    int32_t i;
+    const int32_t count = choose_things(of, inputs, &c);
+    for (i = 0; i < count; i++) {
+        copies[i] = of[i]->array;
+        copies[i].stream = draw(4) ? 1 + draw(2) : copies[i].stream;
+        copies[i].thread = copies[i].stream == CAI_STREAM_PER_THREAD ? 1 + draw(2) : 0;
+        inputs[i].array = c.inputs[i] = &copies[i];
+    }
+    c.out = NULL;
+    check_placed(&c, inputs, &at);
+}
+
 /* ------------------------------------------------------------------- caches */
 static int32_t maker_create(void *self, int32_t device, uint64_t *stream)
 {
@@ -804,10 +824,11 @@ static void do_end_capture(void)
 static const struct {
     void (*call)(void);
     uint32_t weight;
-} operations[] = {{do_depend, 12}, {do_make_event, 6}, {do_migrate, 12}, {do_migrate_mask, 3}, {do_place, 14},
-                  {do_get, 4}, {do_place_on, 6}, {do_begin_capture, 2}, {do_join_capture, 2}, {do_end_capture, 1},
-                  {do_change_stream, 5}, {do_end_context, 2}, {do_make_context, 1}, {do_settle, 1}, {do_work, 8},
-                  {do_hide_stream, 3}, {do_let_go, 2}, {do_poll, 2}, {do_modes, 1}, {do_run, 12}, {make_thing, 6}};
+} operations[] = {{do_depend, 12}, {do_make_event, 6}, {do_migrate, 12}, {do_migrate_mask, 3}, {do_place, 12},
+                  {do_place_default, 3}, {do_get, 4}, {do_place_on, 6}, {do_begin_capture, 2},
+                  {do_join_capture, 2}, {do_end_capture, 1}, {do_change_stream, 5}, {do_end_context, 2},
+                  {do_make_context, 1}, {do_settle, 1}, {do_work, 8}, {do_hide_stream, 3}, {do_let_go, 2},
+                  {do_poll, 2}, {do_modes, 1}, {do_run, 12}, {make_thing, 6}};
 
 /* One operation, on a host thread with a context, or none. */
 static void operate(void)

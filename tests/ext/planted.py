@@ -122,7 +122,7 @@ class Ext(Subject):
 
 def main():
     arguments = parser(__doc__)
-    arguments.add_argument("--operations", type=int, default=150000, metavar="N", help="of the model")
+    arguments.add_argument("--operations", type=int, default=60000, metavar="N", help="of the model")
     return judge_all(arguments.parse_args(), DEFECTS, Ext())
 
 
