@@ -2036,7 +2036,7 @@ typedef struct cai_priv_list {
 /* Which places a run looks at. */
 typedef struct cai_priv_run {
     int32_t only_oldest; /* the first event and the places that wait for it */
-    int32_t wait;        /* the host waits */
+    int32_t wait;        /* the host waits, but for what is parked only in a run that the caller named */
     uint64_t context;    /* 0: any */
 } cai_priv_run;
 
@@ -2217,7 +2217,7 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
     count = cai_priv_sort(&call, list, run, &rest, &passed, status);
     cai_priv_put_lists(pool, rest, passed);
     for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
-    count += cai_priv_retry_parked(pool, run->wait);
+    count += cai_priv_retry_parked(pool, run->wait && !run->only_oldest);
     if (relaxed) *status = cai_priv_unrelax(&call, mode, *status);
     if (call.gone && !call.failed) *status = CAI_OK;
     return count;
