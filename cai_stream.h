@@ -372,7 +372,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32
 
 /** Waits for all arrays of the list and releases them. What can be freed only after a capture of somebody
  *  else stays: CAI_ERR_PENDING. Another thread may be polling. It then releases the arrays that it polls, or
- *  puts those that still wait back into the list. This call does not wait for them.
+ *  puts those that still wait back into the list. This call does not wait for them (CAI_ERR_PENDING, too).
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
@@ -2257,8 +2257,8 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
     cai_priv_guard_give(&pool->guard);
     if (!parked) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_PENDING,
-                          "memory cannot be freed while a stream captures: call cai_keepalive_drain after "
-                          "the capture");
+                          "memory is left: a stream captures, or another thread let go of it meanwhile. Call "
+                          "cai_keepalive_drain again then");
 }
 
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.
