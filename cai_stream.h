@@ -2257,8 +2257,8 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
     cai_priv_guard_give(&pool->guard);
     if (!parked) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_PENDING,
-                          "memory is left: a stream captures, or another thread let go of it meanwhile. Call "
-                          "cai_keepalive_drain again then");
+                          "memory cannot be freed while a stream captures, or another thread has it now: call "
+                          "cai_keepalive_drain after the capture");
 }
 
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.

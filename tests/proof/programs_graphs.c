@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The kernels of both sides are nodes. Nothing but the exchange orders them: a graph has only the edges that its
- * capture made. A wait that CUDA refuses ends the capture. A program that then works without the graph has no order at all, so
- * that also a call which was left out with an error shows as a race. */
+ * capture made. A wait that CUDA refuses ends the capture. A program that then works without the graph has no order at
+ * all, so that also a call which was left out with an error shows as a race. */
 #include "programs.h"
 
 /* One capture. Letters of world.c. */
