@@ -372,7 +372,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32
 
 /** Waits for all arrays of the list and releases them. What can be freed only after a capture of somebody
  *  else stays: CAI_ERR_PENDING. Another thread may be polling. It then releases the arrays that it polls, or
- *  puts those that still wait back into the list. This call does not wait for them.
+ *  puts those that still wait back into the list. This call does not wait for them (CAI_ERR_PENDING, too).
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
@@ -2036,7 +2036,7 @@ typedef struct cai_priv_list {
 /* Which places a run looks at. */
 typedef struct cai_priv_run {
     int32_t only_oldest; /* the first event and the places that wait for it */
-    int32_t wait;        /* the host waits */
+    int32_t wait;        /* the host waits, but for what is parked only in a run that the caller named */
     uint64_t context;    /* 0: any */
 } cai_priv_run;
 
@@ -2217,7 +2217,7 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
     count = cai_priv_sort(&call, list, run, &rest, &passed, status);
     cai_priv_put_lists(pool, rest, passed);
     for (i = 0; i < count && cai_priv_let_go(pool); ++i) {}
-    count += cai_priv_retry_parked(pool, run->wait);
+    count += cai_priv_retry_parked(pool, run->wait && !run->only_oldest);
     if (relaxed) *status = cai_priv_unrelax(&call, mode, *status);
     if (call.gone && !call.failed) *status = CAI_OK;
     return count;
@@ -2257,8 +2257,8 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
     cai_priv_guard_give(&pool->guard);
     if (!parked) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_PENDING,
-                          "memory cannot be freed while a stream captures: call cai_keepalive_drain after "
-                          "the capture");
+                          "memory cannot be freed while a stream captures, or another thread has it now: call "
+                          "cai_keepalive_drain after the capture");
 }
 
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.

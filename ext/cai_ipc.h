@@ -52,7 +52,8 @@ ORDER AND LIFETIME
     - The producer frees the memory after all consumers have answered (R116).
     An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
     If it was opened in the primary context of its device, that is retained until then. Another context is to
-    live as long as the import.
+    live as long as the import. If one is destroyed or reset before, the memory is gone with it. From CUDA
+    12.0 on (cuCtxGetId) the release of such an import then closes nothing, and a later one opens it anew.
     cai_exchange_finish keeps it until the consumer's stream has passed.
 
 WHAT CAN BE SENT
@@ -121,10 +122,10 @@ enum { CAI_IPC_READ_ONLY = 1 << 0 /* the array was not writable, and its import 
 typedef struct cai_ipc_mapping {
     struct cai_ipc *ipc;
     unsigned char handle[64];
-    uint64_t context, pointer;
+    uint64_t context, context_id, pointer;
     uint64_t base, nbytes;  /* of the allocation; 0: not known */
     int32_t device;
-    int32_t state;          /* 0: idle, 1: being opened or closed, 2: open */
+    int32_t state;          /* 0: idle, 1: being opened or closed, 2: open, 3: its context is gone */
     int64_t references;     /* arrays */
     int32_t retained;       /* the context is the primary one, and stays until the place is idle */
     int32_t reserved;       /* 0 */
@@ -251,7 +252,7 @@ typedef char cai_priv_assert_ipc[((offsetof(struct cai_ipc_v0, ndim) == 12) &
                                   (offsetof(struct cai_ipc_v0, strides) == 672) &
                                   (sizeof(struct cai_ipc_v0) == 1184)) ? 1 : -1];
 
-enum { CAI_PRIV_IPC_IDLE, CAI_PRIV_IPC_BUSY, CAI_PRIV_IPC_OPEN };
+enum { CAI_PRIV_IPC_IDLE, CAI_PRIV_IPC_BUSY, CAI_PRIV_IPC_OPEN, CAI_PRIV_IPC_GONE };
 enum { CAI_PRIV_IPC_DEVICES = 1024 /* at most as many are queried for their UUID */ };
 
 static cai_status cai_priv_ipc_did(int32_t error, const char *operation, cai_error *err)
@@ -339,7 +340,7 @@ static cai_status cai_priv_ipc_judge(const struct cai_ipc_v0 *in, cai_array *out
 }
 
 /* ------------------------------------------------------------------ >>contexts */
-/* Makes a context current if it is not. It may be destroyed: an array that is imported does not keep it. */
+/* Makes a context current if it is not. */
 static cai_status cai_priv_ipc_enter(const cai_cuda *cuda, uint64_t context, int32_t *pushed, cai_error *err)
 {
     uint64_t before = 0;
@@ -347,7 +348,7 @@ static cai_status cai_priv_ipc_enter(const cai_cuda *cuda, uint64_t context, int
     *pushed = 0;
     CAI_TRY(cai_priv_ipc_did(cuda->context_current(cuda->self, &before), "context_current", err));
     if (before == context) return CAI_OK;
-    error = cai_priv_context_reenter(cuda, context);
+    error = cai_priv_context_enter(cuda, context);
     *pushed = !error;
     return cai_priv_ipc_did(error, "context_push", err);
 }
@@ -385,13 +386,21 @@ static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
+/* A context that is not retained may be gone, and any may be reset. The mapping ended with it, and another
+ * one may be at its address. */
+static int cai_priv_ipc_lives(const cai_ipc_mapping *mapping)
+{
+    return cai_priv_context_lives(mapping->ipc->cuda, mapping->context, mapping->context_id);
+}
+
 static void cai_priv_ipc_close(cai_ipc_mapping *mapping)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
     cai_error err;
     int32_t pushed = 0, error = 0, left;
     err.native = 0;
-    if (cai_priv_ipc_enter(cuda, mapping->context, &pushed, &err)) error = err.native;
+    if (!cai_priv_ipc_lives(mapping)) error = 709; /* told, because the arrays had no memory */
+    else if (cai_priv_ipc_enter(cuda, mapping->context, &pushed, &err)) error = err.native;
     else error = cai_priv_ipc_call(mapping, 0);
     left = cai_priv_ipc_leave(cuda, mapping->context, pushed);
     cai_priv_ipc_idle(mapping, error ? error : left);
@@ -413,8 +422,9 @@ static void cai_priv_ipc_release(cai_array *array)
     cai_priv_ipc_drop((cai_ipc_mapping *)array->owner);
 }
 
-/* Returns a reference to the open mapping of a handle, else a place to be opened, else NULL. */
-static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *handle, int32_t device)
+/* Returns a reference to the open mapping of a handle, else a place to be opened (*opens), else NULL. */
+static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *handle, int32_t device,
+                                          int *opens)
 {
     cai_ipc_mapping *found = NULL;
     int32_t i;
@@ -427,7 +437,8 @@ static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *han
         found = mapping;
         break;
     }
-    if (found && found->state == CAI_PRIV_IPC_IDLE) {
+    *opens = found && found->state == CAI_PRIV_IPC_IDLE;
+    if (*opens) {
         found->ipc = ipc;
         found->state = CAI_PRIV_IPC_BUSY;
         found->device = device;
@@ -438,6 +449,17 @@ static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *han
     if (found) found->references++;
     cai_priv_guard_give(&ipc->guard);
     return found;
+}
+
+/* Does the context of the mapping that was taken live? If not, the reference is dropped: nobody joins it. */
+static int cai_priv_ipc_may_join(cai_ipc_mapping *mapping)
+{
+    if (cai_priv_ipc_lives(mapping)) return 1;
+    cai_priv_guard_take(&mapping->ipc->guard);
+    mapping->state = CAI_PRIV_IPC_GONE;
+    cai_priv_guard_give(&mapping->ipc->guard);
+    cai_priv_ipc_drop(mapping);
+    return 0;
 }
 
 /* Opens a place in the context that is current. */
@@ -478,11 +500,13 @@ static cai_status cai_priv_ipc_find_context(cai_ipc_mapping *mapping, cai_error 
         mapping->retained = !error;
         CAI_TRY(cai_priv_ipc_did(error, "primary_retain", err));
     }
-    if (mapping->context) return CAI_OK;
-    return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_UNAVAILABLE, 111),
-                          "no context of device %ld is current on this thread, and its primary one is "
-                          "not active",
-                          (long)mapping->device);
+    if (!mapping->context)
+        return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_UNAVAILABLE, 111),
+                              "no context of device %ld is current on this thread, and its primary one is "
+                              "not active",
+                              (long)mapping->device);
+    error = cuda->context_id ? cuda->context_id(cuda->self, mapping->context, &mapping->context_id) : 0;
+    return cai_priv_ipc_did(error, "context_id", err);
 }
 
 static cai_status cai_priv_ipc_open(cai_ipc_mapping *mapping, cai_error *err)
@@ -715,12 +739,15 @@ CAI_API cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *ho
 static cai_status cai_priv_ipc_map(cai_ipc *ipc, const struct cai_ipc_v0 *in, int32_t device, cai_array *out,
                                    cai_error *err)
 {
-    cai_ipc_mapping *mapping = cai_priv_ipc_take(ipc, in->handle, device);
+    cai_ipc_mapping *mapping;
     cai_status status;
+    int opens;
+    do mapping = cai_priv_ipc_take(ipc, in->handle, device, &opens);
+    while (mapping && !opens && !cai_priv_ipc_may_join(mapping));
     if (!mapping)
         return cai_priv_error(err, CAI_ERR_CAPACITY, "none of %ld mappings is free",
                               (long)ipc->capacity);
-    if (mapping->state != CAI_PRIV_IPC_OPEN) CAI_TRY(cai_priv_ipc_open(mapping, err)); /* not shared yet */
+    if (opens) CAI_TRY(cai_priv_ipc_open(mapping, err)); /* not shared yet */
     status = cai_priv_ipc_inside(mapping, in, err);
     if (!status) status = cai_priv_ipc_describe(in, mapping->pointer + in->offset, out, err);
     if (status) cai_priv_ipc_drop(mapping);

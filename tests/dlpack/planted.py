@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in ext/cai_dlpack.h, one at a time; one of the tests beside it must see each of them.
+"""Plants defects in ext/cai_dlpack.h and in the list of cai_stream.h, one at a time; one of the tests beside it must
+see each of them.
 
     tests/dlpack/planted.py [--dlpack FOLDER] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
@@ -158,6 +159,12 @@ DEFECTS = [
 ]  # fmt: skip
 
 
+# In cai_stream.h, which has the list of what is parked
+DEFECTS_OF_LIST = [
+    ("a full list waits for what is parked", r"cai_priv_retry_parked\(pool, run->wait && !run->only_oldest\)", r"cai_priv_retry_parked(pool, run->wait)"),
+]  # fmt: skip
+
+
 def dlpack_of(options):
     return [f"-I{options.dlpack}"] if options.dlpack else []
 
@@ -203,7 +210,9 @@ def main():
     if shutil.which(options.cc) and not has_dlpack(options):
         print("planted.py: skipped, no dlpack/dlpack.h of 1.0 or later")
         return 77
-    return judge_all(options, [Defect(name, "ext/cai_dlpack.h", *change) for name, *change in DEFECTS], Dlpack())
+    defects = [Defect(name, "ext/cai_dlpack.h", *change) for name, *change in DEFECTS]
+    defects += [Defect(name, "cai_stream.h", *change) for name, *change in DEFECTS_OF_LIST]
+    return judge_all(options, defects, Dlpack())
 
 
 if __name__ == "__main__":

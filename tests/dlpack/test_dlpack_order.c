@@ -800,6 +800,40 @@ static void refuse(world *w, int line, uint64_t stream, uint32_t flags, cai_stat
     cai_test_int(__FILE__, line, "open exchanges", w->pool.open_exchanges, 0);
 }
 
+/* A full list makes the host wait for its oldest array, and for nothing that is parked: the wait for a context would
+ * end the captures of non-blocking streams in it, and nobody asked for that. */
+static void check_full_list_in_capture(void)
+{
+    world *w = open(count_release);
+    const uint64_t capturing = cai_sim_stream_create(w->sim, 1);
+    const int64_t one = 1;
+    cai_array others[PLACES + 1];
+    int32_t i;
+    GOOD(export_to(w, w->s2, 0));
+    touch(w, w->s2, "use", 0);
+    drop(w);
+    CHECK_INT(w->pool.waiting, 1);
+    cai_sim_host_thread(w->sim, 2);
+    CHECK_INT(cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0)), 0);
+    CHECK_INT(cai_sim_capture_begin(w->sim, capturing, 0), 0);
+    cai_sim_host_thread(w->sim, 0);
+    for (i = 0; i <= PLACES; i++) {
+        GOOD(cai_array_init(&others[i], CAI_UINT8, 1, &one, NULL, cai_sim_bytes(w->sim, w->memory), &err));
+        others[i].sync = CAI_SYNC_NONE;
+        cai_array_own(&others[i], count_release, w);
+        touch(w, w->s1, "work", 0);
+        GOOD(cai_keepalive_push(&others[i], &w->pool, w->s1, &err));
+    }
+    CHECK_INT(cai_sim_calls_of(w->sim, "context_synchronize"), 0);
+    cai_sim_host_thread(w->sim, 2);
+    CHECK_INT(cai_sim_capture_end(w->sim, capturing, NULL), 0); /* nobody has ended it */
+    cai_sim_host_thread(w->sim, 0);
+    CHECK_INT(cai_sim_stream_destroy(w->sim, capturing), 0);
+    GOOD(cai_keepalive_drain(&w->pool, &err));
+    CHECK_INT(w->released, PLACES + 2);
+    end(w);
+}
+
 static void check_refusals(void)
 {
     world *w = open(count_release);
@@ -1000,6 +1034,7 @@ static void run(void)
     check_graph();
     check_graph_at_limit();
     check_capture_elsewhere();
+    check_full_list_in_capture();
     check_refusals();
     check_refused_arguments();
     check_failing_deleters();

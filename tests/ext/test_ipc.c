@@ -237,6 +237,97 @@ static void check_context_gone(void)
     close_ab();
 }
 
+/* Another array of the same memory, which is opened anew: what was open is gone with its context. `x` is of that
+ * one. Its release closes nothing of `y`. */
+static void opens_anew(cai_array *x)
+{
+    struct cai_ipc_v0 d = exported_bytes();
+    cai_array y;
+    GOOD(cai_ipc_import(&ipc_b, &d, &y, &err));
+    CHECK_INT(cai_sim_calls_of(sim_b, "ipc_open"), 2);
+    CHECK_INT(ipc_b.used, 2);
+    cai_array_release(x);
+    CHECK_INT(cai_sim_calls_of(sim_b, "ipc_close"), 0);
+    CHECK(ipc_b.used == 1 && ipc_b.failed == 1 && ipc_b.first_failure == 709);
+    GOOD(cai_locate(&y, "y", &cuda_b, CAI_LOCATE_BOUNDS, NULL, &err));
+    cai_array_release(&y);
+    CHECK_INT(cai_sim_calls_of(sim_b, "ipc_close"), 1);
+    CHECK(ipc_b.used == 0 && ipc_b.failed == 1);
+}
+
+/* A context that is gone is not joined: the address means nothing any more. */
+static void check_no_join_of_gone(void)
+{
+    struct cai_ipc_v0 d;
+    uint64_t own;
+    cai_array x;
+    open_ab(1, 0);
+    d = exported_bytes();
+    own = cai_sim_context_create(sim_b, 1);
+    CHECK_INT(cai_sim_set_context(sim_b, own), 0);
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
+    CHECK_INT(cai_sim_context_destroy(sim_b, own), 0);
+    opens_anew(&x);
+    close_ab();
+}
+
+/* A reset (cudaDeviceReset) ends what is open, too. The primary context keeps its handle, and has another id. */
+static void check_primary_reset(void)
+{
+    struct cai_ipc_v0 d;
+    cai_array x;
+    open_ab(1, 0);
+    d = exported_bytes();
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    CHECK_INT(cai_sim_context_destroy(sim_b, cai_sim_primary(sim_b, 1)), 0);
+    opens_anew(&x);
+    CHECK_INT(cai_sim_calls_of(sim_b, "primary_retain"), cai_sim_calls_of(sim_b, "primary_release"));
+    close_ab();
+}
+
+/* A context whose handle is that of one that was destroyed. */
+static uint64_t first_own, second_own; /* the handle, and what it means now; 0: the simulation's */
+
+static int32_t again_current(void *self, uint64_t *context)
+{
+    const int32_t error = cai_sim_cuda(sim_b)->context_current(self, context);
+    if (second_own && *context == second_own) *context = first_own;
+    return error;
+}
+
+static int32_t again_push(void *self, uint64_t context)
+{
+    return cai_sim_cuda(sim_b)->context_push(self, second_own && context == first_own ? second_own : context);
+}
+
+static int32_t again_id(void *self, uint64_t context, uint64_t *id)
+{
+    return cai_sim_cuda(sim_b)->context_id(self, second_own && context == first_own ? second_own : context, id);
+}
+
+static void check_handle_again(void)
+{
+    struct cai_ipc_v0 d;
+    cai_array x;
+    open_ab(1, 0);
+    cuda_b.context_current = again_current;
+    cuda_b.context_push = again_push;
+    cuda_b.context_id = again_id;
+    d = exported_bytes();
+    first_own = cai_sim_context_create(sim_b, 1);
+    CHECK_INT(cai_sim_set_context(sim_b, first_own), 0);
+    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    CHECK_INT(cai_sim_context_destroy(sim_b, first_own), 0);
+    second_own = cai_sim_context_create(sim_b, 1);
+    CHECK_INT(cai_sim_set_context(sim_b, second_own), 0);
+    opens_anew(&x);
+    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
+    CHECK_INT(cai_sim_context_destroy(sim_b, second_own), 0);
+    second_own = 0;
+    close_ab();
+}
+
 /* 900, as while a stream captures globally, unless the mode of the thread is relaxed. */
 static int32_t in_relaxed_mode(void)
 {
@@ -305,12 +396,12 @@ static void check_arrives(int32_t device)
     memcpy(bytes + 1, &d, sizeof d); /* unaligned, as it may come */
     GOOD(cai_ipc_import(&ipc_b, (const struct cai_ipc_v0 *)(const void *)(bytes + 1), &y, &err));
     CHECK_STR(cai_sim_log(sim_b), device ? "device_uuid 0\ndevice_uuid 1\ncontext_current -> none\n"
-                                           "device_context 1 -> c2\nprimary_retain 1 -> c2\ncontext_current -> none\n"
-                                           "context_id c2 -> 1\ncontext_push c2\n" RELAXED("ipc_open -> m1\n")
+                                           "device_context 1 -> c2\nprimary_retain 1 -> c2\ncontext_id c2 -> 1\n"
+                                           "context_current -> none\ncontext_push c2\n" RELAXED("ipc_open -> m1\n")
                                            "pointer_range m1 -> m1 4096\ncontext_pop\n"
                                          : "device_uuid 0\ncontext_current -> none\n"
-                                           "device_context 0 -> c1\nprimary_retain 0 -> c1\ncontext_current -> none\n"
-                                           "context_id c1 -> 1\ncontext_push c1\n" RELAXED("ipc_open -> m1\n")
+                                           "device_context 0 -> c1\nprimary_retain 0 -> c1\ncontext_id c1 -> 1\n"
+                                           "context_current -> none\ncontext_push c1\n" RELAXED("ipc_open -> m1\n")
                                            "pointer_range m1 -> m1 4096\ncontext_pop\n");
     same_array(&y, &x);
     CHECK_INT(y.device, device);
@@ -320,9 +411,9 @@ static void check_arrives(int32_t device)
     cai_sim_log_clear(sim_b);
     cai_array_release(&y);
     CHECK_STR(cai_sim_log(sim_b),
-              device ? "context_current -> none\ncontext_id c2 -> 1\ncontext_push c2\n" RELAXED("ipc_close m1\n")
+              device ? "context_id c2 -> 1\ncontext_current -> none\ncontext_push c2\n" RELAXED("ipc_close m1\n")
                        "context_pop\nprimary_release 1\n"
-                     : "context_current -> none\ncontext_id c1 -> 1\ncontext_push c1\n" RELAXED("ipc_close m1\n")
+                     : "context_id c1 -> 1\ncontext_current -> none\ncontext_push c1\n" RELAXED("ipc_close m1\n")
                        "context_pop\nprimary_release 0\n");
     CHECK(y.release == NULL);
     CHECK_INT(ipc_b.failed, 0);
@@ -757,6 +848,14 @@ static void check_poor_tables(void)
 
 static const int32_t errors[] = {1, 2, 4, 100, 101, 201, 400, 700, 900, 999};
 
+/* Did a query of a context's id fail? */
+static int id_failed(void)
+{
+    const char *id = cai_sim_log(sim_b);
+    while ((id = strstr(id, "context_id c")) != NULL && strncmp(id + 13, " ! ", 3) != 0) id++;
+    return id != NULL;
+}
+
 /* Import and release with the n-th call of B answering `error`, or doing nothing (0). 0: there is no n-th. */
 static int fault_once(const struct cai_ipc_v0 *d, int32_t n, int32_t error, int32_t *told)
 {
@@ -781,10 +880,11 @@ static int fault_once(const struct cai_ipc_v0 *d, int32_t n, int32_t error, int3
     CHECK_INT(ipc_b.guard, 0);
     if (error) CHECK_UINT(cai_sim_current(sim_b), before);
     else CHECK_INT(cai_sim_set_context(sim_b, before), 0);
-    /* told, or in the count of failures, or an error that means nothing there (4: the process ends) */
+    /* told, or in the count of failures, or an error that means nothing there (4: the process ends), or the close
+     * did without the answer (the id of the context) */
     *told += status != CAI_OK || ipc_b.failed;
     close_failed = cai_sim_calls_of(sim_b, "ipc_open") > 0 && (ipc_b.failed || error == 4 || !error);
-    if (error && struck) CHECK(status || ipc_b.failed || error == 4);
+    if (error && struck) CHECK(status || ipc_b.failed || error == 4 || id_failed());
     if (!close_failed && error) CHECK_INT(cai_sim_leaks(sim_b, NULL, 0), 0);
     return struck;
 }
@@ -1315,6 +1415,9 @@ static void run(void)
     check_context_of_another();
     check_current_first();
     check_context_gone();
+    check_no_join_of_gone();
+    check_primary_reset();
+    check_handle_again();
     check_capture_mode();
     check_arrives(0);
     check_arrives(1);

@@ -74,7 +74,13 @@ DEFECTS = [
      r"\(call, ex, edge\)\)\);\n        )else", r"\1else if (0)"),
     ("host mode: begin does not wait for events", STREAM,
      r"(ex->context, event\)\);\n        )else CAI_TRY", r"\1else if (0) CAI_TRY"),
+    ("begin waits for nothing in a capture", STREAM, r"(if \(!\(edge->flags & CAI_PRIV_FORWARD\))\) continue;",
+     r"\1 || edge->capture) continue;"),
+    ("begin in a capture waits for the first producer only", STREAM,
+     r"(if \(!\(edge->flags & CAI_PRIV_FORWARD\))\) continue;", r"\1 || (i && edge->capture)) continue;"),
     # its end
+    ("end gives no edge back in a capture", STREAM, r"        if \(edge->flags & CAI_PRIV_LOST\) continue;\n",
+     r"        if (edge->flags & CAI_PRIV_LOST || ex->capture) continue;\n"),
     ("end does not record", STREAM,
      r"    first = cai_priv_record\(call, point\);",
      r"    point->event = cai_priv_event_take(call->pool, ex->context_id);\n"

@@ -61,6 +61,7 @@ typedef struct proof_program {
 /** All of them, one list after the other; the number of each. */
 int32_t proof_exchanges(const proof_program **list);
 int32_t proof_chains(const proof_program **list);
+int32_t proof_graphs(const proof_program **list);
 int32_t proof_threads(const proof_program **list);
 int32_t proof_memory(const proof_program **list);
 int32_t proof_recipes(const proof_program **list);

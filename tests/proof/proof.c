@@ -382,7 +382,8 @@ static int read_arguments(int argc, char **argv, arguments *out)
 int main(int argc, char **argv)
 {
     int32_t (*const families[])(const proof_program **list) = {proof_exchanges, proof_chains, proof_memory,
-                                                               proof_recipes, proof_storages, proof_threads};
+                                                               proof_recipes, proof_storages, proof_graphs,
+                                                               proof_threads};
     arguments given;
     totals all;
     size_t i;

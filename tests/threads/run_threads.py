@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs many threads on one pool, on one manager of memory, on storages whose exports end on other threads, and on
-caches of streams, under ThreadSanitizer too, with and without the guard.
+"""Runs many threads on one pool, on one manager of memory, on storages whose exports end on other threads, on caches
+of streams, and on arrays that go from thread to thread, under ThreadSanitizer too, with and without the guard.
 
     tests/threads/run_threads.py [--cc CC] [--threads N] [--rounds N] [--root FOLDER]
 
@@ -105,21 +105,25 @@ def main():
         if prefix is None:
             print(f"run_threads.py: skipped, {options.cc} has no ThreadSanitizer that works here")
             return 77
-        guarded, without = ["-fsanitize=thread"], ["-fsanitize=thread", "-DCAI_NO_THREADS"]
+        plain_build, guarded, without = [], ["-fsanitize=thread"], ["-fsanitize=thread", "-DCAI_NO_THREADS"]
         binary = pathlib.Path(folder, "threads")
         rounds = options.rounds
         for program, plain in (("threads.c", rounds * 10), ("emm.c", rounds * 10), ("storages.c", rounds),
-                               ("caches.c", rounds)):
+                               ("caches.c", rounds), ("turns.c", rounds)):
+            built = None
             for name, flags, table, count in (
-                    ("plain", [], "thin", plain),
-                    ("plain, simulation", [], "sim", rounds // 4),
+                    ("plain", plain_build, "thin", plain),
+                    ("plain, simulation", plain_build, "sim", rounds // 4),
                     ("ThreadSanitizer", guarded, "thin", rounds),
                     ("ThreadSanitizer, simulation", guarded, "sim", rounds // 8),
                     ("ThreadSanitizer without the guard", without, "thin", rounds)):
-                problem = build(options.cc, HERE / program, binary, [*flags, f"-I{options.root}", f"-I{options.root}/ext"])
-                if problem:
-                    print(problem)
-                    return 1
+                if flags is not built:  # the tables have one program
+                    folders = [f"-I{options.root}", f"-I{options.root}/ext", f"-I{HERE.parent / 'support'}"]
+                    problem = build(options.cc, HERE / program, binary, [*flags, *folders])
+                    if problem:
+                        print(problem)
+                        return 1
+                    built = flags
                 for _ in range(5 if flags is without else 1):  # threads may happen to come one after the other
                     status, log = run(prefix if flags else [], binary, [table, options.threads, count], 900)
                     if race_of(log):

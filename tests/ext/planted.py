@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants defects in ext/cai_place.h and ext/cai_ipc.h, one at a time; the program that an entry names must see each.
+
+    tests/ext/planted.py [--operations N] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
+
+place_model.c is the random model of places, test_ipc.c has a context that ends under an import. Prints one line per
+defect: the first check that fails. A defect that is not found, or that does not apply to the header any more, is a
+failure, and so is a failing check without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
+"""
+
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+
+# What it is, where it is, what stands there instead
+PLACES = [
+    # waits and events
+    ("a stream waits for no stream", r"status = one->stream \? cai_stream_order\(pool, one->stream, stream, err\)",
+     r"status = one->stream ? CAI_OK"),
+    ("a stream waits for no event", r": cai_priv_work_wait\(&work, stream, one->event\);", r": CAI_OK;"),
+    ("only the first work is waited for", r"for \(i = 0; i < count && !status; \+\+i\) \{\n        const cai_work \*one = &depends\[i\];\n        status = one->stream \? ",
+     r"for (i = 0; i < count && i < 1; ++i) {\n        const cai_work *one = &depends[i];\n        status = one->stream ? "),
+    ("the wrong stream waits", r"cai_stream_order\(pool, one->stream, stream, err\)", r"cai_stream_order(pool, stream, one->stream, err)"),
+    ("works are checked as they come", r"    CAI_TRY\(cai_priv_work_check\(&work, depends, count, &events\)\);",
+     r"    (void)!cai_priv_work_check(&work, depends, count, &events);"),
+    ("an event is waited for in a capture", r"    if \(events\) CAI_TRY\(cai_priv_work_ask_capture\(&work, stream\)\);\n", r""),
+    ("an event of a capture is handed out", r"    status = cai_priv_work_no_capture\(&work, stream\);\n    if \(!status\) \{\n        status = cai_priv_work_did\(&work, work\.cuda->event_create",
+     r"    if (!status) {\n        status = cai_priv_work_did(&work, work.cuda->event_create"),
+    ("an event is not recorded", r"work\.cuda->event_record\(work\.cuda->self, made, stream\)", r"0"),
+    ("an event is stored before it is recorded", r"    if \(!status\) \*event = made;\n    else if", r"    *event = made;\n    if (status) if"),
+    ("an event whose record failed is left", r"    else if \(made\) \(void\)work\.cuda->event_destroy\(work\.cuda->self, made\);\n", r""),
+    ("an event is not destroyed", r"    error = pool->cuda->event_destroy\(pool->cuda->self, event\);\n", r"    error = 0;\n"),
+    ("an event is of the current context",
+     r"    CAI_TRY\(cai_priv_work_enter_stream\(&work, stream\)\);\n    status = cai_priv_work_no_capture",
+     r"    work.inside = 0;\n    status = cai_priv_work_no_capture"),
+    ("a context stays pushed", r"    error = cai_priv_context_leave\(work->cuda, work->inside\);", r"    error = 0;"),
+    ("a pop that failed is not told", r"return status \? status : cai_priv_work_did\(work, error, \"context_pop\"\);", r"return status;"),
+    ("a stream's context is not asked", r"    if \(cai_priv_is_handle\(stream\)\)\n        CAI_TRY\(cai_priv_work_did\(work, cuda->stream_context",
+     r"    if (0)\n        CAI_TRY(cai_priv_work_did(work, cuda->stream_context"),
+    ("900 is no capture", r"    if \(error < 900 \|\| error > 908\) return status;", r"    return status;"),
+    # migrations
+    ("a migration waits for nothing", r"    CAI_TRY\(cai_exchange_begin_with\(&ex, pool, &array, 1, stream, &options, err\)\);\n    CAI_TRY\(cai_exchange_end\(&ex, CAI_OK, err\)\);\n", r"    (void)ex, (void)options;\n"),
+    ("a migration has the mode of the pool", r"\(uint32_t\)CAI_PRIV_KEEP_MODE \| \(uint32_t\)CAI_PRIV_ONE_WAY, 0\}", r"(uint32_t)CAI_PRIV_ONE_WAY, 0}"),
+    ("a migration takes what nobody named as idle", r"\{CAI_MODE_EVENT, CAI_UNKNOWN_SYNCHRONIZE, 0,", r"{CAI_MODE_EVENT, CAI_UNKNOWN_ASSUME_IDLE, 0,"),
+    ("memory goes to another device", r"device != info\.device\) \{", r"device != info.device && 0) {"),
+    ("1 and 2 of another context", r"    if \(array->size\) CAI_TRY\(cai_priv_migrate_default[^;]*;\n", r""),
+    ("where memory is, is not asked", r"    status = cai_priv_work_did\(work, cuda->pointer_info\(cuda->self, array->data, info\), \"pointer_info\"\);\n",
+     r"    status = CAI_OK;\n"),
+    ("1 and 2 without a current context are of device 0", r"\*device = data_device >= 0 \? data_device : 0;", r"*device = 0;"),
+    ("stream 2 has no thread", r"    array->thread = thread;\n", r""),
+    ("the mask stays in its stream", r"    if \(array->mask\) cai_priv_migrate_store\([^;]*;\n", r""),
+    ("the owner gets an edge back", r"    if \(array->release\) array->flags \|= CAI_NO_BACK_EDGE;[^\n]*\n", r""),
+    ("an event of before stays", r"    if \(cai_stream_drop_event\(array, pool, NULL\)\) array->event = 0;[^\n]*\n", r""),
+    ("an array changes before it is known that it can", r"    CAI_TRY\(cai_priv_migrate_check\(array, pool, stream, &thread, err\)\);\n",
+     r"    array->stream = stream;\n    CAI_TRY(cai_priv_migrate_check(array, pool, stream, &thread, err));\n"),
+    # caches
+    ("one stream for all contexts", r"        if \(cache->streams\[i\]\.context == context\) return &cache->streams\[i\];", r"        return &cache->streams[i];"),
+    ("a stream of the current context, of whatever device", r"return here == device \? CAI_OK : cai_priv_work_primary\(work, device, context\);", r"return *current ? CAI_OK : cai_priv_work_primary(work, device, context);"),
+    ("a stream of the primary context", r"return here == device \? CAI_OK : cai_priv_work_primary\(work, device, context\);", r"return cai_priv_work_primary(work, device, context);"),
+    ("a full cache makes streams", r"    if \(cache->count == cache->capacity\) return NULL;\n", r"    if (cache->count == cache->capacity) --cache->count;\n"),
+    ("a failed stream is stored", r"    if \(stream\) cache->streams\[i\]\.stream = stream;\n    else .*\n", r"    cache->streams[i].stream = stream ? stream : 1;\n"),
+    ("a stream is made where the caller is", r"    cai_status status = cai_priv_work_enter\(work, current, context\);", r"    cai_status status = CAI_OK;\n    (void)current;"),
+    ("forget leaves the stream", r"        if \(context && cache->streams\[i\]\.context != context\) cache", r"        if (context) cache"),
+    ("the default device is device 0", r"    if \(at\.device < 0\) at\.device = cache->device;", r"    if (at.device < 0) at.device = 0;"),
+    ("a stream of another device is taken", r"        if \(named != at\.device\) at\.stream = 0;[^\n]*\n", r""),
+    ("1 of another device is taken", r"        else if \(!cai_priv_is_handle\(at\.stream\) && named != array->device\)\n            at\.stream = 0;[^\n]*\n", r""),
+    ("devices that are named may differ", r"    if \(\*device >= 0\)\n        return cai_priv_error\(err, CAI_ERR_PLACEMENT, \"%s is on device %ld, but",
+     r'    if (0)\n        return cai_priv_error(err, CAI_ERR_PLACEMENT, "%s is on device %ld, but'),
+    ("an array's stream is not its", r"    if \(!stream && array\) at\.stream = cai_priv_place_pending\(array\);\n", r""),
+    # cai_place
+    ("the last stream is taken", r"    if \(!place->at\.stream \|\| \(better && place->item < place->count\)\) \{", r"    if (place->item < place->count) {"),
+    ("identical streams may differ", r"    if \(stream != place->at\.stream\)\n        return", r"    if (0)\n        return"),
+    ("default streams of two devices are identical", r"    if \(device != place->device\) \{\n        status", r"    if (0) {\n        status"),
+    ("default streams of two threads are identical", r"thread == CAI_PRIV_PLACE_ANY_THREAD \|\| thread == place->thread\)", r"1)"),
+    ("a mask's stream is nothing", r"return array->mask \? cai_priv_place_pends\(place, array->mask, bound\) : CAI_OK;", r"return CAI_OK;"),
+    ("inputs on two devices", r"    if \(place->at\.device == device\) return CAI_OK;\n", r"    return CAI_OK;\n"),
+]  # fmt: skip
+
+IMPORTS = [
+    ("an import of a context that is gone is joined", r"    while \(mapping && !opens && !cai_priv_ipc_may_join\(mapping\)\);", r"    while (0);"),
+    ("memory is closed in a context that came after its own", r"    if \(!cai_priv_ipc_lives\(mapping\)\) error = 709;[^\n]*\n    else if", r"    if"),
+    ("the context's id is not asked", r"    error = cuda->context_id \? cuda->context_id\([^;]*: 0;\n", r"    error = 0;\n"),
+    ("who may not join keeps the place", r"    cai_priv_ipc_drop\(mapping\);\n    return 0;", r"    return 0;"),
+    ("a mapping that is gone is found again", r"    mapping->state = CAI_PRIV_IPC_GONE;\n", r"    mapping->state = CAI_PRIV_IPC_OPEN; if (mapping->references > 1) return 1;\n"),
+]  # fmt: skip
+
+DEFECTS = ([Defect(name, "ext/cai_place.h", *change, ("place_model",)) for name, *change in PLACES]
+           + [Defect(name, "ext/cai_ipc.h", *change, ("test_ipc",)) for name, *change in IMPORTS])  # fmt: skip
+
+
+class Ext(Subject):
+    """The programs; a defect is shown to the one that must see it."""
+
+    def build(self, options, tree, folder):
+        for name in ("place_model", "test_ipc"):
+            error = compile_with(options, "-O1", *folders_of(tree), f"-I{HERE}", HERE / f"{name}.c", "-o", folder / name)
+            if error:
+                return error
+        return None
+
+    def run(self, options, tree, folder, environment, defect):
+        commands = {"place_model": [folder / "place_model", options.operations], "test_ipc": [folder / "test_ipc"]}
+        printed = []
+        for name in commands if defect is NONE else defect.more:
+            mark = r"place_\w+\.[ch]:\d+: |test_ipc\.c:\d+: "
+            status, output = execute_until(commands[name], 60, mark, environment)
+            first = re.search(rf"({mark})[^\n]*", output)
+            if defect is NONE and status != 0:
+                return False, f"A FAILURE: {output}"
+            if defect is not NONE:
+                if status != 0 and (first or (status or 0) < 0):
+                    return True, first.group(0) if first else f"{name}: signal {-status}"
+                return False, f"NOT FOUND by {name}: {output[-300:]}"
+            printed.append(output.strip().splitlines()[-1])
+        return True, "; ".join(printed)
+
+
+def main():
+    arguments = parser(__doc__)
+    arguments.add_argument("--operations", type=int, default=60000, metavar="N", help="of the model")
+    return judge_all(arguments.parse_args(), DEFECTS, Ext())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
