@@ -219,7 +219,7 @@ static PyObject *drain(PyObject *module, PyObject *unused)
     return status ? cai_python_raise(&err) : Py_NewRef(Py_None);
 }
 
-/* --------------------------------------------------------------------------------- what others ask for */
+/* ----------------------------------------------------------------------------------- what others ask for */
 
 static PyObject *array_interface(PyObject *self, void *unused)
 {
@@ -276,28 +276,17 @@ static int current_stream(DLDeviceType type, int32_t device, void **out)
 
 CAI_PYTHON_DLPACK_TABLE(dlpack_table, current_stream)
 
-/* ------------------------------------------------------------------------------- what Python asks for */
+/* ---------------------------------------------------------------------------------- what Python asks for */
 
-static PyObject *tuple_of(const int64_t *numbers, int32_t count)
+/* shape, or strides in bytes */
+static PyObject *array_extents(PyObject *self, void *strides)
 {
-    PyObject *tuple = PyTuple_New(count);
+    const cai_array *array = &((array_object *)self)->array;
+    const int64_t *numbers = strides ? array->strides : array->shape;
+    PyObject *tuple = PyTuple_New(array->ndim);
     int32_t i;
-    for (i = 0; tuple && i < count; ++i) PyTuple_SetItem(tuple, i, PyLong_FromLongLong(numbers[i]));
+    for (i = 0; tuple && i < array->ndim; ++i) PyTuple_SetItem(tuple, i, PyLong_FromLongLong(numbers[i]));
     return tuple;
-}
-
-static PyObject *array_shape(PyObject *self, void *unused)
-{
-    const cai_array *array = &((array_object *)self)->array;
-    (void)unused;
-    return tuple_of(array->shape, array->ndim);
-}
-
-static PyObject *array_strides(PyObject *self, void *unused)
-{
-    const cai_array *array = &((array_object *)self)->array;
-    (void)unused;
-    return tuple_of(array->strides, array->ndim);
 }
 
 static PyObject *array_dtype(PyObject *self, void *unused)
@@ -335,18 +324,21 @@ static int cut(cai_array *view, int32_t *axis, PyObject *item)
     Py_ssize_t start, stop, step;
     cai_error err;
     cai_status status;
-    if (*axis >= view->ndim) return PyErr_SetString(PyExc_IndexError, "too many indices"), -1;
+    if (*axis == view->ndim) {
+        PyErr_SetString(PyExc_IndexError, "too many indices");
+        return -1;
+    }
     if (PySlice_Check(item)) {
         if (PySlice_Unpack(item, &start, &stop, &step)) return -1;
         stop = PySlice_AdjustIndices((Py_ssize_t)view->shape[*axis], &start, &stop, step);
         status = cai_view_slice(view, (*axis)++, start, stop, step, view, &err);
-        return status ? (void)cai_python_raise(&err), -1 : 0;
+    } else {
+        start = PyNumber_AsSsize_t(item, PyExc_IndexError);
+        if (start == -1 && PyErr_Occurred()) return -1;
+        status = cai_view_index(view, *axis, start, view, &err);
     }
-    start = PyNumber_AsSsize_t(item, PyExc_IndexError);
-    if (start == -1 && PyErr_Occurred()) return -1;
-    if (!cai_view_index(view, *axis, start, view, &err)) return 0;
-    PyErr_SetString(PyExc_IndexError, err.message);
-    return -1;
+    if (status) PyErr_SetString(PyExc_IndexError, err.message);
+    return status ? -1 : 0;
 }
 
 static PyObject *array_item(PyObject *self, PyObject *key)
@@ -368,8 +360,8 @@ static PyObject *array_item(PyObject *self, PyObject *key)
 
 static PyGetSetDef array_getset[] = {
     {"__cuda_array_interface__", array_interface, NULL, "version 3, with the stream", NULL},
-    {"shape", array_shape, NULL, NULL, NULL},
-    {"strides", array_strides, NULL, "in bytes", NULL},
+    {"shape", array_extents, NULL, NULL, NULL},
+    {"strides", array_extents, NULL, "in bytes", (void *)"strides"},
     {"dtype", array_dtype, NULL, "a typestr", NULL},
     {"device", array_device, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};
@@ -406,7 +398,10 @@ static int begin(PyObject *module)
     module_state *state = (module_state *)PyModule_GetState(module);
     cai_error err;
     if (cai_python_dlpack_init(&state->py)) return -1;
-    if (open_cuda(state, &err)) return (void)cai_python_raise(&err), -1;
+    if (open_cuda(state, &err)) {
+        (void)cai_python_raise(&err);
+        return -1;
+    }
     state->type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &array_spec, NULL);
     if (!state->type || cai_python_offer(state->type, &array_exchange)) return -1;
     if (cai_python_dlpack_offer_ordered(&state->py, &state->pool, state->type, &dlpack_table)) return -1;
