@@ -231,6 +231,31 @@ static void check_free_without_context(void)
     close_world();
 }
 
+/* The same with a reset. The event of a reference went with the context. */
+static void check_reset_without_context(void)
+{
+    static cai_manager manager;
+    cai_memory_handle memory;
+    uint64_t own, stream;
+    cai_emm_hooks hooks;
+    open_world();
+    GOOD(cai_emm_hooks_cuda(&hooks, &cuda, &err));
+    own = cai_sim_context_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    stream = cai_sim_stream_create(sim, 1);
+    GOOD(cai_manager_init(&manager, &pool, &hooks, NULL, &err));
+    GOOD(cai_manager_alloc(&memory, &manager, 100, 0, stream, &err));
+    GOOD(cai_manager_retain(&manager, memory, &err));
+    GOOD(cai_manager_free(&manager, memory, stream, &err));
+    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    GOOD(cai_manager_reset(&manager, &err));
+    GOOD(cai_manager_free(&manager, memory, stream, &err));
+    CHECK_UINT(manager.count.lost, 1);
+    GOOD(cai_manager_destroy(&manager, &err));
+    close_world();
+}
+
 /* The CUDA context is gone: the hook is called all the same, and its failure is told. */
 static void check_close_without_context(void)
 {
@@ -407,6 +432,7 @@ int main(void)
     check_open_fails();
     check_close_without_context();
     check_free_without_context();
+    check_reset_without_context();
     for (how = WAITED; how <= REFUSED; ++how) check_other_context(how);
     check_many_contexts();
     check_ipc_handle();
