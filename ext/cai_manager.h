@@ -208,7 +208,7 @@ typedef struct cai_manager {
     int32_t chunk_count;
     uint32_t epoch;       /* counts resets */
     uint32_t generation;  /* the first of each handle, so that handles of other managers are stale here */
-    uint32_t taken, done; /* deferred frees that threads began to carry out, and those that are done */
+    int32_t taken, done;  /* deferred frees that threads began to carry out, and those that are done */
     uint32_t adopted;     /* bits of the pairs that are those of cuda_hooks */
     uint32_t waits;       /* bits of the pairs whose frees are deferred */
     uint64_t limit;       /* of deferred bytes */
@@ -458,24 +458,22 @@ static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager 
     return cai_priv_mem_made(manager, function, err);
 }
 
-/* The status of an error of CUDA, or of a hook. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_failed(cai_priv_mem_call *call, int32_t error, const char *what,
-                                                 int hook)
+/* Is the error the end of the process, which is success where something is freed? */
+static int cai_priv_mem_ends(cai_priv_mem_call *call, int32_t error)
 {
     if (error == 4) call->gone = 1;
-    if (error == 4 && call->ending) return CAI_OK;
-    if (!hook) return cai_cuda_status(error, what, call->err);
-    return cai_priv_emm_hook_status(&call->manager->hooks, what, error, call->err);
+    return error == 4 && call->ending;
 }
 
-static inline cai_status cai_priv_mem_did(cai_priv_mem_call *call, int32_t error, const char *operation)
+static cai_status cai_priv_mem_did(cai_priv_mem_call *call, int32_t error, const char *operation)
 {
-    return error ? cai_priv_mem_failed(call, error, operation, 0) : CAI_OK;
+    return cai_priv_mem_ends(call, error) ? CAI_OK : cai_cuda_status(error, operation, call->err);
 }
 
-static inline cai_status cai_priv_mem_hook_did(cai_priv_mem_call *call, int32_t error, const char *hook)
+static cai_status cai_priv_mem_hook_did(cai_priv_mem_call *call, int32_t error, const char *hook)
 {
-    return error ? cai_priv_mem_failed(call, error, hook, 1) : CAI_OK;
+    if (!error || cai_priv_mem_ends(call, error)) return CAI_OK;
+    return cai_priv_emm_hook_status(&call->manager->hooks, hook, error, call->err);
 }
 
 /* The same call, without an error to fill. */
@@ -627,21 +625,18 @@ static cai_status cai_priv_mem_enter(cai_priv_mem_call *call)
     int32_t error;
     if (!cuda) return CAI_OK;
     error = cuda->context_current(cuda->self, &current);
-    if (error) return cai_priv_mem_failed(call, error, "context_current", 0);
+    if (error) return cai_priv_mem_did(call, error, "context_current");
     return current == call->manager->context ? CAI_OK : cai_priv_mem_push(call);
 }
 
 /* Returns `status`, or its own failure. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_pop(cai_priv_mem_call *call, cai_status status)
+static cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
 {
-    const int32_t error = cai_priv_context_leave(call->manager->cuda, call->manager->context);
+    int32_t error;
+    if (!call->entered) return status;
     call->entered = 0;
+    error = cai_priv_context_leave(call->manager->cuda, call->manager->context);
     return status ? status : cai_priv_mem_did(call, error, "context_pop");
-}
-
-static inline cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
-{
-    return call->entered ? cai_priv_mem_pop(call, status) : status;
 }
 
 /* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. An error that ends all
@@ -652,11 +647,11 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
     const cai_cuda *cuda = call->manager->cuda;
     int32_t mode, error, restored;
     error = cai_priv_mode_relax(cuda, &mode);
-    if (error) return cai_priv_mem_failed(call, error, "capture_mode", 0);
+    if (error) return cai_priv_mem_did(call, error, "capture_mode");
     error = object ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self);
     restored = cai_priv_mode_restore(cuda, mode, 0);
     if (error != 4 && cai_priv_is_dead(error)) error = 0;
-    if (error) return cai_priv_mem_failed(call, error, what, 0);
+    if (error) return cai_priv_mem_did(call, error, what);
     return cai_priv_mem_did(call, restored, "capture_mode");
 }
 
@@ -678,7 +673,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint
         call->idle = 1;
         return cai_priv_mem_wait_stream(call, stream);
     }
-    status = cai_priv_mem_failed(call, error, "stream_capture", 0);
+    status = cai_priv_mem_did(call, error, "stream_capture");
     if (error < 900 || error > 908) return status;
     if (call->err) call->err->code = CAI_ERR_CAPTURE;
     return CAI_ERR_CAPTURE;
@@ -722,7 +717,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint6
     if (asked && !asked->error && asked->current == call->manager->context)
         return cai_priv_mem_captures(call, stream, asked->capture_error, &asked->capture);
     if (!asked) status = cai_priv_mem_enter(call);
-    else status = asked->error ? cai_priv_mem_failed(call, asked->error, "context_current", 0)
+    else status = asked->error ? cai_priv_mem_did(call, asked->error, "context_current")
                                : cai_priv_mem_push(call);
     return status || call->gone || !stream ? status : cai_priv_mem_no_capture(call, stream);
 }
@@ -757,7 +752,7 @@ static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t co
     if (context == call->manager->context) return cai_priv_mem_wait_here(call);
     error = cai_priv_context_reenter(cuda, context);
     if (error == 201 || cai_priv_is_dead(error)) return CAI_OK;
-    if (error) return cai_priv_mem_failed(call, error, "context_push", 0);
+    if (error) return cai_priv_mem_did(call, error, "context_push");
     status = cai_priv_mem_wait_here(call);
     (void)cai_priv_context_leave(cuda, context);
     return status;
@@ -827,7 +822,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
     size_t unused = 0, total = 0;
     uint64_t limit = manager->options.deferred_bytes;
     const int error = hooks->initialize ? hooks->initialize(hooks->ctx, manager->device) : 0;
-    if (error) return cai_priv_mem_failed(call, error, "initialize", 1);
+    if (error) return cai_priv_mem_hook_did(call, error, "initialize");
     if (!limit && hooks->memory_info && !hooks->memory_info(hooks->ctx, &unused, &total)) limit = total / 5;
     cai_priv_guard_take(&manager->guard);
     manager->limit = limit ? limit : UINT64_MAX;
@@ -1012,14 +1007,14 @@ static cai_status cai_priv_mem_carry_out(cai_priv_mem_call *call, int32_t how, c
         struct cai_manager_slot *slot = manager->deferred_first;
         cai_status freed = CAI_OK, stays;
         manager->deferred_first = slot->next;
-        manager->taken++;
+        cai_priv_guarded_put(&manager->taken, (int32_t)((uint32_t)manager->taken + 1));
         cai_priv_guard_give(&manager->guard);
         stays = cai_priv_mem_carry_one(call, slot, how, why, &freed);
         if (stays) why = NULL;
         cai_priv_mem_keep_first(call, &first, freed);
         cai_priv_guard_take(&manager->guard);
         if (stays) cai_priv_mem_queue(slot);
-        manager->done++;
+        cai_priv_guarded_put(&manager->done, (int32_t)((uint32_t)manager->done + 1));
     }
     cai_priv_guard_give(&manager->guard);
     return first;
@@ -1121,19 +1116,12 @@ static int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish
 }
 
 /* Waits until the deferred frees that threads have begun are done, because they make room. Holds no lock. */
-static void cai_priv_mem_wait_for_frees(cai_manager *manager)
+static void cai_priv_mem_wait_for_frees(const cai_manager *manager)
 {
-    uint32_t taken, done, looks;
-    cai_priv_guard_take(&manager->guard);
-    taken = manager->taken;
-    done = manager->done;
-    cai_priv_guard_give(&manager->guard);
-    for (looks = 0; taken - done - 1 < UINT32_MAX / 2; ++looks) {
-        cai_priv_back_off(looks);
-        cai_priv_guard_take(&manager->guard);
-        done = manager->done;
-        cai_priv_guard_give(&manager->guard);
-    }
+    const int32_t taken = cai_priv_guarded_look(&manager->taken);
+    uint32_t looks = 0;
+    while ((uint32_t)taken - (uint32_t)cai_priv_guarded_look(&manager->done) - 1 < UINT32_MAX / 2)
+        cai_priv_back_off(looks++);
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
@@ -1282,62 +1270,49 @@ CAI_PRIV_MEM_HOT cai_priv_mem_wish cai_priv_mem_wish_for(const cai_manager *mana
     return wish;
 }
 
-/* What the short way does not do. asked: NULL, or the answers so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_alloc_slowly(cai_memory_handle *out, cai_manager *manager,
-                                                       cai_priv_mem_wish wish,
-                                                       const cai_priv_mem_asked *asked, cai_error *err)
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_bad_size(size_t size, size_t alignment, cai_error *err)
 {
-    cai_priv_mem_call call = cai_priv_mem_begin(manager, err);
-    struct cai_manager_slot *slot;
-    CAI_TRY(cai_priv_mem_new(&call, wish, NULL, asked, &slot));
-    *out = slot->handle;
-    return CAI_OK;
-}
-
-/* The same from where the hook was called. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_alloc_on(cai_memory_handle *out, cai_manager *manager,
-                                                   cai_priv_mem_wish wish, void *ptr, int error,
-                                                   cai_error *err)
-{
-    cai_priv_mem_call call = cai_priv_mem_begin(manager, err);
-    struct cai_manager_slot *slot;
-    CAI_TRY(cai_priv_mem_finish(&call, wish, ptr, error, &slot));
-    *out = slot->handle;
-    return CAI_OK;
+    if (alignment & (alignment - 1))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
+                              (unsigned long)alignment);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "size = %lu with alignment = %lu exceeds %lu bytes",
+                          (unsigned long)size, (unsigned long)alignment, (unsigned long)SIZE_MAX);
 }
 
 CAI_API cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                      size_t alignment, uint64_t stream, cai_error *err)
 {
-    const cai_emm_hooks *hooks;
+    cai_priv_mem_call call;
     cai_priv_mem_asked asked;
     cai_priv_mem_wish wish;
+    struct cai_manager_slot *slot;
     void *ptr = NULL;
-    int error;
+    int error, ready;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_alloc", "out is NULL");
     CAI_TRY(cai_priv_mem_made(manager, "cai_manager_alloc", err));
-    if (alignment & (alignment - 1))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
-                              (unsigned long)alignment);
     wish = cai_priv_mem_wish_for(manager, size, alignment, stream);
-    if (wish.bytes < size)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "size = %lu with alignment = %lu exceeds %lu bytes",
-                              (unsigned long)size, (unsigned long)alignment, (unsigned long)SIZE_MAX);
+    if (alignment & (alignment - 1) || wish.bytes < size)
+        return cai_priv_mem_bad_size(size, alignment, err);
     CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
     if (!size) {
         *out = 0;
         return CAI_OK;
     }
-    if (!cai_priv_guarded_look(&manager->ready))
-        return cai_priv_mem_alloc_slowly(out, manager, wish, NULL, err);
-    if (!cai_priv_mem_is_plain(manager, stream, &asked))
-        return cai_priv_mem_alloc_slowly(out, manager, wish, &asked, err);
-    hooks = &manager->hooks;
-    error = hooks->device_alloc(hooks->ctx, &ptr, wish.bytes, cai_stream_to_cuda(stream));
-    if (error || cai_priv_mem_is_crooked(wish, ptr) || !cai_priv_mem_take_idle(manager))
-        return cai_priv_mem_alloc_on(out, manager, wish, ptr, error, err);
-    *out = cai_priv_mem_fill(manager, wish, ptr)->handle;
-    cai_priv_guard_give(&manager->guard);
+    ready = cai_priv_guarded_look(&manager->ready);
+    if (ready && cai_priv_mem_is_plain(manager, stream, &asked)) {
+        error = manager->hooks.device_alloc(manager->hooks.ctx, &ptr, wish.bytes, cai_stream_to_cuda(stream));
+        if (!error && !cai_priv_mem_is_crooked(wish, ptr) && cai_priv_mem_take_idle(manager)) {
+            *out = cai_priv_mem_fill(manager, wish, ptr)->handle;
+            cai_priv_guard_give(&manager->guard);
+            return CAI_OK;
+        }
+        call = cai_priv_mem_begin(manager, err);
+        CAI_TRY(cai_priv_mem_finish(&call, wish, ptr, error, &slot));
+    } else {
+        call = cai_priv_mem_begin(manager, err);
+        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, ready ? &asked : NULL, &slot));
+    }
+    *out = slot->handle;
     return CAI_OK;
 }
 
