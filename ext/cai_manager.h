@@ -410,8 +410,8 @@ struct cai_manager_slot {
     void *ptr; /* as the hook gave it */
     size_t bytes;
     uint64_t number, address, size;
-    uint64_t event;    /* ours, after the work of the references that were given back; 0: none */
-    uint32_t contexts; /* bits of those whose work must end before the free, in streams that may be gone */
+    cai_pool_event last; /* ours, after the work of the references that were given back; event 0: none */
+    uint32_t contexts;   /* bits of those whose work must end before the free, in streams that may be gone */
     uint32_t epoch;
     int32_t pair, kind;
 };
@@ -859,23 +859,34 @@ static cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, v
 }
 
 /* --------------------------------------------------------------- >>deferring */
+/* An event of ours, which went with its context if that was destroyed. */
+static int cai_priv_mem_has_event(const cai_manager *manager, const cai_pool_event *at)
+{
+    return at->event && cai_priv_context_lives(manager->cuda, at->context, at->context_id);
+}
+
+static void cai_priv_mem_drop_event(const cai_manager *manager, const cai_pool_event *at)
+{
+    if (!cai_priv_mem_has_event(manager, at)) return;
+    (void)manager->cuda->event_destroy(manager->cuda->self, at->event);
+}
+
 /* Gives an object's slot back, then frees the memory, and destroys the event. Called with the guard, which is
  * free after it. */
 static cai_status cai_priv_mem_end(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = call->manager;
-    const cai_cuda *cuda = manager->cuda;
     const int32_t pair = slot->pair;
     void *const ptr = slot->ptr;
     const size_t bytes = slot->bytes;
-    const uint64_t event = slot->event;
+    const cai_pool_event last = slot->last;
     cai_status status;
-    slot->event = slot->contexts = 0;
+    slot->last.event = slot->contexts = 0;
     manager->count.freed++;
     cai_priv_mem_put(manager, slot);
     cai_priv_guard_give(&manager->guard);
     status = cai_priv_mem_free_now(call, pair, ptr, bytes, stream);
-    if (event && !call->gone) (void)cuda->event_destroy(cuda->self, event);
+    if (!call->gone) cai_priv_mem_drop_event(manager, &last);
     return status;
 }
 
@@ -900,47 +911,48 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
  * done. */
 enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
 
-/* Records a new event in a stream, which may be one of another context. */
-static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, uint64_t *out)
+/* Records a new event in a stream, which may be one of another context. out->context: 0 is the manager's. */
+static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, cai_pool_event *out)
 {
     const cai_cuda *cuda = manager->cuda;
     uint64_t context = manager->context, event = 0;
-    int32_t error = 0, entered = 0;
+    int32_t error = 0, other;
+    out->context = out->event = 0;
     if (cai_priv_is_handle(stream)) error = cuda->stream_context(cuda->self, stream, &context);
     if (error) return error;
-    if (context != manager->context) {
-        error = cai_priv_context_enter(cuda, context);
-        if (error) return error;
-        entered = 1;
-    }
+    other = context != manager->context;
+    if (other && cuda->context_id) error = cuda->context_id(cuda->self, context, &out->context_id);
+    if (other && !error) error = cai_priv_context_enter(cuda, context);
+    if (error) return error;
     error = cuda->event_create(cuda->self, &event);
     if (!error) error = cuda->event_record(cuda->self, event, stream);
     if (event && error && (error == 4 || !cai_priv_is_dead(error)))
         (void)cuda->event_destroy(cuda->self, event);
-    if (entered) (void)cai_priv_context_leave(cuda, context);
-    if (!error) *out = event;
+    if (other) (void)cai_priv_context_leave(cuda, context);
+    if (other) out->context = context;
+    if (!error) out->event = event;
     return error;
 }
 
-/* The free comes after the work in `stream`, which the caller may destroy after the call. *event: ours, or 0.
+/* The free comes after the work in `stream`, which the caller may destroy after the call. *last: ours, or none.
  * The stream waits for it, and a new one takes its place. If CUDA cannot do this, the host waits. If it cannot
- * wait either, *contexts gets the bit of the stream's context. Returns true if *event is the old one. */
-static int cai_priv_mem_join(const cai_priv_mem_call *call, uint64_t stream, uint64_t *event,
+ * wait either, *contexts gets the bit of the stream's context. Returns true if *last is the old one. */
+static int cai_priv_mem_join(const cai_priv_mem_call *call, uint64_t stream, cai_pool_event *last,
                              uint32_t *contexts)
 {
     cai_manager *manager = call->manager;
     const cai_cuda *cuda = manager->cuda;
-    const uint64_t before = *event;
-    const int apart = before && cuda->stream_wait_event(cuda->self, stream, before);
+    const int apart = cai_priv_mem_has_event(manager, last) &&
+                      cuda->stream_wait_event(cuda->self, stream, last->event);
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    uint64_t made = 0;
+    cai_pool_event made = {0, 0, 0};
     if (apart || cai_priv_mem_record(manager, stream, &made)) {
         if (cai_priv_mem_wait_stream(&quiet, stream)) *contexts |= cai_priv_mem_context_of(manager, stream);
-        if (apart && cai_priv_mem_wait(&quiet, before, cuda->event_synchronize, "event_synchronize"))
+        if (apart && cai_priv_mem_wait(&quiet, last->event, cuda->event_synchronize, "event_synchronize"))
             return 1;
     }
-    if (before) (void)cuda->event_destroy(cuda->self, before);
-    *event = made;
+    cai_priv_mem_drop_event(manager, last);
+    *last = made;
     return 0;
 }
 
@@ -961,9 +973,9 @@ static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, const struct cai_
 {
     const cai_cuda *cuda = call->manager->cuda;
     const int host = !stream || slot->pair == CAI_PRIV_PIN_PAIR;
-    if (!slot->event || call->gone) return CAI_OK;
-    if (!host && !cuda->stream_wait_event(cuda->self, stream, slot->event)) return CAI_OK;
-    return cai_priv_mem_wait(call, slot->event, cuda->event_synchronize, "event_synchronize");
+    if (call->gone || !cai_priv_mem_has_event(call->manager, &slot->last)) return CAI_OK;
+    if (!host && !cuda->stream_wait_event(cuda->self, stream, slot->last.event)) return CAI_OK;
+    return cai_priv_mem_wait(call, slot->last.event, cuda->event_synchronize, "event_synchronize");
 }
 
 /* Orders `stream`, in which an object is freed, after what its free must come after, or waits. Fails if the
@@ -1408,20 +1420,20 @@ static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_
     cai_manager *manager = call->manager;
     int ask = manager->cuda && !call->idle && !call->gone && !call->contexts, apart = 0, last;
     uint32_t contexts = call->contexts;
-    uint64_t mine = 0;
-    while ((ask && slot->users > 1) || (mine && slot->event)) { /* again, if another thread left one */
+    cai_pool_event mine = {0, 0, 0};
+    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* again, if another thread left one */
         const int lost = apart;
-        uint64_t other = slot->event;
-        slot->event = 0;
+        cai_pool_event other = slot->last;
+        slot->last.event = 0;
         cai_priv_guard_give(&manager->guard);
         apart = cai_priv_mem_join(call, stream, &other, &contexts);
-        if (mine) (void)manager->cuda->event_destroy(manager->cuda->self, mine);
+        cai_priv_mem_drop_event(manager, &mine);
         if (lost) contexts |= (uint32_t)1 << CAI_MANAGER_CONTEXTS; /* nobody knows of which context it was */
         mine = other;
         ask = 0;
         cai_priv_guard_take(&manager->guard);
     }
-    if (mine) slot->event = mine;
+    if (mine.event) slot->last = mine;
     slot->contexts |= contexts;
     last = slot->users == 1;
     if (!last) slot->users--;
@@ -1447,7 +1459,7 @@ static cai_status cai_priv_mem_defer(cai_priv_mem_call *call, struct cai_manager
     cai_manager *manager = call->manager;
     int over;
     if (manager->cuda && !call->idle && !call->contexts)
-        (void)cai_priv_mem_join(call, stream, &slot->event, &slot->contexts);
+        (void)cai_priv_mem_join(call, stream, &slot->last, &slot->contexts);
     cai_priv_guard_take(&manager->guard);
     cai_priv_mem_queue(slot);
     manager->count.deferred++;
@@ -1512,7 +1524,7 @@ CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memo
     if (!slot) return cai_priv_mem_stale(err, memory);
     if (!--slot->references) slot->handle += (uint64_t)1 << 32;
     if (slot->epoch != manager->epoch) return cai_priv_mem_forget(slot);
-    plain = slot->users == 1 && !slot->event && !slot->contexts && slot->pair == CAI_PRIV_DEVICE_PAIR &&
+    plain = slot->users == 1 && !slot->last.event && !slot->contexts && slot->pair == CAI_PRIV_DEVICE_PAIR &&
             !manager->defer_depth && !(manager->waits & 1u << CAI_PRIV_DEVICE_PAIR);
     cai_priv_guard_give(&manager->guard);
     if (!plain) return cai_priv_mem_free_slowly(slot, stream, NULL, err);
@@ -1912,9 +1924,8 @@ CAI_API cai_status cai_manager_reset(cai_manager *manager, cai_error *err)
     for (i = 0; i < manager->slot_count; ++i) { /* what the hook reset does not free */
         struct cai_manager_slot *slot = cai_priv_mem_at(manager, i);
         const int32_t pair = slot->pair;
-        const uint64_t event = slot->users ? slot->event : 0;
-        slot->event = slot->contexts = 0;
-        if (event && !call.gone) (void)manager->cuda->event_destroy(manager->cuda->self, event);
+        if (!call.gone) cai_priv_mem_drop_event(manager, &slot->last);
+        slot->last.event = slot->contexts = 0;
         if (!slot->users || cai_priv_mem_lost(slot) || call.gone) continue;
         if (hooks->reset && !(manager->adopted >> pair & 1)) continue;
         manager->count.freed++;
