@@ -1615,10 +1615,9 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
     made.size = was.size;
     made.device = manager->device;
     status = cai_priv_mem_enter(&call);
-    if (!status) {
-        const int error = hooks->ipc_handle(hooks->ctx, was.ptr, made.handle, &base);
-        status = cai_priv_mem_hook_did(&call, error, "ipc_handle");
-    }
+    if (!status)
+        status = cai_priv_mem_hook_did(&call, hooks->ipc_handle(hooks->ctx, was.ptr, made.handle, &base),
+                                       "ipc_handle");
     CAI_TRY(cai_priv_mem_leave(&call, status));
     if (!base || (uintptr_t)base > (uintptr_t)was.ptr)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
