@@ -1236,7 +1236,8 @@ static inline int cai_priv_mem_is_crooked(cai_priv_mem_wish wish, const void *pt
 
 /* error: what the hook returned, which was called in the manager's context. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                                 int error, struct cai_manager_slot **out)
+                                                 int error, struct cai_manager_slot **out,
+                                                 cai_memory_handle *made)
 {
     cai_manager *manager = call->manager;
     cai_status status = error ? cai_priv_mem_again(call, wish, &ptr, error) : CAI_OK;
@@ -1252,18 +1253,22 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_pr
         return status;
     }
     *out = cai_priv_mem_fill(manager, wish, ptr);
+    *made = (*out)->handle;
     cai_priv_guard_give(&manager->guard);
     return CAI_OK;
 }
 
 /* ptr: to pin. asked: NULL, or the answers so far. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                              const cai_priv_mem_asked *asked, struct cai_manager_slot **out)
+                                              const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
+                                              cai_memory_handle *made)
 {
     cai_status status = cai_priv_mem_prepare(call, wish.stream, asked);
+    int error;
     if (!status && !cai_priv_guarded_look(&call->manager->ready)) status = cai_priv_mem_first_use(call);
     if (status) return cai_priv_mem_leave(call, status);
-    return cai_priv_mem_finish(call, wish, ptr, cai_priv_mem_call_alloc(call->manager, wish, &ptr), out);
+    error = cai_priv_mem_call_alloc(call->manager, wish, &ptr);
+    return cai_priv_mem_finish(call, wish, ptr, error, out, made);
 }
 
 /* Device memory. */
@@ -1319,13 +1324,10 @@ CAI_API cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manage
             return CAI_OK;
         }
         call = cai_priv_mem_begin(manager, err);
-        CAI_TRY(cai_priv_mem_finish(&call, wish, ptr, error, &slot));
-    } else {
-        call = cai_priv_mem_begin(manager, err);
-        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, ready ? &asked : NULL, &slot));
+        return cai_priv_mem_finish(&call, wish, ptr, error, &slot, out);
     }
-    *out = slot->handle;
-    return CAI_OK;
+    call = cai_priv_mem_begin(manager, err);
+    return cai_priv_mem_new(&call, wish, NULL, ready ? &asked : NULL, &slot, out);
 }
 
 /* Host and managed memory. ptr: to pin. */
@@ -1344,8 +1346,8 @@ static cai_status cai_priv_mem_host(cai_memory_handle *out, cai_manager *manager
     if (wish.size && !cai_priv_mem_free_hook(cai_priv_mem_table(manager, wish.pair), wish.pair))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook %s",
                               cai_priv_emm_name(&manager->hooks), cai_priv_mem_hook_name(wish.pair, 0));
-    if (wish.size) CAI_TRY(cai_priv_mem_new(&call, wish, ptr, NULL, &slot));
-    *out = wish.size ? slot->handle : 0;
+    if (wish.size) return cai_priv_mem_new(&call, wish, ptr, NULL, &slot, out);
+    *out = 0;
     return CAI_OK;
 }
 
@@ -1694,6 +1696,7 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
     cai_priv_mem_call call;
     struct cai_manager_slot *slot = NULL;
     cai_priv_mem_wish wish;
+    cai_memory_handle none;
     cai_array made;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_array", "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_array", err));
@@ -1709,7 +1712,7 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
     wish = cai_priv_mem_wish_for(manager, (size_t)made.nbytes, 0, stream);
     wish.of_array = 1;
     if (made.size) {
-        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, NULL, &slot));
+        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, NULL, &slot, &none));
         made.data = slot->address;
         cai_priv_mem_dress(&made, slot);
     }
