@@ -314,6 +314,51 @@ static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *co
                           "no context is current: call cudaSetDevice first");
 }
 
+/* Can the stream be named that the array names? Nobody promises that another thread's stream 2 lives. */
+static inline int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
+{
+    uint64_t now = 0;
+    if (array->sync != CAI_SYNC_STREAM && array->sync != CAI_SYNC_EVENT) return 0;
+    if (!cai_priv_is_stream(cuda, array->stream)) return 0;
+    if (array->stream != CAI_STREAM_PER_THREAD) return 1;
+    return !cuda->host_thread(cuda->self, &now) && now == array->thread;
+}
+
+/* The host waits for an event (0: for the context), under the relaxed mode. */
+static inline int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
+{
+    int32_t mode, error;
+    error = cai_priv_mode_relax(cuda, &mode);
+    if (error) return error;
+    error = event ? cuda->event_synchronize(cuda->self, event) : cuda->context_synchronize(cuda->self);
+    return cai_priv_mode_restore(cuda, mode, error);
+}
+
+/* What the array names is used now or never. Returns the stream to free in. 0: none can be named. It is the
+ * legacy stream then, which comes after stream 2 of all threads. *unordered: work may be pending in streams
+ * that nobody can name. *wait: may the host wait for the context? */
+static inline uint64_t cai_priv_emm_look(const cai_cuda *cuda, const cai_array *array, int *unordered,
+                                         int *wait)
+{
+    const int by_event = array->sync == CAI_SYNC_EVENT;
+    uint64_t stream = cai_priv_emm_names(cuda, array) ? array->stream : 0;
+    int32_t error = 0;
+    *unordered = 0;
+    *wait = 1;
+    if (by_event && !stream && !(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) stream = CAI_STREAM_LEGACY;
+    if (stream) {
+        *unordered = stream != CAI_STREAM_LEGACY;
+        error = cai_priv_captures(cuda, stream);
+        if (!error && by_event) error = cuda->stream_wait_event(cuda->self, stream, array->event);
+        if (!error) return stream;
+        *wait = error < 900 || error > 908; /* a wait would end the capture */
+    } else if (array->sync == CAI_SYNC_UNKNOWN || array->sync == CAI_SYNC_STREAM)
+        *unordered = array->sync == CAI_SYNC_UNKNOWN || array->stream != CAI_STREAM_PER_THREAD;
+    if (by_event) error = cai_priv_emm_wait(cuda, array->event);
+    if (by_event && error && !cai_priv_is_dead(error)) *unordered = 1;
+    return 0;
+}
+
 #endif /* CAI_PRIV_WANT_EMM */
 
 /* ============================================================ >>implementation
@@ -802,7 +847,7 @@ typedef struct cai_priv_emm_owner {
     void *ptr;
     size_t size;
     uint64_t context, context_id;
-    int32_t unordered; /* work may be pending in streams that nobody can name */
+    int unordered; /* work may be pending in streams that nobody can name */
 } cai_priv_emm_owner;
 
 /* Does an error say that the context is no more? Its memory is gone, too. */
@@ -829,57 +874,13 @@ static int cai_priv_emm_free_in(const cai_priv_emm_owner *owner, uint64_t stream
     return error < 900 || error > 908 || !cai_priv_emm_is_of_cuda(hooks);
 }
 
-/* Can the stream be named that the array names? Nobody promises that another thread's stream 2 lives. */
-static int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
-{
-    uint64_t now = 0;
-    if (array->sync != CAI_SYNC_STREAM && array->sync != CAI_SYNC_EVENT) return 0;
-    if (!cai_priv_is_stream(cuda, array->stream)) return 0;
-    if (array->stream != CAI_STREAM_PER_THREAD) return 1;
-    return !cuda->host_thread(cuda->self, &now) && now == array->thread;
-}
-
-/* The host waits for an event (0: for the context), under the relaxed mode. */
-static int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
-{
-    int32_t mode, error;
-    error = cai_priv_mode_relax(cuda, &mode);
-    if (error) return error;
-    error = event ? cuda->event_synchronize(cuda->self, event) : cuda->context_synchronize(cuda->self);
-    return cai_priv_mode_restore(cuda, mode, error);
-}
-
-/* What the array names is used now or never. Returns the stream to free in. 0: none can be named. It is the
- * legacy stream then, which comes after stream 2 of all threads. *wait: may the host wait for the context? */
-static uint64_t cai_priv_emm_look(cai_priv_emm_owner *owner, const cai_array *array, int *wait)
-{
-    const cai_cuda *cuda = owner->cuda;
-    const int by_event = array->sync == CAI_SYNC_EVENT;
-    uint64_t stream = cai_priv_emm_names(cuda, array) ? array->stream : 0;
-    int32_t error = 0;
-    owner->unordered = 0;
-    *wait = 1;
-    if (by_event && !stream && !(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS)) stream = CAI_STREAM_LEGACY;
-    if (stream) {
-        owner->unordered = stream != CAI_STREAM_LEGACY;
-        error = cai_priv_captures(cuda, stream);
-        if (!error && by_event) error = cuda->stream_wait_event(cuda->self, stream, array->event);
-        if (!error) return stream;
-        *wait = error < 900 || error > 908; /* a wait would end the capture */
-    } else if (array->sync == CAI_SYNC_UNKNOWN || array->sync == CAI_SYNC_STREAM)
-        owner->unordered = array->sync == CAI_SYNC_UNKNOWN || array->stream != CAI_STREAM_PER_THREAD;
-    if (by_event) error = cai_priv_emm_wait(cuda, array->event);
-    if (by_event && error && !cai_priv_is_dead(error)) owner->unordered = 1;
-    return 0;
-}
-
 /* Runs in the context of the memory. Frees in the stream that the array names (NULL: it is parked), else in
  * the legacy stream, unless a blocking stream captures. Asking that is harmless. Returns true if it is freed. */
 static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;
     const int plain = cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS; /* NULL is the stream of such a platform */
-    const uint64_t named = array ? cai_priv_emm_look(owner, array, &wait) : 0;
+    const uint64_t named = array ? cai_priv_emm_look(cuda, array, &owner->unordered, &wait) : 0;
     int32_t error = 0;
     if (named) return cai_priv_emm_free_in(owner, named);
     if (!plain) error = cai_priv_captures(cuda, CAI_STREAM_LEGACY);

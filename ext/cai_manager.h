@@ -77,13 +77,11 @@ HANDLES
     too, because managers begin with different generations. That is likely, but not certain.
 
 STREAMS
-    Memory of cai_manager_alloc has a stream, the one of its allocation or of cai_manager_set_stream, which
-    can also give host memory one. It must live as long as the memory. The memory may be used there at once.
-    Before you use it on another stream, order that one after it, as an exchange does. An array of
-    cai_manager_array names its own, which lives as long as the array (R81). Host memory needs none. No other
-    stream is kept. That of a free or of an array may be destroyed after the free or the release. 1 and 2 are
-    default streams of the manager's context. No memory is allocated or freed on a stream that captures
-    (CAI_ERR_CAPTURE).
+    Memory may be used at once on the stream of its allocation. Before you use it on another stream, order that
+    one after it, as an exchange does. Give each reference back on a stream that comes after all your work on
+    the memory. The last one frees it after the work of all. The manager keeps no stream, but events of its
+    own: a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default streams
+    of the manager's context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
@@ -143,7 +141,6 @@ CHANGES
 #define cai_manager_pointer CAI_PRIV_RENAMED(cai_manager_pointer)
 #define cai_manager_reset CAI_PRIV_RENAMED(cai_manager_reset)
 #define cai_manager_retain CAI_PRIV_RENAMED(cai_manager_retain)
-#define cai_manager_set_stream CAI_PRIV_RENAMED(cai_manager_set_stream)
 #endif
 
 #ifdef __cplusplus
@@ -172,9 +169,9 @@ enum {
 
 /** The counters of a manager. */
 typedef struct cai_manager_count {
-    uint64_t live, live_bytes;         /* referenced objects that are not lost; bytes that hooks allocated for
-                                        them, more than the size if an alignment is above 256 */
-    uint64_t deferred, deferred_bytes; /* deferred frees */
+    uint64_t live, deferred;             /* referenced objects that are not lost; deferred frees */
+    uint64_t live_bytes, deferred_bytes; /* that hooks allocated for them: more than the size if an alignment is
+                                            above 256 */
     uint64_t allocated, freed;         /* objects made; objects freed, also those whose hook failed */
     uint64_t retries;                  /* allocations that were tried again */
     uint64_t lost;                     /* objects whose last reference was given back after a reset */
@@ -188,7 +185,6 @@ typedef struct cai_memory_object {
     cai_memory_handle memory; /* 0: only arrays have references */
     uint64_t number;          /* counts the objects of the manager, from 1 */
     uint64_t address, size;
-    uint64_t stream;    /* the memory's stream; 0: none */
     int64_t references; /* by the handle, and of arrays */
     int32_t kind;       /* CAI_MEMORY_... */
     int32_t lost;       /* 1: a reset freed the memory */
@@ -212,7 +208,7 @@ typedef struct cai_manager {
     int32_t chunk_count;
     uint32_t epoch;       /* counts resets */
     uint32_t generation;  /* the first of each handle, so that handles of other managers are stale here */
-    uint32_t taken, done; /* deferred frees that threads began to carry out, and those that are done */
+    int32_t taken, done;  /* deferred frees that threads began to carry out, and those that are done */
     uint32_t adopted;     /* bits of the pairs that are those of cuda_hooks */
     uint32_t waits;       /* bits of the pairs whose frees are deferred */
     uint64_t limit;       /* of deferred bytes */
@@ -281,9 +277,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_
 CAI_API CAI_MUST_CHECK cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager *manager,
                                                            size_t size, uint32_t flags, cai_error *err);
 
-/** Pins host memory that has another owner. A free unpins it at once, never later, after the host has waited
- *  for the stream of the free (R119). If the host cannot wait, nothing is unpinned and the reference is kept.
- *  `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as cai_manager_pinned_alloc. */
+/** Pins host memory that has another owner. The last free unpins it at once, never later, after the host has
+ *  waited for the stream of each free (R119). If the host cannot wait, nothing is unpinned and the reference
+ *  is kept. `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as cai_manager_pinned_alloc. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_manager *manager, void *ptr,
                                                   size_t size, uint32_t flags, cai_error *err);
 
@@ -291,15 +287,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_ma
 CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
                                                             size_t size, uint32_t flags, cai_error *err);
 
-/** Gives a reference back, in the order of `stream`. The last one frees the memory, after the work that is
- *  now in `stream` and in the memory's own stream. If it is not the last one, the memory's stream waits for
- *  `stream`. The host waits instead where the memory has no stream, or its stream is 2 of another thread: for
- *  `stream`, or with the last reference for the context. Nothing may capture there then. The handle 0 does
- *  nothing. Errors that keep the reference: CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE
- *  (there was none), CAI_ERR_CUDA (CUDA could not order the streams or wait). After an error that ends all
- *  work of a context (700, say) the host waits for the others and frees. If a hook fails, the error is
- *  CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone. That may be the hook of
- *  another object, which was deferred. */
+/** Gives a reference back. The last one frees the memory, after the work that is now in `stream`, and the work
+ *  that was in the streams of the other references. If it is not the last one, the manager records an event
+ *  in `stream`, or the host waits. The handle 0 does nothing. Errors that keep the reference:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_CUDA (the context
+ *  cannot be made current, or the host cannot wait before it unpins). After an error that ends all work of
+ *  the stream's context (700, say) the host waits for `stream`, and the hook gets stream 1. If a hook fails,
+ *  the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone. That may be
+ *  the hook of another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
@@ -307,12 +302,6 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_mem
  *  keeps an address inside. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle memory,
                                                      cai_error *err);
-
-/** Makes `stream` the memory's own. It waits for the one before, which may then be destroyed, once no free of
- *  this memory by another thread is under way. Errors: those of cai_manager_free, CAI_ERR_ARGUMENT also for
- *  0, CAI_ERR_STALE also after a reset. */
-CAI_API CAI_MUST_CHECK cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory,
-                                                         uint64_t stream, cai_error *err);
 
 /** Returns the address. Returns NULL for the handle 0, a stale one, and memory that a reset freed. */
 CAI_API void *cai_manager_pointer(cai_manager *manager, cai_memory_handle memory);
@@ -346,11 +335,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager 
 
 /** Gives a borrowed array that lies inside an object its own reference to the object. The caller's reference
  *  stays. Stores device and memory in the array. The release gives the reference back in the order of the
- *  stream that the array names then, or else of the memory's stream. On the wrong thread, or with
- *  CAI_SYNC_UNKNOWN, the host waits instead, for the array's stream or event and for the context. The free is
- *  deferred while something captures, or if the host cannot wait (docs/memory.md has a table). If a hook
- *  fails in the release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not inside). */
+ *  stream or event that the array names then, as that of cai_emm_array does. The free is deferred while
+ *  something captures, or if the host cannot wait (docs/memory.md has a table). If a hook fails in the
+ *  release, cai_manager_count.failed counts it. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STALE (also
+ *  after a reset), CAI_ERR_MEMORY (not inside). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager *manager,
                                                   cai_memory_handle memory, cai_error *err);
 
@@ -412,28 +400,20 @@ extern "C" {
 /* The pairs of hooks that allocate and free, and the hook for other processes. */
 enum { CAI_PRIV_DEVICE_PAIR, CAI_PRIV_HOST_PAIR, CAI_PRIV_PIN_PAIR, CAI_PRIV_MANAGED_PAIR, CAI_PRIV_IPC };
 
-/* What a call looks at before it orders streams. Another thread may change it meanwhile. */
-typedef struct cai_priv_mem_state {
-    cai_memory_handle handle; /* the next one, if there are no references by it */
-    uint64_t stream;          /* the memory's, which lives as long as the memory; 0: none */
-    uint64_t thread;          /* whose stream that is, if it is 2 */
-    int64_t users;            /* references: by the handle, and of arrays */
-    uint32_t orders;          /* counts what changed the order of streams */
-    uint32_t epoch;
-    int32_t pair, kind;
-} cai_priv_mem_state;
-
 /* A memory object. Slots stay where they are until the manager is destroyed. */
 struct cai_manager_slot {
     cai_manager *manager;
     struct cai_manager_slot *next; /* among idle or deferred ones */
-    cai_priv_mem_state now;
+    cai_memory_handle handle; /* the next one, if there are no references by it */
+    int64_t references;       /* by the handle; 0: the handle is stale */
+    int64_t users;            /* these, arrays, and references that are being given back */
     void *ptr; /* as the hook gave it */
     size_t bytes;
     uint64_t number, address, size;
-    uint64_t event;     /* of a deferred free: ours, recorded in its stream, or 0 */
-    int64_t references; /* by the handle; 0: the handle is stale */
-    uint32_t contexts;  /* bits of those whose work must end before the free, in streams that may be gone */
+    cai_pool_event last; /* ours, after the work of the references that were given back; event 0: none */
+    uint32_t contexts;   /* bits of those whose work must end before the free, in streams that may be gone */
+    uint32_t epoch;
+    int32_t pair, kind;
 };
 
 /* ------------------------------------------------------------------ >>failing */
@@ -441,16 +421,13 @@ struct cai_manager_slot {
 typedef struct cai_priv_mem_call {
     cai_manager *manager;
     cai_error *err;
-    uint64_t thread; /* this one, where stream 2 takes part */
-    uint32_t contexts; /* the free is deferred until the work of these has ended (bits) */
+    uint32_t contexts;     /* the free is deferred until the work of these has ended (bits) */
     unsigned char entered; /* the manager's context was pushed */
     unsigned char ending;  /* it frees: error 4, the end of the process, is success (R105) */
     unsigned char gone;    /* a call returned error 4, or the context is destroyed */
+    unsigned char array;   /* the reference is an array's, whose release returns no error */
     unsigned char idle;    /* no work is pending for the reference */
-    unsigned char dropped; /* the reference is given back */
-    unsigned char settled; /* streams need no order any more */
-    unsigned char again;   /* after an error that ends all work of a context the call goes another way */
-    unsigned char broken;  /* there was such an error, which err does not tell */
+    unsigned char later;   /* the free is deferred */
 } cai_priv_mem_call;
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
@@ -458,44 +435,45 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *fun
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s", function, what);
 }
 
-/* Begins a public call. */
-static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager *manager,
-                                           const char *function, cai_error *err)
+static inline cai_status cai_priv_mem_made(const cai_manager *manager, const char *function, cai_error *err)
 {
-    memset(call, 0, sizeof *call);
-    call->manager = manager;
-    call->err = err;
     if (manager && manager->options.alloc_fn) return CAI_OK;
     return cai_priv_mem_misuse(err, function, "manager is NULL or not made");
 }
 
-/* No order can be made in a context whose work has ended. */
-static inline int cai_priv_mem_breaks(cai_priv_mem_call *call, int32_t error)
+static inline cai_priv_mem_call cai_priv_mem_begin(cai_manager *manager, cai_error *err)
 {
-    if (!call->again || !cai_priv_is_dead(error)) return 0;
-    call->broken = 1;
-    return 1;
+    cai_priv_mem_call call;
+    memset(&call, 0, sizeof call);
+    call.manager = manager;
+    call.err = err;
+    return call;
 }
 
-/* The status of an error of CUDA, or of a hook. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_failed(cai_priv_mem_call *call, int32_t error, const char *what,
-                                                 int hook)
+/* Begins a public call. */
+static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager *manager,
+                                           const char *function, cai_error *err)
+{
+    *call = cai_priv_mem_begin(manager, err);
+    return cai_priv_mem_made(manager, function, err);
+}
+
+/* Is the error the end of the process, which is success where something is freed? */
+static int cai_priv_mem_ends(cai_priv_mem_call *call, int32_t error)
 {
     if (error == 4) call->gone = 1;
-    if (error == 4 && call->ending) return CAI_OK;
-    if (!hook && cai_priv_mem_breaks(call, error)) return CAI_ERR_CUDA;
-    if (!hook) return cai_cuda_status(error, what, call->err);
-    return cai_priv_emm_hook_status(&call->manager->hooks, what, error, call->err);
+    return error == 4 && call->ending;
 }
 
-static inline cai_status cai_priv_mem_did(cai_priv_mem_call *call, int32_t error, const char *operation)
+static cai_status cai_priv_mem_did(cai_priv_mem_call *call, int32_t error, const char *operation)
 {
-    return error ? cai_priv_mem_failed(call, error, operation, 0) : CAI_OK;
+    return cai_priv_mem_ends(call, error) ? CAI_OK : cai_cuda_status(error, operation, call->err);
 }
 
-static inline cai_status cai_priv_mem_hook_did(cai_priv_mem_call *call, int32_t error, const char *hook)
+static cai_status cai_priv_mem_hook_did(cai_priv_mem_call *call, int32_t error, const char *hook)
 {
-    return error ? cai_priv_mem_failed(call, error, hook, 1) : CAI_OK;
+    if (!error || cai_priv_mem_ends(call, error)) return CAI_OK;
+    return cai_priv_emm_hook_status(&call->manager->hooks, hook, error, call->err);
 }
 
 /* The same call, without an error to fill. */
@@ -516,6 +494,7 @@ static void cai_priv_mem_keep_first(cai_priv_mem_call *call, cai_status *first, 
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_stale(cai_error *err, cai_memory_handle memory)
 {
+    if (!memory) return cai_priv_error(err, CAI_ERR_ARGUMENT, "memory is 0, which is no object");
     return cai_priv_error(
         err, CAI_ERR_STALE, "memory 0x%llx: generation %lu of object %lu does not exist",
         (unsigned long long)memory, (unsigned long)(memory >> 32), (unsigned long)(memory & 0xffffffffu));
@@ -542,26 +521,23 @@ static inline struct cai_manager_slot *cai_priv_mem_at(const cai_manager *manage
     return &manager->chunks[chunk][index];
 }
 
-static inline int cai_priv_mem_lost(const cai_manager *manager, const cai_priv_mem_state *state)
+static inline int cai_priv_mem_lost(const struct cai_manager_slot *slot)
 {
-    return state->epoch != manager->epoch;
+    return slot->epoch != slot->manager->epoch;
 }
 
-/* Takes the guard and finds the slot of a live handle. On failure the guard is free. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_seize(const cai_priv_mem_call *call, cai_memory_handle memory,
-                                               struct cai_manager_slot **out)
+/* Takes the guard and finds the slot of a live handle. NULL: there is none, and the guard is free. */
+CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_seize(cai_manager *manager, cai_memory_handle memory)
 {
-    cai_manager *manager = call->manager;
     const uint32_t index = (uint32_t)memory - 1;
+    struct cai_manager_slot *slot;
     cai_priv_guard_take(&manager->guard);
     if (index < manager->slot_count) {
-        struct cai_manager_slot *slot = *out = cai_priv_mem_at(manager, index);
-        if (slot->now.handle == memory && slot->references) return CAI_OK;
+        slot = cai_priv_mem_at(manager, index);
+        if (slot->handle == memory && slot->references) return slot;
     }
     cai_priv_guard_give(&manager->guard);
-    if (memory) (void)cai_priv_mem_stale(call->err, memory);
-    else (void)cai_priv_error(call->err, CAI_ERR_ARGUMENT, "memory is 0, which is no object");
-    return memory ? CAI_ERR_STALE : CAI_ERR_ARGUMENT;
+    return NULL;
 }
 
 /* Adds a chunk, unless another thread made room. Those before have as many slots, less those of the first. */
@@ -580,7 +556,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chu
     memset(slots, 0, size);
     for (i = 0; i < count; ++i) {
         slots[i].manager = manager;
-        slots[i].now.handle = first + i;
+        slots[i].handle = first + i;
         slots[i].next = i + 1 < count ? &slots[i + 1] : NULL;
     }
     cai_priv_guard_take(&manager->guard);
@@ -596,27 +572,34 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chu
 }
 
 /* Takes the guard and a slot without references. On failure the guard is free. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_take(cai_priv_mem_call *call, struct cai_manager_slot **out)
+static cai_status cai_priv_mem_take(cai_manager *manager, struct cai_manager_slot **out, cai_error *err)
 {
-    cai_manager *manager = call->manager;
     cai_priv_guard_take(&manager->guard);
     while (!manager->idle) {
         const int32_t chunk = manager->chunk_count;
         cai_priv_guard_give(&manager->guard);
-        CAI_TRY(cai_priv_mem_grow(manager, chunk, call->err));
+        CAI_TRY(cai_priv_mem_grow(manager, chunk, err));
         cai_priv_guard_take(&manager->guard);
     }
     *out = manager->idle;
-    manager->idle = (*out)->next;
     return CAI_OK;
 }
 
-/* Gives a slot back, under the guard. A slot whose generations are used up stays out. */
-static inline void cai_priv_mem_put(struct cai_manager_slot *slot)
+/* The same if there is one already. */
+CAI_PRIV_MEM_HOT int cai_priv_mem_take_idle(cai_manager *manager)
 {
-    if (slot->now.handle >> 32 == UINT32_MAX) return;
-    slot->next = slot->manager->idle;
-    slot->manager->idle = slot;
+    cai_priv_guard_take(&manager->guard);
+    if (manager->idle) return 1;
+    cai_priv_guard_give(&manager->guard);
+    return 0;
+}
+
+/* Gives a slot back, under the guard. A slot whose generations are used up stays out. */
+static inline void cai_priv_mem_put(cai_manager *manager, struct cai_manager_slot *slot)
+{
+    if (slot->handle >> 32 == UINT32_MAX) return;
+    slot->next = manager->idle;
+    manager->idle = slot;
 }
 
 /* ----------------------------------------------------------------- >>contexts */
@@ -635,28 +618,25 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
     return cai_priv_mem_did(call, error, "context_push");
 }
 
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_enter(cai_priv_mem_call *call)
+static cai_status cai_priv_mem_enter(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
     uint64_t current = 0;
     int32_t error;
     if (!cuda) return CAI_OK;
     error = cuda->context_current(cuda->self, &current);
-    if (error) return cai_priv_mem_failed(call, error, "context_current", 0);
+    if (error) return cai_priv_mem_did(call, error, "context_current");
     return current == call->manager->context ? CAI_OK : cai_priv_mem_push(call);
 }
 
 /* Returns `status`, or its own failure. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_pop(cai_priv_mem_call *call, cai_status status)
+static cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
 {
-    const int32_t error = cai_priv_context_leave(call->manager->cuda, call->manager->context);
+    int32_t error;
+    if (!call->entered) return status;
     call->entered = 0;
+    error = cai_priv_context_leave(call->manager->cuda, call->manager->context);
     return status ? status : cai_priv_mem_did(call, error, "context_pop");
-}
-
-static inline cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
-{
-    return call->entered ? cai_priv_mem_pop(call, status) : status;
 }
 
 /* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. An error that ends all
@@ -667,19 +647,17 @@ static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
     const cai_cuda *cuda = call->manager->cuda;
     int32_t mode, error, restored;
     error = cai_priv_mode_relax(cuda, &mode);
-    if (error) return cai_priv_mem_failed(call, error, "capture_mode", 0);
+    if (error) return cai_priv_mem_did(call, error, "capture_mode");
     error = object ? wait(cuda->self, object) : cuda->context_synchronize(cuda->self);
     restored = cai_priv_mode_restore(cuda, mode, 0);
-    if (call->ending && error != 4 && cai_priv_is_dead(error)) error = 0;
-    if (error) return cai_priv_mem_failed(call, error, what, 0);
+    if (error != 4 && cai_priv_is_dead(error)) error = 0;
+    if (error) return cai_priv_mem_did(call, error, what);
     return cai_priv_mem_did(call, restored, "capture_mode");
 }
 
 static cai_status cai_priv_mem_wait_stream(cai_priv_mem_call *call, uint64_t stream)
 {
-    const cai_cuda *cuda = call->manager->cuda;
-    if (!cuda || call->gone) return CAI_OK;
-    return cai_priv_mem_wait(call, stream, cuda->stream_synchronize, "stream_synchronize");
+    return cai_priv_mem_wait(call, stream, call->manager->cuda->stream_synchronize, "stream_synchronize");
 }
 
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint64_t stream, int32_t error,
@@ -691,13 +669,17 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint
         return cai_priv_error(call->err, CAI_PRIV_RULE(CAI_ERR_CAPTURE, 103), "%sstream 0x%llx %s",
                               lost ? "the capture of " : "", (unsigned long long)stream,
                               lost ? "was invalidated" : "is capturing");
-    status = cai_priv_mem_failed(call, error, "stream_capture", 0);
+    if (call->ending && error != 4 && cai_priv_is_dead(error)) { /* nothing goes on there, or in this context */
+        call->idle = 1;
+        return cai_priv_mem_wait_stream(call, stream);
+    }
+    status = cai_priv_mem_did(call, error, "stream_capture");
     if (error < 900 || error > 908) return status;
     if (call->err) call->err->code = CAI_ERR_CAPTURE;
     return CAI_ERR_CAPTURE;
 }
 
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uint64_t stream)
+static cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uint64_t stream)
 {
     const cai_cuda *cuda = call->manager->cuda;
     cai_cuda_capture capture;
@@ -708,12 +690,45 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uin
     return cai_priv_mem_captures(call, stream, error, &capture);
 }
 
+/* What CUDA answered to the questions of the short way of an allocation or a free. */
+typedef struct cai_priv_mem_asked {
+    uint64_t current;
+    cai_cuda_capture capture;
+    int32_t error, capture_error;
+} cai_priv_mem_asked;
+
+/* Is the manager's context current, and does the stream not capture? Else cai_priv_mem_prepare goes on. */
+CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t stream,
+                                           cai_priv_mem_asked *asked)
+{
+    const cai_cuda *cuda = manager->cuda;
+    if (!cuda) return 1;
+    asked->error = cuda->context_current(cuda->self, &asked->current);
+    if (asked->error || asked->current != manager->context) return 0;
+    asked->capture_error = cuda->stream_capture(cuda->self, stream, &asked->capture);
+    return !asked->capture_error && asked->capture.status == CAI_CAPTURE_NONE;
+}
+
+/* Makes the manager's context current. Fails if the stream captures. asked: NULL, or the answers so far. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint64_t stream,
+                                                  const cai_priv_mem_asked *asked)
+{
+    cai_status status;
+    if (asked && !asked->error && asked->current == call->manager->context)
+        return cai_priv_mem_captures(call, stream, asked->capture_error, &asked->capture);
+    if (!asked) status = cai_priv_mem_enter(call);
+    else status = asked->error ? cai_priv_mem_did(call, asked->error, "context_current")
+                               : cai_priv_mem_push(call);
+    return status || call->gone || !stream ? status : cai_priv_mem_no_capture(call, stream);
+}
+
 /* True: the stream captures. If the query fails, what comes next fails. */
 static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
 {
     cai_priv_mem_call asking = *call;
     cai_error own;
     asking.err = &own;
+    asking.ending = 0;
     if (cai_priv_mem_no_capture(&asking, stream) != CAI_ERR_CAPTURE) return 0;
     if (call->err) *call->err = own;
     return 1;
@@ -723,7 +738,6 @@ static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
 static cai_status cai_priv_mem_wait_here(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
-    if (call->gone) return CAI_OK;
     if (!(cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) && cai_priv_mem_busy(call, CAI_STREAM_LEGACY))
         return CAI_ERR_CAPTURE;
     return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
@@ -738,10 +752,23 @@ static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t co
     if (context == call->manager->context) return cai_priv_mem_wait_here(call);
     error = cai_priv_context_reenter(cuda, context);
     if (error == 201 || cai_priv_is_dead(error)) return CAI_OK;
-    if (error) return cai_priv_mem_failed(call, error, "context_push", 0);
+    if (error) return cai_priv_mem_did(call, error, "context_push");
     status = cai_priv_mem_wait_here(call);
     (void)cai_priv_context_leave(cuda, context);
     return status;
+}
+
+/* The same for several (bits). */
+static cai_status cai_priv_mem_wait_contexts(cai_priv_mem_call *call, uint32_t contexts)
+{
+    uint32_t i;
+    if (contexts >> CAI_MANAGER_CONTEXTS)
+        return cai_priv_error(call->err, CAI_ERR_PENDING, "memory was used in more than %d contexts",
+                              (int)CAI_MANAGER_CONTEXTS);
+    for (i = 0; contexts >> i; ++i) {
+        if (contexts >> i & 1) CAI_TRY(cai_priv_mem_wait_context(call, call->manager->contexts[i]));
+    }
+    return CAI_OK;
 }
 
 /* The bit of the context of a stream. The last bit: there are more contexts than places. */
@@ -750,7 +777,8 @@ static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
     const cai_cuda *cuda = manager->cuda;
     uint64_t context = 0;
     uint32_t i = 0;
-    if (cai_priv_is_handle(stream)) (void)cuda->stream_context(cuda->self, stream, &context);
+    if (cai_priv_is_handle(stream) && cai_priv_is_stream(cuda, stream))
+        (void)cuda->stream_context(cuda->self, stream, &context);
     if (!context) return 1;
     cai_priv_guard_take(&manager->guard);
     while (i < CAI_MANAGER_CONTEXTS && manager->contexts[i] != context) {
@@ -759,33 +787,6 @@ static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
     }
     cai_priv_guard_give(&manager->guard);
     return (uint32_t)1 << i;
-}
-
-/* Finds out which thread this is, if `stream` is 2. */
-static inline cai_status cai_priv_mem_thread(cai_priv_mem_call *call, uint64_t stream)
-{
-    const cai_cuda *cuda = call->manager->cuda;
-    if (stream != CAI_STREAM_PER_THREAD || !cuda) return CAI_OK;
-    return cai_priv_mem_did(call, cuda->host_thread(cuda->self, &call->thread), "host_thread");
-}
-
-/* Stream 2 of another host thread: no call on this thread can name it. */
-static inline int cai_priv_mem_elsewhere(const cai_priv_mem_call *call, uint64_t stream, uint64_t thread)
-{
-    return stream == CAI_STREAM_PER_THREAD && thread != call->thread;
-}
-
-/* One stream of the manager's context waits for another. */
-static cai_status cai_priv_mem_order(cai_priv_mem_call *call, uint64_t before, uint64_t after)
-{
-    cai_error own;
-    const cai_status status = cai_stream_order(call->manager->pool, before, after, &own);
-    if (!status) return CAI_OK;
-    if (own.native == 4) call->gone = 1;
-    if (own.native == 4 && call->ending) return CAI_OK;
-    if (cai_priv_mem_breaks(call, own.native)) return status;
-    if (call->err) *call->err = own;
-    return status;
 }
 
 /* -------------------------------------------------------------------- >>hooks */
@@ -821,7 +822,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
     size_t unused = 0, total = 0;
     uint64_t limit = manager->options.deferred_bytes;
     const int error = hooks->initialize ? hooks->initialize(hooks->ctx, manager->device) : 0;
-    if (error) return cai_priv_mem_failed(call, error, "initialize", 1);
+    if (error) return cai_priv_mem_hook_did(call, error, "initialize");
     if (!limit && hooks->memory_info && !hooks->memory_info(hooks->ctx, &unused, &total)) limit = total / 5;
     cai_priv_guard_take(&manager->guard);
     manager->limit = limit ? limit : UINT64_MAX;
@@ -837,15 +838,16 @@ static void cai_priv_mem_count_failure(cai_manager *manager, int32_t error)
     cai_priv_guard_give(&manager->guard);
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_priv_mem_call *call, int32_t pair, int32_t error)
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int32_t pair, int32_t error,
+                                                      cai_error *err)
 {
     if (error == 4) return CAI_OK; /* R105 */
-    cai_priv_mem_count_failure(call->manager, error);
-    return cai_priv_mem_failed(call, error, cai_priv_mem_hook_name(pair, 1), 1);
+    cai_priv_mem_count_failure(manager, error);
+    return cai_priv_emm_hook_status(&manager->hooks, cai_priv_mem_hook_name(pair, 1), error, err);
 }
 
 /* Frees memory by its hook, once: after a failure a second try could free other memory. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, void *ptr,
+static cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, void *ptr,
                                                   size_t size, uint64_t stream)
 {
     const cai_emm_hooks *hooks = cai_priv_mem_table(call->manager, pair);
@@ -853,22 +855,39 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32
     int error;
     if (call->gone) return CAI_OK;
     error = hook(hooks->ctx, ptr, size, cai_stream_to_cuda(stream));
-    return error ? cai_priv_mem_free_failed(call, pair, error) : CAI_OK;
+    return error ? cai_priv_mem_free_failed(call->manager, pair, error, call->err) : CAI_OK;
 }
 
 /* --------------------------------------------------------------- >>deferring */
-/* Gives an object's slot back, then frees the memory. Called with the guard, which is free after it. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_end(cai_priv_mem_call *call, struct cai_manager_slot *slot,
-                                             uint64_t stream)
+/* An event of ours, which went with its context if that was destroyed. */
+static int cai_priv_mem_has_event(const cai_manager *manager, const cai_pool_event *at)
+{
+    return at->event && cai_priv_context_lives(manager->cuda, at->context, at->context_id);
+}
+
+static void cai_priv_mem_drop_event(const cai_manager *manager, const cai_pool_event *at)
+{
+    if (!cai_priv_mem_has_event(manager, at)) return;
+    (void)manager->cuda->event_destroy(manager->cuda->self, at->event);
+}
+
+/* Gives an object's slot back, then frees the memory, and destroys the event. Called with the guard, which is
+ * free after it. */
+static cai_status cai_priv_mem_end(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = call->manager;
-    const int32_t pair = slot->now.pair;
+    const int32_t pair = slot->pair;
     void *const ptr = slot->ptr;
     const size_t bytes = slot->bytes;
+    const cai_pool_event last = slot->last;
+    cai_status status;
+    slot->last.event = slot->contexts = 0;
     manager->count.freed++;
-    cai_priv_mem_put(slot);
+    cai_priv_mem_put(manager, slot);
     cai_priv_guard_give(&manager->guard);
-    return cai_priv_mem_free_now(call, pair, ptr, bytes, stream);
+    status = cai_priv_mem_free_now(call, pair, ptr, bytes, stream);
+    if (!call->gone) cai_priv_mem_drop_event(manager, &last);
+    return status;
 }
 
 /* Under the guard. True: a limit is passed. */
@@ -892,43 +911,49 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
  * done. */
 enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
 
-/* Records a new event in a stream, which may be one of another context. */
-static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, uint64_t *out)
+/* Records a new event in a stream, which may be one of another context. out->context: 0 is the manager's. */
+static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, cai_pool_event *out)
 {
     const cai_cuda *cuda = manager->cuda;
     uint64_t context = manager->context, event = 0;
-    int32_t error = 0, entered = 0;
+    int32_t error = 0, other;
+    out->context = out->event = 0;
     if (cai_priv_is_handle(stream)) error = cuda->stream_context(cuda->self, stream, &context);
     if (error) return error;
-    if (context != manager->context) {
-        error = cai_priv_context_enter(cuda, context);
-        if (error) return error;
-        entered = 1;
-    }
+    other = context != manager->context;
+    if (other && cuda->context_id) error = cuda->context_id(cuda->self, context, &out->context_id);
+    if (other && !error) error = cai_priv_context_enter(cuda, context);
+    if (error) return error;
     error = cuda->event_create(cuda->self, &event);
     if (!error) error = cuda->event_record(cuda->self, event, stream);
     if (event && error && (error == 4 || !cai_priv_is_dead(error)))
         (void)cuda->event_destroy(cuda->self, event);
-    if (entered) (void)cai_priv_context_leave(cuda, context);
-    if (!error) *out = event;
+    if (other) (void)cai_priv_context_leave(cuda, context);
+    if (other) out->context = context;
+    if (!error) out->event = event;
     return error;
 }
 
-/* The caller may destroy the stream of a free after the call. So a deferred free comes after an event in it,
- * which is ours, or after all work of its context. Where the host has waited (R119), nothing is pending. */
-static void cai_priv_mem_mark(const cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
+/* The free comes after the work in `stream`, which the caller may destroy after the call. *last: ours, or none.
+ * The stream waits for it, and a new one takes its place. If CUDA cannot do this, the host waits. If it cannot
+ * wait either, *contexts gets the bit of the stream's context. Returns true if *last is the old one. */
+static int cai_priv_mem_join(const cai_priv_mem_call *call, uint64_t stream, cai_pool_event *last,
+                             uint32_t *contexts)
 {
+    cai_manager *manager = call->manager;
+    const cai_cuda *cuda = manager->cuda;
+    const int apart = cai_priv_mem_has_event(manager, last) &&
+                      cuda->stream_wait_event(cuda->self, stream, last->event);
     cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
-    if (!slot->manager->cuda || (slot->now.pair == CAI_PRIV_PIN_PAIR && !call->contexts)) return;
-    if (call->settled && !slot->now.stream) return;
-    quiet.again = 1;
-    if (!call->settled ||
-        (!call->contexts && !cai_priv_mem_elsewhere(call, stream, slot->now.thread) &&
-         !cai_priv_mem_no_capture(&quiet, stream))) {
-        if (!cai_priv_mem_record(slot->manager, stream, &slot->event)) return;
-        if (!cai_priv_mem_wait_stream(&quiet, stream)) return;
+    cai_pool_event made = {0, 0, 0};
+    if (apart || cai_priv_mem_record(manager, stream, &made)) {
+        if (cai_priv_mem_wait_stream(&quiet, stream)) *contexts |= cai_priv_mem_context_of(manager, stream);
+        if (apart && cai_priv_mem_wait(&quiet, last->event, cuda->event_synchronize, "event_synchronize"))
+            return 1;
     }
-    if (!quiet.broken) slot->contexts |= cai_priv_mem_context_of(slot->manager, stream);
+    cai_priv_mem_drop_event(manager, last);
+    *last = made;
+    return 0;
 }
 
 /* A stream that does not capture, for memory that may be freed in any. 0: the platform has none for that, and
@@ -942,12 +967,15 @@ static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call)
     return CAI_STREAM_PER_THREAD;
 }
 
-/* `stream` waits for the event of a deferred free, or the host does. */
-static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, uint64_t event, uint64_t stream)
+/* `stream` waits for an event of ours. For pinned memory the host does (R119), and where a stream cannot. */
+static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
+                                      uint64_t stream)
 {
     const cai_cuda *cuda = call->manager->cuda;
-    if (stream && !cuda->stream_wait_event(cuda->self, stream, event)) return CAI_OK;
-    return cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize");
+    const int host = !stream || slot->pair == CAI_PRIV_PIN_PAIR;
+    if (call->gone || !cai_priv_mem_has_event(call->manager, &slot->last)) return CAI_OK;
+    if (!host && !cuda->stream_wait_event(cuda->self, stream, slot->last.event)) return CAI_OK;
+    return cai_priv_mem_wait(call, slot->last.event, cuda->event_synchronize, "event_synchronize");
 }
 
 /* Orders `stream`, in which an object is freed, after what its free must come after, or waits. Fails if the
@@ -955,15 +983,9 @@ static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, uint64_t event, u
 static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
                                         uint64_t stream)
 {
-    uint32_t i;
     if (stream == CAI_STREAM_PER_THREAD && cai_priv_mem_busy(call, stream)) return CAI_ERR_CAPTURE;
-    if (slot->contexts >> CAI_MANAGER_CONTEXTS)
-        return cai_priv_error(call->err, CAI_ERR_PENDING, "memory was used in more than %d contexts",
-                              (int)CAI_MANAGER_CONTEXTS);
-    for (i = 0; slot->contexts >> i; ++i) {
-        if (slot->contexts >> i & 1) CAI_TRY(cai_priv_mem_wait_context(call, call->manager->contexts[i]));
-    }
-    return slot->event ? cai_priv_mem_follow(call, slot->event, stream) : CAI_OK;
+    CAI_TRY(cai_priv_mem_wait_contexts(call, slot->contexts));
+    return cai_priv_mem_follow(call, slot, stream);
 }
 
 /* Carries a deferred free out. Fails if it must stay. *freed: the status of its hook. */
@@ -971,7 +993,6 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
                                          cai_error *why, cai_status *freed)
 {
     cai_manager *manager = call->manager;
-    const uint64_t event = slot->event;
     cai_priv_mem_call asking = *call;
     uint64_t stream;
     asking.err = why;
@@ -983,7 +1004,6 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
     manager->count.deferred--;
     manager->count.deferred_bytes -= slot->bytes;
     *freed = cai_priv_mem_end(call, slot, stream);
-    if (event && !call->gone) (void)manager->cuda->event_destroy(manager->cuda->self, event);
     return CAI_OK;
 }
 
@@ -999,14 +1019,14 @@ static cai_status cai_priv_mem_carry_out(cai_priv_mem_call *call, int32_t how, c
         struct cai_manager_slot *slot = manager->deferred_first;
         cai_status freed = CAI_OK, stays;
         manager->deferred_first = slot->next;
-        manager->taken++;
+        cai_priv_guarded_put(&manager->taken, (int32_t)((uint32_t)manager->taken + 1));
         cai_priv_guard_give(&manager->guard);
         stays = cai_priv_mem_carry_one(call, slot, how, why, &freed);
         if (stays) why = NULL;
         cai_priv_mem_keep_first(call, &first, freed);
         cai_priv_guard_take(&manager->guard);
         if (stays) cai_priv_mem_queue(slot);
-        manager->done++;
+        cai_priv_guarded_put(&manager->done, (int32_t)((uint32_t)manager->done + 1));
     }
     cai_priv_guard_give(&manager->guard);
     return first;
@@ -1096,7 +1116,7 @@ typedef struct cai_priv_mem_wish {
 } cai_priv_mem_wish;
 
 /* *ptr: what the hook gives, or is to pin. */
-CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish wish, void **ptr)
+static int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish wish, void **ptr)
 {
     const cai_emm_hooks *hooks = cai_priv_mem_table(manager, wish.pair);
     if (wish.pair == CAI_PRIV_PIN_PAIR) return hooks->pin(hooks->ctx, *ptr, wish.bytes, wish.flags);
@@ -1108,19 +1128,12 @@ CAI_PRIV_MEM_HOT int cai_priv_mem_call_alloc(const cai_manager *manager, cai_pri
 }
 
 /* Waits until the deferred frees that threads have begun are done, because they make room. Holds no lock. */
-static void cai_priv_mem_wait_for_frees(cai_manager *manager)
+static void cai_priv_mem_wait_for_frees(const cai_manager *manager)
 {
-    uint32_t taken, done, looks;
-    cai_priv_guard_take(&manager->guard);
-    taken = manager->taken;
-    done = manager->done;
-    cai_priv_guard_give(&manager->guard);
-    for (looks = 0; taken - done - 1 < UINT32_MAX / 2; ++looks) {
-        cai_priv_back_off(looks);
-        cai_priv_guard_take(&manager->guard);
-        done = manager->done;
-        cai_priv_guard_give(&manager->guard);
-    }
+    const int32_t taken = cai_priv_guarded_look(&manager->taken);
+    uint32_t looks = 0;
+    while ((uint32_t)taken - (uint32_t)cai_priv_guarded_look(&manager->done) - 1 < UINT32_MAX / 2)
+        cai_priv_back_off(looks++);
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
@@ -1194,61 +1207,68 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, cai_pr
                           (unsigned long)(wish.mask & 255) + 1);
 }
 
-/* In the manager's context. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_obtain(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr)
+/* Makes memory an object with one reference, in the first idle slot, under the guard. */
+CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_fill(cai_manager *manager, cai_priv_mem_wish wish,
+                                                            void *ptr)
 {
-    int error;
-    if (!cai_priv_guarded_look(&call->manager->ready)) CAI_TRY(cai_priv_mem_first_use(call));
-    if (wish.stream) CAI_TRY(cai_priv_mem_no_capture(call, wish.stream));
-    CAI_TRY(cai_priv_mem_thread(call, wish.stream));
-    error = cai_priv_mem_call_alloc(call->manager, wish, ptr);
-    if (error) CAI_TRY(cai_priv_mem_again(call, wish, ptr, error));
-    if (*ptr && !((uintptr_t)*ptr & wish.mask & 255)) return CAI_OK; /* the hook promises 256 bytes */
-    return cai_priv_mem_broken(call, wish, *ptr);
-}
-
-/* Makes memory an object with one reference. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_fill(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                              struct cai_manager_slot **out, cai_memory_handle *made)
-{
-    cai_manager *manager = call->manager;
-    struct cai_manager_slot *slot;
-    CAI_TRY(cai_priv_mem_take(call, out));
-    slot = *out;
-    manager->count.live_bytes += wish.bytes;
-    slot->now.stream = wish.of_array ? 0 : wish.stream; /* an array names its stream itself */
-    slot->now.thread = call->thread;
-    slot->now.users = 1;
-    slot->now.epoch = manager->epoch;
-    slot->now.pair = wish.pair;
+    struct cai_manager_slot *slot = manager->idle;
+    manager->idle = slot->next;
+    slot->references = !wish.of_array;
+    slot->users = 1;
     slot->ptr = ptr;
     slot->bytes = wish.bytes;
     slot->number = ++manager->count.allocated;
     slot->address = ((uint64_t)(uintptr_t)ptr + wish.mask) & ~(uint64_t)wish.mask;
     slot->size = wish.size;
-    slot->event = slot->contexts = 0;
-    slot->references = !wish.of_array;
-    slot->now.kind = wish.kind;
+    slot->epoch = manager->epoch;
+    slot->pair = wish.pair;
+    slot->kind = wish.kind;
     manager->count.live++;
-    *made = slot->now.handle;
-    cai_priv_guard_give(&manager->guard);
-    return CAI_OK;
+    manager->count.live_bytes += wish.bytes;
+    return slot;
 }
 
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                             struct cai_manager_slot **out, cai_memory_handle *made)
+/* The hook promises 256 bytes. */
+static inline int cai_priv_mem_is_crooked(cai_priv_mem_wish wish, const void *ptr)
 {
-    cai_status status;
-    CAI_TRY(cai_priv_mem_enter(call));
-    status = cai_priv_mem_obtain(call, wish, &ptr);
+    return !ptr || ((uintptr_t)ptr & wish.mask & 255);
+}
+
+/* error: what the hook returned, which was called in the manager's context. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                                 int error, struct cai_manager_slot **out,
+                                                 cai_memory_handle *made)
+{
+    cai_manager *manager = call->manager;
+    cai_status status = error ? cai_priv_mem_again(call, wish, &ptr, error) : CAI_OK;
+    if (!status && cai_priv_mem_is_crooked(wish, ptr)) status = cai_priv_mem_broken(call, wish, ptr);
     if (status) {
         (void)cai_priv_mem_leave(call, status);
         return status;
     }
     status = cai_priv_mem_leave(call, CAI_OK);
-    if (!status) status = cai_priv_mem_fill(call, wish, ptr, out, made);
-    if (status) cai_priv_mem_undo(call, wish, ptr);
-    return status;
+    if (!status) status = cai_priv_mem_take(manager, out, call->err);
+    if (status) {
+        cai_priv_mem_undo(call, wish, ptr);
+        return status;
+    }
+    *out = cai_priv_mem_fill(manager, wish, ptr);
+    *made = (*out)->handle;
+    cai_priv_guard_give(&manager->guard);
+    return CAI_OK;
+}
+
+/* ptr: to pin. asked: NULL, or the answers so far. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                              const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
+                                              cai_memory_handle *made)
+{
+    cai_status status = cai_priv_mem_prepare(call, wish.stream, asked);
+    int error;
+    if (!status && !cai_priv_guarded_look(&call->manager->ready)) status = cai_priv_mem_first_use(call);
+    if (status) return cai_priv_mem_leave(call, status);
+    error = cai_priv_mem_call_alloc(call->manager, wish, &ptr);
+    return cai_priv_mem_finish(call, wish, ptr, error, out, made);
 }
 
 /* Device memory. */
@@ -1267,26 +1287,47 @@ CAI_PRIV_MEM_HOT cai_priv_mem_wish cai_priv_mem_wish_for(const cai_manager *mana
     return wish;
 }
 
-CAI_API cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
-                                     size_t alignment, uint64_t stream, cai_error *err)
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_bad_size(size_t size, size_t alignment, cai_error *err)
 {
-    struct cai_manager_slot *slot;
-    cai_memory_handle made = 0;
-    cai_priv_mem_wish wish;
-    cai_priv_mem_call call;
-    if (!out) return cai_priv_mem_misuse(err, "cai_manager_alloc", "out is NULL");
-    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_alloc", err));
     if (alignment & (alignment - 1))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
                               (unsigned long)alignment);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "size = %lu with alignment = %lu exceeds %lu bytes",
+                          (unsigned long)size, (unsigned long)alignment, (unsigned long)SIZE_MAX);
+}
+
+CAI_API cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
+                                     size_t alignment, uint64_t stream, cai_error *err)
+{
+    cai_priv_mem_call call;
+    cai_priv_mem_asked asked;
+    cai_priv_mem_wish wish;
+    struct cai_manager_slot *slot;
+    void *ptr = NULL;
+    int error, ready;
+    if (!out) return cai_priv_mem_misuse(err, "cai_manager_alloc", "out is NULL");
+    CAI_TRY(cai_priv_mem_made(manager, "cai_manager_alloc", err));
     wish = cai_priv_mem_wish_for(manager, size, alignment, stream);
-    if (wish.bytes < size)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "size = %lu with alignment = %lu exceeds %lu bytes",
-                              (unsigned long)size, (unsigned long)alignment, (unsigned long)SIZE_MAX);
+    if (alignment & (alignment - 1) || wish.bytes < size)
+        return cai_priv_mem_bad_size(size, alignment, err);
     CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
-    if (size) CAI_TRY(cai_priv_mem_new(&call, wish, NULL, &slot, &made));
-    *out = made;
-    return CAI_OK;
+    if (!size) {
+        *out = 0;
+        return CAI_OK;
+    }
+    ready = cai_priv_guarded_look(&manager->ready);
+    if (ready && cai_priv_mem_is_plain(manager, stream, &asked)) {
+        error = manager->hooks.device_alloc(manager->hooks.ctx, &ptr, wish.bytes, cai_stream_to_cuda(stream));
+        if (!error && !cai_priv_mem_is_crooked(wish, ptr) && cai_priv_mem_take_idle(manager)) {
+            *out = cai_priv_mem_fill(manager, wish, ptr)->handle;
+            cai_priv_guard_give(&manager->guard);
+            return CAI_OK;
+        }
+        call = cai_priv_mem_begin(manager, err);
+        return cai_priv_mem_finish(&call, wish, ptr, error, &slot, out);
+    }
+    call = cai_priv_mem_begin(manager, err);
+    return cai_priv_mem_new(&call, wish, NULL, ready ? &asked : NULL, &slot, out);
 }
 
 /* Host and managed memory. ptr: to pin. */
@@ -1295,7 +1336,6 @@ static cai_status cai_priv_mem_host(cai_memory_handle *out, cai_manager *manager
 {
     cai_priv_mem_call call;
     struct cai_manager_slot *slot;
-    cai_memory_handle made = 0;
     if (!out) return cai_priv_mem_misuse(err, function, "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, function, err));
     if (wish.flags & ~allowed)
@@ -1306,8 +1346,8 @@ static cai_status cai_priv_mem_host(cai_memory_handle *out, cai_manager *manager
     if (wish.size && !cai_priv_mem_free_hook(cai_priv_mem_table(manager, wish.pair), wish.pair))
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook %s",
                               cai_priv_emm_name(&manager->hooks), cai_priv_mem_hook_name(wish.pair, 0));
-    if (wish.size) CAI_TRY(cai_priv_mem_new(&call, wish, ptr, &slot, &made));
-    *out = made;
+    if (wish.size) return cai_priv_mem_new(&call, wish, ptr, NULL, &slot, out);
+    *out = 0;
     return CAI_OK;
 }
 
@@ -1339,56 +1379,89 @@ CAI_API cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager
 }
 
 /* ------------------------------------------------------------------ >>freeing */
-/* An object, and what it was when the call looked at it. */
-typedef struct cai_priv_mem_look {
-    struct cai_manager_slot *slot;
-    cai_priv_mem_state was;
-} cai_priv_mem_look;
-
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
 {
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_STALE, 114), "a reset freed memory 0x%llx",
                           (unsigned long long)memory);
 }
 
-/* If memory is given back on a stream that is not its own, one stream waits for the other. With the last
- * reference `stream` waits, which frees the memory. With any other the memory's stream waits, so that the
- * last free comes after all work. Where no such stream can be named, the host waits. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_order_streams(cai_priv_mem_call *call, uint64_t home,
-                                                        uint64_t thread, uint64_t stream, int last)
+/* The free failed, and the reference stays. */
+CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
 {
-    int elsewhere;
-    CAI_TRY(cai_priv_mem_thread(call, home == CAI_STREAM_PER_THREAD ? home : stream));
-    if (!call->manager->pool || call->gone) return CAI_OK;
-    elsewhere = cai_priv_mem_elsewhere(call, home, thread);
-    if (!last && (!home || elsewhere)) return call->idle ? CAI_OK : cai_priv_mem_wait_stream(call, stream);
-    if (elsewhere) return cai_priv_mem_wait_here(call);
-    if (!home || home == stream) return CAI_OK;
-    return last ? cai_priv_mem_order(call, home, stream) : cai_priv_mem_order(call, stream, home);
+    cai_priv_guard_take(&slot->manager->guard);
+    if (!slot->references++) slot->handle -= (uint64_t)1 << 32;
+    cai_priv_guard_give(&slot->manager->guard);
 }
 
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_order_free(cai_priv_mem_call *call, const cai_priv_mem_state *was,
-                                                    uint64_t stream, int last)
+/* A reference to memory that a reset freed goes. Called with the guard, which is free after it. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
 {
-    if (call->gone) return CAI_OK;
-    CAI_TRY(cai_priv_mem_no_capture(call, stream));
-    if (was->stream == stream && cai_priv_is_handle(stream)) return CAI_OK;
-    return cai_priv_mem_order_streams(call, was->stream, was->thread, stream, last);
+    cai_manager *manager = slot->manager;
+    if (!--slot->users) {
+        manager->count.lost++;
+        cai_priv_mem_put(manager, slot);
+    }
+    cai_priv_guard_give(&manager->guard);
+    return CAI_OK;
 }
 
-/* Frees an object without references. Called with the guard, which is free after it. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct cai_manager_slot *slot,
-                                                 uint64_t stream)
+/* No work is pending for the reference, or none that a stream could follow. Returns the stream of the free,
+ * which is deferred while a blocking stream captures. */
+static uint64_t cai_priv_mem_anywhere(cai_priv_mem_call *call)
+{
+    const uint64_t stream = cai_priv_mem_idle_stream(call);
+    call->idle = 1;
+    call->later = stream == CAI_STREAM_PER_THREAD;
+    return stream;
+}
+
+/* Other references stay. Gives this one back, and returns true, if they still do. The object keeps an event:
+ * the free comes after the work in `stream`. Called with the guard, which is free after it. */
+static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = call->manager;
-    const int32_t pair = slot->now.pair;
-    const int waits = manager->waits >> pair & 1 || (manager->defer_depth && pair != CAI_PRIV_PIN_PAIR);
-    int over;
-    manager->count.live--;
-    manager->count.live_bytes -= slot->bytes;
-    if (!(waits || slot->contexts) || call->gone) return cai_priv_mem_end(call, slot, stream);
+    int ask = manager->cuda && !call->idle && !call->gone && !call->contexts, apart = 0, last;
+    uint32_t contexts = call->contexts;
+    cai_pool_event mine = {0, 0, 0};
+    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* again, if another thread left one */
+        const int lost = apart;
+        cai_pool_event other = slot->last;
+        slot->last.event = 0;
+        cai_priv_guard_give(&manager->guard);
+        apart = cai_priv_mem_join(call, stream, &other, &contexts);
+        cai_priv_mem_drop_event(manager, &mine);
+        if (lost) contexts |= (uint32_t)1 << CAI_MANAGER_CONTEXTS; /* nobody knows of which context it was */
+        mine = other;
+        ask = 0;
+        cai_priv_guard_take(&manager->guard);
+    }
+    if (mine.event) slot->last = mine;
+    slot->contexts |= contexts;
+    last = slot->users == 1;
+    if (!last) slot->users--;
     cai_priv_guard_give(&manager->guard);
-    cai_priv_mem_mark(call, slot, stream); /* nobody else knows the slot now */
+    return !last;
+}
+
+/* R119: the host waits, and the memory is unpinned at once. If it cannot wait, an array's free is deferred. */
+static cai_status cai_priv_mem_wait_to_unpin(cai_priv_mem_call *call, struct cai_manager_slot *slot,
+                                             uint64_t stream)
+{
+    cai_status status = call->idle ? CAI_OK : cai_priv_mem_wait_stream(call, stream);
+    if (!status) status = cai_priv_mem_follow(call, slot, stream);
+    if (!status) call->idle = 1;
+    else if (!call->array) cai_priv_mem_keep(slot);
+    else call->contexts = cai_priv_mem_context_of(call->manager, stream);
+    return call->array ? CAI_OK : status;
+}
+
+/* The object waits in the list of deferred frees. */
+static cai_status cai_priv_mem_defer(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
+{
+    cai_manager *manager = call->manager;
+    int over;
+    if (manager->cuda && !call->idle && !call->contexts)
+        (void)cai_priv_mem_join(call, stream, &slot->last, &slot->contexts);
     cai_priv_guard_take(&manager->guard);
     cai_priv_mem_queue(slot);
     manager->count.deferred++;
@@ -1398,209 +1471,112 @@ CAI_PRIV_MEM_HOT cai_status cai_priv_mem_dispose(cai_priv_mem_call *call, struct
     return over ? cai_priv_mem_carry_out(call, CAI_PRIV_BY_LIMIT, NULL) : CAI_OK;
 }
 
-/* Another thread changed the object since the call looked at it. True: nothing is given back, `look` is new,
- * and the guard is free. */
-CAI_PRIV_MEM_COLD int cai_priv_mem_outdated(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
-                                            cai_status *status)
-{
-    const cai_priv_mem_state *now = &look->slot->now, was = look->was;
-    const int stale = !of_array && now->handle != was.handle;
-    const int other = was.users == 1 || now->users == 1 || now->stream != was.stream ||
-                      now->thread != was.thread; /* order */
-    if (!stale && (call->settled || !other)) return 0;
-    look->was = *now;
-    cai_priv_guard_give(&call->manager->guard);
-    *status = stale ? cai_priv_mem_stale(call->err, was.handle) : CAI_OK;
-    return 1;
-}
-
-/* Streams need no order any more: the stream of the free. For some memory the host has waited, and has to
- * wait again, if another thread gave a reference back since. Under the guard. */
-CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_settled(cai_priv_mem_call *call, const cai_priv_mem_look *look,
-                                                uint64_t stream)
-{
-    const cai_priv_mem_state *now = &look->slot->now;
-    if (now->orders != look->was.orders &&
-        (now->pair == CAI_PRIV_PIN_PAIR || cai_priv_mem_elsewhere(call, now->stream, now->thread)))
-        call->contexts |= 1;
-    look->slot->contexts |= call->contexts;
-    return now->stream ? now->stream : stream;
-}
-
-/* Gives the reference back that was looked at. If call->dropped is not set after success, `look` is new. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_drop(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                              int of_array, uint64_t stream)
-{
-    struct cai_manager_slot *slot = look->slot;
-    cai_manager *manager = call->manager;
-    cai_status status;
-    cai_priv_guard_take(&manager->guard);
-    if ((slot->now.orders != look->was.orders || slot->now.users != look->was.users) &&
-        cai_priv_mem_outdated(call, look, of_array, &status))
-        return status;
-    if (call->settled) stream = cai_priv_mem_settled(call, look, stream);
-    call->dropped = 1;
-    call->again = 0;
-    slot->now.orders++;
-    if (!of_array && !--slot->references) slot->now.handle += (uint64_t)1 << 32;
-    if (!--slot->now.users) {
-        if (!cai_priv_mem_lost(manager, &slot->now)) return cai_priv_mem_dispose(call, slot, stream);
-        manager->count.lost++;
-        cai_priv_mem_put(slot);
-    }
-    cai_priv_guard_give(&manager->guard);
-    return CAI_OK;
-}
-
-/* Orders streams, so that the reference can be given back. Memory that a reset freed needs nothing. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, const cai_priv_mem_state *was,
-                                                 uint64_t stream)
-{
-    const int last = was->users == 1;
-    if (cai_priv_mem_lost(call->manager, was)) return CAI_OK;
-    CAI_TRY(cai_priv_mem_enter(call));
-    CAI_TRY(cai_priv_mem_order_free(call, was, stream, last));
-    if (was->pair == CAI_PRIV_PIN_PAIR && last) return cai_priv_mem_wait_stream(call, stream); /* R119 */
-    return CAI_OK;
-}
-
-/* If call->dropped is not set after success, another thread was faster. */
-CAI_PRIV_MEM_HOT cai_status cai_priv_mem_try_back(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                                  int of_array, uint64_t stream)
-{
-    cai_status status = cai_priv_mem_prepare(call, &look->was, stream);
-    if (!status) status = cai_priv_mem_drop(call, look, of_array, stream);
-    return cai_priv_mem_leave(call, status);
-}
-
-static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
+/* Gives back a reference that no handle has any more, after the work in `stream`. */
+static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, struct cai_manager_slot *slot,
                                          uint64_t stream)
 {
-    cai_status status = CAI_OK;
-    while (!status && !call->dropped) status = cai_priv_mem_try_back(call, look, of_array, stream);
-    return status;
+    cai_manager *manager = call->manager;
+    const int pinned = slot->pair == CAI_PRIV_PIN_PAIR;
+    cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
+    int defers;
+    cai_priv_guard_take(&manager->guard);
+    defers = manager->waits >> slot->pair & 1 || (manager->defer_depth && !pinned);
+    if (cai_priv_mem_leave_event(call, slot, stream)) return CAI_OK;
+    /* it was the last reference, and nobody else knows the object now */
+    if (pinned && manager->cuda && !call->gone && !slot->contexts && !call->later)
+        CAI_TRY(cai_priv_mem_wait_to_unpin(call, slot, stream));
+    slot->contexts |= call->contexts;
+    defers = !call->gone && (defers || call->later || slot->contexts);
+    if (!defers && !pinned) defers = cai_priv_mem_follow(&quiet, slot, stream) != CAI_OK;
+    cai_priv_guard_take(&manager->guard);
+    slot->users = 0;
+    manager->count.live--;
+    manager->count.live_bytes -= slot->bytes;
+    if (!defers) return cai_priv_mem_end(call, slot, stream);
+    cai_priv_guard_give(&manager->guard);
+    return cai_priv_mem_defer(call, slot, stream);
 }
 
-/* The host waits for a stream if the number is a handle, which may be one of any context. */
-static cai_status cai_priv_mem_wait_handle(cai_priv_mem_call *call, uint64_t stream)
+/* What the short way does not do. asked: NULL, or the answers so far. */
+CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_slowly(struct cai_manager_slot *slot, uint64_t stream,
+                                                      const cai_priv_mem_asked *asked, cai_error *err)
 {
-    if (!cai_priv_is_handle(stream)) return CAI_OK;
-    return cai_priv_mem_busy(call, stream) ? CAI_ERR_CAPTURE : cai_priv_mem_wait_stream(call, stream);
-}
-
-/* No order can be made. The host waits for the memory's stream, for `stream`, for an event (0: for none), and
- * for the context, if no stream that is known captures. */
-static cai_status cai_priv_mem_wait_all(cai_priv_mem_call *call, uint64_t home, uint64_t stream,
-                                        uint64_t event)
-{
-    const cai_cuda *cuda = call->manager->cuda;
+    cai_priv_mem_call call = cai_priv_mem_begin(slot->manager, err);
     cai_status status;
-    if (!cuda) return CAI_OK;
-    status = cai_priv_mem_enter(call);
-    if (!status) status = cai_priv_mem_thread(call, home);
-    if (!status) status = cai_priv_mem_wait_handle(call, stream);
-    if (!status && home != stream) status = cai_priv_mem_wait_handle(call, home);
-    if (!status && event)
-        status = cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize");
-    if (!status) status = cai_priv_mem_wait_here(call);
-    return cai_priv_mem_leave(call, status);
-}
-
-/* The reference goes without an order: the host has waited, or waits for call->contexts before the free. */
-static cai_status cai_priv_mem_settle(cai_priv_mem_call *call, cai_priv_mem_look *look, int of_array,
-                                      uint64_t stream)
-{
-    cai_error *const err = call->err;
-    call->err = NULL;
-    if (cai_priv_mem_enter(call)) call->contexts |= 1;
-    call->err = err;
-    call->settled = 1;
-    return cai_priv_mem_leave(call, cai_priv_mem_drop(call, look, of_array, stream));
+    call.ending = 1;
+    status = cai_priv_mem_prepare(&call, stream, asked);
+    if (status) cai_priv_mem_keep(slot);
+    else status = cai_priv_mem_give_back(&call, slot, call.idle ? cai_priv_mem_anywhere(&call) : stream);
+    return cai_priv_mem_leave(&call, status);
 }
 
 CAI_API cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
                                     cai_error *err)
 {
-    cai_priv_mem_call call;
-    cai_priv_mem_look look;
-    cai_status status;
-    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_free", err));
+    const cai_emm_hooks *hooks;
+    struct cai_manager_slot *slot;
+    cai_priv_mem_asked asked;
+    void *ptr;
+    size_t bytes;
+    int error, plain;
+    CAI_TRY(cai_priv_mem_made(manager, "cai_manager_free", err));
     if (!memory) return CAI_OK;
     CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
-    CAI_TRY(cai_priv_mem_seize(&call, memory, &look.slot));
-    look.was = look.slot->now;
+    slot = cai_priv_mem_seize(manager, memory);
+    if (!slot) return cai_priv_mem_stale(err, memory);
+    if (!--slot->references) slot->handle += (uint64_t)1 << 32;
+    if (slot->epoch != manager->epoch) return cai_priv_mem_forget(slot);
+    plain = slot->users == 1 && !slot->last.event && !slot->contexts && slot->pair == CAI_PRIV_DEVICE_PAIR &&
+            !manager->defer_depth && !(manager->waits & 1u << CAI_PRIV_DEVICE_PAIR);
     cai_priv_guard_give(&manager->guard);
-    call.ending = call.again = 1;
-    status = cai_priv_mem_try_back(&call, &look, 0, stream);
-    if (!status && !call.dropped) status = cai_priv_mem_give_back(&call, &look, 0, stream);
-    if (!call.broken) return status;
-    call.again = call.gone = 0; /* all work of some context has ended (error 700, say) */
-    CAI_TRY(cai_priv_mem_wait_all(&call, look.was.stream, stream, 0));
-    return cai_priv_mem_settle(&call, &look, 0, stream);
-}
-
-CAI_API cai_status cai_manager_set_stream(cai_manager *manager, cai_memory_handle memory, uint64_t stream,
-                                          cai_error *err)
-{
-    cai_priv_mem_call call;
-    cai_priv_mem_state was;
-    struct cai_manager_slot *slot;
-    cai_status status;
-    int done;
-    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_set_stream", err));
-    CAI_TRY(cai_priv_mem_check_stream(manager, stream, err));
-    do { /* again if another thread was faster */
-        CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
-        was = slot->now;
-        cai_priv_guard_give(&manager->guard);
-        if (cai_priv_mem_lost(manager, &was)) return cai_priv_mem_gone(err, memory);
-        status = cai_priv_mem_enter(&call);
-        if (!status) status = cai_priv_mem_order_free(&call, &was, stream, 1); /* the new one waits */
-        CAI_TRY(cai_priv_mem_leave(&call, status));
-        cai_priv_guard_take(&manager->guard);
-        done = slot->now.orders == was.orders;
-        if (done) {
-            slot->now.orders++;
-            slot->now.stream = stream;
-            slot->now.thread = call.thread;
-        }
-        cai_priv_guard_give(&manager->guard);
-    } while (!done);
-    return CAI_OK;
+    if (!plain) return cai_priv_mem_free_slowly(slot, stream, NULL, err);
+    if (!cai_priv_mem_is_plain(manager, stream, &asked))
+        return cai_priv_mem_free_slowly(slot, stream, &asked, err);
+    cai_priv_guard_take(&manager->guard); /* it was the only reference: nobody else knows the object now */
+    ptr = slot->ptr;
+    bytes = slot->bytes;
+    slot->users = 0;
+    manager->count.live--;
+    manager->count.live_bytes -= bytes;
+    manager->count.freed++;
+    cai_priv_mem_put(manager, slot);
+    cai_priv_guard_give(&manager->guard);
+    hooks = &manager->hooks;
+    error = hooks->device_free(hooks->ctx, ptr, bytes, cai_stream_to_cuda(stream));
+    return error ? cai_priv_mem_free_failed(manager, CAI_PRIV_DEVICE_PAIR, error, err) : CAI_OK;
 }
 
 CAI_API cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle memory, cai_error *err)
 {
-    cai_priv_mem_call call;
     struct cai_manager_slot *slot;
-    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_retain", err));
-    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    CAI_TRY(cai_priv_mem_made(manager, "cai_manager_retain", err));
+    slot = cai_priv_mem_seize(manager, memory);
+    if (!slot) return cai_priv_mem_stale(err, memory);
     slot->references++;
-    slot->now.users++;
+    slot->users++;
     cai_priv_guard_give(&manager->guard);
     return CAI_OK;
 }
 
 static void cai_priv_mem_describe(const struct cai_manager_slot *slot, cai_memory_object *out)
 {
-    out->memory = slot->references ? slot->now.handle : 0;
+    out->memory = slot->references ? slot->handle : 0;
     out->number = slot->number;
     out->address = slot->address;
     out->size = slot->size;
-    out->stream = slot->now.stream;
-    out->references = slot->now.users;
-    out->kind = slot->now.kind;
-    out->lost = cai_priv_mem_lost(slot->manager, &slot->now);
+    out->references = slot->users;
+    out->kind = slot->kind;
+    out->lost = cai_priv_mem_lost(slot);
 }
 
 CAI_API cai_status cai_manager_describe(cai_manager *manager, cai_memory_handle memory,
                                         cai_memory_object *out, cai_error *err)
 {
-    cai_priv_mem_call call;
     struct cai_manager_slot *slot;
-    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_describe", err));
+    CAI_TRY(cai_priv_mem_made(manager, "cai_manager_describe", err));
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_describe", "out is NULL");
-    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    slot = cai_priv_mem_seize(manager, memory);
+    if (!slot) return cai_priv_mem_stale(err, memory);
     cai_priv_mem_describe(slot, out);
     cai_priv_guard_give(&manager->guard);
     return CAI_OK;
@@ -1624,14 +1600,15 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
     cai_status status;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_ipc_handle", "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_ipc_handle", err));
-    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
+    slot = cai_priv_mem_seize(manager, memory);
+    if (!slot) return cai_priv_mem_stale(err, memory);
     was = *slot;
     cai_priv_guard_give(&manager->guard);
-    if (cai_priv_mem_lost(manager, &was.now)) return cai_priv_mem_gone(err, memory);
-    if (was.now.kind != CAI_MEMORY_DEVICE)
+    if (cai_priv_mem_lost(&was)) return cai_priv_mem_gone(err, memory);
+    if (was.kind != CAI_MEMORY_DEVICE)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
                               "%s has no handle for other processes",
-                              was.now.kind == CAI_MEMORY_POOL ? "memory of a pool" : "memory of no device");
+                              was.kind == CAI_MEMORY_POOL ? "memory of a pool" : "memory of no device");
     hooks = cai_priv_mem_table(manager, CAI_PRIV_IPC);
     if (!hooks->ipc_handle)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "%s has no hook ipc_handle",
@@ -1640,10 +1617,9 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
     made.size = was.size;
     made.device = manager->device;
     status = cai_priv_mem_enter(&call);
-    if (!status) {
-        const int error = hooks->ipc_handle(hooks->ctx, was.ptr, made.handle, &base);
-        status = cai_priv_mem_hook_did(&call, error, "ipc_handle");
-    }
+    if (!status)
+        status = cai_priv_mem_hook_did(&call, hooks->ipc_handle(hooks->ctx, was.ptr, made.handle, &base),
+                                       "ipc_handle");
     CAI_TRY(cai_priv_mem_leave(&call, status));
     if (!base || (uintptr_t)base > (uintptr_t)was.ptr)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
@@ -1655,86 +1631,57 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
 }
 
 /* ------------------------------------------------------------------- >>arrays */
-/* True: the array names a stream by its handle, which lives as long as the array (R81). */
-static int cai_priv_mem_names_handle(const cai_array *array)
-{
-    return (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
-           cai_priv_is_handle(array->stream) && array->stream != UINT64_MAX;
-}
-
-/* The memory's stream waits for the array's event. While this stream captures, the host waits. */
-static cai_status cai_priv_mem_follow_event(cai_priv_mem_call *call, uint64_t event, uint64_t stream)
-{
-    const cai_cuda *cuda = call->manager->cuda;
-    cai_status status;
-    if (!cuda) return CAI_OK;
-    CAI_TRY(cai_priv_mem_enter(call));
-    status = call->gone ? CAI_OK : cai_priv_mem_no_capture(call, stream);
-    if (status == CAI_ERR_CAPTURE &&
-        cai_priv_mem_wait(call, event, cuda->event_synchronize, "event_synchronize"))
-        status = CAI_ERR_CUDA;
-    if (!status && !call->gone)
-        status = cai_priv_mem_did(call, cuda->stream_wait_event(cuda->self, stream, event),
-                                  "stream_wait_event");
-    return cai_priv_mem_leave(call, status);
-}
-
-/* Chooses the stream of the free: *stream, if the array names no other. Orders it after what is pending. */
-static cai_status cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_array *array, uint64_t home,
-                                           uint64_t *stream)
-{
-    if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    call->idle = array->sync == CAI_SYNC_NONE;
-    if (call->idle) return CAI_OK;
-    if (array->sync == CAI_SYNC_EVENT) {
-        if (!home && cai_priv_mem_names_handle(array)) *stream = array->stream;
-        return cai_priv_mem_follow_event(call, array->event, *stream);
-    }
-    *stream = array->stream;
-    CAI_TRY(cai_priv_mem_thread(call, array->stream));
-    if (cai_priv_mem_elsewhere(call, array->stream, array->thread)) return CAI_ERR_THREAD;
-    return cai_priv_mem_check_stream(call->manager, array->stream, NULL);
-}
-
-/* A release returns no error. While something captures, the free is deferred until the work of the context
- * has ended: the array's stream may be gone by then. If the device cannot make the order, the host waits. */
-static void cai_priv_mem_give_back_array(cai_priv_mem_call *call, cai_priv_mem_look *look,
-                                         const cai_array *array)
+/* The stream of the free, where that of the array cannot be followed: the legacy stream comes after stream 2 of
+ * all threads, else the host waits. While something captures, the free is deferred until the work of the
+ * context of the array's stream has ended: the stream may be gone by then. */
+CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_no_order(cai_priv_mem_call *call, const cai_array *array,
+                                                 int unordered, int wait)
 {
     cai_manager *manager = call->manager;
-    const uint64_t home = look->was.stream;
-    const int plain = manager->cuda && manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS;
-    const uint64_t any = home ? home : plain ? 0 : (uint64_t)CAI_STREAM_LEGACY;
-    const uint64_t named = cai_priv_mem_names_handle(array) ? array->stream : home;
-    uint64_t stream = any;
-    cai_status status = cai_priv_mem_thread(call, home);
-    if (!status) status = cai_priv_mem_order_array(call, array, home, &stream);
-    if (!status) status = cai_priv_mem_give_back(call, look, 1, stream);
-    if (!status || call->dropped) return;
-    if (status == CAI_ERR_CAPTURE ||
-        cai_priv_mem_wait_all(call, home, named, array->sync == CAI_SYNC_EVENT ? array->event : 0))
-        call->contexts = cai_priv_mem_context_of(manager, named);
-    (void)!cai_priv_mem_settle(call, look, 1, any);
+    const int named = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
+    const uint32_t contexts = cai_priv_mem_context_of(manager, named ? array->stream : 0);
+    if (manager->cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS) unordered = 1;
+    if (wait && unordered) wait = !cai_priv_mem_wait_contexts(call, contexts);
+    else if (wait) wait = !cai_priv_mem_busy(call, CAI_STREAM_LEGACY);
+    if (!wait) call->contexts = contexts;
+    return wait && unordered ? cai_priv_mem_anywhere(call) : (uint64_t)CAI_STREAM_LEGACY;
+}
+
+/* Orders the free of an array's memory. Returns its stream. */
+static uint64_t cai_priv_mem_order_array(cai_priv_mem_call *call, const cai_array *array)
+{
+    uint64_t stream;
+    int unordered = 1, wait = 0;
+    if (!call->manager->cuda) return CAI_STREAM_LEGACY;
+    if (!cai_priv_mem_enter(call)) {
+        if (call->gone) return CAI_STREAM_LEGACY;
+        if (array->sync == CAI_SYNC_NONE) return cai_priv_mem_anywhere(call);
+        stream = cai_priv_emm_look(call->manager->cuda, array, &unordered, &wait);
+        if (stream) return stream;
+    }
+    return cai_priv_mem_no_order(call, array, unordered, wait);
 }
 
 static void cai_priv_mem_release_array(cai_array *array)
 {
+    struct cai_manager_slot *slot = (struct cai_manager_slot *)array->owner;
     cai_priv_mem_call call;
-    cai_priv_mem_look look;
-    look.slot = (struct cai_manager_slot *)array->owner;
+    uint64_t stream;
     array->release = NULL;
-    if (cai_priv_mem_open(&call, look.slot->manager, "release", NULL)) return;
-    call.ending = 1;
-    cai_priv_guard_take(&call.manager->guard);
-    look.was = look.slot->now;
-    cai_priv_guard_give(&call.manager->guard);
-    if (!cai_priv_mem_lost(call.manager, &look.was)) cai_priv_mem_give_back_array(&call, &look, array);
-    else (void)cai_priv_mem_give_back(&call, &look, 1, CAI_STREAM_LEGACY);
+    if (cai_priv_mem_open(&call, slot->manager, "release", NULL)) return;
+    call.ending = call.array = 1;
+    if (cai_priv_mem_lost(slot)) {
+        cai_priv_guard_take(&slot->manager->guard);
+        (void)!cai_priv_mem_forget(slot);
+        return;
+    }
+    stream = cai_priv_mem_order_array(&call, array);
+    (void)!cai_priv_mem_leave(&call, cai_priv_mem_give_back(&call, slot, stream));
 }
 
 static void cai_priv_mem_dress(cai_array *array, struct cai_manager_slot *slot)
 {
-    int32_t memory = slot->now.kind;
+    int32_t memory = slot->kind;
     if (memory == CAI_MEMORY_POOL) memory = CAI_MEMORY_DEVICE;
     if (memory == CAI_MEMORY_MAPPED || memory == CAI_MEMORY_REGISTERED) memory = CAI_MEMORY_PINNED;
     array->memory = memory;
@@ -1748,8 +1695,8 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
 {
     cai_priv_mem_call call;
     struct cai_manager_slot *slot = NULL;
-    cai_memory_handle none;
     cai_priv_mem_wish wish;
+    cai_memory_handle none;
     cai_array made;
     if (!out) return cai_priv_mem_misuse(err, "cai_manager_array", "out is NULL");
     CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_array", err));
@@ -1759,17 +1706,19 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
     if ((uint64_t)made.nbytes > SIZE_MAX)
         return cai_priv_error(err, CAI_ERR_SHAPE, "%lld bytes exceed the address space",
                               (long long)made.nbytes);
+    if (stream == CAI_STREAM_PER_THREAD && manager->cuda && made.size)
+        CAI_TRY(cai_priv_mem_did(&call, manager->cuda->host_thread(manager->cuda->self, &made.thread),
+                                 "host_thread"));
     wish = cai_priv_mem_wish_for(manager, (size_t)made.nbytes, 0, stream);
     wish.of_array = 1;
     if (made.size) {
-        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, &slot, &none));
+        CAI_TRY(cai_priv_mem_new(&call, wish, NULL, NULL, &slot, &none));
         made.data = slot->address;
         cai_priv_mem_dress(&made, slot);
     }
     if (made.size && manager->pool) {
         made.sync = CAI_SYNC_STREAM;
         made.stream = stream;
-        made.thread = call.thread;
     }
     *out = made;
     return CAI_OK;
@@ -1778,20 +1727,20 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
 CAI_API cai_status cai_manager_own(cai_array *array, cai_manager *manager, cai_memory_handle memory,
                                    cai_error *err)
 {
-    cai_priv_mem_call call;
     struct cai_manager_slot *slot;
     uint64_t first, size, whole;
     int lost, inside;
-    CAI_TRY(cai_priv_mem_open(&call, manager, "cai_manager_own", err));
+    CAI_TRY(cai_priv_mem_made(manager, "cai_manager_own", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->release) return cai_priv_mem_misuse(err, "cai_manager_own", "the array has an owner");
-    CAI_TRY(cai_priv_mem_seize(&call, memory, &slot));
-    lost = cai_priv_mem_lost(manager, &slot->now);
+    slot = cai_priv_mem_seize(manager, memory);
+    if (!slot) return cai_priv_mem_stale(err, memory);
+    lost = cai_priv_mem_lost(slot);
     first = array->data + (uint64_t)array->lo - slot->address;
     size = (uint64_t)(array->hi - array->lo);
     whole = slot->size;
     inside = !array->size || (first <= whole && size <= whole - first);
-    if (!lost && inside) slot->now.users++;
+    if (!lost && inside) slot->users++;
     cai_priv_guard_give(&manager->guard);
     if (lost) return cai_priv_mem_gone(err, memory);
     if (!inside)
@@ -1931,10 +1880,9 @@ CAI_API cai_status cai_manager_device_memory(cai_manager *manager, size_t *free_
 
 CAI_API void cai_manager_counts(cai_manager *manager, cai_manager_count *out)
 {
-    cai_priv_mem_call call;
     if (!out) return;
     memset(out, 0, sizeof *out);
-    if (cai_priv_mem_open(&call, manager, "cai_manager_counts", NULL)) return;
+    if (cai_priv_mem_made(manager, "cai_manager_counts", NULL)) return;
     cai_priv_guard_take(&manager->guard);
     *out = manager->count;
     cai_priv_guard_give(&manager->guard);
@@ -1942,16 +1890,15 @@ CAI_API void cai_manager_counts(cai_manager *manager, cai_manager_count *out)
 
 CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, int64_t capacity)
 {
-    cai_priv_mem_call call;
     int64_t count = 0;
     uint32_t index, end = 1;
-    if (cai_priv_mem_open(&call, manager, "cai_manager_list", NULL)) return 0;
+    if (cai_priv_mem_made(manager, "cai_manager_list", NULL)) return 0;
     for (index = 0; index < end; ++index) {
         const struct cai_manager_slot *slot;
         cai_priv_guard_take(&manager->guard);
         end = manager->slot_count;
         slot = index < end ? cai_priv_mem_at(manager, index) : NULL;
-        if (slot && slot->now.users) {
+        if (slot && slot->users) {
             if (out && count < capacity) cai_priv_mem_describe(slot, &out[count]);
             ++count;
         }
@@ -1978,8 +1925,10 @@ CAI_API cai_status cai_manager_reset(cai_manager *manager, cai_error *err)
     first = cai_priv_mem_carry_out(&call, CAI_PRIV_IDLE, NULL);
     for (i = 0; i < manager->slot_count; ++i) { /* what the hook reset does not free */
         struct cai_manager_slot *slot = cai_priv_mem_at(manager, i);
-        const int32_t pair = slot->now.pair;
-        if (!slot->now.users || cai_priv_mem_lost(manager, &slot->now) || call.gone) continue;
+        const int32_t pair = slot->pair;
+        if (!call.gone) cai_priv_mem_drop_event(manager, &slot->last);
+        slot->last.event = slot->contexts = 0;
+        if (!slot->users || cai_priv_mem_lost(slot) || call.gone) continue;
         if (hooks->reset && !(manager->adopted >> pair & 1)) continue;
         manager->count.freed++;
         cai_priv_mem_keep_first(&call, &first,

@@ -443,18 +443,10 @@ static cai_status do_retain(script_words *in, cai_error *err)
     return cai_manager_retain(&mw.emm, handle_word(in), err);
 }
 
-/* set_stream a Y */
-static cai_status do_set_stream(script_words *in, cai_error *err)
-{
-    const cai_memory_handle handle = handle_word(in);
-    return cai_manager_set_stream(&mw.emm, handle, stream_word(in), err);
-}
-
 static void same_info(script_words *in, const cai_memory_object *info)
 {
     if (script_take(in, "address")) same(in, "address", info->address, address_or_none(in));
     else if (script_take(in, "size")) same(in, "size", info->size, (uint64_t)script_number(in));
-    else if (script_take(in, "on")) same(in, "stream", info->stream, stream_word(in));
     else if (script_take(in, "number")) same(in, "number", info->number, (uint64_t)script_number(in));
     else if (script_take(in, "kind"))
         same(in, "kind", (uint64_t)(int64_t)info->kind, (uint64_t)(int64_t)kind_word(in));

@@ -21,7 +21,7 @@ static const call_entry memory_calls[] = {
     {"reset", do_reset},             {"memory_info", do_memory_info}, {"flush", do_flush},
     {"defer_begin", do_defer_begin}, {"defer_end", do_defer_end},   {"alloc", do_alloc},
     {"host_alloc", do_host_alloc},   {"managed_alloc", do_managed_alloc}, {"pin", do_pin},
-    {"free", do_free},               {"retain", do_retain},         {"set_stream", do_set_stream}, {"info", do_info},
+    {"free", do_free},               {"retain", do_retain},         {"info", do_info},
     {"ipc", do_ipc},                 {"new_array", do_new_array},   {"own", do_own},
     {"release_array", do_release_array}, {NULL, NULL},
 };
@@ -54,7 +54,7 @@ static void free_all_of(script_words *in, cai_memory_handle handle, const char *
     cai_memory_object info;
     cai_error err;
     while (handle != 0 && cai_manager_describe(&mw.emm, handle, &info, NULL) == CAI_OK) {
-        if (cai_manager_free(&mw.emm, handle, info.stream ? info.stream : 1, &err) == CAI_OK) continue;
+        if (cai_manager_free(&mw.emm, handle, 1, &err) == CAI_OK) continue;
         complain(in, "at the end, free %s: %s", name, err.message);
         return;
     }

@@ -167,12 +167,14 @@ static uint64_t any_stream(void)
     return what < 8 ? CAI_STREAM_LEGACY : what < 16 ? CAI_STREAM_PER_THREAD : streams[draw(STREAMS)];
 }
 
-/* The streams of a unit and of a free are often the same. */
+/* The streams of the frees of a unit are often the same. */
 static uint64_t stream_for(cai_memory_handle handle)
 {
-    unit *u = find(m, handle);
-    if (u && u->home && draw(2)) return u->home;
-    return any_stream();
+    const unit *u = find(m, handle);
+    int32_t i = STREAMS;
+    if (u && u->mark && draw(2))
+        for (i = 0; i < STREAMS && streams[i] != u->mark; i++) {} /* it may be destroyed */
+    return i < STREAMS ? u->mark : any_stream();
 }
 
 static void retire(cai_memory_handle handle) { h->old[draw(OLD)] = handle; }
@@ -226,7 +228,6 @@ static void judge_info(const cai_memory_object *got, const unit *u)
     equal("info.number", got->number, u->number);
     equal("info.address", got->address, u->address);
     equal("info.size", got->size, u->size);
-    if (!u->lost) equal("info.stream", got->stream, u->home);
     equal("info.kind", (uint64_t)got->kind, (uint64_t)u->kind);
     equal("info.references", (uint64_t)got->references, (uint64_t)users(u));
     equal("info.lost", (uint64_t)got->lost, (uint64_t)u->lost);
@@ -274,6 +275,7 @@ static void do_alloc(void)
     if (!draw(50) && !bad_stream(stream)) alignment = 3 * (1 + draw(1000));
     status = cai_manager_alloc(&got, &m->emm, (size_t)size, (size_t)alignment, stream, &err);
     judge(status, predict_alloc(m, size, alignment, stream, &made));
+    if (world.sim) (void)cai_sim_run(world.sim); /* the caller owes that a free comes after it */
     judge_handle(got, made, status);
 }
 
@@ -325,14 +327,6 @@ static void do_retain(void)
     unit *u = find(m, handle);
     judge(status, !handle ? CAI_ERR_ARGUMENT : u ? CAI_OK : CAI_ERR_STALE);
     if (u) u->references++;
-}
-
-static void do_set_stream(void)
-{
-    const cai_memory_handle handle = any_handle();
-    const uint64_t stream = stream_for(handle);
-    const cai_status status = cai_manager_set_stream(&m->emm, handle, stream, &err);
-    judge(status, predict_set_stream(m, handle, stream));
 }
 
 static void do_info(void)
@@ -450,19 +444,13 @@ static void release_place(int32_t place)
     look.native = -1;
 }
 
-static uint64_t home_of_array(int32_t place)
-{
-    const uint64_t home = m->units[h->array_units[place]].home;
-    return home ? home : h->arrays[place].stream;
-}
-
-/* Rather one whose memory's stream captures. */
+/* Rather one whose stream captures. */
 static int32_t array_to_release(void)
 {
     int32_t place = NOBODY, tries;
     for (tries = 0; tries < 4; tries++) {
         place = any_array(1);
-        if (place == NOBODY || home_of_array(place) == world.capturing) break;
+        if (place == NOBODY || h->arrays[place].stream == world.capturing) break;
     }
     return place;
 }
@@ -547,7 +535,7 @@ static void do_memory_info(void)
     equal("the memory of the device", total, status ? 0 : TOTAL_BYTES);
 }
 
-/* Often the stream of an array's memory: its release is where captures matter most. */
+/* Often the stream of an array: its release is where captures matter most. */
 static void do_capture(void)
 {
     const int32_t place = any_array(1);
@@ -560,8 +548,8 @@ static void do_capture(void)
     if (!m->pooled) return;
     captures_begun++;
     world.capturing = streams[draw(STREAMS)];
-    if (place != NOBODY && home_of_array(place) > CAI_STREAM_PER_THREAD && draw(2))
-        world.capturing = home_of_array(place);
+    if (place != NOBODY && h->arrays[place].stream > CAI_STREAM_PER_THREAD && draw(2))
+        world.capturing = h->arrays[place].stream;
     if (!world.sim) return;
     (void)cai_sim_set_context(world.sim, world_own_context());
     if (cai_sim_capture_begin(world.sim, world.capturing, CAI_SIM_MODE_RELAXED))
@@ -584,7 +572,7 @@ static const struct {
 } operations[] = {
     {260, do_alloc, "alloc"}, {70, do_other, "host, managed, pin"}, {330, do_free, "free"},
     {30, do_double_free, "double free"}, {80, do_retain, "retain"},
-    {40, do_set_stream, "set_stream"}, {20, do_info, "info"}, {8, do_ipc, "ipc"},
+    {20, do_info, "info"}, {8, do_ipc, "ipc"},
     {40, do_array, "array"}, {30, do_own, "own"}, {70, do_release, "release"}, {8, do_keep, "keep"},
     {3, do_drain, "drain"}, {30, do_defer, "defer"}, {8, do_flush, "flush"}, {3, do_reset, "reset"},
     {6, do_memory_info, "memory_info"}, {20, do_capture, "capture"}, {2, do_destroy, "destroy"}};
@@ -653,8 +641,8 @@ static void (*any_operation(int32_t *number))(void)
     const int32_t count = (int32_t)(sizeof operations / sizeof operations[0]), units = used_units();
     for (i = 0; i < count; i++) all += operations[i].weight;
     for (at = draw(all), i = 0; at >= operations[i].weight; i++) at -= operations[i].weight;
-    if (units > 150 && i != 2 && i < 6 && draw(3)) i = 2;
-    if (units > 400) i = m->depth ? 13 : m->queued > 200 ? 14 : 2;
+    if (units > 150 && i != 2 && i < 5 && draw(3)) i = 2;
+    if (units > 400) i = m->depth ? 12 : m->queued > 200 ? 13 : 2;
     *number = i;
     return operations[i].call;
 }
@@ -680,16 +668,12 @@ static void end_operation(void)
     judge_counts();
 }
 
-/* Does an object, an array, or a free that is deferred need the stream still? */
+/* Does an array need the stream still? */
 static int is_needed(uint64_t stream)
 {
     int32_t which, i;
     for (which = 0; which < MANAGERS; which++) {
         const holding *one = &holdings[which];
-        for (i = 0; i < UNITS; i++) {
-            const unit *u = &one->m.units[i];
-            if (u->used && !u->deferred && u->home == stream) return 1;
-        }
         for (i = 0; i < ARRAYS; i++)
             if (one->array_units[i] != NOBODY && one->arrays[i].stream == stream) return 1;
     }

@@ -29,9 +29,9 @@ typedef struct unit {
     int32_t used;
     cai_memory_handle handle;
     int32_t slot, references, arrays, lost, kind, deferred; /* references: by the handle */
-    uint64_t number, address, size, block, block_size, home, thread;
+    uint64_t number, address, size, block, block_size;
     int32_t contexts; /* OWN, OTHER: the host waits for these before the free */
-    uint64_t mark; /* of a deferred free: the stream in which an event of the manager was recorded; 0: none */
+    uint64_t mark; /* the stream with the event of the manager that the free comes after; 0: none */
 } unit;
 
 typedef struct model {
@@ -188,9 +188,8 @@ static uint64_t context_before; /* of the host thread, before the operation */
 
 /* A call of the manager that frees: CUDA's 4 is success there, and `gone` from then on. */
 typedef struct flow {
-    int32_t ending, gone, entered, dropped;
-    int32_t settled, idle; /* nothing is left to be ordered; of the reference */
-    int32_t again, broken; /* of a free: an error that ends all work of a context is no failure, and there was one */
+    int32_t ending, gone, entered;
+    int32_t array, idle, later; /* the reference is an array's; nothing is pending for it; the free is deferred */
     int32_t contexts; /* the free is deferred until the host has waited for these */
 } flow;
 
@@ -201,8 +200,7 @@ static cai_status answered(flow *f, int32_t error)
     if (!error) return CAI_OK;
     if (error == 4) f->gone = 1;
     if (error == 4 && f->ending) return CAI_OK;
-    if (f->again && is_dead(error)) f->broken = 1;
-    else if (look.native < 0) look.native = error;
+    if (look.native < 0) look.native = error;
     return CAI_ERR_CUDA;
 }
 
@@ -247,6 +245,10 @@ static cai_status not_capturing(const model *m, flow *f, uint64_t stream)
     int32_t error;
     if (!m->pooled) return CAI_OK;
     error = query_result(OP_CAPTURE);
+    if (f->ending && error != 4 && is_dead(error)) { /* nothing is pending there */
+        f->idle = 1;
+        return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+    }
     if (error) return answered_of_capture(f, error);
     return world.capturing == stream ? CAI_ERR_CAPTURE : CAI_OK;
 }
@@ -256,7 +258,9 @@ static int captures(const model *m, const flow *f, uint64_t stream)
 {
     flow own = *f;
     const int32_t native = look.native;
-    const cai_status status = not_capturing(m, &own, stream);
+    cai_status status;
+    own.ending = 0;
+    status = not_capturing(m, &own, stream);
     look.native = native;
     return status == CAI_ERR_CAPTURE;
 }
@@ -271,25 +275,7 @@ static cai_status wait_context(const model *m, flow *f, int32_t context)
     return answered_of_wait(f, expect_result(OP_CONTEXT_SYNC, 0, (uint64_t)context, 0, 0, 0));
 }
 
-static cai_status order(const model *m, flow *f, uint64_t before, uint64_t after)
-{
-    int32_t error = 0;
-    if (!m->pooled || before == after) return CAI_OK;
-    if (before <= CAI_STREAM_PER_THREAD || after <= CAI_STREAM_PER_THREAD) error = query_result(OP_CURRENT);
-    if (!error) error = query_result(OP_CAPTURE);
-    if (error) return answered_of_capture(f, error);
-    if (world.capturing && (world.capturing == before || world.capturing == after)) return CAI_ERR_CAPTURE;
-    if (peek(OP_RECORD)) error = expect_result(OP_RECORD, 0, 0, 0, before, 0);
-    else error = expect_result(OP_ORDER, 0, before, 0, after, 0);
-    return answered_of_capture(f, error);
-}
-
 static int bad_stream(uint64_t stream) { return stream == 0 || stream == UINT64_MAX; }
-
-static int elsewhere(const model *m, const unit *object)
-{
-    return m->pooled && object->home == CAI_STREAM_PER_THREAD && object->thread != world.thread;
-}
 
 /* ------------------------------------------------------------------ freeing */
 
@@ -355,41 +341,19 @@ static int over(const model *m, uint64_t limit)
     return m->count.deferred > (uint64_t)m->options.deferred_count || m->count.deferred_bytes > limit;
 }
 
-static int is_elsewhere(uint64_t stream, uint64_t thread)
-{
-    return stream == CAI_STREAM_PER_THREAD && thread != world.thread;
-}
-
-static cai_status waited(int32_t error) { return error && !is_dead(error) ? CAI_ERR_PENDING : CAI_OK; }
-
-/* The stream of a deferred free is not kept: an event in it is, or the host waits, now or later. */
-static void mark_free(model *m, const flow *f, unit *u, uint64_t stream)
+/* The free comes after the work in a stream, and after the event so far: by a new event, or the host waits, now or
+ * later. */
+static void join(const flow *f, unit *u, uint64_t stream)
 {
     flow quiet = *f;
     const int32_t native = look.native;
-    if (!m->pooled || (u->kind == CAI_MEMORY_REGISTERED && !f->contexts)) return;
-    if (f->settled && !u->home) return;
-    quiet.again = 1;
-    if (!f->settled || (!f->contexts && !is_elsewhere(stream, u->thread) &&
-                        !not_capturing(m, &quiet, stream))) {
-        look.native = native;
-        if (!peek(OP_RECORD)) u->mark = stream;
-        else if (expect_result(OP_RECORD, 0, 0, 0, stream, 0) &&
-                 waited(expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0)))
-            u->contexts |= context_of(stream);
-        return;
-    }
+    int32_t error = 0;
+    if (u->mark) error = expect_result(OP_ORDER, 0, u->mark, 0, stream, 0);
+    if (!error && peek(OP_RECORD)) error = expect_result(OP_RECORD, 0, 0, 0, stream, 0);
+    u->mark = error ? 0 : stream;
+    if (error && answered_of_wait(&quiet, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0)))
+        u->contexts |= context_of(stream);
     look.native = native;
-    if (!quiet.broken) u->contexts |= context_of(stream);
-}
-
-static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
-{
-    u->deferred = 1;
-    mark_free(m, f, u, stream);
-    m->queue[m->queued++] = (int32_t)(u - m->units);
-    m->count.deferred++;
-    m->count.deferred_bytes += u->block_size;
 }
 
 /* Where memory goes that may go anywhere: not where something captures. */
@@ -410,7 +374,8 @@ static cai_status catch_up(model *m, const flow *f, const unit *u, uint64_t stre
         if (u->contexts & context) status = wait_context(m, &own, context);
         if (status) return status == CAI_ERR_CUDA ? CAI_ERR_PENDING : status;
     }
-    if (u->mark && !own.gone) (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits */
+    if (u->mark && !own.gone && u->kind != CAI_MEMORY_REGISTERED)
+        (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits */
     return CAI_OK;
 }
 
@@ -451,55 +416,11 @@ static cai_status carry_out(model *m, const flow *f, int32_t how, cai_status *wh
     return first;
 }
 
-/* The last reference of an object went. */
-static cai_status let_go(model *m, flow *f, unit *u, uint64_t stream)
-{
-    const source *s = &m->table;
-    const uint64_t limit = s->limit;
-    cai_status status;
-    m->count.live--;
-    m->count.live_bytes -= u->block_size;
-    if (f->gone || (!u->contexts &&
-                    (u->kind == CAI_MEMORY_REGISTERED || (!frees_wait(s, u->kind) && !m->depth)))) {
-        status = free_block(m, f, u, stream);
-        end_unit(m, u);
-        return status;
-    }
-    defer_free(m, f, u, stream);
-    return !m->depth && over(m, limit) && !f->contexts ? carry_out(m, f, BY_LIMIT, NULL) : CAI_OK;
-}
-
-/* Everything that may refuse a free, or another stream for the memory. last: `stream` waits; else the memory's
- * own. */
-static cai_status prepare(const model *m, flow *f, const unit *object, uint64_t stream, int32_t last)
-{
-    cai_status status;
-    if (f->gone) return CAI_OK;
-    status = not_capturing(m, f, stream);
-    if (f->gone || status) return status;
-    if (!m->pooled || (object->home == stream && stream > CAI_STREAM_PER_THREAD)) return CAI_OK;
-    if (!last && (!object->home || elsewhere(m, object)))
-        return f->idle ? CAI_OK : answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
-    if (elsewhere(m, object)) return wait_context(m, f, OWN);
-    if (!object->home) return CAI_OK;
-    return last ? order(m, f, object->home, stream) : order(m, f, stream, object->home);
-}
-
 /* The reference goes: nothing keeps it from here on. */
 static void count_down(unit *u, int32_t of_array)
 {
     if (of_array) u->arrays--;
     else u->references--;
-}
-
-static cai_status drop(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
-{
-    if (f->settled && u->home) stream = u->home;
-    u->contexts |= f->contexts;
-    f->dropped = 1;
-    f->again = 0;
-    count_down(u, of_array);
-    return users(u) ? CAI_OK : let_go(m, f, u, stream);
 }
 
 /* Memory that a reset took: nothing to do below. */
@@ -511,14 +432,64 @@ static void drop_lost(model *m, unit *u, int32_t of_array)
     end_unit(m, u);
 }
 
-static cai_status give_back(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
+static void defer_free(model *m, const flow *f, unit *u, uint64_t stream)
 {
-    cai_status status = enter(m, f);
-    if (!status) status = prepare(m, f, u, stream, users(u) == 1);
-    if (!status && m->pooled && !f->gone && u->kind == CAI_MEMORY_REGISTERED && users(u) == 1)
-        status = answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
-    if (!status) status = drop(m, f, u, of_array, stream);
-    return leave(f, status);
+    u->deferred = 1;
+    if (m->pooled && !f->idle && !f->contexts) join(f, u, stream);
+    m->queue[m->queued++] = (int32_t)(u - m->units);
+    m->count.deferred++;
+    m->count.deferred_bytes += u->block_size;
+}
+
+/* The host waits before memory is unpinned. The free of an array is deferred if it cannot. */
+static cai_status wait_to_unpin(flow *f, uint64_t stream)
+{
+    cai_status status = CAI_OK;
+    if (!f->idle) status = answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
+    if (!status) f->idle = 1;
+    else if (f->array) f->contexts = context_of(stream);
+    return f->array ? CAI_OK : status;
+}
+
+/* The last reference of an object went. */
+static cai_status let_go(model *m, flow *f, unit *u, uint64_t stream)
+{
+    const source *s = &m->table;
+    const int pinned = u->kind == CAI_MEMORY_REGISTERED;
+    cai_status status = CAI_OK;
+    int defers;
+    u->contexts |= f->contexts;
+    if (pinned && m->pooled && !f->gone && !u->contexts && !f->later) status = wait_to_unpin(f, stream);
+    if (status) return status;
+    u->contexts |= f->contexts;
+    defers = !f->gone && (f->later || u->contexts || (!pinned && (frees_wait(s, u->kind) || m->depth)));
+    if (!defers && !pinned && u->mark && !f->gone)
+        (void)expect_result(OP_ORDER, 0, u->mark, 0, stream, 0); /* or the host waits */
+    m->count.live--;
+    m->count.live_bytes -= u->block_size;
+    if (!defers) {
+        status = free_block(m, f, u, stream);
+        world.lost_events += f->gone && u->mark;
+        end_unit(m, u);
+        return status;
+    }
+    defer_free(m, f, u, stream);
+    return !m->depth && over(m, s->limit) && !f->contexts ? carry_out(m, f, BY_LIMIT, NULL) : CAI_OK;
+}
+
+/* Gives a reference back. What others have of the memory goes after an event of this one. */
+static cai_status give_back(model *m, flow *f, unit *u, uint64_t stream)
+{
+    cai_status status;
+    count_down(u, f->array);
+    if (!users(u)) {
+        status = let_go(m, f, u, stream);
+        if (status && u->used && !u->deferred) u->references++; /* it is still pinned */
+        return status;
+    }
+    if (m->pooled && !f->idle && !f->gone && !f->contexts) join(f, u, stream);
+    u->contexts |= f->contexts;
+    return CAI_OK;
 }
 
 static flow new_flow(int32_t ending)
@@ -529,41 +500,13 @@ static flow new_flow(int32_t ending)
     return f;
 }
 
-static cai_status wait_handle(const model *m, flow *f, uint64_t stream)
+/* Where nothing is pending that a stream could follow: the free is deferred while a blocking stream captures. */
+static uint64_t anywhere(const model *m, flow *f)
 {
-    if (f->gone || stream <= CAI_STREAM_PER_THREAD) return CAI_OK;
-    if (captures(m, f, stream)) return CAI_ERR_CAPTURE;
-    return answered_of_wait(f, expect_result(OP_STREAM_SYNC, 0, 0, 0, stream, 0));
-}
-
-/* The host waits, but not where that would end the capture of a stream that is known. */
-static cai_status wait_for_all(model *m, flow *f, uint64_t home, uint64_t stream)
-{
-    cai_status status;
-    if (!m->pooled) return CAI_OK;
-    status = enter(m, f);
-    if (!status) status = wait_handle(m, f, stream);
-    if (!status && home != stream) status = wait_handle(m, f, home);
-    if (!status) status = wait_context(m, f, OWN);
-    return leave(f, status);
-}
-
-/* The reference goes without an order. */
-static cai_status settle(model *m, flow *f, unit *u, int32_t of_array, uint64_t stream)
-{
-    const int32_t native = look.native;
-    if (enter(m, f)) f->contexts |= OWN;
-    look.native = native;
-    f->settled = 1;
-    return leave(f, drop(m, f, u, of_array, stream));
-}
-
-static cai_status give_back_broken(model *m, flow *f, unit *u, uint64_t stream)
-{
-    cai_status status;
-    f->again = f->gone = 0;
-    status = wait_for_all(m, f, u->home, stream);
-    return status ? status : settle(m, f, u, 0, stream);
+    const uint64_t stream = quiet_stream(m, f);
+    f->idle = 1;
+    f->later = stream == CAI_STREAM_PER_THREAD;
+    return stream;
 }
 
 static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stream)
@@ -575,61 +518,79 @@ static cai_status predict_free(model *m, cai_memory_handle handle, uint64_t stre
     if (bad_stream(stream)) return CAI_ERR_STREAM;
     u = find(m, handle);
     if (!u) return CAI_ERR_STALE;
-    if (!u->lost) {
-        f.again = 1;
-        status = give_back(m, &f, u, 0, stream);
-        return f.broken ? give_back_broken(m, &f, u, stream) : status;
+    if (u->lost) {
+        drop_lost(m, u, 0);
+        return CAI_OK;
     }
-    drop_lost(m, u, 0);
-    return CAI_OK;
+    status = enter(m, &f);
+    if (!status && !f.gone) status = not_capturing(m, &f, stream);
+    if (!status) status = give_back(m, &f, u, f.idle ? anywhere(m, &f) : stream);
+    return leave(&f, status);
 }
 
 /* ------------------------------------------------------------------ arrays */
 
-static int names_handle(const cai_array *array)
+static int names_stream(const cai_array *array)
 {
-    return (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
-           array->stream > CAI_STREAM_PER_THREAD && !bad_stream(array->stream);
+    if (array->sync != CAI_SYNC_STREAM && array->sync != CAI_SYNC_EVENT) return 0;
+    return !bad_stream(array->stream) &&
+           (array->stream != CAI_STREAM_PER_THREAD || array->thread == world.thread);
 }
 
-/* What an array waits for comes before its memory goes. `stream`: where that is to be. */
-static cai_status follow_array(model *m, flow *f, const cai_array *array, uint64_t home, uint64_t *stream)
+/* The stream that the array names, after its event; 0: none can be used. *wait: the host may wait. */
+static uint64_t follow_array(const cai_array *array, int *unordered, int *wait)
 {
-    cai_status status;
-    if (array->sync == CAI_SYNC_UNKNOWN) return CAI_ERR_STREAM;
-    f->idle = array->sync == CAI_SYNC_NONE;
-    if (f->idle) return CAI_OK;
-    if (array->sync == CAI_SYNC_EVENT) {
-        if (!home && names_handle(array)) *stream = array->stream;
-        if (!m->pooled) return CAI_OK;
-        status = enter(m, f);
-        if (!status && !f->gone) status = not_capturing(m, f, *stream);
-        if (!status && !f->gone) status = answered(f, expect_result(OP_EVENT, 0, array->event, 0, *stream, 0));
-        return leave(f, status);
+    const int by_event = array->sync == CAI_SYNC_EVENT;
+    const uint64_t stream = names_stream(array) ? array->stream : by_event ? CAI_STREAM_LEGACY : 0;
+    int32_t error;
+    *wait = 1;
+    if (!stream) {
+        *unordered = array->sync == CAI_SYNC_UNKNOWN || array->stream != CAI_STREAM_PER_THREAD;
+        return 0;
     }
-    *stream = array->stream;
-    if (m->pooled && array->stream == CAI_STREAM_PER_THREAD && array->thread != world.thread)
-        return CAI_ERR_THREAD;
-    return bad_stream(array->stream) ? CAI_ERR_STREAM : CAI_OK;
+    *unordered = stream != CAI_STREAM_LEGACY;
+    error = query_result(OP_CAPTURE);
+    if (!error && world.capturing == stream) error = 900;
+    if (!error && by_event) error = expect_result(OP_EVENT, 0, array->event, 0, stream, 0);
+    *wait = error < 900 || error > 908;
+    return error ? 0 : stream;
+}
+
+/* The host waits, or the free is deferred. */
+static uint64_t without_order(const model *m, flow *f, const cai_array *array, int unordered, int wait)
+{
+    const int named = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
+    const int32_t context = context_of(named ? array->stream : 0);
+    if (wait && unordered) wait = !wait_context(m, f, context);
+    else if (wait) wait = !captures(m, f, CAI_STREAM_LEGACY);
+    if (!wait) f->contexts = context;
+    return wait && unordered ? anywhere(m, f) : CAI_STREAM_LEGACY;
+}
+
+static uint64_t order_array(const model *m, flow *f, const cai_array *array)
+{
+    int unordered = 1, wait = 0;
+    uint64_t stream;
+    if (!m->pooled) return CAI_STREAM_LEGACY;
+    if (!enter(m, f)) {
+        if (f->gone) return CAI_STREAM_LEGACY;
+        if (array->sync == CAI_SYNC_NONE) return anywhere(m, f);
+        stream = follow_array(array, &unordered, &wait);
+        if (stream) return stream;
+    }
+    return without_order(m, f, array, unordered, wait);
 }
 
 /* An array gives its reference back in any case; nobody hears of a failure but the counts. */
 static void predict_release(model *m, unit *u, const cai_array *array)
 {
     flow f = new_flow(1);
-    const uint64_t home = u->home, any = home ? home : CAI_STREAM_LEGACY;
-    const uint64_t named = names_handle(array) ? array->stream : home;
-    uint64_t stream = any;
-    cai_status status;
+    f.array = 1;
     if (u->lost) {
         drop_lost(m, u, 1);
         return;
     }
-    status = follow_array(m, &f, array, home, &stream);
-    if (!status) status = give_back(m, &f, u, 1, stream);
-    if (!status || f.dropped) return;
-    if (status == CAI_ERR_CAPTURE || wait_for_all(m, &f, home, named)) f.contexts = context_of(named);
-    (void)settle(m, &f, u, 1, any);
+    (void)leave(&f, give_back(m, &f, u, order_array(m, &f, array)));
 }
 
 /* Arrays in the pool's keep-alive list, in their order. */
@@ -743,8 +704,6 @@ static void fill_unit(model *m, unit *u, const wish *w, const unit *made)
     u->address = made->block;
     if (w->alignment > 256) u->address = (made->block + w->alignment - 1) / w->alignment * w->alignment;
     u->size = w->size;
-    u->home = w->for_array ? 0 : w->stream;
-    u->thread = world.thread;
     u->references = !w->for_array;
     u->arrays = w->for_array;
     m->count.allocated++;
@@ -786,8 +745,8 @@ static cai_status allocate(model *m, wish *w, unit **out)
     w->block_size = made.block_size = w->size + (w->alignment > 256 ? w->alignment - 256 : 0);
     made.kind = w->kind;
     status = enter(m, &f);
-    if (!status) status = first_use(m, &m->table);
     if (!status && w->stream) status = not_capturing(m, &f, w->stream);
+    if (!status) status = first_use(m, &m->table);
     if (!status) status = obtain(m, &f, &m->table, w, &made);
     status = status ? leave(&f, status) : leave_or_undo(m, &f, &made, w->stream);
     if (status) return status;
@@ -827,24 +786,6 @@ static cai_status predict_other(model *m, int32_t kind, uint64_t address, uint64
     if (!size) return CAI_OK;
     if (by_cuda(s, w.kind) && !(s->flags & CAI_EMM_CUDA_HOST)) return CAI_ERR_UNAVAILABLE;
     return allocate(m, &w, out);
-}
-
-static cai_status predict_set_stream(model *m, cai_memory_handle handle, uint64_t stream)
-{
-    unit *u = find(m, handle);
-    flow f = new_flow(0);
-    cai_status status;
-    if (bad_stream(stream)) return CAI_ERR_STREAM;
-    if (!handle) return CAI_ERR_ARGUMENT;
-    if (!u) return CAI_ERR_STALE;
-    if (u->lost) return CAI_ERR_STALE;
-    status = enter(m, &f);
-    if (!status) status = prepare(m, &f, u, stream, 1);
-    status = leave(&f, status);
-    if (status) return status;
-    u->home = stream;
-    u->thread = world.thread;
-    return CAI_OK;
 }
 
 /* ------------------------------------------------------------------ the rest */
@@ -970,6 +911,8 @@ static cai_status lose(model *m, const flow *f, unit *u)
     if (!f->gone && (!s->has_reset || by_cuda(s, u->kind)))
         status = free_block(m, f, u, quiet_stream(m, f));
     if (f->gone) world_forget(u->block);
+    world.lost_events += f->gone && u->mark;
+    u->mark = 0;
     u->lost = 1;
     return status;
 }

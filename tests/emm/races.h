@@ -153,7 +153,7 @@ static void queue_work(work_list *list, uint64_t stream)
     list->ids[list->count++] = cai_sim_operation_count(sim);
 }
 
-static void work(uint64_t stream) { queue_work(&works, stream); }
+static inline void work(uint64_t stream) { queue_work(&works, stream); }
 
 static int comes_after(uint64_t id, uint64_t earlier)
 {

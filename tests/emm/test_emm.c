@@ -1007,7 +1007,6 @@ static void refused_of(cai_manager *e)
     REFUSED(cai_manager_managed_alloc(&memory, e, 1, 1, &err), CAI_ERR_ARGUMENT, "manager is NULL");
     REFUSED(cai_manager_free(e, 5, s1, &err), CAI_ERR_ARGUMENT, "manager is NULL");
     REFUSED(cai_manager_retain(e, 5, &err), CAI_ERR_ARGUMENT, "manager is NULL");
-    REFUSED(cai_manager_set_stream(e, 5, s1, &err), CAI_ERR_ARGUMENT, "manager is NULL");
     REFUSED(cai_manager_describe(e, 5, &info, &err), CAI_ERR_ARGUMENT, "manager is NULL");
     REFUSED(cai_manager_ipc_handle(e, 5, &ipc, &err), CAI_ERR_ARGUMENT, "manager is NULL");
     REFUSED(cai_manager_array(&array, e, CAI_INT8, 1, &extent, s1, &err), CAI_ERR_ARGUMENT, "manager is NULL");
@@ -1054,7 +1053,6 @@ static void check_null_arguments(void)
     REFUSED(cai_manager_array(NULL, &emm, CAI_INT8, 1, &extent, s1, &err), CAI_ERR_ARGUMENT, "out");
     REFUSED(cai_manager_own(NULL, &emm, memory, &err), CAI_ERR_ARGUMENT, "array");
     REFUSED(cai_manager_retain(&emm, 0, &err), CAI_ERR_ARGUMENT, "memory");
-    REFUSED(cai_manager_set_stream(&emm, 0, s1, &err), CAI_ERR_ARGUMENT, "memory");
     REFUSED(cai_manager_describe(&emm, 0, &info, &err), CAI_ERR_ARGUMENT, "memory");
     REFUSED(cai_manager_ipc_handle(&emm, 0, &ipc, &err), CAI_ERR_ARGUMENT, "memory");
     GOOD(cai_array_init(&array, CAI_INT8, 1, &extent, NULL, &bytes, &err));
@@ -1118,7 +1116,6 @@ static void check_no_default_streams(void)
     REFUSED(cai_manager_alloc(&memory, &emm, 64, 0, 2, &err), CAI_ERR_STREAM, "stream 2");
     memory = get(64, s1);
     REFUSED(cai_manager_free(&emm, memory, 1, &err), CAI_ERR_STREAM, "stream 1");
-    REFUSED(cai_manager_set_stream(&emm, memory, 2, &err), CAI_ERR_STREAM, "stream 2");
     let(memory, s1);
     close_emm();
 }
@@ -1213,7 +1210,7 @@ static void check_numba_plugin(void)
     open_plugin(0, 1);
     logged("");
     a = get(4000, s1);
-    logged("context_current -> c1\nmy_pool initialize 0\nmy_pool memory_info\nstream_capture s1 -> none\n"
+    logged("context_current -> c1\nstream_capture s1 -> none\nmy_pool initialize 0\nmy_pool memory_info\n"
            "my_pool device_alloc 4000 s1 -> b1\n");
     b = get(4008, s2);
     logged("context_current -> c1\nstream_capture s2 -> none\nmy_pool device_alloc 4008 s2 -> b2\n");
@@ -1666,8 +1663,6 @@ static void check_host_flags(void)
     CHECK_INT(info_of(g).kind, CAI_MEMORY_MANAGED);
     CHECK_INT(info_of(p).kind, CAI_MEMORY_REGISTERED);
     CHECK(cai_manager_pointer(&emm, p) == (void *)bytes);
-    CHECK_UINT(info_of(h).stream, 0);
-    CHECK_UINT(info_of(p).stream, 0);
     counted(4, 100 + 101 + 102 + 64, 0, 0);
     BAD(cai_manager_pin(&memory, &emm, bytes, 64, 0, &err), CAI_ERR_CUDA, /* K17 */
         "pin of my_pool: CUDA error 712");
@@ -1798,7 +1793,8 @@ static void check_references(void)
     CHECK_INT(lines("my_pool device_free"), 0);
     trace_clear();
     let(memory, s1);
-    logged("context_current -> c1\nstream_capture s1 -> none\nmy_pool device_free b1 s1\n");
+    logged("context_current -> c1\nstream_capture s1 -> none\nstream_wait_event s1 e2\n"
+           "my_pool device_free b1 s1\nevent_destroy e2\n");
     BAD(cai_manager_free(&emm, memory, s1, &err), CAI_ERR_STALE, "");
     BAD(cai_manager_retain(&emm, memory, &err), CAI_ERR_STALE, "");
     close_emm();
@@ -1813,56 +1809,44 @@ static void check_streams(void)
     memory = get(10, s1);
     REFUSED(cai_manager_free(&emm, memory, 0, &err), CAI_ERR_STREAM, "stream 0");
     REFUSED(cai_manager_free(&emm, memory, UINT64_MAX, &err), CAI_ERR_STREAM, "stream -1");
-    REFUSED(cai_manager_set_stream(&emm, memory, 0, &err), CAI_ERR_STREAM, "stream 0");
-    REFUSED(cai_manager_set_stream(&emm, memory, UINT64_MAX, &err), CAI_ERR_STREAM, "stream -1");
+    GOOD(cai_manager_retain(&emm, memory, &err));
     GOOD(cai_manager_retain(&emm, memory, &err));
     trace_clear();
-    let(memory, s2); /* not the last one: s1 waits for s2 */
+    let(memory, s2); /* not the last one: an event */
     CHECK_INT(lines("event_record e1 s2"), 1);
-    CHECK_INT(lines("stream_wait_event s1 e1"), 1);
-    CHECK_UINT(info_of(memory).stream, s1);
+    CHECK_INT(lines("stream_wait_event"), 0);
     trace_clear();
-    let(memory, s3); /* the last one: s3 waits for s1 */
-    CHECK_INT(lines("event_record e1 s1"), 1);
-    CHECK_INT(lines("stream_wait_event s3 e1"), 1);
+    let(memory, s1); /* one event for both */
+    CHECK_INT(lines("stream_wait_event s1 e1"), 1);
+    CHECK_INT(lines("event_record e2 s1"), 1);
+    CHECK_INT(lines("event_destroy e1"), 1);
+    trace_clear();
+    let(memory, s3); /* the last one: s3 waits for it */
+    CHECK_INT(lines("stream_wait_event s3 e"), 1);
+    CHECK_INT(lines("event_record"), 0);
+    CHECK_INT(lines("event_destroy e"), 1);
     CHECK_INT(lines("my_pool device_free b1 s3"), 1);
     memory = get(10, s1);
     trace_clear();
-    GOOD(cai_manager_set_stream(&emm, memory, s2, &err));
-    CHECK_INT(lines("event_record e1 s1"), 1);
-    CHECK_INT(lines("stream_wait_event s2 e1"), 1);
-    CHECK_UINT(info_of(memory).stream, s2);
-    trace_clear();
-    GOOD(cai_manager_set_stream(&emm, memory, s2, &err));
-    CHECK_INT(lines("event_record"), 0);
-    let(memory, s2);
-    CHECK_INT(lines("event_record"), 0);
-    CHECK_INT(lines("my_pool device_free b2 s2"), 1);
+    let(memory, s2); /* the caller owes that s2 comes after s1 */
+    logged("context_current -> c1\nstream_capture s2 -> none\nmy_pool device_free b2 s2\n");
     close_emm();
 }
 
-/* Memory without a stream keeps none. The host waits for the stream of a reference that is not the last. */
-static void check_homeless(void)
+/* Pinned memory: an event of each reference, and the last free comes after it. */
+static void check_host_streams(void)
 {
     cai_memory_handle memory;
     open_plugin(0, 1);
     GOOD(cai_manager_pinned_alloc(&memory, &emm, 10, 0, &err));
     GOOD(cai_manager_retain(&emm, memory, &err));
-    GOOD(cai_manager_retain(&emm, memory, &err));
-    CHECK_UINT(info_of(memory).stream, 0);
     trace_clear();
     let(memory, s2);
-    CHECK_INT(lines("stream_synchronize s2"), 1);
-    CHECK_UINT(info_of(memory).stream, 0);
+    CHECK_INT(lines("event_record e1 s2"), 1);
     let(memory, s3);
-    CHECK_INT(lines("stream_synchronize s3"), 1);
-    CHECK_INT(lines("event_record"), 0);
-    let(memory, s2);
-    CHECK_INT(lines("my_pool host_free b1 s2"), 1);
-    GOOD(cai_manager_pinned_alloc(&memory, &emm, 10, 0, &err));
-    GOOD(cai_manager_set_stream(&emm, memory, s3, &err));
-    CHECK_UINT(info_of(memory).stream, s3);
-    let(memory, s3);
+    CHECK_INT(lines("stream_wait_event s3 e1"), 1);
+    CHECK_INT(lines("stream_synchronize"), 0);
+    CHECK_INT(lines("my_pool host_free b1 s3"), 1);
     close_emm();
 }
 
@@ -1874,16 +1858,15 @@ static void check_threads(void)
     cai_sim_host_thread(sim, 7);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     memory = get(10, CAI_STREAM_PER_THREAD);
+    GOOD(cai_manager_retain(&emm, memory, &err));
+    let(memory, CAI_STREAM_PER_THREAD);
     cai_sim_host_thread(sim, 8);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     CHECK_INT(info_of(memory).references, 1);
-    CHECK_UINT(info_of(memory).stream, CAI_STREAM_PER_THREAD);
-    CHECK_UINT(cai_sim_current(sim), c1);
     trace_clear();
-    GOOD(cai_manager_set_stream(&emm, memory, s1, &err)); /* the host waits */
-    CHECK_INT(lines("context_synchronize"), 1);
-    CHECK_UINT(info_of(memory).stream, s1);
-    let(memory, s1);
+    let(memory, s1); /* no host waits */
+    CHECK_INT(lines("stream_wait_event s1 e1"), 1);
+    CHECK_INT(lines("my_pool device_free b1 s1"), 1);
     cai_sim_host_thread(sim, 0);
     close_emm();
 }
@@ -1918,8 +1901,12 @@ static void check_contexts(void)
 /* K03, K04, R114: what the reset took is lost; freeing it is success, whatever lies at its address now. */
 static void check_reset(void)
 {
+    const int64_t extent = 1;
     cai_memory_handle a, b, fresh;
+    cai_array array;
+    char byte;
     open_plugin(0, 1);
+    GOOD(cai_array_init(&array, CAI_INT8, 1, &extent, NULL, &byte, &err));
     GOOD(cai_manager_reset(&emm, &err)); /* before the first use */
     CHECK_INT(lines("my_pool initialize"), 0);
     CHECK_INT(lines("my_pool reset"), 1);
@@ -1932,7 +1919,7 @@ static void check_reset(void)
     CHECK_INT(info_of(a).lost, 1);
     CHECK(cai_manager_pointer(&emm, a) == NULL && cai_manager_pointer(&emm, b) == NULL);
     CHECK_INT(cai_manager_list(&emm, NULL, 0), 2);
-    BAD(cai_manager_set_stream(&emm, a, s1, &err), CAI_ERR_STALE, "a reset freed");
+    BAD(cai_manager_own(&array, &emm, a, &err), CAI_ERR_STALE, "a reset freed");
     CHECK_INT(err.rule, 114);
     fresh = get(10, s1);
     CHECK_INT(lines("my_pool initialize 0"), 1); /* again */
@@ -2216,7 +2203,8 @@ static void check_own_keeps(void)
     CHECK_INT(lines("my_pool device_free"), 0);
     cai_array_release(&b);
     cai_array_release(&b);
-    CHECK_INT(lines("my_pool device_free b1 s1"), 1);
+    CHECK_INT(lines("stream_wait_event legacy e1"), 1); /* after the free of the handle */
+    CHECK_INT(lines("my_pool device_free b1 legacy"), 1);
     BAD(cai_manager_own(&c, &emm, memory, &err), CAI_ERR_ABI, "");
     int8_at(&c, base, 1, 1);
     REFUSED(cai_manager_own(&c, &emm, memory, &err), CAI_ERR_STALE, "");
@@ -2307,8 +2295,7 @@ static void check_release_waits(void)
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     trace_clear();
     cai_array_release(&array);
-    CHECK_INT(lines("context_synchronize"), 1);
-    CHECK_INT(lines("my_pool device_free b1 legacy"), 1); /* all has passed */
+    CHECK_INT(lines("my_pool device_free b1 legacy"), 1); /* which comes after stream 2 of all threads */
     cai_sim_host_thread(sim, 0);
     GOOD(cai_manager_array(&array, &emm, CAI_INT8, 1, &extent, s1, &err));
     array.stream = s2;
@@ -2320,9 +2307,9 @@ static void check_release_waits(void)
     GOOD(cai_manager_defer_end(&emm, &err)); /* it still captures */
     CHECK_INT(lines("my_pool device_free b2"), 0);
     CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
-    CHECK_INT(lines("context_synchronize"), 1);
+    CHECK_INT(lines("context_synchronize"), 0);
     GOOD(cai_manager_flush(&emm, &err));
-    CHECK_INT(lines("context_synchronize"), 2);
+    CHECK_INT(lines("context_synchronize"), 1);
     CHECK_INT(lines("my_pool device_free b2 legacy"), 1);
     GOOD(cai_manager_array(&array, &emm, CAI_INT8, 1, &extent, s1, &err));
     CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_THREAD_LOCAL), 0);
@@ -2348,7 +2335,6 @@ static void stale(cai_memory_handle memory)
     int8_at(&array, &byte, 1, 1);
     REFUSED(cai_manager_free(&emm, memory, s1, &err), CAI_ERR_STALE, "");
     REFUSED(cai_manager_retain(&emm, memory, &err), CAI_ERR_STALE, "");
-    REFUSED(cai_manager_set_stream(&emm, memory, s1, &err), CAI_ERR_STALE, "");
     REFUSED(cai_manager_describe(&emm, memory, &info, &err), CAI_ERR_STALE, "");
     REFUSED(cai_manager_ipc_handle(&emm, memory, &ipc, &err), CAI_ERR_STALE, "");
     REFUSED(cai_manager_own(&array, &emm, memory, &err), CAI_ERR_STALE, "");
@@ -2432,7 +2418,6 @@ static void check_live(void)
     CHECK(live[0].memory == a && live[1].memory == b && live[2].memory == c);
     CHECK(live[0].number == 1 && live[1].number == 2 && live[2].number == 3);
     CHECK(live[0].size == 10 && live[1].size == 20 && live[2].size == 30);
-    CHECK(live[0].stream == s1 && live[1].stream == s2 && live[2].stream == 0);
     CHECK(live[0].references == 1 && live[1].references == 2 && live[2].references == 1);
     CHECK(live[0].kind == CAI_MEMORY_DEVICE && live[2].kind == CAI_MEMORY_PINNED);
     CHECK(!live[0].lost && !live[1].lost && !live[2].lost);
@@ -2623,7 +2608,6 @@ static void check_host_hooks(void)
     GOOD(cai_manager_free(&emm, none, 78, &err));
     GOOD(cai_manager_retain(&emm, memory, &err));
     GOOD(cai_manager_free(&emm, memory, 2, &err));
-    GOOD(cai_manager_set_stream(&emm, memory, 5, &err));
     GOOD(cai_manager_free(&emm, memory, 9, &err));
     GOOD(cai_manager_array(&array, &emm, CAI_FLOAT64, 2, shape, 1, &err));
     CHECK_INT(array.sync, CAI_SYNC_NONE);
@@ -2769,7 +2753,7 @@ static void run_kinds(void)
     check_silent_frees(1);
     check_references();
     check_streams();
-    check_homeless();
+    check_host_streams();
     check_threads();
     check_contexts();
     check_reset();

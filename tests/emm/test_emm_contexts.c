@@ -231,6 +231,62 @@ static void check_free_without_context(void)
     close_world();
 }
 
+/* A reference is given back in a stream of another context, which is destroyed then, with the event. how: what comes
+ * next. */
+static void check_event_without_context(int32_t how)
+{
+    static cai_manager manager;
+    cai_memory_handle memory;
+    uint64_t own, other, stream;
+    cai_emm_hooks hooks;
+    open_world();
+    GOOD(cai_emm_hooks_async(&hooks, &cuda, NULL, &err));
+    own = cai_sim_primary(sim, 0);
+    other = cai_sim_context_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, other), 0);
+    stream = cai_sim_stream_create(sim, 1);
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    GOOD(cai_manager_init(&manager, &pool, &hooks, NULL, &err));
+    GOOD(cai_manager_alloc(&memory, &manager, 100, 0, CAI_STREAM_LEGACY, &err));
+    if (how < 2) GOOD(cai_manager_retain(&manager, memory, &err));
+    if (how == 1) GOOD(cai_manager_retain(&manager, memory, &err));
+    if (how == 2) GOOD(cai_manager_defer_begin(&manager, &err));
+    GOOD(cai_manager_free(&manager, memory, stream, &err));
+    if (how == 2) GOOD(cai_manager_defer_end(&manager, &err));
+    CHECK_INT(cai_sim_context_destroy(sim, other), 0);
+    if (how == 1) GOOD(cai_manager_free(&manager, memory, CAI_STREAM_LEGACY, &err));
+    if (how < 2) GOOD(cai_manager_free(&manager, memory, CAI_STREAM_LEGACY, &err));
+    GOOD(cai_manager_flush(&manager, &err));
+    CHECK_UINT(manager.count.freed, 1);
+    GOOD(cai_manager_destroy(&manager, &err));
+    close_world();
+}
+
+/* The same with a reset. The event of a reference went with the context. */
+static void check_reset_without_context(void)
+{
+    static cai_manager manager;
+    cai_memory_handle memory;
+    uint64_t own, stream;
+    cai_emm_hooks hooks;
+    open_world();
+    GOOD(cai_emm_hooks_cuda(&hooks, &cuda, &err));
+    own = cai_sim_context_create(sim, 0);
+    CHECK_INT(cai_sim_set_context(sim, own), 0);
+    stream = cai_sim_stream_create(sim, 1);
+    GOOD(cai_manager_init(&manager, &pool, &hooks, NULL, &err));
+    GOOD(cai_manager_alloc(&memory, &manager, 100, 0, stream, &err));
+    GOOD(cai_manager_retain(&manager, memory, &err));
+    GOOD(cai_manager_free(&manager, memory, stream, &err));
+    CHECK_INT(cai_sim_set_context(sim, cai_sim_primary(sim, 0)), 0);
+    CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    GOOD(cai_manager_reset(&manager, &err));
+    GOOD(cai_manager_free(&manager, memory, stream, &err));
+    CHECK_UINT(manager.count.lost, 1);
+    GOOD(cai_manager_destroy(&manager, &err));
+    close_world();
+}
+
 /* The CUDA context is gone: the hook is called all the same, and its failure is told. */
 static void check_close_without_context(void)
 {
@@ -407,6 +463,10 @@ int main(void)
     check_open_fails();
     check_close_without_context();
     check_free_without_context();
+    check_reset_without_context();
+    check_event_without_context(0);
+    check_event_without_context(1);
+    check_event_without_context(2);
     for (how = WAITED; how <= REFUSED; ++how) check_other_context(how);
     check_many_contexts();
     check_ipc_handle();

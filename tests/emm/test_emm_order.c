@@ -531,7 +531,7 @@ static void check_ipc_base(void)
 
 /* ------------------------------------------------------------------ threads that ended */
 
-/* Memory at home on stream 2 of host thread 7, with work there; host thread 8 goes on. */
+/* Memory of stream 2 of host thread 7, with work there; host thread 8 goes on. */
 static cai_memory_handle of_thread_7(void)
 {
     cai_memory_handle memory;
@@ -546,21 +546,15 @@ static cai_memory_handle of_thread_7(void)
 
 static void check_thread_that_ended(int32_t async)
 {
-    cai_memory_handle a, b, c;
+    cai_memory_handle a;
     if (async) open_async();
     else open_cuda();
     a = of_thread_7();
-    let(a, s1);
-    GOOD(cai_manager_flush(&emm, &err));
-    b = of_thread_7();
-    GOOD(cai_manager_set_stream(&emm, b, s2, &err));
-    let(b, s2);
-    c = of_thread_7();
-    GOOD(cai_manager_retain(&emm, c, &err));
+    GOOD(cai_manager_retain(&emm, a, &err));
     GOOD(cai_stream_order(&streams, CAI_STREAM_LEGACY, s1, &err)); /* that comes after stream 2 of all threads */
-    work(c, s1);
-    let(c, s1); /* not the last: the work on s1 comes before the free all the same */
-    let(c, s2);
+    work(a, s1);
+    let(a, s1); /* not the last: the work on s1 comes before the free all the same */
+    let(a, s2);
     CHECK_UINT(counts().live, 0);
     close_emm();
 }
@@ -753,7 +747,7 @@ static void check_moved_host_memory(int32_t of_array)
     close_emm();
 }
 
-/* While the memory's stream captures, two arrays go whose work is in streams of two contexts (O2). */
+/* Two arrays go while their streams capture, which are of two contexts (O2). */
 static void check_captured_twice(int32_t waits)
 {
     cai_memory_handle memory;
@@ -763,13 +757,18 @@ static void check_captured_twice(int32_t waits)
     memory = get(KIB, s1);
     GOOD(cai_stream_order(&streams, s1, peer, &err));
     GOOD(cai_stream_order(&streams, s1, s2, &err));
-    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_RELAXED), 0);
     for (i = 0; i < 2; i++) {
-        own_last(memory, i ? s2 : peer);
-        work(memory, i ? s2 : peer);
+        const uint64_t stream = i ? s2 : peer;
+        own_last(memory, stream);
+        work(memory, stream);
+        in(i ? c1 : c2);
+        CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_RELAXED), 0);
+        in(c1);
         cai_array_release(&array);
+        in(i ? c1 : c2);
+        CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
+        in(c1);
     }
-    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
     let(memory, s1);
     GOOD(cai_manager_flush(&emm, &err));
     CHECK_UINT(counts().deferred, 0);
@@ -785,10 +784,10 @@ static void check_work_elsewhere(void)
     own_last(memory, peer);
     GOOD(cai_stream_order(&streams, s1, peer, &err));
     work(memory, peer);
-    let(memory, s1);
     CHECK_INT(cai_sim_fail_op(sim, "event_record", 1, 1), 1);
     cai_array_release(&array);
     CHECK_INT(cai_sim_faults(sim), 0);
+    let(memory, s1);
     CHECK_UINT(counts().deferred, 0);
     close_emm();
 }

@@ -9,7 +9,6 @@
 
 static cai_memory_handle shared, made;
 static cai_array array;
-static int32_t again;
 
 /* Releases the array while a stream captures. */
 static void release_captured(uint64_t stream)
@@ -19,101 +18,13 @@ static void release_captured(uint64_t stream)
     CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
 }
 
-/* Moves the memory on to another stream, where the other thread works on it; a few times. */
-static void moves(void)
-{
-    const uint64_t to = info_of(shared).stream == s1 ? s3 : s1;
-    GOOD(cai_manager_set_stream(&emm, shared, to, err));
-    work(to);
-    if (again-- > 1) meanwhile("after stream_wait_event", 0, moves);
-}
-
-/* A free that is not the last, while the memory's stream changes: it is ordered before the new one. */
-static void check_free_and_moves(int32_t times)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    work(s1);
-    retain(shared);
-    work(s2);
-    again = times;
-    meanwhile("after stream_wait_event", 0, moves);
-    let(shared, s2);
-    CHECK_INT(ran, 1);
-    CHECK_INT(again, 0);
-    CHECK_INT(info_of(shared).references, 1);
-    CHECK_INT(frees, 0);
-    let(shared, info_of(shared).stream);
-    freed(1, times % 2 ? s3 : s1);
-    close_emm();
-}
-
-/* The same, and the other thread's free is the last. */
-static void check_free_and_moves_from_elsewhere(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    work(s1);
-    retain(shared);
-    again = 1;
-    CHECK_INT(cai_sim_set_context(sim, c2), 0);
-    meanwhile("after stream_capture", 0, moves);
-    let(shared, s1); /* s1 is not its stream any more */
-    CHECK_INT(ran, 1);
-    CHECK_UINT(cai_sim_current(sim), c2);
-    CHECK_INT(cai_sim_set_context(sim, c1), 0);
-    let(shared, s2);
-    freed(1, s2);
-    close_emm();
-}
-
-static void retains(void)
-{
-    retain(shared);
-    work(s3);
-}
-
 static void owns(void);
 static void release_theirs(void);
 
-/* The last reference is not the last any more: the memory's stream waits, not the one of the free. */
-static void check_free_and_retain(void (*other)(void))
+static int32_t no_event_synchronize(void *self, uint64_t event)
 {
-    open_emm(0);
-    shared = get(100, s1);
-    work(s1);
-    work(s2);
-    meanwhile("after stream_wait_event", 0, other);
-    let(shared, s2);
-    CHECK_INT(ran, 1);
-    CHECK_INT(frees, 0);
-    CHECK_UINT(counts().live, 1);
-    if (other == owns) release_theirs();
-    else let(shared, s3);
-    freed(1, s3);
-    close_emm();
-}
-
-/* The other thread had a reference for a while, or the memory a stream: the free comes after its work. */
-static void check_free_and_gone_by(void (*other)(void))
-{
-    open_emm(0);
-    shared = get(100, s1);
-    work(s1);
-    work(s2);
-    meanwhile("after stream_wait_event", 0, other);
-    let(shared, s2);
-    CHECK_INT(ran, 1);
-    freed(1, s2);
-    close_emm();
-}
-
-static void moves_and_returns(void);
-
-static void retains_and_frees(void)
-{
-    retains();
-    let(shared, s3);
+    (void)self, (void)event;
+    return 1;
 }
 
 /* A reference of another thread to the object, by its handle or an array's. */
@@ -130,246 +41,164 @@ static void releases_theirs(void)
 }
 
 /* Two references, both given back as if they were not the last: the later one frees after both. */
-static void check_free_and_free(int32_t owned, int32_t own_stream)
+static void check_free_and_free(int32_t owned, const char *place)
 {
-    uint64_t stream;
     open_emm(0);
-    stream = own_stream ? s1 : s2;
-    shared = get(100, s1);
+    shared = get(100, s2);
     if (owned) owns();
     else retain(shared);
-    work(s1);
-    work(stream);
-    meanwhile(own_stream ? "after stream_capture" : "after stream_wait_event", 0,
-              owned ? releases_theirs : frees_theirs);
-    let(shared, stream);
+    work(s2);
+    meanwhile(place, 0, owned ? releases_theirs : frees_theirs);
+    let(shared, s2);
     CHECK_INT(ran, 1);
-    freed(1, stream);
+    freed(1, s2);
     close_emm();
 }
 
-static void frees_shared(void)
+/* The same, and CUDA makes no order: the host waits. */
+static void check_free_and_free_failing(const char *slot, int32_t times)
 {
-    let(shared, s3);
+    open_emm(0);
+    shared = get(100, s2);
+    retain(shared);
+    retain(shared);
+    work(s2);
+    fail(slot, times, 999, 0);
+    meanwhile("context_current", 0, frees_theirs);
+    let(shared, s2);
+    CHECK_INT(ran, 1);
+    let(shared, s1);
+    freed(1, s1);
+    close_emm();
 }
 
-static void frees_and_gets(void)
+/* The event of an earlier reference cannot be followed, and not be waited for. It stays. If another one comes
+ * meanwhile, the free stays until a reset. */
+static void check_free_never(int32_t another)
 {
-    let(shared, s3);
-    made = get(50, s1);
-    CHECK_UINT((uint32_t)made, (uint32_t)shared); /* in the same place */
-}
-
-/* Both free the only reference: one of them is told. */
-static void check_double_free(void (*other)(void))
-{
-    const char *const at[3] = {"context_current", "after stream_capture", "after stream_wait_event"};
     int32_t i;
-    for (i = 0; i < 3; i++) {
+    open_emm(0);
+    shared = get(100, s2);
+    for (i = 0; i < 3; i++) retain(shared);
+    work(s2);
+    let(shared, s2);
+    fail("stream_wait_event", 1, 999, 0);
+    cuda.event_synchronize = no_event_synchronize;
+    if (another) meanwhile("after stream_synchronize", 0, frees_theirs);
+    let(shared, s3);
+    cuda.event_synchronize = cai_sim_cuda(sim)->event_synchronize;
+    if (!another) let(shared, s3);
+    let(shared, s1);
+    CHECK_INT(frees, !another);
+    if (another) {
+        BAD(cai_manager_destroy(&emm, err), CAI_ERR_PENDING, "contexts");
+        cai_sim_run(sim);
+        GOOD(cai_manager_reset(&emm, err));
+    }
+    freed(1, another ? CAI_STREAM_LEGACY : s1);
+    close_emm();
+}
+
+static void is_stale(void)
+{
+    BAD(cai_manager_free(&emm, shared, s3, err), CAI_ERR_STALE, "does not exist");
+    BAD(cai_manager_retain(&emm, shared, err), CAI_ERR_STALE, "does not exist");
+}
+
+static void is_stale_and_gets(void)
+{
+    is_stale();
+    made = get(50, s1);
+    CHECK((uint32_t)made != (uint32_t)shared); /* its place is not free yet */
+}
+
+/* Both free the only reference: the other one is told. */
+static void check_double_free(void)
+{
+    const char *const at[2] = {"context_current", "after stream_capture"};
+    int32_t i;
+    for (i = 0; i < 2; i++) {
         open_emm(0);
-        made = 0;
-        shared = get(100, s1);
-        meanwhile(at[i], 0, other);
-        BAD(cai_manager_free(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
+        shared = get(100, s2);
+        meanwhile(at[i], 0, is_stale_and_gets);
+        let(shared, s2);
         CHECK_INT(ran, 1);
-        freed(1, s3);
-        CHECK_UINT(counts().live, made ? 1 : 0);
-        if (made) {
-            CHECK_INT(info_of(made).references, 1);
-            CHECK_UINT(info_of(made).stream, s1);
-            let(made, s1);
-        }
+        freed(1, s2);
+        CHECK_UINT(counts().live, 1);
+        let(made, s1);
         close_emm();
     }
 }
 
-/* Memory without a stream: the host waits for that of each reference. */
-static void check_homeless(void)
+/* A free that fails gives its reference back to the handle. */
+static void check_free_refused(void)
+{
+    open_emm(0);
+    shared = get(100, s2);
+    fail("stream_capture", 1, 1, 0);
+    meanwhile("stream_capture", 0, is_stale);
+    BAD(cai_manager_free(&emm, shared, s2, err), CAI_ERR_CUDA, "stream_capture");
+    CHECK_INT(ran, 1);
+    CHECK_INT(info_of(shared).references, 1);
+    retain(shared);
+    fail("stream_capture", 1, 1, 0);
+    BAD(cai_manager_free(&emm, shared, s2, err), CAI_ERR_CUDA, "stream_capture");
+    CHECK_INT(info_of(shared).references, 2);
+    let(shared, s2);
+    let(shared, s2);
+    freed(1, s2);
+    close_emm();
+}
+
+/* Pinned memory: the host waits for each reference before it is unpinned. */
+static void check_pin_and_free(int32_t references)
 {
     static char bytes[64];
+    int32_t i;
     open_sim(0);
     hooks.pin = hook_pin;
     hooks.unpin = hook_unpin;
     make_emm();
     GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
-    retain(shared);
-    retain(shared);
+    for (i = 1; i < references; i++) retain(shared);
     work(s2);
     meanwhile("after stream_capture", 0, frees_theirs); /* on s3 */
     let(shared, s2);
     CHECK_INT(ran, 1);
-    check_done();
-    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
-    CHECK_UINT(info_of(shared).stream, s1);
-    let(shared, s1);
-    freed(1, s1);
+    for (i = 2; i < references; i++) let(shared, s1);
+    freed(1, references > 2 ? s1 : s2);
     close_emm();
 }
 
-/* A reference to pinned memory that was not the last becomes it: the host waits before it is unpinned. */
-static void check_pin_and_free(void)
+/* A reference goes on stream 2 of another thread: the free comes after an event in it. */
+static void check_free_per_thread(void)
 {
-    static char bytes[64];
-    open_sim(0);
-    hooks.pin = hook_pin;
-    hooks.unpin = hook_unpin;
-    make_emm();
-    GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
-    GOOD(cai_manager_set_stream(&emm, shared, s3, err));
+    open_emm(0);
+    shared = get(100, s1);
     retain(shared);
-    work(s3);
-    cai_sim_log_clear(sim);
-    meanwhile("after stream_capture", 0, frees_theirs);
-    let(shared, s3);
-    CHECK_INT(ran, 1);
-    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 1);
-    freed(1, s3);
-    close_emm();
-}
-
-static void frees_on_its_own(void)
-{
+    cai_sim_host_thread(sim, 2);
     work(CAI_STREAM_PER_THREAD);
     let(shared, CAI_STREAM_PER_THREAD);
-}
-
-/* The memory's stream is 2 of the other thread, which frees while the host waits: the host waits again. */
-static void check_free_and_free_elsewhere(void)
-{
-    open_emm(0);
-    cai_sim_host_thread(sim, 2);
-    shared = get(100, CAI_STREAM_PER_THREAD);
     cai_sim_host_thread(sim, 1);
-    retain(shared);
-    work(s2);
-    meanwhile("after stream_synchronize", 0, frees_on_its_own);
-    let(shared, s2);
-    CHECK_INT(ran, 1);
-    freed(1, s2);
-    close_emm();
-}
-
-/* The memory moves from stream 2 of this thread to that of the other one. */
-static void moves_to_its_own(void)
-{
-    GOOD(cai_manager_set_stream(&emm, shared, CAI_STREAM_PER_THREAD, err));
-    work(s2);
-}
-
-/* A free that is not the last is ordered before stream 2 of the other thread, not of this one. */
-static void check_free_and_moves_elsewhere(void)
-{
-    open_emm(0);
-    shared = get(100, CAI_STREAM_PER_THREAD);
-    retain(shared);
-    meanwhile("host_thread", 0, moves_to_its_own);
-    let(shared, s2);
-    CHECK_INT(ran, 1);
-    cai_sim_host_thread(sim, 2);
-    let(shared, CAI_STREAM_PER_THREAD);
-    cai_sim_host_thread(sim, 1);
-    freed(1, CAI_STREAM_PER_THREAD);
-    close_emm();
-}
-
-static void frees_at_home(void)
-{
-    let(shared, s1);
-}
-
-/* Of three references another thread gives one back meanwhile: a free that is not the last is ordered once. */
-static void check_free_of_three(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    retain(shared);
-    retain(shared);
-    work(s2);
-    meanwhile("after stream_wait_event", 0, frees_at_home);
-    let(shared, s2);
-    CHECK_INT(ran, 1);
     let(shared, s1);
     freed(1, s1);
     close_emm();
 }
 
-/* ------------------------------------------------------------------ streams of memory */
-
-static void check_moves_and_moves(int32_t times)
+/* Of three references another thread gives one back meanwhile: the last free comes after both. */
+static void check_free_of_three(const char *place)
 {
     open_emm(0);
     shared = get(100, s1);
-    work(s1);
-    again = times;
-    meanwhile("after stream_wait_event", 0, moves);
-    GOOD(cai_manager_set_stream(&emm, shared, s2, err));
-    CHECK_INT(again, 0);
-    CHECK_UINT(info_of(shared).stream, s2);
+    retain(shared);
+    retain(shared);
+    work(s2);
+    meanwhile(place, 0, frees_theirs);
     let(shared, s2);
-    freed(1, s2);
-    close_emm();
-}
-
-/* The other thread moves the memory away and back. */
-static void moves_and_returns(void)
-{
-    GOOD(cai_manager_set_stream(&emm, shared, s3, err));
-    work(s3);
-    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
-}
-
-static void check_moves_and_returns(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    meanwhile("after stream_wait_event", 0, moves_and_returns);
-    GOOD(cai_manager_set_stream(&emm, shared, s2, err));
     CHECK_INT(ran, 1);
-    let(shared, s2);
-    freed(1, s2);
-    close_emm();
-}
-
-/* A reference that is not the last goes after the new stream was ordered, and before it is the memory's. */
-static void check_moves_and_free(int32_t owned)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    if (owned) owns();
-    else retain(shared);
-    work(s1);
-    meanwhile("after stream_wait_event", 0, owned ? releases_theirs : frees_theirs);
-    GOOD(cai_manager_set_stream(&emm, shared, s2, err));
-    CHECK_INT(ran, 1);
-    let(shared, s2);
-    freed(1, s2);
-    close_emm();
-}
-
-/* The memory goes meanwhile: the handle is stale, and what lies in its place now is left alone. */
-static void check_moves_and_gone(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    meanwhile("after stream_wait_event", 0, frees_and_gets);
-    BAD(cai_manager_set_stream(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
-    CHECK_UINT(info_of(made).stream, s1);
-    let(made, s1);
-    freed(2, s1);
-    close_emm();
-}
-
-/* The same where the free is deferred: it stays on the stream that it was given. */
-static void check_moves_and_deferred(void)
-{
-    open_emm(0);
-    shared = get(100, s3);
-    GOOD(cai_manager_defer_begin(&emm, err));
-    meanwhile("after stream_wait_event", 0, frees_shared);
-    BAD(cai_manager_set_stream(&emm, shared, s2, err), CAI_ERR_STALE, "does not exist");
-    GOOD(cai_manager_defer_end(&emm, err));
-    GOOD(cai_manager_flush(&emm, err));
-    freed(1, CAI_STREAM_LEGACY);
+    CHECK_INT(frees, 0);
+    let(shared, s1);
+    freed(1, s1);
     close_emm();
 }
 
@@ -566,40 +395,15 @@ static void check_flush_and_more(void)
 
 /* ------------------------------------------------------------------ arrays */
 
-/* The release of an array, whose stream is s2, while the memory moves on. */
-static void check_release_and_moves(void)
+/* The array's stream captures; the other thread gives its own reference back. */
+static void check_release_captured_and_free(void)
 {
     open_emm(0);
     shared = get(100, s1);
     own(shared, s2);
-    work(s1);
-    work(s2);
-    again = 1;
-    meanwhile("after stream_wait_event", 0, moves);
-    cai_array_release(&array);
-    CHECK_INT(ran, 1);
-    let(shared, s3);
-    freed(1, s3);
-    close_emm();
-}
-
-static void moves_and_frees(void)
-{
-    GOOD(cai_manager_set_stream(&emm, shared, s3, err));
-    work(s3);
-    let(shared, s3);
-}
-
-/* The array's stream captures; the other thread moves the memory and gives its own reference back. */
-static void check_release_captured_and_moves(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    own(shared, s2);
-    work(s1);
     work(s2);
     CHECK_INT(cai_sim_capture_begin(sim, s2, CAI_SIM_MODE_THREAD_LOCAL), 0);
-    meanwhile("after stream_capture", 0, moves_and_frees);
+    meanwhile("after stream_capture", 0, frees_theirs);
     cai_array_release(&array);
     CHECK_INT(ran, 1);
     CHECK_INT(frees, 0);
@@ -625,23 +429,6 @@ static void check_release_captured_first(void)
     close_emm();
 }
 
-/* The same, and the memory moves on before the last reference goes. */
-static void check_release_captured_and_moved(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    own(shared, s2);
-    work(s2);
-    release_captured(s2);
-    again = 1;
-    moves();
-    let(shared, s3);
-    CHECK_INT(frees, 0);
-    GOOD(cai_manager_flush(&emm, err));
-    freed(1, CAI_STREAM_LEGACY);
-    close_emm();
-}
-
 /* Memory that a reset freed needs no wait. Its place is as good as new. */
 static void check_reset_after_captured(void)
 {
@@ -662,14 +449,14 @@ static void check_reset_after_captured(void)
 }
 
 /* An array on stream 2 of this thread, released while that captures. */
-static void own_and_release_captured(uint64_t thread)
+static void own_and_release_captured(uint64_t thread, int32_t last)
 {
     const int32_t before = frees;
     cai_sim_host_thread(sim, thread);
     own(shared, CAI_STREAM_PER_THREAD);
     array.thread = thread;
     work(CAI_STREAM_PER_THREAD);
-    if (info_of(shared).stream == CAI_STREAM_PER_THREAD) let(shared, CAI_STREAM_PER_THREAD);
+    if (last) let(shared, CAI_STREAM_PER_THREAD);
     release_captured(CAI_STREAM_PER_THREAD);
     CHECK_INT(frees, before);
     cai_sim_host_thread(sim, 1);
@@ -680,12 +467,12 @@ static void check_release_captured_threads(void)
 {
     open_emm(0);
     shared = get(100, CAI_STREAM_PER_THREAD);
-    own_and_release_captured(1);
+    own_and_release_captured(1, 1);
     GOOD(cai_manager_flush(&emm, err));
     freed(1, CAI_STREAM_LEGACY);
     shared = get(100, s1);
-    own_and_release_captured(1);
-    own_and_release_captured(2);
+    own_and_release_captured(1, 0);
+    own_and_release_captured(2, 0);
     let(shared, s1);
     GOOD(cai_manager_flush(&emm, err)); /* after everything */
     freed(2, CAI_STREAM_LEGACY);
@@ -714,50 +501,28 @@ static void check_release_captured_elsewhere(void)
     close_emm();
 }
 
-static void moves_frees_and_captures(void)
+static void frees_on_its_own(void)
 {
-    moves_and_frees();
-    CHECK_INT(cai_sim_capture_begin(sim, s1, CAI_SIM_MODE_RELAXED), 0);
-}
-
-/* The stream that the memory had captures, after the other thread moved the memory to another. */
-static void check_release_and_moves_and_captured(void)
-{
-    open_emm(0);
-    shared = get(100, s1);
-    own(shared, s1);
-    array.sync = CAI_SYNC_NONE;
-    work(s1);
-    meanwhile("after stream_capture", 0, moves_frees_and_captures);
-    cai_array_release(&array);
-    CHECK_INT(ran, 1);
-    CHECK_INT(frees, 0);
-    CHECK_INT(cai_sim_capture_end(sim, s1, NULL), 0);
-    GOOD(cai_manager_flush(&emm, err));
-    freed(1, CAI_STREAM_LEGACY);
-    close_emm();
+    work(CAI_STREAM_PER_THREAD);
+    let(shared, CAI_STREAM_PER_THREAD);
 }
 
 /* The host has waited for everything, but not for what the other thread does on its stream 2 before it frees. */
 static void check_release_and_free_elsewhere(void)
 {
     open_emm(0);
-    cai_sim_host_thread(sim, 2);
-    shared = get(100, CAI_STREAM_PER_THREAD);
-    cai_sim_host_thread(sim, 1);
+    shared = get(100, s1);
     own(shared, s1);
     array.sync = CAI_SYNC_UNKNOWN;
     meanwhile("after context_synchronize", 0, frees_on_its_own);
     cai_array_release(&array);
     CHECK_INT(ran, 1);
-    CHECK_INT(frees, 0);
-    GOOD(cai_manager_flush(&emm, err));
     freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
-/* The same with pinned memory on a stream of any thread: the host waits before it is unpinned. */
-static void check_release_and_free_pinned(void)
+/* The same with pinned memory: the host waits before it is unpinned. */
+static void check_release_and_free_pinned(int32_t fails_to_wait)
 {
     static char bytes[64];
     open_sim(0);
@@ -765,18 +530,16 @@ static void check_release_and_free_pinned(void)
     hooks.unpin = hook_unpin;
     make_emm();
     GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
-    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
     own(shared, s1);
-    array.sync = CAI_SYNC_UNKNOWN;
-    cai_sim_log_clear(sim);
-    meanwhile("after context_synchronize", 0, frees_theirs);
+    work(s1);
+    meanwhile("after stream_capture", 0, frees_theirs);
+    if (fails_to_wait) fail("stream_synchronize", 1, 1, 0);
     cai_array_release(&array);
     CHECK_INT(ran, 1);
-    CHECK_INT(frees, 0);
-    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
+    CHECK_INT(frees, !fails_to_wait);
     GOOD(cai_manager_flush(&emm, err));
-    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 2);
-    freed(1, CAI_STREAM_LEGACY);
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), fails_to_wait);
+    freed(1, fails_to_wait ? CAI_STREAM_LEGACY : s1);
     close_emm();
 }
 
@@ -786,7 +549,7 @@ static void check_release_captured_between(void)
 {
     open_emm(0);
     shared = get(100, s1);
-    own_and_release_captured(1);
+    own_and_release_captured(1, 0);
     cai_sim_host_thread(sim, 2);
     let(shared, CAI_STREAM_PER_THREAD);
     cai_sim_log_clear(sim);
@@ -867,41 +630,81 @@ static void check_flush_after_everything(void)
     close_emm();
 }
 
-/* The thread is not known: the host waits. Then stream 2 of any thread will do. */
+/* The thread is not known: the legacy stream comes after stream 2 of any thread. */
 static void check_release_without_thread(void)
 {
-    const uint64_t homes[2] = {s1, CAI_STREAM_PER_THREAD};
-    int32_t i;
-    for (i = 0; i < 2; i++) {
-        open_emm(0);
-        shared = get(100, i ? homes[1] : s1);
-        own(shared, CAI_STREAM_PER_THREAD);
-        CHECK_UINT(info_of(shared).stream, i ? 2 : s1);
-        let(shared, i ? homes[1] : s1);
-        work(s2);
-        fail("host_thread", 1, 1, 0);
-        cai_array_release(&array);
-        freed(1, homes[i]);
-        CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
-        close_emm();
-    }
+    open_emm(0);
+    shared = get(100, s1);
+    own(shared, CAI_STREAM_PER_THREAD);
+    let(shared, s1);
+    work(CAI_STREAM_PER_THREAD);
+    fail("host_thread", 1, 1, 0);
+    cai_array_release(&array);
+    freed(1, CAI_STREAM_LEGACY);
+    close_emm();
 }
 
-/* The streams of an array and of its memory cannot be ordered: the host waits for both, which may be of other
- * contexts, and for the context. */
+/* No work is pending, or only on stream 2 of another thread, but a blocking stream captures: the free is deferred. */
+static void check_release_beside_capture(int32_t sync, int32_t pinned)
+{
+    static char bytes[64];
+    uint64_t stream;
+    open_sim(0);
+    hooks.pin = hook_pin;
+    hooks.unpin = hook_unpin;
+    make_emm();
+    stream = cai_sim_stream_create(sim, 0);
+    if (pinned) GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
+    else shared = get(100, s1);
+    own(shared, CAI_STREAM_PER_THREAD);
+    array.sync = sync;
+    array.thread = 2;
+    let(shared, s1);
+    CHECK_INT(cai_sim_capture_begin(sim, stream, CAI_SIM_MODE_RELAXED), 0);
+    cai_array_release(&array);
+    CHECK_UINT(counts().deferred, 1);
+    CHECK_INT(cai_sim_capture_end(sim, stream, NULL), 0);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_LEGACY);
+    CHECK_INT(cai_sim_stream_destroy(sim, stream), 0);
+    close_emm();
+}
+
+/* The array's stream cannot be ordered after the other reference: the host waits for its event. */
 static void check_release_without_order(void)
 {
     open_emm(0);
     shared = get(100, s1);
     own(shared, s2);
+    work(s1);
     let(shared, s1);
     work(s2);
     fail("stream_wait_event", 1, 999, 0);
     cai_sim_log_clear(sim);
     cai_array_release(&array);
-    CHECK_INT(cai_sim_calls_of(sim, "stream_synchronize"), 2);
-    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 1);
-    freed(1, s1);
+    CHECK_INT(cai_sim_calls_of(sim, "event_synchronize"), 1);
+    CHECK_INT(cai_sim_calls_of(sim, "context_synchronize"), 0);
+    freed(1, s2);
+    close_emm();
+}
+
+/* And the host cannot wait: the free is deferred. */
+static void check_free_without_wait(void)
+{
+    open_emm(0);
+    shared = get(100, s1);
+    retain(shared);
+    work(s1);
+    let(shared, s1);
+    work(s2);
+    cuda.event_synchronize = no_event_synchronize;
+    fail("stream_wait_event", 1, 999, 0);
+    let(shared, s2);
+    cuda.event_synchronize = cai_sim_cuda(sim)->event_synchronize;
+    CHECK_INT(frees, 0);
+    CHECK_UINT(counts().deferred, 1);
+    GOOD(cai_manager_flush(&emm, err));
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -953,37 +756,28 @@ static void check_release_without_manager(void)
 
 /* ------------------------------------------------------------------ threads */
 
-/* host_thread fails wherever stream 2 asks for it: nothing was done. */
+/* host_thread fails where an array needs it: nothing was done. */
 static void check_no_thread(void)
 {
-    cai_memory_handle memory = 9;
+    const int64_t extent = 8;
     open_emm(0);
     fail("host_thread", 1, 1, 0);
-    BAD(cai_manager_alloc(&memory, &emm, 10, 0, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA, "host_thread");
-    CHECK_UINT(memory, 9);
+    BAD(cai_manager_array(&array, &emm, CAI_INT8, 1, &extent, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA,
+        "host_thread");
     CHECK_INT(block_live, 0);
-    shared = get(100, s1);
-    fail("host_thread", 1, 1, 0);
-    BAD(cai_manager_free(&emm, shared, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA, "host_thread");
-    fail("host_thread", 1, 1, 0);
-    BAD(cai_manager_set_stream(&emm, shared, CAI_STREAM_PER_THREAD, err), CAI_ERR_CUDA, "host_thread");
-    CHECK_INT(info_of(shared).references, 1);
-    CHECK_UINT(info_of(shared).stream, s1);
-    GOOD(cai_manager_defer_begin(&emm, err));
-    work(s1);
-    let(shared, CAI_STREAM_PER_THREAD);
-    GOOD(cai_manager_defer_end(&emm, err));
-    GOOD(cai_manager_flush(&emm, err)); /* after an event: whose stream it was matters no more */
-    freed(1, CAI_STREAM_LEGACY);
+    GOOD(cai_manager_array(&array, &emm, CAI_INT8, 1, &extent, CAI_STREAM_PER_THREAD, err));
+    CHECK_UINT(array.thread, 1);
+    cai_array_release(&array);
+    freed(1, CAI_STREAM_PER_THREAD);
     close_emm();
 }
 
-/* It answers that the process ends: the memory counts as freed. */
-static void check_thread_at_end(void)
+/* A query answers that the process ends: the memory counts as freed. */
+static void check_free_at_end(void)
 {
     open_emm(0);
     shared = get(100, s1);
-    fail("host_thread", 1, 4, 0);
+    fail("stream_capture", 1, 4, 0);
     let(shared, CAI_STREAM_PER_THREAD);
     CHECK_INT(frees, 0);
     CHECK_UINT(counts().live, 0);
@@ -993,25 +787,20 @@ static void check_thread_at_end(void)
     close_emm();
 }
 
-/* A reference that is not the last goes in a stream of another context, and the memory is on stream 2 of another
- * thread: the host waits for that stream. A wait for the manager's context would miss it. */
+/* A reference that is not the last goes in a stream of another context: its event is of there. */
 static void check_free_of_other_context(void)
 {
     uint64_t other;
     open_emm(0);
-    cai_sim_host_thread(sim, 2);
-    shared = get(100, CAI_STREAM_PER_THREAD);
+    shared = get(100, s1);
     retain(shared);
-    cai_sim_host_thread(sim, 1);
     CHECK_INT(cai_sim_set_context(sim, c2), 0);
     other = cai_sim_stream_create(sim, 1);
     work(other);
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     let(shared, other);
-    cai_sim_host_thread(sim, 2);
-    let(shared, CAI_STREAM_PER_THREAD);
-    freed(1, CAI_STREAM_PER_THREAD);
-    cai_sim_host_thread(sim, 1);
+    let(shared, s1);
+    freed(1, s1);
     CHECK_INT(cai_sim_stream_destroy(sim, other), 0);
     close_emm();
 }
@@ -1035,7 +824,6 @@ static void check_deferred_plain(void)
     GOOD(cai_manager_flush(&emm, err));
     freed(1, 0);
     GOOD(cai_manager_pin(&shared, &emm, bytes, sizeof bytes, 0, err));
-    GOOD(cai_manager_set_stream(&emm, shared, s1, err));
     own(shared, s2);
     work(s2);
     release_captured(s2);
@@ -1072,14 +860,14 @@ static void check_broken(int plain)
     if (plain) cuda.flags |= CAI_CUDA_NO_DEFAULT_STREAMS;
     shared = get(100, s2);
     retain(shared);
-    work(s2);
+    work(s1);
     fail("stream_capture", 1, 719, 0);
     let(shared, s1);
     CHECK_INT(info_of(shared).references, 1);
-    work(s2);
+    work(s1);
     fail("stream_capture", 1, 700, 0);
     let(shared, s1);
-    freed(1, s2);
+    freed(1, plain ? 0 : CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -1093,7 +881,7 @@ static void check_broken_unknown(void)
     let(shared, s2);
     fail("context_synchronize", 1, 700, 0);
     cai_array_release(&array);
-    freed(1, s2);
+    freed(1, CAI_STREAM_LEGACY);
     close_emm();
 }
 
@@ -1265,54 +1053,41 @@ static void check_all_places(void)
 
 static void run_frees(void)
 {
-    RUN(check_free_and_moves(1));
-    RUN(check_free_and_moves(4));
-    RUN(check_free_and_moves_from_elsewhere());
-    RUN(check_free_and_retain(retains));
-    RUN(check_free_and_retain(owns));
-    RUN(check_double_free(frees_shared));
-    RUN(check_double_free(frees_and_gets));
-    RUN(check_free_and_gone_by(retains_and_frees));
-    RUN(check_free_and_gone_by(moves_and_returns));
-    RUN(check_free_and_free_elsewhere());
-    RUN(check_free_and_moves_elsewhere());
-    RUN(check_free_of_three());
-    RUN(check_homeless());
-    RUN(check_pin_and_free());
-}
-
-static void run_both_free(void)
-{
     int32_t owned;
     for (owned = 0; owned < 2; owned++) {
-        RUN(check_free_and_free(owned, 0));
-        RUN(check_free_and_free(owned, 1));
-        RUN(check_moves_and_free(owned));
+        RUN(check_free_and_free(owned, "context_current"));
+        RUN(check_free_and_free(owned, "after stream_capture"));
+        RUN(check_free_and_free(owned, "event_record"));
+        RUN(check_free_and_free(owned, "after event_record"));
     }
+    RUN(check_free_and_free_failing("stream_wait_event", 1));
+    RUN(check_free_and_free_failing("event_record", 2));
+    RUN(check_free_never(0));
+    RUN(check_free_never(1));
+    RUN(check_double_free());
+    RUN(check_free_refused());
+    RUN(check_free_per_thread());
+    RUN(check_free_of_three("after stream_capture"));
+    RUN(check_free_of_three("after event_record"));
+    RUN(check_pin_and_free(2));
+    RUN(check_pin_and_free(3));
+    RUN(check_free_without_wait());
 }
 
 static void run(void)
 {
     run_frees();
-    run_both_free();
-    RUN(check_moves_and_moves(1));
-    RUN(check_moves_and_moves(3));
-    RUN(check_moves_and_returns());
-    RUN(check_moves_and_gone());
-    RUN(check_moves_and_deferred());
     RUN(check_grow_and_grow());
     RUN(check_grow_and_free());
     RUN(check_flush_and_flush());
     RUN(check_flush_and_more());
     RUN(check_scope_refused());
-    RUN(check_release_and_moves());
-    RUN(check_release_captured_and_moves());
+    RUN(check_release_captured_and_free());
     RUN(check_release_captured_first());
     RUN(check_release_captured_elsewhere());
-    RUN(check_release_and_moves_and_captured());
     RUN(check_release_and_free_elsewhere());
-    RUN(check_release_and_free_pinned());
-    RUN(check_release_captured_and_moved());
+    RUN(check_release_and_free_pinned(0));
+    RUN(check_release_and_free_pinned(1));
     RUN(check_reset_after_captured());
     RUN(check_release_captured_threads());
     RUN(check_release_captured_between());
@@ -1320,11 +1095,14 @@ static void run(void)
     RUN(check_flush_in_capture());
     RUN(check_flush_after_everything());
     RUN(check_release_without_thread());
+    RUN(check_release_beside_capture(CAI_SYNC_NONE, 0));
+    RUN(check_release_beside_capture(CAI_SYNC_NONE, 1));
+    RUN(check_release_beside_capture(CAI_SYNC_STREAM, 0));
     RUN(check_release_without_order());
     RUN(check_flush_pinned());
     RUN(check_release_without_manager());
     RUN(check_no_thread());
-    RUN(check_thread_at_end());
+    RUN(check_free_at_end());
     RUN(check_free_of_other_context());
     RUN(check_deferred_plain());
     RUN(check_deferred_elsewhere(0));

@@ -267,16 +267,6 @@ static int step_scope(void)
     return 1;
 }
 
-static int step_move(void)
-{
-    const uint64_t stream = any_stream();
-    if (!hands[me].handles) return 0;
-    tell("move", "", stream);
-    disturb();
-    if (went_well(cai_manager_set_stream(&emm, shared, stream, err)) && draw(2)) more_work(&works, stream);
-    return 1;
-}
-
 static int step_retain(void)
 {
     if (!hands[me].handles || hands[me].handles > 2) return 0;
@@ -335,7 +325,7 @@ static void take_step(void)
 {
     static int (*const kinds[])(void) = {
         step_free, step_release, step_table_release, step_scope_end, step_flush, step_free, step_release,
-        step_move, step_own,     step_table,         step_scope,     step_flush, step_retain};
+        step_own,  step_table,   step_scope,         step_flush,     step_retain};
     const uint32_t count = ending ? 5 : (uint32_t)(sizeof kinds / sizeof *kinds);
     int32_t tries = 8;
     while (tries-- && !kinds[draw(count)]()) continue;
@@ -400,7 +390,6 @@ static void make_memory(void)
     tell(pinned ? "pinned memory" : "memory", "", pinned ? 0 : stream);
     if (pinned) GOOD(cai_manager_pin(&shared, &emm, bytes, 100, 0, err));
     else shared = get(100, stream);
-    if (!pinned) work(stream);
     retain(shared);
     hands[0].handles = hands[1].handles = 1;
     become(0);

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 from planting import NONE, Defect, Subject, compile_with, execute, folders_of, judge_all, parser  # noqa: E402
 
-STREAM, MANAGER, DLPACK, STORAGE = "cai_stream.h", "ext/cai_manager.h", "ext/cai_dlpack.h", "ext/cai_storage.h"
+STREAM, EMM, MANAGER, DLPACK, STORAGE = "cai_stream.h", "cai_emm.h", "ext/cai_manager.h", "ext/cai_dlpack.h", "ext/cai_storage.h"
 
 # What it is, in which header, where it is, what stands there instead
 DEFECTS = [
@@ -153,27 +153,16 @@ DEFECTS = [
      r"    point.event = cai_priv_event_take(pool, point.context_id);\n"
      r"    if (!point.event) CAI_TRY(cai_priv_event_create(&call, point.context, &point.event));"),
     # memory
-    ("manager: no order between streams", MANAGER, r"return last \? cai_priv_mem_order\(call, home, stream\)",
-     r"return call ? CAI_OK : last ? cai_priv_mem_order(call, home, stream)"),
-    ("manager: the order of streams is the wrong way round", MANAGER, r"return last \? cai_priv_mem_order", r"return !last ? cai_priv_mem_order"),
-    ("manager: a reference that is not the last makes no order", MANAGER,
-     r": cai_priv_mem_order\(call, stream, home\);", r": CAI_OK;"),
-    ("manager: set_stream orders the wrong way round", MANAGER, r"stream, 1\); /\* the new one waits \*/",
-     r"stream, 0);"),
-    ("manager: another thread's free is not noticed", MANAGER,
-     r"if \(!stale && \(call->settled .*\) return 0;", r"if (look) return 0;"),
-    ("manager: memory of stream 2 of another thread is freed in this one's", MANAGER,
-     r"elsewhere = cai_priv_mem_elsewhere\(call, home, thread\);", r"elsewhere = 0;"),
-    ("manager: an array's own stream is not looked at", MANAGER, r"    \*stream = array->stream;\n", r""),
-    ("manager: an array's event is not waited for", MANAGER,
-     r"return cai_priv_mem_follow_event\(call, array->event, \*stream\);", r"return CAI_OK;"),
-    ("manager: an array whose work is not known is freed at once", MANAGER,
-     r"if \(array->sync == CAI_SYNC_UNKNOWN\) return CAI_ERR_STREAM;",
-     r"if (array->sync == CAI_SYNC_UNKNOWN) return CAI_OK;"),
-    ("manager: pinned memory does not wait", MANAGER,
-     r"if \(was->pair == CAI_PRIV_PIN_PAIR && last\) return cai_priv_mem_wait.*", r""),
-    ("manager: memory is freed in the legacy stream", MANAGER, r"return cai_priv_mem_end\(call, slot, stream\);",
-     r"return cai_priv_mem_end(call, slot, CAI_STREAM_LEGACY);"),
+    ("manager: a reference that is not the last makes no order", MANAGER, r"int ask = manager->cuda && ", r"int ask = 0 && "),
+    ("manager: the last free does not come after the others", MANAGER, r"if \(!defers && !pinned\) defers = cai_priv_mem_follow.*", r""),
+    ("manager: an event does not come after the one before", MANAGER,
+     r"const int apart = cai_priv_mem_has_event[^;]*;", r"const int apart = 0;"),
+    ("manager: pinned memory does not wait", MANAGER, r"call->idle \? CAI_OK : cai_priv_mem_wait_stream\(call, stream\);", r"CAI_OK;"),
+    ("manager: memory is freed in the legacy stream", MANAGER, r"(hooks->device_free\(hooks->ctx, ptr, bytes, cai_stream_to_cuda\()stream\)",
+     r"\1CAI_STREAM_LEGACY)"),
+    ("an array's event is not waited for", EMM, r"if \(!error && by_event\) error = cuda->stream_wait_event[^;]*;", r""),
+    ("an array whose work is not known is freed at once", MANAGER, r"wait = !cai_priv_mem_wait_contexts\(call, contexts\);",
+     r"wait = contexts != 0;"),
     # both in one call
     ("finish releases at once", STREAM, r"if \(cai_priv_at_once\(ex, array, ex->capture != 0\)\) \{", r"if (1) {"),
     # DLPack, both ends

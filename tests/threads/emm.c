@@ -246,23 +246,14 @@ static void do_look(worker *w)
     if (count.freed > count.allocated || count.deferred > count.allocated) w->failures++;
 }
 
-static void do_move(worker *w)
-{
-    const cai_memory_handle handle = (cai_memory_handle)swap(&shelf[draw(w, SHELF)], 0);
-    cai_error err;
-    if (!handle) return;
-    ok(w, cai_manager_set_stream(&emm, handle, any_stream(w), &err), &err);
-    put_on_shelf(w, handle);
-}
-
 static void do_one(worker *w)
 {
     cai_error err;
     switch (draw(w, 32)) {
     case 0: ok(w, cai_manager_flush(&emm, &err), &err); break;
     case 1:
-    case 2: do_look(w); break;
-    case 3: do_move(w); break;
+    case 2:
+    case 3: do_look(w); break;
     case 4:
     case 5: do_array(w); break;
     case 6:

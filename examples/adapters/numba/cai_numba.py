@@ -46,12 +46,12 @@ class Error(ctypes.Structure):  # cai_error
 class Counts(ctypes.Structure):  # cai_manager_count
     _fields_ = [
         (name, c_uint64)
-        for name in ("live", "live_bytes", "deferred", "deferred_bytes", "allocated", "freed", "retries", "lost", "failed")
+        for name in ("live", "deferred", "live_bytes", "deferred_bytes", "allocated", "freed", "retries", "lost", "failed")
     ] + [("first_failure", c_int32), ("reserved", c_int32)]
 
 
 class Object(ctypes.Structure):  # cai_memory_object
-    _fields_ = [(name, c_uint64) for name in ("memory", "number", "address", "size", "stream")]
+    _fields_ = [(name, c_uint64) for name in ("memory", "number", "address", "size")]
     _fields_ += [("references", c_int64), ("kind", c_int32), ("lost", c_int32)]
 
 
