@@ -507,7 +507,7 @@ int32_t driver_watch_look(cai_sim_access **found)
     watch_read_trace();
     pthread_mutex_lock(&watch_inner);
     if (watch_use_count && !watch_functions) {
-        watch_faults = faults;
+        __atomic_store_n(&watch_faults, faults, __ATOMIC_RELAXED);
         *found = (cai_sim_access *)calloc((size_t)watch_use_count, sizeof **found);
         count = *found ? watch_judge_all(*found) : 0;
     }
@@ -543,7 +543,7 @@ static void watch_function(void *context, int32_t begins)
         if (!use->writes)
             use->digest = watch_digest(use);
     }
-    watch_faults = -1;
+    __atomic_store_n(&watch_faults, -1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&watch_inner);
 }
 

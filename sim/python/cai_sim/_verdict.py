@@ -8,7 +8,7 @@ import re
 from typing import Iterable
 
 from . import _cure
-from ._report import Census, dead_handles, errors, groups, plural
+from ._report import Census, dead_handles, errors, groups, out_of_reach, plural
 from ._trace import Race, Trace
 
 # What a run can be, worst first, and the exit status.
@@ -75,9 +75,11 @@ def level_of(found: list[list[Race]], census: Census, trace: Trace) -> tuple[str
     more = f"; not judged: {left_out}" if left_out and census.kinds else ""
     if found and found[0][0].certain:
         return "races", races + more
-    dead, why = len(dead_handles(trace)), unfinished(trace)
+    dead, far, why = len(dead_handles(trace)), len(out_of_reach(trace)), unfinished(trace)
     if dead:
         return "dead", plural(dead, "use", "uses") + " of what was destroyed"
+    if far:
+        return "dead", plural(far, "launch", "launches") + " on memory out of reach"
     if why:
         return "unfinished", f"not judged to the end: {why}"
     if found:
