@@ -19,21 +19,21 @@ POSSIBLE = r"\d possible races?"
 
 # The exit status, the first line of the report, and what it must say.
 RACES = {
-    "read": ("x.copy_to_host(pinned, stream=s)\nprint(pinned.sum())\ns.synchronize()", 0, POSSIBLE, READ),
+    "read": ("x.copy_to_host(pinned, stream=s)\nprint(pinned.sum())\ns.synchronize()", 7, POSSIBLE, READ),
     "read_at_the_end": ("x.copy_to_host(pinned, stream=s)\nprint(pinned.sum())",
-                        0, POSSIBLE, r'"access after the last call" reads on the host'),
-    "refill": ("for i in range(3):\n    pinned[:] = i\n    x.copy_to_device(pinned, stream=s)\ns.synchronize()", 0, POSSIBLE, REFILL),
-    "read_small": ("y = cuda.pinned_array(4, np.float32)\nx[:4].copy_to_host(y, stream=s)\nprint(y[0])\ns.synchronize()", 0, POSSIBLE, READ),
-    "read_half": ("x[:2048].copy_to_host(pinned[:2048], stream=s)\nprint(pinned[5])\ns.synchronize()", 0, POSSIBLE, READ),
-    "wrong_stream": ("x.copy_to_host(pinned, stream=s)\nt.synchronize()\nprint(pinned.sum())\ns.synchronize()", 0, POSSIBLE, READ),
+                        7, POSSIBLE, r'"access after the last call" reads on the host'),
+    "refill": ("for i in range(3):\n    pinned[:] = i\n    x.copy_to_device(pinned, stream=s)\ns.synchronize()", 7, POSSIBLE, REFILL),
+    "read_small": ("y = cuda.pinned_array(4, np.float32)\nx[:4].copy_to_host(y, stream=s)\nprint(y[0])\ns.synchronize()", 7, POSSIBLE, READ),
+    "read_half": ("x[:2048].copy_to_host(pinned[:2048], stream=s)\nprint(pinned[5])\ns.synchronize()", 7, POSSIBLE, READ),
+    "wrong_stream": ("x.copy_to_host(pinned, stream=s)\nt.synchronize()\nprint(pinned.sum())\ns.synchronize()", 7, POSSIBLE, READ),
     "wrong_event": ("e = cuda.event()\ne.record(s)\nx.copy_to_host(pinned, stream=s)\ne.synchronize()\nprint(pinned[1])\ns.synchronize()",
-                    0, POSSIBLE, READ),
+                    7, POSSIBLE, READ),
     "thread": ("import threading\nx.copy_to_host(pinned, stream=s)\nw = threading.Thread(target=lambda: print(pinned[0]))\n"
-               "w.start()\nw.join()\ns.synchronize()", 0, POSSIBLE, READ),
+               "w.start()\nw.join()\ns.synchronize()", 7, POSSIBLE, READ),
     "to_file": ("import tempfile\nx.copy_to_host(pinned, stream=s)\nf = tempfile.TemporaryFile()\nf.write(memoryview(pinned))\n"
-                "f.flush()\ns.synchronize()", 0, POSSIBLE, READ),
+                "f.flush()\ns.synchronize()", 7, POSSIBLE, READ),
     "managed": ("m = cuda.managed_array(4096, np.float32)\nd.cuMemsetD8Async(m.ctypes.data, 1, m.nbytes, int(s.handle))\n"
-                "print(m[7])\ns.synchronize()", 0, POSSIBLE, r'"set" writes on s1 .*reads on the host'),
+                "print(m[7])\ns.synchronize()", 7, POSSIBLE, r'"set" writes on s1 .*reads on the host'),
 }  # fmt: skip
 
 CLEAN = {
