@@ -30,17 +30,72 @@ from build_module import FLAGS, INCLUDES, ROOT, build, load, needs, skip  # noqa
 SOURCES = {"c": "producer.c", "cpp": "producer.cpp"}
 PARTS = ("alone", "libraries")
 SECONDS = 60  # of a program; a wait with the GIL held never ends
-DEADLOCK = 8  # of a program with a defect
+DEADLOCK = 5  # of a program with a defect
 N = 1024  # bytes of an array
 
-# The line of the source, what takes its place, and the parts that are to find it. The lines are the same in C and C++.
-PLANTED = {
-    "c": [
-        ("the stream is not kept", "self->stream = Py_XNewRef(stream);", "self->stream = NULL;"),
-        ("the module is not kept", "Py_DECREF(module); /* perhaps the last one: the state goes */",
-         "Py_DECREF(module); Py_DECREF(Py_XNewRef(Py_None)); Py_DECREF(Py_None);"),
-    ]
-}  # fmt: skip
+# What is planted, the program that finds it, and for each source what is replaced, and by what. Each stands there once.
+PLANTED = (
+    ("the stream is not kept", "alone", {
+        "c": [("self->stream = Py_XNewRef(stream);", "")],
+        "cpp": [("self->stream = Py_XNewRef(stream);", "")]}),
+    ("the module is not kept", "alone", {
+        "c": [("= Py_NewRef(module);", "= module;"), ("Py_DECREF(module); /* perhaps", "/* perhaps")],
+        "cpp": [("= Py_NewRef(module);", "= module;"), ("Py_DECREF(module); /* perhaps", "/* perhaps")]}),
+    ("the array of a view is not kept", "alone", {
+        "c": [("self->base = Py_XNewRef(base);", "")],
+        "cpp": [("self->base = Py_XNewRef(base);", "")]}),
+    ("the memory is freed on another stream", "alone", {
+        "c": [("return; /* a view */", "return; array->stream = 1;")],
+        "cpp": [("return; /* a view */", "return; array.stream = 1;")]}),
+    ("the memory of others goes at once", "alone", {
+        "c": [("cai_keepalive_push(array, &state->pool, array->stream, NULL) == CAI_OK", "1")],
+        "cpp": [("cai_keepalive_push(&array, cuda.pool, array.stream, nullptr)", "false")]}),
+    ("an array is taken without a wait", "alone", {
+        "c": [("return cai_migrate(array, &state->pool, stream, err);",
+               "{ array->sync = CAI_SYNC_STREAM; array->stream = stream; return CAI_OK; }")],
+        "cpp": [("return cai::call(cai_migrate, &array, cuda.pool, stream);",
+                 "{ array.sync = CAI_SYNC_STREAM; array.stream = stream; return; }")]}),
+    ("nobody makes the context", "alone", {
+        "c": [("cuda->primary_retain(cuda->self, DEVICE, &state->context)", "0")],
+        "cpp": [("cuda.primary_retain(cuda.self, device, &handle)", "0")]}),
+    ("the context is not let go", "alone", {
+        "c": [("(void)cuda->primary_release(cuda->self, DEVICE);", "{}")],
+        "cpp": [("(void)cuda.primary_release(cuda.self, device);", "")]}),
+    ("the memory of CUDA's pool is not given back", "alone", {
+        "c": [("status = cai_emm_pool_destroy(&state->memory, NULL);", "{}")],
+        "cpp": [("(void)(cai_emm_pool_destroy(&pool, nullptr) == CAI_OK);", "")]}),
+    ("the stream of a cycle is named after its end", "alone", {
+        "c": [("array->sync = CAI_SYNC_UNKNOWN;", "return;")],
+        "cpp": [("array.sync = CAI_SYNC_UNKNOWN;", "return;")]}),
+    ("a cycle with the module is not seen", "alone", {
+        "c": [("Py_VISIT(((array_object *)self)->module);", "")],
+        "cpp": [("Py_VISIT(object_of(self)->module);", "")]}),
+    ("the end of an array waits with the GIL held", "alone", {
+        "c": [("Py_BEGIN_ALLOW_THREADS\n    give_back(state, &object->array);\n    Py_END_ALLOW_THREADS",
+               "give_back(state, &object->array);")],
+        "cpp": [("unlocked threads;\n        give_back", "give_back")]}),
+    ("drain waits with the GIL held", "alone", {
+        "c": [("Py_BEGIN_ALLOW_THREADS\n    status = cai_keepalive_drain(&state->pool, &err);\n    Py_END_ALLOW_THREADS",
+               "status = cai_keepalive_drain(&state->pool, &err);")],
+        "cpp": [("unlocked threads;\n            cai::call(cai_keepalive_drain", "cai::call(cai_keepalive_drain")]}),
+    ("the end of the module waits with the GIL held", "alone", {
+        "c": [("Py_BEGIN_ALLOW_THREADS /* it waits */\n    close_cuda(state);\n    Py_END_ALLOW_THREADS",
+               "close_cuda(state);")],
+        "cpp": [("unlocked threads; /* it waits */", "")]}),
+    ("__dlpack__ orders nothing", "libraries", {
+        "c": [("return cai_python_dlpack_ordered(&state->py, &state->pool, self, array, &request);",
+               "request.flags |= CAI_DLPACK_ORDERED; return cai_python_dlpack(&state->py, self, array, &request);")],
+        "cpp": [("return cai_python_dlpack_ordered(&state->py, state->cuda->pool, self, array, &request);",
+                 "request.flags |= CAI_DLPACK_ORDERED; return cai_python_dlpack(&state->py, self, array, &request);")]}),
+    ("the table of DLPack orders nothing", "libraries", {
+        "c": [("cai_python_dlpack_offer_ordered(&state->py, &state->pool, state->type, &dlpack_table)",
+               "cai_python_dlpack_offer(&state->py, state->type, &dlpack_table)")],
+        "cpp": [("cai_python_dlpack_offer_ordered(&state->py, state->cuda->pool, state->type, &dlpack_table)",
+                 "cai_python_dlpack_offer(&state->py, state->type, &dlpack_table)")]}),
+    ("adopt takes a borrowed array", "libraries", {
+        "c": [("array->release && (array->sync == CAI_SYNC_NONE", "(array->sync == CAI_SYNC_NONE")],
+        "cpp": [("array->release && (array->sync == CAI_SYNC_NONE", "(array->sync == CAI_SYNC_NONE")]}),
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------ what the programs share
 
@@ -168,11 +223,15 @@ def streams(path, cuda):
     seen = weakref.ref(s)
     x = producer.empty((2, N // 2), "|u1", s)
     view = x[1:, ::2]
+    whole = x[:]
     other = producer.asarray(x, s)
     del s, x
     gc.collect()
     cuda.write(cuda.pointer(other), other.__cuda_array_interface__["stream"])
     del other
+    producer.drain()
+    cuda.write(cuda.pointer(whole), whole.__cuda_array_interface__["stream"])
+    del whole
     wanted("the view", (view.shape, view.strides, view[0].shape, view[-1, 3].shape), ((1, N // 4), (N // 2, 2), (N // 4,), ()))
     cuda.call("cuStreamSynchronize", view.__cuda_array_interface__["stream"])
     refused("an index too large", lambda: view[1])
@@ -435,6 +494,24 @@ def plain(options, kinds):
                 print(f"{SOURCES[kind]}, {part} {' '.join(setting)}: exit status {status}\n{said}")
     print(f"{len(kinds)} modules, {bad} programs failed")
     return 1 if bad else 0
+
+
+def planted(options, kinds):
+    missed = 0
+    for name, part, changes in PLANTED:
+        for kind in kinds:
+            text = (ROOT / "examples" / "producer" / SOURCES[kind]).read_text(encoding="utf-8")
+            for old, new in changes[kind]:
+                if text.count(old) != 1:
+                    sys.exit(f"{name}: {old!r} stands {text.count(old)} times in {SOURCES[kind]}, once is expected")
+                text = text.replace(old, new)
+            with tempfile.TemporaryDirectory() as folder:
+                status, said = run(made(options, folder, kind, text), part, DEADLOCK)
+            missed += status == 0
+            last = next((line for line in said.splitlines() if line and not line.startswith("what was seen")), "")
+            print(f"{'MISSED' if status == 0 else 'found'}: {name} ({SOURCES[kind]}): {status}: {last[:100]}", flush=True)
+    print(f"{len(PLANTED) * len(kinds)} defects, {missed} missed")
+    return 1 if missed else 0
 
 
 def main():
