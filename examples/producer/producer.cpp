@@ -1,4 +1,4 @@
-/* producer.cpp - producer.c in C++17 with cai.hpp: an array type of one's own in Python, to copy and to change
+/* producer.cpp - producer.c in C++17 with cai.hpp: an array type of one's own in Python
  * SPDX-License-Identifier: MIT
  *
  * The head of producer.c says what the module offers, and who makes the context. */
@@ -20,8 +20,8 @@ namespace {
 
 constexpr int device = 0;
 
-/* Opened in this order, and closed in reverse. cai_cuda_load makes no context, and initializes nothing until a
- * call needs it. The retain does both. */
+/* Opened in this order, and closed in reverse. cai_cuda_load makes no context, and initializes nothing until
+ * a call needs it. The retain does both. */
 struct driver : cai_cuda_driver {
     driver() { cai::call(cai_cuda_load, this, nullptr); }
 };
@@ -110,21 +110,35 @@ array_object *object_of(PyObject *self) { return reinterpret_cast<array_object *
 
 module_state *state_of(PyObject *self) { return state_of_module(object_of(self)->module); }
 
-/* ------------------------------------------------------------------------------ making and giving back */
+/* -------------------------------------------------------------- making and giving back */
 
 /* Ours frees behind the work in its stream, without a wait. The memory of others goes when the stream has
- * passed. If that cannot be known, the host waits. */
-void give_back(library &cuda, cai::array &array)
+ * passed. If nobody can tell, the host waits. Without the GIL. A wait would end a capture: then it stays. */
+cai_status give_back(library &cuda, cai::array &array, cai_error *err)
 {
-    if (!array.owned()) return; /* a view */
-    const bool ordered = array.flags & CAI_ORDERED_FREE || array.sync == CAI_SYNC_NONE;
-    if (!ordered && cai_keepalive_push(&array, cuda.pool, array.stream, nullptr)) {
+    cai_status status = CAI_OK;
+    if (!array.owned()) return CAI_OK; /* a view */
+    if (!(array.flags & CAI_ORDERED_FREE) && array.sync != CAI_SYNC_NONE)
+        status = cai_keepalive_push(&array, cuda.pool, array.stream, err);
+    if (status == CAI_ERR_CAPTURE) return status;
+    if (status) {
         const cai_cuda &table = cuda.cuda.cuda;
         (void)table.context_push(table.self, cuda.context.handle);
         (void)table.context_synchronize(table.self);
         (void)table.context_pop(table.self);
     }
-    cai_array_release(&array); /* does nothing if it waits now in the list */
+    cai_array_release(&array); /* does nothing if it waits in the list now */
+    return CAI_OK;
+}
+
+/* An exception for which there is no caller. One that is set stays. */
+void report(const cai_error &err, PyTypeObject *type)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    (void)cai_python_raise(&err);
+    PyErr_WriteUnraisable(reinterpret_cast<PyObject *>(type));
+    PyErr_Restore(kind, value, trace);
 }
 
 /* A new object, which takes over `array`. On failure that is still the caller's. */
@@ -167,11 +181,14 @@ void array_dealloc(PyObject *self)
     array_object *object = object_of(self); /* there is no tp_clear: the end needs all of it */
     PyObject *module = object->module, *stream = object->stream, *base = object->base;
     library &cuda = *state_of(self)->cuda;
+    cai_error err;
+    cai_status status;
     PyObject_GC_UnTrack(self);
     {
         unlocked threads;
-        give_back(cuda, object->array);
+        status = give_back(cuda, object->array, &err);
     }
+    if (status) report(err, type);
     PyObject_GC_Del(self);
     Py_XDECREF(base);
     Py_XDECREF(stream); /* behind the free */
@@ -184,21 +201,20 @@ cai::array allocate(library &cuda, const cai_array &like, uint64_t stream)
 {
     const current context(cuda);
     cai::array made;
-    const auto call = [&](cai_error *why) {
-        return cai_emm_array(&made, cuda.pool, &cuda.memory.hooks, like.dtype.code, like.ndim, like.shape, stream,
-                             why);
+    cai_error why;
+    const auto allocated = [&] {
+        return cai_emm_array(&made, cuda.pool, &cuda.memory.hooks, like.dtype.code, like.ndim, like.shape,
+                             stream, &why);
     };
     cai::call(cai_keepalive_poll, cuda.pool, nullptr); /* gives back what has passed meanwhile */
-    cai_error why;
-    const cai_status status = call(&why);
-    if (!status) return made;
-    if (status != CAI_ERR_OUT_OF_MEMORY) throw cai::error(why);
-    cai::call(cai_keepalive_drain, cuda.pool);
-    cai::call(call);
+    cai_status status = allocated();
+    if (status == CAI_ERR_OUT_OF_MEMORY && !cai_keepalive_drain(cuda.pool, nullptr)) status = allocated();
+    if (status) throw cai::error(why);
+    made.dtype = like.dtype; /* the unit of a time, too */
     return made;
 }
 
-/* Without the GIL. The stream waits for what is pending on the array, which is then an array of that stream. */
+/* Without the GIL. The stream waits for what is pending on the array, which is an array of it then. */
 void take(library &cuda, cai::array &array, uint64_t stream)
 {
     const current context(cuda);
@@ -221,10 +237,12 @@ PyObject *empty(PyObject *module, PyObject *args)
     const char *typestr;
     Py_ssize_t length;
     uint64_t number;
-    if (!PyArg_ParseTuple(args, "O!s#O:empty", &PyTuple_Type, &shape, &typestr, &length, &stream)) return nullptr;
+    if (!PyArg_ParseTuple(args, "O!s#O:empty", &PyTuple_Type, &shape, &typestr, &length, &stream))
+        return nullptr;
     const Py_ssize_t ndim = PyTuple_Size(shape);
     if (ndim > CAI_MAX_NDIM) return PyErr_Format(PyExc_ValueError, "too many dimensions");
-    for (Py_ssize_t i = 0; i < ndim; ++i) extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    for (Py_ssize_t i = 0; i < ndim && !PyErr_Occurred(); ++i)
+        extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
     if (PyErr_Occurred() || cai_python_stream(&state->py, stream, &number)) return nullptr;
     return guarded([&] {
         cai_dtype dtype;
@@ -240,7 +258,7 @@ PyObject *empty(PyObject *module, PyObject *args)
     });
 }
 
-/* asarray(obj, stream): later work of obj's library is not behind that of `stream`. Order it, as with CuPy's. */
+/* asarray(obj, stream): what obj's library does later is not behind `stream`. Order that, as with CuPy. */
 PyObject *asarray(PyObject *module, PyObject *args)
 {
     module_state *state = state_of_module(module);
@@ -278,7 +296,7 @@ PyObject *drain(PyObject *module, PyObject *)
     });
 }
 
-/* -------------------------------------------------------------------------------- what others ask for */
+/* ----------------------------------------------------------------- what others ask for */
 
 PyObject *array_interface(PyObject *self, void *)
 {
@@ -299,7 +317,7 @@ PyObject *array_dlpack_device(PyObject *self, PyObject *)
     return cai_python_dlpack_device(&object_of(self)->array);
 }
 
-/* The exchange in C, for those who know it. Borrowed: the memory is the object's for as long as that lives. */
+/* The exchange in C. Borrowed: the memory is the object's for as long as that lives. */
 int array_describe(PyObject *self, cai_array *out)
 {
     cai_array_borrow(out, &object_of(self)->array);
@@ -319,7 +337,8 @@ PyObject *array_adopt(PyTypeObject *type, cai_array *array)
     return PyErr_Format(PyExc_BufferError, "the array is borrowed, or its work is not in a stream");
 }
 
-const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe, array_adopt};
+const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe,
+                                            array_adopt};
 
 /* DLPack's exchange in C asks where we work now. We have no current stream, so that is the default one. */
 int current_stream(DLDeviceType, int32_t, void **out)
@@ -330,7 +349,7 @@ int current_stream(DLDeviceType, int32_t, void **out)
 
 CAI_PYTHON_DLPACK_TABLE(dlpack_table, current_stream)
 
-/* ------------------------------------------------------------------------------ what Python asks for */
+/* ---------------------------------------------------------------- what Python asks for */
 
 /* shape, or strides in bytes */
 PyObject *array_extents(PyObject *self, void *strides)
@@ -338,7 +357,8 @@ PyObject *array_extents(PyObject *self, void *strides)
     const cai::array &array = object_of(self)->array;
     const int64_t *numbers = strides ? array.strides : array.shape;
     PyObject *tuple = PyTuple_New(array.ndim);
-    for (int32_t i = 0; tuple && i < array.ndim; ++i) PyTuple_SetItem(tuple, i, PyLong_FromLongLong(numbers[i]));
+    for (int32_t i = 0; tuple && i < array.ndim; ++i)
+        PyTuple_SetItem(tuple, i, PyLong_FromLongLong(numbers[i]));
     return tuple;
 }
 
@@ -402,7 +422,7 @@ PyObject *array_item(PyObject *self, PyObject *key)
     return wrap(from->module, from->stream, from->base ? from->base : self, &view);
 }
 
-/* ------------------------------------------------------------------------------------------- the module */
+/* -------------------------------------------------------------------------- the module */
 
 PyGetSetDef array_getset[] = {
     {"__cuda_array_interface__", array_interface, nullptr, "version 3, with the stream", nullptr},
@@ -428,7 +448,8 @@ PyType_Slot array_slots[] = {
     {}};
 
 PyType_Spec array_spec = {"producer.Array", sizeof(array_object), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, array_slots};
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          array_slots};
 
 int begin(PyObject *module)
 {

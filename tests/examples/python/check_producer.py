@@ -45,11 +45,14 @@ PLANTED = (
         "c": [("self->base = Py_XNewRef(base);", "")],
         "cpp": [("self->base = Py_XNewRef(base);", "")]}),
     ("the memory is freed on another stream", "alone", {
-        "c": [("return; /* a view */", "return; array->stream = 1;")],
-        "cpp": [("return; /* a view */", "return; array.stream = 1;")]}),
+        "c": [("return CAI_OK; /* a view */", "return CAI_OK; array->stream = 1;")],
+        "cpp": [("return CAI_OK; /* a view */", "return CAI_OK; array.stream = 1;")]}),
     ("the memory of others goes at once", "alone", {
-        "c": [("cai_keepalive_push(array, &state->pool, array->stream, NULL) == CAI_OK", "1")],
-        "cpp": [("cai_keepalive_push(&array, cuda.pool, array.stream, nullptr)", "false")]}),
+        "c": [("status = cai_keepalive_push(array, &state->pool, array->stream, err);", "{}")],
+        "cpp": [("status = cai_keepalive_push(&array, cuda.pool, array.stream, err);", "{}")]}),
+    ("a wait ends a capture", "alone", {
+        "c": [("if (status == CAI_ERR_CAPTURE) return status;", "")],
+        "cpp": [("if (status == CAI_ERR_CAPTURE) return status;", "")]}),
     ("an array is taken without a wait", "alone", {
         "c": [("return cai_migrate(array, &state->pool, stream, err);",
                "{ array->sync = CAI_SYNC_STREAM; array->stream = stream; return CAI_OK; }")],
@@ -71,9 +74,9 @@ PLANTED = (
         "c": [("Py_VISIT(((array_object *)self)->module);", "")],
         "cpp": [("Py_VISIT(object_of(self)->module);", "")]}),
     ("the end of an array waits with the GIL held", "alone", {
-        "c": [("Py_BEGIN_ALLOW_THREADS\n    give_back(state, &object->array);\n    Py_END_ALLOW_THREADS",
-               "give_back(state, &object->array);")],
-        "cpp": [("unlocked threads;\n        give_back", "give_back")]}),
+        "c": [("Py_BEGIN_ALLOW_THREADS\n    status = give_back(state, &object->array, &err);\n    Py_END_ALLOW_THREADS",
+               "status = give_back(state, &object->array, &err);")],
+        "cpp": [("unlocked threads;\n        status = give_back", "status = give_back")]}),
     ("drain waits with the GIL held", "alone", {
         "c": [("Py_BEGIN_ALLOW_THREADS\n    status = cai_keepalive_drain(&state->pool, &err);\n    Py_END_ALLOW_THREADS",
                "status = cai_keepalive_drain(&state->pool, &err);")],
@@ -232,6 +235,10 @@ def streams(path, cuda):
     producer.drain()
     cuda.write(cuda.pointer(whole), whole.__cuda_array_interface__["stream"])
     del whole
+    for dtype in (">f4", "<M8[ms]", "<c16", "|b1"):
+        wanted("a dtype", producer.empty((3,), dtype, 1).dtype, dtype)
+    refused("text", lambda: producer.empty((3,), "<U3", 1))
+    refused("an extent that is no number", lambda: producer.empty((3, None, 2), "|u1", 1))
     wanted("the view", (view.shape, view.strides, view[0].shape, view[-1, 3].shape), ((1, N // 4), (N // 2, 2), (N // 4,), ()))
     cuda.call("cuStreamSynchronize", view.__cuda_array_interface__["stream"])
     refused("an index too large", lambda: view[1])
@@ -271,6 +278,27 @@ def cycles(path, cuda):
     del s, producer
     gc.collect()
     wanted("what is left of the cycles", [ref() for ref in gone], [None, None])
+
+
+def captures(path, cuda):
+    """The capture of a stream goes on when an array goes that it may use. The memory stays, and that is said."""
+    producer = opened(path)
+    s = Stream(cuda)
+    foreign = Foreign(cuda, s)
+    x, y = producer.asarray(foreign, s), producer.empty((N,), "|u1", s)
+    said = []
+    sys.unraisablehook = lambda unraisable: said.append(type(unraisable.exc_value))
+    cuda.call("cuStreamBeginCapture", s.handle, cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL)
+    refused("memory of a stream that captures", lambda: producer.empty((N,), "|u1", s))
+    del x, y
+    graph = cuda.call("cuStreamEndCapture", s.handle)
+    sys.unraisablehook = sys.__unraisablehook__
+    wanted("what was said", said, [RuntimeError])
+    cuda.call("cuGraphDestroy", graph)
+    cuda.call("cuStreamSynchronize", s.handle)
+    cuda.call("cuMemFree", foreign.memory)
+    foreign.memory = 0  # nobody gives it back
+    producer.drain()
 
 
 def waits(path, cuda):
@@ -326,7 +354,7 @@ def alone(path):
     context(path, cuda)
     cuda.retain()
     before = cuda.free_bytes()
-    for part in (streams, reuse, cycles, waits, threads):
+    for part in (streams, reuse, cycles, captures, waits, threads):
         kept = part(path, cuda)
         gc.collect()
         cuda.call("cuCtxSynchronize")
