@@ -18,62 +18,60 @@
 
 namespace {
 
-constexpr int device = 0;
+constexpr int32_t device = 0, places = 64; /* arrays of other libraries that wait for a stream */
 
-/* Opened in this order, and closed in reverse. cai_cuda_load makes no context, and initializes nothing until
- * a call needs it. The retain does both. */
-struct driver : cai_cuda_driver {
-    driver() { cai::call(cai_cuda_load, this, nullptr); }
-};
-
-struct primary_context {
-    const cai_cuda &cuda;
-    uint64_t handle = 0;
-    explicit primary_context(const cai_cuda &table) : cuda(table)
-    {
-        cai::check_cuda(cuda.primary_retain(cuda.self, device, &handle), "primary_retain");
-    }
-    ~primary_context() { (void)cuda.primary_release(cuda.self, device); }
-    primary_context(const primary_context &) = delete;
-};
-
-struct device_memory {
-    cai_emm_pool pool;   /* of CUDA; it keeps freed memory for the next array */
-    cai_emm_hooks hooks; /* over it; a table of your own goes here */
-    explicit device_memory(const cai_cuda &cuda)
-    {
-        cai::call(cai_emm_pool_create, &pool, &cuda, device);
-        cai::call(cai_emm_hooks_async, &hooks, &cuda, &pool);
-    }
-    ~device_memory() { (void)(cai_emm_pool_destroy(&pool, nullptr) == CAI_OK); }
-    device_memory(const device_memory &) = delete;
-};
-
+/* cai_cuda_load makes no context, and initializes nothing until a call needs it. The retain does both. */
 struct library {
-    driver cuda;
-    primary_context context{cuda.cuda};
-    device_memory memory{cuda.cuda};
-    cai::stream_pool pool{&cuda.cuda}; /* made once, as it keeps events */
+    cai_cuda_driver driver = {};
+    const cai_cuda &cuda = driver.cuda;
+    uint64_t context = 0;     /* retained */
+    cai_emm_pool memory = {}; /* of CUDA; it keeps freed memory for the next array */
+    cai_emm_hooks hooks = {}; /* over it; a table of your own goes here */
+    cai::stream_pool pool;    /* opened once, as it keeps events */
+
+    library() : library(0) /* which is complete then: what throws below calls the destructor */
+    {
+        cai::call(cai_cuda_load, &driver, nullptr);
+        cai::check_cuda(cuda.primary_retain(cuda.self, device, &context), "primary_retain");
+        cai::call(cai_emm_pool_create, &memory, &cuda, device);
+        cai::call(cai_emm_hooks_async, &hooks, &cuda, &memory);
+        cai::call([&](cai_error *why) { return pool.open(&cuda, places, 0, why); });
+    }
+
+    ~library() /* events and memory go before the context */
+    {
+        cai_status status = pool.close(nullptr);
+        if (memory.pool) status = cai_emm_pool_destroy(&memory, nullptr);
+        if (context) (void)cuda.primary_release(cuda.self, device);
+        (void)status; /* nobody is left who could be told */
+    }
+
+    library(const library &) = delete;
+
+  private:
+    explicit library(int) {}
 };
 
 /* While it lives, the context is current. */
 struct current {
     const cai_cuda &cuda;
-    explicit current(const library &of) : cuda(of.cuda.cuda)
+    explicit current(const library &of) : cuda(of.cuda)
     {
-        cai::check_cuda(cuda.context_push(cuda.self, of.context.handle), "context_push");
+        cai::check_cuda(cuda.context_push(cuda.self, of.context), "context_push");
     }
     ~current() { (void)cuda.context_pop(cuda.self); }
     current(const current &) = delete;
 };
 
-/* While it lives, other threads of Python run: the host may wait. */
-struct unlocked {
-    PyThreadState *const saved = PyEval_SaveThread();
-    unlocked() = default;
-    ~unlocked() { PyEval_RestoreThread(saved); }
-    unlocked(const unlocked &) = delete;
-};
+/* Calls a function that may wait, or throw, while other threads of Python run. */
+template <class Function> auto unlocked(Function function)
+{
+    struct restore {
+        PyThreadState *state;
+        ~restore() { PyEval_RestoreThread(state); }
+    } const after = {PyEval_SaveThread()};
+    return function();
+}
 
 /* Calls a function that may throw, and raises what it throws. */
 template <class Function> PyObject *guarded(Function function)
@@ -122,8 +120,8 @@ cai_status give_back(library &cuda, cai::array &array, cai_error *err)
         status = cai_keepalive_push(&array, cuda.pool, array.stream, err);
     if (status == CAI_ERR_CAPTURE) return status;
     if (status) {
-        const cai_cuda &table = cuda.cuda.cuda;
-        (void)table.context_push(table.self, cuda.context.handle);
+        const cai_cuda &table = cuda.cuda;
+        (void)table.context_push(table.self, cuda.context);
         (void)table.context_synchronize(table.self);
         (void)table.context_pop(table.self);
     }
@@ -182,13 +180,8 @@ void array_dealloc(PyObject *self)
     PyObject *module = object->module, *stream = object->stream, *base = object->base;
     library &cuda = *state_of(self)->cuda;
     cai_error err;
-    cai_status status;
     PyObject_GC_UnTrack(self);
-    {
-        unlocked threads;
-        status = give_back(cuda, object->array, &err);
-    }
-    if (status) report(err, type);
+    if (unlocked([&] { return give_back(cuda, object->array, &err); })) report(err, type);
     PyObject_GC_Del(self);
     Py_XDECREF(base);
     Py_XDECREF(stream); /* behind the free */
@@ -203,7 +196,7 @@ cai::array allocate(library &cuda, const cai_array &like, uint64_t stream)
     cai::array made;
     cai_error why;
     const auto allocated = [&] {
-        return cai_emm_array(&made, cuda.pool, &cuda.memory.hooks, like.dtype.code, like.ndim, like.shape,
+        return cai_emm_array(&made, cuda.pool, &cuda.hooks, like.dtype.code, like.ndim, like.shape,
                              stream, &why);
     };
     cai::call(cai_keepalive_poll, cuda.pool, nullptr); /* gives back what has passed meanwhile */
@@ -249,10 +242,7 @@ PyObject *empty(PyObject *module, PyObject *args)
         cai::array like, made;
         cai::call(cai_dtype_parse, typestr, length, 0U, &dtype);
         cai::call(cai_array_init_dtype, &like, &dtype, static_cast<int32_t>(ndim), extents, nullptr, 256U);
-        {
-            unlocked threads;
-            made = allocate(*state->cuda, like, number);
-        }
+        made = unlocked([&] { return allocate(*state->cuda, like, number); });
         cai_python_drain(&state->py); /* drops the references of what the poll gave back */
         return wrap(module, stream, nullptr, &made);
     });
@@ -272,10 +262,7 @@ PyObject *asarray(PyObject *module, PyObject *args)
         return nullptr;
     }
     PyObject *made = guarded([&] {
-        {
-            unlocked threads;
-            take(*state->cuda, array, options.stream);
-        }
+        unlocked([&] { take(*state->cuda, array, options.stream); });
         return wrap(module, stream, nullptr, &array);
     });
     cai_python_release(&state->py, &array, 1); /* after a failure; nothing of ours is queued on it */
@@ -287,10 +274,7 @@ PyObject *drain(PyObject *module, PyObject *)
 {
     module_state *state = state_of_module(module);
     return guarded([&] {
-        {
-            unlocked threads;
-            cai::call(cai_keepalive_drain, state->cuda->pool);
-        }
+        unlocked([&] { cai::call(cai_keepalive_drain, state->cuda->pool); });
         cai_python_drain(&state->py);
         return Py_NewRef(Py_None);
     });
@@ -487,10 +471,7 @@ void end(void *module)
     module_state *state = state_of_module(static_cast<PyObject *>(module));
     if (!state) return;
     Py_CLEAR(state->type);
-    {
-        unlocked threads; /* it waits */
-        delete state->cuda;
-    }
+    unlocked([&] { delete state->cuda; }); /* it waits */
     (void)cai_python_clear(&state->py);
 }
 

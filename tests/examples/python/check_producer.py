@@ -60,13 +60,13 @@ PLANTED = (
                  "{ array.sync = CAI_SYNC_STREAM; array.stream = stream; return; }")]}),
     ("nobody makes the context", "alone", {
         "c": [("cuda->primary_retain(cuda->self, DEVICE, &state->context)", "0")],
-        "cpp": [("cuda.primary_retain(cuda.self, device, &handle)", "0")]}),
+        "cpp": [("cuda.primary_retain(cuda.self, device, &context)", "0")]}),
     ("the context is not let go", "alone", {
         "c": [("(void)cuda->primary_release(cuda->self, DEVICE);", "{}")],
-        "cpp": [("(void)cuda.primary_release(cuda.self, device);", "")]}),
+        "cpp": [("(void)cuda.primary_release(cuda.self, device);", "{}")]}),
     ("the memory of CUDA's pool is not given back", "alone", {
         "c": [("status = cai_emm_pool_destroy(&state->memory, NULL);", "{}")],
-        "cpp": [("(void)(cai_emm_pool_destroy(&pool, nullptr) == CAI_OK);", "")]}),
+        "cpp": [("status = cai_emm_pool_destroy(&memory, nullptr);", "{}")]}),
     ("the stream of a cycle is named after its end", "alone", {
         "c": [("array->sync = CAI_SYNC_UNKNOWN;", "return;")],
         "cpp": [("array.sync = CAI_SYNC_UNKNOWN;", "return;")]}),
@@ -76,15 +76,16 @@ PLANTED = (
     ("the end of an array waits with the GIL held", "alone", {
         "c": [("Py_BEGIN_ALLOW_THREADS\n    status = give_back(state, &object->array, &err);\n    Py_END_ALLOW_THREADS",
                "status = give_back(state, &object->array, &err);")],
-        "cpp": [("unlocked threads;\n        status = give_back", "status = give_back")]}),
+        "cpp": [("if (unlocked([&] { return give_back(cuda, object->array, &err); }))", "if (give_back(cuda, object->array, &err))")]}),
     ("drain waits with the GIL held", "alone", {
         "c": [("Py_BEGIN_ALLOW_THREADS\n    status = cai_keepalive_drain(&state->pool, &err);\n    Py_END_ALLOW_THREADS",
                "status = cai_keepalive_drain(&state->pool, &err);")],
-        "cpp": [("unlocked threads;\n            cai::call(cai_keepalive_drain", "cai::call(cai_keepalive_drain")]}),
+        "cpp": [("unlocked([&] { cai::call(cai_keepalive_drain, state->cuda->pool); });",
+                 "cai::call(cai_keepalive_drain, state->cuda->pool);")]}),
     ("the end of the module waits with the GIL held", "alone", {
         "c": [("Py_BEGIN_ALLOW_THREADS /* it waits */\n    close_cuda(state);\n    Py_END_ALLOW_THREADS",
                "close_cuda(state);")],
-        "cpp": [("unlocked threads; /* it waits */", "")]}),
+        "cpp": [("unlocked([&] { delete state->cuda; });", "delete state->cuda;")]}),
     ("__dlpack__ orders nothing", "libraries", {
         "c": [("return cai_python_dlpack_ordered(&state->py, &state->pool, self, array, &request);",
                "request.flags |= CAI_DLPACK_ORDERED; return cai_python_dlpack(&state->py, self, array, &request);")],
