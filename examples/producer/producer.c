@@ -8,7 +8,8 @@
  *     producer.drain()                      # waits for what was let go, if memory is short
  *
  * The CUDA driver is loaded at run time. The context is the primary one of device 0, as that of the CUDA
- * Runtime and of the other libraries. The module retains it from its import until module and arrays are gone. */
+ * Runtime and of the other libraries. The module retains it from its import until it and all arrays are gone.
+ */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -50,22 +51,19 @@ static module_state *state_of(PyObject *self)
 /* -------------------------------------------------------------- making and giving back */
 
 /* Ours frees behind the work in its stream, without a wait. The memory of others goes when the stream has
- * passed. If nobody can tell, the host waits. Without the GIL. A wait would end a capture: then it stays. */
+ * passed. Without the GIL, as the host may wait. Nothing ends a capture for it: then the memory stays. */
 static cai_status give_back(module_state *state, cai_array *array, cai_error *err)
 {
-    const cai_cuda *cuda = state->pool.cuda;
-    cai_status status = CAI_OK;
-    if (!array->release) return CAI_OK; /* a view */
-    if (!(array->flags & CAI_ORDERED_FREE) && array->sync != CAI_SYNC_NONE)
-        status = cai_keepalive_push(array, &state->pool, array->stream, err);
-    if (status == CAI_ERR_CAPTURE) return status;
-    if (status) {
-        (void)cuda->context_push(cuda->self, state->context);
-        (void)cuda->context_synchronize(cuda->self);
-        (void)cuda->context_pop(cuda->self);
+    cai_array *const io[1] = {array};
+    cai_exchange ex;
+    if (array->flags & CAI_ORDERED_FREE || array->sync == CAI_SYNC_NONE || !array->release) {
+        cai_array_release(array); /* does nothing for a view */
+        return CAI_OK;
     }
-    cai_array_release(array); /* does nothing if it waits in the list now */
-    return CAI_OK;
+    if (array->sync == CAI_SYNC_STREAM)
+        return cai_keepalive_push(array, &state->pool, array->stream, err);
+    CAI_TRY(cai_exchange_begin(&ex, &state->pool, io, 1, CAI_STREAM_LEGACY, err)); /* waits for the context */
+    return cai_exchange_finish(&ex, CAI_OK, io, 1, err);
 }
 
 /* An exception for which there is no caller. One that is set stays. */

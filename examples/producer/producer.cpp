@@ -111,22 +111,18 @@ module_state *state_of(PyObject *self) { return state_of_module(object_of(self)-
 /* -------------------------------------------------------------- making and giving back */
 
 /* Ours frees behind the work in its stream, without a wait. The memory of others goes when the stream has
- * passed. If nobody can tell, the host waits. Without the GIL. A wait would end a capture: then it stays. */
+ * passed. Without the GIL, as the host may wait. Nothing ends a capture for it: then the memory stays. */
 cai_status give_back(library &cuda, cai::array &array, cai_error *err)
 {
-    cai_status status = CAI_OK;
-    if (!array.owned()) return CAI_OK; /* a view */
-    if (!(array.flags & CAI_ORDERED_FREE) && array.sync != CAI_SYNC_NONE)
-        status = cai_keepalive_push(&array, cuda.pool, array.stream, err);
-    if (status == CAI_ERR_CAPTURE) return status;
-    if (status) {
-        const cai_cuda &table = cuda.cuda;
-        (void)table.context_push(table.self, cuda.context);
-        (void)table.context_synchronize(table.self);
-        (void)table.context_pop(table.self);
+    cai_array *const io[1] = {&array};
+    cai::exchange ex;
+    if (array.flags & CAI_ORDERED_FREE || array.sync == CAI_SYNC_NONE || !array.owned()) {
+        cai_array_release(&array); /* does nothing for a view */
+        return CAI_OK;
     }
-    cai_array_release(&array); /* does nothing if it waits in the list now */
-    return CAI_OK;
+    if (array.sync == CAI_SYNC_STREAM) return cai_keepalive_push(&array, cuda.pool, array.stream, err);
+    CAI_TRY(ex.begin(cuda.pool, CAI_STREAM_LEGACY, io, 1, nullptr, err)); /* waits for the context */
+    return ex.finish(CAI_OK, err);
 }
 
 /* An exception for which there is no caller. One that is set stays. */

@@ -45,14 +45,20 @@ PLANTED = (
         "c": [("self->base = Py_XNewRef(base);", "")],
         "cpp": [("self->base = Py_XNewRef(base);", "")]}),
     ("the memory is freed on another stream", "alone", {
-        "c": [("return CAI_OK; /* a view */", "return CAI_OK; array->stream = 1;")],
-        "cpp": [("return CAI_OK; /* a view */", "return CAI_OK; array.stream = 1;")]}),
+        "c": [("cai_array_release(array); /*", "array->stream = 1; cai_array_release(array); /*")],
+        "cpp": [("cai_array_release(&array); /*", "array.stream = 1; cai_array_release(&array); /*")]}),
     ("the memory of others goes at once", "alone", {
-        "c": [("status = cai_keepalive_push(array, &state->pool, array->stream, err);", "{}")],
-        "cpp": [("status = cai_keepalive_push(&array, cuda.pool, array.stream, err);", "{}")]}),
+        "c": [("return cai_keepalive_push(array, &state->pool, array->stream, err);",
+               "{ cai_array_release(array); return CAI_OK; }")],
+        "cpp": [("return cai_keepalive_push(&array, cuda.pool, array.stream, err);",
+                 "{ cai_array_release(&array); return CAI_OK; }")]}),
     ("a wait ends a capture", "alone", {
-        "c": [("if (status == CAI_ERR_CAPTURE) return status;", "")],
-        "cpp": [("if (status == CAI_ERR_CAPTURE) return status;", "")]}),
+        "c": [("if (array->sync == CAI_SYNC_STREAM)\n        return cai_keepalive_push",
+               "state->pool.cuda->stream_synchronize(state->pool.cuda->self, array->stream);\n"
+               "    if (array->sync == CAI_SYNC_STREAM)\n        return cai_keepalive_push")],
+        "cpp": [("if (array.sync == CAI_SYNC_STREAM) return",
+                 "cuda.cuda.stream_synchronize(cuda.cuda.self, array.stream);\n"
+                 "    if (array.sync == CAI_SYNC_STREAM) return")]}),
     ("an array is taken without a wait", "alone", {
         "c": [("return cai_migrate(array, &state->pool, stream, err);",
                "{ array->sync = CAI_SYNC_STREAM; array->stream = stream; return CAI_OK; }")],
@@ -76,7 +82,8 @@ PLANTED = (
     ("the end of an array waits with the GIL held", "alone", {
         "c": [("Py_BEGIN_ALLOW_THREADS\n    status = give_back(state, &object->array, &err);\n    Py_END_ALLOW_THREADS",
                "status = give_back(state, &object->array, &err);")],
-        "cpp": [("if (unlocked([&] { return give_back(cuda, object->array, &err); }))", "if (give_back(cuda, object->array, &err))")]}),
+        "cpp": [("if (unlocked([&] { return give_back(cuda, object->array, &err); }))",
+                 "if (give_back(cuda, object->array, &err))")]}),
     ("drain waits with the GIL held", "alone", {
         "c": [("Py_BEGIN_ALLOW_THREADS\n    status = cai_keepalive_drain(&state->pool, &err);\n    Py_END_ALLOW_THREADS",
                "status = cai_keepalive_drain(&state->pool, &err);")],
@@ -273,7 +280,9 @@ def cycles(path, cuda):
     producer = opened(path)
     s = Stream(cuda)
     s.array = producer.empty((N,), "|u1", s)
+    s.taken = producer.asarray(Foreign(cuda, Stream(cuda)), s)
     cuda.write(cuda.pointer(s.array), s)
+    cuda.write(cuda.pointer(s.taken), s)
     producer.kept = producer.empty((N,), "|u1", Stream(cuda))[3:]
     gone = [weakref.ref(s), weakref.ref(producer)]
     del s, producer
@@ -491,10 +500,10 @@ def made(options, folder, kind, text=None):
     if text is not None:
         source = folder / SOURCES[kind]
         source.write_text(text)
-    compiler, flags = (options.cc, ()) if kind == "c" else (options.cxx, ("-std=c++17", "-Wno-missing-prototypes"))
+    compiler, flags = options.cc, ()
     if kind == "cpp":
         FLAGS[:] = [flag for flag in FLAGS if not flag.startswith(("-std", "-Wstrict-p", "-Wmissing-p"))]
-        flags = ("-std=c++17",)
+        compiler, flags = options.cxx, ("-std=c++17",)
     if text is not None:
         flags += ("-w", "-O0")
     return build(compiler, folder, "producer", [source], [*INCLUDES, options.dlpack], (*flags, "-ldl"))
