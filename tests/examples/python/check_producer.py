@@ -397,8 +397,9 @@ def give(producer, cuda, s, t):
         del view, x
         theirs = numba.cuda.as_cuda_array(pending())
         wanted("Numba's shape", theirs.shape, (N,))
-        theirs.copy_to_host()
-        del theirs
+        host = theirs.copy_to_host()  # on our stream, and perhaps not at once
+        cuda.call("cuStreamSynchronize", number(s))
+        del theirs, host
         tensor = tvm_ffi.from_dlpack(pending())  # by the table in C; TVM FFI works on our current stream, the legacy one
         cuda.write(tensor.data_ptr(), 1)
         del tensor
@@ -524,7 +525,7 @@ def plain(options, kinds):
     for kind in kinds:
         with tempfile.TemporaryDirectory() as folder:
             path = made(options, folder, kind)
-            for part, *setting in (("alone",), ("alone", "--adversarial"), ("libraries",)):
+            for part, *setting in (("alone",), ("alone", "--adversarial"), ("libraries",), ("libraries", "--adversarial")):
                 status, said = run(path, part, SECONDS, *setting)
                 if not status:
                     continue
