@@ -2,13 +2,14 @@
  * SPDX-License-Identifier: MIT
  *
  *     import producer
- *     x = producer.empty((2, 3), "<f4", stream)  # device memory; stream: an object with __cuda_stream__, or an int
- *     y = producer.asarray(obj, stream)          # the memory of anybody's array; stream waits for its pending work
- *     x[1:, ::2]                                 # the same memory, and all that knows CUDA arrays or DLPack takes it
- *     producer.drain()                           # waits for what was let go; only if memory is short
+ *     x = producer.empty((2, 3), "<f4", s)  # device memory; s: an object with __cuda_stream__, or an int
+ *     y = producer.asarray(obj, s)          # the memory of anybody's array; s waits for its pending work
+ *     x[1:, ::2]                            # the same memory; every library takes any of them
+ *     producer.drain()                      # waits for what was let go, if memory is short
  *
- * The CUDA driver is loaded at run time. The context is the primary one of device 0, the one of the CUDA Runtime
- * and of all other libraries. The module retains it from its import until the last array and the module are gone. */
+ * The CUDA driver is loaded at run time. The context is the primary one of device 0, as that of the CUDA
+ * Runtime and of the other libraries. The module retains it from its import until it and all arrays are gone.
+ */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -47,23 +48,32 @@ static module_state *state_of(PyObject *self)
     return (module_state *)PyModule_GetState(((array_object *)self)->module);
 }
 
-/* -------------------------------------------------------------------------------- making and giving back */
+/* -------------------------------------------------------------- making and giving back */
 
 /* Ours frees behind the work in its stream, without a wait. The memory of others goes when the stream has
- * passed. Without the GIL, as the host waits in the rare cases. */
-static void give_back(module_state *state, cai_array *array)
+ * passed. Without the GIL, as the host may wait. Nothing ends a capture for it: then the memory stays. */
+static cai_status give_back(module_state *state, cai_array *array, cai_error *err)
 {
-    const cai_cuda *cuda = state->pool.cuda;
-    if (!array->release) return; /* a view */
-    if (array->flags & CAI_ORDERED_FREE || array->sync == CAI_SYNC_NONE ||
-        cai_keepalive_push(array, &state->pool, array->stream, NULL) == CAI_OK) {
-        cai_array_release(array);
-        return;
+    cai_array *const io[1] = {array};
+    cai_exchange ex;
+    if (array->flags & CAI_ORDERED_FREE || array->sync == CAI_SYNC_NONE || !array->release) {
+        cai_array_release(array); /* does nothing for a view */
+        return CAI_OK;
     }
-    (void)cuda->context_push(cuda->self, state->context);
-    (void)cuda->context_synchronize(cuda->self);
-    (void)cuda->context_pop(cuda->self);
-    cai_array_release(array);
+    if (array->sync == CAI_SYNC_STREAM)
+        return cai_keepalive_push(array, &state->pool, array->stream, err);
+    CAI_TRY(cai_exchange_begin(&ex, &state->pool, io, 1, CAI_STREAM_LEGACY, err)); /* waits for the context */
+    return cai_exchange_finish(&ex, CAI_OK, io, 1, err);
+}
+
+/* An exception for which there is no caller. One that is set stays. */
+static void report(const cai_error *err, PyTypeObject *type)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    (void)cai_python_raise(err);
+    PyErr_WriteUnraisable((PyObject *)type);
+    PyErr_Restore(kind, value, trace);
 }
 
 /* A new object, which takes over `array`. On failure an owned array is still the caller's. */
@@ -106,10 +116,13 @@ static void array_dealloc(PyObject *self)
     array_object *object = (array_object *)self; /* there is no tp_clear: the end needs all of it */
     PyObject *module = object->module, *stream = object->stream, *base = object->base;
     module_state *state = state_of(self);
+    cai_error err;
+    cai_status status;
     PyObject_GC_UnTrack(self);
     Py_BEGIN_ALLOW_THREADS
-    give_back(state, &object->array);
+    status = give_back(state, &object->array, &err);
     Py_END_ALLOW_THREADS
+    if (status) report(&err, type);
     PyObject_GC_Del(self);
     Py_XDECREF(base);
     Py_XDECREF(stream); /* behind the free */
@@ -117,12 +130,16 @@ static void array_dealloc(PyObject *self)
     Py_DECREF(module); /* perhaps the last one: the state goes */
 }
 
-/* ------------------------------------------------------------------------------------- empty and asarray */
+/* ------------------------------------------------------------------- empty and asarray */
 
 static cai_status allocate(module_state *state, const cai_array *like, uint64_t stream, cai_array *out,
                            cai_error *err)
 {
-    return cai_emm_array(out, &state->pool, &state->hooks, like->dtype.code, like->ndim, like->shape, stream, err);
+    const cai_dtype *dtype = &like->dtype;
+    CAI_TRY(cai_emm_array(out, &state->pool, &state->hooks, dtype->code, like->ndim, like->shape, stream,
+                          err));
+    out->dtype = *dtype; /* the unit of a time, too */
+    return CAI_OK;
 }
 
 /* The stream waits for what is pending on the array, which is then an array of that stream. */
@@ -139,7 +156,8 @@ static cai_status take(module_state *state, uint64_t stream, cai_array *array, c
 }
 
 /* With our context current and without the GIL: a new array `like` another one, or `array` is taken. */
-static cai_status make(module_state *state, const cai_array *like, uint64_t stream, cai_array *array, cai_error *err)
+static cai_status make(module_state *state, const cai_array *like, uint64_t stream, cai_array *array,
+                       cai_error *err)
 {
     const cai_cuda *cuda = state->pool.cuda;
     cai_status status;
@@ -181,10 +199,12 @@ static PyObject *empty(PyObject *module, PyObject *args)
     cai_dtype dtype;
     cai_error err;
     uint64_t number;
-    Py_ssize_t i, length;
-    if (!PyArg_ParseTuple(args, "O!s#O:empty", &PyTuple_Type, &shape, &typestr, &length, &stream)) return NULL;
+    Py_ssize_t i = 0, length;
+    if (!PyArg_ParseTuple(args, "O!s#O:empty", &PyTuple_Type, &shape, &typestr, &length, &stream))
+        return NULL;
     if (PyTuple_Size(shape) > CAI_MAX_NDIM) return PyErr_Format(PyExc_ValueError, "too many dimensions");
-    for (i = 0; i < PyTuple_Size(shape); ++i) extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    for (; i < PyTuple_Size(shape) && !PyErr_Occurred(); ++i)
+        extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
     if (PyErr_Occurred() || cai_python_stream(&state->py, stream, &number)) return NULL;
     if (cai_dtype_parse(typestr, length, 0, &dtype, &err) ||
         cai_array_init_dtype(&like, &dtype, (int32_t)i, extents, NULL, 256, &err)) /* no memory yet */
@@ -192,7 +212,7 @@ static PyObject *empty(PyObject *module, PyObject *args)
     return make_object(module, stream, &like, number, &made);
 }
 
-/* asarray(obj, stream): later work of obj's library is not behind that of `stream`. Order it, as with CuPy's. */
+/* asarray(obj, stream): what obj's library does later is not behind `stream`. Order that, as with CuPy. */
 static PyObject *asarray(PyObject *module, PyObject *args)
 {
     module_state *state = (module_state *)PyModule_GetState(module);
@@ -219,7 +239,7 @@ static PyObject *drain(PyObject *module, PyObject *unused)
     return status ? cai_python_raise(&err) : Py_NewRef(Py_None);
 }
 
-/* ----------------------------------------------------------------------------------- what others ask for */
+/* ----------------------------------------------------------------- what others ask for */
 
 static PyObject *array_interface(PyObject *self, void *unused)
 {
@@ -242,7 +262,7 @@ static PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
     return cai_python_dlpack_device(&((array_object *)self)->array);
 }
 
-/* The exchange in C, for those who know it. Borrowed: the memory is the object's for as long as that lives. */
+/* The exchange in C. Borrowed: the memory is the object's for as long as that lives. */
 static int array_describe(PyObject *self, cai_array *out)
 {
     cai_array_borrow(out, &((array_object *)self)->array);
@@ -276,7 +296,7 @@ static int current_stream(DLDeviceType type, int32_t device, void **out)
 
 CAI_PYTHON_DLPACK_TABLE(dlpack_table, current_stream)
 
-/* ---------------------------------------------------------------------------------- what Python asks for */
+/* ---------------------------------------------------------------- what Python asks for */
 
 /* shape, or strides in bytes */
 static PyObject *array_extents(PyObject *self, void *strides)
@@ -356,7 +376,7 @@ static PyObject *array_item(PyObject *self, PyObject *key)
     return wrap(from->module, from->stream, from->base ? from->base : self, &view);
 }
 
-/* -------------------------------------------------------------------------------------------- the module */
+/* -------------------------------------------------------------------------- the module */
 
 static PyGetSetDef array_getset[] = {
     {"__cuda_array_interface__", array_interface, NULL, "version 3, with the stream", NULL},
@@ -387,7 +407,8 @@ static cai_status open_cuda(module_state *state, cai_error *err)
 {
     const cai_cuda *cuda = &state->driver.cuda;
     CAI_TRY(cai_cuda_load(&state->driver, NULL, err));
-    CAI_TRY(cai_cuda_status(cuda->primary_retain(cuda->self, DEVICE, &state->context), "primary_retain", err));
+    CAI_TRY(cai_cuda_status(cuda->primary_retain(cuda->self, DEVICE, &state->context), "primary_retain",
+                            err));
     CAI_TRY(cai_emm_pool_create(&state->memory, cuda, DEVICE, err));
     CAI_TRY(cai_emm_hooks_async(&state->hooks, cuda, &state->memory, err));
     return cai_event_pool_init(&state->pool, cuda, state->places, PLACES, 0, err);
@@ -454,8 +475,9 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)begin}, {0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "producer", "arrays on the device, for every library",
-                                        sizeof(module_state), functions, slots, traverse_module, clear_module, end};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "producer",
+                                        "arrays on the device, for every library", sizeof(module_state),
+                                        functions, slots, traverse_module, clear_module, end};
 
 PyMODINIT_FUNC PyInit_producer(void);
 PyMODINIT_FUNC PyInit_producer(void)

@@ -1,4 +1,4 @@
-/* producer.cpp - producer.c in C++17 with cai.hpp: an array type of one's own in Python, to copy and to change
+/* producer.cpp - producer.c in C++17 with cai.hpp: an array type of one's own in Python
  * SPDX-License-Identifier: MIT
  *
  * The head of producer.c says what the module offers, and who makes the context. */
@@ -18,62 +18,60 @@
 
 namespace {
 
-constexpr int device = 0;
+constexpr int32_t device = 0, places = 64; /* arrays of other libraries that wait for a stream */
 
-/* Opened in this order, and closed in reverse. cai_cuda_load makes no context, and initializes nothing until a
- * call needs it. The retain does both. */
-struct driver : cai_cuda_driver {
-    driver() { cai::call(cai_cuda_load, this, nullptr); }
-};
-
-struct primary_context {
-    const cai_cuda &cuda;
-    uint64_t handle = 0;
-    explicit primary_context(const cai_cuda &table) : cuda(table)
-    {
-        cai::check_cuda(cuda.primary_retain(cuda.self, device, &handle), "primary_retain");
-    }
-    ~primary_context() { (void)cuda.primary_release(cuda.self, device); }
-    primary_context(const primary_context &) = delete;
-};
-
-struct device_memory {
-    cai_emm_pool pool;   /* of CUDA; it keeps freed memory for the next array */
-    cai_emm_hooks hooks; /* over it; a table of your own goes here */
-    explicit device_memory(const cai_cuda &cuda)
-    {
-        cai::call(cai_emm_pool_create, &pool, &cuda, device);
-        cai::call(cai_emm_hooks_async, &hooks, &cuda, &pool);
-    }
-    ~device_memory() { (void)(cai_emm_pool_destroy(&pool, nullptr) == CAI_OK); }
-    device_memory(const device_memory &) = delete;
-};
-
+/* cai_cuda_load makes no context, and initializes nothing until a call needs it. The retain does both. */
 struct library {
-    driver cuda;
-    primary_context context{cuda.cuda};
-    device_memory memory{cuda.cuda};
-    cai::stream_pool pool{&cuda.cuda}; /* made once, as it keeps events */
+    cai_cuda_driver driver = {};
+    const cai_cuda &cuda = driver.cuda;
+    uint64_t context = 0;     /* retained */
+    cai_emm_pool memory = {}; /* of CUDA; it keeps freed memory for the next array */
+    cai_emm_hooks hooks = {}; /* over it; a table of your own goes here */
+    cai::stream_pool pool;    /* opened once, as it keeps events */
+
+    library() : library(0) /* which is complete then: what throws below calls the destructor */
+    {
+        cai::call(cai_cuda_load, &driver, nullptr);
+        cai::check_cuda(cuda.primary_retain(cuda.self, device, &context), "primary_retain");
+        cai::call(cai_emm_pool_create, &memory, &cuda, device);
+        cai::call(cai_emm_hooks_async, &hooks, &cuda, &memory);
+        cai::call([&](cai_error *why) { return pool.open(&cuda, places, 0, why); });
+    }
+
+    ~library() /* events and memory go before the context */
+    {
+        cai_status status = pool.close(nullptr);
+        if (memory.pool) status = cai_emm_pool_destroy(&memory, nullptr);
+        if (context) (void)cuda.primary_release(cuda.self, device);
+        (void)status; /* nobody is left who could be told */
+    }
+
+    library(const library &) = delete;
+
+  private:
+    explicit library(int) {}
 };
 
 /* While it lives, the context is current. */
 struct current {
     const cai_cuda &cuda;
-    explicit current(const library &of) : cuda(of.cuda.cuda)
+    explicit current(const library &of) : cuda(of.cuda)
     {
-        cai::check_cuda(cuda.context_push(cuda.self, of.context.handle), "context_push");
+        cai::check_cuda(cuda.context_push(cuda.self, of.context), "context_push");
     }
     ~current() { (void)cuda.context_pop(cuda.self); }
     current(const current &) = delete;
 };
 
-/* While it lives, other threads of Python run: the host may wait. */
-struct unlocked {
-    PyThreadState *const saved = PyEval_SaveThread();
-    unlocked() = default;
-    ~unlocked() { PyEval_RestoreThread(saved); }
-    unlocked(const unlocked &) = delete;
-};
+/* Calls a function that may wait, or throw, while other threads of Python run. */
+template <class Function> auto unlocked(Function function)
+{
+    struct restore {
+        PyThreadState *state;
+        ~restore() { PyEval_RestoreThread(state); }
+    } const after = {PyEval_SaveThread()};
+    return function();
+}
 
 /* Calls a function that may throw, and raises what it throws. */
 template <class Function> PyObject *guarded(Function function)
@@ -110,21 +108,31 @@ array_object *object_of(PyObject *self) { return reinterpret_cast<array_object *
 
 module_state *state_of(PyObject *self) { return state_of_module(object_of(self)->module); }
 
-/* ------------------------------------------------------------------------------ making and giving back */
+/* -------------------------------------------------------------- making and giving back */
 
 /* Ours frees behind the work in its stream, without a wait. The memory of others goes when the stream has
- * passed. If that cannot be known, the host waits. */
-void give_back(library &cuda, cai::array &array)
+ * passed. Without the GIL, as the host may wait. Nothing ends a capture for it: then the memory stays. */
+cai_status give_back(library &cuda, cai::array &array, cai_error *err)
 {
-    if (!array.owned()) return; /* a view */
-    const bool ordered = array.flags & CAI_ORDERED_FREE || array.sync == CAI_SYNC_NONE;
-    if (!ordered && cai_keepalive_push(&array, cuda.pool, array.stream, nullptr)) {
-        const cai_cuda &table = cuda.cuda.cuda;
-        (void)table.context_push(table.self, cuda.context.handle);
-        (void)table.context_synchronize(table.self);
-        (void)table.context_pop(table.self);
+    cai_array *const io[1] = {&array};
+    cai::exchange ex;
+    if (array.flags & CAI_ORDERED_FREE || array.sync == CAI_SYNC_NONE || !array.owned()) {
+        cai_array_release(&array); /* does nothing for a view */
+        return CAI_OK;
     }
-    cai_array_release(&array); /* does nothing if it waits now in the list */
+    if (array.sync == CAI_SYNC_STREAM) return cai_keepalive_push(&array, cuda.pool, array.stream, err);
+    CAI_TRY(ex.begin(cuda.pool, CAI_STREAM_LEGACY, io, 1, nullptr, err)); /* waits for the context */
+    return ex.finish(CAI_OK, err);
+}
+
+/* An exception for which there is no caller. One that is set stays. */
+void report(const cai_error &err, PyTypeObject *type)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    (void)cai_python_raise(&err);
+    PyErr_WriteUnraisable(reinterpret_cast<PyObject *>(type));
+    PyErr_Restore(kind, value, trace);
 }
 
 /* A new object, which takes over `array`. On failure that is still the caller's. */
@@ -167,11 +175,9 @@ void array_dealloc(PyObject *self)
     array_object *object = object_of(self); /* there is no tp_clear: the end needs all of it */
     PyObject *module = object->module, *stream = object->stream, *base = object->base;
     library &cuda = *state_of(self)->cuda;
+    cai_error err;
     PyObject_GC_UnTrack(self);
-    {
-        unlocked threads;
-        give_back(cuda, object->array);
-    }
+    if (unlocked([&] { return give_back(cuda, object->array, &err); })) report(err, type);
     PyObject_GC_Del(self);
     Py_XDECREF(base);
     Py_XDECREF(stream); /* behind the free */
@@ -184,21 +190,20 @@ cai::array allocate(library &cuda, const cai_array &like, uint64_t stream)
 {
     const current context(cuda);
     cai::array made;
-    const auto call = [&](cai_error *why) {
-        return cai_emm_array(&made, cuda.pool, &cuda.memory.hooks, like.dtype.code, like.ndim, like.shape, stream,
-                             why);
+    cai_error why;
+    const auto allocated = [&] {
+        return cai_emm_array(&made, cuda.pool, &cuda.hooks, like.dtype.code, like.ndim, like.shape,
+                             stream, &why);
     };
     cai::call(cai_keepalive_poll, cuda.pool, nullptr); /* gives back what has passed meanwhile */
-    cai_error why;
-    const cai_status status = call(&why);
-    if (!status) return made;
-    if (status != CAI_ERR_OUT_OF_MEMORY) throw cai::error(why);
-    cai::call(cai_keepalive_drain, cuda.pool);
-    cai::call(call);
+    cai_status status = allocated();
+    if (status == CAI_ERR_OUT_OF_MEMORY && !cai_keepalive_drain(cuda.pool, nullptr)) status = allocated();
+    if (status) throw cai::error(why);
+    made.dtype = like.dtype; /* the unit of a time, too */
     return made;
 }
 
-/* Without the GIL. The stream waits for what is pending on the array, which is then an array of that stream. */
+/* Without the GIL. The stream waits for what is pending on the array, which is an array of it then. */
 void take(library &cuda, cai::array &array, uint64_t stream)
 {
     const current context(cuda);
@@ -221,26 +226,25 @@ PyObject *empty(PyObject *module, PyObject *args)
     const char *typestr;
     Py_ssize_t length;
     uint64_t number;
-    if (!PyArg_ParseTuple(args, "O!s#O:empty", &PyTuple_Type, &shape, &typestr, &length, &stream)) return nullptr;
+    if (!PyArg_ParseTuple(args, "O!s#O:empty", &PyTuple_Type, &shape, &typestr, &length, &stream))
+        return nullptr;
     const Py_ssize_t ndim = PyTuple_Size(shape);
     if (ndim > CAI_MAX_NDIM) return PyErr_Format(PyExc_ValueError, "too many dimensions");
-    for (Py_ssize_t i = 0; i < ndim; ++i) extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    for (Py_ssize_t i = 0; i < ndim && !PyErr_Occurred(); ++i)
+        extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
     if (PyErr_Occurred() || cai_python_stream(&state->py, stream, &number)) return nullptr;
     return guarded([&] {
         cai_dtype dtype;
         cai::array like, made;
         cai::call(cai_dtype_parse, typestr, length, 0U, &dtype);
         cai::call(cai_array_init_dtype, &like, &dtype, static_cast<int32_t>(ndim), extents, nullptr, 256U);
-        {
-            unlocked threads;
-            made = allocate(*state->cuda, like, number);
-        }
+        made = unlocked([&] { return allocate(*state->cuda, like, number); });
         cai_python_drain(&state->py); /* drops the references of what the poll gave back */
         return wrap(module, stream, nullptr, &made);
     });
 }
 
-/* asarray(obj, stream): later work of obj's library is not behind that of `stream`. Order it, as with CuPy's. */
+/* asarray(obj, stream): what obj's library does later is not behind `stream`. Order that, as with CuPy. */
 PyObject *asarray(PyObject *module, PyObject *args)
 {
     module_state *state = state_of_module(module);
@@ -254,10 +258,7 @@ PyObject *asarray(PyObject *module, PyObject *args)
         return nullptr;
     }
     PyObject *made = guarded([&] {
-        {
-            unlocked threads;
-            take(*state->cuda, array, options.stream);
-        }
+        unlocked([&] { take(*state->cuda, array, options.stream); });
         return wrap(module, stream, nullptr, &array);
     });
     cai_python_release(&state->py, &array, 1); /* after a failure; nothing of ours is queued on it */
@@ -269,16 +270,13 @@ PyObject *drain(PyObject *module, PyObject *)
 {
     module_state *state = state_of_module(module);
     return guarded([&] {
-        {
-            unlocked threads;
-            cai::call(cai_keepalive_drain, state->cuda->pool);
-        }
+        unlocked([&] { cai::call(cai_keepalive_drain, state->cuda->pool); });
         cai_python_drain(&state->py);
         return Py_NewRef(Py_None);
     });
 }
 
-/* -------------------------------------------------------------------------------- what others ask for */
+/* ----------------------------------------------------------------- what others ask for */
 
 PyObject *array_interface(PyObject *self, void *)
 {
@@ -299,7 +297,7 @@ PyObject *array_dlpack_device(PyObject *self, PyObject *)
     return cai_python_dlpack_device(&object_of(self)->array);
 }
 
-/* The exchange in C, for those who know it. Borrowed: the memory is the object's for as long as that lives. */
+/* The exchange in C. Borrowed: the memory is the object's for as long as that lives. */
 int array_describe(PyObject *self, cai_array *out)
 {
     cai_array_borrow(out, &object_of(self)->array);
@@ -319,7 +317,8 @@ PyObject *array_adopt(PyTypeObject *type, cai_array *array)
     return PyErr_Format(PyExc_BufferError, "the array is borrowed, or its work is not in a stream");
 }
 
-const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe, array_adopt};
+const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe,
+                                            array_adopt};
 
 /* DLPack's exchange in C asks where we work now. We have no current stream, so that is the default one. */
 int current_stream(DLDeviceType, int32_t, void **out)
@@ -330,7 +329,7 @@ int current_stream(DLDeviceType, int32_t, void **out)
 
 CAI_PYTHON_DLPACK_TABLE(dlpack_table, current_stream)
 
-/* ------------------------------------------------------------------------------ what Python asks for */
+/* ---------------------------------------------------------------- what Python asks for */
 
 /* shape, or strides in bytes */
 PyObject *array_extents(PyObject *self, void *strides)
@@ -338,7 +337,8 @@ PyObject *array_extents(PyObject *self, void *strides)
     const cai::array &array = object_of(self)->array;
     const int64_t *numbers = strides ? array.strides : array.shape;
     PyObject *tuple = PyTuple_New(array.ndim);
-    for (int32_t i = 0; tuple && i < array.ndim; ++i) PyTuple_SetItem(tuple, i, PyLong_FromLongLong(numbers[i]));
+    for (int32_t i = 0; tuple && i < array.ndim; ++i)
+        PyTuple_SetItem(tuple, i, PyLong_FromLongLong(numbers[i]));
     return tuple;
 }
 
@@ -402,7 +402,7 @@ PyObject *array_item(PyObject *self, PyObject *key)
     return wrap(from->module, from->stream, from->base ? from->base : self, &view);
 }
 
-/* ------------------------------------------------------------------------------------------- the module */
+/* -------------------------------------------------------------------------- the module */
 
 PyGetSetDef array_getset[] = {
     {"__cuda_array_interface__", array_interface, nullptr, "version 3, with the stream", nullptr},
@@ -428,7 +428,8 @@ PyType_Slot array_slots[] = {
     {}};
 
 PyType_Spec array_spec = {"producer.Array", sizeof(array_object), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, array_slots};
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          array_slots};
 
 int begin(PyObject *module)
 {
@@ -466,10 +467,7 @@ void end(void *module)
     module_state *state = state_of_module(static_cast<PyObject *>(module));
     if (!state) return;
     Py_CLEAR(state->type);
-    {
-        unlocked threads; /* it waits */
-        delete state->cuda;
-    }
+    unlocked([&] { delete state->cuda; }); /* it waits */
     (void)cai_python_clear(&state->py);
 }
 
