@@ -1584,9 +1584,14 @@ CAI_API cai_status cai_manager_describe(cai_manager *manager, cai_memory_handle 
 
 CAI_API void *cai_manager_pointer(cai_manager *manager, cai_memory_handle memory)
 {
-    cai_memory_object info;
-    if (cai_manager_describe(manager, memory, &info, NULL) || info.lost) return NULL;
-    return (void *)(uintptr_t)info.address;
+    struct cai_manager_slot *slot;
+    uint64_t address;
+    if (cai_priv_mem_made(manager, "cai_manager_pointer", NULL)) return NULL;
+    slot = cai_priv_mem_seize(manager, memory);
+    if (!slot) return NULL;
+    address = cai_priv_mem_lost(slot) ? 0 : slot->address;
+    cai_priv_guard_give(&manager->guard);
+    return (void *)(uintptr_t)address;
 }
 
 CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handle memory, cai_memory_ipc *out,

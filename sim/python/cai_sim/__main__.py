@@ -154,7 +154,11 @@ def main() -> int:
     if options.trace:
         cai_sim.write_trace(options.trace)
     found = cai_sim.verdict()
-    return status if status and found.level not in ("races", "dead") else found.status or status
+    status = status if status and found.level not in ("races", "dead") else found.status or status
+    if cai_sim._running().device_failed():  # destructors of libraries that meet its error end the process
+        sys.stderr.flush()
+        os._exit(status)
+    return status
 
 
 if __name__ == "__main__":

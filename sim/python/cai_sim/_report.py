@@ -236,10 +236,7 @@ def host_accesses(trace: Trace) -> list[str]:
 
 
 def errors(trace: Trace) -> list[str]:
-    found = ctypes.create_string_buffer(_native.TEXT)
-    if not trace.driver.cai_sim_errors(trace.sim, found, _native.TEXT):
-        return []
-    return [f"  errors of CUDA that were left: {text(found.value)}"]
+    return [f"  errors of CUDA that were left: {trace.errors()}"] if trace.errors() else []
 
 
 def dead_handles(trace: Trace) -> list[str]:

@@ -125,6 +125,16 @@ class Trace:
     def sim(self) -> int:
         return self.driver.cai_driver_sim()
 
+    def errors(self) -> str:
+        """The errors of CUDA that nobody has taken, of contexts and of host threads."""
+        found = ctypes.create_string_buffer(_native.TEXT)
+        return text(found.value) if self.driver.cai_sim_errors(self.sim, found, _native.TEXT) else ""
+
+    def device_failed(self) -> int:
+        """The error with which a context has failed for good, or 0."""
+        broken = re.search(r"context c\d+: error (\d+)", self.errors())
+        return int(broken[1]) if broken else 0
+
     def count(self) -> int:
         return self.driver.cai_sim_operation_count(self.sim)
 

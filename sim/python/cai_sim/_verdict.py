@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Iterable
 
 from . import _cure
-from ._report import Census, dead_handles, errors, groups, out_of_reach, plural
+from ._report import Census, dead_handles, groups, out_of_reach, plural
 from ._trace import Race, Trace
 
 # What a run can be, worst first, and the exit status.
@@ -38,9 +37,8 @@ def unfinished(trace: Trace) -> str:
     """Why the program did not come to its end as it was meant to, or ""."""
     if trace.exception:
         return f"{trace.exception} ended the program"
-    broken = re.search(r"context c\d+: error (\d+)", " ".join(errors(trace)))
-    if broken:
-        return f"the device has failed with error {broken[1]}"
+    if trace.device_failed():
+        return f"the device has failed with error {trace.device_failed()}"
     return _cure.short(trace)
 
 
