@@ -664,13 +664,14 @@ CAI_API cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager, cai_memory
     if (!ipc->cuda->device_uuid)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table has no device_uuid");
     if (array) CAI_TRY(cai_array_check(array, err));
+    memset(&info, 0, sizeof info); /* gcc does not see that a failure leaves them unread */
+    memset(&where, 0, sizeof where);
     CAI_TRY(cai_manager_describe(manager, memory, &info, err));
     if (info.kind != CAI_MEMORY_DEVICE && info.kind != CAI_MEMORY_POOL)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, 116),
                               "memory of kind %ld is no device memory: other processes cannot open it",
                               (long)info.kind);
     if (array) CAI_TRY(cai_priv_errorable(array, err));
-    memset(&where, 0, sizeof where); /* gcc does not see that a failure leaves it unread */
     CAI_TRY(cai_manager_ipc_handle(manager, memory, &where, err));
     if (!array) CAI_TRY(cai_priv_ipc_whole(&whole, &info, err));
     return cai_priv_ipc_write(ipc, &where, array ? array : &whole, info.address, out, err);

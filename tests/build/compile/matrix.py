@@ -417,7 +417,7 @@ def stream_linkage_jobs(sources: Sources, compiler: str, language: str) -> list[
 # What is missed where the implementation of a header is left out
 MISSED = {
     "cai_emm.h": {"cai.h": "cai_array_init", "cai_stream.h": "cai_cuda_status", "cai_emm.h": "cai_emm_array"},
-    "cai_manager.h": {"cai.h": "cai_array_check", "cai_stream.h": "cai_stream_order", "cai_emm.h": "cai_emm_hooks_check",
+    "cai_manager.h": {"cai.h": "cai_array_check", "cai_stream.h": "cai_keepalive_poll", "cai_emm.h": "cai_emm_hooks_check",
                       "cai_manager.h": "cai_manager_init"},
     "cai_storage.h": {"cai.h": "cai_array_check", "cai_stream.h": "cai_exchange_begin", "cai_emm.h": "cai_emm_alloc",
                       "cai_layout.h": "cai_layout_plan", "cai_transfer.h": "cai_transfer_plan",
