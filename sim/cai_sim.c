@@ -1080,7 +1080,8 @@ static int sim_access_is_good(cai_sim *sim, const sim_operation *op, const cai_s
     if (x->bytes == 0 || sim->adopts) return 1;
     if (a == NULL || (op->copy != NULL && !x->memory && sim_is_plain(a)))
         return sim_range_of(sim, x->address) == NULL;
-    if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live)) return 0;
+    if (!a->live || sim_is_queued(sim, a->maker) || (a->origin != NULL && !a->origin->live))
+        return x->write >= CAI_SIM_MAY_WRITE; /* a pointer that was left in a struct is not always used */
     return x->bytes <= a->bytes - offset && sim_may_access(sim, op, x, a);
 }
 

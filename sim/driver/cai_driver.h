@@ -44,7 +44,9 @@ typedef struct cai_driver_call {
     const char *kernel; /* the name of the kernel of a launch, else NULL */
     int32_t opaque;     /* 1: a launch whose accesses are not known */
     int32_t follows;    /* of a launch: what it may access that its arguments do not tell. CAI_KERNEL_ bits: 1 pointers
-                           in memory, 2 global variables, 4 not known, as its code is not read */
+                           in memory, 2 global variables, 4 not known, as its code is not read, 8 none, but it may begin
+                           before the work in front of it has ended (a programmatic launch), 16 what an address points
+                           to that is of no memory of CUDA */
 } cai_driver_call;
 
 /** Reads the call that made an operation. `tag` is of cai_sim_operation. Returns 1, or 0 if there is no such
@@ -147,7 +149,7 @@ typedef struct cai_driver_function {
     int64_t calls;    /* how often it was called */
     int32_t asked;    /* 1: cuGetProcAddress returned it */
     int32_t served;   /* 1: implemented; 0: it returns CUDA_ERROR_NOT_SUPPORTED */
-    int64_t failed;   /* of the recorder: how many calls the simulation could not follow */
+    int64_t failed;   /* how many calls were of a form that is not served; of the recorder: that it could not follow */
 } cai_driver_function;
 
 /** Reads the name with this index. Names are sorted. Returns 1, or 0 if `index` is behind the last one. */

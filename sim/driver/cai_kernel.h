@@ -34,7 +34,9 @@ enum {
 enum {
     CAI_KERNEL_FOLLOWS = 1, /* pointers that it loads from memory */
     CAI_KERNEL_GLOBALS = 2, /* global variables */
-    CAI_KERNEL_UNREAD = 4   /* not known: there is no PTX, or a part of its code is not in it */
+    CAI_KERNEL_UNREAD = 4,  /* not known: there is no PTX, or a part of its code is not in it */
+    CAI_KERNEL_EARLY = 8,   /* of a launch: it may begin before the work in front of it has ended */
+    CAI_KERNEL_ELSEWHERE = 16 /* of a launch: an address among its arguments is of no memory of CUDA */
 };
 
 /** One kernel. */

@@ -674,6 +674,33 @@ static void code_tell_doubts(const code_doubts *doubts, const cai_kernel *kernel
     }
 }
 
+static int code_is_memory(uint64_t address)
+{
+    cai_sim_access access = cai_sim_reads(address, 1);
+    uint64_t offset = 0;
+    return cai_sim_access_memory(cai_driver_sim(), &access, &offset) != 0;
+}
+
+/* CAI_KERNEL_ELSEWHERE: a parameter that the kernel uses as an address is of no memory of CUDA: pageable memory, or an
+ * address before the first element, to which the kernel adds. What is as small as an index is none. One behind the last
+ * element may be that of an empty array. */
+static int32_t code_elsewhere(const cai_kernel *kernel, void **arguments, const void *buffer, size_t bytes)
+{
+    uint64_t word;
+    int32_t i;
+    for (i = 0; kernel->words && i < kernel->parameter_count; ++i) {
+        const cai_kernel_parameter *p = &kernel->parameters[i];
+        if (p->bytes != 8 || p->offset % 8 || (!arguments && p->offset + 8 > bytes))
+            continue;
+        if (!(kernel->words[p->offset / 8] & (CAI_KERNEL_READS | CAI_KERNEL_WRITES)))
+            continue;
+        memcpy(&word, arguments ? (const char *)arguments[i] : (const char *)buffer + p->offset, 8);
+        if (word >> 32 && !(word >> 48) && !code_is_memory(word) && !code_is_memory(word - 1))
+            return CAI_KERNEL_ELSEWHERE;
+    }
+    return 0;
+}
+
 /* Of virtual memory the mapping, else the allocation. Memory whose free is still queued counts. The first
  * question leaves no error behind, the second one would. */
 static int code_range(void *context, uint64_t address, uint64_t *first, uint64_t *bytes)
@@ -682,14 +709,14 @@ static int code_range(void *context, uint64_t address, uint64_t *first, uint64_t
     code_doubts *doubts = (code_doubts *)context;
     cai_sim_access access = cai_sim_reads(address, 1);
     cai_sim_pointer pointer;
-    uint64_t offset = 0;
+    uint64_t offset = 0, freed;
     if (!cai_sim_access_memory(sim, &access, &offset))
         return 0;
     if (cai_sim_pointer_get(sim, address, &pointer)) {
         code_doubt(doubts, address);
         return 0;
     }
-    if (pointer.ending || (pointer.access == CAI_SIM_ACCESS_NONE && pointer.mapped))
+    if (pointer.ending || (pointer.access == CAI_SIM_ACCESS_NONE && pointer.mapped) || driver_graph_freed(address, &freed))
         code_doubt(doubts, address);
     *first = pointer.mapping_bytes ? pointer.mapping : pointer.first;
     *bytes = pointer.mapping_bytes ? pointer.mapping_bytes : pointer.bytes;
@@ -734,6 +761,21 @@ static int32_t code_accesses(const cai_kernel *kernel, void **arguments, const v
     }
 }
 
+/* What the attributes of a launch say of its order. *early: it may begin before the work in front of it has ended.
+ * 801: it would record an event. */
+static CUresult code_order(const CUlaunchConfig *config, int32_t *early)
+{
+    unsigned i;
+    for (i = 0; i < config->numAttrs; ++i) {
+        const CUlaunchAttribute *one = &config->attrs[i];
+        if (one->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && one->value.programmaticStreamSerializationAllowed)
+            *early = CAI_KERNEL_EARLY;
+        if (one->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || one->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            return driver_refuse(CUDA_ERROR_NOT_SUPPORTED, "a launch does not record an event");
+    }
+    return CUDA_SUCCESS;
+}
+
 /* Queues a launch with what it accesses, if its parameters are known, and with what runs in its place. */
 static CUresult code_launch(const CUlaunchConfig *config, const code_function *function, void **arguments,
                             void **extra)
@@ -743,8 +785,9 @@ static CUresult code_launch(const CUlaunchConfig *config, const code_function *f
     const void *buffer = NULL;
     void *replaced = NULL;
     size_t bytes = 0;
-    int32_t count = 0;
+    int32_t count = 0, beyond = 0;
     CUresult result;
+    DRIVER_TRY(code_order(config, &beyond));
     if (extra)
         DRIVER_TRY(code_buffer(extra, &buffer, &bytes));
     DRIVER_NEED(!known || arguments || buffer || !function->kernel->parameter_count);
@@ -754,7 +797,9 @@ static CUresult code_launch(const CUlaunchConfig *config, const code_function *f
         count = code_accesses(function->kernel, arguments, buffer, bytes, &accesses);
     if (count < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    driver_call_launches(function->name, !known, known ? function->kernel->follows : 0);
+    if (known)
+        beyond |= function->kernel->follows | code_elsewhere(function->kernel, arguments, buffer, bytes);
+    driver_call_launches(function->name, !known, beyond);
     result = (CUresult)cai_sim_launch(cai_driver_sim(), driver_stream(config->hStream), function->name,
                                       replaced ? driver_replaced_run : NULL, replaced, accesses, count);
     if (accesses != some)

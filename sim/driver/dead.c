@@ -78,11 +78,16 @@ void driver_dead_argument(uint64_t address, int32_t argument)
 {
     cai_sim_lifetime known;
     cai_driver_dead said;
+    uint64_t freed = 0;
     char name[DEAD_NAME];
     if (driver_recorder || !cai_sim_memory_lifetime(cai_driver_sim(), address, &known))
         return;
     if (!known.live && known.kind == CAI_SIM_MEM_REGISTERED) /* it is memory of the program all the same */
         return;
+    if (driver_graph_freed(address, &freed)) {
+        known.live = 0;
+        known.ended = freed;
+    }
     memset(&said, 0, sizeof said);
     said.what = known.live ? CAI_DRIVER_OUT_OF_REACH : CAI_DRIVER_DESTROYED;
     said.argument = argument;
@@ -95,14 +100,25 @@ void driver_dead_argument(uint64_t address, int32_t argument)
     driver_dead_add(&said, name);
 }
 
-CUresult driver_dead_memory(CUresult result, uint64_t first, uint64_t second)
+static int dead_is_memory(uint64_t address)
 {
     cai_sim_lifetime known;
+    uint64_t freed;
+    if (!address || !cai_sim_memory_lifetime(cai_driver_sim(), address, &known))
+        return 0;
+    return !known.live || driver_graph_freed(address, &freed);
+}
+
+CUresult driver_dead_memory(CUresult result, uint64_t first, uint64_t second)
+{
+    uint64_t freed;
+    if (result == CUDA_SUCCESS && (driver_graph_freed(first, &freed) || driver_graph_freed(second, &freed)))
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_ERROR_INVALID_VALUE)
         return result;
-    if (first && cai_sim_memory_lifetime(cai_driver_sim(), first, &known) && !known.live)
+    if (dead_is_memory(first))
         driver_dead_argument(first, 0);
-    if (second && cai_sim_memory_lifetime(cai_driver_sim(), second, &known) && !known.live)
+    if (dead_is_memory(second))
         driver_dead_argument(second, 0);
     return result;
 }

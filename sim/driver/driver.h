@@ -26,7 +26,7 @@ typedef struct driver_row {
     int served;
     int asked;
     int64_t calls;
-    int64_t failed; /* of the recorder: calls that the simulation could not follow */
+    int64_t failed; /* calls of a form that is not served; of the recorder: that the simulation could not follow */
     driver_pointer function;
     driver_pointer real; /* of the recorder: that of the real driver, or NULL */
 } driver_row;
@@ -62,6 +62,8 @@ const cai_cuda *driver_cuda(void);
 
 /* The number of a stream argument: 0 is 1, or 2 in a per-thread form. */
 uint64_t driver_stream(CUstream stream);
+/* Why a stream argument is none, else 0. A dead one is told. */
+CUresult driver_need_stream(CUstream stream); /* stream.c */
 /* 201 without a current context, else 0. */
 CUresult driver_need_context(void);
 uint64_t driver_memory_bytes(void); /* of each device */
@@ -105,7 +107,9 @@ const char *driver_dead_call(uint64_t *tag, const void **thread);
 void driver_dead_number(const void *thread, uint64_t tag);
 /* A launch is given memory that is freed, or that its device cannot reach. argument: 1, 2, ...; 0: it is a copy. */
 void driver_dead_argument(uint64_t address, int32_t argument);
-/* Returns `result`. If it is 1 (invalid value), memory that was freed is told; 0: no memory. */
+/* Memory of a graph whose capture has freed it: *freed is that call. Its addresses stay, as a launch uses them again. */
+int driver_graph_freed(uint64_t address, uint64_t *freed); /* memory.c */
+/* Returns `result`, or 1 (invalid value) if a graph freed the memory. Then, memory that was freed is told; 0: no memory. */
 CUresult driver_dead_memory(CUresult result, uint64_t first, uint64_t second);
 
 /* >>the host's accesses: watch.c */

@@ -309,6 +309,8 @@ CUresult driver_end(int row, CUresult result)
     }
     if (driver_self.call)
         driver_watch_queued();
+    if (result == CUDA_ERROR_NOT_SUPPORTED && !driver_recorder) /* this form of the function is not served */
+        __atomic_fetch_add(&driver_table[row].failed, 1, __ATOMIC_RELAXED);
     driver_write(driver_table[row].name, "=", (int)result);
     return result;
 }

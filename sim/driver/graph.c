@@ -64,8 +64,9 @@ CUresult do_cuGraphLaunch(CUgraphExec executable, CUstream stream)
 /* An upload moves nothing that a program can see. */
 CUresult do_cuGraphUpload(CUgraphExec executable, CUstream stream)
 {
-    (void)stream;
     DRIVER_NEED(executable);
+    cai_sim_look(cai_driver_sim(), "executable graph", driver_number(executable));
+    DRIVER_TRY(driver_need_stream(stream));
     return driver_need_context();
 }
 
@@ -294,7 +295,9 @@ CUresult do_cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
     cai_sim_operation operation;
     DRIVER_NEED(type);
     DRIVER_TRY(graph_operation_of(node, &known, &operation));
-    if (known.kind == CAI_SIM_OP_COPY)
+    if (known.kind == CAI_SIM_OP_LAUNCH && !strcmp(operation.name, "free"))
+        *type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+    else if (known.kind == CAI_SIM_OP_COPY)
         *type = strcmp(operation.name, "set") ? CU_GRAPH_NODE_TYPE_MEMCPY : CU_GRAPH_NODE_TYPE_MEMSET;
     else if (known.kind == CAI_SIM_OP_HOST_FUNCTION)
         *type = CU_GRAPH_NODE_TYPE_HOST;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "driver.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -137,14 +138,24 @@ CUresult do_cuMemHostGetDevicePointer_v2(CUdeviceptr_v2 *pointer, void *host, un
     return CUDA_SUCCESS;
 }
 
+/* 1 of memory that was freed. Memory that CUDA did not allocate is none of that. */
+static CUresult memory_is_there(CUdeviceptr_v2 pointer)
+{
+    cai_sim_lifetime known;
+    if (!cai_sim_memory_lifetime(cai_driver_sim(), pointer, &known) || known.live || known.kind == CAI_SIM_MEM_REGISTERED)
+        return CUDA_SUCCESS;
+    return driver_dead_memory(CUDA_ERROR_INVALID_VALUE, pointer, 0);
+}
+
 /* Managed memory may be used by all devices at once: these say where it should be, and change nothing. */
 CUresult do_cuMemPrefetchAsync_v2(CUdeviceptr_v2 pointer, size_t bytes, CUmemLocation_v1 location,
                                   unsigned int flags, CUstream stream)
 {
     (void)location;
-    (void)stream;
     DRIVER_NEED(pointer && bytes && !flags);
-    return driver_need_context();
+    DRIVER_TRY(driver_need_context());
+    DRIVER_TRY(driver_need_stream(stream));
+    return memory_is_there(pointer);
 }
 
 CUresult do_cuMemAdvise_v2(CUdeviceptr_v2 pointer, size_t bytes, CUmem_advise advice,
@@ -153,7 +164,8 @@ CUresult do_cuMemAdvise_v2(CUdeviceptr_v2 pointer, size_t bytes, CUmem_advise ad
     (void)advice;
     (void)location;
     DRIVER_NEED(pointer && bytes);
-    return driver_need_context();
+    DRIVER_TRY(driver_need_context());
+    return memory_is_there(pointer);
 }
 
 /* All streams may access managed memory at once, so an association changes nothing. Pageable memory has none:
@@ -166,6 +178,8 @@ CUresult do_cuStreamAttachMemAsync(CUstream argument, CUdeviceptr_v2 pointer, si
         DRIVER_TRY(driver_need_context());
     DRIVER_NEED(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
     DRIVER_NEED(flags != CU_MEM_ATTACH_SINGLE || stream > 2);
+    DRIVER_TRY(driver_need_stream(argument));
+    DRIVER_TRY(memory_is_there(pointer));
     DRIVER_NEED(!cai_sim_pointer_get(cai_driver_sim(), pointer, &info));
     DRIVER_NEED(info.managed && info.first == pointer && (!bytes || bytes == info.bytes));
     return CUDA_SUCCESS;
@@ -268,8 +282,59 @@ CUresult do_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUme
 }
 
 /* Memory that was allocated in a capture. Its addresses are those of all launches of the graph, so it is made at once, and
- * a free in the capture leaves it: a later launch uses it again. */
+ * a free in the capture leaves it: a later launch uses it again. The value is `memory_of_graphs`, or from that free on the
+ * number of its call, twice, and 1. */
 static driver_map memory_of_graphs;
+
+int driver_graph_freed(uint64_t address, uint64_t *freed)
+{
+    cai_sim_lifetime known;
+    cai_sim_pointer info;
+    uint64_t value;
+    if (!memory_of_graphs.used || !cai_sim_memory_lifetime(cai_driver_sim(), address, &known) || !known.live)
+        return 0;
+    if (cai_sim_pointer_get(cai_driver_sim(), address, &info))
+        return 0;
+    value = driver_number(driver_map_get(&memory_of_graphs, info.first));
+    *freed = value / 2;
+    return (int)(value & 1);
+}
+
+/* A node that counts as a write, so that what is not ordered with the free is a race. The capture goes on from where it
+ * was: PyTorch frees in a stream of its own that it does not join before the capture ends. */
+static CUresult memory_add_free(uint64_t stream, const cai_sim_access *whole)
+{
+    cai_sim *sim = cai_driver_sim();
+    const int32_t count = cai_sim_capture_nodes(sim, stream, NULL, 0);
+    uint64_t *nodes;
+    CUresult result;
+    DRIVER_NEED(count >= 0);
+    nodes = (uint64_t *)calloc((size_t)count + 1, sizeof *nodes);
+    if (!nodes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    cai_sim_capture_nodes(sim, stream, nodes, count);
+    result = (CUresult)cai_sim_launch(sim, stream, "free", NULL, NULL, whole, 1);
+    if (result == CUDA_SUCCESS)
+        result = (CUresult)cai_sim_capture_depend(sim, stream, nodes, count, 1);
+    free(nodes);
+    return result;
+}
+
+static CUresult memory_free_captured(CUdeviceptr_v2 pointer, uint64_t stream)
+{
+    cai_sim_access whole;
+    cai_sim_pointer info;
+    const void *thread;
+    uint64_t freed = 0, tag = 0;
+    DRIVER_NEED(!cai_sim_pointer_get(cai_driver_sim(), pointer, &info));
+    if (driver_graph_freed(pointer, &freed))
+        return driver_dead_memory(CUDA_ERROR_INVALID_VALUE, pointer, 0);
+    whole = cai_sim_writes(pointer, info.bytes);
+    DRIVER_TRY(memory_add_free(stream, &whole));
+    (void)driver_dead_call(&tag, &thread);
+    driver_map_set(&memory_of_graphs, (uint64_t)pointer, driver_handle(2 * tag + 1));
+    return CUDA_SUCCESS;
+}
 
 static CUresult memory_alloc_captured(CUdeviceptr *pointer, size_t bytes)
 {
@@ -339,7 +404,7 @@ CUresult do_cuMemFreeAsync(CUdeviceptr_v2 pointer, CUstream argument)
     if (stream <= 2)
         DRIVER_TRY(driver_need_context());
     if (driver_map_get(&memory_of_graphs, (uint64_t)pointer) && cai_sim_capture_graph(cai_driver_sim(), stream))
-        return CUDA_SUCCESS;
+        return memory_free_captured(pointer, stream);
     driver_map_set(&memory_of_graphs, (uint64_t)pointer, NULL);
     return driver_dead_memory((CUresult)cai_sim_pool_free(cai_driver_sim(), pointer, stream), pointer, 0);
 }

@@ -64,6 +64,12 @@ static CUresult stream_context(CUstream stream, uint64_t *context)
     return (CUresult)cuda->stream_context(cuda->self, driver_stream(stream), context);
 }
 
+CUresult driver_need_stream(CUstream stream)
+{
+    uint64_t context = 0;
+    return stream_context(stream, &context);
+}
+
 CUresult do_cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
     uint64_t found = 0;

@@ -117,6 +117,19 @@ where = call("cuMemAddressReserve", 2 * size, 0, 0, 0)
 call("cuMemMap", where, size, 0, call("cuMemCreate", size, wish, 0), 0)
 call("cuMemSetAccess", where, size, [access], 1)
 """
+PROGRAMMATIC = """
+import ctypes
+def early(what):
+    one = cu.CUlaunchAttribute()
+    one.id = what
+    one.value.programmaticStreamSerializationAllowed = 1
+    config = cu.CUlaunchConfig()
+    config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1
+    config.hStream, config.attrs, config.numAttrs = s.handle, [one], 1
+    by_name = call("cuModuleGetFunction", call("cuModuleLoadData", compile(CODE, arch="sm_90", no_extern_c=True)), b"fill")
+    go(s, a)
+    call("cuLaunchKernelEx", config, by_name, ((int(a), 1.0, 10), (ctypes.c_void_p, ctypes.c_float, ctypes.c_int)), 0)
+"""
 
 
 @dataclasses.dataclass
@@ -127,6 +140,7 @@ class Case:
     unknown: int = 0
     launches: int = 1  # at least
     says: str = ""  # text of the report
+    otherwise: int = 0  # the exit status without races and such launches
 
 
 CASES = {
@@ -183,6 +197,26 @@ CASES = {
     "pycuda-other-memory": Case(PYCUDA + "b = drv.mem_alloc(4000); go(s, a); go(t, b)", launches=2),
     "pycuda-struct": Case(PYCUDA + "go(s, a); by_value(t)", possible=1),
     "pycuda-ptx-struct": Case(PYCUDA.replace('"sm_90"', '"sm_90", target="ptx"') + "go(s, a); by_value(t)", races=1),
+    # The kernel adds to an address before the memory, or follows one that is of no memory of CUDA
+    "before-memory": Case(
+        PTX + "big = device.allocate(1 << 22, stream=s)\ngo(s, fill, int(big.handle) - (1 << 16), v, n)", otherwise=8,
+        says="not judged: 1 launch with an address of no memory of CUDA",
+    ),
+    "pageable": Case(PTX + "h = np.zeros(1 << 20, np.float32)\ngo(s, put, a, h.ctypes.data, n)", otherwise=8, says="addresses of no memory of CUDA, in put (1)"),
+    "behind-memory": Case(PTX + "go(s, put, a, int(b.handle) + 4000, np.int32(0))"),
+    "programmatic": Case(
+        VIRTUAL + PROGRAMMATIC + "early(cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)", otherwise=8,
+        says="not judged: the order of programmatic launches, which may begin early, in fill (1)",
+    ),
+    # The program ignores the errors
+    "not-served": Case(
+        VIRTUAL + "go(s, a)\ncu.cuMemcpyBatchAsync([cu.CUdeviceptr(int(a))], [cu.CUdeviceptr(int(a) + 400)], [400], 1, [cu.CUmemcpyAttributes()], [0], 1, t.handle)", otherwise=8,
+        says="not judged: calls of 1 function, which is not served",
+    ),
+    "form-not-served": Case(VIRTUAL + "go(s, a)\nc = cu.CUDA_MEMCPY2D()\nc.srcMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_ARRAY\n"
+                            "c.dstMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_DEVICE\nc.dstDevice, c.WidthInBytes, c.Height = int(a), 4, 1\n"
+                            "cu.cuMemcpy2DAsync(c, t.handle)", otherwise=8, says="cuMemcpy2DAsync_v2 (1 of 1 call)"),
+    "left-early": Case(PTX + "import os\ngo(s, fill, a, v, n); go(t, fill, a, v, n); os._exit(0)", races=1),
     "registered": Case(
         VIRTUAL + "h = np.zeros(4096, np.uint8)\n"
         "call('cuMemHostRegister', h.ctypes.data, 4096, cu.CU_MEMHOSTREGISTER_DEVICEMAP)\n"
@@ -224,7 +258,7 @@ def check(python: str, case: Case) -> tuple[str, str]:
         wrong.append(f"races, possible races, unknown launches: {seen}")
     if count(report, "launch") < case.launches:
         wrong.append("launches are missing")
-    if done.returncode != (4 if case.races else 7 if case.possible else 8 if case.unknown else 0):
+    if done.returncode != (4 if case.races else 7 if case.possible else 8 if case.unknown else case.otherwise):
         wrong.append(f"status {done.returncode}")
     if case.says not in output:
         wrong.append(f"nothing of {case.says!r}")

@@ -28,6 +28,8 @@ def dead(what: str, made: str, destroyed: str, used: str) -> str:
 
 
 ONE = "1 use of what was destroyed"
+PREFETCH = "l = d.CUmemLocation()\nl.type = d.CUmemLocationType(1)\np = ok(d.cuMemAllocManaged(256, 1))\n"
+CAPTURED = "ok(d.cuStreamBeginCapture(s.handle, d.CUstreamCaptureMode(2)))\np = ok(d.cuMemAllocAsync(256, s.handle))\n"
 
 # The finding's exit status, its first line, and what the report must say.
 RACES = {
@@ -51,6 +53,22 @@ RACES = {
                dead(r'memory: memory m2, argument \d of kernel "scale"', "cuMemAlloc", "cuMemFree", r"scale\[1, 64, s\]")),
     "queued_free": ("p = ok(d.cuMemAllocAsync(256, s.handle))\na = array(p)\nok(d.cuMemFreeAsync(p, s.handle))\nscale[1, 64, s](a)", 5, ONE,
                     dead(r'memory: memory m2, argument \d of kernel "scale"', "cuMemAllocAsync", "cuMemFreeAsync", r"scale\[1, 64, s\]")),
+    "upload": ("ok(d.cuStreamBeginCapture(s.handle, d.CUstreamCaptureMode(2)))\ng = ok(d.cuStreamEndCapture(s.handle))\n"
+               "x1 = ok(d.cuGraphInstantiate(g, 0))\nok(d.cuGraphExecDestroy(x1))\nd.cuGraphUpload(x1, s.handle)", 5, ONE,
+               "dead handle: executable graph x1"),
+    "prefetch": (PREFETCH + "ok(d.cuMemFree(p))\nd.cuMemPrefetchAsync(p, 256, l, 0, s.handle)", 5, ONE, "dead memory: memory m2"),
+    "prefetch_stream": (PREFETCH + "t = ok(d.cuStreamCreate(1))\nok(d.cuStreamDestroy(t))\nd.cuMemPrefetchAsync(p, 256, l, 0, t)", 5, ONE,
+                        "dead handle: stream s2"),
+    "graph_copy": (CAPTURED + "ok(d.cuMemFreeAsync(p, s.handle))\ng = ok(d.cuStreamEndCapture(s.handle))\n"
+                   "d.cuMemcpyDtoD(x.device_ctypes_pointer.value, p, 64)", 5, ONE,
+                   dead("memory: memory m2", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoD")),
+    "graph_launch": (CAPTURED + "ok(d.cuMemFreeAsync(p, s.handle))\nscale[1, 64, s](array(p))\ng = ok(d.cuStreamEndCapture(s.handle))", 5, ONE,
+                     dead(r'memory: memory m2, argument \d of kernel "scale"', "cuMemAllocAsync", "cuMemFreeAsync", "scale")),
+    "graph_free": (CAPTURED + "scale[1, 64, s](array(p))\nt = ok(d.cuStreamCreate(1))\ne = ok(d.cuEventCreate(2))\n"
+                   "ok(d.cuEventRecord(e, s.handle))\nok(d.cuStreamWaitEvent(t, e, 0))\n"
+                   "ok(d.cuMemcpyDtoDAsync(x.device_ctypes_pointer.value, p, 64, t))\nok(d.cuMemFreeAsync(p, s.handle))\n"
+                   "ok(d.cuEventRecord(e, t))\nok(d.cuStreamWaitEvent(s.handle, e, 0))\ng = ok(d.cuStreamEndCapture(s.handle))\n"
+                   "ok(d.cuGraphLaunch(ok(d.cuGraphInstantiate(g, 0)), s.handle))\ns.synchronize()", 4, "2 races", r'"copy" reads .*"free" writes'),
     "loop": ("t = ok(d.cuStreamCreate(1))\nok(d.cuStreamDestroy(t))\nfor i in range(5): d.cuStreamQuery(t)", 5, ONE, "and 4 more times"),
     "never": ("d.cuEventQuery(d.CUevent(0x123450))", 5, ONE, "dead handle: 0x123450, which never was the handle of an? event"),
     "stream_again": ("p = x.device_ctypes_pointer.value\na = ok(d.cuStreamCreate(1))\nok(d.cuMemsetD8Async(p, 1, 4, a))\nold = int(a)\n"
@@ -68,6 +86,8 @@ RACES = {
 }  # fmt: skip
 
 CLEAN = {
+    "graph": CAPTURED + "scale[1, 64, s](array(p))\nok(d.cuMemFreeAsync(p, s.handle))\ng = ok(d.cuStreamEndCapture(s.handle))\n"
+             "q = ok(d.cuGraphInstantiate(g, 0))\nfor i in range(3): ok(d.cuGraphLaunch(q, s.handle))\ns.synchronize()",
     "kept": "t = ok(d.cuStreamCreate(1))\nok(d.cuMemsetD8Async(x.device_ctypes_pointer.value, 0, 4, t))\nok(d.cuStreamDestroy(t))",
     "freed_last": "p = ok(d.cuMemAllocAsync(256, s.handle))\nscale[1, 64, s](array(p))\nok(d.cuMemFreeAsync(p, s.handle))\ns.synchronize()",
     "again": "for i in range(3):\n    p = ok(d.cuMemAlloc(256))\n    scale[1, 64, s](array(p))\n    s.synchronize()\n    ok(d.cuMemFree(p))",

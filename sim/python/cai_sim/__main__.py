@@ -35,7 +35,7 @@ import runpy
 import sys
 import threading
 import types
-from typing import NoReturn
+from typing import Callable, NoReturn
 
 import cai_sim
 
@@ -130,6 +130,36 @@ def status_of(program: list[str]) -> int:
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
+def finish(options: argparse.Namespace, title: str, status: int) -> int:
+    """Reports, and returns the exit status."""
+    sys.stdout.flush()
+    sys.stderr.write("\n" + cai_sim.report())
+    if options.svg:
+        cai_sim.write_svg(options.svg, title)
+    if options.trace:
+        cai_sim.write_trace(options.trace)
+    found = cai_sim.verdict()
+    return status if status and found.level not in ("races", "dead") else found.status or status
+
+
+def report_before_exit(options: argparse.Namespace, title: str) -> Callable[[int], NoReturn]:
+    """os._exit of this process reports, too. A process that it forked leaves without a report. Returns os._exit itself."""
+    leave, process = os._exit, os.getpid()
+
+    def leaving(status: int) -> NoReturn:
+        if os.getpid() != process:
+            leave(status)
+        os._exit = leave
+        try:
+            status = finish(options, title, status)
+            sys.stderr.flush()
+        finally:
+            leave(status)
+
+    os._exit = leaving
+    return leave
+
+
 def main() -> int:
     options, program = arguments(sys.argv[1:])
     if not program or program[0] == "-h":
@@ -143,21 +173,16 @@ def main() -> int:
         wrong(f"there is no {program[0]}")
     begin(options)
     title = os.path.basename(program[0]) if not program[0].startswith("-") else program[1][:60]
+    leave = report_before_exit(options, title)
     status = status_of(program)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
-    sys.stdout.flush()
-    sys.stderr.write("\n" + cai_sim.report())
-    if options.svg:
-        cai_sim.write_svg(options.svg, title)
-    if options.trace:
-        cai_sim.write_trace(options.trace)
-    found = cai_sim.verdict()
-    status = status if status and found.level not in ("races", "dead") else found.status or status
+    os._exit = leave
+    status = finish(options, title, status)
     if cai_sim._running().device_failed():  # destructors of libraries that meet its error end the process
         sys.stderr.flush()
-        os._exit(status)
+        leave(status)
     return status
 
 

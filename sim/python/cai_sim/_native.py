@@ -28,7 +28,7 @@ KINDS = {
 }  # fmt: skip
 DROPPED = 3  # CAI_SIM_STATE_DROPPED
 MAY_READ = 3  # CAI_SIM_MAY_READ; above it CAI_SIM_MAY_ACCESS
-FOLLOWS, GLOBALS, UNREAD = 1, 2, 4  # CAI_KERNEL_FOLLOWS and the others, of a launch
+FOLLOWS, GLOBALS, UNREAD, EARLY, ELSEWHERE = 1, 2, 4, 8, 16  # CAI_KERNEL_FOLLOWS and the others, of a launch
 DESTROYED, NEVER_MADE, OUT_OF_REACH = 1, 2, 3  # CAI_DRIVER_...
 SEEN = "access before this call"  # CAI_DRIVER_HOST_ACCESS
 

@@ -46,6 +46,8 @@ class Census:
         self.unread: collections.Counter[str] = collections.Counter()  # by kernel
         self.follows: collections.Counter[str] = collections.Counter()  # by kernel: pointers in memory
         self.globals: collections.Counter[str] = collections.Counter()  # by kernel: global variables
+        self.elsewhere: collections.Counter[str] = collections.Counter()  # by kernel: addresses of no memory of CUDA
+        self.early: collections.Counter[str] = collections.Counter()  # by kernel: it may begin before the work in front of it ends
         self.launches = self.dropped = self.without_line = 0
         callers: collections.Counter[int] = collections.Counter()
         unknown: collections.Counter[int] = collections.Counter()
@@ -69,6 +71,10 @@ class Census:
                 self.follows[readable(text(call.kernel))] += 1
             if call.follows & _native.GLOBALS:
                 self.globals[readable(text(call.kernel))] += 1
+            if call.follows & _native.ELSEWHERE:
+                self.elsewhere[readable(text(call.kernel))] += 1
+            if call.follows & _native.EARLY:
+                self.early[readable(text(call.kernel))] += 1
             if call.opaque:
                 self.opaque[readable(text(call.kernel)) or "a kernel without a name"] += 1
                 unknown[call.caller or 0] += 1
@@ -194,7 +200,12 @@ def summary(trace: Trace, census: Census) -> list[str]:
         launches = plural(sum(census.opaque.values()), "launch", "launches")
         libraries = named(f"{name} ({count})" for name, count in census.opaque_of.most_common())
         lines.append(f"  not judged: {launches} of kernels whose accesses are not known: {kernels}; by {libraries}")
-    for what, names in ("what pointers in memory point to", census.follows), ("global variables", census.globals):
+    for what, names in (
+        ("what pointers in memory point to", census.follows),
+        ("global variables", census.globals),
+        ("addresses of no memory of CUDA", census.elsewhere),
+        ("the order of programmatic launches, which may begin early", census.early),
+    ):  # fmt: skip
         if names:
             lines.append(f"  not judged: {what}, in " + named(f"{name} ({count})" for name, count in names.most_common()))
     if census.launches and not trace.recorded:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Iterable
 
 from . import _cure
@@ -21,6 +22,12 @@ LEVELS = {
     "no-race": 0,
 }
 STRICT = 9  # of "unread", by request
+# A call of these queues work, or says what work waits for. If it is not served, the trace lacks that. A program may have
+# ignored the error.
+QUEUES = re.compile(
+    r"cu(da)?(Memcpy|Memset|Mem(Alloc|Batch|Discard|Free|Prefetch)|Launch|Stream(Batch|Wait|Write)|Signal|Wait|"
+    r"Graph(?!.*(Get|Destroy|Dot|Upload)))"
+)
 ACCEPTABLE = ("possible", "not-judged", "unread")
 
 
@@ -62,8 +69,16 @@ def not_judged(trace: Trace, census: Census) -> list[str]:
     beyond = len(census.follows | census.globals)
     if beyond:
         said.append(f"what {plural(beyond, 'kernel')} {'reaches' if beyond == 1 else 'reach'} by pointers in memory or global variables")
-    if trace.recorded and census.missing[0]:
-        said.append(f"calls of {plural(len(census.missing[0]), 'function')}, which were not recorded")
+    if census.elsewhere:
+        said.append(f"{plural(sum(census.elsewhere.values()), 'launch', 'launches')} with an address of no memory of CUDA")
+    if census.early:
+        said.append(f"the order of {plural(sum(census.early.values()), 'programmatic launch', 'programmatic launches')}")
+    called = census.missing[0]
+    if trace.recorded and called:
+        said.append(f"calls of {plural(len(called), 'function')}, which were not recorded")
+    lost = [] if trace.recorded else [name for name in called if QUEUES.match(name)]
+    if lost:
+        said.append(f"calls of {plural(len(lost), 'function')}, which {'is' if len(lost) == 1 else 'are'} not served")
     return said
 
 
