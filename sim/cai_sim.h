@@ -509,7 +509,8 @@ typedef struct cai_sim_access {
 } cai_sim_access;
 
 /** `write` of an access of which something is not known. A race is certain if one of its accesses is known to
- *  write, and the other one at least reads (cai_check.h). cai_sim_touch does all of them as a read. */
+ *  write, and the other one at least reads (cai_check.h). Memory that was freed ends no context for them.
+ *  cai_sim_touch does all of them as a read. */
 enum {
     CAI_SIM_MAY_WRITE = 2, /* reads, and may write */
     CAI_SIM_MAY_READ = 3,  /* may read, or do nothing. It does not write */

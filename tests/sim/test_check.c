@@ -1315,6 +1315,25 @@ static void test_kinds(void)
     }
 }
 
+/* Memory that was freed ends the context of a launch that uses it, and not of one that may do nothing with it. */
+static void test_left_pointer(void)
+{
+    int32_t kind;
+    cai_test_note("a pointer that was left");
+    for (kind = 0; kind < 5; kind++) {
+        cai_sim *sim = cai_sim_create(1);
+        cai_sim_access access;
+        if (sim == NULL) exit(2);
+        cai_sim_set_context(sim, cai_sim_primary(sim, 0));
+        access = cai_sim_reads(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64), 64);
+        access.write = kind;
+        CHECK_INT(cai_sim_free(sim, access.address), 0);
+        (void)cai_sim_launch(sim, CAI_STREAM_LEGACY, "late", NULL, NULL, &access, 1);
+        CHECK_INT(cai_sim_stream_synchronize(sim, CAI_STREAM_LEGACY), kind < CAI_SIM_MAY_WRITE ? 700 : 0);
+        cai_sim_destroy(sim);
+    }
+}
+
 /* Races: the number is not limited by the capacity, and no more is written. */
 static void test_capacity(void)
 {
@@ -1426,6 +1445,7 @@ static void run(int32_t traces, int32_t programs, uint64_t seed)
     test_captured();
     test_capacity();
     test_kinds();
+    test_left_pointer();
     test_outside();
     test_omit();
     test_omit_by_thread();
