@@ -23,6 +23,7 @@ TESTS = ("test_graphs", "test_memory", "test_check")
 
 # What it is, where it is, what stands there instead
 SIM = [
+    ("a pointer that was left ends a context", r"return x->write >= CAI_SIM_MAY_WRITE; /\*", r"return 0; /*"),
     ("the legacy stream does not wait for blocking ones",
      r"&& !other->nonblocking && other->last > stream->last", r"&& 0"),
     ("blocking streams do not wait for the legacy one",
@@ -211,9 +212,10 @@ CHECK = [
     ("a clock that is equal will not do",
      r"check_clock\(order, second\)\[lane\] >= check", r"check_clock(order, second)[lane] > check"),
     # races
-    ("two that read are a race", r" && \(a->write \|\| b->write\)", r""),
-    ("only two that write are a race", r"\(a->write \|\| b->write\)", r"(a->write && b->write)"),
-    ("neighbours meet", r"a->begin < b->end && ", r"a->begin <= b->end && "),
+    ("two that read are a race", r" && \(check_can_write\(a\) \|\| check_can_write\(b\)\)", r""),
+    ("only two that write are a race", r"(check_can_write\(a\)) \|\| (check_can_write\(b\))", r"\1 && \2"),
+    ("what may read writes", r" && a->write != CAI_SIM_MAY_READ", r""),
+    ("neighbours meet", r"a->begin < b->end &&", r"a->begin <= b->end &&"),
     ("one byte is no overlap", r"b->begin < a->end", r"b->begin + 1 < a->end"),
     ("only the first access counts",
      r"i < op->access_count && check_counts", r"i < op->access_count && i < 1 && check_counts"),
@@ -228,7 +230,9 @@ CHECK = [
     ("a race is told twice", r"if \(!check_counts_for_pair\([^;]*;", r""),
     ("a possible race comes before a certain one", r"(if \(check_is_certain\(&in->all\[i\], &in->all\[k\]\) > certain\)) return 0;",
      r"\1 continue;"),
-    ("what may write counts as a write", r"return a->write == 1 \|\| b->write == 1;", r"return a->write || b->write;"),
+    ("what may write counts as a write", r"a->write == 1 \|\| b->write == 1;", r"a->write || b->write;"),
+    ("what may do nothing is certain", r"return writes && a->write <= CAI_SIM_MAY_WRITE && b->write <= CAI_SIM_MAY_WRITE;",
+     r"return writes;"),
     ("cai_check counts possible races", r"(out->races = check_first_races\(run->sim, order,) CHECK_CERTAIN", r"\1 CHECK_ALL"),
     ("no byte is an access", r"if \(from->bytes\) out->count\+\+;", r"to->end += !from->bytes; out->count++;"),
     ("the place of a race is that of the first access",
