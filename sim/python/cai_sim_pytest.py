@@ -97,8 +97,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     cai_sim = running(terminalreporter.config)
     if cai_sim is None:
         return
-    census = cai_sim._report.Census(cai_sim._running())
+    _, census, said = cai_sim._judged()
     terminalreporter.section("cai_sim")
-    terminalreporter.write_line(f"cai_sim: {cai_sim.verdict().text}")
+    terminalreporter.write_line(f"cai_sim: {said.text}")
     for line in cai_sim._report.summary(cai_sim._running(), census):
         terminalreporter.write_line(line)

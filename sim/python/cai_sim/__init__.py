@@ -116,16 +116,23 @@ def races(since: int = 0, possible: bool = True) -> list[Race]:
 
 def verdict() -> Verdict:
     """What is said of the run so far, in one word, in one line, and as an exit status."""
-    trace = _running()
-    return _verdict.verdict(trace.races(), _report.Census(trace), trace, _strict, _accepted)
+    return _judged()[2]
 
 
 def report() -> str:
     """What was seen so far, as text: races first."""
+    return _reported()[0]
+
+
+def _judged() -> tuple[list[Race], _report.Census, Verdict]:
     trace = _running()
     races, census = trace.races(), _report.Census(trace)
-    said = _verdict.verdict(races, census, trace, _strict, _accepted)
-    return _report.whole(trace, races, census, f"cai_sim: {said.text}")
+    return races, census, _verdict.verdict(races, census, trace, _strict, _accepted)
+
+
+def _reported() -> tuple[str, Verdict]:
+    races, census, said = _judged()
+    return _report.whole(_running(), races, census, f"cai_sim: {said.text}"), said
 
 
 def write_svg(file: str | os.PathLike[str], title: str = "") -> None:

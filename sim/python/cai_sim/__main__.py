@@ -133,12 +133,12 @@ def status_of(program: list[str]) -> int:
 def finish(options: argparse.Namespace, title: str, status: int) -> int:
     """Reports, and returns the exit status."""
     sys.stdout.flush()
-    sys.stderr.write("\n" + cai_sim.report())
+    text, found = cai_sim._reported()
+    sys.stderr.write("\n" + text)
     if options.svg:
         cai_sim.write_svg(options.svg, title)
     if options.trace:
         cai_sim.write_trace(options.trace)
-    found = cai_sim.verdict()
     return status if status and found.level not in ("races", "dead") else found.status or status
 
 
