@@ -51,14 +51,12 @@ LIB_EXPORT int cai_lib_cublasSetWorkspace_v2(lib_handle *handle, void *workspace
 }
 
 #define BLAS_SETTING(NAME, FIELD)                                                                            \
-    LIB_EXPORT int cai_lib_cublasSet##NAME(lib_handle *handle, int value);                                   \
     LIB_EXPORT int cai_lib_cublasSet##NAME(lib_handle *handle, int value)                                    \
     {                                                                                                        \
         BLAS_HANDLE(handle);                                                                                 \
         handle->FIELD = value;                                                                               \
         return BLAS_OK;                                                                                      \
     }                                                                                                        \
-    LIB_EXPORT int cai_lib_cublasGet##NAME(const lib_handle *handle, int *value);                            \
     LIB_EXPORT int cai_lib_cublasGet##NAME(const lib_handle *handle, int *value)                             \
     {                                                                                                        \
         BLAS_HANDLE(handle);                                                                                 \
@@ -180,38 +178,22 @@ static int blas_scale_type(int compute, int type)
 #define BLAS_GEMM(NAME, FULL, TYPE, INT)                                                                     \
     LIB_EXPORT int cai_lib_##FULL(lib_handle *handle, int transa, int transb, INT m, INT n, INT k,           \
                                   const void *alpha, const void *a, INT lda, const void *b, INT ldb,         \
-                                  const void *beta, void *c, INT ldc);                                       \
-    LIB_EXPORT int cai_lib_##FULL(lib_handle *handle, int transa, int transb, INT m, INT n, INT k,           \
-                                  const void *alpha, const void *a, INT lda, const void *b, INT ldb,         \
                                   const void *beta, void *c, INT ldc)                                        \
     {                                                                                                        \
-        const blas_product what = {                                                                          \
-            transa,           transb, TYPE, m, n, k, 1, alpha, beta, {a, TYPE, lda, 0}, {b, TYPE, ldb, 0},   \
-            {c, TYPE, ldc, 0}};                                                                              \
+        const blas_product what = {transa, transb, TYPE, m, n, k,                                            \
+                                   1, alpha, beta, {a, TYPE, lda, 0},                                        \
+                                   {b, TYPE, ldb, 0}, {c, TYPE, ldc, 0}};                                    \
         return blas_multiply(NAME, LIB_CALLER, handle, &what);                                               \
     }
 #define BLAS_GEMM_BATCH(NAME, FULL, TYPE, INT)                                                               \
     LIB_EXPORT int cai_lib_##FULL(lib_handle *handle, int transa, int transb, INT m, INT n, INT k,           \
                                   const void *alpha, const void *a, INT lda, long long stridea,              \
                                   const void *b, INT ldb, long long strideb, const void *beta, void *c,      \
-                                  INT ldc, long long stridec, INT batch);                                    \
-    LIB_EXPORT int cai_lib_##FULL(lib_handle *handle, int transa, int transb, INT m, INT n, INT k,           \
-                                  const void *alpha, const void *a, INT lda, long long stridea,              \
-                                  const void *b, INT ldb, long long strideb, const void *beta, void *c,      \
                                   INT ldc, long long stridec, INT batch)                                     \
     {                                                                                                        \
-        const blas_product what = {transa,                                                                   \
-                                   transb,                                                                   \
-                                   TYPE,                                                                     \
-                                   m,                                                                        \
-                                   n,                                                                        \
-                                   k,                                                                        \
-                                   batch,                                                                    \
-                                   alpha,                                                                    \
-                                   beta,                                                                     \
-                                   {a, TYPE, lda, stridea},                                                  \
-                                   {b, TYPE, ldb, strideb},                                                  \
-                                   {c, TYPE, ldc, stridec}};                                                 \
+        const blas_product what = {transa, transb, TYPE, m, n, k,                                            \
+                                   batch, alpha, beta, {a, TYPE, lda, stridea},                              \
+                                   {b, TYPE, ldb, strideb}, {c, TYPE, ldc, stridec}};                        \
         return blas_multiply(NAME, LIB_CALLER, handle, &what);                                               \
     }
 #define BLAS_GEMMS(T, TYPE)                                                                                  \
@@ -232,24 +214,11 @@ BLAS_GEMM_BATCH("cublasHgemmStridedBatched", cublasHgemmStridedBatched_64, CUDA_
     LIB_EXPORT int cai_lib_cublasGemmEx##SUFFIX(lib_handle *handle, int transa, int transb, INT m, INT n,    \
                                                 INT k, const void *alpha, const void *a, int atype, INT lda, \
                                                 const void *b, int btype, INT ldb, const void *beta,         \
-                                                void *c, int ctype, INT ldc, int compute, int algorithm);    \
-    LIB_EXPORT int cai_lib_cublasGemmEx##SUFFIX(lib_handle *handle, int transa, int transb, INT m, INT n,    \
-                                                INT k, const void *alpha, const void *a, int atype, INT lda, \
-                                                const void *b, int btype, INT ldb, const void *beta,         \
                                                 void *c, int ctype, INT ldc, int compute, int algorithm)     \
     {                                                                                                        \
-        const blas_product what = {transa,                                                                   \
-                                   transb,                                                                   \
-                                   blas_scale_type(compute, atype),                                          \
-                                   m,                                                                        \
-                                   n,                                                                        \
-                                   k,                                                                        \
-                                   1,                                                                        \
-                                   alpha,                                                                    \
-                                   beta,                                                                     \
-                                   {a, atype, lda, 0},                                                       \
-                                   {b, btype, ldb, 0},                                                       \
-                                   {c, ctype, ldc, 0}};                                                      \
+        const blas_product what = {transa, transb, blas_scale_type(compute, atype), m, n, k,                 \
+                                   1, alpha, beta, {a, atype, lda, 0},                                       \
+                                   {b, btype, ldb, 0}, {c, ctype, ldc, 0}};                                  \
         (void)algorithm;                                                                                     \
         return blas_multiply("cublasGemmEx", LIB_CALLER, handle, &what);                                     \
     }                                                                                                        \
@@ -257,25 +226,11 @@ BLAS_GEMM_BATCH("cublasHgemmStridedBatched", cublasHgemmStridedBatched_64, CUDA_
         lib_handle *handle, int transa, int transb, INT m, INT n, INT k, const void *alpha, const void *a,   \
         int atype, INT lda, long long stridea, const void *b, int btype, INT ldb, long long strideb,         \
         const void *beta, void *c, int ctype, INT ldc, long long stridec, INT batch, int compute,            \
-        int algorithm);                                                                                      \
-    LIB_EXPORT int cai_lib_cublasGemmStridedBatchedEx##SUFFIX(                                               \
-        lib_handle *handle, int transa, int transb, INT m, INT n, INT k, const void *alpha, const void *a,   \
-        int atype, INT lda, long long stridea, const void *b, int btype, INT ldb, long long strideb,         \
-        const void *beta, void *c, int ctype, INT ldc, long long stridec, INT batch, int compute,            \
         int algorithm)                                                                                       \
     {                                                                                                        \
-        const blas_product what = {transa,                                                                   \
-                                   transb,                                                                   \
-                                   blas_scale_type(compute, atype),                                          \
-                                   m,                                                                        \
-                                   n,                                                                        \
-                                   k,                                                                        \
-                                   batch,                                                                    \
-                                   alpha,                                                                    \
-                                   beta,                                                                     \
-                                   {a, atype, lda, stridea},                                                 \
-                                   {b, btype, ldb, strideb},                                                 \
-                                   {c, ctype, ldc, stridec}};                                                \
+        const blas_product what = {transa, transb, blas_scale_type(compute, atype), m, n, k,                 \
+                                   batch, alpha, beta, {a, atype, lda, stridea},                             \
+                                   {b, btype, ldb, strideb}, {c, ctype, ldc, stridec}};                      \
         (void)algorithm;                                                                                     \
         return blas_multiply("cublasGemmStridedBatchedEx", LIB_CALLER, handle, &what);                       \
     }
@@ -286,24 +241,11 @@ BLAS_GEMM_EX(_64, int64_t)
     LIB_EXPORT int cai_lib_cublas##T##gemmEx(lib_handle *handle, int transa, int transb, int m, int n,       \
                                              int k, const void *alpha, const void *a, int atype, int lda,    \
                                              const void *b, int btype, int ldb, const void *beta, void *c,   \
-                                             int ctype, int ldc);                                            \
-    LIB_EXPORT int cai_lib_cublas##T##gemmEx(lib_handle *handle, int transa, int transb, int m, int n,       \
-                                             int k, const void *alpha, const void *a, int atype, int lda,    \
-                                             const void *b, int btype, int ldb, const void *beta, void *c,   \
                                              int ctype, int ldc)                                             \
     {                                                                                                        \
-        const blas_product what = {transa,                                                                   \
-                                   transb,                                                                   \
-                                   TYPE,                                                                     \
-                                   m,                                                                        \
-                                   n,                                                                        \
-                                   k,                                                                        \
-                                   1,                                                                        \
-                                   alpha,                                                                    \
-                                   beta,                                                                     \
-                                   {a, atype, lda, 0},                                                       \
-                                   {b, btype, ldb, 0},                                                       \
-                                   {c, ctype, ldc, 0}};                                                      \
+        const blas_product what = {transa, transb, TYPE, m, n, k,                                            \
+                                   1, alpha, beta, {a, atype, lda, 0},                                       \
+                                   {b, btype, ldb, 0}, {c, ctype, ldc, 0}};                                  \
         return blas_multiply("cublas" #T "gemmEx", LIB_CALLER, handle, &what);                               \
     }
 BLAS_OLD_GEMM_EX(S, CUDA_R_32F)
