@@ -219,19 +219,23 @@ static void check_current_first(void)
     close_ab();
 }
 
+/* Imports in a context of its own, which is then destroyed. */
+static void import_in_gone(cai_array *x)
+{
+    const struct cai_ipc_v0 d = exported_bytes();
+    const uint64_t own = cai_sim_context_create(sim_b, 1);
+    CHECK_INT(cai_sim_set_context(sim_b, own), 0);
+    GOOD(cai_ipc_import(&ipc_b, &d, x, &err));
+    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
+    CHECK_INT(cai_sim_context_destroy(sim_b, own), 0);
+}
+
 /* The context in which memory is open was destroyed, and the memory with it. */
 static void check_context_gone(void)
 {
-    struct cai_ipc_v0 d;
-    uint64_t own;
     cai_array x;
     open_ab(1, 0);
-    d = exported_bytes();
-    own = cai_sim_context_create(sim_b, 1);
-    CHECK_INT(cai_sim_set_context(sim_b, own), 0);
-    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
-    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
-    CHECK_INT(cai_sim_context_destroy(sim_b, own), 0);
+    import_in_gone(&x);
     cai_array_release(&x);
     CHECK(ipc_b.used == 0 && ipc_b.failed == 1 && ipc_b.first_failure == 709);
     close_ab();
@@ -258,16 +262,9 @@ static void opens_anew(cai_array *x)
 /* A context that is gone is not joined: the address means nothing any more. */
 static void check_no_join_of_gone(void)
 {
-    struct cai_ipc_v0 d;
-    uint64_t own;
     cai_array x;
     open_ab(1, 0);
-    d = exported_bytes();
-    own = cai_sim_context_create(sim_b, 1);
-    CHECK_INT(cai_sim_set_context(sim_b, own), 0);
-    GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
-    CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
-    CHECK_INT(cai_sim_context_destroy(sim_b, own), 0);
+    import_in_gone(&x);
     opens_anew(&x);
     close_ab();
 }
