@@ -375,7 +375,7 @@ enum {
     /** event_record, _synchronize, _destroy, stream_wait_event and stream_synchronize need a current context,
      *  also for handles. Without one they return 201. cuda.h lists 201 among the errors of each, but not when
      *  it is returned. eyalroz/cuda-api-wrappers#779 expects it. The Programming Guide names the current
-     *  device as a condition of launches alone. cai relies on this in places (docs/results/conformance.md),
+     *  device as a condition of launches alone. cai relies on this in places (sim/docs/results/conformance.md),
      *  so the option is not in CAI_SIM_ADVERSARIAL. It changes calls of the table only. */
     CAI_SIM_HANDLES_NEED_CONTEXT = 1 << 9,
     /** A copy with pageable host memory returns before it is done. cai_sim_copy from such memory to a device

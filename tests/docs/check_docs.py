@@ -40,6 +40,7 @@ def fail(where, what):
 
 def pages():
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
+            *sorted((ROOT / "sim" / "docs").rglob("*.md")),
             *(ROOT / folder / "README.md" for folder in ("examples", "sim", "tests"))]
 
 
@@ -144,7 +145,7 @@ def with_contents(text):
 
 
 def check_contents(write):
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "sim" / "docs").glob("*.md"))]:
         text = page.read_text()
         wanted = with_contents(text)
         if write:

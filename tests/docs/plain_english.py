@@ -78,7 +78,8 @@ def at_revision(revision, name):
 
 def everything():
     made = {"docs/errors.md"}
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+             *sorted(path for folder in ("docs", "sim/docs") for path in (ROOT / folder).glob("*.md"))]
     names = [page.relative_to(ROOT).as_posix() for page in pages]
     return [name for name in names if name not in made] + [name for name, _ in make_reference.headers()]
 

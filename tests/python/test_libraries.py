@@ -10,7 +10,7 @@ cuda.core, Warp and RMM, each with each, on streams of their own and with work p
 is skipped, and everything of the device where there is none: each with its reason. tests/python/make-env makes an
 environment with all of them.
 
-On the simulated driver (tests/driver/check_matrix.py) the pairs run, too. No kernel of a library computes there, so
+On the simulated driver (sim/tests/driver/check_matrix.py) the pairs run, too. No kernel of a library computes there, so
 the numbers are compared only where copies alone made them.
 """
 
@@ -782,7 +782,7 @@ def test_pair_on_device(gpu: Any, producer: str, consumer: str, record_property:
 
 def on_driver_sim() -> None:
     if driver_sim() is None:
-        pytest.skip("only the simulated driver names races (tests/driver/check_matrix.py)")
+        pytest.skip("only the simulated driver names races (sim/tests/driver/check_matrix.py)")
 
 
 @pytest.mark.parametrize("name", DEVICE)

@@ -110,7 +110,7 @@ class Site:
     @staticmethod
     def markdown():
         """The pages of the documents, and the README of each folder."""
-        found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "sim" / "docs").rglob("*.md")]
         for folder in ("examples", "packaging", "sim", "tests", "tools"):
             found += (ROOT / folder).rglob("README.md")
         return sorted(found)

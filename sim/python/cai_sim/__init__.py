@@ -11,7 +11,7 @@ or, before the first GPU library is imported:
     print(cai_sim.report())
     assert cai_sim.verdict().status == 0
 
-docs/real-libraries.md of the project cai says what is served, and what a report means.
+sim/docs/real-libraries.md of the project cai says what is served, and what a report means.
 """
 
 from __future__ import annotations

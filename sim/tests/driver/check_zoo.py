@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the programs of examples/zoo on the simulated driver: each race is found, and each repaired program is clean.
+"""Runs the programs of sim/tests/zoo on the simulated driver: each race is found, and each repaired program is clean.
 
-    tests/driver/check_zoo.py [--python PYTHON] [--runs 1] [--only NAME]
+    sim/tests/driver/check_zoo.py [--python PYTHON] [--runs 1] [--only NAME]
 
 PYTHON has the package cai_sim and the libraries of the programs. Each program runs `--runs` times under both settings of
 the driver. A program whose library is missing is skipped, with its name. Exit status 0: all as expected; 1: not; 77: all
@@ -17,7 +17,7 @@ import pathlib
 import subprocess
 import sys
 
-ZOO = pathlib.Path(__file__).resolve().parents[2] / "examples" / "zoo"
+ZOO = pathlib.Path(__file__).resolve().parents[1] / "zoo"
 RACE = 4
 SETTINGS = ([], ["--adversarial"])
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the tests that other libraries have of themselves on the simulated driver, and compares with peers.txt.
 
-    tests/driver/check_peers.py [--library build/libcai_numba.so] [--cuda-core FOLDER] [--python PYTHON] [--all]
+    sim/tests/driver/check_peers.py [--library build/libcai_numba.so] [--cuda-core FOLDER] [--python PYTHON] [--all]
                                 [--only SUITE,...] [--write]
 
 PYTHON has the package cai_sim and the libraries. Numba's tests are in its package. cuda.core publishes none: FOLDER is
@@ -33,7 +33,7 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 RECORD = HERE / "peers.txt"
-ADAPTER = HERE.parents[1] / "examples" / "adapters" / "numba"
+ADAPTER = HERE.parents[2] / "examples" / "adapters" / "numba"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 NUMBA_TESTS = "numba.cuda.tests"
 Results = dict[str, tuple[str, str]]  # a test: how it ended, and why

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plants defects in cai_check.c and cai_sim.c, one at a time; a test of the three must fail on each of them.
 
-    tests/sim/planted.py [--cc CC] [--traces N] [--programs N] [--seed N]
+    sim/tests/unit/planted.py [--cc CC] [--traces N] [--programs N] [--seed N]
         [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 One build of each test has all defects, each switched on for a run of its own. Prints one line per defect: the first
@@ -15,7 +15,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path.insert(0, str(HERE.parents[2] / "tests" / "support"))
 from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
 
 FILES = ("sim/cai_check.c", "sim/cai_sim.c")

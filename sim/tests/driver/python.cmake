@@ -8,7 +8,7 @@ cai_python_test(driver.python check_python_sim.py SECONDS 15 NEEDS GCC
                 ARGUMENTS ${cai_cc} ${cai_driver_folder})
 cai_python_test(driver.host check_findings.py TIER full SECONDS 30 ARGUMENTS host)
 cai_python_test(driver.lifetimes check_findings.py TIER full SECONDS 30 ARGUMENTS lifetime)
-cai_python_test(driver.recorded ../../tools/demo/record.py TIER full SECONDS 10)
+cai_python_test(driver.recorded ../../../tools/demo/record.py TIER full SECONDS 10)
 cai_python_test(driver.streams_doc check_streams_doc.py TIER full SECONDS 20)
 cai_python_test(driver.verdicts check_verdicts.py TIER exhaustive JOBS SECONDS 130)
 cai_python_test(driver.reads check_reads.py TIER exhaustive JOBS SECONDS 40)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs everyday programs on the simulated driver (tests/driver/everyday), by hand: they need PyTorch and CuPy.
+"""Runs everyday programs on the simulated driver (sim/tests/driver/everyday), by hand: they need PyTorch and CuPy.
 
     check_everyday.py [--python PYTHON] [--only TEXT]
 

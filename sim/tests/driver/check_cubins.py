@@ -4,7 +4,7 @@
 
     check_cubins.py --program TEST_KERNEL --nvcc NVCC [--cuobjdump CUOBJDUMP] [--rounds 200]
 
-TEST_KERNEL is tests/driver/test_kernel.c. Parameters are compared with the sizes and places that C gives them, and with
+TEST_KERNEL is sim/tests/driver/test_kernel.c. Parameters are compared with the sizes and places that C gives them, and with
 what cuobjdump prints if it is there. Then the images are damaged at random (--rounds each): TEST_KERNEL is to be built
 with sanitizers for that. Exit status 0: all is right; 1: not; 77: no nvcc.
 """

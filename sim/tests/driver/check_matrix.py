@@ -3,9 +3,9 @@
 """Real libraries on the simulated driver, each with each, through cai and directly: the tests of the device in
 tests/python/test_libraries.py, and a table of what they saw.
 
-    tests/driver/check_matrix.py [--table FILE] [--least PAIRS] [--adversarial] [-- ARGUMENTS OF PYTEST]
-    tests/driver/check_matrix.py --against tests/driver/h100_pairs.txt
-    tests/driver/check_matrix.py --planted
+    sim/tests/driver/check_matrix.py [--table FILE] [--least PAIRS] [--adversarial] [-- ARGUMENTS OF PYTEST]
+    sim/tests/driver/check_matrix.py --against sim/tests/driver/h100_pairs.txt
+    sim/tests/driver/check_matrix.py --planted
 
 Through cai no pair may race. What two libraries do without cai is recorded in the table, and fails nothing.
 --least: how many pairs through cai must have run. --table: the table goes to this file, too. --adversarial: the
@@ -28,8 +28,8 @@ import sys
 import tempfile
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PYTHON_TESTS = pathlib.Path(__file__).resolve().parents[1] / "python"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PYTHON_TESTS = ROOT / "tests" / "python"
 SELECTED = " or ".join((
     "pair_on_device", "order_left_out_on_device", "in_place_on_device", "captured_on_device", "streams_of_libraries",
 ))  # fmt: skip

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Checks examples/adapters/numba: Numba's memory comes from a table of hooks, on the simulated driver.
 
-    tests/driver/check_numba.py --library build/libcai_numba.so [--plugin build/plugin_example.so] [--python PYTHON]
+    sim/tests/driver/check_numba.py --library build/libcai_numba.so [--plugin build/plugin_example.so] [--python PYTHON]
 
 PYTHON has the package cai_sim, Numba and numba-cuda. Each way to choose the plugin and each table has a process of its
 own, under `python -m cai_sim`. Exit status 0: all is right; 1: not; 77: there is no package cai_sim, or no numba-cuda.
@@ -24,7 +24,7 @@ from collections.abc import Callable
 from ctypes import CFUNCTYPE, POINTER, c_char, c_int, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
-ADAPTER = pathlib.Path(__file__).resolve().parents[2] / "examples" / "adapters" / "numba"
+ADAPTER = pathlib.Path(__file__).resolve().parents[3] / "examples" / "adapters" / "numba"
 NEEDS = "import cai_sim, numba, numba_cuda; from cuda.bindings import driver"
 MEMORY = 64 << 20  # bytes of the simulated device
 failures: list[str] = []

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Runs programs on the recorder, with the simulated driver as the real one: the reports are those of a plain run.
 
-    tests/driver/check_recorder.py [--python PYTHON] [--only NAME] [--jobs 2] [--all] [--real]
+    sim/tests/driver/check_recorder.py [--python PYTHON] [--only NAME] [--jobs 2] [--all] [--real]
 
-PYTHON has the package cai_sim and the libraries of the programs: all of examples/zoo, and those of tests/driver/clean in
+PYTHON has the package cai_sim and the libraries of the programs: all of sim/tests/zoo, and those of sim/tests/driver/clean in
 CLEAN, or with --all each of them. A second copy of the simulated libcuda.so.1 plays the real driver. It gets handles that
 differ from those of the simulation behind the recorder, so that one in place of the other is found. Compared are all races
 with their lines and arrays. What was seen is compared too, if no call of the program returned a lasting error: a device

@@ -3,7 +3,7 @@
 """Checks what the simulated driver finds beside races of queued work: what the host itself reads and refills before it
 has waited (host_programs.py), and uses of what was destroyed (lifetime_programs.py).
 
-    tests/driver/check_findings.py PROGRAMS [--python PYTHON] [--only NAME]
+    sim/tests/driver/check_findings.py PROGRAMS [--python PYTHON] [--only NAME]
 
 PYTHON has the package cai_sim, Numba and numba-cuda. Runs each program under both settings: those of RACES give what
 they say, and the clean ones nothing. Exit status 0: all is right; 1: not; 77: there is no package cai_sim, or no

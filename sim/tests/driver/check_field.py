@@ -3,7 +3,7 @@
 """Storages from Python: the module examples/storage/python/cai_field.c with NumPy, Numba, cuda.core, PyTorch and CuPy on
 the simulated driver.
 
-    tests/driver/check_field.py --cc CC --dlpack FOLDER [--python PYTHON] [--self-test | --real]
+    sim/tests/driver/check_field.py --cc CC --dlpack FOLDER [--python PYTHON] [--self-test | --real]
 
 PYTHON has the package cai_sim and the libraries. Each program of field_programs.py and field_others.py, and the example
 fields.py, runs under both settings of the driver. One of them has a race, which must be found. A program whose library
@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 MODULE = ROOT / "examples" / "storage" / "python"
 sys.path.insert(0, str(ROOT / "tests" / "examples" / "python"))
 

@@ -25,7 +25,7 @@ import xml.etree.ElementTree
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror"
 
 # A library that calls CUDA: with a lock of its own, as allocators of real ones have.

@@ -31,7 +31,7 @@ except ImportError:
     print("skipped: no package cai_sim (pip install ./sim/python)")
     sys.exit(77)
 
-DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "streams.md"
+DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "docs" / "streams.md"
 TABLES = {"consumer": "### As consumers of", "producer": "### As producers of", "dlpack": "### DLPack\n"}
 LEGACY, PER_THREAD = 1, 2
 NONBLOCKING = 1  # CU_STREAM_NON_BLOCKING

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/driver.md lists the functions that libcuda.so.1 serves.
+"""Checks that sim/docs/driver.md lists the functions that libcuda.so.1 serves.
 
     check_driver.py --library PATH [--write]
 
@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "driver.md"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "sim" / "docs" / "driver.md"
 BEGIN, END = "<!-- served: begin -->\n", "<!-- served: end -->\n"
 
 

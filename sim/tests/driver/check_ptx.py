@@ -4,7 +4,7 @@
 
     check_ptx.py --program TEST_KERNEL --nvcc NVCC [--rounds 300]
 
-TEST_KERNEL is tests/driver/test_kernel.c. Each kernel below has beside it what it does with each eight bytes of its
+TEST_KERNEL is sim/tests/driver/test_kernel.c. Each kernel below has beside it what it does with each eight bytes of its
 parameters, as its CUDA source says. Optimized PTX must give exactly that. PTX for a debugger keeps pointers in memory,
 so there "unknown" is right, too, and nothing else. Variables must have the sizes that they have in the cubin which
 ptxas makes of the same text. Then the PTX is damaged at random (--rounds): TEST_KERNEL is to be built with sanitizers

@@ -5,7 +5,7 @@
     check_reads.py [--python PYTHON] [--only WORD]
 
 PYTHON has the package cai_sim. Programs whose libraries it lacks are skipped, so that the tests run those of Numba and
-cuda.core, and an environment with all libraries runs all (docs/results/real-libraries.md). Each program runs in a process
+cuda.core, and an environment with all libraries runs all (sim/docs/results/real-libraries.md). Each program runs in a process
 of its own on the simulated driver. A racy one is certain, possible or missed. A clean one is clean, or named falsely.
 Exit status 0: each is what stands beside it; 1: not; 77: PYTHON has no cai_sim, or none of the libraries.
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the programs of tests/driver/clean on the simulated driver. Each of them is right, so a race is a false alarm.
+"""Runs the programs of sim/tests/driver/clean on the simulated driver. Each of them is right, so a race is a false alarm.
 
-    tests/driver/check_clean.py [--python PYTHON] [--only NAME] [--jobs 2] [--reports]
+    sim/tests/driver/check_clean.py [--python PYTHON] [--only NAME] [--jobs 2] [--reports]
 
 PYTHON has the package cai_sim and the libraries of the programs. Each program runs under both settings of the driver.
 A program whose library is missing is skipped, with its name. A possible race counts as a false alarm. So does a report
