@@ -3,8 +3,9 @@
 
     check_site.py --work FOLDER --clang CLANG [--check-only]
 
-Run it with the Python that has tools/site/requirements.txt. Nothing may come from another host. Each page of docs,
-each header of the reference, each rule and each status must be there. Exit status 1 if something is not so.
+Run it with the Python that has tools/site/requirements.txt. Nothing may come from another host. Each page of docs
+and sim/docs, each header of the reference, each rule and each status must be there. Exit status 1 if something is not
+so.
 """
 
 import argparse
@@ -92,9 +93,13 @@ def check_pages(folder):
     return pages
 
 
+def documents():
+    return [path for folder in ("docs", "sim/docs") for path in sorted((ROOT / folder).rglob("*.md"))]
+
+
 def check_contents(folder, pages):
     """What must be there, whatever links to it."""
-    wanted = {f"{path.relative_to(ROOT).with_suffix('.html')}": [] for path in (ROOT / "docs").rglob("*.md")
+    wanted = {f"{path.relative_to(ROOT).with_suffix('.html')}": [] for path in documents()
               if path.name != "README.md"}
     wanted["docs/index.html"] = wanted["index.html"] = []
     wanted["playground.html"] = ["dictionary", "verdict"]
@@ -118,8 +123,8 @@ def check_search(folder):
     """The index knows each page of docs, and no source file."""
     index = json.loads((folder / "search" / "search_index.json").read_text())
     found = {entry["location"].split("#")[0] for entry in index["docs"]}
-    for path in (ROOT / "docs").rglob("*.md"):
-        name = "docs/" + path.relative_to(ROOT / "docs").with_suffix(".html").as_posix().replace("README", "index")
+    for path in documents():
+        name = path.relative_to(ROOT).with_suffix(".html").as_posix().replace("README", "index")
         if name not in found:
             fail("search", f"does not know {name}")
     for name in found:

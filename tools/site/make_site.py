@@ -186,11 +186,11 @@ class Site:
         """The sections and rows of docs/README.md, the headers below the reference, and what stands in the root."""
         sections, listed = [], {INDEX, REFERENCE}
         for title, rows in re.findall(r"^## (.*)\n((?:(?!## ).*\n?)*)", (ROOT / INDEX).read_text(), re.M):
-            pages = [f"docs/{page}" for page in re.findall(r"^\| \[[^\]]*\]\(([^)#]*\.md)\)", rows, re.M)]
+            pages = [os.path.normpath(f"docs/{page}") for page in re.findall(r"^\| \[[^\]]*\]\(([^)#]*\.md)\)", rows, re.M)]
             listed.update(pages)
             reference = [self.reference()] if title == "To look things up" else []
             sections.append({title: reference + [{self.title(page): page} for page in pages]})
-        others = [page for page in self.pages if page.startswith("docs/") and page not in listed
+        others = [page for page in self.pages if page.startswith(("docs/", "sim/docs/")) and page not in listed
                   and page not in self.headers]
         if others:
             sys.exit(f"docs/README.md has no row for {', '.join(others)}")
