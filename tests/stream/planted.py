@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Plants defects in cai_stream.h that name a stream, an event or a context after it may be gone, one at a time. The
-random programs of test_pool.c must end on each of them, and threads.c too where an entry says so.
+random programs of test_order.c must end on each of them, and threads.c too where an entry says so.
 
     tests/stream/planted.py [--cc CC] [--programs N] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
-One build of both has all defects, each switched on for a run of its own; the tests of test_pool.c before its random
-programs are left out. Prints one line per defect: what was named. A defect that is not found, or that does not apply
-to the header any more, is a failure, and so is anything wrong without a defect. Exit status 0: all found; 1: not;
-77: no C compiler.
+One build of both has all defects, each switched on for a run of its own. Prints one line per defect: what was named. A
+defect that is not found, or that does not apply to the header any more, is a failure, and so is anything wrong without
+a defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
 
 import pathlib
@@ -64,15 +63,15 @@ DEFECTS = [
 
 
 class Streams(Subject):
-    """The random programs of test_pool.c, and threads.c on the simulation and on its own table."""
+    """The random programs of test_order.c, and threads.c on the simulation and on its own table."""
 
     def build(self, options, tree, folder):
         threads = HERE.parent / "threads" / "threads.c"
-        return (compile_with(options, "-O1", *folders_of(tree), HERE / "test_pool.c", "-o", folder / "pool", "-ldl")
+        return (compile_with(options, "-O1", *folders_of(tree), HERE / "test_order.c", "-o", folder / "order", "-ldl")
                 or compile_with(options, "-O1", *folders_of(tree), threads, "-o", folder / "threads"))  # fmt: skip
 
     def run(self, options, tree, folder, environment, defect):
-        commands = {"order": [folder / "pool", options.programs, "alone"], "sim": [folder / "threads", "sim", 8, 500],
+        commands = {"order": [folder / "order", options.programs], "sim": [folder / "threads", "sim", 8, 500],
                     "thin": [folder / "threads", "thin", 8, 4000]}  # fmt: skip
         seen = []
         for name in commands if defect is NONE else defect.more:
@@ -88,7 +87,7 @@ class Streams(Subject):
 
 def main():
     made = parser(__doc__)
-    made.add_argument("--programs", type=int, default=100, metavar="N", help="random programs of test_pool.c")
+    made.add_argument("--programs", type=int, default=100, metavar="N", help="random programs of test_order.c")
     defects = [Defect(name, "cai_stream.h", find, replace, more) for name, find, replace, more in DEFECTS]
     return judge_all(made.parse_args(), defects, Streams())
 
