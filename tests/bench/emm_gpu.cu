@@ -14,7 +14,7 @@
 
 #include "examples/memory/pool_plugin.h"
 
-#include <cuda_runtime.h>
+#include "must.h"
 
 #include <chrono>
 #include <cstdio>
@@ -38,20 +38,6 @@ struct block {
 };
 
 static world w;
-
-static void must(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess) return;
-    std::printf("%s: %s\n", what, cudaGetErrorString(error));
-    std::exit(1);
-}
-
-static void must(cai_status status, const cai_error &err)
-{
-    if (status == CAI_OK) return;
-    std::printf("%s\n", err.message);
-    std::exit(1);
-}
 
 // --------------------------------------------------------------------- the ways
 

@@ -10,7 +10,7 @@
 #define CAI_IMPLEMENTATION
 #include "cai_stream.h"
 
-#include <cuda_runtime.h>
+#include "must.h"
 
 #include <chrono>
 #include <cstdio>
@@ -22,20 +22,6 @@ __global__ static void increment(float *x, int64_t size)
 {
     const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < size) x[i] += 1;
-}
-
-static void must(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess) return;
-    std::printf("%s: %s\n", what, cudaGetErrorString(error));
-    std::exit(1);
-}
-
-static void must(cai_status status, const cai_error &err)
-{
-    if (status == CAI_OK) return;
-    std::printf("%s\n", err.message);
-    std::exit(1);
 }
 
 struct world {

@@ -10,7 +10,7 @@
 #define CAI_IMPLEMENTATION
 #include "cai_storage.h"
 
-#include <cuda_runtime.h>
+#include "must.h"
 
 #include <chrono>
 #include <cstdio>
@@ -23,20 +23,6 @@ __global__ static void increment(cai_kernel_view x)
 {
     const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < NI) *static_cast<double *>(cai_kernel_at3(&x, i, blockIdx.y, blockIdx.z)) += 1;
-}
-
-static void must(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess) return;
-    std::printf("%s: %s\n", what, cudaGetErrorString(error));
-    std::exit(1);
-}
-
-static void must(cai_status status, const cai_error &err)
-{
-    if (status == CAI_OK) return;
-    std::printf("%s\n", err.message);
-    std::exit(1);
 }
 
 struct world {

@@ -3,32 +3,7 @@
  *
  * An Array owns memory, which it frees in the order of its stream. use(object, stream, how) imports any object
  * by __dlpack__, launches a kernel that writes, and lets go. races() is what cai_check.h finds. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#define CAI_STATIC
-#define CAI_IMPLEMENTATION
-#define CAI_NO_CUDART
-#define CAI_NO_LOADER
-#include "cai_stream.h"
-
-#include <dlpack/dlpack.h>
-
-#include "cai_python_dlpack.h"
-
-#include "cai_sim.c"
-
-#include "cai_check.c"
-
-enum { BYTES = 64, PLACES = 8 };
-
-typedef struct order_state {
-    cai_python py;
-    cai_sim *sim;
-    cai_event_pool pool;
-    cai_keepalive places[PLACES];
-    PyObject *type;
-} order_state;
+#include "dlpack_world.h"
 
 typedef struct order_array {
     PyObject_HEAD
@@ -38,21 +13,15 @@ typedef struct order_array {
     unsigned flags;         /* of its exports */
 } order_array;
 
-static order_state *state_of_type(PyTypeObject *type)
+static world *state_of_type(PyTypeObject *type)
 {
-    return (order_state *)PyType_GetModuleState(type);
-}
-
-static void launch(order_state *state, uint64_t stream, const char *name, uint64_t data)
-{
-    const cai_sim_access access = cai_sim_writes(data, BYTES);
-    (void)cai_sim_touch(state->sim, stream, name, &access, 1);
+    return (world *)PyType_GetModuleState(type);
 }
 
 /* Array(stream, plain=0, flags=0): stream 0: nothing is pending, and it has no stream */
 static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
 {
-    order_state *state = state_of_type(type);
+    world *w = state_of_type(type);
     const int64_t shape[1] = {BYTES / 4};
     unsigned long long stream;
     unsigned flags = 0;
@@ -63,8 +32,8 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
     if (!PyArg_ParseTuple(args, "K|iI:Array", &stream, &plain, &flags)) return NULL;
     self = (order_array *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
-    self->memory = cai_sim_alloc(state->sim, CAI_SIM_MEM_POOL, BYTES);
-    if (cai_array_init(&self->array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(state->sim, self->memory), &err)) {
+    self->memory = cai_sim_alloc(w->sim, CAI_SIM_MEM_POOL, BYTES);
+    if (cai_array_init(&self->array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, self->memory), &err)) {
         Py_DECREF(self);
         return cai_python_raise(&err);
     }
@@ -74,36 +43,36 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
     self->array.device = 0;
     self->array.sync = stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
     self->array.stream = stream;
-    if (stream) launch(state, stream, "fill", self->array.data);
+    if (stream) launch(w, stream, "fill", self->array.data);
     return (PyObject *)self;
 }
 
 static void array_end(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    order_state *state = state_of_type(type);
+    world *w = state_of_type(type);
     const order_array *self = (order_array *)object;
-    const cai_cuda *cuda = state->pool.cuda;
+    const cai_cuda *cuda = w->pool.cuda;
     if (self->array.stream) (void)cuda->memory_free_async(cuda->self, self->memory, self->array.stream);
-    else (void)cai_sim_free(state->sim, self->memory);
+    else (void)cai_sim_free(w->sim, self->memory);
     PyObject_Free(object);
     Py_DECREF(type);
 }
 
 static PyObject *array_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    order_state *state = state_of_type(Py_TYPE(object));
+    world *w = state_of_type(Py_TYPE(object));
     order_array *self = (order_array *)object;
     cai_python_dlpack_request request;
     cai_error err;
     if (cai_python_dlpack_ask(&self->array, args, kwargs, &request)) return NULL;
     request.flags |= self->flags;
     if (!self->plain)
-        return cai_python_dlpack_ordered(&state->py, &state->pool, object, &self->array, &request);
-    if (request.stream && cai_stream_order(&state->pool, self->array.stream, request.stream, &err))
+        return cai_python_dlpack_ordered(&w->py, &w->pool, object, &self->array, &request);
+    if (request.stream && cai_stream_order(&w->pool, self->array.stream, request.stream, &err))
         return cai_python_raise(&err);
     request.flags |= CAI_DLPACK_ORDERED;
-    return cai_python_dlpack(&state->py, object, &self->array, &request);
+    return cai_python_dlpack(&w->py, object, &self->array, &request);
 }
 
 static PyObject *array_device(PyObject *object, PyObject *unused)
@@ -113,25 +82,25 @@ static PyObject *array_device(PyObject *object, PyObject *unused)
 }
 
 /* What a consumer does that knows nothing of cai: the deleter is called while the kernel is queued. */
-static PyObject *use_capsule(order_state *state, PyObject *capsule, uint64_t stream, int destroys)
+static PyObject *use_capsule(world *w, PyObject *capsule, uint64_t stream, int destroys)
 {
     struct DLManagedTensorVersioned *managed =
         (struct DLManagedTensorVersioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned");
     if (!managed) return NULL;
     (void)PyCapsule_SetName(capsule, "used_dltensor_versioned");
-    launch(state, stream, "use", (uint64_t)(uintptr_t)managed->dl_tensor.data);
-    if (destroys) (void)cai_sim_stream_destroy(state->sim, stream);
+    launch(w, stream, "use", (uint64_t)(uintptr_t)managed->dl_tensor.data);
+    if (destroys) (void)cai_sim_stream_destroy(w->sim, stream);
     managed->deleter(managed);
     return Py_NewRef(Py_None);
 }
 
-static cai_status use_array(order_state *state, cai_array *x, uint64_t stream, cai_error *err)
+static cai_status use_array(world *w, cai_array *x, uint64_t stream, cai_error *err)
 {
     cai_array *io[1];
     cai_exchange ex;
     io[0] = x;
-    CAI_TRY(cai_exchange_begin(&ex, &state->pool, io, 1, stream, err));
-    launch(state, stream, "use", x->data);
+    CAI_TRY(cai_exchange_begin(&ex, &w->pool, io, 1, stream, err));
+    launch(w, stream, "use", x->data);
     return cai_exchange_finish(&ex, CAI_OK, io, 1, err);
 }
 
@@ -139,7 +108,7 @@ static cai_status use_array(order_state *state, cai_array *x, uint64_t stream, c
  * destroys its stream */
 static PyObject *order_use(PyObject *module, PyObject *args)
 {
-    order_state *state = (order_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     cai_python_options options;
     unsigned long long stream;
     PyObject *object;
@@ -148,87 +117,46 @@ static PyObject *order_use(PyObject *module, PyObject *args)
     cai_status status = CAI_OK;
     int how = 0;
     if (!PyArg_ParseTuple(args, "OK|i:use", &object, &stream, &how)) return NULL;
-    if (PyCapsule_CheckExact(object)) return use_capsule(state, object, stream, how);
+    if (PyCapsule_CheckExact(object)) return use_capsule(w, object, stream, how);
     memset(&options, 0, sizeof options);
     options.stream = stream;
-    if (cai_python_import(&state->py, &object, 1, &options, &x)) return NULL;
-    if (!how) status = use_array(state, &x, stream, &err);
-    else launch(state, stream, "use", x.data);
-    if (how && cai_python_release_after(&state->py, &state->pool, &x, 1, stream)) return NULL;
-    cai_python_release(&state->py, &x, 1);
+    if (cai_python_import(&w->py, &object, 1, &options, &x)) return NULL;
+    if (!how) status = use_array(w, &x, stream, &err);
+    else launch(w, stream, "use", x.data);
+    if (how && cai_python_release_after(&w->py, &w->pool, &x, 1, stream)) return NULL;
+    cai_python_release(&w->py, &x, 1);
     return status ? cai_python_raise(&err) : Py_NewRef(Py_None);
-}
-
-/* streams(count) -> handles, in a new simulation */
-static PyObject *order_streams(PyObject *module, PyObject *args)
-{
-    order_state *state = (order_state *)PyModule_GetState(module);
-    PyObject *made;
-    cai_error err;
-    int count, i;
-    if (!PyArg_ParseTuple(args, "i:streams", &count)) return NULL;
-    state->sim = cai_sim_create(2);
-    if (!state->sim) return PyErr_NoMemory();
-    (void)cai_sim_set_context(state->sim, cai_sim_primary(state->sim, 0));
-    if (cai_event_pool_init(&state->pool, cai_sim_cuda(state->sim), state->places, PLACES, 0, &err))
-        return cai_python_raise(&err);
-    made = PyTuple_New(count);
-    for (i = 0; made && i < count; ++i)
-        PyTuple_SetItem(made, i, PyLong_FromUnsignedLongLong(cai_sim_stream_create(state->sim, 1)));
-    return made;
 }
 
 /* wait(stream): what it had to wait for is let go */
 static PyObject *order_wait(PyObject *module, PyObject *stream)
 {
-    order_state *state = (order_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     cai_error err;
-    (void)cai_sim_stream_synchronize(state->sim, PyLong_AsUnsignedLongLong(stream));
-    if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
-    cai_python_drain(&state->py);
+    (void)cai_sim_stream_synchronize(w->sim, PyLong_AsUnsignedLongLong(stream));
+    if (cai_keepalive_drain(&w->pool, &err)) return cai_python_raise(&err);
+    cai_python_drain(&w->py);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 /* capture(stream, begins): the graph ends with the capture */
 static PyObject *order_capture(PyObject *module, PyObject *args)
 {
-    order_state *state = (order_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     unsigned long long stream;
     int begins;
     if (!PyArg_ParseTuple(args, "Ki:capture", &stream, &begins)) return NULL;
-    if (begins) return PyLong_FromLong(cai_sim_capture_begin(state->sim, stream, 2));
-    return PyLong_FromLong(cai_sim_capture_end(state->sim, stream, NULL));
+    if (begins) return PyLong_FromLong(cai_sim_capture_begin(w->sim, stream, 2));
+    return PyLong_FromLong(cai_sim_capture_end(w->sim, stream, NULL));
 }
 
 /* limit(arrays) -> how many are parked now */
 static PyObject *order_limit(PyObject *module, PyObject *arrays)
 {
-    order_state *state = (order_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     cai_error err;
-    if (cai_dlpack_limit(&state->pool, PyLong_AsLongLong(arrays), 0, &err)) return cai_python_raise(&err);
-    return PyLong_FromLongLong(state->pool.dlpack.arrays);
-}
-
-/* close() -> what was wrong: the last race, or errors of CUDA; "" nothing. Ends the simulation. */
-static PyObject *order_close(PyObject *module, PyObject *unused)
-{
-    order_state *state = (order_state *)PyModule_GetState(module);
-    char text[CAI_CHECK_TEXT] = "";
-    cai_check_race races[8];
-    cai_error err;
-    int32_t count;
-    (void)unused;
-    do { /* the deleter of what an import lets go may keep the exporter's array */
-        if (cai_keepalive_drain(&state->pool, &err)) return cai_python_raise(&err);
-        cai_python_drain(&state->py);
-    } while (state->pool.waiting);
-    if (cai_event_pool_destroy(&state->pool, &err)) return cai_python_raise(&err);
-    count = cai_check_races(state->sim, races, 8);
-    if (count) cai_check_race_text(state->sim, &races[count < 8 ? count - 1 : 7], text);
-    else (void)cai_sim_errors(state->sim, text, sizeof text);
-    cai_sim_destroy(state->sim);
-    state->sim = NULL;
-    return PyUnicode_FromString(text);
+    if (cai_dlpack_limit(&w->pool, PyLong_AsLongLong(arrays), 0, &err)) return cai_python_raise(&err);
+    return PyLong_FromLongLong(w->pool.dlpack.arrays);
 }
 
 static PyMethodDef array_methods[] = {
@@ -243,21 +171,21 @@ static PyType_Spec array_spec = {"dlpack_order.Array", sizeof(order_array), 0, P
 
 static int order_begin(PyObject *module)
 {
-    order_state *state = (order_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     PyObject *type = PyType_FromModuleAndSpec(module, &array_spec, NULL);
-    const int failed = !type || cai_python_dlpack_init(&state->py) || PyModule_AddObjectRef(module, "Array", type);
+    const int failed = !type || cai_python_dlpack_init(&w->py) || PyModule_AddObjectRef(module, "Array", type);
     Py_XDECREF(type);
     return failed ? -1 : 0;
 }
 
 static PyMethodDef order_functions[] = {
-    {"streams", order_streams, METH_VARARGS, NULL}, {"use", order_use, METH_VARARGS, NULL},
+    {"streams", world_streams, METH_VARARGS, NULL}, {"use", order_use, METH_VARARGS, NULL},
     {"limit", order_limit, METH_O, NULL},
     {"capture", order_capture, METH_VARARGS, NULL},
-    {"wait", order_wait, METH_O, NULL},             {"close", order_close, METH_NOARGS, NULL},
+    {"wait", order_wait, METH_O, NULL},             {"close", world_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot order_slots[] = {{Py_mod_exec, (void *)order_begin}, {0, NULL}};
-static struct PyModuleDef order_module = {PyModuleDef_HEAD_INIT, "dlpack_order", NULL, sizeof(order_state),
+static struct PyModuleDef order_module = {PyModuleDef_HEAD_INIT, "dlpack_order", NULL, sizeof(world),
                                           order_functions, order_slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_dlpack_order(void)

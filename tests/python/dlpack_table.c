@@ -3,33 +3,10 @@
  *
  * Both tables are made of the same describe and adopt. use(), facts() and make() are a consumer that knows
  * only dlpack.h. All is on the simulated CUDA, and races() of cai_check.h finds what is not in order. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "dlpack_world.h"
 
-#define CAI_STATIC
-#define CAI_IMPLEMENTATION
-#define CAI_NO_CUDART
-#define CAI_NO_LOADER
-#include "cai_stream.h"
-
-#include <dlpack/dlpack.h>
-
-#include "cai_python_dlpack.h"
-
-#include "cai_sim.c"
-
-#include "cai_check.c"
-
-enum { BYTES = 64, PLACES = 8 };
 /* What an Array says of itself. */
 enum { READ_ONLY = 1, OWNED = 2, EVENT = 4, UNKNOWN = 8, SWAPPED = 16, FAILS = 32 };
-
-typedef struct table_state {
-    cai_python py;
-    cai_sim *sim;
-    cai_event_pool pool;
-    cai_keepalive places[PLACES];
-} table_state;
 
 typedef struct table_array {
     PyObject_HEAD
@@ -45,9 +22,9 @@ static int refuses;             /* adopt fails */
 
 static struct PyModuleDef table_module;
 
-static table_state *state_of(PyObject *object)
+static world *state_of(PyObject *object)
 {
-    return (table_state *)PyModule_GetState(PyType_GetModuleByDef(Py_TYPE(object), &table_module));
+    return (world *)PyModule_GetState(PyType_GetModuleByDef(Py_TYPE(object), &table_module));
 }
 
 static int current_work_stream(DLDeviceType type, int32_t device, void **out)
@@ -94,21 +71,15 @@ static const cai_python_exchange table_exchange = {CAI_ABI, sizeof(cai_python_ex
 CAI_PYTHON_DLPACK_TABLE(ordered_table, current_work_stream)
 CAI_PYTHON_DLPACK_TABLE(plain_table, current_work_stream)
 
-static void launch(table_state *state, uint64_t stream, const char *name, uint64_t data)
-{
-    const cai_sim_access access = cai_sim_writes(data, BYTES);
-    (void)cai_sim_touch(state->sim, stream, name, &access, 1);
-}
-
-static void say_pending(table_state *state, table_array *self, uint64_t stream)
+static void say_pending(world *w, table_array *self, uint64_t stream)
 {
     self->array.sync = stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
     self->array.stream = self->stream = stream;
-    if (stream) launch(state, stream, "fill", self->array.data);
+    if (stream) launch(w, stream, "fill", self->array.data);
     if (self->how & EVENT) {
         self->array.sync = CAI_SYNC_EVENT;
-        self->array.event = cai_sim_event_create(state->sim);
-        (void)cai_sim_event_record(state->sim, self->array.event, stream);
+        self->array.event = cai_sim_event_create(w->sim);
+        (void)cai_sim_event_record(w->sim, self->array.event, stream);
     } else if (self->how & UNKNOWN) {
         self->array.sync = CAI_SYNC_UNKNOWN;
         self->array.stream = 0;
@@ -120,7 +91,7 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
 {
     const int64_t shape[2] = {2, 3}, strides[2] = {32, 4};
     unsigned long long stream;
-    table_state *state;
+    world *w;
     table_array *self;
     int how = 0, code = CAI_FLOAT32;
     cai_error err;
@@ -128,11 +99,11 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
     if (!PyArg_ParseTuple(args, "K|i:Array", &stream, &how)) return NULL;
     self = (table_array *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
-    state = state_of((PyObject *)self);
+    w = state_of((PyObject *)self);
     self->how = how;
-    self->memory = cai_sim_alloc(state->sim, CAI_SIM_MEM_POOL, BYTES);
+    self->memory = cai_sim_alloc(w->sim, CAI_SIM_MEM_POOL, BYTES);
     if (how & SWAPPED) code = CAI_SWAPPED(CAI_FLOAT32);
-    if (cai_array_init(&self->array, code, 2, shape, strides, cai_sim_bytes(state->sim, self->memory),
+    if (cai_array_init(&self->array, code, 2, shape, strides, cai_sim_bytes(w->sim, self->memory),
                        &err)) {
         Py_DECREF(self);
         return cai_python_raise(&err);
@@ -140,22 +111,22 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *unused)
     self->array.memory = CAI_MEMORY_DEVICE;
     self->array.device = 0;
     if (how & READ_ONLY) self->array.flags &= ~(uint32_t)CAI_WRITABLE;
-    say_pending(state, self, stream);
+    say_pending(w, self, stream);
     return (PyObject *)self;
 }
 
 static void array_end(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    table_state *state = state_of(object);
+    world *w = state_of(object);
     table_array *self = (table_array *)object;
-    const cai_cuda *cuda = state->pool.cuda;
+    const cai_cuda *cuda = w->pool.cuda;
     cai_error err;
-    if (self->array.event) (void)cai_sim_event_destroy(state->sim, self->array.event);
-    if (!self->memory && cai_keepalive_push(&self->array, &state->pool, self->array.stream, &err))
+    if (self->array.event) (void)cai_sim_event_destroy(w->sim, self->array.event);
+    if (!self->memory && cai_keepalive_push(&self->array, &w->pool, self->array.stream, &err))
         fprintf(stderr, "an array stays: %s\n", err.message);
     if (self->memory && self->stream) (void)cuda->memory_free_async(cuda->self, self->memory, self->stream);
-    else if (self->memory) (void)cai_sim_free(state->sim, self->memory);
+    else if (self->memory) (void)cai_sim_free(w->sim, self->memory);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -180,7 +151,7 @@ static struct DLManagedTensorVersioned *take(PyObject *object, const DLPackExcha
 /* use(object, stream=0): launches on the current stream of the producer, or on `stream`, which is wrong */
 static PyObject *table_use(PyObject *module, PyObject *args)
 {
-    table_state *state = (table_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     const DLPackExchangeAPI *table;
     struct DLManagedTensorVersioned *managed;
     unsigned long long other = 0;
@@ -191,7 +162,7 @@ static PyObject *table_use(PyObject *module, PyObject *args)
     if (!managed) return NULL;
     (void)table->current_work_stream(kDLCUDA, managed->dl_tensor.device.device_id, &stream);
     if (!stream) stream = (void *)1;
-    launch(state, other ? other : (uint64_t)(uintptr_t)stream, "use",
+    launch(w, other ? other : (uint64_t)(uintptr_t)stream, "use",
            (uint64_t)(uintptr_t)managed->dl_tensor.data);
     managed->deleter(managed);
     return Py_NewRef(Py_None);
@@ -258,7 +229,7 @@ static PyObject *table_allocate(PyObject *module, PyObject *object)
 /* imported(object, stream) -> (address, strides, writable) by cai_python_import, after work in an exchange */
 static PyObject *table_imported(PyObject *module, PyObject *args)
 {
-    table_state *state = (table_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     unsigned long long stream;
     PyObject *object, *made;
     cai_array x, *io[1];
@@ -267,36 +238,17 @@ static PyObject *table_imported(PyObject *module, PyObject *args)
     cai_status status;
     io[0] = &x;
     if (!PyArg_ParseTuple(args, "OK:imported", &object, &stream)) return NULL;
-    if (cai_python_import(&state->py, &object, 1, NULL, &x)) return NULL;
+    if (cai_python_import(&w->py, &object, 1, NULL, &x)) return NULL;
     made = Py_BuildValue("(K(LL)O)", (unsigned long long)x.data, (long long)x.strides[0],
                          (long long)x.strides[1], x.flags & CAI_WRITABLE ? Py_True : Py_False);
-    status = cai_exchange_begin(&ex, &state->pool, io, 1, stream, &err);
+    status = cai_exchange_begin(&ex, &w->pool, io, 1, stream, &err);
     if (!status) {
-        launch(state, stream, "exchange", x.data);
+        launch(w, stream, "exchange", x.data);
         status = cai_exchange_finish(&ex, CAI_OK, io, 1, &err);
     }
     if (!status) return made;
     Py_XDECREF(made);
     return cai_python_raise(&err);
-}
-
-/* streams(count) -> handles, in a new simulation */
-static PyObject *table_streams(PyObject *module, PyObject *args)
-{
-    table_state *state = (table_state *)PyModule_GetState(module);
-    PyObject *made;
-    cai_error err;
-    int count, i;
-    if (!PyArg_ParseTuple(args, "i:streams", &count)) return NULL;
-    state->sim = cai_sim_create(2);
-    if (!state->sim) return PyErr_NoMemory();
-    (void)cai_sim_set_context(state->sim, cai_sim_primary(state->sim, 0));
-    if (cai_event_pool_init(&state->pool, cai_sim_cuda(state->sim), state->places, PLACES, 0, &err))
-        return cai_python_raise(&err);
-    made = PyTuple_New(count);
-    for (i = 0; made && i < count; ++i)
-        PyTuple_SetItem(made, i, PyLong_FromUnsignedLongLong(cai_sim_stream_create(state->sim, 1)));
-    return made;
 }
 
 /* set(current, refuses=0) */
@@ -317,44 +269,10 @@ static PyObject *table_lent(PyObject *module, PyObject *unused)
     return PyLong_FromLong(lent);
 }
 
-/* Waits for all, and drops what was kept: an array may keep a tensor that keeps an array. */
-static int drop_kept(table_state *state)
-{
-    cai_error err;
-    int i;
-    for (i = 0; i < 3; ++i) {
-        if (cai_keepalive_drain(&state->pool, &err)) {
-            cai_python_raise(&err);
-            return -1;
-        }
-        cai_python_drain(&state->py);
-    }
-    return 0;
-}
-
 static PyObject *table_settle(PyObject *module, PyObject *unused)
 {
     (void)unused;
-    return drop_kept((table_state *)PyModule_GetState(module)) ? NULL : Py_NewRef(Py_None);
-}
-
-/* close() -> what was wrong: the last race, or errors of CUDA; "" nothing. Ends the simulation. */
-static PyObject *table_close(PyObject *module, PyObject *unused)
-{
-    table_state *state = (table_state *)PyModule_GetState(module);
-    char text[CAI_CHECK_TEXT] = "";
-    cai_check_race races[8];
-    cai_error err;
-    int32_t count;
-    (void)unused;
-    if (drop_kept(state)) return NULL;
-    if (cai_event_pool_destroy(&state->pool, &err)) return cai_python_raise(&err);
-    count = cai_check_races(state->sim, races, 8);
-    if (count) cai_check_race_text(state->sim, &races[count < 8 ? count - 1 : 7], text);
-    else (void)cai_sim_errors(state->sim, text, sizeof text);
-    cai_sim_destroy(state->sim);
-    state->sim = NULL;
-    return PyUnicode_FromString(text);
+    return drop_kept(world_of(module)) ? NULL : Py_NewRef(Py_None);
 }
 
 static PyType_Slot array_slots[] = {
@@ -366,17 +284,17 @@ static PyType_Spec plain_spec = {"dlpack_table.Plain", sizeof(table_array), 0,
 
 static int table_begin(PyObject *module)
 {
-    table_state *state = (table_state *)PyModule_GetState(module);
+    world *w = world_of(module);
     PyObject *ordered = PyType_FromModuleAndSpec(module, &ordered_spec, NULL);
     PyObject *plain = PyType_FromModuleAndSpec(module, &plain_spec, NULL);
     PyTypeObject *types[2];
-    int failed = !ordered || !plain || cai_python_dlpack_init(&state->py);
+    int failed = !ordered || !plain || cai_python_dlpack_init(&w->py);
     types[0] = (PyTypeObject *)ordered;
     types[1] = (PyTypeObject *)plain;
     failed = failed || cai_python_offer(types[0], &table_exchange) ||
              cai_python_offer(types[1], &table_exchange) ||
-             cai_python_dlpack_offer_ordered(&state->py, &state->pool, types[0], &ordered_table) ||
-             cai_python_dlpack_offer(&state->py, types[1], &plain_table) ||
+             cai_python_dlpack_offer_ordered(&w->py, &w->pool, types[0], &ordered_table) ||
+             cai_python_dlpack_offer(&w->py, types[1], &plain_table) ||
              PyModule_AddObjectRef(module, "Array", ordered) || PyModule_AddObjectRef(module, "Plain", plain);
     Py_XDECREF(ordered);
     Py_XDECREF(plain);
@@ -385,18 +303,18 @@ static int table_begin(PyObject *module)
 
 static void table_end(void *module)
 {
-    (void)cai_python_clear(&((table_state *)PyModule_GetState((PyObject *)module))->py);
+    (void)cai_python_clear(&world_of((PyObject *)module)->py);
 }
 
 static PyMethodDef table_functions[] = {
-    {"streams", table_streams, METH_VARARGS, NULL},   {"use", table_use, METH_VARARGS, NULL},
+    {"streams", world_streams, METH_VARARGS, NULL},   {"use", table_use, METH_VARARGS, NULL},
     {"facts", table_facts, METH_O, NULL},             {"make", table_make, METH_VARARGS, NULL},
     {"allocate", table_allocate, METH_O, NULL},       {"imported", table_imported, METH_VARARGS, NULL},
     {"set", table_set, METH_VARARGS, NULL},           {"lent", table_lent, METH_NOARGS, NULL},
-    {"close", table_close, METH_NOARGS, NULL},        {"settle", table_settle, METH_NOARGS, NULL},
+    {"close", world_close, METH_NOARGS, NULL},        {"settle", table_settle, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot table_slots[] = {{Py_mod_exec, (void *)table_begin}, {0, NULL}};
-static struct PyModuleDef table_module = {PyModuleDef_HEAD_INIT, "dlpack_table", NULL, sizeof(table_state),
+static struct PyModuleDef table_module = {PyModuleDef_HEAD_INIT, "dlpack_table", NULL, sizeof(world),
                                           table_functions, table_slots, NULL, NULL, table_end};
 
 PyMODINIT_FUNC PyInit_dlpack_table(void)
