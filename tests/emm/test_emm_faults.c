@@ -763,39 +763,9 @@ static const char *const operations[OPERATIONS] = {
     "hook reset", "hook memory_info", "hook defer", "hook ipc_handle", "hook host_alloc",
     "hook host_free", "hook pin", "hook unpin", "hook managed_alloc", "hook managed_free", "context_id"};
 
-static int32_t operation_of(const char *line)
-{
-    int32_t i;
-    for (i = 0; i < OPERATIONS; i++) {
-        const size_t n = strlen(operations[i]);
-        if (strncmp(line, operations[i], n) == 0 && (line[n] == ' ' || line[n] == '\n')) return i;
-    }
-    CHECK_STR(line, "a call");
-    return 0;
-}
-
-static const char *next_line(const char *line)
-{
-    const char *end = strchr(line, '\n');
-    return end ? end + 1 : line + strlen(line);
-}
-
-static int failed(const char *line)
-{
-    const char *bang = strchr(line, '!');
-    return bang && bang < next_line(line);
-}
+#include "fault_log.h"
 
 static int is_hook(const char *line) { return strncmp(line, "hook ", 5) == 0; }
-
-/* Lines of one operation; `bad`: those that failed alone. */
-static int32_t lines_of(const char *log, const char *operation, int bad)
-{
-    int32_t n = 0;
-    for (; *log; log = next_line(log))
-        n += strcmp(operations[operation_of(log)], operation) == 0 && (!bad || failed(log));
-    return n;
-}
 
 /* ------------------------------------------------------------------ one run */
 
