@@ -63,6 +63,15 @@ static int32_t draw(cai_sim *sim)
     return bad;
 }
 
+/* The sentence of a race, with CUDA's name for the function that the simulation calls memory_free_async. */
+static void say(const char *race)
+{
+    static const char slot[] = "memory_free_async";
+    const char *at = strstr(race, slot);
+    if (at) printf("  %.*scudaFreeAsync%s\n", (int)(at - race), race, at + strlen(slot));
+    else printf("  %s\n", race);
+}
+
 /* In place of the device's own close: looks at what happened before all is gone. 0: as expected. */
 static int32_t look_and_close(void)
 {
@@ -74,7 +83,8 @@ static int32_t look_and_close(void)
     int32_t bad = count > MOST || (count != 0) != (now->wait != 0);
     if (!bad && count) {
         cai_check_race_text(sim, &races[count - 1], text); /* those before it are with the allocation */
-        printf("\n%s\n%s  %s\n", now->says, exchange_operations(&seen), text);
+        printf("\n%s\n%s", now->says, exchange_operations(&seen));
+        say(text);
         if (folder) printf("  drawn: %s/%s\n", folder, now->file);
     }
     if (folder && draw(sim)) bad = 1;

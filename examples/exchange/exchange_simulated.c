@@ -100,6 +100,7 @@ static const char *function_of(const cai_sim_operation *op)
     case CAI_SIM_OP_FREE: return "cudaFreeAsync";
     case CAI_SIM_OP_RECORD: return "cudaEventRecord";
     case CAI_SIM_OP_WAIT: return "cudaStreamWaitEvent";
+    case CAI_SIM_OP_SYNCHRONIZE: return "cudaStreamSynchronize";
     default: return op->name;
     }
 }
@@ -129,11 +130,11 @@ const char *exchange_operations(uint64_t *seen)
     while (cai_sim_operation_get(sim, *seen + 1, &op) && sizeof text - used > 128) {
         char stream[64], objects[64];
         ++*seen;
-        if (!op.stream) continue;
-        cai_sim_stream_name(sim, op.stream, stream, sizeof stream);
+        if (op.stream) cai_sim_stream_name(sim, op.stream, stream, sizeof stream);
+        else memcpy(stream, "host", sizeof "host");
         tell_objects(&op, objects, sizeof objects);
-        used += (size_t)snprintf(text + used, sizeof text - used, "    %2d  %s  %-24s %s\n", (int)op.id, stream,
-                                 function_of(&op), objects);
+        used += (size_t)snprintf(text + used, sizeof text - used, "    %2d  %-4s  %-*s%s\n", (int)op.id, stream,
+                                 *objects ? 25 : 0, function_of(&op), objects);
     }
     return text;
 }
