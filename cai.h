@@ -28,13 +28,6 @@ WHAT IT IS
     dictionary into a checked C struct, cai_array, and back. It judges every entry, and computes the facts
     that a consumer needs. If something is wrong, one sentence describes it.
 
-THE FIVE FUNCTIONS MOST USERS NEED
-    cai_import          dictionary entries  -> cai_array, or an error that names the entry
-    cai_expect          checks "float32, 2-D, on the device, writable", or fails with one sentence why
-    cai_kernel_view_of  cai_array -> pointer, extents and strides that pass by value to a kernel
-    cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
-    cai_export          cai_array -> dictionary entries of a chosen version
-
 EXAMPLE (a consumer)
         cai_status double_it(const cai_array *y, cai_error *err);
         cai_status double_it(const cai_array *y, cai_error *err)
@@ -45,6 +38,13 @@ EXAMPLE (a consumer)
             for (int64_t n = 0; n < y->size; n++) *(float *)cai_kernel_element(&v, n) *= 2;
             return CAI_OK;
         }
+
+THE FIVE FUNCTIONS MOST USERS NEED
+    cai_import          dictionary entries  -> cai_array, or an error that names the entry
+    cai_expect          checks "float32, 2-D, on the device, writable", or fails with one sentence why
+    cai_kernel_view_of  cai_array -> pointer, extents and strides that pass by value to a kernel
+    cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
+    cai_export          cai_array -> dictionary entries of a chosen version
 
 CONFIGURATION (define before the first include; the same in every unit of one library)
     CAI_IMPLEMENTATION       compile the implementation of every cai header here

@@ -40,14 +40,6 @@ WHAT IT IS
     stream, and retries when memory runs out. It detects a second free, and it works after a reset and at the
     end of the process.
 
-THE FUNCTIONS MOST USERS NEED
-    cai_manager_init       makes a manager over hooks, one for each context
-    cai_manager_alloc      allocates device memory in the order of a stream
-    cai_manager_free       gives memory back in the order of a stream
-    cai_manager_array      makes an owned cai_array, which its release frees
-    cai_manager_list       lists what was not given back
-    cai_manager_destroy    ends the manager
-
 EXAMPLE (a library that takes its memory from the host program)
         // your kernels; returns cudaGetLastError()
         int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
@@ -68,6 +60,14 @@ EXAMPLE (a library that takes its memory from the host program)
             if (status) cai_array_release(y);
             return status;
         }
+
+THE FUNCTIONS MOST USERS NEED
+    cai_manager_init       makes a manager over hooks, one for each context
+    cai_manager_alloc      allocates device memory in the order of a stream
+    cai_manager_free       gives memory back in the order of a stream
+    cai_manager_array      makes an owned cai_array, which its release frees
+    cai_manager_list       lists what was not given back
+    cai_manager_destroy    ends the manager
 
 HANDLES
     A cai_memory_handle names a memory object by index and generation. 0 names no object, and zeroed memory is
