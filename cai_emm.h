@@ -730,7 +730,7 @@ CAI_API cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda,
     return CAI_OK;
 }
 
-/* malloc's pointer stands before the aligned block. */
+/* block % 256 == 0, and ((void **)block)[-1] is the pointer of malloc. */
 static int cai_priv_emm_plain_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
 {
     const size_t extra = 256 + sizeof(void *);

@@ -508,7 +508,7 @@ static inline cai_status cai_priv_mem_check_stream(const cai_manager *manager, u
 }
 
 /* -------------------------------------------------------------------- >>slots */
-enum { CAI_PRIV_MEM_FIRST_CHUNK = 64 }; /* slots; each chunk has twice those of the one before */
+enum { CAI_PRIV_MEM_FIRST_CHUNK = 64 }; /* slots; chunk n has 64 << n */
 
 static inline struct cai_manager_slot *cai_priv_mem_at(const cai_manager *manager, uint32_t index)
 {
@@ -540,7 +540,7 @@ CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_seize(cai_manager *manage
     return NULL;
 }
 
-/* Adds a chunk, unless another thread made room. Those before have as many slots, less those of the first. */
+/* Adds chunk n of 64 << n slots, unless another thread made room. Chunks before have (64 << n) - 64 slots. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
 {
     const size_t size = sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << chunk;
