@@ -28,13 +28,6 @@ WHAT IT IS
     dictionary into a checked C struct, cai_array, and back. It judges every entry, and computes the facts
     that a consumer needs. If something is wrong, one sentence describes it.
 
-THE FIVE FUNCTIONS MOST USERS NEED
-    cai_import          dictionary entries  -> cai_array, or an error that names the entry
-    cai_expect          checks "float32, 2-D, on the device, writable", or fails with one sentence why
-    cai_kernel_view_of  cai_array -> pointer, extents and strides that pass by value to a kernel
-    cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
-    cai_export          cai_array -> dictionary entries of a chosen version
-
 EXAMPLE (a consumer)
         cai_status double_it(const cai_array *y, cai_error *err);
         cai_status double_it(const cai_array *y, cai_error *err)
@@ -45,6 +38,13 @@ EXAMPLE (a consumer)
             for (int64_t n = 0; n < y->size; n++) *(float *)cai_kernel_element(&v, n) *= 2;
             return CAI_OK;
         }
+
+THE FIVE FUNCTIONS MOST USERS NEED
+    cai_import          dictionary entries  -> cai_array, or an error that names the entry
+    cai_expect          checks "float32, 2-D, on the device, writable", or fails with one sentence why
+    cai_kernel_view_of  cai_array -> pointer, extents and strides that pass by value to a kernel
+    cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
+    cai_export          cai_array -> dictionary entries of a chosen version
 
 CONFIGURATION (define before the first include; the same in every unit of one library)
     CAI_IMPLEMENTATION       compile the implementation of every cai header here
@@ -1595,7 +1595,8 @@ CAI_PRIV_COLD cai_status cai_priv_reject_address(const cai_priv_judge *judge, ui
                           (unsigned long long)data, (unsigned long long)above);
 }
 
-/* Returns whether the strides of a dense array are in C and in Fortran order (R23). */
+/* Returns the orders of a dense array (R23). C: strides[k] == itemsize * product of shape[j] over j > k.
+ * Fortran: the same over j < k. Axes with shape[k] == 1 do not count. */
 CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
 {
     const int64_t *shape = draft->shape, *strides = draft->strides;
@@ -1733,10 +1734,10 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
     return CAI_OK;
 }
 
-/* Describes an array with strides. `width` is the extent in bytes of the axes so far. `below` is the part of
- * it below the first element. Strides are nested if, for each axis k with more than one element,
- * |stride[k]| >= itemsize + sum over j > k of (shape[j] - 1) |stride[j]|. Then no two elements overlap. All
- * fit into `width`, so that their bytes cannot overflow. */
+/* Describes an array with strides. With span[j] = (shape[j] - 1) * |stride[j]|, `width` is itemsize + sum of
+ * span[j] over the axes so far, and `below` is the part of that sum with stride[j] < 0. Strides are nested if
+ * |stride[k]| >= itemsize + sum over j > k of span[j] for each axis with shape[k] > 1. Nested strides never
+ * overlap. nbytes <= width then, so that nbytes cannot overflow. */
 CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *judge,
                                                        const cai_priv_draft *draft, cai_array *out)
 {
@@ -1784,9 +1785,9 @@ static inline cai_status cai_priv_describe(const cai_priv_judge *judge, const ca
 }
 
 /* ------------------------------------------------------------------ >>overlap */
-/* Is some sum of step[i] * x[i], 0 <= x[i] <= most[i], in [lo, hi]? lo is at most the largest sum, and hi is
- * at least 0. Steps are positive and descending. From each term on, reach is the largest sum and divisor the
- * greatest common divisor. All sums stay below 2^62 because of CAI_PRIV_MAX_REACH. */
+/* Finds whether some sum over i of step[i] * x[i] is in [lo, hi], with 0 <= x[i] <= most[i]. The steps are
+ * descending: step[0] > step[1] > ... > 0. reach[k] = sum over i >= k of step[i] * most[i] < 2^62. divisor[k] =
+ * gcd(step[k], step[k + 1], ...). lo <= reach[0] and hi >= 0. */
 enum { CAI_PRIV_MAX_TERMS = 2 * CAI_MAX_NDIM, CAI_PRIV_MAX_WORK = 4096 };
 #define CAI_PRIV_MAX_REACH ((uint64_t)1 << 61)
 
@@ -1848,8 +1849,8 @@ static void cai_priv_close_sums(cai_priv_sums *sums)
     }
 }
 
-/* Returns whether two elements are less than an item apart. Their positions first differ along term `k` of
- * the axes, by d >= 1, and by -most..most along the axes of shorter strides. */
+/* Returns whether |sum over i >= k of step[i] * d[i]| < item for some 1 <= d[k] <= most[k] and |d[i]| <=
+ * most[i]. d is the difference of two positions that first differ along axis k. */
 static int32_t cai_priv_overlap_from(cai_priv_sums *axes, int32_t k, int64_t item)
 {
     int32_t verdict;
@@ -1870,9 +1871,9 @@ static int32_t cai_priv_overlap_from(cai_priv_sums *axes, int32_t k, int64_t ite
     return verdict;
 }
 
-/* Returns CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP, or 0 if the search is given up. The axes with more than one
- * element become terms by descending stride. If two strides are equal, elements overlap. If every stride is
- * at least the bytes that it encloses, none do. */
+/* Returns CAI_NO_SELF_OVERLAP, CAI_SELF_OVERLAP, or 0 if the search is given up. The axes with shape > 1 become
+ * terms, most = shape - 1, by descending stride. If step[i] == step[j], elements overlap. If step[k] >=
+ * itemsize + sum over i > k of step[i] * most[i] for all k, none do. */
 CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width, int64_t nbytes)
 {
     const int64_t itemsize = draft->array.dtype.itemsize;
@@ -1932,9 +1933,8 @@ CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b)
     cai_priv_add_axes(&sums, a, &a_item);
     cai_priv_add_axes(&sums, b, &b_item);
     cai_priv_close_sums(&sums);
-    /* An element of a begins at a_start + s, one of b at b_start + b_reach - t. s + t is a sum of the terms,
-     * and b_reach is the largest t. They share a byte if -a_item < a_start + s - (b_start + b_reach - t) <
-     * b_item. */
+    /* Elements begin at a_start + s and b_start + b_reach - t, where s + t is a sum of the terms and t <=
+     * b_reach. They share a byte if -a_item < a_start + s - (b_start + b_reach - t) < b_item. */
     apart = (int64_t)(b_start - a_start) + ((int64_t)b_span - b_item);
     if (apart - (a_item - 1) > sums.reach[0]) return CAI_OVERLAP_UNDECIDED; /* lo and hi are wrong */
     return cai_priv_sum_in(&sums, 0, apart - (a_item - 1), apart + (b_item - 1));
@@ -2679,8 +2679,8 @@ static inline cai_status cai_priv_init_rare(cai_array *out, const cai_dtype *dty
     return cai_priv_describe(&judge, &draft, out);
 }
 
-/* Without strides, what is given goes straight to `out`. That saves 4 of 11 ns: the copy of a draft waits for
- * the stores into it. If this is inlined, gcc warns of an `out` that a refusal leaves as it was. */
+/* Without strides, the arguments are written to `out` without a draft. This saves 4 of 11 ns. The function is
+ * not inlined, because gcc would warn that a refusal leaves `out` uninitialized. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((noinline))
 #endif

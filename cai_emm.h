@@ -43,24 +43,6 @@ WHAT IT IS
     memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools but CUDA's
     (cai_emm_hooks_async). examples/memory/pool_plugin.h is a start for one of your own.
 
-CUDA'S MEMORY POOLS AND THREADS THAT SHARE A STREAM
-    CUDA's default pool gives a free block to another stream that waits, by events, for the free. On an H100
-    with driver 580 (CUDA 13.0) it is wrong when two threads use one stream at the same time: one waits for an
-    event there, while the other records one. The pool then gives the block to a second owner while the first
-    one still uses it. A program of CUDA calls alone got 6,921 of 176,495 blocks too early with the default
-    settings, and 0 with cudaMemPoolReuseFollowEventDependencies off. So take a pool of cai_emm_pool_create,
-    where it is off. The default pool is the process's: its settings are not ours to change. It is right for
-    programs in which each stream is used by one thread.
-
-THE FUNCTIONS MOST USERS NEED
-    cai_emm_hooks_check  checks a table of your own, or of a plugin
-    cai_emm_hooks_cuda   makes a table over cudaMalloc
-    cai_emm_pool_create  makes a memory pool of CUDA that is safe where threads share streams
-    cai_emm_hooks_async  makes a table over cudaMallocAsync, by such a pool
-    cai_emm_alloc        allocates memory by a table, in the order of a stream
-    cai_emm_free         frees it, in the order of a stream
-    cai_emm_array        makes an owned cai_array by a table; cai_array_release frees it
-
 EXAMPLE (a library that takes its memory from the host program)
         // your kernels; returns cudaGetLastError()
         int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
@@ -82,6 +64,24 @@ EXAMPLE (a library that takes its memory from the host program)
             if (status) cai_array_release(y);
             return status;
         }
+
+THE FUNCTIONS MOST USERS NEED
+    cai_emm_hooks_check  checks a table of your own, or of a plugin
+    cai_emm_hooks_cuda   makes a table over cudaMalloc
+    cai_emm_pool_create  makes a memory pool of CUDA that is safe where threads share streams
+    cai_emm_hooks_async  makes a table over cudaMallocAsync, by such a pool
+    cai_emm_alloc        allocates memory by a table, in the order of a stream
+    cai_emm_free         frees it, in the order of a stream
+    cai_emm_array        makes an owned cai_array by a table; cai_array_release frees it
+
+CUDA'S MEMORY POOLS AND THREADS THAT SHARE A STREAM
+    CUDA's default pool gives a free block to another stream that waits, by events, for the free. On an H100
+    with driver 580 (CUDA 13.0) it is wrong when two threads use one stream at the same time: one waits for an
+    event there, while the other records one. The pool then gives the block to a second owner while the first
+    one still uses it. A program of CUDA calls alone got 6,921 of 176,495 blocks too early with the default
+    settings, and 0 with cudaMemPoolReuseFollowEventDependencies off. So take a pool of cai_emm_pool_create,
+    where it is off. The default pool is the process's: its settings are not ours to change. It is right for
+    programs in which each stream is used by one thread.
 
 ERRORS
     Functions return errors as in cai_stream.h. On failure no output is written. If a hook fails, the error is
@@ -730,7 +730,7 @@ CAI_API cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda,
     return CAI_OK;
 }
 
-/* malloc's pointer stands before the aligned block. */
+/* block % 256 == 0, and ((void **)block)[-1] is the pointer of malloc. */
 static int cai_priv_emm_plain_alloc(void *ctx, void **ptr, size_t size, struct CUstream_st *stream)
 {
     const size_t extra = 256 + sizeof(void *);

@@ -2262,7 +2262,7 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
 }
 
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.
- * Places that are neither free nor in a list are with other threads, which query CUDA. -1: it failed. */
+ * capacity = free places + those in the two lists + those of threads that query CUDA. -1: it failed. */
 static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place)
 {
     cai_event_pool *pool = call->pool;

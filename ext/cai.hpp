@@ -31,7 +31,7 @@ DO THIS
 WHAT IT IS
     Classes over the C functions. This one works on any library's array, on the caller's stream:
 
-        static cai::stream_pool pool(cai_cuda_linked); // the CUDA Runtime that this program is linked with
+        static cai::event_pool pool(cai_cuda_linked); // the CUDA Runtime that this program is linked with
 
         void scale(float a, cai::array y, cudaStream_t s)
         {
@@ -44,7 +44,7 @@ WHAT IT IS
 
     cai::array         owns a cai_array and releases it. C functions take its address. Never copy it as one.
     cai::exchange      an exchange. Its destructor finishes it, also if an exception flies.
-    cai::stream_pool   an event pool with its driver and its list of arrays that wait
+    cai::event_pool    an event pool with its driver and its list of arrays that wait
     cai::error         the exception. It is a cai_error.
     cai::call(f, ...)  calls a C function of cai and throws its error: cai::call(cai_locate, &y, "y", ...)
     cai::as<View>      a typed view of an array, checked first: cai::view<T, N>, or a std::span, std::mdspan
@@ -63,8 +63,7 @@ WITHOUT EXCEPTIONS
     must not leave a callback of the C functions, such as a release.
 
 THREADS
-    As in cai_stream.h. Any number of threads may use one stream_pool. An array or an exchange belongs to one
-    thread at a time.
+    Any number of threads may use one event_pool. One thread at a time may use an array or an exchange.
 */
 
 #include <cstdio>
@@ -141,9 +140,10 @@ class array : public cai_array {
         return made;
     }
 
-    /** Keeps `value` until the array is released, on any thread: a std::shared_ptr, a buffer, a lambda with
-     *  captures. An exchange keeps the array until its stream has passed, because `value` may free at once. If
-     *  it frees behind the work of the array's stream, set CAI_ORDERED_FREE. A failure destroys it. Errors: CAI_ERR_ARGUMENT (owned already), CAI_ERR_OUT_OF_MEMORY. */
+    /** Keeps `value` until the array is released, on any thread. Such a value is a std::shared_ptr, a buffer,
+     *  or a lambda with captures. As `value` may free at once, an exchange keeps the array until its stream has
+     *  passed. If `value` frees after the work of the array's stream, set CAI_ORDERED_FREE. A failure destroys
+     *  `value`. Errors: CAI_ERR_ARGUMENT (owned already), CAI_ERR_OUT_OF_MEMORY. */
     template <class Owner> cai_status own(Owner value, cai_error *why)
     {
         static_assert(!std::is_pointer_v<Owner>, "a pointer frees nothing; give a std::unique_ptr");
@@ -166,15 +166,15 @@ class array : public cai_array {
     }
 };
 
-/* -------------------------------------------------------------- >>stream pool */
+/* --------------------------------------------------------------- >>event pool */
 /** An event pool, the CUDA that it calls, and `places` for arrays that wait until a stream has passed. It
  *  stays at its address, and outlives its exchanges and the arrays that cai_stream_export gave out. */
-class stream_pool {
+class event_pool {
   public:
-    stream_pool() noexcept = default;
-    stream_pool &operator=(stream_pool &&) = delete; /* no copies and no moves */
+    event_pool() noexcept = default;
+    event_pool &operator=(event_pool &&) = delete; /* no copies and no moves */
     /** Closes it. If that fails, as when CUDA has ended before, what waits is never released. */
-    ~stream_pool()
+    ~event_pool()
     {
         (void)close(nullptr);
         delete[] places_;
@@ -185,10 +185,10 @@ class stream_pool {
      *  CAI_ERR_OUT_OF_MEMORY. */
     cai_status open(const cai_cuda *table, int32_t places, uint32_t flags, cai_error *why) noexcept
     {
-        if (pool_.cuda) return cai_error_set(CAI_ERR_ARGUMENT, "stream_pool", "it is open already", why);
+        if (pool_.cuda) return cai_error_set(CAI_ERR_ARGUMENT, "event_pool", "it is open already", why);
         delete[] places_;
         places_ = places > 0 ? new (std::nothrow) cai_keepalive[static_cast<size_t>(places)] : nullptr;
-        if (places > 0 && !places_) return cai_error_set(CAI_ERR_OUT_OF_MEMORY, "stream_pool", nullptr, why);
+        if (places > 0 && !places_) return cai_error_set(CAI_ERR_OUT_OF_MEMORY, "event_pool", nullptr, why);
         return cai_event_pool_init(&pool_, table, places_, places, flags, why);
     }
 
@@ -202,7 +202,7 @@ class stream_pool {
     }
 
     /** Opens it. `table` is the first argument of open, in one of its two forms. */
-    template <class Table> explicit stream_pool(Table table, int32_t places = 64, uint32_t flags = 0)
+    template <class Table> explicit event_pool(Table table, int32_t places = 64, uint32_t flags = 0)
     {
         call([&](cai_error *why) { return open(table, places, flags, why); });
     }

@@ -342,8 +342,8 @@ static cai_status cai_priv_layout_open(const cai_layout *given, int64_t itemsize
                           (long)given->alignment, (long)itemsize, (unsigned long)given->flags);
 }
 
-/* Strides from the innermost axis outward, whose rows are padded to multiples of `unit` elements. Returns the
- * bytes for any address of the block, or -1: too many. */
+/* stride[k] = itemsize * product over j > k of extent[j], of places k and j. The innermost extent is rounded up
+ * to a multiple of `unit`. Returns the bytes for any address of the block, or -1 if there are too many. */
 static int64_t cai_priv_layout_strides(cai_priv_layout_plan *plan, int64_t itemsize, int64_t unit)
 {
     int64_t stride = itemsize, empty = 0;
@@ -416,7 +416,7 @@ static uint64_t cai_priv_step(int64_t stride)
     return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
-/* Does axis a come before axis b: a larger stride, else a larger extent, else in front? */
+/* Returns whether (|stride|, extent, -axis) of axis a is larger than that of axis b, the first item first. */
 static int cai_priv_axis_before(const cai_array *array, int32_t a, int32_t b)
 {
     const uint64_t first = cai_priv_step(array->strides[a]), second = cai_priv_step(array->strides[b]);
@@ -442,7 +442,7 @@ CAI_API cai_status cai_layout_of(const cai_array *array, cai_layout *out, cai_er
     return CAI_OK;
 }
 
-/* From the innermost axis outward: a stride goes over all that is inside, and all but one are aligned. */
+/* Checks alignment, and of places k: stride[k] >= itemsize + sum over j > k of (shape[j] - 1) * stride[j]. */
 static cai_status cai_priv_layout_fits(const cai_priv_layout_plan *plan, const cai_array *array,
                                        cai_error *err)
 {

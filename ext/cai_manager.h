@@ -40,14 +40,6 @@ WHAT IT IS
     stream, and retries when memory runs out. It detects a second free, and it works after a reset and at the
     end of the process.
 
-THE FUNCTIONS MOST USERS NEED
-    cai_manager_init       makes a manager over hooks, one for each context
-    cai_manager_alloc      allocates device memory in the order of a stream
-    cai_manager_free       gives memory back in the order of a stream
-    cai_manager_array      makes an owned cai_array, which its release frees
-    cai_manager_list       lists what was not given back
-    cai_manager_destroy    ends the manager
-
 EXAMPLE (a library that takes its memory from the host program)
         // your kernels; returns cudaGetLastError()
         int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
@@ -68,6 +60,14 @@ EXAMPLE (a library that takes its memory from the host program)
             if (status) cai_array_release(y);
             return status;
         }
+
+THE FUNCTIONS MOST USERS NEED
+    cai_manager_init       makes a manager over hooks, one for each context
+    cai_manager_alloc      allocates device memory in the order of a stream
+    cai_manager_free       gives memory back in the order of a stream
+    cai_manager_array      makes an owned cai_array, which its release frees
+    cai_manager_list       lists what was not given back
+    cai_manager_destroy    ends the manager
 
 HANDLES
     A cai_memory_handle names a memory object by index and generation. 0 names no object, and zeroed memory is
@@ -508,7 +508,7 @@ static inline cai_status cai_priv_mem_check_stream(const cai_manager *manager, u
 }
 
 /* -------------------------------------------------------------------- >>slots */
-enum { CAI_PRIV_MEM_FIRST_CHUNK = 64 }; /* slots; each chunk has twice those of the one before */
+enum { CAI_PRIV_MEM_FIRST_CHUNK = 64 }; /* slots; chunk n has 64 << n */
 
 static inline struct cai_manager_slot *cai_priv_mem_at(const cai_manager *manager, uint32_t index)
 {
@@ -540,7 +540,7 @@ CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_seize(cai_manager *manage
     return NULL;
 }
 
-/* Adds a chunk, unless another thread made room. Those before have as many slots, less those of the first. */
+/* Adds chunk n of 64 << n slots, unless another thread made room. Chunks before have (64 << n) - 64 slots. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
 {
     const size_t size = sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << chunk;

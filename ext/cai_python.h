@@ -138,6 +138,7 @@ CHANGES
 extern "C" {
 #endif
 
+/* ----------------------------------------------------------------- >>exchange */
 #ifndef CAI_PYTHON_EXCHANGE_ABI_V0
 #define CAI_PYTHON_EXCHANGE_ABI_V0
 
@@ -168,6 +169,7 @@ typedef struct cai_python_exchange_v0 cai_python_exchange;
 /** The name of the attribute of a type, and of the capsule that is its value. */
 #define CAI_PYTHON_EXCHANGE "__cai_exchange__"
 
+/* ------------------------------------------------------------------- >>module */
 enum { CAI_PYTHON_KEYS = 8, CAI_PYTHON_NAMES = 11, CAI_PYTHON_TYPES = 16 };
 
 /** The remembered offers of a type. */
@@ -205,6 +207,22 @@ typedef struct cai_python {
     const struct cai_python_reader *dlpack; /* of cai_python_dlpack_init; NULL: imports read no DLPack */
 } cai_python;
 
+/** Initializes an empty cai_python, whose imports read no DLPack. Returns 0, or -1 with an exception set. */
+CAI_API CAI_MUST_CHECK int cai_python_init(cai_python *py);
+
+/** Drops all that `py` holds. Call it in the m_free of a module. Returns how many arrays are still alive (see
+ *  OWNERSHIP for their references). Other threads may release arrays meanwhile. `py` may be NULL or all
+ *  zeros. No other function may be called with `py` afterwards. */
+CAI_API int64_t cai_python_clear(cai_python *py);
+
+/** Visits released references that are not dropped yet. Call it in the m_traverse of a module, as they may
+ *  lead back to the module. An m_clear is not needed. */
+CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg);
+
+/** Raises the error of a function of cai, and returns NULL. err->code must not be CAI_OK. */
+CAI_API PyObject *cai_python_raise(const cai_error *err);
+
+/* ---------------------------------------------------------------- >>importing */
 enum {
     CAI_PYTHON_HOST = 1 << 8,    /* arrays in host memory, too */
     CAI_PYTHON_MASK = 1 << 9,    /* arrays with a mask, too (R52): look at array->mask */
@@ -228,18 +246,6 @@ enum {
     CAI_PYTHON_TAKEN = 1     /* the object was imported */
 };
 
-/** Initializes an empty cai_python, whose imports read no DLPack. Returns 0, or -1 with an exception set. */
-CAI_API CAI_MUST_CHECK int cai_python_init(cai_python *py);
-
-/** Drops all that `py` holds. Call it in the m_free of a module. Returns how many arrays are still alive (see
- *  OWNERSHIP for their references). Other threads may release arrays meanwhile. `py` may be NULL or all
- *  zeros. No other function may be called with `py` afterwards. */
-CAI_API int64_t cai_python_clear(cai_python *py);
-
-/** Visits released references that are not dropped yet. Call it in the m_traverse of a module, as they may
- *  lead back to the module. An m_clear is not needed. */
-CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg);
-
 /** Imports `count` objects, all or none. `out` has `count` arrays, which are undefined after a failure.
  *  `options` may be NULL. Returns 0, or -1 with an exception set. An object that exports nothing readable
  *  raises TypeError. Exceptions of the object's own code stay. A status of cai.h or cai_dlpack.h raises its
@@ -256,6 +262,7 @@ CAI_API CAI_MUST_CHECK int cai_python_import(cai_python *py, PyObject *const *ob
 CAI_API CAI_MUST_CHECK int cai_python_try_import(cai_python *py, PyObject *object,
                                                  const cai_python_options *options, cai_array *out);
 
+/* ---------------------------------------------------------------- >>releasing */
 /** Releases `count` arrays, and drops the references of arrays released so far. Borrowed arrays are
  *  unchanged. An exception that is set stays. */
 CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t count);
@@ -263,6 +270,7 @@ CAI_API void cai_python_release(cai_python *py, cai_array *arrays, Py_ssize_t co
 /** Drops the references of arrays that were released, also by other code. Each import does the same. */
 CAI_API void cai_python_drain(cai_python *py);
 
+/* ------------------------------------------------------------------ >>streams */
 /** Stores the stream of an argument. It is an object with __cuda_stream__, or an int as the interface's
  *  `stream` (R71-R75). None is refused, as it could mean several streams. Returns 0, or -1 with an exception
  *  set. */
@@ -271,6 +279,7 @@ CAI_API CAI_MUST_CHECK int cai_python_stream(cai_python *py, PyObject *object, u
 /** Makes the value of __cuda_stream__ for a stream. Returns a new tuple (0, stream), or NULL. */
 CAI_API PyObject *cai_python_cuda_stream(uint64_t stream);
 
+/* ---------------------------------------------------------------- >>exporting */
 /** Offers the exchange of a type. Call it before other code gets the first instance. Derived types inherit
  *  it. In all other types the attribute is not an exchange. The type is not kept alive. Returns 0, or -1 with
  *  an exception set. */
@@ -289,9 +298,6 @@ CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array
 CAI_API PyObject *cai_python_interface(cai_python *py, const cai_array *array, int32_t version,
                                        PyObject *mask);
 
-/** Raises the error of a function of cai, and returns NULL. err->code must not be CAI_OK. */
-CAI_API PyObject *cai_python_raise(const cai_error *err);
-
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -308,6 +314,7 @@ CAI_API PyObject *cai_python_raise(const cai_error *err);
 extern "C" {
 #endif
 
+/* ------------------------------------------------------- >>releasing in order */
 /** cai_python_release for arrays that work on `stream` may still use (R80). They stay in the keep-alive list
  *  of `pool` until `stream` has passed, with one event for up to 16 of them. Released at once are empty arrays,
  *  and those with CAI_ORDERED_FREE and a stream. That stream must have taken part in an exchange with `stream`
@@ -322,7 +329,7 @@ CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_event_po
 #endif /* CAI_PRIV_PY_WITH_STREAM */
 
 /* ============================================================ >>implementation
- *   >>released  >>types  >>tagging  >>reading  >>dictionaries  >>buffers  >>importing
+ *   >>released  >>module  >>types  >>tagging  >>reading  >>dictionaries  >>buffers  >>importing
  *   >>streams  >>writing */
 
 #if defined(CAI_PYTHON_IMPLEMENTATION) && !defined(CAI_PYTHON_IMPLEMENTED)
@@ -763,6 +770,7 @@ static void cai_priv_py_undo(cai_python *py, cai_array *arrays, Py_ssize_t count
     cai_priv_py_put_back(&kept);
 }
 
+/* ------------------------------------------------------------------- >>module */
 static cai_python_home *cai_priv_py_home_new(void)
 {
     cai_python_home *home = (cai_python_home *)malloc(sizeof *home); /* may be freed without the GIL */

@@ -904,7 +904,7 @@ static cai_status cai_priv_access_count(cai_storage_access *access, int *stale, 
     return status;
 }
 
-/* After a write the side is newer; after one that failed the other side, if it was complete. */
+/* After a write: state = side. After a failed write: state = 3 - side, unless it was side before. */
 static void cai_priv_access_close(cai_storage_access *access, int failed, int began)
 {
     cai_storage *s = access->storage;

@@ -223,7 +223,7 @@ static void cai_priv_transfer_add(cai_transfer *plan, int64_t extent, int64_t to
     ++plan->ndim;
 }
 
-/* Does the axis begin again where `extent` steps of these sizes end? */
+/* Returns whether the axis continues `extent` steps of `to` and `from` bytes. */
 static int cai_priv_transfer_continues(const cai_transfer_axis *axis, int64_t extent, int64_t to,
                                        int64_t from)
 {
@@ -261,14 +261,15 @@ static void cai_priv_transfer_sort(cai_transfer *plan)
     }
 }
 
-/* CUDA wants pitches from the width to CU_DEVICE_ATTRIBUTE_MAX_PITCH (2^31 - 1). The runs of `to` share no
- * bytes, so its pitch is large enough. */
+/* CUDA needs width <= pitch <= 2^31 - 1 (CU_DEVICE_ATTRIBUTE_MAX_PITCH). In `to` width <= pitch, because runs
+ * share no bytes. */
 static int cai_priv_transfer_rows(const cai_transfer *plan, const cai_transfer_axis *row)
 {
     return row->from >= plan->run && row->to <= INT32_MAX && row->from <= INT32_MAX;
 }
 
-/* CUDA wants planes of whole rows, and all rows of a plane before the next one, as `to` has them. */
+/* CUDA needs slice % pitch == 0 and slice >= height * pitch. In `to` the second follows: runs share no
+ * bytes. */
 static int cai_priv_transfer_planes(const cai_transfer_axis *row, const cai_transfer_axis *plane)
 {
     return plane->to % row->to == 0 && plane->from % row->from == 0 && plane->from / row->from >= row->extent;

@@ -27,7 +27,7 @@ struct library {
     uint64_t context = 0;     /* retained */
     cai_emm_pool memory = {}; /* of CUDA; it keeps freed memory for the next array */
     cai_emm_hooks hooks = {}; /* over it; a table of your own goes here */
-    cai::stream_pool pool;    /* opened once, as it keeps events */
+    cai::event_pool pool;     /* opened once, as it keeps events */
 
     library() : library(0) /* which is complete then: what throws below calls the destructor */
     {

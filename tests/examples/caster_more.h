@@ -16,7 +16,7 @@ float memory[6]; // the simulated device's kernels work on it
 int64_t released;
 saxpy_device *device;
 cai_python *py;
-cai::stream_pool *events;
+cai::event_pool *events;
 uint64_t streams[32];
 int stream_count;
 
@@ -59,7 +59,7 @@ void report()
     std::fputs(saxpy_device_leaks(device), stderr);
 }
 
-void open(saxpy_device *a, cai_python *b, cai::stream_pool *c)
+void open(saxpy_device *a, cai_python *b, cai::event_pool *c)
 {
     device = a;
     py = b;

@@ -125,7 +125,7 @@ void test_array()
 void test_pool()
 {
     world w;
-    cai::stream_pool pool;
+    cai::event_pool pool;
     CHECK(!pool.cuda());
     CHECK_INT(pool.close(&w.err), CAI_OK);
     CHECK_INT(pool.open(&w.cuda, -1, 0, &w.err), CAI_ERR_ARGUMENT);
@@ -159,7 +159,7 @@ void test_pool()
 
 /* An owned array that is offered, a pool and an exchange that is not begun. */
 struct meeting : world {
-    cai::stream_pool pool;
+    cai::event_pool pool;
     cai::array x;
     cai_array *const list[1] = {&x};
     cai::exchange ex;
@@ -284,10 +284,10 @@ void test_exceptions()
     world w;
     int living = 0;
     {
-        cai::stream_pool pool(&w.cuda);
+        cai::event_pool pool(&w.cuda);
         cai::array x, y;
         CHECK_INT(caught([&] { pool.open(&w.cuda, 0, 0, nullptr); }).code, 0);
-        CHECK_INT(caught([&] { cai::stream_pool bad(&w.cuda, 0, 99); }).code, CAI_ERR_ARGUMENT);
+        CHECK_INT(caught([&] { cai::event_pool bad(&w.cuda, 0, 99); }).code, CAI_ERR_ARGUMENT);
         for (int fails = 0; fails < 2; ++fails) {
             const int32_t waits = cai_sim_calls_of(w.sim, "stream_wait_event");
             w.fill(&x, CAI_FLOAT32, 1, shape, nullptr);

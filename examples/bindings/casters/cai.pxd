@@ -16,7 +16,7 @@ cdef extern from * nogil:
     #include <optional>
     namespace cai_cython { namespace {
     cai_python py; // not cleared, as arrays may outlive the module
-    cai::stream_pool pool;
+    cai::event_pool pool;
     PyTypeObject *made; // of what give returns
     struct array : cai::array { array() = default; array(array &&) = default; array &operator=(array &&) = default;
         ~array() { if (PyGILState_Check()) cai_python_release(&py, this, 1); } }; // lets the GIL go to wait

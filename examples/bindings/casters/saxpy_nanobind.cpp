@@ -4,7 +4,7 @@
 #include "cai_nanobind.h"
 #include "saxpy_device.h"
 
-static cai::stream_pool pool;
+static cai::event_pool pool;
 static saxpy_device *device;
 
 static void saxpy(float a, cai_nb::array x, cai_nb::array y, cai_nb::stream s)

@@ -4,7 +4,7 @@
 #include "cai_pybind11.h"
 #include "saxpy_device.h"
 
-static cai::stream_pool pool;
+static cai::event_pool pool;
 static saxpy_device *device;
 
 static void saxpy(float a, cai::array x, cai::array y, cai_py::stream s)

@@ -42,7 +42,7 @@ CLANG_MORE = ("old-style-cast", "zero-as-null-pointer-constant", "unused-templat
 
 USES = """
 #include "cai.hpp"
-static cai::stream_pool *pool;
+static cai::event_pool *pool;
 void scale(cai::array y, uint64_t stream);
 void scale(cai::array y, uint64_t stream)
 {
@@ -73,7 +73,7 @@ __global__ void scale(float a, cai::view<float, 2> y, matrix z)
 }
 int main()
 {
-    cai::stream_pool pool;
+    cai::event_pool pool;
     cai::array y, z;
     cai_error why;
     const cai_status status = cai::expect_as<matrix>(z, "z", CAI_ON_DEVICE, &why);
