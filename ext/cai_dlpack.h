@@ -1,6 +1,6 @@
 /* cai_dlpack.h - cai_array <-> DLTensor, DLManagedTensor, DLManagedTensorVersioned - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
- * Plain C99 that is also C++11 and compiles under nvcc. Your dlpack.h. No CUDA header, Python, allocation. */
+ * Plain C99 that is also C++11 and compiles under nvcc. No dlpack.h, CUDA header, Python, allocation. */
 
 #if defined(CAI_IMPLEMENTATION) && !defined(CAI_DLPACK_IMPLEMENTATION)
 #define CAI_DLPACK_IMPLEMENTATION
@@ -32,9 +32,9 @@ DO THIS
         #define CAI_IMPLEMENTATION
         #include "cai_dlpack.h"
 
-    You provide dlpack.h of DLPack 0.6 or later: the one that was included before, else CAI_DLPACK_H with its
-    quotes or brackets, else <dlpack/dlpack.h>. All units of a library use the same one. If it has no
-    DLManagedTensorVersioned (before 1.0), the functions for that struct are not declared.
+    No dlpack.h is needed. This header declares DLPack's structs as cai_dl_tensor, cai_dl_managed (DLManagedTensor)
+    and cai_dl_managed_versioned. If you include dlpack.h (0.6 or later) before this header, these names are
+    DLPack's own types. Without it, cast a pointer that another library gives you: the bytes are the same.
 
     Include cai_stream.h before this header, also in the unit with the implementation, for exports that are in
     order at both ends: cai_dlpack_export_ordered, cai_dlpack_export_ordered_versioned.
@@ -95,21 +95,6 @@ THREADS
 */
 
 #include <stdint.h>
-#if defined(CAI_DLPACK_H)
-#include CAI_DLPACK_H
-#elif !defined(DLPACK_DLPACK_H_)
-#include <dlpack/dlpack.h>
-#endif
-
-#if defined(DLPACK_VERSION) && DLPACK_VERSION < 60
-#error "cai_dlpack.h: this dlpack.h is older than 0.6"
-#endif
-#if defined(DLPACK_MAJOR_VERSION) && DLPACK_MAJOR_VERSION > 1
-#error "cai_dlpack.h: this dlpack.h has another layout than DLPack 1, the last that is known here"
-#endif
-#if defined(DLPACK_MAJOR_VERSION) && DLPACK_MAJOR_VERSION == 1
-#define CAI_DLPACK_VERSIONED /* dlpack.h has struct DLManagedTensorVersioned */
-#endif
 
 #if defined(CAI_NAMESPACE)
 #define cai_dlpack_borrow CAI_PRIV_RENAMED(cai_dlpack_borrow)
@@ -129,6 +114,80 @@ THREADS
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* DLPack's structs. A dlpack.h that was included before gives its types. Without one they are declared here, with the
+ * layout of DLPack 1.3, so that no dlpack.h is needed. Field by field they are described in DLPack's documentation. */
+#if defined(DLPACK_DLPACK_H_)
+#if defined(DLPACK_VERSION) && DLPACK_VERSION < 60
+#error "cai_dlpack.h: this dlpack.h is older than 0.6"
+#endif
+#if defined(DLPACK_MAJOR_VERSION) && DLPACK_MAJOR_VERSION > 1
+#error "cai_dlpack.h: this dlpack.h has another layout than DLPack 1, the last that is known here"
+#endif
+typedef DLDeviceType cai_dl_device_type;
+typedef DLDevice cai_dl_device;
+typedef DLDataType cai_dl_dtype;
+typedef DLTensor cai_dl_tensor;
+typedef DLManagedTensor cai_dl_managed;
+#else
+typedef int32_t cai_dl_device_type;
+typedef struct cai_dl_device {
+    cai_dl_device_type device_type; /* CAI_DL_CPU, ... */
+    int32_t device_id;
+} cai_dl_device;
+
+typedef struct cai_dl_dtype {
+    uint8_t code, bits;
+    uint16_t lanes;
+} cai_dl_dtype;
+
+typedef struct cai_dl_tensor {
+    void *data;
+    cai_dl_device device;
+    int32_t ndim;
+    cai_dl_dtype dtype;
+    int64_t *shape, *strides; /* strides in elements */
+    uint64_t byte_offset;
+} cai_dl_tensor;
+
+/* DLManagedTensor */
+typedef struct cai_dl_managed {
+    cai_dl_tensor dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(struct cai_dl_managed *self);
+} cai_dl_managed;
+#endif
+
+#if defined(DLPACK_DLPACK_H_) && defined(DLPACK_MAJOR_VERSION)
+typedef DLPackVersion cai_dl_version;
+typedef struct DLManagedTensorVersioned cai_dl_managed_versioned;
+#else
+typedef struct cai_dl_version {
+    uint32_t major, minor;
+} cai_dl_version;
+
+/* DLManagedTensorVersioned */
+typedef struct cai_dl_managed_versioned {
+    cai_dl_version version;
+    void *manager_ctx;
+    void (*deleter)(struct cai_dl_managed_versioned *self);
+    uint64_t flags; /* CAI_DL_READ_ONLY, CAI_DL_IS_COPIED, CAI_DL_IS_PADDED */
+    cai_dl_tensor dl_tensor;
+} cai_dl_managed_versioned;
+#endif
+
+/** Numbers of DLPack 1.3: the version that exports have and ask for, flags, types of devices. */
+enum {
+    CAI_DL_MAJOR = 1,
+    CAI_DL_MINOR = 3,
+    CAI_DL_READ_ONLY = 1 << 0,
+    CAI_DL_IS_COPIED = 1 << 1,
+    CAI_DL_IS_PADDED = 1 << 2, /* a type below one byte has a byte for each element */
+    CAI_DL_CPU = 1,
+    CAI_DL_CUDA = 2,
+    CAI_DL_CUDA_HOST = 3,
+    CAI_DL_CUDA_MANAGED = 13
+};
 
 /** Flags of imports (beside CAI_LENIENT) and of exports. */
 enum {
@@ -157,34 +216,32 @@ typedef struct cai_dlpack_storage {
     int (*release)(struct cai_dlpack_storage *self); /* of the array; 0: later, with `done`; NULL: at once */
     cai_array array;
     int64_t shape_and_strides[128];
-    DLManagedTensor managed;
-#if defined(CAI_DLPACK_VERSIONED)
-    struct DLManagedTensorVersioned versioned;
-#endif
+    cai_dl_managed managed;
+    cai_dl_managed_versioned versioned;
 } cai_dlpack_storage;
 
 /** Converts a dtype of DLPack. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (unsupported, see TYPES). */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_from(DLDataType in, cai_dtype *out, cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_from(cai_dl_dtype in, cai_dtype *out, cai_error *err);
 
 /** Converts a dtype to DLPack's. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (see TYPES). */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_to(const cai_dtype *in, DLDataType *out, cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_dl_dtype *out, cai_error *err);
 
 /** Stores the DLPack device of an array, which __dlpack_device__ returns. The kind of memory must be known,
  *  and for device memory also the device. cai_locate finds both. For an empty array the caller stores them.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, DLDevice *out, cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out, cai_error *err);
 
 /** Describes a tensor as a borrowed array, valid as long as the tensor's memory. Shape and strides are
  *  copied. The array is writable without CAI_DLPACK_READ_ONLY, as the struct has no such mark. `options` may
  *  be NULL. Strides NULL mean C order. A stride that no element uses becomes 0 if it exceeds 64 bits in
  *  bytes. byte_offset is added to the address. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_TYPESTR, CAI_ERR_MEMORY (device), CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_options *options,
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor, const cai_dlpack_options *options,
                                                     cai_array *out, cai_error *err);
 
 /** cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter it is borrowed. It
  *  is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(DLManagedTensor *managed,
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(cai_dl_managed *managed,
                                                     const cai_dlpack_options *options, cai_array *out,
                                                     cai_error *err);
 
@@ -194,32 +251,30 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(DLManagedTensor *managed,
  *  CAI_DLPACK_ORDERED. data is the first element, byte_offset is 0. strides is NULL only if ndim is 0 (DLPack
  *  1.2). On failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags,
-                                                  int64_t *shape_and_strides, DLTensor *out, cai_error *err);
+                                                  int64_t *shape_and_strides, cai_dl_tensor *out, cai_error *err);
 
 /** Moves an array into a tensor with a deleter, in the caller's storage (see WHO OWNS WHAT). A borrowed array
  *  may be exported. Its memory must outlive the tensor. `flags` and errors are those of cai_dlpack_lend. *out
  *  points into the storage. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export(cai_array *array, uint32_t flags,
-                                                    cai_dlpack_storage *storage, DLManagedTensor **out,
+                                                    cai_dlpack_storage *storage, cai_dl_managed **out,
                                                     cai_error *err);
 
-#if defined(CAI_DLPACK_VERSIONED)
 /** cai_dlpack_import for the struct of DLPack 1.0 and later, which has a mark for read-only. managed->flags
  *  contains whether the memory is a copy that nobody else has. CAI_LENIENT accepts strides NULL of version
  *  1.2 or later, and flags that DLPack 1.3 does not have. A higher minor version is no error. Errors: those
  *  of cai_dlpack_borrow, CAI_ERR_ABI (flags), CAI_ERR_VERSION (another major version, and the deleter has
  *  been called). */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *managed,
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(cai_dl_managed_versioned *managed,
                                                               const cai_dlpack_options *options,
                                                               cai_array *out, cai_error *err);
 
-/** cai_dlpack_export with the version of the included dlpack.h. The struct marks a read-only array as such.
+/** cai_dlpack_export with the version of DLPack 1.3. The struct marks a read-only array as such.
  *  `flags` may have CAI_DLPACK_ORDERED and CAI_DLPACK_COPIED. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
                                                               cai_dlpack_storage *storage,
-                                                              struct DLManagedTensorVersioned **out,
+                                                              cai_dl_managed_versioned **out,
                                                               cai_error *err);
-#endif
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -285,17 +340,15 @@ typedef struct cai_dlpack_ordered {
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
                                                             uint64_t stream, uint32_t flags,
                                                             cai_dlpack_ordered *storage,
-                                                            DLManagedTensor **out, cai_error *err);
+                                                            cai_dl_managed **out, cai_error *err);
 
-#if defined(CAI_DLPACK_VERSIONED)
 /** cai_dlpack_export_ordered for the struct of DLPack 1.0 and later. `flags` are those of
  *  cai_dlpack_export_versioned and the two promises. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
                                                                       uint64_t stream, uint32_t flags,
                                                                       cai_dlpack_ordered *storage,
-                                                                      struct DLManagedTensorVersioned **out,
+                                                                      cai_dl_managed_versioned **out,
                                                                       cai_error *err);
-#endif
 
 /** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is
  *  more, the next ordered export polls the pool. If there is more still, the export fails with CAI_ERR_CAPACITY
@@ -336,10 +389,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-/* Numbers of DLPack. Not every dlpack.h has a name for each of them. */
-enum { CAI_PRIV_DLPACK_CPU = 1, CAI_PRIV_DLPACK_CUDA = 2, CAI_PRIV_DLPACK_HOST = 3,
-       CAI_PRIV_DLPACK_MANAGED = 13 };
-enum { CAI_PRIV_DLPACK_BIT_READ_ONLY = 1, CAI_PRIV_DLPACK_BIT_COPIED = 2, CAI_PRIV_DLPACK_BITS = 7 };
+enum { CAI_PRIV_DLPACK_BITS = 7 }; /* the flags of DLPack 1.3 */
 
 CAI_PRIV_PRINTF(5, 6)
 static cai_status cai_priv_dlpack_say(cai_error *err, cai_status status, int32_t entry, int32_t index,
@@ -397,7 +447,7 @@ static const cai_priv_dlpack_type cai_priv_dlpack_types[CAI_PRIV_DLPACK_TYPES] =
 #undef CAI_PRIV_ONE
 #undef CAI_PRIV_NONE
 
-CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_dtype(DLDataType in, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_dtype(cai_dl_dtype in, cai_error *err)
 {
     const int known = in.code < CAI_PRIV_DLPACK_TYPES;
     const char *why = "is not supported";
@@ -411,7 +461,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_dtype(DLDataType in, cai_error *
 }
 
 /* Returns NULL for a dtype that is not supported. */
-static inline const cai_dtype *cai_priv_dlpack_dtype(DLDataType in)
+static inline const cai_dtype *cai_priv_dlpack_dtype(cai_dl_dtype in)
 {
     const cai_dtype *dtype, *last;
     if (in.code >= CAI_PRIV_DLPACK_TYPES || in.lanes != 1 || !in.bits) return NULL;
@@ -421,7 +471,7 @@ static inline const cai_dtype *cai_priv_dlpack_dtype(DLDataType in)
     return dtype->itemsize * 8 == in.bits ? dtype : NULL;
 }
 
-CAI_API cai_status cai_dlpack_dtype_from(DLDataType in, cai_dtype *out, cai_error *err)
+CAI_API cai_status cai_dlpack_dtype_from(cai_dl_dtype in, cai_dtype *out, cai_error *err)
 {
     const cai_dtype *dtype = cai_priv_dlpack_dtype(in);
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_dtype_from", "out");
@@ -430,7 +480,7 @@ CAI_API cai_status cai_dlpack_dtype_from(DLDataType in, cai_dtype *out, cai_erro
     return CAI_OK;
 }
 
-CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, DLDataType *out, cai_error *err)
+CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_dl_dtype *out, cai_error *err)
 {
     const char *why = "DLPack has no such dtype";
     int32_t code, kind, size;
@@ -477,7 +527,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_judge_options(const cai_dlpack_opti
 CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_device(int32_t type, int32_t id, cai_error *err)
 {
     const int rocm = type == 10 || type == 11;
-    if (type == CAI_PRIV_DLPACK_CUDA)
+    if (type == CAI_DL_CUDA)
         return cai_priv_dlpack_say(err, CAI_ERR_MEMORY, CAI_ENTRY_DATA, -1, "device: id = %ld is negative",
                                    (long)id);
     return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_MEMORY, rocm ? 106 : 0), CAI_ENTRY_DATA, -1,
@@ -486,7 +536,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_device(int32_t type, int32_t id,
 }
 
 /* Stores the kind of memory and, for device memory, the device. */
-static inline cai_status cai_priv_dlpack_place(const DLTensor *tensor, int32_t *memory, int32_t *device,
+static inline cai_status cai_priv_dlpack_place(const cai_dl_tensor *tensor, int32_t *memory, int32_t *device,
                                                cai_error *err)
 {
     static const int8_t memories[14] = {/* by the type of the device; 0: not supported */
@@ -502,7 +552,7 @@ static inline cai_status cai_priv_dlpack_place(const DLTensor *tensor, int32_t *
     return CAI_OK;
 }
 
-static int cai_priv_dlpack_empty(const DLTensor *tensor)
+static int cai_priv_dlpack_empty(const cai_dl_tensor *tensor)
 {
     int32_t i;
     for (i = 0; i < tensor->ndim; ++i) if (!tensor->shape[i]) return 1;
@@ -511,7 +561,7 @@ static int cai_priv_dlpack_empty(const DLTensor *tensor)
 
 /* Returns 1 if the strides are those of C order, which need no conversion. 0 also if it is empty. Where `run`
  * overflows, the array has too many elements, whatever its strides. */
-static int cai_priv_dlpack_is_c(const DLTensor *tensor)
+static int cai_priv_dlpack_is_c(const cai_dl_tensor *tensor)
 {
     uint64_t run = 1;
     int64_t axis = tensor->ndim;
@@ -523,7 +573,7 @@ static int cai_priv_dlpack_is_c(const DLTensor *tensor)
 }
 
 /* Converts strides from elements to bytes. A stride that no element uses may be any number. */
-static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize, int64_t *strides,
+static cai_status cai_priv_dlpack_bytes(const cai_dl_tensor *tensor, int64_t itemsize, int64_t *strides,
                                         cai_error *err)
 {
     const int64_t most = INT64_MAX / itemsize, least = INT64_MIN / itemsize;
@@ -542,7 +592,7 @@ static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize
 }
 
 /* NULL stays NULL, and cai_array_init_dtype judges it. The address of an empty array is not judged (R13). */
-static cai_status cai_priv_dlpack_address(const DLTensor *tensor, uint64_t *out, cai_error *err)
+static cai_status cai_priv_dlpack_address(const cai_dl_tensor *tensor, uint64_t *out, cai_error *err)
 {
     const uint64_t data = (uint64_t)(uintptr_t)tensor->data, offset = tensor->byte_offset;
     *out = data ? data + offset : 0;
@@ -552,7 +602,7 @@ static cai_status cai_priv_dlpack_address(const DLTensor *tensor, uint64_t *out,
                                (unsigned long long)data, (unsigned long long)offset);
 }
 
-CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_strided(const DLTensor *tensor, const cai_dtype *dtype,
+CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_strided(const cai_dl_tensor *tensor, const cai_dtype *dtype,
                                                      uint64_t data, cai_array *out, cai_error *err)
 {
     int64_t strides[CAI_MAX_NDIM];
@@ -560,7 +610,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_strided(const DLTensor *tensor, con
     return cai_array_init_dtype(out, dtype, tensor->ndim, tensor->shape, strides, data, err);
 }
 
-CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_shape(const DLTensor *tensor, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_shape(const cai_dl_tensor *tensor, cai_error *err)
 {
     if (tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM)
         return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 29), CAI_ENTRY_SHAPE, -1,
@@ -570,7 +620,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_shape(const DLTensor *tensor, ca
 }
 
 /* Describes a tensor. The options have been judged. `flags` are those that the array gets, too. */
-static inline cai_status cai_priv_dlpack_describe(const DLTensor *tensor, const cai_dlpack_options *options,
+static inline cai_status cai_priv_dlpack_describe(const cai_dl_tensor *tensor, const cai_dlpack_options *options,
                                                   uint32_t flags, cai_array *out, cai_error *err)
 {
     const cai_dtype *dtype = cai_priv_dlpack_dtype(tensor->dtype);
@@ -596,7 +646,7 @@ static inline cai_status cai_priv_dlpack_describe(const DLTensor *tensor, const 
     return CAI_OK;
 }
 
-CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_options *options,
+CAI_API cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor, const cai_dlpack_options *options,
                                      cai_array *out, cai_error *err)
 {
     static const cai_dlpack_options none = {0, 0, 0};
@@ -607,12 +657,12 @@ CAI_API cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_op
 
 static void cai_priv_dlpack_release(cai_array *self)
 {
-    DLManagedTensor *managed = (DLManagedTensor *)self->owner;
+    cai_dl_managed *managed = (cai_dl_managed *)self->owner;
     self->release = NULL;
     managed->deleter(managed);
 }
 
-CAI_API cai_status cai_dlpack_import(DLManagedTensor *managed, const cai_dlpack_options *options,
+CAI_API cai_status cai_dlpack_import(cai_dl_managed *managed, const cai_dlpack_options *options,
                                      cai_array *out, cai_error *err)
 {
     if (!managed) return cai_priv_dlpack_null(err, "cai_dlpack_import", "managed");
@@ -622,16 +672,15 @@ CAI_API cai_status cai_dlpack_import(DLManagedTensor *managed, const cai_dlpack_
     return CAI_OK;
 }
 
-#if defined(CAI_DLPACK_VERSIONED)
 static void cai_priv_dlpack_release_versioned(cai_array *self)
 {
-    struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)self->owner;
+    cai_dl_managed_versioned *managed = (cai_dl_managed_versioned *)self->owner;
     self->release = NULL;
     managed->deleter(managed);
 }
 
 /* The deleter is called, as DLPack demands. */
-CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(struct DLManagedTensorVersioned *managed,
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(cai_dl_managed_versioned *managed,
                                                         cai_error *err)
 {
     const uint32_t major = managed->version.major, minor = managed->version.minor;
@@ -642,13 +691,13 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(struct DLManagedTensorVe
 }
 
 /* Returns 1 if the flags and strides are as the version defines them. */
-static inline int cai_priv_dlpack_is_strict(const struct DLManagedTensorVersioned *managed)
+static inline int cai_priv_dlpack_is_strict(const cai_dl_managed_versioned *managed)
 {
     return !(managed->flags & ~(uint64_t)CAI_PRIV_DLPACK_BITS) &&
            (managed->version.minor < 2 || managed->dl_tensor.strides || managed->dl_tensor.ndim < 1);
 }
 
-CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const struct DLManagedTensorVersioned *managed,
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const cai_dl_managed_versioned *managed,
                                                     cai_error *err)
 {
     const uint64_t more = managed->flags & ~(uint64_t)CAI_PRIV_DLPACK_BITS;
@@ -665,7 +714,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const struct DLManagedTensor
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((flatten))
 #endif
-CAI_API cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *managed,
+CAI_API cai_status cai_dlpack_import_versioned(cai_dl_managed_versioned *managed,
                                                const cai_dlpack_options *options, cai_array *out,
                                                cai_error *err)
 {
@@ -677,31 +726,30 @@ CAI_API cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *
     if (options) how = *options;
     if (!(how.flags & CAI_LENIENT) && !cai_priv_dlpack_is_strict(managed))
         return cai_priv_dlpack_reject_lax(managed, err);
-    if (managed->flags & CAI_PRIV_DLPACK_BIT_READ_ONLY) how.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
+    if (managed->flags & CAI_DL_READ_ONLY) how.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
     CAI_TRY(cai_priv_dlpack_describe(&managed->dl_tensor, &how, CAI_NO_BACK_EDGE, out, err));
     if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release_versioned, managed);
     return CAI_OK;
 }
-#endif
 
 /* ---------------------------------------------------------------- >>exporting */
-CAI_API cai_status cai_dlpack_device(const cai_array *array, DLDevice *out, cai_error *err)
+CAI_API cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out, cai_error *err)
 {
     int32_t type;
     CAI_TRY(cai_array_check(array, err));
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_device", "out");
-    if (array->memory == CAI_MEMORY_HOST) type = CAI_PRIV_DLPACK_CPU;
-    else if (array->memory == CAI_MEMORY_PINNED) type = CAI_PRIV_DLPACK_HOST;
-    else if (array->memory == CAI_MEMORY_MANAGED) type = CAI_PRIV_DLPACK_MANAGED;
-    else if (array->memory == CAI_MEMORY_DEVICE) type = CAI_PRIV_DLPACK_CUDA;
+    if (array->memory == CAI_MEMORY_HOST) type = CAI_DL_CPU;
+    else if (array->memory == CAI_MEMORY_PINNED) type = CAI_DL_CUDA_HOST;
+    else if (array->memory == CAI_MEMORY_MANAGED) type = CAI_DL_CUDA_MANAGED;
+    else if (array->memory == CAI_MEMORY_DEVICE) type = CAI_DL_CUDA;
     else
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_DATA, -1,
                                    "memory = %ld is not known: cai_locate finds it", (long)array->memory);
-    if (type == CAI_PRIV_DLPACK_CUDA && array->device < 0)
+    if (type == CAI_DL_CUDA && array->device < 0)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_DATA, -1,
                                    "device = %ld is not known: cai_locate finds it", (long)array->device);
-    out->device_type = (DLDeviceType)type;
-    out->device_id = type == CAI_PRIV_DLPACK_CUDA ? array->device : 0;
+    out->device_type = (cai_dl_device_type)type;
+    out->device_id = type == CAI_DL_CUDA ? array->device : 0;
     return CAI_OK;
 }
 
@@ -729,10 +777,10 @@ static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags
 
 /* Judges the whole array, then writes. The exported functions have checked `flags`. */
 static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, int64_t *shape_and_strides,
-                                        DLTensor *out, cai_error *err)
+                                        cai_dl_tensor *out, cai_error *err)
 {
-    DLDataType dtype;
-    DLDevice device;
+    cai_dl_dtype dtype;
+    cai_dl_device device;
     int32_t i;
     CAI_TRY(cai_dlpack_device(array, &device, err));
     CAI_TRY(cai_dlpack_dtype_to(&array->dtype, &dtype, err));
@@ -759,7 +807,7 @@ static cai_status cai_priv_dlpack_flags(uint32_t flags, int known, cai_error *er
 }
 
 CAI_API cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags, int64_t *shape_and_strides,
-                                   DLTensor *out, cai_error *err)
+                                   cai_dl_tensor *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
     if (!out || (array->ndim && !shape_and_strides))
@@ -779,13 +827,13 @@ static void cai_priv_dlpack_done(void *context)
     if (storage->done) storage->done(storage);
 }
 
-static void cai_priv_dlpack_delete(DLManagedTensor *self)
+static void cai_priv_dlpack_delete(cai_dl_managed *self)
 {
     if (self) cai_priv_dlpack_done(self->manager_ctx);
 }
 
 CAI_API cai_status cai_dlpack_export(cai_array *array, uint32_t flags, cai_dlpack_storage *storage,
-                                     DLManagedTensor **out, cai_error *err)
+                                     cai_dl_managed **out, cai_error *err)
 {
     if (!storage || !out) return cai_priv_dlpack_null(err, "cai_dlpack_export", storage ? "out" : "storage");
     CAI_TRY(cai_dlpack_lend(array, flags, storage->shape_and_strides, &storage->managed.dl_tensor, err));
@@ -797,34 +845,32 @@ CAI_API cai_status cai_dlpack_export(cai_array *array, uint32_t flags, cai_dlpac
     return CAI_OK;
 }
 
-#if defined(CAI_DLPACK_VERSIONED)
-static void cai_priv_dlpack_delete_versioned(struct DLManagedTensorVersioned *self)
+static void cai_priv_dlpack_delete_versioned(cai_dl_managed_versioned *self)
 {
     if (self) cai_priv_dlpack_done(self->manager_ctx);
 }
 
 CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags, cai_dlpack_storage *storage,
-                                               struct DLManagedTensorVersioned **out, cai_error *err)
+                                               cai_dl_managed_versioned **out, cai_error *err)
 {
-    struct DLManagedTensorVersioned *made;
+    cai_dl_managed_versioned *made;
     if (!storage || !out)
         return cai_priv_dlpack_null(err, "cai_dlpack_export_versioned", storage ? "out" : "storage");
     CAI_TRY(cai_array_check(array, err));
     CAI_TRY(cai_priv_dlpack_flags(flags, CAI_DLPACK_ORDERED | CAI_DLPACK_COPIED, err));
     made = &storage->versioned;
     CAI_TRY(cai_priv_dlpack_write(array, flags, storage->shape_and_strides, &made->dl_tensor, err));
-    made->version.major = DLPACK_MAJOR_VERSION;
-    made->version.minor = DLPACK_MINOR_VERSION;
+    made->version.major = CAI_DL_MAJOR;
+    made->version.minor = CAI_DL_MINOR;
     made->manager_ctx = storage;
     made->deleter = cai_priv_dlpack_delete_versioned;
-    made->flags = (array->flags & CAI_WRITABLE ? 0u : (uint32_t)CAI_PRIV_DLPACK_BIT_READ_ONLY) |
-                  (flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_PRIV_DLPACK_BIT_COPIED : 0u);
+    made->flags = (array->flags & CAI_WRITABLE ? 0u : (uint32_t)CAI_DL_READ_ONLY) |
+                  (flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_DL_IS_COPIED : 0u);
     storage->release = NULL;
     cai_array_move(&storage->array, array);
     *out = made;
     return CAI_OK;
 }
-#endif
 
 #if defined(CAI_PRIV_DLPACK_WITH_STREAM)
 /* ----------------------------------------------------------------- >>ordering */
@@ -1215,9 +1261,9 @@ CAI_API cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_
 
 CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                              uint32_t flags, cai_dlpack_ordered *storage,
-                                             DLManagedTensor **out, cai_error *err)
+                                             cai_dl_managed **out, cai_error *err)
 {
-    DLManagedTensor *made;
+    cai_dl_managed *made;
     cai_status status;
     if (!storage || !out || !pool)
         return cai_priv_dlpack_null(err, "cai_dlpack_export_ordered",
@@ -1229,13 +1275,12 @@ CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *p
     return status;
 }
 
-#if defined(CAI_DLPACK_VERSIONED)
 CAI_API cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
                                                        uint64_t stream, uint32_t flags,
                                                        cai_dlpack_ordered *storage,
-                                                       struct DLManagedTensorVersioned **out, cai_error *err)
+                                                       cai_dl_managed_versioned **out, cai_error *err)
 {
-    struct DLManagedTensorVersioned *made;
+    cai_dl_managed_versioned *made;
     cai_status status;
     if (!storage || !out || !pool)
         return cai_priv_dlpack_null(err, "cai_dlpack_export_ordered_versioned",
@@ -1246,7 +1291,6 @@ CAI_API cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_eve
     else *out = made;
     return status;
 }
-#endif
 #endif /* CAI_PRIV_DLPACK_WITH_STREAM */
 
 #if defined(__clang__) && defined(__cplusplus)

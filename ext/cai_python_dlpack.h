@@ -1,6 +1,6 @@
 /* cai_python_dlpack.h - DLPack of Python objects to cai_array, and back: imports, __dlpack__ - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
- * C99 that is also C++11, over Python's limited API of 3.11 and later. Your dlpack.h. No CUDA. */
+ * C99 that is also C++11, over Python's limited API of 3.11 and later. No dlpack.h, no CUDA. */
 
 #if defined(CAI_IMPLEMENTATION) && !defined(CAI_PYTHON_DLPACK_IMPLEMENTATION)
 #define CAI_PYTHON_DLPACK_IMPLEMENTATION
@@ -38,9 +38,9 @@
 
 /*
 DO THIS
-    Copy cai.h, cai_python.h, cai_dlpack.h and cai_python_dlpack.h into your extension module. You provide
-    dlpack.h (cai_dlpack.h says how it is found). Write this in one file, before any other header, as Python.h
-    demands. In other files include the header without the define.
+    Copy cai.h, cai_python.h, cai_dlpack.h and cai_python_dlpack.h into your extension module. No dlpack.h is
+    needed. Write this in one file, before any other header, as Python.h demands. In other files include the
+    header without the define.
 
         #define CAI_IMPLEMENTATION
         #include "cai_python_dlpack.h"
@@ -68,9 +68,9 @@ WHAT A TYPE CAN OFFER
         cai_python_dlpack_offer_ordered(py, pool, type, &your_table)               // after cai_python_offer
 
 WHAT IT READS (by the numbers of WHAT IT READS in cai_python.h, which has the order of all)
-    2. DLPack's exchange of a type in C, __dlpack_c_exchange_api__. It needs dlpack.h of DLPack 1.3. The
-       pending work is in the producer's current stream, which DLPack gives for a launch. End the exchange
-       before you return. An array that you keep needs cai_migrate (cai_place.h) before that.
+    2. DLPack's exchange of a type in C, __dlpack_c_exchange_api__. The pending work is in the producer's
+       current stream, which DLPack gives for a launch. End the exchange before you return. An array that you
+       keep needs cai_migrate (cai_place.h) before that.
     5. __dlpack__, after __dlpack_device__. The producer makes options.stream wait. The struct from before
        DLPack 1.0 has no read-only mark, so its arrays are read-only, as with NumPy.
     A tensor that the producer marks as a copy is read-only (2 and 5), because writes to the copy would be
@@ -137,8 +137,26 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
 /** Returns a new tuple, the value of __dlpack_device__ for `array`, or NULL (cai_dlpack_device). */
 CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
 
-#if defined(CAI_DLPACK_VERSIONED) && DLPACK_MINOR_VERSION >= 3
-#define CAI_PYTHON_DLPACK_HAS_TABLE /* dlpack.h has the exchange of types in C */
+/* DLPack's exchange of a type in C, DLPackExchangeAPI. dlpack.h has it since 1.3. */
+#if defined(DLPACK_DLPACK_H_) && defined(DLPACK_MAJOR_VERSION) && DLPACK_MINOR_VERSION >= 3
+typedef DLPackExchangeAPIHeader cai_dl_exchange_header;
+typedef DLPackExchangeAPI cai_dl_exchange;
+#else
+typedef struct cai_dl_exchange_header {
+    cai_dl_version version;
+    struct cai_dl_exchange_header *prev_api; /* the table of an older version, or NULL */
+} cai_dl_exchange_header;
+
+typedef struct cai_dl_exchange {
+    cai_dl_exchange_header header;
+    int (*managed_tensor_allocator)(cai_dl_tensor *prototype, cai_dl_managed_versioned **out, void *error_ctx,
+                                    void (*set_error)(void *error_ctx, const char *kind, const char *message));
+    int (*managed_tensor_from_py_object_no_sync)(void *object, cai_dl_managed_versioned **out);
+    int (*managed_tensor_to_py_object_no_sync)(cai_dl_managed_versioned *tensor, void **out);
+    int (*dltensor_from_py_object_no_sync)(void *object, cai_dl_tensor *out); /* NULL: not offered */
+    int (*current_work_stream)(cai_dl_device_type type, int32_t device, void **out);
+} cai_dl_exchange;
+#endif
 
 /** Defines `name`, DLPack's exchange in C for one type, with static storage. Write it at file scope, with no
  *  semicolon, and pass &name to cai_python_dlpack_offer. Its functions call `describe` and `adopt` of the
@@ -147,14 +165,14 @@ CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
  *  default stream. dltensor_from_py_object_no_sync is NULL, as a bare DLTensor has no mark for read-only, and
  *  its strides in elements would have no place. There is no allocator. */
 #define CAI_PYTHON_DLPACK_TABLE(name, current)                                                               \
-    static int name##_make(struct DLManagedTensorVersioned *tensor, void **out);                             \
-    static const DLPackExchangeAPI name = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, NULL},             \
+    static int name##_make(cai_dl_managed_versioned *tensor, void **out);                             \
+    static const cai_dl_exchange name = {{{CAI_DL_MAJOR, CAI_DL_MINOR}, NULL},             \
                                            cai_python_dlpack_allocate,                                       \
                                            cai_python_dlpack_give,                                           \
                                            name##_make,                                                      \
                                            NULL,                                                             \
                                            current};                                                         \
-    static int name##_make(struct DLManagedTensorVersioned *tensor, void **out)                              \
+    static int name##_make(cai_dl_managed_versioned *tensor, void **out)                              \
     {                                                                                                        \
         return cai_python_dlpack_make(&name, tensor, out);                                                   \
     }
@@ -171,27 +189,26 @@ CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
  *  stay until the consumer's work has passed. If you cannot promise this, call
  *  cai_python_dlpack_offer_ordered. */
 CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer(cai_python *py, PyTypeObject *type,
-                                                   const DLPackExchangeAPI *table);
+                                                   const cai_dl_exchange *table);
 
 /** managed_tensor_from_py_object_no_sync of all tables. Stores a tensor for an instance of a type that offers
  *  a table. The tensor owns a reference to the instance, or what `describe` gave away. Its deleter may run on
  *  any thread, and does not wait for the GIL (OWNERSHIP in cai_python.h). Raises BufferError if DLPack cannot
  *  describe the array or its pending work, and if the type has described its arrays anew in another way. Then
  *  some consumers try __dlpack__. Returns 0, or -1 with an exception set. */
-CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out);
+CAI_API int cai_python_dlpack_give(void *object, cai_dl_managed_versioned **out);
 
 /** managed_tensor_to_py_object_no_sync of `table`. Makes an instance that owns `tensor`, by `adopt`. Its
  *  pending work is in the current stream. Returns 0, or -1 with an exception set. Then the tensor is still
  *  the caller's. DLPack says that it is stolen, and nothing of failures. TVM FFI calls the deleter then. */
-CAI_API int cai_python_dlpack_make(const DLPackExchangeAPI *table, struct DLManagedTensorVersioned *tensor,
+CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table, cai_dl_managed_versioned *tensor,
                                    void **out);
 
 /** managed_tensor_allocator of all tables, which must not be NULL. Reports that there is none. Returns -1. */
-CAI_API int cai_python_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out,
+CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype, cai_dl_managed_versioned **out,
                                        void *context,
                                        void (*set_error)(void *context, const char *kind,
                                                          const char *message));
-#endif /* CAI_PYTHON_DLPACK_HAS_TABLE */
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -221,7 +238,6 @@ extern "C" {
 CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
                                             const cai_array *array, const cai_python_dlpack_request *request);
 
-#if defined(CAI_PYTHON_DLPACK_HAS_TABLE)
 /** cai_python_dlpack_offer, in order at both ends for any array whose pending work is known. When a tensor is
  *  made, the current stream waits for the pending work, without the host. When it is dropped, the array is
  *  given back after the work in that stream (cai_dlpack_export_ordered). Unknown pending work raises BufferError, as the host would have to wait.
@@ -229,8 +245,7 @@ CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool
  *  on another stream than `current` must order that stream after it, and `current` after its work. */
 CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer_ordered(cai_python *py, cai_event_pool *pool,
                                                            PyTypeObject *type,
-                                                           const DLPackExchangeAPI *table);
-#endif
+                                                           const cai_dl_exchange *table);
 
 #ifdef __cplusplus
 }
@@ -253,23 +268,13 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-#if defined(CAI_DLPACK_VERSIONED) && DLPACK_MINOR_VERSION >= 3
-#define CAI_PRIV_PY_HAS_TABLE /* dlpack.h has the exchange of types in C */
-#endif
-
-/* Device types of DLPack. */
-enum { CAI_PRIV_PY_DL_CPU = 1, CAI_PRIV_PY_DL_CUDA = 2, CAI_PRIV_PY_DL_PINNED = 3,
-       CAI_PRIV_PY_DL_MANAGED = 13 };
-
-#if defined(CAI_DLPACK_VERSIONED)
 /* Returns the flag that makes an exporter's copy read-only, as writes to a copy would be lost. */
-static uint32_t cai_priv_py_copied(const struct DLManagedTensorVersioned *managed)
+static uint32_t cai_priv_py_copied(const cai_dl_managed_versioned *managed)
 {
-    const int is_copied = managed->version.major == DLPACK_MAJOR_VERSION &&
-                          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
+    const int is_copied = managed->version.major == CAI_DL_MAJOR &&
+                          (managed->flags & CAI_DL_IS_COPIED) != 0;
     return is_copied ? (uint32_t)CAI_DLPACK_READ_ONLY : 0;
 }
-#endif
 
 /* Takes over an array of cai_dlpack.h. Its deleter will run with the GIL, whoever releases the array. */
 static inline void cai_priv_py_take_tensor(cai_array *array, cai_priv_py_owner *owner, PyObject *object)
@@ -285,34 +290,33 @@ static inline void cai_priv_py_take_tensor(cai_array *array, cai_priv_py_owner *
 }
 
 /* ------------------------------------------------------------------- >>tables */
-#if defined(CAI_PRIV_PY_HAS_TABLE)
 /* Returns the table of the supported major version in a type's capsule, or an older one that it links to. */
 static const void *cai_priv_py_find_table(PyObject *capsule)
 {
-    const DLPackExchangeAPIHeader *header;
-    const DLPackExchangeAPI *table;
+    const cai_dl_exchange_header *header;
+    const cai_dl_exchange *table;
     if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return NULL;
-    header = (const DLPackExchangeAPIHeader *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-    while (header && header->version.major != DLPACK_MAJOR_VERSION) header = header->prev_api;
-    table = (const DLPackExchangeAPI *)(const void *)header;
+    header = (const cai_dl_exchange_header *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    while (header && header->version.major != CAI_DL_MAJOR) header = header->prev_api;
+    table = (const cai_dl_exchange *)(const void *)header;
     if (!table || !table->managed_tensor_from_py_object_no_sync || !table->current_work_stream) return NULL;
     return table;
 }
 
 /* Stores the exporter's current stream. The pending work is in it. */
-static inline int cai_priv_py_current_stream(const DLPackExchangeAPI *table, DLDevice device,
+static inline int cai_priv_py_current_stream(const cai_dl_exchange *table, cai_dl_device device,
                                              cai_array *array)
 {
     void *stream = NULL;
     if (array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED) return 0;
-    if (table->current_work_stream(kDLCUDA, device.device_id, &stream))
+    if (table->current_work_stream((cai_dl_device_type)CAI_DL_CUDA, device.device_id, &stream))
         return cai_priv_py_failed("current_work_stream");
     array->sync = CAI_SYNC_STREAM;
     array->stream = stream ? (uint64_t)(uintptr_t)stream : (uint64_t)CAI_STREAM_LEGACY;
     return 0;
 }
 
-CAI_PRIV_COLD int cai_priv_py_refuse_tensor(struct DLManagedTensorVersioned *managed, cai_status status,
+CAI_PRIV_COLD int cai_priv_py_refuse_tensor(cai_dl_managed_versioned *managed, cai_status status,
                                             const cai_error *err)
 {
     if (status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
@@ -322,10 +326,10 @@ CAI_PRIV_COLD int cai_priv_py_refuse_tensor(struct DLManagedTensorVersioned *man
 
 /* Imports a tensor of a table. Returns 0, -1 with an exception, or why it is refused. Then nothing is left to
  * release. `err` is memory for an error. */
-static inline int cai_priv_py_open_tensor(cai_python *py, uint32_t flags, const DLPackExchangeAPI *table,
+static inline int cai_priv_py_open_tensor(cai_python *py, uint32_t flags, const cai_dl_exchange *table,
                                           PyObject *object, cai_array *out, cai_error *err)
 {
-    struct DLManagedTensorVersioned *managed = NULL;
+    cai_dl_managed_versioned *managed = NULL;
     cai_dlpack_options options = {0, 0, 0};
     cai_status status;
     int how = 0;
@@ -350,14 +354,13 @@ static int cai_priv_py_import_table(cai_python *py, uint32_t flags, const void *
     int how = -1;
     if (levels < 0) return -1;
     owner = cai_priv_py_owner_new(py, NULL);
-    if (owner) how = cai_priv_py_open_tensor(py, flags, (const DLPackExchangeAPI *)table, object, out, &err);
+    if (owner) how = cai_priv_py_open_tensor(py, flags, (const cai_dl_exchange *)table, object, out, &err);
     if (!how) cai_priv_py_take_tensor(out, owner, object);
     else if (owner) cai_priv_py_free_owner(owner);
     if (!how && is_neg) how = cai_priv_py_refuse_lazy(py, object, is_neg, out);
     cai_priv_py_leave_levels(py, levels);
     return how;
 }
-#endif /* CAI_PRIV_PY_HAS_TABLE */
 
 /* ----------------------------------------------------------------- >>capsules */
 /* Stores the type and number that __dlpack_device__ returns. */
@@ -380,7 +383,7 @@ static int cai_priv_py_ask_device(const cai_python *py, PyObject *object, long d
 
 static int cai_priv_py_has_streams(long device_type)
 {
-    return device_type == CAI_PRIV_PY_DL_CUDA || device_type == CAI_PRIV_PY_DL_MANAGED;
+    return device_type == CAI_DL_CUDA || device_type == CAI_DL_CUDA_MANAGED;
 }
 
 /* Makes the keywords of __dlpack__. `stream` is only for devices with streams. Some refuse it elsewhere. */
@@ -388,11 +391,9 @@ static PyObject *cai_priv_py_keywords(const cai_priv_py_import *in, long device_
 {
     PyObject *keywords = PyDict_New(), *value;
     int failed = !keywords;
-#if defined(CAI_DLPACK_VERSIONED)
-    value = failed ? NULL : Py_BuildValue("(ii)", (int)DLPACK_MAJOR_VERSION, (int)DLPACK_MINOR_VERSION);
+    value = failed ? NULL : Py_BuildValue("(ii)", (int)CAI_DL_MAJOR, (int)CAI_DL_MINOR);
     failed = !value || PyDict_SetItemString(keywords, "max_version", value);
     Py_XDECREF(value);
-#endif
     if (!failed && cai_priv_py_has_streams(device_type)) {
         value = PyLong_FromUnsignedLongLong(in->stream);
         failed = !value || PyDict_SetItemString(keywords, "stream", value);
@@ -402,7 +403,6 @@ static PyObject *cai_priv_py_keywords(const cai_priv_py_import *in, long device_
     return keywords;
 }
 
-#if defined(CAI_DLPACK_VERSIONED)
 /* Clears a TypeError that is set if it has no text or is about an unknown keyword. Returns 1 if it did. */
 static int cai_priv_py_is_keyword_refused(void)
 {
@@ -428,19 +428,16 @@ static int cai_priv_py_is_keyword_refused(void)
     Py_XDECREF(trace);
     return 1;
 }
-#endif
 
 static PyObject *cai_priv_py_call_dlpack(const cai_priv_py_import *in, PyObject *method, long device_type)
 {
     PyObject *keywords = cai_priv_py_keywords(in, device_type), *nothing = PyTuple_New(0), *capsule = NULL;
     if (keywords && nothing) capsule = PyObject_Call(method, nothing, keywords);
-#if defined(CAI_DLPACK_VERSIONED)
     if (keywords && nothing && !capsule && cai_priv_py_is_keyword_refused()) {
         /* exporters from before DLPack 1.0 do not accept max_version */
         if (!PyDict_DelItemString(keywords, "max_version"))
             capsule = PyObject_Call(method, nothing, keywords);
     }
-#endif
     Py_XDECREF(keywords);
     Py_XDECREF(nothing);
     return capsule;
@@ -453,19 +450,17 @@ static int cai_priv_py_open_capsule(PyObject *capsule, const cai_dlpack_options 
     cai_status status;
     cai_error err;
     if (PyCapsule_IsValid(capsule, "dltensor")) {
-        DLManagedTensor *managed = (DLManagedTensor *)PyCapsule_GetPointer(capsule, "dltensor");
+        cai_dl_managed *managed = (cai_dl_managed *)PyCapsule_GetPointer(capsule, "dltensor");
         cai_dlpack_options read_only = *options; /* no mark in this struct, and JAX expects it */
         read_only.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
         status = cai_dlpack_import(managed, &read_only, out, &err);
-#if defined(CAI_DLPACK_VERSIONED)
     } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         void *found = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
+        cai_dl_managed_versioned *managed = (cai_dl_managed_versioned *)found;
         cai_dlpack_options copied = *options;
         copied.flags |= cai_priv_py_copied(managed);
         used = "used_dltensor_versioned";
         status = cai_dlpack_import_versioned(managed, &copied, out, &err);
-#endif
     } else {
         PyErr_SetString(PyExc_TypeError, "__dlpack__ returned no capsule with an unused tensor");
         return -1;
@@ -478,9 +473,9 @@ static int cai_priv_py_open_capsule(PyObject *capsule, const cai_dlpack_options 
 /* Checks that the tensor is on the device of __dlpack_device__. The order of its work depends on that. */
 static int cai_priv_py_check_device(cai_array *array, const long device[2])
 {
-    const int32_t memory = device[0] == CAI_PRIV_PY_DL_CPU      ? CAI_MEMORY_HOST
-                           : device[0] == CAI_PRIV_PY_DL_PINNED ? CAI_MEMORY_PINNED
-                           : device[0] == CAI_PRIV_PY_DL_CUDA   ? CAI_MEMORY_DEVICE
+    const int32_t memory = device[0] == CAI_DL_CPU      ? CAI_MEMORY_HOST
+                           : device[0] == CAI_DL_CUDA_HOST ? CAI_MEMORY_PINNED
+                           : device[0] == CAI_DL_CUDA   ? CAI_MEMORY_DEVICE
                                                                 : CAI_MEMORY_MANAGED;
     if (array->memory == memory && (memory != CAI_MEMORY_DEVICE || array->device == device[1])) return 0;
     cai_array_release(array);
@@ -501,9 +496,9 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
     memset(&options, 0, sizeof options);
     options.flags = in->flags & CAI_LENIENT;
     if (cai_priv_py_ask_device(in->py, object, device)) return -1;
-    if (device[0] == CAI_PRIV_PY_DL_CPU && !(in->flags & CAI_PYTHON_HOST))
+    if (device[0] == CAI_DL_CPU && !(in->flags & CAI_PYTHON_HOST))
         return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
-    if (device[0] != CAI_PRIV_PY_DL_CPU && device[0] != CAI_PRIV_PY_DL_PINNED &&
+    if (device[0] != CAI_DL_CPU && device[0] != CAI_DL_CUDA_HOST &&
         !cai_priv_py_has_streams(device[0]))
         return cai_priv_py_refuse(in, CAI_PRIV_PY_OTHER_DEVICE);
     if (cai_priv_py_has_streams(device[0])) {
@@ -524,12 +519,8 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
 
 CAI_API int cai_python_dlpack_init(cai_python *py)
 {
-#if defined(CAI_PRIV_PY_HAS_TABLE)
     static const struct cai_python_reader reader = {cai_priv_py_find_table, cai_priv_py_import_table,
                                                     cai_priv_py_import_tensor};
-#else
-    static const struct cai_python_reader reader = {NULL, NULL, cai_priv_py_import_tensor};
-#endif
     const int failed = cai_python_init(py);
     if (!failed) py->dlpack = &reader;
     return failed;
@@ -538,7 +529,7 @@ CAI_API int cai_python_dlpack_init(cai_python *py)
 /* ----------------------------------------------------------------- >>requests */
 CAI_API PyObject *cai_python_dlpack_device(const cai_array *array)
 {
-    DLDevice device;
+    cai_dl_device device;
     cai_error err;
     if (cai_dlpack_device(array, &device, &err)) return cai_python_raise(&err);
     return Py_BuildValue("(ii)", (int)device.device_type, (int)device.device_id);
@@ -605,9 +596,7 @@ static int cai_priv_py_ask_version(PyObject *version, int32_t *versioned)
     }
     major = PyLong_AsLong(PyTuple_GetItem(version, 0));
     if (major == -1 && PyErr_Occurred()) return -1;
-#if defined(CAI_DLPACK_VERSIONED)
-    *versioned = major >= DLPACK_MAJOR_VERSION;
-#endif
+    *versioned = major >= CAI_DL_MAJOR;
     return 0;
 }
 
@@ -639,19 +628,15 @@ CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObje
 
 /* ---------------------------------------------------------------- >>exporting */
 static const char cai_priv_py_plain_name[] = "dltensor";
-#if defined(CAI_DLPACK_VERSIONED)
 static const char cai_priv_py_versioned_name[] = "dltensor_versioned";
-#endif
 
 /* Which of our names a capsule has, or NULL: it was used. Most have it at our own address. */
 static const char *cai_priv_py_name_of(PyObject *capsule)
 {
     const char *const name = PyCapsule_GetName(capsule);
     if (name == cai_priv_py_plain_name) return name;
-#if defined(CAI_DLPACK_VERSIONED)
     if (name == cai_priv_py_versioned_name) return name;
     if (PyCapsule_IsValid(capsule, cai_priv_py_versioned_name)) return cai_priv_py_versioned_name;
-#endif
     return PyCapsule_IsValid(capsule, cai_priv_py_plain_name) ? cai_priv_py_plain_name : NULL;
 }
 
@@ -662,32 +647,27 @@ static void cai_priv_py_drop_capsule(PyObject *capsule)
     void *const found = name ? PyCapsule_GetPointer(capsule, name) : NULL;
     if (!found) return;
     if (name == cai_priv_py_plain_name) {
-        ((DLManagedTensor *)found)->deleter((DLManagedTensor *)found);
+        ((cai_dl_managed *)found)->deleter((cai_dl_managed *)found);
         return;
     }
-#if defined(CAI_DLPACK_VERSIONED)
-    ((struct DLManagedTensorVersioned *)found)->deleter((struct DLManagedTensorVersioned *)found);
-#endif
+    ((cai_dl_managed_versioned *)found)->deleter((cai_dl_managed_versioned *)found);
 }
 
 /* A tensor of an object's memory, behind its owner in one block. */
 typedef struct cai_priv_py_lent {
     union {
-        DLManagedTensor plain;
-#if defined(CAI_DLPACK_VERSIONED)
-        struct DLManagedTensorVersioned versioned;
-#endif
+        cai_dl_managed plain;
+        cai_dl_managed_versioned versioned;
     } tensor;
     int64_t shape_and_strides[2 * CAI_MAX_NDIM]; /* there as far as they are used */
 } cai_priv_py_lent;
 
-static void cai_priv_py_delete(DLManagedTensor *self)
+static void cai_priv_py_delete(cai_dl_managed *self)
 {
     if (self) cai_priv_py_give_back((cai_priv_py_owner *)self->manager_ctx);
 }
 
-#if defined(CAI_DLPACK_VERSIONED)
-static void cai_priv_py_delete_versioned(struct DLManagedTensorVersioned *self)
+static void cai_priv_py_delete_versioned(cai_dl_managed_versioned *self)
 {
     if (self) cai_priv_py_give_back((cai_priv_py_owner *)self->manager_ctx);
 }
@@ -695,27 +675,24 @@ static void cai_priv_py_delete_versioned(struct DLManagedTensorVersioned *self)
 static cai_status cai_priv_py_fill_versioned(cai_priv_py_lent *lent, const cai_array *array, uint32_t flags,
                                              cai_priv_py_owner *owner, cai_error *err)
 {
-    struct DLManagedTensorVersioned *const made = &lent->tensor.versioned;
-    const uint32_t writable = array->flags & CAI_WRITABLE ? 0u : (uint32_t)DLPACK_FLAG_BITMASK_READ_ONLY;
-    const uint32_t copied = flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)DLPACK_FLAG_BITMASK_IS_COPIED : 0u;
+    cai_dl_managed_versioned *const made = &lent->tensor.versioned;
+    const uint32_t writable = array->flags & CAI_WRITABLE ? 0u : (uint32_t)CAI_DL_READ_ONLY;
+    const uint32_t copied = flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_DL_IS_COPIED : 0u;
     const uint32_t rest = (flags & ~(uint32_t)CAI_DLPACK_COPIED) | (uint32_t)CAI_DLPACK_DROP_READ_ONLY;
-    made->version.major = DLPACK_MAJOR_VERSION;
-    made->version.minor = DLPACK_MINOR_VERSION;
+    made->version.major = CAI_DL_MAJOR;
+    made->version.minor = CAI_DL_MINOR;
     made->manager_ctx = owner;
     made->deleter = cai_priv_py_delete_versioned;
     made->flags = writable | copied; /* said here, not dropped */
     return cai_dlpack_lend(array, rest, lent->shape_and_strides, &made->dl_tensor, err);
 }
-#endif
 
 static cai_status cai_priv_py_fill(cai_priv_py_lent *lent, const cai_array *array,
                                    const cai_python_dlpack_request *request, cai_priv_py_owner *owner,
                                    cai_error *err)
 {
-    DLManagedTensor *const made = &lent->tensor.plain;
-#if defined(CAI_DLPACK_VERSIONED)
+    cai_dl_managed *const made = &lent->tensor.plain;
     if (request->versioned) return cai_priv_py_fill_versioned(lent, array, request->flags, owner, err);
-#endif
     made->manager_ctx = owner;
     made->deleter = cai_priv_py_delete;
     return cai_dlpack_lend(array, request->flags, lent->shape_and_strides, &made->dl_tensor, err);
@@ -755,15 +732,12 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
     cai_python_drain(py);
     owner = cai_priv_py_lend(py, object, array, request);
     if (!owner) return NULL;
-#if defined(CAI_DLPACK_VERSIONED)
     if (request->versioned) name = cai_priv_py_versioned_name;
-#endif
     capsule = PyCapsule_New(&cai_priv_py_lent_of(owner)->tensor, name, cai_priv_py_drop_capsule);
     if (!capsule) cai_priv_py_drop(owner);
     return capsule;
 }
 
-#if defined(CAI_PRIV_PY_WITH_ORDER) || defined(CAI_PYTHON_DLPACK_HAS_TABLE)
 /* How a tensor is exported. */
 typedef struct cai_priv_py_export {
     const cai_python_dlpack_request *request;
@@ -805,15 +779,13 @@ static cai_status cai_priv_py_move_in_order(const cai_priv_py_export *of, cai_ar
     cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)of->memory;
     const int calls_cuda = array->size && array->memory != CAI_MEMORY_HOST;
     PyThreadState *const thread = calls_cuda ? PyEval_SaveThread() : NULL;
-    DLManagedTensor *plain;
+    cai_dl_managed *plain;
     cai_status status;
-#if defined(CAI_DLPACK_VERSIONED)
-    struct DLManagedTensorVersioned *versioned;
+    cai_dl_managed_versioned *versioned;
     if (of->versioned)
         status = cai_dlpack_export_ordered_versioned(array, pool, request->consumer, request->flags, ordered,
                                                      &versioned, err);
     else
-#endif
         status = cai_dlpack_export_ordered(array, pool, request->consumer, request->flags, ordered, &plain,
                                            err);
     if (thread) PyEval_RestoreThread(thread);
@@ -826,21 +798,16 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
 {
     const cai_python_dlpack_request *request = of->request;
     cai_dlpack_storage *storage = (cai_dlpack_storage *)of->memory;
-    DLManagedTensor *plain;
-#if defined(CAI_DLPACK_VERSIONED)
-    struct DLManagedTensorVersioned *versioned;
-#endif
+    cai_dl_managed *plain;
+    cai_dl_managed_versioned *versioned;
 #if defined(CAI_PRIV_PY_WITH_ORDER)
     if (of->pool) return cai_priv_py_move_in_order(of, array, err);
 #endif
-#if defined(CAI_DLPACK_VERSIONED)
     if (of->versioned)
         return cai_dlpack_export_versioned(array, request->flags, storage, &versioned, err);
-#endif
     return cai_dlpack_export(array, request->flags, storage, &plain, err);
 }
 
-#endif
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
 /* The destructor of a capsule with a storage. If nobody has used it, there is no work to wait for. A graph that
@@ -851,10 +818,8 @@ static void cai_priv_py_drop_stored(PyObject *capsule)
     void *const found = name ? PyCapsule_GetPointer(capsule, name) : NULL;
     void *storage = NULL;
     if (!found) return;
-    if (name == cai_priv_py_plain_name) storage = ((DLManagedTensor *)found)->manager_ctx;
-#if defined(CAI_DLPACK_VERSIONED)
-    else storage = ((struct DLManagedTensorVersioned *)found)->manager_ctx;
-#endif
+    if (name == cai_priv_py_plain_name) storage = ((cai_dl_managed *)found)->manager_ctx;
+    else storage = ((cai_dl_managed_versioned *)found)->manager_ctx;
     if (!((cai_dlpack_ordered *)storage)->graph) ((cai_dlpack_storage *)storage)->release = NULL;
     cai_priv_py_drop_capsule(capsule);
 }
@@ -867,12 +832,10 @@ static PyObject *cai_priv_py_encapsulate(cai_priv_py_export *of, cai_array *arra
     PyObject *capsule;
     cai_error err;
     void *managed = storage ? &storage->managed : NULL;
-#if defined(CAI_DLPACK_VERSIONED)
     if (storage && of->versioned) {
         managed = &storage->versioned;
         name = cai_priv_py_versioned_name;
     }
-#endif
     capsule = managed ? PyCapsule_New(managed, name, NULL) : NULL;
     if (capsule) {
         if (!cai_priv_py_move_out(of, array, &err)) {
@@ -918,7 +881,6 @@ CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool
 #endif
 
 /* ----------------------------------------------------------------- >>offering */
-#if defined(CAI_PYTHON_DLPACK_HAS_TABLE)
 /* The context of the capsule of a type's table. */
 typedef struct cai_priv_py_offered {
     PyObject *weak; /* a weak reference to the type, as an attribute can be copied anywhere */
@@ -933,7 +895,7 @@ static void cai_priv_py_drop_offered(PyObject *capsule)
     PyMem_Free(offered);
 }
 
-static PyObject *cai_priv_py_offered_new(cai_priv_py_offered value, const DLPackExchangeAPI *table)
+static PyObject *cai_priv_py_offered_new(cai_priv_py_offered value, const cai_dl_exchange *table)
 {
     cai_priv_py_offered *offered = (cai_priv_py_offered *)PyMem_Malloc(sizeof *offered);
     PyObject *capsule;
@@ -951,13 +913,13 @@ static PyObject *cai_priv_py_offered_new(cai_priv_py_offered value, const DLPack
 }
 
 /* The key of a table in the dictionary of an interpreter, as a table is one for all interpreters. */
-static PyObject *cai_priv_py_table_key(const DLPackExchangeAPI *table)
+static PyObject *cai_priv_py_table_key(const cai_dl_exchange *table)
 {
     return PyUnicode_FromFormat("cai_python_dlpack:%p", (const void *)table);
 }
 
 static int cai_priv_py_offer_table(cai_priv_py_offered offered, PyTypeObject *type,
-                                   const DLPackExchangeAPI *table)
+                                   const cai_dl_exchange *table)
 {
     PyObject *const types = PyInterpreterState_GetDict(PyInterpreterState_Get());
     PyObject *const name = offered.py->names[CAI_PRIV_PY_TABLE];
@@ -974,7 +936,7 @@ static int cai_priv_py_offer_table(cai_priv_py_offered offered, PyTypeObject *ty
     return failed ? -1 : 0;
 }
 
-CAI_API int cai_python_dlpack_offer(cai_python *py, PyTypeObject *type, const DLPackExchangeAPI *table)
+CAI_API int cai_python_dlpack_offer(cai_python *py, PyTypeObject *type, const cai_dl_exchange *table)
 {
     cai_priv_py_offered offered = {NULL, NULL, NULL};
     offered.py = py;
@@ -983,7 +945,7 @@ CAI_API int cai_python_dlpack_offer(cai_python *py, PyTypeObject *type, const DL
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
 CAI_API int cai_python_dlpack_offer_ordered(cai_python *py, cai_event_pool *pool, PyTypeObject *type,
-                                            const DLPackExchangeAPI *table)
+                                            const cai_dl_exchange *table)
 {
     cai_priv_py_offered offered = {NULL, NULL, NULL};
     offered.py = py;
@@ -1010,17 +972,17 @@ static int cai_priv_py_prove_table(PyObject *capsule, PyObject *type, cai_priv_p
 
 /* Finds the table of a type, what was offered with it, and the exchange that describes the arrays of the
  * type. Returns NULL with an exception set. */
-static const DLPackExchangeAPI *cai_priv_py_table_of(PyObject *type, cai_priv_py_offered *offered,
+static const cai_dl_exchange *cai_priv_py_table_of(PyObject *type, cai_priv_py_offered *offered,
                                                      cai_python_type *known)
 {
     PyObject *name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
     PyObject *capsule = name ? PyObject_GetAttr(type, name) : NULL;
-    const DLPackExchangeAPI *table = NULL;
+    const cai_dl_exchange *table = NULL;
     int failed = !capsule;
     memset(known, 0, sizeof *known);
     Py_XDECREF(name);
     if (!failed && cai_priv_py_prove_table(capsule, type, offered)) {
-        table = (const DLPackExchangeAPI *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+        table = (const cai_dl_exchange *)PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
         failed = cai_priv_py_know(offered->py, type, known);
     }
     Py_XDECREF(capsule);
@@ -1032,11 +994,11 @@ static const DLPackExchangeAPI *cai_priv_py_table_of(PyObject *type, cai_priv_py
 }
 
 /* Stores the stream of the consumer. Refuses pending work that would not be before the consumer's. */
-static int cai_priv_py_ask_current(const DLPackExchangeAPI *table, const cai_array *array, const void *pool,
+static int cai_priv_py_ask_current(const cai_dl_exchange *table, const cai_array *array, const void *pool,
                                    cai_python_dlpack_request *out)
 {
     void *stream = NULL;
-    DLDevice device;
+    cai_dl_device device;
     cai_error err;
     memset(out, 0, sizeof *out);
     out->versioned = 1;
@@ -1059,7 +1021,7 @@ static int cai_priv_py_ask_current(const DLPackExchangeAPI *table, const cai_arr
 }
 
 /* Moves an array that was described into a tensor. On failure the caller still owns it. */
-static struct DLManagedTensorVersioned *cai_priv_py_hand_over(const cai_priv_py_offered *offered,
+static cai_dl_managed_versioned *cai_priv_py_hand_over(const cai_priv_py_offered *offered,
                                                               PyObject *object,
                                                               const cai_python_dlpack_request *request,
                                                               cai_array *array)
@@ -1088,7 +1050,7 @@ static struct DLManagedTensorVersioned *cai_priv_py_hand_over(const cai_priv_py_
     return NULL;
 }
 
-CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out)
+CAI_API int cai_python_dlpack_give(void *object, cai_dl_managed_versioned **out)
 {
     PyObject *const self = (PyObject *)object;
     cai_priv_py_offered offered;
@@ -1096,7 +1058,7 @@ CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned
     cai_python_type known;
     cai_array array;
     cai_error err;
-    const DLPackExchangeAPI *table = cai_priv_py_table_of((PyObject *)Py_TYPE(self), &offered, &known);
+    const cai_dl_exchange *table = cai_priv_py_table_of((PyObject *)Py_TYPE(self), &offered, &known);
     *out = NULL;
     if (!table) return -1;
     cai_python_drain(offered.py);
@@ -1110,7 +1072,7 @@ CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned
 }
 
 /* Returns a new reference to the type that a table makes in this interpreter. NULL: an exception is set. */
-static PyObject *cai_priv_py_made_type(const DLPackExchangeAPI *table)
+static PyObject *cai_priv_py_made_type(const cai_dl_exchange *table)
 {
     PyObject *const types = PyInterpreterState_GetDict(PyInterpreterState_Get());
     PyObject *key = cai_priv_py_table_key(table), *weak = NULL, *type = NULL;
@@ -1127,12 +1089,12 @@ static PyObject *cai_priv_py_made_type(const DLPackExchangeAPI *table)
 
 /* Makes the array of a tensor, with its pending work, and stores the owner. On failure the tensor is as it
  * was. */
-static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const DLPackExchangeAPI *table,
-                                             struct DLManagedTensorVersioned *tensor, cai_array *out)
+static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const cai_dl_exchange *table,
+                                             cai_dl_managed_versioned *tensor, cai_array *out)
 {
     cai_priv_py_owner *owner;
     cai_error err;
-    if (tensor->version.major != DLPACK_MAJOR_VERSION) { /* the import would call the deleter */
+    if (tensor->version.major != CAI_DL_MAJOR) { /* the import would call the deleter */
         PyErr_SetString(PyExc_BufferError, "the tensor is of another major version of DLPack");
         return NULL;
     }
@@ -1147,7 +1109,7 @@ static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const DLPackExchang
     return NULL;
 }
 
-CAI_API int cai_python_dlpack_make(const DLPackExchangeAPI *table, struct DLManagedTensorVersioned *tensor,
+CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table, cai_dl_managed_versioned *tensor,
                                    void **out)
 {
     PyObject *type = cai_priv_py_made_type(table), *made = NULL;
@@ -1169,7 +1131,7 @@ CAI_API int cai_python_dlpack_make(const DLPackExchangeAPI *table, struct DLMana
     return made ? 0 : -1;
 }
 
-CAI_API int cai_python_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out,
+CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype, cai_dl_managed_versioned **out,
                                        void *context,
                                        void (*set_error)(void *context, const char *kind,
                                                          const char *message))
@@ -1179,7 +1141,6 @@ CAI_API int cai_python_dlpack_allocate(DLTensor *prototype, struct DLManagedTens
     set_error(context, "NotImplementedError", "the type of this __dlpack_c_exchange_api__ has no allocator");
     return -1;
 }
-#endif /* CAI_PYTHON_DLPACK_HAS_TABLE */
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop

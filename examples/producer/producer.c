@@ -286,7 +286,7 @@ static const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_ex
                                                    array_adopt};
 
 /* DLPack's exchange in C asks where we work now. We have no current stream, so that is the default one. */
-static int current_stream(DLDeviceType type, int32_t device, void **out)
+static int current_stream(cai_dl_device_type type, int32_t device, void **out)
 {
     (void)type;
     (void)device;

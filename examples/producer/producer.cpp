@@ -321,7 +321,7 @@ const cai_python_exchange array_exchange = {CAI_ABI, sizeof(cai_python_exchange)
                                             array_adopt};
 
 /* DLPack's exchange in C asks where we work now. We have no current stream, so that is the default one. */
-int current_stream(DLDeviceType, int32_t, void **out)
+int current_stream(cai_dl_device_type, int32_t, void **out)
 {
     *out = nullptr;
     return 0;

@@ -2,11 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #define CAI_STATIC
 #define CAI_IMPLEMENTATION
+#include <dlpack/dlpack.h>
+
 #include "cai_dlpack.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-#if !defined(CAI_DLPACK_VERSIONED)
+#if !defined(DLPACK_MAJOR_VERSION)
 #error "driver.c: NumPy's DLPack is 1.0, this dlpack.h is older"
 #endif
 

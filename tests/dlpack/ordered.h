@@ -12,7 +12,6 @@
 #define CAI_NO_LOADER
 #include "cai_stream.h"
 
-#define CAI_DLPACK_H "dlpack_stand_in.h"
 #include "cai_dlpack.h"
 
 #if defined(CAI_SIM_LINKED)

@@ -7,11 +7,13 @@
 #else
 #define CAI_IMPLEMENTATION
 #endif
+#include <dlpack/dlpack.h>
+
 #include "cai_dlpack.h"
 #include "cai_test.h"
 #include "cai_test_help.h"
 
-#if defined(CAI_DLPACK_VERSIONED)
+#if defined(DLPACK_MAJOR_VERSION)
 #define MINOR DLPACK_MINOR_VERSION
 #else
 #define MINOR (-1)

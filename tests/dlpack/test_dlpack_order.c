@@ -28,7 +28,7 @@ typedef struct world {
     uint64_t other, elsewhere; /* a second context of the device, and a stream of it; or 0 */
     cai_array array;
     cai_dlpack_ordered storage;
-    struct DLManagedTensorVersioned *tensor;
+    cai_dl_managed_versioned *tensor;
     int32_t released, done;
 } world;
 
@@ -394,7 +394,7 @@ static void check_imported(void)
 static void export_into(world *w, uint64_t stream, cai_dlpack_ordered *storage)
 {
     const int64_t shape[1] = {BYTES / 4};
-    DLManagedTensor *tensor;
+    cai_dl_managed *tensor;
     cai_array array;
     memset(storage, 0, sizeof *storage);
     GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
@@ -424,7 +424,7 @@ static void export_owned_by_nobody(world *w, uint64_t stream, cai_status expecte
 {
     const int64_t shape[1] = {BYTES / 4};
     cai_dlpack_ordered storage;
-    DLManagedTensor *tensor = NULL;
+    cai_dl_managed *tensor = NULL;
     cai_array array;
     memset(&storage, 0, sizeof storage);
     GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
@@ -872,7 +872,7 @@ static void check_refusals(void)
 static void check_refused_arguments(void)
 {
     world *w = open(count_release);
-    DLManagedTensor *plain = NULL;
+    cai_dl_managed *plain = NULL;
     w->array.memory = CAI_MEMORY_UNKNOWN;
     refuse(w, __LINE__, w->s2, 0, CAI_ERR_EXPORT);
     w->array.memory = CAI_MEMORY_DEVICE;
@@ -1000,7 +1000,7 @@ static void check_imports(void)
     const cai_dlpack_options options = {0, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
     world *w = open(count_release);
     cai_dlpack_ordered again;
-    DLManagedTensor *plain;
+    cai_dl_managed *plain;
     cai_array in;
     memset(&again, 0, sizeof again);
     GOOD(export_to(w, CAI_STREAM_LEGACY, 0));

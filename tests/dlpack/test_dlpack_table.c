@@ -86,7 +86,7 @@ typedef struct world {
     uint64_t context, s1, consumer, launched, capturing, memory, executable;
     cai_array array;
     cai_dlpack_ordered storage;
-    struct DLManagedTensorVersioned *tensor;
+    cai_dl_managed_versioned *tensor;
     int32_t released, done, dead, used, wrong;
 } world;
 

@@ -18,7 +18,7 @@ typedef struct turn {
     int32_t stream, thread, is_out, released, done;
     cai_array array;
     cai_dlpack_ordered storage;
-    struct DLManagedTensorVersioned *tensor;
+    cai_dl_managed_versioned *tensor;
 } turn;
 
 static cai_error err;

@@ -8,7 +8,6 @@
 #include "programs.h"
 
 #define CAI_DLPACK_IMPLEMENTATION
-#define CAI_DLPACK_H "dlpack_stand_in.h"
 #include "cai_dlpack.h"
 #ifndef CAI_TESTS_LINKED
 #define CAI_PLACE_IMPLEMENTATION
@@ -302,7 +301,7 @@ typedef struct tensors {
 } tensors;
 
 static cai_status give(state *at, cai_array *array, char how, uint64_t stream,
-                       struct DLManagedTensorVersioned **managed)
+                       cai_dl_managed_versioned **managed)
 {
     cai_dlpack_ordered *storage;
     cai_status status;
@@ -326,7 +325,7 @@ static cai_status give(state *at, cai_array *array, char how, uint64_t stream,
 }
 
 /* What comes by the table of a type: nothing waits, and what is pending is in the producer's current stream. */
-static void take_by_table(state *at, struct DLManagedTensorVersioned *managed)
+static void take_by_table(state *at, cai_dl_managed_versioned *managed)
 {
     const cai_dlpack_options options = {0, CAI_SYNC_STREAM, proof_stream(&at->world, at->of->arrays[0])};
     cai_array x;
@@ -334,7 +333,7 @@ static void take_by_table(state *at, struct DLManagedTensorVersioned *managed)
     proof_finish(&at->world, &x, at->of->consumer, "use");
 }
 
-static void take(state *at, char how, uint64_t stream, struct DLManagedTensorVersioned *managed)
+static void take(state *at, char how, uint64_t stream, cai_dl_managed_versioned *managed)
 {
     if (how == 'c')
         proof_good(&at->world, double_tensor(managed, &at->world.pool, stream, NULL), "double_tensor");
@@ -347,7 +346,7 @@ static void take(state *at, char how, uint64_t stream, struct DLManagedTensorVer
 static void run_tensors(cai_sim *sim, void *argument)
 {
     const tensors *how = (const tensors *)argument;
-    struct DLManagedTensorVersioned *managed = NULL;
+    cai_dl_managed_versioned *managed = NULL;
     const char letter = how->of.consumer == '-' ? '2' : how->of.consumer;
     uint64_t stream, before, said;
     state at;
@@ -367,7 +366,7 @@ static void run_tensors(cai_sim *sim, void *argument)
 static void run_passed_on(cai_sim *sim, void *argument)
 {
     const tensors *how = (const tensors *)argument;
-    struct DLManagedTensorVersioned *managed = NULL, *again = NULL;
+    cai_dl_managed_versioned *managed = NULL, *again = NULL;
     cai_dlpack_options options = {0, CAI_SYNC_STREAM, 0};
     uint64_t stream;
     cai_array x;

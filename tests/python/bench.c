@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #define CAI_IMPLEMENTATION
 #if defined(BENCH_DLPACK)
+#include <dlpack/dlpack.h>
+
 #include "cai_python_dlpack.h"
 #else
 #include "cai_python.h"

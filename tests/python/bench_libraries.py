@@ -116,9 +116,7 @@ def main() -> int:
             for name, function, arguments in lines:
                 timer = timeit.Timer("f(*a)", globals={"f": function, "a": arguments})
                 best[name] = min(best[name], timer.timeit(options.number) / options.number * 1e9)
-        header = support.dlpack_header()
-        print(f"{versions()}\n{compiler.splitlines()[0]}, -O2; DLPack's header: "
-              f"{'/'.join(header.parts[-4:]) if header else 'none'}")
+        print(f"{versions()}\n{compiler.splitlines()[0]}, -O2")
         print(f"best of {options.repeat} runs of {options.number} calls")
         nothing = best["a call that does nothing"]
         for name in best:

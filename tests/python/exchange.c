@@ -13,6 +13,8 @@
 #include <Python.h>
 
 #if defined(EXCHANGE_DLPACK)
+#include <dlpack/dlpack.h>
+
 #include "cai_python_dlpack.h"
 #define EXCHANGE_INIT cai_python_dlpack_init
 #else

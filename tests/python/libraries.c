@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * On the host it computes at once. On a GPU it computes on a stream, in an exchange with those that the
- * arrays name; with LIBRARIES_SIMULATED that GPU is of sim. Without CAI_DLPACK_H there is no DLPack. */
+ * arrays name; with LIBRARIES_SIMULATED that GPU is of sim. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,13 +11,7 @@
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
 #include "cai_stream.h"
-#if defined(CAI_DLPACK_H)
 #include "cai_python_dlpack.h"
-#define LIBRARIES_INIT cai_python_dlpack_init
-#else
-#include "cai_python.h"
-#define LIBRARIES_INIT cai_python_init
-#endif
 
 #if defined(LIBRARIES_SIMULATED)
 #include "libraries_sim.h"
@@ -360,7 +354,6 @@ static PyObject *array_cuda_interface(PyObject *object, void *unused)
     return array_interface(object, 0);
 }
 
-#if defined(CAI_DLPACK_H)
 static PyObject *array_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
 {
     array_object *self = (array_object *)object;
@@ -382,7 +375,6 @@ static PyObject *array_dlpack_device(PyObject *object, PyObject *unused)
     (void)unused;
     return cai_python_dlpack_device(&((array_object *)object)->array);
 }
-#endif
 
 /* tobytes(): what is in it, once its stream has passed. */
 static PyObject *array_bytes(PyObject *object, PyObject *unused)
@@ -732,10 +724,8 @@ static PyGetSetDef array_getset[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyMethodDef array_methods[] = {
-#if defined(CAI_DLPACK_H)
     {"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
     {"__dlpack_device__", array_dlpack_device, METH_NOARGS, NULL},
-#endif
     {"tobytes", array_bytes, METH_NOARGS, "once its stream has passed"},
     {NULL, NULL, 0, NULL}};
 
@@ -762,12 +752,8 @@ static PyType_Spec stream_spec = {"libraries.stream", sizeof(stream_object), 0, 
 static int exec_module(PyObject *module)
 {
     module_state *state = state_of(module);
-#if defined(CAI_DLPACK_H)
     const int has_dlpack = 1;
-#else
-    const int has_dlpack = 0;
-#endif
-    if (LIBRARIES_INIT(&state->py)) return -1;
+    if (cai_python_dlpack_init(&state->py)) return -1;
     state->array_type = PyType_FromModuleAndSpec(module, &array_spec, NULL);
     state->stream_type = PyType_FromModuleAndSpec(module, &stream_spec, NULL);
     if (!state->array_type || !state->stream_type) return -1;

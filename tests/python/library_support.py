@@ -77,11 +77,7 @@ def compiler() -> str:
 
 
 def dlpack_header() -> pathlib.Path | None:
-    """The one that CAI_DLPACK_H names; else, of an installed package, one with the exchange between types, else one
-    that has versions. CAI_DLPACK_H=none: as if there was none."""
-    named = os.environ.get("CAI_DLPACK_H")
-    if named:
-        return None if named == "none" else pathlib.Path(named)
+    """Of an installed package: one with the exchange between types, else one that has versions."""
     known = []
     for package, path in HEADERS:
         with contextlib.suppress(ImportError, ValueError):
@@ -102,11 +98,8 @@ def build(folder: str | os.PathLike[str], flags: tuple[str, ...] = (), simulated
     include = sysconfig.get_path("include")
     if not (pathlib.Path(include) / "Python.h").exists():
         raise Missing("no Python.h")
-    header = dlpack_header()
     made = pathlib.Path(folder) / f"libraries{sysconfig.get_config_var('EXT_SUFFIX')}"
     includes = [f"-I{ROOT}", f"-I{ROOT / 'ext'}", "-isystem", include]
-    if header:
-        includes += [f'-DCAI_DLPACK_H="{header}"', "-isystem", str(header.parent)]
     if simulated:
         includes += ["-DLIBRARIES_SIMULATED", f"-I{ROOT / 'sim'}"]
     link = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-ldl"]

@@ -14,7 +14,6 @@ int main_of_threads(int argc, char **argv);
 #define main main_of_threads
 #include "threads.c"
 #undef main
-#define CAI_DLPACK_H "dlpack_stand_in.h"
 #include "cai_dlpack.h"
 #include "cai_manager.h"
 #include "cai_place.h"
@@ -29,7 +28,7 @@ typedef struct item {
     void (*release)(cai_array *array); /* of the manager */
     void *owner;
     cai_dlpack_ordered storage;
-    struct DLManagedTensorVersioned *tensor;
+    cai_dl_managed_versioned *tensor;
 } item;
 
 typedef struct house { /* of one thread, and one of all */

@@ -557,23 +557,21 @@ def manager_modes() -> dict[str, Mode]:
 
 # --------------------------------------------------------------------- ext/cai_dlpack.h
 DLPACK_USE = """
-int use(cai_array *x, cai_dlpack_storage *storage, DLManagedTensor **out, cai_error *err);
-int use(cai_array *x, cai_dlpack_storage *storage, DLManagedTensor **out, cai_error *err)
+int use(cai_array *x, cai_dlpack_storage *storage, cai_dl_managed **out, cai_error *err);
+int use(cai_array *x, cai_dlpack_storage *storage, cai_dl_managed **out, cai_error *err)
 {
     CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
     return cai_dlpack_export(x, CAI_DLPACK_ORDERED, storage, out, err);
 }
-#if defined(CAI_DLPACK_VERSIONED)
-int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err);
-int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err)
+int use_versioned(cai_dl_managed_versioned *managed, cai_array *x, cai_error *err);
+int use_versioned(cai_dl_managed_versioned *managed, cai_array *x, cai_error *err)
 {
     const cai_dlpack_options options = {CAI_LENIENT | CAI_DLPACK_READ_ONLY, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
     return cai_dlpack_import_versioned(managed, &options, x, err);
 }
-#endif
 #if defined(CAI_STREAM_H_INCLUDED)
-int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, DLManagedTensor **out, cai_error *err);
-int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, DLManagedTensor **out, cai_error *err)
+int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, cai_dl_managed **out, cai_error *err);
+int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, cai_dl_managed **out, cai_error *err)
 {
     return cai_dlpack_export_ordered(x, pool, CAI_STREAM_LEGACY, CAI_DLPACK_NO_CAPTURES, storage, out, err);
 }
@@ -581,11 +579,11 @@ int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage,
 """
 # One copy exports an array, the other imports the tensor.
 DLPACK_FUNCTIONS = """
-int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)%(end)s
-int import_%(name)s(DLManagedTensor *managed, cai_array *out)%(end)s
+int export_%(name)s(cai_dlpack_storage *storage, cai_dl_managed **out)%(end)s
+int import_%(name)s(cai_dl_managed *managed, cai_array *out)%(end)s
 """
 DLPACK_COPY = (DLPACK_FUNCTIONS.replace("%(end)s", ";") + """
-int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)
+int export_%(name)s(cai_dlpack_storage *storage, cai_dl_managed **out)
 {
     static float values[6];
     const int64_t shape[2] = {2, 3};
@@ -596,7 +594,7 @@ int export_%(name)s(cai_dlpack_storage *storage, DLManagedTensor **out)
     array.memory = CAI_MEMORY_HOST;
     return cai_dlpack_export(&array, CAI_DLPACK_DROP_READ_ONLY, storage, out, &err);
 }
-int import_%(name)s(DLManagedTensor *managed, cai_array *out)
+int import_%(name)s(cai_dl_managed *managed, cai_array *out)
 {
     return cai_dlpack_import(managed, NULL, out, NULL);
 }
@@ -609,7 +607,7 @@ static void end(cai_dlpack_storage *self) { (void)self; ++ended; }
 int main(void)
 {
     static cai_dlpack_storage one, other;
-    DLManagedTensor *managed = NULL;
+    cai_dl_managed *managed = NULL;
     cai_array array;
     one.done = other.done = end;
     if (export_alpha(&one, &managed) || import_beta(managed, &array)) return 1;
@@ -627,7 +625,7 @@ def dlpack_modes() -> dict[str, Mode]:
     stream = '#include "cai_stream.h"\n'
     return {
         "dlpack.h first": Mode("#include <dlpack/dlpack.h>\n" + IMPLEMENT + DLPACK_USE),
-        "dlpack.h named": Mode("#define CAI_DLPACK_H <dlpack/dlpack.h>\n" + IMPLEMENT + DLPACK_USE),
+        "dlpack.h after": Mode(IMPLEMENT + "#include <dlpack/dlpack.h>\n" + DLPACK_USE),
         "with cai_stream.h": Mode("#define CAI_IMPLEMENTATION\n" + stream + '#include "@header"\n' + DLPACK_USE),
         "cai_stream.h after": Mode(IMPLEMENT + stream + DLPACK_USE.partition("#if defined(CAI_STREAM")[0]),
         "cai_stream.h between": Mode('#include "@header"\n#define CAI_IMPLEMENTATION\n' + stream + '#include "@header"\n' + DLPACK_USE),
@@ -1275,7 +1273,7 @@ SUBJECTS = {
         guard="CAI_DLPACK_H_INCLUDED", switch="CAI_DLPACK_IMPLEMENTATION", other_version="another version of it",
         use=DLPACK_USE, link="cai_dlpack_device(NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1", linked="cai_dlpack_device",
         copies=(DLPACK_COPY, DLPACK_MAIN), host_flags=("-DCAI_NO_CUDART",), below=("cai.h",), modes=dlpack_modes(),
-        others=("dlpack",), brought="#include <dlpack/dlpack.h>\n", light=True,
+        others=("dlpack",), light=True,
     ),
     "cai_ipc.h": Subject(
         guard="CAI_IPC_H_INCLUDED", switch="CAI_IPC_IMPLEMENTATION", other_version="another version of it", use=IPC_USE,
@@ -1329,7 +1327,7 @@ SUBJECTS = {
         use=PYTHON_DLPACK_USE, link="", linked="", copies=(PYTHON_COPY.replace("init", "dlpack_init"), PYTHON_MAIN),
         host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "ext/cai_dlpack.h", "ext/cai_python.h"), together=("ext/cai_python.h",),
         modes=python_dlpack_modes(), others=("python", "dlpack"),
-        brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n#include <dlpack/dlpack.h>\n", light=True,
+        brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n", light=True,
     ),
 }  # fmt: skip
 
