@@ -37,8 +37,8 @@ DO THIS
 WHAT IT IS
     Two libraries exchange arrays on different streams. The consumer's work must come after the producer's
     work. The producer's next work must come after the consumer's. This header makes both orders with one
-    event and one wait each. It makes no CUDA call if the stream is a handle and there is nothing to order. No
-    host thread waits if the producer states where its work is pending.
+    event and one wait each. If your stream is a handle (not 1 or 2) and there is nothing to order, it makes
+    no CUDA call. The CPU waits only if an array does not say where its work is pending.
 
 EXAMPLE (a consumer)
         int32_t launch(const cai_array *x, struct CUstream_st *s); // your kernel; returns cudaGetLastError()
@@ -73,51 +73,52 @@ HOW LONG HANDLES MUST LIVE
     - The consumer's stream lives until cai_exchange_finish or cai_exchange_end returns.
     - The arrays of an exchange live until that end, and each array's stream lives as long as the array (R81).
     - An argument of another function lives until that function returns.
-    Nothing else is kept, but events of the pool. Before a context is destroyed, call cai_event_pool_forget.
+    A pool keeps no handles but its own events. Before a context is destroyed, call cai_event_pool_forget.
 
 STREAMS
     A stream is a uint64_t as in cai_array.stream. 1 is the legacy default stream and 2 the per-thread default
-    stream. Other numbers are handles. 0 is refused everywhere, because it means 1 or 2, as your unit was
-    compiled. CAI_STREAM(s) makes the number of a cudaStream_t in your unit.
+    stream. Other numbers are handles. 0 is an error everywhere. It could mean 1 or 2: that depends on
+    compiler flags of the file. CAI_STREAM(s) makes the number of a cudaStream_t in your file.
     Stream 2 belongs to one host thread. Its use on another thread is CAI_ERR_THREAD, also if cai_array.thread
-    is 0 (not known). An import cannot know the thread. Call cai_stream_remember_thread after it.
-    1 and 2 are relative to a context. For an argument it is the current context. If none is current, it is
-    the active primary context of the data's device, or of device 0. For an array it is the context of its
-    memory. Memory of pools and mapped memory (cuMemMap) have none. For them it is the current context if that
-    is on the memory's device, else that device's active primary one. If there is no such context, the call
-    fails with CUDA's error 201. This header makes no context.
+    is 0 (not known). A dictionary does not name the thread: call cai_stream_remember_thread after an import.
+    1 and 2 are streams of this context. If there is none, the call fails with CUDA's error 201. This header
+    makes no context.
+        argument             the current one, else the active primary one of the data's device or of device 0
+        array                that of its memory
+        array of a pool,     the current one if it is of the memory's device, else the active primary one of
+        mapped (cuMemMap)    that device
 
 RELEASE
     cai_exchange_finish gives owned arrays back. When it does, depends on the array:
-    - CAI_ORDERED_FREE, and the stream that the array names waits for the consumer or is the consumer's: at
-      once. The owner's free comes after the work in that stream.
-    - All others: when the consumer's work has passed. The event of the end tells. An owner may free at once,
-      and many do so in the order of another stream than the one that they name.
-    - Empty arrays, any array after CAI_MODE_HOST, after an error that ends all work of the consumer's
-      context, and while the process ends: at once.
+    - At once: an array with CAI_ORDERED_FREE, if the stream that it names waits for the consumer's stream or
+      is that stream. The owner's free comes after the work in the named stream.
+    - At once: an empty array, and any array after CAI_MODE_HOST, after an error that ends all work of the
+      consumer's context, and while the process ends.
+    - Any other array: when the consumer's work has passed (an event of the end tells). Its owner may free at
+      once, or in the order of another stream than the array names.
     Until then an array waits in the keep-alive list, in a place of 72 bytes. A later call gives it back, on
     the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
-    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`,
-    `device`, and `sync`, which is CAI_SYNC_STREAM with a handle or 1 in `stream`, or CAI_SYNC_NONE. All else
-    is 0. What the callback needs more stands behind `owner`. Callbacks run in the relaxed capture mode, and
-    none runs in a begin whose consumer captures.
+    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`
+    and `sync`. `sync` is CAI_SYNC_NONE, or CAI_SYNC_STREAM with a handle or 1 in `stream`. All other fields
+    are 0. Keep what the callback needs in the memory of `owner`. Callbacks run in the relaxed capture mode. A
+    begin whose consumer captures runs none.
 
 WHAT A CALL LEAVES BEHIND
-    The current context is the same after every call as before. So is CUDA's last error, because the backends
-    call the driver, which has none. A call makes another context current for its own time only. It does so to
-    create an event, to synchronize a context, and for streams 1 and 2 of another context. Event queries and
-    host waits relax the thread's capture mode, so captures elsewhere go on.
+    A call may change the current context, and restores it before it returns. This happens to create an event,
+    to synchronize a context, and for streams 1 and 2 of another context. cudaGetLastError is not changed,
+    because this header calls the driver API, which has no last error. Event queries and host waits relax the
+    thread's capture mode, so that captures of other threads go on.
 
 ERRORS
     As in cai.h. If CUDA fails, the status is CAI_ERR_CUDA, or CAI_ERR_CAPTURE if the error is about a capture
     (900 to 908). cai_error.native is CUDA's number, and the message names the operation: "event_record: CUDA
-    error 400 (invalid resource handle)". While the process ends CUDA returns 4 (deinitialized) from every
+    error 400 (invalid resource handle)". While the process ends, CUDA returns 4 (deinitialized) from every
     call. cai_exchange_end, and every function that releases, drops or destroys, treats 4 as success.
 
 THREADS
     Any number of threads may use one pool. Each exchange belongs to the thread that began it until it ends.
-    After fork the child must not use a pool of the parent. Another thread may have held the pool's guard,
-    which then stays held. CUDA cannot be used in the child either.
+    After fork the child must not use a pool of the parent. If another thread held the pool's guard, the guard
+    stays held in the child. CUDA cannot be used in the child either.
 
 CUDA
     CUDA 11.2 or later (cai_cuda_linked: 11.3). Every CUDA call goes through a table, cai_cuda. Fill in your
@@ -129,9 +130,6 @@ RULES
 NOT HERE
     Allocation (cai_emm.h), the choice of a stream for several arrays (ext/cai_place.h), kernels,
     creation of streams, peer access.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>
@@ -177,8 +175,8 @@ typedef struct cai_cuda_v0 cai_cuda;          /* >>CUDA table */
 /** How both ends of an exchange are ordered. */
 enum {
     CAI_MODE_EVENT = 0,  /* by events on the device (R75, R76), or as cai_event_pool_set_modes says */
-    CAI_MODE_HOST = 1,   /* the host waits for the producers at begin and for the consumer at end; in
-                            between it may itself use data that it can access (R76) */
+    CAI_MODE_HOST = 1,   /* the host waits for the producers at begin and for the consumer at end. Between the
+                            two the host may use data that it can access (R76) */
     CAI_MODE_IGNORE = 2  /* no order; the caller makes its own, before begin and before the end (R79) */
 };
 
@@ -240,13 +238,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event
  *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
  *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
  *  named twice. The arrays are not changed. At most 16 distinct streams are possible, and as many events.
- *  `options` may be NULL for the default. A begin that orders, and whose consumer does not capture, also
- *  releases what has passed in the keep-alive list, the oldest first.
- *  Everything, captures included, is checked before the first record. After success end it exactly once, also
- *  if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to end,
- *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
- *  capture stays in it. Begin queries context and capture of each distinct stream. It queries the memory of
- *  an array on stream 1 or 2 (R83) or with an unknown sync, and then the current context.
+ *  `options` may be NULL for the default. If begin orders work and the consumer does not capture, begin also
+ *  releases arrays of the keep-alive list whose work has passed, the oldest first.
+ *  All checks, also of captures, come before the first record. After success end the exchange exactly once,
+ *  also if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to
+ *  end, and `ex` has no meaning. Waits that were already made stay. A stream that such a wait pulled into a
+ *  capture stays in the capture. Begin queries context and capture of each distinct stream. It queries the
+ *  memory of an array on stream 1 or 2 (R83) or with an unknown sync, and then the current context.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2. A
  *  capture accepts no array with an event. cai_error.index is that of the array. */
@@ -259,19 +257,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_
 /** Ends an exchange and gives `count` arrays of it back to their owners (RELEASE above). Each producer's
  *  stream waits for the consumer's work, also if that work failed (R76, R80). This takes one record in all
  *  and one wait for each stream. If one stream cannot get its wait, the others still get theirs. An array
- *  without a stream gets no back edge: its owner must not touch the data before your stream has passed.
+ *  without a stream gets no back edge. Its owner must not touch the data before your stream has passed.
  *  `status` is that of your work. `arrays` may be NULL if `count` is 0, and may omit arrays that you keep.
- *  Borrowed arrays are not touched. One named twice is released once. The event of cai_stream_detach is
- *  destroyed with its array. The first error is returned: `status`, with `err` as you filled it, then that of
- *  the end, then that of a release with the array's index. An array whose release failed is still owned:
- *  release it after a wait for your stream, or try cai_keepalive_push. If the keep-alive list is full, the
- *  host waits for its oldest array.
+ *  Borrowed arrays are not touched. An array that is named twice is released once. The event of
+ *  cai_stream_detach is destroyed with its array. The first of these errors is returned: `status` with `err`
+ *  as you filled it, the error of the end, and the error of a release with the array's index. An array whose
+ *  release failed is still owned. Release it after a wait for your stream, or try cai_keepalive_push. If the
+ *  keep-alive list is full, the host waits for its oldest array.
  *
  *  If the exchange was not begun (begin failed, or `ex` is zeroed) or has ended, nothing is done, and the
- *  arrays stay yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either
- *  if stream 2 takes part and this is another thread: CAI_ERR_THREAD. Finish it on the right thread. In a
- *  capture an array whose streams have their order is given back at once: its owner must outlive the graph,
- *  which cai does not check. Any other array cannot wait in a capture: CAI_ERR_CAPTURE.
+ *  arrays stay yours. The result is `status`, or CAI_ERR_ARGUMENT if `status` is CAI_OK. If stream 2 takes
+ *  part and this is another thread, nothing is done either (CAI_ERR_THREAD). Finish the exchange on the right
+ *  thread. In a capture, an array whose streams wait for the consumer is given back at once. Its owner must
+ *  outlive the graph. cai does not check this. Any other array cannot wait in a capture (CAI_ERR_CAPTURE).
  *  Threads: that of cai_exchange_begin if stream 2 takes part, else any.
  *  Errors: those of cai_exchange_end and of cai_keepalive_push, CAI_ERR_ARGUMENT (`count` is negative, or
  *  `arrays` or one of them is NULL). The exchange is ended then, and the other arrays are released. */
@@ -279,8 +277,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_stat
                                                       cai_array *const *arrays, int32_t count,
                                                       cai_error *err);
 
-/** Ends an exchange without a release: cai_exchange_finish without arrays. Those that you keep go back by
- *  cai_keepalive_push, or by cai_array_release if one is CAI_ORDERED_FREE and named a stream.
+/** Ends an exchange without a release. Give back the arrays that you keep with cai_keepalive_push. If an
+ *  array has CAI_ORDERED_FREE and named a stream, cai_array_release is enough.
  *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
@@ -323,9 +321,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 /** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
  *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
  *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
- *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names
- *  no stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the memory is of another context, as they mean
- *  other streams there. `stream` must outlive the array (R81).
+ *  `stream`, because only `stream` gets the back edges. cai_event_pool_set_modes may choose that the array
+ *  names no stream. If the memory is of another context, streams 1 and 2 fail with CAI_ERR_STREAM, because
+ *  they are other streams there. `stream` must outlive the array (R81).
  *  Export the mask with its own call. On failure `array` is unchanged.
  *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
  *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
@@ -339,26 +337,26 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, c
                                                              cai_error *err);
 
 /** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT. It records an event, for which any thread can wait. Stream 2 is
- *  accepted only from its own thread. It does not stay beside the event, as others cannot give it the back
- *  edge. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish destroys it. If
+ *  accepted only from its own thread. It is then removed from the array, because no other thread can make it
+ *  wait. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish destroys it. If
  *  the array is borrowed or released in another way, call cai_stream_drop_event. Detach the mask with its own
  *  call. Does nothing for CAI_SYNC_NONE and empty arrays. On failure `array` is unchanged.
  *  Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of another thread, or of an unknown one. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err);
 
-/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of somebody else is only forgotten. The
- *  array then has CAI_SYNC_UNKNOWN and no stream. Not needed before cai_exchange_finish. Does nothing for an
- *  array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
+/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of another owner is only forgotten. The
+ *  array then has CAI_SYNC_UNKNOWN and no stream. cai_exchange_finish does not need this call. Does nothing
+ *  for an array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
                                                         cai_error *err);
 
 /* --------------------------------------------------------------- >>keep-alive */
-/** Gives an owned array back when the work that is in `stream` now has passed: for an array that you kept
- *  after the end of its exchange, and for one without an exchange whose own work has passed or comes before
- *  that in `stream`. The stream is used in this call only. After success `array` is borrowed. A borrowed one
- *  is not touched. The event of cai_stream_detach is destroyed. If the list is full, what has passed is
- *  released, or the host waits for the oldest array.
+/** Gives an owned array back when the work that is in `stream` now has passed. Use it for an array that you
+ *  kept after the end of its exchange. An array without an exchange is also possible, if its own work has
+ *  passed or comes before that in `stream`. The stream is used in this call only. After success `array` is
+ *  borrowed. A borrowed array is not touched. The event of cai_stream_detach is destroyed. If the list is
+ *  full, what has passed is released, or the host waits for the oldest array.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE (the stream is
  *  capturing), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
@@ -370,10 +368,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event
  *  are released). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
 
-/** Waits for all arrays of the list and releases them. What can be freed only after a capture of somebody
- *  else stays: CAI_ERR_PENDING. Another thread may be polling. It then releases the arrays that it polls, or
- *  puts those that still wait back into the list. This call does not wait for them (CAI_ERR_PENDING, too).
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
+/** Waits for all arrays of the list and releases them. What can be freed only after a capture of another
+ *  stream stays (CAI_ERR_PENDING). If another thread polls at this time, that thread releases the arrays that
+ *  it polls, or puts them back into the list. This call does not wait for these arrays (CAI_ERR_PENDING,
+ *  too). Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
 /* --------------------------------------------------------------------- >>pool */
@@ -401,10 +399,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_init(cai_event_pool *pool, cons
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA (the first error, and the pool is empty then). */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err);
 
-/** Removes all that a pool keeps of a context: waits on the host for the arrays that wait for its work,
- *  releases them, and destroys its idle events. `context` 0 means every context. Call it before the context
- *  is destroyed. Below CUDA 12.0 call it also before a reset (cudaDeviceReset): no query can tell that later
- *  without a handle that is dead. From 12.0 on a reset is found by cuCtxGetId. Errors: CAI_ERR_ARGUMENT,
+/** Removes all that a pool keeps of a context. The host waits for the arrays that wait for its work, and
+ *  releases them. Then the idle events of the context are destroyed. `context` 0 means every context. Call it
+ *  before the context is destroyed. Below CUDA 12.0 call it also before a reset (cudaDeviceReset), because no
+ *  query can find a reset there. From 12.0 on cuCtxGetId finds it. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; what is left then was not waited for). */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
                                                         cai_error *err);
@@ -414,8 +412,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, ui
  *  above this one order for their own memory stays in order.
  *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
  *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and
- *  your program must know that no work is pending. An array that names no stream gets no back edge: the
- *  producer must not touch the data before the consumer's stream has passed. Both modes are EVENT at first.
+ *  your program must know that no work is pending. An array that names no stream gets no back edge. The
+ *  producer must not touch the data before the consumer's stream has passed. At first both modes are EVENT.
  *  Threads: no other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
                                                            int32_t export_mode, cai_error *err);
@@ -446,13 +444,14 @@ enum {
 /** Queries CUDA for the place of an array. It stores array->device and array->memory, also in the mask, and
  *  fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
  *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
- *  know the memory, the context of the allocation is queried, else the active primary one of its device. The
- *  current context is the same afterwards, and none is made. Bounds stay unknown if no such context knows
- *  the allocation, and for mapped memory (cuMemMap) if the array leaves one segment.
+ *  know the memory, the context of the allocation is queried. If that is not known, the active primary
+ *  context of the device is queried. The current context is restored, and no context is made. Bounds stay
+ *  unknown if no such context knows the allocation, and for mapped memory (cuMemMap) if the array leaves one
+ *  segment.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
- *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA does not tell without.
- *  CAI_ERR_MEMORY: plain or freed memory, a texture, or no address for devices that is known. Also an extent
- *  outside of the allocation, and a mask on another device. */
+ *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA needs one. CAI_ERR_MEMORY: plain or
+ *  freed memory, a texture, or no address for devices that is known. Also an extent outside of the
+ *  allocation, and a mask on another device. */
 CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
                                              uint32_t flags, cai_location *out, cai_error *err);
 
@@ -685,8 +684,8 @@ static inline cai_exchange_options cai_priv_keep_mode(void)
 }
 
 /* Memory that could not be freed when its owner let go: because somebody captures, say. The node is a part of
- * the owner. cai_priv_park puts it into the pool. Each poll, drain and release of the list calls `again`,
- * which returns true if the node is gone. wait: the host may wait for work. */
+ * the owner. cai_priv_park puts the node into the pool. Each poll, drain and release of the list calls `again`,
+ * which returns whether the node is gone. If `wait` is set, the host may wait for work. */
 typedef struct cai_priv_parked {
     struct cai_priv_parked *next;
     int (*again)(struct cai_priv_parked *node, int wait);

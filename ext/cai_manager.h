@@ -113,9 +113,6 @@ THREADS
 
 RULES
     docs/rules.md explains the rules R110-R122 of the comments.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>

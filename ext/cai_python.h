@@ -112,9 +112,6 @@ NOT HERE
     DLPack. cai_python_dlpack.h is a header over this one and cai_dlpack.h. Its cai_python_dlpack_init takes
     the place of cai_python_init. Then the imports of this header also read 2 and 5. It has the functions for
     __dlpack__ and __dlpack_device__ of your own types, too.
-
-CHANGES
-    0.1.0  first version
 */
 
 #if defined(CAI_NAMESPACE)

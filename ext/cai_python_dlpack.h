@@ -88,9 +88,6 @@ OWNERSHIP
 THREADS
     Those of cai_python.h. Ordered exports of arrays that are not in plain host memory let the GIL go while
     they call CUDA.
-
-CHANGES
-    0.1.0  first version
 */
 
 #if defined(CAI_NAMESPACE)
