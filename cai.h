@@ -522,10 +522,9 @@ enum {
 
 /** Describes your own memory in `out` as a borrowed, writable array. `code` is a dtype of fixed size. `ndim`
  *  is 0 to 64. `shape` has ndim extents in elements, 0 or more. `strides` has ndim strides in bytes, or is
- *  NULL for C order. `data` is the first element, and is ignored if the array is empty. The version is 3,
- *  device and memory are unknown, and sync is CAI_SYNC_UNKNOWN. If work is pending, set out->sync and
- *  out->stream, else set CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES,
- *  CAI_ERR_DATA. */
+ *  NULL for C order. `data` is the first element, and is ignored if the array is empty. The version is 3.
+ *  Device, memory and sync are unknown. If work is pending, set out->sync and out->stream, else set
+ *  CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
                                                  const int64_t *shape, const int64_t *strides, void *data,
                                                  cai_error *err);

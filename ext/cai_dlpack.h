@@ -54,10 +54,10 @@ WHO OWNS WHAT
     After an import that succeeds, the array owns the tensor. Its release calls the deleter once, on any
     thread. After an import that fails, the caller still owns the unchanged tensor, and calls its deleter or
     leaves that to the capsule. DLPack demands one exception, for an unknown major version. Then only version
-    and deleter were read, the deleter has been called, and the status is CAI_ERR_VERSION. No other failure
-    has this status. An export that succeeds has moved the array into the storage. The deleter releases it,
-    then calls `done`. After an export that fails, the caller keeps array and storage. Rename a Python capsule
-    to "used_dltensor(_versioned)" after CAI_OK and after CAI_ERR_VERSION.
+    and deleter are read, the deleter is called, and the status is CAI_ERR_VERSION. No other failure has this
+    status. An export that succeeds has moved the array into the storage. The deleter releases it, then calls
+    `done`. After an export that fails, the caller keeps array and storage. Rename a Python capsule to
+    "used_dltensor(_versioned)" after CAI_OK and after CAI_ERR_VERSION.
 
 STREAMS
     The structs have no field for pending work. The consumer passes the number of its stream to
@@ -71,8 +71,8 @@ STREAMS
       cai_exchange_finish keeps the tensor until the consumer's stream has passed. Without an exchange, call
       cai_keepalive_push with that stream, not cai_array_release.
     - The producer remembers what covers the work in s, and gives the array back after that work.
-      cai_dlpack_export_ordered does this. The plain exports do not. Use them only for memory that is not
-      freed or used again before the consumer has finished.
+      cai_dlpack_export_ordered does this. The plain exports do not. Use a plain export only for memory that
+      is not freed or used again before the consumer has finished.
 
     After stream=-1, and for a bare DLTensor, pending work is unknown. Then keep the default,
     CAI_SYNC_UNKNOWN, unless you know more. Before a plain export, decode the number with
@@ -182,8 +182,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, DLDe
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const DLTensor *tensor, const cai_dlpack_options *options,
                                                     cai_array *out, cai_error *err);
 
-/** cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter it is borrowed. It
- *  is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
+/** Does the same as cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter
+ *  the array is borrowed. It is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(DLManagedTensor *managed,
                                                     const cai_dlpack_options *options, cai_array *out,
                                                     cai_error *err);
@@ -257,25 +257,26 @@ typedef struct cai_dlpack_ordered {
  *  waits for that work.
  *
  *  `stream` is 1, 2 or a handle, as cai_decode_stream_dlpack decodes it. Streams 1 and 2 are those of the
- *  current context if that is on the array's device, else of the device's primary context. 0 means that the
- *  consumer passed -1. Then the export orders nothing.
+ *  current context. If that is not on the array's device, they are those of the device's primary context. If
+ *  the consumer passed -1, pass 0. Then the export orders nothing.
  *
  *  A consumer may destroy its stream before the deleter runs. So the deleter never uses `stream`, and it
  *  never waits on the host:
- *  - `stream` is the array's own stream: the array is given back at once, or with an event of that stream.
- *  - `stream` is 1, 2 or a blocking handle: an event in stream 1 comes behind its work, also if the stream is
- *    gone. If the array is CAI_ORDERED_FREE, its stream waits for that event, and the array is given back at
- *    once. Else it waits for the event in the list of `pool`.
- *  - CAI_DLPACK_STREAMS_LIVE: an event in `stream`. CAI_DLPACK_NO_CAPTURES: one in its context.
- *  - Any other stream, and -1: no event can be recorded behind work that nobody can name. The array is parked
- *    in `pool` (cai_event_pool.waiting). A later ordered export to the same stream settles it (CUDA 12.0).
- *    So does the end of the context. cai_keepalive_drain waits for the context on the host.
- *  - `stream` captured at the export: a graph may use the array again. It stays until the graph, all that is
- *    made of it and their launches have ended (CUDA 11.3: a user object of the graph), and is then given back
- *    as above. Without user objects it is parked until the context ends (CUDA 12.0).
- *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
- *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
- *  ends such a capture. cai_event_pool.dlpack counts what is in the list, and cai_dlpack_limit limits it.
+ *  - `stream` is the array's own stream. The array is given back at once, or after an event of that stream.
+ *  - `stream` is 1, 2 or a blocking handle. An event in stream 1 comes after its work, also if the stream is
+ *    destroyed. If the array has CAI_ORDERED_FREE, its stream waits for the event, and the array is given
+ *    back at once. If not, the array waits for the event in the list of `pool`.
+ *  - With CAI_DLPACK_STREAMS_LIVE the event is in `stream`, with CAI_DLPACK_NO_CAPTURES in its context.
+ *  - Any other stream, and -1. No event can be recorded after work whose stream may be gone. The array is
+ *    parked in `pool` (cai_event_pool.waiting). A later ordered export to the same stream (CUDA 12.0) or the
+ *    end of the context gives it back. cai_keepalive_drain waits for the context on the host.
+ *  - `stream` captured at the export. A graph may use the array again. The array stays until the graph, all
+ *    that is made of the graph and their launches have ended (CUDA 11.3: a user object of the graph). Then it
+ *    is given back as above. Without user objects it is parked until the context ends (CUDA 12.0).
+ *  What a capture forbids is tried again by each poll and each begin that orders. While a blocking stream
+ *  captures in a context, a drain does not wait for that context. A drain does not see a capture of a
+ *  non-blocking stream, and ends such a capture. cai_event_pool.dlpack counts what is in the list, and
+ *  cai_dlpack_limit limits it.
  *
  *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of

@@ -45,28 +45,27 @@ WHAT IT IS
         cai_array_release(&x);
 
 ORDER AND LIFETIME
-    Events and reference counts do not cross processes. So the two must do this, by messages of their own:
+    Events and reference counts do not cross processes. So both processes must do this:
     - Before it sends, the producer waits on the host for all work that writes, frees or moves the memory
       (cudaStreamSynchronize on each stream with such work). It starts no such work before the answer.
     - The consumer waits for its own work on the array, releases the array, and then answers.
     - The producer frees the memory after all consumers have answered (R116).
-    An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
-    If it was opened in the primary context of its device, that is retained until then. Another context is to
-    live as long as the import. If one is destroyed or reset before, the memory is gone with it. From CUDA
-    12.0 on (cuCtxGetId) the release of such an import then closes nothing, and a later one opens it anew.
-    cai_exchange_finish keeps it until the consumer's stream has passed.
+    So an import has CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing. If it
+    was opened in the primary context of its device, that context is retained until then. Any other context
+    must live as long as the import. If a context is destroyed or reset before, the memory is gone. From CUDA
+    12.0 on (cuCtxGetId) the release then closes nothing, and a later import opens the memory anew.
+    cai_exchange_finish keeps an import until the consumer's stream has passed.
 
 WHAT CAN BE SENT
-    Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also slices and other strides. CUDA's
-    handle is that of a whole allocation, and the descriptor has the place in it. So memory that a plugin cut
-    out of a larger allocation can be sent, too, by its hook ipc_handle (cai_emm_ipc_handle is one to borrow).
-    Memory of CUDA's pools (cudaMallocAsync), host and managed memory cannot be sent, nor masks and fields,
-    which point elsewhere.
+    Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also with strides. CUDA's handle is
+    that of a whole allocation, and the descriptor has the place in it. So a plugin can also send memory that
+    it cut out of a larger allocation, with its hook ipc_handle (cai_emm_ipc_handle is one to borrow). Memory
+    of CUDA's pools (cudaMallocAsync), of the host and managed memory cannot be sent, nor masks and fields.
 
 WITHOUT PEER ACCESS
-    cai_ipc_import opens memory on its own device. Kernels of another device can use it if they have peer
-    access to that device, which is yours to know (cudaDeviceCanAccessPeer). If they have none,
-    cai_ipc_import_copy opens the memory, copies the array to a manager's device, and closes it again.
+    cai_ipc_import opens memory on its own device. Kernels of another device can use the memory if they have
+    peer access, which you must check (cudaDeviceCanAccessPeer). If they have no access, cai_ipc_import_copy
+    opens the memory, copies the array to a manager's device, and closes it again.
 
 TRUST
     cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA, and after
@@ -149,8 +148,8 @@ typedef struct cai_ipc {
  *  end before any slot. `mappings` is the caller's storage for `capacity` allocations that are open at the
  *  same time. NULL and 0 allow exports only. `cookie` is a number that no other process has, because process
  *  ids are used again and containers share them. If it is 0, cai_ipc_init makes one of the time and the
- *  address of `ipc`. Several cai_ipc in one process need the same cookie. If it differs, only CUDA notices
- *  that a process opens its own memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
+ *  address of `ipc`. Several cai_ipc in one process need the same cookie. If the cookies differ, only CUDA
+ *  notices that a process opens its own memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cuda, cai_ipc_mapping *mappings,
                                                int32_t capacity, uint64_t cookie, cai_error *err);
 
@@ -171,16 +170,16 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *mana
 /** Describes an array in memory by a table without a manager (cai_emm_array, cai_emm_alloc) to other
  *  processes, as cai_ipc_export does. The current context is that of the memory. The hook ipc_handle finds
  *  the allocation, or CUDA does if the table has CAI_EMM_CUDA_IPC. Errors: those of cai_ipc_export, those of
- *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory, or one of
- *  another device than the current context; or the hook returned a base that is NULL or behind the array). */
+ *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, an array of another device than the
+ *  current context, or a base of the hook that is NULL or behind the array). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *hooks,
                                                           const cai_array *array, struct cai_ipc_v0 *out,
                                                           cai_error *err);
 
-/** Makes an owned array of a descriptor. Its allocation is opened once for all arrays in it, and closed by
- *  their last release. It is opened in the current context if that is of its device, else in the primary
- *  context of the device if this process uses that (cudaFree(0)). What is open already stays in its context.
- *  Release the arrays before that context is destroyed. An array without elements opens nothing.
+/** Makes an owned array of a descriptor. The allocation is opened once for all arrays in it, and the last
+ *  release closes it. If the current context is of its device, that context opens it. If not, the primary
+ *  context of the device does, if this process uses it (cudaFree(0)). What is open already stays in its
+ *  context. Release the arrays before that context is destroyed. An array without elements opens nothing.
  *  `in` is untrusted and copied, and need not be aligned. The array has CAI_SYNC_NONE, CAI_MEMORY_DEVICE, and
  *  the device's ordinal in this process. ipc->failed counts failed releases.
  *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version),
@@ -192,10 +191,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_
                                                  cai_error *err);
 
 /** Makes an owned array in memory of `manager`, with a copy of the elements, for a device without peer
- *  access. It opens the allocation as cai_ipc_import does, copies on `stream`, which is one of the manager's
- *  context, waits on the host, and closes the allocation. So you may answer the producer at once. The copy
- *  has the same strides, and so also the bytes between the elements. It is writable and has CAI_SYNC_NONE.
- *  Its release gives the memory back to the manager. On failure nothing is stored. If the wait failed, the
+ *  access. It opens the allocation as cai_ipc_import does, copies on `stream`, waits on the host, and closes
+ *  the allocation. `stream` is of the manager's context. You may answer the producer after the call. The copy
+ *  has the same strides, and also the bytes between the elements. It is writable and has CAI_SYNC_NONE. Its
+ *  release gives the memory back to the manager. On failure nothing is stored. If the wait failed, the
  *  allocation is closed by a later poll of the manager's pool (cai_keepalive_poll), else at once. Errors:
  *  those of cai_ipc_import, of cai_manager_alloc, CAI_ERR_UNAVAILABLE (the manager's table lacks copy_async
  *  or stream_synchronize). */

@@ -35,10 +35,10 @@ DO THIS
     Everywhere else include it without the define.
 
 WHAT IT IS
-    A manager, cai_manager, stands between a library and a table of hooks (cai_emm.h). It is what Numba does
-    on top of its EMM plugins. It gives out handles, counts references to memory, orders each free on a
-    stream, and retries when memory runs out. It detects a second free, and it works after a reset and at the
-    end of the process.
+    A manager, cai_manager, stands between a library and a table of hooks (cai_emm.h). Numba has the same on
+    top of its EMM plugins. A manager gives out handles, counts references to memory, orders each free on a
+    stream, and retries when memory runs out. It detects a second free, and works after a reset and at the end
+    of the process.
 
 EXAMPLE (a library that takes its memory from the host program)
         // your kernels; returns cudaGetLastError()
@@ -77,36 +77,38 @@ HANDLES
     too, because managers begin with different generations. That is likely, but not certain.
 
 STREAMS
-    Memory may be used at once on the stream of its allocation. Before you use it on another stream, order that
-    one after it, as an exchange does. Give each reference back on a stream that comes after all your work on
-    the memory. The last one frees it after the work of all. The manager keeps no stream, but events of its
-    own: a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default streams
-    of the manager's context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
+    Memory may be used at once on the stream of its allocation. Before you use it on another stream, make that
+    stream wait, as an exchange does. Give each reference back on a stream that comes after all your work on
+    the memory. The last reference frees the memory after the work of all. The manager keeps events and no
+    streams, so a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default
+    streams of the manager's context. No memory is allocated or freed on a stream that captures
+    (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
     manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each comes after an event that was
-    recorded at the call. The hook gets stream 1 then, or 2 while a blocking stream captures, or NULL on a
-    platform without them, where the host waits. In a scope (cai_manager_defer_begin) the frees of all hooks
-    but unpin are deferred.
-    A release during a capture is deferred, too. The host then has to wait for the context of the array's
-    stream, because that may be gone. Only cai_manager_flush and cai_manager_destroy do this, and an
-    allocation with CAI_MANAGER_DRAIN. Let no non-blocking stream capture there at that time, because CUDA
-    would end its capture. While a blocking stream captures, the free stays.
+    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after an event that
+    was recorded at the call. The hook then gets stream 1, or 2 while a blocking stream captures. On a
+    platform without streams 1 and 2 the hook gets NULL, and the host waits. In a scope
+    (cai_manager_defer_begin) the frees of all hooks but unpin are deferred.
+    A release during a capture is deferred, too. As the array's stream may be gone later, the host then waits
+    for its context. Only cai_manager_flush, cai_manager_destroy and an allocation with CAI_MANAGER_DRAIN do
+    this. No non-blocking stream may capture in that context at that time, because CUDA would end its capture.
+    While a blocking stream captures, the free stays.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
     must not call the manager.
 
 OWNERSHIP
-    The caller owns a manager, and keeps it at one address from init to destroy. The table is copied. Its ctx
-    must be valid until then.
+    The caller owns a manager, and keeps it at one address from init to destroy. The table of hooks is copied.
+    Its ctx must be valid until destroy.
 
 ERRORS
     Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
     is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
-    freed or ends (R105). So is a context that was destroyed: its memory is gone, and no hook is called.
+    freed or ends (R105). A free in a destroyed context is success, too: the memory is gone, and no hook is
+    called.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
@@ -220,32 +222,32 @@ typedef struct cai_manager {
 
 /** Makes a manager for the context that is current. Make one manager for each context (R111). `pool` orders
  *  streams, and must outlive the manager. It may be NULL only with hooks of CAI_MEMORY_HOST. `hooks` is
- *  copied, and stays the manager's table. `options` may be NULL for the defaults. No hook but `open` is
- *  called, which makes a ctx for this manager. The first allocation or cai_manager_device_memory calls the
- *  hook initialize, and the first after a reset does. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CUDA (also that of `open`). */
+ *  copied, and stays the manager's table. `options` may be NULL for the defaults. Only the hook `open` is
+ *  called, which makes a ctx for this manager. The first allocation or cai_manager_device_memory, also after
+ *  a reset, calls the hook initialize. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no context
+ *  is current), CAI_ERR_CUDA (also that of `open`). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool,
                                                    const cai_emm_hooks *hooks,
                                                    const cai_manager_options *options, cai_error *err);
 
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
- *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a deferred
- *  free does: as a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait (CAI_ERR_PENDING).
- *  cai_manager_reset frees these, too. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT,
- *  CAI_ERR_CUDA (the context cannot be made current for a deferred free and nothing was done, or the first of
- *  the hooks that failed, and the manager is gone all the same). */
+ *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). If a deferred free cannot be carried
+ *  out, the manager also stays: a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait
+ *  (CAI_ERR_PENDING). cai_manager_reset carries these frees out, too. The hook `close` is called last.
+ *  Errors: these, CAI_ERR_ARGUMENT. CAI_ERR_CUDA: the context cannot be made current for a deferred free, and
+ *  nothing was done. Or hooks failed (the first error), and the manager is gone. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
-/** Frees all memory of the manager, the deferred frees first, and waits for nothing: no work may be pending
- *  on it. Referenced objects become lost. A later free of them succeeds and calls no hook (R114). The hook
- *  reset frees the memory. If it is NULL, or the memory is CAI_EMM_CUDA_HOST memory, each object has a free
- *  of its own, on stream 1, or on 2 if a capture forbids that. If the context cannot be made current any
- *  more, only the hook reset is called. cudaDeviceReset comes after this. Errors: CAI_ERR_ARGUMENT,
+/** Frees all memory of the manager, the deferred frees first, and waits for nothing. No work may be pending
+ *  on the memory. Referenced objects become lost. A later free of a lost object succeeds and calls no hook
+ *  (R114). The hook reset frees the memory. If reset is NULL, or for CAI_EMM_CUDA_HOST memory, each object
+ *  has a free of its own, on stream 1. If a capture forbids stream 1, it is 2. If the context cannot be made
+ *  current, only the hook reset is called. Call cudaDeviceReset after this. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_PENDING (in a scope, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_reset(cai_manager *manager, cai_error *err);
 
-/** Gives the free and total memory of the device in bytes, by the hook memory_info. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_UNAVAILABLE (the hook is NULL, R115), CAI_ERR_CUDA. */
+/** Gives the free and total memory of the device in bytes, from the hook memory_info. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the hook is NULL, R115), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_device_memory(cai_manager *manager, size_t *free_bytes,
                                                             size_t *total_bytes, cai_error *err);
 
@@ -274,9 +276,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_
 CAI_API CAI_MUST_CHECK cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager *manager,
                                                            size_t size, uint32_t flags, cai_error *err);
 
-/** Pins host memory that has another owner. The last free unpins it at once, never later, after the host has
- *  waited for the stream of each free (R119). If the host cannot wait, nothing is unpinned and the reference
- *  is kept. `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as cai_manager_pinned_alloc. */
+/** Pins host memory that has another owner. The last free unpins the memory at once, never later, after the
+ *  host has waited for the stream of each free (R119). If the host cannot wait, nothing is unpinned and the
+ *  reference is kept. `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as
+ *  cai_manager_pinned_alloc. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_manager *manager, void *ptr,
                                                   size_t size, uint32_t flags, cai_error *err);
 
@@ -284,19 +287,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_ma
 CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
                                                             size_t size, uint32_t flags, cai_error *err);
 
-/** Gives a reference back. The last one frees the memory, after the work that is now in `stream`, and the work
- *  that was in the streams of the other references. If it is not the last one, the manager records an event
- *  in `stream`, or the host waits. The handle 0 does nothing. Errors that keep the reference:
- *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_CUDA (the context
- *  cannot be made current, or the host cannot wait before it unpins). After an error that ends all work of
- *  the stream's context (700, say) the host waits for `stream`, and the hook gets stream 1. If a hook fails,
- *  the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone. That may be
- *  the hook of another object, which was deferred. */
+/** Gives a reference back. The last reference frees the memory after the work that is now in `stream`, and
+ *  after the work of the other references in their streams. For any other reference, the manager records an
+ *  event in `stream`, or the host waits. The handle 0 does nothing. Errors that keep the reference:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_CUDA (the
+ *  context cannot be made current, or the host cannot wait before it unpins). After an error that ends all
+ *  work of the stream's context (700, say) the host waits for `stream`, and the hook gets stream 1. If a hook
+ *  fails, the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone.
+ *  That may be the hook of another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
-/** Adds a reference to the object, with the same handle. Whoever uses a part of the memory does this and
- *  keeps an address inside. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
+/** Adds a reference to the object, with the same handle. To keep a part of the memory, add a reference and
+ *  keep an address inside. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle memory,
                                                      cai_error *err);
 
@@ -315,7 +318,7 @@ typedef struct cai_memory_ipc {
     int32_t reserved;
 } cai_memory_ipc;
 
-/** Gives the handle by which another process opens the memory (R116). Errors: CAI_ERR_ARGUMENT (0),
+/** Gives the handle with which another process opens the memory (R116). Errors: CAI_ERR_ARGUMENT (0),
  *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not CAI_MEMORY_DEVICE, or the hook returned a base
  *  that is NULL or behind the memory), CAI_ERR_UNAVAILABLE (the hook is NULL), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handle memory,
@@ -346,13 +349,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager 
  *  CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
 
-/** Begins a scope of the manager, not of the thread. Scopes nest. In them nothing is freed (R117) but by an
- *  allocation that runs out of memory. The hook defer gets 1 when the first scope begins, and 0 when the last
- *  ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope began). */
+/** Begins a scope of the manager, not of the thread. Scopes nest. In a scope, only an allocation that runs
+ *  out of memory frees (R117). The hook defer gets 1 when the first scope begins, and 0 when the last ends.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope began). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err);
 
-/** Ends a scope. The last end carries out the deferred frees if a limit was passed, and else nothing.
- *  Errors: CAI_ERR_ARGUMENT (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
+/** Ends a scope. If a limit was passed, the last end carries out the deferred frees. Errors: CAI_ERR_ARGUMENT
+ *  (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err);
 
 #ifdef __cplusplus
@@ -600,8 +603,8 @@ static inline void cai_priv_mem_put(cai_manager *manager, struct cai_manager_slo
 }
 
 /* ----------------------------------------------------------------- >>contexts */
-/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. Nobody promises that the context
- * lives. If it does not, its memory is gone, and whoever frees has nothing to do. */
+/* Makes the manager's context current (R111). cai_priv_mem_leave undoes that. The context may be destroyed. Its
+ * memory is gone then, and a free has nothing to do. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;

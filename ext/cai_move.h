@@ -42,8 +42,8 @@ DO THIS
         #include "cai_move.h"
 
 WHAT IT IS
-    Work follows the data. To work elsewhere, move the data first: to another stream, which copies nothing, or
-    to a stream of another device, which makes a copy there. cai_move is both, in one call:
+    To work on another stream or device, move the data first. A move to another stream copies nothing. A move
+    to a stream of another device makes a copy there. cai_move does both in one call:
 
         CAI_TRY(cai_move(&x, &pool, stream, &hooks, err)); // from now on the work on x is on `stream`
 
@@ -61,20 +61,20 @@ THREADS
 extern "C" {
 #endif
 
-/** Moves an array to `stream`, which waits for all that is pending on the array and is its stream afterwards.
- *  If the stream is of the device of the array's memory, or the memory belongs to no one device, this is
- *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`.
+/** Moves an array to `stream`. `stream` waits for all that is pending on the array, and becomes its stream.
+ *  If the stream is of the device of the memory, or the memory belongs to no single device, this is
+ *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory of `hooks`.
  *  The copy is in C order and writable, and the array owns it. The old memory is given back as
- *  cai_exchange_finish does: call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
- *  it. If the array named a stream, that stream waits for the copy. If not, its owner must not touch the old
- *  memory before `stream` has passed. All this is so in any mode of the pool. A table with CAI_EMM_FREES_WAIT
- *  makes the host wait when the copy is released. No peer access is needed, also for memory of pools. Views
- *  and kernel views of the array are of the old memory. An array whose device is unknown is located
- *  (cai_locate). `hooks` and `pool` must outlive the array. `hooks` may be NULL: then another device is an
- *  error. On failure only the array's location may have changed. If only context_pop fails, the move is done.
- *  Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or hooks of
- *  it), CAI_ERR_EXPECT (to another device: an array with a mask, of bit fields, or owned and with fields),
- *  those of cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer,
+ *  cai_exchange_finish does. Call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
+ *  the old memory. If the array named a stream, that stream waits for the copy. If not, its owner must not
+ *  touch the old memory before `stream` has passed. All this is so in any mode of the pool. A table with
+ *  CAI_EMM_FREES_WAIT makes the host wait when the copy is released. No peer access is needed, also for
+ *  memory of pools. Views and kernel views of the array are of the old memory. An array whose device is
+ *  unknown is located (cai_locate). `hooks` and `pool` must outlive the array. If `hooks` is NULL, another
+ *  device is an error. On failure only the array's location may have changed. If only context_pop fails, the
+ *  move is done. Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory,
+ *  or hooks of it), CAI_ERR_EXPECT (to another device: an array with a mask, of bit fields, or owned and with
+ *  fields), those of cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer,
  *  cai_exchange_finish. */
 CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                            const cai_emm_hooks *hooks, cai_error *err);

@@ -34,8 +34,8 @@ DO THIS
         #include "cai_mpi_type.h"
 
 WHAT IT IS
-    An array with strides is one element of a datatype that MPI can build. The two ends of a message need not
-    have the same strides. MPI packs and unpacks by the datatypes:
+    An array with strides is one element of a datatype that MPI can build. The two ends of a message may have
+    different strides. MPI packs and unpacks with the datatypes:
 
         CAI_TRY(cai_mpi_type(&halo, &type, err));
         code = MPI_Send((const void *)(uintptr_t)halo.data, 1, type, peer, tag, comm);
@@ -45,10 +45,10 @@ WHAT IT IS
 
 ERRORS
     As in cai.h. If an MPI function fails, the status is CAI_ERR_MPI, and cai_error.native is MPI's number.
-    MPI ends the program instead unless you call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) first.
+    First call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), else MPI ends the program.
 
 THREADS
-    The functions keep no state. MPI's own rules (MPI_Init_thread) decide.
+    The functions keep no state. MPI's own rules (MPI_Init_thread) are valid for threads.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -75,9 +75,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Data
 
 /** Makes the datatype of all elements of an array, in C order. Send or receive one of it at the address
  *  array->data, or none if the array is empty. It has the fewest constructors: contiguous, hvector, subarray.
- *  A record with fields is a struct, which leaves out its padding. What MPI has no datatype for is bytes. The
- *  datatype is committed. Free it with MPI_Type_free. To receive, elements must share no bytes. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit fields), CAI_ERR_CAPACITY
+ *  A record with fields is a struct, which leaves out its padding. If MPI has no datatype for an element, it
+ *  is sent as bytes. The datatype is committed. Free it with MPI_Type_free. To receive, elements must share
+ *  no bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit fields), CAI_ERR_CAPACITY
  *  (more than 64 fields in a record), CAI_ERR_MPI. On failure nothing is stored. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_type(const cai_array *array, MPI_Datatype *out, cai_error *err);
 
