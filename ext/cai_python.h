@@ -64,20 +64,19 @@ EXAMPLE (of a module with `cai_python py` in its state, opened in its exec slot 
 
 WHAT IT READS (the first of these that an object has)
     1. The exchange of its type in C, __cai_exchange__ (docs/c-exchange.md). It needs no dictionary and takes
-       a few ns. It is valid for the type that offered it and for types that derive from that, not for copies.
+       a few ns. It is valid for the type that offered it and for derived types, not for copies.
     2. DLPack's exchange of its type in C, __dlpack_c_exchange_api__. Only with cai_python_dlpack.h.
     3. __cuda_array_interface__, of any version. Subclasses of dict are read as dict. All entries are fetched
-       before the first one is read, and each list is copied when it is first read. So code that runs
-       meanwhile (__index__ of an item) changes nothing. A class whose attribute is a property is no array
-       (R1).
-    4. __array_interface__, with CAI_PYTHON_HOST. NumPy's ndarray itself, and no derived type, is read by its
-       buffer. The array is the same. What the buffer cannot describe comes by the dictionary.
+       before the first one is read, and each list is copied when it is first read. So code that runs in
+       between (__index__ of an item) changes nothing. A class whose attribute is a property is no array (R1).
+    4. __array_interface__, with CAI_PYTHON_HOST. NumPy's ndarray itself, and no derived type, is read from
+       its buffer. The array is the same. What a buffer cannot describe is read from the dictionary.
     5. __dlpack__. Only with cai_python_dlpack.h.
     6. The buffer protocol, with CAI_PYTHON_HOST. Without that flag 1, 2 and 5 also refuse arrays in plain
        host memory.
     The earlier class in the MRO decides. If a class has one of 2, 3, 4 or 5 in its dictionary, 1 or 2 of its
-    base is not used. Attributes of a metaclass do not count. The offers in C of the last 16 types are
-    remembered, also that there is none. A type must not change them. Remembered types are not kept alive.
+    base is not used. Attributes of a metaclass do not count. For the last 16 types, their offers in C are
+    remembered, or that there is none. A type must not change its offers. Remembered types are not kept alive.
 
 ORDER
     array->sync and array->stream describe pending work as the dictionary does (R70-R77). This header does not
@@ -85,12 +84,12 @@ ORDER
     either. While your stream may still use an array, call cai_exchange_finish or cai_python_release_after.
 
 OWNERSHIP
-    An imported array owns a reference to the object. With CAI_PYTHON_BORROW it may own none. Use that flag
-    for the arguments of a call, which the caller holds. The release may run on any thread of any interpreter,
-    with or without the GIL, and does not wait. The reference is always dropped in the object's own
-    interpreter:
+    An imported array owns a reference to the object. With CAI_PYTHON_BORROW it may own no reference. Use that
+    flag for the arguments of a call, which the caller holds. The release may run on any thread of any
+    interpreter, with or without the GIL, and does not wait. The reference is always dropped in the object's
+    own interpreter:
         cai_python_release                 here, at once
-        cai_array_release, or a list       by the next call that has the GIL; until then it waits in `py`
+        cai_array_release, or a list       in the next call that has the GIL; until then it waits in `py`
         the same, after cai_python_clear,  at once if the thread is attached to that interpreter; else by the
         and the deleter of an export       main thread of Python, between two of its instructions
     Outside the main interpreter such a reference waits for the next call, and is never dropped after
@@ -100,9 +99,9 @@ OWNERSHIP
 THREADS
     All functions but the release of an array need the GIL, or an attached thread in a build without GIL. Any
     number of attached threads may use one cai_python. Each interpreter needs a cai_python of its own.
-    A call that may wait lets the GIL go meanwhile, as a host function in Python would wait for it. These are
-    cai_python_release_after with something to keep or to poll, and releases of arrays that a type's exchange
-    owned, as their maker may wait for a stream. No other call lets it go.
+    A call that may wait releases the GIL meanwhile, because a host function in Python would wait for the GIL.
+    These calls are cai_python_release_after with something to keep or to poll, and releases of arrays that a
+    type's exchange owned, as their maker may wait for a stream. No other call releases it.
 
 RULES
     R1-R8, R70-R84, R100-R106, of docs/rules.md.
@@ -282,9 +281,9 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream);
  *  an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exchange);
 
-/** Moves the owned `array` into a new instance of `type`, by the type's exchange. Pending work stays pending.
- *  On failure returns NULL with an exception set, and `array` is unchanged. Errors: TypeError for a type that
- *  does not offer this, ValueError for a borrowed array, or the exception of the type. */
+/** Moves the owned `array` into a new instance of `type`, with the type's exchange. Pending work stays
+ *  pending. On failure returns NULL with an exception set, and `array` is unchanged. Errors: TypeError for a
+ *  type that does not offer this, ValueError for a borrowed array, or the exception of the type. */
 CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array);
 
 /** Returns a new dictionary of `version` 0 to 3 for an array, the value of __cuda_array_interface__. `mask`
@@ -312,11 +311,11 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------- >>releasing in order */
-/** cai_python_release for arrays that work on `stream` may still use (R80). They stay in the keep-alive list
- *  of `pool` until `stream` has passed, with one event for up to 16 of them. Released at once are empty arrays,
- *  and those with CAI_ORDERED_FREE and a stream. That stream must have taken part in an exchange with `stream`
- *  (by the default mode), and so waits for that work. Polls the list. Returns 0, or -1 with an exception set.
- *  Then those that were not given back are still owned. */
+/** Does the same as cai_python_release for arrays that work on `stream` may still use (R80). The arrays stay
+ *  in the keep-alive list of `pool` until `stream` has passed, with one event for up to 16 arrays. Empty
+ *  arrays, and arrays with CAI_ORDERED_FREE and a stream, are released at once. That stream must have taken
+ *  part in an exchange with `stream` (in the default mode), and so waits for that work. Polls the list.
+ *  Returns 0, or -1 with an exception set. Then arrays that were not given back are still owned. */
 CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                                     Py_ssize_t count, uint64_t stream);
 
