@@ -703,13 +703,13 @@ static inline int cai_priv_is_dead(int32_t error)
     return 0;
 }
 
-/* Is it a table of this version? It may end anywhere behind `self`. */
+/* Returns whether the table has this version. It may end anywhere after `self`. */
 static inline int cai_priv_knows_cuda(const cai_cuda *cuda)
 {
     return cuda->version == CAI_CUDA_VERSION && cuda->struct_size >= offsetof(cai_cuda, context_current);
 }
 
-/* Returns the table. A shorter one is copied to `whole`, where the slots behind its end are NULL. */
+/* Returns the table. A shorter table is copied to `whole`, where the slots after its end are NULL. */
 static inline const cai_cuda *cai_priv_whole_cuda(const cai_cuda *cuda, cai_cuda *whole)
 {
     const size_t behind_head = cuda->struct_size - offsetof(cai_cuda, context_current);
@@ -722,21 +722,21 @@ static inline const cai_cuda *cai_priv_whole_cuda(const cai_cuda *cuda, cai_cuda
     return whole;
 }
 
-/* If it is no handle, it is 0, or it is 1 or 2, which are relative to a context. */
+/* Returns whether the stream is a handle. 0, 1 and 2 are none. 1 and 2 are streams of a context. */
 static inline int cai_priv_is_handle(uint64_t stream)
 {
     return stream > CAI_STREAM_PER_THREAD;
 }
 
-/* Can the number be passed on? 0 (R71) and DLPack's -1 (R74) cannot. 1 and 2 cannot on a platform without
- * them (R106). `cuda` may be NULL if the platform does not matter. */
+/* Returns whether CUDA accepts the number. 0 (R71) and DLPack's -1 (R74) are refused. 1 and 2 are refused on a
+ * platform without them (R106). If the platform does not matter, `cuda` may be NULL. */
 static inline int cai_priv_is_stream(const cai_cuda *cuda, uint64_t stream)
 {
     if (cai_priv_is_handle(stream)) return stream != UINT64_MAX;
     return stream && !(cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS);
 }
 
-/* The message for a number that cannot be passed on. */
+/* Returns the message for a number that cai_priv_is_stream refuses. */
 static inline const char *cai_priv_stream_fault(uint64_t stream)
 {
     if (!stream) return "stream 0 is ambiguous: CAI_STREAM(stream) returns the number of a cudaStream_t";
@@ -745,15 +745,15 @@ static inline const char *cai_priv_stream_fault(uint64_t stream)
                                        : "stream 2 is no stream of this platform: pass a handle";
 }
 
-/* Its status, with the rule. */
+/* Returns the status for such a number, with the rule. */
 static inline cai_status cai_priv_bad_stream(uint64_t stream)
 {
     return CAI_PRIV_RULE(CAI_ERR_STREAM, !stream ? 71 : stream == UINT64_MAX ? 74 : 106);
 }
 
-/* cai_priv_context_enter makes a context current that is not. cai_priv_context_leave undoes that. Both return
- * CUDA's error. CUDA also reports earlier errors, so a push or a pop that failed may have been done. After a
- * failure the context is popped if it is current. */
+/* cai_priv_context_enter makes another context current. cai_priv_context_leave undoes that. Both return CUDA's
+ * error. CUDA also reports earlier errors, so a push or a pop that failed may have been done. If the context is
+ * current after a failure, it is popped. */
 static inline int32_t cai_priv_context_undo(const cai_cuda *cuda, uint64_t context, int32_t error)
 {
     uint64_t now = 0;
@@ -772,8 +772,8 @@ static inline int32_t cai_priv_context_leave(const cai_cuda *cuda, uint64_t cont
     return cai_priv_context_undo(cuda, context, cuda->context_pop(cuda->self));
 }
 
-/* The same for a context that may be destroyed. CUDA pushes such a context without an error, and the next call
- * crashes. The query of its id is safe, and returns 709 (CUDA 12.0). */
+/* Does the same for a context that may be destroyed. CUDA pushes such a context without an error, and the next
+ * call crashes. A query of its id is safe, and returns 709 (CUDA 12.0). */
 static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t context)
 {
     uint64_t id = 0;
@@ -783,8 +783,8 @@ static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t co
     return error ? error : cai_priv_context_enter(cuda, context);
 }
 
-/* The harmless query: 900 if the stream captures, CUDA's error if that is not known, else 0. The query of an
- * id, or a wait, would end the capture. */
+/* Returns 900 if the stream captures, CUDA's error if the query fails, else 0. This query is harmless. The
+ * query of an id, or a wait, would end the capture. */
 static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
 {
     cai_cuda_capture capture;
@@ -794,7 +794,7 @@ static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
     return error || capture.status == CAI_CAPTURE_NONE ? error : 900;
 }
 
-/* Is it the context that it was? An event of a context that was reset must not be named any more. */
+/* Returns whether the context was not destroyed or reset. An event of a reset context must not be used. */
 static inline int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
 {
     uint64_t now = context;
@@ -878,7 +878,7 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 extern "C" {
 #endif
 
-/* Reads, without the guard, a number that cai_priv_guarded_put writes under it. */
+/* Reads a number without the guard. cai_priv_guarded_put writes the number under the guard. */
 static inline int32_t cai_priv_guarded_look(const int32_t *at)
 {
     return CAI_PRIV_ATOMIC_LOAD(at);
@@ -894,7 +894,7 @@ static inline void cai_priv_guard_give(int32_t *guard)
     CAI_PRIV_ATOMIC_STORE(guard, 0);
 }
 
-/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
+/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another thread. */
 CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 {
 #if defined(_WIN32)
@@ -921,7 +921,7 @@ CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
     } while (CAI_PRIV_ATOMIC_SWAP(guard, 1));
 }
 
-/* The guard was free if it was 0 before. */
+/* If the guard was 0 before, it was free. */
 static inline void cai_priv_guard_take(int32_t *guard)
 {
     if (CAI_PRIV_ATOMIC_SWAP(guard, 1)) cai_priv_guard_wait(guard);
@@ -1032,7 +1032,7 @@ CAI_PRIV_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
 }
 
-/* `later`: words behind the sentence. */
+/* `later` is text after the sentence. */
 CAI_PRIV_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
                                               const char *what, const char *later)
 {
@@ -1100,7 +1100,7 @@ static inline cai_status cai_priv_stream_did(cai_priv_stream_call *call, int32_t
     return error ? cai_priv_stream_note(call, error, operation) : CAI_OK;
 }
 
-/* Calls an operation of the table. The message of a failure names it. */
+/* Calls an operation of the table. If it fails, the message names the operation. */
 #define CAI_PRIV_STREAM_CUDA(call, operation, ...)                                                           \
     cai_priv_stream_did(call, (call)->cuda->operation((call)->cuda->self, __VA_ARGS__), #operation)
 
@@ -1137,8 +1137,8 @@ CAI_PRIV_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, i
     return CAI_ERR_CUDA;
 }
 
-/* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
- * the primary context of `device`, which the runtime would use. */
+/* Finds the context of a stream of the caller. 1 and 2 are streams of the current context. If none is current,
+ * they are streams of the primary context of `device`, which the runtime would use. */
 static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, int32_t device,
                                        uint64_t *context)
 {
@@ -1150,7 +1150,7 @@ static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stre
     return *context ? CAI_OK : cai_priv_no_context(call, device);
 }
 
-/* The number by which the pool knows a context. It differs after a reset, where the handle does not. */
+/* Finds the number that stands for a context in the pool. A reset changes the number, but not the handle. */
 static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t context, uint64_t *id)
 {
     *id = context;
@@ -1158,8 +1158,8 @@ static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t c
     return CAI_PRIV_STREAM_CUDA(call, context_id, context, id);
 }
 
-/* The device of the current context, queried once. Unknown if none is current, because some drivers return 0
- * then. */
+/* Finds the device of the current context, with one query. If no context is current, some drivers return 0. The
+ * result is then unknown. */
 static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
 {
     *device = CAI_DEVICE_UNKNOWN;
@@ -1171,8 +1171,8 @@ static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *d
     return CAI_OK;
 }
 
-/* Makes `context` current if it is not. *entered gets it, or 0 if it was. cai_priv_stream_leave undoes that
- * and keeps the first error. */
+/* Makes `context` current and stores it in *entered, or stores 0 if it is current. cai_priv_stream_leave undoes
+ * that and keeps the first error. */
 static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, uint64_t *entered)
 {
     int32_t error;
@@ -1184,7 +1184,7 @@ static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t con
     return cai_priv_stream_did(call, error, "context_push");
 }
 
-/* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
+/* Does the same for a call on a stream. CUDA finds the context of a handle, so any current context is right. */
 static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                             uint64_t *entered)
 {
@@ -1218,7 +1218,7 @@ typedef struct cai_priv_point {
     uint64_t event; /* recorded there; 0: none yet */
 } cai_priv_point;
 
-/* An idle event of the context; 0: there is none. */
+/* Returns an idle event of the context, or 0 if there is none. */
 static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
 {
     uint64_t event = 0;
@@ -1243,8 +1243,8 @@ static int32_t cai_priv_read(cai_event_pool *pool, const int32_t *number)
     return value;
 }
 
-/* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
- * capture is not used again (retire). Keeps the first error. */
+/* Gives an event back to the pool. It may be recorded again while waits for it are pending (R101). If it was
+ * recorded in a capture, it is not used again (retire). Keeps the first error. */
 static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv_point *point, int retire,
                                       cai_status status)
 {
@@ -1269,7 +1269,7 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv
     return call->gone ? CAI_OK : status;
 }
 
-/* Destroys idle events: of one context, of all (context 0), or none (only_dead). Those of a context that was
+/* Destroys idle events of one context, of all (context 0), or none (only_dead). Events of a context that was
  * reset are only forgotten. Returns the first error. */
 static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
 {
@@ -1340,7 +1340,7 @@ static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stre
     return cai_priv_stream_leave(call, entered, status);
 }
 
-/* The host waits, by `operation`, for a context (object 0), for a stream in it, or for an event. */
+/* Lets the host wait with `operation` for a context (object 0), for a stream in it, or for an event. */
 static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t context, uint64_t object,
                                         const char *operation, int32_t (*wait)(void *self, uint64_t object))
 {
@@ -1385,14 +1385,14 @@ typedef struct cai_priv_plan {
     uint64_t contexts[CAI_PRIV_CONTEXTS]; /* to synchronize */
 } cai_priv_plan;
 
-/* Array k / 2, or its mask. NULL: there is nothing to order. */
+/* Returns array k / 2, or its mask if k is odd. Returns NULL if there is nothing to order. */
 static const cai_array *cai_priv_member(cai_array *const *arrays, int64_t k)
 {
     const cai_array *member = k & 1 ? arrays[k >> 1]->mask : arrays[k >> 1];
     return member && member->size ? member : NULL;
 }
 
-/* The sync of a member and its stream. The options replace CAI_SYNC_UNKNOWN. */
+/* Returns the sync of a member, and finds its stream. The options replace CAI_SYNC_UNKNOWN. */
 static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_array *member, uint64_t *stream)
 {
     *stream = member->stream;
@@ -1508,8 +1508,8 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
     return cai_priv_is_handle(stream) ? cai_priv_add_edge(plan, stream, 0, 0) : CAI_OK;
 }
 
-/* The context of an array's memory, to which its streams 1 and 2 are relative (R83). Memory of a pool and
- * mapped memory have none. They get the current context if it is on the memory's device, else the active
+/* Finds the context of an array's memory, whose streams 1 and 2 the array means (R83). Memory of a pool and
+ * mapped memory have no context. They get the current context if it is on the memory's device, else the active
  * primary one. `other` is NULL, or gets the second of the two, in which work may also be pending. */
 static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_array *member,
                                           uint64_t *context, uint64_t *other)
@@ -1533,8 +1533,8 @@ static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_
     return *context ? CAI_OK : cai_priv_no_context(call, info.device);
 }
 
-/* Nobody knows the stream: its work may be in the memory's context, in the current one, or in a primary one,
- * also of another device, which may use pinned and managed memory and that of its peers. */
+/* Adds the contexts in which unknown work may be pending: the memory's, the current one, and the primary one of
+ * each device. Other devices may use pinned and managed memory, and memory of their peers. */
 static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *member)
 {
     cai_priv_stream_call *call = &plan->call;
@@ -1592,8 +1592,8 @@ static cai_status cai_priv_each_member(cai_priv_plan *plan, cai_priv_visit visit
 }
 
 /* ----------------------------------------------------------------- >>captures */
-/* The id of the capture that a stream is in. 0: none. The query does not disturb a capture. If CUDA refuses
- * it, the reason is a capture (R103). */
+/* Finds the id of the capture that a stream is in, or 0. The query does not disturb a capture. If CUDA refuses
+ * the query, the reason is a capture (R103). */
 static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                        uint64_t *id)
 {
@@ -1630,7 +1630,7 @@ static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const ca
     return cai_priv_blame(call, edge->array, status);
 }
 
-/* All streams are in the capture `wanted`, or none is in any (0). */
+/* Checks that the stream of `edge` is in the capture `wanted`, or in none (0). */
 static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
                                            const cai_exchange_edge *edge, uint64_t wanted)
 {
@@ -1650,8 +1650,8 @@ static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, con
     return cai_priv_blame(call, edge->array, status);
 }
 
-/* Queries the captures of the consumer and of all edges, and compares them. may_join: a producer's capture
- * may pull the consumer in, unless that is the legacy stream, which cannot be captured. */
+/* Queries the captures of the consumer and of all edges, and compares them. With may_join, a producer's capture
+ * may pull the consumer in. The legacy stream cannot be captured. */
 static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchange *ex, uint32_t may_join)
 {
     uint64_t wanted;
@@ -1666,7 +1666,7 @@ static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchan
     return CAI_OK;
 }
 
-/* A wait for a context ends each capture in it. The legacy stream tells of those of blocking streams. */
+/* Refuses contexts where a blocking stream captures, as the legacy stream tells. A wait would end that. */
 static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
 {
     cai_priv_stream_call *call = &plan->call;
@@ -1678,7 +1678,7 @@ static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
     return CAI_OK;
 }
 
-/* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
+/* In a capture, refuses waits of the host, and events that may be of another capture or of none. */
 static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1703,7 +1703,7 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 }
 
 /* -------------------------------------------------------------------- >>begin */
-/* ex->stream waits for the work that is in the stream of `edge` now. */
+/* Makes ex->stream wait for the work that is in the stream of `edge` now. */
 static cai_status cai_priv_follow(cai_priv_stream_call *call, const cai_exchange *ex,
                                   const cai_exchange_edge *edge)
 {
@@ -1774,7 +1774,7 @@ static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_ev
     return CAI_PRIV_STREAM_CUDA(&plan->call, host_thread, &ex->thread);
 }
 
-/* The device of the data, for a consumer on stream 1 or 2 without a current context. */
+/* Finds the device of the data, for a consumer on stream 1 or 2 without a current context. */
 static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
 {
     cai_cuda_pointer info;
@@ -1794,7 +1794,7 @@ static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
     return CAI_OK;
 }
 
-/* Finds the context of the consumer's stream. That of 1 and 2 is fixed here, until the end. */
+/* Finds the context of the consumer's stream. For streams 1 and 2 it stays the same until the end. */
 static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1807,7 +1807,7 @@ static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
     return cai_priv_ask_context(&plan->call, ex->stream, device, &ex->context);
 }
 
-/* The contexts' ids, each queried once. */
+/* Finds the ids of the contexts, with one query for each. */
 static cai_status cai_priv_find_ids(cai_priv_stream_call *call, cai_exchange *ex)
 {
     int32_t i, k;
@@ -1823,7 +1823,7 @@ static cai_status cai_priv_find_ids(cai_priv_stream_call *call, cai_exchange *ex
     return CAI_OK;
 }
 
-/* Makes edges of members. Every check comes before the first call that orders. */
+/* Makes the edges of the members. All checks come before the first call that orders. */
 static cai_status cai_priv_order_members(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1837,7 +1837,7 @@ static cai_status cai_priv_order_members(cai_priv_plan *plan)
     return cai_priv_stream_carry_out(plan);
 }
 
-/* Counts the exchanges whose end calls CUDA. The others write nothing that threads share. */
+/* Counts exchanges whose end calls CUDA. The other exchanges write nothing that threads share. */
 static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
 {
     if (!ex->edge_count && ex->options.mode != CAI_MODE_HOST) return;
@@ -1848,7 +1848,7 @@ static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
 
 static void cai_priv_release_oldest(cai_event_pool *pool);
 
-/* Foreign callbacks do not run while the consumer captures, which also shows in an error of the query. */
+/* Releases the oldest arrays if the query tells that the consumer does not capture. */
 static cai_status cai_priv_release_before(cai_priv_plan *plan)
 {
     cai_priv_stream_call quiet;
@@ -1885,7 +1885,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *po
     return CAI_OK;
 }
 
-/* True if an array needs no query, because its pending work, if any, is on `stream` itself. */
+/* Returns whether an array needs no query, because its pending work, if any, is on `stream` itself. */
 static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
 {
     if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array || array->mask) return 0;
@@ -1921,7 +1921,7 @@ CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *poo
 }
 
 /* ---------------------------------------------------------------------- >>end */
-/* Finds the edges that cannot get a back edge, and keeps the first error. The others still get theirs. */
+/* Marks the edges that cannot get a back edge, and keeps the first error. The other edges still get one. */
 static cai_status cai_priv_check_edges(cai_priv_stream_call *call, cai_exchange *ex)
 {
     cai_status first = CAI_OK, status;
@@ -1942,7 +1942,7 @@ static cai_priv_point cai_priv_consumer_now(const cai_exchange *ex)
     return point;
 }
 
-/* One record, and a wait for each producer. *point gets the event. */
+/* Makes one record, and a wait of each producer's stream. *point gets the event. */
 static cai_status cai_priv_stream_give_back(cai_priv_stream_call *call, cai_exchange *ex,
                                             cai_priv_point *point)
 {
@@ -1996,8 +1996,8 @@ static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchang
     return first ? first : status;
 }
 
-/* The end of an exchange that needs CUDA calls, or a check of the thread. An event that was recorded outside
- * of a capture stays in *point. */
+/* Ends an exchange that needs CUDA calls or a check of the thread. An event that was recorded outside of a
+ * capture stays in *point. */
 CAI_PRIV_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
                                           cai_error *err)
 {
@@ -2032,14 +2032,14 @@ typedef struct cai_priv_list {
     int32_t first, last;
 } cai_priv_list;
 
-/* Which places a run looks at. */
+/* The places that a run looks at. */
 typedef struct cai_priv_run {
     int32_t only_oldest; /* the first event and the places that wait for it */
     int32_t wait;        /* the host waits, but for what is parked only in a run that the caller named */
     uint64_t context;    /* 0: any */
 } cai_priv_run;
 
-/* Appends the places from `from` to `to`, which are linked. */
+/* Appends the linked places from `from` to `to`. */
 static void cai_priv_list_append(cai_keepalive *places, int32_t *first, int32_t *last, int32_t from,
                                  int32_t to)
 {
@@ -2060,7 +2060,7 @@ static int32_t cai_priv_place_take(cai_event_pool *pool)
     return place;
 }
 
-/* waited: the place was counted as one that waits. */
+/* `waited` is 1 if the place was counted as one that waits, else 0. */
 static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t waited)
 {
     cai_priv_guard_take(&pool->guard);
@@ -2070,8 +2070,8 @@ static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t wai
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Is the place of this run, and has the work before its event passed? While the process ends nothing is left
- * to wait for. Keeps the first error in *status. */
+/* Returns whether the place is of this run and the work before its event has passed. While the process ends,
+ * all work has passed. Keeps the first error in *status. */
 static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
                          cai_status *status)
 {
@@ -2099,8 +2099,8 @@ static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const
     return 1;
 }
 
-/* Releases the array whose stream passed first. False: there is none. Its place is free before that, so a
- * thread that needs a place never waits for a callback. */
+/* Releases the first array whose work has passed. Returns 0 if there is none. Its place is free before the
+ * callback, so that a thread that needs a place never waits for a callback. */
 static int cai_priv_let_go(cai_event_pool *pool)
 {
     cai_keepalive *place;
@@ -2126,7 +2126,7 @@ static int cai_priv_let_go(cai_event_pool *pool)
     return 1;
 }
 
-/* Removes the list from the pool, or the oldest event's part. Others can use the pool meanwhile. */
+/* Removes the list from the pool, or the part of its oldest event. Other threads can use the pool meanwhile. */
 static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t only_oldest)
 {
     cai_keepalive *places = pool->keepalive;
@@ -2144,7 +2144,7 @@ static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t only_oldes
     return list;
 }
 
-/* Puts arrays that still wait back before newer ones, and appends those that have passed. */
+/* Puts arrays that still wait back before newer arrays, and appends arrays whose work has passed. */
 static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_priv_list passed)
 {
     cai_keepalive *places = pool->keepalive;
@@ -2156,7 +2156,7 @@ static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_pri
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Tries again what is parked. Returns how many went. */
+/* Tries again to free what is parked. Returns how many nodes are gone. */
 static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
 {
     cai_priv_parked *list, *node, *next;
@@ -2182,7 +2182,7 @@ static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
     return went;
 }
 
-/* Sorts a list by whether its work has passed. Returns how many have. */
+/* Splits a list into arrays that wait and arrays whose work has passed. Returns the number of the latter. */
 static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, const cai_priv_run *run,
                              cai_priv_list *rest, cai_priv_list *passed, cai_status *status)
 {
@@ -2200,8 +2200,8 @@ static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, con
     return count;
 }
 
-/* Queries the events of the list, or waits for them, and releases the arrays that have passed, under the
- * relaxed mode. Returns how many. *status is the first error. */
+/* Queries the events of the list, or waits for them, and releases the arrays whose work has passed, in the
+ * relaxed mode. Returns their number. *status is the first error. */
 static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *run, cai_error *err,
                                       cai_status *status)
 {
@@ -2222,7 +2222,7 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
     return count;
 }
 
-/* Begin and finish check whether the oldest arrays that wait can be released. */
+/* Releases the oldest arrays that wait, as long as their work has passed, for begin and finish. */
 CAI_PRIV_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
 {
     const cai_priv_run oldest = {1, 0, 0};
@@ -2284,8 +2284,8 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
     return CAI_OK;
 }
 
-/* Destroys an event that cai_stream_detach made. The stream beside the event covers that work anyway. A
- * failed destroy does not keep the array. */
+/* Destroys an event of cai_stream_detach. The stream beside the event comes after that work anyway. If this
+ * fails, the array is given back all the same. */
 static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *array)
 {
     if (!array || array->sync != CAI_SYNC_EVENT || !(array->flags & CAI_OWN_EVENT)) return;
@@ -2302,7 +2302,7 @@ static void cai_priv_release_now(const cai_priv_stream_call *call, cai_array *ar
     cai_array_release(array);
 }
 
-/* Records where the work of the stream ends now, unless that was done. */
+/* Records an event after the work that is in the stream now, unless that was done. */
 static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_point *point)
 {
     uint64_t capture;
@@ -2316,7 +2316,7 @@ static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_poi
     return cai_priv_record(call, point);
 }
 
-/* Moves an owned array to a place. What its callback will find is written here. */
+/* Moves an owned array to a place, and stores there what the callback will find. */
 static void cai_priv_fill_place(const cai_priv_stream_call *call, cai_keepalive *place, cai_array *array)
 {
     const int named = (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
@@ -2356,8 +2356,8 @@ static void cai_priv_list_group(cai_event_pool *pool, cai_priv_group *group, cai
     group->count = 0;
 }
 
-/* Keeps an owned array until the work before `point` has passed. On failure it is still owned. The event is
- * recorded before a place is looked for, so that no callback runs if the stream captures. */
+/* Keeps an owned array until the work before `point` has passed. On failure the array is still owned. The event
+ * is recorded before a place is taken, so that no callback runs if the stream captures. */
 static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, cai_priv_group *group,
                                 cai_priv_point *point)
 {
@@ -2403,7 +2403,7 @@ CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, ui
 }
 
 /* ------------------------------------------------------------------- >>finish */
-/* Do the streams of the owner wait for the consumer's work (R76, R80)? */
+/* Returns whether the owner's streams wait for the consumer's work (R76, R80). */
 static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
 {
     int32_t i, found = 0, missing = 0;
@@ -2418,7 +2418,7 @@ static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
     return !missing && (found || (member->stream && member->stream == ex->stream));
 }
 
-/* May the owner have its array at once? */
+/* Returns whether the array may be given back at once. */
 static int cai_priv_at_once(const cai_exchange *ex, const cai_array *array, int32_t in_capture)
 {
     const cai_array *mask = array->mask;
@@ -2428,8 +2428,8 @@ static int cai_priv_at_once(const cai_exchange *ex, const cai_array *array, int3
     return cai_priv_returned(ex, array) && cai_priv_returned(ex, mask);
 }
 
-/* Gives one array back, or keeps it. If it cannot be kept because the consumer captures, and its streams have
- * their order, the graph's owner keeps it. */
+/* Gives one array back, or keeps it. If it cannot be kept in a capture, and its streams wait for the consumer,
+ * it is given back, and must outlive the graph. */
 static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *ex, cai_array *array,
                                       cai_priv_group *group, cai_priv_point *point)
 {
@@ -2459,7 +2459,7 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
     return status;
 }
 
-/* Gives the arrays of an ended exchange back. The first error is returned. */
+/* Gives the arrays of an ended exchange back. Returns the first error. */
 static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_array *const *arrays,
                                       int32_t count, cai_priv_point *point, cai_error *err)
 {
@@ -2483,7 +2483,7 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
     return cai_priv_event_give(&call, point, 0, status);
 }
 
-/* A finish that ends an exchange with CUDA calls, or that releases. */
+/* Finishes an exchange that ends with CUDA calls, or that has arrays to release. */
 CAI_PRIV_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
                                              cai_array *const *arrays, int32_t count, cai_error *err)
 {
@@ -2529,7 +2529,7 @@ CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_err
 }
 
 /* ----------------------------------------------------------------- >>ordering */
-/* plan->ex->stream waits for other streams. */
+/* Makes plan->ex->stream wait for other streams. */
 static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
 {
     cai_exchange *ex = plan->ex;
@@ -2560,7 +2560,7 @@ CAI_API cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint6
     return cai_priv_join(&plan, &before, 1);
 }
 
-/* The caller uses 1 and 2 in the current context. A consumer uses them in that of the memory (R83). */
+/* Checks stream 1 or 2 of an export: here of the current context, for a consumer of the memory's (R83). */
 static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_array *array)
 {
     uint64_t context, own;
@@ -2575,7 +2575,7 @@ static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_a
         (int)plan->ex->stream);
 }
 
-/* Waits for nothing (CAI_MODE_IGNORE) or on the host. The array then names no stream. */
+/* Exports without a stream, and waits on the host or not at all (CAI_MODE_IGNORE). */
 static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
                                           int32_t count)
 {
@@ -2668,14 +2668,14 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
 }
 
 /* --------------------------------------------------------------------- >>pool */
-/* The first slots of a table, in its order. NULL: the slot is newer than CUDA 11.2, and may be empty. */
+/* The first slots of a table, in its order. NULL: a slot that is newer than CUDA 11.2, which may be empty. */
 static const char *const cai_priv_needed_slots[] = {
     "context_current", "context_push", "context_pop", "context_synchronize", "context_device",
     "device_context", "stream_context", "stream_capture", NULL, "stream_wait_event", "stream_synchronize",
     "event_create", "event_destroy", "event_record", "event_query", "event_synchronize", "capture_mode",
     "pointer_info", NULL, NULL, "host_thread"};
 
-/* Checks a table. *table gets it, or `whole` if it is shorter than this header's. */
+/* Checks a table. *table becomes the table, or `whole` if the table is shorter than this header's. */
 static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_cuda *whole, const cai_cuda **table,
                                       cai_error *err)
 {
@@ -2797,8 +2797,8 @@ CAI_PRIV_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32
                                                    (unsigned long long)search->array->data, sentence));
 }
 
-/* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a
- * current context a driver may know nothing. */
+/* Finds the kind of memory. Device and managed memory have one address (unified addressing). If no context is
+ * current, a driver may know nothing. */
 static cai_status cai_priv_ask_pointer(cai_priv_search *search)
 {
     cai_priv_stream_call *call = search->call;
@@ -2818,7 +2818,7 @@ static cai_status cai_priv_ask_pointer(cai_priv_search *search)
     return CAI_OK;
 }
 
-/* The range around the data. 0 bytes: it is not known here. */
+/* Finds the range around the data. It has 0 bytes if it is not known here. */
 static cai_status cai_priv_ask_range(cai_priv_search *search)
 {
     cai_priv_stream_call *call = search->call;
@@ -2832,7 +2832,7 @@ static cai_status cai_priv_ask_range(cai_priv_search *search)
     return CAI_OK;
 }
 
-/* Queries in a further context. It may be destroyed (201, 709), or one thread may use it alone (216). */
+/* Queries in another context. It may be destroyed (201, 709), or belong to another thread alone (216). */
 static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
@@ -2845,8 +2845,8 @@ static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context,
     return cai_priv_stream_leave(call, context, question(search));
 }
 
-/* Queries in the current context, then in the allocation's, then in the primary one of its device (0 if that
- * is not known), which may be the first that knows the allocation's context. */
+/* Queries in the current context, then in the allocation's, then in the primary one of its device (or of device
+ * 0). The primary one may be the first that knows the allocation's context. */
 static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
@@ -2887,8 +2887,8 @@ static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t fla
     return CAI_OK;
 }
 
-/* Checks every byte of [lo, hi) against the allocation. Of mapped memory CUDA tells one segment, and the next
- * segment may belong to the same array. */
+/* Checks that base <= data + lo and data + hi <= base + nbytes. Of mapped memory CUDA tells one segment, and
+ * the next segment may belong to the same array. */
 static cai_status cai_priv_locate_bounds(cai_priv_search *search)
 {
     const cai_array *array = search->array;
@@ -2952,7 +2952,7 @@ static cai_status cai_priv_check_address(const cai_priv_search *search)
                             (unsigned long long)array->data, (unsigned long long)address));
 }
 
-/* Queries the array or the mask, and stores nothing in it. */
+/* Queries an array or a mask, which is not changed. */
 static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
                                       cai_location *out)
 {
@@ -3059,9 +3059,8 @@ struct cai_priv_pool_properties { /* CUmemPoolProps */
     unsigned char reserved[54];
 };
 
-/* The driver's function behind each slot: X(slot, parameters, symbol, suffix, version, needed). The driver's
- * library has it under the symbol with the suffix. The version is that of the parameters, which a newer
- * version may change. */
+/* The driver's function of each slot: X(slot, parameters, symbol, suffix, version, needed). In the driver's
+ * library its name is the symbol with the suffix. A newer version may have other parameters. */
 #define CAI_PRIV_SLOT_LIST(X)                                                                                \
     X(context_current, (void **), "cuCtxGetCurrent", "", 4000, 1)                                            \
     X(context_push, (void *), "cuCtxPushCurrent", "_v2", 4000, 1)                                            \
@@ -3136,7 +3135,7 @@ enum {
 };
 typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 64 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
-/* cai_priv_cu_NAME returns an entry with its type. memcpy, because some compilers warn about a cast. */
+/* cai_priv_cu_NAME returns an entry with its type. It uses memcpy, because some compilers warn about a cast. */
 #define CAI_PRIV_TYPED(name, types, symbol, suffix, version, needed)                                         \
     typedef int(CAI_PRIV_CUDAAPI *cai_priv_type_##name) types;                                               \
     static inline cai_priv_type_##name cai_priv_cu_##name(void *self)                                        \
@@ -3158,15 +3157,15 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* A slot that is one call of its function with these arguments. */
+/* Defines a slot that is one call of its function with these arguments. */
 #define CAI_PRIV_SLOT(name, parameters, arguments)                                                           \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
         return cai_priv_cu_##name(self) arguments;                                                           \
     }
 
-/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. It may be
- * the first call of the process. */
+/* Defines a slot of a function that stores a handle in `made`. The slot stores the handle's number in *number.
+ * It may be the first call of the process. */
 #define CAI_PRIV_SLOT_OF_HANDLE(name, number, parameters, arguments)                                         \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
@@ -3177,7 +3176,7 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
         return error;                                                                                        \
     }
 
-/* The first call of a process fails, because the driver is not initialized. True: it is now, try again. */
+/* Initializes the driver if the first call of the process needs that. Returns whether to try again. */
 static int cai_priv_driver_init(void *self, int32_t *error)
 {
     if (*error != 3) return 0;
@@ -3225,7 +3224,7 @@ static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_c
     return cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &capture->status, &capture->id);
 }
 
-/* The graph gets the only reference. If that fails the object stays, as to release it would call `gone`. */
+/* The graph gets the only reference. If that fails, the object stays, because its release would call `gone`. */
 static int32_t cai_priv_driver_capture_retain(void *self, uint64_t stream, void (*gone)(void *), void *user)
 {
     enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 }; /* CU_USER_OBJECT_..., CU_GRAPH_USER_OBJECT_... */
@@ -3329,7 +3328,7 @@ CAI_PRIV_SLOT(memory_alloc_from_pool,
               (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream),
               (pointer, (size_t)size, cai_priv_cu_handle(pool), cai_priv_cu_handle(stream)))
 
-/* A new pool has all kinds of reuse, and gives memory back at each synchronization. This one keeps it. */
+/* A new pool has all kinds of reuse, and gives memory back at synchronizations. This one keeps its memory. */
 static int32_t cai_priv_driver_pool_create(void *self, int32_t device, uint32_t reuse, uint64_t *pool)
 {
     enum { FOLLOW_EVENTS = 1, INTERNAL_DEPENDENCIES = 3, RELEASE_THRESHOLD = 4 }; /* CU_MEMPOOL_ATTR_... */
@@ -3423,7 +3422,7 @@ static struct cai_priv_copy_3d cai_priv_driver_rows(const cai_cuda_copy *copy, i
     return rows;
 }
 
-/* The driver finds out by the address what memory it is, as in cuMemcpyAsync. */
+/* The driver finds the kind of memory from the address, as in cuMemcpyAsync. */
 static int32_t cai_priv_driver_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
 {
     enum { UNIFIED = 4 }; /* CU_MEMORYTYPE_UNIFIED */
@@ -3443,11 +3442,11 @@ static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_cop
 }
 
 #if defined(__linux__)
-/* The other name does not disturb the declaration of <unistd.h>, which strict C99 hides. */
+/* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
 extern long cai_priv_system_call(long number, ...) __asm__("syscall");
 #endif
 
-/* A system gives the number of a thread that ended to the next one. The kernel's number (22 bits on Linux)
+/* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
  * differs until the kernel has used all of them. On Windows the time of creation differs. */
 static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
 {
@@ -3492,7 +3491,7 @@ typedef struct cai_priv_wanted {
     int32_t version, needed;
 } cai_priv_wanted;
 
-/* Returns one function of the driver that `from` leads to. NULL: there is none. */
+/* Returns one function of the driver that `from` leads to, or NULL. */
 typedef void *(*cai_priv_finder)(void *from, const cai_priv_wanted *wanted);
 
 /* Completes `driver` and stores it in *out, which does not change on failure. */
@@ -3581,7 +3580,7 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
 #if defined(_WIN32)
 static const char cai_priv_driver_library[] = "nvcuda.dll";
 
-/* The driver is a part of the system. A file of its name elsewhere on the path is not the driver. */
+/* The driver is a part of the system. A file with its name in another folder of the path is not the driver. */
 static void *cai_priv_library_open(const char *path)
 {
     if (path) return (void *)LoadLibraryA(path);
@@ -3605,7 +3604,7 @@ static void cai_priv_library_close(void *library)
 #endif
 }
 
-/* The driver's library exports every signature by a name of its own, as CUDA 11.2 also does. */
+/* The driver's library exports every signature with a name of its own, as CUDA 11.2 also does. */
 static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 {
 #if defined(_WIN32)

@@ -68,10 +68,10 @@ WITHOUT PEER ACCESS
     opens the memory, copies the array to a manager's device, and closes it again.
 
 TRUST
-    cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA, and after
-    opening against the size that CUDA returns (slot pointer_range; without it the producer is trusted). CUDA
-    alone can check the 64 bytes of the handle. Their writer chooses among the memory that this user may open.
-    Both processes can write to imported memory, as CUDA has no read-only mapping.
+    cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA. After
+    opening it checks them against the size that CUDA returns. Without the slot pointer_range, the producer is
+    trusted. CUDA alone can check the 64 bytes of the handle. Their writer chooses among the memory that this
+    user may open. Both processes can write to imported memory, as CUDA has no read-only mapping.
 
 THREADS
     Any number of threads may use one cai_ipc, except while it is made or destroyed. Threads that open the

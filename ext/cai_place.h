@@ -258,7 +258,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_init(cai_stream_cache *cache,
 /** Stores the stream of a device. The first call makes it. CAI_DEVICE_UNKNOWN means the default device. The
  *  context is the current one if that is of the device, else the device's active primary one. The same device
  *  and context give the same stream, on all threads. The stream lives as long as the cache. On failure
- *  `stream` is unchanged. Threads: any; one makes the stream, others wait for it. Errors: CAI_ERR_ARGUMENT,
+ *  `stream` is unchanged. Threads: any. One makes the stream, others wait for it. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_CAPACITY, CAI_ERR_CUDA (201: no context; or that of `create`). */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
                                                        uint64_t *stream, cai_error *err);

@@ -147,7 +147,7 @@ typedef struct cai_storage_options {
 } cai_storage_options;
 
 /** A storage. It is the caller's, and allocates memory for its buffers and for exports. Do not move or copy
- *  it. Its fields may be read. The halo in `layout` may be changed; what is aligned stays aligned. */
+ *  it. Its fields may be read. The halo in `layout` may be changed. What is aligned stays aligned. */
 typedef struct cai_storage {
     cai_storage_options options;
     cai_layout layout;      /* planned; of given buffers as cai_layout_of reads it */
