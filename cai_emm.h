@@ -313,7 +313,7 @@ static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *co
                           "no context is current: call cudaSetDevice first");
 }
 
-/* Can the stream be named that the array names? Nobody promises that another thread's stream 2 lives. */
+/* Returns whether the array's stream may be used. A stream 2 of another thread may be gone. */
 static inline int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
 {
     uint64_t now = 0;
@@ -323,7 +323,7 @@ static inline int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *arra
     return !cuda->host_thread(cuda->self, &now) && now == array->thread;
 }
 
-/* The host waits for an event (0: for the context), under the relaxed mode. */
+/* Lets the host wait for an event (0: for the context), in the relaxed mode. */
 static inline int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
 {
     int32_t mode, error;
@@ -333,9 +333,9 @@ static inline int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* What the array names is used now or never. Returns the stream to free in. 0: none can be named. It is the
- * legacy stream then, which comes after stream 2 of all threads. *unordered: work may be pending in streams
- * that nobody can name. *wait: may the host wait for the context? */
+/* Uses the stream and the event of the array, and returns the stream to free in. On 0, free in the legacy
+ * stream, which comes after stream 2 of all threads. *unordered: work may be pending in unknown streams. *wait:
+ * the host may wait for the context. */
 static inline uint64_t cai_priv_emm_look(const cai_cuda *cuda, const cai_array *array, int *unordered,
                                          int *wait)
 {
@@ -462,7 +462,7 @@ static int cai_priv_emm_cuda_take(void *ctx, int32_t pair, void **ptr, size_t si
     return restored;
 }
 
-/* The host waits for what is in `stream` (NULL: the legacy stream). cuMemFree only "may perform implicit
+/* Lets the host wait for the work in `stream` (NULL: the legacy stream). cuMemFree only "may perform implicit
  * synchronization", and cuMemFreeHost promises nothing. A wait would end a capture of the stream. */
 static int32_t cai_priv_emm_cuda_passed(const cai_cuda *cuda, struct CUstream_st *stream)
 {
@@ -525,7 +525,7 @@ static int cai_priv_emm_cuda_managed(void *ctx, void **ptr, size_t size, unsigne
     return cai_priv_emm_cuda_take(ctx, CAI_PRIV_BY_MANAGED, ptr, size, flags);
 }
 
-/* On the legacy stream both calls end the capture of a blocking stream. So ask first. */
+/* On the legacy stream both calls end the capture of a blocking stream. So a query comes first. */
 static int32_t cai_priv_emm_legacy_captures(const cai_cuda *cuda, struct CUstream_st *stream)
 {
     if (cai_stream_from_cuda(stream, CAI_STREAM_LEGACY) != CAI_STREAM_LEGACY) return 0;
@@ -617,7 +617,7 @@ static int cai_priv_emm_cuda_ipc(void *ctx, void *ptr, void *handle, void **base
     return cai_emm_ipc_handle((const cai_cuda *)ctx, ptr, handle, base);
 }
 
-/* Do the hooks return an error about a capture only if nothing was done? */
+/* Returns whether the hooks do nothing if they return an error about a capture. */
 static int cai_priv_emm_is_of_cuda(const cai_emm_hooks *hooks)
 {
     return hooks->device_free == cai_priv_emm_cuda_free || hooks->device_free == cai_priv_emm_async_free ||
@@ -764,14 +764,14 @@ CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out)
 }
 
 /* --------------------------------------------------------------- >>allocating */
-/* Is it a table, and neither stream 0 nor -1? The errors are made elsewhere: a good call costs little. */
+/* Returns whether `hooks` is a table and the stream is not 0 or -1. cai_priv_emm_bad_call makes the errors. */
 static inline int cai_priv_emm_good_call(const cai_emm_hooks *hooks, uint64_t stream)
 {
     return hooks && stream - 1 < UINT64_MAX - 1;
 }
 
-/* The parameters stand at the places where the callers have them, so that a good call moves none. A caller
- * without `out` passes a text. */
+/* The parameters are in the order of the callers' parameters, so that a good call moves none. A caller without
+ * `out` passes a text. */
 CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks, const char *function,
                                                       const void *out, uint64_t stream, cai_error *err)
 {
@@ -780,7 +780,7 @@ CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* A call of device_alloc, in memory: what only its errors need is in no register. */
+/* A call of device_alloc. It is in memory, so that values that only errors need take no register. */
 typedef struct cai_priv_emm_call {
     const cai_emm_hooks *hooks;
     size_t size;
@@ -789,7 +789,7 @@ typedef struct cai_priv_emm_call {
     cai_error *err;
 } cai_priv_emm_call;
 
-/* Returns the status of device_alloc, which failed or broke its promise. Crooked memory is freed. */
+/* Returns the status of device_alloc, which failed or broke its promise. Frees memory that is not aligned. */
 CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_no_memory(const cai_priv_emm_call *call, int32_t error)
 {
     const cai_emm_hooks *hooks = call->hooks;
@@ -849,13 +849,13 @@ typedef struct cai_priv_emm_owner {
     int unordered; /* work may be pending in streams that nobody can name */
 } cai_priv_emm_owner;
 
-/* Does an error say that the context is no more? Its memory is gone, too. */
+/* Returns whether the error means that the context does not exist any more, nor its memory. */
 static int cai_priv_emm_is_gone(int32_t error)
 {
     return error == 4 || error == 201 || error == 709;
 }
 
-/* Is the context the one in which the memory was made? After a reset the handle is the same. */
+/* Returns whether the memory still exists in its context. A reset does not change the context's handle. */
 static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
 {
     uint64_t now = 0;
@@ -865,7 +865,7 @@ static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
     return error ? !cai_priv_emm_is_gone(error) : now == owner->context_id;
 }
 
-/* Frees in the order of a stream. False: a capture forbids it, and a table over CUDA has freed nothing. */
+/* Frees in the order of a stream. Returns 0 if a capture forbids it and a table over CUDA frees nothing. */
 static int cai_priv_emm_free_in(const cai_priv_emm_owner *owner, uint64_t stream)
 {
     const cai_emm_hooks *hooks = owner->hooks;
@@ -873,8 +873,8 @@ static int cai_priv_emm_free_in(const cai_priv_emm_owner *owner, uint64_t stream
     return error < 900 || error > 908 || !cai_priv_emm_is_of_cuda(hooks);
 }
 
-/* Runs in the context of the memory. Frees in the stream that the array names (NULL: it is parked), else in
- * the legacy stream, unless a blocking stream captures. Asking that is harmless. Returns true if it is freed. */
+/* Runs in the context of the memory. Frees in the stream of the array (NULL: it is parked). If it has none,
+ * frees in the legacy stream, unless a blocking stream captures. Returns whether the memory is freed. */
 static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;
@@ -888,7 +888,7 @@ static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array
     return cai_priv_emm_free_in(owner, plain ? 0 : CAI_STREAM_LEGACY);
 }
 
-/* Frees the memory, and the owner with it. False: not now. */
+/* Frees the memory and the owner. Returns 0 if this is not possible now. */
 static int cai_priv_emm_let_go(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;
@@ -944,7 +944,7 @@ static cai_status cai_priv_emm_own(cai_priv_emm_owner *owner, cai_array *array, 
                           (unsigned long long)array->stream);
 }
 
-/* Gives the array memory and its owner. */
+/* Gives memory and an owner to the array. */
 static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *filled, uint64_t stream,
                                     cai_error *err)
 {
