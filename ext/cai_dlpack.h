@@ -542,7 +542,7 @@ static cai_status cai_priv_dlpack_bytes(const DLTensor *tensor, int64_t itemsize
     return CAI_OK;
 }
 
-/* NULL stays NULL, and cai_array_init_dtype judges it. The address of an empty array is not judged (R13). */
+/* Finds the address. NULL stays NULL, for cai_array_init_dtype. That of an empty array is not judged (R13). */
 static cai_status cai_priv_dlpack_address(const DLTensor *tensor, uint64_t *out, cai_error *err)
 {
     const uint64_t data = (uint64_t)(uintptr_t)tensor->data, offset = tensor->byte_offset;
@@ -631,7 +631,7 @@ static void cai_priv_dlpack_release_versioned(cai_array *self)
     managed->deleter(managed);
 }
 
-/* The deleter is called, as DLPack demands. */
+/* Calls the deleter, as DLPack demands. */
 CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(struct DLManagedTensorVersioned *managed,
                                                         cai_error *err)
 {
@@ -662,7 +662,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const struct DLManagedTensor
                                (long)managed->dl_tensor.ndim, (unsigned long)managed->version.minor);
 }
 
-/* In one body, as the calls between its parts are a tenth of an import from Python. */
+/* The parts are in one body, because calls between them are a tenth of an import from Python. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((flatten))
 #endif
@@ -829,7 +829,7 @@ CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
 
 #if defined(CAI_PRIV_DLPACK_WITH_STREAM)
 /* ----------------------------------------------------------------- >>ordering */
-/* The host waits for the context of the memory, as for unknown pending work. */
+/* Lets the host wait for the context of the memory, as for unknown pending work. */
 static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_array *array)
 {
     const cai_exchange_options kept = cai_priv_keep_mode();
@@ -847,7 +847,7 @@ static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_ar
     return cai_priv_is_dead(own.native) ? CAI_OK : status;
 }
 
-/* How the end of the consumer's work is found. */
+/* The ways to find the end of the consumer's work. */
 enum {
     CAI_PRIV_DLPACK_BY_OWN = 1, /* it is in the array's own stream, which lives as long as the array (R81) */
     CAI_PRIV_DLPACK_BY_LEGACY,  /* by a record in stream 1, which covers a destroyed blocking stream, too */
@@ -856,7 +856,7 @@ enum {
     CAI_PRIV_DLPACK_BY_WAIT     /* by a wait of the host alone */
 };
 
-/* Records an event behind the consumer's work, in the context of that work. */
+/* Records an event after the consumer's work, in the context of that work. */
 static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -875,7 +875,7 @@ static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
     return error;
 }
 
-/* Does the owner free in the order of a stream that can be named? */
+/* Returns whether the owner frees in the order of a stream that may be used. */
 static int cai_priv_dlpack_frees_in_order(const cai_array *array)
 {
     if (!(array->flags & CAI_ORDERED_FREE) || array->flags & CAI_NO_BACK_EDGE) return 0;
@@ -883,7 +883,7 @@ static int cai_priv_dlpack_frees_in_order(const cai_array *array)
            cai_priv_is_handle(array->stream);
 }
 
-/* May a graph use the array again? */
+/* Returns whether a graph may use the array again. */
 static int cai_priv_dlpack_in_graph(cai_dlpack_ordered *at)
 {
     int in_graph;
@@ -894,7 +894,7 @@ static int cai_priv_dlpack_in_graph(cai_dlpack_ordered *at)
     return in_graph;
 }
 
-/* The destructor of the user object. It must not call CUDA, so a later call looks at the mark. */
+/* Marks the end of the graph, for a later call. As destructor of a user object it must not call CUDA. */
 static void cai_priv_dlpack_graph_ends(void *user)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)user;
@@ -904,7 +904,7 @@ static void cai_priv_dlpack_graph_ends(void *user)
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Asks the graph to tell its end. It then uses the storage, so that no export fails after this. */
+/* Asks the graph to tell its end. The graph then uses the storage, so no export may fail after this. */
 static void cai_priv_dlpack_ask_graph(cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -913,7 +913,7 @@ static void cai_priv_dlpack_ask_graph(cai_dlpack_ordered *at)
     if (cuda->capture_retain(cuda->self, at->stream, cai_priv_dlpack_graph_ends, at)) at->graph = 1;
 }
 
-/* 0: the array can go at once, in the order of its own stream. */
+/* Returns 0 if the array can be given back at once, in the order of its own stream. */
 static int cai_priv_dlpack_may_park(cai_dlpack_ordered *at)
 {
     if (cai_priv_dlpack_in_graph(at) || at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;
@@ -929,7 +929,7 @@ static int cai_priv_dlpack_pass_on(const cai_dlpack_ordered *at)
     return !cuda->stream_wait_event(cuda->self, array->stream, at->event);
 }
 
-/* The host waits for the context in which the consumer works, or for all (-1), unless somebody captures. */
+/* Lets the host wait for the consumer's context, or for all contexts (-1), unless a stream captures. */
 static int32_t cai_priv_dlpack_wait(const cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -940,7 +940,7 @@ static int32_t cai_priv_dlpack_wait(const cai_dlpack_ordered *at)
     return error ? error : cuda->context_synchronize(cuda->self);
 }
 
-/* May the array go? Returns 0 if so, 600 if not yet, or CUDA's error. wait: the host may wait. */
+/* Returns 0 if the array can be given back, 600 if not yet, or CUDA's error. `wait`: the host may wait. */
 static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -957,7 +957,7 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
     return wait ? cuda->event_synchronize(cuda->self, at->event) : cuda->event_query(cuda->self, at->event);
 }
 
-/* The same in the context of the consumer's work. */
+/* Does the same in the context of the consumer's work. */
 static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -973,7 +973,7 @@ static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
     return error;
 }
 
-/* Gives the array back if it may go. If no work of the context continues, it may. */
+/* Gives the array back if possible, or if no work of the context continues. Returns whether it did. */
 static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -995,13 +995,13 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     return 1;
 }
 
-/* The node of the list is a part of the storage. */
+/* Returns the storage that a node of the list is a part of. */
 static cai_dlpack_ordered *cai_priv_dlpack_of(cai_priv_parked *node)
 {
     return (cai_dlpack_ordered *)(void *)((char *)node - offsetof(cai_dlpack_ordered, parked));
 }
 
-/* Counts an array that is parked (1), or no more (-1). */
+/* Counts an array that is parked (1), or that is parked no more (-1). */
 static void cai_priv_dlpack_count(cai_event_pool *pool, int64_t nbytes, int64_t sign)
 {
     cai_pool_parked *parked = &pool->dlpack;
@@ -1024,7 +1024,7 @@ static int cai_priv_dlpack_is_above(cai_event_pool *pool)
     return above;
 }
 
-/* What has ended by now does not count. */
+/* Fails if too much is parked, after a poll of the pool. */
 static cai_status cai_priv_dlpack_check_limit(cai_event_pool *pool, cai_error *err)
 {
     if (!cai_priv_dlpack_is_above(pool)) return CAI_OK;
@@ -1045,7 +1045,7 @@ static int cai_priv_dlpack_again(cai_priv_parked *node, int wait)
     return 1;
 }
 
-/* What the deleter does with the array. */
+/* Gives the array back or parks it, for the deleter. */
 static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)(void *)storage;
@@ -1074,7 +1074,7 @@ static cai_priv_parked *cai_priv_dlpack_take(cai_event_pool *pool, uint64_t stre
     return found;
 }
 
-/* The stream is an argument now, so it lives: arrays that wait for its earlier work get an event in it. */
+/* Arrays that wait for earlier work of this stream get an event in it. It is an argument now, so it exists. */
 static void cai_priv_dlpack_settle_others(cai_dlpack_ordered *now)
 {
     const cai_cuda *cuda = now->pool->cuda;
@@ -1112,7 +1112,7 @@ static cai_status cai_priv_dlpack_find_device(const cai_cuda *cuda, const cai_ar
     return CAI_OK;
 }
 
-/* The context of the consumer's stream, and its id. */
+/* Finds the context of the consumer's stream, and its id. */
 static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error *err)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -1125,7 +1125,7 @@ static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error 
     return cai_cuda_status(error, "context_id", err);
 }
 
-/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its
+/* Chooses the way while the stream is an argument. The query of its capture comes first, because queries of its
  * flags and of its id would end the capture. A graph may use the array again, whatever the stream is. */
 static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
 {
@@ -1156,7 +1156,7 @@ static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
     return CAI_OK;
 }
 
-/* The consumer's stream waits for the array's pending work. The way back is chosen after that. */
+/* Makes the consumer's stream wait for the array's pending work, then chooses the way back. */
 static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *err)
 {
     cai_exchange ex;

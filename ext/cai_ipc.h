@@ -282,7 +282,7 @@ static uint64_t cai_priv_ipc_process(void)
 }
 
 /* ---------------------------------------------------------------- >>describing */
-/* A dtype is valid if its own code, or its own typestr, makes the same dtype. */
+/* Checks that the code of a dtype, or its typestr, makes the same dtype. */
 static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
 {
     char text[CAI_TYPESTR_SIZE];
@@ -294,7 +294,7 @@ static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
                           (unsigned long)(uint32_t)dtype->code, (long)dtype->itemsize);
 }
 
-/* Makes the array, with the object at an address, which is 2^62 while it is not known. */
+/* Makes the array, with the object at an address. While the address is not known, it is 2^62. */
 static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t address, cai_array *out,
                                         cai_error *err)
 {
@@ -358,7 +358,7 @@ static int32_t cai_priv_ipc_leave(const cai_cuda *cuda, uint64_t context, int32_
 }
 
 /* ------------------------------------------------------------------ >>mappings */
-/* Makes a place idle, and counts a failed close. Error 4: the process ends, and so did the mapping. */
+/* Makes a place idle, and counts a failed close. With error 4 the process and the mapping have ended. */
 static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
 {
     cai_ipc *ipc = mapping->ipc;
@@ -373,7 +373,7 @@ static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
     cai_priv_guard_give(&ipc->guard);
 }
 
-/* Opens, or closes. While a stream captures globally, CUDA may forbid both unless the mode is relaxed. */
+/* Opens or closes. While a stream captures globally, CUDA may forbid both unless the mode is relaxed. */
 static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
@@ -385,8 +385,8 @@ static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* A context that is not retained may be gone, and any may be reset. The mapping ended with it, and another
- * one may be at its address. */
+/* Returns whether the mapping exists. A context that is not retained may be destroyed, and any may be reset.
+ * That ends the mapping, and another mapping may be at its address. */
 static int cai_priv_ipc_lives(const cai_ipc_mapping *mapping)
 {
     return cai_priv_context_lives(mapping->ipc->cuda, mapping->context, mapping->context_id);
@@ -450,7 +450,7 @@ static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *han
     return found;
 }
 
-/* Does the context of the mapping that was taken live? If not, the reference is dropped: nobody joins it. */
+/* Returns whether the taken mapping still exists. If not, drops the reference, so that no thread joins it. */
 static int cai_priv_ipc_may_join(cai_ipc_mapping *mapping)
 {
     if (cai_priv_ipc_lives(mapping)) return 1;
@@ -479,7 +479,7 @@ static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *open
 }
 
 /* Finds the context to open in. It is the current one if that is of the device, else the device's primary one
- * if that is active. None is made. A primary one is retained, as arrays may outlast its other users. */
+ * if that is active. None is made. A primary context is retained, as arrays may outlast its other users. */
 static cai_status cai_priv_ipc_find_context(cai_ipc_mapping *mapping, cai_error *err)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
@@ -531,7 +531,7 @@ static cai_status cai_priv_ipc_open(cai_ipc_mapping *mapping, cai_error *err)
     return CAI_OK;
 }
 
-/* Is the object inside what was opened? */
+/* Checks that base <= pointer + offset and pointer + offset + size <= base + nbytes. */
 static cai_status cai_priv_ipc_inside(const cai_ipc_mapping *mapping, const struct cai_ipc_v0 *in,
                                       cai_error *err)
 {
@@ -612,7 +612,7 @@ static cai_status cai_priv_errorable(const cai_array *array, cai_error *err)
                           (long)array->sync);
 }
 
-/* All bytes of an object. */
+/* Makes an array of all bytes of an object. */
 static cai_status cai_priv_ipc_whole(cai_array *out, const cai_memory_object *info, cai_error *err)
 {
     const int64_t bytes = (int64_t)info->size;
@@ -676,7 +676,7 @@ CAI_API cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager, cai_memory
     return cai_priv_ipc_write(ipc, &where, array ? array : &whole, info.address, out, err);
 }
 
-/* The place of the array's bytes in the allocation around them, by a hook. */
+/* Finds the place of the array's bytes in their allocation, with a hook. */
 static cai_status cai_priv_ipc_place(const cai_ipc *ipc, const cai_emm_hooks *hooks, const cai_array *array,
                                      cai_memory_ipc *out, cai_error *err)
 {
@@ -785,7 +785,7 @@ static void cai_priv_ipc_keep(cai_array *array, cai_event_pool *pool, uint64_t s
     if (cai_keepalive_push(array, pool, stream, NULL)) cai_array_release(array);
 }
 
-/* Between two devices CUDA gets both contexts. A table of before has no function for that. */
+/* Queues the copy. Between two devices CUDA needs both contexts. An older table has no function for that. */
 static int32_t cai_priv_ipc_queue(const cai_manager *manager, uint64_t to, const cai_ipc_mapping *mapping,
                                   uint64_t from, uint64_t size, uint64_t stream)
 {
@@ -834,7 +834,7 @@ static cai_status cai_priv_ipc_take_over(cai_array *out, const cai_array *from, 
     return CAI_OK;
 }
 
-/* The copy of an array with elements. */
+/* Copies an array with elements. */
 static cai_status cai_priv_ipc_copy_of(cai_array *out, cai_array *from, cai_manager *manager,
                                        uint64_t stream, cai_error *err)
 {

@@ -423,7 +423,7 @@ static cai_status cai_priv_place_device(cai_priv_place *place, int32_t device, u
                                   place->bound_stream);
 }
 
-/* The stream of an array's pending work; 0: it has none. */
+/* Returns the stream of an array's pending work, or 0. */
 static uint64_t cai_priv_place_pending(const cai_array *array)
 {
     return array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT ? array->stream : 0;
@@ -516,7 +516,7 @@ static cai_status cai_priv_place_array(cai_priv_place *place, const cai_array *a
     return array->mask ? cai_priv_place_pends(place, array->mask, bound) : CAI_OK;
 }
 
-/* An operand without an array. */
+/* Takes an operand without an array into account. */
 static cai_status cai_priv_place_bare(cai_priv_place *place, const cai_operand *operand)
 {
     if (!operand->stream) return CAI_OK;
@@ -549,7 +549,7 @@ static cai_status cai_priv_place_inputs(cai_priv_place *place)
     return CAI_OK;
 }
 
-/* The same memory, element by element. Work in place is right then. */
+/* Returns whether the two are the same memory, element by element. Work in place is right then. */
 static int cai_priv_place_same(const cai_array *a, const cai_array *b)
 {
     int32_t axis;
@@ -716,7 +716,8 @@ static cai_status cai_priv_work_begin(cai_priv_work *work, const cai_event_pool 
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* An event may be from outside of a capture, and one of a capture cannot be handed out (R103). */
+/* Refuses events if the stream captures. An event may be from outside of the capture, and an event of a capture
+ * cannot be handed out (R103). */
 static cai_status cai_priv_work_no_capture(const cai_priv_work *work, uint64_t stream)
 {
     const cai_cuda *cuda = work->cuda;
@@ -850,8 +851,8 @@ static cai_status cai_priv_migrate_ask(const cai_priv_work *work, const cai_arra
     return status;
 }
 
-/* The device of a stream, and the context of 1 and 2: the current one, else the primary one of the data's
- * device. */
+/* Finds the device of a stream, and the context of streams 1 and 2: the current one, else the primary one of
+ * the data's device. */
 static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int32_t data_device,
                                       uint64_t *context, int32_t *device)
 {
@@ -864,7 +865,7 @@ static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int3
     return cai_priv_work_primary(work, *device, context);
 }
 
-/* 1 and 2 in an array are streams of its memory's context. Those of a call are of the current one (R83). */
+/* Checks stream 1 or 2. In an array it is of the memory's context, as an argument of the current one (R83). */
 static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_cuda_pointer *info,
                                            uint64_t stream, uint64_t context, int32_t device)
 {
@@ -948,7 +949,7 @@ CAI_API cai_status cai_stream_cache_init(cai_stream_cache *cache, const cai_cuda
     return CAI_OK;
 }
 
-/* The current context if it is of the device, else the primary one. */
+/* Finds the current context if it is of the device, else the primary one. */
 static cai_status cai_priv_cache_context(const cai_priv_work *work, int32_t device, uint64_t *current,
                                          uint64_t *context)
 {
@@ -962,7 +963,8 @@ static cai_status cai_priv_cache_context(const cai_priv_work *work, int32_t devi
     return here == device ? CAI_OK : cai_priv_work_primary(work, device, context);
 }
 
-/* The place of a context, under the guard; NULL: the cache is full. *mine: this thread makes the stream. */
+/* Returns the place of a context, or NULL if the cache is full. Called with the guard. *mine: this thread makes
+ * the stream. */
 static cai_cached_stream *cai_priv_cache_find(cai_stream_cache *cache, uint64_t context, int *mine)
 {
     cai_cached_stream *found;
@@ -979,7 +981,7 @@ static cai_cached_stream *cai_priv_cache_find(cai_stream_cache *cache, uint64_t 
     return found;
 }
 
-/* Ends the making of a stream; 0: it failed, and the next call tries again. */
+/* Stores a new stream. 0 means that it could not be made, and the next call tries again. */
 static void cai_priv_cache_store(cai_stream_cache *cache, uint64_t context, uint64_t stream)
 {
     int32_t i;
@@ -1039,7 +1041,7 @@ CAI_API cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
     return CAI_OK;
 }
 
-/* The device that the call so far means, or `device`. */
+/* Checks that a device is the one that was named before, if any. */
 static cai_status cai_priv_place_agree(int32_t *device, const char **who, int32_t named, const char *name,
                                        cai_error *err)
 {

@@ -535,7 +535,7 @@ static inline void cai_priv_py_drop_held(cai_priv_py_owner *owner)
     Py_CLEAR(owner->object);
 }
 
-/* The same while an exception is set, which stays. */
+/* Does the same while an exception is set, which stays. */
 CAI_PRIV_COLD void cai_priv_py_drop_guarded(cai_priv_py_owner *owner)
 {
     cai_priv_py_exception kept;
@@ -653,7 +653,7 @@ static int cai_priv_py_is_attached(const cai_python_home *home)
     PyThreadState *const own = PyGILState_GetThisThreadState();
     if (!own || _PyThreadState_UncheckedGet() != own) return 0;
 #else
-    /* The same for a build for 3.11 and later. From 3.12 on each thread has a current state. */
+    /* Does the same for a build for 3.11 and later. From 3.12 on each thread has a current state. */
     if (Py_Version < 0x030c0000 || !PyThreadState_GetDict()) return 0;
 #endif
     return PyInterpreterState_GetID(PyInterpreterState_Get()) == home->interpreter;

@@ -318,7 +318,7 @@ static cai_priv_open cai_priv_storage_look(cai_storage *s)
     return seen;
 }
 
-/* Says whether home has work that the host did not wait for, and returns what was said before. */
+/* Stores whether home has work that the host did not wait for, and returns the value of before. */
 static int32_t cai_priv_storage_pending(cai_storage *s, int32_t pending)
 {
     int32_t before;
@@ -340,7 +340,7 @@ static const cai_cuda *cai_priv_storage_cuda(const cai_storage *s)
     return s->options.pool ? s->options.pool->cuda : NULL;
 }
 
-/* The status of an error of CUDA, as of a cai_exchange. */
+/* Returns the status of an error of CUDA, as a cai_exchange does. */
 static cai_status cai_priv_home_status(int32_t error, const char *what, cai_error *err)
 {
     const cai_status status = cai_cuda_status(error, what, err);
@@ -373,7 +373,7 @@ static int32_t cai_priv_storage_captures(const cai_cuda *cuda, uint64_t stream)
     return cuda && cai_priv_is_stream(cuda, stream) ? cai_priv_captures(cuda, stream) : 0;
 }
 
-/* The context of the storage becomes current, and home must not capture. */
+/* Makes the context of the storage current. Fails if home captures. */
 static cai_status cai_priv_home_enter(const cai_storage *s, int *entered, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
@@ -393,7 +393,7 @@ static int32_t cai_priv_home_leave(const cai_storage *s, int entered, int32_t er
     return error ? error : left;
 }
 
-/* The host waits for a stream of the current context (0: for the context), under the relaxed mode. */
+/* Lets the host wait for a stream of the current context (0: for the context), in the relaxed mode. */
 static int32_t cai_priv_host_block(const cai_cuda *cuda, uint64_t stream)
 {
     int32_t mode, error = cai_priv_mode_relax(cuda, &mode);
@@ -402,7 +402,7 @@ static int32_t cai_priv_host_block(const cai_cuda *cuda, uint64_t stream)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* The host waits for a stream of a context (0: the current one), unless it captures. */
+/* Lets the host wait for a stream of a context (0: the current one), unless the stream captures. */
 static int32_t cai_priv_host_wait(const cai_cuda *cuda, uint64_t stream, uint64_t context)
 {
     int entered;
@@ -414,7 +414,7 @@ static int32_t cai_priv_host_wait(const cai_cuda *cuda, uint64_t stream, uint64_
     return error ? error : left;
 }
 
-/* The host waits for home, or for the context if it may not use the memory while any kernel runs. */
+/* Lets the host wait for home, or for the context if the host may not use the memory while any kernel runs. */
 static cai_status cai_priv_home_wait(cai_storage *s, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
@@ -452,7 +452,7 @@ static cai_status cai_priv_home_copy(cai_storage *s, const cai_array *to, const 
     return status ? status : cai_cuda_status(error, "copying", err);
 }
 
-/* Copies one side to the other. On failure the state stays. */
+/* Copies one side to the other. On failure the state is unchanged. */
 static cai_status cai_priv_storage_copy(cai_storage *s, int32_t to, cai_error *err)
 {
     const int whole = s->block[0] && s->block[1];
@@ -620,7 +620,7 @@ static cai_status cai_priv_storage_allocate(cai_storage *s, const cai_dtype *dty
     return CAI_OK;
 }
 
-/* The arrays of the sides are in the order of home. */
+/* Orders the arrays of the sides on home. */
 static void cai_priv_storage_order(cai_storage *s)
 {
     int32_t i;
@@ -705,7 +705,7 @@ static cai_status cai_priv_given_fill(cai_storage *s, const cai_array *const giv
     return CAI_OK;
 }
 
-/* Home comes after the owners' work. */
+/* Makes home wait for the owners' work. */
 static cai_status cai_priv_given_begin(cai_storage *s, cai_array *on_host, cai_array *on_device,
                                        cai_error *err)
 {
@@ -987,7 +987,7 @@ CAI_API cai_status cai_storage_begin(cai_storage_access *access, cai_storage *st
     return status;
 }
 
-/* Home waits for the stream, else the host does, unless the stream captures. */
+/* Makes home wait for the stream. If this fails, the host waits, unless the stream captures. */
 static cai_status cai_priv_access_join(cai_storage_access *access, cai_error *err)
 {
     const uint64_t context = cai_priv_is_handle(access->stream) ? 0 : access->exchange.context;
@@ -1023,8 +1023,8 @@ typedef struct cai_priv_export {
     cai_storage_access access;
 } cai_priv_export;
 
-/* The pending work of the array that is released. Of a stream that nobody can name, nothing is known. Nobody
- * promises that another thread's stream 2 lives; stream 1 comes after it. */
+/* Finds the pending work of a released array. A stream that may be gone is not used. A stream 2 of another
+ * thread may be gone, and stream 1 comes after it. */
 static void cai_priv_export_take(cai_array *work, const cai_array *array, const cai_cuda *cuda)
 {
     uint64_t now = array->thread;
@@ -1038,7 +1038,7 @@ static void cai_priv_export_take(cai_array *work, const cai_array *array, const 
     if (cuda->host_thread(cuda->self, &now) || now != array->thread) work->stream = CAI_STREAM_LEGACY;
 }
 
-/* Home waits for the work. Returns CUDA's error, or -1 for a failure without one. */
+/* Makes home wait for the work. Returns CUDA's error, or -1 for a failure without one. */
 static int32_t cai_priv_export_order(const cai_storage *s, cai_array *work)
 {
     cai_exchange_options kept = cai_priv_keep_mode();
@@ -1057,8 +1057,8 @@ static int32_t cai_priv_export_order(const cai_storage *s, cai_array *work)
     return !status ? 0 : why.native ? why.native : -1;
 }
 
-/* Where home cannot wait, the host waits for what is named, while it is: its stream, unless that captures, or
- * its event. What is left is work that nobody can name. */
+/* If home cannot wait, the host waits for the stream of the work, unless it captures, or for the event. Work of
+ * an unknown stream is left. */
 static int32_t cai_priv_export_block(const cai_storage *s, cai_array *work)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
@@ -1072,7 +1072,7 @@ static int32_t cai_priv_export_block(const cai_storage *s, cai_array *work)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* Ends the access, if home or the host has waited. Returns false if not. */
+/* If home or the host has waited, ends the access. Returns whether it did. */
 static int cai_priv_export_end(cai_priv_export *owner, int named)
 {
     const cai_storage *s = owner->access.storage;
@@ -1088,7 +1088,7 @@ static int cai_priv_export_end(cai_priv_export *owner, int named)
     return 1;
 }
 
-/* Nobody can name the work: to wait for all of it may end captures. */
+/* The stream of the work is unknown. A wait for all work may end captures. */
 static int cai_priv_export_again(cai_priv_parked *node, int wait)
 {
     return wait && cai_priv_export_end((cai_priv_export *)(void *)node, 0);
@@ -1130,7 +1130,7 @@ CAI_API cai_status cai_storage_export(cai_storage *storage, int32_t side, int32_
 }
 
 /* ----------------------------------------------------------------- >>marking */
-/* Refuses a change of a side beside an open access: of that side, or one that writes. */
+/* Refuses to change a side beside an open access of that side, or an open access that writes. */
 static cai_status cai_priv_storage_idle(const cai_priv_open *now, int32_t sides, const char *verb,
                                         cai_error *err)
 {
