@@ -716,8 +716,7 @@ static cai_status cai_priv_work_begin(cai_priv_work *work, const cai_event_pool 
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* Refuses events if the stream captures. An event may be from outside of the capture, and an event of a capture
- * cannot be handed out (R103). */
+/* Refuses a stream that captures. An event may be of another capture, or would leave this one (R103). */
 static cai_status cai_priv_work_no_capture(const cai_priv_work *work, uint64_t stream)
 {
     const cai_cuda *cuda = work->cuda;
@@ -963,8 +962,7 @@ static cai_status cai_priv_cache_context(const cai_priv_work *work, int32_t devi
     return here == device ? CAI_OK : cai_priv_work_primary(work, device, context);
 }
 
-/* Returns the place of a context, or NULL if the cache is full. Called with the guard. *mine: this thread makes
- * the stream. */
+/* Returns the place of a context, or NULL if there is none. Under the guard. *mine: this thread makes it. */
 static cai_cached_stream *cai_priv_cache_find(cai_stream_cache *cache, uint64_t context, int *mine)
 {
     cai_cached_stream *found;
