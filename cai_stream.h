@@ -2429,7 +2429,7 @@ static int cai_priv_at_once(const cai_exchange *ex, const cai_array *array, int3
 }
 
 /* Gives one array back, or keeps it. If it cannot be kept in a capture, and its streams wait for the consumer,
- * it is given back, and must outlive the graph. */
+ * it is given back. Its owner must outlive the graph. */
 static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *ex, cai_array *array,
                                       cai_priv_group *group, cai_priv_point *point)
 {

@@ -217,7 +217,7 @@ CAI_API cai_status cai_storage_as_field(cai_storage_field *out, cai_storage *sto
 /* ------------------------------------------------------------------ >>arguments */
 enum { CAI_PRIV_ARGUMENT_ACQUIRED = 1, CAI_PRIV_ARGUMENT_WRAPPED = 2, CAI_PRIV_ARGUMENT_OPEN = 4 };
 
-/* The bytes that are copied to work on `side`. */
+/* Returns the bytes that are copied to work on `side`. */
 static int64_t cai_priv_argument_cost(const cai_argument *argument, int32_t side)
 {
     const cai_array *here = argument->access->array[side - 1], *there = argument->access->array[2 - side];
@@ -253,8 +253,8 @@ static cai_status cai_priv_argument_check(const cai_argument *argument, cai_erro
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %ld is no mode of an access", (long)argument->mode);
 }
 
-/* The array of the field as a storage, with a temporary buffer where `side` has none. It is in the order of
- * `stream` if the field was acquired. */
+/* Makes a storage of the array of the field, with a temporary buffer if `side` has none. If the field was
+ * acquired, the storage is in the order of `stream`. */
 static cai_status cai_priv_argument_wrap(cai_argument *argument, const cai_storage_options *options,
                                          int32_t side, int32_t has, uint64_t stream, cai_error *err)
 {
@@ -313,7 +313,7 @@ static cai_status cai_priv_argument_first(cai_status first, cai_status next, con
     return next;
 }
 
-/* Ends one argument in whatever state it is. `ran`: the work was begun. */
+/* Ends one argument in any state. `ran` is 1 if the work was begun. */
 static cai_status cai_priv_argument_close(cai_argument *argument, int ran, cai_status work, int32_t i,
                                           cai_error *err)
 {

@@ -305,7 +305,7 @@ static cai_status cai_priv_permutation(const int32_t *places, int32_t ndim, cons
     return CAI_OK;
 }
 
-/* The map is C order if all of it is 0. */
+/* Finds the order of the axes. A map of zeros is C order. */
 static cai_status cai_priv_layout_order(cai_priv_layout_plan *plan, cai_error *err)
 {
     int32_t i, any = 0;

@@ -189,7 +189,7 @@ extern "C" {
 
 enum { CAI_PRIV_MPI_CLOSED = 0, CAI_PRIV_MPI_OPEN = 1, CAI_PRIV_MPI_STARTED = 2, CAI_PRIV_MPI_BROKEN = 3 };
 
-/* Makes the datatype of a message where MPI sees it, and its buffer. */
+/* Makes the datatype of a message, as MPI sees it, and its buffer. */
 static cai_status cai_priv_mpi_add(cai_mpi_batch *batch, int32_t i, cai_error *err)
 {
     const cai_mpi_options *const options = &batch->options;
@@ -268,7 +268,7 @@ CAI_API cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_mpi_options *opt
     return status;
 }
 
-/* Nobody would know of the unpack into an array that names no stream, or an event from before it. */
+/* Names a stream in an array that names none, or an older event, so that others wait for the unpack. */
 static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_options *options, cai_error *err)
 {
     const uint64_t own = array->sync == CAI_SYNC_EVENT ? array->stream : 0;
@@ -279,7 +279,7 @@ static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_optio
     return cai_stream_remember_thread(array, options->pool, err);
 }
 
-/* Without a pool nobody can wait for pending work. */
+/* Refuses pending work if there is no pool to wait with. */
 static cai_status cai_priv_mpi_idle(const cai_array *array, int32_t i, cai_error *err)
 {
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
@@ -331,7 +331,7 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
     return pool ? cai_exchange_end(&ex, status, err) : status;
 }
 
-/* The error of a message. If `code` is an error of MPI, its text takes the place of `what`. */
+/* Makes the error of a message. If `code` is an error of MPI, its text replaces `what`. */
 static cai_status cai_priv_mpi_say(const cai_mpi_batch *batch, int32_t i, cai_status status, int code,
                                    const char *what, cai_error *err)
 {
@@ -384,7 +384,7 @@ CAI_API cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error *err)
     return CAI_OK;
 }
 
-/* Ends the messages one by one. A later call goes on where this one left. */
+/* Ends the messages one by one. A later call continues with the next one. */
 static cai_status cai_priv_mpi_wait(cai_mpi_batch *batch, int cancels, cai_error *err)
 {
     const double limit = batch->options.seconds, begin = MPI_Wtime();

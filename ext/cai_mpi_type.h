@@ -128,7 +128,7 @@ CAI_API cai_status cai_mpi_status(int code, const char *what, cai_error *err)
 #define CAI_MPI_MAX_COUNT INT_MAX /* of MPI's counts; smaller in tests */
 #endif
 
-/* What a datatype is made of. */
+/* The parts of a datatype. */
 typedef struct cai_priv_mpi_unit {
     MPI_Datatype type;
     int64_t size; /* bytes from one to the next */
@@ -141,7 +141,7 @@ static void cai_priv_mpi_drop(cai_priv_mpi_unit *unit)
     unit->made = 0;
 }
 
-/* MPI_DATATYPE_NULL: MPI has none. */
+/* Returns MPI's datatype, or MPI_DATATYPE_NULL if MPI has none. */
 static MPI_Datatype cai_priv_mpi_named(const cai_dtype *dtype)
 {
     /* not in the switch: where long double is double, it is the same number */
@@ -179,7 +179,7 @@ CAI_API cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Datatype *out, cai_
                           dtype->code == CAI_SWAPPED(dtype->code) ? " in the other byte order" : "");
 }
 
-/* Takes the place of what it was made of. */
+/* Replaces a datatype with one that was made of it. */
 static int cai_priv_mpi_become(cai_priv_mpi_unit *unit, int code, MPI_Datatype type)
 {
     if (code != MPI_SUCCESS) return code;
@@ -301,7 +301,7 @@ static void cai_priv_mpi_plain(const cai_dtype *dtype, cai_priv_mpi_unit *unit)
     unit->size = 1;
 }
 
-/* The struct of the fields in record `row`, which has `size` bytes; -1 is the element itself. */
+/* Makes the struct of the fields in record `row`, which has `size` bytes. Row -1 is the element itself. */
 static cai_status cai_priv_mpi_record(const cai_array *array, int64_t row, int64_t size,
                                       cai_priv_mpi_unit *out, cai_error *err)
 {
@@ -339,7 +339,7 @@ static cai_status cai_priv_mpi_record(const cai_array *array, int64_t row, int64
     return status;
 }
 
-/* What one element is made of. */
+/* Finds the parts of one element. */
 static cai_status cai_priv_mpi_element(const cai_array *array, cai_priv_mpi_unit *out, cai_error *err)
 {
     cai_priv_mpi_plain(&array->dtype, out);

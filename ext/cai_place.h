@@ -716,7 +716,7 @@ static cai_status cai_priv_work_begin(cai_priv_work *work, const cai_event_pool 
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* Refuses a stream that captures. An event may be of another capture, or would leave this one (R103). */
+/* Refuses a stream that captures. Events may neither enter nor leave a capture (R103). */
 static cai_status cai_priv_work_no_capture(const cai_priv_work *work, uint64_t stream)
 {
     const cai_cuda *cuda = work->cuda;

@@ -455,7 +455,7 @@ static int32_t cai_priv_py_add(int32_t *at, int32_t change)
 #error "cai_python.h: no atomics for this compiler; define CAI_NO_THREADS for one thread at a time"
 #endif
 
-/* Puts an owner on the list. Any thread, without the GIL. */
+/* Puts an owner on the list, on any thread, without the GIL. */
 static void cai_priv_py_push(cai_python_home *home, cai_priv_py_owner *owner)
 {
     void *first;
@@ -471,7 +471,7 @@ static cai_priv_py_owner *cai_priv_py_take(cai_python_home *home)
     return (cai_priv_py_owner *)cai_priv_py_exchange(&home->released, NULL);
 }
 
-/* Removes a guest of a home. The last one frees the home. */
+/* Removes a guest of a home. The last guest frees the home. */
 static void cai_priv_py_leave(cai_python_home *home)
 {
     if (!cai_priv_py_add(&home->guests, -1)) free(home);
@@ -501,7 +501,7 @@ static void cai_priv_py_keep(cai_priv_py_exception *kept)
     PyErr_Fetch(&kept->type, &kept->value, &kept->trace);
 }
 
-/* Sets the exception again. No other one remains. */
+/* Sets the exception again. No other exception remains. */
 static void cai_priv_py_put_back(const cai_priv_py_exception *kept)
 {
     PyErr_Restore(kept->type, kept->value, kept->trace);
@@ -670,7 +670,7 @@ static int cai_priv_py_look_again(void *argument)
     return 0;
 }
 
-/* Schedules a drain in the main interpreter. Any thread, without the GIL. Does not wait. */
+/* Schedules a drain in the main interpreter, on any thread, without the GIL. It does not wait. */
 static void cai_priv_py_schedule(cai_python_home *home)
 {
     if (home->interpreter || !Py_IsInitialized()) return; /* only the main one has pending calls */
@@ -780,7 +780,7 @@ static cai_python_home *cai_priv_py_home_new(void)
     return home;
 }
 
-/* The getters of __mro__ and __dict__ that every type has from `type`. */
+/* Finds the getters of __mro__ and __dict__ that every type has from `type`. */
 static int cai_priv_py_find_getters(cai_python *py)
 {
     PyObject *name = PyUnicode_InternFromString("__dict__");
@@ -2095,7 +2095,7 @@ static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
     (void)cai_priv_py_deeper(py, -1);
 }
 
-/* The part of cai_priv_py_enter_levels for an import within an import. */
+/* Does the part of cai_priv_py_enter_levels for an import within an import. */
 CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
 {
     int levels = 0;
@@ -2396,8 +2396,8 @@ static int cai_priv_py_is_settled(const cai_array *array)
     return cai_priv_py_is_ordered(array) && cai_priv_py_is_ordered(array->mask);
 }
 
-/* Keeps arrays until the stream has passed. With none, gives back those that need not be kept any more. Calls
- * CUDA, and releases of other code: they may wait, for a host function in Python, say. So the GIL goes. */
+/* Keeps arrays until the stream has passed. Without arrays, gives back those that need not be kept any more.
+ * Releases the GIL, because CUDA and releases of other code may wait, such as for a host function in Python. */
 static cai_status cai_priv_py_keep_arrays(cai_event_pool *pool, cai_array *const *arrays, int32_t count,
                                           uint64_t stream, cai_error *err)
 {

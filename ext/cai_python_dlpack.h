@@ -644,7 +644,7 @@ static const char cai_priv_py_plain_name[] = "dltensor";
 static const char cai_priv_py_versioned_name[] = "dltensor_versioned";
 #endif
 
-/* Which of our names a capsule has, or NULL: it was used. Most have it at our own address. */
+/* Returns which of our names a capsule has, or NULL if it was used. Most have the name at our own address. */
 static const char *cai_priv_py_name_of(PyObject *capsule)
 {
     const char *const name = PyCapsule_GetName(capsule);
@@ -797,8 +797,8 @@ static cai_dlpack_storage *cai_priv_py_make_storage(cai_priv_py_export *of)
 }
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
-/* Calls CUDA, and releases of other code: they may wait, for a host function in Python, say. So the GIL
- * goes. */
+/* Releases the GIL, because CUDA and releases of other code may wait, such as for a host function in
+ * Python. */
 static cai_status cai_priv_py_move_in_order(const cai_priv_py_export *of, cai_array *array, cai_error *err)
 {
     const cai_python_dlpack_request *request = of->request;

@@ -358,7 +358,7 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
     return CAI_OK;
 }
 
-/* The buffer shares no bytes with the array. */
+/* Checks that the buffer shares no bytes with the array. */
 static cai_status cai_priv_transfer_apart(const cai_array *array, uint64_t buffer, cai_error *err)
 {
     const cai_dtype byte = {CAI_UINT8, 1, 0, 0, 0, 1};
@@ -458,7 +458,7 @@ CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_r
     return count;
 }
 
-/* Copies a run. Where compilers know the size, they call no function. */
+/* Copies a run. If compilers know the size, they call no function. */
 static void cai_priv_transfer_bytes(const cai_run *run)
 {
     void *const to = (void *)(uintptr_t)run->to;
