@@ -67,7 +67,7 @@ READERS AND JUDGES
 
 OWNERSHIP
     An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
-    when you are done. Do not copy an owned array, except by cai_array_move and cai_array_borrow.
+    when you are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow.
     A view is valid as long as the array that it was made of. mask, fields and event belong to the owner and
     are valid until release. Field names point to the text that the reader tagged.
 
@@ -474,13 +474,13 @@ enum {
                                      consumer's work there. cai_exchange_finish keeps the array until the
                                      consumer's stream has passed */
     CAI_OWN_EVENT = 1 << 11,      /* set by cai_stream_detach. `event` belongs to the array, and is destroyed
-                                     when the array is released. Without the flag it is the owner's */
-    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory behind the work of the stream that the array
-                                     names. The array may be released as soon as that stream waits for the
-                                     consumer's work, without an event of the host. Set by owners whose free
-                                     is stream-ordered (cai_emm_array, a manager), never by an import */
+                                     when the array is released. Without the flag `event` is the owner's */
+    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory after the work of the stream that the array names.
+                                     So the array may be released as soon as that stream waits for the
+                                     consumer's work. Only owners whose free is stream-ordered set the flag
+                                     (cai_emm_array, a manager), never an import */
     /* requirements of cai_expect that are not facts of an array */
-    CAI_ON_DEVICE = 1 << 16,      /* not known to be plain host memory, or of use to a device (HMM, ATS) */
+    CAI_ON_DEVICE = 1 << 16,      /* not known as plain host memory, unless a device can use that (HMM, ATS) */
     CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
     CAI_ALLOW_UNALIGNED = 1 << 18 /* the caller loads byte by byte */
 };
@@ -523,8 +523,8 @@ enum {
 /** Describes your own memory in `out` as a borrowed, writable array. `code` is a dtype of fixed size. `ndim`
  *  is 0 to 64. `shape` has ndim extents in elements, 0 or more. `strides` has ndim strides in bytes, or is
  *  NULL for C order. `data` is the first element, and is ignored if the array is empty. The version is 3.
- *  Device and memory are unknown. sync is CAI_SYNC_UNKNOWN. Store in out->sync and out->stream what work is
- *  pending, or CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
+ *  Device, memory and sync are unknown. If work is pending, set out->sync and out->stream, else set
+ *  CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
                                                  const int64_t *shape, const int64_t *strides, void *data,
                                                  cai_error *err);
@@ -589,8 +589,8 @@ enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
 /** Returns whether two arrays share a byte. It compares elements, not extents. The even and the odd columns
  *  of one array do not overlap. The answer is exact, unless the bounded search ends in CAI_OVERLAP_UNDECIDED.
- *  Treat that result as an overlap. The function assumes one address space for both, and ignores masks. For
- *  NULL and for unknown layouts the result is CAI_OVERLAP_UNDECIDED. */
+ *  Treat that result as an overlap. The function assumes one address space for both arrays, and ignores
+ *  masks. For NULL and for unknown layouts the result is CAI_OVERLAP_UNDECIDED. */
 CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b);
 
 /* ---------------------------------------------------------------- >>interface */
@@ -644,7 +644,7 @@ typedef struct cai_import_options {
 } cai_import_options;
 
 /** Judges a dictionary completely. If it is right, the function describes it in `out` as a borrowed array.
- *  Attach the object that keeps the memory by cai_array_own. `options` may be NULL.
+ *  Attach the object that keeps the memory with cai_array_own. `options` may be NULL.
  *
  *  The entries are judged one by one in the order of CAI_ENTRY_LIST. Then shape, typestr, data and strides
  *  are judged together (sign of extents, sizes, addresses), and last the mask. On failure nothing is stored
@@ -655,9 +655,9 @@ typedef struct cai_import_options {
  *  order may be '=' or missing. `typestr` may be bytes. A repeat in a descr may be an int. A descr may be a
  *  tuple of tuples. The pointer of an empty array may be None. Objects with __index__ count as ints.
  *
- *  A mask may have any dtype, as its elements are true or not. cai_fields_compile counts the rows of a descr.
- *  Fields are in the storage of the options, and their names in the text of the tokens. Keep both as long as
- *  `out`. Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING, CAI_ERR_TYPE, CAI_ERR_SHAPE to CAI_ERR_CAPACITY. */
+ *  A mask may have any dtype, as only true or false counts. cai_fields_compile counts the rows of a descr.
+ *  Fields are in the storage of the options, their names in the text of the tokens. Keep storage and text as
+ *  long as `out`. Errors: CAI_ERR_ARGUMENT, CAI_ERR_MISSING to CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_import(const cai_interface *in, const cai_import_options *options,
                                              cai_array *out, cai_error *err);
 
@@ -681,8 +681,8 @@ typedef struct cai_export_storage {
 
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
- *  the version cannot carry is refused. This is a mask in version 0, a stream below version 3, an event in
- *  any version, and CAI_SYNC_UNKNOWN in version 3. (There, no stream means no pending work.) An empty array
+ *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
+ *  version, and CAI_SYNC_UNKNOWN in version 3. In version 3, no stream means no pending work. An empty array
  *  has no work to wait for and is exported without a stream. No version has an entry for device and memory
  *  kind. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
@@ -759,7 +759,7 @@ typedef struct cai_kernel_view {
 } cai_kernel_view;
 
 /** Fills a kernel view. Call cai_expect first, because a kernel view has no dtype, read-only flag or mask. If
- *  there are more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW
+ *  the array has more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW
  *  (too many axes, a bit field, or an address beyond this machine's pointers). */
 CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out,
                                                      cai_error *err);

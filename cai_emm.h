@@ -36,9 +36,9 @@ DO THIS
 
 WHAT IT IS
     Several libraries in one program need device memory. Each library allocates through a table of hooks,
-    cai_emm_hooks, which the host program fills in. The table is Numba's EMM plugin interface in C. It
+    cai_emm_hooks. The host program fills the table. The table is Numba's EMM plugin interface in C. It
     contains the pair of functions that NVIDIA's libraries use (DeviceMemHandler). This header has the table,
-    its check, tables over CUDA's own functions and malloc, and memory and owned arrays by a table.
+    its check, tables over CUDA's own functions and malloc, and memory and owned arrays through a table.
     ext/cai_manager.h has the rest of what Numba does: handles, reference counts, deferred frees, a retry when
     memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools but CUDA's
     (cai_emm_hooks_async). examples/memory/pool_plugin.h is a start for one of your own.
@@ -75,13 +75,13 @@ THE FUNCTIONS MOST USERS NEED
     cai_emm_array        makes an owned cai_array by a table; cai_array_release frees it
 
 CUDA'S MEMORY POOLS AND THREADS THAT SHARE A STREAM
-    CUDA's default pool gives a free block to another stream that waits, by events, for the free. On an H100
-    with driver 580 (CUDA 13.0) it is wrong when two threads use one stream at the same time: one waits for an
-    event there, while the other records one. The pool then gives the block to a second owner while the first
-    one still uses it. A program of CUDA calls alone got 6,921 of 176,495 blocks too early with the default
-    settings, and 0 with cudaMemPoolReuseFollowEventDependencies off. So take a pool of cai_emm_pool_create,
-    where it is off. The default pool is the process's: its settings are not ours to change. It is right for
-    programs in which each stream is used by one thread.
+    If another stream waits for a free with an event, CUDA's default pool gives the free block to that stream.
+    This fails on an H100 with driver 580 (CUDA 13.0) if two threads use one stream at the same time: one
+    waits for an event there, while the other records one. The pool then gives a block to a second owner while
+    the first owner still uses it. A program of CUDA calls alone got 6,921 of 176,495 blocks too early with
+    the default settings, and 0 with cudaMemPoolReuseFollowEventDependencies off. So use a pool of
+    cai_emm_pool_create, which has it off. cai does not change the default pool, which belongs to the process.
+    The default pool is right if each stream is used by one thread.
 
 ERRORS
     Functions return errors as in cai_stream.h. On failure no output is written. If a hook fails, the error is
@@ -121,10 +121,10 @@ typedef int (*cai_emm_free_hook)(void *ctx, void *ptr, size_t size, struct CUstr
 
 /** A table of hooks that allocate and free. A hook gets `ctx`, and returns 0 or CUDA's error number. Only
  *  device_alloc and device_free are required. Any other hook may be NULL, which means not available. Sizes
- *  are in bytes and never 0. Flags are CUDA's. A hook that frees does so after the work in `stream`, by a
- *  free in the order of the stream or after a wait for it. `stream` NULL is the legacy stream. cudaFree does
- *  not replace the wait. CUDA says that cuMemFree "may perform implicit synchronization", and nothing about
- *  cuMemFreeHost. Whoever calls unpin has waited before. */
+ *  are in bytes and never 0. Flags are CUDA's. A hook that frees does so after the work in `stream`: in the
+ *  order of the stream, or after a wait for the stream. `stream` NULL is the legacy stream. cudaFree does not
+ *  replace the wait. CUDA says that cuMemFree "may perform implicit synchronization", and nothing about
+ *  cuMemFreeHost. The caller of unpin has waited before. */
 struct cai_emm_hooks_v0 {
     uint32_t struct_size; /* sizeof of the maker's struct; hooks behind its end are NULL */
     uint32_t version;     /* CAI_EMM_VERSION */
@@ -182,35 +182,35 @@ enum { CAI_MANAGED_GLOBAL = 1, CAI_MANAGED_HOST = 2 };                          
 CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_check(const cai_emm_hooks *hooks, cai_error *err);
 
 /** Makes a table over cudaMalloc, cudaFree and the rest of CUDA's own functions. `cuda` must outlive the
- *  table. Each free first waits on the host for its stream. A manager defers the frees. If the stream
- *  captures (900) or the wait fails, nothing is freed and the free returns the error. If the error ends all
- *  work of the context, the memory is freed and the free returns the error all the same. Only unpin does not
- *  wait. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI (another version, or no slots), CAI_ERR_UNAVAILABLE (no
- *  memory_alloc, memory_free or stream_synchronize). */
+ *  table. Each free but unpin first waits on the host for its stream. A manager defers the frees. If the
+ *  stream captures (900) or the wait fails, nothing is freed and the free returns the error. If that error
+ *  ends all work of the context, the memory is freed, and the free still returns the error. Errors:
+ *  CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI (another version, or no slots), CAI_ERR_UNAVAILABLE (no memory_alloc,
+ *  memory_free or stream_synchronize). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_cuda(cai_emm_hooks *out, const cai_cuda *cuda,
                                                      cai_error *err);
 
-/** A memory pool of CUDA of one's own. Its fields may be read. */
+/** A memory pool of CUDA that cai_emm_pool_create made. Its fields may be read. */
 typedef struct cai_emm_pool {
     const cai_cuda *cuda;
     uint64_t pool; /* a cudaMemPool_t */
 } cai_emm_pool;
 
-/** Makes a memory pool on a device. It gives a free block to another stream when the free has run, or lets
- *  the allocation wait for it, but not because of events (see above). It keeps all memory that it had until
- *  it is destroyed. Other devices have no access to it (cudaMemPoolSetAccess gives it). `cuda` must outlive
- *  it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (a table without pools: before CUDA
- *  11.2), CAI_ERR_CUDA (801: the device has no pools). */
+/** Makes a memory pool on a device. The pool gives a free block to another stream when the free has run, or
+ *  makes the allocation wait for the free, but not because of events (see the manual). It keeps its memory
+ *  until it is destroyed. Other devices have no access (cudaMemPoolSetAccess gives it). `cuda` must outlive
+ *  the pool. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (a table without pools: before
+ *  CUDA 11.2), CAI_ERR_CUDA (801: the device has no pools). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_pool_create(cai_emm_pool *out, const cai_cuda *cuda, int32_t device,
                                                       cai_error *err);
 
-/** Destroys it. Memory that was not freed stays until it is. Nothing may use a table over it any more.
- *  Errors: CAI_ERR_ARGUMENT (NULL, or not made), CAI_ERR_CUDA. */
+/** Destroys a pool. Memory that was not freed stays until it is freed. Do not use a table over the pool any
+ *  more. Errors: CAI_ERR_ARGUMENT (NULL, or not made), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_pool_destroy(cai_emm_pool *pool, cai_error *err);
 
 /** Makes a table over cudaMallocAsync and cudaFreeAsync. `pool` is one of cai_emm_pool_create, and must
- *  outlive the table. Its memory is on its device. NULL is the current pool of the device of each stream, for
- *  programs in which each stream is used by one thread. That pool keeps memory up to
+ *  outlive the table. Memory comes from the pool's device. NULL is the current pool of the device of each
+ *  stream. Use NULL only if each stream is used by one thread. That pool keeps memory up to
  *  cudaMemPoolAttrReleaseThreshold, which is 0 at first. `cuda` must outlive the table. While a blocking
  *  stream captures, an allocation and a free on the legacy stream return 906, and nothing is done.
  *  Errors: CAI_ERR_ARGUMENT (NULL, or a pool that is not made), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no
@@ -221,26 +221,26 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_async(cai_emm_hooks *out, const 
 /** Makes a table over malloc and free, for machines without CUDA. It needs no event pool. */
 CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out);
 
-/** The hook ipc_handle of CUDA's own table, for plugins that cut their memory out of cudaMalloc's: call it in
- *  your hook with your CUDA table. `ptr` may be anywhere in an allocation. `handle` gets 64 bytes, `base` the
- *  first address of the allocation (R116). The context of the memory is current. Returns 0 or CUDA's error
- *  number: 1 for NULL, 801 if the table lacks ipc_export or pointer_range. On failure nothing is stored.
- *  Threads: any. */
+/** The hook ipc_handle of CUDA's own table. If a plugin cuts its memory out of cudaMalloc's memory, its own
+ *  hook may call this with the plugin's CUDA table. `ptr` may be anywhere in an allocation. `handle` gets 64
+ *  bytes, `base` the first address of the allocation (R116). The context of the memory is current. Returns 0
+ *  or CUDA's error number: 1 for NULL, 801 if the table lacks ipc_export or pointer_range. On failure nothing
+ *  is stored. Threads: any. */
 CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, void **base);
 
 /* ------------------------------------------------------------------- >>memory */
-/** Allocates memory by device_alloc in the current context. It may be used at once on `stream`, and is
+/** Allocates memory with device_alloc in the current context. It may be used at once on `stream`, and is
  *  aligned to 256 bytes. Before you use it on another stream, order that stream after this one, as an
  *  exchange does. `size` is in bytes. 0 gives NULL and calls no hook. `hooks` must be a table that
  *  cai_emm_hooks_check accepts, and is not checked again. It is not copied. The table and its ctx must stay
- *  valid until the memory is freed. `stream` is a number of cai_stream.h. It must not capture, which is not
- *  checked: the memory of some hooks would belong to the graph. Threads: any, if the hook allows it.
- *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or -1), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY (the hook
- *  returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  valid until the memory is freed. `stream` is a number of cai_stream.h. The stream must not capture,
+ *  because the memory of some hooks would belong to the graph. This is not checked. Threads: any, if the hook
+ *  allows it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or -1), CAI_ERR_OUT_OF_MEMORY,
+ *  CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_alloc(void **out, const cai_emm_hooks *hooks, size_t size,
                                                 uint64_t stream, cai_error *err);
 
-/** Frees memory of cai_emm_alloc by device_free in the current context, after the work that is in `stream`
+/** Frees memory of cai_emm_alloc with device_free in the current context, after the work that is in `stream`
  *  now. If there is work on other streams, order `stream` after them first (cai_stream_order). `size` is that
  *  of the allocation. NULL does nothing. Errors: CAI_ERR_ARGUMENT (hooks is NULL), CAI_ERR_STREAM,
  *  CAI_ERR_CUDA (the hook's; docs/memory.md explains when the memory is still there). */
@@ -248,16 +248,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_free(const cai_emm_hooks *hooks, void 
                                                uint64_t stream, cai_error *err);
 
 /* ------------------------------------------------------------------- >>arrays */
-/** Makes a new array in C order, in memory by a table. The array is owned. `pool` may be NULL only with
- *  hooks of CAI_MEMORY_HOST. `hooks` and `pool` must outlive the memory. `code` is a dtype of fixed size.
- *  `shape` has ndim extents, in elements. The array's work is on `stream`. An array without elements has no
- *  memory.
+/** Makes a new, owned array in C order, in memory of a table. `pool` may be NULL only with hooks of
+ *  CAI_MEMORY_HOST. `hooks` and `pool` must outlive the memory. `code` is a dtype of fixed size. `shape` has
+ *  ndim extents, in elements. The array's work is on `stream`. An array without elements has no memory.
  *
- *  cai_array_release makes the context current in which the array was made, and restores the other one. It
- *  frees the memory after the work in the stream or event that the array names then, and uses no other
- *  stream. If you store another stream in the array, that one must come after all work on it. An array that
- *  names none is freed on the legacy stream. The host waits for the context if the array is CAI_SYNC_UNKNOWN,
- *  or the device cannot make the order. What cannot be freed, because a stream captures, waits in `pool`
+ *  cai_array_release makes the context of the array current, and restores the current context. It frees the
+ *  memory after the work in the stream or event that the array names then, and uses no other stream. If you
+ *  store another stream in the array, that stream must come after all work on the array. An array without a
+ *  stream is freed on the legacy stream. If the array is CAI_SYNC_UNKNOWN, or the device cannot make the
+ *  order, the host waits for the context. Memory that cannot be freed while a stream captures waits in `pool`
  *  (cai_keepalive_poll, cai_keepalive_drain). If the context was destroyed, no hook is called.
  *  Threads: any. Errors: those of cai_array_init, of cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is
  *  current), CAI_ERR_CAPTURE (`stream` captures), CAI_ERR_OUT_OF_MEMORY (also of the host). */
@@ -314,7 +313,7 @@ static inline cai_status cai_priv_emm_context(const cai_cuda *cuda, uint64_t *co
                           "no context is current: call cudaSetDevice first");
 }
 
-/* Can the stream be named that the array names? Nobody promises that another thread's stream 2 lives. */
+/* Returns whether the array's stream may be used. A stream 2 of another thread may be gone. */
 static inline int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *array)
 {
     uint64_t now = 0;
@@ -324,7 +323,7 @@ static inline int cai_priv_emm_names(const cai_cuda *cuda, const cai_array *arra
     return !cuda->host_thread(cuda->self, &now) && now == array->thread;
 }
 
-/* The host waits for an event (0: for the context), under the relaxed mode. */
+/* Lets the host wait for an event (0: for the context), in the relaxed mode. */
 static inline int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
 {
     int32_t mode, error;
@@ -334,9 +333,9 @@ static inline int32_t cai_priv_emm_wait(const cai_cuda *cuda, uint64_t event)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* What the array names is used now or never. Returns the stream to free in. 0: none can be named. It is the
- * legacy stream then, which comes after stream 2 of all threads. *unordered: work may be pending in streams
- * that nobody can name. *wait: may the host wait for the context? */
+/* Uses the stream and the event of the array, and returns the stream to free in. On 0, free in the legacy
+ * stream, which comes after stream 2 of all threads. *unordered: work may be pending in unknown streams. *wait:
+ * the host may wait for the context. */
 static inline uint64_t cai_priv_emm_look(const cai_cuda *cuda, const cai_array *array, int *unordered,
                                          int *wait)
 {
@@ -463,7 +462,7 @@ static int cai_priv_emm_cuda_take(void *ctx, int32_t pair, void **ptr, size_t si
     return restored;
 }
 
-/* The host waits for what is in `stream` (NULL: the legacy stream). cuMemFree only "may perform implicit
+/* Lets the host wait for the work in `stream` (NULL: the legacy stream). cuMemFree only "may perform implicit
  * synchronization", and cuMemFreeHost promises nothing. A wait would end a capture of the stream. */
 static int32_t cai_priv_emm_cuda_passed(const cai_cuda *cuda, struct CUstream_st *stream)
 {
@@ -526,7 +525,7 @@ static int cai_priv_emm_cuda_managed(void *ctx, void **ptr, size_t size, unsigne
     return cai_priv_emm_cuda_take(ctx, CAI_PRIV_BY_MANAGED, ptr, size, flags);
 }
 
-/* On the legacy stream both calls end the capture of a blocking stream. So ask first. */
+/* On the legacy stream both calls end the capture of a blocking stream. So a query comes first. */
 static int32_t cai_priv_emm_legacy_captures(const cai_cuda *cuda, struct CUstream_st *stream)
 {
     if (cai_stream_from_cuda(stream, CAI_STREAM_LEGACY) != CAI_STREAM_LEGACY) return 0;
@@ -618,7 +617,7 @@ static int cai_priv_emm_cuda_ipc(void *ctx, void *ptr, void *handle, void **base
     return cai_emm_ipc_handle((const cai_cuda *)ctx, ptr, handle, base);
 }
 
-/* Do the hooks return an error about a capture only if nothing was done? */
+/* Returns whether the hooks do nothing if they return an error about a capture. */
 static int cai_priv_emm_is_of_cuda(const cai_emm_hooks *hooks)
 {
     return hooks->device_free == cai_priv_emm_cuda_free || hooks->device_free == cai_priv_emm_async_free ||
@@ -765,14 +764,14 @@ CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out)
 }
 
 /* --------------------------------------------------------------- >>allocating */
-/* Is it a table, and neither stream 0 nor -1? The errors are made elsewhere: a good call costs little. */
+/* Returns whether `hooks` is a table and the stream is not 0 or -1. cai_priv_emm_bad_call makes the errors. */
 static inline int cai_priv_emm_good_call(const cai_emm_hooks *hooks, uint64_t stream)
 {
     return hooks && stream - 1 < UINT64_MAX - 1;
 }
 
-/* The parameters stand at the places where the callers have them, so that a good call moves none. A caller
- * without `out` passes a text. */
+/* The parameters are in the order of the callers' parameters, so that a good call moves none. A caller without
+ * `out` passes a text. */
 CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks, const char *function,
                                                       const void *out, uint64_t stream, cai_error *err)
 {
@@ -781,7 +780,7 @@ CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* A call of device_alloc, in memory: what only its errors need is in no register. */
+/* A call of device_alloc. It is in memory, so that values that only errors need take no register. */
 typedef struct cai_priv_emm_call {
     const cai_emm_hooks *hooks;
     size_t size;
@@ -790,7 +789,7 @@ typedef struct cai_priv_emm_call {
     cai_error *err;
 } cai_priv_emm_call;
 
-/* Returns the status of device_alloc, which failed or broke its promise. Crooked memory is freed. */
+/* Returns the status of device_alloc, which failed or broke its promise. Frees memory that is not aligned. */
 CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_no_memory(const cai_priv_emm_call *call, int32_t error)
 {
     const cai_emm_hooks *hooks = call->hooks;
@@ -850,13 +849,13 @@ typedef struct cai_priv_emm_owner {
     int unordered; /* work may be pending in streams that nobody can name */
 } cai_priv_emm_owner;
 
-/* Does an error say that the context is no more? Its memory is gone, too. */
+/* Returns whether the error means that the context does not exist any more, nor its memory. */
 static int cai_priv_emm_is_gone(int32_t error)
 {
     return error == 4 || error == 201 || error == 709;
 }
 
-/* Is the context the one in which the memory was made? After a reset the handle is the same. */
+/* Returns whether the memory still exists in its context. A reset does not change the context's handle. */
 static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
 {
     uint64_t now = 0;
@@ -866,7 +865,7 @@ static int cai_priv_emm_lives(const cai_priv_emm_owner *owner)
     return error ? !cai_priv_emm_is_gone(error) : now == owner->context_id;
 }
 
-/* Frees in the order of a stream. False: a capture forbids it, and a table over CUDA has freed nothing. */
+/* Frees in the order of a stream. Returns 0 if a capture forbids it and a table over CUDA frees nothing. */
 static int cai_priv_emm_free_in(const cai_priv_emm_owner *owner, uint64_t stream)
 {
     const cai_emm_hooks *hooks = owner->hooks;
@@ -874,8 +873,8 @@ static int cai_priv_emm_free_in(const cai_priv_emm_owner *owner, uint64_t stream
     return error < 900 || error > 908 || !cai_priv_emm_is_of_cuda(hooks);
 }
 
-/* Runs in the context of the memory. Frees in the stream that the array names (NULL: it is parked), else in
- * the legacy stream, unless a blocking stream captures. Asking that is harmless. Returns true if it is freed. */
+/* Runs in the context of the memory. Frees in the stream of the array (NULL: it is parked). If it has none,
+ * frees in the legacy stream, unless a blocking stream captures. Returns whether the memory is freed. */
 static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;
@@ -889,7 +888,7 @@ static int cai_priv_emm_settle(cai_priv_emm_owner *owner, const cai_array *array
     return cai_priv_emm_free_in(owner, plain ? 0 : CAI_STREAM_LEGACY);
 }
 
-/* Frees the memory, and the owner with it. False: not now. */
+/* Frees the memory and the owner. Returns 0 if this is not possible now. */
 static int cai_priv_emm_let_go(cai_priv_emm_owner *owner, const cai_array *array, int wait)
 {
     const cai_cuda *cuda = owner->cuda;
@@ -945,7 +944,7 @@ static cai_status cai_priv_emm_own(cai_priv_emm_owner *owner, cai_array *array, 
                           (unsigned long long)array->stream);
 }
 
-/* Gives the array memory and its owner. */
+/* Gives memory and an owner to the array. */
 static cai_status cai_priv_emm_fill(cai_array *array, const cai_priv_emm_owner *filled, uint64_t stream,
                                     cai_error *err)
 {

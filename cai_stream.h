@@ -37,8 +37,8 @@ DO THIS
 WHAT IT IS
     Two libraries exchange arrays on different streams. The consumer's work must come after the producer's
     work. The producer's next work must come after the consumer's. This header makes both orders with one
-    event and one wait each. It makes no CUDA call if the stream is a handle and there is nothing to order. No
-    host thread waits if the producer states where its work is pending.
+    event and one wait each. If your stream is a handle (not 1 or 2) and there is nothing to order, it makes
+    no CUDA call. The CPU waits only if an array does not say where its work is pending.
 
 EXAMPLE (a consumer)
         int32_t launch(const cai_array *x, struct CUstream_st *s); // your kernel; returns cudaGetLastError()
@@ -73,51 +73,52 @@ HOW LONG HANDLES MUST LIVE
     - The consumer's stream lives until cai_exchange_finish or cai_exchange_end returns.
     - The arrays of an exchange live until that end, and each array's stream lives as long as the array (R81).
     - An argument of another function lives until that function returns.
-    Nothing else is kept, but events of the pool. Before a context is destroyed, call cai_event_pool_forget.
+    A pool keeps no handles but its own events. Before a context is destroyed, call cai_event_pool_forget.
 
 STREAMS
     A stream is a uint64_t as in cai_array.stream. 1 is the legacy default stream and 2 the per-thread default
-    stream. Other numbers are handles. 0 is refused everywhere, because it means 1 or 2, as your unit was
-    compiled. CAI_STREAM(s) makes the number of a cudaStream_t in your unit.
+    stream. Other numbers are handles. 0 is an error everywhere. It could mean 1 or 2: that depends on
+    compiler flags of the file. CAI_STREAM(s) makes the number of a cudaStream_t in your file.
     Stream 2 belongs to one host thread. Its use on another thread is CAI_ERR_THREAD, also if cai_array.thread
-    is 0 (not known). An import cannot know the thread. Call cai_stream_remember_thread after it.
-    1 and 2 are relative to a context. For an argument it is the current context. If none is current, it is
-    the active primary context of the data's device, or of device 0. For an array it is the context of its
-    memory. Memory of pools and mapped memory (cuMemMap) have none. For them it is the current context if that
-    is on the memory's device, else that device's active primary one. If there is no such context, the call
-    fails with CUDA's error 201. This header makes no context.
+    is 0 (not known). A dictionary does not name the thread: call cai_stream_remember_thread after an import.
+    1 and 2 are streams of this context. If there is none, the call fails with CUDA's error 201. This header
+    makes no context.
+        argument             the current one, else the active primary one of the data's device or of device 0
+        array                that of its memory
+        array of a pool,     the current one if it is of the memory's device, else the active primary one of
+        mapped (cuMemMap)    that device
 
 RELEASE
     cai_exchange_finish gives owned arrays back. When it does, depends on the array:
-    - CAI_ORDERED_FREE, and the stream that the array names waits for the consumer or is the consumer's: at
-      once. The owner's free comes after the work in that stream.
-    - All others: when the consumer's work has passed. The event of the end tells. An owner may free at once,
-      and many do so in the order of another stream than the one that they name.
-    - Empty arrays, any array after CAI_MODE_HOST, after an error that ends all work of the consumer's
-      context, and while the process ends: at once.
+    - At once: an array with CAI_ORDERED_FREE, if the stream that it names waits for the consumer's stream or
+      is that stream. The owner's free comes after the work in the named stream.
+    - At once: an empty array, and any array after CAI_MODE_HOST, after an error that ends all work of the
+      consumer's context, and while the process ends.
+    - Any other array: when the consumer's work has passed (an event of the end tells). Its owner may free at
+      once, or in the order of another stream than the array names.
     Until then an array waits in the keep-alive list, in a place of 72 bytes. A later call gives it back, on
     the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
-    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`,
-    `device`, and `sync`, which is CAI_SYNC_STREAM with a handle or 1 in `stream`, or CAI_SYNC_NONE. All else
-    is 0. What the callback needs more stands behind `owner`. Callbacks run in the relaxed capture mode, and
-    none runs in a begin whose consumer captures.
+    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`
+    and `sync`. `sync` is CAI_SYNC_NONE, or CAI_SYNC_STREAM with a handle or 1 in `stream`. All other fields
+    are 0. Keep what the callback needs in the memory of `owner`. Callbacks run in the relaxed capture mode. A
+    begin whose consumer captures runs none.
 
 WHAT A CALL LEAVES BEHIND
-    The current context is the same after every call as before. So is CUDA's last error, because the backends
-    call the driver, which has none. A call makes another context current for its own time only. It does so to
-    create an event, to synchronize a context, and for streams 1 and 2 of another context. Event queries and
-    host waits relax the thread's capture mode, so captures elsewhere go on.
+    A call may change the current context, and restores it before it returns. This happens to create an event,
+    to synchronize a context, and for streams 1 and 2 of another context. cudaGetLastError is not changed,
+    because this header calls the driver API, which has no last error. Event queries and host waits relax the
+    thread's capture mode, so that captures of other threads go on.
 
 ERRORS
     As in cai.h. If CUDA fails, the status is CAI_ERR_CUDA, or CAI_ERR_CAPTURE if the error is about a capture
     (900 to 908). cai_error.native is CUDA's number, and the message names the operation: "event_record: CUDA
-    error 400 (invalid resource handle)". While the process ends CUDA returns 4 (deinitialized) from every
+    error 400 (invalid resource handle)". While the process ends, CUDA returns 4 (deinitialized) from every
     call. cai_exchange_end, and every function that releases, drops or destroys, treats 4 as success.
 
 THREADS
     Any number of threads may use one pool. Each exchange belongs to the thread that began it until it ends.
-    After fork the child must not use a pool of the parent. Another thread may have held the pool's guard,
-    which then stays held. CUDA cannot be used in the child either.
+    After fork the child must not use a pool of the parent. If another thread held the pool's guard, the guard
+    stays held in the child. CUDA cannot be used in the child either.
 
 CUDA
     CUDA 11.2 or later (cai_cuda_linked: 11.3). Every CUDA call goes through a table, cai_cuda. Fill in your
@@ -129,9 +130,6 @@ RULES
 NOT HERE
     Allocation (cai_emm.h), the choice of a stream for several arrays (ext/cai_place.h), kernels,
     creation of streams, peer access.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>
@@ -177,8 +175,8 @@ typedef struct cai_cuda_v0 cai_cuda;          /* >>CUDA table */
 /** How both ends of an exchange are ordered. */
 enum {
     CAI_MODE_EVENT = 0,  /* by events on the device (R75, R76), or as cai_event_pool_set_modes says */
-    CAI_MODE_HOST = 1,   /* the host waits for the producers at begin and for the consumer at end; in
-                            between it may itself use data that it can access (R76) */
+    CAI_MODE_HOST = 1,   /* the host waits for the producers at begin and for the consumer at end. Between the
+                            two the host may use data that it can access (R76) */
     CAI_MODE_IGNORE = 2  /* no order; the caller makes its own, before begin and before the end (R79) */
 };
 
@@ -240,13 +238,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event
  *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
  *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
  *  named twice. The arrays are not changed. At most 16 distinct streams are possible, and as many events.
- *  `options` may be NULL for the default. A begin that orders, and whose consumer does not capture, also
- *  releases what has passed in the keep-alive list, the oldest first.
- *  Everything, captures included, is checked before the first record. After success end it exactly once, also
- *  if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to end,
- *  and `ex` has no meaning. Waits that were already made stay, and a stream that such a wait pulled into a
- *  capture stays in it. Begin queries context and capture of each distinct stream. It queries the memory of
- *  an array on stream 1 or 2 (R83) or with an unknown sync, and then the current context.
+ *  `options` may be NULL for the default. If begin orders work and the consumer does not capture, begin also
+ *  releases arrays of the keep-alive list whose work has passed, the oldest first.
+ *  All checks, also of captures, come before the first record. After success end the exchange exactly once,
+ *  also if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to
+ *  end, and `ex` has no meaning. Waits that were already made stay. A stream that such a wait pulled into a
+ *  capture stays in the capture. Begin queries context and capture of each distinct stream. It queries the
+ *  memory of an array on stream 1 or 2 (R83) or with an unknown sync, and then the current context.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2. A
  *  capture accepts no array with an event. cai_error.index is that of the array. */
@@ -259,19 +257,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_
 /** Ends an exchange and gives `count` arrays of it back to their owners (RELEASE above). Each producer's
  *  stream waits for the consumer's work, also if that work failed (R76, R80). This takes one record in all
  *  and one wait for each stream. If one stream cannot get its wait, the others still get theirs. An array
- *  without a stream gets no back edge: its owner must not touch the data before your stream has passed.
+ *  without a stream gets no back edge. Its owner must not touch the data before your stream has passed.
  *  `status` is that of your work. `arrays` may be NULL if `count` is 0, and may omit arrays that you keep.
- *  Borrowed arrays are not touched. One named twice is released once. The event of cai_stream_detach is
- *  destroyed with its array. The first error is returned: `status`, with `err` as you filled it, then that of
- *  the end, then that of a release with the array's index. An array whose release failed is still owned:
- *  release it after a wait for your stream, or try cai_keepalive_push. If the keep-alive list is full, the
- *  host waits for its oldest array.
+ *  Borrowed arrays are not touched. An array that is named twice is released once. The event of
+ *  cai_stream_detach is destroyed with its array. The first of these errors is returned: `status` with `err`
+ *  as you filled it, the error of the end, and the error of a release with the array's index. An array whose
+ *  release failed is still owned. Release it after a wait for your stream, or try cai_keepalive_push. If the
+ *  keep-alive list is full, the host waits for its oldest array.
  *
  *  If the exchange was not begun (begin failed, or `ex` is zeroed) or has ended, nothing is done, and the
- *  arrays stay yours. It then returns `status`, or CAI_ERR_ARGUMENT if that is CAI_OK. Nothing is done either
- *  if stream 2 takes part and this is another thread: CAI_ERR_THREAD. Finish it on the right thread. In a
- *  capture an array whose streams have their order is given back at once: its owner must outlive the graph,
- *  which cai does not check. Any other array cannot wait in a capture: CAI_ERR_CAPTURE.
+ *  arrays stay yours. The result is `status`, or CAI_ERR_ARGUMENT if `status` is CAI_OK. If stream 2 takes
+ *  part and this is another thread, nothing is done either (CAI_ERR_THREAD). Finish the exchange on the right
+ *  thread. In a capture, an array whose streams wait for the consumer is given back at once. Its owner must
+ *  outlive the graph. cai does not check this. Any other array cannot wait in a capture (CAI_ERR_CAPTURE).
  *  Threads: that of cai_exchange_begin if stream 2 takes part, else any.
  *  Errors: those of cai_exchange_end and of cai_keepalive_push, CAI_ERR_ARGUMENT (`count` is negative, or
  *  `arrays` or one of them is NULL). The exchange is ended then, and the other arrays are released. */
@@ -279,8 +277,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_stat
                                                       cai_array *const *arrays, int32_t count,
                                                       cai_error *err);
 
-/** Ends an exchange without a release: cai_exchange_finish without arrays. Those that you keep go back by
- *  cai_keepalive_push, or by cai_array_release if one is CAI_ORDERED_FREE and named a stream.
+/** Ends an exchange without a release. Give back the arrays that you keep with cai_keepalive_push. If an
+ *  array has CAI_ORDERED_FREE and named a stream, cai_array_release is enough.
  *  Errors: CAI_ERR_ARGUMENT (not begun, or ended before), CAI_ERR_THREAD, CAI_ERR_CAPTURE,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. The first one is returned. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_error *err);
@@ -323,9 +321,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 /** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
  *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
  *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
- *  `stream`, because it alone gets the back edges. cai_event_pool_set_modes may choose that the array names
- *  no stream. Streams 1 and 2 fail with CAI_ERR_STREAM if the memory is of another context, as they mean
- *  other streams there. `stream` must outlive the array (R81).
+ *  `stream`, because only `stream` gets the back edges. cai_event_pool_set_modes may choose that the array
+ *  names no stream. If the memory is of another context, streams 1 and 2 fail with CAI_ERR_STREAM, because
+ *  they are other streams there. `stream` must outlive the array (R81).
  *  Export the mask with its own call. On failure `array` is unchanged.
  *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
  *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
@@ -339,26 +337,26 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, c
                                                              cai_error *err);
 
 /** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT. It records an event, for which any thread can wait. Stream 2 is
- *  accepted only from its own thread. It does not stay beside the event, as others cannot give it the back
- *  edge. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish destroys it. If
+ *  accepted only from its own thread. It is then removed from the array, because no other thread can make it
+ *  wait. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish destroys it. If
  *  the array is borrowed or released in another way, call cai_stream_drop_event. Detach the mask with its own
  *  call. Does nothing for CAI_SYNC_NONE and empty arrays. On failure `array` is unchanged.
  *  Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of another thread, or of an unknown one. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err);
 
-/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of somebody else is only forgotten. The
- *  array then has CAI_SYNC_UNKNOWN and no stream. Not needed before cai_exchange_finish. Does nothing for an
- *  array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
+/** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of another owner is only forgotten. The
+ *  array then has CAI_SYNC_UNKNOWN and no stream. cai_exchange_finish does not need this call. Does nothing
+ *  for an array without an event. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
                                                         cai_error *err);
 
 /* --------------------------------------------------------------- >>keep-alive */
-/** Gives an owned array back when the work that is in `stream` now has passed: for an array that you kept
- *  after the end of its exchange, and for one without an exchange whose own work has passed or comes before
- *  that in `stream`. The stream is used in this call only. After success `array` is borrowed. A borrowed one
- *  is not touched. The event of cai_stream_detach is destroyed. If the list is full, what has passed is
- *  released, or the host waits for the oldest array.
+/** Gives an owned array back when the work that is in `stream` now has passed. Use it for an array that you
+ *  kept after the end of its exchange. An array without an exchange is also possible, if its own work has
+ *  passed or comes before that in `stream`. The stream is used in this call only. After success `array` is
+ *  borrowed. A borrowed array is not touched. The event of cai_stream_detach is destroyed. If the list is
+ *  full, what has passed is released, or the host waits for the oldest array.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE (the stream is
  *  capturing), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
@@ -370,10 +368,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event
  *  are released). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
 
-/** Waits for all arrays of the list and releases them. What can be freed only after a capture of somebody
- *  else stays: CAI_ERR_PENDING. Another thread may be polling. It then releases the arrays that it polls, or
- *  puts those that still wait back into the list. This call does not wait for them (CAI_ERR_PENDING, too).
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
+/** Waits for all arrays of the list and releases them. What can be freed only after a capture of another
+ *  stream stays (CAI_ERR_PENDING). If another thread polls at this time, that thread releases the arrays that
+ *  it polls, or puts them back into the list. This call does not wait for these arrays (CAI_ERR_PENDING,
+ *  too). Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
 /* --------------------------------------------------------------------- >>pool */
@@ -401,10 +399,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_init(cai_event_pool *pool, cons
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA (the first error, and the pool is empty then). */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, cai_error *err);
 
-/** Removes all that a pool keeps of a context: waits on the host for the arrays that wait for its work,
- *  releases them, and destroys its idle events. `context` 0 means every context. Call it before the context
- *  is destroyed. Below CUDA 12.0 call it also before a reset (cudaDeviceReset): no query can tell that later
- *  without a handle that is dead. From 12.0 on a reset is found by cuCtxGetId. Errors: CAI_ERR_ARGUMENT,
+/** Removes all that a pool keeps of a context. The host waits for the arrays that wait for its work, and
+ *  releases them. Then the idle events of the context are destroyed. `context` 0 means every context. Call it
+ *  before the context is destroyed. Below CUDA 12.0 call it also before a reset (cudaDeviceReset), because no
+ *  query can find a reset there. From 12.0 on cuCtxGetId finds it. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; what is left then was not waited for). */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
                                                         cai_error *err);
@@ -414,8 +412,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, ui
  *  above this one order for their own memory stays in order.
  *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
  *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and
- *  your program must know that no work is pending. An array that names no stream gets no back edge: the
- *  producer must not touch the data before the consumer's stream has passed. Both modes are EVENT at first.
+ *  your program must know that no work is pending. An array that names no stream gets no back edge. The
+ *  producer must not touch the data before the consumer's stream has passed. At first both modes are EVENT.
  *  Threads: no other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
                                                            int32_t export_mode, cai_error *err);
@@ -446,13 +444,14 @@ enum {
 /** Queries CUDA for the place of an array. It stores array->device and array->memory, also in the mask, and
  *  fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
  *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
- *  know the memory, the context of the allocation is queried, else the active primary one of its device. The
- *  current context is the same afterwards, and none is made. Bounds stay unknown if no such context knows
- *  the allocation, and for mapped memory (cuMemMap) if the array leaves one segment.
+ *  know the memory, the context of the allocation is queried. If that is not known, the active primary
+ *  context of the device is queried. The current context is restored, and no context is made. Bounds stay
+ *  unknown if no such context knows the allocation, and for mapped memory (cuMemMap) if the array leaves one
+ *  segment.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
- *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA does not tell without.
- *  CAI_ERR_MEMORY: plain or freed memory, a texture, or no address for devices that is known. Also an extent
- *  outside of the allocation, and a mask on another device. */
+ *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA needs one. CAI_ERR_MEMORY: plain or
+ *  freed memory, a texture, or no address for devices that is known. Also an extent outside of the
+ *  allocation, and a mask on another device. */
 CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
                                              uint32_t flags, cai_location *out, cai_error *err);
 
@@ -685,8 +684,8 @@ static inline cai_exchange_options cai_priv_keep_mode(void)
 }
 
 /* Memory that could not be freed when its owner let go: because somebody captures, say. The node is a part of
- * the owner. cai_priv_park puts it into the pool. Each poll, drain and release of the list calls `again`,
- * which returns true if the node is gone. wait: the host may wait for work. */
+ * the owner. cai_priv_park puts the node into the pool. Each poll, drain and release of the list calls `again`,
+ * which returns whether the node is gone. If `wait` is set, the host may wait for work. */
 typedef struct cai_priv_parked {
     struct cai_priv_parked *next;
     int (*again)(struct cai_priv_parked *node, int wait);
@@ -704,13 +703,13 @@ static inline int cai_priv_is_dead(int32_t error)
     return 0;
 }
 
-/* Is it a table of this version? It may end anywhere behind `self`. */
+/* Returns whether the table has this version. It may end anywhere after `self`. */
 static inline int cai_priv_knows_cuda(const cai_cuda *cuda)
 {
     return cuda->version == CAI_CUDA_VERSION && cuda->struct_size >= offsetof(cai_cuda, context_current);
 }
 
-/* Returns the table. A shorter one is copied to `whole`, where the slots behind its end are NULL. */
+/* Returns the table. A shorter table is copied to `whole`, where the slots after its end are NULL. */
 static inline const cai_cuda *cai_priv_whole_cuda(const cai_cuda *cuda, cai_cuda *whole)
 {
     const size_t behind_head = cuda->struct_size - offsetof(cai_cuda, context_current);
@@ -723,21 +722,21 @@ static inline const cai_cuda *cai_priv_whole_cuda(const cai_cuda *cuda, cai_cuda
     return whole;
 }
 
-/* If it is no handle, it is 0, or it is 1 or 2, which are relative to a context. */
+/* Returns whether the stream is a handle. 0, 1 and 2 are none. 1 and 2 are streams of a context. */
 static inline int cai_priv_is_handle(uint64_t stream)
 {
     return stream > CAI_STREAM_PER_THREAD;
 }
 
-/* Can the number be passed on? 0 (R71) and DLPack's -1 (R74) cannot. 1 and 2 cannot on a platform without
- * them (R106). `cuda` may be NULL if the platform does not matter. */
+/* Returns whether CUDA accepts the number. 0 (R71) and DLPack's -1 (R74) are refused. 1 and 2 are refused on a
+ * platform without them (R106). If the platform does not matter, `cuda` may be NULL. */
 static inline int cai_priv_is_stream(const cai_cuda *cuda, uint64_t stream)
 {
     if (cai_priv_is_handle(stream)) return stream != UINT64_MAX;
     return stream && !(cuda && cuda->flags & CAI_CUDA_NO_DEFAULT_STREAMS);
 }
 
-/* The message for a number that cannot be passed on. */
+/* Returns the message for a number that cai_priv_is_stream refuses. */
 static inline const char *cai_priv_stream_fault(uint64_t stream)
 {
     if (!stream) return "stream 0 is ambiguous: CAI_STREAM(stream) returns the number of a cudaStream_t";
@@ -746,15 +745,15 @@ static inline const char *cai_priv_stream_fault(uint64_t stream)
                                        : "stream 2 is no stream of this platform: pass a handle";
 }
 
-/* Its status, with the rule. */
+/* Returns the status for such a number, with the rule. */
 static inline cai_status cai_priv_bad_stream(uint64_t stream)
 {
     return CAI_PRIV_RULE(CAI_ERR_STREAM, !stream ? 71 : stream == UINT64_MAX ? 74 : 106);
 }
 
-/* cai_priv_context_enter makes a context current that is not. cai_priv_context_leave undoes that. Both return
- * CUDA's error. CUDA also reports earlier errors, so a push or a pop that failed may have been done. After a
- * failure the context is popped if it is current. */
+/* cai_priv_context_enter makes another context current. cai_priv_context_leave undoes that. Both return CUDA's
+ * error. CUDA also reports earlier errors, so a push or a pop that failed may have been done. If the context is
+ * current after a failure, it is popped. */
 static inline int32_t cai_priv_context_undo(const cai_cuda *cuda, uint64_t context, int32_t error)
 {
     uint64_t now = 0;
@@ -773,8 +772,8 @@ static inline int32_t cai_priv_context_leave(const cai_cuda *cuda, uint64_t cont
     return cai_priv_context_undo(cuda, context, cuda->context_pop(cuda->self));
 }
 
-/* The same for a context that may be destroyed. CUDA pushes such a context without an error, and the next call
- * crashes. The query of its id is safe, and returns 709 (CUDA 12.0). */
+/* Does the same for a context that may be destroyed. CUDA pushes such a context without an error, and the next
+ * call crashes. A query of its id is safe, and returns 709 (CUDA 12.0). */
 static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t context)
 {
     uint64_t id = 0;
@@ -784,8 +783,8 @@ static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t co
     return error ? error : cai_priv_context_enter(cuda, context);
 }
 
-/* The harmless query: 900 if the stream captures, CUDA's error if that is not known, else 0. The query of an
- * id, or a wait, would end the capture. */
+/* Returns 900 if the stream captures, CUDA's error if the query fails, else 0. This query is harmless. The
+ * query of an id, or a wait, would end the capture. */
 static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
 {
     cai_cuda_capture capture;
@@ -795,7 +794,7 @@ static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
     return error || capture.status == CAI_CAPTURE_NONE ? error : 900;
 }
 
-/* Is it the context that it was? An event of a context that was reset must not be named any more. */
+/* Returns whether the context was not destroyed or reset. An event of a reset context must not be used. */
 static inline int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
 {
     uint64_t now = context;
@@ -879,7 +878,7 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 extern "C" {
 #endif
 
-/* Reads, without the guard, a number that cai_priv_guarded_put writes under it. */
+/* Reads a number without the guard. cai_priv_guarded_put writes the number under the guard. */
 static inline int32_t cai_priv_guarded_look(const int32_t *at)
 {
     return CAI_PRIV_ATOMIC_LOAD(at);
@@ -895,7 +894,7 @@ static inline void cai_priv_guard_give(int32_t *guard)
     CAI_PRIV_ATOMIC_STORE(guard, 0);
 }
 
-/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another one. */
+/* Pauses, yields or sleeps (1 ms) in a thread that has looked `looks` times for a change by another thread. */
 CAI_PRIV_COLD void cai_priv_back_off(uint32_t looks)
 {
 #if defined(_WIN32)
@@ -922,7 +921,7 @@ CAI_PRIV_COLD void cai_priv_guard_wait(int32_t *guard)
     } while (CAI_PRIV_ATOMIC_SWAP(guard, 1));
 }
 
-/* The guard was free if it was 0 before. */
+/* If the guard was 0 before, it was free. */
 static inline void cai_priv_guard_take(int32_t *guard)
 {
     if (CAI_PRIV_ATOMIC_SWAP(guard, 1)) cai_priv_guard_wait(guard);
@@ -1033,7 +1032,7 @@ CAI_PRIV_COLD cai_status cai_priv_no_pool(cai_error *err, const char *function)
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: pool is NULL or not made", function);
 }
 
-/* `later`: words behind the sentence. */
+/* `later` is text after the sentence. */
 CAI_PRIV_COLD cai_status cai_priv_cuda_failed(cai_error *err, cai_status status, int32_t error,
                                               const char *what, const char *later)
 {
@@ -1101,7 +1100,7 @@ static inline cai_status cai_priv_stream_did(cai_priv_stream_call *call, int32_t
     return error ? cai_priv_stream_note(call, error, operation) : CAI_OK;
 }
 
-/* Calls an operation of the table. The message of a failure names it. */
+/* Calls an operation of the table. If it fails, the message names the operation. */
 #define CAI_PRIV_STREAM_CUDA(call, operation, ...)                                                           \
     cai_priv_stream_did(call, (call)->cuda->operation((call)->cuda->self, __VA_ARGS__), #operation)
 
@@ -1138,8 +1137,8 @@ CAI_PRIV_COLD cai_status cai_priv_no_context(const cai_priv_stream_call *call, i
     return CAI_ERR_CUDA;
 }
 
-/* The context of a stream of the caller. 1 and 2 are of the current context. If none is current, they are of
- * the primary context of `device`, which the runtime would use. */
+/* Finds the context of a stream of the caller. 1 and 2 are streams of the current context. If none is current,
+ * they are streams of the primary context of `device`, which the runtime would use. */
 static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stream, int32_t device,
                                        uint64_t *context)
 {
@@ -1151,7 +1150,7 @@ static cai_status cai_priv_ask_context(cai_priv_stream_call *call, uint64_t stre
     return *context ? CAI_OK : cai_priv_no_context(call, device);
 }
 
-/* The number by which the pool knows a context. It differs after a reset, where the handle does not. */
+/* Finds the number that stands for a context in the pool. A reset changes the number, but not the handle. */
 static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t context, uint64_t *id)
 {
     *id = context;
@@ -1159,8 +1158,8 @@ static cai_status cai_priv_ask_context_id(cai_priv_stream_call *call, uint64_t c
     return CAI_PRIV_STREAM_CUDA(call, context_id, context, id);
 }
 
-/* The device of the current context, queried once. Unknown if none is current, because some drivers return 0
- * then. */
+/* Finds the device of the current context, with one query. If no context is current, some drivers return 0. The
+ * result is then unknown. */
 static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *device)
 {
     *device = CAI_DEVICE_UNKNOWN;
@@ -1172,8 +1171,8 @@ static cai_status cai_priv_current_device(cai_priv_stream_call *call, int32_t *d
     return CAI_OK;
 }
 
-/* Makes `context` current if it is not. *entered gets it, or 0 if it was. cai_priv_stream_leave undoes that
- * and keeps the first error. */
+/* Makes `context` current and stores it in *entered, or stores 0 if it is current. cai_priv_stream_leave undoes
+ * that and keeps the first error. */
 static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t context, uint64_t *entered)
 {
     int32_t error;
@@ -1185,7 +1184,7 @@ static cai_status cai_priv_stream_enter(cai_priv_stream_call *call, uint64_t con
     return cai_priv_stream_did(call, error, "context_push");
 }
 
-/* For a call on a stream. CUDA finds the context of a handle, so any current context is right. */
+/* Does the same for a call on a stream. CUDA finds the context of a handle, so any current context is right. */
 static cai_status cai_priv_stream_enter_for(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                             uint64_t *entered)
 {
@@ -1219,7 +1218,7 @@ typedef struct cai_priv_point {
     uint64_t event; /* recorded there; 0: none yet */
 } cai_priv_point;
 
-/* An idle event of the context; 0: there is none. */
+/* Returns an idle event of the context, or 0 if there is none. */
 static uint64_t cai_priv_event_take(cai_event_pool *pool, uint64_t context_id)
 {
     uint64_t event = 0;
@@ -1244,8 +1243,8 @@ static int32_t cai_priv_read(cai_event_pool *pool, const int32_t *number)
     return value;
 }
 
-/* An event may be recorded again while waits for it are pending (R101). An event that was recorded in a
- * capture is not used again (retire). Keeps the first error. */
+/* Gives an event back to the pool. It may be recorded again while waits for it are pending (R101). If it was
+ * recorded in a capture, it is not used again (retire). Keeps the first error. */
 static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv_point *point, int retire,
                                       cai_status status)
 {
@@ -1270,7 +1269,7 @@ static cai_status cai_priv_event_give(cai_priv_stream_call *call, const cai_priv
     return call->gone ? CAI_OK : status;
 }
 
-/* Destroys idle events: of one context, of all (context 0), or none (only_dead). Those of a context that was
+/* Destroys idle events of one context, of all (context 0), or none (only_dead). Events of a context that was
  * reset are only forgotten. Returns the first error. */
 static cai_status cai_priv_events_remove(cai_priv_stream_call *call, uint64_t context, int only_dead)
 {
@@ -1341,7 +1340,7 @@ static cai_status cai_priv_stream_wait(cai_priv_stream_call *call, uint64_t stre
     return cai_priv_stream_leave(call, entered, status);
 }
 
-/* The host waits, by `operation`, for a context (object 0), for a stream in it, or for an event. */
+/* Lets the host wait with `operation` for a context (object 0), for a stream in it, or for an event. */
 static cai_status cai_priv_stream_block(cai_priv_stream_call *call, uint64_t context, uint64_t object,
                                         const char *operation, int32_t (*wait)(void *self, uint64_t object))
 {
@@ -1386,14 +1385,14 @@ typedef struct cai_priv_plan {
     uint64_t contexts[CAI_PRIV_CONTEXTS]; /* to synchronize */
 } cai_priv_plan;
 
-/* Array k / 2, or its mask. NULL: there is nothing to order. */
+/* Returns array k / 2, or its mask if k is odd. Returns NULL if there is nothing to order. */
 static const cai_array *cai_priv_member(cai_array *const *arrays, int64_t k)
 {
     const cai_array *member = k & 1 ? arrays[k >> 1]->mask : arrays[k >> 1];
     return member && member->size ? member : NULL;
 }
 
-/* The sync of a member and its stream. The options replace CAI_SYNC_UNKNOWN. */
+/* Returns the sync of a member, and finds its stream. The options replace CAI_SYNC_UNKNOWN. */
 static int32_t cai_priv_sync(const cai_exchange_options *options, const cai_array *member, uint64_t *stream)
 {
     *stream = member->stream;
@@ -1509,8 +1508,8 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
     return cai_priv_is_handle(stream) ? cai_priv_add_edge(plan, stream, 0, 0) : CAI_OK;
 }
 
-/* The context of an array's memory, to which its streams 1 and 2 are relative (R83). Memory of a pool and
- * mapped memory have none. They get the current context if it is on the memory's device, else the active
+/* Finds the context of an array's memory, whose streams 1 and 2 the array means (R83). Memory of a pool and
+ * mapped memory have no context. They get the current context if it is on the memory's device, else the active
  * primary one. `other` is NULL, or gets the second of the two, in which work may also be pending. */
 static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_array *member,
                                           uint64_t *context, uint64_t *other)
@@ -1534,8 +1533,8 @@ static cai_status cai_priv_memory_context(cai_priv_stream_call *call, const cai_
     return *context ? CAI_OK : cai_priv_no_context(call, info.device);
 }
 
-/* Nobody knows the stream: its work may be in the memory's context, in the current one, or in a primary one,
- * also of another device, which may use pinned and managed memory and that of its peers. */
+/* Adds the contexts in which unknown work may be pending: the memory's, the current one, and the primary one of
+ * each device. Other devices may use pinned and managed memory, and memory of their peers. */
 static cai_status cai_priv_add_unknown(cai_priv_plan *plan, const cai_array *member)
 {
     cai_priv_stream_call *call = &plan->call;
@@ -1593,8 +1592,8 @@ static cai_status cai_priv_each_member(cai_priv_plan *plan, cai_priv_visit visit
 }
 
 /* ----------------------------------------------------------------- >>captures */
-/* The id of the capture that a stream is in. 0: none. The query does not disturb a capture. If CUDA refuses
- * it, the reason is a capture (R103). */
+/* Finds the id of the capture that a stream is in, or 0. The query does not disturb a capture. If CUDA refuses
+ * the query, the reason is a capture (R103). */
 static cai_status cai_priv_ask_capture(cai_priv_stream_call *call, uint64_t stream, uint64_t context,
                                        uint64_t *id)
 {
@@ -1631,7 +1630,7 @@ static cai_status cai_priv_ask_edge_capture(cai_priv_stream_call *call, const ca
     return cai_priv_blame(call, edge->array, status);
 }
 
-/* All streams are in the capture `wanted`, or none is in any (0). */
+/* Checks that the stream of `edge` is in the capture `wanted`, or in none (0). */
 static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, const cai_exchange *ex,
                                            const cai_exchange_edge *edge, uint64_t wanted)
 {
@@ -1651,8 +1650,8 @@ static cai_status cai_priv_compare_capture(const cai_priv_stream_call *call, con
     return cai_priv_blame(call, edge->array, status);
 }
 
-/* Queries the captures of the consumer and of all edges, and compares them. may_join: a producer's capture
- * may pull the consumer in, unless that is the legacy stream, which cannot be captured. */
+/* Queries the captures of the consumer and of all edges, and compares them. With may_join, a producer's capture
+ * may pull the consumer in. The legacy stream cannot be captured. */
 static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchange *ex, uint32_t may_join)
 {
     uint64_t wanted;
@@ -1667,7 +1666,7 @@ static cai_status cai_priv_check_captures(cai_priv_stream_call *call, cai_exchan
     return CAI_OK;
 }
 
-/* A wait for a context ends each capture in it. The legacy stream tells of those of blocking streams. */
+/* Refuses contexts where a blocking stream captures, as the legacy stream tells. A wait would end that. */
 static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
 {
     cai_priv_stream_call *call = &plan->call;
@@ -1679,7 +1678,7 @@ static cai_status cai_priv_check_contexts(cai_priv_plan *plan)
     return CAI_OK;
 }
 
-/* Refuses, in a capture, waits of the host and events whose place of record is unknown. */
+/* In a capture, refuses waits of the host, and events that may be of another capture or of none. */
 static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1704,7 +1703,7 @@ static cai_status cai_priv_check_plan_captures(cai_priv_plan *plan)
 }
 
 /* -------------------------------------------------------------------- >>begin */
-/* ex->stream waits for the work that is in the stream of `edge` now. */
+/* Makes ex->stream wait for the work that is in the stream of `edge` now. */
 static cai_status cai_priv_follow(cai_priv_stream_call *call, const cai_exchange *ex,
                                   const cai_exchange_edge *edge)
 {
@@ -1775,7 +1774,7 @@ static cai_status cai_priv_prepare(cai_priv_plan *plan, cai_exchange *ex, cai_ev
     return CAI_PRIV_STREAM_CUDA(&plan->call, host_thread, &ex->thread);
 }
 
-/* The device of the data, for a consumer on stream 1 or 2 without a current context. */
+/* Finds the device of the data, for a consumer on stream 1 or 2 without a current context. */
 static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
 {
     cai_cuda_pointer info;
@@ -1795,7 +1794,7 @@ static cai_status cai_priv_data_device(cai_priv_plan *plan, int32_t *device)
     return CAI_OK;
 }
 
-/* Finds the context of the consumer's stream. That of 1 and 2 is fixed here, until the end. */
+/* Finds the context of the consumer's stream. For streams 1 and 2 it stays the same until the end. */
 static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1808,7 +1807,7 @@ static cai_status cai_priv_find_consumer(cai_priv_plan *plan)
     return cai_priv_ask_context(&plan->call, ex->stream, device, &ex->context);
 }
 
-/* The contexts' ids, each queried once. */
+/* Finds the ids of the contexts, with one query for each. */
 static cai_status cai_priv_find_ids(cai_priv_stream_call *call, cai_exchange *ex)
 {
     int32_t i, k;
@@ -1824,7 +1823,7 @@ static cai_status cai_priv_find_ids(cai_priv_stream_call *call, cai_exchange *ex
     return CAI_OK;
 }
 
-/* Makes edges of members. Every check comes before the first call that orders. */
+/* Makes the edges of the members. All checks come before the first call that orders. */
 static cai_status cai_priv_order_members(cai_priv_plan *plan)
 {
     cai_exchange *ex = plan->ex;
@@ -1838,7 +1837,7 @@ static cai_status cai_priv_order_members(cai_priv_plan *plan)
     return cai_priv_stream_carry_out(plan);
 }
 
-/* Counts the exchanges whose end calls CUDA. The others write nothing that threads share. */
+/* Counts exchanges whose end calls CUDA. The other exchanges write nothing that threads share. */
 static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
 {
     if (!ex->edge_count && ex->options.mode != CAI_MODE_HOST) return;
@@ -1849,7 +1848,7 @@ static void cai_priv_count_open(const cai_exchange *ex, int32_t by)
 
 static void cai_priv_release_oldest(cai_event_pool *pool);
 
-/* Foreign callbacks do not run while the consumer captures, which also shows in an error of the query. */
+/* Releases the oldest arrays if the query tells that the consumer does not capture. */
 static cai_status cai_priv_release_before(cai_priv_plan *plan)
 {
     cai_priv_stream_call quiet;
@@ -1886,7 +1885,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *po
     return CAI_OK;
 }
 
-/* True if an array needs no query, because its pending work, if any, is on `stream` itself. */
+/* Returns whether an array needs no query, because its pending work, if any, is on `stream` itself. */
 static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
 {
     if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array || array->mask) return 0;
@@ -1922,7 +1921,7 @@ CAI_API cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *poo
 }
 
 /* ---------------------------------------------------------------------- >>end */
-/* Finds the edges that cannot get a back edge, and keeps the first error. The others still get theirs. */
+/* Marks the edges that cannot get a back edge, and keeps the first error. The other edges still get one. */
 static cai_status cai_priv_check_edges(cai_priv_stream_call *call, cai_exchange *ex)
 {
     cai_status first = CAI_OK, status;
@@ -1943,7 +1942,7 @@ static cai_priv_point cai_priv_consumer_now(const cai_exchange *ex)
     return point;
 }
 
-/* One record, and a wait for each producer. *point gets the event. */
+/* Makes one record, and a wait of each producer's stream. *point gets the event. */
 static cai_status cai_priv_stream_give_back(cai_priv_stream_call *call, cai_exchange *ex,
                                             cai_priv_point *point)
 {
@@ -1997,8 +1996,8 @@ static cai_status cai_priv_end_on_device(cai_priv_stream_call *call, cai_exchang
     return first ? first : status;
 }
 
-/* The end of an exchange that needs CUDA calls, or a check of the thread. An event that was recorded outside
- * of a capture stays in *point. */
+/* Ends an exchange that needs CUDA calls or a check of the thread. An event that was recorded outside of a
+ * capture stays in *point. */
 CAI_PRIV_NOINLINE cai_status cai_priv_end(cai_exchange *ex, cai_status status, cai_priv_point *point,
                                           cai_error *err)
 {
@@ -2033,14 +2032,14 @@ typedef struct cai_priv_list {
     int32_t first, last;
 } cai_priv_list;
 
-/* Which places a run looks at. */
+/* The places that a run looks at. */
 typedef struct cai_priv_run {
     int32_t only_oldest; /* the first event and the places that wait for it */
     int32_t wait;        /* the host waits, but for what is parked only in a run that the caller named */
     uint64_t context;    /* 0: any */
 } cai_priv_run;
 
-/* Appends the places from `from` to `to`, which are linked. */
+/* Appends the linked places from `from` to `to`. */
 static void cai_priv_list_append(cai_keepalive *places, int32_t *first, int32_t *last, int32_t from,
                                  int32_t to)
 {
@@ -2061,7 +2060,7 @@ static int32_t cai_priv_place_take(cai_event_pool *pool)
     return place;
 }
 
-/* waited: the place was counted as one that waits. */
+/* `waited` is 1 if the place was counted as one that waits, else 0. */
 static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t waited)
 {
     cai_priv_guard_take(&pool->guard);
@@ -2071,8 +2070,8 @@ static void cai_priv_place_give(cai_event_pool *pool, int32_t place, int32_t wai
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Is the place of this run, and has the work before its event passed? While the process ends nothing is left
- * to wait for. Keeps the first error in *status. */
+/* Returns whether the place is of this run and the work before its event has passed. While the process ends,
+ * all work has passed. Keeps the first error in *status. */
 static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const cai_priv_run *run,
                          cai_status *status)
 {
@@ -2100,8 +2099,8 @@ static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const
     return 1;
 }
 
-/* Releases the array whose stream passed first. False: there is none. Its place is free before that, so a
- * thread that needs a place never waits for a callback. */
+/* Releases the first array whose work has passed. Returns 0 if there is none. Its place is free before the
+ * callback, so that a thread that needs a place never waits for a callback. */
 static int cai_priv_let_go(cai_event_pool *pool)
 {
     cai_keepalive *place;
@@ -2127,7 +2126,7 @@ static int cai_priv_let_go(cai_event_pool *pool)
     return 1;
 }
 
-/* Removes the list from the pool, or the oldest event's part. Others can use the pool meanwhile. */
+/* Removes the list from the pool, or the part of its oldest event. Other threads can use the pool meanwhile. */
 static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t only_oldest)
 {
     cai_keepalive *places = pool->keepalive;
@@ -2145,7 +2144,7 @@ static cai_priv_list cai_priv_take_list(cai_event_pool *pool, int32_t only_oldes
     return list;
 }
 
-/* Puts arrays that still wait back before newer ones, and appends those that have passed. */
+/* Puts arrays that still wait back before newer arrays, and appends arrays whose work has passed. */
 static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_priv_list passed)
 {
     cai_keepalive *places = pool->keepalive;
@@ -2157,7 +2156,7 @@ static void cai_priv_put_lists(cai_event_pool *pool, cai_priv_list rest, cai_pri
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Tries again what is parked. Returns how many went. */
+/* Tries again to free what is parked. Returns how many nodes are gone. */
 static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
 {
     cai_priv_parked *list, *node, *next;
@@ -2183,7 +2182,7 @@ static int32_t cai_priv_retry_parked(cai_event_pool *pool, int32_t wait)
     return went;
 }
 
-/* Sorts a list by whether its work has passed. Returns how many have. */
+/* Splits a list into arrays that wait and arrays whose work has passed. Returns the number of the latter. */
 static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, const cai_priv_run *run,
                              cai_priv_list *rest, cai_priv_list *passed, cai_status *status)
 {
@@ -2201,8 +2200,8 @@ static int32_t cai_priv_sort(cai_priv_stream_call *call, cai_priv_list list, con
     return count;
 }
 
-/* Queries the events of the list, or waits for them, and releases the arrays that have passed, under the
- * relaxed mode. Returns how many. *status is the first error. */
+/* Queries the events of the list, or waits for them, and releases the arrays whose work has passed, in the
+ * relaxed mode. Returns their number. *status is the first error. */
 static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *run, cai_error *err,
                                       cai_status *status)
 {
@@ -2223,7 +2222,7 @@ static int32_t cai_priv_keepalive_run(cai_event_pool *pool, const cai_priv_run *
     return count;
 }
 
-/* Begin and finish check whether the oldest arrays that wait can be released. */
+/* Releases the oldest arrays that wait, as long as their work has passed, for begin and finish. */
 CAI_PRIV_NOINLINE void cai_priv_release_oldest(cai_event_pool *pool)
 {
     const cai_priv_run oldest = {1, 0, 0};
@@ -2285,8 +2284,8 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
     return CAI_OK;
 }
 
-/* Destroys an event that cai_stream_detach made. The stream beside the event covers that work anyway. A
- * failed destroy does not keep the array. */
+/* Destroys an event of cai_stream_detach. The stream beside the event comes after that work anyway. If this
+ * fails, the array is given back all the same. */
 static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *array)
 {
     if (!array || array->sync != CAI_SYNC_EVENT || !(array->flags & CAI_OWN_EVENT)) return;
@@ -2303,7 +2302,7 @@ static void cai_priv_release_now(const cai_priv_stream_call *call, cai_array *ar
     cai_array_release(array);
 }
 
-/* Records where the work of the stream ends now, unless that was done. */
+/* Records an event after the work that is in the stream now, unless that was done. */
 static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_point *point)
 {
     uint64_t capture;
@@ -2317,7 +2316,7 @@ static cai_status cai_priv_record_point(cai_priv_stream_call *call, cai_priv_poi
     return cai_priv_record(call, point);
 }
 
-/* Moves an owned array to a place. What its callback will find is written here. */
+/* Moves an owned array to a place, and stores there what the callback will find. */
 static void cai_priv_fill_place(const cai_priv_stream_call *call, cai_keepalive *place, cai_array *array)
 {
     const int named = (array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT) &&
@@ -2357,8 +2356,8 @@ static void cai_priv_list_group(cai_event_pool *pool, cai_priv_group *group, cai
     group->count = 0;
 }
 
-/* Keeps an owned array until the work before `point` has passed. On failure it is still owned. The event is
- * recorded before a place is looked for, so that no callback runs if the stream captures. */
+/* Keeps an owned array until the work before `point` has passed. On failure the array is still owned. The event
+ * is recorded before a place is taken, so that no callback runs if the stream captures. */
 static cai_status cai_priv_keep(cai_priv_stream_call *call, cai_array *array, cai_priv_group *group,
                                 cai_priv_point *point)
 {
@@ -2404,7 +2403,7 @@ CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, ui
 }
 
 /* ------------------------------------------------------------------- >>finish */
-/* Do the streams of the owner wait for the consumer's work (R76, R80)? */
+/* Returns whether the owner's streams wait for the consumer's work (R76, R80). */
 static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
 {
     int32_t i, found = 0, missing = 0;
@@ -2419,7 +2418,7 @@ static int cai_priv_returned(const cai_exchange *ex, const cai_array *member)
     return !missing && (found || (member->stream && member->stream == ex->stream));
 }
 
-/* May the owner have its array at once? */
+/* Returns whether the array may be given back at once. */
 static int cai_priv_at_once(const cai_exchange *ex, const cai_array *array, int32_t in_capture)
 {
     const cai_array *mask = array->mask;
@@ -2429,8 +2428,8 @@ static int cai_priv_at_once(const cai_exchange *ex, const cai_array *array, int3
     return cai_priv_returned(ex, array) && cai_priv_returned(ex, mask);
 }
 
-/* Gives one array back, or keeps it. If it cannot be kept because the consumer captures, and its streams have
- * their order, the graph's owner keeps it. */
+/* Gives one array back, or keeps it. If it cannot be kept in a capture, and its streams wait for the consumer,
+ * it is given back. Its owner must outlive the graph. */
 static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *ex, cai_array *array,
                                       cai_priv_group *group, cai_priv_point *point)
 {
@@ -2460,7 +2459,7 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
     return status;
 }
 
-/* Gives the arrays of an ended exchange back. The first error is returned. */
+/* Gives the arrays of an ended exchange back. Returns the first error. */
 static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_array *const *arrays,
                                       int32_t count, cai_priv_point *point, cai_error *err)
 {
@@ -2484,7 +2483,7 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
     return cai_priv_event_give(&call, point, 0, status);
 }
 
-/* A finish that ends an exchange with CUDA calls, or that releases. */
+/* Finishes an exchange that ends with CUDA calls, or that has arrays to release. */
 CAI_PRIV_NOINLINE cai_status cai_priv_finish(cai_exchange *ex, cai_status status,
                                              cai_array *const *arrays, int32_t count, cai_error *err)
 {
@@ -2530,7 +2529,7 @@ CAI_API cai_status cai_exchange_end(cai_exchange *ex, cai_status status, cai_err
 }
 
 /* ----------------------------------------------------------------- >>ordering */
-/* plan->ex->stream waits for other streams. */
+/* Makes plan->ex->stream wait for other streams. */
 static cai_status cai_priv_join(cai_priv_plan *plan, const uint64_t *streams, int32_t count)
 {
     cai_exchange *ex = plan->ex;
@@ -2561,7 +2560,7 @@ CAI_API cai_status cai_stream_order(cai_event_pool *pool, uint64_t before, uint6
     return cai_priv_join(&plan, &before, 1);
 }
 
-/* The caller uses 1 and 2 in the current context. A consumer uses them in that of the memory (R83). */
+/* Checks stream 1 or 2 of an export: here of the current context, for a consumer of the memory's (R83). */
 static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_array *array)
 {
     uint64_t context, own;
@@ -2576,7 +2575,7 @@ static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_a
         (int)plan->ex->stream);
 }
 
-/* Waits for nothing (CAI_MODE_IGNORE) or on the host. The array then names no stream. */
+/* Exports without a stream, and waits on the host or not at all (CAI_MODE_IGNORE). */
 static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
                                           int32_t count)
 {
@@ -2669,14 +2668,14 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
 }
 
 /* --------------------------------------------------------------------- >>pool */
-/* The first slots of a table, in its order. NULL: the slot is newer than CUDA 11.2, and may be empty. */
+/* The first slots of a table, in its order. NULL: a slot that is newer than CUDA 11.2, which may be empty. */
 static const char *const cai_priv_needed_slots[] = {
     "context_current", "context_push", "context_pop", "context_synchronize", "context_device",
     "device_context", "stream_context", "stream_capture", NULL, "stream_wait_event", "stream_synchronize",
     "event_create", "event_destroy", "event_record", "event_query", "event_synchronize", "capture_mode",
     "pointer_info", NULL, NULL, "host_thread"};
 
-/* Checks a table. *table gets it, or `whole` if it is shorter than this header's. */
+/* Checks a table. *table becomes the table, or `whole` if the table is shorter than this header's. */
 static cai_status cai_priv_check_cuda(const cai_cuda *cuda, cai_cuda *whole, const cai_cuda **table,
                                       cai_error *err)
 {
@@ -2798,8 +2797,8 @@ CAI_PRIV_COLD cai_status cai_priv_no_memory(const cai_priv_search *search, int32
                                                    (unsigned long long)search->array->data, sentence));
 }
 
-/* Finds the kind of memory. Device and managed memory have one address (unified addressing). Without a
- * current context a driver may know nothing. */
+/* Finds the kind of memory. Device and managed memory have one address (unified addressing). If no context is
+ * current, a driver may know nothing. */
 static cai_status cai_priv_ask_pointer(cai_priv_search *search)
 {
     cai_priv_stream_call *call = search->call;
@@ -2819,7 +2818,7 @@ static cai_status cai_priv_ask_pointer(cai_priv_search *search)
     return CAI_OK;
 }
 
-/* The range around the data. 0 bytes: it is not known here. */
+/* Finds the range around the data. It has 0 bytes if it is not known here. */
 static cai_status cai_priv_ask_range(cai_priv_search *search)
 {
     cai_priv_stream_call *call = search->call;
@@ -2833,7 +2832,7 @@ static cai_status cai_priv_ask_range(cai_priv_search *search)
     return CAI_OK;
 }
 
-/* Queries in a further context. It may be destroyed (201, 709), or one thread may use it alone (216). */
+/* Queries in another context. It may be destroyed (201, 709), or belong to another thread alone (216). */
 static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
@@ -2846,8 +2845,8 @@ static cai_status cai_priv_ask_inside(cai_priv_search *search, uint64_t context,
     return cai_priv_stream_leave(call, context, question(search));
 }
 
-/* Queries in the current context, then in the allocation's, then in the primary one of its device (0 if that
- * is not known), which may be the first that knows the allocation's context. */
+/* Queries in the current context, then in the allocation's, then in the primary one of its device (or of device
+ * 0). The primary one may be the first that knows the allocation's context. */
 static cai_status cai_priv_ask(cai_priv_search *search, cai_priv_question question)
 {
     cai_priv_stream_call *call = search->call;
@@ -2888,8 +2887,8 @@ static cai_status cai_priv_locate_pageable(cai_priv_search *search, uint32_t fla
     return CAI_OK;
 }
 
-/* Checks every byte of [lo, hi) against the allocation. Of mapped memory CUDA tells one segment, and the next
- * segment may belong to the same array. */
+/* Checks that base <= data + lo and data + hi <= base + nbytes. Of mapped memory CUDA tells one segment, and
+ * the next segment may belong to the same array. */
 static cai_status cai_priv_locate_bounds(cai_priv_search *search)
 {
     const cai_array *array = search->array;
@@ -2953,7 +2952,7 @@ static cai_status cai_priv_check_address(const cai_priv_search *search)
                             (unsigned long long)array->data, (unsigned long long)address));
 }
 
-/* Queries the array or the mask, and stores nothing in it. */
+/* Queries an array or a mask, which is not changed. */
 static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_array *array, uint32_t flags,
                                       cai_location *out)
 {
@@ -3060,9 +3059,8 @@ struct cai_priv_pool_properties { /* CUmemPoolProps */
     unsigned char reserved[54];
 };
 
-/* The driver's function behind each slot: X(slot, parameters, symbol, suffix, version, needed). The driver's
- * library has it under the symbol with the suffix. The version is that of the parameters, which a newer
- * version may change. */
+/* The driver's function of each slot: X(slot, parameters, symbol, suffix, version, needed). In the driver's
+ * library its name is the symbol with the suffix. A newer version may have other parameters. */
 #define CAI_PRIV_SLOT_LIST(X)                                                                                \
     X(context_current, (void **), "cuCtxGetCurrent", "", 4000, 1)                                            \
     X(context_push, (void *), "cuCtxPushCurrent", "_v2", 4000, 1)                                            \
@@ -3137,7 +3135,7 @@ enum {
 };
 typedef char cai_priv_assert_entries[CAI_PRIV_CU_COUNT <= 64 ? 1 : -1]; /* of cai_cuda_driver.entries */
 
-/* cai_priv_cu_NAME returns an entry with its type. memcpy, because some compilers warn about a cast. */
+/* cai_priv_cu_NAME returns an entry with its type. It uses memcpy, because some compilers warn about a cast. */
 #define CAI_PRIV_TYPED(name, types, symbol, suffix, version, needed)                                         \
     typedef int(CAI_PRIV_CUDAAPI *cai_priv_type_##name) types;                                               \
     static inline cai_priv_type_##name cai_priv_cu_##name(void *self)                                        \
@@ -3159,15 +3157,15 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* A slot that is one call of its function with these arguments. */
+/* Defines a slot that is one call of its function with these arguments. */
 #define CAI_PRIV_SLOT(name, parameters, arguments)                                                           \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
         return cai_priv_cu_##name(self) arguments;                                                           \
     }
 
-/* The same, of a function that stores a handle in `made`. The slot returns its number in *number. It may be
- * the first call of the process. */
+/* Defines a slot of a function that stores a handle in `made`. The slot stores the handle's number in *number.
+ * It may be the first call of the process. */
 #define CAI_PRIV_SLOT_OF_HANDLE(name, number, parameters, arguments)                                         \
     static int32_t cai_priv_driver_##name parameters                                                         \
     {                                                                                                        \
@@ -3178,7 +3176,7 @@ static inline uint64_t cai_priv_cu_number(const void *handle)
         return error;                                                                                        \
     }
 
-/* The first call of a process fails, because the driver is not initialized. True: it is now, try again. */
+/* Initializes the driver if the first call of the process needs that. Returns whether to try again. */
 static int cai_priv_driver_init(void *self, int32_t *error)
 {
     if (*error != 3) return 0;
@@ -3226,7 +3224,7 @@ static int32_t cai_priv_driver_stream_capture(void *self, uint64_t stream, cai_c
     return cai_priv_cu_stream_capture(self)(cai_priv_cu_handle(stream), &capture->status, &capture->id);
 }
 
-/* The graph gets the only reference. If that fails the object stays, as to release it would call `gone`. */
+/* The graph gets the only reference. If that fails, the object stays, because its release would call `gone`. */
 static int32_t cai_priv_driver_capture_retain(void *self, uint64_t stream, void (*gone)(void *), void *user)
 {
     enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 }; /* CU_USER_OBJECT_..., CU_GRAPH_USER_OBJECT_... */
@@ -3330,7 +3328,7 @@ CAI_PRIV_SLOT(memory_alloc_from_pool,
               (void *self, uint64_t *pointer, uint64_t size, uint64_t pool, uint64_t stream),
               (pointer, (size_t)size, cai_priv_cu_handle(pool), cai_priv_cu_handle(stream)))
 
-/* A new pool has all kinds of reuse, and gives memory back at each synchronization. This one keeps it. */
+/* A new pool has all kinds of reuse, and gives memory back at synchronizations. This one keeps its memory. */
 static int32_t cai_priv_driver_pool_create(void *self, int32_t device, uint32_t reuse, uint64_t *pool)
 {
     enum { FOLLOW_EVENTS = 1, INTERNAL_DEPENDENCIES = 3, RELEASE_THRESHOLD = 4 }; /* CU_MEMPOOL_ATTR_... */
@@ -3424,7 +3422,7 @@ static struct cai_priv_copy_3d cai_priv_driver_rows(const cai_cuda_copy *copy, i
     return rows;
 }
 
-/* The driver finds out by the address what memory it is, as in cuMemcpyAsync. */
+/* The driver finds the kind of memory from the address, as in cuMemcpyAsync. */
 static int32_t cai_priv_driver_copy_3d_async(void *self, const cai_cuda_copy *copy, uint64_t stream)
 {
     enum { UNIFIED = 4 }; /* CU_MEMORYTYPE_UNIFIED */
@@ -3444,11 +3442,11 @@ static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_cop
 }
 
 #if defined(__linux__)
-/* The other name does not disturb the declaration of <unistd.h>, which strict C99 hides. */
+/* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
 extern long cai_priv_system_call(long number, ...) __asm__("syscall");
 #endif
 
-/* A system gives the number of a thread that ended to the next one. The kernel's number (22 bits on Linux)
+/* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
  * differs until the kernel has used all of them. On Windows the time of creation differs. */
 static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
 {
@@ -3493,7 +3491,7 @@ typedef struct cai_priv_wanted {
     int32_t version, needed;
 } cai_priv_wanted;
 
-/* Returns one function of the driver that `from` leads to. NULL: there is none. */
+/* Returns one function of the driver that `from` leads to, or NULL. */
 typedef void *(*cai_priv_finder)(void *from, const cai_priv_wanted *wanted);
 
 /* Completes `driver` and stores it in *out, which does not change on failure. */
@@ -3582,7 +3580,7 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
 #if defined(_WIN32)
 static const char cai_priv_driver_library[] = "nvcuda.dll";
 
-/* The driver is a part of the system. A file of its name elsewhere on the path is not the driver. */
+/* The driver is a part of the system. A file with its name in another folder of the path is not the driver. */
 static void *cai_priv_library_open(const char *path)
 {
     if (path) return (void *)LoadLibraryA(path);
@@ -3606,7 +3604,7 @@ static void cai_priv_library_close(void *library)
 #endif
 }
 
-/* The driver's library exports every signature by a name of its own, as CUDA 11.2 also does. */
+/* The driver's library exports every signature with a name of its own, as CUDA 11.2 also does. */
 static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 {
 #if defined(_WIN32)

@@ -43,7 +43,7 @@ WHAT IT IS
         }
 
     cai::array         owns a cai_array and releases it. C functions take its address. Never copy it as one.
-    cai::exchange      an exchange. Its destructor finishes it, also if an exception flies.
+    cai::exchange      an exchange. Its destructor finishes it, also after an exception.
     cai::event_pool    an event pool with its driver and its list of arrays that wait
     cai::error         the exception. It is a cai_error.
     cai::call(f, ...)  calls a C function of cai and throws its error: cai::call(cai_locate, &y, "y", ...)
@@ -111,11 +111,11 @@ template <class Function, class... Arguments> void call(Function &&, Arguments &
 #endif
 
 /* -------------------------------------------------------------------- >>array */
-/** An array that is released when the object ends, unless it is borrowed. Move it; it has no copies. The
- *  release is immediate. If work on the array may be pending, give it to an exchange. */
+/** An array that is released when the object ends, unless it is borrowed. It can be moved, not copied. The
+ *  release is immediate. If work on the array may be pending, give the array to an exchange. */
 class array : public cai_array {
   public:
-    /** Describes nothing yet: functions refuse it with CAI_ERR_ABI. */
+    /** Describes nothing yet. Functions refuse it with CAI_ERR_ABI. */
     array() noexcept { std::memset(static_cast<cai_array *>(this), 0, offsetof(cai_array, shape)); }
     /** Takes over what a C function made. `*from` becomes borrowed. */
     explicit array(cai_array *from) noexcept { cai_array_move(this, from); }
@@ -168,20 +168,20 @@ class array : public cai_array {
 
 /* --------------------------------------------------------------- >>event pool */
 /** An event pool, the CUDA that it calls, and `places` for arrays that wait until a stream has passed. It
- *  stays at its address, and outlives its exchanges and the arrays that cai_stream_export gave out. */
+ *  must stay at its address, and outlive its exchanges and the arrays of cai_stream_export. */
 class event_pool {
   public:
     event_pool() noexcept = default;
     event_pool &operator=(event_pool &&) = delete; /* no copies and no moves */
-    /** Closes it. If that fails, as when CUDA has ended before, what waits is never released. */
+    /** Closes the pool. If that fails, such as after the end of CUDA, arrays that wait are never released. */
     ~event_pool()
     {
         (void)close(nullptr);
         delete[] places_;
     }
 
-    /** Opens it on a table, which must outlive it. `flags` is 0. With 0 places it has those of the
-     *  cai_event_pool. Errors: those of cai_event_pool_init, CAI_ERR_ARGUMENT (it is open),
+    /** Opens the pool on a table, which must outlive the pool. `flags` is 0. With 0 places it has those of
+     *  the cai_event_pool. Errors: those of cai_event_pool_init, CAI_ERR_ARGUMENT (it is open),
      *  CAI_ERR_OUT_OF_MEMORY. */
     cai_status open(const cai_cuda *table, int32_t places, uint32_t flags, cai_error *why) noexcept
     {
@@ -192,8 +192,8 @@ class event_pool {
         return cai_event_pool_init(&pool_, table, places_, places, flags, why);
     }
 
-    /** Opens it on what a function finds: cai_cuda_linked, or a lambda that calls cai_cuda_load. The driver's
-     *  library then stays loaded. Errors: also those of that function. */
+    /** Opens the pool on the CUDA that a function finds: cai_cuda_linked, or a lambda that calls
+     *  cai_cuda_load. The driver's library then stays loaded. Errors: also those of that function. */
     cai_status open(cai_status (*find)(cai_cuda_driver *, cai_error *), int32_t places, uint32_t flags,
                     cai_error *why) noexcept
     {
@@ -201,14 +201,14 @@ class event_pool {
         return open(&driver_.cuda, places, flags, why);
     }
 
-    /** Opens it. `table` is the first argument of open, in one of its two forms. */
+    /** Opens the pool. `table` is the first argument of open, in one of its two forms. */
     template <class Table> explicit event_pool(Table table, int32_t places = 64, uint32_t flags = 0)
     {
         call([&](cai_error *why) { return open(table, places, flags, why); });
     }
 
-    /** Waits for the arrays, releases them and closes the pool, which may be opened again. On failure it
-     *  stays open. Errors: those of cai_keepalive_drain and cai_event_pool_destroy. */
+    /** Waits for the arrays, releases them and closes the pool, which may be opened again. On failure the
+     *  pool stays open. Errors: those of cai_keepalive_drain and cai_event_pool_destroy. */
     cai_status close(cai_error *why) noexcept
     {
         if (!pool_.cuda) return CAI_OK;
@@ -227,14 +227,14 @@ class event_pool {
 };
 
 /* ----------------------------------------------------------------- >>exchange */
-/** An exchange of arrays on a consumer's stream (cai_exchange_begin_with). Each array is released at its end,
- *  or when the stream has passed. To keep one, give the exchange y.borrow(). Declare it after the arrays,
- *  which must outlive it, and are not assigned or moved meanwhile. End it on its thread for stream 2. */
+/** An exchange of arrays on a consumer's stream (cai_exchange_begin_with). Each array is released at the end,
+ *  or when the stream has passed. To keep an array y, use y.borrow(). Declare the exchange after the arrays.
+ *  They must outlive it, without assignment or move. If stream 2 takes part, end it on the same thread. */
 class exchange {
   public:
     exchange() noexcept {}
     exchange &operator=(exchange &&) = delete; /* no copies and no moves */
-    /** Finishes it. What fails then is not reported: call finish() to learn of it. */
+    /** Finishes the exchange. Errors are not reported. To get them, call finish(). */
     ~exchange()
     {
         if (open_ && finish(CAI_OK, nullptr) == CAI_ERR_THREAD) wait();
@@ -255,8 +255,8 @@ class exchange {
 
     /** Ends it, and releases the arrays (cai_exchange_finish). `status` is that of your work. Unless it is
      *  CAI_OK, it is returned, with `why` as you filled it. If the end or a release fails, the host waits for
-     *  the stream: nothing is pending on the arrays that are still yours. After CAI_ERR_THREAD it is open:
-     *  finish it on the right thread. Errors: those of cai_exchange_finish. */
+     *  the stream, so that no work is pending on arrays that are still yours. After CAI_ERR_THREAD, finish
+     *  the exchange on the right thread. Errors: those of cai_exchange_finish. */
     cai_status finish(cai_status status, cai_error *why) noexcept
     {
         if (!open_) return status ? status : cai_error_set(CAI_ERR_ARGUMENT, "exchange", "not begun", why);
@@ -266,7 +266,7 @@ class exchange {
         return status ? status : ended;
     }
 
-    /** Begins it, with the arrays themselves: exchange(pool, CAI_STREAM(s), x, y). 16 at most. */
+    /** Begins it with the arrays themselves: exchange(pool, CAI_STREAM(s), x, y). 16 at most. */
     template <class... Arrays> exchange(cai_event_pool *events, uint64_t stream, Arrays &...arrays)
     {
         static_assert(sizeof...(arrays) <= MOST, "list more arrays by begin()");
@@ -276,7 +276,7 @@ class exchange {
         call([&](cai_error *why) { return begin(events, stream, listed_, count, nullptr, why); });
     }
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
-    /** Ends it after work that succeeded. If the work failed, throw: the destructor finishes. */
+    /** Ends it after work that succeeded. If the work failed, throw, and the destructor finishes it. */
     void finish() { call([&](cai_error *why) { return finish(CAI_OK, why); }); }
 #endif
 
@@ -304,7 +304,7 @@ class exchange {
 
 /* -------------------------------------------------------------------- >>types */
 namespace detail {
-/* Has T what the alias Member names? */
+/* Whether T has what the alias Member names. */
 template <template <class> class Member, class T, class = void> inline constexpr bool has = false;
 template <template <class> class Member, class T>
 inline constexpr bool has<Member, T, std::void_t<Member<T>>> = true;

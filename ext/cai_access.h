@@ -33,10 +33,10 @@ DO THIS
         #include "cai_access.h"
 
 WHAT IT IS
-    A computation has several fields as arguments. Each field says what it has: an array on the host, one on
-    the device, or both, and three functions that are called around the work. This is the data interface of
+    A computation has several fields as arguments. Each field has an array on the host, an array on the
+    device, or both, and three functions that are called around the work. This is the data interface of
     GT4Py's GDP-3 in C. cai_access_begin gets all fields ready on one side, or none. A field without a buffer
-    on that side gets a temporary one, which is copied back after success.
+    on that side gets a temporary buffer, which is copied back after success.
 
         cai_storage_field in, out;                     // two storages as fields
         cai_argument io[2] = {{&in.access, CAI_READ}, {&out.access, CAI_OVERWRITE}};
@@ -47,7 +47,7 @@ WHAT IT IS
         CAI_TRY(cai_access_end(io, 2, status, err));
 
 THREADS
-    One thread at a time uses an argument, and what stands behind its field.
+    One thread at a time may use an argument and the object of its field.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -66,9 +66,9 @@ extern "C" {
 #ifndef CAI_ACCESS_ABI_V0
 #define CAI_ACCESS_ABI_V0
 
-/** What a field has. Zero it, set struct_size and version, and one array or both. A function may be NULL:
- *  there is nothing to do then, and the array says itself where its work is pending. A function gets `ctx`,
- *  and returns a cai_status. It fills `err`, which may be NULL, if it fails. */
+/** What a field has. Zero it, set struct_size and version, and one array or both. A function may be NULL.
+ *  Then there is nothing to do, and the array itself describes its pending work. A function gets `ctx`, and
+ *  returns a cai_status. If it fails, it fills `err`, which may be NULL. */
 struct cai_access_v0 {
     uint32_t struct_size; /* sizeof of the maker's struct */
     uint32_t version;     /* CAI_ACCESS_VERSION */
@@ -118,15 +118,15 @@ typedef struct cai_argument {
     cai_storage_access open;
 } cai_argument;
 
-/** Returns the side on which the least bytes are copied: to and from temporary buffers, and for what is
- *  stale. It is the device if both cost the same. 0 for bad arguments. */
+/** Returns the side on which the fewest bytes are copied, to and from temporary buffers and to stale sides.
+ *  If both cost the same, it is the device. For bad arguments it is 0. */
 CAI_API int32_t cai_access_side(const cai_argument *arguments, int32_t count);
 
 /** Gets all arguments ready to work on `side`, in `stream` (0: the host works, on CAI_SIDE_HOST). A field
- *  with functions is acquired. A field without is ordered by what its array says. A field without an array of
- *  this side gets a temporary one by `options`: pool, hooks, host and home, which orders the copies. kind and
- *  flags do not count. `options` may be NULL if all have this side and functions. All are ready, or none:
- *  what was acquired is released again, without a touch, in the reverse order.
+ *  with functions is acquired. A field without functions is ordered by its array. A field without an array of
+ *  this side gets a temporary array. Its pool, hooks, host and home, which orders the copies, are those of
+ *  `options`. kind and flags do not count. `options` may be NULL if all fields have this side and functions.
+ *  All are ready, or none. On failure what was acquired is released again, without a touch, in reverse order.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (a field of another version), those of acquire, of cai_storage_wrap
  *  and of cai_storage_begin. cai_error.index is that of the argument. */
 CAI_API CAI_MUST_CHECK cai_status cai_access_begin(cai_argument *arguments, int32_t count,
@@ -135,9 +135,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_access_begin(cai_argument *arguments, int3
 
 /** Ends all arguments. `status` is that of your work, and is returned if it is not CAI_OK. After success what
  *  was written to a temporary buffer is copied back, and the field is touched. Then each field is released.
- *  All are ended, whatever fails. argument.state is not 0 if a temporary buffer could not be freed (home
- *  captures), or if its work could not be waited for (the stream captures). A second call does what is left.
- *  Errors: the first one, with the index of the argument. */
+ *  All are ended, whatever fails. If a temporary buffer could not be freed (home captures), or its work could
+ *  not be waited for (the stream captures), argument.state is not 0. A second call does the rest. Errors: the
+ *  first one, with the index of the argument. */
 CAI_API CAI_MUST_CHECK cai_status cai_access_end(cai_argument *arguments, int32_t count, cai_status status,
                                                  cai_error *err);
 
@@ -217,7 +217,7 @@ CAI_API cai_status cai_storage_as_field(cai_storage_field *out, cai_storage *sto
 /* ------------------------------------------------------------------ >>arguments */
 enum { CAI_PRIV_ARGUMENT_ACQUIRED = 1, CAI_PRIV_ARGUMENT_WRAPPED = 2, CAI_PRIV_ARGUMENT_OPEN = 4 };
 
-/* The bytes that are copied to work on `side`. */
+/* Returns the bytes that are copied to work on `side`. */
 static int64_t cai_priv_argument_cost(const cai_argument *argument, int32_t side)
 {
     const cai_array *here = argument->access->array[side - 1], *there = argument->access->array[2 - side];
@@ -253,8 +253,8 @@ static cai_status cai_priv_argument_check(const cai_argument *argument, cai_erro
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %ld is no mode of an access", (long)argument->mode);
 }
 
-/* The array of the field as a storage, with a temporary buffer where `side` has none. It is in the order of
- * `stream` if the field was acquired. */
+/* Makes a storage of the array of the field, with a temporary buffer if `side` has none. If the field was
+ * acquired, the storage is in the order of `stream`. */
 static cai_status cai_priv_argument_wrap(cai_argument *argument, const cai_storage_options *options,
                                          int32_t side, int32_t has, uint64_t stream, cai_error *err)
 {
@@ -313,7 +313,7 @@ static cai_status cai_priv_argument_first(cai_status first, cai_status next, con
     return next;
 }
 
-/* Ends one argument in whatever state it is. `ran`: the work was begun. */
+/* Ends one argument in any state. `ran` is 1 if the work was begun. */
 static cai_status cai_priv_argument_close(cai_argument *argument, int ran, cai_status work, int32_t i,
                                           cai_error *err)
 {

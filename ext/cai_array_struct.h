@@ -46,10 +46,10 @@ WHAT IT IS
 WHAT NUMPY DOES WRONG (2.4 and before)
     Structured arrays have flags 0, as if swapped, read-only and without descr. (NumPy computes `flags &=
     NPY_ARR_HAS_DESCR`, and |= was meant.) Kind V has no byte order, and cai computes contiguity and
-    alignment. The import stays read-only and has no fields. A caller who knows better passes a copy with
-    CAI_ARRAY_STRUCT_WRITABLE set, and the tokens of __array_interface__['descr']. NumPy leaves out the units
-    of datetimes, so M8[ns] arrives as M8. When NumPy imports kind U, it confuses the bytes of itemsize with
-    characters and reads beyond the end.
+    alignment. The import stays read-only and has no fields. If you know that the array is writable, pass a
+    copy with CAI_ARRAY_STRUCT_WRITABLE set, and the tokens of __array_interface__['descr']. NumPy leaves out
+    the units of datetimes, so M8[ns] arrives as M8. When NumPy imports kind U, it confuses the bytes of
+    itemsize with characters and reads beyond the end.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -87,8 +87,8 @@ enum {
 /** Judges a struct. If it is right, describes it in `out` as a borrowed array on the host, with version 3,
  *  CAI_SYNC_NONE and unknown device. Of the flags only NATIVE, WRITABLE and HAS_DESCR count. The import
  *  computes contiguity and alignment. `descr` is the token run of in->descr as the caller's reader tagged it,
- *  or NULL. It is required with HAS_DESCR and allowed without. A caller who has no tokens clears the flag in
- *  a copy. `fields` is storage for `capacity` rows. If `fields` is NULL, `descr` is checked and not kept. On
+ *  or NULL. It is required with HAS_DESCR and allowed without. If you have no tokens, clear the flag in a
+ *  copy. `fields` is storage for `capacity` rows. If `fields` is NULL, `descr` is checked and not kept. On
  *  failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_INTERFACE (two), CAI_ERR_MISSING (descr),
  *  CAI_ERR_TYPE, CAI_ERR_CAPACITY, and of cai_import CAI_ERR_SHAPE, _TYPESTR, _DATA, _STRIDES and _DESCR. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_struct_import(const cai_array_struct *in,

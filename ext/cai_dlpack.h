@@ -54,10 +54,10 @@ WHO OWNS WHAT
     After an import that succeeds, the array owns the tensor. Its release calls the deleter once, on any
     thread. After an import that fails, the caller still owns the unchanged tensor, and calls its deleter or
     leaves that to the capsule. DLPack demands one exception, for an unknown major version. Then only version
-    and deleter were read, the deleter has been called, and the status is CAI_ERR_VERSION. No other failure
-    has this status. An export that succeeds has moved the array into the storage. The deleter releases it,
-    then calls `done`. After an export that fails, the caller keeps array and storage. Rename a Python capsule
-    to "used_dltensor(_versioned)" after CAI_OK and after CAI_ERR_VERSION.
+    and deleter are read, the deleter is called, and the status is CAI_ERR_VERSION. No other failure has this
+    status. An export that succeeds has moved the array into the storage. The deleter releases it, then calls
+    `done`. After an export that fails, the caller keeps array and storage. Rename a Python capsule to
+    "used_dltensor(_versioned)" after CAI_OK and after CAI_ERR_VERSION.
 
 STREAMS
     The structs have no field for pending work. The consumer passes the number of its stream to
@@ -71,8 +71,8 @@ STREAMS
       cai_exchange_finish keeps the tensor until the consumer's stream has passed. Without an exchange, call
       cai_keepalive_push with that stream, not cai_array_release.
     - The producer remembers what covers the work in s, and gives the array back after that work.
-      cai_dlpack_export_ordered does this. The plain exports do not. Use them only for memory that is not
-      freed or used again before the consumer has finished.
+      cai_dlpack_export_ordered does this. The plain exports do not. Use a plain export only for memory that
+      is not freed or used again before the consumer has finished.
 
     After stream=-1, and for a bare DLTensor, pending work is unknown. Then keep the default,
     CAI_SYNC_UNKNOWN, unless you know more. Before a plain export, decode the number with
@@ -239,8 +239,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, cai_
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor, const cai_dlpack_options *options,
                                                     cai_array *out, cai_error *err);
 
-/** cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter it is borrowed. It
- *  is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
+/** Does the same as cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter
+ *  the array is borrowed. It is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(cai_dl_managed *managed,
                                                     const cai_dlpack_options *options, cai_array *out,
                                                     cai_error *err);
@@ -312,25 +312,26 @@ typedef struct cai_dlpack_ordered {
  *  waits for that work.
  *
  *  `stream` is 1, 2 or a handle, as cai_decode_stream_dlpack decodes it. Streams 1 and 2 are those of the
- *  current context if that is on the array's device, else of the device's primary context. 0 means that the
- *  consumer passed -1. Then the export orders nothing.
+ *  current context. If that is not on the array's device, they are those of the device's primary context. If
+ *  the consumer passed -1, pass 0. Then the export orders nothing.
  *
  *  A consumer may destroy its stream before the deleter runs. So the deleter never uses `stream`, and it
  *  never waits on the host:
- *  - `stream` is the array's own stream: the array is given back at once, or with an event of that stream.
- *  - `stream` is 1, 2 or a blocking handle: an event in stream 1 comes behind its work, also if the stream is
- *    gone. If the array is CAI_ORDERED_FREE, its stream waits for that event, and the array is given back at
- *    once. Else it waits for the event in the list of `pool`.
- *  - CAI_DLPACK_STREAMS_LIVE: an event in `stream`. CAI_DLPACK_NO_CAPTURES: one in its context.
- *  - Any other stream, and -1: no event can be recorded behind work that nobody can name. The array is parked
- *    in `pool` (cai_event_pool.waiting). A later ordered export to the same stream settles it (CUDA 12.0).
- *    So does the end of the context. cai_keepalive_drain waits for the context on the host.
- *  - `stream` captured at the export: a graph may use the array again. It stays until the graph, all that is
- *    made of it and their launches have ended (CUDA 11.3: a user object of the graph), and is then given back
- *    as above. Without user objects it is parked until the context ends (CUDA 12.0).
- *  What a capture forbids is tried again by each poll and each begin that orders. A drain does not wait for a
- *  context while a blocking stream captures there. It does not see a capture of a non-blocking stream, and
- *  ends such a capture. cai_event_pool.dlpack counts what is in the list, and cai_dlpack_limit limits it.
+ *  - `stream` is the array's own stream. The array is given back at once, or after an event of that stream.
+ *  - `stream` is 1, 2 or a blocking handle. An event in stream 1 comes after its work, also if the stream is
+ *    destroyed. If the array has CAI_ORDERED_FREE, its stream waits for the event, and the array is given
+ *    back at once. If not, the array waits for the event in the list of `pool`.
+ *  - With CAI_DLPACK_STREAMS_LIVE the event is in `stream`, with CAI_DLPACK_NO_CAPTURES in its context.
+ *  - Any other stream, and -1. No event can be recorded after work whose stream may be gone. The array is
+ *    parked in `pool` (cai_event_pool.waiting). A later ordered export to the same stream (CUDA 12.0) or the
+ *    end of the context gives it back. cai_keepalive_drain waits for the context on the host.
+ *  - `stream` captured at the export. A graph may use the array again. The array stays until the graph, all
+ *    that is made of the graph and their launches have ended (CUDA 11.3: a user object of the graph). Then it
+ *    is given back as above. Without user objects it is parked until the context ends (CUDA 12.0).
+ *  What a capture forbids is tried again by each poll and each begin that orders. While a blocking stream
+ *  captures in a context, a drain does not wait for that context. A drain does not see a capture of a
+ *  non-blocking stream, and ends such a capture. cai_event_pool.dlpack counts what is in the list, and
+ *  cai_dlpack_limit limits it.
  *
  *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of
@@ -591,7 +592,7 @@ static cai_status cai_priv_dlpack_bytes(const cai_dl_tensor *tensor, int64_t ite
     return CAI_OK;
 }
 
-/* NULL stays NULL, and cai_array_init_dtype judges it. The address of an empty array is not judged (R13). */
+/* Finds the address. NULL stays NULL, for cai_array_init_dtype. That of an empty array is not judged (R13). */
 static cai_status cai_priv_dlpack_address(const cai_dl_tensor *tensor, uint64_t *out, cai_error *err)
 {
     const uint64_t data = (uint64_t)(uintptr_t)tensor->data, offset = tensor->byte_offset;
@@ -679,7 +680,7 @@ static void cai_priv_dlpack_release_versioned(cai_array *self)
     managed->deleter(managed);
 }
 
-/* The deleter is called, as DLPack demands. */
+/* Calls the deleter, as DLPack demands. */
 CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(cai_dl_managed_versioned *managed,
                                                         cai_error *err)
 {
@@ -710,7 +711,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const cai_dl_managed_version
                                (long)managed->dl_tensor.ndim, (unsigned long)managed->version.minor);
 }
 
-/* In one body, as the calls between its parts are a tenth of an import from Python. */
+/* The parts are in one body, because calls between them are a tenth of an import from Python. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((flatten))
 #endif
@@ -874,7 +875,7 @@ CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
 
 #if defined(CAI_PRIV_DLPACK_WITH_STREAM)
 /* ----------------------------------------------------------------- >>ordering */
-/* The host waits for the context of the memory, as for unknown pending work. */
+/* Lets the host wait for the context of the memory, as for unknown pending work. */
 static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_array *array)
 {
     const cai_exchange_options kept = cai_priv_keep_mode();
@@ -892,7 +893,7 @@ static cai_status cai_priv_dlpack_wait_memory(cai_event_pool *pool, const cai_ar
     return cai_priv_is_dead(own.native) ? CAI_OK : status;
 }
 
-/* How the end of the consumer's work is found. */
+/* The ways to find the end of the consumer's work. */
 enum {
     CAI_PRIV_DLPACK_BY_OWN = 1, /* it is in the array's own stream, which lives as long as the array (R81) */
     CAI_PRIV_DLPACK_BY_LEGACY,  /* by a record in stream 1, which covers a destroyed blocking stream, too */
@@ -901,7 +902,7 @@ enum {
     CAI_PRIV_DLPACK_BY_WAIT     /* by a wait of the host alone */
 };
 
-/* Records an event behind the consumer's work, in the context of that work. */
+/* Records an event after the consumer's work, in the context of that work. */
 static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -920,7 +921,7 @@ static int32_t cai_priv_dlpack_record(cai_dlpack_ordered *at)
     return error;
 }
 
-/* Does the owner free in the order of a stream that can be named? */
+/* Returns whether the owner frees in the order of a stream that may be used. */
 static int cai_priv_dlpack_frees_in_order(const cai_array *array)
 {
     if (!(array->flags & CAI_ORDERED_FREE) || array->flags & CAI_NO_BACK_EDGE) return 0;
@@ -928,7 +929,7 @@ static int cai_priv_dlpack_frees_in_order(const cai_array *array)
            cai_priv_is_handle(array->stream);
 }
 
-/* May a graph use the array again? */
+/* Returns whether a graph may use the array again. */
 static int cai_priv_dlpack_in_graph(cai_dlpack_ordered *at)
 {
     int in_graph;
@@ -939,7 +940,7 @@ static int cai_priv_dlpack_in_graph(cai_dlpack_ordered *at)
     return in_graph;
 }
 
-/* The destructor of the user object. It must not call CUDA, so a later call looks at the mark. */
+/* Marks the end of the graph, for a later call. As destructor of a user object it must not call CUDA. */
 static void cai_priv_dlpack_graph_ends(void *user)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)user;
@@ -949,7 +950,7 @@ static void cai_priv_dlpack_graph_ends(void *user)
     cai_priv_guard_give(&pool->guard);
 }
 
-/* Asks the graph to tell its end. It then uses the storage, so that no export fails after this. */
+/* Asks the graph to tell its end. The graph then uses the storage, so no export may fail after this. */
 static void cai_priv_dlpack_ask_graph(cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -958,7 +959,7 @@ static void cai_priv_dlpack_ask_graph(cai_dlpack_ordered *at)
     if (cuda->capture_retain(cuda->self, at->stream, cai_priv_dlpack_graph_ends, at)) at->graph = 1;
 }
 
-/* 0: the array can go at once, in the order of its own stream. */
+/* Returns 0 if the array can be given back at once, in the order of its own stream. */
 static int cai_priv_dlpack_may_park(cai_dlpack_ordered *at)
 {
     if (cai_priv_dlpack_in_graph(at) || at->way != CAI_PRIV_DLPACK_BY_OWN) return 1;
@@ -974,7 +975,7 @@ static int cai_priv_dlpack_pass_on(const cai_dlpack_ordered *at)
     return !cuda->stream_wait_event(cuda->self, array->stream, at->event);
 }
 
-/* The host waits for the context in which the consumer works, or for all (-1), unless somebody captures. */
+/* Lets the host wait for the consumer's context, or for all contexts (-1), unless a stream captures. */
 static int32_t cai_priv_dlpack_wait(const cai_dlpack_ordered *at)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -985,7 +986,7 @@ static int32_t cai_priv_dlpack_wait(const cai_dlpack_ordered *at)
     return error ? error : cuda->context_synchronize(cuda->self);
 }
 
-/* May the array go? Returns 0 if so, 600 if not yet, or CUDA's error. wait: the host may wait. */
+/* Returns 0 if the array can be given back, 600 if not yet, or CUDA's error. `wait`: the host may wait. */
 static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -1002,7 +1003,7 @@ static int32_t cai_priv_dlpack_look(cai_dlpack_ordered *at, int wait)
     return wait ? cuda->event_synchronize(cuda->self, at->event) : cuda->event_query(cuda->self, at->event);
 }
 
-/* The same in the context of the consumer's work. */
+/* Does the same in the context of the consumer's work. */
 static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -1018,7 +1019,7 @@ static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
     return error;
 }
 
-/* Gives the array back if it may go. If no work of the context continues, it may. */
+/* Gives the array back if possible, or if no work of the context continues. Returns whether it did. */
 static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -1040,13 +1041,13 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     return 1;
 }
 
-/* The node of the list is a part of the storage. */
+/* Returns the storage that a node of the list is a part of. */
 static cai_dlpack_ordered *cai_priv_dlpack_of(cai_priv_parked *node)
 {
     return (cai_dlpack_ordered *)(void *)((char *)node - offsetof(cai_dlpack_ordered, parked));
 }
 
-/* Counts an array that is parked (1), or no more (-1). */
+/* Counts an array that is parked (1), or that is parked no more (-1). */
 static void cai_priv_dlpack_count(cai_event_pool *pool, int64_t nbytes, int64_t sign)
 {
     cai_pool_parked *parked = &pool->dlpack;
@@ -1069,7 +1070,7 @@ static int cai_priv_dlpack_is_above(cai_event_pool *pool)
     return above;
 }
 
-/* What has ended by now does not count. */
+/* Fails if too much is parked, after a poll of the pool. */
 static cai_status cai_priv_dlpack_check_limit(cai_event_pool *pool, cai_error *err)
 {
     if (!cai_priv_dlpack_is_above(pool)) return CAI_OK;
@@ -1090,7 +1091,7 @@ static int cai_priv_dlpack_again(cai_priv_parked *node, int wait)
     return 1;
 }
 
-/* What the deleter does with the array. */
+/* Gives the array back or parks it, for the deleter. */
 static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 {
     cai_dlpack_ordered *at = (cai_dlpack_ordered *)(void *)storage;
@@ -1119,7 +1120,7 @@ static cai_priv_parked *cai_priv_dlpack_take(cai_event_pool *pool, uint64_t stre
     return found;
 }
 
-/* The stream is an argument now, so it lives: arrays that wait for its earlier work get an event in it. */
+/* Arrays that wait for earlier work of this stream get an event in it. It is an argument now, so it exists. */
 static void cai_priv_dlpack_settle_others(cai_dlpack_ordered *now)
 {
     const cai_cuda *cuda = now->pool->cuda;
@@ -1157,7 +1158,7 @@ static cai_status cai_priv_dlpack_find_device(const cai_cuda *cuda, const cai_ar
     return CAI_OK;
 }
 
-/* The context of the consumer's stream, and its id. */
+/* Finds the context of the consumer's stream, and its id. */
 static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error *err)
 {
     const cai_cuda *cuda = at->pool->cuda;
@@ -1170,7 +1171,7 @@ static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error 
     return cai_cuda_status(error, "context_id", err);
 }
 
-/* Chooses the way while the stream is an argument. Whether it captures is asked first: the queries of its
+/* Chooses the way while the stream is an argument. The query of its capture comes first, because queries of its
  * flags and of its id would end the capture. A graph may use the array again, whatever the stream is. */
 static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
 {
@@ -1201,7 +1202,7 @@ static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
     return CAI_OK;
 }
 
-/* The consumer's stream waits for the array's pending work. The way back is chosen after that. */
+/* Makes the consumer's stream wait for the array's pending work, then chooses the way back. */
 static cai_status cai_priv_dlpack_begin_here(cai_dlpack_ordered *at, cai_error *err)
 {
     cai_exchange ex;

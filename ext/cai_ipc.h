@@ -45,34 +45,33 @@ WHAT IT IS
         cai_array_release(&x);
 
 ORDER AND LIFETIME
-    Events and reference counts do not cross processes. So the two must do this, by messages of their own:
+    Events and reference counts do not cross processes. So both processes must do this:
     - Before it sends, the producer waits on the host for all work that writes, frees or moves the memory
       (cudaStreamSynchronize on each stream with such work). It starts no such work before the answer.
     - The consumer waits for its own work on the array, releases the array, and then answers.
     - The producer frees the memory after all consumers have answered (R116).
-    An import is therefore CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing.
-    If it was opened in the primary context of its device, that is retained until then. Another context is to
-    live as long as the import. If one is destroyed or reset before, the memory is gone with it. From CUDA
-    12.0 on (cuCtxGetId) the release of such an import then closes nothing, and a later one opens it anew.
-    cai_exchange_finish keeps it until the consumer's stream has passed.
+    So an import has CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing. If it
+    was opened in the primary context of its device, that context is retained until then. Any other context
+    must live as long as the import. If a context is destroyed or reset before, the memory is gone. From CUDA
+    12.0 on (cuCtxGetId) the release then closes nothing, and a later import opens the memory anew.
+    cai_exchange_finish keeps an import until the consumer's stream has passed.
 
 WHAT CAN BE SENT
-    Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also slices and other strides. CUDA's
-    handle is that of a whole allocation, and the descriptor has the place in it. So memory that a plugin cut
-    out of a larger allocation can be sent, too, by its hook ipc_handle (cai_emm_ipc_handle is one to borrow).
-    Memory of CUDA's pools (cudaMallocAsync), host and managed memory cannot be sent, nor masks and fields,
-    which point elsewhere.
+    Any array inside one memory object of CAI_MEMORY_DEVICE can be sent, also with strides. CUDA's handle is
+    that of a whole allocation, and the descriptor has the place in it. So a plugin can also send memory that
+    it cut out of a larger allocation, with its hook ipc_handle (cai_emm_ipc_handle is one to borrow). Memory
+    of CUDA's pools (cudaMallocAsync), of the host and managed memory cannot be sent, nor masks and fields.
 
 WITHOUT PEER ACCESS
-    cai_ipc_import opens memory on its own device. Kernels of another device can use it if they have peer
-    access to that device, which is yours to know (cudaDeviceCanAccessPeer). If they have none,
-    cai_ipc_import_copy opens the memory, copies the array to a manager's device, and closes it again.
+    cai_ipc_import opens memory on its own device. Kernels of another device can use the memory if they have
+    peer access, which you must check (cudaDeviceCanAccessPeer). If they have no access, cai_ipc_import_copy
+    opens the memory, copies the array to a manager's device, and closes it again.
 
 TRUST
-    cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA, and after
-    opening against the size that CUDA returns (slot pointer_range; without it the producer is trusted). CUDA
-    alone can check the 64 bytes of the handle. Their writer chooses among the memory that this user may open.
-    Both processes can write to imported memory, as CUDA has no read-only mapping.
+    cai_ipc_import treats the descriptor as untrusted bytes. It checks them before it calls CUDA. After
+    opening it checks them against the size that CUDA returns. Without the slot pointer_range, the producer is
+    trusted. CUDA alone can check the 64 bytes of the handle. Their writer chooses among the memory that this
+    user may open. Both processes can write to imported memory, as CUDA has no read-only mapping.
 
 THREADS
     Any number of threads may use one cai_ipc, except while it is made or destroyed. Threads that open the
@@ -149,8 +148,8 @@ typedef struct cai_ipc {
  *  end before any slot. `mappings` is the caller's storage for `capacity` allocations that are open at the
  *  same time. NULL and 0 allow exports only. `cookie` is a number that no other process has, because process
  *  ids are used again and containers share them. If it is 0, cai_ipc_init makes one of the time and the
- *  address of `ipc`. Several cai_ipc in one process need the same cookie. If it differs, only CUDA notices
- *  that a process opens its own memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
+ *  address of `ipc`. Several cai_ipc in one process need the same cookie. If the cookies differ, only CUDA
+ *  notices that a process opens its own memory. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI (the table). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cuda, cai_ipc_mapping *mappings,
                                                int32_t capacity, uint64_t cookie, cai_error *err);
 
@@ -171,16 +170,16 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *mana
 /** Describes an array in memory by a table without a manager (cai_emm_array, cai_emm_alloc) to other
  *  processes, as cai_ipc_export does. The current context is that of the memory. The hook ipc_handle finds
  *  the allocation, or CUDA does if the table has CAI_EMM_CUDA_IPC. Errors: those of cai_ipc_export, those of
- *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, which has no memory, or one of
- *  another device than the current context; or the hook returned a base that is NULL or behind the array). */
+ *  cai_emm_hooks_check, CAI_ERR_MEMORY (also an array without elements, an array of another device than the
+ *  current context, or a base of the hook that is NULL or behind the array). */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const cai_emm_hooks *hooks,
                                                           const cai_array *array, struct cai_ipc_v0 *out,
                                                           cai_error *err);
 
-/** Makes an owned array of a descriptor. Its allocation is opened once for all arrays in it, and closed by
- *  their last release. It is opened in the current context if that is of its device, else in the primary
- *  context of the device if this process uses that (cudaFree(0)). What is open already stays in its context.
- *  Release the arrays before that context is destroyed. An array without elements opens nothing.
+/** Makes an owned array of a descriptor. The allocation is opened once for all arrays in it, and the last
+ *  release closes it. If the current context is of its device, that context opens it. If not, the primary
+ *  context of the device does, if this process uses it (cudaFree(0)). What is open already stays in its
+ *  context. Release the arrays before that context is destroyed. An array without elements opens nothing.
  *  `in` is untrusted and copied, and need not be aligned. The array has CAI_SYNC_NONE, CAI_MEMORY_DEVICE, and
  *  the device's ordinal in this process. ipc->failed counts failed releases.
  *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version),
@@ -192,10 +191,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_
                                                  cai_error *err);
 
 /** Makes an owned array in memory of `manager`, with a copy of the elements, for a device without peer
- *  access. It opens the allocation as cai_ipc_import does, copies on `stream`, which is one of the manager's
- *  context, waits on the host, and closes the allocation. So you may answer the producer at once. The copy
- *  has the same strides, and so also the bytes between the elements. It is writable and has CAI_SYNC_NONE.
- *  Its release gives the memory back to the manager. On failure nothing is stored. If the wait failed, the
+ *  access. It opens the allocation as cai_ipc_import does, copies on `stream`, waits on the host, and closes
+ *  the allocation. `stream` is of the manager's context. You may answer the producer after the call. The copy
+ *  has the same strides, and also the bytes between the elements. It is writable and has CAI_SYNC_NONE. Its
+ *  release gives the memory back to the manager. On failure nothing is stored. If the wait failed, the
  *  allocation is closed by a later poll of the manager's pool (cai_keepalive_poll), else at once. Errors:
  *  those of cai_ipc_import, of cai_manager_alloc, CAI_ERR_UNAVAILABLE (the manager's table lacks copy_async
  *  or stream_synchronize). */
@@ -283,7 +282,7 @@ static uint64_t cai_priv_ipc_process(void)
 }
 
 /* ---------------------------------------------------------------- >>describing */
-/* A dtype is valid if its own code, or its own typestr, makes the same dtype. */
+/* Checks that the code of a dtype, or its typestr, makes the same dtype. */
 static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
 {
     char text[CAI_TYPESTR_SIZE];
@@ -295,7 +294,7 @@ static cai_status cai_priv_ipc_dtype(const cai_dtype *dtype, cai_error *err)
                           (unsigned long)(uint32_t)dtype->code, (long)dtype->itemsize);
 }
 
-/* Makes the array, with the object at an address, which is 2^62 while it is not known. */
+/* Makes the array, with the object at an address. While the address is not known, it is 2^62. */
 static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t address, cai_array *out,
                                         cai_error *err)
 {
@@ -359,7 +358,7 @@ static int32_t cai_priv_ipc_leave(const cai_cuda *cuda, uint64_t context, int32_
 }
 
 /* ------------------------------------------------------------------ >>mappings */
-/* Makes a place idle, and counts a failed close. Error 4: the process ends, and so did the mapping. */
+/* Makes a place idle, and counts a failed close. With error 4 the process and the mapping have ended. */
 static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
 {
     cai_ipc *ipc = mapping->ipc;
@@ -374,7 +373,7 @@ static void cai_priv_ipc_idle(cai_ipc_mapping *mapping, int32_t error)
     cai_priv_guard_give(&ipc->guard);
 }
 
-/* Opens, or closes. While a stream captures globally, CUDA may forbid both unless the mode is relaxed. */
+/* Opens or closes. While a stream captures globally, CUDA may forbid both unless the mode is relaxed. */
 static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
@@ -386,8 +385,8 @@ static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* A context that is not retained may be gone, and any may be reset. The mapping ended with it, and another
- * one may be at its address. */
+/* Returns whether the mapping exists. A context that is not retained may be destroyed, and any may be reset.
+ * That ends the mapping, and another mapping may be at its address. */
 static int cai_priv_ipc_lives(const cai_ipc_mapping *mapping)
 {
     return cai_priv_context_lives(mapping->ipc->cuda, mapping->context, mapping->context_id);
@@ -451,7 +450,7 @@ static cai_ipc_mapping *cai_priv_ipc_take(cai_ipc *ipc, const unsigned char *han
     return found;
 }
 
-/* Does the context of the mapping that was taken live? If not, the reference is dropped: nobody joins it. */
+/* Returns whether the taken mapping still exists. If not, drops the reference, so that no thread joins it. */
 static int cai_priv_ipc_may_join(cai_ipc_mapping *mapping)
 {
     if (cai_priv_ipc_lives(mapping)) return 1;
@@ -480,7 +479,7 @@ static cai_status cai_priv_ipc_open_here(cai_ipc_mapping *mapping, int32_t *open
 }
 
 /* Finds the context to open in. It is the current one if that is of the device, else the device's primary one
- * if that is active. None is made. A primary one is retained, as arrays may outlast its other users. */
+ * if that is active. None is made. A primary context is retained, as arrays may outlast its other users. */
 static cai_status cai_priv_ipc_find_context(cai_ipc_mapping *mapping, cai_error *err)
 {
     const cai_cuda *cuda = mapping->ipc->cuda;
@@ -532,7 +531,7 @@ static cai_status cai_priv_ipc_open(cai_ipc_mapping *mapping, cai_error *err)
     return CAI_OK;
 }
 
-/* Is the object inside what was opened? */
+/* Checks that base <= pointer + offset and pointer + offset + size <= base + nbytes. */
 static cai_status cai_priv_ipc_inside(const cai_ipc_mapping *mapping, const struct cai_ipc_v0 *in,
                                       cai_error *err)
 {
@@ -613,7 +612,7 @@ static cai_status cai_priv_errorable(const cai_array *array, cai_error *err)
                           (long)array->sync);
 }
 
-/* All bytes of an object. */
+/* Makes an array of all bytes of an object. */
 static cai_status cai_priv_ipc_whole(cai_array *out, const cai_memory_object *info, cai_error *err)
 {
     const int64_t bytes = (int64_t)info->size;
@@ -677,7 +676,7 @@ CAI_API cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager, cai_memory
     return cai_priv_ipc_write(ipc, &where, array ? array : &whole, info.address, out, err);
 }
 
-/* The place of the array's bytes in the allocation around them, by a hook. */
+/* Finds the place of the array's bytes in their allocation, with a hook. */
 static cai_status cai_priv_ipc_place(const cai_ipc *ipc, const cai_emm_hooks *hooks, const cai_array *array,
                                      cai_memory_ipc *out, cai_error *err)
 {
@@ -786,7 +785,7 @@ static void cai_priv_ipc_keep(cai_array *array, cai_event_pool *pool, uint64_t s
     if (cai_keepalive_push(array, pool, stream, NULL)) cai_array_release(array);
 }
 
-/* Between two devices CUDA gets both contexts. A table of before has no function for that. */
+/* Queues the copy. Between two devices CUDA needs both contexts. An older table has no function for that. */
 static int32_t cai_priv_ipc_queue(const cai_manager *manager, uint64_t to, const cai_ipc_mapping *mapping,
                                   uint64_t from, uint64_t size, uint64_t stream)
 {
@@ -835,7 +834,7 @@ static cai_status cai_priv_ipc_take_over(cai_array *out, const cai_array *from, 
     return CAI_OK;
 }
 
-/* The copy of an array with elements. */
+/* Copies an array with elements. */
 static cai_status cai_priv_ipc_copy_of(cai_array *out, cai_array *from, cai_manager *manager,
                                        uint64_t stream, cai_error *err)
 {

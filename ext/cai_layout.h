@@ -33,9 +33,9 @@ DO THIS
         #include "cai_layout.h"
 
 WHAT IT IS
-    A field of a simulation is an array with named axes, such as "IJK". A layout says which axis has the
-    largest stride and which the smallest, which element is aligned, and how wide the halo around the domain
-    is. The plan gives the strides and the bytes to allocate. The formulas are those of GT4Py (GDP-3).
+    A field of a simulation is an array with named axes, such as "IJK". A layout has the order of the axes by
+    stride, the element that is aligned, and the width of the halo around the domain. The plan gives the
+    strides and the bytes to allocate. The formulas are those of GT4Py (GDP-3).
 
         cai_layout layout = {0};
         CAI_TRY(cai_layout_preset(&layout, "gtcuda", "IJK", err)); // order and alignment: a beginning
@@ -93,10 +93,10 @@ typedef struct cai_layout {
 } cai_layout;
 
 /** Sets ndim, map, alignment and flags of `layout` to those of a backend. The other fields stay. What you set
- *  after the call has priority. `preset` is "C" or "F"; "gtx86", "gtmc" or "gtcuda" of GDP-3, which take the
- *  axes as `dims` has them; or a backend of GT4Py: "debug", "numpy", "gt:cpu_ifirst", "gt:cpu_kfirst",
- *  "gt:gpu", "dace:cpu", "dace:cpu_kfirst", "dace:cpu_KJI", "dace:gpu", "dace:gpu_IJK". As in GT4Py these
- *  count the alignment in elements, and take I, J and K in this order, whatever the order in `dims`.
+ *  after the call has priority. `preset` is "C" or "F", a preset of GDP-3 ("gtx86", "gtmc", "gtcuda"), or a
+ *  backend of GT4Py ("debug", "numpy", "gt:cpu_ifirst", "gt:cpu_kfirst", "gt:gpu", "dace:cpu",
+ *  "dace:cpu_kfirst", "dace:cpu_KJI", "dace:gpu", "dace:gpu_IJK"). Those of GDP-3 take the axes in the order
+ *  of `dims`. Those of GT4Py count the alignment in elements, and take I, J and K in this order.
  *  `dims` has one character for each axis, each once: I, J, K, and digits for axes of data. "C" and "F" take
  *  any. Errors: CAI_ERR_ARGUMENT. On failure `layout` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_layout_preset(cai_layout *layout, const char *preset, const char *dims,
@@ -113,9 +113,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_layout_plan(cai_layout *layout, const cai_
  *  planned. All blocks with aligned addresses have layout->offset. 0 for NULL. */
 CAI_API int64_t cai_layout_offset(const cai_layout *layout, uint64_t address);
 
-/** Reads shape, strides and map off an array. The map orders axes by the magnitude of the stride, then by
- *  extent, then by axis, as cuda.core does. Alignment and halo are 0. nbytes is that of the elements.
- *  Errors: CAI_ERR_SHAPE (more than CAI_LAYOUT_MAX_NDIM axes), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+/** Reads shape, strides and map from an array. The map orders axes by the magnitude of the stride, then by
+ *  extent, then by axis, as cuda.core does. Alignment and halo are 0. nbytes is that of the elements. Errors:
+ *  CAI_ERR_SHAPE (more than CAI_LAYOUT_MAX_NDIM axes), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_layout_of(const cai_array *array, cai_layout *out, cai_error *err);
 
 /** Checks that memory of others has this layout: shape, order of the axes, no axis inside another, alignment.
@@ -124,8 +124,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_layout_of(const cai_array *array, cai_layo
 CAI_API CAI_MUST_CHECK cai_status cai_layout_check(const cai_layout *layout, const cai_array *array,
                                                    cai_error *err);
 
-/** Permutes all that a layout says of its axes: axis i of `out` is axis axes[i] of `layout`. NULL reverses
- *  them. `out` may be `layout`. Errors: CAI_ERR_ARGUMENT. On failure `out` is unchanged. */
+/** Permutes the axes of a layout. Axis i of `out` is axis axes[i] of `layout`. NULL reverses the axes. `out`
+ *  may be `layout`. Errors: CAI_ERR_ARGUMENT. On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_layout_permute(const cai_layout *layout, const int32_t *axes,
                                                      cai_layout *out, cai_error *err);
 
@@ -137,22 +137,22 @@ typedef struct cai_grid_field {
     const int64_t *halo_low, *halo_high; /* of each axis; NULL: none */
 } cai_grid_field;
 
-/** Views an array without its halo: index 0 is the first point of the domain. `halo_low` and `halo_high` have
- *  an item for each axis, as in a layout. The rules are those of views in cai.h. Errors: CAI_ERR_SHAPE
- *  (a halo that does not fit), CAI_ERR_ARGUMENT, and those of cai_view_slice. */
+/** Makes a view of an array without its halo. Index 0 is the first point of the domain. `halo_low` and
+ *  `halo_high` have an item for each axis, as in a layout. The rules are those of views in cai.h. Errors:
+ *  CAI_ERR_SHAPE (a halo that does not fit), CAI_ERR_ARGUMENT, and those of cai_view_slice. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_domain(const cai_array *array, const int64_t *halo_low,
                                                   const int64_t *halo_high, cai_array *out, cai_error *err);
 
-/** Views an array with the axes `dims` as one with the axes `wanted`, in their order. An axis that is missing
- *  gets extent 1 and stride 0. One that is not wanted is dropped if its extent is 1. Errors: CAI_ERR_VIEW (an
+/** Makes a view with the axes `wanted`, in their order, of an array with the axes `dims`. A missing axis gets
+ *  extent 1 and stride 0. If an axis that is not wanted has extent 1, it is dropped. Errors: CAI_ERR_VIEW (an
  *  axis that is not wanted is larger), CAI_ERR_ARGUMENT, and those of views. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_dims(const cai_array *array, const char *dims, const char *wanted,
                                                 cai_array *out, cai_error *err);
 
-/** Finds the largest domain that all fields have: of each axis in `dims` the smallest extent without halo. A
- *  field without an axis does not limit it. `extents` has one item for each axis in `dims`. Errors:
- *  CAI_ERR_SHAPE (a halo does not fit, or no field has an axis), CAI_ERR_ARGUMENT, CAI_ERR_ABI. The index is
- *  that of the field. On failure `extents` is unchanged. */
+/** Finds the largest domain that all fields have. It has the smallest extent without halo of each axis in
+ *  `dims`. A field without that axis does not limit it. `extents` has one item for each axis in `dims`.
+ *  Errors: CAI_ERR_SHAPE (a halo does not fit, or no field has an axis), CAI_ERR_ARGUMENT, CAI_ERR_ABI. The
+ *  index is that of the field. On failure `extents` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_domain_of(const cai_grid_field *fields, int32_t count, const char *dims,
                                                 int64_t *extents, cai_error *err);
 
@@ -192,8 +192,8 @@ CAI_PRIV_COLD cai_status cai_priv_item(cai_error *err, cai_status status, int32_
 }
 
 /* ------------------------------------------------------------------- >>presets */
-/* `order` is that of I, J and K, largest stride first. "C" and "F" take any axes as they stand. Axes of data
- * have larger strides; `data` '-' puts the last one first. `head`: as GT4Py is now. */
+/* `order` has I, J and K, the largest stride first. "C" and "F" take any axes in their order. Axes of data have
+ * larger strides. If `data` is '-', the last one is first. `head` is for the present GT4Py. */
 static const struct {
     const char *name, *order;
     char data, head;
@@ -228,8 +228,8 @@ static int cai_priv_is_data_axis(char name)
     return name >= '0' && name <= '9';
 }
 
-/* The axis that a preset takes for I, J or K, which stands in `dims`. GT4Py takes them in this order wherever
- * they stand: the first axis that is not of data is I, or J if there is no I. */
+/* Returns the axis that a preset takes for a letter I, J or K of `dims`. GT4Py takes the letters in this order:
+ * the first axis that is not of data is I, or J if there is no I. */
 static int32_t cai_priv_preset_axis(const char *dims, char name, int head)
 {
     int32_t before = 0, axis = 0;
@@ -305,7 +305,7 @@ static cai_status cai_priv_permutation(const int32_t *places, int32_t ndim, cons
     return CAI_OK;
 }
 
-/* The map is C order if all of it is 0. */
+/* Finds the order of the axes. A map of zeros is C order. */
 static cai_status cai_priv_layout_order(cai_priv_layout_plan *plan, cai_error *err)
 {
     int32_t i, any = 0;
@@ -483,7 +483,7 @@ CAI_API cai_status cai_layout_check(const cai_layout *layout, const cai_array *a
 }
 
 /* -------------------------------------------------------------------- >>domains */
-/* The array to begin a view with. It still has a mask, if there is one: the views of cai.h refuse that. */
+/* Makes the array that a view begins with. A mask stays, so that the views of cai.h refuse it. */
 static cai_status cai_priv_whole(const cai_array *array, const cai_array *out, cai_array *view,
                                  cai_error *err)
 {
@@ -514,7 +514,7 @@ CAI_API cai_status cai_view_domain(const cai_array *array, const int64_t *halo_l
     return CAI_OK;
 }
 
-/* Drops the axes that are not wanted, and adds those that are missing behind. `names`: of the view. */
+/* Drops the axes that are not wanted, and appends those that are missing. `names` are those of the view. */
 static cai_status cai_priv_dims_join(const char *wanted, char *names, cai_array *view, cai_error *err)
 {
     size_t kept = strlen(names);

@@ -35,10 +35,10 @@ DO THIS
     Everywhere else include it without the define.
 
 WHAT IT IS
-    A manager, cai_manager, stands between a library and a table of hooks (cai_emm.h). It is what Numba does
-    on top of its EMM plugins. It gives out handles, counts references to memory, orders each free on a
-    stream, and retries when memory runs out. It detects a second free, and it works after a reset and at the
-    end of the process.
+    A manager, cai_manager, stands between a library and a table of hooks (cai_emm.h). Numba has the same on
+    top of its EMM plugins. A manager gives out handles, counts references to memory, orders each free on a
+    stream, and retries when memory runs out. It detects a second free, and works after a reset and at the end
+    of the process.
 
 EXAMPLE (a library that takes its memory from the host program)
         // your kernels; returns cudaGetLastError()
@@ -77,45 +77,44 @@ HANDLES
     too, because managers begin with different generations. That is likely, but not certain.
 
 STREAMS
-    Memory may be used at once on the stream of its allocation. Before you use it on another stream, order that
-    one after it, as an exchange does. Give each reference back on a stream that comes after all your work on
-    the memory. The last one frees it after the work of all. The manager keeps no stream, but events of its
-    own: a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default streams
-    of the manager's context. No memory is allocated or freed on a stream that captures (CAI_ERR_CAPTURE).
+    Memory may be used at once on the stream of its allocation. Before you use it on another stream, make that
+    stream wait, as an exchange does. Give each reference back on a stream that comes after all your work on
+    the memory. The last reference frees the memory after the work of all. The manager keeps events and no
+    streams, so a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default
+    streams of the manager's context. No memory is allocated or freed on a stream that captures
+    (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
     If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
     manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each comes after an event that was
-    recorded at the call. The hook gets stream 1 then, or 2 while a blocking stream captures, or NULL on a
-    platform without them, where the host waits. In a scope (cai_manager_defer_begin) the frees of all hooks
-    but unpin are deferred.
-    A release during a capture is deferred, too. The host then has to wait for the context of the array's
-    stream, because that may be gone. Only cai_manager_flush and cai_manager_destroy do this, and an
-    allocation with CAI_MANAGER_DRAIN. Let no non-blocking stream capture there at that time, because CUDA
-    would end its capture. While a blocking stream captures, the free stays.
+    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after an event that
+    was recorded at the call. The hook then gets stream 1, or 2 while a blocking stream captures. On a
+    platform without streams 1 and 2 the hook gets NULL, and the host waits. In a scope
+    (cai_manager_defer_begin) the frees of all hooks but unpin are deferred.
+    A release during a capture is deferred, too. As the array's stream may be gone later, the host then waits
+    for its context. Only cai_manager_flush, cai_manager_destroy and an allocation with CAI_MANAGER_DRAIN do
+    this. No non-blocking stream may capture in that context at that time, because CUDA would end its capture.
+    While a blocking stream captures, the free stays.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
     must not call the manager.
 
 OWNERSHIP
-    The caller owns a manager, and keeps it at one address from init to destroy. The table is copied. Its ctx
-    must be valid until then.
+    The caller owns a manager, and keeps it at one address from init to destroy. The table of hooks is copied.
+    Its ctx must be valid until destroy.
 
 ERRORS
     Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
     is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
-    freed or ends (R105). So is a context that was destroyed: its memory is gone, and no hook is called.
+    freed or ends (R105). A free in a destroyed context is success, too: the memory is gone, and no hook is
+    called.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
 
 RULES
     docs/rules.md explains the rules R110-R122 of the comments.
-
-CHANGES
-    0.1.0  first version
 */
 
 #include <stddef.h>
@@ -223,32 +222,32 @@ typedef struct cai_manager {
 
 /** Makes a manager for the context that is current. Make one manager for each context (R111). `pool` orders
  *  streams, and must outlive the manager. It may be NULL only with hooks of CAI_MEMORY_HOST. `hooks` is
- *  copied, and stays the manager's table. `options` may be NULL for the defaults. No hook but `open` is
- *  called, which makes a ctx for this manager. The first allocation or cai_manager_device_memory calls the
- *  hook initialize, and the first after a reset does. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CUDA (also that of `open`). */
+ *  copied, and stays the manager's table. `options` may be NULL for the defaults. Only the hook `open` is
+ *  called, which makes a ctx for this manager. The first allocation or cai_manager_device_memory, also after
+ *  a reset, calls the hook initialize. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no context
+ *  is current), CAI_ERR_CUDA (also that of `open`). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_init(cai_manager *manager, cai_event_pool *pool,
                                                    const cai_emm_hooks *hooks,
                                                    const cai_manager_options *options, cai_error *err);
 
 /** Carries out the deferred frees, as cai_manager_flush does, and frees the manager's lists. While an object
- *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). The manager also stays if a deferred
- *  free does: as a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait (CAI_ERR_PENDING).
- *  cai_manager_reset frees these, too. The hook `close` is last. Errors: these, CAI_ERR_ARGUMENT,
- *  CAI_ERR_CUDA (the context cannot be made current for a deferred free and nothing was done, or the first of
- *  the hooks that failed, and the manager is gone all the same). */
+ *  is referenced or a scope is open, nothing is done (CAI_ERR_PENDING). If a deferred free cannot be carried
+ *  out, the manager also stays: a capture forbids it (CAI_ERR_CAPTURE), or the host cannot wait
+ *  (CAI_ERR_PENDING). cai_manager_reset carries these frees out, too. The hook `close` is called last.
+ *  Errors: these, CAI_ERR_ARGUMENT. CAI_ERR_CUDA: the context cannot be made current for a deferred free, and
+ *  nothing was done. Or hooks failed (the first error), and the manager is gone. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_destroy(cai_manager *manager, cai_error *err);
 
-/** Frees all memory of the manager, the deferred frees first, and waits for nothing: no work may be pending
- *  on it. Referenced objects become lost. A later free of them succeeds and calls no hook (R114). The hook
- *  reset frees the memory. If it is NULL, or the memory is CAI_EMM_CUDA_HOST memory, each object has a free
- *  of its own, on stream 1, or on 2 if a capture forbids that. If the context cannot be made current any
- *  more, only the hook reset is called. cudaDeviceReset comes after this. Errors: CAI_ERR_ARGUMENT,
+/** Frees all memory of the manager, the deferred frees first, and waits for nothing. No work may be pending
+ *  on the memory. Referenced objects become lost. A later free of a lost object succeeds and calls no hook
+ *  (R114). The hook reset frees the memory. If reset is NULL, or for CAI_EMM_CUDA_HOST memory, each object
+ *  has a free of its own, on stream 1. If a capture forbids stream 1, it is 2. If the context cannot be made
+ *  current, only the hook reset is called. Call cudaDeviceReset after this. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_PENDING (in a scope, nothing done), CAI_ERR_CUDA (the first, all of it was done). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_reset(cai_manager *manager, cai_error *err);
 
-/** Gives the free and total memory of the device in bytes, by the hook memory_info. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_UNAVAILABLE (the hook is NULL, R115), CAI_ERR_CUDA. */
+/** Gives the free and total memory of the device in bytes, from the hook memory_info. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the hook is NULL, R115), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_device_memory(cai_manager *manager, size_t *free_bytes,
                                                             size_t *total_bytes, cai_error *err);
 
@@ -277,9 +276,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_
 CAI_API CAI_MUST_CHECK cai_status cai_manager_pinned_alloc(cai_memory_handle *out, cai_manager *manager,
                                                            size_t size, uint32_t flags, cai_error *err);
 
-/** Pins host memory that has another owner. The last free unpins it at once, never later, after the host has
- *  waited for the stream of each free (R119). If the host cannot wait, nothing is unpinned and the reference
- *  is kept. `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as cai_manager_pinned_alloc. */
+/** Pins host memory that has another owner. The last free unpins the memory at once, never later, after the
+ *  host has waited for the stream of each free (R119). If the host cannot wait, nothing is unpinned and the
+ *  reference is kept. `flags` are CAI_HOST_PORTABLE and CAI_HOST_MAPPED. Errors: as
+ *  cai_manager_pinned_alloc. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_manager *manager, void *ptr,
                                                   size_t size, uint32_t flags, cai_error *err);
 
@@ -287,19 +287,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_pin(cai_memory_handle *out, cai_ma
 CAI_API CAI_MUST_CHECK cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager *manager,
                                                             size_t size, uint32_t flags, cai_error *err);
 
-/** Gives a reference back. The last one frees the memory, after the work that is now in `stream`, and the work
- *  that was in the streams of the other references. If it is not the last one, the manager records an event
- *  in `stream`, or the host waits. The handle 0 does nothing. Errors that keep the reference:
- *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_CUDA (the context
- *  cannot be made current, or the host cannot wait before it unpins). After an error that ends all work of
- *  the stream's context (700, say) the host waits for `stream`, and the hook gets stream 1. If a hook fails,
- *  the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone. That may be
- *  the hook of another object, which was deferred. */
+/** Gives a reference back. The last reference frees the memory after the work that is now in `stream`, and
+ *  after the work of the other references in their streams. For any other reference, the manager records an
+ *  event in `stream`, or the host waits. The handle 0 does nothing. Errors that keep the reference:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_STALE (there was none), CAI_ERR_CUDA (the
+ *  context cannot be made current, or the host cannot wait before it unpins). After an error that ends all
+ *  work of the stream's context (700, say) the host waits for `stream`, and the hook gets stream 1. If a hook
+ *  fails, the error is CAI_ERR_CUDA with the name of the hook, and the reference and the memory are gone.
+ *  That may be the hook of another object, which was deferred. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_free(cai_manager *manager, cai_memory_handle memory,
                                                    uint64_t stream, cai_error *err);
 
-/** Adds a reference to the object, with the same handle. Whoever uses a part of the memory does this and
- *  keeps an address inside. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
+/** Adds a reference to the object, with the same handle. To keep a part of the memory, add a reference and
+ *  keep an address inside. Errors: CAI_ERR_ARGUMENT (0), CAI_ERR_STALE. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_retain(cai_manager *manager, cai_memory_handle memory,
                                                      cai_error *err);
 
@@ -318,7 +318,7 @@ typedef struct cai_memory_ipc {
     int32_t reserved;
 } cai_memory_ipc;
 
-/** Gives the handle by which another process opens the memory (R116). Errors: CAI_ERR_ARGUMENT (0),
+/** Gives the handle with which another process opens the memory (R116). Errors: CAI_ERR_ARGUMENT (0),
  *  CAI_ERR_STALE (also after a reset), CAI_ERR_MEMORY (not CAI_MEMORY_DEVICE, or the hook returned a base
  *  that is NULL or behind the memory), CAI_ERR_UNAVAILABLE (the hook is NULL), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handle memory,
@@ -349,13 +349,13 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_own(cai_array *array, cai_manager 
  *  CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_flush(cai_manager *manager, cai_error *err);
 
-/** Begins a scope of the manager, not of the thread. Scopes nest. In them nothing is freed (R117) but by an
- *  allocation that runs out of memory. The hook defer gets 1 when the first scope begins, and 0 when the last
- *  ends. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope began). */
+/** Begins a scope of the manager, not of the thread. Scopes nest. In a scope, only an allocation that runs
+ *  out of memory frees (R117). The hook defer gets 1 when the first scope begins, and 0 when the last ends.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (no scope began). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, cai_error *err);
 
-/** Ends a scope. The last end carries out the deferred frees if a limit was passed, and else nothing.
- *  Errors: CAI_ERR_ARGUMENT (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
+/** Ends a scope. If a limit was passed, the last end carries out the deferred frees. Errors: CAI_ERR_ARGUMENT
+ *  (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err);
 
 #ifdef __cplusplus
@@ -458,7 +458,7 @@ static inline cai_status cai_priv_mem_open(cai_priv_mem_call *call, cai_manager 
     return cai_priv_mem_made(manager, function, err);
 }
 
-/* Is the error the end of the process, which is success where something is freed? */
+/* Returns whether the error is the end of the process, and is success, because the call frees something. */
 static int cai_priv_mem_ends(cai_priv_mem_call *call, int32_t error)
 {
     if (error == 4) call->gone = 1;
@@ -476,7 +476,7 @@ static cai_status cai_priv_mem_hook_did(cai_priv_mem_call *call, int32_t error, 
     return cai_priv_emm_hook_status(&call->manager->hooks, hook, error, call->err);
 }
 
-/* The same call, without an error to fill. */
+/* Returns the same call without an error to fill. */
 static inline cai_priv_mem_call cai_priv_mem_quiet(const cai_priv_mem_call *call)
 {
     cai_priv_mem_call quiet = *call;
@@ -585,7 +585,7 @@ static cai_status cai_priv_mem_take(cai_manager *manager, struct cai_manager_slo
     return CAI_OK;
 }
 
-/* The same if there is one already. */
+/* Takes the guard if there is a slot without references. Returns 0 and leaves the guard free if not. */
 CAI_PRIV_MEM_HOT int cai_priv_mem_take_idle(cai_manager *manager)
 {
     cai_priv_guard_take(&manager->guard);
@@ -603,8 +603,8 @@ static inline void cai_priv_mem_put(cai_manager *manager, struct cai_manager_slo
 }
 
 /* ----------------------------------------------------------------- >>contexts */
-/* R111: makes the manager's context current; cai_priv_mem_leave undoes that. Nobody promises that the context
- * lives. If it does not, its memory is gone, and whoever frees has nothing to do. */
+/* Makes the manager's context current (R111). cai_priv_mem_leave undoes that. The context may be destroyed. Its
+ * memory is gone then, and a free has nothing to do. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -629,7 +629,7 @@ static cai_status cai_priv_mem_enter(cai_priv_mem_call *call)
     return current == call->manager->context ? CAI_OK : cai_priv_mem_push(call);
 }
 
-/* Returns `status`, or its own failure. */
+/* Undoes cai_priv_mem_enter. Returns `status`, or its own error if `status` is CAI_OK. */
 static cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
 {
     int32_t error;
@@ -639,8 +639,8 @@ static cai_status cai_priv_mem_leave(cai_priv_mem_call *call, cai_status status)
     return status ? status : cai_priv_mem_did(call, error, "context_pop");
 }
 
-/* The host waits for `object`, a stream or an event, by `wait`; 0: for the context. An error that ends all
- * work there says that none is pending, which is all that a free asks. */
+/* Lets the host wait with `wait` for `object`, a stream or an event (0: for the context). An error that ends
+ * all work there is success, because no work is pending then. */
 static cai_status cai_priv_mem_wait(cai_priv_mem_call *call, uint64_t object,
                                     int32_t (*wait)(void *self, uint64_t object), const char *what)
 {
@@ -690,14 +690,14 @@ static cai_status cai_priv_mem_no_capture(cai_priv_mem_call *call, uint64_t stre
     return cai_priv_mem_captures(call, stream, error, &capture);
 }
 
-/* What CUDA answered to the questions of the short way of an allocation or a free. */
+/* The results of the queries of the short way of an allocation or a free. */
 typedef struct cai_priv_mem_asked {
     uint64_t current;
     cai_cuda_capture capture;
     int32_t error, capture_error;
 } cai_priv_mem_asked;
 
-/* Is the manager's context current, and does the stream not capture? Else cai_priv_mem_prepare goes on. */
+/* Returns whether the context is current and the stream does not capture. If not, cai_priv_mem_prepare works. */
 CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t stream,
                                            cai_priv_mem_asked *asked)
 {
@@ -722,7 +722,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint6
     return status || call->gone || !stream ? status : cai_priv_mem_no_capture(call, stream);
 }
 
-/* True: the stream captures. If the query fails, what comes next fails. */
+/* Returns whether the stream captures. If the query fails, returns 0, because the next call fails, too. */
 static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
 {
     cai_priv_mem_call asking = *call;
@@ -734,7 +734,7 @@ static int cai_priv_mem_busy(const cai_priv_mem_call *call, uint64_t stream)
     return 1;
 }
 
-/* The host waits for the context that is current, unless a blocking stream captures there. */
+/* Lets the host wait for the current context, unless a blocking stream captures there. */
 static cai_status cai_priv_mem_wait_here(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -743,7 +743,7 @@ static cai_status cai_priv_mem_wait_here(cai_priv_mem_call *call)
     return cai_priv_mem_wait(call, 0, NULL, "context_synchronize");
 }
 
-/* The same for any context. Nothing is pending where it was destroyed, or where all work has ended. */
+/* Does the same for any context. Nothing is pending in a destroyed context, or after an error that ends all. */
 static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t context)
 {
     const cai_cuda *cuda = call->manager->cuda;
@@ -758,7 +758,7 @@ static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t co
     return status;
 }
 
-/* The same for several (bits). */
+/* Does the same for several contexts (bits). */
 static cai_status cai_priv_mem_wait_contexts(cai_priv_mem_call *call, uint32_t contexts)
 {
     uint32_t i;
@@ -771,7 +771,7 @@ static cai_status cai_priv_mem_wait_contexts(cai_priv_mem_call *call, uint32_t c
     return CAI_OK;
 }
 
-/* The bit of the context of a stream. The last bit: there are more contexts than places. */
+/* Returns the bit of a stream's context. The last bit means that there are more contexts than places. */
 static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
 {
     const cai_cuda *cuda = manager->cuda;
@@ -790,14 +790,14 @@ static uint32_t cai_priv_mem_context_of(cai_manager *manager, uint64_t stream)
 }
 
 /* -------------------------------------------------------------------- >>hooks */
-/* The table that has a pair of hooks. */
+/* Returns the table that has a pair of hooks. */
 static inline const cai_emm_hooks *cai_priv_mem_table(const cai_manager *manager, int32_t pair)
 {
     const int adopted = pair != CAI_PRIV_DEVICE_PAIR && manager->adopted >> pair & 1;
     return adopted ? &manager->cuda_hooks : &manager->hooks;
 }
 
-/* NULL: there is no such pair. */
+/* Returns the hook that frees memory of a pair, or NULL. */
 static inline cai_emm_free_hook cai_priv_mem_free_hook(const cai_emm_hooks *hooks, int32_t pair)
 {
     if (pair == CAI_PRIV_DEVICE_PAIR) return hooks->device_free;
@@ -814,7 +814,7 @@ static const char *cai_priv_mem_hook_name(int32_t pair, int frees)
     return names[pair][frees];
 }
 
-/* The first use since the manager was made or reset. No limit of bytes without memory_info (R115). */
+/* Prepares the first use after init or reset. Without memory_info there is no limit of bytes (R115). */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
 {
     cai_manager *manager = call->manager;
@@ -846,7 +846,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int3
     return cai_priv_emm_hook_status(&manager->hooks, cai_priv_mem_hook_name(pair, 1), error, err);
 }
 
-/* Frees memory by its hook, once: after a failure a second try could free other memory. */
+/* Frees memory with its hook, once. After a failure a second try could free other memory. */
 static cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, void *ptr,
                                                   size_t size, uint64_t stream)
 {
@@ -859,7 +859,7 @@ static cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, v
 }
 
 /* --------------------------------------------------------------- >>deferring */
-/* An event of ours, which went with its context if that was destroyed. */
+/* Returns whether there is an event of ours. It is gone if its context was destroyed. */
 static int cai_priv_mem_has_event(const cai_manager *manager, const cai_pool_event *at)
 {
     return at->event && cai_priv_context_lives(manager->cuda, at->context, at->context_id);
@@ -871,8 +871,8 @@ static void cai_priv_mem_drop_event(const cai_manager *manager, const cai_pool_e
     (void)manager->cuda->event_destroy(manager->cuda->self, at->event);
 }
 
-/* Gives an object's slot back, then frees the memory, and destroys the event. Called with the guard, which is
- * free after it. */
+/* Gives an object's slot back, then frees the memory, and destroys the event. Called with the guard, and frees
+ * the guard. */
 static cai_status cai_priv_mem_end(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = call->manager;
@@ -890,14 +890,14 @@ static cai_status cai_priv_mem_end(cai_priv_mem_call *call, struct cai_manager_s
     return status;
 }
 
-/* Under the guard. True: a limit is passed. */
+/* Returns whether a limit is passed. Called with the guard. */
 static int cai_priv_mem_over(const cai_manager *manager)
 {
     return manager->count.deferred > (uint64_t)manager->options.deferred_count ||
            manager->count.deferred_bytes > manager->limit;
 }
 
-/* Under the guard: to the end of the list. */
+/* Appends an object to the list of deferred frees. Called with the guard. */
 static void cai_priv_mem_queue(struct cai_manager_slot *slot)
 {
     cai_manager *manager = slot->manager;
@@ -907,8 +907,8 @@ static void cai_priv_mem_queue(struct cai_manager_slot *slot)
     manager->deferred_last = slot;
 }
 
-/* Which frees are carried out: those without a wait for the context; all that can be; all, as all work is
- * done. */
+/* The frees that are carried out: those without a wait for a context, all that are possible, or all (no work is
+ * left). */
 enum { CAI_PRIV_BY_LIMIT, CAI_PRIV_ASKED, CAI_PRIV_IDLE };
 
 /* Records a new event in a stream, which may be one of another context. out->context: 0 is the manager's. */
@@ -934,9 +934,9 @@ static int32_t cai_priv_mem_record(const cai_manager *manager, uint64_t stream, 
     return error;
 }
 
-/* The free comes after the work in `stream`, which the caller may destroy after the call. *last: ours, or none.
- * The stream waits for it, and a new one takes its place. If CUDA cannot do this, the host waits. If it cannot
- * wait either, *contexts gets the bit of the stream's context. Returns true if *last is the old one. */
+/* Records the work in `stream`, which the caller may destroy afterwards. `stream` waits for the event *last, if
+ * any, and a new event replaces it. If CUDA cannot do this, the host waits. If the host cannot wait, *contexts
+ * gets the bit of the stream's context. Returns whether *last is the old event. */
 static int cai_priv_mem_join(const cai_priv_mem_call *call, uint64_t stream, cai_pool_event *last,
                              uint32_t *contexts)
 {
@@ -956,8 +956,8 @@ static int cai_priv_mem_join(const cai_priv_mem_call *call, uint64_t stream, cai
     return 0;
 }
 
-/* A stream that does not capture, for memory that may be freed in any. 0: the platform has none for that, and
- * the host waits instead. */
+/* Returns a stream that does not capture, for memory that may be freed in any stream. Returns 0 if the platform
+ * has no such stream, and the host waits instead. */
 static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call)
 {
     const cai_priv_mem_call quiet = cai_priv_mem_quiet(call);
@@ -967,7 +967,7 @@ static uint64_t cai_priv_mem_idle_stream(const cai_priv_mem_call *call)
     return CAI_STREAM_PER_THREAD;
 }
 
-/* `stream` waits for an event of ours. For pinned memory the host does (R119), and where a stream cannot. */
+/* Makes `stream` wait for our event. The host waits for pinned memory (R119), or if a stream cannot wait. */
 static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
                                       uint64_t stream)
 {
@@ -978,8 +978,8 @@ static cai_status cai_priv_mem_follow(cai_priv_mem_call *call, const struct cai_
     return cai_priv_mem_wait(call, slot->last.event, cuda->event_synchronize, "event_synchronize");
 }
 
-/* Orders `stream`, in which an object is freed, after what its free must come after, or waits. Fails if the
- * free must stay. */
+/* Makes `stream`, in which an object is freed, or the host wait for all other work on the object. Fails if the
+ * free must stay deferred. */
 static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct cai_manager_slot *slot,
                                         uint64_t stream)
 {
@@ -988,7 +988,7 @@ static cai_status cai_priv_mem_catch_up(cai_priv_mem_call *call, const struct ca
     return cai_priv_mem_follow(call, slot, stream);
 }
 
-/* Carries a deferred free out. Fails if it must stay. *freed: the status of its hook. */
+/* Carries a deferred free out. Fails if the free must stay. *freed is the status of its hook. */
 static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_manager_slot *slot, int32_t how,
                                          cai_error *why, cai_status *freed)
 {
@@ -1007,8 +1007,8 @@ static cai_status cai_priv_mem_carry_one(cai_priv_mem_call *call, struct cai_man
     return CAI_OK;
 }
 
-/* Carries out the deferred frees one by one, so that threads share them. Those that stay are moved to the
- * end of the list. Returns the first error. why: NULL, or gets the reason of the first that stays. */
+/* Carries out the deferred frees one by one, so that threads share them. Frees that stay go to the end
+ * of the list. Returns the first error. `why` is NULL, or gets the reason of the first free that stays. */
 static cai_status cai_priv_mem_carry_out(cai_priv_mem_call *call, int32_t how, cai_error *why)
 {
     cai_manager *manager = call->manager;
@@ -1115,7 +1115,7 @@ typedef struct cai_priv_mem_wish {
     int32_t of_array; /* the first reference is an array's */
 } cai_priv_mem_wish;
 
-/* *ptr: what the hook gives, or is to pin. */
+/* Calls the hook. *ptr becomes the memory, or is the memory to pin. */
 static int cai_priv_mem_call_alloc(const cai_manager *manager, cai_priv_mem_wish wish, void **ptr)
 {
     const cai_emm_hooks *hooks = cai_priv_mem_table(manager, wish.pair);
@@ -1228,13 +1228,13 @@ CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_fill(cai_manager *manager
     return slot;
 }
 
-/* The hook promises 256 bytes. */
+/* Returns whether the memory breaks the hook's promise of 256 bytes. */
 static inline int cai_priv_mem_is_crooked(cai_priv_mem_wish wish, const void *ptr)
 {
     return !ptr || ((uintptr_t)ptr & wish.mask & 255);
 }
 
-/* error: what the hook returned, which was called in the manager's context. */
+/* Finishes an allocation whose hook returned `error`. The manager's context is current. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
                                                  int error, struct cai_manager_slot **out,
                                                  cai_memory_handle *made)
@@ -1258,7 +1258,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_pr
     return CAI_OK;
 }
 
-/* ptr: to pin. asked: NULL, or the answers so far. */
+/* `ptr` is memory to pin. `asked` is NULL, or the results so far. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
                                               const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
                                               cai_memory_handle *made)
@@ -1385,7 +1385,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle
                           (unsigned long long)memory);
 }
 
-/* The free failed, and the reference stays. */
+/* Keeps a reference whose free failed. */
 CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
 {
     cai_priv_guard_take(&slot->manager->guard);
@@ -1393,7 +1393,7 @@ CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
     cai_priv_guard_give(&slot->manager->guard);
 }
 
-/* A reference to memory that a reset freed goes. Called with the guard, which is free after it. */
+/* Drops a reference to memory that a reset freed. Called with the guard, and frees the guard. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
 {
     cai_manager *manager = slot->manager;
@@ -1405,8 +1405,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
     return CAI_OK;
 }
 
-/* No work is pending for the reference, or none that a stream could follow. Returns the stream of the free,
- * which is deferred while a blocking stream captures. */
+/* Returns the stream of a free that needs no order. While a blocking stream captures, the free is deferred. */
 static uint64_t cai_priv_mem_anywhere(cai_priv_mem_call *call)
 {
     const uint64_t stream = cai_priv_mem_idle_stream(call);
@@ -1415,8 +1414,8 @@ static uint64_t cai_priv_mem_anywhere(cai_priv_mem_call *call)
     return stream;
 }
 
-/* Other references stay. Gives this one back, and returns true, if they still do. The object keeps an event:
- * the free comes after the work in `stream`. Called with the guard, which is free after it. */
+/* If the object has other references, gives this one back and returns 1. The object keeps an event, so that its
+ * free comes after the work in `stream`. Called with the guard, and frees the guard. */
 static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = call->manager;
@@ -1443,7 +1442,7 @@ static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_
     return !last;
 }
 
-/* R119: the host waits, and the memory is unpinned at once. If it cannot wait, an array's free is deferred. */
+/* Lets the host wait before memory is unpinned (R119). If this fails, an array's free is deferred. */
 static cai_status cai_priv_mem_wait_to_unpin(cai_priv_mem_call *call, struct cai_manager_slot *slot,
                                              uint64_t stream)
 {
@@ -1455,7 +1454,7 @@ static cai_status cai_priv_mem_wait_to_unpin(cai_priv_mem_call *call, struct cai
     return call->array ? CAI_OK : status;
 }
 
-/* The object waits in the list of deferred frees. */
+/* Puts the object into the list of deferred frees. */
 static cai_status cai_priv_mem_defer(cai_priv_mem_call *call, struct cai_manager_slot *slot, uint64_t stream)
 {
     cai_manager *manager = call->manager;
@@ -1497,7 +1496,7 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, struct cai_man
     return cai_priv_mem_defer(call, slot, stream);
 }
 
-/* What the short way does not do. asked: NULL, or the answers so far. */
+/* Frees without the short way. `asked` is NULL, or the results so far. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_slowly(struct cai_manager_slot *slot, uint64_t stream,
                                                       const cai_priv_mem_asked *asked, cai_error *err)
 {
@@ -1636,9 +1635,9 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
 }
 
 /* ------------------------------------------------------------------- >>arrays */
-/* The stream of the free, where that of the array cannot be followed: the legacy stream comes after stream 2 of
- * all threads, else the host waits. While something captures, the free is deferred until the work of the
- * context of the array's stream has ended: the stream may be gone by then. */
+/* Returns the stream of a free if the array's stream cannot be used. The legacy stream comes after stream 2 of
+ * all threads. For other streams the host waits. While something captures, the free is deferred until the work
+ * of the context of the array's stream has ended, because the stream may be gone by then. */
 CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_no_order(cai_priv_mem_call *call, const cai_array *array,
                                                  int unordered, int wait)
 {
@@ -1793,7 +1792,7 @@ static cai_status cai_priv_mem_set_table(cai_manager *manager, const cai_emm_hoo
     return CAI_OK;
 }
 
-/* The hook close is called also if the CUDA context is gone. */
+/* Calls the hook close, also if the CUDA context is gone. */
 static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
 {
     const cai_emm_hooks *hooks = &call->manager->hooks;
@@ -1807,7 +1806,7 @@ static cai_status cai_priv_mem_close_hooks(cai_priv_mem_call *call)
     return cai_priv_mem_leave(call, status);
 }
 
-/* The first generation of a manager. Handles of one that was at this address before are stale by it. */
+/* Returns the first generation of a manager. It makes handles of an earlier manager at this address stale. */
 static uint32_t cai_priv_mem_first_generation(const cai_manager *manager)
 {
     const uint64_t odd = 0x9e3779b97f4a7c15u;

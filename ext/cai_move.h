@@ -42,8 +42,8 @@ DO THIS
         #include "cai_move.h"
 
 WHAT IT IS
-    Work follows the data. To work elsewhere, move the data first: to another stream, which copies nothing, or
-    to a stream of another device, which makes a copy there. cai_move is both, in one call:
+    To work on another stream or device, move the data first. A move to another stream copies nothing. A move
+    to a stream of another device makes a copy there. cai_move does both in one call:
 
         CAI_TRY(cai_move(&x, &pool, stream, &hooks, err)); // from now on the work on x is on `stream`
 
@@ -61,20 +61,20 @@ THREADS
 extern "C" {
 #endif
 
-/** Moves an array to `stream`, which waits for all that is pending on the array and is its stream afterwards.
- *  If the stream is of the device of the array's memory, or the memory belongs to no one device, this is
- *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory by `hooks`.
+/** Moves an array to `stream`. `stream` waits for all that is pending on the array, and becomes its stream.
+ *  If the stream is of the device of the memory, or the memory belongs to no single device, this is
+ *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory of `hooks`.
  *  The copy is in C order and writable, and the array owns it. The old memory is given back as
- *  cai_exchange_finish does: call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
- *  it. If the array named a stream, that stream waits for the copy. If not, its owner must not touch the old
- *  memory before `stream` has passed. All this is so in any mode of the pool. A table with CAI_EMM_FREES_WAIT
- *  makes the host wait when the copy is released. No peer access is needed, also for memory of pools. Views
- *  and kernel views of the array are of the old memory. An array whose device is unknown is located
- *  (cai_locate). `hooks` and `pool` must outlive the array. `hooks` may be NULL: then another device is an
- *  error. On failure only the array's location may have changed. If only context_pop fails, the move is done.
- *  Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory, or hooks of
- *  it), CAI_ERR_EXPECT (to another device: an array with a mask, of bit fields, or owned and with fields),
- *  those of cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer,
+ *  cai_exchange_finish does. Call cai_keepalive_poll from time to time. The owner of a borrowed array keeps
+ *  the old memory. If the array named a stream, that stream waits for the copy. If not, its owner must not
+ *  touch the old memory before `stream` has passed. All this is so in any mode of the pool. A table with
+ *  CAI_EMM_FREES_WAIT makes the host wait when the copy is released. No peer access is needed, also for
+ *  memory of pools. Views and kernel views of the array are of the old memory. An array whose device is
+ *  unknown is located (cai_locate). `hooks` and `pool` must outlive the array. If `hooks` is NULL, another
+ *  device is an error. On failure only the array's location may have changed. If only context_pop fails, the
+ *  move is done. Errors: CAI_ERR_PLACEMENT (another device, and no hooks), CAI_ERR_MEMORY (plain host memory,
+ *  or hooks of it), CAI_ERR_EXPECT (to another device: an array with a mask, of bit fields, or owned and with
+ *  fields), those of cai_locate, cai_migrate, cai_emm_hooks_check, cai_emm_array, cai_transfer_copy_peer,
  *  cai_exchange_finish. */
 CAI_API CAI_MUST_CHECK cai_status cai_move(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                            const cai_emm_hooks *hooks, cai_error *err);
@@ -102,7 +102,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
-/* Makes the context of a handle current. *pushed: it was not. 1 and 2 are of the current one. */
+/* Makes the context of a handle current. *pushed is 1 if it was not. 1 and 2 are of the current one. */
 static cai_status cai_priv_move_enter(const cai_cuda *cuda, uint64_t stream, uint64_t *pushed, cai_error *err)
 {
     uint64_t current = 0, context = 0;
@@ -118,7 +118,7 @@ static cai_status cai_priv_move_enter(const cai_cuda *cuda, uint64_t stream, uin
     return CAI_OK;
 }
 
-/* The context of memory. That of pools has none: it is the primary one of its device. */
+/* Finds the context of memory. Memory of a pool has none, and gets the primary context of its device. */
 static cai_status cai_priv_move_context(const cai_cuda *cuda, const cai_array *array, uint64_t *context,
                                         cai_error *err)
 {
@@ -132,7 +132,7 @@ static cai_status cai_priv_move_context(const cai_cuda *cuda, const cai_array *a
     return error ? cai_cuda_status(error, "finding the context of memory", err) : CAI_OK;
 }
 
-/* Makes the array that gets the elements: bytes by the table, with the shape and the dtype of the other. */
+/* Makes the array that gets the elements, in memory of the table, with the shape and the dtype of the other. */
 static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, cai_event_pool *pool,
                                        uint64_t stream, const cai_emm_hooks *hooks, cai_error *err)
 {
@@ -155,7 +155,7 @@ static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, c
     return CAI_OK;
 }
 
-/* The host waits for `stream`. If that fails, nothing more can be done. */
+/* Lets the host wait for `stream`. If that fails, nothing more can be done. */
 static void cai_priv_move_settle(cai_event_pool *pool, uint64_t stream)
 {
     const cai_exchange_options host = {CAI_MODE_HOST, CAI_UNKNOWN_SYNCHRONIZE, 0, 0, 0};
@@ -177,8 +177,8 @@ static cai_status cai_priv_move_give_back(cai_array *array, cai_event_pool *pool
     return CAI_OK;
 }
 
-/* Copies the elements behind the work on them, and gives the old memory back. If that fails, the host waits
- * for the copy, because the array stays the caller's, who knows of no copy. */
+/* Copies the elements after the work on them, and gives the old memory back. If that fails, the host waits for
+ * the copy, because the array stays the caller's, who does not know the copy. */
 static cai_status cai_priv_move_copy(cai_array *array, const cai_array *target, cai_event_pool *pool,
                                      uint64_t stream, cai_error *err)
 {
@@ -228,7 +228,7 @@ static cai_status cai_priv_move_to_device(cai_array *array, cai_event_pool *pool
     return status ? status : cai_cuda_status(error, "context_pop", err);
 }
 
-/* An import knows neither device nor kind of memory. */
+/* Locates an array of an import, which has neither device nor kind of memory. */
 static cai_status cai_priv_move_check(cai_array *array, const cai_event_pool *pool, cai_error *err)
 {
     const int known = array->memory && (array->memory != CAI_MEMORY_DEVICE || array->device >= 0);

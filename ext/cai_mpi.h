@@ -39,7 +39,7 @@ DO THIS
 
 WHAT IT IS
     MPI knows no streams. It reads and writes when the host calls it. A batch does what is needed before and
-    after that: it waits for the pending work, packs, sends and receives, unpacks, and gives the back edge.
+    after that. It waits for the pending work, packs, sends and receives, unpacks, and gives the back edge.
 
         cai_mpi_options options = {CAI_MPI_STAGED, 60.0, &pool, &hooks, CAI_STREAM(s), comm};
         CAI_TRY(cai_mpi_halo(&field, &halo, list, parts, 52, &count, err));      // or a list of your own:
@@ -59,9 +59,9 @@ ENGINES
 ORDER
     Start waits for the pending work of what is sent, and of records that are received. After start, what is
     sent may be written again and released. Until finish, nobody may use or release what is received. The
-    stream of the batch unpacks, and the streams of the arrays wait for that. An array that names no stream
-    names that of the batch then. DIRECT: start waits for the pending work of all arrays. Until finish they
-    stay alive, and nobody writes to what is sent. MPI matches messages of one peer and tag as they start.
+    stream of the batch unpacks, and the streams of the arrays wait for that. If an array names no stream, it
+    gets that of the batch. DIRECT: start waits for the pending work of all arrays. Until finish they stay
+    alive, and nobody writes to what is sent. MPI matches messages of one peer and tag as they start.
 
 WITHOUT CUDA
     On nodes without a GPU leave out pool, hooks and stream: {CAI_MPI_DIRECT, 60.0, NULL, NULL, 0, comm}. The
@@ -114,8 +114,8 @@ typedef struct cai_mpi_batch {
     MPI_Request requests[CAI_MPI_MESSAGES];
 } cai_mpi_batch;
 
-/** Opens a batch of `count` messages, which are the caller's and stay where they are. Allocates their
- *  buffers. The current context is that of the stream, in all calls. On failure nothing stays allocated.
+/** Opens a batch of `count` messages, and allocates their buffers. The messages belong to the caller and must
+ *  not move. The current context is that of the stream, in all calls. On failure nothing stays allocated.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_CAPACITY, CAI_ERR_STREAM, CAI_ERR_UNAVAILABLE (no host_alloc),
  *  CAI_ERR_OUT_OF_MEMORY, CAI_ERR_CUDA, those of cai_transfer_unpack, cai_mpi_type, cai_emm_hooks_check. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_mpi_options *options,
@@ -132,9 +132,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error 
  *  (not started), CAI_ERR_PENDING and those of cai_mpi_start. Those of messages name message and peer. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_finish(cai_mpi_batch *batch, cai_error *err);
 
-/** Frees what cai_mpi_open allocated. What is still to be received is cancelled. If a message does not pass
- *  in time all the same, nothing is freed (CAI_ERR_PENDING): call it again, or MPI_Abort. Does nothing for a
- *  batch that is closed or zero. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA. */
+/** Frees what cai_mpi_open allocated. Receives that are still open are cancelled. If a message does not pass
+ *  in time, nothing is freed (CAI_ERR_PENDING). Then call it again, or MPI_Abort. Does nothing for a batch
+ *  that is closed or zero. Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_close(cai_mpi_batch *batch, cai_error *err);
 
 /* ----------------------------------------------------------------------- >>halo */
@@ -150,16 +150,16 @@ typedef struct cai_mpi_halo_options {
     int32_t tag;              /* the first of 3^n, for n dimensions */
 } cai_mpi_halo_options;
 
-/** Lists the messages that fill the halo of a field: what is sent, out of the inside, and what is received.
- *  `parts` gets the arrays, which name the pending work that the field names now, and stay where they are.
- *  Both have `capacity` places; *count of them are used, at most 2 * (3^n - 1), or 4 * n of faces. There is
- *  no message for widths of 0, nor beyond an edge that is not periodic. What lies there is not touched.
- *  Edges and corners come from diagonal neighbours, not from one dimension after another. So a field has one
- *  start and one finish, and work on the inside goes on beside all messages. The further ones are short.
- *  Open a batch of the list, of several lists in a row, or of parts of it that are all started before one is
- *  finished. Errors: CAI_ERR_ARGUMENT (comm is not Cartesian, has more dimensions than the field has axes;
- *  axes), CAI_ERR_SHAPE (a width exceeds the elements inside), CAI_ERR_CAPACITY (*count is what is needed),
- *  CAI_ERR_MPI, those of cai_view_slice. cai_error.index is that of the axis, of `axes` for those. */
+/** Lists the messages that fill the halo of a field, those that send from the inside and those that receive.
+ *  `parts` gets the arrays of the messages, which name the pending work that the field names now. Do not move
+ *  the arrays. Both lists have `capacity` places. *count places are used, at most 2 * (3^n - 1), or 4 * n for
+ *  faces. There is no message for a width of 0, or beyond an edge that is not periodic, and that halo is not
+ *  touched. Edges and corners come from diagonal neighbours, in short messages, not from one dimension after
+ *  another. So a field has one start and one finish, and work on the inside runs beside all messages. Open a
+ *  batch of the list, of several lists in a row, or of parts of it that are all started before one is
+ *  finished. Errors: CAI_ERR_ARGUMENT (axes; or comm is not Cartesian, or has more dimensions than the field
+ *  has axes), CAI_ERR_SHAPE (a width exceeds the elements inside), CAI_ERR_CAPACITY (*count is what is
+ *  needed), CAI_ERR_MPI, those of cai_view_slice. cai_error.index is that of the axis, or that in `axes`. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_options *options,
                                                cai_mpi_message *list, cai_array *parts, int32_t capacity,
                                                int32_t *count, cai_error *err);
@@ -189,7 +189,7 @@ extern "C" {
 
 enum { CAI_PRIV_MPI_CLOSED = 0, CAI_PRIV_MPI_OPEN = 1, CAI_PRIV_MPI_STARTED = 2, CAI_PRIV_MPI_BROKEN = 3 };
 
-/* Makes the datatype of a message where MPI sees it, and its buffer. */
+/* Makes the datatype of a message, as MPI sees it, and its buffer. */
 static cai_status cai_priv_mpi_add(cai_mpi_batch *batch, int32_t i, cai_error *err)
 {
     const cai_mpi_options *const options = &batch->options;
@@ -268,7 +268,7 @@ CAI_API cai_status cai_mpi_open(cai_mpi_batch *batch, const cai_mpi_options *opt
     return status;
 }
 
-/* Nobody would know of the unpack into an array that names no stream, or an event from before it. */
+/* Names a stream in an array that names none, or an older event, so that others wait for the unpack. */
 static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_options *options, cai_error *err)
 {
     const uint64_t own = array->sync == CAI_SYNC_EVENT ? array->stream : 0;
@@ -279,7 +279,7 @@ static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_optio
     return cai_stream_remember_thread(array, options->pool, err);
 }
 
-/* Without a pool nobody can wait for pending work. */
+/* Refuses pending work if there is no pool to wait with. */
 static cai_status cai_priv_mpi_idle(const cai_array *array, int32_t i, cai_error *err)
 {
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
@@ -331,7 +331,7 @@ static cai_status cai_priv_mpi_exchange(const cai_mpi_batch *batch, int unpacks,
     return pool ? cai_exchange_end(&ex, status, err) : status;
 }
 
-/* The error of a message. If `code` is an error of MPI, its text takes the place of `what`. */
+/* Makes the error of a message. If `code` is an error of MPI, its text replaces `what`. */
 static cai_status cai_priv_mpi_say(const cai_mpi_batch *batch, int32_t i, cai_status status, int code,
                                    const char *what, cai_error *err)
 {
@@ -384,7 +384,7 @@ CAI_API cai_status cai_mpi_start(cai_mpi_batch *batch, cai_error *err)
     return CAI_OK;
 }
 
-/* Ends the messages one by one. A later call goes on where this one left. */
+/* Ends the messages one by one. A later call continues with the next one. */
 static cai_status cai_priv_mpi_wait(cai_mpi_batch *batch, int cancels, cai_error *err)
 {
     const double limit = batch->options.seconds, begin = MPI_Wtime();

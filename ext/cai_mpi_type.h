@@ -34,8 +34,8 @@ DO THIS
         #include "cai_mpi_type.h"
 
 WHAT IT IS
-    An array with strides is one element of a datatype that MPI can build. The two ends of a message need not
-    have the same strides. MPI packs and unpacks by the datatypes:
+    An array with strides is one element of a datatype that MPI can build. The two ends of a message may have
+    different strides. MPI packs and unpacks with the datatypes:
 
         CAI_TRY(cai_mpi_type(&halo, &type, err));
         code = MPI_Send((const void *)(uintptr_t)halo.data, 1, type, peer, tag, comm);
@@ -45,10 +45,10 @@ WHAT IT IS
 
 ERRORS
     As in cai.h. If an MPI function fails, the status is CAI_ERR_MPI, and cai_error.native is MPI's number.
-    MPI ends the program instead unless you call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) first.
+    First call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), else MPI ends the program.
 
 THREADS
-    The functions keep no state. MPI's own rules (MPI_Init_thread) decide.
+    The functions keep no state. MPI's own rules (MPI_Init_thread) are valid for threads.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -75,9 +75,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Data
 
 /** Makes the datatype of all elements of an array, in C order. Send or receive one of it at the address
  *  array->data, or none if the array is empty. It has the fewest constructors: contiguous, hvector, subarray.
- *  A record with fields is a struct, which leaves out its padding. What MPI has no datatype for is bytes. The
- *  datatype is committed. Free it with MPI_Type_free. To receive, elements must share no bytes. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit fields), CAI_ERR_CAPACITY
+ *  A record with fields is a struct, which leaves out its padding. If MPI has no datatype for an element, it
+ *  is sent as bytes. The datatype is committed. Free it with MPI_Type_free. To receive, elements must share
+ *  no bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit fields), CAI_ERR_CAPACITY
  *  (more than 64 fields in a record), CAI_ERR_MPI. On failure nothing is stored. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_type(const cai_array *array, MPI_Datatype *out, cai_error *err);
 
@@ -128,7 +128,7 @@ CAI_API cai_status cai_mpi_status(int code, const char *what, cai_error *err)
 #define CAI_MPI_MAX_COUNT INT_MAX /* of MPI's counts; smaller in tests */
 #endif
 
-/* What a datatype is made of. */
+/* The parts of a datatype. */
 typedef struct cai_priv_mpi_unit {
     MPI_Datatype type;
     int64_t size; /* bytes from one to the next */
@@ -141,7 +141,7 @@ static void cai_priv_mpi_drop(cai_priv_mpi_unit *unit)
     unit->made = 0;
 }
 
-/* MPI_DATATYPE_NULL: MPI has none. */
+/* Returns MPI's datatype, or MPI_DATATYPE_NULL if MPI has none. */
 static MPI_Datatype cai_priv_mpi_named(const cai_dtype *dtype)
 {
     /* not in the switch: where long double is double, it is the same number */
@@ -179,7 +179,7 @@ CAI_API cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Datatype *out, cai_
                           dtype->code == CAI_SWAPPED(dtype->code) ? " in the other byte order" : "");
 }
 
-/* Takes the place of what it was made of. */
+/* Replaces a datatype with one that was made of it. */
 static int cai_priv_mpi_become(cai_priv_mpi_unit *unit, int code, MPI_Datatype type)
 {
     if (code != MPI_SUCCESS) return code;
@@ -301,7 +301,7 @@ static void cai_priv_mpi_plain(const cai_dtype *dtype, cai_priv_mpi_unit *unit)
     unit->size = 1;
 }
 
-/* The struct of the fields in record `row`, which has `size` bytes; -1 is the element itself. */
+/* Makes the struct of the fields in record `row`, which has `size` bytes. Row -1 is the element itself. */
 static cai_status cai_priv_mpi_record(const cai_array *array, int64_t row, int64_t size,
                                       cai_priv_mpi_unit *out, cai_error *err)
 {
@@ -339,7 +339,7 @@ static cai_status cai_priv_mpi_record(const cai_array *array, int64_t row, int64
     return status;
 }
 
-/* What one element is made of. */
+/* Finds the parts of one element. */
 static cai_status cai_priv_mpi_element(const cai_array *array, cai_priv_mpi_unit *out, cai_error *err)
 {
     cai_priv_mpi_plain(&array->dtype, out);

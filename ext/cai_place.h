@@ -33,9 +33,9 @@ DO THIS
         #include "cai_place.h"
 
 WHAT IT IS
-    A function has several arrays as arguments. cai_place chooses the device and the stream on which it works,
-    by one of three policies. It also checks the array that the function writes to. Call it after cai_locate
-    of each array, and before cai_exchange_begin on the stream that it chose:
+    A function has several arrays as arguments. cai_place chooses the device and the stream of its work with
+    one of three policies. It also checks the array that the function writes to. Call cai_place after
+    cai_locate of each array, and before cai_exchange_begin on the chosen stream:
 
         const cai_operand in[2] = {cai_operand_array(x, "x"), cai_operand_array(y, "y")};
         cai_placement where;
@@ -46,9 +46,9 @@ WHAT IT IS
     copied. cai_place chooses only a stream that an operand has or that the caller named. Make where.device
     current before your launch (cudaSetDevice). No function of cai leaves another device current.
 
-    A library that has no stream of its own asks a cai_stream_cache: it keeps one stream for each device, or
-    rather for each context. Work that is known by a stream or an event alone enters an exchange by
-    cai_stream_depend, and leaves it as an event by cai_event_make:
+    If a library has no stream of its own, it gets one from a cai_stream_cache. A cache keeps one stream for
+    each context. If only a stream or an event of some work is known, cai_stream_depend adds the work to an
+    exchange. cai_event_make returns an event for the work of an exchange:
 
         CAI_TRY(cai_stream_depend(pool, ex.stream, depends, 2, err)); // after begin, before the launch
         CAI_TRY(cai_event_make(pool, ex.stream, &done, err));         // after the launch
@@ -81,7 +81,7 @@ extern "C" {
 /* --------------------------------------------------------------- >>placement */
 /** The policy that chooses the stream of work on several arrays. No policy guesses a stream. */
 enum {
-    CAI_PLACE_IDENTICAL = 0,   /* all arrays that have a stream must have the same one, else it is an error
+    CAI_PLACE_IDENTICAL = 0,   /* all arrays that have a stream must have the same stream, else it is an error
                                   (as in dpctl) */
     CAI_PLACE_SAME_DEVICE = 1, /* the stream of the first input that has one and is bound to a device, else of
                                   the first that has one; an exchange joins the rest */
@@ -93,7 +93,7 @@ enum {
                                         placement.overlap, and then works with other memory */
 };
 
-/** What takes part in a call: an array, or a stream on which something is pending. Neither: a scalar. */
+/** What takes part in a call: an array, a stream with pending work, or a scalar (no array and no stream). */
 typedef struct cai_operand {
     const cai_array *array;
     uint64_t stream;   /* if `array` is NULL; 0: none */
@@ -106,7 +106,7 @@ typedef struct cai_operand {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* as in the implementation */
 #endif
-/** Returns the operand of an array. NULL: a scalar. */
+/** Returns the operand of an array. For NULL it is a scalar. */
 static inline cai_operand cai_operand_array(const cai_array *array, const char *name)
 {
     cai_operand operand;
@@ -145,64 +145,64 @@ CAI_API int32_t cai_result_memory(int32_t a, int32_t b);
 
 /** Chooses where to work on `count` inputs, and checks `out`. Makes no CUDA call. Call cai_locate of each
  *  array first. Scalars, host arrays without axes and empty arrays do not influence the choice. Of a mask
- *  only the stream counts, and of an operand without an array its stream and its device. `inputs` may be
- *  NULL if `count` is 0. `out` is the array to write to, or NULL. It does not choose the stream, and it
- *  chooses the device only if no input does. It must be on that device, and with CAI_PLACE_IDENTICAL on that
+ *  only the stream counts, and of an operand without an array its stream and its device. `inputs` may be NULL
+ *  if `count` is 0. `out` is the array to write to, or NULL. `out` does not choose the stream, and chooses
+ *  the device only if no input does. `out` must be on that device, and with CAI_PLACE_IDENTICAL on that
  *  stream. It must be writable. Its elements must not share bytes with each other, or with the mask of an
  *  input. It may share bytes with an input only element by element.
- *  Pass it to the exchange too, which joins work on several streams. Join operands without an array by
- *  cai_stream_depend. `policy` is CAI_PLACE_.... `flags` is 0 or CAI_PLACE_ALLOW_OVERLAP. CAI_PLACE_INTO
- *  uses `stream`. The caller must know that this is of the device of the operands, as nothing asks CUDA. The
- *  others use it if no input has a stream, and 0 means none. CAI_PLACE_IDENTICAL compares 1 and 2 also by
- *  device, and 2 also by host thread. It assumes primary contexts. Threads: any. Errors: CAI_ERR_PLACEMENT
- *  (device or stream), CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out),
- *  CAI_ERR_STREAM, CAI_ERR_ARGUMENT, CAI_ERR_ABI. They name the operand and its index, which is `count` for
- *  out. CAI_ERR_PLACEMENT names the other operand too, with its device and stream. Index -1 of it means that
- *  no input has a stream. CAI_ERR_EXPECT names the input that out overlaps. On failure `placement` is
- *  unchanged. */
+ *  Pass `out` to the exchange too, which joins work on several streams. Join operands without an array with
+ *  cai_stream_depend. `policy` is CAI_PLACE_.... `flags` is 0 or CAI_PLACE_ALLOW_OVERLAP. CAI_PLACE_INTO uses
+ *  `stream`, which must be of the operands' device, as nothing asks CUDA. If no input has a stream, the other
+ *  policies use `stream`, and 0 means none. CAI_PLACE_IDENTICAL compares 1 and 2 also by device, and 2 also
+ *  by host thread. It assumes primary contexts. Threads: any. Errors: CAI_ERR_PLACEMENT (device or stream),
+ *  CAI_ERR_MEMORY (plain host memory, or not located), CAI_ERR_EXPECT (out), CAI_ERR_STREAM,
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. They name the operand and its index, which is `count` for out.
+ *  CAI_ERR_PLACEMENT names the other operand too, with its device and stream. Its index is -1 if no input has
+ *  a stream. CAI_ERR_EXPECT names the input that out overlaps. On failure `placement` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_place(const cai_operand *inputs, int32_t count, const cai_array *out,
                                             int32_t policy, uint32_t flags, uint64_t stream,
                                             cai_placement *placement, cai_error *err);
 
 /* ------------------------------------------------------------------- >>access */
-/** Can the host read and write the data of an array that was located (cai_locate)? 1: yes, when the pending
- *  work has passed. For managed memory some platforms want all work of the device to have passed
- *  (cudaDevAttrConcurrentManagedAccess). 0: no. -1: not known, or `array` is NULL. An empty array gives 1.
- *  Makes no CUDA call. Threads: any. */
+/** Returns 1 if the host can read and write the data of an array that was located (cai_locate), else 0. The
+ *  result is -1 if that is not known, or `array` is NULL. An empty array gives 1. The pending work must have
+ *  passed before. For managed memory, some platforms need that all work of the device has passed
+ *  (cudaDevAttrConcurrentManagedAccess). Makes no CUDA call. Threads: any. */
 CAI_API int32_t cai_host_access(const cai_array *array);
 
-/** Can kernels on `device` use the data of an array that was located? 1: yes. 0: only with peer access
- *  (memory of another device), or plain host memory. -1: not known, `array` is NULL, or `device` is
- *  negative. Plain host memory gives 1 for the device that cai_locate stored (CAI_LOCATE_PAGEABLE), and then
- *  -1 for others. An empty array gives 1. Makes no CUDA call. Threads: any. */
+/** Returns 1 if kernels on `device` can use the data of an array that was located. The result is 0 for memory
+ *  of another device, which needs peer access, and for plain host memory. It is -1 if that is not known,
+ *  `array` is NULL, or `device` is negative. Plain host memory gives 1 for the device that cai_locate stored
+ *  (CAI_LOCATE_PAGEABLE), and then -1 for others. An empty array gives 1. Makes no CUDA call. Threads:
+ *  any. */
 CAI_API int32_t cai_device_access(const cai_array *array, int32_t device);
 
-/** Makes a kernel view of the address that devices use, as cai_locate found it, for registered host memory
- *  whose address differs there (R7). Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_MEMORY (the location has
- *  no address), those of cai_kernel_view_of. On failure `view` is unchanged. */
+/** Makes a kernel view with the address that cai_locate found for devices. For registered host memory it may
+ *  differ from the host's address (R7). Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_MEMORY (the location
+ *  has no address), those of cai_kernel_view_of. On failure `view` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_at(const cai_array *array, const cai_location *location,
                                                      cai_kernel_view *view, cai_error *err);
 
 /* ------------------------------------------------------------------- >>events */
-/** Work of somebody else: all that is in a stream at the time of the call, or an event. The other is 0. */
+/** Work of other code: all that is in a stream at the time of the call, or an event. The other field is 0. */
 typedef struct cai_work {
     uint64_t stream, event;
 } cai_work;
 
 /** Makes `stream` wait for `count` works. Call it after cai_exchange_begin with the stream of the exchange,
- *  before your launch. The works get no back edge. All are checked before the first wait. If a wait fails,
- *  earlier ones stay. `stream` waits in every mode of the exchange and of the pool. The host never does.
- *  `depends` may be NULL if `count` is 0. Threads: any. Errors: CAI_ERR_ARGUMENT (not exactly one of stream
- *  and event), CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103; also an event while `stream` is capturing, or
- *  one that was recorded in a capture, which pulls `stream` into that capture before this is known),
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of the work. */
+ *  before your launch. The works get no back edge. All works are checked before the first wait. If a wait
+ *  fails, earlier waits stay. `stream` waits in every mode of the exchange and of the pool. The host never
+ *  waits. `depends` may be NULL if `count` is 0. Threads: any. Errors: CAI_ERR_ARGUMENT (not exactly one of
+ *  stream and event), CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103; also an event while `stream` captures,
+ *  or an event of a capture), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of the work. An
+ *  event of a capture pulls `stream` into that capture before the error is known. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_depend(cai_event_pool *pool, uint64_t stream,
                                                     const cai_work *depends, int32_t count, cai_error *err);
 
 /** Makes an event that is reached when the work that is in `stream` now has passed. Other libraries may wait
- *  for it, on any thread. It is yours: give it back with cai_event_drop after the last call that waits for
- *  it was made. That wait may still be pending. The event has no timing. On failure `event` is unchanged.
- *  Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (the stream is
+ *  for the event, on any thread. The event is yours. Give it back with cai_event_drop after the last call
+ *  that waits for it. That wait may still be pending. The event has no timing. On failure `event` is
+ *  unchanged. Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (the stream is
  *  capturing), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_make(cai_event_pool *pool, uint64_t stream, uint64_t *event,
                                                  cai_error *err);
@@ -211,12 +211,12 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_make(cai_event_pool *pool, uint64_t 
  *  Threads: any. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_drop(cai_event_pool *pool, uint64_t event, cai_error *err);
 
-/** Moves an array to another queue: `stream` waits for all that is pending on it and on its mask, and is
- *  their stream afterwards. Nothing is copied. An array in device memory stays on its device. For another
+/** Moves an array to another stream. `stream` waits for all that is pending on the array and on its mask, and
+ *  becomes their stream. Nothing is copied. An array in device memory stays on its device. For another
  *  device, cai_move (cai_move.h) makes a copy there. The old stream does not wait for work on `stream`, in
  *  any mode of the pool. If somebody may free the memory or write to it on the old stream, use an exchange
- *  instead. The owner of an owned array knows nothing of `stream`, so the array gets CAI_NO_BACK_EDGE:
- *  release it with cai_exchange_finish or cai_keepalive_push.
+ *  instead. The owner of an owned array knows nothing of `stream`, so the array gets CAI_NO_BACK_EDGE.
+ *  Release it with cai_exchange_finish or cai_keepalive_push.
  *  An event of cai_stream_detach is dropped. On failure the array is unchanged. Threads: any. Errors:
  *  CAI_ERR_PLACEMENT (`stream` is of another device than the memory), CAI_ERR_STREAM (also 1 or 2 of another
  *  context than the memory's, R83), those of cai_exchange_begin. */
@@ -255,21 +255,21 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_init(cai_stream_cache *cache,
                                                         cai_cached_stream *streams, int32_t capacity,
                                                         int32_t device, cai_error *err);
 
-/** Stores the stream of a device, which is made by the first call. CAI_DEVICE_UNKNOWN: the default device.
- *  The context is the current one if that is of the device, else the device's active primary one. The same
- *  device and context give the same stream, on all threads. The stream lives as long as the cache. On
- *  failure `stream` is unchanged. Threads: any; one makes the stream, others wait for it. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_CAPACITY, CAI_ERR_CUDA (201: no context; or that of `create`). */
+/** Stores the stream of a device. The first call makes it. CAI_DEVICE_UNKNOWN means the default device. The
+ *  context is the current one if that is of the device, else the device's active primary one. The same device
+ *  and context give the same stream, on all threads. The stream lives as long as the cache. On failure
+ *  `stream` is unchanged. Threads: any. One makes the stream, others wait for it. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_CAPACITY, CAI_ERR_CUDA (201: no context; or that of `create`). */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
                                                        uint64_t *stream, cai_error *err);
 
-/** Chooses device and stream by what the caller of a function named: a device, an array that was located, or
- *  a stream. CAI_DEVICE_UNKNOWN, NULL and 0 mean not named. Those named must be of one device. Device memory
- *  names a device, other memory does not. If none does, it is the default device. The stream is `stream`,
- *  else that of the array's pending work if it is of that device, else that of the cache. Stores device and
- *  stream in `placement`, where `decided` is 1 if a stream was named or the array's, and the array's memory.
- *  On failure `placement` is unchanged. Threads: any. Errors: CAI_ERR_PLACEMENT (it names both),
- *  CAI_ERR_STREAM, CAI_ERR_ABI, those of cai_stream_cache_get. */
+/** Chooses device and stream for the caller of a function, who may name a device, an array that was located,
+ *  or a stream. CAI_DEVICE_UNKNOWN, NULL and 0 mean not named. All that is named must be of one device.
+ *  Device memory names a device, other memory does not. If nothing names a device, it is the default device.
+ *  The stream is `stream`, else that of the array's pending work if it is of that device, else that of the
+ *  cache. Stores device, stream and the array's memory in `placement`. There `decided` is 1 if the stream is
+ *  not that of the cache. On failure `placement` is unchanged. Threads: any. Errors: CAI_ERR_PLACEMENT (it
+ *  names both), CAI_ERR_STREAM, CAI_ERR_ABI, those of cai_stream_cache_get. */
 CAI_API CAI_MUST_CHECK cai_status cai_place_on(cai_stream_cache *cache, int32_t device,
                                                const cai_array *array, uint64_t stream,
                                                cai_placement *placement, cai_error *err);
@@ -312,7 +312,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ >>placing */
-/* The results so far, and the operand that is checked. */
+/* The results so far, and the operand that is checked now. */
 typedef struct cai_priv_place {
     cai_placement at;
     uint64_t thread; /* of the stream, if that is 2 */
@@ -398,7 +398,8 @@ static void cai_priv_place_spot(char *out, size_t capacity, int32_t device, uint
     (void)snprintf(out, capacity, " is on %s%s%s", where, *where && *queue ? ", " : "", queue);
 }
 
-/* The operand does not fit `other`, whose device and stream these are; -1: the stream that is given. */
+/* Refuses an operand that does not fit `other` (-1: the stream that is given), which has this device and
+ * stream. */
 static cai_status cai_priv_place_differs(const cai_priv_place *place, int32_t device, uint64_t stream,
                                          int32_t other, int32_t other_device, uint64_t other_stream)
 {
@@ -422,13 +423,13 @@ static cai_status cai_priv_place_device(cai_priv_place *place, int32_t device, u
                                   place->bound_stream);
 }
 
-/* The stream of an array's pending work; 0: it has none. */
+/* Returns the stream of an array's pending work, or 0. */
 static uint64_t cai_priv_place_pending(const cai_array *array)
 {
     return array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT ? array->stream : 0;
 }
 
-/* Device memory is bound to its device, and plain host memory to the one that can use it (cai_locate). */
+/* Device memory is bound to its device, and plain host memory to the device that can use it (cai_locate). */
 static int cai_priv_place_bound(const cai_array *array)
 {
     return array->memory == CAI_MEMORY_DEVICE || (array->memory == CAI_MEMORY_HOST && array->device >= 0);
@@ -447,10 +448,10 @@ static cai_status cai_priv_place_memory(cai_priv_place *place, const cai_array *
     return bound ? cai_priv_place_device(place, array->device, cai_priv_place_pending(array)) : CAI_OK;
 }
 
-/* The thread of a stream without an array, which may be any. */
+/* A stream without an array may be of any thread. */
 #define CAI_PRIV_PLACE_ANY_THREAD UINT64_MAX
 
-/* Both are on stream 1, or on 2: of the same device, and of the same thread? */
+/* Both are on stream 1, or both on 2. Returns whether device and thread are the same. */
 static cai_status cai_priv_place_default(cai_priv_place *place, uint64_t stream, int32_t device,
                                          uint64_t thread)
 {
@@ -470,8 +471,8 @@ static cai_status cai_priv_place_default(cai_priv_place *place, uint64_t stream,
                               (unsigned long long)thread, other, (unsigned long long)place->thread);
 }
 
-/* bound: the operand is memory of a device, or a stream of a known one. CAI_PLACE_SAME_DEVICE prefers its
- * stream, because one of pinned memory may be of another device. */
+/* If `bound`, the operand is memory of a device, or a stream of a known device. CAI_PLACE_SAME_DEVICE prefers
+ * its stream, because a stream of pinned memory may be of another device. */
 static cai_status cai_priv_place_stream(cai_priv_place *place, uint64_t stream, int32_t device,
                                         uint64_t thread, int bound)
 {
@@ -515,7 +516,7 @@ static cai_status cai_priv_place_array(cai_priv_place *place, const cai_array *a
     return array->mask ? cai_priv_place_pends(place, array->mask, bound) : CAI_OK;
 }
 
-/* An operand without an array. */
+/* Takes an operand without an array into account. */
 static cai_status cai_priv_place_bare(cai_priv_place *place, const cai_operand *operand)
 {
     if (!operand->stream) return CAI_OK;
@@ -548,7 +549,7 @@ static cai_status cai_priv_place_inputs(cai_priv_place *place)
     return CAI_OK;
 }
 
-/* The same memory, element by element. Work in place is right then. */
+/* Returns whether the two are the same memory, element by element. Work in place is right then. */
 static int cai_priv_place_same(const cai_array *a, const cai_array *b)
 {
     int32_t axis;
@@ -715,7 +716,7 @@ static cai_status cai_priv_work_begin(cai_priv_work *work, const cai_event_pool 
     return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* An event may be from outside of a capture, and one of a capture cannot be handed out (R103). */
+/* Refuses a stream that captures. Events may neither enter nor leave a capture (R103). */
 static cai_status cai_priv_work_no_capture(const cai_priv_work *work, uint64_t stream)
 {
     const cai_cuda *cuda = work->cuda;
@@ -830,7 +831,7 @@ static cai_status cai_priv_stream_device(cai_priv_work *work, uint64_t stream, i
     return cai_priv_work_leave(work, status);
 }
 
-/* What CUDA says of the memory, where the array does not, or where `stream` is relative to a context. */
+/* Asks CUDA about the memory if the array does not tell, or if `stream` is 1 or 2. */
 static cai_status cai_priv_migrate_ask(const cai_priv_work *work, const cai_array *array, uint64_t stream,
                                        cai_cuda_pointer *info)
 {
@@ -849,8 +850,8 @@ static cai_status cai_priv_migrate_ask(const cai_priv_work *work, const cai_arra
     return status;
 }
 
-/* The device of a stream, and the context of 1 and 2: the current one, else the primary one of the data's
- * device. */
+/* Finds the device of a stream, and the context of streams 1 and 2: the current one, else the primary one of
+ * the data's device. */
 static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int32_t data_device,
                                       uint64_t *context, int32_t *device)
 {
@@ -863,7 +864,7 @@ static cai_status cai_priv_migrate_to(cai_priv_work *work, uint64_t stream, int3
     return cai_priv_work_primary(work, *device, context);
 }
 
-/* 1 and 2 in an array are streams of its memory's context. Those of a call are of the current one (R83). */
+/* Checks stream 1 or 2. In an array it is of the memory's context, as an argument of the current one (R83). */
 static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_cuda_pointer *info,
                                            uint64_t stream, uint64_t context, int32_t device)
 {
@@ -947,7 +948,7 @@ CAI_API cai_status cai_stream_cache_init(cai_stream_cache *cache, const cai_cuda
     return CAI_OK;
 }
 
-/* The current context if it is of the device, else the primary one. */
+/* Finds the current context if it is of the device, else the primary one. */
 static cai_status cai_priv_cache_context(const cai_priv_work *work, int32_t device, uint64_t *current,
                                          uint64_t *context)
 {
@@ -961,7 +962,7 @@ static cai_status cai_priv_cache_context(const cai_priv_work *work, int32_t devi
     return here == device ? CAI_OK : cai_priv_work_primary(work, device, context);
 }
 
-/* The place of a context, under the guard; NULL: the cache is full. *mine: this thread makes the stream. */
+/* Returns the place of a context, or NULL if there is none. Under the guard. *mine: this thread makes it. */
 static cai_cached_stream *cai_priv_cache_find(cai_stream_cache *cache, uint64_t context, int *mine)
 {
     cai_cached_stream *found;
@@ -978,7 +979,7 @@ static cai_cached_stream *cai_priv_cache_find(cai_stream_cache *cache, uint64_t 
     return found;
 }
 
-/* Ends the making of a stream; 0: it failed, and the next call tries again. */
+/* Stores a new stream. 0 means that it could not be made, and the next call tries again. */
 static void cai_priv_cache_store(cai_stream_cache *cache, uint64_t context, uint64_t stream)
 {
     int32_t i;
@@ -1038,7 +1039,7 @@ CAI_API cai_status cai_stream_cache_get(cai_stream_cache *cache, int32_t device,
     return CAI_OK;
 }
 
-/* The device that the call so far means, or `device`. */
+/* Checks that a device is the one that was named before, if any. */
 static cai_status cai_priv_place_agree(int32_t *device, const char **who, int32_t named, const char *name,
                                        cai_error *err)
 {

@@ -64,20 +64,19 @@ EXAMPLE (of a module with `cai_python py` in its state, opened in its exec slot 
 
 WHAT IT READS (the first of these that an object has)
     1. The exchange of its type in C, __cai_exchange__ (docs/c-exchange.md). It needs no dictionary and takes
-       a few ns. It is valid for the type that offered it and for types that derive from that, not for copies.
+       a few ns. It is valid for the type that offered it and for derived types, not for copies.
     2. DLPack's exchange of its type in C, __dlpack_c_exchange_api__. Only with cai_python_dlpack.h.
     3. __cuda_array_interface__, of any version. Subclasses of dict are read as dict. All entries are fetched
-       before the first one is read, and each list is copied when it is first read. So code that runs
-       meanwhile (__index__ of an item) changes nothing. A class whose attribute is a property is no array
-       (R1).
-    4. __array_interface__, with CAI_PYTHON_HOST. NumPy's ndarray itself, and no derived type, is read by its
-       buffer. The array is the same. What the buffer cannot describe comes by the dictionary.
+       before the first one is read, and each list is copied when it is first read. So code that runs in
+       between (__index__ of an item) changes nothing. A class whose attribute is a property is no array (R1).
+    4. __array_interface__, with CAI_PYTHON_HOST. NumPy's ndarray itself, and no derived type, is read from
+       its buffer. The array is the same. What a buffer cannot describe is read from the dictionary.
     5. __dlpack__. Only with cai_python_dlpack.h.
     6. The buffer protocol, with CAI_PYTHON_HOST. Without that flag 1, 2 and 5 also refuse arrays in plain
        host memory.
     The earlier class in the MRO decides. If a class has one of 2, 3, 4 or 5 in its dictionary, 1 or 2 of its
-    base is not used. Attributes of a metaclass do not count. The offers in C of the last 16 types are
-    remembered, also that there is none. A type must not change them. Remembered types are not kept alive.
+    base is not used. Attributes of a metaclass do not count. For the last 16 types, their offers in C are
+    remembered, or that there is none. A type must not change its offers. Remembered types are not kept alive.
 
 ORDER
     array->sync and array->stream describe pending work as the dictionary does (R70-R77). This header does not
@@ -85,12 +84,12 @@ ORDER
     either. While your stream may still use an array, call cai_exchange_finish or cai_python_release_after.
 
 OWNERSHIP
-    An imported array owns a reference to the object. With CAI_PYTHON_BORROW it may own none. Use that flag
-    for the arguments of a call, which the caller holds. The release may run on any thread of any interpreter,
-    with or without the GIL, and does not wait. The reference is always dropped in the object's own
-    interpreter:
+    An imported array owns a reference to the object. With CAI_PYTHON_BORROW it may own no reference. Use that
+    flag for the arguments of a call, which the caller holds. The release may run on any thread of any
+    interpreter, with or without the GIL, and does not wait. The reference is always dropped in the object's
+    own interpreter:
         cai_python_release                 here, at once
-        cai_array_release, or a list       by the next call that has the GIL; until then it waits in `py`
+        cai_array_release, or a list       in the next call that has the GIL; until then it waits in `py`
         the same, after cai_python_clear,  at once if the thread is attached to that interpreter; else by the
         and the deleter of an export       main thread of Python, between two of its instructions
     Outside the main interpreter such a reference waits for the next call, and is never dropped after
@@ -100,9 +99,9 @@ OWNERSHIP
 THREADS
     All functions but the release of an array need the GIL, or an attached thread in a build without GIL. Any
     number of attached threads may use one cai_python. Each interpreter needs a cai_python of its own.
-    A call that may wait lets the GIL go meanwhile, as a host function in Python would wait for it. These are
-    cai_python_release_after with something to keep or to poll, and releases of arrays that a type's exchange
-    owned, as their maker may wait for a stream. No other call lets it go.
+    A call that may wait releases the GIL meanwhile, because a host function in Python would wait for the GIL.
+    These calls are cai_python_release_after with something to keep or to poll, and releases of arrays that a
+    type's exchange owned, as their maker may wait for a stream. No other call releases it.
 
 RULES
     R1-R8, R70-R84, R100-R106, of docs/rules.md.
@@ -112,9 +111,6 @@ NOT HERE
     DLPack. cai_python_dlpack.h is a header over this one and cai_dlpack.h. Its cai_python_dlpack_init takes
     the place of cai_python_init. Then the imports of this header also read 2 and 5. It has the functions for
     __dlpack__ and __dlpack_device__ of your own types, too.
-
-CHANGES
-    0.1.0  first version
 */
 
 #if defined(CAI_NAMESPACE)
@@ -285,9 +281,9 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream);
  *  an exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exchange);
 
-/** Moves the owned `array` into a new instance of `type`, by the type's exchange. Pending work stays pending.
- *  On failure returns NULL with an exception set, and `array` is unchanged. Errors: TypeError for a type that
- *  does not offer this, ValueError for a borrowed array, or the exception of the type. */
+/** Moves the owned `array` into a new instance of `type`, with the type's exchange. Pending work stays
+ *  pending. On failure returns NULL with an exception set, and `array` is unchanged. Errors: TypeError for a
+ *  type that does not offer this, ValueError for a borrowed array, or the exception of the type. */
 CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array);
 
 /** Returns a new dictionary of `version` 0 to 3 for an array, the value of __cuda_array_interface__. `mask`
@@ -315,11 +311,11 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------- >>releasing in order */
-/** cai_python_release for arrays that work on `stream` may still use (R80). They stay in the keep-alive list
- *  of `pool` until `stream` has passed, with one event for up to 16 of them. Released at once are empty arrays,
- *  and those with CAI_ORDERED_FREE and a stream. That stream must have taken part in an exchange with `stream`
- *  (by the default mode), and so waits for that work. Polls the list. Returns 0, or -1 with an exception set.
- *  Then those that were not given back are still owned. */
+/** Does the same as cai_python_release for arrays that work on `stream` may still use (R80). The arrays stay
+ *  in the keep-alive list of `pool` until `stream` has passed, with one event for up to 16 arrays. Empty
+ *  arrays, and arrays with CAI_ORDERED_FREE and a stream, are released at once. That stream must have taken
+ *  part in an exchange with `stream` (in the default mode), and so waits for that work. Polls the list.
+ *  Returns 0, or -1 with an exception set. Then arrays that were not given back are still owned. */
 CAI_API CAI_MUST_CHECK int cai_python_release_after(cai_python *py, cai_event_pool *pool, cai_array *arrays,
                                                     Py_ssize_t count, uint64_t stream);
 
@@ -459,7 +455,7 @@ static int32_t cai_priv_py_add(int32_t *at, int32_t change)
 #error "cai_python.h: no atomics for this compiler; define CAI_NO_THREADS for one thread at a time"
 #endif
 
-/* Puts an owner on the list. Any thread, without the GIL. */
+/* Puts an owner on the list, on any thread, without the GIL. */
 static void cai_priv_py_push(cai_python_home *home, cai_priv_py_owner *owner)
 {
     void *first;
@@ -475,7 +471,7 @@ static cai_priv_py_owner *cai_priv_py_take(cai_python_home *home)
     return (cai_priv_py_owner *)cai_priv_py_exchange(&home->released, NULL);
 }
 
-/* Removes a guest of a home. The last one frees the home. */
+/* Removes a guest of a home. The last guest frees the home. */
 static void cai_priv_py_leave(cai_python_home *home)
 {
     if (!cai_priv_py_add(&home->guests, -1)) free(home);
@@ -505,7 +501,7 @@ static void cai_priv_py_keep(cai_priv_py_exception *kept)
     PyErr_Fetch(&kept->type, &kept->value, &kept->trace);
 }
 
-/* Sets the exception again. No other one remains. */
+/* Sets the exception again. No other exception remains. */
 static void cai_priv_py_put_back(const cai_priv_py_exception *kept)
 {
     PyErr_Restore(kept->type, kept->value, kept->trace);
@@ -539,7 +535,7 @@ static inline void cai_priv_py_drop_held(cai_priv_py_owner *owner)
     Py_CLEAR(owner->object);
 }
 
-/* The same while an exception is set, which stays. */
+/* Does the same while an exception is set, which stays. */
 CAI_PRIV_COLD void cai_priv_py_drop_guarded(cai_priv_py_owner *owner)
 {
     cai_priv_py_exception kept;
@@ -657,7 +653,7 @@ static int cai_priv_py_is_attached(const cai_python_home *home)
     PyThreadState *const own = PyGILState_GetThisThreadState();
     if (!own || _PyThreadState_UncheckedGet() != own) return 0;
 #else
-    /* The same for a build for 3.11 and later. From 3.12 on each thread has a current state. */
+    /* Does the same for a build for 3.11 and later. From 3.12 on each thread has a current state. */
     if (Py_Version < 0x030c0000 || !PyThreadState_GetDict()) return 0;
 #endif
     return PyInterpreterState_GetID(PyInterpreterState_Get()) == home->interpreter;
@@ -674,7 +670,7 @@ static int cai_priv_py_look_again(void *argument)
     return 0;
 }
 
-/* Schedules a drain in the main interpreter. Any thread, without the GIL. Does not wait. */
+/* Schedules a drain in the main interpreter, on any thread, without the GIL. It does not wait. */
 static void cai_priv_py_schedule(cai_python_home *home)
 {
     if (home->interpreter || !Py_IsInitialized()) return; /* only the main one has pending calls */
@@ -784,7 +780,7 @@ static cai_python_home *cai_priv_py_home_new(void)
     return home;
 }
 
-/* The getters of __mro__ and __dict__ that every type has from `type`. */
+/* Finds the getters of __mro__ and __dict__ that every type has from `type`. */
 static int cai_priv_py_find_getters(cai_python *py)
 {
     PyObject *name = PyUnicode_InternFromString("__dict__");
@@ -2099,7 +2095,7 @@ static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
     (void)cai_priv_py_deeper(py, -1);
 }
 
-/* The part of cai_priv_py_enter_levels for an import within an import. */
+/* Does the part of cai_priv_py_enter_levels for an import within an import. */
 CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
 {
     int levels = 0;
@@ -2400,8 +2396,8 @@ static int cai_priv_py_is_settled(const cai_array *array)
     return cai_priv_py_is_ordered(array) && cai_priv_py_is_ordered(array->mask);
 }
 
-/* Keeps arrays until the stream has passed. With none, gives back those that need not be kept any more. Calls
- * CUDA, and releases of other code: they may wait, for a host function in Python, say. So the GIL goes. */
+/* Keeps arrays until the stream has passed. Without arrays, gives back those that need not be kept any more.
+ * Releases the GIL, because CUDA and releases of other code may wait, such as for a host function in Python. */
 static cai_status cai_priv_py_keep_arrays(cai_event_pool *pool, cai_array *const *arrays, int32_t count,
                                           uint64_t stream, cai_error *err)
 {

@@ -77,8 +77,8 @@ WHAT IT READS (by the numbers of WHAT IT READS in cai_python.h, which has the or
     lost. Without CAI_PYTHON_HOST arrays in plain host memory are refused.
 
 ORDER
-    Arrays of 2 and 5 have CAI_NO_BACK_EDGE, as their owner frees them without regard to your stream.
-    cai_exchange_finish and cai_python_release_after keep them until your stream has passed.
+    Arrays of 2 and 5 have CAI_NO_BACK_EDGE, because their owner does not wait for your stream before it
+    frees. cai_exchange_finish and cai_python_release_after keep them until your stream has passed.
     cai_python_release does not wait.
 
 OWNERSHIP
@@ -86,11 +86,8 @@ OWNERSHIP
     reference is dropped (OWNERSHIP in cai_python.h): with the GIL, in the interpreter of the import.
 
 THREADS
-    Those of cai_python.h. Ordered exports of arrays that are not in plain host memory let the GIL go while
+    Those of cai_python.h. Ordered exports of arrays that are not in plain host memory release the GIL while
     they call CUDA.
-
-CHANGES
-    0.1.0  first version
 */
 
 #if defined(CAI_NAMESPACE)
@@ -110,7 +107,8 @@ CHANGES
 extern "C" {
 #endif
 
-/** cai_python_init, and the imports with `py` read DLPack, too. Returns 0, or -1 with an exception set. */
+/** Does the same as cai_python_init, and the imports with `py` read DLPack, too. Returns 0, or -1 with an
+ *  exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_dlpack_init(cai_python *py);
 
 /** The request of a consumer to __dlpack__. */
@@ -199,8 +197,9 @@ CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer(cai_python *py, PyTypeObject 
 CAI_API int cai_python_dlpack_give(void *object, cai_dl_managed_versioned **out);
 
 /** managed_tensor_to_py_object_no_sync of `table`. Makes an instance that owns `tensor`, by `adopt`. Its
- *  pending work is in the current stream. Returns 0, or -1 with an exception set. Then the tensor is still
- *  the caller's. DLPack says that it is stolen, and nothing of failures. TVM FFI calls the deleter then. */
+ *  pending work is in the current stream. Returns 0, or -1 with an exception set. After a failure the tensor
+ *  is still the caller's. DLPack says that the tensor is stolen, and nothing about failures. TVM FFI calls
+ *  the deleter then. */
 CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table, cai_dl_managed_versioned *tensor,
                                    void **out);
 
@@ -229,20 +228,22 @@ extern "C" {
 
 /** Returns the capsule of __dlpack__ in order at both ends (cai_dlpack_export_ordered for the stream of the
  *  request). That stream waits for the pending work of `array`. When the consumer drops the tensor, the
- *  reference to `object` is dropped after the consumer's work: at once if `array` has CAI_ORDERED_FREE and its
- *  stream can wait, else later, by a poll or a drain of `pool`. So free the memory of `object` in the order of
- *  the array's stream. The deleter neither waits nor uses the consumer's stream. What it cannot tell is parked
- *  in `pool`: call cai_keepalive_drain when memory is short. `pool` must outlive the tensor. Keep it in the
- *  state of the module, which the type of `object` keeps. request->flags may have the promises
- *  CAI_DLPACK_STREAMS_LIVE and CAI_DLPACK_NO_CAPTURES. Returns NULL with an exception set on failure. */
+ *  reference to `object` is dropped after the consumer's work. This happens at once if `array` has
+ *  CAI_ORDERED_FREE and its stream can wait, else in a later poll or drain of `pool`. So free the memory of
+ *  `object` in the order of the array's stream. The deleter neither waits nor uses the consumer's stream. If
+ *  it cannot tell when the work ends, the reference is parked in `pool`. When memory is short, call
+ *  cai_keepalive_drain. `pool` must outlive the tensor. Keep it in the state of the module, which the type of
+ *  `object` keeps. request->flags may have the promises CAI_DLPACK_STREAMS_LIVE and CAI_DLPACK_NO_CAPTURES.
+ *  Returns NULL with an exception set on failure. */
 CAI_API PyObject *cai_python_dlpack_ordered(cai_python *py, cai_event_pool *pool, PyObject *object,
                                             const cai_array *array, const cai_python_dlpack_request *request);
 
-/** cai_python_dlpack_offer, in order at both ends for any array whose pending work is known. When a tensor is
- *  made, the current stream waits for the pending work, without the host. When it is dropped, the array is
- *  given back after the work in that stream (cai_dlpack_export_ordered). Unknown pending work raises BufferError, as the host would have to wait.
- *  `pool` must outlive the tensors, and so must the streams that `current` has stored. A consumer that works
- *  on another stream than `current` must order that stream after it, and `current` after its work. */
+/** Does the same as cai_python_dlpack_offer, in order at both ends for any array whose pending work is known.
+ *  When a tensor is made, the current stream waits for the pending work, and the host does not. When the
+ *  tensor is dropped, the array is given back after the work in that stream (cai_dlpack_export_ordered).
+ *  Unknown pending work raises BufferError, as the host would have to wait. `pool` must outlive the tensors,
+ *  and so must the streams that `current` has stored. A consumer that works on another stream than `current`
+ *  must order that stream after it, and `current` after its work. */
 CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer_ordered(cai_python *py, cai_event_pool *pool,
                                                            PyTypeObject *type,
                                                            const cai_dl_exchange *table);
@@ -630,7 +631,7 @@ CAI_API int cai_python_dlpack_ask(const cai_array *array, PyObject *args, PyObje
 static const char cai_priv_py_plain_name[] = "dltensor";
 static const char cai_priv_py_versioned_name[] = "dltensor_versioned";
 
-/* Which of our names a capsule has, or NULL: it was used. Most have it at our own address. */
+/* Returns which of our names a capsule has, or NULL if it was used. Most have the name at our own address. */
 static const char *cai_priv_py_name_of(PyObject *capsule)
 {
     const char *const name = PyCapsule_GetName(capsule);
@@ -770,8 +771,8 @@ static cai_dlpack_storage *cai_priv_py_make_storage(cai_priv_py_export *of)
 }
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
-/* Calls CUDA, and releases of other code: they may wait, for a host function in Python, say. So the GIL
- * goes. */
+/* Releases the GIL, because CUDA and releases of other code may wait, such as for a host function in
+ * Python. */
 static cai_status cai_priv_py_move_in_order(const cai_priv_py_export *of, cai_array *array, cai_error *err)
 {
     const cai_python_dlpack_request *request = of->request;

@@ -42,10 +42,10 @@ DO THIS
         #include "cai_storage.h"
 
 WHAT IT IS
-    A storage is a field with a buffer on the host, one on the device, or both. It knows which of the two is
-    newer. You say where you work and what you do there (read, write, overwrite). If the other side is newer,
-    it is copied first. The storage has one stream, its home. All copies run there, and each access is an
-    exchange with it. So "newer" means in the order of home, and no access reads a stale or a half copied
+    A storage is a field with a buffer on the host, one on the device, or both. It stores which side is newer.
+    You name the side where you work, and what you do there (read, write, overwrite). If the other side is
+    newer, it is copied first. The storage has one stream, its home. All copies run there, and each access is
+    an exchange with home. So "newer" means in the order of home, and no access reads a stale or a half copied
     buffer. Views of the arrays, and exports of a side, share the state.
 
         cai_storage_options options = {0};
@@ -66,12 +66,12 @@ WHAT IT IS
         CAI_TRY(cai_storage_end(&a, status, err));
         CAI_TRY(cai_storage_release(&field, err));
 
-    The array of an access has the halo, too. The points without it:
+    The array of an access has the halo, too. This is the array without the halo:
 
         CAI_TRY(cai_view_domain(&a.array, field.layout.halo_low, field.layout.halo_high, &domain, err));
 
 MEMORY
-    The host buffer is pinned, by hooks->host_alloc. A table without that hook, such as that of
+    The host buffer is pinned memory of hooks->host_alloc. A table without that hook, such as that of
     cai_emm_hooks_async, needs options.host: cai_emm_hooks_malloc or a table of your own.
 
 STATES (of a storage with two buffers)
@@ -88,9 +88,9 @@ THREADS
 
 CAPTURES
     A copy that is captured would run at each launch of the graph, but change the state once. So a begin that
-    has to copy fails with CAI_ERR_CAPTURE while home captures. After each launch of a graph that writes to a
-    side call cai_storage_mark. No function waits for a stream that captures: an access in such a stream stays
-    open, and can be ended after the capture.
+    has to copy fails with CAI_ERR_CAPTURE while home captures. If a graph writes to a side, call
+    cai_storage_mark after each launch. No function waits for a stream that captures. An access in such a
+    stream stays open, and can be ended after the capture.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -130,8 +130,8 @@ enum { CAI_STORAGE_CLEAN = 0, CAI_STORAGE_HOST_NEWER = 1, CAI_STORAGE_DEVICE_NEW
 enum {
     CAI_READ = 1,
     CAI_WRITE = 2,    /* reads and writes, or writes some elements */
-    CAI_OVERWRITE = 4 /* writes all elements that matter: nothing is copied. What is not written is undefined
-                         then, in the halo too: to keep a halo, use CAI_WRITE */
+    CAI_OVERWRITE = 4 /* writes all elements that matter, so nothing is copied. Elements that are not written
+                         are undefined then, also in the halo. To keep a halo, use CAI_WRITE */
 };
 
 enum { CAI_STORAGE_ZEROS = 1 << 0 /* cai_storage_init fills the buffers with zero bytes */ };
@@ -147,7 +147,7 @@ typedef struct cai_storage_options {
 } cai_storage_options;
 
 /** A storage. It is the caller's, and allocates memory for its buffers and for exports. Do not move or copy
- *  it. Its fields may be read. The halo in `layout` may be changed; what is aligned stays aligned. */
+ *  it. Its fields may be read. The halo in `layout` may be changed. What is aligned stays aligned. */
 typedef struct cai_storage {
     cai_storage_options options;
     cai_layout layout;      /* planned; of given buffers as cai_layout_of reads it */
@@ -172,9 +172,9 @@ typedef struct cai_storage {
 } cai_storage;
 
 /** Makes a storage whose buffers have a layout. `layout` need not be planned. The current context is that of
- *  the device buffer and of home. The state is clean. Nothing is known of the content, unless
- *  CAI_STORAGE_ZEROS asks for zeros. For a storage like another one, change parts of its options and layout,
- *  and pass these. The pool and what the hooks use must outlive the storage. Home must not capture.
+ *  the device buffer and of home. The state is clean. The content is undefined, or zero with
+ *  CAI_STORAGE_ZEROS. To make a storage like another one, change parts of its options and layout, and pass
+ *  these. The pool and what the hooks use must outlive the storage. Home must not capture.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STREAM (home), CAI_ERR_CAPTURE, CAI_ERR_UNAVAILABLE (no
  *  context, no hook, no slot for copies), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY, CAI_ERR_CUDA. On failure
  *  nothing is left allocated, and `out` is zeroed. */
@@ -184,10 +184,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_init(cai_storage *out, const cai_s
 
 /** Makes a storage of buffers that exist. `on_host` or `on_device` may be NULL. options->kind says which
  *  sides the storage has. A side that is not given is allocated, in the order of the axes of the other one.
- *  `state` says which side is newer; it has no meaning if one side was given. The arrays are moved in: owned
- *  ones are released by cai_storage_release, when the work of the storage has passed. Home waits for their
- *  pending work. CAI_STORAGE_MANAGED takes one array, as `on_device`. If one array is given, it may be
- *  read-only, or have elements that share bytes. The storage is read-only then.
+ *  If both sides are given, `state` says which is newer. The arrays are moved into the storage.
+ *  cai_storage_release releases owned arrays when the work of the storage has passed. Home waits for the
+ *  pending work of the arrays. CAI_STORAGE_MANAGED takes one array, as `on_device`. If one array is given, it
+ *  may be read-only, or have elements that share bytes. The storage is read-only then.
  *  Errors: those of cai_storage_init, CAI_ERR_EXPECT (dtype, shape, read-only, shared bytes, a mask,
  *  more than 8 axes), CAI_ERR_MEMORY (a side that is in the wrong kind of memory), and those of
  *  cai_exchange_begin. On failure the arrays stay the caller's, and `out` is zeroed. */
@@ -196,9 +196,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_wrap(cai_storage *out, const cai_s
                                                    cai_error *err);
 
 /** Frees the buffers in the order of home, and releases given arrays. A zeroed storage is fine. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_PENDING (an access or an export is open; nothing is done. An export that was
- *  released while its stream captured: call cai_keepalive_drain), CAI_ERR_CAPTURE, and those of the hooks and
- *  of cai_exchange_finish: the first one, and the rest is freed all the same. */
+ *  CAI_ERR_ARGUMENT, CAI_ERR_PENDING (an access or an export is open, and nothing is done), CAI_ERR_CAPTURE,
+ *  and those of the hooks and of cai_exchange_finish. The first error is returned, and the rest is freed. If
+ *  an export was released while its stream captured, call cai_keepalive_drain. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_release(cai_storage *storage, cai_error *err);
 
 /* ------------------------------------------------------------------ >>accesses */
@@ -217,24 +217,24 @@ typedef struct cai_storage_access {
 } cai_storage_access;
 
 /** Begins to work on one side. If the other side is newer, it is copied first, on home, unless `mode` is
- *  CAI_OVERWRITE. Then `stream` waits for home. For the host side `stream` may be 0, which is the host
- *  itself: the host waits. A clean side whose home is `stream` costs no CUDA call. Any number of accesses may
- *  read. An access that writes allows only others of the same side and stream beside it. One that overwrites
- *  allows only others that overwrite while the other side is newer.
+ *  CAI_OVERWRITE. Then `stream` waits for home. For the host side `stream` may be 0, and then the host waits.
+ *  A clean side whose home is `stream` costs no CUDA call. Any number of accesses may read. Beside an access
+ *  that writes, only accesses of the same side and stream may be open. While the other side is newer, only
+ *  accesses that overwrite may be open beside one that overwrites.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_NO_BUFFER (the side), CAI_ERR_CONFLICT (an open access), CAI_ERR_EXPECT
  *  (a storage that is read-only), CAI_ERR_STREAM (also: home is 1, and the memory is of another context than
  *  the storage), CAI_ERR_CAPTURE, CAI_ERR_CUDA, and those of cai_exchange_begin. On failure
- *  the state is that of before, or the copy was made and the sides are equal. There is nothing to end. */
+ *  the state is unchanged, or the copy was made and the sides are equal. There is nothing to end. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_begin(cai_storage_access *access, cai_storage *storage,
                                                     int32_t side, int32_t mode, uint64_t stream,
                                                     cai_error *err);
 
 /** Ends an access: home waits for its work. After a write the side is newer. `status` is that of your work.
- *  If it is not CAI_OK, it is returned, and `err` is left as it is. After such a write the other side is
- *  newer if it was complete, so a later access finds the data of before.
- *  Errors: CAI_ERR_ARGUMENT (not begun, or ended). CAI_ERR_THREAD: as in cai_exchange_end. Others, if home
- *  could not be made to wait, and the host neither: the access is still open then, and end can be called
- *  again. CAI_ERR_CAPTURE: after the capture of the stream. */
+ *  If it is not CAI_OK, it is returned, and `err` stays as it is. After such a write the other side is newer
+ *  if it was complete, so that a later access finds the old data.
+ *  Errors: CAI_ERR_ARGUMENT (not begun, or ended). CAI_ERR_THREAD: as in cai_exchange_end. Others: neither
+ *  home nor the host could wait. The access is still open then, and end can be called again. CAI_ERR_CAPTURE:
+ *  after the capture of the stream. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_end(cai_storage_access *access, cai_status status,
                                                   cai_error *err);
 
@@ -246,27 +246,27 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_end(cai_storage_access *access, ca
 CAI_API CAI_MUST_CHECK cai_status cai_storage_export(cai_storage *storage, int32_t side, int32_t mode,
                                                      uint64_t stream, cai_array *out, cai_error *err);
 
-/** Says that the work in `stream` (0: the host) changed one side in another way than by an access. That side
- *  is newer then. CAI_SIDE_HOST | CAI_SIDE_DEVICE says that both are equal. With `force` what the other side
- *  had is lost. Does nothing for a storage without two buffers.
+/** Says that the work in `stream` (0: the host) changed one side without an access. That side is newer then.
+ *  CAI_SIDE_HOST | CAI_SIDE_DEVICE says that both are equal. With `force` newer data of the other side is
+ *  lost. Does nothing for a storage without two buffers.
  *  Errors: CAI_ERR_CONFLICT (the other side is newer, or an access is open), and those of begin and end. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_mark(cai_storage *storage, int32_t sides, int32_t force,
                                                    uint64_t stream, cai_error *err);
 
-/** Copies to side `to` on home if the other side is newer; with `force` in any case. 0 for `to` copies to the
- *  side that is not the newer one. The host does not wait. So a copy can begin before its side is needed.
- *  Does nothing for a storage without two buffers. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CONFLICT,
- *  CAI_ERR_CAPTURE, CAI_ERR_CUDA: the state is that of before. */
+/** If the other side is newer, or with `force`, copies to side `to` on home. If `to` is 0, it copies to the
+ *  side that is not newer. The host does not wait. So a copy can begin before its side is needed. Does
+ *  nothing for a storage without two buffers. Errors: CAI_ERR_ARGUMENT, CAI_ERR_CONFLICT, CAI_ERR_CAPTURE,
+ *  CAI_ERR_CUDA. On failure the state is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_sync(cai_storage *storage, int32_t to, int32_t force,
                                                    cai_error *err);
 
-/** Returns the side on which to change parts of `to` by elements of `from`. It is the device if `from` has
- *  its newest data there, else the host. 0: `to` has no such side. Begin on both copies what is stale. */
+/** Returns the side on which to change parts of `to` with elements of `from`. If the newest data of `from` is
+ *  on the device, it is the device, else the host, and 0 if `to` has no such side. Then begin on both. */
 CAI_API int32_t cai_storage_place(const cai_storage *to, cai_storage *from);
 
 /** Copies all elements of `from` to `to`, in the order of both homes. Dtype and shape are equal, the layouts
- *  may differ. Each has the side of cai_storage_place, or the one that it has. The side of `to` is newer
- *  then. Errors: CAI_ERR_EXPECT, and those of begin and end. */
+ *  may differ. Each storage works on the side of cai_storage_place, or on its only side. That side of `to` is
+ *  newer then. Errors: CAI_ERR_EXPECT, and those of begin and end. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_assign(cai_storage *to, cai_storage *from, cai_error *err);
 
 #ifdef __cplusplus
@@ -318,7 +318,7 @@ static cai_priv_open cai_priv_storage_look(cai_storage *s)
     return seen;
 }
 
-/* Says whether home has work that the host did not wait for, and returns what was said before. */
+/* Stores whether home has work that the host did not wait for, and returns the value of before. */
 static int32_t cai_priv_storage_pending(cai_storage *s, int32_t pending)
 {
     int32_t before;
@@ -340,7 +340,7 @@ static const cai_cuda *cai_priv_storage_cuda(const cai_storage *s)
     return s->options.pool ? s->options.pool->cuda : NULL;
 }
 
-/* The status of an error of CUDA, as of a cai_exchange. */
+/* Returns the status of an error of CUDA, as a cai_exchange does. */
 static cai_status cai_priv_home_status(int32_t error, const char *what, cai_error *err)
 {
     const cai_status status = cai_cuda_status(error, what, err);
@@ -367,13 +367,13 @@ static int32_t cai_priv_home_push(const cai_storage *s, int *entered)
     return cai_priv_storage_push(cai_priv_storage_cuda(s), s->context, entered);
 }
 
-/* The harmless question: 900 if the stream captures. A wait would end its capture. */
+/* Returns 900 if the stream captures. This query is harmless. A wait would end the capture. */
 static int32_t cai_priv_storage_captures(const cai_cuda *cuda, uint64_t stream)
 {
     return cuda && cai_priv_is_stream(cuda, stream) ? cai_priv_captures(cuda, stream) : 0;
 }
 
-/* The context of the storage becomes current, and home must not capture. */
+/* Makes the context of the storage current. Fails if home captures. */
 static cai_status cai_priv_home_enter(const cai_storage *s, int *entered, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
@@ -393,7 +393,7 @@ static int32_t cai_priv_home_leave(const cai_storage *s, int entered, int32_t er
     return error ? error : left;
 }
 
-/* The host waits for a stream of the current context (0: for the context), under the relaxed mode. */
+/* Lets the host wait for a stream of the current context (0: for the context), in the relaxed mode. */
 static int32_t cai_priv_host_block(const cai_cuda *cuda, uint64_t stream)
 {
     int32_t mode, error = cai_priv_mode_relax(cuda, &mode);
@@ -402,7 +402,7 @@ static int32_t cai_priv_host_block(const cai_cuda *cuda, uint64_t stream)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* The host waits for a stream of a context (0: the current one), unless it captures. */
+/* Lets the host wait for a stream of a context (0: the current one), unless the stream captures. */
 static int32_t cai_priv_host_wait(const cai_cuda *cuda, uint64_t stream, uint64_t context)
 {
     int entered;
@@ -414,7 +414,7 @@ static int32_t cai_priv_host_wait(const cai_cuda *cuda, uint64_t stream, uint64_
     return error ? error : left;
 }
 
-/* The host waits for home, or for the context if it may not use the memory while any kernel runs. */
+/* Lets the host wait for home, or for the context if the host may not use the memory while any kernel runs. */
 static cai_status cai_priv_home_wait(cai_storage *s, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
@@ -452,7 +452,7 @@ static cai_status cai_priv_home_copy(cai_storage *s, const cai_array *to, const 
     return status ? status : cai_cuda_status(error, "copying", err);
 }
 
-/* Copies one side to the other. On failure the state stays. */
+/* Copies one side to the other. On failure the state is unchanged. */
 static cai_status cai_priv_storage_copy(cai_storage *s, int32_t to, cai_error *err)
 {
     const int whole = s->block[0] && s->block[1];
@@ -620,7 +620,7 @@ static cai_status cai_priv_storage_allocate(cai_storage *s, const cai_dtype *dty
     return CAI_OK;
 }
 
-/* The arrays of the sides are in the order of home. */
+/* Orders the arrays of the sides on home. */
 static void cai_priv_storage_order(cai_storage *s)
 {
     int32_t i;
@@ -652,7 +652,7 @@ CAI_API cai_status cai_storage_init(cai_storage *out, const cai_storage_options 
 }
 
 /* ------------------------------------------------------------------- >>given */
-/* Nothing can be written or copied to such an array. */
+/* Returns whether nothing can be written or copied to the array. */
 static int cai_priv_given_read_only(const cai_array *array)
 {
     return !(array->flags & CAI_WRITABLE) || !(array->flags & CAI_NO_SELF_OVERLAP);
@@ -705,7 +705,7 @@ static cai_status cai_priv_given_fill(cai_storage *s, const cai_array *const giv
     return CAI_OK;
 }
 
-/* Home comes after the owners' work. */
+/* Makes home wait for the owners' work. */
 static cai_status cai_priv_given_begin(cai_storage *s, cai_array *on_host, cai_array *on_device,
                                        cai_error *err)
 {
@@ -831,7 +831,7 @@ static cai_status cai_priv_storage_read_only(cai_error *err)
                           "the storage is read-only: its given buffer is, or has elements that share bytes");
 }
 
-/* 2 is a stream of one thread, and 1 and 2 are streams of a context. */
+/* Stream 2 belongs to one thread. Streams 1 and 2 belong to a context. */
 static cai_status cai_priv_access_name(cai_storage_access *access, cai_error *err)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(access->storage);
@@ -844,8 +844,8 @@ static cai_status cai_priv_access_name(cai_storage_access *access, cai_error *er
     return cai_cuda_status(error, "stream", err);
 }
 
-/* May two accesses be open at the same time? A side that is being overwritten cannot get the newer data of
- * the other side meanwhile. */
+/* Returns whether two accesses may be open together. A side that is being overwritten cannot get the newer data
+ * of the other side meanwhile. */
 static int cai_priv_access_fits(const cai_storage_access *a, const cai_storage_access *open)
 {
     if (!a->writes && !open->writes) return 1;
@@ -855,7 +855,7 @@ static int cai_priv_access_fits(const cai_storage_access *a, const cai_storage_a
     return !open->writes || a->mode == CAI_OVERWRITE || a->storage->state != 3 - a->side;
 }
 
-/* Another open access that does not go with this one. */
+/* Refuses an access if another open access may not be open beside it. */
 static cai_status cai_priv_storage_conflict(const cai_storage_access *a, cai_error *err)
 {
     const cai_storage_access *open = a->storage->accesses;
@@ -884,7 +884,7 @@ static cai_status cai_priv_storage_side(const cai_storage *s, int32_t side, cai_
     return cai_priv_error(err, CAI_ERR_NO_BUFFER, "the storage has no %s side", cai_priv_side_name(side));
 }
 
-/* Counts an access, if it goes with the others. `stale`: the other side is newer. */
+/* Counts an access, if it may be open beside the others. *stale: the other side is newer. */
 static cai_status cai_priv_access_count(cai_storage_access *access, int *stale, cai_error *err)
 {
     cai_storage *s = access->storage;
@@ -922,8 +922,8 @@ static void cai_priv_access_close(cai_storage_access *access, int failed, int be
     access->storage = NULL;
 }
 
-/* Home 1 is that of the context of the storage, where the copies run. In an exchange it is that of the
- * memory. If they differ, the exchange ends, and home has no name. */
+/* Home 1 is stream 1 of the storage's context, where the copies run. In an exchange it is stream 1 of the
+ * memory's context. If these differ, the exchange ends, and no number names home. */
 static cai_status cai_priv_access_check_home(cai_storage_access *access, cai_error *err)
 {
     const cai_storage *s = access->storage;
@@ -987,7 +987,7 @@ CAI_API cai_status cai_storage_begin(cai_storage_access *access, cai_storage *st
     return status;
 }
 
-/* Home waits for the stream, else the host does, unless the stream captures. */
+/* Makes home wait for the stream. If this fails, the host waits, unless the stream captures. */
 static cai_status cai_priv_access_join(cai_storage_access *access, cai_error *err)
 {
     const uint64_t context = cai_priv_is_handle(access->stream) ? 0 : access->exchange.context;
@@ -1023,8 +1023,8 @@ typedef struct cai_priv_export {
     cai_storage_access access;
 } cai_priv_export;
 
-/* The pending work of the array that is released. Of a stream that nobody can name, nothing is known. Nobody
- * promises that another thread's stream 2 lives; stream 1 comes after it. */
+/* Finds the pending work of a released array. A stream that may be gone is not used. A stream 2 of another
+ * thread may be gone, and stream 1 comes after it. */
 static void cai_priv_export_take(cai_array *work, const cai_array *array, const cai_cuda *cuda)
 {
     uint64_t now = array->thread;
@@ -1038,7 +1038,7 @@ static void cai_priv_export_take(cai_array *work, const cai_array *array, const 
     if (cuda->host_thread(cuda->self, &now) || now != array->thread) work->stream = CAI_STREAM_LEGACY;
 }
 
-/* Home waits for the work. Returns CUDA's error, or -1 for a failure without one. */
+/* Makes home wait for the work. Returns CUDA's error, or -1 for a failure without one. */
 static int32_t cai_priv_export_order(const cai_storage *s, cai_array *work)
 {
     cai_exchange_options kept = cai_priv_keep_mode();
@@ -1057,8 +1057,8 @@ static int32_t cai_priv_export_order(const cai_storage *s, cai_array *work)
     return !status ? 0 : why.native ? why.native : -1;
 }
 
-/* Where home cannot wait, the host waits for what is named, while it is: its stream, unless that captures, or
- * its event. What is left is work that nobody can name. */
+/* If home cannot wait, the host waits for the stream of the work, unless it captures, or for the event. Work of
+ * an unknown stream is left. */
 static int32_t cai_priv_export_block(const cai_storage *s, cai_array *work)
 {
     const cai_cuda *cuda = cai_priv_storage_cuda(s);
@@ -1072,7 +1072,7 @@ static int32_t cai_priv_export_block(const cai_storage *s, cai_array *work)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* Ends the access, if home or the host has waited. Returns false if not. */
+/* If home or the host has waited, ends the access. Returns whether it did. */
 static int cai_priv_export_end(cai_priv_export *owner, int named)
 {
     const cai_storage *s = owner->access.storage;
@@ -1088,7 +1088,7 @@ static int cai_priv_export_end(cai_priv_export *owner, int named)
     return 1;
 }
 
-/* Nobody can name the work: to wait for all of it may end captures. */
+/* The stream of the work is unknown. A wait for all work may end captures. */
 static int cai_priv_export_again(cai_priv_parked *node, int wait)
 {
     return wait && cai_priv_export_end((cai_priv_export *)(void *)node, 0);
@@ -1130,7 +1130,7 @@ CAI_API cai_status cai_storage_export(cai_storage *storage, int32_t side, int32_
 }
 
 /* ----------------------------------------------------------------- >>marking */
-/* Refuses a change of a side beside an open access: of that side, or one that writes. */
+/* Refuses to change a side beside an open access of that side, or an open access that writes. */
 static cai_status cai_priv_storage_idle(const cai_priv_open *now, int32_t sides, const char *verb,
                                         cai_error *err)
 {

@@ -34,10 +34,10 @@ DO THIS
         #include "cai_transfer.h"
 
 WHAT IT IS
-    An array with strides is not one line of bytes. A plan says which lines there are: axes that continue each
-    other are joined, also across padding that both sides have. What is left is a list of runs, each of which
-    is contiguous on both sides. The two axes of runs that leave the fewest pieces make a piece, which one
-    call of cudaMemcpy2DAsync or cudaMemcpy3DAsync copies. Nothing is allocated: piece and run number n are
+    An array with strides is not one line of bytes. A plan finds the lines. It joins axes that continue each
+    other, also across padding that both sides have. What is left is a list of runs. Each run is contiguous on
+    both sides. Up to two axes of runs make a piece, chosen so that there are the fewest pieces. One call of
+    cudaMemcpy2DAsync or cudaMemcpy3DAsync copies a piece. Nothing is allocated, as piece and run number n are
     computed when they are needed.
 
         cai_transfer plan;
@@ -113,10 +113,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_transfer_plan(cai_transfer *out, const cai
                                                     const cai_array *from, cai_error *err);
 
 /** Plans the copy of all elements to a contiguous buffer, in C order. `buffer` is its address, or 0 for
- *  offsets. It has array->nbytes bytes, none of them the array's. For a list of the bytes of an array, to
- *  send, take the `from` of the runs of this plan, which are addresses in the array. To receive, take them,
- *  too, but call cai_transfer_unpack first, as a check: the array must be writable, and its elements must
- *  share no bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
+ *  offsets. It has array->nbytes bytes, none of them the array's. To list the bytes of an array for a send,
+ *  take `from` of the runs of this plan, which are addresses in the array. For a receive take them, too, but
+ *  first call cai_transfer_unpack as a check. The array must be writable, and its elements must share no
+ *  bytes. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPECT (a mask, bit
  *  fields, a buffer that shares bytes with the array, or may). On failure `out` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_pack(cai_transfer *out, const cai_array *array,
                                                     uint64_t buffer, cai_error *err);
@@ -127,22 +127,23 @@ CAI_API CAI_MUST_CHECK cai_status cai_transfer_unpack(cai_transfer *out, const c
                                                       uint64_t buffer, cai_error *err);
 
 /* -------------------------------------------------------------------- >>pieces */
-/** Stores piece `index`, from 0 to plan->pieces - 1. Returns 1; 0: there is no such piece, or a pointer is
- *  NULL. Threads: any. */
+/** Stores piece `index`, from 0 to plan->pieces - 1. Returns 1, or 0 if there is no such piece or a pointer
+ *  is NULL. Threads: any. */
 CAI_API int32_t cai_transfer_piece(const cai_transfer *plan, int64_t index, cai_piece *out);
 
-/** Stores up to `capacity` runs, beginning with run `first`, and returns how many. The runs of a plan of
- *  cai_transfer_pack are in the order of the buffer. 0: there are no more, or a pointer is NULL. Threads:
+/** Stores up to `capacity` runs, beginning with run `first`. Returns their number, which is 0 if there are no
+ *  more runs or a pointer is NULL. The runs of cai_transfer_pack are in the order of the buffer. Threads:
  *  any. */
 CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_run *list, int32_t capacity);
 
-/** Copies at once, by the host. All addresses are the host's. NULL does nothing. Threads: any. */
+/** Copies at once, on the host. All addresses must be the host's. NULL does nothing. Threads: any. */
 CAI_API void cai_transfer_on_host(const cai_transfer *plan);
 
-/** Stores the number of NCCL's datatype (ncclDataType_t), and how many of it an element is: 2 for complex
- *  numbers, which NCCL can send and add but not multiply or compare, else 1. NCCL takes elements in a row, so
- *  pack first. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (NCCL has none: bool, 16-bit integers, bytes in the
- *  other order). What is only sent may be sent as bytes (0, ncclInt8). On failure nothing is stored. */
+/** Stores the number of NCCL's datatype (ncclDataType_t), and how many of it an element has. A complex number
+ *  has 2, which NCCL can send and add, but not multiply or compare. All others have 1. NCCL takes contiguous
+ *  elements, so pack first. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (NCCL has none: bool, 16-bit integers,
+ *  bytes in the other order). Elements that are only sent may be sent as bytes (0, ncclInt8). On failure
+ *  nothing is stored. */
 CAI_API CAI_MUST_CHECK cai_status cai_nccl_dtype(const cai_dtype *dtype, int32_t *type, int32_t *count,
                                                  cai_error *err);
 
@@ -163,21 +164,22 @@ CAI_API CAI_MUST_CHECK cai_status cai_nccl_dtype(const cai_dtype *dtype, int32_t
 extern "C" {
 #endif
 
-/** Queues the copies of all pieces on `stream`: a line by copy_async, others by copy_3d_async. Addresses are
- *  of the host or of one device; between two devices call cai_transfer_copy_peer. `plan` and `cuda` are not
- *  NULL. The current context is that of `stream`. After an error some pieces may be queued; the message says
- *  which piece failed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the table lacks a slot), CAI_ERR_STREAM
- *  (0, or no stream), CAI_ERR_CAPTURE (900 to 908), CAI_ERR_CUDA. */
+/** Queues the copies of all pieces on `stream`, a line with copy_async, all others with copy_3d_async.
+ *  Addresses are of the host or of one device. Between two devices call cai_transfer_copy_peer. `plan` and
+ *  `cuda` are not NULL. The current context is that of `stream`. After an error some pieces may be queued.
+ *  The message names the piece that failed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the table lacks a
+ *  slot), CAI_ERR_STREAM (0, or no stream), CAI_ERR_CAPTURE (900 to 908), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_copy(const cai_transfer *plan, const cai_cuda *cuda,
                                                     uint64_t stream, cai_error *err);
 
-/** The same from memory of one device to memory of another one, with or without peer access: a line by
- *  copy_peer_async, others by copy_3d_peer_async. Memory of pools needs such a copy where the device of
- *  `stream` has no access to the pool. The contexts are those of the memory, as pointer_info tells them. For
- *  memory without one (pools, mapped memory) they are the primary contexts of the devices (device_context).
- *  Neither is 0. `plan` and `cuda` are not NULL. `stream` is of either device. Of 1 and 2 it is the stream of
- *  the current context that is meant; for a handle any context may be current. After an error some pieces may
- *  be queued; the message says which piece failed. Errors: as cai_transfer_copy. */
+/** Does the same from memory of one device to memory of another device, with or without peer access. A line
+ *  is copied with copy_peer_async, all others with copy_3d_peer_async. If the device of `stream` has no
+ *  access to a pool, memory of the pool needs such a copy. The contexts are those of the memory, as
+ *  pointer_info tells them. For memory without a context (pools, mapped memory) they are the primary contexts
+ *  of the devices (device_context). Neither is 0. `plan` and `cuda` are not NULL. `stream` is of either
+ *  device. Streams 1 and 2 are those of the current context. For a handle any context may be current. After
+ *  an error some pieces may be queued. The message names the piece that failed. Errors: as
+ *  cai_transfer_copy. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_copy_peer(const cai_transfer *plan, const cai_cuda *cuda,
                                                          uint64_t to_context, uint64_t from_context,
                                                          uint64_t stream, cai_error *err);
@@ -207,7 +209,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ >>planning */
-/* Adds an axis. One that goes backwards in `to` is counted from its other end. */
+/* Adds an axis. If it goes backwards in `to`, it is counted from its other end. */
 static void cai_priv_transfer_add(cai_transfer *plan, int64_t extent, int64_t to, int64_t from)
 {
     cai_transfer_axis *axis = &plan->axes[plan->ndim];
@@ -231,7 +233,7 @@ static int cai_priv_transfer_continues(const cai_transfer_axis *axis, int64_t ex
            (uint64_t)axis->from == (uint64_t)extent * (uint64_t)from;
 }
 
-/* Takes an axis into the one that it continues, or into the run. Returns 0 if it continues nothing. */
+/* Joins an axis with the axis that it continues, or with the run. Returns 0 if it continues nothing. */
 static int cai_priv_transfer_join(cai_transfer *plan, int32_t outer)
 {
     const cai_transfer_axis axis = plan->axes[outer];
@@ -356,7 +358,7 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
     return CAI_OK;
 }
 
-/* The buffer shares no bytes with the array. */
+/* Checks that the buffer shares no bytes with the array. */
 static cai_status cai_priv_transfer_apart(const cai_array *array, uint64_t buffer, cai_error *err)
 {
     const cai_dtype byte = {CAI_UINT8, 1, 0, 0, 0, 1};
@@ -367,7 +369,7 @@ static cai_status cai_priv_transfer_apart(const cai_array *array, uint64_t buffe
     return cai_priv_error(err, CAI_ERR_EXPECT, "the buffer and the array share, or may share, bytes");
 }
 
-/* Between an array and a buffer in C order, in either direction. */
+/* Plans a copy between an array and a buffer in C order, in either direction. */
 static cai_status cai_priv_transfer_buffer(cai_transfer *out, const cai_array *array, uint64_t buffer,
                                            int unpacks, cai_error *err)
 {
@@ -456,7 +458,7 @@ CAI_API int32_t cai_transfer_runs(const cai_transfer *plan, int64_t first, cai_r
     return count;
 }
 
-/* Copies a run. Where compilers know the size, they call no function. */
+/* Copies a run. If compilers know the size, they call no function. */
 static void cai_priv_transfer_bytes(const cai_run *run)
 {
     void *const to = (void *)(uintptr_t)run->to;
@@ -538,7 +540,7 @@ static int32_t cai_priv_transfer_call(const cai_priv_transfer_way *way, const ca
     return cuda->copy_3d_peer_async(cuda->self, &copy, way->to_context, way->from_context, way->stream);
 }
 
-/* What a stream that captures refuses is a fault of the capture, not of CUDA. */
+/* If a stream that captures refuses a copy, the error is about the capture. */
 static cai_status cai_priv_transfer_failed(const cai_transfer *plan, int64_t piece, int32_t error,
                                            cai_error *err)
 {
