@@ -186,7 +186,8 @@ class Site:
         """The sections and rows of docs/README.md, the headers below the reference, and what stands in the root."""
         sections, listed = [], {INDEX, REFERENCE}
         for title, rows in re.findall(r"^## (.*)\n((?:(?!## ).*\n?)*)", (ROOT / INDEX).read_text(), re.M):
-            pages = [f"docs/{page}" for page in re.findall(r"^\| \[[^\]]*\]\(([^)#]*\.md)\)", rows, re.M)]
+            found = re.findall(r"^\| \[[^\]]*\]\(([^)#]*\.md)\)", rows, re.M)
+            pages = [os.path.normpath(f"docs/{page}") for page in found]
             listed.update(pages)
             reference = [self.reference()] if title == "To look things up" else []
             sections.append({title: reference + [{self.title(page): page} for page in pages]})
