@@ -232,7 +232,7 @@ def check_target(page, anchor):
 def check_search(page, site):
     show(page, site, "index")
     for words, wanted in (("cai_exchange_begin", "docs/reference/cai_stream.h.html"),
-                          ("host thread", "docs/streams.html")):
+                          ("host thread", "docs/order.html")):
         page.fill(".md-search__input", "")
         page.type(".md-search__input", words)
         try:
