@@ -5,16 +5,18 @@
     test_nanobind.py --cxx g++ --cc gcc [--self-test]
 
 The saxpy of the example runs on the simulated CUDA. A second module has overloads, None, lists, results, streams and
-exceptions. At the end of its process no array is alive, the simulation has no leaks, and nanobind reports none. With
---self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all is right; 1: not;
+exceptions. At the end of its process no array is alive, the simulation has no leaks, and nanobind reports none. The
+module of docs/python.md runs, too. With --self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all is right; 1: not;
 3: it does not compile; 77 with a reason: no nanobind, no compiler or no Python.h.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
 import pathlib
+import re
 import sys
 import tempfile
 from typing import Any, Sequence
@@ -24,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE)]
 from build_module import needs, skip  # noqa: E402
 from caster_support import (  # noqa: E402
-    BINDINGS, PYTHON, STRICT, SUFFIX, Array, Host, Stream, check_lines, check_module, device, ended, includes, leaks,
+    BINDINGS, PYTHON, ROOT, STRICT, SUFFIX, Array, Host, Stream, check_lines, check_module, device, ended, includes, leaks,
     load, raised, run, same, self_test)  # fmt: skip
 
 CASTERS = BINDINGS / "casters"
@@ -51,19 +53,83 @@ DEFECTS = [
 ]  # fmt: skip
 
 
-def build(options: argparse.Namespace, folder: pathlib.Path, casters: pathlib.Path,
-          warnings: Sequence[str] = STRICT) -> pathlib.Path:  # fmt: skip
-    """A library with both modules. What does not depend on the caster is compiled once."""
-    library, part = folder / ("saxpy_nanobind" + SUFFIX), options.parts / "nanobind.o"
-    robin_map = options.nanobind / "ext" / "robin_map" / "include"
+SHOWN = """
+#include "saxpy_device.h"
+static saxpy_device *device;
+static const cai_cuda *simulated() { return saxpy_device_cuda(device = saxpy_device_open()); }
+int32_t launch_double(const cai_array &x, const cai_array &y, uint64_t s)
+{
+    return saxpy_device_launch(device, 2, &x, 0, &y, s, nullptr);
+}
+static const char *at_end() // of what the simulation calls leaks
+{
+    const cai_cuda *const cuda = saxpy_device_cuda(device);
+    cai_status status = pool.close(nullptr);
+    if (!status) status = cai_emm_pool_destroy(&blocks, nullptr);
+    if (cuda->context_pop(cuda->self) || cuda->primary_release(cuda->self, 0)) return "the context is still there";
+    return status ? "not closed" : saxpy_device_leaks(device);
+}
+NB_MODULE(doubled_more, m)
+{
+    uint64_t context = 0;
+    const cai_cuda *const cuda = pool.cuda();
+    cai::check_cuda(cuda->primary_retain(cuda->self, 0, &context), "primary_retain");
+    cai::check_cuda(cuda->context_push(cuda->self, context), "context_push");
+    m.def("new_stream", [] { return saxpy_device_new_stream(device); });
+    m.def("drop_stream", [](uint64_t stream) { saxpy_device_drop_stream(device, stream); });
+    m.def("run", [] { return saxpy_device_run(device); });
+    m.def("calls", [] { return saxpy_device_calls(device); });
+    m.def("at_end", at_end);
+}
+"""
+
+
+def compile_module(options: argparse.Namespace, casters: pathlib.Path, source: pathlib.Path, library: pathlib.Path,
+                   warnings: Sequence[str]) -> pathlib.Path:  # fmt: skip
+    """A library with all modules of a file. What does not depend on the caster is compiled once."""
+    part, robin_map = options.parts / "nanobind.o", options.nanobind / "ext" / "robin_map" / "include"
     system = ["-isystem", options.nanobind / "include", "-isystem", robin_map, *PYTHON]
     cxx = [options.cxx, "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-DCAI_NO_CUDART", "-DCAI_NO_LOADER"]
     if not part.exists():
-        source = options.nanobind / "src" / "nb_combined.cpp"
-        run([*cxx, "-fno-strict-aliasing", "-w", "-c", source, *system, "-o", part])
-    run([*cxx, *warnings, HERE / "nanobind_more.cpp", *includes(casters), *system, "-shared", part,
-         device(options.cc, options.parts), "-lpthread", "-o", library])  # fmt: skip
+        combined = options.nanobind / "src" / "nb_combined.cpp"
+        run([*cxx, "-fno-strict-aliasing", "-w", "-c", combined, *system, "-o", part])
+    run([*cxx, *warnings, source, *includes(casters), *system, "-shared", part, device(options.cc, options.parts),
+         "-lpthread", "-o", library])  # fmt: skip
     return library
+
+
+def build(options: argparse.Namespace, folder: pathlib.Path, casters: pathlib.Path,
+          warnings: Sequence[str] = STRICT) -> pathlib.Path:  # fmt: skip
+    """A library with the saxpy and with the second module."""
+    library = folder / ("saxpy_nanobind" + SUFFIX)
+    return compile_module(options, casters, HERE / "nanobind_more.cpp", library, warnings)
+
+
+def check_shown(options: argparse.Namespace) -> None:
+    """The module of docs/python.md, with a kernel on the simulated CUDA."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    shown = re.search(r"```c\+\+\n(// doubled\.cpp.*?)```", text, re.DOTALL)[1]
+    same("it opens what is linked", shown.count("cai_cuda_linked"), 1)
+    source = options.parts / "doubled.cpp"
+    declared = "static const cai_cuda *simulated();\n\nNB_MODULE(doubled"
+    shown = shown.replace("cai_cuda_linked", "simulated()").replace("NB_MODULE(doubled", declared)
+    source.write_text(shown + SHOWN, encoding="utf-8")
+    library = compile_module(options, CASTERS, source, options.parts / ("doubled" + SUFFIX), STRICT)
+    module, more = load(library, "doubled"), load(library, "doubled_more")
+    memory, producer, consumer = (ctypes.c_float * 6)(*range(6)), more.new_stream(), more.new_stream()
+    x = Array(data=(ctypes.addressof(memory), False), shape=(2, 3), stream=producer)
+    more.calls()
+    y = module.doubled(x, Stream((0, consumer)))
+    same("a wait at each end", more.calls().count("stream_wait_event"), 2)
+    seen = y.__cuda_array_interface__
+    same("what is returned", [seen["shape"], seen["typestr"], seen["stream"]], [(2, 3), "<f4", consumer])
+    more.run()
+    same("numbers", list((ctypes.c_float * 6).from_address(seen["data"][0])), [0, 2, 4, 6, 8, 10])
+    same("a wrong dtype", raised(module.doubled, Array(typestr="<f8"), consumer),
+         "ValueError: x: expected float32, on the device; got float64, 1-D")  # fmt: skip
+    del y
+    more.drop_stream(producer), more.drop_stream(consumer)
+    same("leaks", more.at_end(), "")
 
 
 def check_arguments(more: Any) -> None:
@@ -122,6 +188,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cai-nanobind-") as name:
         options.parts = pathlib.Path(name)
         same("a process with all checks", leaks(__file__, build(options, options.parts, CASTERS)), "")
+        check_shown(options)
         check_lines({"cai_nanobind.h": 80})
         check_lines({"saxpy_nanobind.cpp": 25}, ["/*", "*"])
         if options.self_test:

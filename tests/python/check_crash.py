@@ -4,9 +4,9 @@
 
     check_crash.py [--cc cc] [--dlpack FOLDER] [--count 1500] [--seed 1] [--sanitize]
 
-crash.c, and the two modules of docs/c-exchange.md, are built in a temporary folder. Each part of the test is a list of
-attempts that runs in a process of its own, with Python's allocator in debug mode. If an attempt ends the process,
-that is a crash, and the part goes on behind it.
+crash.c, and the two modules of examples/bindings/exchange, are built in a temporary folder. Each part of the test is a
+list of attempts that runs in a process of its own, with Python's allocator in debug mode. If an attempt ends the
+process, that is a crash, and the part goes on behind it.
 
     copies        each attribute of each exporter, on classes, instances and metaclasses of others
     proxies       objects that forward what they are asked, on the instance or on the class
@@ -1580,17 +1580,17 @@ def short_error(text: str) -> list[str]:
     return lines[first : first + 14]
 
 
-def page_modules(options: argparse.Namespace) -> dict[str, str]:
-    """The modules that docs/c-exchange.md shows."""
-    text = (options.root / "docs" / "c-exchange.md").read_text(encoding="utf-8")
-    return {match[1]: match[0] for match in re.finditer(r"(?s)/\* (\w+)\.c: .*?(?=^```)", text, re.M)}
+def example_modules(options: argparse.Namespace) -> dict[str, str]:
+    """The modules of examples/bindings/exchange."""
+    folder = options.root / "examples" / "bindings" / "exchange"
+    return {name: (folder / f"{name}.c").read_text(encoding="utf-8") for name in ("consumer", "producer")}
 
 
 def build(options: argparse.Namespace, folder: pathlib.Path, flags: list[str]) -> str | None:
     """None, or what the compiler says."""
     folder.mkdir()
     sources = {"cai_crash": HERE / "crash.c"}
-    for name, text in page_modules(options).items():
+    for name, text in example_modules(options).items():
         sources[name] = folder / f"{name}.c"
         sources[name].write_text(text, encoding="utf-8")
     for name, source in sources.items():
