@@ -10,7 +10,6 @@ the compiler makes of these names. So a mistake in reading C shows as a member t
     examples/bindings/rust/cai_abi.rs, cai_sim_abi.rs          for rustc
     examples/bindings/fortran/cai_abi.f90, cai_sim_abi.f90     for ISO_C_BINDING
     examples/bindings/shared/cai_abi.py                        for ctypes
-    the tables of docs/ffi.md
 
 --check, the default, ends with 1 if one of them is not what the headers say. --asserts writes a C file that a
 compiler of another 64-bit target accepts if it has the same numbers, and the same types of functions. Python's
@@ -27,7 +26,6 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BINDINGS = ROOT / "examples" / "bindings"
-PAGE = ROOT / "docs" / "ffi.md"
 CORE = ("cai.h", "cai_stream.h", "cai_emm.h")
 SIM = ("sim/cai_sim.h", "sim/cai_check.h")
 SIM_NAMES = """cai_sim_create cai_sim_destroy cai_sim_cuda cai_sim_primary cai_sim_set_context
@@ -403,22 +401,7 @@ def ctypes_module(core, sim):
     return "\n".join(lines) + "\n"
 
 
-# ---------------------------------------------------------------------------------------- the page
-
-
-def page_tables(header):
-    lines = ["| struct | bytes | members at |", "|---|---|---|"]
-    for struct, members in header.structs.items():
-        at = ", ".join(f"`{name}` {header.number[f'{struct}.{name}']}" for name, _ in members)
-        lines.append(f"| `{struct}` | {header.number[struct]} | {at} |")
-    lines += ["", "| constant | value |", "|---|---|"]
-    lines += [f"| `{name}` | {header.number[name]} |" for name in header.constants]
-    return "\n".join(lines)
-
-
-def between_markers(page, tables):
-    begin, end = f"<!-- {NOTE}: begin -->", f"<!-- {NOTE}: end -->"
-    return page[: page.index(begin) + len(begin)] + "\n\n" + tables + "\n\n" + page[page.index(end) :]
+# ---------------------------------------------------------------------------------------- the asserts
 
 
 def c_type(kind):
@@ -449,7 +432,7 @@ def read_headers(cc):
     sim.only(SIM_NAMES)
     core.measure(cc, CORE)
     if core.number["cai_interface"] != 9 * 8:
-        sys.exit("the tables are for 64-bit targets: choose another compiler with --cc")
+        sys.exit("the numbers are for 64-bit targets: choose another compiler with --cc")
     sim.measure(cc, SIM)
     return core, sim
 
@@ -469,8 +452,7 @@ def main():
               BINDINGS / "rust" / "cai_sim_abi.rs": rust(sim, "cai_sim"),
               BINDINGS / "fortran" / "cai_abi.f90": fortran(core, "cai"),
               BINDINGS / "fortran" / "cai_sim_abi.f90": fortran(sim, "cai_sim"),
-              BINDINGS / "shared" / "cai_abi.py": ctypes_module(core, sim),
-              PAGE: between_markers(PAGE.read_text(), page_tables(core))}
+              BINDINGS / "shared" / "cai_abi.py": ctypes_module(core, sim)}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if options.write:

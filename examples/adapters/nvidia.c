@@ -1,13 +1,12 @@
 /* nvidia.c - one table of hooks for NVIDIA's libraries: cuTensorNet, cuStateVec, cuDSS and nvJPEG
  * SPDX-License-Identifier: MIT
  *
- * Their allocators are pairs of functions of the type that the table has, so that the table is the adapter.
- * This program needs the headers of the libraries, as far as they are found, and nothing else of them: it
- * calls through their structs into the simulated CUDA. Exit status 77: none was found.
+ * Their allocators are pairs of functions of the same type as those of the table. So the table is the adapter.
+ * This program uses the headers of the libraries that it finds, and nothing else of them: it calls through
+ * their structs into the simulated CUDA. Exit status 77: no header was found.
  *
- * What goes this way is not known to a manager: no retry out of memory, no deferred frees, no leak report. It is
- * freed in the order of the stream that the library names, here by cudaFreeAsync. A table of cai_emm_hooks_cuda
- * waits for the stream before cudaFree. */
+ * A manager does not know this memory: there is no second try, no deferred free, no report of leaks. The memory is
+ * freed in the order of the stream that the library names, here by cudaFreeAsync. */
 
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART

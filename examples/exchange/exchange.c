@@ -1,15 +1,16 @@
 /* exchange.c - two libraries exchange an array on two streams, in order at both ends
  * SPDX-License-Identifier: MIT
  *
- * A producer fills an array on its stream and gives it away: as interface entries, all that a consumer in
- * another library sees, with an owner, as a Python object would be. The consumer imports them, works on a
- * stream of its own, and lets go of the array at once. Its memory is freed in the order of the producer's
- * stream, which by then waits for the consumer's work. Nobody waits on the host, and the numbers are right:
- * y = 2 x + 1.
+ *     cc -I. -Iext -Isim -pthread examples/exchange/exchange*.c sim/cai_*.c -o exchange && ./exchange
  *
- * Runs on the GPU if one answers, else on the simulated runtime, which runs the newest work first wherever
- * the order on streams allows it. There it then goes wrong on purpose (exchange_races.c): with a folder as
- * argument it draws that. Exit status 0: the numbers are right, and nothing was leaked. */
+ * A producer fills an array on its stream. It gives the array away as interface entries with an owner: a
+ * consumer in another library sees no more. The consumer imports the entries, works on its own stream, and
+ * releases the array at once. The producer's stream waits for the consumer's work, and then frees the
+ * memory. The host waits for nothing, and the result is right: y = 2 x + 1.
+ *
+ * Without a GPU the program runs on the simulated CUDA, which runs the newest work first wherever the order
+ * on streams allows it. Then exchange_races.c leaves one wait out, and the simulation reports the race. With
+ * a folder as argument the program draws the runs. Exit status 0: right numbers, and nothing was leaked. */
 
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART /* exchange_gpu.cu has the table */

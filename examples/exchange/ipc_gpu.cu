@@ -1,10 +1,10 @@
 /* ipc_gpu.cu - an array goes from one process to another without a copy (ext/cai_ipc.h).
  * SPDX-License-Identifier: MIT
  *
- * nvcc -I. examples/exchange/ipc_gpu.cu -o ipc_gpu && ./ipc_gpu     exit status 77: no GPU
+ *     nvcc -I. -Iext examples/exchange/ipc_gpu.cu -o ipc_gpu && ./ipc_gpu
  *
- * The parent allocates and fills; the child, started before CUDA is, imports every second column, doubles it
- * on a stream of its own, and answers; the parent looks. */
+ * The parent starts the child before it calls CUDA, and fills an array. The child imports every second
+ * column, doubles it on its own stream, and answers. The parent checks the result. Exit status 77: no GPU. */
 #define CAI_IMPLEMENTATION
 #include "cai_ipc.h"
 #include <cuda_runtime.h>

@@ -1,5 +1,7 @@
 /* pool_demo.c - pool_plugin.h at work on the simulated CUDA: what a program asks for, and what CUDA sees
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ *
+ *     cc -I. -Iext -Isim -pthread examples/memory/pool_demo.c sim/cai_sim.c -o pool_demo && ./pool_demo */
 
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART

@@ -1,8 +1,8 @@
 /* pool_plugin.h - a caching pool as a plugin: hooks of cai_emm.h over other hooks
  * SPDX-License-Identifier: MIT
- * What is freed on a stream is kept for it. The next block of its class that is asked for there comes, in the
- * order of that stream, after all work that used it: no event, no wait. A start for a plugin of your own
- * (docs/memory.md): lists are searched. C99 that is also C++11; gcc, clang, nvcc. One pool for one device. */
+ * A block that is freed on a stream is kept for this stream. The next allocation of the same class there gets
+ * it, after all work that used it, without an event or a wait. Copy it for a pool of your own (docs/memory.md).
+ * Its lists are searched one by one. C99 that is also C++11; gcc, clang, nvcc. One pool for one device. */
 #ifndef POOL_PLUGIN_H
 #define POOL_PLUGIN_H
 #include "cai_emm.h"

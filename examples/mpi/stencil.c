@@ -1,6 +1,7 @@
 /* stencil.c - diffusion of a 3-D field that is split over ranks, each with a device of its own (simulated)
  * SPDX-License-Identifier: MIT
  *
+ *     mpicc -I. -Iext -Isim -pthread examples/mpi/stencil.c sim/cai_sim.c sim/cai_check.c -o stencil
  *     mpiexec -n 4 ./stencil [what=value...]
  *         n=24             elements of the field along each axis     weak=1     n is that of each rank
  *         steps=4          engine=0        of cai_mpi.h              check=1    searches for races (slow)

@@ -4,8 +4,8 @@
     test_ffi.py tables [--libraries FOLDER] [--cc PROGRAM] [--nm PROGRAM] [--libcuda FILE] [--others PROGRAM...]
 
 A language: the first program of the page and the exchange; lines of the exchange; and that a struct whose members
-are in another order is found before the first call. `tables`: the generated files and tables are what the headers say,
-and a number that was changed is found; other compilers have the same numbers, and the same types of functions;
+are in another order is found before the first call. `tables`: the generated files are what the headers say, and a
+number that was changed is found; other compilers have the same numbers, and the same types of functions;
 libcai.so exports exactly the functions of the declarations, and orders an exchange on a driver that it loads. Without
 --libraries the commands of the page build it.
 """
@@ -143,8 +143,8 @@ def make_ffi(root: pathlib.Path, cc: str, *more: str) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True)
 
 
-GENERATED = ["docs/ffi.md", *(f"examples/bindings/{name}" for name in (
-    "rust/cai_abi.rs", "rust/cai_sim_abi.rs", "fortran/cai_abi.f90", "fortran/cai_sim_abi.f90", "shared/cai_abi.py"))]
+GENERATED = [f"examples/bindings/{name}" for name in (
+    "rust/cai_abi.rs", "rust/cai_sim_abi.rs", "fortran/cai_abi.f90", "fortran/cai_sim_abi.f90", "shared/cai_abi.py")]
 
 
 def plant_numbers(folder: pathlib.Path, cc: str) -> int:

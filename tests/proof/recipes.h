@@ -128,9 +128,8 @@ cai_status add(cai_event_pool *pool, cai_array *x, cai_array *y, cai_array *out,
 /* ---- */
 
 #define launch launch_pair
-/* ---- docs/memory.md */
 cai_status doubled(cai_array *y, cai_manager *manager, cai_array *x, struct CUstream_st *s, cai_error *err);
-
+/* ---- docs/memory.md */
 /* y: a new array, of the caller. x: given back once the exchange has begun. */
 cai_status doubled(cai_array *y, cai_manager *manager, cai_array *x, struct CUstream_st *s, cai_error *err)
 {
@@ -147,9 +146,8 @@ cai_status doubled(cai_array *y, cai_manager *manager, cai_array *x, struct CUst
 /* ---- */
 #undef launch
 
-/* ---- docs/memory.md */
 cai_status tail_of(cai_array *tail, cai_manager *manager, struct CUstream_st *s, cai_error *err);
-
+/* ---- docs/memory.md */
 cai_status tail_of(cai_array *tail, cai_manager *manager, struct CUstream_st *s, cai_error *err)
 {
     const int64_t extent = 1024;

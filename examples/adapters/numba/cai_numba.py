@@ -10,7 +10,7 @@ or, before the first use of the GPU:
 The table is "cuda" (cudaMalloc), "async" (cudaMallocAsync), the path of a shared object that exports
 `const cai_emm_hooks *cai_emm_plugin(void)`, or the address of a table that outlives the program's use of CUDA.
 CAI_NUMBA_TABLE names the table of `_numba_memory_manager`. CAI_NUMBA_LIBRARY is the path of libcai_numba.so if it
-is not beside this file. README.md has the rest.
+is not beside this file. docs/memory.md says what is lost on the way.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
  *     table = memory.CUDAPluggableAllocator("build/libcai_torch.so", "cai_torch_alloc", "cai_torch_free")
  *     memory.change_current_allocator(table)                    # before anything is allocated
  *
- * PyTorch's functions have no pointer for the user, so there is one table of hooks for each device, static in
- * the shared object. docs/memory.md says what else is lost on the way. Any number of threads. The first
- * allocation of a device retains its primary context, which it may be the first to make; nothing tells when PyTorch
- * is done, so it is never released. */
+ * PyTorch's functions have no pointer for the user, so the shared object has one table of hooks for each
+ * device. docs/memory.md says what is lost. Any number of threads may call. The first allocation of a device
+ * retains its primary context, and makes it if need be. PyTorch does not say when it is done, so the context
+ * stays until the process ends. */
 #ifndef CAI_TORCH_H
 #define CAI_TORCH_H
 
@@ -35,20 +35,20 @@ typedef struct cai_torch_count {
     int32_t native;                  /* and CUDA's number */
 } cai_torch_count;
 
-/** For PyTorch. Sizes in bytes; a NULL stream is the legacy one. alloc gives NULL for 0 bytes, and where it
- *  failed: PyTorch does not look, so it says why on stderr, too. free takes NULL. */
+/** For PyTorch. Sizes are in bytes. A NULL stream is the legacy stream. alloc returns NULL for 0 bytes, and if
+ *  it failed. PyTorch does not check the pointer, so alloc writes the reason to stderr. free takes NULL. */
 CAI_TORCH_API void *cai_torch_alloc(size_t size, int device, struct CUstream_st *stream);
 CAI_TORCH_API void cai_torch_free(void *ptr, size_t size, int device, struct CUstream_st *stream);
 
-/** The hooks of a device, copied. Without it they are cudaMallocAsync, by a pool of its own.
+/** Sets the hooks of a device, which are copied. The default is cudaMallocAsync, by a pool of the adapter.
  *  Errors: CAI_ERR_ARGUMENT (no such device), CAI_ERR_ABI, CAI_ERR_PENDING (the device was used before). */
 CAI_TORCH_API cai_status cai_torch_set_hooks(int device, const cai_emm_hooks *hooks);
 
-/** CUDA by another table, which lives as long as the process: for tests, and other platforms. Errors:
+/** Sets another table of CUDA, which must live as long as the process: for tests, and other platforms. Errors:
  *  CAI_ERR_ARGUMENT (also without the operations of contexts), CAI_ERR_PENDING (there is one). */
 CAI_TORCH_API cai_status cai_torch_set_cuda(const cai_cuda *cuda);
 
-/** What went through the hooks of a device; -1: calls that named none. Errors: CAI_ERR_ARGUMENT. */
+/** Gives the counts of a device, or with -1 those of calls that named no device. Errors: CAI_ERR_ARGUMENT. */
 CAI_TORCH_API cai_status cai_torch_counts(int device, cai_torch_count *out);
 
 #ifdef __cplusplus

@@ -3,9 +3,9 @@
 
     train.py --library build/libcai_torch.so [--steps 50]
 
-Prints what the table saw, and compares the losses with those of PyTorch's own allocator, step by step. An
-allocator is chosen before anything is allocated, so that each run is a process of its own. Exit status 77:
-skipped, for want of PyTorch or of a GPU that it can use.
+Prints the counts of the table, and compares the losses of each step with those of PyTorch's own allocator. The
+allocator must be chosen before anything is allocated, so each run is a process of its own. Exit status 77: there is
+no PyTorch, or no GPU that it can use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // An exchange between two streams in Go, with its proof: y = 2 x + 1. Build and run: docs/ffi.md
 //
 // A producer fills x on its stream and hands over the entries of a dictionary. The consumer checks them, works on a
-// stream of its own, and lets go of x at once. The owner, in Go, frees x in the order of the producer's stream. The
+// stream of its own, and releases x at once. The owner, in Go, frees x in the order of the producer's stream. The
 // same runs again with one wait left out: the numbers are still right, and the race detector names the race.
 package main
 

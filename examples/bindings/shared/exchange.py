@@ -3,7 +3,7 @@
     python3 exchange.py FOLDER        the folder has libcai.so and libcai_sim.so (docs/ffi.md)
 
 A producer fills x on its stream and hands over the entries of a dictionary. The consumer checks them, works on a
-stream of its own, and lets go of x at once. The owner, in Python, frees x in the order of the producer's stream. The
+stream of its own, and releases x at once. The owner, in Python, frees x in the order of the producer's stream. The
 same runs again with one wait left out: the numbers are still right, and the race detector names the race.
 """
 
