@@ -7,18 +7,18 @@
 /*
 WHAT IT IS
     On a GPU a missing wait is seldom visible. Here it is always found. A program that exchanges arrays runs
-    on the simulated CUDA of cai_sim.h, and two independent oracles judge it:
+    on the simulated CUDA of cai_sim.h. Two independent oracles judge the program:
 
-    races   Two accesses to the same memory, one of them a write, that nothing orders. Vector clocks find them
-            in the trace of one run. A race is found even if the run gave the right result.
-    orders  The program runs again and again, each time with the queued work in another order that streams
-            and events allow. If final memory differs from that of the sequential run, this is a bug, even
-            if the clocks find no race.
+    races   Vector clocks find two accesses to the same memory, one of them a write, that nothing orders. One
+            run is enough, even if its result was right.
+    orders  The program runs many times, each time with the queued work in another order that streams and
+            events allow. If final memory differs from that of the sequential run, this is a bug, even if the
+            clocks find no race.
 
-    If the program has several host threads, it also runs with their calls interleaved in every way.
+    If the program has several host threads, their calls are also interleaved in every way.
 
 DO THIS
-    Write the program as a function that makes everything it needs. It must not assert any order.
+    Write the program as a function that makes everything that it needs. It asserts no order.
 
         static void program(cai_sim *sim, void *argument)
         {
@@ -26,7 +26,7 @@ DO THIS
             uint64_t memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 1024);
             cai_sim_access whole = cai_sim_writes(memory, 1024);
             cai_sim_touch(sim, producer, "fill", &whole, 1);
-            your_exchange(cai_sim_cuda(sim), memory, producer, consumer); // calls cai_sim_touch in its midst
+            your_exchange(cai_sim_cuda(sim), memory, producer, consumer); // its kernel: cai_sim_touch "scale"
             cai_sim_touch(sim, producer, "overwrite", &whole, 1);
             cai_sim_stream_synchronize(sim, producer);
             cai_sim_free(sim, memory);
@@ -44,47 +44,54 @@ DO THIS
         race on m1[0, 1024): "fill" writes on s1 (operation 2), "scale" writes on s2 (operation 4); nothing
         makes s2 wait for s1
 
-    The program must open and close your library, so that each run makes its static variables anew. Handles of
-    one run are not valid in the next.
+    The program must open and close your library. Handles of one run are not valid in the next run, also those
+    in static variables.
 
 WHAT COUNTS AS AN ORDER
-    One operation comes before another if they are in one stream in that order, or if the stream of the second
-    waits for an event recorded after the first. The same holds by CUDA's implicit synchronization of the
-    legacy stream, and if the host waited for the first, or a query returned that it had run, before the call
-    of the second. Chains of these count. An act of the host comes before the work that it queues afterwards.
-    Only cai_sim_publish and cai_sim_observe order two host threads. Mutexes and queues do not count.
+    Operation A comes before operation B in each of these cases:
+    - A is before B in the same stream.
+    - The stream of B waits for an event that was recorded after A.
+    - CUDA's implicit synchronization of the legacy stream orders them.
+    - The host waited for A, or a query returned that A had run, before the call of B.
+    Chains of these count. An act of the host comes before the work that it queues afterwards. Between host
+    threads only cai_sim_publish and cai_sim_observe count. Mutexes and queues do not.
 
 WHAT COUNTS AS AN ACCESS
     Launches and cai_sim_host_access declare accesses. A copy accesses the bytes of its rows.
     memory_free_async, an immediate free and the end of a registration write all of the memory.
-    memory_alloc_async writes it in its stream. Of an access of CAI_SIM_MAY_WRITE nothing says whether it
-    writes. A race with it is certain if the other one writes, else possible. A race with an access of
-    CAI_SIM_MAY_READ or CAI_SIM_MAY_ACCESS is possible at most, as nothing says that it is made at all.
-    cai_check counts certain races, and cai_check_races lists both. Aliased memory is the same under both addresses. Captured accesses are
-    compared within their capture. At a launch of the graph its nodes access the memory, and a race between
-    two branches is then found once more.
+    memory_alloc_async writes it in its stream. Aliased memory is the same under both addresses. Captured
+    accesses are compared within their capture. At a launch of the graph its nodes access the memory, and a
+    race between two branches is then found once more.
+
+    An access of CAI_SIM_MAY_WRITE reads, and may write. A race with it is certain if the other access writes,
+    else possible. An access of CAI_SIM_MAY_READ or CAI_SIM_MAY_ACCESS may not be made at all, so a race with
+    it is possible at most. cai_check counts certain races, and cai_check_races lists both.
 
 WHAT IS DEAD
-    A stream, an event or another handle that was destroyed, and is used, is never "in order". The simulation
-    ends the program at the call, and names it and the calls that made and destroyed the handle. A program that
-    sets cai_sim_on_undefined decides itself. Work on memory that was freed is an error of its context, and the
+    If a call uses a stream, an event or another handle that was destroyed, the simulation ends the program. It
+    names this call, and the calls that made and destroyed the handle. A program that sets
+    cai_sim_on_undefined decides itself. Work on memory that was freed is an error of its context, and the
     check fails.
 
 THE LIMITS
-    Each order runs whole operations one after the other. CUDA does not promise that two kernels do not
-    overlap, so unordered work runs in both orders, but never half by half. An order changes memory only if
-    the work does. Use cai_sim_touch and cai_sim_host_touch, or functions whose writes depend on their reads.
-    Host threads are interleaved at their starts and at calls whose effects another thread can see. These are
+    Each order runs whole operations one after the other. Unordered work runs in both orders, but never half
+    by half. The second oracle sees an order only if it changes memory. Use cai_sim_touch and
+    cai_sim_host_touch, or functions whose writes depend on their reads. If orders differ only in work without
+    functions on different memory, one of them is run.
+
+    Host threads take turns: at their starts, and at each call whose effects another thread can see. These are
     all calls but queries of contexts, streams, captures and pointers, and changes of context or capture mode.
+    So a thread must wait for another thread by a baton alone. If a thread holds a mutex over a call of CUDA,
+    the program hangs, and ends after a minute. Use a baton instead, and pass it once at the beginning. Take
+    it to lock, pass it to unlock.
+
     If another order of the work changes the result of a query, and the thread then makes other calls, these
-    are interleaved in every way, too. Only their races count, as there is no run to compare memory with.
-    If orders differ only in work without functions on different memory, one of them is run.
-    Host threads take turns at these calls, so a thread must wait for another one only by a baton. A mutex
-    that is held over a call of CUDA hangs the program (which ends after a minute). Use a baton instead, and
-    pass it once at the beginning. Take it to lock, pass it to unlock.
-    A fifth query of one event, while nothing else has happened, counts as a wait for it in a loop.
+    are interleaved in every way, too. Only their races count, because there is no run to compare memory with.
+    If a thread queries one event for the fifth time, and nothing else has happened meanwhile, this counts as a
+    wait for the event in a loop.
+
     Memory that is no allocation of the simulation, such as the pageable memory of a copy, is not compared.
-    The clocks find a race on it, and it counts as a disagreement.
+    The clocks find a race on it, and the race counts as a disagreement.
 */
 
 #include "cai_sim.h"

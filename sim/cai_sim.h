@@ -9,16 +9,14 @@ WHAT IT IS
     A simulated CUDA: devices, contexts, streams, events, capture, memory and error state, all in host memory.
     cai_sim_cuda() returns it as a `cai_cuda`, the table through which cai_stream.h calls CUDA. So you can
     test code that exchanges arrays on any machine. A test sees which calls the code makes and in which order,
-    what it does when a call fails, and whether the work on both sides comes in the right order.
+    what the code does if a call fails, and what the results are. To find missing waits, run the test under
+    cai_check.h.
 
-    Nothing depends on a clock. Queued work runs when something waits for it, or when the test runs it. It
-    runs one operation at a time, in an order that the test can choose. A test can run every order that the
-    queued work allows. The same test always does the same.
+    Nothing depends on a clock. Queued work runs when something waits for it, or when the test runs it. One
+    operation runs at a time, in an order that the test can choose. The same test always does the same.
 
 DO THIS
-    Compile cai_sim.c with your test (as C or as C++), and
-
-        #include "cai_sim.h"
+    Compile cai_sim.c with your test (as C or as C++), and include cai_sim.h.
 
 EXAMPLE
         static void fill(void *x) { *(float *)x = 1.0f; }
@@ -51,117 +49,127 @@ EXAMPLE
         }
 
 TWO SIDES
-    The code under test calls the table (cai_sim_cuda). These calls act like calls of the driver. They are
-    logged and counted, and a test can make them fail.
-    The test calls the functions below, as producer, consumer and GPU. They are not logged and do not fail on
-    request. Those that stand for calls of CUDA (streams, events, launches, memory, captures) act like calls
-    of the runtime. Without a current context the primary one of device 0 becomes current. An error becomes
-    the last error of the host thread. They return 0 or CUDA's error number. Those that make something return
-    0 if they could not.
+    The code under test calls the table (cai_sim_cuda). Calls of the table act like calls of the driver. They
+    are logged and counted, and a test can make them fail.
+    The test calls the functions of this header, as producer, consumer and GPU. These calls are not logged,
+    and a test cannot make them fail. A function that stands for a call of CUDA (streams, events, launches,
+    memory, captures) acts like a call of the runtime. If no context is current, the primary context of device
+    0 becomes current. An error becomes the last error of the host thread. Such a function returns 0 or CUDA's
+    error number. A function that makes something returns 0 if it fails.
 
-    The table is plain data. For a CUDA that lacks something, copy the struct and set slots to NULL, or change
-    struct_size or flags:
+    The table is plain data. To test with a CUDA that lacks something, copy the struct. Then set slots to
+    NULL, or change struct_size or flags:
 
         cai_cuda poor = *cai_sim_cuda(sim);
         poor.stream_id = NULL;
 
 HANDLES AND NAMES
-    Contexts, streams and events are numbers of the simulation. Streams 1 and 2 are the default streams of the
-    current context, and 2 also of the host thread. 0 is no stream. Addresses are host addresses, so the test
-    can read what a kernel may access. The log names objects, numbered in order of creation: contexts c1 (the
-    primary one of device 0), c2, ..., streams s1, events e1, allocations m1 (m1+256 is inside), graphs g1,
-    their executables x1. The streams 1 and 2 are `legacy` and `per_thread`. What is unknown is written in
-    hexadecimal.
+    Contexts, streams and events are numbers of the simulation. Stream 1 is the legacy default stream of the
+    current context. Stream 2 is the default stream of the host thread in that context. 0 is no stream.
+    Addresses are host addresses, so the test can read what a kernel writes. The log gives each object a name,
+    numbered in order of creation: contexts c1 (the primary context of device 0), c2, ..., streams s1, events
+    e1, allocations m1 (m1+256 is inside), graphs g1, their executables x1. Streams 1 and 2 are `legacy` and
+    `per_thread`. A handle that is unknown is written in hexadecimal.
 
 HOST THREADS
     Each host thread has a stack of contexts, a last error, a capture mode and, in each context, a stream 2.
-    Each thread of the operating system is a host thread of its own, and several may call all functions at
-    once. One of them can also play several host threads, in an order that the test determines
-    (cai_sim_host_thread).
+    Each thread of the operating system is a host thread. Several threads may call all functions at once. One
+    thread can also play several host threads, in an order that the test determines (cai_sim_host_thread).
 
 THE SCHEDULER
     A stream runs its operations one after the other: launches, copies, host functions, records of events,
-    waits for events. An operation is ready when all that it waits for has run. It waits for the one before it
-    in its stream. A wait also waits for its record. The nodes of a graph wait as the graph says. The legacy
-    stream and the blocking streams of its context also wait for each other, as CUDA's implicit
-    synchronization does. Nothing runs when it is queued, not even in an idle stream. A query runs nothing
-    either. A loop that polls needs cai_sim_step in it, or the option CAI_SIM_PROGRESS. A synchronization runs
-    exactly what must have run, lowest id first. cai_sim_ready lists what may run now.
+    waits for events. An operation waits for the operation before it in its stream. A wait for an event also
+    waits for the record. The nodes of a graph wait as the graph says. The legacy stream and the blocking
+    streams of its context also wait for each other (CUDA's implicit synchronization). An operation is ready
+    when all that it waits for has run. cai_sim_ready lists the ready operations.
+
+    Nothing runs when it is queued, also in an idle stream. A query runs nothing either, so a loop that polls
+    needs cai_sim_step, or the option CAI_SIM_PROGRESS. A synchronization runs what it must wait for and
+    nothing else, lowest id first.
 
 THE TRACE
     The trace has every operation that was queued, every synchronization, and every access of the host, in the
     order of the calls. Each entry has its stream, context, host thread and the operations that it waited for
-    (cai_sim_operation_get). With the order of the calls of each host thread this is all of "happens before".
-    Entries stay until the simulation is destroyed, some 250 bytes each. A test that makes millions of calls
-    makes a new simulation now and then. A simulation that gets no memory ends the program.
+    (cai_sim_operation_get). Together with the order of the calls of each host thread, this is the whole
+    relation "happens before". Entries stay until the simulation is destroyed, some 250 bytes each. If a test
+    makes millions of calls, let it make a new simulation now and then. If the simulation gets no memory, it
+    ends the program.
 
 WHAT IS CUDA AND WHAT IS NOT
-    D: CUDA documents it. R: reported of real devices. S: so in the simulation only, where CUDA leaves it
-    undefined or open, or is not modelled further. Where CUDA writes "may", options choose (>>options).
+    D: CUDA documents it. R: real devices were seen to do it. S: only the simulation does it, because CUDA
+    leaves it undefined or open, or because the simulation goes no further. Options choose where CUDA's
+    documentation writes "may" (>>options). A number is the error that a call returns.
 
     Streams and events
     D  Event and stream of a record are of one context, else 400. A wait may cross contexts and devices
        (R100).
     D  A wait for an event that was never recorded does nothing. Recording again does not change waits made
-       before. A query is 600 while the work is pending, but the event may be destroyed (R101).
-    D  A launch needs a stream of the current device. S: else 400. R: another context of the device will do.
-    D  The legacy stream waits for all blocking streams of its context, which then wait for it. To synchronize
-       it is to synchronize them. Stream 2 is blocking. Non-blocking streams take no part (R104).
+       before. A query is 600 while the work is pending. A pending event may be destroyed (R101).
+    D  A launch needs a stream of the current device. S: else 400. R: a stream of another context of that
+       device works.
+    D  The legacy stream waits for all blocking streams of its context, and they wait for it. A
+       synchronization of the legacy stream synchronizes all of them. Stream 2 is blocking. Non-blocking
+       streams take no part (R104).
     D  A destroyed stream still finishes its work. R: its handle may be used again, its id not (R85).
-    S  A handle that never was one, or was destroyed, ends the program with a report, or is told to a function
-       of the test (cai_sim_on_undefined). That function returns: 400; of graphs and pools 1, of contexts 201.
-       R: CUDA's driver crashes. The handle 0 is refused in the same way without a report.
-    S  stream_context, and what names a stream or an event by handle, works without a current context.
-
-    D  stream_flags is 1 for a non-blocking stream. R: of a stream that captures it is 900, and invalidates.
+    S  A call with a handle that never was one, or that was destroyed, ends the program with a report. If
+       cai_sim_on_undefined was called, a function of the test gets the report, and the call then returns 400
+       (graphs and pools: 1, contexts: 201). R: CUDA's driver crashes. For the handle 0 there is no report.
+    S  stream_context, and every call with the handle of a stream or an event, works without a current
+       context.
+    D  stream_flags is 1 for a non-blocking stream. R: for a stream that captures it is 900, and invalidates.
 
     Contexts
     R  context_record covers all work that is queued in a context, also in non-blocking and in destroyed
-       streams. If anything captures in the context, in any mode, it is 900 and invalidates those captures.
+       streams. If a stream of the context captures, in any mode, it is 900 and invalidates that capture.
     R  context_id of a context that was destroyed is 709. A primary context that was reset keeps its handle
        and gets a new id.
     D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
        contexts: option CAI_SIM_PRIMARY_INACTIVE.
     S  Streams and events of a context that was destroyed or reset are destroyed. After the report: 709.
-    R  The handle of an inactive primary context is no such case. It can be pushed. Calls are 709 then.
+    R  An inactive primary context is not a destroyed one: it can be pushed. Calls are 709 then.
 
     Captures (R103)
     D  A capture query of the legacy stream while a blocking stream of its context captures, in any mode, is
-       906 and invalidates nothing. Any other use is 906 and invalidates. It cannot be captured. S: 900.
-    D  What captures, and its context, cannot be synchronized: 900. R: also after an invalidation. Events that
-       were recorded in a capture cannot be queried or synchronized: 907. R: after its end 1. A stream that
-       waits for one is pulled into the capture.
+       906 and invalidates nothing. Any other use is 906 and invalidates. The legacy stream cannot be
+       captured. S: 900.
+    D  A stream that captures, and its context, cannot be synchronized: 900. R: also after an invalidation. An
+       event that was recorded in a capture cannot be queried or synchronized: 907. R: 1 after the end of the
+       capture. A stream that waits for such an event is pulled into the capture.
     D  A wait in a capture for an event from outside: 905. From another capture: 902, and both are
        invalidated. S: 902 also after that one ended, 905 also for an event that was never recorded.
     R  A wait outside for an event of an invalidated capture: 1. S: of one that ended, too.
     S  A wait of the legacy stream for an event of a capture of non-blocking streams only: 905.
-    D  The end: on another stream 903, on another host thread 908 unless relaxed, with work that is not joined
-       904, after invalidation 901. R: each of them ends the capture. After a 903 its own end is 901, after a
-       908 it is 401. Work means launches, so that a stream that was pulled in and did nothing need not be
-       joined. S: not capturing, or capturing again, 401.
-    D  Errors but those of the end and of queries invalidate the captures concerned. Then all use is 901.
-    D  The capture mode of the thread decides whether potentially unsafe calls fail, with 900: under `global`
-       because of its own captures that are not relaxed and those of other threads that are global, under
-       `thread_local` because of its own, under `relaxed` not. R: that invalidates these captures.
-    D  event_query is such a call, and memory_alloc. R: so are event_synchronize, stream_synchronize,
+    D  The end of a capture: 903 on another stream, 908 on another host thread unless relaxed, 904 with work
+       that is not joined, 901 after an invalidation. R: each of these errors ends the capture. After a 903
+       its own end is 901, after a 908 it is 401. Work means launches. So a stream that was pulled in and did
+       nothing need not be joined. S: 401 for the end of no capture, and for a second begin.
+    D  An error invalidates the captures concerned, unless it is an error of the end or of a query. Then all
+       use is 901.
+    D  A potentially unsafe call is 900 if the capture mode of the thread forbids it. `global`: the thread has
+       a capture that is not relaxed, or another thread has a global one. `thread_local`: the thread has a
+       capture that is not relaxed. `relaxed`: never. R: the 900 invalidates these captures.
+    D  event_query and memory_alloc are potentially unsafe. R: so are event_synchronize, stream_synchronize,
        memory_free, memory_alloc_async, memory_alloc_from_pool and memory_free_async. context_synchronize is
-       none where nothing captures in its context. S: host_alloc, host_free, host_register, host_unregister, managed_alloc,
-       and cai_sim_free and cai_sim_alloc of other than pool memory.
-    R  stream_id of a capturing stream: 900, and invalidates. S: destroying a capturing stream invalidates its capture. The first one of a capture ends it.
+       not, if nothing captures in its context. S: host_alloc, host_free, host_register, host_unregister,
+       managed_alloc, and cai_sim_free and cai_sim_alloc of other memory than that of pools are.
+    R  stream_id of a capturing stream: 900, and invalidates. S: destroying a capturing stream invalidates its
+       capture. Destroying the first stream of a capture ends it.
 
     Graphs
     D  The end of a capture gives a graph. Its nodes are the launches, copies, sets and host functions of the
-       capture. Records and waits are edges. It can be instantiated any number of times, and destroyed then.
-    D  A launch comes after all work before it in its stream, and after the launches before of the same
-       executable, in whatever stream. What comes later in the stream waits for all nodes. Inside, the edges
-       of the graph order alone, so that two branches may run in either order.
+       capture. Records and waits are edges. A graph can be instantiated any number of times, and destroyed
+       then.
+    D  A launch comes after all work before it in its stream, and after all earlier launches of the same
+       executable, in any stream. Later work in the stream waits for all nodes. Inside a launch only the edges
+       of the graph order, so two branches may run in either order.
     R  A launch into a stream that captures is 900. S: it invalidates the capture.
-    D  Memory that was freed before the nodes run: 700. An address that was allocated again is the new memory.
-    D  An executable that is destroyed while it runs is freed when it is done. S: what is no graph or no
-       executable, or was destroyed: 1. A node whose context was destroyed: the launch is 709.
-    D  What capture_retain gave to a graph is kept by it and by its executables, those that run included. S:
-       `gone` is called before the call returns that ends the last one. One that is updated keeps both. At
-       cai_sim_destroy it is not called.
+    D  700 if memory is freed before the nodes run. If an address was allocated again, the nodes use the new
+       memory.
+    D  An executable that is destroyed while it runs is freed when it is done. S: 1 if a handle is no graph or
+       no executable, or was destroyed. 709 for a launch with a node whose context was destroyed.
+    D  A graph and its executables keep what capture_retain gave to the graph, also while they run. S: `gone`
+       is called before the call that ends the last of them returns. An executable that is updated keeps the
+       old and the new. cai_sim_destroy does not call `gone`.
     D  The graph of a capture can be asked for its nodes before the end. S: it cannot be destroyed then.
     S  Each node runs in the context of the stream that captured it. Graphs grow by captures alone, not node
        by node. No nodes for allocations, frees or events.
@@ -173,20 +181,21 @@ WHAT IS CUDA AND WHAT IS NOT
     S  cai_sim_free does not wait for the device, as a caching allocator does not. Work with an access to
        memory that was freed, or over the end of its allocation, does not run. Its context has error 700 from
        then on.
-    D  Allocation through the table: without a current context 201, over the memory of the device 2, flags
-       that are none 1. A handle of a stream brings its own context. Size 0 is 1. R: of host_alloc and
-       memory_alloc_async it succeeds and gives the address 0. memory_free and host_free need no context.
-    D  memory_free of pool memory does not wait. R: of other memory it may wait. So may host_free (options
-       CAI_SIM_FREE_RETURNS, CAI_SIM_FREE_OWN_CONTEXT). S: host_unregister and ipc_close do not.
+    D  Allocation through the table: 201 without a current context, 2 if the device has too little memory, 1
+       for unknown flags. A stream handle brings its own context. Size 0 is 1. R: for host_alloc and
+       memory_alloc_async size 0 succeeds and gives the address 0. memory_free and host_free need no context.
+    D  memory_free of pool memory does not wait. R: for other memory memory_free and host_free may wait
+       (options CAI_SIM_FREE_RETURNS, CAI_SIM_FREE_OWN_CONTEXT). S: host_unregister and ipc_close do not wait.
     D  memory_free_async is an operation of the stream: the memory ends when it runs. S: until then
-       pointer_info knows it, but it can not be freed again.
+       pointer_info knows the memory, but it cannot be freed again.
     D  memory_alloc_async is an operation of the stream, too. S: the address is good at once for the host, and
        an immediate free waits for it. Work that runs before the allocation is work on memory that was
        freed. D: memory_free_async takes memory of memory_alloc as well. S: both are 900 on a stream that
        captures.
-    S  An address that was not allocated so, was freed, or is 0, cannot be freed: 1. A free reports a pending
-       error, and works.
-    D  Registered twice: 712 (S: pinned memory, too; 1 for other memory of CUDA). Unregistered without: 713.
+    S  A free is 1 if the address was allocated by another kind of call, was freed, or is 0. A free reports a
+       pending error, and works.
+    D  712 if memory is registered twice (S: also pinned memory; 1 for other memory of CUDA). 713 if memory is
+       unregistered that was not registered.
     S  Registered memory has an address for devices with the flag DEVICEMAP (2) only. Work with an access to
        it after it was unregistered: 700.
     S  Only memory of CAI_SIM_MEM_DEVICE, _MANAGED and _POOL, and of cai_sim_physical_create, counts against
@@ -198,55 +207,57 @@ WHAT IS CUDA AND WHAT IS NOT
     D  A device has a default pool, which cannot be destroyed. memory_alloc_async takes from the current pool
        of the device of the stream. A pool of cai_sim_pool_create can be accessed from its own device alone.
        S: a default pool from all devices that have peer access, until cai_sim_pool_set_access.
-    D  The attributes of a pool (CAI_SIM_POOL_...) say what it may use again. S: it does so with the option
-       CAI_SIM_POOL_REUSE, and where the device has no memory left. It then takes the smallest block that is
-       less than twice as large as asked for, and never divides one. The new memory is zeroed when its
-       allocation runs. Until then the address is that of the memory before it.
-    D  What is freed is held. At stream_synchronize, event_synchronize and context_synchronize the pool gives
-       back what it holds above its threshold. cai_sim_pool_trim does so at once. S: memory is freed when the
-       operation has run. When the device has no memory left its pools hold nothing.
+    D  The attributes of a pool (CAI_SIM_POOL_...) say which memory it may use again. S: it uses memory again
+       with the option CAI_SIM_POOL_REUSE, or if the device has no memory left. It takes the smallest block
+       that is less than twice as large as the request, and never divides a block. The new memory is zeroed
+       when its allocation runs. Until then the address is that of the memory before it.
+    D  A pool holds memory that was freed. At stream_synchronize, event_synchronize and context_synchronize it
+       gives back what it holds above its threshold. cai_sim_pool_trim does so at once. S: memory is freed
+       when the operation has run. If the device has no memory left, its pools hold nothing.
     D  A pool that is destroyed keeps its memory until all of it is freed.
-    S  There are no pools of host memory, no maximum size, and none are shared between processes.
+    S  There are no pools of host memory, no maximum size, and no pools that processes share.
 
     Virtual memory
-    D  A mapping begins without access. Bytes of the physical memory are kept while it has a handle or a
-       mapping. A stretch is unmapped, and gets access, in whole mappings.
-    S  Work without access, or on reserved addresses without a mapping: 700. A copy needs the access of its
-       own device or of that of the memory. virtual_unmap waits as memory_free does, for all contexts, or with
-       CAI_SIM_FREE_RETURNS not. Reserved addresses are not given out again.
+    D  A mapping begins without access. Physical memory keeps its bytes while it has a handle or a mapping.
+       Only whole mappings can be unmapped, or get access.
+    S  700 for work without access, or on reserved addresses without a mapping. A copy needs the access of its
+       own device or of the device of the memory. virtual_unmap waits for all contexts, as memory_free does.
+       With CAI_SIM_FREE_RETURNS it does not wait. Reserved addresses are not given out again.
     S  Accesses through two mappings of the same bytes are no race. Virtual memory is for Linux. Elsewhere
        cai_sim_virtual_reserve and cai_sim_physical_create give error 2.
 
     Other processes
     S  Another simulation plays another process. Its devices are the same: device n has the same UUID in each.
-       A handle holds addresses in this process. The simulation that exported is destroyed last, and the two
-       are used by one thread at a time.
-    R  Pool memory cannot be exported: 1. S: other memory than CAI_SIM_MEM_DEVICE, and what was opened,
-       neither. A pointer into an allocation has the handle of the allocation.
-    R  A handle cannot be opened where it comes from: 201. S: what is none, or freed meanwhile: 1.
-    D  Opened again in the same context it is the same address, to be closed as often. S: in another context
-       208. Opened memory does not count against that of the device.
+       A handle holds addresses in this process. Destroy the simulation that exported last. One thread at a
+       time may use the two simulations.
+    R  Pool memory cannot be exported: 1. S: neither can other memory than CAI_SIM_MEM_DEVICE, and memory that
+       was opened. A pointer into an allocation has the handle of the allocation.
+    R  A handle cannot be opened in the process that it comes from: 201. S: 1 for bytes that are no handle,
+       or if the memory was freed meanwhile.
+    D  A handle that is opened again in the same context gives the same address, to be closed as often. S: 208
+       in another context. Opened memory does not count against the memory of the device.
     S  Work on opened memory that the exporter has freed: 700 (undefined in CUDA).
 
     Errors
-    D  An asynchronous error of the device is reported by later calls (G18). R: by all that name or need one
-       of its contexts, except context_current, _push, _pop, _device and _id, device_context, device_uuid,
-       primary_retain, primary_release, capture_mode and pointer_info. Destroying a stream or an event reports it, too, and works.
+    D  Later calls report an asynchronous error of the device. R: so do all calls that name or need one of its
+       contexts, except context_current, _push, _pop, _device and _id, device_context, device_uuid,
+       primary_retain, primary_release, capture_mode and pointer_info. A call that destroys a stream or an
+       event reports it, too, and works.
     S  Peer access is there or not (cai_sim_set_peer_access). No timing.
 
     Copies
     D  What a copy waits for, and what the host waits for, is as "API synchronization behavior" says. Where
        that page writes "may" or "might", the option CAI_SIM_COPY_RETURNS chooses.
-    D  A copy may be queued in a stream of another context than the current one. It needs no peer access.
-       Without it CUDA copies by way of the host. S: for memory of pools see CAI_SIM_COPY_NEEDS_ACCESS.
+    D  A copy may be queued in a stream of another context than the current one. It needs no peer access:
+       without it CUDA copies by way of the host. S: for memory of pools see CAI_SIM_COPY_NEEDS_ACCESS.
     D  copy_peer_async and copy_3d_peer_async copy "from device memory in one context to device memory in
-       another context" (cuMemcpyPeerAsync). They need no access to pools. R: 0 is the context of the memory. S:
-       one that is not that of the memory, and memory of the host: 1. Pools and mapped memory have no context;
-       any context of their device will do.
-    S  A range that leaves its allocation, or memory that was freed: 1, at once. Memory that is freed before a
-       queued copy runs: 700. What is in no allocation is pageable host memory, and is accepted unchecked.
-    S  The forms that wait are potentially unsafe calls: 900 while something captures. A pitch that is smaller
-       than a row, and a set of pageable memory: 1.
+       another context" (cuMemcpyPeerAsync). They need no access to pools. R: 0 means the context of the
+       memory. S: 1 for another context, and for memory of the host. Memory of pools and mapped memory have no
+       context. For these any context of their device works.
+    S  1, at once, if a range leaves its allocation, or if the memory was freed. 700 if memory is freed before
+       a queued copy runs. An address in no allocation is pageable host memory, and is not checked.
+    S  Copies that wait are potentially unsafe calls. 1 for a pitch that is smaller than a row, and for a set
+       of pageable memory.
 */
 
 #include <stddef.h>
@@ -1028,7 +1039,7 @@ int32_t cai_sim_node_get(cai_sim *sim, uint64_t node, cai_sim_graph_node *out);
 int32_t cai_sim_node_dependencies(cai_sim *sim, uint64_t node, uint64_t *nodes, int32_t capacity);
 
 /* ------------------------------------------------------------------- >>errors */
-/** Sets an asynchronous error. Every later call in a context of the device reports it (G18), and work in
+/** Sets an asynchronous error. Every later call in a context of the device reports it, and work in
  *  these contexts does not run. Queued work is dropped when it would run. 0 clears it, unlike a real
  *  device. */
 void cai_sim_set_device_error(cai_sim *sim, int32_t device, int32_t error);

@@ -6,10 +6,9 @@
 
 /*
 WHAT IT IS
-    cai_timeline_text writes the earliest possible time of everything in a trace, if all work takes the same
-    time. The result is text, which a test can compare. cai_timeline_svg draws such a text.
-
-    The times are computed, not measured. Unordered work stands side by side, where races are visible.
+    cai_timeline_text writes a trace as text, which a test can compare. cai_timeline_svg draws such a text.
+    Times are computed, not measured: all work takes the same time, and each thing has its earliest possible
+    time. So unordered work stands side by side, and races are visible.
 
 DO THIS
         const char *const labels[] = {"s1", "producer", "s2", "consumer", NULL};
@@ -35,29 +34,28 @@ THE TEXT
         span 3 2 2 10 "scale" "reads m1, writes m2"
         race 1 3 "m1[0, 1024)" "race on m1[0, 1024): ..."
 
-    Each line has one thing. The order is title, lanes, operations, arrows, races. Strings are in quotes, with
-    \" and \\ in them. Numbers are decimal, from 0 to 999999999.
+    One line for each thing: the title, then lanes, operations, arrows, races. Strings are in quotes. In them
+    \" and \\ stand for a quote and a backslash. Numbers are decimal, from 0 to 999999999.
 
     timeline TITLE
     lane NUMBER NAME LABEL
         Numbered 1, 2, ... from the top: streams, then host threads that touch memory, wait, free, or talk to
-        one another, both in the order of their first use. NAME is that of the log; host threads are "host",
-        "host 2", ...; what a stream captures has a lane of its own, "s1 capture 1", and so have further
-        branches of graphs that are launched there, "s1 branch 1". LABEL is what to call it.
+        one another, both in the order of their first use. NAME is the name in the log. Host threads are
+        "host", "host 2", ... A capture of a stream has a lane of its own, "s1 capture 1". So have further
+        branches of graphs that are launched in the stream, "s1 branch 1". LABEL is the label of the picture.
     span OPERATION LANE START END NAME ACCESSES
-        Work: a launch, or the host that touches memory. OPERATION is its id in the trace; they ascend.
-        ACCESSES is like "reads m1, writes m2[0, 256)"; memory without a range is all of an allocation.
+        Work: a launch, or the host that touches memory. OPERATION is its id in the trace. The ids ascend.
+        ACCESSES is like "reads m1, writes m2[0, 256)". Memory without a range is all of an allocation.
     lost OPERATION LANE START END NAME ACCESSES
         The same for work that was dropped. It did not run, and never will.
     mark OPERATION LANE START KIND NAME
         An operation without a time of its own. The drawing gives it 1. KIND is record, wait, synchronize,
         alloc, free, publish, observe or graph. A wait stands where it ends. graph is the begin or the end of
-        a launch of a graph. Allocations that do not race are
-        left out.
+        a launch of a graph. Allocations that do not race are left out.
     arrow FROM TO LABEL
         TO waited for FROM, which is in another lane. LABEL is the event, or "implicit" for the implicit
-        synchronization of the legacy stream, or "" where the host waits and for the edges of a graph. What
-        such an arrow implies has none.
+        synchronization of the legacy stream. It is "" if the host waits, and for the edges of a graph. An
+        arrow that other arrows imply is left out.
     race FIRST SECOND MEMORY SENTENCE
         A race of cai_check_races, and the sentence of cai_check_race_text. A race of an allocation is left
         out if later work on that memory, in the same stream, races with the same operation.
