@@ -97,17 +97,6 @@ def rules_page():
     return re.sub(r"^\| (?:<a id=\"R\d+\"></a>)*(R[\dR, -]+) \|", marked, rules, flags=re.M) + tail
 
 
-def abi_page():
-    """docs/abi.md up to the marker, and the tables of tests/build/abi/layout*.txt after it."""
-    page = (ROOT / "docs" / "abi.md").read_text()
-    tables = [ROOT / "tests" / "build" / "abi" / name for name in ("layout.txt", "layout_python.txt")]
-    rows = [line.split() for table in tables for line in table.read_text().splitlines()
-            if line and not line.startswith("#")]
-    table = ["", "| struct | member | LP64 | LLP64 | ILP32 |", "|---|---|---|---|---|"]
-    table += [f"| `{row[0]}` | `{row[1]}` | {' | '.join(row[2:])} |" for row in rows]
-    return page[: page.index(GENERATED)] + GENERATED + "\n" + "\n".join(table) + "\n"
-
-
 def headers_page():
     """docs/vendoring.md, whose last table is made of the includes of the headers."""
     page = (ROOT / "docs" / "vendoring.md").read_text()
@@ -155,7 +144,7 @@ def check_contents(write):
 
 
 def check_generated(header, write, cc):
-    for name, wanted in (("errors.md", errors_page(header)), ("rules.md", rules_page()), ("abi.md", abi_page()),
+    for name, wanted in (("errors.md", errors_page(header)), ("rules.md", rules_page()),
                          ("vendoring.md", headers_page())):
         page = ROOT / "docs" / name
         if write:
