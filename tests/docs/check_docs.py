@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the documents say what is true.
 
-    check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER] [--dlpack FOLDER] [--mpi FOLDER]
+    check_docs.py [--write] [--inspect PROGRAM] [--cc COMPILER] [--nvcc COMPILER] [--mpi FOLDER]
                   [--python-include FOLDER]
 
 Compiles every C block of README.md, docs/ and the manuals of the headers. If the compiler knows C++, compiles these
@@ -196,14 +196,7 @@ def compile_cxx(cc, flags, folder, shared):
     return count
 
 
-INCLUDED_BY = {"cai_dlpack.h": '"cai(_python)?_dlpack.h"', "cai_python.h": '"cai_python(_dlpack)?.h"',
-               "cai_mpi.h": '"cai_mpi(_type)?.h"', "the table of cai_python_dlpack.h": "CAI_PYTHON_DLPACK_TABLE"}
-
-
-def has_table(folder):
-    """Is it dlpack.h of 1.3 or later, with the exchange of types in C?"""
-    header = folder and pathlib.Path(folder) / "dlpack" / "dlpack.h"
-    return bool(header) and header.exists() and "} DLPackExchangeAPI;" in header.read_text()
+INCLUDED_BY = {"cai_python.h": '"cai_python(_dlpack)?.h"', "cai_mpi.h": '"cai_mpi(_type)?.h"'}
 
 
 def compile_snippets(cc, headers):
@@ -373,12 +366,10 @@ def main():
     parser.add_argument("--inspect", help="the program cai_inspect")
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--nvcc", help="run the line for nvcc, too")
-    parser.add_argument("--dlpack", help="a folder with dlpack/dlpack.h")
     parser.add_argument("--python-include", help="the folder with Python.h")
     parser.add_argument("--mpi", help="a folder with mpi.h")
     options = parser.parse_args()
-    headers = {"cai_dlpack.h": options.dlpack, "cai_python.h": options.python_include, "cai_mpi.h": options.mpi,
-               "the table of cai_python_dlpack.h": options.dlpack if has_table(options.dlpack) else None}
+    headers = {"cai_python.h": options.python_include, "cai_mpi.h": options.mpi}
     header = (ROOT / "cai.h").read_text()
     check_generated(header, options.write, options.cc)
     check_contents(options.write)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """examples/bindings/casters: a module with pybind11 takes what cai_python_import takes, raises what it raises, keeps nothing.
 
-    test_caster.py --cxx g++ [--pybind11 FOLDER] [--dlpack FOLDER] [--self-test [--only TEXT]]
+    test_caster.py --cxx g++ [--pybind11 FOLDER] [--self-test [--only TEXT]]
 
 What it raises is compared with what the smallest binding of docs/python.md raises, for the same objects. A second
 module, made with and without cai_python_dlpack.h, has overloads, containers, pointers and py::cast. With --self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all is right; 1: not;
@@ -60,7 +60,6 @@ MORE = """#define CAI_IMPLEMENTATION
 #if defined(MORE_DLPACK)
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <dlpack/dlpack.h>
 #include "cai.hpp"
 #include "cai_python_dlpack.h"
 #endif
@@ -376,7 +375,7 @@ def groups(options: argparse.Namespace, folder: str, numpy: Any) -> Iterator[Non
     if not options.planted:
         check_memory(module, numpy)
     yield
-    for flags in ([], ["-DMORE_DLPACK", "-isystem", options.dlpack]) if options.dlpack else ([],):
+    for flags in ([], ["-DMORE_DLPACK"]):
         module = build(options, folder, "more", more, *STRICT, *flags)
         check_more(module, numpy)
         check_more_references(module, numpy)
@@ -415,7 +414,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--cxx", required=True)
     parser.add_argument("--pybind11", help="the folder of its headers; else what its package says")
-    parser.add_argument("--dlpack", help="the folder of dlpack/dlpack.h")
     parser.add_argument("--casters", type=pathlib.Path, default=CASTERS, help="the folder of the caster")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--only", default="", help="of --self-test: defects with this in their names")
@@ -441,8 +439,6 @@ def main() -> int:
         for _ in groups(options, folder, numpy):
             if options.planted and failures:
                 break
-    if not options.dlpack and not options.planted:
-        print("skipped: the caster beside cai_dlpack.h, which needs --dlpack")
     for failure in failures[:20]:
         print(failure)
     print(f"checks {checks}, failures {len(failures)}")

@@ -32,7 +32,6 @@ FORGETS = "forgets"  # and ends with exit status 1
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cc", required=True)
-    parser.add_argument("--dlpack", required=True)
     parser.add_argument("--mpicc", required=True)
     args = parser.parse_args()
     needs(cc=args.cc)
@@ -48,7 +47,7 @@ def main() -> int:
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         sources = [ROOT / "examples" / "storage" / "python" / "cai_field.c"]
-        build(args.cc, folder, "cai_field", sources, [ROOT, ROOT / "ext"], ["-isystem", args.dlpack])
+        build(args.cc, folder, "cai_field", sources, [ROOT, ROOT / "ext"])
         path = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
         for name in ("waits", FORGETS, "refuses"):
             for setting in ([], ["--adversarial"]):

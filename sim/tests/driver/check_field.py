@@ -3,7 +3,7 @@
 """Storages from Python: the module examples/storage/python/cai_field.c with NumPy, Numba, cuda.core, PyTorch and CuPy on
 the simulated driver.
 
-    sim/tests/driver/check_field.py --cc CC --dlpack FOLDER [--python PYTHON] [--self-test | --real]
+    sim/tests/driver/check_field.py --cc CC [--python PYTHON] [--self-test | --real]
 
 PYTHON has the package cai_sim and the libraries. Each program of field_programs.py and field_others.py, and the example
 fields.py, runs under both settings of the driver. One of them has a race, which must be found. A program whose library
@@ -106,14 +106,14 @@ def run_all(python: str, folder: str, settings: dict[str, list[str]], quiet: boo
     return ran, wrong
 
 
-def module(cc: str, dlpack: str, folder: str, source: pathlib.Path = MODULE / "cai_field.c") -> None:
-    build(cc, folder, "cai_field", [source], [ROOT, ROOT / "ext"], ["-isystem", dlpack])
+def module(cc: str, folder: str, source: pathlib.Path = MODULE / "cai_field.c") -> None:
+    build(cc, folder, "cai_field", [source], [ROOT, ROOT / "ext"])
 
 
-def self_test(cc: str, dlpack: str, python: str) -> int:
+def self_test(cc: str, python: str) -> int:
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        module(cc, dlpack, folder)
+        module(cc, folder)
         if run_all(python, folder, SETTINGS, quiet=True)[1]:
             sys.exit("the module as it is fails")
     source = (MODULE / "cai_field.c").read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def self_test(cc: str, dlpack: str, python: str) -> int:
         with tempfile.TemporaryDirectory() as folder:
             changed = pathlib.Path(folder, "cai_field.c")
             changed.write_text(source.replace(old, new), encoding="utf-8")
-            module(cc, dlpack, folder, changed)
+            module(cc, folder, changed)
             _, wrong = run_all(python, folder, SETTINGS, quiet=True)
         missed += not wrong
         print(f"{name}: {'found' if wrong else 'NOT FOUND'}", flush=True)
@@ -134,7 +134,6 @@ def self_test(cc: str, dlpack: str, python: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("--dlpack", required=True)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--real", action="store_true")
@@ -143,9 +142,9 @@ def main() -> int:
     if not options.real and subprocess.run([options.python, "-c", "import cai_sim"], capture_output=True).returncode:
         skip("no package cai_sim (pip install ./sim/python)")
     if options.self_test:
-        return self_test(options.cc, options.dlpack, options.python)
+        return self_test(options.cc, options.python)
     with tempfile.TemporaryDirectory() as folder:
-        module(options.cc, options.dlpack, folder)
+        module(options.cc, folder)
         ran, wrong = run_all(options.python, folder, REAL if options.real else SETTINGS)
     if not ran:
         skip("no program could run")

@@ -4,9 +4,9 @@ cai_python_test(driver.clean check_clean.py TIER full JOBS SECONDS 41)
 
 # Storages from Python
 
-cai_python_test(driver.field check_field.py TIER full SECONDS 18 NEEDS PYTHON_H GCC NUMPY DLPACK
-                ARGUMENTS ${cai_cc} ${cai_dlpack_folder})
-cai_python_test(driver.field_planted check_field.py TIER exhaustive SECONDS 90 NEEDS PYTHON_H GCC NUMPY DLPACK
-                ARGUMENTS ${cai_cc} ${cai_dlpack_folder} --self-test)
-cai_python_test(driver.field_gpu check_field.py TIER full SECONDS 20 NEEDS GPU PYTHON_H GCC NUMPY DLPACK
-                ARGUMENTS ${cai_cc} ${cai_dlpack_folder} --real)
+cai_python_test(driver.field check_field.py TIER full SECONDS 18 NEEDS PYTHON_H GCC NUMPY
+                ARGUMENTS ${cai_cc})
+cai_python_test(driver.field_planted check_field.py TIER exhaustive SECONDS 90 NEEDS PYTHON_H GCC NUMPY
+                ARGUMENTS ${cai_cc} --self-test)
+cai_python_test(driver.field_gpu check_field.py TIER full SECONDS 20 NEEDS GPU PYTHON_H GCC NUMPY
+                ARGUMENTS ${cai_cc} --real)

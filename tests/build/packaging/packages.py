@@ -164,7 +164,7 @@ def case_bundles(options):
     expected = [name for name in listed(options.root) if not name.startswith("sim/")]
     fail_unless(len(headers) == len(expected), "bundles are missing")
     includes = [word for folder in options.include if os.path.isdir(folder) for word in ("-isystem", folder)]
-    needs = {"cai_python": "Python.h", "dlpack": "dlpack/dlpack.h", "cai_mpi": "mpi.h"}
+    needs = {"cai_python": "Python.h", "cai_mpi": "mpi.h"}
     compiled = 0
     for name in headers:
         needed = [header for part, header in needs.items() if part in name]
@@ -364,7 +364,7 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--inspect", default="cai_inspect")
-    parser.add_argument("--include", nargs="*", default=[], help="folders of Python.h, dlpack.h and mpi.h")
+    parser.add_argument("--include", nargs="*", default=[], help="folders of Python.h and mpi.h")
     options = parser.parse_args()
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)

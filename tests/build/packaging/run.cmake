@@ -1,6 +1,6 @@
 # One way to get cai, from scratch in an empty folder.
 # CASE, ROOT (of cai), BUILD (a build folder of cai), WORK, COMPILER, LANGUAGE, GENERATOR, CONFIG,
-# OTHERS (folders of Python.h, dlpack.h and mpi.h, joined by |)
+# OTHERS (folders of Python.h and mpi.h, joined by |)
 
 string(REPLACE "|" ";" OTHERS "${OTHERS}")
 list(JOIN OTHERS "\\;" OTHERS)

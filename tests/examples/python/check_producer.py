@@ -506,7 +506,7 @@ def made(options, folder, kind, text=None):
         FLAGS[:] = [flag for flag in FLAGS if not flag.startswith(("-std", "-Wstrict-p", "-Wmissing-p"))]
         compiler, flags = options.cxx, ("-std=c++17",)
     flags += ("-g0",) if text is None else ("-w", "-O0")
-    return build(compiler, folder, "producer", [source], [*INCLUDES, options.dlpack], (*flags, "-ldl"))
+    return build(compiler, folder, "producer", [source], INCLUDES, (*flags, "-ldl"))
 
 
 def run(path, part, seconds=SECONDS, *setting):
@@ -558,7 +558,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
-    parser.add_argument("--dlpack", type=pathlib.Path)
     parser.add_argument("--only", choices=SOURCES)
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--run", nargs=2, metavar=("PART", "MODULE"))
@@ -573,8 +572,6 @@ def main():
             found = None
         if not found:
             skip(f"this Python has no {name}")
-    if not options.dlpack:
-        options.dlpack = pathlib.Path(importlib.util.find_spec("tvm_ffi").submodule_search_locations[0]) / "include"
     kinds = [options.only] if options.only else list(SOURCES)
     return planted(options, kinds) if options.planted else plain(options, kinds)
 
