@@ -174,10 +174,10 @@ NOT HERE
 #define cai_dtype_parse CAI_PRIV_RENAMED(cai_dtype_parse)
 #define cai_dtype_typestr CAI_PRIV_RENAMED(cai_dtype_typestr)
 #define cai_entry_name CAI_PRIV_RENAMED(cai_entry_name)
+#define cai_error_name CAI_PRIV_RENAMED(cai_error_name)
 #define cai_error_set CAI_PRIV_RENAMED(cai_error_set)
 #define cai_expect CAI_PRIV_RENAMED(cai_expect)
 #define cai_expect_same_shape CAI_PRIV_RENAMED(cai_expect_same_shape)
-#define cai_expect_same_shape_named CAI_PRIV_RENAMED(cai_expect_same_shape_named)
 #define cai_export CAI_PRIV_RENAMED(cai_export)
 #define cai_fields_compile CAI_PRIV_RENAMED(cai_fields_compile)
 #define cai_import CAI_PRIV_RENAMED(cai_import)
@@ -289,6 +289,12 @@ CAI_API const char *cai_entry_name(int32_t entry);
  *  alone. If `message` is NULL, it is the name of the status. Text that does not fit ends in "...". index
  *  becomes -1, and entry, native and rule become 0. You may set these after the call. Returns `status`. */
 CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err);
+
+/** Puts the name of an argument before the message, as in "x: axis 3 does not exist: there are 2 axes". A
+ *  function that takes one array, such as a view, does not know the name that you give to the array:
+ *      CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err));
+ *  With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns `status`. */
+CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err);
 
 /** Returns from the calling function if `call` fails. */
 #define CAI_TRY(call)                                                                              \
@@ -574,16 +580,12 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
-/** Checks that two arrays have the same extents. A message is "shape[1] = 3 in the first array, 4 in the
- *  second". Errors: CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes
- *  differs), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
-CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b,
+/** Checks that two arrays have the same extents. A message is "shape[1] = 3 in x, 4 in y". Errors:
+ *  CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes differs),
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
+                                                        const cai_array *b, const char *b_name,
                                                         cai_error *err);
-
-/** Does the same with both names in the message, as in "shape[1] = 3 in x, 4 in y". */
-CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape_named(const cai_array *a, const char *a_name,
-                                                              const cai_array *b, const char *b_name,
-                                                              cai_error *err);
 
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
@@ -695,7 +697,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
- * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. */
+ * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
 
 enum { CAI_ALL_AXES = INT32_MIN };
 
@@ -1266,6 +1268,11 @@ CAI_API cai_status cai_error_set(cai_status status, const char *name, const char
     cai_priv_put(&text, message ? message : cai_status_name(status));
     (void)cai_priv_text_close(&text);
     return status;
+}
+
+CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err)
+{
+    return status && name ? cai_priv_error_before(err, status, name, -1) : status;
 }
 
 /* Fails with a sentence such as "cai_import: in is NULL". */
@@ -2877,8 +2884,8 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
 {
     cai_priv_text text;
     uint32_t unmet;
-    CAI_TRY(cai_array_check(array, err));
     if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
+    CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
     if (requirements & ~(uint32_t)CAI_PRIV_REQUIREMENTS)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_expect: requirements = 0x%x has unknown bits",
                               requirements);
@@ -2897,33 +2904,20 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     return CAI_ERR_EXPECT;
 }
 
-CAI_PRIV_COLD cai_status cai_priv_shapes_differ(cai_error *err, int32_t axis, int64_t of_a,
-                                                const char *a_name, int64_t of_b, const char *b_name)
-{
-    if (axis < 0)
-        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
-                             "shape has %lld dimensions in %s, %lld in %s", (long long)of_a, a_name,
-                             (long long)of_b, b_name);
-    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
-                         axis, (long long)of_a, a_name, (long long)of_b, b_name);
-}
-
-CAI_API cai_status cai_expect_same_shape_named(const cai_array *a, const char *a_name, const cai_array *b,
-                                               const char *b_name, cai_error *err)
+CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name, const cai_array *b,
+                                         const char *b_name, cai_error *err)
 {
     int32_t axis = 0;
-    CAI_TRY(cai_array_check(a, err));
-    CAI_TRY(cai_array_check(b, err));
-    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape_named: a name is NULL");
-    if (a->ndim != b->ndim) return cai_priv_shapes_differ(err, -1, a->ndim, a_name, b->ndim, b_name);
+    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape: a name is NULL");
+    CAI_TRY(cai_error_name(cai_array_check(a, err), a_name, err));
+    CAI_TRY(cai_error_name(cai_array_check(b, err), b_name, err));
+    if (a->ndim != b->ndim)
+        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
+                             "shape has %d dimensions in %s, %d in %s", a->ndim, a_name, b->ndim, b_name);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis == a->ndim) return CAI_OK;
-    return cai_priv_shapes_differ(err, axis, a->shape[axis], a_name, b->shape[axis], b_name);
-}
-
-CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b, cai_error *err)
-{
-    return cai_expect_same_shape_named(a, "the first array", b, "the second", err);
+    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
+                         axis, (long long)a->shape[axis], a_name, (long long)b->shape[axis], b_name);
 }
 
 /* ------------------------------------------------------------------ >>viewing */

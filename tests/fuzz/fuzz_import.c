@@ -223,7 +223,7 @@ static void check_expect(const cai_array *a, source *in)
         MUST(!a->mask || (wanted & CAI_ALLOW_MASK));
         MUST((a->flags & CAI_ALIGNED) || (wanted & CAI_ALLOW_UNALIGNED) || a->size == 0);
     }
-    MUST(cai_expect_same_shape(a, a, NULL) == CAI_OK);
+    MUST(cai_expect_same_shape(a, "a", a, "a", NULL) == CAI_OK);
 }
 
 /* ------------------------------------------------------------------- >>kernel */
@@ -438,7 +438,7 @@ static void check_views(const cai_array *array, source *in)
         }
         MUST(same_array(&in_place, &out, 0) && same_fields(&in_place, &out));
         check_view(&call, &at, &out);
-        MUST((cai_expect_same_shape(&at, &out, NULL) == CAI_OK) == same_shape(&at, &out));
+        MUST((cai_expect_same_shape(&at, "at", &out, "out", NULL) == CAI_OK) == same_shape(&at, &out));
         if (call.which == 7 || call.which == 9) check_same_order(&at, &out);
         at = out;
     }
@@ -517,7 +517,7 @@ static void check_foreign(const cai_array *a, source *in)
     }
     MUST(cai_array_check(&b, NULL) == CAI_ERR_ABI);
     MUST(cai_expect(&b, "b", CAI_ANY_DTYPE, CAI_ANY_NDIM, 0, NULL) == CAI_ERR_ABI);
-    MUST(cai_expect_same_shape(a, &b, NULL) == CAI_ERR_ABI);
+    MUST(cai_expect_same_shape(a, "a", &b, "b", NULL) == CAI_ERR_ABI);
     MUST(cai_kernel_view_of(&b, &view, NULL) == CAI_ERR_ABI);
     MUST(cai_export(&b, 3, &storage, &dictionary, NULL) == CAI_ERR_ABI);
     MUST(cai_overlap(a, &b) == CAI_OVERLAP_UNDECIDED);

@@ -533,6 +533,12 @@ module libcai
       character(kind=c_char), intent(in), optional :: message(*)
       type(cai_error), intent(inout), optional :: err
     end function
+    integer(c_int32_t) function cai_error_name(status, name, err) bind(c)
+      import
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in), optional :: name(*)
+      type(cai_error), intent(inout), optional :: err
+    end function
     integer(c_int32_t) function cai_dtype_of(code, out, err) bind(c)
       import
       integer(c_int32_t), value :: code
@@ -618,13 +624,7 @@ module libcai
       integer(c_int32_t), value :: requirements
       type(cai_error), intent(inout), optional :: err
     end function
-    integer(c_int32_t) function cai_expect_same_shape(a, b, err) bind(c)
-      import
-      type(cai_array), intent(in), optional :: a
-      type(cai_array), intent(in), optional :: b
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_expect_same_shape_named(a, a_name, b, b_name, err) bind(c)
+    integer(c_int32_t) function cai_expect_same_shape(a, a_name, b, b_name, err) bind(c)
       import
       type(cai_array), intent(in), optional :: a
       character(kind=c_char), intent(in), optional :: a_name(*)

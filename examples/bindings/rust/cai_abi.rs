@@ -572,6 +572,7 @@ extern "C" {
         message: *const c_char,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_error_name(status: i32, name: *const c_char, err: *mut cai_error) -> i32;
     pub fn cai_dtype_of(code: i32, out: *mut cai_dtype, err: *mut cai_error) -> i32;
     pub fn cai_dtype_parse(
         typestr: *const c_char,
@@ -619,11 +620,6 @@ extern "C" {
         err: *mut cai_error,
     ) -> i32;
     pub fn cai_expect_same_shape(
-        a: *const cai_array,
-        b: *const cai_array,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_expect_same_shape_named(
         a: *const cai_array,
         a_name: *const c_char,
         b: *const cai_array,
