@@ -166,6 +166,7 @@ NOT HERE
 #define cai_array_own CAI_PRIV_RENAMED(cai_array_own)
 #define cai_array_release CAI_PRIV_RENAMED(cai_array_release)
 #define cai_array_text CAI_PRIV_RENAMED(cai_array_text)
+#define cai_broadcast_shape CAI_PRIV_RENAMED(cai_broadcast_shape)
 #define cai_decode_stream_dlpack CAI_PRIV_RENAMED(cai_decode_stream_dlpack)
 #define cai_decode_stream_interface CAI_PRIV_RENAMED(cai_decode_stream_interface)
 #define cai_decode_stream_protocol CAI_PRIV_RENAMED(cai_decode_stream_protocol)
@@ -729,6 +730,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_
  *  an extent of 1. If anything is repeated, the view is read-only, as in NumPy. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
                                                      const int64_t *shape, cai_array *out, cai_error *err);
+
+/** Broadcasts arrays to one shape, by one call for each array. Set *ndim to 0 before the first call. *ndim and
+ *  `shape` become those of the result, to which cai_view_broadcast takes each array. `shape` has room for
+ *  CAI_MAX_NDIM extents. `name` is the array in the message, such as "y: shape[1] = 4 does not broadcast with
+ *  the 3 of the arrays before". Errors: CAI_ERR_EXPECT (index is the axis of the array), CAI_ERR_SHAPE (too
+ *  many elements, where extents of 0 are left out; or a negative extent), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
+                                                      int64_t *shape, cai_error *err);
 
 /** Gives another shape to the elements in C order, if this needs no copy. One extent may be -1, and is
  *  computed from the others. */
@@ -3124,6 +3133,37 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
         if (!same) view.array.flags &= ~(uint32_t)CAI_WRITABLE;
     }
     return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
+                                       int64_t *shape, cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0};
+    int64_t joint[CAI_MAX_NDIM], size = 1;
+    int32_t axis, count;
+    if (!name) return cai_priv_misuse(err, "cai_broadcast_shape: name is NULL");
+    CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
+    if (!ndim || !shape) return cai_priv_misuse(err, "cai_broadcast_shape: ndim or shape is NULL");
+    if (*ndim < 0 || *ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, *ndim);
+    axis = count = array->ndim > *ndim ? array->ndim : *ndim;
+    while (axis-- > 0) {
+        const int32_t own = axis - (count - array->ndim), other = axis - (count - *ndim);
+        const int64_t extent = own < 0 ? 1 : array->shape[own], before = other < 0 ? 1 : shape[other];
+        if (extent != before && extent != 1 && before != 1)
+            return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, own,
+                                 "%s: shape[%d] = %lld does not broadcast with the %lld of the arrays before",
+                                 name, own, (long long)extent, (long long)before);
+        joint[axis] = before == 1 ? extent : before;
+        if (joint[axis] < 0)
+            return cai_error_name(cai_priv_reject_extent(&judge, axis, joint[axis]), name, err);
+        if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
+            return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
+                                 "%s: the shape of the result has more than 9223372036854775807 elements",
+                                 name);
+    }
+    *ndim = count;
+    while (count-- > 0) shape[count] = joint[count];
+    return CAI_OK;
 }
 
 /* Resolves the -1 of a new shape and checks that it has as many elements as the array. */

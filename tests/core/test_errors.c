@@ -887,6 +887,47 @@ static void check_view_errors(void)
                    "row 0 does not exist: there are 0 rows");
 }
 
+/* A shape of several arrays: the array that does not fit is named, and what it was given stays. */
+static void check_broadcast_errors(void)
+{
+    const int64_t four[2] = {1, 4}, deep[3] = {3, 1, 1}, many[2] = {(int64_t)1 << 62, 1}, none[3] = {3, 1, 0};
+    int64_t shape[CAI_MAX_NDIM] = {0};
+    int32_t ndim = 0;
+    cai_array a = good_array(), b = good_array(), huge;
+    CHECK_INT(cai_broadcast_shape(&a, "x", &ndim, shape, NULL), CAI_OK);
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, four, NULL, memory, NULL), CAI_OK);
+    CHECK_FAILS_AT(cai_broadcast_shape(&b, "y", &ndim, shape, err), CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, 1,
+                   "y: shape[1] = 4 does not broadcast with the 3 of the arrays before");
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 1, four + 1, NULL, memory, NULL), CAI_OK);
+    CHECK_FAILS_AT(cai_broadcast_shape(&b, "y", &ndim, shape, err), CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, 0,
+                   "y: shape[0] = 4 does not broadcast with the 3 of the arrays before");
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, deep, NULL, memory, NULL), CAI_OK);
+    b.shape[0] = -7;
+    CHECK_FAILS_AT(cai_broadcast_shape(&b, "y", &ndim, shape, err), CAI_ERR_SHAPE,
+                   CAI_ENTRY_SHAPE, 0, "y: shape[0] = -7 is negative");
+    CHECK_INT(cai_array_init(&huge, CAI_INT8, 2, many, NULL, memory, NULL), CAI_OK);
+    shape[0] = 1;
+    CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
+                   "z: the shape of the result has more than 9223372036854775807 elements");
+    CHECK_INT(ndim, 2);
+    CHECK(shape[0] == 1 && shape[1] == 3 && shape[2] == 0);
+    CHECK_NULL(cai_broadcast_shape(NULL, "x", &ndim, shape, err), "x: array is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, NULL, &ndim, shape, err), "cai_broadcast_shape: name is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, "x", NULL, shape, err), "cai_broadcast_shape: ndim or shape is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, "x", &ndim, NULL, err), "cai_broadcast_shape: ndim or shape is NULL");
+    ndim = 65;
+    CHECK_FAILS_AT(cai_broadcast_shape(&a, "x", &ndim, shape, err), CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
+                   "ndim = 65 is not in 0..64");
+    ndim = -1;
+    CHECK_FAILS_AT(cai_broadcast_shape(&a, "x", &ndim, shape, err), CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
+                   "ndim = -1 is not in 0..64");
+    ndim = 0; /* an extent of 0 does not hide the size of the others, as in an array */
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, none, NULL, memory, NULL), CAI_OK);
+    CHECK_INT(cai_broadcast_shape(&b, "y", &ndim, shape, NULL), CAI_OK);
+    CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
+                   "z: the shape of the result has more than 9223372036854775807 elements");
+}
+
 /* cai_error_name puts the name of an argument before the error of any function of one array. */
 static void check_names(void)
 {
@@ -1174,6 +1215,7 @@ static void run(void)
     check_other_errors();
     check_view_errors();
     check_names();
+    check_broadcast_errors();
     check_kernel_errors();
     check_export_errors();
     check_rules();
