@@ -290,7 +290,7 @@ def run_sessions(cc):
     return counts
 
 
-WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c")
+WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c", "examples/exchange/scale.h")
 RECIPE = re.compile(r"^/\* ---- (\S+) \*/\n(.*?)^/\* ---- \*/$", re.M | re.S)
 
 

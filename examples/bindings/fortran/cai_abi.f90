@@ -716,6 +716,14 @@ module libcai
       type(cai_array), intent(inout), optional :: out
       type(cai_error), intent(inout), optional :: err
     end function
+    integer(c_int32_t) function cai_broadcast_shape(array, name, ndim, shape, err) bind(c)
+      import
+      type(cai_array), intent(in), optional :: array
+      character(kind=c_char), intent(in), optional :: name(*)
+      integer(c_int32_t), intent(inout), optional :: ndim
+      integer(c_int64_t), intent(inout), optional :: shape(*)
+      type(cai_error), intent(inout), optional :: err
+    end function
     integer(c_int32_t) function cai_view_reshape(array, ndim, shape, out, err) bind(c)
       import
       type(cai_array), intent(in), optional :: array

@@ -695,6 +695,13 @@ extern "C" {
         out: *mut cai_array,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_broadcast_shape(
+        array: *const cai_array,
+        name: *const c_char,
+        ndim: *mut i32,
+        shape: *mut i64,
+        err: *mut cai_error,
+    ) -> i32;
     pub fn cai_view_reshape(
         array: *const cai_array,
         ndim: i32,

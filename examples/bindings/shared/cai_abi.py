@@ -656,6 +656,8 @@ FUNCTIONS = {
     "cai_view_expand": (c_int32, [POINTER(cai_array), c_int32, POINTER(cai_array), POINTER(cai_error)]),
     "cai_view_broadcast": (c_int32, [POINTER(cai_array), c_int32, POINTER(c_int64), POINTER(cai_array),
         POINTER(cai_error)]),
+    "cai_broadcast_shape": (c_int32, [POINTER(cai_array), c_char_p, POINTER(c_int32), POINTER(c_int64),
+        POINTER(cai_error)]),
     "cai_view_reshape": (c_int32, [POINTER(cai_array), c_int32, POINTER(c_int64), POINTER(cai_array),
         POINTER(cai_error)]),
     "cai_view_reinterpret": (c_int32, [POINTER(cai_array), POINTER(cai_dtype), POINTER(cai_array),
