@@ -165,6 +165,7 @@ NOT HERE
 #define cai_array_move CAI_PRIV_RENAMED(cai_array_move)
 #define cai_array_own CAI_PRIV_RENAMED(cai_array_own)
 #define cai_array_release CAI_PRIV_RENAMED(cai_array_release)
+#define cai_array_set_read_only CAI_PRIV_RENAMED(cai_array_set_read_only)
 #define cai_array_text CAI_PRIV_RENAMED(cai_array_text)
 #define cai_broadcast_shape CAI_PRIV_RENAMED(cai_broadcast_shape)
 #define cai_decode_stream_dlpack CAI_PRIV_RENAMED(cai_decode_stream_dlpack)
@@ -291,10 +292,9 @@ CAI_API const char *cai_entry_name(int32_t entry);
  *  becomes -1, and entry, native and rule become 0. You may set these after the call. Returns `status`. */
 CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err);
 
-/** Puts the name of an argument before the message, as in "x: axis 3 does not exist: there are 2 axes". A
- *  function that takes one array, such as a view, does not know the name that you give to the array:
- *      CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err));
- *  With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns `status`. */
+/** Puts the name of an argument before the message, as in "x: axis 3 does not exist: there are 2 axes", for
+ *  functions of one array, such as views. With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns
+ *  `status`: CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err)). */
 CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err);
 
 /** Returns from the calling function if `call` fails. */
@@ -542,6 +542,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, i
 CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                                        const int64_t *shape, const int64_t *strides,
                                                        uint64_t data, cai_error *err);
+
+/** Makes `array` read-only, or with 0 writable. Views that were made before stay as they are. */
+CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only);
 
 /** Makes `array` owned. `release` is called once, on any thread, and finds `owner` in array->owner. The
  *  callback must set array->release to NULL, because consumers in other libraries may call it directly. */
@@ -877,7 +880,6 @@ extern "C" {
 #else
 #define CAI_PRIV_PRINTF(text, values)
 #endif
-#define CAI_PRIV_ERRORS_COLD CAI_PRIV_COLD
 
 /* A line of text of bounded size. Text that does not fit is cut, and the cut is visible. */
 typedef struct cai_priv_text {
@@ -2724,6 +2726,11 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     return CAI_OK;
 }
 
+CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only)
+{
+    array->flags = (array->flags & ~(uint32_t)CAI_WRITABLE) | (read_only ? 0 : CAI_WRITABLE);
+}
+
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner)
 {
     array->release = release;
@@ -3141,9 +3148,9 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
     const cai_priv_judge judge = {err, 0};
     int64_t joint[CAI_MAX_NDIM], size = 1;
     int32_t axis, count;
-    if (!name) return cai_priv_misuse(err, "cai_broadcast_shape: name is NULL");
+    if (!name || !ndim || !shape)
+        return cai_priv_misuse(err, "cai_broadcast_shape: name, ndim or shape is NULL");
     CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
-    if (!ndim || !shape) return cai_priv_misuse(err, "cai_broadcast_shape: ndim or shape is NULL");
     if (*ndim < 0 || *ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, *ndim);
     axis = count = array->ndim > *ndim ? array->ndim : *ndim;
     while (axis-- > 0) {
@@ -3158,8 +3165,7 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
             return cai_error_name(cai_priv_reject_extent(&judge, axis, joint[axis]), name, err);
         if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
             return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
-                                 "%s: the shape of the result has more than 9223372036854775807 elements",
-                                 name);
+                                 "%s: the result has more than 9223372036854775807 elements", name);
     }
     *ndim = count;
     while (count-- > 0) shape[count] = joint[count];

@@ -908,13 +908,13 @@ static void check_broadcast_errors(void)
     CHECK_INT(cai_array_init(&huge, CAI_INT8, 2, many, NULL, memory, NULL), CAI_OK);
     shape[0] = 1;
     CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
-                   "z: the shape of the result has more than 9223372036854775807 elements");
+                   "z: the result has more than 9223372036854775807 elements");
     CHECK_INT(ndim, 2);
     CHECK(shape[0] == 1 && shape[1] == 3 && shape[2] == 0);
     CHECK_NULL(cai_broadcast_shape(NULL, "x", &ndim, shape, err), "x: array is NULL");
-    CHECK_NULL(cai_broadcast_shape(&a, NULL, &ndim, shape, err), "cai_broadcast_shape: name is NULL");
-    CHECK_NULL(cai_broadcast_shape(&a, "x", NULL, shape, err), "cai_broadcast_shape: ndim or shape is NULL");
-    CHECK_NULL(cai_broadcast_shape(&a, "x", &ndim, NULL, err), "cai_broadcast_shape: ndim or shape is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, NULL, &ndim, shape, err), "cai_broadcast_shape: name, ndim or shape is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, "x", NULL, shape, err), "cai_broadcast_shape: name, ndim or shape is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, "x", &ndim, NULL, err), "cai_broadcast_shape: name, ndim or shape is NULL");
     ndim = 65;
     CHECK_FAILS_AT(cai_broadcast_shape(&a, "x", &ndim, shape, err), CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
                    "ndim = 65 is not in 0..64");
@@ -925,7 +925,7 @@ static void check_broadcast_errors(void)
     CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, none, NULL, memory, NULL), CAI_OK);
     CHECK_INT(cai_broadcast_shape(&b, "y", &ndim, shape, NULL), CAI_OK);
     CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
-                   "z: the shape of the result has more than 9223372036854775807 elements");
+                   "z: the result has more than 9223372036854775807 elements");
 }
 
 /* cai_error_name puts the name of an argument before the error of any function of one array. */

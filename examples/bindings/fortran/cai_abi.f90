@@ -584,6 +584,11 @@ module libcai
       integer(c_int64_t), value :: data
       type(cai_error), intent(inout), optional :: err
     end function
+    subroutine cai_array_set_read_only(array, read_only) bind(c)
+      import
+      type(cai_array), intent(inout), optional :: array
+      integer(c_int32_t), value :: read_only
+    end subroutine
     subroutine cai_array_own(array, release, owner) bind(c)
       import
       type(cai_array), intent(inout), optional :: array

@@ -179,7 +179,7 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     status = fill(state, &array->array, &x, array->base.handle, &err);
     Py_END_ALLOW_THREADS
     cai_python_release(&state->py, &x, 1);
-    if (read_only) array->array.flags &= ~(uint32_t)CAI_WRITABLE;
+    cai_array_set_read_only(&array->array, read_only);
     if (!status) return self;
     Py_DECREF(self);
     return cai_python_raise(&err);

@@ -601,6 +601,7 @@ extern "C" {
         data: u64,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_array_set_read_only(array: *mut cai_array, read_only: i32);
     pub fn cai_array_own(
         array: *mut cai_array,
         release: Option<unsafe extern "C" fn(*mut cai_array)>,

@@ -629,6 +629,7 @@ FUNCTIONS = {
         c_void_p, POINTER(cai_error)]),
     "cai_array_init_dtype": (c_int32, [POINTER(cai_array), POINTER(cai_dtype), c_int32, POINTER(c_int64),
         POINTER(c_int64), c_uint64, POINTER(cai_error)]),
+    "cai_array_set_read_only": (None, [POINTER(cai_array), c_int32]),
     "cai_array_own": (None, [POINTER(cai_array), c_void_p, c_void_p]),
     "cai_array_move": (None, [POINTER(cai_array), POINTER(cai_array)]),
     "cai_array_borrow": (None, [POINTER(cai_array), POINTER(cai_array)]),
