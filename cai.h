@@ -52,7 +52,7 @@ CONFIGURATION (define before the first include; the same in every unit of one li
     CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
                              that includes the header then needs the implementation. A unit that imports,
                              expects and takes a view gets 17.6 KB of code and constants. All of this header
-                             is 31.5 KB (gcc -Os, x86-64)
+                             is 32.2 KB (gcc -Os, x86-64)
     CAI_SHARED               export the functions from a shared library. Add CAI_BUILD while you build it
     CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
                              libraries with a copy each can be linked into one program
@@ -165,7 +165,9 @@ NOT HERE
 #define cai_array_move CAI_PRIV_RENAMED(cai_array_move)
 #define cai_array_own CAI_PRIV_RENAMED(cai_array_own)
 #define cai_array_release CAI_PRIV_RENAMED(cai_array_release)
+#define cai_array_set_read_only CAI_PRIV_RENAMED(cai_array_set_read_only)
 #define cai_array_text CAI_PRIV_RENAMED(cai_array_text)
+#define cai_broadcast_shape CAI_PRIV_RENAMED(cai_broadcast_shape)
 #define cai_decode_stream_dlpack CAI_PRIV_RENAMED(cai_decode_stream_dlpack)
 #define cai_decode_stream_interface CAI_PRIV_RENAMED(cai_decode_stream_interface)
 #define cai_decode_stream_protocol CAI_PRIV_RENAMED(cai_decode_stream_protocol)
@@ -174,10 +176,10 @@ NOT HERE
 #define cai_dtype_parse CAI_PRIV_RENAMED(cai_dtype_parse)
 #define cai_dtype_typestr CAI_PRIV_RENAMED(cai_dtype_typestr)
 #define cai_entry_name CAI_PRIV_RENAMED(cai_entry_name)
+#define cai_error_name CAI_PRIV_RENAMED(cai_error_name)
 #define cai_error_set CAI_PRIV_RENAMED(cai_error_set)
 #define cai_expect CAI_PRIV_RENAMED(cai_expect)
 #define cai_expect_same_shape CAI_PRIV_RENAMED(cai_expect_same_shape)
-#define cai_expect_same_shape_named CAI_PRIV_RENAMED(cai_expect_same_shape_named)
 #define cai_export CAI_PRIV_RENAMED(cai_export)
 #define cai_fields_compile CAI_PRIV_RENAMED(cai_fields_compile)
 #define cai_import CAI_PRIV_RENAMED(cai_import)
@@ -289,6 +291,11 @@ CAI_API const char *cai_entry_name(int32_t entry);
  *  alone. If `message` is NULL, it is the name of the status. Text that does not fit ends in "...". index
  *  becomes -1, and entry, native and rule become 0. You may set these after the call. Returns `status`. */
 CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err);
+
+/** Puts the name of an argument before the message, as in "x: axis 3 does not exist: there are 2 axes", for
+ *  functions of one array, such as views. With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns
+ *  `status`: CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err)). */
+CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err);
 
 /** Returns from the calling function if `call` fails. */
 #define CAI_TRY(call)                                                                              \
@@ -536,6 +543,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai
                                                        const int64_t *shape, const int64_t *strides,
                                                        uint64_t data, cai_error *err);
 
+/** Makes `array` read-only, or with 0 writable. Views that were made before stay as they are. */
+CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only);
+
 /** Makes `array` owned. `release` is called once, on any thread, and finds `owner` in array->owner. The
  *  callback must set array->release to NULL, because consumers in other libraries may call it directly. */
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
@@ -574,16 +584,12 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
-/** Checks that two arrays have the same extents. A message is "shape[1] = 3 in the first array, 4 in the
- *  second". Errors: CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes
- *  differs), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
-CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b,
+/** Checks that two arrays have the same extents. A message is "shape[1] = 3 in x, 4 in y". Errors:
+ *  CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes differs),
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
+                                                        const cai_array *b, const char *b_name,
                                                         cai_error *err);
-
-/** Does the same with both names in the message, as in "shape[1] = 3 in x, 4 in y". */
-CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape_named(const cai_array *a, const char *a_name,
-                                                              const cai_array *b, const char *b_name,
-                                                              cai_error *err);
 
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
@@ -695,7 +701,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
- * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. */
+ * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
 
 enum { CAI_ALL_AXES = INT32_MIN };
 
@@ -727,6 +733,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_
  *  an extent of 1. If anything is repeated, the view is read-only, as in NumPy. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
                                                      const int64_t *shape, cai_array *out, cai_error *err);
+
+/** Broadcasts arrays to one shape, by one call for each array. Set *ndim to 0 before the first call. *ndim
+ *  and `shape` become those of the result, to which cai_view_broadcast takes each array. `shape` has room for
+ *  CAI_MAX_NDIM extents. `name` is the array in the message, such as "y: shape[1] = 4 does not broadcast with
+ *  the 3 of the arrays before". Errors: CAI_ERR_EXPECT (index is the axis of the array), CAI_ERR_SHAPE (too
+ *  many elements, where extents of 0 are left out; or a negative extent), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
+                                                      int64_t *shape, cai_error *err);
 
 /** Gives another shape to the elements in C order, if this needs no copy. One extent may be -1, and is
  *  computed from the others. */
@@ -866,7 +880,6 @@ extern "C" {
 #else
 #define CAI_PRIV_PRINTF(text, values)
 #endif
-#define CAI_PRIV_ERRORS_COLD CAI_PRIV_COLD
 
 /* A line of text of bounded size. Text that does not fit is cut, and the cut is visible. */
 typedef struct cai_priv_text {
@@ -1266,6 +1279,11 @@ CAI_API cai_status cai_error_set(cai_status status, const char *name, const char
     cai_priv_put(&text, message ? message : cai_status_name(status));
     (void)cai_priv_text_close(&text);
     return status;
+}
+
+CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err)
+{
+    return status && name ? cai_priv_error_before(err, status, name, -1) : status;
 }
 
 /* Fails with a sentence such as "cai_import: in is NULL". */
@@ -2708,6 +2726,11 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     return CAI_OK;
 }
 
+CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only)
+{
+    array->flags = (array->flags & ~(uint32_t)CAI_WRITABLE) | (read_only ? 0 : CAI_WRITABLE);
+}
+
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner)
 {
     array->release = release;
@@ -2877,8 +2900,8 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
 {
     cai_priv_text text;
     uint32_t unmet;
-    CAI_TRY(cai_array_check(array, err));
     if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
+    CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
     if (requirements & ~(uint32_t)CAI_PRIV_REQUIREMENTS)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_expect: requirements = 0x%x has unknown bits",
                               requirements);
@@ -2897,33 +2920,20 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     return CAI_ERR_EXPECT;
 }
 
-CAI_PRIV_COLD cai_status cai_priv_shapes_differ(cai_error *err, int32_t axis, int64_t of_a,
-                                                const char *a_name, int64_t of_b, const char *b_name)
-{
-    if (axis < 0)
-        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
-                             "shape has %lld dimensions in %s, %lld in %s", (long long)of_a, a_name,
-                             (long long)of_b, b_name);
-    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
-                         axis, (long long)of_a, a_name, (long long)of_b, b_name);
-}
-
-CAI_API cai_status cai_expect_same_shape_named(const cai_array *a, const char *a_name, const cai_array *b,
-                                               const char *b_name, cai_error *err)
+CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name, const cai_array *b,
+                                         const char *b_name, cai_error *err)
 {
     int32_t axis = 0;
-    CAI_TRY(cai_array_check(a, err));
-    CAI_TRY(cai_array_check(b, err));
-    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape_named: a name is NULL");
-    if (a->ndim != b->ndim) return cai_priv_shapes_differ(err, -1, a->ndim, a_name, b->ndim, b_name);
+    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape: a name is NULL");
+    CAI_TRY(cai_error_name(cai_array_check(a, err), a_name, err));
+    CAI_TRY(cai_error_name(cai_array_check(b, err), b_name, err));
+    if (a->ndim != b->ndim)
+        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
+                             "shape has %d dimensions in %s, %d in %s", a->ndim, a_name, b->ndim, b_name);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis == a->ndim) return CAI_OK;
-    return cai_priv_shapes_differ(err, axis, a->shape[axis], a_name, b->shape[axis], b_name);
-}
-
-CAI_API cai_status cai_expect_same_shape(const cai_array *a, const cai_array *b, cai_error *err)
-{
-    return cai_expect_same_shape_named(a, "the first array", b, "the second", err);
+    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
+                         axis, (long long)a->shape[axis], a_name, (long long)b->shape[axis], b_name);
 }
 
 /* ------------------------------------------------------------------ >>viewing */
@@ -3130,6 +3140,36 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
         if (!same) view.array.flags &= ~(uint32_t)CAI_WRITABLE;
     }
     return cai_priv_view_close(&view, 1, out, err);
+}
+
+CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
+                                       int64_t *shape, cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0};
+    int64_t joint[CAI_MAX_NDIM], size = 1;
+    int32_t axis, count;
+    if (!name || !ndim || !shape)
+        return cai_priv_misuse(err, "cai_broadcast_shape: name, ndim or shape is NULL");
+    CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
+    if (*ndim < 0 || *ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, *ndim);
+    axis = count = array->ndim > *ndim ? array->ndim : *ndim;
+    while (axis-- > 0) {
+        const int32_t own = axis - (count - array->ndim), other = axis - (count - *ndim);
+        const int64_t extent = own < 0 ? 1 : array->shape[own], before = other < 0 ? 1 : shape[other];
+        if (extent != before && extent != 1 && before != 1)
+            return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, own,
+                                 "%s: shape[%d] = %lld does not broadcast with the %lld of the arrays before",
+                                 name, own, (long long)extent, (long long)before);
+        joint[axis] = before == 1 ? extent : before;
+        if (joint[axis] < 0)
+            return cai_error_name(cai_priv_reject_extent(&judge, axis, joint[axis]), name, err);
+        if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
+            return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
+                                 "%s: the result has more than 9223372036854775807 elements", name);
+    }
+    *ndim = count;
+    while (count-- > 0) shape[count] = joint[count];
+    return CAI_OK;
 }
 
 /* Resolves the -1 of a new shape and checks that it has as many elements as the array. */

@@ -295,8 +295,8 @@ static inline const char *cai_priv_emm_name(const cai_emm_hooks *hooks)
 }
 
 /* Returns the status of a hook that failed: "device_free of my_pool: CUDA error 700 (illegal address)". */
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_hook_status(const cai_emm_hooks *hooks, const char *hook,
-                                                         int32_t error, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_emm_hook_status(const cai_emm_hooks *hooks, const char *hook,
+                                                  int32_t error, cai_error *err)
 {
     cai_error what;
     (void)cai_priv_error(&what, CAI_ERR_CUDA, "%s of %s", hook, cai_priv_emm_name(hooks));
@@ -772,8 +772,8 @@ static inline int cai_priv_emm_good_call(const cai_emm_hooks *hooks, uint64_t st
 
 /* The parameters are in the order of the callers' parameters, so that a good call moves none. A caller without
  * `out` passes a text. */
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks, const char *function,
-                                                      const void *out, uint64_t stream, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_emm_bad_call(const cai_emm_hooks *hooks, const char *function,
+                                               const void *out, uint64_t stream, cai_error *err)
 {
     if (!out || !hooks)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s is NULL", function, out ? "hooks" : "out");
@@ -790,7 +790,7 @@ typedef struct cai_priv_emm_call {
 } cai_priv_emm_call;
 
 /* Returns the status of device_alloc, which failed or broke its promise. Frees memory that is not aligned. */
-CAI_PRIV_ERRORS_COLD cai_status cai_priv_emm_no_memory(const cai_priv_emm_call *call, int32_t error)
+CAI_PRIV_COLD cai_status cai_priv_emm_no_memory(const cai_priv_emm_call *call, int32_t error)
 {
     const cai_emm_hooks *hooks = call->hooks;
     cai_status status;

@@ -521,7 +521,7 @@ template <class View> cai_status describe(const View &view, cai_array *out, cai_
         const int64_t size = static_cast<int64_t>(view.size());
         CAI_TRY(cai_array_init(out, code_of<T>, 1, &size, nullptr, const_cast<plain *>(view.data()), why));
     }
-    if (std::is_const_v<T>) out->flags &= ~uint32_t{CAI_WRITABLE};
+    cai_array_set_read_only(out, std::is_const_v<T>);
     return CAI_OK;
 }
 

@@ -390,7 +390,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-#define CAI_PRIV_MEM_COLD CAI_PRIV_ERRORS_COLD
+#define CAI_PRIV_MEM_COLD CAI_PRIV_COLD
 #if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define CAI_PRIV_MEM_HOT __attribute__((always_inline)) static inline /* part of every alloc and free */
 #else

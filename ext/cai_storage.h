@@ -683,7 +683,7 @@ static int cai_priv_same_dtype(const cai_dtype *a, const cai_dtype *b)
 static cai_status cai_priv_same_form(const cai_array *a, const char *a_name, const cai_array *b,
                                      const char *b_name, cai_error *err)
 {
-    CAI_TRY(cai_expect_same_shape_named(a, a_name, b, b_name, err));
+    CAI_TRY(cai_expect_same_shape(a, a_name, b, b_name, err));
     if (cai_priv_same_dtype(&a->dtype, &b->dtype)) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT, "%s and %s have different dtypes", a_name, b_name);
 }

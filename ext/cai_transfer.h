@@ -344,7 +344,7 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
     if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "out is NULL");
     CAI_TRY(cai_priv_transfer_check(to, "to", 1, err));
     CAI_TRY(cai_priv_transfer_check(from, "from", 0, err));
-    CAI_TRY(cai_expect_same_shape_named(to, "to", from, "from", err));
+    CAI_TRY(cai_expect_same_shape(to, "to", from, "from", err));
     if (to->dtype.itemsize != from->dtype.itemsize)
         return cai_priv_error(err, CAI_ERR_EXPECT, "an element of to has %ld bytes, one of from has %ld",
                               (long)to->dtype.itemsize, (long)from->dtype.itemsize);

@@ -2391,6 +2391,102 @@ static int32_t sim_do_launch(cai_sim *sim, int32_t kind, uint64_t handle, const 
     return 0;
 }
 
+/* The axes of a view that has elements: those that matter, the longest step first. Negative steps are turned,
+ * and axes whose elements follow or overlap one another become longer runs. */
+typedef struct sim_view {
+    uint64_t first, run; /* the lowest address, the bytes of a run */
+    uint64_t step[CAI_MAX_KERNEL_NDIM];
+    int64_t extent[CAI_MAX_KERNEL_NDIM];
+    int32_t ndim;
+} sim_view;
+
+static void sim_view_of(const cai_kernel_view *from, sim_view *view)
+{
+    int32_t axis, at;
+    view->first = (uint64_t)(uintptr_t)from->data;
+    view->run = (uint64_t)from->itemsize;
+    view->ndim = 0;
+    for (axis = 0; axis < from->ndim; axis++) {
+        const int backward = from->strides[axis] < 0;
+        const int64_t extent = from->shape[axis];
+        const uint64_t stride = (uint64_t)from->strides[axis], step = backward ? 0 - stride : stride;
+        if (extent == 1 || step == 0) continue;
+        if (backward) view->first -= step * (uint64_t)(extent - 1);
+        for (at = view->ndim++; at > 0 && view->step[at - 1] < step; at--) {
+            view->step[at] = view->step[at - 1];
+            view->extent[at] = view->extent[at - 1];
+        }
+        view->step[at] = step;
+        view->extent[at] = extent;
+    }
+    while (view->ndim > 0 && view->step[view->ndim - 1] <= view->run) {
+        view->ndim--;
+        view->run += view->step[view->ndim] * (uint64_t)(view->extent[view->ndim] - 1);
+    }
+}
+
+/* A view that leaves its allocation becomes one run, so that the access which leaves it begins inside. */
+static void sim_keep_inside(cai_sim *sim, sim_view *view)
+{
+    uint64_t offset = 0, span = view->run;
+    const sim_allocation *a = sim_allocation_at(sim, view->first, &offset);
+    int32_t axis;
+    for (axis = 0; axis < view->ndim; axis++) span += view->step[axis] * (uint64_t)(view->extent[axis] - 1);
+    if (sim_is_plain(a) || a->physical != NULL || span <= a->bytes - offset) return;
+    view->run = span;
+    view->ndim = 0;
+}
+
+/* The elements of a view as accesses, one for each run of bytes. Returns their number. */
+static int32_t sim_view_accesses(cai_sim *sim, cai_sim_access **accesses, int32_t count,
+                                 const cai_kernel_view *from, int32_t write)
+{
+    int64_t index[CAI_MAX_KERNEL_NDIM] = {0};
+    cai_sim_access run;
+    sim_view view;
+    int32_t axis;
+    for (axis = 0; axis < from->ndim; axis++)
+        if (from->shape[axis] == 0) return count;
+    sim_view_of(from, &view);
+    sim_keep_inside(sim, &view);
+    run = cai_sim_reads(view.first, view.run);
+    run.write = write;
+    do {
+        SIM_APPEND(cai_sim_access, *accesses, count, run);
+        for (axis = view.ndim; axis-- > 0;) {
+            run.address += view.step[axis];
+            if (++index[axis] < view.extent[axis]) break;
+            run.address -= view.step[axis] * (uint64_t)view.extent[axis];
+            index[axis] = 0;
+        }
+    } while (axis >= 0);
+    return count;
+}
+
+static int sim_view_is_good(const cai_kernel_view *view)
+{
+    int32_t axis;
+    if (view->ndim < 0 || view->ndim > CAI_MAX_KERNEL_NDIM || view->itemsize < 0) return 0;
+    for (axis = 0; axis < view->ndim; axis++)
+        if (view->shape[axis] < 0) return 0;
+    return 1;
+}
+
+static int32_t sim_do_launch_views(cai_sim *sim, uint64_t handle, const char *name, cai_sim_function function,
+                                   void *argument, const cai_kernel_view *views, int32_t count, int32_t writes,
+                                   int32_t touches)
+{
+    cai_sim_access *accesses = NULL;
+    int32_t i, error, found = 0, good = writes >= 0 && writes <= count && (count == 0 || views != NULL);
+    for (i = 0; good && i < count; i++) good = sim_view_is_good(&views[i]);
+    for (i = 0; good && i < count; i++)
+        found = sim_view_accesses(sim, &accesses, found, &views[i], i < writes);
+    error = sim_do_launch(sim, CAI_SIM_OP_LAUNCH, handle, name, function, argument, accesses, good ? found : -1,
+                          touches);
+    free(accesses);
+    return error;
+}
+
 /* ------------------------------------------------------------------- >>events */
 static int32_t sim_do_event_create(cai_sim *sim, uint64_t *handle)
 {
@@ -4613,6 +4709,14 @@ SIM_CALL(cai_sim_host_function, sim_enter_runtime,
 SIM_CALL(cai_sim_touch, sim_enter_runtime,
             (cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses, int32_t count),
             sim_do_launch(sim, CAI_SIM_OP_LAUNCH, stream, name, NULL, NULL, accesses, count, 1))
+SIM_CALL(cai_sim_launch_views, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function, void *argument,
+             const cai_kernel_view *views, int32_t count, int32_t writes),
+            sim_do_launch_views(sim, stream, name, function, argument, views, count, writes, 0))
+SIM_CALL(cai_sim_touch_views, sim_enter_runtime,
+            (cai_sim *sim, uint64_t stream, const char *name, const cai_kernel_view *views, int32_t count,
+             int32_t writes),
+            sim_do_launch_views(sim, stream, name, NULL, NULL, views, count, writes, 1))
 SIM_CALL(cai_sim_copy, sim_enter_runtime,
             (cai_sim *sim, uint64_t to, uint64_t from, uint64_t bytes, uint64_t stream),
             sim_do_copy_bytes(sim, to, from, bytes, stream, 0))

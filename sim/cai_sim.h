@@ -563,6 +563,16 @@ int32_t cai_sim_launch(cai_sim *sim, uint64_t stream, const char *name, cai_sim_
 int32_t cai_sim_touch(cai_sim *sim, uint64_t stream, const char *name, const cai_sim_access *accesses,
                       int32_t count);
 
+/** The same as cai_sim_launch and cai_sim_touch, for a kernel that takes views (cai_kernel_view_of makes the
+ *  view of an array). The work reads and writes the elements of the first `writes` of the `count` views, and
+ *  reads those of the others. The bytes between elements are not accessed. The trace has one access for each
+ *  run of bytes, so a view of every second element has as many accesses as elements. Return 1 for a view that
+ *  cai_kernel_view_of would not make. */
+int32_t cai_sim_launch_views(cai_sim *sim, uint64_t stream, const char *name, cai_sim_function function,
+                             void *argument, const cai_kernel_view *views, int32_t count, int32_t writes);
+int32_t cai_sim_touch_views(cai_sim *sim, uint64_t stream, const char *name, const cai_kernel_view *views,
+                            int32_t count, int32_t writes);
+
 /** Queues a host function in any stream (cuLaunchHostFunc). It is called without a lock of the simulation, so
  *  other threads may call CUDA meanwhile, and it may wait for a lock that such a thread has. Work behind it
  *  waits until it returns. In it, calls of CUDA return 800: "Attempting to use a CUDA API may result in

@@ -32,7 +32,7 @@ extern "C" cai_status saxpy(float a, const cai_array *x, const cai_array *y, cud
     cai_kernel_view in, out;
     CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
     CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, CAI_ANY_NDIM, output, err));
-    CAI_TRY(cai_expect_same_shape(x, y, err));
+    CAI_TRY(cai_expect_same_shape(x, "x", y, "y", err));
     CAI_TRY(cai_kernel_view_of(x, &in, err));
     CAI_TRY(cai_kernel_view_of(y, &out, err));
     if (x->sync != CAI_SYNC_NONE || y->sync != CAI_SYNC_NONE)

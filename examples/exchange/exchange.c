@@ -49,7 +49,7 @@ static cai_status work(const exchange_device *device, const cai_array *x, const 
 {
     cai_kernel_view vx, vy;
     CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
-    CAI_TRY(cai_expect_same_shape(x, y, err));
+    CAI_TRY(cai_expect_same_shape(x, "x", y, "y", err));
     CAI_TRY(cai_kernel_view_of(x, &vx, err));
     CAI_TRY(cai_kernel_view_of(y, &vy, err));
     return cai_cuda_status(device->scale(vy, vx, y->size, 2, 1, stream), "scale", err);

@@ -48,11 +48,8 @@ static kernel *new_kernel(const cai_kernel_view *y, const cai_kernel_view *x, in
 
 static int32_t launch(const char *name, cai_sim_function function, kernel *k, uint64_t stream)
 {
-    const uint64_t bytes = (uint64_t)k->size * (uint64_t)sizeof(float);
-    cai_sim_access access[2];
-    access[0] = cai_sim_writes((uint64_t)(uintptr_t)k->y.data, bytes);
-    access[1] = cai_sim_reads((uint64_t)(uintptr_t)k->x.data, bytes);
-    return cai_sim_launch(sim, stream, name, function, k, access, k->x.data == k->y.data ? 1 : 2);
+    const cai_kernel_view views[2] = {k->y, k->x};
+    return cai_sim_launch_views(sim, stream, name, function, k, views, k->x.data == k->y.data ? 1 : 2, 1);
 }
 
 static int32_t ramp(float *x, int64_t size, uint64_t stream)

@@ -41,6 +41,25 @@ static void check_init_plain(void)
     CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
 }
 
+static void check_read_only(void)
+{
+    const int64_t shape[2] = {2, 3};
+    cai_array before;
+    int i;
+    CHECK_INT(cai_array_init(&a, CAI_UINT8, 2, shape, NULL, memory, NULL), CAI_OK);
+    memcpy(&before, &a, sizeof a);
+    for (i = 0; i < 2; i++) { /* twice is the same as once */
+        cai_array_set_read_only(&a, 1 + i);
+        CHECK_UINT(a.flags, before.flags & ~(uint32_t)CAI_WRITABLE);
+        CHECK_INT(cai_expect(&a, "y", CAI_UINT8, 2, CAI_WRITABLE, &err), CAI_ERR_EXPECT);
+        CHECK_STR(err.message, "y: expected uint8, 2-D, writable; got uint8, 2-D, read-only");
+    }
+    for (i = 0; i < 2; i++) {
+        cai_array_set_read_only(&a, 0);
+        CHECK(memcmp(&a, &before, sizeof a) == 0);
+    }
+}
+
 static void check_init_more(void)
 {
     const int64_t shape[2] = {2, 3}, strides[2] = {1, -9}, empty[2] = {0, 3};
@@ -467,6 +486,7 @@ static void run(void)
 {
     check_layout();
     check_init_plain();
+    check_read_only();
     check_init_more();
     check_init_as_import();
     check_release();

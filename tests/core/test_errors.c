@@ -692,9 +692,9 @@ static void check_null_arrays(void)
     CHECK_NULL(cai_array_init_dtype(&out, &a.dtype, 2, NULL, NULL, 64, err),
                "cai_array_init: shape is NULL");
     CHECK_NULL(cai_array_check(NULL, err), "array is NULL");
-    CHECK_NULL(cai_expect(NULL, "x", CAI_FLOAT32, 2, 0, err), "array is NULL");
-    CHECK_NULL(cai_expect_same_shape(NULL, &a, err), "array is NULL");
-    CHECK_NULL(cai_expect_same_shape(&a, NULL, err), "array is NULL");
+    CHECK_NULL(cai_expect(NULL, "x", CAI_FLOAT32, 2, 0, err), "x: array is NULL");
+    CHECK_NULL(cai_expect_same_shape(NULL, "x", &a, "y", err), "x: array is NULL");
+    CHECK_NULL(cai_expect_same_shape(&a, "x", NULL, "y", err), "y: array is NULL");
     CHECK_NULL(cai_dtype_of(CAI_FLOAT32, NULL, err), "cai_dtype_of: out is NULL");
     CHECK_NULL(cai_dtype_parse(NULL, 3, 0, &a.dtype, err), "cai_dtype_parse: typestr is NULL");
     CHECK_NULL(cai_dtype_parse("<f4", 3, 0, NULL, err), "cai_dtype_parse: out is NULL");
@@ -885,6 +885,77 @@ static void check_view_errors(void)
                    1, "a last axis of 3 elements is not a whole number of items of 8 bytes");
     CHECK_FAILS_AT(cai_view_field(&a, 0, &out, err), CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
                    "row 0 does not exist: there are 0 rows");
+}
+
+/* A shape of several arrays: the array that does not fit is named, and what it was given stays. */
+static void check_broadcast_errors(void)
+{
+    const int64_t four[2] = {1, 4}, deep[3] = {3, 1, 1}, many[2] = {(int64_t)1 << 62, 1}, none[3] = {3, 1, 0};
+    int64_t shape[CAI_MAX_NDIM] = {0};
+    int32_t ndim = 0;
+    cai_array a = good_array(), b = good_array(), huge;
+    CHECK_INT(cai_broadcast_shape(&a, "x", &ndim, shape, NULL), CAI_OK);
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, four, NULL, memory, NULL), CAI_OK);
+    CHECK_FAILS_AT(cai_broadcast_shape(&b, "y", &ndim, shape, err), CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, 1,
+                   "y: shape[1] = 4 does not broadcast with the 3 of the arrays before");
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 1, four + 1, NULL, memory, NULL), CAI_OK);
+    CHECK_FAILS_AT(cai_broadcast_shape(&b, "y", &ndim, shape, err), CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, 0,
+                   "y: shape[0] = 4 does not broadcast with the 3 of the arrays before");
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, deep, NULL, memory, NULL), CAI_OK);
+    b.shape[0] = -7;
+    CHECK_FAILS_AT(cai_broadcast_shape(&b, "y", &ndim, shape, err), CAI_ERR_SHAPE,
+                   CAI_ENTRY_SHAPE, 0, "y: shape[0] = -7 is negative");
+    CHECK_INT(cai_array_init(&huge, CAI_INT8, 2, many, NULL, memory, NULL), CAI_OK);
+    shape[0] = 1;
+    CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
+                   "z: the result has more than 9223372036854775807 elements");
+    CHECK_INT(ndim, 2);
+    CHECK(shape[0] == 1 && shape[1] == 3 && shape[2] == 0);
+    CHECK_NULL(cai_broadcast_shape(NULL, "x", &ndim, shape, err), "x: array is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, NULL, &ndim, shape, err), "cai_broadcast_shape: name, ndim or shape is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, "x", NULL, shape, err), "cai_broadcast_shape: name, ndim or shape is NULL");
+    CHECK_NULL(cai_broadcast_shape(&a, "x", &ndim, NULL, err), "cai_broadcast_shape: name, ndim or shape is NULL");
+    ndim = 65;
+    CHECK_FAILS_AT(cai_broadcast_shape(&a, "x", &ndim, shape, err), CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
+                   "ndim = 65 is not in 0..64");
+    ndim = -1;
+    CHECK_FAILS_AT(cai_broadcast_shape(&a, "x", &ndim, shape, err), CAI_ERR_ARGUMENT, CAI_ENTRY_SHAPE, -1,
+                   "ndim = -1 is not in 0..64");
+    ndim = 0; /* an extent of 0 does not hide the size of the others, as in an array */
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, none, NULL, memory, NULL), CAI_OK);
+    CHECK_INT(cai_broadcast_shape(&b, "y", &ndim, shape, NULL), CAI_OK);
+    CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
+                   "z: the result has more than 9223372036854775807 elements");
+}
+
+/* cai_error_name puts the name of an argument before the error of any function of one array. */
+static void check_names(void)
+{
+    const int64_t four[2] = {2, 4};
+    char name[300];
+    cai_array a = good_array(), b = good_array();
+    cai_kernel_view view;
+    cai_error long_name;
+    CHECK_FAILS_AT(cai_error_name(cai_view_broadcast(&a, 2, four, &out, err), "x", err), CAI_ERR_VIEW,
+                   CAI_ENTRY_SHAPE, 1, "x: axis 1: an extent of 3 does not broadcast to 4");
+    CHECK_FAILS(cai_error_name(cai_view_index(&a, 3, 0, &out, err), "x", err), CAI_ERR_VIEW, 3,
+                "x: axis 3 does not exist: there are 2 axes");
+    CHECK_FAILS(cai_error_name(cai_view_slice(&a, 1, 0, 2, 3, &out, err), NULL, err), CAI_ERR_VIEW, 1,
+                "slice of axis 1: 2 elements exceed an extent of 3");
+    b.mask = &a;
+    CHECK_FAILS_AT(cai_error_name(cai_view_permute(&b, NULL, &out, err), "fields[2]", err), CAI_ERR_MASK,
+                   CAI_ENTRY_MASK, -1,
+                   "fields[2]: the array has a mask: view cai_view_values and the mask separately");
+    CHECK_NULL(cai_error_name(cai_kernel_view_of(NULL, &view, err), "y", err), "y: array is NULL");
+    help_fill(&long_name, sizeof long_name);
+    CHECK_INT(cai_error_name(CAI_OK, "x", &long_name), CAI_OK);
+    CHECK(help_filled(&long_name, sizeof long_name));
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = 0;
+    CHECK_INT(cai_view_index(&a, 3, 0, &out, &long_name), CAI_ERR_VIEW);
+    CHECK_INT(cai_error_name(CAI_ERR_VIEW, name, &long_name), CAI_ERR_VIEW);
+    CHECK_UINT(strlen(long_name.message), sizeof long_name.message - 1);
+    CHECK_STR(long_name.message + sizeof long_name.message - 5, "n...");
 }
 
 static void check_kernel_errors(void)
@@ -1143,6 +1214,8 @@ static void run(void)
     check_shape_errors();
     check_other_errors();
     check_view_errors();
+    check_names();
+    check_broadcast_errors();
     check_kernel_errors();
     check_export_errors();
     check_rules();

@@ -232,11 +232,14 @@ static void check_arguments(void)
 {
     import_array("");
     CHECK_INT(cai_expect(&a, NULL, ANY, ANYD, 0, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "cai_expect: name is NULL");
     CHECK_INT(cai_expect(NULL, "x", ANY, ANYD, 0, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "x: array is NULL");
     CHECK_INT(cai_expect(NULL, NULL, ANY, ANYD, 0, NULL), CAI_ERR_ARGUMENT);
     a.abi ^= 1;
     CHECK_INT(cai_expect(&a, "x", ANY, ANYD, 0, &err), CAI_ERR_ABI);
     CHECK_INT(err.code, CAI_ERR_ABI);
+    CHECK_STR(err.message, "x: abi = 1128352049 is not 1128352048, that of this header");
 }
 
 /* ------------------------------------------------------------------ same shape */
@@ -252,13 +255,13 @@ static const pair pairs[] = {
     {"", "typestr='|u1'; strides=(1,2)", -2, NULL},
     {"shape=()", "shape=()", -2, NULL},
     {"shape=(0,3)", "shape=(0,3)", -2, NULL},
-    {"", "shape=(2,4)", 1, "shape[1] = 3 in the first array, 4 in the second"},
-    {"", "shape=(3,3)", 0, "shape[0] = 2 in the first array, 3 in the second"},
-    {"", "shape=(7,8)", 0, "shape[0] = 2 in the first array, 7 in the second"},
-    {"", "shape=(3,)", -1, "shape has 2 dimensions in the first array, 1 in the second"},
-    {"", "shape=(2,3,1)", -1, "shape has 2 dimensions in the first array, 3 in the second"},
-    {"shape=()", "shape=(1,)", -1, "shape has 0 dimensions in the first array, 1 in the second"},
-    {"shape=(1,)", "shape=(2,)", 0, "shape[0] = 1 in the first array, 2 in the second"},
+    {"", "shape=(2,4)", 1, "shape[1] = 3 in x, 4 in y"},
+    {"", "shape=(3,3)", 0, "shape[0] = 2 in x, 3 in y"},
+    {"", "shape=(7,8)", 0, "shape[0] = 2 in x, 7 in y"},
+    {"", "shape=(3,)", -1, "shape has 2 dimensions in x, 1 in y"},
+    {"", "shape=(2,3,1)", -1, "shape has 2 dimensions in x, 3 in y"},
+    {"shape=()", "shape=(1,)", -1, "shape has 0 dimensions in x, 1 in y"},
+    {"shape=(1,)", "shape=(2,)", 0, "shape[0] = 1 in x, 2 in y"},
 };
 
 static void check_same_shape(void)
@@ -272,9 +275,9 @@ static void check_same_shape(void)
         memcpy(&b, &a, sizeof b);
         import_array(p->b);
         help_fill(&err, sizeof err);
-        CHECK_INT(cai_expect_same_shape(&b, &a, &err), wanted);
-        CHECK_INT(cai_expect_same_shape(&b, &a, NULL), wanted);
-        CHECK_INT(cai_expect_same_shape(&a, &b, NULL), wanted);
+        CHECK_INT(cai_expect_same_shape(&b, "x", &a, "y", &err), wanted);
+        CHECK_INT(cai_expect_same_shape(&b, "x", &a, "y", NULL), wanted);
+        CHECK_INT(cai_expect_same_shape(&a, "x", &b, "y", NULL), wanted);
         if (wanted == CAI_OK) {
             CHECK(help_filled(&err, sizeof err));
             continue;
@@ -283,19 +286,20 @@ static void check_same_shape(void)
         CHECK_INT(err.index, p->index);
         CHECK_STR(err.message, p->message);
     }
-    CHECK_INT(cai_expect_same_shape_named(&b, "x", &a, "y", &err), CAI_ERR_EXPECT);
-    CHECK_STR(err.message, "shape[0] = 1 in x, 2 in y");
-    CHECK_INT(cai_expect_same_shape_named(&b, "x", &a, "y", NULL), CAI_ERR_EXPECT);
-    CHECK_INT(cai_expect_same_shape_named(&b, NULL, &a, "y", &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_expect_same_shape_named(&b, "x", &a, NULL, &err), CAI_ERR_ARGUMENT);
-    CHECK_STR(err.message, "cai_expect_same_shape_named: a name is NULL");
+    CHECK_INT(cai_expect_same_shape(&b, NULL, &a, "y", &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_expect_same_shape(&b, "x", &a, NULL, &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "cai_expect_same_shape: a name is NULL");
     import_array("");
-    CHECK_INT(cai_expect_same_shape(&a, NULL, &err), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_expect_same_shape(NULL, &a, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_expect_same_shape(&a, "x", NULL, "y", &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "y: array is NULL");
+    CHECK_INT(cai_expect_same_shape(NULL, "x", &a, "y", &err), CAI_ERR_ARGUMENT);
+    CHECK_STR(err.message, "x: array is NULL");
     mask = a;
     mask.ndim = 65;
-    CHECK_INT(cai_expect_same_shape(&a, &mask, &err), CAI_ERR_ABI);
-    CHECK_INT(cai_expect_same_shape(&mask, &a, &err), CAI_ERR_ABI);
+    CHECK_INT(cai_expect_same_shape(&a, "x", &mask, "y", &err), CAI_ERR_ABI);
+    CHECK_STR(err.message, "y: ndim = 65 is not in 0..64");
+    CHECK_INT(cai_expect_same_shape(&mask, "x", &a, "y", &err), CAI_ERR_ABI);
+    CHECK_STR(err.message, "x: ndim = 65 is not in 0..64");
 }
 
 /* What it cannot require it refuses to require. */

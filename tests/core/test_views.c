@@ -325,6 +325,32 @@ static void check_broadcast_to(int32_t ndim, const int64_t *shape)
     check_view(status, ndim, shape, number, repeated ? 0 : CAI_WRITABLE);
 }
 
+/* The shape of a and of a second array, in either order, is the smallest one that both have a view of. */
+static void check_broadcast_both(int32_t ndim, const int64_t *shape)
+{
+    const cai_array first = a;
+    int64_t joint[2][CAI_MAX_NDIM], other[6] = {0};
+    int32_t i, order, longest = ndim > a.ndim ? ndim : a.ndim, good = 1;
+    cai_array second, view;
+    for (i = 0; i < longest; i++) { /* the extents in the order of the axes from the last */
+        const int64_t x = i < a.ndim ? a.shape[a.ndim - 1 - i] : 1, y = i < ndim ? shape[ndim - 1 - i] : 1;
+        good &= x == y || x == 1 || y == 1;
+        other[longest - 1 - i] = x == 1 ? y : x;
+    }
+    CHECK_INT(cai_array_init_dtype(&second, &a.dtype, ndim, shape, NULL, 4096, NULL), CAI_OK);
+    for (order = 0; order < 2; order++) {
+        int32_t found = 0;
+        CHECK_INT(cai_broadcast_shape(order ? &second : &first, "x", &found, joint[order], &err), CAI_OK);
+        CHECK_INT(cai_broadcast_shape(order ? &first : &second, "y", &found, joint[order], &err),
+                  good ? CAI_OK : CAI_ERR_EXPECT);
+        CHECK_INT(found, good ? longest : order ? ndim : a.ndim);
+        if (!good) continue;
+        CHECK(memcmp(joint[order], other, (size_t)longest * sizeof *other) == 0);
+        CHECK_INT(cai_view_broadcast(&first, found, joint[order], &view, &err), CAI_OK);
+        CHECK_INT(cai_view_broadcast(&second, found, joint[order], &view, &err), CAI_OK);
+    }
+}
+
 static void check_broadcast(void)
 {
     int64_t shape[6] = {0};
@@ -339,6 +365,7 @@ static void check_broadcast(void)
             if (help_between(0, 9) == 0) shape[i] = help_between(0, 3);
         }
         check_broadcast_to(ndim, shape);
+        check_broadcast_both(ndim, shape);
     }
     shape[0] = -1;
     CHECK_INT(cai_view_broadcast(&a, a.ndim + 1, shape, &out, &err),

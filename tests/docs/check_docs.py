@@ -67,7 +67,7 @@ def errors_page(header):
         "`index` name the place, and `message` is one sentence with the value and the limit. If the lenient profile",
         "accepts the slip, the message ends in `(accepted by CAI_LENIENT)`. On failure a function stores no result.",
         "`rule` is the number of the [rule](rules.md) that is broken, or 0. `cai_error_set` fills a `cai_error` for a check of",
-        "your own. Numbers never change: new ones are appended.",
+        "your own. `cai_error_name` puts the name of an argument before a message. Numbers never change: new ones are appended.",
         "",
         "| status | number | Python | meaning |",
         "|---|---|---|---|",
@@ -272,7 +272,7 @@ def run_sessions(cc):
     return counts
 
 
-WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c")
+WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c", "examples/exchange/scale.h")
 RECIPE = re.compile(r"^/\* ---- (\S+) \*/\n(.*?)^/\* ---- \*/$", re.M | re.S)
 
 

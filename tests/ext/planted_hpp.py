@@ -73,7 +73,7 @@ DEFECTS = [
     ("interleaved axes", r"step / stride_of\(a, inner\) < a\.shape\[inner\]", "0"),
     ("the index of the axis", r"why->index = static_cast<int32_t>\(axis\);", ""),
     ("a description in elements", r" \* static_cast<int64_t>\(sizeof\(T\)\);", ";"),
-    ("a const view is writable", r"if \(std::is_const_v<T>\) out->flags.*", ""),
+    ("a const view is writable", r"cai_array_set_read_only\(out, .*", ""),
     # visit
     ("any type is visited", r"if \(\(\(a\.dtype\.code == code_of<Ts>\) \|\| \.\.\.\)\) return CAI_OK;", "return CAI_OK;"),
     ("an array that is none is visited", r"    CAI_TRY\(cai_array_check\(&a, why\)\);\n", ""),

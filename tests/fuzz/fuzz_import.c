@@ -223,7 +223,31 @@ static void check_expect(const cai_array *a, source *in)
         MUST(!a->mask || (wanted & CAI_ALLOW_MASK));
         MUST((a->flags & CAI_ALIGNED) || (wanted & CAI_ALLOW_UNALIGNED) || a->size == 0);
     }
-    MUST(cai_expect_same_shape(a, a, NULL) == CAI_OK);
+    MUST(cai_expect_same_shape(a, "a", a, "a", NULL) == CAI_OK);
+}
+
+/* The shape of two arrays is the same in either order, and each extent is that of both, or of one beside 1. */
+static void check_joint_shape(const cai_array *a, const cai_array *b)
+{
+    int64_t shape[2][CAI_MAX_NDIM];
+    int32_t i, ndim[2] = {0, 0}, fits = 1;
+    int good[2];
+    for (i = 0; i < a->ndim && i < b->ndim; ++i) {
+        const int64_t x = a->shape[a->ndim - 1 - i], y = b->shape[b->ndim - 1 - i];
+        fits &= x == y || x == 1 || y == 1;
+    }
+    for (i = 0; i < 2; ++i) {
+        MUST(cai_broadcast_shape(i ? b : a, "x", &ndim[i], shape[i], NULL) == CAI_OK);
+        good[i] = cai_broadcast_shape(i ? a : b, "y", &ndim[i], shape[i], NULL) == CAI_OK;
+    }
+    MUST(good[0] == good[1] && (fits || !good[0]));
+    if (!good[0]) return;
+    MUST(ndim[0] == ndim[1] && ndim[0] == (a->ndim > b->ndim ? a->ndim : b->ndim));
+    for (i = 0; i < ndim[0]; ++i) {
+        const int32_t of_a = i - (ndim[0] - a->ndim), of_b = i - (ndim[0] - b->ndim);
+        const int64_t x = of_a < 0 ? 1 : a->shape[of_a], y = of_b < 0 ? 1 : b->shape[of_b];
+        MUST(shape[0][i] == (x == 1 ? y : x) && shape[1][i] == shape[0][i]);
+    }
 }
 
 /* ------------------------------------------------------------------- >>kernel */
@@ -438,7 +462,8 @@ static void check_views(const cai_array *array, source *in)
         }
         MUST(same_array(&in_place, &out, 0) && same_fields(&in_place, &out));
         check_view(&call, &at, &out);
-        MUST((cai_expect_same_shape(&at, &out, NULL) == CAI_OK) == same_shape(&at, &out));
+        MUST((cai_expect_same_shape(&at, "at", &out, "out", NULL) == CAI_OK) == same_shape(&at, &out));
+        check_joint_shape(&at, &out);
         if (call.which == 7 || call.which == 9) check_same_order(&at, &out);
         at = out;
     }
@@ -517,7 +542,8 @@ static void check_foreign(const cai_array *a, source *in)
     }
     MUST(cai_array_check(&b, NULL) == CAI_ERR_ABI);
     MUST(cai_expect(&b, "b", CAI_ANY_DTYPE, CAI_ANY_NDIM, 0, NULL) == CAI_ERR_ABI);
-    MUST(cai_expect_same_shape(a, &b, NULL) == CAI_ERR_ABI);
+    MUST(cai_expect_same_shape(a, "a", &b, "b", NULL) == CAI_ERR_ABI);
+    MUST(cai_broadcast_shape(&b, "b", &axis, out.shape, NULL) == CAI_ERR_ABI);
     MUST(cai_kernel_view_of(&b, &view, NULL) == CAI_ERR_ABI);
     MUST(cai_export(&b, 3, &storage, &dictionary, NULL) == CAI_ERR_ABI);
     MUST(cai_overlap(a, &b) == CAI_OVERLAP_UNDECIDED);

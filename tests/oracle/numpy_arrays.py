@@ -6,7 +6,7 @@
 Part 1 makes random arrays (views, broadcasts, unaligned, swapped, structured, empty, ...) and
 compares what cai_inspect says of repr(a.__array_interface__) with what NumPy says of a. Then
 every typestr that NumPy can print. Part 2 (with --driver, built of numpy_driver.c) compares
-overlap, self-overlap, reshape without a copy and broadcast. No data is read or written.
+overlap, self-overlap, reshape without a copy, broadcast and the shape of several arrays. No data is read or written.
 
 Where cai and NumPy may differ, and why:
 * NumPy's strides of a contiguous array are free in dimensions of 1 and in empty arrays, and the
@@ -592,6 +592,23 @@ def broadcast_request(rng: Random) -> tuple[str, Callable[[str], str | None]]:
     return request(3, a, shape), lambda text: view_answer(text, view, a)
 
 
+def joint_request(rng: Random) -> tuple[str, Callable[[str], str | None]]:
+    """The shape of several arrays: NumPy's, or that there is none."""
+    whole = [rng.choice((1, 2, 3, 7, 0)) for _ in range(rng.randrange(6))]
+    shapes = []
+    for _ in range(rng.randrange(1, 5)):
+        shape = [1 if rng.random() < 0.4 else d for d in whole[rng.randrange(len(whole) + 1):]]
+        if shape and rng.random() < 0.15:
+            shape[rng.randrange(len(shape))] = rng.randrange(4)
+        shapes.append(shape)
+    try:
+        wanted = "0 " + " ".join(map(str, np.broadcast_shapes(*map(tuple, shapes))))
+    except ValueError:
+        wanted = "15"  # CAI_ERR_EXPECT
+    line = " ".join(map(str, (4, len(shapes), *(n for shape in shapes for n in (len(shape), *shape)))))
+    return line, lambda text: None if text.strip() == wanted.strip() else f"cai {text}, NumPy {wanted}"
+
+
 def request(number: int, a: Array, shape: list[int]) -> str:
     """A request for a view of another shape."""
     return " ".join(map(str, (number, words(a), len(shape), *shape)))
@@ -621,7 +638,8 @@ KINDS = {
     "overlap": (0.3, overlap_request),
     "self-overlap": (0.25, self_request),
     "reshape": (0.25, reshape_request),
-    "broadcast": (0.2, broadcast_request),
+    "broadcast": (0.15, broadcast_request),
+    "joint shape": (0.05, joint_request),
 }
 
 

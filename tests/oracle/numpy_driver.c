@@ -7,6 +7,7 @@
  *     1 ARRAY                  does it overlap itself       -> 0 no, 1 yes, 2 undecided
  *     2 ARRAY ndim shape...    reshape without a copy       -> status [VIEW]
  *     3 ARRAY ndim shape...    broadcast                    -> status [VIEW]
+ *     4 n (ndim shape...) ...  the shape of n arrays        -> 0 shape..., or the status
  *
  * ARRAY is: itemsize ndim shape... strides... data. VIEW is: writable data ndim shape...
  * strides... A request that cannot be read or an ARRAY that cai_array_init_dtype refuses ends the
@@ -66,6 +67,23 @@ static void answer_view(char **at, int reshape)
     printf("\n");
 }
 
+static void answer_joint_shape(char **at)
+{
+    static char memory[1];
+    cai_array array;
+    cai_status status = CAI_OK;
+    int64_t shape[CAI_MAX_NDIM], joint[CAI_MAX_NDIM];
+    int32_t i, ndim, found = 0, count = (int32_t)next_number(at);
+    while (count-- > 0) {
+        ndim = next_shape(at, shape);
+        if (cai_array_init(&array, CAI_INT8, ndim, shape, NULL, memory, NULL)) fail("no array");
+        if (!status) status = cai_broadcast_shape(&array, "x", &found, joint, NULL);
+    }
+    printf("%" PRId32, status);
+    for (i = 0; i < found && !status; i++) printf(" %" PRId64, joint[i]);
+    printf("\n");
+}
+
 static void answer_overlap(char **at)
 {
     cai_array a, b;
@@ -94,6 +112,7 @@ int main(void)
         case 1: answer_self_overlap(&at); break;
         case 2: answer_view(&at, 1); break;
         case 3: answer_view(&at, 0); break;
+        case 4: answer_joint_shape(&at); break;
         default: fail("no such request");
         }
         while (*at == ' ') at++;

@@ -173,7 +173,7 @@ static cai_status check_and_launch(float a, const cai_array *x, const cai_array 
     CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
     CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, CAI_ANY_NDIM,
                        CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP, err));
-    CAI_TRY(cai_expect_same_shape_named(x, "x", y, "y", err));
+    CAI_TRY(cai_expect_same_shape(x, "x", y, "y", err));
     CAI_TRY(cai_kernel_view_of(x, &vx, err));
     CAI_TRY(cai_kernel_view_of(y, &vy, err));
     return cai_cuda_status(launch(a, vx, vy, y->size, stream), "saxpy", err);

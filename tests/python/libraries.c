@@ -244,7 +244,7 @@ static cai_status run(module_state *state, job *j, cai_error *err)
 {
     CAI_TRY(as_floats(&j->arrays[0], &j->x, err));
     CAI_TRY(as_floats(&j->arrays[1], &j->y, err));
-    CAI_TRY(cai_expect_same_shape(&j->x, &j->y, err));
+    CAI_TRY(cai_expect_same_shape(&j->x, "x", &j->y, "y", err));
     if (j->into)
         CAI_TRY(cai_expect(&j->y, "y", CAI_FLOAT32, CAI_ANY_NDIM, CAI_WRITABLE | CAI_NO_SELF_OVERLAP, err));
     if (j->stream) return compute_on_device(state, j, err);

@@ -76,5 +76,5 @@ cdef extern from * namespace "cai_cython":
     uint64_t stream(object) except +error
     object give(array &) except +error
     void expect "cai_cython::call<cai_expect>"(array *, const char *, int32_t, int32_t, uint32_t) except +error nogil
-    void expect_same_shape "cai_cython::call<cai_expect_same_shape_named>"(
+    void expect_same_shape "cai_cython::call<cai_expect_same_shape>"(
         array *, const char *, array *, const char *) except +error nogil

@@ -13,7 +13,7 @@ static void saxpy(float a, cai::array x, cai::array y, cai_py::stream s)
     cai::call(cai_expect, &x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE);
     cai::call(cai_expect, &y, "y", CAI_FLOAT32, CAI_ANY_NDIM,
               CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP);
-    cai::call(cai_expect_same_shape_named, &x, "x", &y, "y");
+    cai::call(cai_expect_same_shape, &x, "x", &y, "y");
     cai::exchange ex(pool, s.number, x, y);
     cai::call(saxpy_device_launch, device, a, &x, 1.0f, &y, s.number);
     ex.finish();

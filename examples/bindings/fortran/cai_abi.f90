@@ -533,6 +533,12 @@ module libcai
       character(kind=c_char), intent(in), optional :: message(*)
       type(cai_error), intent(inout), optional :: err
     end function
+    integer(c_int32_t) function cai_error_name(status, name, err) bind(c)
+      import
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in), optional :: name(*)
+      type(cai_error), intent(inout), optional :: err
+    end function
     integer(c_int32_t) function cai_dtype_of(code, out, err) bind(c)
       import
       integer(c_int32_t), value :: code
@@ -578,6 +584,11 @@ module libcai
       integer(c_int64_t), value :: data
       type(cai_error), intent(inout), optional :: err
     end function
+    subroutine cai_array_set_read_only(array, read_only) bind(c)
+      import
+      type(cai_array), intent(inout), optional :: array
+      integer(c_int32_t), value :: read_only
+    end subroutine
     subroutine cai_array_own(array, release, owner) bind(c)
       import
       type(cai_array), intent(inout), optional :: array
@@ -618,13 +629,7 @@ module libcai
       integer(c_int32_t), value :: requirements
       type(cai_error), intent(inout), optional :: err
     end function
-    integer(c_int32_t) function cai_expect_same_shape(a, b, err) bind(c)
-      import
-      type(cai_array), intent(in), optional :: a
-      type(cai_array), intent(in), optional :: b
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_expect_same_shape_named(a, a_name, b, b_name, err) bind(c)
+    integer(c_int32_t) function cai_expect_same_shape(a, a_name, b, b_name, err) bind(c)
       import
       type(cai_array), intent(in), optional :: a
       character(kind=c_char), intent(in), optional :: a_name(*)
@@ -714,6 +719,14 @@ module libcai
       integer(c_int32_t), value :: ndim
       integer(c_int64_t), intent(in), optional :: shape(*)
       type(cai_array), intent(inout), optional :: out
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_broadcast_shape(array, name, ndim, shape, err) bind(c)
+      import
+      type(cai_array), intent(in), optional :: array
+      character(kind=c_char), intent(in), optional :: name(*)
+      integer(c_int32_t), intent(inout), optional :: ndim
+      integer(c_int64_t), intent(inout), optional :: shape(*)
       type(cai_error), intent(inout), optional :: err
     end function
     integer(c_int32_t) function cai_view_reshape(array, ndim, shape, out, err) bind(c)

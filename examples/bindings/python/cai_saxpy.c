@@ -102,7 +102,7 @@ static cai_status check_and_run(module_state *state, float a, cai_array *x, cai_
     CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
     CAI_TRY(cai_expect(y, "y", CAI_FLOAT32, CAI_ANY_NDIM,
                        CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP, err));
-    CAI_TRY(cai_expect_same_shape_named(x, "x", y, "y", err));
+    CAI_TRY(cai_expect_same_shape(x, "x", y, "y", err));
     CAI_TRY(cai_locate(x, "x", cuda, CAI_LOCATE_BOUNDS, NULL, err));
     CAI_TRY(cai_locate(y, "y", cuda, CAI_LOCATE_BOUNDS, NULL, err));
     CAI_TRY(cai_place(&input, 1, y, CAI_PLACE_INTO, 0, stream, &place, err)); /* and the overlap */
@@ -179,7 +179,7 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     status = fill(state, &array->array, &x, array->base.handle, &err);
     Py_END_ALLOW_THREADS
     cai_python_release(&state->py, &x, 1);
-    if (read_only) array->array.flags &= ~(uint32_t)CAI_WRITABLE;
+    cai_array_set_read_only(&array->array, read_only);
     if (!status) return self;
     Py_DECREF(self);
     return cai_python_raise(&err);

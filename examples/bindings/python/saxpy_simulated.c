@@ -33,20 +33,11 @@ static void run_kernel(void *argument)
     free(k);
 }
 
-/* All bytes between the first and the last of an array. */
-static cai_sim_access access_of(const cai_array *array, int32_t write)
-{
-    cai_sim_access access =
-        cai_sim_reads(array->data + (uint64_t)array->lo, (uint64_t)(array->hi - array->lo));
-    access.write = write;
-    return access;
-}
-
 cai_status saxpy_device_launch(saxpy_device *device, float a, const cai_array *x, float b, const cai_array *y,
                                uint64_t stream, cai_error *err)
 {
     kernel views, *k;
-    cai_sim_access accesses[2];
+    cai_kernel_view accessed[2]; /* y, which is written, and x */
     int32_t error = CAI_SIM_ERROR_OUT_OF_MEMORY;
     CAI_TRY(cai_kernel_view_of(x, &views.x, err));
     CAI_TRY(cai_kernel_view_of(y, &views.y, err));
@@ -54,12 +45,12 @@ cai_status saxpy_device_launch(saxpy_device *device, float a, const cai_array *x
     views.size = y->size;
     views.a = a;
     views.b = b;
-    accesses[0] = access_of(x, 0);
-    accesses[1] = access_of(y, 1);
+    accessed[0] = views.y;
+    accessed[1] = views.x;
     k = (kernel *)malloc(sizeof *k);
     if (k) {
         *k = views;
-        error = cai_sim_launch(device->sim, stream, "saxpy", run_kernel, k, accesses, 2);
+        error = cai_sim_launch_views(device->sim, stream, "saxpy", run_kernel, k, accessed, 2, 1);
         if (error) free(k);
     }
     return cai_cuda_status(error, "saxpy", err);

@@ -572,6 +572,7 @@ extern "C" {
         message: *const c_char,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_error_name(status: i32, name: *const c_char, err: *mut cai_error) -> i32;
     pub fn cai_dtype_of(code: i32, out: *mut cai_dtype, err: *mut cai_error) -> i32;
     pub fn cai_dtype_parse(
         typestr: *const c_char,
@@ -600,6 +601,7 @@ extern "C" {
         data: u64,
         err: *mut cai_error,
     ) -> i32;
+    pub fn cai_array_set_read_only(array: *mut cai_array, read_only: i32);
     pub fn cai_array_own(
         array: *mut cai_array,
         release: Option<unsafe extern "C" fn(*mut cai_array)>,
@@ -619,11 +621,6 @@ extern "C" {
         err: *mut cai_error,
     ) -> i32;
     pub fn cai_expect_same_shape(
-        a: *const cai_array,
-        b: *const cai_array,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_expect_same_shape_named(
         a: *const cai_array,
         a_name: *const c_char,
         b: *const cai_array,
@@ -697,6 +694,13 @@ extern "C" {
         ndim: i32,
         shape: *const i64,
         out: *mut cai_array,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_broadcast_shape(
+        array: *const cai_array,
+        name: *const c_char,
+        ndim: *mut i32,
+        shape: *mut i64,
         err: *mut cai_error,
     ) -> i32;
     pub fn cai_view_reshape(

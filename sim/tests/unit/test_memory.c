@@ -958,6 +958,127 @@ static void test_host_memory(void)
     free(w.blocks[1]);
 }
 
+/* ------------------------------------------------------------------ views */
+typedef struct view_case {
+    int32_t ndim;
+    int64_t shape[4], strides[4]; /* elements, bytes */
+    int64_t first;                /* byte of the element [0, 0, ...] */
+    int32_t accesses;
+} view_case;
+
+static const view_case view_cases[] = {
+    {0, {0}, {0}, 8, 1},
+    {1, {4}, {4}, 0, 1},                    /* in one run */
+    {1, {4}, {8}, 4, 4},                    /* every second element */
+    {1, {4}, {-8}, 28, 4},                  /* the same, backward */
+    {1, {0}, {4}, 0, 0},                    /* empty */
+    {2, {3, 0}, {12, 4}, 0, 0},
+    {2, {3, 5}, {20, 4}, 0, 1},             /* C order */
+    {2, {3, 5}, {4, 12}, 0, 1},             /* Fortran order */
+    {2, {3, 2}, {20, 4}, 8, 3},             /* two columns */
+    {2, {2, 5}, {40, 4}, 20, 2},            /* every second row */
+    {2, {3, 5}, {-20, -4}, 56, 1},          /* both backward */
+    {2, {3, 5}, {0, 4}, 0, 1},              /* a row that is repeated */
+    {2, {3, 5}, {0, 0}, 16, 1},             /* an element that is repeated */
+    {2, {1, 5}, {-99, 4}, 0, 1},            /* the stride of an extent of 1 */
+    {2, {3, 4}, {4, 4}, 0, 1},              /* windows that overlap */
+    {2, {3, 2}, {2, 16}, 0, 2},             /* by halves of an element */
+    {3, {2, 2, 2}, {64, 24, 8}, 0, 8},
+    {3, {2, 2, 2}, {8, 64, 24}, 0, 8},      /* the same bytes in another order */
+    {4, {2, 3, 2, 2}, {96, 16, 8, 4}, 0, 2},
+    {4, {2, 3, 2, 2}, {-96, 32, -8, 4}, 104, 6},
+};
+
+static void view_of(const view_case *c, uint64_t memory, cai_kernel_view *view)
+{
+    int32_t i;
+    view->data = (char *)(uintptr_t)(memory + (uint64_t)c->first);
+    view->ndim = c->ndim;
+    view->itemsize = 4;
+    for (i = 0; i < 8; i++) {
+        view->shape[i] = i < c->ndim ? c->shape[i] : 1;
+        view->strides[i] = i < c->ndim ? c->strides[i] : 0;
+    }
+}
+
+/* The bytes of the trace are those of the elements, one by one. */
+static void check_bytes(const view_case *c, uint64_t memory, const cai_sim_operation *op)
+{
+    unsigned char expected[256] = {0}, declared[256] = {0};
+    int64_t n, size = 1;
+    int32_t i;
+    for (i = 0; i < c->ndim; i++) size *= c->shape[i];
+    for (n = 0; n < size; n++) {
+        int64_t at = c->first, rest = n;
+        for (i = c->ndim; i-- > 0; rest /= c->shape[i]) at += rest % c->shape[i] * c->strides[i];
+        memset(expected + at, 1, 4);
+    }
+    CHECK_INT(op->access_count, c->accesses);
+    for (i = 0; i < op->access_count; i++)
+        memset(declared + (op->accesses[i].address - memory), 1, (size_t)op->accesses[i].bytes);
+    CHECK(memcmp(expected, declared, sizeof expected) == 0);
+}
+
+static void write_nine(void *view)
+{
+    *(int32_t *)(void *)((cai_kernel_view *)view)->data = 9;
+}
+
+static void test_views(void)
+{
+    uint64_t memory, seen = 0;
+    cai_sim_operation op;
+    cai_kernel_view two[2], bad;
+    size_t i;
+    start("the elements of views", CAI_SIM_DEFAULT);
+    memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 256);
+    for (i = 0; i < sizeof view_cases / sizeof view_cases[0]; i++) {
+        char note[24];
+        sprintf(note, "view %d", (int)i);
+        cai_test_note(note);
+        view_of(&view_cases[i], memory, two);
+        CHECK_INT(cai_sim_touch_views(sim, s, note, two, 1, 1), 0);
+        CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+        CHECK_STR(op.name, note);
+        CHECK(op.declared);
+        check_bytes(&view_cases[i], memory, &op);
+        CHECK_INT(cai_sim_run(sim), 1);
+    }
+    CHECK_INT(cai_sim_errors(sim, NULL, 0), 0);
+    cai_test_note("what is read and written");
+    view_of(&view_cases[1], memory, &two[0]);
+    view_of(&view_cases[2], memory + 128, &two[1]);
+    CHECK_INT(cai_sim_launch_views(sim, s, "copy", write_nine, two, two, 2, 1), 0);
+    CHECK(cai_sim_operation_get(sim, cai_sim_operation_count(sim), &op));
+    CHECK(!op.declared && op.access_count == 5);
+    CHECK(op.accesses[0].write == 1 && op.accesses[1].write == 0 && op.accesses[4].write == 0);
+    CHECK_INT(cai_sim_run(sim), 1);
+    CHECK_INT(*(int32_t *)cai_sim_bytes(sim, memory), 9);
+    CHECK_INT(cai_sim_launch_views(sim, s, "nothing", NULL, NULL, NULL, 0, 0), 0);
+    seen = cai_sim_operation_count(sim);
+    cai_test_note("what is no view");
+    CHECK_INT(cai_sim_touch_views(sim, s, "x", NULL, 1, 1), 1);
+    CHECK_INT(cai_sim_touch_views(sim, s, "x", two, 1, 2), 1);
+    CHECK_INT(cai_sim_touch_views(sim, s, "x", two, 1, -1), 1);
+    CHECK_INT(cai_sim_touch_views(sim, s, "x", two, -1, -1), 1);
+    CHECK_INT(cai_sim_touch_views(sim, 0xabc, "x", two, 1, 1), 400);
+    for (i = 0; i < 4; i++) {
+        bad = two[0];
+        if (i == 0) bad.ndim = 9;
+        if (i == 1) bad.ndim = -1;
+        if (i == 2) bad.shape[0] = -1;
+        if (i == 3) bad.itemsize = -4;
+        CHECK_INT(cai_sim_touch_views(sim, s, "x", &bad, 1, 0), 1);
+    }
+    CHECK_UINT(cai_sim_operation_count(sim), seen);
+    cai_test_note("over the end of the memory");
+    view_of(&view_cases[2], memory + 256 - 16, two);
+    CHECK_INT(cai_sim_touch_views(sim, s, "x", two, 1, 0), 0);
+    (void)cai_sim_run(sim);
+    CHECK_INT(cai_sim_stream_synchronize(sim, s), 700);
+    finish();
+}
+
 static void run_all(void)
 {
     test_pools_of_devices();
@@ -989,6 +1110,7 @@ static void run_all(void)
     test_adopted();
     test_adopted_again();
     test_adopted_mapping();
+    test_views();
 }
 
 CAI_TEST_MAIN(run_all)
