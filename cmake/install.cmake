@@ -24,6 +24,7 @@ endforeach()
 
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT cai_doc)
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT cai_doc)
+install(DIRECTORY vectors DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT cai_doc PATTERN "__pycache__" EXCLUDE)
 install(FILES sim/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/sim" COMPONENT cai_doc)
 
 # CMake. The license goes with the headers, too: a package may take the component cai_dev alone.
