@@ -80,10 +80,11 @@ def text_of(master: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(head) + f',\n"libraries": {{\n{libraries}}},\n"vectors": [\n' + ",\n".join(vectors) + "]}\n"
 
 
-def rules_that_are() -> set[str]:
-    """The numbers of docs/rules.md and of cai_conform."""
+def rules_that_are() -> tuple[set[str], set[str]]:
+    """The numbers of docs/rules.md and of cai_conform, and those of them that are a choice of cai."""
     numbers = set(re.findall(r'<a id="(R\d+)">', (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")))
-    return numbers | set(conform_module("tools/cai_conform.py").RULES)
+    rules = conform_module("tools/cai_conform.py").RULES
+    return numbers | set(rules), {rule for rule, (_, source) in rules.items() if source == "policy of cai"}
 
 
 def conform_module(path: str) -> Any:
@@ -105,10 +106,12 @@ def renewed(master: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     made = {**master, "vectors": [vector for vector, _ in pairs]}
     bad += [f"{vector['id']} {what}" for vector, faults in pairs for what in faults]
     bad += list(schema.faults(made, rules, rules))[:20]
-    known, seen = rules_that_are(), collections.Counter(vector["id"] for vector in made["vectors"])
+    (known, chosen), seen = rules_that_are(), collections.Counter(vector["id"] for vector in made["vectors"])
     bad += [f"{id} is there {count} times" for id, count in seen.items() if count > 1]
     for vector in made["vectors"]:
         bad += [f"{vector['id']}: there is no rule {rule}" for rule in vector["rules"] if rule not in known]
+        if vector["verdict"] == "reject" and set(vector["rules"]) <= chosen and "policy" not in vector:
+            bad.append(f"{vector['id']}: its rules are choices of cai, and policy is not set")
         if "policy" in vector and "wrong" in vector:
             bad.append(f"{vector['id']}: the verdict is a choice of cai, so no library is wrong")
         for one in vector.get("wrong", []):
