@@ -7,7 +7,7 @@
 FUNCTION(input) raises an exception if the input is wrong, else it returns a dict with any of the facts. KIND is
 "dictionary" (default), "stream" or "dlpack". Without arguments the facts are checked by arithmetic.
 """
-import importlib, itertools, json, math, pathlib, re, sys  # noqa: E401
+import importlib, itertools, json, pathlib, re, sys  # noqa: E401
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -69,11 +69,11 @@ def arithmetic(vector):
     at = [sum(map(int.__mul__, index, strides)) for index in itertools.product(*map(range, shape))]
     rows = list(itertools.accumulate([1, *shape[:0:-1]], lambda a, b: a * max(b, 1)))[: len(shape)]
     extent = [min(at), max(at) + itemsize] if at else [0, 0]
-    right = {"size": len(at), "nbytes": len(at) * itemsize, "extent": extent, "size ": math.prod(shape),
+    right = {"size": len(at), "nbytes": len(at) * itemsize, "extent": extent,
              "c_contiguous": at == list(range(0, len(at) * itemsize, itemsize))}  # fmt: skip
     if vector["input"].get("strides") is None:
         right["strides"] = [row * itemsize for row in reversed(rows)]
-    return "; ".join(f"{k} is {known[k.strip()]}, not {v}" for k, v in right.items() if known[k.strip()] != v)
+    return "; ".join(f"{k} is {known[k]}, not {v}" for k, v in right.items() if known[k] != v)
 
 
 def main():

@@ -12,6 +12,7 @@ that the reader judges, by its id.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import re
@@ -96,6 +97,15 @@ def check_program(program: list[object], judged: Callable[[Row], bool], facts: C
         print(f"{count} facts changed, {count - missed} found")
 
 
+def check_shown(word: str, folder: pathlib.Path) -> None:
+    """The line of README.md that begins with this word, in a copy of the folder beside cai.h."""
+    (line,) = re.findall(rf"^{word} .*$", (VECTORS / "README.md").read_text(encoding="utf-8"), re.M)
+    shutil.copytree(VECTORS, folder / "shown" / "vectors")
+    shutil.copy(ROOT / "cai.h", folder / "shown")
+    status, said = run(["sh", "-c", line], folder / "shown" / "vectors")
+    check(status == 0 and said.endswith(" 0 wrong\n"), f"{line}: {said[-400:]}")
+
+
 def check_c(options: argparse.Namespace, folder: pathlib.Path) -> None:
     with_dlpack = ["-DWITH_DLPACK", f"-I{options.dlpack}"] if options.dlpack else []
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}"]
@@ -113,6 +123,8 @@ def check_c(options: argparse.Namespace, folder: pathlib.Path) -> None:
 
     if not failures:
         check_program([folder / "reader"], looks, facts, REFUSED if options.dlpack else set())
+    if shutil.which("cc"):
+        check_shown("cc", folder)
 
 
 def check_rust(options: argparse.Namespace, folder: pathlib.Path) -> None:
@@ -128,6 +140,19 @@ def check_rust(options: argparse.Namespace, folder: pathlib.Path) -> None:
 
     if not failures:
         check_program([folder / "reader"], lambda row: True, facts, set())
+    if shutil.which("rustc"):
+        check_shown("rustc", folder)
+
+
+def check_shown_reader(folder: pathlib.Path) -> None:
+    """The reader of README.md, if NumPy is here. NumPy accepts more than it should."""
+    if importlib.util.find_spec("numpy") is None:
+        return
+    (text,) = re.findall(r"^```python\n(.*?)^```$", (VECTORS / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    (folder / "mine.py").write_text(text, encoding="utf-8")
+    status, said = run([sys.executable, "-B", VECTORS / "check_vectors.py", "mine:read"], folder)
+    check(status == 1 and re.search(r"^\d+ vectors, \d+ wrong$", said, re.M), f"README.md, mine.py: {said[-400:]}")
+    check("T16 is accepted" in said and "B01" not in said, f"README.md, mine.py: {said}")
 
 
 def check_python(options: argparse.Namespace, folder: pathlib.Path) -> None:
@@ -165,6 +190,7 @@ def check_python(options: argparse.Namespace, folder: pathlib.Path) -> None:
         missed = wanted - set(re.findall(r"^([A-Z]\d\d) ", said, re.M))
         check(not missed, f"{key} that nobody misses: {sorted(missed)}")
         count += len(wanted)
+    check_shown_reader(folder)
     print(f"{len(master['vectors'])} verdicts turned round, {count} facts changed")
 
 
