@@ -41,7 +41,7 @@ def fail(where, what):
 def pages():
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
             *sorted((ROOT / "sim" / "docs").rglob("*.md")),
-            *(ROOT / folder / "README.md" for folder in ("examples", "sim", "sim/tests", "tests"))]
+            *(ROOT / folder / "README.md" for folder in ("examples", "sim", "sim/tests", "tests", "vectors"))]
 
 
 def blocks(text, language):

@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import cai_abi  # noqa: E402
 import cai_ctypes  # noqa: E402
 import inspect_io  # noqa: E402
+import vector_cases  # noqa: E402
 
 CLEAN = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "version": 3}
 FACTS = (
@@ -68,8 +69,7 @@ def in_words_of_headers(answer: dict[str, Any]) -> dict[str, Any]:
 
 def check_cases(inspect: str, exceptions: dict[str, str]) -> int:
     """Every case, strict and lenient."""
-    rows = (ROOT / "tests" / "data" / "descriptor_cases.jsonl").read_text(encoding="utf-8").splitlines()
-    lines = [json.loads(row)["input"] for row in rows]
+    lines = vector_cases.inputs()
     for lenient in (False, True):
         done = subprocess.run([inspect] + ["--lenient"] * lenient, input="\n".join(lines), capture_output=True,
                               encoding="utf-8", check=False)  # fmt: skip

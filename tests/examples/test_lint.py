@@ -18,6 +18,9 @@ import sys
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import vector_cases  # noqa: E402
+
 RULE = re.compile(r'\{cai_lint_\w+, CAI_ENTRY_(\w+), "([^"]*)",')
 CLEAN = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "version": 3}
 MASK = {"shape": (2, 3), "typestr": "|b1", "data": (8192, False), "version": 3}
@@ -123,8 +126,7 @@ def check_rules(program: Program) -> None:
 
 def check_rest(program: Program) -> None:
     """--lint adds its key, the last one of an accepted dictionary, and changes nothing else."""
-    cases = (ROOT / "tests" / "data" / "descriptor_cases.jsonl").read_text(encoding="utf-8").splitlines()
-    lines = [json.loads(case)["input"] for case in cases]
+    lines = vector_cases.inputs()
     for options in ([], ["--lenient"]):
         plain = program.run(lines, *options).splitlines()
         linted = program.run(lines, *options, "--lint").splitlines()

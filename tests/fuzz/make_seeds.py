@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Seeds of the fuzz targets: make_seeds.py FOLDER writes FOLDER/import and FOLDER/literal.
 
-literal: one file per case of tests/data/descriptor_cases.jsonl, and some lines that are hard to
+literal: one file per dictionary of vectors/vectors.json, and some lines that are hard to
 read. import: the target takes bytes as choices, so its seeds are bytes; zeros choose what is
 valid, and the random ones are the same in every run.
 """
 
-import json
 import pathlib
 import random
 import sys
 
-CASES = pathlib.Path(__file__).resolve().parents[1] / "data" / "descriptor_cases.jsonl"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "oracle"))
+import vector_cases  # noqa: E402
 
 HARD_LINES = [
     "", "{}", "{", "None", "({})", "{'shape': ((((()))))}", "{1: 2, 'shape': (), }",
@@ -33,8 +33,7 @@ def write(folder, name, content):
 
 
 def literal_seeds(folder):
-    for line in CASES.read_text().splitlines():
-        case = json.loads(line)
+    for case in vector_cases.cases():
         write(folder, case["id"].replace("/", "_"), case["input"].encode())
     for number, line in enumerate(HARD_LINES):
         write(folder, f"hard{number:02}", line.encode())

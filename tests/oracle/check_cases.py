@@ -1,6 +1,6 @@
-"""The descriptor cases against cai_inspect and against the reference.
+"""The descriptor cases (vectors/vectors.json) against cai_inspect and against the reference.
 
-    check_cases.py --inspect build/cai_inspect --cases tests/data/descriptor_cases.jsonl [--alter 20 --seed 1]
+    check_cases.py --inspect build/cai_inspect [--alter 20 --seed 1]
 
 With --alter N, N cases have one expectation each altered, and exactly these N
 must be found to differ: a check of the check. Without --inspect only the
@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
-import pathlib
 import random
 import re
 from typing import Any
 
 import inspect_io
 import reference
+import vector_cases
 
 FACTS = (
     "itemsize", "size", "nbytes", "strides", "c_contiguous", "f_contiguous",
@@ -83,12 +82,11 @@ def alter(case: dict[str, Any], rng: random.Random) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Descriptor cases against cai_inspect and the reference.")
     parser.add_argument("--inspect", help="the program cai_inspect")
-    parser.add_argument("--cases", type=pathlib.Path, required=True, help="the file of cases")
     parser.add_argument("--alter", type=int, default=0, help="alter that many expectations; they must be found")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
-    cases = [json.loads(line) for line in options.cases.read_text(encoding="utf-8").splitlines() if line.strip()]
+    cases = vector_cases.cases()
     lines = [case["input"] for case in cases]
     answers = {"reference": [reference_answer(line) for line in lines]}
     if options.inspect:

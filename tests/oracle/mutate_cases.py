@@ -1,6 +1,6 @@
 """Mutants of the descriptor cases: cai_inspect against the reference, strict and lenient.
 
-    mutate_cases.py --inspect build/cai_inspect [--count 50000] [--seed 1] [--cases FILE]
+    mutate_cases.py --inspect build/cai_inspect [--count 50000] [--seed 1]
 
 A mutant is a case with one or two changes: an entry dropped or None, the type of
 a value swapped, a number put beside a limit, a typestr edited, a descr or a mask
@@ -13,15 +13,13 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
-import json
-import pathlib
 import random
 from typing import Any, Callable, Dict
 
 import inspect_io
 import reference
+import vector_cases
 
-CASES = pathlib.Path(__file__).resolve().parent.parent / "data" / "descriptor_cases.jsonl"
 Table = Dict[Any, Any]
 Random = random.Random
 
@@ -481,13 +479,11 @@ def differences(line: str, answer: dict[str, Any], verdict: reference.Verdict, l
 def main() -> int:
     parser = argparse.ArgumentParser(description="Mutants of the cases: cai_inspect against the reference.")
     parser.add_argument("--inspect", help="the program cai_inspect; without it only the reference runs")
-    parser.add_argument("--cases", type=pathlib.Path, default=CASES)
     parser.add_argument("--count", type=int, default=50000, help="distinct mutants")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
-    inputs = [json.loads(line)["input"] for line in options.cases.read_text(encoding="utf-8").splitlines() if line.strip()]
-    tables = [ast.literal_eval(text) for text in inputs]
+    tables = [ast.literal_eval(text) for text in vector_cases.inputs()]
     right = [table for table in tables if reference.judge(table).accepted(lenient=False)]
     rng = random.Random(options.seed)
     lines: dict[str, str] = {}

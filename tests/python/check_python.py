@@ -46,6 +46,7 @@ import inspect_io  # noqa: E402
 import mutate_cases  # noqa: E402
 import parts  # noqa: E402
 import reference  # noqa: E402
+import vector_cases  # noqa: E402
 from parts import check  # noqa: E402
 
 CUDA, HOST = "__cuda_array_interface__", "__array_interface__"
@@ -153,10 +154,8 @@ def read_literal(line: str) -> tuple[Any, str | None]:
 # ------------------------------------------------------------------------- cases and mutants
 
 
-def cases_of(options: argparse.Namespace) -> list[tuple[str, str]]:
-    lines = options.cases.read_text(encoding="utf-8").splitlines()
-    cases = [json.loads(line) for line in lines if line.strip()]
-    return [(case["id"], case["input"]) for case in cases]
+def cases() -> list[tuple[str, str]]:
+    return [(case["id"], case["input"]) for case in vector_cases.cases()]
 
 
 def compare_with_inspect(options: argparse.Namespace, named: list[tuple[str, str]], twice: bool) -> None:
@@ -185,11 +184,11 @@ def compare_with_inspect(options: argparse.Namespace, named: list[tuple[str, str
 
 
 def part_cases(options: argparse.Namespace) -> None:
-    compare_with_inspect(options, cases_of(options), True)
+    compare_with_inspect(options, cases(), True)
 
 
 def part_mutants(options: argparse.Namespace) -> None:
-    tables = [ast.literal_eval(line) for _, line in cases_of(options)]
+    tables = [ast.literal_eval(line) for _, line in cases()]
     right = [table for table in tables if reference.judge(table).accepted(lenient=False)]
     rng = random.Random(options.seed)
     lines: dict[str, str] = {}
@@ -206,7 +205,7 @@ def part_mutants(options: argparse.Namespace) -> None:
 def part_exports(options: argparse.Namespace) -> None:
     """Each accepted case in each version, imported again."""
     made = collections.Counter()
-    for name, line in cases_of(options):
+    for name, line in cases():
         table = with_masks(ast.literal_eval(line))
         mask = table.get("mask")
         held, error = attempt(lambda: probe.hold((Exporter(table),), flags_of(False)))
@@ -1008,7 +1007,7 @@ def references_of(things: list[Any]) -> list[int]:
 
 def references_of_cases(options: argparse.Namespace) -> int:
     paths = 0
-    for name, line in cases_of(options):
+    for name, line in cases():
         thing = Exporter(with_masks(ast.literal_eval(line)))
         things = everything_in(thing)
         for lenient, profile in PROFILES:
@@ -1033,7 +1032,7 @@ def references_of_cases(options: argparse.Namespace) -> int:
 
 def memory_paths(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every path, with objects made for each call, so that what is left behind is memory."""
-    for name, line in cases_of(options):
+    for name, line in cases():
         for lenient, profile in PROFILES:
             yield f"{name}, {profile}", lambda l=line, n=lenient: take(Exporter(with_masks(ast.literal_eval(l))), flags_of(n))
     for name, make, kind in all_lies(large=False):
@@ -1202,7 +1201,6 @@ SUITE = parts.Suite(globals(), "cai_probe", ("probe.c",), ("mutants", "numpy", "
 def main() -> int:
     parser = SUITE.parser()
     parser.add_argument("--inspect", help="the program cai_inspect; without it nothing is compared with it")
-    parser.add_argument("--cases", type=pathlib.Path, default=mutate_cases.CASES)
     parser.add_argument("--count", type=int, default=20000, help="mutants, and arrays of NumPy")
     parser.add_argument("--imports", type=int, default=100000, help="imports of the part `memory`")
     parser.add_argument("--small", dest="large", action="store_const", const=0, default=1, help="fewer calls, and no values of 10,000,000 items")

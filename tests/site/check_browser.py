@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looks at the site in Chromium.
 
-    check_browser.py --work FOLDER --inspect PROGRAM --chromium PROGRAM --cases FILE [--self-test]
+    check_browser.py --work FOLDER --inspect PROGRAM --chromium PROGRAM [--self-test]
 
 FOLDER/html is a site that check_site.py built. Run it with the Python that has tools/site/requirements.txt.
 
@@ -28,6 +28,9 @@ from playwright.sync_api import Error, sync_playwright
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import vector_cases  # noqa: E402
+
 SIZES = {"phone": (390, 844), "desktop": (1280, 800)}
 LOOKED_AT = ["index", "playground", "docs/rules", "docs/reference/cai.h", "docs/streams"]
 PICTURES = ["index", "playground", "docs/rules", "docs/reference/cai.h"]
@@ -174,7 +177,7 @@ def judged(page, program, text, options=("--all", "--lint")):
 def check_verdicts(page, site, options):
     """Each descriptor case; what a verdict links must be an anchor of the site."""
     show(page, site, "playground")
-    inputs = [json.loads(line)["input"] for line in options.cases.read_text().splitlines()]
+    inputs = vector_cases.inputs()
     links, before = set(), len(failures)
     for done, text in enumerate(inputs, 1):
         judged(page, options.inspect, text)
@@ -355,7 +358,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("inspect", "chromium"):
         parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--cases", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares cai_inspect as WebAssembly, under the playground's shim for WASI, with the native program.
 
-    check_wasm.py --inspect PROGRAM --clang CLANG --node NODE --cases FILE --work FOLDER [--self-test]
+    check_wasm.py --inspect PROGRAM --clang CLANG --node NODE --work FOLDER [--self-test]
 
 Every descriptor case with three sets of options, all of them at once, pictures of copies, and wrong usage: exit status,
 output and messages are the same, byte for byte. --self-test breaks the shim, and each time a case must differ.
@@ -14,8 +14,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "site"))
+sys.path[:0] = [str(ROOT / "tools" / "site"), str(ROOT / "tests" / "oracle")]
 import make_site  # noqa: E402
+import vector_cases  # noqa: E402
 
 SHIM = ROOT / "tools" / "site" / "assets" / "wasi.js"
 DEFECTS = [  # what is replaced in the shim
@@ -28,9 +29,9 @@ DEFECTS = [  # what is replaced in the shim
 ]
 
 
-def cases(path):
+def cases():
     """[options, input] of each run."""
-    inputs = [json.loads(line)["input"] for line in path.read_text().splitlines()]
+    inputs = vector_cases.inputs()
     demo = (ROOT / "tools" / "demo" / "interfaces.txt").read_text()
     everything = "".join(f"{each}\n" for each in inputs)
     found = [[options, f"{each}\n"] for each in inputs for options in ([], ["--lenient"], ["--all", "--lint"])]
@@ -92,14 +93,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("inspect", "clang", "node"):
         parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--cases", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     wasm = options.work / "cai_inspect.wasm"
     make_site.make_wasm(options.clang, wasm)
-    runs = cases(options.cases)
+    runs = cases()
     wanted = native(options.inspect, runs)
     if options.self_test:
         return self_test(options, wasm, runs, wanted)

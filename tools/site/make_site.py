@@ -111,7 +111,7 @@ class Site:
     def markdown():
         """The pages of the documents, and the README of each folder."""
         found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "sim" / "docs").rglob("*.md")]
-        for folder in ("examples", "packaging", "sim", "tests", "tools"):
+        for folder in ("examples", "packaging", "sim", "tests", "tools", "vectors"):
             found += (ROOT / folder).rglob("README.md")
         return sorted(found)
 

@@ -79,6 +79,13 @@ def check_installed(options, what, prefix):
     fail_unless(not faults, "\n".join(faults))
 
 
+def check_vectors(options, documents):
+    """The test vectors are among the documents, all of them and as they are."""
+    wanted = {path.name: path.read_bytes() for path in (options.root / "vectors").iterdir() if path.is_file()}
+    found = {path.name: path.read_bytes() for path in documents.glob("*/vectors/*")}
+    fail_unless(wanted and found == wanted, f"the vectors in {documents}: {sorted(found)}")
+
+
 def copy_tree(options, to):
     """cai as somebody gets it who unpacks it, without what no package needs."""
     shutil.copytree(options.root, to, ignore=shutil.ignore_patterns(*NOT_PACKED))
@@ -247,6 +254,7 @@ def case_debian(options):
     package = next(options.work.glob("libcai-dev_*_all.deb"))
     run("dpkg-deb", "--extract", package, options.work / "system")
     check_installed(options, "libcai-dev", options.work / "system" / "usr")
+    check_vectors(options, options.work / "system" / "usr" / "share" / "doc")
     print(f"{package.name}: {package.stat().st_size} bytes, installed {size(options.work / 'system')} bytes")
     find_package_project(options, options.work / "system" / "usr")
     pkg_config = shutil.which("pkg-config")
@@ -353,6 +361,7 @@ def case_release(options):
     run(options.cmake, "--build", options.work / "build", "--target", "install")
     faults = differences("the archive", installed(options.work / "prefix"), listed(tree))
     fail_unless(not faults, "\n".join(faults))
+    check_vectors(options, options.work / "prefix" / "share" / "doc")
 
 
 def main():
