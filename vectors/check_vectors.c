@@ -1,16 +1,13 @@
 /* check_vectors.c - gives the vectors of vectors.tsv to cai
  * SPDX-License-Identifier: MIT
  *
- *     cc -std=c99 -I.. check_vectors.c -o check_vectors && ./check_vectors
+ *     cc -std=c99 -I.. -I../ext check_vectors.c -o check_vectors && ./check_vectors
  *
- * -DWITH_DLPACK and the folder of dlpack/dlpack.h add the DLPack tensors. For another reader, change the
- * functions from read_dictionary on. */
+ * For another reader, change the functions from read_dictionary on. */
 
 #define CAI_IMPLEMENTATION
 #include "cai.h"
-#ifdef WITH_DLPACK
-#include "ext/cai_dlpack.h"
-#endif
+#include "cai_dlpack.h"
 #include "vectors.h"
 
 static void check_facts(const cai_array *a)
@@ -81,7 +78,6 @@ static cai_status read_stream(cai_error *err)
     return CAI_OK;
 }
 
-#ifdef WITH_DLPACK
 static int64_t *numbers_of(const char *key, int64_t *to)
 {
     const cai_token *list = find(values, key);
@@ -93,15 +89,13 @@ static int64_t *numbers_of(const char *key, int64_t *to)
 static cai_status read_dlpack(cai_error *err)
 {
     int64_t shape[65], strides[65], device[2], dtype[3], version[2];
-    int32_t type;
-    DLManagedTensor managed;
-    DLManagedTensorVersioned versioned;
-    DLTensor *t = &managed.dl_tensor;
+    cai_dl_managed managed;
+    cai_dl_managed_versioned versioned;
+    cai_dl_tensor *t = &managed.dl_tensor;
     cai_array array;
     memset(&managed, 0, sizeof managed);
     memset(&versioned, 0, sizeof versioned);
-    type = (int32_t)*numbers_of("device", device);
-    memcpy(&t->device.device_type, &type, sizeof type); /* the enum may lack it */
+    t->device.device_type = (cai_dl_device_type)*numbers_of("device", device);
     t->device.device_id = (int32_t)device[1];
     t->data = (void *)(uintptr_t)find(values, "data")->number;
     t->byte_offset = find(values, "byte_offset")->number;
@@ -123,7 +117,6 @@ static cai_status read_dlpack(cai_error *err)
     check_facts(&array);
     return CAI_OK;
 }
-#endif
 
 int main(int argc, char **argv)
 {
@@ -135,9 +128,7 @@ int main(int argc, char **argv)
         memset(&err, 0, sizeof err);
         if (strcmp(cells[KIND], "dictionary") == 0) verdict(read_dictionary(&err) == CAI_OK, err.message);
         else if (platform && strcmp(platform->text, "cuda") == 0) verdict(read_stream(&err) == CAI_OK, err.message);
-#ifdef WITH_DLPACK
         else if (!platform) verdict(read_dlpack(&err) == CAI_OK, err.message);
-#endif
     }
     (void)fclose(file);
     printf("%d vectors judged, %d refused, %d wrong\n", judged, refused, wrong);
