@@ -13,14 +13,10 @@ if(CAI_HAVE_CUDA)
   set_target_properties(exchange PROPERTIES CUDA_STANDARD 17)
 endif()
 
-# README's consumer, tested without a GPU, and the same without its begin
+# README's consumer, tested without a GPU
 add_executable(scale_test examples/exchange/scale_test.c)
-add_executable(scale_race examples/exchange/scale_test.c)
-target_compile_definitions(scale_race PRIVATE WITHOUT_BEGIN)
-foreach(program scale_test scale_race)
-  target_link_libraries(${program} PRIVATE cai::sim cai_own_flags)
-  set_target_properties(${program} PROPERTIES C_STANDARD 99)
-endforeach()
+target_link_libraries(scale_test PRIVATE cai::sim cai_own_flags)
+set_target_properties(scale_test PROPERTIES C_STANDARD 99)
 
 add_custom_target(demo COMMAND exchange "${PROJECT_BINARY_DIR}" USES_TERMINAL VERBATIM)
 

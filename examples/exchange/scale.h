@@ -8,7 +8,7 @@
 
 int32_t launch_scale(cai_kernel_view y, int64_t size, float a, struct CUstream_st *s); /* cudaGetLastError() */
 
-/* Scales y on the caller's stream s, whatever stream its producer works on. */
+/* Scales y on the caller's stream s. y may have pending work on another stream. */
 static cai_status scale(cai_event_pool *pool, float a, cai_array *y, struct CUstream_st *s, cai_error *err)
 {
     cai_array *io[1] = {y};

@@ -243,7 +243,8 @@ def session(page, cc, folder):
     """Does what the page says, from the top: a block that begins with a name is written to that file, a line
     after `$ ` is run, and prints what follows it. Returns how many blocks and how many commands that were."""
     where, compiled, named, commands = page.relative_to(ROOT), "", [], 0
-    for path in (ROOT / "cai.h", ROOT / "cai_stream.h", *(ROOT / "sim").glob("*.[ch]")):
+    for path in (ROOT / "cai.h", ROOT / "cai_stream.h", *(ROOT / "sim").glob("*.[ch]"),
+                 ROOT / "examples" / "exchange" / "scale.h"):
         shutil.copy(path, folder)
     for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.M | re.S):
         name = NAMED.match(text)
@@ -272,7 +273,8 @@ def run_sessions(cc):
     return counts
 
 
-WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c", "examples/exchange/scale.h")
+WITH_RECIPES = ("tests/proof/recipes.h", "tests/ext/test_layout.c", "examples/exchange/scale.h",
+                "examples/exchange/scale_test.c")
 RECIPE = re.compile(r"^/\* ---- (\S+) \*/\n(.*?)^/\* ---- \*/$", re.M | re.S)
 
 
