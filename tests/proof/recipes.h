@@ -69,9 +69,7 @@ cai_status give_tensor(cai_array *y, cai_event_pool *pool, uint64_t stream,
 
 #define launch launch_pair
 /* ---- docs/getting-started.md */
-cai_status consume(cai_event_pool *pool, cai_array *x, cai_array *y, struct CUstream_st *mine, cai_error *err);
-
-cai_status consume(cai_event_pool *pool, cai_array *x, cai_array *y, struct CUstream_st *mine, cai_error *err)
+static cai_status consume(cai_event_pool *pool, cai_array *x, cai_array *y, struct CUstream_st *mine, cai_error *err)
 {
     cai_array *io[2] = {x, y};
     cai_exchange ex;
