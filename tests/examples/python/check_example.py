@@ -408,7 +408,7 @@ PLANTED = {
                                  "status = cai_exchange_end(&ex, status, err);"
                                  "cai_array_release(x); cai_array_release(y);"),
     "references never dropped": ("    cai_python_release(&state->py, v, 2);", "    "),
-    "read-only not honoured": ("if (read_only) ", "if (0) "),
+    "read-only not honoured": ("cai_array_set_read_only(", "if (0) cai_array_set_read_only("),
     "stream object not kept": ("array->base.stream = Py_NewRef(stream);", ""),
     "overlap not looked at": ("    CAI_TRY(cai_place(", "    if (0) CAI_TRY(cai_place("),
     "output not checked": ("CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP", "CAI_ON_DEVICE"),
