@@ -3132,8 +3132,8 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
         const int64_t extent = axis < more ? 1 : array->shape[axis - more];
         const int same = extent == shape[axis];
         if (!same && extent != 1)
-            return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, axis,
-                                 "axis %d: an extent of %lld does not broadcast to %lld", axis,
+            return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, axis - more,
+                                 "shape[%d] = %lld does not broadcast to %lld", axis - more,
                                  (long long)extent, (long long)shape[axis]);
         view.array.strides[axis] = same && axis >= more ? array->strides[axis - more] : 0;
         view.array.shape[axis] = shape[axis];

@@ -56,6 +56,10 @@ def mark(name):
     return f'<a id="{name}"></a>'
 
 
+MORE = {"CAI_ERR_STREAM": " ([more](order.md#1-streams-0-1-and-2))", "CAI_ERR_CAPTURE": " ([more](order.md#2-captures))",
+        "CAI_ERR_THREAD": " ([more](order.md#3-threads))", "CAI_ERR_PENDING": " ([more](order.md#4-releases))"}
+
+
 def errors_page(header):
     row = re.compile(r'X\((CAI_ERR_\w+), (\d+), (\w+), "([^"]*)"\)')
     lines = [
@@ -72,7 +76,7 @@ def errors_page(header):
         "| status | number | Python | meaning |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {mark(name)}`{name}` | {number} | `{python}` | {text} |"
+    lines += [f"| {mark(name)}`{name}` | {number} | `{python}` | {text}{MORE.get(name, '')} |"
               for name, number, python, text in row.findall(header)]
     entry = re.compile(r'X\((CAI_ENTRY_\w+), (\d+), "(\w+)"\)')
     lines += ["", "Entries, in the order in which they are judged:", "", "| entry | number | key |", "|---|---|---|"]
@@ -290,6 +294,14 @@ def check_recipes():
     return len(found)
 
 
+def check_cmake():
+    """The project of the page on testing is that of the examples, without its head."""
+    page, project = "sim/docs/testing-without-a-gpu.md", ROOT / "examples" / "exchange" / "CMakeLists.txt"
+    shown = blocks((ROOT / page).read_text(), "cmake")
+    if not any(project.read_text().endswith(block) for block in shown):
+        fail(page, f"has no block with the end of {project.relative_to(ROOT)}")
+
+
 def check_example():
     shown = blocks(GETTING_STARTED.read_text(), "c")
     if not shown or shown[0] != (ROOT / "examples" / "array" / "consumer.c").read_text():
@@ -376,6 +388,7 @@ def main():
     check_generated(header, options.write, options.cc)
     check_contents(options.write)
     check_example()
+    check_cmake()
     recipes = check_recipes()
     snippets, (links, known) = compile_snippets(options.cc, headers), check_links()
     prints = check_inspect(options.inspect) if options.inspect else 0
