@@ -50,9 +50,8 @@ CONFIGURATION (define before the first include; the same in every unit of one li
     CAI_IMPLEMENTATION       compile the implementation of every cai header here
     CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
     CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
-                             that includes the header then needs the implementation. A unit that imports,
-                             expects and takes a view gets 17.6 KB of code and constants. All of this header
-                             is 32.2 KB (gcc -Os, x86-64)
+                             that includes the header then needs the implementation (17.6 KB of code and
+                             constants, if it imports, expects and takes a view; all is 32.2 KB, gcc -Os)
     CAI_SHARED               export the functions from a shared library. Add CAI_BUILD while you build it
     CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
                              libraries with a copy each can be linked into one program
@@ -92,8 +91,7 @@ ABI
     abi must call release and nothing else.
 
 RULES
-    R1-R61 and R70-R85 in comments are rules of the CUDA Array Interface and of NumPy's array interface.
-    docs/rules.md lists them with the numbers of this project.
+    R1-R61 and R70-R85 in comments: docs/rules.md.
 
 NOT HERE
     Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
@@ -269,8 +267,7 @@ enum {
     CAI_ENTRY_COUNT = 9
 };
 
-/** The error of a function that failed. Put it on the stack. Initialize and free nothing. A function writes
- *  it on failure only. */
+/** The error of a function that failed. Put it on the stack. Initialize and free nothing. */
 typedef struct cai_error {
     int32_t code;      /* the cai_status that was returned */
     int32_t native;    /* CUDA's own error number if CUDA failed, else 0 */
@@ -476,12 +473,9 @@ enum {
     CAI_BYTE_SWAPPED = 1 << 7,    /* R31 */
     CAI_HAD_STRIDES = 1 << 8,     /* strides were given (R21), or it is a view */
     CAI_FUTURE_VERSION = 1 << 9,  /* R61; version above 3; its known entries were judged */
-    CAI_NO_BACK_EDGE = 1 << 10,   /* set by an importer (as of DLPack) if a back edge cannot reach the owner.
-                                     The array was ordered into `stream`. The owner does not see the
-                                     consumer's work there. cai_exchange_finish keeps the array until the
-                                     consumer's stream has passed */
-    CAI_OWN_EVENT = 1 << 11,      /* set by cai_stream_detach. `event` belongs to the array, and is destroyed
-                                     when the array is released. Without the flag `event` is the owner's */
+    CAI_NO_BACK_EDGE = 1 << 10,   /* an importer set it (as of DLPack): the owner does not see work in `stream`.
+                                     cai_exchange_finish keeps the array until the consumer's work has passed */
+    CAI_OWN_EVENT = 1 << 11,      /* `event` belongs to the array (cai_stream_detach), else to the owner */
     CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory after the work of the stream that the array names.
                                      So the array may be released as soon as that stream waits for the
                                      consumer's work. Only owners whose free is stream-ordered set the flag
@@ -652,9 +646,8 @@ typedef struct cai_import_options {
 /** Judges a dictionary completely. If it is right, the function describes it in `out` as a borrowed array.
  *  Attach the object that keeps the memory with cai_array_own. `options` may be NULL.
  *
- *  The entries are judged one by one in the order of CAI_ENTRY_LIST. Then shape, typestr, data and strides
- *  are judged together (sign of extents, sizes, addresses), and last the mask. On failure nothing is stored
- *  in `out` or in the storage of the options.
+ *  After the entries one by one, shape, typestr, data and strides are judged together, and last the mask. On
+ *  failure nothing is stored in `out` or in the storage of the options.
  *
  *  CAI_LENIENT accepts only these slips. A missing version counts as 0. `data` may be a list or have extra
  *  items. The read-only flag may have any Python truth value. `shape` and `strides` may be lists. The byte
@@ -1272,13 +1265,9 @@ CAI_API cai_status cai_error_set(cai_status status, const char *name, const char
     cai_priv_text text;
     if (!status || !err) return status;
     text = cai_priv_error_open(err, status, CAI_ENTRY_NONE, -1);
-    if (name) {
-        cai_priv_put(&text, name);
-        cai_priv_put(&text, ": ");
-    }
     cai_priv_put(&text, message ? message : cai_status_name(status));
     (void)cai_priv_text_close(&text);
-    return status;
+    return cai_error_name(status, name, err);
 }
 
 CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err)
@@ -2149,14 +2138,10 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *
 static inline cai_status cai_priv_judge_stream(const cai_priv_judge *judge, const cai_token *token,
                                                int32_t version, int32_t *sync, uint64_t *stream)
 {
-    *stream = 0;
-    *sync = version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
-    if (!token) return CAI_OK;
-    *sync = CAI_SYNC_NONE;
-    if (token->kind == CAI_TOKEN_NONE) return CAI_OK;
-    CAI_TRY(cai_priv_judge_stream_number(judge, token));
-    *sync = CAI_SYNC_STREAM;
-    *stream = token->number;
+    const int named = token && token->kind != CAI_TOKEN_NONE;
+    if (named) CAI_TRY(cai_priv_judge_stream_number(judge, token));
+    *sync = named ? CAI_SYNC_STREAM : token || version >= 3 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN;
+    *stream = named ? token->number : 0;
     return CAI_OK;
 }
 
@@ -3361,14 +3346,9 @@ CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t v
                                                uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0};
-    int32_t found;
-    uint64_t number;
     if (!sync) return cai_priv_misuse(err, "cai_decode_stream_interface: sync is NULL");
     if (!stream) return cai_priv_misuse(err, "cai_decode_stream_interface: stream is NULL");
-    CAI_TRY(cai_priv_judge_stream(&judge, value, version, &found, &number));
-    *sync = found;
-    *stream = number;
-    return CAI_OK;
+    return cai_priv_judge_stream(&judge, value, version, sync, stream);
 }
 
 CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)

@@ -1,4 +1,4 @@
-/* cai_emm.h - external memory management: a library's memory by hooks of its host program - v0.1.0
+/* cai_emm.h - external memory management: a library's memory by hooks of its application - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header: cai_stream.h calls CUDA. */
 
@@ -36,14 +36,14 @@ DO THIS
 
 WHAT IT IS
     Several libraries in one program need device memory. Each library allocates through a table of hooks,
-    cai_emm_hooks. The host program fills the table. The table is Numba's EMM plugin interface in C. It
+    cai_emm_hooks. The application fills the table. The table is Numba's EMM plugin interface in C. It
     contains the pair of functions that NVIDIA's libraries use (DeviceMemHandler). This header has the table,
     its check, tables over CUDA's own functions and malloc, and memory and owned arrays through a table.
     ext/cai_manager.h has the rest of what Numba does: handles, reference counts, deferred frees, a retry when
     memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools but CUDA's
     (cai_emm_hooks_async). examples/memory/pool_plugin.h is a start for one of your own.
 
-EXAMPLE (a library that takes its memory from the host program)
+EXAMPLE (a library that takes its memory from the application)
         // your kernels; returns cudaGetLastError()
         int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
 

@@ -116,7 +116,8 @@ ERRORS
     call. cai_exchange_end, and every function that releases, drops or destroys, treats 4 as success.
 
 THREADS
-    Any number of threads may use one pool. Each exchange belongs to the thread that began it until it ends.
+    Any number of threads may use one pool. One thread at a time may use an exchange, and any thread may end
+    it. If stream 2 takes part, only the thread that began the exchange may end it (CAI_ERR_THREAD).
     After fork the child must not use a pool of the parent. If another thread held the pool's guard, the guard
     stays held in the child. CUDA cannot be used in the child either.
 
@@ -368,10 +369,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event
  *  are released). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
 
-/** Waits for all arrays of the list and releases them. What can be freed only after a capture of another
- *  stream stays (CAI_ERR_PENDING). If another thread polls at this time, that thread releases the arrays that
- *  it polls, or puts them back into the list. This call does not wait for these arrays (CAI_ERR_PENDING,
- *  too). Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
+/** Waits for all arrays of the list and releases them. After CAI_OK nothing waits any more. CAI_ERR_PENDING:
+ *  something still waits. It can be freed only after a capture of another stream, or another call has it now.
+ *  This is a call of another thread, or the call that runs this release callback. It releases what it has, or
+ *  puts it back into the list.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
 /* --------------------------------------------------------------------- >>pool */
@@ -2244,20 +2246,18 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
 {
     const cai_priv_run all = {0, 1, 0};
     cai_status status = CAI_OK;
-    int32_t went, parked;
+    int32_t waiting, went = 1;
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_keepalive_drain");
-    do {
-        if (!cai_priv_guarded_look(&pool->waiting)) return CAI_OK;
-        went = cai_priv_keepalive_run(pool, &all, err, &status);
+    while ((waiting = cai_priv_guarded_look(&pool->waiting)) != 0 && went) {
+        went = cai_priv_keepalive_run(pool, &all, err, &status); /* a release may add what waits, too */
         if (status) return status;
-    } while (went); /* a release may add what waits, too */
-    cai_priv_guard_take(&pool->guard);
-    parked = pool->parked != NULL;
-    cai_priv_guard_give(&pool->guard);
-    if (!parked) return CAI_OK;
+    }
+    if (!waiting) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_PENDING,
-                          "memory cannot be freed while a stream captures, or another thread has it now: call "
-                          "cai_keepalive_drain after the capture");
+                          "%d arrays still wait: their memory cannot be freed while a stream captures, or "
+                          "another call has them now. Call cai_keepalive_drain after the capture, or after "
+                          "that call",
+                          waiting);
 }
 
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.

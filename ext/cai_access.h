@@ -147,7 +147,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_access_end(cai_argument *arguments, int32_
 
 #endif /* CAI_ACCESS_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>storages  >>arguments */
 
 #if defined(CAI_ACCESS_IMPLEMENTATION) && !defined(CAI_ACCESS_IMPLEMENTED)
 #define CAI_ACCESS_IMPLEMENTED

@@ -61,6 +61,7 @@ WHAT NUMPY DOES WRONG (2.4 and before)
 extern "C" {
 #endif
 
+/* ------------------------------------------------------------------- >>struct */
 /** PyArrayInterface without Python.h. intptr_t stands for Py_ssize_t, and descr is a PyObject *. */
 typedef struct cai_array_struct {
     int two;           /* 2; any other number: not a PyArrayInterface */
@@ -84,6 +85,7 @@ enum {
     CAI_ARRAY_STRUCT_HAS_DESCR = 0x800
 };
 
+/* ---------------------------------------------------------------- >>importing */
 /** Judges a struct. If it is right, describes it in `out` as a borrowed array on the host, with version 3,
  *  CAI_SYNC_NONE and unknown device. Of the flags only NATIVE, WRITABLE and HAS_DESCR count. The import
  *  computes contiguity and alignment. `descr` is the token run of in->descr as the caller's reader tagged it,
@@ -96,6 +98,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_array_struct_import(const cai_array_struct
                                                           cai_field *fields, int64_t capacity,
                                                           cai_array *out, cai_error *err);
 
+/* ---------------------------------------------------------------- >>exporting */
 /** Makes a struct for an array. `shape_and_strides` is storage of the caller for 2 * ndim numbers, and may be
  *  NULL if ndim is 0. `descr` is NULL or a PyObject *, the list of the fields. It is stored and not read. The
  *  export refuses an array that the struct cannot describe: with fields but no `descr`, a unit, bit fields,

@@ -32,9 +32,10 @@ DO THIS
         #define CAI_IMPLEMENTATION
         #include "cai_dlpack.h"
 
-    No dlpack.h is needed. This header declares DLPack's structs as cai_dl_tensor, cai_dl_managed (DLManagedTensor)
-    and cai_dl_managed_versioned. If you include dlpack.h (0.6 or later) before this header, these names are
-    DLPack's own types. Without it, cast a pointer that another library gives you: the bytes are the same.
+    No dlpack.h is needed. This header declares DLPack's structs as cai_dl_tensor, cai_dl_managed
+    (DLManagedTensor) and cai_dl_managed_versioned. If you include dlpack.h (0.6 or later) before this header,
+    these names are DLPack's own types. Without it, cast a pointer that another library gives you: the bytes
+    are the same.
 
     Include cai_stream.h before this header, also in the unit with the implementation, for exports that are in
     order at both ends: cai_dlpack_export_ordered, cai_dlpack_export_ordered_versioned.
@@ -115,8 +116,9 @@ THREADS
 extern "C" {
 #endif
 
-/* DLPack's structs. A dlpack.h that was included before gives its types. Without one they are declared here, with the
- * layout of DLPack 1.3, so that no dlpack.h is needed. Field by field they are described in DLPack's documentation. */
+/* ------------------------------------------------------------------ >>structs */
+/* DLPack's structs. A dlpack.h that was included before gives its types. Without one they are declared here,
+ * with the layout of DLPack 1.3. Field by field they are described in DLPack's documentation. */
 #if defined(DLPACK_DLPACK_H_)
 #if defined(DLPACK_VERSION) && DLPACK_VERSION < 60
 #error "cai_dlpack.h: this dlpack.h is older than 0.6"
@@ -189,6 +191,7 @@ enum {
     CAI_DL_CUDA_MANAGED = 13
 };
 
+/* ------------------------------------------------------------------ >>options */
 /** Flags of imports (beside CAI_LENIENT) and of exports. */
 enum {
     CAI_DLPACK_READ_ONLY = 1 << 1,      /* import: the array is read-only, whatever the struct contains */
@@ -220,6 +223,7 @@ typedef struct cai_dlpack_storage {
     cai_dl_managed_versioned versioned;
 } cai_dlpack_storage;
 
+/* -------------------------------------------------------------------- >>types */
 /** Converts a dtype of DLPack. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (unsupported, see TYPES). */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_from(cai_dl_dtype in, cai_dtype *out, cai_error *err);
 
@@ -229,15 +233,18 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_d
 /** Stores the DLPack device of an array, which __dlpack_device__ returns. The kind of memory must be known,
  *  and for device memory also the device. cai_locate finds both. For an empty array the caller stores them.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out, cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out,
+                                                    cai_error *err);
 
+/* ------------------------------------------------------------------ >>tensors */
 /** Describes a tensor as a borrowed array, valid as long as the tensor's memory. Shape and strides are
  *  copied. The array is writable without CAI_DLPACK_READ_ONLY, as the struct has no such mark. `options` may
  *  be NULL. Strides NULL mean C order. A stride that no element uses becomes 0 if it exceeds 64 bits in
  *  bytes. byte_offset is added to the address. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_TYPESTR, CAI_ERR_MEMORY (device), CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor, const cai_dlpack_options *options,
-                                                    cai_array *out, cai_error *err);
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor,
+                                                    const cai_dlpack_options *options, cai_array *out,
+                                                    cai_error *err);
 
 /** Does the same as cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter
  *  the array is borrowed. It is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
@@ -251,7 +258,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(cai_dl_managed *managed,
  *  CAI_DLPACK_ORDERED. data is the first element, byte_offset is 0. strides is NULL only if ndim is 0 (DLPack
  *  1.2). On failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags,
-                                                  int64_t *shape_and_strides, cai_dl_tensor *out, cai_error *err);
+                                                  int64_t *shape_and_strides, cai_dl_tensor *out,
+                                                  cai_error *err);
 
 /** Moves an array into a tensor with a deleter, in the caller's storage (see WHO OWNS WHAT). A borrowed array
  *  may be exported. Its memory must outlive the tensor. `flags` and errors are those of cai_dlpack_lend. *out
@@ -292,6 +300,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, 
 extern "C" {
 #endif
 
+/* ----------------------------------------------------------------- >>ordering */
 /** The storage of an export that is in order at both ends. Set storage.done, and storage.user if storage.done
  *  needs it. storage.done gets the address of this struct. All other fields belong to the export. */
 typedef struct cai_dlpack_ordered {
@@ -352,9 +361,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array 
                                                                       cai_error *err);
 
 /** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is
- *  more, the next ordered export polls the pool. If there is more still, the export fails with CAI_ERR_CAPACITY
- *  (BufferError in Python), and the array stays the caller's. Then call cai_keepalive_drain, which waits on
- *  the host. A deleter never fails, so tensors that are out may bring the count further above the limit.
+ *  more, the next ordered export polls the pool. If there is more still, the export fails with
+ *  CAI_ERR_CAPACITY (BufferError in Python), and the array stays the caller's. Then call cai_keepalive_drain,
+ *  which waits on the host. A deleter never fails, so tensors that are out may bring the count further above
+ *  the limit.
  *  Exports that are never parked are not refused. A new pool has no limit. Call it before the first export.
  *  Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_t bytes,
@@ -592,7 +602,7 @@ static cai_status cai_priv_dlpack_bytes(const cai_dl_tensor *tensor, int64_t ite
     return CAI_OK;
 }
 
-/* Finds the address. NULL stays NULL, for cai_array_init_dtype. That of an empty array is not judged (R13). */
+/* Finds the address. NULL stays NULL, for cai_array_init_dtype. An empty array's is not judged (R13). */
 static cai_status cai_priv_dlpack_address(const cai_dl_tensor *tensor, uint64_t *out, cai_error *err)
 {
     const uint64_t data = (uint64_t)(uintptr_t)tensor->data, offset = tensor->byte_offset;
@@ -621,8 +631,9 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_shape(const cai_dl_tensor *tenso
 }
 
 /* Describes a tensor. The options have been judged. `flags` are those that the array gets, too. */
-static inline cai_status cai_priv_dlpack_describe(const cai_dl_tensor *tensor, const cai_dlpack_options *options,
-                                                  uint32_t flags, cai_array *out, cai_error *err)
+static inline cai_status cai_priv_dlpack_describe(const cai_dl_tensor *tensor,
+                                                  const cai_dlpack_options *options, uint32_t flags,
+                                                  cai_array *out, cai_error *err)
 {
     const cai_dtype *dtype = cai_priv_dlpack_dtype(tensor->dtype);
     int32_t memory = CAI_MEMORY_UNKNOWN, device = CAI_DEVICE_UNKNOWN;
@@ -1120,7 +1131,8 @@ static cai_priv_parked *cai_priv_dlpack_take(cai_event_pool *pool, uint64_t stre
     return found;
 }
 
-/* Arrays that wait for earlier work of this stream get an event in it. It is an argument now, so it exists. */
+/* Arrays that wait for earlier work of this stream get an event in it. The stream is an argument now, so it
+ * exists. */
 static void cai_priv_dlpack_settle_others(cai_dlpack_ordered *now)
 {
     const cai_cuda *cuda = now->pool->cuda;
@@ -1171,8 +1183,8 @@ static cai_status cai_priv_dlpack_ask_context(cai_dlpack_ordered *at, cai_error 
     return cai_cuda_status(error, "context_id", err);
 }
 
-/* Chooses the way while the stream is an argument. The query of its capture comes first, because queries of its
- * flags and of its id would end the capture. A graph may use the array again, whatever the stream is. */
+/* Chooses the way while the stream is an argument. The query of its capture comes first, because queries of
+ * its flags and of its id would end the capture. A graph may use the array again, whatever the stream is. */
 static cai_status cai_priv_dlpack_choose(cai_dlpack_ordered *at, cai_error *err)
 {
     const cai_cuda *cuda = at->pool->cuda;

@@ -91,6 +91,7 @@ THREADS
 extern "C" {
 #endif
 
+/* --------------------------------------------------------------- >>descriptor */
 /* Processes exchange the struct below. cai.h explains the guard. */
 #ifndef CAI_IPC_ABI_V0
 #define CAI_IPC_ABI_V0
@@ -117,6 +118,7 @@ struct cai_ipc_v0 {
 
 enum { CAI_IPC_READ_ONLY = 1 << 0 /* the array was not writable, and its import is not */ };
 
+/* ---------------------------------------------------------------- >>processes */
 /** A place for an allocation of another process that is open in this one. It is storage only. */
 typedef struct cai_ipc_mapping {
     struct cai_ipc *ipc;
@@ -157,6 +159,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_init(cai_ipc *ipc, const cai_cuda *cud
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_PENDING. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err);
 
+/* ------------------------------------------------------------------- >>arrays */
 /** Describes an array inside a memory object to other processes. `array` may be NULL, for the bytes of the
  *  object as uint8. All work on it must be done (see ORDER AND LIFETIME). Another sync than CAI_SYNC_NONE is
  *  refused, so synchronize and store CAI_SYNC_NONE. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
@@ -208,7 +211,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct
 
 #endif /* CAI_IPC_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>describing  >>contexts  >>mappings  >>public */
 
 #if defined(CAI_IPC_IMPLEMENTATION) && !defined(CAI_IPC_IMPLEMENTED)
 #define CAI_IPC_IMPLEMENTED

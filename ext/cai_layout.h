@@ -162,11 +162,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_domain_of(const cai_grid_field *fields, in
 
 #endif /* CAI_LAYOUT_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>presets  >>plans  >>given memory  >>domains */
 
 #if defined(CAI_LAYOUT_IMPLEMENTATION) && !defined(CAI_LAYOUT_IMPLEMENTED)
 #define CAI_LAYOUT_IMPLEMENTED
-
 #include <string.h>
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"

@@ -40,7 +40,7 @@ WHAT IT IS
     stream, and retries when memory runs out. It detects a second free, and works after a reset and at the end
     of the process.
 
-EXAMPLE (a library that takes its memory from the host program)
+EXAMPLE (a library that takes its memory from the application)
         // your kernels; returns cudaGetLastError()
         int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
 
@@ -848,7 +848,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int3
 
 /* Frees memory with its hook, once. After a failure a second try could free other memory. */
 static cai_status cai_priv_mem_free_now(cai_priv_mem_call *call, int32_t pair, void *ptr,
-                                                  size_t size, uint64_t stream)
+                                        size_t size, uint64_t stream)
 {
     const cai_emm_hooks *hooks = cai_priv_mem_table(call->manager, pair);
     const cai_emm_free_hook hook = cai_priv_mem_free_hook(hooks, pair);

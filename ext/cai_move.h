@@ -61,6 +61,7 @@ THREADS
 extern "C" {
 #endif
 
+/* ------------------------------------------------------------------- >>moving */
 /** Moves an array to `stream`. `stream` waits for all that is pending on the array, and becomes its stream.
  *  If the stream is of the device of the memory, or the memory belongs to no single device, this is
  *  cai_migrate, and nothing is copied. If not, the elements are copied on `stream` to new memory of `hooks`.

@@ -31,8 +31,7 @@
 
 /*
 DO THIS
-    In one .c or .cpp file (CAI_MPI_IMPLEMENTATION for this header alone). All other configuration is that of
-    the headers below it.
+    In one .c or .cpp file (CAI_MPI_IMPLEMENTATION for this header alone). The rest is as in cai_emm.h.
 
         #define CAI_IMPLEMENTATION
         #include "cai_mpi.h"
@@ -170,7 +169,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai
 
 #endif /* CAI_MPI_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>halo */
 
 #if defined(CAI_MPI_IMPLEMENTATION) && !defined(CAI_MPI_IMPLEMENTED)
 #define CAI_MPI_IMPLEMENTED

@@ -62,11 +62,13 @@ THREADS
 extern "C" {
 #endif
 
-enum { CAI_MPI_FIELDS = 64 }; /* of one record, nested records not counted */
-
+/* ------------------------------------------------------------------- >>errors */
 /** Returns the status of your own MPI call: CAI_OK for MPI_SUCCESS, else CAI_ERR_MPI with MPI's text. `what`
  *  names the call. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_status(int code, const char *what, cai_error *err);
+
+/* ---------------------------------------------------------------- >>datatypes */
+enum { CAI_MPI_FIELDS = 64 }; /* of one record, nested records not counted */
 
 /** Stores MPI's own datatype, such as MPI_FLOAT for float32, for reductions and the like. Do not free it.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (MPI has none: float16, bfloat16, float8, complex32, records,
@@ -91,7 +93,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_type_packed(const cai_array *array, MP
 
 #endif /* CAI_MPI_TYPE_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>datatypes */
 
 #if defined(CAI_MPI_TYPE_IMPLEMENTATION) && !defined(CAI_MPI_TYPE_IMPLEMENTED)
 #define CAI_MPI_TYPE_IMPLEMENTED

@@ -288,7 +288,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_destroy(cai_stream_cache *cac
 
 #endif /* CAI_PLACE_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>placing  >>working  >>events  >>migrating  >>caching */
 
 #if defined(CAI_PLACE_IMPLEMENTATION) && !defined(CAI_PLACE_IMPLEMENTED)
 #define CAI_PLACE_IMPLEMENTED

@@ -107,10 +107,12 @@ THREADS
 extern "C" {
 #endif
 
+/* ------------------------------------------------------------------- >>module */
 /** Does the same as cai_python_init, and the imports with `py` read DLPack, too. Returns 0, or -1 with an
  *  exception set. */
 CAI_API CAI_MUST_CHECK int cai_python_dlpack_init(cai_python *py);
 
+/* ---------------------------------------------------------------- >>exporting */
 /** The request of a consumer to __dlpack__. */
 typedef struct cai_python_dlpack_request {
     uint64_t stream;   /* the stream that must wait for the array's pending work; 0: none */
@@ -135,6 +137,7 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
 /** Returns a new tuple, the value of __dlpack_device__ for `array`, or NULL (cai_dlpack_device). */
 CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
 
+/* ----------------------------------------------------------------- >>exchange */
 /* DLPack's exchange of a type in C, DLPackExchangeAPI. dlpack.h has it since 1.3. */
 #if defined(DLPACK_DLPACK_H_) && defined(DLPACK_MAJOR_VERSION) && DLPACK_MINOR_VERSION >= 3
 typedef DLPackExchangeAPIHeader cai_dl_exchange_header;
@@ -148,7 +151,8 @@ typedef struct cai_dl_exchange_header {
 typedef struct cai_dl_exchange {
     cai_dl_exchange_header header;
     int (*managed_tensor_allocator)(cai_dl_tensor *prototype, cai_dl_managed_versioned **out, void *error_ctx,
-                                    void (*set_error)(void *error_ctx, const char *kind, const char *message));
+                                    void (*set_error)(void *error_ctx, const char *kind,
+                                                      const char *message));
     int (*managed_tensor_from_py_object_no_sync)(void *object, cai_dl_managed_versioned **out);
     int (*managed_tensor_to_py_object_no_sync)(cai_dl_managed_versioned *tensor, void **out);
     int (*dltensor_from_py_object_no_sync)(void *object, cai_dl_tensor *out); /* NULL: not offered */
@@ -226,6 +230,7 @@ CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype, cai_dl_managed_
 extern "C" {
 #endif
 
+/* ----------------------------------------------------------------- >>ordering */
 /** Returns the capsule of __dlpack__ in order at both ends (cai_dlpack_export_ordered for the stream of the
  *  request). That stream waits for the pending work of `array`. When the consumer drops the tensor, the
  *  reference to `object` is dropped after the consumer's work. This happens at once if `array` has
@@ -811,8 +816,8 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
 
 
 #if defined(CAI_PRIV_PY_WITH_ORDER)
-/* The destructor of a capsule with a storage. If nobody has used it, there is no work to wait for. A graph that
- * was asked to tell its end still names the storage. */
+/* The destructor of a capsule with a storage. If nobody has used it, there is no work to wait for. A graph
+ * that was asked to tell its end still names the storage. */
 static void cai_priv_py_drop_stored(PyObject *capsule)
 {
     const char *const name = cai_priv_py_name_of(capsule);
@@ -974,7 +979,7 @@ static int cai_priv_py_prove_table(PyObject *capsule, PyObject *type, cai_priv_p
 /* Finds the table of a type, what was offered with it, and the exchange that describes the arrays of the
  * type. Returns NULL with an exception set. */
 static const cai_dl_exchange *cai_priv_py_table_of(PyObject *type, cai_priv_py_offered *offered,
-                                                     cai_python_type *known)
+                                                   cai_python_type *known)
 {
     PyObject *name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
     PyObject *capsule = name ? PyObject_GetAttr(type, name) : NULL;
@@ -1023,9 +1028,9 @@ static int cai_priv_py_ask_current(const cai_dl_exchange *table, const cai_array
 
 /* Moves an array that was described into a tensor. On failure the caller still owns it. */
 static cai_dl_managed_versioned *cai_priv_py_hand_over(const cai_priv_py_offered *offered,
-                                                              PyObject *object,
-                                                              const cai_python_dlpack_request *request,
-                                                              cai_array *array)
+                                                       PyObject *object,
+                                                       const cai_python_dlpack_request *request,
+                                                       cai_array *array)
 {
     cai_priv_py_export of = {NULL, NULL, NULL, 1};
     cai_dlpack_storage *storage;

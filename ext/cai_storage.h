@@ -52,7 +52,7 @@ WHAT IT IS
         cai_storage field;                 // do not move it
         cai_storage_access a;              // on the stack, no init, no heap
         options.pool = &pool;              // of cai_event_pool_init
-        options.hooks = &hooks;            // any table: cai_emm_hooks_cuda, _async, your host program's
+        options.hooks = &hooks;            // any table: cai_emm_hooks_cuda, _async, your application's
         options.kind = CAI_STORAGE_BOTH;
         options.home = CAI_STREAM(stream);
         CAI_TRY(cai_storage_init(&field, &options, &dtype, &layout, err));
@@ -276,7 +276,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_assign(cai_storage *to, cai_storag
 #endif /* CAI_STORAGE_H_INCLUDED */
 
 /* ============================================================ >>implementation
- *   >>sharing  >>home  >>making  >>given  >>releasing  >>accessing  >>exporting */
+ *   >>sharing  >>home  >>making  >>given  >>releasing  >>accessing  >>exporting  >>marking */
 
 #if defined(CAI_STORAGE_IMPLEMENTATION) && !defined(CAI_STORAGE_IMPLEMENTED)
 #define CAI_STORAGE_IMPLEMENTED

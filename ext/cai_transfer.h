@@ -189,7 +189,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_transfer_copy_peer(const cai_transfer *pla
 #endif
 #endif /* CAI_PRIV_TRANSFER_WITH_STREAM */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>planning  >>pieces */
 
 #if defined(CAI_TRANSFER_IMPLEMENTATION) && !defined(CAI_TRANSFER_IMPLEMENTED)
 #define CAI_TRANSFER_IMPLEMENTED

@@ -293,7 +293,7 @@ static int blas_number(const char *name, const void *caller, const lib_handle *h
     status = blas_end(&work);
     if (handle->pointer_mode == LIB_DEVICE || status != BLAS_OK) return status;
     memset(result, 0, bytes);
-    return cuStreamSynchronize((CUstream)handle->stream) == CUDA_SUCCESS ? BLAS_OK : BLAS_FAILED;
+    return cuStreamSynchronize((CUstream)(uintptr_t)handle->stream) == CUDA_SUCCESS ? BLAS_OK : BLAS_FAILED;
 }
 
 #define BLAS_DECLARED(HEAD)                                                                                  \

@@ -167,9 +167,6 @@ int32_t cai_lib_missing(const void *first, const char *name)
 LIB_EXPORT int32_t cai_lib_opaque(const lib_handle *first, const char *name);
 int32_t cai_lib_opaque(const lib_handle *first, const char *name)
 {
-    lib_work work;
     if (!lib_handle_is(first)) return cai_lib_missing(first, name);
-    lib_begin(&work, name, LIB_CALLER, first->stream);
-    work.opaque = 1;
-    return lib_end(&work) ? lib_not_supported(name) : 0;
+    return cai_driver_work(name, LIB_CALLER, first->stream, NULL, 0, 1) ? lib_not_supported(name) : 0;
 }

@@ -2,8 +2,9 @@
 """pytest --cai-sim: runs the tests on a simulated CUDA driver. A test whose work races fails.
 
 A race that is certain fails its test, and so does a possible one between a launch and a copy, or between a launch and
-one that is known to write. So does the use of a stream, an event or another handle that was destroyed. What could not
-be judged is said at the end, and fails the run, unless it is accepted:
+one that is known to write. So does the use of a stream, an event or another handle that was destroyed, and a launch on
+memory that its device cannot access. What could not be judged is said at the end, and fails the run, unless it is
+accepted:
 
     pytest --cai-sim --cai-sim-options "--accept not-judged --adversarial"
 
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-LEFT = pytest.StashKey["tuple[int, int]"]()  # up to here operations and dead handles are judged
+LEFT = pytest.StashKey["tuple[int, int]"]()  # up to here operations and undefined uses are judged
 OBJECTED = ("not-judged", "unread")  # levels that are of the whole run, not of a test
 
 
@@ -51,7 +52,7 @@ def running(config: pytest.Config) -> Any:
 
 
 def position(cai_sim: Any) -> tuple[int, int]:
-    return cai_sim.position(), len(cai_sim._report.dead_handles(cai_sim._running()))
+    return cai_sim.position(), cai_sim._report.undefined_count(cai_sim._running())
 
 
 def judge(item: pytest.Item) -> None:
@@ -59,12 +60,12 @@ def judge(item: pytest.Item) -> None:
     cai_sim = running(item.config)
     if cai_sim is None:
         return
-    operations, dead = item.config.stash.get(LEFT, (0, 0))
+    operations, undefined = item.config.stash.get(LEFT, (0, 0))
     item.config.stash[LEFT] = position(cai_sim)
     report = cai_sim._report
     found = report.groups(race for race in cai_sim.races(since=operations) if race.likely)
     lines = [line for number, group in enumerate(found, 1) for line in report.describe(number, group)]
-    lines += report.dead_handles(cai_sim._running())[dead:]
+    lines += [line for _, line in report.dead(cai_sim._running(), undefined)]
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)
 

@@ -302,9 +302,6 @@ static void test_refused(void)
     cai_sim *sim = cai_sim_create(2);
     static cai_event_pool unmade;
     cai_emm_hooks poor;
-    cai_array mask;
-    cai_dtype bits;
-    const int64_t shape[1] = {5};
     build(&w, sim);
     CHECK_INT(cai_move(NULL, &w.pool, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_move(&w.x, NULL, w.next, &w.hooks, &err), CAI_ERR_ARGUMENT);
@@ -322,6 +319,30 @@ static void test_refused(void)
     poor = w.hooks;
     poor.device_free = NULL;
     refused(&w, &poor, CAI_ERR_ARGUMENT, "device_free is NULL");
+    cai_emm_hooks_malloc(&poor);
+    refused(&w, &poor, CAI_ERR_MEMORY, "hooks: the table is of host memory");
+    w.cuda.copy_peer_async = NULL; /* a table of before */
+    w.cuda.copy_3d_async = NULL;
+    CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, NULL), CAI_ERR_UNAVAILABLE);
+    w.cuda = *cai_sim_cuda(sim);
+    w.cuda.copy_3d_peer_async = NULL;
+    w.cuda.copy_3d_async = NULL;
+    refused(&w, &w.hooks, CAI_ERR_UNAVAILABLE, "no copy_3d_async");
+    w.cuda = *cai_sim_cuda(sim);
+    CHECK_INT(cai_sim_fail_op(sim, "memory_alloc_async", 1, 2), 1);
+    refused(&w, &w.hooks, CAI_ERR_OUT_OF_MEMORY, "is out of memory");
+    pull_down(&w);
+    cai_sim_destroy(sim);
+}
+
+static void test_refused_arrays(void)
+{
+    world w;
+    cai_sim *sim = cai_sim_create(2);
+    cai_array mask;
+    cai_dtype bits;
+    const int64_t shape[1] = {5};
+    build(&w, sim);
     w.x.dtype.itemsize = -4; /* written over by somebody */
     refused(&w, &w.hooks, CAI_ERR_DATA, "");
     w.x.dtype.itemsize = 4;
@@ -334,21 +355,8 @@ static void test_refused(void)
     refused(&w, &w.hooks, CAI_ERR_EXPECT, "the fields of an owned array are not copied");
     w.x.release = NULL;
     w.x.field_count = 0;
-    cai_emm_hooks_malloc(&poor);
-    refused(&w, &poor, CAI_ERR_MEMORY, "hooks: the table is of host memory");
     w.x.memory = CAI_MEMORY_HOST;
     refused(&w, &w.hooks, CAI_ERR_MEMORY, "the array: plain host memory");
-    w.x.memory = CAI_MEMORY_DEVICE;
-    w.cuda.copy_peer_async = NULL; /* a table of before */
-    w.cuda.copy_3d_async = NULL;
-    CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, NULL), CAI_ERR_UNAVAILABLE);
-    w.cuda = *cai_sim_cuda(sim);
-    w.cuda.copy_3d_peer_async = NULL;
-    w.cuda.copy_3d_async = NULL;
-    refused(&w, &w.hooks, CAI_ERR_UNAVAILABLE, "no copy_3d_async");
-    w.cuda = *cai_sim_cuda(sim);
-    CHECK_INT(cai_sim_fail_op(sim, "memory_alloc_async", 1, 2), 1);
-    refused(&w, &w.hooks, CAI_ERR_OUT_OF_MEMORY, "is out of memory");
     CHECK_INT(cai_dtype_parse("|t3", 3, 0, &bits, &err), CAI_OK);
     CHECK_INT(cai_array_init_dtype(&w.x, &bits, 1, shape, NULL, w.data, &err), CAI_OK);
     w.x.memory = CAI_MEMORY_DEVICE;
@@ -452,6 +460,7 @@ int main(void)
     test_current_context();
     test_kinds();
     test_refused();
+    test_refused_arrays();
     test_dead();
     test_faults();
     return cai_test_end();

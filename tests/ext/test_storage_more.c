@@ -319,26 +319,23 @@ static void test_frees(void)
 }
 
 /* ------------------------------------------------------------------- arguments */
-static void test_wrap_refused(void)
-{
-    static int32_t values[LENGTH];
-    const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, large[2] = {(int64_t)1 << 31, (int64_t)1 << 30},
-                  zeros[2] = {0, 0};
-    cai_array x, y, z;
-    cai_dtype bytes;
-    uint64_t memory, pinned, graph = 0;
-    start("given arrays that are refused");
-    x = line_of(values);
-    memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, sizeof values);
-    pinned = cai_sim_alloc(sim, CAI_SIM_MEM_PINNED, sizeof values);
-    y = line_of((int32_t *)cai_sim_bytes(sim, memory));
-    y.memory = CAI_MEMORY_DEVICE;
 #define WRAP(a, b, state, status, words)                                                                     \
     do {                                                                                                     \
         memset(&storage, 1, sizeof storage);                                                                 \
         REFUSED(cai_storage_wrap(&storage, &options, a, b, state, &err), status, words);                     \
         CHECK(is_zero(&storage));                                                                            \
     } while (0)
+
+static void test_wrap_refused(void)
+{
+    static int32_t values[LENGTH];
+    cai_array x, y, z;
+    uint64_t memory, graph = 0;
+    start("given arrays that are refused");
+    x = line_of(values);
+    memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, sizeof values);
+    y = line_of((int32_t *)cai_sim_bytes(sim, memory));
+    y.memory = CAI_MEMORY_DEVICE;
     REFUSED(cai_storage_wrap(NULL, &options, &x, NULL, CLEAN, &err), CAI_ERR_ARGUMENT, "NULL");
     REFUSED(cai_storage_wrap(&storage, NULL, &x, NULL, CLEAN, &err), CAI_ERR_ARGUMENT, "NULL");
     WRAP(&x, &y, -1, CAI_ERR_ARGUMENT, "state = -1");
@@ -366,19 +363,29 @@ static void test_wrap_refused(void)
     z.sync = CAI_SYNC_STREAM; /* the missing side is allocated, and given back */
     z.stream = 0;
     WRAP(NULL, &z, CLEAN, CAI_ERR_STREAM, "");
-    GOOD(cai_array_init(&z, CAI_INT32, 9, nine, NULL, values, &err));
-    z.memory = CAI_MEMORY_HOST;
-    WRAP(&z, NULL, CLEAN, CAI_ERR_SHAPE, "9 axes");
-    GOOD(cai_dtype_of(CAI_INT8, &bytes, &err));
-    GOOD(cai_array_init_dtype(&z, &bytes, 2, large, zeros, (uint64_t)(uintptr_t)values, &err));
-    z.memory = CAI_MEMORY_HOST;
-    WRAP(&z, NULL, CLEAN, sizeof(void *) == 8 ? CAI_ERR_OUT_OF_MEMORY : CAI_ERR_SHAPE, "bytes");
     CHECK_INT(cai_sim_capture_begin(sim, home, 2), 0);
     WRAP(&x, &y, CLEAN, CAI_ERR_CAPTURE, "is capturing");
     CHECK_INT(cai_sim_capture_end(sim, home, &graph), 0);
     CHECK_INT(cai_sim_graph_destroy(sim, graph), 0);
     cai_sim_free(sim, memory);
-    cai_sim_free(sim, pinned);
+    finish();
+}
+
+static void test_wrap_sizes(void)
+{
+    static int32_t values[LENGTH];
+    const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, large[2] = {(int64_t)1 << 31, (int64_t)1 << 30},
+                  zeros[2] = {0, 0};
+    cai_array x;
+    cai_dtype bytes;
+    start("given arrays of refused sizes");
+    GOOD(cai_array_init(&x, CAI_INT32, 9, nine, NULL, values, &err));
+    x.memory = CAI_MEMORY_HOST;
+    WRAP(&x, NULL, CLEAN, CAI_ERR_SHAPE, "9 axes");
+    GOOD(cai_dtype_of(CAI_INT8, &bytes, &err));
+    GOOD(cai_array_init_dtype(&x, &bytes, 2, large, zeros, (uint64_t)(uintptr_t)values, &err));
+    x.memory = CAI_MEMORY_HOST;
+    WRAP(&x, NULL, CLEAN, sizeof(void *) == 8 ? CAI_ERR_OUT_OF_MEMORY : CAI_ERR_SHAPE, "bytes");
     finish();
 }
 
@@ -558,6 +565,26 @@ static void test_exports(void)
         GOOD(cai_keepalive_drain(&pool, &err));
         CHECK_INT(storage.open[1], 0);
     }
+    GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err)); /* all work of the context has ended */
+    x.sync = CAI_SYNC_UNKNOWN;
+    fail_op("context_synchronize", 1, 700);
+    cai_array_release(&x);
+    CHECK_INT(storage.open[1], 0);
+    GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err));
+    x.stream = CAI_STREAM_LEGACY;
+    fail_op("context_current", 1, 700);
+    cai_array_release(&x);
+    CHECK_INT(storage.open[1], 0);
+    finish();
+}
+
+/* The streams without a handle that an export may name at its release. */
+static void test_exports_of_context(void)
+{
+    cai_array x;
+    int32_t i;
+    start("exports on streams of the context");
+    make(&storage);
     GOOD(cai_storage_export(&storage, D, CAI_WRITE, s1, &x, &err)); /* a stream of DLPack's -1: the context */
     x.stream = UINT64_MAX;
     cai_sim_log_clear(sim);
@@ -583,16 +610,6 @@ static void test_exports(void)
         CHECK_INT(storage.open[1], 0);
         CHECK((strstr(cai_sim_log(sim), i ? " legacy" : " per_thread") != NULL));
     }
-    GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err)); /* all work of the context has ended */
-    x.sync = CAI_SYNC_UNKNOWN;
-    fail_op("context_synchronize", 1, 700);
-    cai_array_release(&x);
-    CHECK_INT(storage.open[1], 0);
-    GOOD(cai_storage_export(&storage, D, CAI_WRITE, home, &x, &err));
-    x.stream = CAI_STREAM_LEGACY;
-    fail_op("context_current", 1, 700);
-    cai_array_release(&x);
-    CHECK_INT(storage.open[1], 0);
     finish();
 }
 
@@ -1021,6 +1038,7 @@ int main(void)
     test_hooks();
     test_frees();
     test_wrap_refused();
+    test_wrap_sizes();
     test_read_only();
     test_marks();
     test_mixed();
@@ -1029,6 +1047,7 @@ int main(void)
     test_ends();
     test_thread();
     test_exports();
+    test_exports_of_context();
     test_copies();
     test_given_pending();
     test_release_in_capture();

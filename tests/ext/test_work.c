@@ -393,17 +393,13 @@ static void test_migrate_default(void)
     cai_sim_destroy(sim);
 }
 
-static void test_errors(void)
+static void test_depend_errors(void)
 {
     cai_sim *sim = two_devices();
     const uint64_t stream = cai_sim_stream_create(sim, 1);
-    cai_array x = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), 0);
-    cai_array before;
     cai_work work[2] = {{0, 0}, {0, 0}};
     cai_event_pool pool;
-    uint64_t event = 77;
-    int32_t error;
-    cai_test_note("errors of work and of migration");
+    cai_test_note("errors of cai_stream_depend");
     CHECK_INT(cai_event_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, NULL), CAI_OK);
     CHECK_INT(cai_stream_depend(NULL, stream, work, 1, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_stream_depend(&pool, 0, work, 1, &err), CAI_ERR_STREAM);
@@ -422,6 +418,20 @@ static void test_errors(void)
     work[1].event = 0;
     CHECK_INT(cai_stream_depend(&pool, stream, work, 2, &err), CAI_ERR_STREAM);
     CHECK_INT(err.index, 1);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    cai_sim_destroy(sim);
+}
+
+static void test_event_errors(void)
+{
+    cai_sim *sim = two_devices();
+    const uint64_t stream = cai_sim_stream_create(sim, 1);
+    cai_work work = {0, 0};
+    cai_event_pool pool;
+    uint64_t event = 77;
+    int32_t error;
+    cai_test_note("errors of events");
+    CHECK_INT(cai_event_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, NULL), CAI_OK);
     CHECK_INT(cai_event_make(&pool, 0, &event, &err), CAI_ERR_STREAM);
     CHECK_INT(cai_event_make(&pool, stream, NULL, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_make(NULL, stream, &event, &err), CAI_ERR_ARGUMENT);
@@ -440,14 +450,26 @@ static void test_errors(void)
     CHECK_INT(cai_event_drop(&pool, event, &err), CAI_OK);
     CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
     CHECK_INT(cai_event_make(&pool, stream, &event, &err), CAI_OK); /* of the stream's context */
-    work[0].stream = 0;
-    work[0].event = event;
+    work.event = event;
     CHECK_INT(cai_sim_capture_begin(sim, stream, 0), 0);
-    CHECK_INT(cai_stream_depend(&pool, stream, work, 1, &err), CAI_ERR_CAPTURE);
+    CHECK_INT(cai_stream_depend(&pool, stream, &work, 1, &err), CAI_ERR_CAPTURE);
     CHECK_INT(err.rule, 103);
     CHECK_INT(cai_event_make(&pool, stream, &event, &err), CAI_ERR_CAPTURE);
     CHECK_UINT(cai_sim_current(sim), device_of[1]);
     CHECK_INT(cai_event_drop(&pool, event, &err), CAI_OK);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    cai_sim_destroy(sim);
+}
+
+static void test_migrate_errors(void)
+{
+    cai_sim *sim = two_devices();
+    cai_array x = make(cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, BYTES), 0);
+    cai_array before;
+    cai_event_pool pool;
+    cai_test_note("errors of migration");
+    CHECK_INT(cai_event_pool_init(&pool, cai_sim_cuda(sim), NULL, 0, 0, NULL), CAI_OK);
+    CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
     x.device = 0;
     before = x;
     CHECK_INT(cai_migrate(&x, &pool, cai_sim_stream_create(sim, 1), &err), CAI_ERR_PLACEMENT);
@@ -857,71 +879,93 @@ static void test_rare_calls(void)
 
 /* ------------------------------------------------------------------ which device */
 
-static void test_which_device(void)
-{
-    cai_sim *sim = two_devices();
+/* A cache of two devices, with a stream of the user on each. */
+typedef struct choice {
+    cai_sim *sim;
     maker m;
-    const cai_stream_maker hooks = maker_of(&m, sim);
+    cai_stream_maker hooks;
     cai_cached_stream places[2];
     cai_stream_cache cache;
-    cai_placement at;
     uint64_t here, there, zero, one;
-    cai_array x;
+    cai_array x; /* on device 0, stream here */
+} choice;
+
+static void open_choice(choice *c)
+{
+    c->sim = two_devices();
+    c->hooks = maker_of(&c->m, c->sim);
+    CHECK_INT(cai_stream_cache_init(&c->cache, cai_sim_cuda(c->sim), &c->hooks, c->places, 2, 1, &err), CAI_OK);
+    CHECK_INT(cai_stream_cache_get(&c->cache, 0, &c->zero, &err), CAI_OK);
+    CHECK_INT(cai_stream_cache_get(&c->cache, 1, &c->one, &err), CAI_OK);
+    c->here = cai_sim_stream_create(c->sim, 1);
+    CHECK_INT(cai_sim_set_context(c->sim, device_of[1]), 0);
+    c->there = cai_sim_stream_create(c->sim, 1);
+    CHECK_INT(cai_sim_set_context(c->sim, device_of[0]), 0);
+    c->x = make(0x1000, c->here);
+}
+
+static void close_choice(choice *c)
+{
+    CHECK_INT(cai_stream_cache_destroy(&c->cache, &err), CAI_OK);
+    cai_sim_destroy(c->sim);
+}
+
+static void test_which_device(void)
+{
+    choice c;
+    cai_placement at;
     cai_test_note("which device");
-    CHECK_INT(cai_stream_cache_init(&cache, cai_sim_cuda(sim), &hooks, places, 2, 1, &err), CAI_OK);
-    CHECK_INT(cai_stream_cache_get(&cache, 0, &zero, &err), CAI_OK);
-    CHECK_INT(cai_stream_cache_get(&cache, 1, &one, &err), CAI_OK);
-    here = cai_sim_stream_create(sim, 1);
-    CHECK_INT(cai_sim_set_context(sim, device_of[1]), 0);
-    there = cai_sim_stream_create(sim, 1);
-    CHECK_INT(cai_sim_set_context(sim, device_of[0]), 0);
-    x = make(0x1000, here);
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, NULL, 0, &at, &err), CAI_OK); /* the default */
-    CHECK(at.device == 1 && at.stream == one && !at.decided);
-    CHECK_INT(cai_place_on(&cache, 0, NULL, 0, &at, &err), CAI_OK); /* an ordinal */
-    CHECK(at.device == 0 && at.stream == zero);
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, NULL, there, &at, &err), CAI_OK); /* a stream */
-    CHECK(at.device == 1 && at.stream == there && at.decided == 1);
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, NULL, 1, &at, &err), CAI_OK); /* of the current one */
+    open_choice(&c);
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, NULL, 0, &at, &err), CAI_OK); /* the default */
+    CHECK(at.device == 1 && at.stream == c.one && !at.decided);
+    CHECK_INT(cai_place_on(&c.cache, 0, NULL, 0, &at, &err), CAI_OK); /* an ordinal */
+    CHECK(at.device == 0 && at.stream == c.zero);
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, NULL, c.there, &at, &err), CAI_OK); /* a stream */
+    CHECK(at.device == 1 && at.stream == c.there && at.decided == 1);
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, NULL, 1, &at, &err), CAI_OK); /* of the current one */
     CHECK(at.device == 0 && at.stream == 1);
-    CHECK_INT(cai_place_on(&cache, 0, &x, 0, &at, &err), CAI_OK); /* an array, and its stream */
-    CHECK(at.device == 0 && at.stream == here && at.memory == CAI_MEMORY_DEVICE);
-    x.sync = CAI_SYNC_NONE;
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, 0, &at, &err), CAI_OK);
-    CHECK(at.device == 0 && at.stream == zero);
-    x.memory = CAI_MEMORY_PINNED; /* names no device */
-    x.sync = CAI_SYNC_STREAM;
-    CHECK_INT(cai_place_on(&cache, 1, &x, 0, &at, &err), CAI_OK);
-    CHECK(at.device == 1 && at.stream == one);
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, 0, &at, &err), CAI_OK); /* its stream does */
-    CHECK(at.device == 0 && at.stream == here);
-    x.memory = CAI_MEMORY_DEVICE;
+    CHECK_INT(cai_place_on(&c.cache, 0, &c.x, 0, &at, &err), CAI_OK); /* an array, and its stream */
+    CHECK(at.device == 0 && at.stream == c.here && at.memory == CAI_MEMORY_DEVICE);
+    c.x.sync = CAI_SYNC_NONE;
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, &c.x, 0, &at, &err), CAI_OK);
+    CHECK(at.device == 0 && at.stream == c.zero);
+    c.x.memory = CAI_MEMORY_PINNED; /* names no device */
+    c.x.sync = CAI_SYNC_STREAM;
+    CHECK_INT(cai_place_on(&c.cache, 1, &c.x, 0, &at, &err), CAI_OK);
+    CHECK(at.device == 1 && at.stream == c.one);
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, &c.x, 0, &at, &err), CAI_OK); /* its stream does */
+    CHECK(at.device == 0 && at.stream == c.here);
+    c.x.stream = CAI_STREAM_LEGACY; /* of another context: not the one of that name here */
+    c.x.device = 1;
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, &c.x, 0, &at, &err), CAI_OK);
+    CHECK(at.device == 1 && at.stream == c.one && !at.decided);
+    c.x.device = 0;
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, &c.x, 0, &at, &err), CAI_OK);
+    CHECK(at.device == 0 && at.stream == CAI_STREAM_LEGACY && at.decided == 1);
+    close_choice(&c);
+}
+
+static void test_which_device_refused(void)
+{
+    choice c;
+    cai_placement at;
+    cai_test_note("which device: refused");
+    open_choice(&c);
     help_fill(&at, sizeof at);
-    CHECK_INT(cai_place_on(&cache, 1, &x, 0, &at, &err), CAI_ERR_PLACEMENT);
+    CHECK_INT(cai_place_on(&c.cache, 1, &c.x, 0, &at, &err), CAI_ERR_PLACEMENT);
     CHECK(strstr(err.message, "the array (stream 0x") == err.message);
     CHECK(strstr(err.message, ") is on device 0, but the device that is named is on device 1") != NULL);
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, there, &at, &err), CAI_ERR_PLACEMENT);
+    CHECK_INT(cai_place_on(&c.cache, CAI_DEVICE_UNKNOWN, &c.x, c.there, &at, &err), CAI_ERR_PLACEMENT);
     CHECK(strstr(err.message, "stream 0x") == err.message);
     CHECK(strstr(err.message, " is on device 1, but the array (stream 0x") != NULL);
-    x.stream = CAI_STREAM_LEGACY; /* of another context: not the one of that name here */
-    x.memory = CAI_MEMORY_PINNED;
-    x.device = 1;
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, 0, &at, &err), CAI_OK);
-    CHECK(at.device == 1 && at.stream == one && !at.decided);
-    x.device = 0;
-    CHECK_INT(cai_place_on(&cache, CAI_DEVICE_UNKNOWN, &x, 0, &at, &err), CAI_OK);
-    CHECK(at.device == 0 && at.stream == CAI_STREAM_LEGACY && at.decided == 1);
-    x.memory = CAI_MEMORY_DEVICE;
-    help_fill(&at, sizeof at);
-    CHECK_INT(cai_place_on(&cache, 0, NULL, there, &at, &err), CAI_ERR_PLACEMENT);
-    CHECK_INT(cai_place_on(&cache, 0, NULL, UINT64_MAX, &at, &err), CAI_ERR_STREAM);
-    CHECK_INT(cai_place_on(&cache, -2, NULL, 0, &at, &err), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_place_on(&c.cache, 0, NULL, c.there, &at, &err), CAI_ERR_PLACEMENT);
+    CHECK_INT(cai_place_on(&c.cache, 0, NULL, UINT64_MAX, &at, &err), CAI_ERR_STREAM);
+    CHECK_INT(cai_place_on(&c.cache, -2, NULL, 0, &at, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_place_on(NULL, 0, NULL, 0, &at, &err), CAI_ERR_ARGUMENT);
-    x.abi = 1;
-    CHECK_INT(cai_place_on(&cache, 0, &x, 0, &at, &err), CAI_ERR_ABI);
+    c.x.abi = 1;
+    CHECK_INT(cai_place_on(&c.cache, 0, &c.x, 0, &at, &err), CAI_ERR_ABI);
     CHECK(help_filled(&at, sizeof at));
-    CHECK_INT(cai_stream_cache_destroy(&cache, &err), CAI_OK);
-    cai_sim_destroy(sim);
+    close_choice(&c);
 }
 
 int main(void)
@@ -934,7 +978,9 @@ int main(void)
     test_migrate_default();
     test_migrate_without_context();
     test_migrate_not_located();
-    test_errors();
+    test_depend_errors();
+    test_event_errors();
+    test_migrate_errors();
     test_cache();
     test_cache_misuse();
     test_faults();
@@ -943,5 +989,6 @@ int main(void)
     test_rare_arrays();
     test_rare_calls();
     test_which_device();
+    test_which_device_refused();
     return cai_test_end();
 }

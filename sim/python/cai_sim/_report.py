@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import itertools
 from typing import Any, Iterable, Iterator
 
 from . import _cure, _native
@@ -260,11 +261,16 @@ def out_of_reach(trace: Trace) -> list[str]:
     return [said for what, said in dead(trace) if what == _native.OUT_OF_REACH]
 
 
-def dead(trace: Trace) -> list[tuple[int, str]]:
-    """What is kept of both, each with how often the same line did it."""
+def undefined_count(trace: Trace) -> int:
+    """How many uses of both are kept so far, for dead(since=...)."""
+    return sum(1 for _ in listed(trace.driver.cai_driver_undefined, _native.DriverDead()))
+
+
+def dead(trace: Trace, since: int = 0) -> list[tuple[int, str]]:
+    """What is kept of both from the use of number `since` on, each with how often the same line did it."""
     found: dict[tuple[Any, ...], list[Any]] = {}
     told: set[tuple[str, str]] = set()
-    for one in listed(trace.driver.cai_driver_undefined, _native.DriverDead()):
+    for one in itertools.islice(listed(trace.driver.cai_driver_undefined, _native.DriverDead()), since, None):
         used = trace.caller(one.used)
         name = text(one.kind), text(one.name)
         row = (one.what, *name, text(one.call), one.argument, used.frames if used else ())

@@ -280,13 +280,27 @@ def test_dark():
 """
 
 
+PYTESTS_UNDEFINED = """
+import alpha
+
+for i in range(4): alpha.stream()
+def test_clean(): pass
+def test_dead(): alpha.driver.stub_use(1)
+def test_dead_again(): alpha.driver.stub_use(1); alpha.driver.stub_use(1)
+def test_between(): pass
+def test_far(): alpha.driver.stub_use(3)
+def test_never(): alpha.driver.stub_use(2)
+"""
+
+
 def check_pytest(world: World) -> None:
     """The plugin: what fails, by which text, and what the whole run says."""
     (world.folder / "test_alpha.py").write_text(PYTESTS)
+    (world.folder / "test_undefined.py").write_text(PYTESTS_UNDEFINED)
 
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
+    def run(*options: str, file: str = "test_alpha.py") -> subprocess.CompletedProcess[str]:
         plugin = ("-p", "cai_sim_pytest", "--cai-sim")
-        command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, "test_alpha.py", *options)
+        command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, file, *options)
         return world.python(*command, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
 
     done = run()
@@ -299,6 +313,12 @@ def check_pytest(world: World) -> None:
     for said in ('kernel "three" writes on s1', 'kernel "six" may write on s2', "of itself",
                  "cai_sim: 1 race and 2 possible races; not judged: 1 of 9 launches\n", "test_alpha.py:12, in test_race"):  # fmt: skip
         check(said in text, f"pytest: no {said!r} in {text}")
+    done = run(file="test_undefined.py")
+    failed = re.findall(r"^FAILED test_undefined.py::test_(\w+)", done.stdout, re.M)
+    check(failed == ["dead", "dead_again", "far", "never"], f"pytest: {failed}: {done.stdout}{done.stderr}")
+    for said in (r"dead handle: stream s3\n  made", "  and 1 more time", "out of reach: an argument is m3", "which never was"):
+        check(re.search(said, done.stdout), f"pytest: no {said!r} in {done.stdout}")
+    check(len(re.findall("destroyed at", done.stdout)) == 2, f"pytest: not told twice in {done.stdout}")
     clean = run("-k", "clean or known")
     check(clean.returncode == 0 and "cai_sim: 1 possible race\n" in clean.stdout, f"pytest: {clean.stdout}{clean.stderr}")
     dark = run("-k", "dark")

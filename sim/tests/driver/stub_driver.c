@@ -16,6 +16,7 @@ static cai_driver_site_function stub_site;
 static void *stub_site_context;
 static cai_driver_call stub_calls[STUB_CALLS];
 static uint64_t stub_count;
+static int32_t stub_undefined[8], stub_undefined_count; /* CAI_DRIVER_... */
 
 /* ------------------------------------------------------------------ cai_driver.h */
 struct cai_sim *cai_driver_sim(void)
@@ -56,10 +57,10 @@ void cai_driver_mark(const char *text)
 
 int32_t cai_driver_undefined(int32_t index, cai_driver_dead *out)
 {
-    const char *said = getenv("STUB_DEAD"); /* CAI_DRIVER_..., as a digit */
-    if (index < 0 || index > 1 || said == NULL) return 0;
+    const char *said = getenv("STUB_DEAD"); /* CAI_DRIVER_..., as a digit, twice */
+    if (index < 0 || index >= (said != NULL ? 2 : stub_undefined_count)) return 0;
     memset(out, 0, sizeof *out);
-    out->what = *said - '0';
+    out->what = said != NULL ? *said - '0' : stub_undefined[index];
     out->kind = out->what == CAI_DRIVER_OUT_OF_REACH ? "memory" : "stream";
     out->name = out->what == CAI_DRIVER_OUT_OF_REACH ? "m3" : "s3";
     out->call = "stub_dead";
@@ -132,6 +133,7 @@ int32_t stub_wait(uint64_t stream, uint64_t event);
 int32_t stub_synchronize(uint64_t stream);
 int32_t stub_tell(uint64_t stream);
 int32_t stub_break(int32_t error);
+void stub_use(int32_t what);
 int32_t stub_run(void);
 int32_t stub_devices_made(void);
 
@@ -188,6 +190,12 @@ int32_t stub_break(int32_t error)
 {
     cai_sim_set_device_error(stub_sim, 0, error);
     return error;
+}
+
+/* Something undefined is used: CAI_DRIVER_... */
+void stub_use(int32_t what)
+{
+    stub_undefined[stub_undefined_count++] = what;
 }
 
 static void stub_told(void *argument)

@@ -111,11 +111,11 @@ static void test_globals(void)
     CHECK_INT(cuMemsetD8(table, 1, 64), CUDA_SUCCESS);
 }
 
-static void test_accesses(CUdeviceptr memory)
+/* The arguments in one block of bytes. */
+static void test_block(CUdeviceptr memory)
 {
-    CUdeviceptr x = memory + 16, y = memory + 512, both[3];
-    int n = 3;
-    void *arguments[3], *extra[5];
+    CUdeviceptr x = memory + 16, y = memory + 512;
+    void *extra[5];
     struct {
         CUdeviceptr x;
         int n, gap;
@@ -123,23 +123,6 @@ static void test_accesses(CUdeviceptr memory)
     } block;
     size_t bytes = sizeof block;
     cai_sim_operation launch;
-    cai_driver_call call;
-    arguments[0] = &x;
-    arguments[1] = &n;
-    arguments[2] = &y;
-    CHECK_INT(test_run("copy", NULL, arguments, NULL), CUDA_SUCCESS);
-    launch = test_last();
-    CHECK_INT(launch.access_count, 4);
-    CHECK(launch.accesses[0].address == x && launch.accesses[0].bytes == 1 && launch.accesses[0].write == 0);
-    CHECK(launch.accesses[1].address == memory && launch.accesses[1].bytes == BYTES);
-    CHECK_INT(launch.accesses[1].write, CAI_SIM_MAY_READ);
-    CHECK(launch.accesses[2].address == y && launch.accesses[2].bytes == 1 && launch.accesses[2].write == 1);
-    CHECK_INT(launch.accesses[3].write, CAI_SIM_MAY_ACCESS);
-    CHECK_INT(cai_driver_call_of(launch.tag, &call), 1);
-    CHECK_INT(call.opaque, 0);
-    CHECK_INT(call.follows, 0);
-    CHECK_STR(call.kernel, "copy");
-
     block.x = y;
     block.n = 0;
     block.gap = 0;
@@ -157,6 +140,30 @@ static void test_accesses(CUdeviceptr memory)
     block.y = x;
     CHECK_INT(test_run("copy", NULL, NULL, extra), CUDA_SUCCESS);
     CHECK_INT(test_last().access_count, 2);
+}
+
+static void test_accesses(CUdeviceptr memory)
+{
+    CUdeviceptr x = memory + 16, y = memory + 512, both[3];
+    int n = 3;
+    void *arguments[3];
+    cai_sim_operation launch;
+    cai_driver_call call;
+    arguments[0] = &x;
+    arguments[1] = &n;
+    arguments[2] = &y;
+    CHECK_INT(test_run("copy", NULL, arguments, NULL), CUDA_SUCCESS);
+    launch = test_last();
+    CHECK_INT(launch.access_count, 4);
+    CHECK(launch.accesses[0].address == x && launch.accesses[0].bytes == 1 && launch.accesses[0].write == 0);
+    CHECK(launch.accesses[1].address == memory && launch.accesses[1].bytes == BYTES);
+    CHECK_INT(launch.accesses[1].write, CAI_SIM_MAY_READ);
+    CHECK(launch.accesses[2].address == y && launch.accesses[2].bytes == 1 && launch.accesses[2].write == 1);
+    CHECK_INT(launch.accesses[3].write, CAI_SIM_MAY_ACCESS);
+    CHECK_INT(cai_driver_call_of(launch.tag, &call), 1);
+    CHECK_INT(call.opaque, 0);
+    CHECK_INT(call.follows, 0);
+    CHECK_STR(call.kernel, "copy");
 
     both[0] = x;
     both[1] = x;
@@ -390,6 +397,7 @@ static void test_all(void)
     test_parameters();
     test_globals();
     test_accesses(memory);
+    test_block(memory);
     test_refused();
     test_races(memory);
     test_stream(memory);

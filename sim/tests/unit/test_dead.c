@@ -313,13 +313,10 @@ static void test_text(void)
     finish();
 }
 
-/* The tags of the calls that made and ended something, and a look at a handle that does no more. */
-static void test_lifetimes(void)
+/* A look at a handle, which does no more. */
+static void test_look(void)
 {
-    cai_sim_lifetime life;
-    cai_sim_pointer pointer;
-    uint64_t first, second, id = 0, memory, pooled;
-    start("lifetimes");
+    start("looks");
     reports = 0;
     cai_sim_look(sim, "event", event);
     cai_sim_look(sim, "stream", 0);
@@ -331,6 +328,15 @@ static void test_lifetimes(void)
     cai_sim_look(sim, "executable graph", d_executable);
     cai_sim_look(sim, "stream", NEVER);
     CHECK_INT(reports, 5);
+    finish();
+}
+
+/* The tags of the calls that made and ended a stream. */
+static void test_stream_lifetime(void)
+{
+    cai_sim_lifetime life;
+    uint64_t first, second, id = 0;
+    start("lifetimes of streams");
     cai_sim_recycle_handles(sim, 1);
     cai_sim_set_tag(sim, 11);
     first = cai_sim_stream_create(sim, 0);
@@ -353,6 +359,20 @@ static void test_lifetimes(void)
     CHECK_INT(life.live, 0);
     CHECK(life.after == id);
     CHECK_INT(cai_sim_stream_lifetime(sim, 1000, &life), 0);
+    cai_sim_clear_error(sim);
+    CHECK_INT(cai_sim_stream_destroy(sim, second), 0);
+    finish();
+}
+
+/* The same for memory. */
+static void test_memory_lifetime(void)
+{
+    cai_sim_lifetime life;
+    cai_sim_pointer pointer;
+    uint64_t first, memory, pooled;
+    start("lifetimes of memory");
+    cai_sim_set_tag(sim, 13);
+    first = cai_sim_stream_create(sim, 0);
     memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 64);
     cai_sim_set_tag(sim, 14);
     CHECK_INT(cai_sim_free(sim, memory), 0);
@@ -362,19 +382,18 @@ static void test_lifetimes(void)
     CHECK_INT(life.live, 0);
     CHECK_INT(life.kind, CAI_SIM_MEM_DEVICE);
     CHECK_INT(cai_sim_memory_lifetime(sim, 8, &life), 0);
-    pooled = cai_sim_pool_alloc(sim, 0, 64, second);
+    pooled = cai_sim_pool_alloc(sim, 0, 64, first);
     CHECK_INT(cai_sim_pointer_get(sim, pooled, &pointer), 0);
     CHECK_INT(pointer.ending, 0);
-    CHECK_INT(cai_sim_pool_free(sim, pooled, second), 0);
+    CHECK_INT(cai_sim_pool_free(sim, pooled, first), 0);
     cai_sim_set_tag(sim, 15);
     CHECK_INT(cai_sim_pointer_get(sim, pooled, &pointer), 0);
     CHECK_INT(pointer.ending, 1);
-    CHECK_INT(cai_sim_stream_synchronize(sim, second), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, first), 0);
     CHECK_INT(cai_sim_memory_lifetime(sim, pooled, &life), 1);
     CHECK_INT((int)life.ended, 14);
     CHECK_INT(life.live, 0);
-    cai_sim_clear_error(sim);
-    CHECK_INT(cai_sim_stream_destroy(sim, second), 0);
+    CHECK_INT(cai_sim_stream_destroy(sim, first), 0);
     finish();
 }
 
@@ -407,7 +426,9 @@ static void run(void)
     test_of_a_dead_context();
     test_not_reported();
     test_text();
-    test_lifetimes();
+    test_look();
+    test_stream_lifetime();
+    test_memory_lifetime();
     test_end();
 }
 

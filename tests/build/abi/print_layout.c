@@ -145,9 +145,9 @@ static void print_copy(void)
 #undef STRUCT
 }
 
-static void print_cuda(void)
-{
 #define STRUCT struct cai_cuda_v0
+static void print_cuda_order(void)
+{
     begin("cai_cuda_v0", sizeof(STRUCT));
     MEMBER(struct_size);
     MEMBER(version);
@@ -175,6 +175,10 @@ static void print_cuda(void)
     MEMBER(pointer_range);
     MEMBER(device_attribute);
     MEMBER(host_thread);
+}
+
+static void print_cuda_memory(void)
+{
     MEMBER(memory_alloc);
     MEMBER(memory_free);
     MEMBER(memory_alloc_async);
@@ -205,8 +209,8 @@ static void print_cuda(void)
     MEMBER(primary_release);
     MEMBER(capture_retain);
     expect_end(sizeof(STRUCT), "the end");
-#undef STRUCT
 }
+#undef STRUCT
 
 static void print_hooks(void)
 {
@@ -278,7 +282,8 @@ int main(void)
     print_capture();
     print_pointer();
     print_copy();
-    print_cuda();
+    print_cuda_order();
+    print_cuda_memory();
     print_hooks();
     print_handles();
     print_access();

@@ -3,8 +3,8 @@
     symbols.py [--tier full|exhaustive] [--header FILE] [--nm PROGRAM] [--gcc PROGRAM] ... [--jobs N]
                [--cuda-include FOLDER] [--dlpack-include FOLDER] [--python-include FOLDER]
 
-First the rename list of the header against its CAI_API declarations, and every name that the
-declarations bring along. Exit status 77: the header needs one of another project, which is not there.
+First the rename list of the header against its CAI_API declarations, its sections against the index, and every name
+that the declarations bring along. Exit status 77: the header needs one of another project, which is not there.
 
 Tier full: names do not depend on the optimization, but for functions that an optimizer calls by itself, so
 all is compiled at -O0 and one object per language at -Os; C by gcc and C++ by clang, the other two once; and
@@ -380,6 +380,19 @@ def check_alone(args: argparse.Namespace, task: Task, folder: pathlib.Path, own:
     return report
 
 
+def check_sections(header: pathlib.Path, report: Report) -> None:
+    """The declarations have sections. The index of the implementation names its sections, in their order."""
+    declared, _, rest = header.read_text().partition(">>implementation")
+    index, _, implementation = rest.partition("*/")
+    banner = re.compile(r"^/\* -+ >>(.+) \*/$", re.MULTILINE)
+    named = [name.strip(" *") for name in index.replace("\n", "").split(">>")[1:]]
+    sections = banner.findall(implementation)
+    if named != sections:
+        report.failures.append(f"{header.name}: the index names {named}, the sections are {sections}")
+    if not banner.search(declared):
+        report.failures.append(f"{header.name}: the declarations have no >>section")
+
+
 def with_headers(
     args: argparse.Namespace, configurations: tuple[Configuration, ...], report: Report
 ) -> tuple[tuple[Configuration, ...], dict[Configuration, set[str]]]:
@@ -429,6 +442,7 @@ def main() -> int:
     args.header = args.header.resolve()
     report = Report()
     own = api_names(args.header, report)
+    check_sections(args.header, report)
     # An extension comes with the headers that it extends.
     core: set[str] = set()
     for name in subject_of(args.header).below:
