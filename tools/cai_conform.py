@@ -140,7 +140,8 @@ class Report:
         self.checked.add(rule)
         if not right:
             found = self.where + " ".join(found.split())  # in one line, also what others raise
-            self.findings.append(Finding(rule, found if len(found) <= 160 else found[:157] + "...", *RULES[rule]))
+            finding = Finding(rule, found if len(found) <= 160 else found[:157] + "...", *RULES[rule])
+            self.findings += [finding] if finding not in self.findings else []
         return bool(right)
 
     def skip(self, rules: str, why: str) -> None:
@@ -323,9 +324,9 @@ def check_strides(report: Report, entries: Any, kind: str, itemsize: int, obj: A
     if strides is not None:
         right = report.expect("R22", len(strides) == len(shape), f"strides is {strides!r}, shape {shape!r}")
         return strides if right else None
-    own = getattr(obj, "strides", None)
-    if not (are_ints(own) and len(own) == len(shape) == len(getattr(obj, "shape", ()))):
-        report.skip("R20", "it has strides, or no attribute of that name")
+    own, own_shape = getattr(obj, "strides", None), getattr(obj, "shape", None)
+    if not (are_ints(own) and are_ints(own_shape) and len(own) == len(shape) and tuple(own_shape) == tuple(shape)):
+        report.skip("R20", "it has strides, or no attributes that say the same shape and strides")
         return ordered
     facts = [Facts(0, shape, s, "", itemsize) for s in (own, ordered, c_order(shape, 1))]
     right = not differences(facts[0], facts[1]) or not differences(facts[0], facts[2])  # bytes, or elements
@@ -423,6 +424,7 @@ HOST_DEVICE, CUDA_DEVICES, NO_DEVICE = 1, (2, 13), (12, 0)
 NAMES = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 MAX_VERSION = (1, 3)
+KEYWORDS = {"stream": -1, "max_version": MAX_VERSION, "dl_device": (2, 0), "copy": False}  # what may stand there
 
 api = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)  # argument types of our own
 api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = [py_object, c_char_p]
@@ -507,6 +509,16 @@ class Asked:
         read_only = bool(self.managed.flags & READ_ONLY) if self.name != b"dltensor" else None
         return tensor_facts(self.managed.struct.tensor, read_only)
 
+    def copied(self) -> bool:
+        return self.name != b"dltensor" and bool(self.managed.flags & COPIED)
+
+    def differs(self, other: Facts) -> str:
+        """From what somebody else says of the array. A copy may be elsewhere, in another order, and writable."""
+        facts = self.facts()
+        if self.copied():
+            other = other._replace(data=facts.data, strides=facts.strides, read_only=None)
+        return differences(other, facts)
+
     def use(self) -> None:
         """As a consumer does: renames the capsule, drops it, and deletes the tensor."""
         if self.managed:
@@ -531,8 +543,17 @@ def check_keywords(report: Report, obj: Any) -> dict[str, Any]:
         report.expect("D3", False, "it takes one, the stream or whatever it is")
     except Exception:
         report.expect("D3", True, "")
-    missing = [name for name in ("stream", "max_version", "dl_device", "copy")
-               if isinstance(Asked(obj, **{name: None}).error, TypeError)]  # fmt: skip
+    plain, missing = Asked(obj).error, []
+    for name, value in KEYWORDS.items():
+        error = Asked(obj, **{name: None}).error
+        if not isinstance(error, TypeError):
+            continue
+        if isinstance(plain, TypeError):  # perhaps by the array: is this about the keyword?
+            taken = str(error) == str(plain) or name not in str(error)
+        else:
+            taken = not isinstance(Asked(obj, **{name: value}).error, TypeError)
+            report.expect("D4", not taken, f"{name}=None raises {error!r}")
+        missing += [] if taken else [name]
     report.expect("D4", not missing, f"it does not take {', '.join(missing)}")
     if "copy" in missing:
         report.skip("D17", "it takes no copy")
@@ -594,13 +615,14 @@ def check_read_only(report: Report, obj: Any, asked: Asked, told: Facts | None) 
         report.expect("D14", False, "it is read-only, and the struct has no flags")
 
 
-def check_copies(report: Report, obj: Any, keywords: dict[str, Any], facts: Facts) -> None:
+def check_copies(report: Report, obj: Any, keywords: dict[str, Any], facts: Facts, always: bool) -> None:
+    """always: it makes a copy unless it is told to make none."""
     for copy in (True, False):
         asked = Asked(obj, copy=copy, **keywords)
         if asked.error:
             report.expect("D21", isinstance(asked.error, BufferError), f"copy={copy} raises {asked.error!r}")
         elif asked.readable() and prod(facts.shape):
-            moved, flag = asked.facts().data != facts.data, bool(asked.managed.flags & COPIED)
+            moved, flag = always or asked.facts().data != facts.data, asked.copied()
             right = moved == copy and (flag == copy or asked.name == b"dltensor")
             report.expect("D17", right, f"copy={copy}: {'another' if moved else 'the same'} address, the flag {flag}")
 
@@ -614,7 +636,7 @@ def check_streams(report: Report, obj: Any, keywords: dict[str, Any], facts: Fac
     for number in (None, -1, 1, 2):
         asked = Asked(obj, stream=number, **keywords)
         if not asked.error:  # a refusal is allowed
-            found = differences(facts, asked.facts()) if asked.readable() else "it cannot be read"
+            found = asked.differs(facts) if asked.readable() else "it cannot be read"
             report.expect("D19", not found, f"stream={number}: {found}")
 
 
@@ -641,7 +663,7 @@ def check_protocol(report: Report, obj: Any, told: Facts | None) -> Facts | None
     if not asked.readable():
         return None
     facts, tensor = asked.facts(), asked.managed.struct.tensor
-    found = differences(told._replace(read_only=None), facts) if told else ""
+    found = asked.differs(told._replace(read_only=None)) if told else ""
     if told:
         report.expect("D13", not found, f"in the dictionary and here: {found}")
     else:
@@ -655,9 +677,9 @@ def check_protocol(report: Report, obj: Any, told: Facts | None) -> Facts | None
         if "D20" not in report.skipped:
             check_devices(report, obj, keywords, device)
     if "D17" not in report.skipped:
-        check_copies(report, obj, keywords, facts)
+        check_copies(report, obj, keywords, facts, asked.copied())
     check_deleters(report, obj, keywords)
-    return facts
+    return facts if not asked.copied() else None
 
 
 # ------------------------------------------------------------------------------------------- DLPack's table of a type
@@ -688,6 +710,8 @@ def call(function: Callable[..., int], *arguments: Any) -> tuple[bool, str]:
 
 def table_of(report: Report, obj: Any) -> Table | None:
     found = getattr(type(obj), TABLE, None)
+    if found is None and TABLE not in getattr(obj, "__dict__", {}):  # a proxy passes on what nobody looks for
+        return report.skip("T.", f"the type has no {TABLE}")
     if getattr(obj, TABLE, None) is None:
         return report.skip("T.", f"the type has no {TABLE}")
     pointer = capsule_pointer(found, b"dlpack_exchange_api")

@@ -8,6 +8,7 @@ reads. Their structs are those of the tool; that these have the right layout sho
 from __future__ import annotations
 
 import ctypes
+import enum
 import pathlib
 import sys
 import weakref
@@ -140,7 +141,7 @@ def managed(of: Any, versioned: bool, changes: dict[str, Any], head: dict[str, A
     """A struct, by its address; it owns a reference to the object."""
     struct: Any = (tool.Versioned if versioned else tool.Legacy)()
     held = [of, struct, fill(struct.tensor, of.entries, changes)]
-    struct.deleter = address(delete)
+    struct.deleter = address(delete) if getattr(of, "deletes", True) else None
     if versioned:
         struct.major, struct.minor, struct.flags = 1, 3, int(of.entries["data"][1])
         for name, value in head.items():
@@ -217,6 +218,71 @@ class Answers(Dlpack):
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):  # type: ignore[no-untyped-def]
         Dlpack.__dlpack__(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         return self.answer(stream=stream, max_version=max_version)
+
+
+class ReadOnlyError(Refuses):
+    """A TypeError says that it is read-only, if no version with flags is asked for; flagged: not even then."""
+
+    flagged = True
+
+    def refuses(self, **keywords: Any) -> Exception | None:
+        return None if self.flagged and keywords["max_version"] else TypeError("read-only")
+
+
+class Copies(Dlpack):
+    """Each export is a copy, which the flag says; copy=False is refused. entries is what the dictionary says."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):  # type: ignore[no-untyped-def]
+        if stream == 0 or dl_device not in (None, (2, 0)) or copy is False or not max_version:
+            raise BufferError("not that")
+        self.at = 8 - getattr(self, "at", 0)
+        head = {"flags": tool.COPIED}
+        pointer = managed(self, True, {"data": ADDRESS + 64 + self.at, "strides": (c_int64 * 2)(1, 2)}, head)
+        return raw.PyCapsule_New(pointer, NAMES[1], self.end)
+
+
+class Proxy:
+    """Passes attributes on, as lazy objects do. Its type has no table."""
+
+    def __init__(self, of: Any) -> None:
+        self.__dict__["of"] = of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of, name)
+
+
+class Sizes(tuple):  # type: ignore[type-arg]
+    """A subclass of tuple, as torch.Size is."""
+
+    __slots__ = ()
+
+
+class Places(list):  # type: ignore[type-arg]
+    """A subclass of list, which is no tuple."""
+
+
+class Device(enum.IntEnum):
+    CUDA, MANAGED = 2, 13
+
+
+def on_managed(self: Any) -> Any:
+    return Device.MANAGED, 0
+
+
+def asks_managed(self: Any, *, stream=None, max_version=None, dl_device=None, copy=None):  # type: ignore[no-untyped-def]
+    given = None if dl_device == (13, 0) else dl_device
+    return Dlpack.__dlpack__(self, stream=stream, max_version=max_version, dl_device=given, copy=copy)
+
+
+def no_none(self: Any, *, stream=None, dl_device=None, copy=None, max_version=(0, 8)):  # type: ignore[no-untyped-def]
+    return Dlpack.__dlpack__(self, stream=stream, max_version=max_version[:2], dl_device=dl_device, copy=copy)
+
+
+class OwnView(Dictionary):
+    """Its attributes are those of another shape than the one it exports, or methods."""
+
+    def __init__(self, shape: Any, strides: Any) -> None:
+        self.shape, self.strides = shape, strides
 
 
 def moved_by_2(self: Any, stream: Any, max_version: Any) -> Any:
@@ -430,6 +496,26 @@ RIGHT: list[tuple[str, Any]] = [
     ("DLPack, read-only", with_entries({"data": (ADDRESS, True)}, Refuses,
                                        refuses=lambda self, **k: None if k["max_version"] else BufferError("no"))),
     ("DLPack on the host", OnHost()),
+    ("DLPack, each export is a copy", Copies()),
+    ("DLPack without a deleter", dlpack(end=None, deletes=False)),
+    ("DLPack, managed memory, an enumeration", dlpack(tensor={"device_type": 13}, __dlpack_device__=on_managed,
+                                                      __dlpack__=asks_managed)),
+    ("DLPack, an offset in bytes", dlpack(entries={**ENTRIES, "data": (ADDRESS + 8, False)},
+                                          tensor={"data": ADDRESS, "byte_offset": 8})),
+    ("DLPack before 1.2, no strides", dlpack(tensor={"strides": None}, head={"minor": 1})),
+    ("DLPack, one extent is 1 and its stride 0", with_entries({"shape": (1, 3)},
+                                                              tensor={"strides": (c_int64 * 2)(0, 1)})),
+    ("DLPack, 4 bits, packed", dlpack(OnHost, tensor={"device_type": 1, "code": 17, "bits": 4})),
+    ("DLPack, a later minor version and an unknown flag", dlpack(head={"minor": 9, "flags": 1 << 7})),
+    ("all ways at once", type("All", (type(exchanged(Dlpack)),), {tool.TABLE: table_capsule(table())})()),
+    ("a proxy of it", Proxy(tabled())),
+    ("a shape of a subclass of tuple", dictionary(shape=Sizes((2, 3)), strides=Sizes((12, 4)))),
+    ("attributes of another shape", OwnView((3, 2), (4, 12))),
+    ("attributes that are methods", OwnView(len, (4, 12))),
+    ("the legacy stream, read-only", dictionary(stream=1, data=(ADDRESS, True))),
+    ("the stream of this thread, and a mask of another one", dictionary(stream=2, mask=dictionary(typestr="|b1", stream=1))),
+    ("an empty mask", dictionary(shape=(0, 3), data=(0, False), mask=dictionary(typestr="|b1", shape=(0, 1),
+                                                                               data=(0, False)))),
     ("DLPack that refuses", dlpack(Refuses, refuses=lambda self, **k: BufferError("no"))),
     ("a table", tabled()),
     ("a table without borrowing", tabled(to_tensor=None)),
@@ -542,6 +628,13 @@ CASES: list[tuple[str, str, Any]] = [
     ("D19", "another tensor", dlpack(Answers, answer=moved_by_2)),
     ("D20", "any device", dlpack(Asks, ignored=("dl_device",))),
     ("D20", "not its own", dlpack(Refuses, refuses=lambda self, **k: BufferError("no") if k["dl_device"] else None)),
+    ("D4", "the right version, but not None", dlpack(__dlpack__=no_none)),
+    ("D21", "a TypeError for read-only memory without a version", with_entries({"data": (ADDRESS, True)},
+                                                                              ReadOnlyError)),
+    ("D21", "a TypeError for read-only memory", with_entries({"data": (ADDRESS, True)}, ReadOnlyError, flagged=False)),
+    ("D21", "a ValueError for its dtype", with_entries({"typestr": "<M8[ns]"}, Refuses,
+                                                     refuses=lambda self, **k: ValueError("no such dtype"))),
+    ("R3", "a subclass of list", dictionary(shape=Places((2, 3)))),
     ("D21", "a RuntimeError", dlpack(Refuses, refuses=lambda self, **k: RuntimeError("not now"))),
     ("D21", "a ValueError for a copy", dlpack(Refuses, refuses=lambda self, **k: ValueError("no") if k["copy"] else None)),
     ("T1", "another capsule", tabled(table_capsule(table(), b"another"))),
