@@ -4,7 +4,9 @@
 whether a stream object keeps those of __cuda_stream__.
 
     python tools/cai_conform.py [--rules] MODULE:EXPRESSION ...
+    python tools/cai_conform.py --consumer MODULE:FUNCTION ...
 
+--consumer: the function gets hard arrays, and is judged by what it makes of them (cai_conform_consumer.py).
 For each object: one line for each rule that is broken, and "N rules checked, M broken, K not checkable (why)".
 --rules prints all rules. From Python: check(obj) returns the findings, examine(obj) also what was checked.
 Exit status 0: nothing is broken; 1: something is; 2: an object cannot be made, or offers nothing to check.
@@ -1020,11 +1022,20 @@ def check(obj: Any) -> list[Finding]:
     return examine(obj).findings
 
 
+def consumers() -> Any:
+    """The other file, which has this one as its module."""
+    sys.modules.setdefault("cai_conform", sys.modules[__name__])
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    return importlib.import_module("cai_conform_consumer")
+
+
 def main(arguments: list[str]) -> int:
     if arguments == ["--rules"]:
         print("| rule | it says | source |\n|---|---|---|")
         print("\n".join(f"| {rule} | {says} | {source} |" for rule, (says, source) in RULES.items()))
         return 0
+    consumer = arguments[:1] == ["--consumer"]
+    arguments = arguments[consumer:]
     if not arguments or arguments[0].startswith("-"):
         print(__doc__)
         return 0 if arguments in (["-h"], ["--help"]) else 2
@@ -1037,6 +1048,9 @@ def main(arguments: list[str]) -> int:
         except Exception as error:
             print(f"{argument}: cannot be made: {error!r}")
             return 2
+        if consumer:
+            status = max(status, consumers().main(argument, obj))
+            continue
         report = examine(obj)
         for finding in report.findings:
             print(f"{argument}: {finding}")
