@@ -1029,7 +1029,8 @@ def consumers() -> Any:
     return importlib.import_module("cai_conform_consumer")
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--rules"]:
         print("| rule | it says | source |\n|---|---|---|")
         print("\n".join(f"| {rule} | {says} | {source} |" for rule, (says, source) in RULES.items()))
@@ -1060,4 +1061,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
