@@ -27,7 +27,7 @@ def on_host(obj: Any) -> bool:
 def simulated() -> None:
     cai_sim = support.need("cai_sim")
     if not cai_sim.started():
-        cai_sim.start()
+        cai_sim.start(devices=2)
 
 
 def of_numpy() -> Consumer:
