@@ -124,6 +124,12 @@ DEFECTS = {  # what it does wrongly, and a case that shows it
     "asks for no order": "a stream with pending work",
     "takes the stream 0": "the stream 0",
     "copies something else": "plain",
+    "passes a stream for the host": "plain",
+    "passes the stream 0": "plain",
+    "keeps the object for ever": "plain",
+    "says nothing": "plain",
+    "takes a negative extent": "a negative extent",
+    "takes strides of another length": "strides of another length",
 }
 
 
@@ -151,10 +157,14 @@ def plain(defect: str = "") -> Consumer:
         stream, shape, strides = entries.get("stream"), entries["shape"], entries.get("strides")
         if defect == "takes the stream 0" and stream == 0:
             stream = None
-        if not tool.check_typestr(tool.Report(), entries["typestr"])[1] or min(shape, default=0) < 0:
-            raise ValueError("no such array")
-        if stream is not None and stream <= 0 or strides is not None and len(strides) != len(shape):
-            raise ValueError("no such stream or strides")
+        if min(shape, default=0) < 0 and defect != "takes a negative extent":
+            raise ValueError("a negative extent")
+        if strides is not None and len(strides) != len(shape) and defect != "takes strides of another length":
+            raise ValueError("strides of another length")
+        if stream is not None and stream <= 0:
+            raise ValueError("no such stream")
+        if defect == "keeps the object for ever":
+            consumer.keep(obj)
         order(stream)
         if defect == "leaves out the mask":
             entries.pop("mask", None)
@@ -167,7 +177,8 @@ def plain(defect: str = "") -> Consumer:
         return Taken({**entries, "stream": None}, None if defect == "keeps nothing" else obj, lambda: None)
 
     def take_dlpack(obj: Any) -> Any:
-        stream = None if on_host(obj) else -1 if defect == "asks for no order" else 1
+        stream = None if on_host(obj) else {"asks for no order": -1, "passes the stream 0": 0}.get(defect, 1)
+        stream = 1 if defect == "passes a stream for the host" else stream
         capsule: Any = None
         try:
             capsule = obj.__dlpack__(stream=stream, max_version=(1, 3))
@@ -201,4 +212,8 @@ def plain(defect: str = "") -> Consumer:
         times = {"deletes twice": 2, "never deletes": 0}.get(defect, 1)
         return Taken(entries, capsule, lambda: [delete(pointer) for _ in range(times)] and None)
 
-    return lambda obj: take_dlpack(obj) if hasattr(obj, "__dlpack__") else take_dictionary(obj)
+    def take(obj: Any) -> Any:
+        taken = take_dlpack(obj) if hasattr(obj, "__dlpack__") else take_dictionary(obj)
+        return None if defect == "says nothing" else taken
+
+    return take
