@@ -374,7 +374,9 @@ def judge_facts(state: State, result: Any) -> tuple[str, str]:
     if not found and "mask" in state.case.entries and not isinstance(result, dict):
         found = "" if (getattr(result, "__cuda_array_interface__", {}).get("mask")) else "the mask is left out"
     if not found and list(elements(facts, state.read)) != state.expected():
-        found = "other bytes"
+        apart = facts.data - right.data
+        near = f", from {abs(apart)} bytes {'before' if apart < 0 else 'behind'} the array"
+        found = "other bytes" + (near if 0 < abs(apart) < BYTES else "")
     return ("wrong" if found else "copied" if copied else "right"), found
 
 

@@ -147,6 +147,7 @@ def check_main() -> int:
     cases = [
         ([right], 0, r"plain\(\): (\d+) producers, \1 right, 0 copied, and right, 0 refused, 0 wrong,"),
         ([right, wrong], 1, r"plain\('deletes twice'\): DLPack on the host, plain: wrong: .*deleted 2 times\n"),
+        (["consumers:plain('forgets the offset in bytes')"], 1, r"wrong: other bytes, from 8 bytes before the array\n"),
         (["math:sqrt"], 2, r"math:sqrt: DLPack on the host: left out, .*TypeError(.*\n)*math:sqrt: 0 producers"),
         (["math:no"], 2, r"cannot be made: "),
     ]
