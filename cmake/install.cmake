@@ -59,4 +59,7 @@ install(FILES "${PROJECT_BINARY_DIR}/cai.cps" DESTINATION "${cai_cps_dir}" COMPO
 
 if(CAI_BUILD_INSPECT)
   install(TARGETS cai_inspect RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT cai_bin)
+  if(SKBUILD) # the wheel has the other tool, too, as a module
+    install(FILES tools/cai_conform.py tools/cai_conform_consumer.py DESTINATION . COMPONENT cai_bin)
+  endif()
 endif()

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tests whether an array of Python keeps the rules of the CUDA Array Interface, of DLPack and of the exchange in C.
+"""Tests whether an array of Python keeps the rules of the CUDA Array Interface, of DLPack and of the exchange in C; and
+whether a stream object keeps those of __cuda_stream__.
 
     python tools/cai_conform.py [--rules] MODULE:EXPRESSION ...
+    python tools/cai_conform.py --consumer MODULE:FUNCTION ...
 
+--consumer: the function gets hard arrays, and is judged by what it makes of them (cai_conform_consumer.py).
 For each object: one line for each rule that is broken, and "N rules checked, M broken, K not checkable (why)".
 --rules prints all rules. From Python: check(obj) returns the findings, examine(obj) also what was checked.
 Exit status 0: nothing is broken; 1: something is; 2: an object cannot be made, or offers nothing to check.
@@ -29,7 +32,7 @@ from typing import Any, Callable, Iterator, NamedTuple
 
 CAI, API, HEADER = "CUDA Array Interface 3", "array API 2024.12, __dlpack__", "dlpack.h 1.3"
 SPEC, EXCHANGE, POLICY = "DLPack, Python specification", "docs/c-exchange.md", "policy of cai"
-NUMPY = "NumPy's array interface"
+NUMPY, STREAM = "NumPy's array interface", "cuda.core, the stream protocol"
 
 RULES = {
     "R1": ("the attribute is a dict", CAI),
@@ -68,6 +71,11 @@ RULES = {
     "S2": ("what was read and given back leaves no reference to the object", POLICY),
     "S3": ("an object without a dictionary raises AttributeError, so that hasattr can ask", "Python, hasattr"),
     "S4": ("what an object is asked for does not raise by chance, or from its other attributes", POLICY),
+    "S5": ("values that are negated or conjugated when they are read are not exported", POLICY),
+    "S6": ("strides are in bytes: no element begins inside another one", POLICY),
+    "C1": ("__cuda_stream__ is a method that returns a tuple of 2", STREAM),
+    "C2": ("the first item is the version 0", STREAM),
+    "C3": ("the second item is the handle as an int, 0 to 2^64 - 1", STREAM),
     "D1": ("__dlpack__ and __dlpack_device__ come together", API),
     "D2": ("__dlpack_device__() is a tuple of a type of device and a number", API),
     "D3": ("__dlpack__ takes no positional arguments", API),
@@ -89,6 +97,8 @@ RULES = {
     "D19": ("the tensor is the same for each stream that is taken", POLICY),
     "D20": ("dl_device: the own one is taken, one that is not there raises BufferError", API),
     "D21": ("what cannot be exported raises BufferError", API),
+    "D22": ("for CUDA a stream besides None is taken: consumers pass one", API),
+    "D23": ("what has a dictionary is on a device that has one", CAI),
     "T1": ('the type has the attribute, a capsule "dlpack_exchange_api"', HEADER),
     "T2": ("a table of major version 1 is in the chain, and later ones come first", HEADER),
     "T3": ("all functions but dltensor_from_py_object_no_sync are there", HEADER),
@@ -120,7 +130,7 @@ class Finding(NamedTuple):
 
 def named(rules: list[str]) -> str:
     """The ids, or "all R" if that is what they are."""
-    for letter in "RDTX":
+    for letter in "RCDTX":
         group = [rule for rule in RULES if rule[0] == letter]
         if set(group) <= set(rules):
             rules = [f"all {letter}"] + [rule for rule in rules if rule not in group]
@@ -140,7 +150,8 @@ class Report:
         self.checked.add(rule)
         if not right:
             found = self.where + " ".join(found.split())  # in one line, also what others raise
-            self.findings.append(Finding(rule, found if len(found) <= 160 else found[:157] + "...", *RULES[rule]))
+            finding = Finding(rule, found if len(found) <= 160 else found[:157] + "...", *RULES[rule])
+            self.findings += [finding] if finding not in self.findings else []
         return bool(right)
 
     def skip(self, rules: str, why: str) -> None:
@@ -323,9 +334,9 @@ def check_strides(report: Report, entries: Any, kind: str, itemsize: int, obj: A
     if strides is not None:
         right = report.expect("R22", len(strides) == len(shape), f"strides is {strides!r}, shape {shape!r}")
         return strides if right else None
-    own = getattr(obj, "strides", None)
-    if not (are_ints(own) and len(own) == len(shape) == len(getattr(obj, "shape", ()))):
-        report.skip("R20", "it has strides, or no attribute of that name")
+    own, own_shape = getattr(obj, "strides", None), getattr(obj, "shape", None)
+    if not (are_ints(own) and are_ints(own_shape) and len(own) == len(shape) and tuple(own_shape) == tuple(shape)):
+        report.skip("R20", "it has strides, or no attributes that say the same shape and strides")
         return ordered
     facts = [Facts(0, shape, s, "", itemsize) for s in (own, ordered, c_order(shape, 1))]
     right = not differences(facts[0], facts[1]) or not differences(facts[0], facts[2])  # bytes, or elements
@@ -333,11 +344,18 @@ def check_strides(report: Report, entries: Any, kind: str, itemsize: int, obj: A
     return ordered
 
 
-def check_driver(report: Report, facts: Facts) -> None:
-    """Asks CUDA's driver for the first and the last byte. Only one that the process has already: none is loaded."""
+def loaded_driver() -> Any:
+    """CUDA's driver, if the process has it already: none is loaded."""
     try:
-        driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        return ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except (OSError, AttributeError):
+        return None
+
+
+def check_driver(report: Report, facts: Facts) -> None:
+    """Asks CUDA's driver for the first and the last byte."""
+    driver = loaded_driver()
+    if not driver:
         return report.skip("R7", "no CUDA driver is loaded")
     pageable, kind, (lo, hi) = c_int(), c_uint32(), extent(facts)
     if driver.cuDeviceGetAttribute(byref(pageable), 88, 0) or pageable.value:
@@ -374,6 +392,8 @@ def check_entries(report: Report, entries: dict[str, Any], obj: Any) -> Facts | 
     strides = check_strides(report, entries, kind, itemsize, obj)
     if data is None or strides is None:
         return None
+    inside = kind != "t" and any(n > 1 and 0 < abs(stride) < itemsize for n, stride in zip(shape, strides))
+    report.expect("S6", not inside, f"strides is {strides}, an item has {itemsize} bytes")
     facts = Facts(data[0], shape, strides, kind, itemsize, data[1])
     lo, hi = extent(facts)
     if report.expect("R28", hi == 0 or facts.data + lo >= 0 and facts.data + hi <= 1 << 64,
@@ -423,6 +443,7 @@ HOST_DEVICE, CUDA_DEVICES, NO_DEVICE = 1, (2, 13), (12, 0)
 NAMES = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 MAX_VERSION = (1, 3)
+KEYWORDS = {"stream": -1, "max_version": MAX_VERSION, "dl_device": (2, 0), "copy": False}  # what may stand there
 
 api = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)  # argument types of our own
 api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = [py_object, c_char_p]
@@ -507,6 +528,16 @@ class Asked:
         read_only = bool(self.managed.flags & READ_ONLY) if self.name != b"dltensor" else None
         return tensor_facts(self.managed.struct.tensor, read_only)
 
+    def copied(self) -> bool:
+        return self.name != b"dltensor" and bool(self.managed.flags & COPIED)
+
+    def differs(self, other: Facts) -> str:
+        """From what somebody else says of the array. A copy may be elsewhere, in another order, and writable."""
+        facts = self.facts()
+        if self.copied():
+            other = other._replace(data=facts.data, strides=facts.strides, read_only=None)
+        return differences(other, facts)
+
     def use(self) -> None:
         """As a consumer does: renames the capsule, drops it, and deletes the tensor."""
         if self.managed:
@@ -531,8 +562,17 @@ def check_keywords(report: Report, obj: Any) -> dict[str, Any]:
         report.expect("D3", False, "it takes one, the stream or whatever it is")
     except Exception:
         report.expect("D3", True, "")
-    missing = [name for name in ("stream", "max_version", "dl_device", "copy")
-               if isinstance(Asked(obj, **{name: None}).error, TypeError)]  # fmt: skip
+    plain, missing = Asked(obj).error, []
+    for name, value in KEYWORDS.items():
+        error = Asked(obj, **{name: None}).error
+        if not isinstance(error, TypeError):
+            continue
+        if isinstance(plain, TypeError):  # perhaps by the array: is this about the keyword?
+            taken = str(error) == str(plain) or name not in str(error)
+        else:
+            taken = not isinstance(Asked(obj, **{name: value}).error, TypeError)
+            report.expect("D4", not taken, f"{name}=None raises {error!r}")
+        missing += [] if taken else [name]
     report.expect("D4", not missing, f"it does not take {', '.join(missing)}")
     if "copy" in missing:
         report.skip("D17", "it takes no copy")
@@ -594,15 +634,28 @@ def check_read_only(report: Report, obj: Any, asked: Asked, told: Facts | None) 
         report.expect("D14", False, "it is read-only, and the struct has no flags")
 
 
-def check_copies(report: Report, obj: Any, keywords: dict[str, Any], facts: Facts) -> None:
+def check_copies(report: Report, obj: Any, keywords: dict[str, Any], facts: Facts, always: bool) -> None:
+    """always: it makes a copy unless it is told to make none."""
     for copy in (True, False):
         asked = Asked(obj, copy=copy, **keywords)
         if asked.error:
             report.expect("D21", isinstance(asked.error, BufferError), f"copy={copy} raises {asked.error!r}")
         elif asked.readable() and prod(facts.shape):
-            moved, flag = asked.facts().data != facts.data, bool(asked.managed.flags & COPIED)
+            moved, flag = always or asked.facts().data != facts.data, asked.copied()
             right = moved == copy and (flag == copy or asked.name == b"dltensor")
             report.expect("D17", right, f"copy={copy}: {'another' if moved else 'the same'} address, the flag {flag}")
+
+
+def device_contradiction(told: Facts, device: tuple[int, int]) -> str:
+    """What the dictionary says against the device; a driver that the process has knows of which one an address is."""
+    driver, reads_all, ordinal = loaded_driver(), c_int(), c_int()
+    known = driver and driver.cuPointerGetAttribute(byref(ordinal), 9, c_uint64(told.data)) == 0
+    if device[0] == HOST_DEVICE:  # right for mapped memory, and if the device reads all memory of the host
+        known = known or driver and driver.cuDeviceGetAttribute(byref(reads_all), 88, 0) == 0 and reads_all.value
+        return "" if known else f"it has a dictionary, and is on {device}, the host"
+    if not known or device[0] != 2:
+        return ""
+    return "" if ordinal.value == device[1] else f"the memory is of device {ordinal.value}, the object on {device}"
 
 
 def check_streams(report: Report, obj: Any, keywords: dict[str, Any], facts: Facts, device: tuple[int, int]) -> None:
@@ -611,11 +664,14 @@ def check_streams(report: Report, obj: Any, keywords: dict[str, Any], facts: Fac
         report.expect("D18", Asked(obj, stream=stream, **keywords).error, f"it takes the stream {stream}")
     if device[0] not in CUDA_DEVICES:
         return report.skip("D19", "the device has no streams of CUDA")
+    refusals = []
     for number in (None, -1, 1, 2):
         asked = Asked(obj, stream=number, **keywords)
+        refusals += [repr(asked.error)] if asked.error and number else []
         if not asked.error:  # a refusal is allowed
-            found = differences(facts, asked.facts()) if asked.readable() else "it cannot be read"
+            found = asked.differs(facts) if asked.readable() else "it cannot be read"
             report.expect("D19", not found, f"stream={number}: {found}")
+    report.expect("D22", len(refusals) < 3, f"stream=-1, 1 and 2: {', '.join(dict.fromkeys(refusals))}")
 
 
 def check_devices(report: Report, obj: Any, keywords: dict[str, Any], device: tuple[int, int]) -> None:
@@ -641,7 +697,7 @@ def check_protocol(report: Report, obj: Any, told: Facts | None) -> Facts | None
     if not asked.readable():
         return None
     facts, tensor = asked.facts(), asked.managed.struct.tensor
-    found = differences(told._replace(read_only=None), facts) if told else ""
+    found = asked.differs(told._replace(read_only=None)) if told else ""
     if told:
         report.expect("D13", not found, f"in the dictionary and here: {found}")
     else:
@@ -650,14 +706,17 @@ def check_protocol(report: Report, obj: Any, told: Facts | None) -> Facts | None
     if device:
         where = (tensor.device_type, tensor.device_id)
         report.expect("D12", where == device, f"the tensor is on {where}, the object on {device}")
+        found = device_contradiction(told, device) if told else ""
+        if told:
+            report.expect("D23", not found, found)
         if "D18" not in report.skipped:
             check_streams(report, obj, keywords, facts, device)
         if "D20" not in report.skipped:
             check_devices(report, obj, keywords, device)
     if "D17" not in report.skipped:
-        check_copies(report, obj, keywords, facts)
+        check_copies(report, obj, keywords, facts, asked.copied())
     check_deleters(report, obj, keywords)
-    return facts
+    return facts if not asked.copied() else None
 
 
 # ------------------------------------------------------------------------------------------- DLPack's table of a type
@@ -686,8 +745,20 @@ def call(function: Callable[..., int], *arguments: Any) -> tuple[bool, str]:
         return False, f"it raises {error!r}"
 
 
+def gives_table(obj: Any) -> bool:
+    """Whether the table of the type gives a tensor."""
+    report = Report()
+    table = table_of(report, obj)
+    managed = take_managed(obj, FUNCTION(table.to_managed))[0] if table and table.to_managed else None
+    if managed and managed.version[0] == 1:
+        managed.delete()
+    return bool(managed)
+
+
 def table_of(report: Report, obj: Any) -> Table | None:
     found = getattr(type(obj), TABLE, None)
+    if found is None and TABLE not in getattr(obj, "__dict__", {}):  # a proxy passes on what nobody looks for
+        return report.skip("T.", f"the type has no {TABLE}")
     if getattr(obj, TABLE, None) is None:
         return report.skip("T.", f"the type has no {TABLE}")
     pointer = capsule_pointer(found, b"dlpack_exchange_api")
@@ -847,6 +918,12 @@ def describe_once(obj: Any, describe: Any) -> Array | None:
     return x if given else None
 
 
+def gives_exchange(obj: Any) -> bool:
+    """Whether the exchange of the type describes the object."""
+    offer = exchange_of(Report(), obj)
+    return bool(offer and offer.describe and describe_once(obj, FUNCTION(offer.describe)))
+
+
 def check_adopt(report: Report, obj: Any, adopt: Any, x: Array) -> None:
     """With a borrowed array, which must be refused. None is given away: it could stay until a stream has passed."""
     x.release = x.owner = None
@@ -897,6 +974,35 @@ def guarded(report: Report, function: Callable[..., Any], *arguments: Any) -> An
         return None
 
 
+def check_lazy(report: Report, obj: Any, told: Facts | None, tensor: Facts | None) -> None:
+    """Methods of PyTorch's names say that the memory has other values than the array. No protocol can say it."""
+    methods = [(name, getattr(obj, name, None)) for name in ("is_conj", "is_neg")]
+    lazy = [name for name, method in methods if callable(method) and method() is True]
+    if not any(callable(method) for _, method in methods):
+        return report.skip("S5", "it has neither is_conj nor is_neg")
+    ways = [("__cuda_array_interface__", told), ("__dlpack__", tensor), (TABLE, lazy and gives_table(obj)),
+            (EXCHANGE_NAME, lazy and gives_exchange(obj))]  # fmt: skip
+    gives = [name for name, given in ways if given]
+    report.expect("S5", not (lazy and gives), f"{' and '.join(lazy)} is True; exported by {', '.join(gives)}")
+
+
+def check_stream_object(report: Report, obj: Any) -> None:
+    """__cuda_stream__, which belongs to streams."""
+    method = getattr(obj, "__cuda_stream__", None)
+    if method is None:
+        return report.skip("C.", "it has no __cuda_stream__")
+    try:
+        pair, again = (method(), method()) if callable(method) else (method, method)
+    except Exception as error:
+        pair = again = error
+    right = callable(method) and isinstance(pair, tuple) and len(pair) == 2
+    found = f"it is {pair!r}" if callable(method) else f"it is {method!r}, no method"
+    if report.expect("C1", right, found):
+        report.expect("C2", is_int(pair[0]) and pair[0] == 0, f"the version is {pair[0]!r}")
+        right = report.expect("C3", is_int(pair[1]) and 0 <= pair[1] < 1 << 64, f"the handle is {pair[1]!r}")
+        report.expect("S1", not right or pair == again, f"__cuda_stream__() is {pair!r}, and {again!r}")
+
+
 def examine(obj: Any) -> Report:
     """All that can be checked of an object."""
     report = Report()
@@ -904,6 +1010,8 @@ def examine(obj: Any) -> Report:
     tensor = guarded(report, check_protocol, obj, told)
     guarded(report, check_table, obj, [facts for facts in (told, tensor) if facts])
     guarded(report, check_exchange, obj, told)
+    guarded(report, check_lazy, obj, told, tensor)
+    guarded(report, check_stream_object, obj)
     report.checked |= {"S3", "S4"} if report.checked else set()  # what would have raised
     Managed.alive = {managed for managed in Managed.alive if not managed.calls}
     return report
@@ -914,11 +1022,21 @@ def check(obj: Any) -> list[Finding]:
     return examine(obj).findings
 
 
-def main(arguments: list[str]) -> int:
+def consumers() -> Any:
+    """The other file, which has this one as its module."""
+    sys.modules.setdefault("cai_conform", sys.modules[__name__])
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    return importlib.import_module("cai_conform_consumer")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--rules"]:
         print("| rule | it says | source |\n|---|---|---|")
         print("\n".join(f"| {rule} | {says} | {source} |" for rule, (says, source) in RULES.items()))
         return 0
+    consumer = arguments[:1] == ["--consumer"]
+    arguments = arguments[consumer:]
     if not arguments or arguments[0].startswith("-"):
         print(__doc__)
         return 0 if arguments in (["-h"], ["--help"]) else 2
@@ -931,6 +1049,9 @@ def main(arguments: list[str]) -> int:
         except Exception as error:
             print(f"{argument}: cannot be made: {error!r}")
             return 2
+        if consumer:
+            status = max(status, consumers().main(argument, obj))
+            continue
         report = examine(obj)
         for finding in report.findings:
             print(f"{argument}: {finding}")
@@ -940,4 +1061,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -77,6 +77,41 @@ static int cai_lint_spells_c_order(const cai_array *array, const cai_interface *
     return (array->flags & CAI_HAD_STRIDES) && (array->flags & CAI_C_CONTIGUOUS);
 }
 
+/* Is an axis wider than one before it? Axes of extent 1 and strides of 0 do not count. */
+static int cai_lint_is_turned(const cai_array *array, const cai_interface *in)
+{
+    int32_t axis;
+    int64_t last = INT64_MAX;
+    (void)in;
+    if (array->size == 0 || array->dtype.code == CAI_BITFIELD) return 0;
+    for (axis = 0; axis < array->ndim; axis++) {
+        const int64_t stride = array->strides[axis], size = stride < 0 ? 0 - stride : stride;
+        if (array->shape[axis] < 2 || stride == 0) continue;
+        if (size > last) return 1;
+        last = size;
+    }
+    return 0;
+}
+
+static int cai_lint_has_gaps(const cai_array *array, const cai_interface *in)
+{
+    (void)in;
+    if (array->size == 0 || array->dtype.code == CAI_BITFIELD) return 0;
+    return !(array->flags & CAI_DENSE) && (array->flags & CAI_NO_SELF_OVERLAP);
+}
+
+static int cai_lint_is_time(const cai_array *array, const cai_interface *in)
+{
+    (void)in;
+    return array->dtype.code == CAI_DATETIME64 || array->dtype.code == CAI_TIMEDELTA64;
+}
+
+static int cai_lint_is_text(const cai_array *array, const cai_interface *in)
+{
+    (void)in;
+    return array->dtype.code == CAI_BYTES || array->dtype.code == CAI_UNICODE;
+}
+
 static int cai_lint_is_scalar(const cai_array *array, const cai_interface *in)
 {
     (void)in;
@@ -176,6 +211,11 @@ static const cai_lint_rule cai_lint_rules[] = {
      "V2 for bfloat16 is a convention, others see two opaque bytes. Offer DLPack too: it has it."},
     {cai_lint_is_bits, CAI_ENTRY_TYPESTR, "the whole array",
      "Most do not know bit fields. Export bytes, |b1 or |u1."},
+    {cai_lint_is_time, CAI_ENTRY_TYPESTR, "times",
+     "PyTorch refuses them, and DLPack has no dtype for them. Export the numbers as i8."},
+    {cai_lint_is_text, CAI_ENTRY_TYPESTR, "text",
+     "PyTorch refuses it, mpi4py counts 4 bytes for U4, and DLPack has no dtype for it. Export "
+     "bytes or numbers."},
     {cai_lint_is_read_only, CAI_ENTRY_DATA, "the read-only flag",
      "Many write all the same, some refuse the array. Export a copy where the memory must not "
      "change."},
@@ -189,6 +229,11 @@ static const cai_lint_rule cai_lint_rules[] = {
      "Some refuse versions below 2, others those below 3. Export version 3."},
     {cai_lint_is_new, CAI_ENTRY_VERSION, "the whole array",
      "Some refuse versions that they do not know. Export version 3."},
+    {cai_lint_is_turned, CAI_ENTRY_STRIDES, "an array whose axes are not in C order",
+     "RMM and pylibcudf refuse all but C order. Export a copy in C order, or tell users to make one."},
+    {cai_lint_has_gaps, CAI_ENTRY_STRIDES, "an array with gaps",
+     "RMM and pylibcudf refuse all but C order, JAX refuses gaps in any order. Export a copy without "
+     "them."},
     {cai_lint_is_negative, CAI_ENTRY_STRIDES, "negative strides",
      "Some refuse them, some take the array for contiguous and read past its end. Export a copy "
      "in C order."},

@@ -51,6 +51,7 @@ typedef struct cai_literal_frame {
     int32_t in_value;          /* dict: past the colon of a key */
     int32_t comma;             /* the last thing read was a comma */
     int32_t role;              /* CAI_LITERAL_PLAIN, ... */
+    int32_t named;             /* in the parentheses of a name: torch.Size([...]) */
     uint32_t items;
     size_t token;              /* of the bracket itself */
     size_t start;              /* first token of the item at hand */
@@ -636,12 +637,29 @@ static int32_t cai_literal_role(cai_literal_reader *r)
                : CAI_LITERAL_PLAIN;
 }
 
-static cai_status cai_literal_open(cai_literal_reader *r, int c)
+/* A subclass of tuple, as it prints itself: torch.Size([2, 3]). How long its name is, with the
+ * parenthesis behind it; 0: it is none. Only numbers may stand inside. */
+static size_t cai_literal_tuple_name(const cai_literal_reader *r)
+{
+    static const char *const names[] = {"torch.Size(", "Size(", "tuple("};
+    const char *const text = r->line + r->at;
+    const size_t left = r->length - r->at;
+    size_t i, at = 0;
+    for (i = 0; i < sizeof names / sizeof names[0] && at == 0; i++) {
+        const size_t length = strlen(names[i]);
+        if (left > length && memcmp(text, names[i], length) == 0) at = length;
+    }
+    if (at == 0 || (text[at] != '[' && text[at] != '(')) return 0;
+    for (i = at + 1; i < left && (cai_literal_is_digit((unsigned char)text[i]) || strchr(", -", text[i]));) i++;
+    return i + 1 < left && text[i] == (text[at] == '[' ? ']' : ')') && text[i + 1] == ')' ? at : 0;
+}
+
+static cai_status cai_literal_open(cai_literal_reader *r, int c, int32_t named)
 {
     const int32_t level = c == '{' ? cai_literal_level(r) : -1;
     const int32_t role = r->json && c == '[' ? cai_literal_role(r) : CAI_LITERAL_PLAIN;
     cai_literal_frame *outer = cai_literal_top(r), *frame;
-    int32_t kind = c == '(' ? CAI_TOKEN_TUPLE : c == '[' ? CAI_TOKEN_LIST : CAI_TOKEN_DICT;
+    int32_t kind = named || c == '(' ? CAI_TOKEN_TUPLE : c == '[' ? CAI_TOKEN_LIST : CAI_TOKEN_DICT;
     if (r->depth == CAI_LITERAL_DEPTH) {
         return cai_literal_fail(r, r->at, "more than 200 nested brackets");
     }
@@ -651,6 +669,7 @@ static cai_status cai_literal_open(cai_literal_reader *r, int c)
     memset(frame, 0, sizeof *frame);
     frame->kind = kind;
     frame->role = role;
+    frame->named = named;
     frame->level = level;
     frame->token = r->count - 1;
     frame->column = r->at++;
@@ -667,10 +686,10 @@ static void cai_literal_close(cai_literal_reader *r)
 {
     const cai_literal_frame *frame = &r->frames[--r->depth];
     cai_token *token = &r->tokens[frame->token];
-    r->at++;
+    r->at += frame->named ? 2 : 1;
     if (frame->kind != CAI_TOKEN_TUPLE && frame->kind != CAI_TOKEN_LIST) {
         token->number = frame->level > 0 || frame->items > 0;
-    } else if (r->line[frame->column] == '(' && frame->items == 1 && !frame->comma) {
+    } else if (r->line[frame->column] == '(' && frame->items == 1 && !frame->comma && !frame->named) {
         r->count--; /* (x) is x */
         memmove(token, token + 1, (r->count - frame->token) * sizeof *token);
     } else {
@@ -754,6 +773,7 @@ static cai_status cai_literal_separator(cai_literal_reader *r, cai_literal_frame
 static cai_status cai_literal_value(cai_literal_reader *r, int *whole)
 {
     cai_literal_frame *frame = cai_literal_top(r);
+    size_t name;
     int c;
     cai_literal_skip_space(r);
     c = cai_literal_peek(r, 0);
@@ -767,9 +787,12 @@ static cai_status cai_literal_value(cai_literal_reader *r, int *whole)
         }
         frame->comma = 0;
     }
+    name = cai_literal_tuple_name(r);
+    r->at += name;
+    if (name > 0) c = cai_literal_peek(r, 0);
     if (c != '(' && c != '[' && c != '{') return cai_literal_scalar(r);
     *whole = 0;
-    return cai_literal_open(r, c);
+    return cai_literal_open(r, c, name > 0);
 }
 
 static cai_status cai_literal_end(cai_literal_reader *r)

@@ -20,6 +20,8 @@ PLAIN = {"shape": (6,), "typestr": "<f4", "data": (4096, False), "version": 3}
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 PYTHON = ["-isystem", sysconfig.get_path("include")]
 
+KNOWN = {"X9"}  # adopt takes a borrowed array
+
 failures: list[str] = []
 checks = 0
 
@@ -172,6 +174,18 @@ def check_type(array: type, more: Any) -> None:
     same("references to the type", sys.getrefcount(array), before)
 
 
+def check_rules(more: Any) -> None:
+    """tools/cai_conform.py, with a result. KNOWN: what it may find."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from cai_conform import check
+
+    stream = more.new_stream()
+    for what, made in (("on a stream", more.made(6, stream, True)), ("of a library", more.same(Array()))):
+        found = [str(finding) for finding in check(made) if finding.rule not in KNOWN]
+        same(f"rules that a result {what} breaks", found, [])
+    more.run()
+
+
 def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -> None:
     """What all casters must do. `calls`: functions of one argument that keep nothing, beside those that all have."""
     check_exceptions(more)
@@ -179,6 +193,7 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_saxpy(saxpy.saxpy, more)
     check_numbers(saxpy.saxpy, more)
     check_results(saxpy.array, more)
+    check_rules(more)
     stream = more.new_stream()
     check_references([*calls, more.which, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
                       lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),

@@ -49,6 +49,19 @@ CASES: list[tuple[tuple[str, str], dict[str, Any], dict[str, Any]]] = [
      {"typestr": "<c8", "strides": (32, 8)}),
     (("strides", "that it is C-contiguous"), {"strides": (12, 4)}, {"strides": (16, 4)}),
     (("strides", "that it is C-contiguous"), {"strides": (12, 4)}, {"strides": None}),
+    (("typestr", "times"), {"typestr": "<M8[ns]"}, {"typestr": "<i8"}),
+    (("typestr", "times"), {"typestr": "<m8[25s]"}, {}),
+    (("typestr", "text"), {"typestr": "<U4"}, {"typestr": "|V16"}),
+    (("typestr", "text"), {"typestr": "|S5"}, {}),
+    (("strides", "an array whose axes are not in C order"), {"strides": (4, 8)}, {"strides": (16, 4)}),
+    (("strides", "an array whose axes are not in C order"), {"shape": (1, 512, 512, 3), "strides": (3145728, 2048, 4, 1048576)},
+     {"shape": (1, 512), "strides": (4, 4)}),
+    (("strides", "an array whose axes are not in C order"), {"strides": (4, -8)}, {"strides": (0, 4)}),
+    (("strides", "an array with gaps"), {"shape": (3, 48), "typestr": "<f8", "strides": (432, 8)},
+     {"shape": (3, 48), "typestr": "<f8", "strides": (384, 8)}),
+    (("strides", "an array with gaps"), {"strides": (4, 16)}, {"strides": (4, 8)}),
+    (("strides", "an array with gaps"), {"shape": (3,), "strides": (-8,)}, {"shape": (3,), "strides": (-4,)}),
+    (("strides", "an array with gaps"), {"strides": (24, 8)}, {"strides": (4, 4), "data": (4096, True)}),
     (("stream", "that work may be pending"), {"version": 2}, {"version": 2, "stream": 7}),
     (("stream", "that work may be pending"), {"version": 2}, {"version": 2, "shape": (0,), "data": (0, False)}),
     (("stream", "whose stream 2 is"), {"stream": 2}, {"stream": 1}),
@@ -274,6 +287,21 @@ def check_words(program: Program) -> None:
                    "mask must be None or the dictionary of a mask, not an object"], str(said))  # fmt: skip
 
 
+def check_tuples(program: Program) -> None:
+    """Subclasses of tuple, as they print themselves, are tuples; lists and arrays are not."""
+    for name in ("torch.Size([2, 3])", "torch.Size((2, 3))", "Size([2, 3])", "tuple([2, 3])", "tuple((2, 3))"):
+        line = repr({**CLEAN, "strides": (12, 4)}).replace("(2, 3)", name)
+        expected = repr({**CLEAN, "strides": (12, 4)})
+        check(program.judge([line]) == program.judge([expected]), f"{name}: {program.judge([line])}")
+    one = program.judge([repr(CLEAN).replace("(2, 3)", shape) for shape in ("torch.Size([5])", "torch.Size([])", "(5,)", "()")])
+    check(one[0] == one[2] and one[1] == one[3], f"one extent, and none: {one}")
+    for name in ("list([2, 3])", "array([2, 3])", "torch.tensor([2, 3])", "torch.Size([2, 3], 4)", "Size(2)", "tuple"):
+        answer = program.judge([repr(CLEAN).replace("(2, 3)", name)])[0]
+        check(not answer["ok"] and answer["entry"] == "shape", f"{name}: {answer}")
+    cut = program.judge([repr(CLEAN).replace("(2, 3)", "torch.Size([2, 3]")])[0]
+    check(not cut["ok"] and cut["entry"] in ("", None), f"a bracket that is not closed: {cut}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Tests cai_inspect --lint.")
     parser.add_argument("--inspect", required=True, help="the program cai_inspect")
@@ -287,6 +315,7 @@ def main() -> int:
     check_json(program)
     check_lines(program)
     check_words(program)
+    check_tuples(program)
     for failure in failures[:10]:
         print(failure[:1000])
     print(f"rules {len({rule for rule, _, _ in CASES})}, pairs {len(CASES)}, failures {len(failures)}")

@@ -88,11 +88,11 @@ def check_main() -> int:
 
 
 def manual_rules() -> str:
-    """The generated part of docs/conform.md. It has no sources, and the rules of docs/rules.md by their numbers."""
+    """The generated part of docs/conform.md: no sources, the rules of docs/rules.md by their numbers, no tables in C."""
     rules = subprocess.run([sys.executable, "-B", TOOL, "--rules"], capture_output=True, text=True).stdout
     rows = re.findall(r"^\| (\w\d+) \| (.*) \| .*$", rules, re.M)
     numbers = [rule for rule, _ in rows if rule[0] == "R"]
-    lines = [f"| {rule} | {says} |" for rule, says in rows if rule[0] != "R"]
+    lines = [f"| {rule} | {says} |" for rule, says in rows if rule[0] not in "RTX"]
     line = f"Of [rules.md](rules.md): {', '.join(numbers)}."
     return textwrap.fill(line, 118) + "\n\n| rule | it says |\n|---|---|\n" + "\n".join(lines) + "\n"
 
@@ -206,6 +206,10 @@ def wrong_address(_: Any) -> Arrays:
     assert driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(24)) == 0
     yield "device memory", broken.dictionary(data=(address.value, False))
     yield "more bytes than there are", broken.dictionary(data=(address.value, False), shape=(1 << 20,))
+    on_device = {"entries": {**broken.ENTRIES, "data": (address.value, False)}}
+    yield "DLPack of its device", broken.dlpack(**on_device)
+    elsewhere = broken.dlpack(tensor={"device_id": 1}, **broken.of_device(2, 1), **on_device)
+    yield "DLPack of another device", elsewhere
 
 
 def numpy_arrays(_: Any) -> Arrays:
@@ -348,7 +352,9 @@ def torch_arrays(_: Any) -> Arrays:
     yield "bool", torch.empty(3, dtype=torch.bool, device="cuda")
     yield "bfloat16", torch.empty(3, dtype=torch.bfloat16, device="cuda")
     yield "float8", torch.empty(3, dtype=torch.float8_e4m3fn, device="cuda")
-    yield "conjugated", torch.empty(3, dtype=torch.complex64, device="cuda").conj()
+    lazy = torch.empty(3, dtype=torch.complex64, device="cuda").conj()
+    yield "conjugated", lazy
+    yield "negated", lazy.imag
 
 
 def our_arrays(options: argparse.Namespace) -> Arrays:
@@ -446,6 +452,9 @@ EXPECTED: dict[tuple[str, str], str] = {
     ("PyTorch", "empty, on the host"): "D20",
     ("PyTorch", "empty"): "D20",
     ("PyTorch", "float8"): "D17 D20 S3",
+    ("PyTorch", "conjugated, on the host"): "S5",
+    ("PyTorch", "conjugated"): "S5",
+    ("PyTorch", "negated"): "D17 D20 S5",
 }  # fmt: skip
 
 
@@ -511,7 +520,8 @@ def check_wrong_address(options: argparse.Namespace) -> int:
         print(f"R7: skipped, {seen['missing']}")
         return 0
     found = [[what, sorted({rule for rule, _ in findings})] for what, findings in seen.get("arrays", [])]
-    right = found == [["host memory", ["R7"]], ["device memory", []], ["more bytes than there are", ["R7"]]]
+    right = found == [["host memory", ["R7"]], ["device memory", []], ["more bytes than there are", ["R7"]],
+                      ["DLPack of its device", []], ["DLPack of another device", ["D23"]]]
     print("" if right else f"R7: {seen}: WRONG\n", end="")
     return int(not right)
 

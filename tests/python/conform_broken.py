@@ -8,6 +8,7 @@ reads. Their structs are those of the tool; that these have the right layout sho
 from __future__ import annotations
 
 import ctypes
+import enum
 import pathlib
 import sys
 import weakref
@@ -140,7 +141,7 @@ def managed(of: Any, versioned: bool, changes: dict[str, Any], head: dict[str, A
     """A struct, by its address; it owns a reference to the object."""
     struct: Any = (tool.Versioned if versioned else tool.Legacy)()
     held = [of, struct, fill(struct.tensor, of.entries, changes)]
-    struct.deleter = address(delete)
+    struct.deleter = address(delete) if getattr(of, "deletes", True) else None
     if versioned:
         struct.major, struct.minor, struct.flags = 1, 3, int(of.entries["data"][1])
         for name, value in head.items():
@@ -219,6 +220,105 @@ class Answers(Dlpack):
         return self.answer(stream=stream, max_version=max_version)
 
 
+class ReadOnlyError(Refuses):
+    """A TypeError says that it is read-only, if no version with flags is asked for; flagged: not even then."""
+
+    flagged = True
+
+    def refuses(self, **keywords: Any) -> Exception | None:
+        return None if self.flagged and keywords["max_version"] else TypeError("read-only")
+
+
+class Copies(Dlpack):
+    """Each export is a copy, which the flag says; copy=False is refused. entries is what the dictionary says."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):  # type: ignore[no-untyped-def]
+        if stream == 0 or dl_device not in (None, (2, 0)) or copy is False or not max_version:
+            raise BufferError("not that")
+        self.at = 8 - getattr(self, "at", 0)
+        head = {"flags": tool.COPIED}
+        pointer = managed(self, True, {"data": ADDRESS + 64 + self.at, "strides": (c_int64 * 2)(1, 2)}, head)
+        return raw.PyCapsule_New(pointer, NAMES[1], self.end)
+
+
+class Proxy:
+    """Passes attributes on, as lazy objects do. Its type has no table."""
+
+    def __init__(self, of: Any) -> None:
+        self.__dict__["of"] = of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of, name)
+
+
+class Sizes(tuple):  # type: ignore[type-arg]
+    """A subclass of tuple, as torch.Size is."""
+
+    __slots__ = ()
+
+
+class Places(list):  # type: ignore[type-arg]
+    """A subclass of list, which is no tuple."""
+
+
+class Device(enum.IntEnum):
+    CUDA, MANAGED = 2, 13
+
+
+def of_device(*own: int) -> Any:
+    def asks(self: Any, *, stream=None, max_version=None, dl_device=None, copy=None):  # type: ignore[no-untyped-def]
+        given = None if dl_device == own else dl_device
+        return Dlpack.__dlpack__(self, stream=stream, max_version=max_version, dl_device=given, copy=copy)
+
+    return {"__dlpack_device__": lambda self: own, "__dlpack__": asks}
+
+
+def refuses_all(self: Any, *, stream=None, max_version=None, dl_device=None, copy=None):  # type: ignore[no-untyped-def]
+    raise BufferError("not now")
+
+
+def no_none(self: Any, *, stream=None, dl_device=None, copy=None, max_version=(0, 8)):  # type: ignore[no-untyped-def]
+    return Dlpack.__dlpack__(self, stream=stream, max_version=max_version[:2], dl_device=dl_device, copy=copy)
+
+
+class Stream:
+    """gives: what __cuda_stream__ returns."""
+
+    def __init__(self, *gives: Any) -> None:
+        self.gives = list(gives)
+
+    def __cuda_stream__(self) -> Any:
+        return self.gives[0] if len(self.gives) == 1 else self.gives.pop(0)
+
+
+class Handle(int):
+    """An int, as libraries have for handles."""
+
+
+def lazily(base: type = Dictionary, **flags: bool) -> Any:
+    """An object with methods that say so."""
+    return type("Lazy", (base,), {name: lambda self, flag=flag: flag for name, flag in flags.items()})()
+
+
+def no_streams(self: Any, **keywords: Any) -> Exception | None:
+    return None if keywords["stream"] is None else RuntimeError("only None")
+
+
+def own_streams(self: Any, **keywords: Any) -> Exception | None:
+    return None if keywords["stream"] in (None, 2) else BufferError("not that one")
+
+
+def unsure(self: Any, **keywords: Any) -> Exception | None:
+    return BufferError("one must be named") if keywords["stream"] is None else None
+
+
+class OwnView(Dictionary):
+    """Its attributes are those of another shape than the one it exports, or methods."""
+
+    def __init__(self, shape: Any, strides: Any) -> None:
+        self.shape, self.strides = shape, strides
+
+
 def moved_by_2(self: Any, stream: Any, max_version: Any) -> Any:
     return self.capsule(max_version, byte_offset=4) if stream == 2 else self.capsule(max_version)
 
@@ -247,6 +347,26 @@ class OnHost(Dlpack):
         if name == "__cuda_array_interface__":
             raise AttributeError(name)
         return super().__getattribute__(name)
+
+
+class Exchanged(Dictionary):
+    pass
+
+
+class Alone(Exchanged):
+    """Without a dictionary, so that nothing is compared with it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__cuda_array_interface__":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+class OnHostToo(OnHost):
+    """With a dictionary all the same."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return self.entries if name == "__cuda_array_interface__" else object.__getattribute__(self, name)
 
 
 # -------------------------------------------------------------------------------- the table of a type
@@ -303,6 +423,11 @@ def table_capsule(of: tool.Table, name: bytes = b"dlpack_exchange_api") -> Any:
 def tabled(of: Any = None, **changes: Any) -> Any:
     """An object whose type has a table, or `of` in its place."""
     return dlpack(__dlpack_c_exchange_api__=of if of is not None else table_capsule(table(**changes)))
+
+
+def tabled_alone() -> Any:
+    """A table, and a __dlpack__ that refuses."""
+    return type("Alone", (Alone, Dlpack), {tool.TABLE: table_capsule(table()), "__dlpack__": refuses_all})()
 
 
 def chained(*majors: int) -> Any:
@@ -368,19 +493,6 @@ def move(obj: Any) -> None:
     obj.entries = {**entries, "data": (entries["data"][0] + 4, False)}
 
 
-class Exchanged(Dictionary):
-    pass
-
-
-class Alone(Exchanged):
-    """Without a dictionary, so that nothing is compared with it."""
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "__cuda_array_interface__":
-            raise AttributeError(name)
-        return super().__getattribute__(name)
-
-
 def exchanged(base: type = Exchanged, name: bytes = EXCHANGE, proves: Any = "itself", entries: Any = ENTRIES,
               **changes: Any) -> Any:  # fmt: skip
     """An object whose type has an exchange. proves: the type of the context; None: it has none."""
@@ -430,6 +542,37 @@ RIGHT: list[tuple[str, Any]] = [
     ("DLPack, read-only", with_entries({"data": (ADDRESS, True)}, Refuses,
                                        refuses=lambda self, **k: None if k["max_version"] else BufferError("no"))),
     ("DLPack on the host", OnHost()),
+    ("DLPack, each export is a copy", Copies()),
+    ("DLPack without a deleter", dlpack(end=None, deletes=False)),
+    ("DLPack, managed memory, an enumeration", dlpack(tensor={"device_type": 13}, **of_device(Device.MANAGED, 0))),
+    ("DLPack, an offset in bytes", dlpack(entries={**ENTRIES, "data": (ADDRESS + 8, False)},
+                                          tensor={"data": ADDRESS, "byte_offset": 8})),
+    ("DLPack before 1.2, no strides", dlpack(tensor={"strides": None}, head={"minor": 1})),
+    ("DLPack, one extent is 1 and its stride 0", with_entries({"shape": (1, 3)},
+                                                              tensor={"strides": (c_int64 * 2)(0, 1)})),
+    ("DLPack, 4 bits, packed", dlpack(OnHost, tensor={"device_type": 1, "code": 17, "bits": 4})),
+    ("DLPack, a later minor version and an unknown flag", dlpack(head={"minor": 9, "flags": 1 << 7})),
+    ("all ways at once", type("All", (type(exchanged(Dlpack)),), {tool.TABLE: table_capsule(table())})()),
+    ("a stream object", Stream((0, 4096))),
+    ("a stream object, the default stream, of ints of its own", Stream((0, Handle(0)))),
+    ("DLPack, with one stream besides None", dlpack(Refuses, refuses=own_streams)),
+    ("DLPack, with no other than None on the host", OnHost()),
+    ("real values, nothing is pending", lazily(is_conj=False, is_neg=False)),
+    ("conjugated values that are refused", lazily(type("Hidden", (OnHost,), {"__dlpack__": refuses_all}),
+                                                  is_conj=True)),
+    ("a window that moves by one element", dictionary(shape=(4, 3), strides=(4, 4))),
+    ("a field of a record, and the byte in it", dictionary(shape=(4,), strides=(5,))),
+    ("strides of one element that says nothing", dictionary(shape=(1, 3), strides=(1, 4))),
+    ("bytes", dictionary(typestr="|u1", strides=(3, 1))),
+    ("pinned memory", dlpack(tensor={"device_type": 3}, **of_device(3, 0))),
+    ("a proxy of it", Proxy(tabled())),
+    ("a shape of a subclass of tuple", dictionary(shape=Sizes((2, 3)), strides=Sizes((12, 4)))),
+    ("attributes of another shape", OwnView((3, 2), (4, 12))),
+    ("attributes that are methods", OwnView(len, (4, 12))),
+    ("the legacy stream, read-only", dictionary(stream=1, data=(ADDRESS, True))),
+    ("the stream of this thread, and a mask of another one", dictionary(stream=2, mask=dictionary(typestr="|b1", stream=1))),
+    ("an empty mask", dictionary(shape=(0, 3), data=(0, False), mask=dictionary(typestr="|b1", shape=(0, 1),
+                                                                               data=(0, False)))),
     ("DLPack that refuses", dlpack(Refuses, refuses=lambda self, **k: BufferError("no"))),
     ("a table", tabled()),
     ("a table without borrowing", tabled(to_tensor=None)),
@@ -503,6 +646,24 @@ CASES: list[tuple[str, str, Any]] = [
     ("S2", "a capsule", dlpack(Answers, answer=lambda self, **k: KEPT.append(self) or self.capsule(k["max_version"]))),
     ("S2", "a borrowed tensor", tabled(to_tensor=address(TO_TENSOR(hoard)))),
     ("S2", "describe", described(before=KEPT.append)),
+    ("S1", "a stream that changes", Stream((0, 4096), (0, 8192), (0, 8192), (0, 8192))),
+    ("S5", "conjugated, a dictionary", lazily(is_conj=True)),
+    ("S5", "negated, DLPack", lazily(OnHost, is_neg=True)),
+    ("S5", "negated, an exchange", lazily(type(exchanged(Alone)), is_neg=True)),
+    ("S5", "negated, a table", lazily(type(tabled_alone()), is_neg=True)),
+    ("S6", "elements for bytes", dictionary(typestr="<f8", shape=(5, 5), strides=(5, 1))),
+    ("S6", "elements for bytes, F order, backwards", dictionary(strides=(-1, 2))),
+    ("C1", "an attribute", type("Attribute", (), {"__cuda_stream__": (0, 4096)})()),
+    ("C1", "an int", Stream(4096)),
+    ("C1", "a list", Stream([0, 4096])),
+    ("C1", "three items", Stream((0, 4096, 0))),
+    ("C1", "raises", type("Broken", (), {"__cuda_stream__": lambda self: fail(self)})()),
+    ("C2", "version 1", Stream((1, 4096))),
+    ("C2", "a bool", Stream((False, 4096))),
+    ("C3", "an object", Stream((0, object()))),
+    ("C3", "None", Stream((0, None))),
+    ("C3", "-1", Stream((0, -1))),
+    ("C3", "2^64", Stream((0, 1 << 64))),
     ("S4", "an attribute that raises", type("Broken", (Dictionary,), {"strides": property(fail)})()),
     ("S4", "a dictionary that raises the third time", ThirdTime()),
     ("D1", "no device", dlpack(__dlpack_device__=None)),
@@ -542,8 +703,19 @@ CASES: list[tuple[str, str, Any]] = [
     ("D19", "another tensor", dlpack(Answers, answer=moved_by_2)),
     ("D20", "any device", dlpack(Asks, ignored=("dl_device",))),
     ("D20", "not its own", dlpack(Refuses, refuses=lambda self, **k: BufferError("no") if k["dl_device"] else None)),
+    ("D4", "the right version, but not None", dlpack(__dlpack__=no_none)),
+    ("D21", "a TypeError for read-only memory without a version", with_entries({"data": (ADDRESS, True)},
+                                                                              ReadOnlyError)),
+    ("D21", "a TypeError for read-only memory", with_entries({"data": (ADDRESS, True)}, ReadOnlyError, flagged=False)),
+    ("D21", "a ValueError for its dtype", with_entries({"typestr": "<M8[ns]"}, Refuses,
+                                                     refuses=lambda self, **k: ValueError("no such dtype"))),
+    ("R3", "a subclass of list", dictionary(shape=Places((2, 3)))),
     ("D21", "a RuntimeError", dlpack(Refuses, refuses=lambda self, **k: RuntimeError("not now"))),
     ("D21", "a ValueError for a copy", dlpack(Refuses, refuses=lambda self, **k: ValueError("no") if k["copy"] else None)),
+    ("D13", "elements for bytes, that look contiguous", with_entries({"strides": (12, 4)},
+                                                                     tensor={"strides": (c_int64 * 2)(12, 4)})),
+    ("D22", "no stream but None", dlpack(Refuses, refuses=no_streams)),
+    ("D23", "the dictionary of host memory", dlpack(OnHostToo)),
     ("T1", "another capsule", tabled(table_capsule(table(), b"another"))),
     ("T1", "an int", tabled(kept(table()))),
     ("T1", "of an instance", OfInstance()),

@@ -312,6 +312,15 @@ def case_wheel(options):
         says = [run(*program, *arguments, status=status, PYTHONPATH=site)
                 for program in ((python, "-m", "cai_headers"), (options.inspect,))]
         fail_unless(says[0] == says[1], f"python -m cai_headers {arguments} prints\n{says[0]}not\n{says[1]}")
+    for script, argument, status, wanted in (("cai_inspect", "--help", 0, "usage: cai_inspect"),
+                                             ("cai_conform", "math:pi", 2, "math:pi: 0 rules checked"),
+                                             ("cai_conform", "--consumer=", 2, "MODULE:EXPRESSION")):
+        says = run(python, site / "bin" / script, argument, status=status, PYTHONPATH=site)
+        fail_unless(wanted in says, f"{script} of the wheel prints {says}")
+    consumed = run(site / "bin" / "cai_conform", "--consumer", "math:sqrt", status=2, PYTHONPATH=site)
+    fail_unless("math:sqrt: 0 producers" in consumed, f"cai_conform --consumer prints {consumed}")
+    asked = "from cai_headers.cai_conform import check; print(check(1))"
+    fail_unless(run(python, "-c", asked, PYTHONPATH=site) == "[]\n", "cai_headers.cai_conform is no module")
     environment["SKBUILD_CMAKE_BUILD_TYPE"] = "Debug"  # compiles in half the time
     for name in ("scikit", "nanobind"):
         folder = project(options, name)
