@@ -6,6 +6,7 @@
 
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART /* loaded: the CUDA that Numba has in the process */
+#include "../adapter.h"
 #include "cai_numba.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct cai_numba {
     cai_emm_pool own; /* CAI_NUMBA_ASYNC */
     cai_manager manager;
     int32_t device, retained; /* is its primary context retained? */
+    int32_t orders;           /* the hooks are the caller's: they need not queue anything in stream 1 */
 };
 
 /* Numba may release its context before the last array goes, and before close. A context that is no primary one is
@@ -58,6 +60,7 @@ static cai_status numba_start(cai_numba *numba, const cai_emm_hooks *hooks, int3
     cai_emm_hooks made;
     CAI_TRY(numba_retain(numba, err));
     CAI_TRY(cai_event_pool_init(&numba->pool, cuda, NULL, 0, 0, err));
+    numba->orders = hooks && hooks->kind != CAI_MEMORY_HOST;
     if (!hooks) {
         if (standard == CAI_NUMBA_ASYNC) CAI_TRY(numba_async(numba, &made, err));
         else CAI_TRY(cai_emm_hooks_cuda(&made, cuda, err));
@@ -85,6 +88,36 @@ CAI_NUMBA_API cai_status cai_numba_close(cai_numba *numba, cai_error *err)
     return CAI_OK;
 }
 
+/* adapter_order in the context of the manager. */
+static cai_status numba_order(const cai_numba *numba, cai_error *err)
+{
+    const cai_cuda *cuda = &numba->driver.cuda;
+    uint64_t current = 0;
+    int32_t error = cuda->context_current(cuda->self, &current);
+    const int32_t other = !error && current != numba->manager.context;
+    if (other) error = cuda->context_push(cuda->self, numba->manager.context);
+    if (error) return cai_cuda_status(error, "context_push", err);
+    error = adapter_order(cuda);
+    if (other) (void)cuda->context_pop(cuda->self);
+    return cai_cuda_status(error, "event_record", err);
+}
+
+static cai_status numba_device(cai_numba *numba, size_t size, cai_memory_handle *memory, cai_error *err)
+{
+    cai_manager *manager = &numba->manager;
+    cai_memory_handle made;
+    cai_status status, freed;
+    CAI_TRY(cai_manager_alloc(&made, manager, size, 0, CAI_STREAM_LEGACY, err));
+    status = numba->orders ? numba_order(numba, err) : CAI_OK;
+    if (status) {
+        freed = cai_manager_free(manager, made, CAI_STREAM_LEGACY, NULL);
+        (void)freed; /* the manager lists what was not freed */
+        return status;
+    }
+    *memory = made;
+    return CAI_OK;
+}
+
 CAI_NUMBA_API cai_status cai_numba_alloc(cai_numba *numba, int32_t kind, size_t size, uint32_t flags,
                                          cai_memory_handle *memory, void **ptr, cai_error *err)
 {
@@ -101,7 +134,7 @@ CAI_NUMBA_API cai_status cai_numba_alloc(cai_numba *numba, int32_t kind, size_t 
         status = cai_manager_pin(memory, manager, *ptr, size, flags, err);
         break;
     default:
-        status = cai_manager_alloc(memory, manager, size, 0, CAI_STREAM_LEGACY, err);
+        status = numba_device(numba, size, memory, err);
         break;
     }
     if (!status && kind != CAI_NUMBA_PIN) *ptr = cai_manager_pointer(manager, *memory);
