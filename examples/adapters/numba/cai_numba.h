@@ -41,7 +41,8 @@ CAI_NUMBA_API cai_status cai_numba_close(cai_numba *numba, cai_error *err);
 CAI_NUMBA_API cai_status cai_numba_alloc(cai_numba *numba, int32_t kind, size_t size, uint32_t flags,
                                          cai_memory_handle *memory, void **ptr, cai_error *err);
 
-/** Frees it, after the work that is in the legacy stream. Errors: those of cai_manager_free. */
+/** Frees it, after the work that is in the legacy stream. While a blocking stream captures, the memory is kept, and
+ *  freed in a later alloc, free, flush or close. Errors: those of cai_manager_free. */
 CAI_NUMBA_API cai_status cai_numba_free(cai_numba *numba, cai_memory_handle memory, cai_error *err);
 
 /** These are the functions of cai_manager with this name. */

@@ -350,22 +350,29 @@ def work_streams(path: str) -> None:
 
 
 def work_captured(path: str) -> None:
-    """While a blocking stream captures, the adapter allocates nothing, and the capture goes on."""
+    """While a blocking stream captures, nothing is allocated, a free comes later, and the capture goes on."""
     import cai_numba
     from cuda.bindings import driver
     from numba import cuda
 
     cuda.set_memory_manager(cai_numba.over(path))
-    stream = cuda.stream()
-    cuda.device_array(1000)  # a block that the pool keeps
+    stream, array, pinned = cuda.stream(), cuda.device_array(1000), cuda.pinned_array(10)
+    manager = cai_numba.current()
+    address, before = array.device_ctypes_pointer.value, manager.counts()
     driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
     raised("an allocation while a stream captures", lambda: cuda.device_array(1000), Exception, "906.*captur")
+    del array, pinned
+    gc.collect()
+    same("a free while a stream captures", change(before, manager.counts(), "freed", "failed"), [0, 0])
     error, graph = driver.cuStreamEndCapture(stream.handle)
     same("the capture", int(error), 0)
     driver.cuGraphDestroy(graph)
-    before = cai_numba.current().counts()
-    cuda.device_array(1000)
-    same("after the capture", change(before, cai_numba.current().counts(), "allocated", "failed"), [1, 0])
+    array = cuda.device_array(1000)
+    if path not in ("cuda", "async"):
+        same("the same block", array.device_ctypes_pointer.value, address)
+    manager.flush()
+    same("after the capture", change(before, manager.counts(), "freed", "failed"), [2, 0])
+    same("the list", len(manager.leaks()), 1)
 
 
 def work_race(path: str) -> None:
@@ -483,10 +490,10 @@ def processes(world: World, plugin: str, pool: str) -> None:
     for table in filter(None, (pool, "cuda", "async")):
         says = r"1 race(.|\n)*allocated at \S*check_numba.py:\d+, in work_race: .*the race is on this memory"
         world.run("--work", "race", table, says=says)
+        world.run("--work", "captured", table)
     if pool:
         for options in ((), ("--adversarial",)):
             world.run("--work", "streams", pool, options=options)
-            world.run("--work", "captured", pool, options=options)
 
 
 def main() -> int:
