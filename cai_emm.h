@@ -131,7 +131,7 @@ struct cai_emm_hooks_v0 {
     uint32_t flags;       /* CAI_EMM_... */
     int32_t kind;         /* of device_alloc's memory: CAI_MEMORY_DEVICE, or 0, _POOL or _HOST */
     /* From ctx to name the struct is a DeviceMemHandler of cuTensorNet, cuStateVec and cuDSS. Memory is
-     * aligned to 256 bytes, and may be used at once in the order of `stream`. */
+     * aligned to 256 bytes, and may be used at once in the order of `stream`. Nothing need be queued there. */
     void *ctx;
     int (*device_alloc)(void *ctx, void **ptr, size_t size, struct CUstream_st *stream);
     cai_emm_free_hook device_free;
@@ -231,12 +231,12 @@ CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, vo
 /* ------------------------------------------------------------------- >>memory */
 /** Allocates memory with device_alloc in the current context. It may be used at once on `stream`, and is
  *  aligned to 256 bytes. Before you use it on another stream, order that stream after this one, as an
- *  exchange does. `size` is in bytes. 0 gives NULL and calls no hook. `hooks` must be a table that
- *  cai_emm_hooks_check accepts, and is not checked again. It is not copied. The table and its ctx must stay
- *  valid until the memory is freed. `stream` is a number of cai_stream.h. The stream must not capture,
- *  because the memory of some hooks would belong to the graph. This is not checked. Threads: any, if the hook
- *  allows it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or -1), CAI_ERR_OUT_OF_MEMORY,
- *  CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  exchange does. This holds for stream 1 and blocking streams, too: a hook need not queue anything in stream
+ *  1. `size` is in bytes. 0 gives NULL and calls no hook. `hooks` must be a table that cai_emm_hooks_check
+ *  accepts, and is neither checked again nor copied. The table and its ctx must stay valid until the memory
+ *  is freed. `stream` must not capture, because the memory of some hooks would belong to the graph. This is
+ *  not checked. Threads: any, if the hook allows it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or
+ *  -1), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_alloc(void **out, const cai_emm_hooks *hooks, size_t size,
                                                 uint64_t stream, cai_error *err);
 

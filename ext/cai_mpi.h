@@ -150,15 +150,15 @@ typedef struct cai_mpi_halo_options {
 } cai_mpi_halo_options;
 
 /** Lists the messages that fill the halo of a field, those that send from the inside and those that receive.
- *  `parts` gets the arrays of the messages, which name the pending work that the field names now. Do not move
- *  the arrays. Both lists have `capacity` places. *count places are used, at most 2 * (3^n - 1), or 4 * n for
- *  faces. There is no message for a width of 0, or beyond an edge that is not periodic, and that halo is not
- *  touched. Edges and corners come from diagonal neighbours, in short messages, not from one dimension after
- *  another. So a field has one start and one finish, and work on the inside runs beside all messages. Open a
- *  batch of the list, of several lists in a row, or of parts of it that are all started before one is
- *  finished. Errors: CAI_ERR_ARGUMENT (axes; or comm is not Cartesian, or has more dimensions than the field
- *  has axes), CAI_ERR_SHAPE (a width exceeds the elements inside), CAI_ERR_CAPACITY (*count is what is
- *  needed), CAI_ERR_MPI, those of cai_view_slice. cai_error.index is that of the axis, or that in `axes`. */
+ *  Each array in `parts` names the pending work that the field names now. List and parts stay where they are
+ *  as long as the batch, so each batch needs its own. Both have `capacity` places. *count places are used,
+ *  at most 2 * (3^n - 1), or 4 * n for faces. There is no message for a width of 0, or beyond an edge that
+ *  is not periodic, and that halo is not touched. Edges and corners come from diagonal neighbours, in short
+ *  messages, not from one dimension after another. So a field has one start and one finish. Open a batch of
+ *  the list, of several lists in a row, or of parts of it that are all started before one is finished.
+ *  Errors: CAI_ERR_ARGUMENT (axes; or comm is not Cartesian, or has more dimensions than the field has
+ *  axes), CAI_ERR_SHAPE (a width exceeds the elements inside), CAI_ERR_CAPACITY (*count is what is needed),
+ *  CAI_ERR_MPI, those of cai_view_slice. cai_error.index is that of the axis, or that in `axes`. */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_options *options,
                                                cai_mpi_message *list, cai_array *parts, int32_t capacity,
                                                int32_t *count, cai_error *err);

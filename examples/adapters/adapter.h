@@ -1,5 +1,6 @@
 /* adapter.h - what the adapters for CuPy and CV-CUDA share: hooks of one device and stream, and their memory
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ * Numba's adapter uses adapter_order alone. */
 #ifndef CAI_ADAPTER_H
 #define CAI_ADAPTER_H
 
@@ -167,6 +168,34 @@ static inline void adapter_leave(const adapter *a, int32_t pushed)
     if (pushed) (void)a->cuda->context_pop(a->cuda->self);
 }
 
+/* Libraries use the memory on streams that they do not name here, and a hook need not queue anything in stream 1.
+ * So an event is recorded there after each allocation. It comes after all earlier work of the blocking streams of
+ * the current context, and before all their later work. */
+static inline int32_t adapter_order(const cai_cuda *cuda)
+{
+    uint64_t event = 0;
+    int32_t error = cuda->event_create(cuda->self, &event);
+    if (error) return error;
+    error = cuda->event_record(cuda->self, event, CAI_STREAM_LEGACY);
+    (void)cuda->event_destroy(cuda->self, event);
+    return error;
+}
+
+static inline int32_t adapter_device_alloc(const adapter *a, adapter_block *block)
+{
+    const cai_emm_hooks *h = &a->hooks;
+    const int orders = a->cuda && a->stream == CAI_STREAM_LEGACY && h->kind != CAI_MEMORY_HOST;
+    struct CUstream_st *const stream = cai_stream_to_cuda(a->stream);
+    cai_cuda_capture capture;
+    int32_t error = 0;
+    if (orders) error = a->cuda->stream_capture(a->cuda->self, a->stream, &capture); /* 906: a record would end it */
+    if (!error) error = h->device_alloc(h->ctx, &block->base, block->size, stream);
+    if (error || !orders || !block->base) return error;
+    error = adapter_order(a->cuda);
+    if (error) (void)h->device_free(h->ctx, block->base, block->size, stream);
+    return error;
+}
+
 static inline cai_status adapter_call_alloc(const adapter *a, adapter_block *block, cai_error *err)
 {
     const cai_emm_hooks *h = &a->hooks;
@@ -174,8 +203,7 @@ static inline cai_status adapter_call_alloc(const adapter *a, adapter_block *blo
     int32_t pushed;
     CAI_TRY(adapter_enter(a, &pushed, err));
     status = cai_cuda_status(block->host ? h->host_alloc(h->ctx, &block->base, block->size, 0)
-                                         : h->device_alloc(h->ctx, &block->base, block->size,
-                                                           cai_stream_to_cuda(a->stream)),
+                                         : adapter_device_alloc(a, block),
                              h->name, err);
     adapter_leave(a, pushed);
     return status;

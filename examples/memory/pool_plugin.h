@@ -179,7 +179,8 @@ static inline void pool_plugin_open(pool_plugin *pool, const cai_emm_hooks *upst
     pool->upstream = *upstream;
     out->struct_size = sizeof *out;
     out->version = CAI_EMM_VERSION;
-    out->flags = upstream->flags & ~(uint32_t)CAI_EMM_FREES_WAIT; /* frees do not wait */
+    out->flags = upstream->flags & ~(uint32_t)CAI_EMM_FREES_WAIT;              /* frees do not wait */
+    if (upstream->kind != CAI_MEMORY_HOST) out->flags |= CAI_EMM_CUDA_HOST; /* as it has no hooks for host memory */
     out->kind = upstream->kind;
     out->ctx = pool;
     out->device_alloc = pool_alloc;

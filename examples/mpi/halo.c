@@ -4,6 +4,7 @@
  *     mpicc -I. -Iext examples/mpi/halo.c -o halo && mpiexec -n 4 ./halo
  *     mpiexec -n 4 ./halo periodic
  *
+ * With fewer cores than ranks, Open MPI needs mpiexec --oversubscribe.
  * This runs on nodes without a GPU: there is no CUDA, no header of it and no pool. With -DHALO_DEVICE the
  * same model has its field on a device (simulated: add -Isim and sim/cai_sim.c). All ranks together print one
  * number, made of all bits of the result. It is the same for any number of ranks, on the host and on the

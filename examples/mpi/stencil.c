@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     mpicc -I. -Iext -Isim -pthread examples/mpi/stencil.c sim/cai_sim.c sim/cai_check.c -o stencil
- *     mpiexec -n 4 ./stencil [what=value...]
+ *     mpiexec -n 4 ./stencil [what=value...] (Open MPI, with fewer cores than ranks: mpiexec --oversubscribe)
  *         n=24             elements of the field along each axis     weak=1     n is that of each rank
  *         steps=4          engine=0        of cai_mpi.h              check=1    searches for races (slow)
  *         wait=1           leaves out a wait of the host             edge=1     leaves out a wait of a stream

@@ -560,6 +560,12 @@ static void test_pool_memory_info(void)
     CHECK(hooks.memory_info == NULL);
     CHECK_UINT(hooks.flags, CAI_EMM_CUDA_HOST);
     CHECK_INT(hooks.kind, CAI_MEMORY_DEVICE);
+    upstream.flags = CAI_EMM_FREES_WAIT; /* CUDA's own table has hooks for host memory, and the pool has none */
+    pool_plugin_open(&pool, &upstream, &hooks);
+    CHECK_UINT(hooks.flags, CAI_EMM_CUDA_HOST);
+    upstream.kind = CAI_MEMORY_HOST;
+    pool_plugin_open(&pool, &upstream, &hooks);
+    CHECK_UINT(hooks.flags, 0);
 }
 
 static void test_pool_reset(void)

@@ -23,6 +23,7 @@ static void *limited_calloc(size_t count, size_t size)
 #include "examples/adapters/cupy/cai_cupy.c"
 #include "examples/adapters/cvcuda/cai_cvcuda.c"
 #undef calloc
+#include "examples/memory/pool_plugin.h"
 
 #include "cai_test.h"
 
@@ -345,7 +346,8 @@ static void test_cupy_contexts(void)
     CHECK(cupy != NULL);
     a = cai_cupy_malloc(cupy, 16, 1);
     check_log("primary_retain 1 -> c2\npool_create 1 reuse 6 -> p3\ncontext_current -> c1\ncontext_push c2\n"
-              "memory_alloc_from_pool 16 p3 legacy -> m1\ncontext_pop\n");
+              "memory_alloc_from_pool 16 p3 legacy -> m1\nevent_create -> e1\nevent_record e1 legacy\n"
+              "event_destroy e1\ncontext_pop\n");
     CHECK_INT(cai_sim_set_context(sim, 0), 0); /* Python's collector, on a thread without a context */
     cai_cupy_free(cupy, a, 1);
     check_log("context_current -> none\ncontext_push c2\nmemory_free_async m1 legacy\ncontext_pop\n");
@@ -354,6 +356,104 @@ static void test_cupy_contexts(void)
     CHECK(cai_cupy_malloc(cupy, 16, 1) == NULL);
     CHECK_INT(cupy_count(cupy).native, 201);
     CHECK_INT(cai_cupy_close(cupy), CAI_OK);
+    close_sim();
+}
+
+/* ------------------------------------------------------------------ one block on two blocking streams */
+
+static char order_of_fills[8];
+static size_t fills;
+static void fill_first(void *unused)
+{
+    (void)unused;
+    order_of_fills[fills++] = '1';
+}
+static void fill_second(void *unused)
+{
+    (void)unused;
+    order_of_fills[fills++] = '2';
+}
+
+/* A library fills memory on stream one, frees it, and fills it on stream two. `order`: of what has run when the host
+ * has waited for two: the simulation runs nothing else. */
+static void check_order(void *(*take)(void *), void (*give)(void *, void *), void *memory, const char *order)
+{
+    const uint64_t one = cai_sim_stream_create(sim, 0), two = cai_sim_stream_create(sim, 0);
+    void *a = take(memory), *b;
+    CHECK(a != NULL);
+    memset(order_of_fills, 0, sizeof order_of_fills);
+    fills = 0;
+    CHECK_INT(cai_sim_launch(sim, one, "first", fill_first, NULL, NULL, 0), 0);
+    give(memory, a);
+    b = take(memory);
+    CHECK(a == b); /* the pool queues nothing */
+    CHECK_INT(cai_sim_launch(sim, two, "second", fill_second, NULL, NULL, 0), 0);
+    CHECK_INT(cai_sim_stream_synchronize(sim, two), 0);
+    CHECK_STR(order_of_fills, order);
+    give(memory, b);
+    cai_sim_run(sim);
+    CHECK_INT(cai_sim_stream_destroy(sim, one), 0);
+    CHECK_INT(cai_sim_stream_destroy(sim, two), 0);
+}
+
+/* Nothing is allocated without the order, and the capture goes on. */
+static void check_order_fails(void *(*take)(void *), void (*give)(void *, void *), void *memory)
+{
+    const uint64_t one = cai_sim_stream_create(sim, 0);
+    uint64_t graph = 0;
+    void *a;
+    CHECK_INT(cai_sim_capture_begin(sim, one, 2), 0);
+    CHECK(take(memory) == NULL); /* 906 */
+    CHECK_INT(cai_sim_capture_end(sim, one, &graph), 0);
+    CHECK_INT(cai_sim_graph_destroy(sim, graph), 0);
+    CHECK_INT(cai_sim_fail_op(sim, "event_create", 1, 700), 1);
+    CHECK(take(memory) == NULL);
+    CHECK_INT(cai_sim_fail_op(sim, "event_record", 1, 700), 1);
+    CHECK(take(memory) == NULL);
+    a = take(memory);
+    CHECK(a != NULL);
+    give(memory, a);
+    CHECK_INT(cai_sim_stream_destroy(sim, one), 0);
+}
+
+static int32_t record_nothing(void *self, uint64_t event, uint64_t stream)
+{
+    (void)self;
+    (void)event;
+    (void)stream;
+    return 0;
+}
+
+static void *cupy_take(void *cupy) { return cai_cupy_malloc(cupy, 4096, 0); }
+static void cupy_give(void *cupy, void *ptr) { cai_cupy_free(cupy, ptr, 0); }
+static void *cvcuda_take(void *memory) { return cai_cvcuda_alloc(memory, 4096, 256); }
+static void cvcuda_give(void *memory, void *ptr) { cai_cvcuda_free(memory, ptr, 4096, 256); }
+
+static void test_order_of_blocking_streams(void)
+{
+    static pool_plugin pool;
+    cai_emm_hooks upstream, hooks;
+    cai_cuda defect;
+    cai_cupy *cupy;
+    cai_cvcuda *memory;
+    open_sim();
+    CHECK_INT(cai_emm_hooks_cuda(&upstream, cai_sim_cuda(sim), &err), CAI_OK);
+    pool_plugin_open(&pool, &upstream, &hooks);
+    cupy = cai_cupy_open(&hooks, cai_sim_cuda(sim), 0, 0, &err);
+    check_order(cupy_take, cupy_give, cupy, "12");
+    check_order_fails(cupy_take, cupy_give, cupy);
+    CHECK_INT(cai_cupy_close(cupy), CAI_OK);
+    defect = *cai_sim_cuda(sim);
+    defect.event_record = record_nothing;
+    cupy = cai_cupy_open(&hooks, &defect, 0, 0, &err);
+    check_order(cupy_take, cupy_give, cupy, "2"); /* the test finds an adapter that forgets the event */
+    CHECK_INT(cai_cupy_close(cupy), CAI_OK);
+    memory = cai_cvcuda_open(&hooks, cai_sim_cuda(sim), 0, 0, &err);
+    check_order(cvcuda_take, cvcuda_give, memory, "12");
+    check_order_fails(cvcuda_take, cvcuda_give, memory);
+    CHECK_INT(cai_cvcuda_close(memory), CAI_OK);
+    CHECK_UINT(pool.used.bytes, 0);
+    CHECK_INT(pool_empty(&pool, &pool.kept, NULL), 0);
     close_sim();
 }
 
@@ -512,6 +612,7 @@ static void test_cvcuda_pair(void)
     of.mem.free(of.ctx, a, 1024, 256);
     of.mem.free(of.ctx, NULL, 1024, 256);
     check_log("primary_retain 0 -> c1\ncontext_current -> c1\nmemory_alloc_async 1024 legacy -> m1\n"
+              "event_create -> e1\nevent_record e1 legacy\nevent_destroy e1\n"
               "context_current -> c1\nmemory_free_async m1 legacy\n");
     CHECK_UINT(cvcuda_count(memory).freed, 1);
     CHECK_INT(cai_cvcuda_close(memory), CAI_OK);
@@ -785,6 +886,7 @@ static void run(void)
     test_cupy_out_of_memory();
     test_cupy_host_memory();
     test_cupy_contexts();
+    test_order_of_blocking_streams();
     test_cupy_teardown();
     test_cupy_refused();
     test_addresses();

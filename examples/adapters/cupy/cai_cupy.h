@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: MIT
  *
  * Make one adapter for each device. docs/memory.md has the lines of Python. CuPy's functions have no stream:
- * memory is used and freed in the order of the stream of cai_cupy_open. Any number of threads may call. */
+ * memory is used and freed in the order of the stream of cai_cupy_open. If this is stream 1, all blocking streams
+ * may use the memory: the adapter records an event in stream 1 after each allocation. While a blocking stream
+ * captures, such an allocation fails (906). Any number of threads may call. */
 #ifndef CAI_CUPY_H
 #define CAI_CUPY_H
 

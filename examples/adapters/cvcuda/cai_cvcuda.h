@@ -8,8 +8,9 @@
  *         {memory, NVCV_RESOURCE_MEM_HOST_PINNED,
  *          {{cai_cvcuda_pinned_alloc, cai_cvcuda_pinned_free}}, NULL}};
  *
- * They have no stream: memory is used and freed in the order of the stream of cai_cvcuda_open. Any number of
- * threads may call. One unit of the program has the implementation of cai_emm.h. */
+ * They have no stream: memory is used and freed in the order of the stream of cai_cvcuda_open. If this is stream 1
+ * and there is `cuda`, all blocking streams may use the memory, as with cai_cupy.h. Any number of threads may call.
+ * One unit of the program has the implementation of cai_emm.h. */
 #ifndef CAI_CVCUDA_H
 #define CAI_CVCUDA_H
 

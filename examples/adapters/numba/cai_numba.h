@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: MIT
  *
  * cai_numba.py is the plugin that calls it. One cai_numba for each context: a manager (ext/cai_manager.h)
- * over one table. Numba's functions have no stream. Memory is used and freed in the order of the legacy
- * stream, which all streams of numba.cuda.stream() wait for. Any number of threads. `err` may be NULL. */
+ * over one table. Numba's functions have no stream, so the adapter allocates and frees on stream 1. If the
+ * table is the caller's, it records an event there after each allocation. All streams of numba.cuda.stream()
+ * wait for this event, which comes after their earlier work. A non-blocking stream waits for nothing. Any
+ * number of threads may call. `err` may be NULL. */
 #ifndef CAI_NUMBA_H
 #define CAI_NUMBA_H
 
@@ -34,11 +36,13 @@ CAI_NUMBA_API cai_numba *cai_numba_open(const cai_emm_hooks *hooks, int32_t stan
 /** Ends it. CAI_ERR_PENDING: something is allocated, nothing was done. */
 CAI_NUMBA_API cai_status cai_numba_close(cai_numba *numba, cai_error *err);
 
-/** Allocates memory of a kind, or pins the `size` bytes at *ptr. Errors: those of cai_manager_alloc. */
+/** Allocates memory of a kind, or pins the `size` bytes at *ptr. Errors: those of cai_manager_alloc. While a
+ *  blocking stream captures, device memory is refused (CAI_ERR_CAPTURE). */
 CAI_NUMBA_API cai_status cai_numba_alloc(cai_numba *numba, int32_t kind, size_t size, uint32_t flags,
                                          cai_memory_handle *memory, void **ptr, cai_error *err);
 
-/** Frees it, after the work that is in the legacy stream. Errors: those of cai_manager_free. */
+/** Frees it, after the work that is in the legacy stream. While a blocking stream captures, the memory is kept, and
+ *  freed in a later alloc, free, flush or close. Errors: those of cai_manager_free. */
 CAI_NUMBA_API cai_status cai_numba_free(cai_numba *numba, cai_memory_handle memory, cai_error *err);
 
 /** These are the functions of cai_manager with this name. */

@@ -11,6 +11,7 @@ import importlib.metadata
 import linecache
 import os
 import re
+import sys
 import sysconfig
 from ctypes import c_int32, c_uint64, c_void_p
 
@@ -35,10 +36,12 @@ class Frame:
 
     @property
     def installed(self) -> bool:
-        """Whether it is of Python, of an installed package, or of no file."""
+        """Whether it is of Python, of an installed package, of a module that reports skip, or of no file."""
         if self.file.startswith("<"):
             return self.file != COMMAND
-        return self.file.startswith((HERE, *LIBRARY)) or re.search(r"/(site|dist)-packages/", self.file) is not None
+        if self.file.startswith((HERE, *LIBRARY)) or re.search(r"/(site|dist)-packages/", self.file):
+            return True
+        return skipped(self.file)
 
     @property
     def source(self) -> str:
@@ -47,6 +50,13 @@ class Frame:
 
     def __str__(self) -> str:
         return f"{short(self.file)}:{self.line}, in {self.function}"
+
+
+@functools.lru_cache(maxsize=None)
+def skipped(file: str) -> bool:
+    """Whether the module of this file has __cai_sim_skip__ = True: a binding whose callers are the user's lines."""
+    dictionaries = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
+    return any(one.get("__file__") == file and one.get("__cai_sim_skip__") is True for one in dictionaries)
 
 
 def short(file: str) -> str:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Checks examples/adapters/numba: Numba's memory comes from a table of hooks, on the simulated driver.
 
-    sim/tests/driver/check_numba.py --library build/libcai_numba.so [--plugin build/plugin_example.so] [--python PYTHON]
+    sim/tests/driver/check_numba.py --library build/libcai_numba.so [--plugin build/plugin_example.so]
+        [--pool build/sim/tests/driver/pool_table.so] [--python PYTHON]
 
 PYTHON has the package cai_sim, Numba and numba-cuda. Each way to choose the plugin and each table has a process of its
 own, under `python -m cai_sim`. Exit status 0: all is right; 1: not; 77: there is no package cai_sim, or no numba-cuda.
@@ -323,6 +324,71 @@ def work_plugin(path: str) -> None:
     same("the plugin, at the end", manager.leaks(), [])
 
 
+def work_streams(path: str) -> None:
+    """A pool that queues nothing at a free gives the same block to two blocking streams, also in two threads."""
+    import cai_numba
+    import numpy as np
+    from numba import cuda
+
+    cuda.set_memory_manager(cai_numba.over(path))
+    streams, host, seen = [cuda.stream(), cuda.stream()], [cuda.pinned_array(1000), cuda.pinned_array(1000)], set()
+
+    def work(number: int) -> None:
+        array = cuda.device_array(1000, np.float64, stream=streams[number])
+        array.copy_to_device(host[number], stream=streams[number])
+        seen.add(array.device_ctypes_pointer.value)
+
+    for number in (0, 1, 0, 1):
+        work(number)
+    same("blocks of one thread", len(seen), 1)
+    for number in (0, 1):
+        thread = threading.Thread(target=work, args=(number,))
+        thread.start()
+        thread.join()
+    same("blocks of all threads", len(seen), 1)
+    cuda.synchronize()
+
+
+def work_captured(path: str) -> None:
+    """While a blocking stream captures, nothing is allocated, a free comes later, and the capture goes on."""
+    import cai_numba
+    from cuda.bindings import driver
+    from numba import cuda
+
+    cuda.set_memory_manager(cai_numba.over(path))
+    stream, array, pinned = cuda.stream(), cuda.device_array(1000), cuda.pinned_array(10)
+    manager = cai_numba.current()
+    address, before = array.device_ctypes_pointer.value, manager.counts()
+    driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    raised("an allocation while a stream captures", lambda: cuda.device_array(1000), Exception, "906.*captur")
+    del array, pinned
+    gc.collect()
+    same("a free while a stream captures", change(before, manager.counts(), "freed", "failed"), [0, 0])
+    error, graph = driver.cuStreamEndCapture(stream.handle)
+    same("the capture", int(error), 0)
+    driver.cuGraphDestroy(graph)
+    array = cuda.device_array(1000)
+    if path not in ("cuda", "async"):
+        same("the same block", array.device_ctypes_pointer.value, address)
+    manager.flush()
+    same("after the capture", change(before, manager.counts(), "freed", "failed"), [2, 0])
+    same("the list", len(manager.leaks()), 1)
+
+
+def work_race(path: str) -> None:
+    """A race on memory of the table: the report names the lines of this file."""
+    import cai_numba
+    import numpy as np
+    from numba import cuda
+
+    cuda.set_memory_manager(cai_numba.over(path))
+    one, two, host = cuda.stream(), cuda.stream(), cuda.pinned_array(1000)
+    array = cuda.device_array(1000, np.float64)  # the race is on this memory
+    array.copy_to_device(host, stream=one)
+    array.copy_to_device(host, stream=two)
+    cuda.synchronize()
+
+
 def work_wrong() -> None:
     """Tables that cannot be used."""
     import cai_numba
@@ -396,17 +462,19 @@ class World:
         paths = [str(ADAPTER), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.environment["PYTHONPATH"] = os.pathsep.join(paths)
 
-    def run(self, *arguments: str, options: tuple[str, ...] = (), **environment: str) -> None:
+    def run(self, *arguments: str, options: tuple[str, ...] = (), says: str = "", **environment: str) -> None:
+        """One process. says: a pattern of the report of a program with a race."""
         command = [self.python, "-B", "-W", "ignore", "-m", "cai_sim", "--accept=not-judged", *options, __file__, *arguments]
         environment = {**self.environment, **environment}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
         what = " ".join((*options, *arguments, *environment.keys() - self.environment.keys()))
         whole = f"{what}: status {done.returncode}\n{done.stdout}{done.stderr}"
         said = "cai_sim: no race" in done.stderr or "cai_sim: not judged: no work was queued" in done.stderr
-        check(done.returncode == 0 and said and "Traceback" not in done.stderr, whole)
+        good = bool(re.search(says, done.stderr)) if says else done.returncode == 0 and said
+        check(good and "Traceback" not in done.stderr, whole)
 
 
-def processes(world: World, plugin: str) -> None:
+def processes(world: World, plugin: str, pool: str) -> None:
     for options in ((), ("--adversarial",)):
         world.run("--work", "environment", "cuda", options=options, NUMBA_CUDA_MEMORY_MANAGER="cai_numba")
     world.run("--work", "environment", "async", NUMBA_CUDA_MEMORY_MANAGER="cai_numba", CAI_NUMBA_TABLE="async")
@@ -419,19 +487,29 @@ def processes(world: World, plugin: str) -> None:
             world.run("--work", how, table)
     if plugin:
         world.run("--work", "plugin", plugin, NUMBA_CUDA_MEMORY_MANAGER="cai_numba", CAI_NUMBA_TABLE=plugin)
+    for table in filter(None, (pool, "cuda", "async")):
+        says = r"1 race(.|\n)*allocated at \S*check_numba.py:\d+, in work_race: .*the race is on this memory"
+        world.run("--work", "race", table, says=says)
+        world.run("--work", "captured", table)
+    if pool:
+        for options in ((), ("--adversarial",)):
+            world.run("--work", "streams", pool, options=options)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", help="libcai_numba.so")
     parser.add_argument("--plugin", default="", help="plugin_example.so")
+    parser.add_argument("--pool", default="", help="pool_table.so")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--work", nargs=2, metavar=("HOW", "TABLE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         how, table = options.work
         others = {"mine": work_mine, "plugin": lambda: work_plugin(table), "wrong": work_wrong,
-                  "first": lambda: work_first(table), "alone": lambda: work_alone(table)}  # fmt: skip
+                  "first": lambda: work_first(table), "alone": lambda: work_alone(table),
+                  "streams": lambda: work_streams(table), "captured": lambda: work_captured(table),
+                  "race": lambda: work_race(table)}  # fmt: skip
         others.get(how, lambda: work(how, table))()
     elif not options.library:
         parser.error("--library is needed")
@@ -440,7 +518,8 @@ def main() -> int:
         return 77
     else:
         library = str(pathlib.Path(options.library).resolve())
-        processes(World(options.python, library), options.plugin and str(pathlib.Path(options.plugin).resolve()))
+        plugin, pool = (path and str(pathlib.Path(path).resolve()) for path in (options.plugin, options.pool))
+        processes(World(options.python, library), plugin, pool)
     for text in failures:
         print(f"wrong: {text}")
     return 1 if failures else 0
