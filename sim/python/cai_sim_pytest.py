@@ -64,7 +64,8 @@ def judge(item: pytest.Item) -> None:
     item.config.stash[LEFT] = position(cai_sim)
     report = cai_sim._report
     found = report.groups(race for race in cai_sim.races(since=operations) if race.likely)
-    lines = [line for number, group in enumerate(found, 1) for line in report.describe(number, group)]
+    told: set[str] = set()
+    lines = [line for number, group in enumerate(found, 1) for line in report.describe(number, group, told)]
     lines += [line for _, line in report.dead(cai_sim._running(), undefined)]
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)

@@ -22,13 +22,13 @@ from collections.abc import Collection
 
 from . import _cure, _native, _picture, _report, _sources, _threads, _verdict
 from ._sites import Frame, Sites
-from ._trace import Call, Race, Trace
+from ._trace import Call, Race, Stream, Trace
 from ._verdict import Verdict
 
 __version__ = "0.1.0"
 __all__ = [
-    "Call", "Frame", "Race", "Verdict", "mark", "position", "races", "report", "start", "started", "verdict", "write_svg",
-    "write_trace",
+    "Call", "Frame", "Race", "Stream", "Verdict", "mark", "position", "races", "report", "start", "started", "verdict",
+    "write_svg", "write_trace",
 ]  # fmt: skip
 
 _trace: Trace | None = None

@@ -27,6 +27,7 @@ CURES = (
     (r"/warp/", "Warp", ""),
 )  # fmt: skip
 GO_ON = re.compile(r"/lib(nvrtc|nvJitLink|nvvm)[-.]")  # compilers: they ask, and go on without
+SHARED = "If you build it, link it with `nvcc -cudart shared`, or with CUDA_RUNTIME_LIBRARY Shared in CMake"
 REASON = "its CUDA runtime is linked statically, and asks for private tables of the driver, which are not here"
 
 
@@ -47,7 +48,7 @@ def cure(file: str) -> str:
         if re.search(pattern, os.path.realpath(file)):
             advice = text.format(python=os.path.basename(sys.executable) or "python")
             return f"{part} does not run here ({where}): {REASON}" + (f". {advice}" if advice else "")
-    return f"{where} does not run here: {REASON}"
+    return f"{where} does not run here: {REASON}. {SHARED}"
 
 
 NO_RESULTS = (

@@ -8,7 +8,7 @@ import ctypes
 import itertools
 from typing import Any, Iterable, Iterator
 
-from . import _cure, _native
+from . import _cure, _native, _waits
 from ._sites import library_of
 from ._trace import Call, Race, Trace, readable, text
 
@@ -134,43 +134,37 @@ def memory(race: Race) -> list[str]:
     """The lines that say what the memory is."""
     if race.allocated is None:
         return ["  memory that CUDA did not allocate"]
-    size = plural(race.allocated_bytes, "byte")
-    line = race.allocated.line
-    if line is None:
-        return [f"  {size}, allocated by {race.allocated.caller}"]
-    source = f":  {line.source}" if line.source else ""
-    return [f"  {size}, allocated at {line}{source}"]
+    return [f"  {plural(race.allocated_bytes, 'byte')}, {where('allocated', race.allocated)}"]
 
 
-# How a stream waits for another one, by the library that queues the second operation.
-WAITS = {
-    "torch": "{second}.wait_stream({first})",
-    "cupy": "{second}.wait_event({first}.record())",
-    "numba": "event = cuda.event(); event.record({first}); event.wait({second})",
-    "cuda-core": "{second}.wait({first})",
-    "cuda-bindings": "{second}.wait({first})",  # cuda.core is compiled: its calls come from there
-    "pycuda": "{second}.wait_for_event(pycuda.driver.Event().record({first}))",
-}
-ANY_WAIT = "cuEventRecord(event, {first}); cuStreamWaitEvent({second}, event, 0)"
+def streams(race: Race, told: set[str]) -> list[str]:
+    """A line for each stream that has not been told of: where it was made."""
+    lines = []
+    for stream in race.streams:
+        if stream.made and stream.name not in told:
+            name = f' ("{stream.variable}")' if stream.variable else ""
+            many = f", one of {stream.count}" if stream.count > 1 and not stream.variable else ""
+            lines.append(f"  {stream.name}{name}{many}, {where('made', stream.made)}")
+        told.add(stream.name)
+    return lines
 
 
-def cure(race: Race) -> str:
-    """What is missing, as code: it stands between the calls of the two operations."""
-    if race.first.on_host:
-        return ""
-    if race.second.on_host:
-        return f"between the two: let the host wait for {race.first.stream}, by its synchronize()"
-    wait = next((text for name, text in WAITS.items() if race.second.library.startswith(name)), ANY_WAIT)
-    return "between the two: " + wait.format(first=race.first.stream, second=race.second.stream)
+def where(what: str, call: Call) -> str:
+    """What was done at the line of a call, and the line."""
+    if call.line is None:
+        return f"{what} by {call.caller}"
+    return f"{what} at {call.line}" + (f":  {call.line.source}" if call.line.source else "")
 
 
-def describe(number: int, group: list[Race]) -> list[str]:
+def describe(number: int, group: list[Race], told: set[str]) -> list[str]:
+    """The lines of a group. told: the streams that lines before these told of."""
     race = group[0]
     name = f' ("{race.array}")' if race.array else ""
     lines = [f"{'race' if race.certain else 'possible race'} {number} on {race.memory}{name}"]
-    lines += memory(race) + side(race.first, race.first_does) + side(race.second, race.second_does)
+    lines += memory(race) + streams(race, told) + side(race.first, race.first_does) + side(race.second, race.second_does)
     lines.append(f"  {race.missing}")
-    lines += [f"  {cure(race)}"] if cure(race) else []
+    wait = _waits.between(race)
+    lines += [f"  between the two: {wait}"] if wait else []
     if race.again:
         lines.append(f"  {race.again}")
     if race.why_possible:
@@ -318,8 +312,9 @@ def whole(trace: Trace, races: list[Race], census: Census, first: str) -> str:
     """The report, whose first line is `first`."""
     found = groups(races)
     lines = [first, ""]
+    told: set[str] = set()
     for number, group in enumerate(found[:MOST_GROUPS], 1):
-        lines += describe(number, group)
+        lines += describe(number, group, told)
     if len(found) > MOST_GROUPS:
         lines += [f"{plural(len(found) - MOST_GROUPS, 'more pair')} of calls are not shown", ""]
     for said in dead_handles(trace) + out_of_reach(trace):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import bisect
 import ctypes
 import dataclasses
@@ -16,6 +17,7 @@ MOST_RACES = 100_000  # that are read
 MOST_BACK = 50  # operations to look back for a call
 MOST_FORTH = 5_000  # operations to look for waits
 MOST_AGAIN = 100  # races to look for waits
+MOST_STREAMS = 4_000  # that are looked at for their names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +62,27 @@ class Call:
 
 
 @dataclasses.dataclass(frozen=True)
+class Stream:
+    """A stream, and the call that made it."""
+
+    name: str  # "s1", "legacy", "host"
+    made: Call | None = None  # None: a default stream, a host thread, or not known
+    place: int = 0  # of the streams that the same line made, which one, from 0
+    count: int = 1  # how many the same line made
+
+    @property
+    def is_default(self) -> bool:
+        return re.match(r"s\d", self.name) is None
+
+    @property
+    def variable(self) -> str:
+        """What the line that made it names it, such as "s" or "self.stream", or "". It made one stream per name."""
+        line = self.made.line if self.made and self.made.caller != "ctypes" else None
+        names = targets(line.source) if line else []
+        return names[self.place] if len(names) == self.count else ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Race:
     """Two accesses of the same memory that nothing orders, one of which writes or may write."""
 
@@ -76,6 +99,7 @@ class Race:
     allocated: Call | None  # the call that allocated the memory
     allocated_bytes: int
     mark: str  # the last mark before the second call, or ""
+    streams: tuple[Stream, Stream]  # of the two
     again: str = ""  # what has the handle of a stream or an event that was destroyed, or ""
 
     @property
@@ -156,8 +180,12 @@ class Trace:
         if not operation.stream:
             number = operation.thread & 0xFFFFFFFF
             return f"host thread {number}" if number > 1 else "the host"
+        return self.stream_name(operation.stream)
+
+    def stream_name(self, number: int) -> str:
+        """The name of a stream, by its id."""
         name = ctypes.create_string_buffer(_native.NAME)
-        self.driver.cai_sim_stream_name(self.sim, operation.stream, name, _native.NAME)
+        self.driver.cai_sim_stream_name(self.sim, number, name, _native.NAME)
         return text(name.value)
 
     def memory(self, access: _native.Access) -> str:
@@ -175,6 +203,19 @@ class Trace:
             operation=0, kind="call", name=text(call.name), kernel=readable(text(call.kernel)), label="", stream="", opaque=False,
             caller=library_of(_native.file_of(call.caller)), frames=self.sites.frames(call.site), thread=0,
         )  # fmt: skip
+
+    def streams(self) -> dict[int, Stream]:
+        """The streams by their ids. Those of default streams and host threads are not there."""
+        made: dict[int, Call | None] = {}
+        life = _native.Lifetime()
+        while len(made) <= MOST_STREAMS and self.driver.cai_sim_stream_lifetime(self.sim, len(made) + 1, ctypes.byref(life)):
+            made[len(made) + 1] = self.caller(life.made) if life.number else None
+        lines: dict[Any, list[int]] = {}
+        for number, call in made.items():
+            if call:
+                lines.setdefault(call.line, []).append(number)
+        return {number: Stream(self.stream_name(number), call, lines[call.line].index(number), len(lines[call.line]))
+                for number, call in made.items() if call}  # fmt: skip
 
     def lifetime(self, stream: int) -> _native.Lifetime:
         """From when to when there was a stream, by its id."""
@@ -263,13 +304,13 @@ class Trace:
         found = (_native.CheckRace * min(total, MOST_RACES))()
         stored = min(self.driver.cai_check_races(self.sim, found, len(found)), len(found))
         self.look()
-        order = self.driver.cai_check_order_make(self.sim)
+        order, streams = self.driver.cai_check_order_make(self.sim), self.streams()
         try:
-            return [self.race(race, order) for race in found[:stored]]
+            return [self.race(race, order, streams) for race in found[:stored]]
         finally:
             self.driver.cai_check_order_free(order)
 
-    def race(self, race: _native.CheckRace, order: int) -> Race:
+    def race(self, race: _native.CheckRace, order: int, streams: dict[int, Stream]) -> Race:
         sentence = ctypes.create_string_buffer(_native.TEXT)
         self.driver.cai_check_race_text(self.sim, ctypes.byref(race), sentence)
         whole = _native.Access(race.address, race.bytes, 0, race.memory)
@@ -281,8 +322,13 @@ class Trace:
             first=self.describe(first), second=self.describe(second), first_does=does(first.kind, race.first_writes),
             second_does=does(second.kind, race.second_writes), missing=text(sentence.value).rpartition("; ")[2],
             allocated=self.describe(self.one(made)) if made else None, allocated_bytes=size,
-            mark=self.mark_before(race.second), again=self.again(first, second),
+            mark=self.mark_before(race.second), streams=(self.made(first, streams), self.made(second, streams)),
+            again=self.again(first, second),
         )  # fmt: skip
+
+    def made(self, operation: _native.Operation, streams: dict[int, Stream]) -> Stream:
+        """The stream of an operation."""
+        return streams.get(operation.stream) or Stream(self.stream(operation))
 
     def doubt(self, race: _native.CheckRace, first: Any, second: Any, order: int) -> str:
         """Why a race is possible and not certain, or ""."""
@@ -342,6 +388,24 @@ def readable(kernel: str) -> str:
         if not kernel.startswith("_ZN"):
             break
     return "::".join(name for name in names if name != "__main__") or kernel
+
+
+def targets(source: str) -> list[str]:
+    """The names that a line gives to the results of as many calls: ["a", "b"] of "a, b = f(), g()"."""
+    try:
+        [statement] = ast.parse(source).body
+    except (SyntaxError, ValueError):  # a part of a statement, or more than one
+        found = re.match(r"([A-Za-z_][\w.]*)\s*(?::[^=]*)?=(?!=)\s*[A-Za-z_][\w.]*\([^()]*$", source)
+        return [found[1]] if found else []
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        left, right = statement.targets[0], statement.value
+    elif isinstance(statement, ast.AnnAssign) and statement.value:
+        left, right = statement.target, statement.value
+    else:
+        return []
+    pairs = list(zip(left.elts, right.elts)) if isinstance(left, ast.Tuple) and isinstance(right, ast.Tuple) else [(left, right)]
+    named = all(isinstance(name, (ast.Name, ast.Attribute)) and isinstance(value, ast.Call) for name, value in pairs)
+    return [ast.unparse(name) for name, _ in pairs] if named else []
 
 
 def placed(what: str, call: Call | None, at: str = " at") -> str:

@@ -200,6 +200,8 @@ def expect(done: subprocess.CompletedProcess[str], status: int, *patterns: str, 
 def check_race(world: World) -> None:
     expect(world.run(RACE.format(order="")), 4, r"cai_sim: 1 race\n",
            r'race 1 on m1\[0, 32\)\n  1024 bytes, allocated at program\d+.py:5, in produce:  a = alpha.zeros\(1024\)\n'
+           r'  s1, one of 2, made at program\d+.py:12, in <module>:  s1, s2 = alpha.stream\(\), alpha.stream\(\)\n'
+           r'  s2, one of 2, made at program\d+.py:12, in <module>:  s1, s2 = alpha.stream\(\), alpha.stream\(\)\n'
            r'  kernel "fill" writes on s1 \(operation \d+\)\n      at program\d+.py:6, in produce:  alpha.launch\(stream, "fill"'
            r'.*?      from program\d+.py:13, in <module>\n      in \S*alpha/__init__.py:\d+, in launch\n      stub_launch of alpha 1.5\n'
            r'  kernel "scale" reads on s2 .*?at program\d+.py:10, in consume:.*?  nothing makes s2 wait for s1\n  between the two: cuEventRecord\(event, s1\); cuStreamWaitEvent\(s2, event, 0\)\n',
@@ -222,7 +224,9 @@ def check_possible(world: World) -> None:
     both = program + "b = alpha.zeros(64)\nalpha.launch(s1, 'w', b)\nalpha.launch(s2, 'w', b)\nalpha.launch(s2, 'dark', 0)\n"
     expect(world.run(both), 4, r"cai_sim: 1 race and \d possible races?; not judged: 1 of \d launches\n")
     program = RACE.format(order="") + "for i in range(5): alpha.launch(s2, 'scale', a)\n"
-    expect(world.run(program), 4, r"cai_sim: 2 races\n", "and 4 more pairs of operations of these two calls")
+    done = world.run(program)
+    expect(done, 4, r"cai_sim: 2 races\n", "and 4 more pairs of operations of these two calls")
+    check(done.stderr.count("s1, one of 2, made at") == 1, f"a stream is told of once: {done.stderr}")
 
 
 def check_opaque(world: World) -> None:
@@ -353,7 +357,7 @@ def check_away(world: World) -> None:
     expect(world.python("-m", "cai_sim", "away.py", STUB_AWAY=f"{alpha}:{cupy}:{nvrtc}"), 6,
            r"cai_sim: not judged to the end: alpha 1\.5, runtime\.cpython-311-x86_64-linux-gnu\.so was turned away\n",
            r"turned away: libalpha\.so of alpha 1\.5 does not run here: its CUDA runtime is linked statically, and asks for private "
-           r"tables of the driver, which are not here\n",
+           r"tables of the driver, which are not here\. If you build it, link it with `nvcc -cudart shared`, or with CUDA_RUNTIME_LIBRARY Shared in CMake\n",
            r"turned away: CuPy does not run here \(runtime\.\S*\): .*not here\. Run `python\S* -m cai_sim\.cupy` once",
            without=("no race", "turned away: libnvrtc"))  # fmt: skip
     expect(world.python("-m", "cai_sim", "away.py", STUB_AWAY=nvrtc), 0, r"cai_sim: no race\n", without=("turned away",))
@@ -373,6 +377,74 @@ def check_variables(world: World) -> None:
     expect(world.run(program), 8, said)
     (world.folder / "variables.py").write_text(program)
     expect(world.python("-m", "cai_sim", "variables.py", TRITON_LIBCUDA_PATH="/mine"), 8, r"/mine \S+/libcuda.so.1\n")
+
+
+def check_waits(world: World) -> None:
+    """The missing wait as code of the libraries that made the two streams, and the names of streams."""
+    program = """
+import sys, types
+from cai_sim._sites import Frame
+from cai_sim._trace import Call, Race, Stream, targets
+from cai_sim._waits import between
+sys.modules["cuda.core"] = types.ModuleType("cuda.core")
+old = types.ModuleType("cupy")
+old.cuda = types.SimpleNamespace(Stream=object)
+new = types.ModuleType("cupy")
+new.cuda = types.SimpleNamespace(Stream=types.SimpleNamespace(from_external=None))
+made = {"t": "torch 2.15.0", "c": "cupy-cuda13x 14.2.0", "n": "numba-cuda 0.30.4", "k": "cuda-bindings 13.5.0", "p": "pycuda 2026.1",
+        "j": "jax-cuda13-plugin 0.10", "x": "ctypes", "r": "triton 3.9.0"}
+def call(stream, library):
+    return Call(1, "copy", "", "", "copy", stream, False, library, (), 1)
+def side(text):
+    library, _, stream = text.partition(" ")
+    used = call(stream or "s1" + library, made[library])
+    return used, Stream(used.stream, call("", made[library]) if used.stream[:2] == "s1" else None)
+for line in WAITS.strip().splitlines():
+    pair, _, code = line.partition(": ")
+    sys.modules["cupy"] = new if pair.endswith("!") else old
+    (second, two), (first, one) = map(side, pair.strip("!").split(" < "))
+    race = Race(True, "", "", 0, 0, first, second, "", "", "", None, 0, "", (one, two))
+    if between(race) != code: print(line, "|", between(race))
+for source, names in TARGETS.items():
+    if targets(source) != names: print(source, targets(source))
+"""
+    waits = """
+t < t: s1t.wait_stream(s1t)
+t < c: s1t.wait_stream(torch.cuda.ExternalStream(s1c.ptr))
+t < n: s1t.wait_stream(torch.cuda.ExternalStream(int(s1n.handle)))
+t < k: s1t.wait_stream(torch.cuda.ExternalStream(int(s1k.handle)))
+t < p: s1t.wait_stream(torch.cuda.ExternalStream(s1p.handle))
+t < x: s1t.wait_stream(torch.cuda.ExternalStream(s1x))
+t < c legacy: s1t.wait_stream(torch.cuda.default_stream())
+t < t per_thread: s1t.wait_stream(torch.cuda.ExternalStream(2))
+t < t legacy c2: cuEventRecord(event, legacy c2); cuStreamWaitEvent(s1t.cuda_stream, event, 0)
+t legacy < n: torch.cuda.default_stream().wait_stream(torch.cuda.ExternalStream(int(s1n.handle)))
+r legacy < t: torch.cuda.default_stream().wait_stream(s1t)
+c < t: s1c.wait_event(cupy.cuda.ExternalStream(s1t.cuda_stream).record())
+c < t!: s1c.wait_event(cupy.cuda.Stream.from_external(s1t).record())
+c < p!: s1c.wait_event(cupy.cuda.ExternalStream(s1p.handle).record())
+n < t: event = cuda.event(); event.record(cuda.external_stream(s1t.cuda_stream)); event.wait(s1n)
+n < k: event = cuda.event(); event.record(cuda.external_stream(int(s1k.handle))); event.wait(s1n)
+k < n: s1k.wait(s1n)
+k < p: s1k.wait(Stream.from_handle(s1p.handle))
+k < n per_thread: s1k.wait(PER_THREAD_DEFAULT_STREAM)
+p < p: s1p.wait_for_event(pycuda.driver.Event().record(s1p))
+p < n: event = cuda.event(); event.record(s1n); event.wait(cuda.external_stream(s1p.handle))
+p < t: torch.cuda.ExternalStream(s1p.handle).wait_stream(s1t)
+p < x: cuEventRecord(event, s1x); cuStreamWaitEvent(s1p.handle, event, 0)
+p legacy < p: cuEventRecord(event, s1p.handle); cuStreamWaitEvent(legacy, event, 0)
+x < k: Stream.from_handle(s1x).wait(s1k)
+j < k: let the host wait for s1k: s1k.sync()
+j < x: let the host wait for s1x, by its synchronize()
+t < j: let the host wait for s1j: block_until_ready() of JAX's array
+t the host < t: let the host wait for s1t: s1t.synchronize()
+t the host < n legacy: let the host wait for legacy: cuda.legacy_default_stream().synchronize()
+"""
+    names = {"s = f()": ["s"], "self.s: S = f(1)": ["self.s"], "a, b = f(), x.g()": ["a", "b"], "s = f(": ["s"], "s = x.f(1,": ["s"],
+             "a, b = f()": [], "s = [f() for i in j]": [], "s = f(); t = g()": [], "f(s)": [], "f(s=g())": [], "s == f()": [],
+             "f(s, t=g(": [], "s = [f(": [], "a = b = f()": [], "s += f()": [], "": []}  # fmt: skip
+    done = world.python("-c", program.replace("WAITS", repr(waits), 1).replace("TARGETS", repr(names), 1))
+    check(done.returncode == 0 and not done.stdout, f"waits: {done.stdout}{done.stderr}")
 
 
 def check_frees(world: World) -> None:
@@ -710,7 +782,10 @@ def on_driver(world: World, folder: pathlib.Path) -> None:
         return
     expect(world.run(TWO_LIBRARIES.format(stream="-1")), 4, r"cai_sim: 1 race\n", r'race 1 on m\d+\[0, 4096\) \("x"\)',
            r"program\d+.py:12, in <module>:  x.copy_to_device\(host, stream=mine\)", r"of numba-cuda \S+, by cuda-bindings",
-           r"program\d+.py:15, in <module>:  Buffer.from_handle")  # fmt: skip
+           r"program\d+.py:15, in <module>:  Buffer.from_handle", r"between the two: theirs\.wait\(mine\)\n",
+           r'  s1 \("mine"\), made at program\d+.py:9, in <module>:  mine, theirs =.*\n  s2 \("theirs"\), made at')  # fmt: skip
+    mended = TWO_LIBRARIES.format(stream="-1").replace("\nview =", "\ntheirs.wait(mine)\nview =")
+    expect(world.run(mended), 0, r"cai_sim: no race\n")
     expect(world.run(TWO_LIBRARIES.format(stream="int(theirs.handle)")), 0, r"cai_sim: no race\n")
 
 

@@ -11,6 +11,7 @@ cai_python_test(driver.lifetimes check_findings.py TIER full SECONDS 30 ARGUMENT
 cai_python_test(driver.recorded ../../../tools/demo/record.py TIER full SECONDS 10)
 cai_python_test(driver.streams_doc check_streams_doc.py TIER full SECONDS 20)
 cai_python_test(driver.verdicts check_verdicts.py TIER exhaustive JOBS SECONDS 130)
+cai_python_test(driver.advice check_advice.py TIER exhaustive SECONDS 60)
 cai_python_test(driver.reads check_reads.py TIER exhaustive JOBS SECONDS 40)
 cai_python_test(driver.recorder check_recorder.py TIER full JOBS SECONDS 12)
 cai_python_test(driver.recorder_gpu check_recorder.py TIER full JOBS SECONDS 30 NEEDS GPU ARGUMENTS --real)
