@@ -42,7 +42,7 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_nb::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
-    nanobind itself refuses a second interpreter.
+    nanobind marks its modules as those of one interpreter: Python 3.12 and later refuse a second one.
 */
 #include "cai_caster.h"
 
