@@ -30,7 +30,7 @@ ARGUMENTS
     cai_nb::basic_array<F>   the same, by flags of cai_python_import: CAI_PYTHON_HOST, for instance
     cai_nb::typed<T, N>      any object. The signature has dtype and rank. expect("x") checks the object, or
                              throws "x: expected float32, 1-D, on the device; got None". No other overload is
-                             tried
+                             tried. nanobind adds "| None" to the signature
     cai_nb::stream           an int, or an object with __cuda_stream__ that is no array
     A pointer to an array is NULL for None, if the argument is nanobind::arg("x").none(). A std::vector of arrays
     is a list or a tuple. If something is wrong with an array, the exception says what.
