@@ -7,9 +7,11 @@
 #         # distutils: language = c++
 #         # distutils: define_macros = CAI_IMPLEMENTATION
 #         cimport cai
+#         from cai cimport error
+#         from libc.stdint cimport uint64_t
 #
 #         cdef extern from "saxpy.h" nogil:
-#             void launch "cai_cython::call<launch_saxpy>"(float, cai.array *, cai.array *, uint64_t) except +cai.error
+#             void launch "cai_cython::call<launch_saxpy>"(float, cai.array *, cai.array *, uint64_t) except +error
 #
 #         array = cai.open(cai.linked())
 #

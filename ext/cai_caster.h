@@ -1,4 +1,4 @@
-/* cai_caster.h - the arrays that a module in C++ takes from Python and returns: for every binding tool - v0.1.0
+/* cai_caster.h - the arrays that a module in C++ takes from Python and returns - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of cai.h)
  * C++17, over Python's limited API of 3.11 and later. No CUDA, no dlpack.h. */
 
@@ -97,13 +97,14 @@ inline cai::event_pool &pool()
 {
     cai_error why;
     if (events) return *events;
-    (void)cai_error_set(CAI_ERR_UNAVAILABLE, "pool", "the module was opened without CUDA: open(m, cuda)", &why);
+    (void)cai_error_set(CAI_ERR_UNAVAILABLE, "pool", "the module was opened without CUDA: open(m, cuda)",
+                        &why);
     throw cai::error(why);
 }
 
 /* ------------------------------------------------------------------- >>streams */
-/** A stream argument. `owner` is borrowed for the time of the call. It is the object that the caller passed, or
- *  nullptr for an int. */
+/** A stream argument. `owner` is borrowed for the time of the call. It is the object that the caller passed,
+ *  or nullptr for an int. */
 struct stream {
     uint64_t number = 0;
     PyObject *owner = nullptr;
@@ -180,8 +181,8 @@ template <class T, int32_t NDIM = CAI_ANY_NDIM> class typed {
     static constexpr int32_t dtype = cai::code_of<T>;
     static_assert(dtype != CAI_ANY_DTYPE, "specialize cai::code_of for this type");
 
-    /** The array, or throws cai::error: "x: expected float32, 2-D, on the device; got float32, 1-D". `flags` are
-     *  those of cai_expect. Needs no GIL. */
+    /** The array, or throws cai::error: "x: expected float32, 2-D, on the device; got float32, 1-D". `flags`
+     *  are those of cai_expect. Needs no GIL. */
     cai::array &expect(const char *name, uint32_t flags = CAI_ON_DEVICE)
     {
         const uint32_t writes = std::is_const_v<T> ? 0U : uint32_t{CAI_WRITABLE};
@@ -216,8 +217,8 @@ template <int32_t NDIM> struct rank_text<NDIM, 2> {
     static constexpr char value[] = {',', ' ', 'n', 'd', 'i', 'm', '=', '0' + NDIM / 10, '0' + NDIM % 10, 0};
 };
 
-/** Takes an argument: a cai::array (with flags of cai_python_import), basic_array, typed, or stream. Returns what
- *  cai_python_try_import returns. */
+/** Takes an argument: a cai::array (with flags of cai_python_import), basic_array, typed, or stream. Returns
+ *  what cai_python_try_import returns. */
 inline int take(PyObject *from, uint32_t flags, cai::array &to) noexcept
 {
     const cai_python_options options = {flags, 0, 0, nullptr};
@@ -267,7 +268,8 @@ template <class T, int32_t NDIM> int take(PyObject *from, typed<T, NDIM> &to) no
 /* Whether the object is an array. Such an object may have a __cuda_stream__ that belongs to its stream. */
 inline bool is_array(PyObject *object) noexcept
 {
-    for (const char *name : {"__cuda_array_interface__", "__array_interface__", "__dlpack__", CAI_PYTHON_EXCHANGE}) {
+    for (const char *name :
+         {"__cuda_array_interface__", "__array_interface__", "__dlpack__", CAI_PYTHON_EXCHANGE}) {
         if (PyObject_HasAttrString(object, name)) return true;
     }
     return false;
@@ -281,7 +283,8 @@ inline int take(PyObject *from, stream &to) noexcept
     if (!of) return CAI_PYTHON_FAILED;
     if (!is_int && !PyObject_HasAttrString(from, "__cuda_stream__")) return CAI_PYTHON_NOT_MINE;
     if (!is_int && is_array(from)) {
-        PyErr_SetString(PyExc_TypeError, "an array is no stream, although it has __cuda_stream__: pass its stream");
+        PyErr_SetString(PyExc_TypeError,
+                        "an array is no stream, although it has __cuda_stream__: pass its stream");
         return CAI_PYTHON_FAILED;
     }
     if (cai_python_stream(&of->py, from, &to.number)) return CAI_PYTHON_FAILED;
@@ -366,7 +369,8 @@ inline int prepare(cai_array *array) noexcept
         return 0;
     }
     if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)"), -1;
-    if (array->memory == CAI_MEMORY_UNKNOWN && cai_locate(array, "array", events->cuda(), 0, nullptr, &err))
+    if (array->memory == CAI_MEMORY_UNKNOWN &&
+        cai_locate(array, "array", events->cuda(), 0, nullptr, &err))
         err.code = CAI_OK; /* exports say that it is unknown */
     if (array->sync == CAI_SYNC_NONE || array->stream != CAI_STREAM_PER_THREAD) return 0;
     if (cai_stream_remember_thread(array, *events, &err)) return cai_python_raise(&err), -1;
@@ -403,7 +407,7 @@ inline bool is_settled(const cai_array &array) noexcept
     return array.sync == CAI_SYNC_NONE || !array.size || (array.flags & CAI_ORDERED_FREE);
 }
 
-/* Gives the memory back when the work in the array's stream has passed. The host may wait, so without the GIL. */
+/* Gives the memory back when the work in the array's stream has passed. The host may wait: without the GIL. */
 inline cai_status release_behind(cai_array *array, cai_error *err) noexcept
 {
     cai_array *const io[1] = {array};
@@ -469,7 +473,8 @@ inline PyObject *array_adopt(PyTypeObject *, cai_array *array)
     return give(array);
 }
 
-inline const cai_python_exchange exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe, array_adopt};
+inline const cai_python_exchange exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe,
+                                             array_adopt};
 
 /* DLPack's exchange in C. */
 struct dlpack {

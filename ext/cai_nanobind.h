@@ -1,4 +1,4 @@
-/* cai_nanobind.h - arrays of any library as arguments and results of functions of nanobind 2.0 or later - v0.1.0
+/* cai_nanobind.h - arrays of any library as arguments and results, with nanobind 2.0 or later - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of cai.h) */
 
 /*
@@ -32,12 +32,12 @@ ARGUMENTS
                              throws "x: expected float32, 1-D, on the device; got None". No other overload is
                              tried. nanobind adds "| None" to the signature
     cai_nb::stream           an int, or an object with __cuda_stream__ that is no array
-    A pointer to an array is NULL for None, if the argument is nanobind::arg("x").none(). A std::vector of arrays
-    is a list or a tuple. If something is wrong with an array, the exception says what.
+    A pointer to an array is NULL for None, if the argument is nanobind::arg("x").none(). A std::vector of
+    arrays is a list or a tuple. If something is wrong with an array, the exception says what.
 
 RESULTS
-    cai_nb::array, which must be owned. Its type is m.array (cai_caster.h). If its stream is that of an argument,
-    it keeps the stream object. A cai::error becomes the Python exception of its code.
+    cai_nb::array, which must be owned. Its type is m.array (cai_caster.h). If its stream is that of an
+    argument, it keeps the stream object. A cai::error becomes the Python exception of its code.
 
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
@@ -129,7 +129,10 @@ template <typename T, bool NULLABLE = true> struct cai_argument {
 template <typename Array> struct cai_array_caster : cai_argument<Array> {
     static constexpr auto Name = const_name("array");
 
-    static handle from_cpp(Array &&from, rv_policy, cleanup_list *) noexcept { return cai_caster::give(&from); }
+    static handle from_cpp(Array &&from, rv_policy, cleanup_list *) noexcept
+    {
+        return cai_caster::give(&from);
+    }
 };
 
 template <typename List> struct cai_list_caster : cai_argument<List> {
@@ -154,7 +157,8 @@ template <> struct type_caster<cai_caster::stream> : cai_argument<cai_caster::st
 
 template <typename T, int32_t NDIM>
 struct type_caster<cai_caster::typed<T, NDIM>> : cai_argument<cai_caster::typed<T, NDIM>, false> {
-    static constexpr auto Name = const_name("array[dtype=") + const_name(cai_caster::dtype_text<cai::code_of<T>>::value) +
+    static constexpr auto Name = const_name("array[dtype=") +
+                                 const_name(cai_caster::dtype_text<cai::code_of<T>>::value) +
                                  const_name(cai_caster::rank_text<NDIM>::value) + const_name("]");
 };
 

@@ -1,4 +1,4 @@
-/* cai_pybind11.h - arrays of any library as arguments and results of functions of pybind11 2.12 or later - v0.1.0
+/* cai_pybind11.h - arrays of any library as arguments and results, with pybind11 2.12 or later - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of cai.h) */
 
 /*
@@ -33,11 +33,12 @@ ARGUMENTS
                              tried
     cai_py::stream           an int, or an object with __cuda_stream__ that is no array
     A pointer to an array is nullptr for None. std::vector, std::optional and std::variant of arrays work with
-    pybind11/stl.h, and so does py::cast<cai::array>. If something is wrong with an array, the exception says what.
+    pybind11/stl.h, and so does py::cast<cai::array>. If something is wrong with an array, the exception says
+    what.
 
 RESULTS
-    cai_py::array, which must be owned. Its type is m.array (cai_caster.h). If its stream is that of an argument,
-    it keeps the stream object. A cai::error becomes the Python exception of its code.
+    cai_py::array, which must be owned. Its type is m.array (cai_caster.h). If its stream is that of an
+    argument, it keeps the stream object. A cai::error becomes the Python exception of its code.
 
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
@@ -146,7 +147,8 @@ template <> struct type_caster<cai_caster::stream> : cai_argument<cai_caster::st
 
 template <typename T, int32_t NDIM>
 struct type_caster<cai_caster::typed<T, NDIM>> : cai_argument<cai_caster::typed<T, NDIM>, false> {
-    static constexpr auto name = const_name("array[dtype=") + const_name(cai_caster::dtype_text<cai::code_of<T>>::value) +
+    static constexpr auto name = const_name("array[dtype=") +
+                                 const_name(cai_caster::dtype_text<cai::code_of<T>>::value) +
                                  const_name(cai_caster::rank_text<NDIM>::value) + const_name("]");
 };
 

@@ -133,6 +133,18 @@ def check_lines(name: str, beside: Sequence[str]) -> None:
     same(f"{name} has {len(lines)} lines, at most 25", len(lines) <= 25, True)
 
 
+def check_manual(header: str, folder: pathlib.Path, command: Sequence[object]) -> None:
+    """The code in the manual of a header compiles, and has at most 25 lines."""
+    manual = (ROOT / "ext" / header).read_text(encoding="utf-8").partition("DO THIS")[2].partition("ARGUMENTS")[0]
+    lines = [line[8:] for line in manual.splitlines() if line.startswith("        ") and line.strip()]
+    same(f"{header}: lines of its manual", 15 < len(lines) <= 25, True)
+    lines.insert(2, "int32_t launch_saxpy(float a, const cai_array &x, const cai_array &y, uint64_t s);")
+    source = folder / "manual.cpp"
+    code = "\n".join(lines).replace("cai_cuda_linked", "static_cast<const cai_cuda *>(nullptr)")
+    source.write_text(code + "\n", encoding="utf-8")
+    run([*command, "-fsyntax-only", source])
+
+
 def check_saxpy(saxpy: Callable[..., Any], more: Any) -> None:
     """In order: the consumer's stream waits for the producer's, and the other way round."""
     producer, consumer = more.new_stream(), more.new_stream()

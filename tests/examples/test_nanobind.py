@@ -26,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE)]
 from build_module import needs, skip  # noqa: E402
 from caster_support import (  # noqa: E402
-    PYTHON, ROOT, SHARED, STRICT, SUFFIX, TYPED, Array, Host, Stream, check_lines, check_module, check_typed, device, ended, includes, leaks,
+    PYTHON, ROOT, SHARED, STRICT, SUFFIX, TYPED, Array, Host, Stream, check_lines, check_manual, check_module, check_typed, device, ended, includes, leaks,
     load, raised, run, same, self_test)  # fmt: skip
 
 CASTERS = ROOT / "ext"
@@ -183,6 +183,9 @@ def main() -> int:
         options.parts = pathlib.Path(name)
         same("a process with all checks", leaks(__file__, build(options, options.parts, CASTERS)), "")
         check_shown(options)
+        check_manual("cai_nanobind.h", options.parts,
+                     [options.cxx, "-std=c++17", "-DCAI_NO_CUDART", *STRICT, *includes(CASTERS), "-isystem",
+                      options.nanobind / "include", *PYTHON])  # fmt: skip
         check_lines("saxpy_nanobind.cpp", ["/*", "*"])
         if options.self_test:
             self_test("cai_nanobind.h", DEFECTS, options.parts,

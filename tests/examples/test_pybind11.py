@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE)]
 from build_module import needs, skip  # noqa: E402
 from caster_support import (  # noqa: E402
-    PYTHON, ROOT, SHARED, STRICT, SUFFIX, TYPED, Array, Host, Stream, check_lines, check_module, check_typed, device, ended, includes, leaks,
+    PYTHON, ROOT, SHARED, STRICT, SUFFIX, TYPED, Array, Host, Stream, check_lines, check_manual, check_module, check_typed, device, ended, includes, leaks,
     load, raised, run, same, self_test)  # fmt: skip
 
 CASTERS = ROOT / "ext"
@@ -104,6 +104,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cai-pybind11-") as name:
         options.parts = pathlib.Path(name)
         same("a process with all checks", leaks(__file__, build(options, options.parts, CASTERS)), "")
+        check_manual("cai_pybind11.h", options.parts,
+                     [options.cxx, "-std=c++17", "-DCAI_NO_CUDART", *STRICT, *includes(CASTERS), "-isystem",
+                      options.pybind11, *PYTHON])  # fmt: skip
         check_lines("saxpy_pybind11.cpp", ["/*", "*"])
         if options.self_test:
             self_test("cai_pybind11.h", DEFECTS, options.parts,
