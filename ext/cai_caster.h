@@ -364,10 +364,7 @@ inline int prepare(cai_array *array) noexcept
     cai_error err;
     if (cai_array_check(array, &err)) return cai_python_raise(&err), -1;
     if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first"), -1;
-    if (array->memory == CAI_MEMORY_HOST) {
-        if (array->sync == CAI_SYNC_UNKNOWN) array->sync = CAI_SYNC_NONE; /* the function has written it */
-        return 0;
-    }
+    if (array->memory == CAI_MEMORY_HOST) return 0;
     if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)"), -1;
     if (array->memory == CAI_MEMORY_UNKNOWN &&
         cai_locate(array, "array", events->cuda(), 0, nullptr, &err))
@@ -377,9 +374,9 @@ inline int prepare(cai_array *array) noexcept
     return 0;
 }
 
-/** A new array of the module, which takes over `array`. It keeps `owner`, the object of the array's stream. On
+/* A new array of the module, which takes over `array`. It keeps `owner`, the object of the array's stream. On
  *  failure returns nullptr with an exception set, and `array` is unchanged. */
-inline PyObject *give(cai_array *array, PyObject *owner = nullptr) noexcept
+inline PyObject *make(cai_array *array, PyObject *owner) noexcept
 {
     module_state *const of = current_state();
     if (!of || prepare(array)) return nullptr;
@@ -389,6 +386,16 @@ inline PyObject *give(cai_array *array, PyObject *owner = nullptr) noexcept
     object_of(made)->stream = Py_XNewRef(owner ? owner : in_call::owner_of(*array));
     cai_array_move(array_of(made), array);
     return made;
+}
+
+/** The object of a function's result, which takes over `array`. It keeps `owner`, the object of the array's
+ *  stream. nullptr: that of the call. On failure returns nullptr with an exception set, and `array` stays
+ *  the caller's. */
+inline PyObject *give(cai_array *array, PyObject *owner = nullptr) noexcept
+{
+    if (array->memory == CAI_MEMORY_HOST && array->sync == CAI_SYNC_UNKNOWN)
+        array->sync = CAI_SYNC_NONE; /* the function has written it */
+    return make(array, owner);
 }
 
 /* An exception for which there is no caller. One that is set stays. */
@@ -401,10 +408,10 @@ inline void report(const cai_error &err, PyTypeObject *type) noexcept
     PyErr_Restore(kind, value, trace);
 }
 
-/* Whether the array can be released at once. */
+/* Whether the array can be released at once. Without CUDA there is nothing to wait for. */
 inline bool is_settled(const cai_array &array) noexcept
 {
-    return array.sync == CAI_SYNC_NONE || !array.size || (array.flags & CAI_ORDERED_FREE);
+    return !events || array.sync == CAI_SYNC_NONE || !array.size || (array.flags & CAI_ORDERED_FREE);
 }
 
 /* Gives the memory back when the work in the array's stream has passed. The host may wait: without the GIL. */
@@ -470,7 +477,7 @@ inline int array_describe(PyObject *self, cai_array *out)
 
 inline PyObject *array_adopt(PyTypeObject *, cai_array *array)
 {
-    return give(array);
+    return make(array, nullptr); /* its maker promises that the stream lives */
 }
 
 inline const cai_python_exchange exchange = {CAI_ABI, sizeof(cai_python_exchange), array_describe,

@@ -60,6 +60,7 @@ MORE = """#define CAI_IMPLEMENTATION
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <optional>
+#include <string>
 #include <variant>
 namespace py = pybind11;
 using any_array = cai_py::basic_array<CAI_PYTHON_HOST>;
@@ -102,6 +103,17 @@ PYBIND11_MODULE(more, module)
     module.def("not_none", extent, py::arg("x").none(false));
     module.def("pointer_or_object", extent);
     module.def("pointer_or_object", of_object);
+    module.def("returned", [](cai::array x) { return x; });
+    module.def("adopted", [] {
+        const int64_t size = 2;
+        cai::array made;
+        cai::call(cai_array_init, &made, CAI_INT32, 1, &size, nullptr, &made);
+        made.memory = CAI_MEMORY_HOST;
+        made.own(std::string("kept"));
+        PyObject *const object = cai_caster::exchange.adopt(cai_caster::find_state()->type, &made);
+        if (!object) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(object);
+    });
     module.def("optional", [](std::optional<cai::array> x) { return x ? static_cast<long>(x->shape[0]) : -1; });
     module.def("variant", [](const std::variant<long, cai::array, std::string> &x) { return x.index(); });
 }
@@ -135,6 +147,9 @@ DEFECTS = [Defect(*defect) for defect in [
      "operator const T &()\n    {"),
     ("None is never nullptr", "return convert;", "return convert && false;"),
     ("None is taken before other overloads had it", "return convert;", "return convert || true;"),
+    ("a wait without a pool", "return !events || array.sync", "return array.sync"),
+    ("adopted work is forgotten", "    return make(array, nullptr);", "    return give(array);"),
+    ("a device array without CUDA", "    if (!events) return refuse", "    if (false) return refuse"),
     ("owned elsewhere, and not cast", "operator const T &()",
      "operator T &() { return value; }\n    operator const T &()"),
 ]]  # fmt: skip
@@ -309,6 +324,15 @@ def check_more(module: Any, numpy: Any) -> None:
             answer = said(getattr(module, name), None)
             same(f"{name}(None)", answer[:9] if wanted is None else answer,
                  "TypeError" if wanted is None else f"no error: {wanted}")  # fmt: skip
+    same("a result on a device, without CUDA", said(module.returned, five),
+         "BufferError: without CUDA only arrays in host memory are returned: open(m, cuda)")  # fmt: skip
+    adopted = module.adopted()
+    same("work of adopted arrays stays unknown", said(lambda x: x.__array_interface__, adopted)[:12], "BufferError:")
+    unraisable: list[Any] = []
+    sys.unraisablehook = unraisable.append
+    del adopted
+    sys.unraisablehook = sys.__unraisablehook__
+    same("and is released without a pool", unraisable, [])
     same("a vector", module.vector([five, numpy.zeros(3), six]), [5, 3, 6])
     same("an empty vector", module.vector(()), [])
     for given in ([five, None], [5], [five, six, 7], five):
