@@ -18,9 +18,9 @@ WANTED = re.compile(r"^#define (CAI_PRIV_WANT_\w+)", re.MULTILINE)
 
 
 def headers(root: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The headers by name, without the simulation."""
+    """The headers of C and C++ by name, without the simulation."""
     listed = (root / "packaging" / "files.txt").read_text().split()
-    return {pathlib.Path(line).name: root / line for line in listed if not line.startswith("sim/")}
+    return {pathlib.Path(line).name: root / line for line in listed if not line.startswith("sim/") and not line.endswith(".pxd")}
 
 
 def inlined(name: str, files: dict[str, pathlib.Path], done: set[str]) -> list[str]:

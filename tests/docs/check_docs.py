@@ -104,9 +104,9 @@ def rules_page():
 def headers_page():
     """docs/vendoring.md, whose last table is made of the includes of the headers."""
     page = (ROOT / "docs" / "vendoring.md").read_text()
-    paths = [path for pattern in ("cai*.h", "ext/*.h", "ext/*.hpp") for path in sorted(ROOT.glob(pattern))]
+    paths = [path for pattern in ("cai*.h", "ext/*.h", "ext/*.hpp", "ext/*.pxd") for path in sorted(ROOT.glob(pattern))]
     texts = {path.name: path.read_text() for path in paths}
-    direct = {name: [one for one in re.findall(r'^#\s*include "(cai\w*\.h)"', text, re.M) if one != name]
+    direct = {name: [one for one in re.findall(r'^ *#\s*include "(cai\w*\.h(?:pp)?)"', text, re.M) if one != name]
               for name, text in texts.items()}
 
     def needed(name, found):

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: MIT
  * At the end of Python what is left is printed: arrays, and what the simulation calls leaks. */
 #pragma once
-#include "cai.hpp"
-#include "cai_python.h"
+#include "cai_caster.h"
 #include "saxpy_device.h"
 #include <cstdio>
 #include <stdexcept>
@@ -15,8 +14,7 @@ namespace more { namespace {
 float memory[6]; // the simulated device's kernels work on it
 int64_t released;
 saxpy_device *device;
-cai_python *py;
-cai::event_pool *events;
+cai_caster::module_state *state;
 uint64_t streams[32];
 int stream_count;
 
@@ -31,18 +29,41 @@ void make(cai::array &to, int64_t size, uint64_t stream, bool owned)
 {
     cai::call(cai_array_init, &to, CAI_FLOAT32, 1, &size, nullptr, memory);
     if (owned) cai_array_own(&to, forget, nullptr);
-    cai::call(cai_stream_export, &to, *events, stream, nullptr, 0u);
+    cai::call(cai_stream_export, &to, cai_caster::pool(), stream, nullptr, 0u);
+}
+
+/* An array in host memory, whose numbers it owns. */
+cai::array numbers(int64_t size)
+{
+    std::vector<float> kept;
+    for (int64_t i = 0; i < size; ++i) kept.push_back(static_cast<float>(i));
+    cai::array made;
+    cai::call(cai_array_init, &made, CAI_FLOAT32, 1, &size, nullptr, kept.data());
+    made.memory = CAI_MEMORY_HOST;
+    made.own(std::move(kept));
+    return made;
+}
+
+/* What other code in C does with the exchange of the type. */
+PyObject *adopt_borrowed()
+{
+    const int64_t size = 6;
+    cai_array made;
+    cai_error why;
+    if (cai_array_init(&made, CAI_FLOAT32, 1, &size, nullptr, memory, &why)) return cai_python_raise(&why);
+    made.memory = CAI_MEMORY_HOST;
+    return cai_caster::exchange.adopt(state->type, &made);
 }
 
 int64_t alive()
 {
-    cai_python_drain(py);
-    return py->home->holders - 1;
+    cai_python_drain(&state->py);
+    return state->py.home->holders - 1;
 }
 
 void poll()
 {
-    cai::call(cai_keepalive_poll, *events, nullptr);
+    cai::call(cai_keepalive_poll, cai_caster::pool(), nullptr);
 }
 
 uint64_t new_stream()
@@ -54,22 +75,21 @@ void report()
 {
     cai_error why;
     if (alive()) std::fprintf(stderr, "%d arrays are alive\n", static_cast<int>(alive()));
-    if (events->close(&why)) std::fprintf(stderr, "%s\n", why.message);
+    if (cai_caster::pool().close(&why)) std::fprintf(stderr, "%s\n", why.message);
     while (stream_count) saxpy_device_drop_stream(device, streams[--stream_count]);
     std::fputs(saxpy_device_leaks(device), stderr);
 }
 
-void open(saxpy_device *a, cai_python *b, cai::event_pool *c)
+void open(saxpy_device *opened)
 {
-    device = a;
-    py = b;
-    events = c;
+    device = opened;
+    state = cai_caster::find_state();
     if (Py_AtExit(report)) std::fputs("the end has no report\n", stderr);
 }
 /* An exception between begin and finish, or one after it. */
 template <class Array, class Stream> void throws(Array x, Stream s, bool ends)
 {
-    cai::exchange ex(*events, s.number, x);
+    cai::exchange ex(cai_caster::pool(), s.number, x);
     if (ends) ex.finish();
     throw std::runtime_error("thrown between begin and finish");
 }
@@ -77,7 +97,7 @@ template <class Array, class Stream> void throws(Array x, Stream s, bool ends)
 template <class Array, class Stream, class WithoutGil> void throws_in_c(Array x, Stream s)
 {
     const WithoutGil without_gil;
-    cai::exchange ex(*events, s.number, x);
+    cai::exchange ex(cai_caster::pool(), s.number, x);
     cai::call(cai_expect, &x, "x", CAI_FLOAT64, 1, 0u);
 }
 
@@ -105,6 +125,7 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("sizes", sum_of_sizes<Host>);
     m.def("stream", [](Stream s) { return s.number; });
     m.def("made", made<Array, Stream>);
+    m.def("numbers", [](int64_t size) { return Array(numbers(size)); });
     m.def("same", [](Array x) { return x; });
     m.def("throws", throws<Array, Stream>);
     m.def("throws_in_c", throws_in_c<Array, Stream, WithoutGil>);

@@ -8,8 +8,16 @@ from libcpp.vector cimport vector
 cdef extern from *:
     """
     #include "caster_more.h"
+    namespace more {
+    static cai_cython::array cython_numbers(int64_t size)
+    {
+        cai_cython::array made;
+        static_cast<cai::array &>(made) = numbers(size);
+        return made;
+    }
+    }
     static inline void open_more(saxpy_device *opened)
-    { more::open(opened, &cai_cython::py, &cai_cython::pool); }
+    { more::open(opened); }
     """
     int saxpy_device_run(saxpy_device *)
     const char *saxpy_device_calls(saxpy_device *)
@@ -17,6 +25,8 @@ cdef extern from *:
     float[6] c_memory "more::memory"
     int64_t c_released "more::released"
     void c_make "more::make"(cai.array &, int64_t, uint64_t, bint) except +error
+    cai.array c_numbers "more::cython_numbers"(int64_t) except +error
+    object c_adopt_borrowed "more::adopt_borrowed"()
     int64_t c_alive "more::alive"()
     uint64_t c_new_stream "more::new_stream"()
     void c_poll "more::poll"() except +error
@@ -72,12 +82,21 @@ def stream(s):
 def made(int64_t size, s, bint owned):
     cdef cai.array array
     c_make(array, size, cai.stream(s), owned)
-    return cai.give(array)
+    return cai.give(array, s)
+
+
+def numbers(int64_t size):
+    cdef cai.array array = c_numbers(size)
+    return cai.give(array, None)
+
+
+def adopt_borrowed():
+    return c_adopt_borrowed()
 
 
 def same(x):
     cdef cai.array taken = cai.take(x, 0)
-    return cai.give(taken)
+    return cai.give(taken, None)
 
 
 def throws(x, s, bint ends):

@@ -15,12 +15,19 @@ static void bind_more(nb::module_ &m)
     m.def("which", [](nb::object) { return std::string("object"); });
     m.def("pointer", [](cai_nb::array *x) { return x ? x->size : -1; }, nb::arg("x").none());
     m.def("optional", [](std::optional<cai_nb::array> x) { return x ? x->size : -1; }, nb::arg("x").none());
+    m.def("adopt_borrowed", [] {
+        PyObject *const made = more::adopt_borrowed();
+        if (!made) throw nb::python_error();
+        return nb::steal<nb::object>(made);
+    });
+    m.def("typed", [](cai_nb::typed<const float, 2> x) { return x.expect("x").size; });
+    m.def("writes", [](cai_nb::typed<double> x) { return x.expect("x").size; });
     m.def("reference", [](const cai_nb::array &x) { return x.size; }, nb::arg("x").none());
 }
 
 NB_MODULE(nanobind_more, m)
 {
-    more::open(device, &nb::detail::cai_now->py, &pool);
+    more::open(device);
     more::bind<cai_nb::array, host_array, cai_nb::stream, nb::gil_scoped_release>(m);
     bind_more(m);
 }

@@ -31,12 +31,19 @@ static void bind_more(py::module_ &m)
     m.def("which", [](py::object) { return "object"; });
     m.def("pointer", [](cai::array *x) { return x ? x->size : -1; });
     m.def("optional", [](std::optional<cai::array> x) { return x ? x->size : -1; }, py::arg("x") = py::none());
+    m.def("adopt_borrowed", [] {
+        PyObject *const made = more::adopt_borrowed();
+        if (!made) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(made);
+    });
+    m.def("typed", [](cai_py::typed<const float, 2> x) { return x.expect("x").size; });
+    m.def("writes", [](cai_py::typed<double> x) { return x.expect("x").size; });
     m.def("pair", pair);
 }
 
 PYBIND11_MODULE(pybind11_more, m)
 {
-    more::open(device, &py::detail::cai_state().py, &pool);
+    more::open(device);
     more::bind<cai::array, host_array, cai_py::stream, py::gil_scoped_release>(m);
     bind_more(m);
 }

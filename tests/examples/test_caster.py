@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""examples/bindings/casters: a module with pybind11 takes what cai_python_import takes, raises what it raises, keeps nothing.
+"""ext/cai_pybind11.h: a module with pybind11 takes what cai_python_import takes, raises what it raises, keeps nothing.
 
     test_caster.py --cxx g++ [--pybind11 FOLDER] [--self-test [--only TEXT]]
 
 What it raises is compared with what the smallest binding of docs/python.md raises, for the same objects. A second
-module, made with and without cai_python_dlpack.h, has overloads, containers, pointers and py::cast. With --self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all is right; 1: not;
+module has overloads, containers, pointers and py::cast. With --self-test defects are planted in a copy of the caster, and each must be found. Exit status 0: all is right; 1: not;
 3: the example does not compile; 77 with a reason: no pybind11, no NumPy, no C++ compiler or no Python.h.
 """
 
@@ -15,7 +15,6 @@ import argparse
 import concurrent.futures
 import gc
 import pathlib
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -26,14 +25,14 @@ from typing import Any, Callable, Iterator, NamedTuple
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CASTERS = ROOT / "examples" / "bindings" / "casters"
+CASTERS = ROOT / "ext"
+HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "tests" / "examples" / "python"), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "python")]
 from build_module import load, needs, skip  # noqa: E402
 from check_smallest import snippet  # noqa: E402
 from parts import traced_growth  # noqa: E402
 from planting import choose  # noqa: E402
 
-LINES = {"cai_pybind11.h": 80, "caster_example.cpp": 60}
 FLAGS = ["-std=c++17", "-O0", "-fPIC"]
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 PLAIN = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "version": 3}
@@ -57,16 +56,11 @@ KINDS = [("take<cai::array>", True), ("take<cai::array &&>", True), ("take<const
 
 MORE = """#define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART
-#if defined(MORE_DLPACK)
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include "cai.hpp"
-#include "cai_python_dlpack.h"
-#endif
 #include "cai_pybind11.h"
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <optional>
+#include <string>
 #include <variant>
 namespace py = pybind11;
 using any_array = cai_py::basic_array<CAI_PYTHON_HOST>;
@@ -97,11 +91,7 @@ static long assigned(const py::object &x)
 }
 PYBIND11_MODULE(more, module)
 {
-#if defined(MORE_DLPACK)
-    cai_py::open(module, cai_python_dlpack_init);
-#else
     cai_py::open(module);
-#endif
     module.def("which", of_device);
     module.def("which", of_numpy);
     module.def("which", of_object);
@@ -113,12 +103,24 @@ PYBIND11_MODULE(more, module)
     module.def("not_none", extent, py::arg("x").none(false));
     module.def("pointer_or_object", extent);
     module.def("pointer_or_object", of_object);
+    module.def("returned", [](cai::array x) { return x; });
+    module.def("adopted", [] {
+        const int64_t size = 2;
+        cai::array made;
+        cai::call(cai_array_init, &made, CAI_INT32, 1, &size, nullptr, &made);
+        made.memory = CAI_MEMORY_HOST;
+        made.own(std::string("kept"));
+        PyObject *const object = cai_caster::exchange.adopt(cai_caster::find_state()->type, &made);
+        if (!object) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(object);
+    });
     module.def("optional", [](std::optional<cai::array> x) { return x ? static_cast<long>(x->shape[0]) : -1; });
     module.def("variant", [](const std::variant<long, cai::array, std::string> &x) { return x.index(); });
 }
 """
 
 TAKEN = "if (found == CAI_PYTHON_FAILED) throw error_already_set();"
+HEADERS = ("cai_pybind11.h", "cai_caster.h")
 
 
 class Defect(NamedTuple):
@@ -128,21 +130,26 @@ class Defect(NamedTuple):
 
 
 DEFECTS = [Defect(*defect) for defect in [
-    ("nothing is dropped", "cai_python_release(&cai_state().py, &a, 1);", "cai_array_release(&a);"),
+    ("nothing is dropped", "if (of) cai_python_release(&of->py, &array, 1);", "if (of) cai_array_release(&array);"),
     ("every TypeError is no array", TAKEN,
      "if (found < 0 && PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Clear(); else " + TAKEN),
     ("ValueError is no array", TAKEN,
      "if (found < 0 && PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear(); else " + TAKEN),
     ("no other overload", "return found == CAI_PYTHON_TAKEN;",
      'if (!found) throw type_error("no array");\n        return found == CAI_PYTHON_TAKEN;'),
-    ("flags are lost", "options = {F, 0, 0, nullptr}", "options = {F * 0, 0, 0, nullptr}"),
-    ("host memory is always welcome", "options = {F, 0, 0, nullptr}", "options = {F | CAI_PYTHON_HOST, 0, 0, nullptr}"),
-    ("a taken array is not owned", "= cai::array(&taken);", "= cai::array(&taken), value.release = nullptr;"),
-    ("None is an array", "return none ? nullptr : &value;", "return &value;"),
-    ("None is an array where nullptr cannot be said", 'operator const T &() { return none ? throw',
-     "operator const T &() { return none && false ? throw"),
+    ("flags are lost", "options = {flags, 0, 0, nullptr}", "options = {flags * 0, 0, 0, nullptr}"),
+    ("host memory is always welcome", "options = {flags, 0, 0, nullptr}",
+     "options = {flags | CAI_PYTHON_HOST, 0, 0, nullptr}"),
+    ("a taken array is not owned", "to = cai::array(&taken);", "to = cai::array(&taken), to.release = nullptr;"),
+    ("None is an array", "return is_null ? nullptr : &value;", "return &value;"),
+    ("None is an array where nullptr cannot be said",
+     'operator const T &()\n    {\n        if (is_null) throw reference_cast_error("None is no array");',
+     "operator const T &()\n    {"),
     ("None is never nullptr", "return convert;", "return convert && false;"),
     ("None is taken before other overloads had it", "return convert;", "return convert || true;"),
+    ("a wait without a pool", "return !events || array.sync", "return array.sync"),
+    ("adopted work is forgotten", "    return make(array, nullptr);", "    return give(array);"),
+    ("a device array without CUDA", "    if (!events) return refuse", "    if (false) return refuse"),
     ("owned elsewhere, and not cast", "operator const T &()",
      "operator T &() { return value; }\n    operator const T &()"),
 ]]  # fmt: skip
@@ -317,6 +324,15 @@ def check_more(module: Any, numpy: Any) -> None:
             answer = said(getattr(module, name), None)
             same(f"{name}(None)", answer[:9] if wanted is None else answer,
                  "TypeError" if wanted is None else f"no error: {wanted}")  # fmt: skip
+    same("a result on a device, without CUDA", said(module.returned, five),
+         "BufferError: without CUDA only arrays in host memory are returned: open(m, cuda)")  # fmt: skip
+    adopted = module.adopted()
+    same("work of adopted arrays stays unknown", said(lambda x: x.__array_interface__, adopted)[:12], "BufferError:")
+    unraisable: list[Any] = []
+    sys.unraisablehook = unraisable.append
+    del adopted
+    sys.unraisablehook = sys.__unraisablehook__
+    same("and is released without a pool", unraisable, [])
     same("a vector", module.vector([five, numpy.zeros(3), six]), [5, 3, 6])
     same("an empty vector", module.vector(()), [])
     for given in ([five, None], [5], [five, six, 7], five):
@@ -349,10 +365,7 @@ def check_more_references(module: Any, numpy: Any) -> None:
 
 
 def check_sources(options: argparse.Namespace, folder: str) -> None:
-    """Short, and not to be used as a plain cai_array, which would be a copy of what is owned."""
-    for name, most in LINES.items():
-        length = len((options.casters / name).read_text(encoding="utf-8").splitlines())
-        same(f"{name}, {length} lines: at most {most}", length <= most, True)
+    """Not to be used as a plain cai_array, which would be a copy of what is owned."""
     right = [kind for kind, compiles in KINDS if compiles]
     for kinds, compiles in [(right, True)] + [([kind], False) for kind, compiles in KINDS if not compiles]:
         source = pathlib.Path(folder) / "probe.cpp"
@@ -367,7 +380,7 @@ def groups(options: argparse.Namespace, folder: str, numpy: Any) -> Iterator[Non
     source.write_text(snippet(), encoding="utf-8")
     more.write_text(MORE, encoding="utf-8")
     smallest = build(options, folder, "smallest", source, "-w")
-    module = build(options, folder, "caster_example", options.casters / "caster_example.cpp", *STRICT)
+    module = build(options, folder, "caster_example", HERE / "caster_example.cpp", *STRICT)
     check_facts(module, smallest)
     check_overloads(module, numpy)
     check_total(module, numpy)
@@ -375,11 +388,10 @@ def groups(options: argparse.Namespace, folder: str, numpy: Any) -> Iterator[Non
     if not options.planted:
         check_memory(module, numpy)
     yield
-    for flags in ([], ["-DMORE_DLPACK"]):
-        module = build(options, folder, "more", more, *STRICT, *flags)
-        check_more(module, numpy)
-        check_more_references(module, numpy)
-        yield
+    module = build(options, folder, "more", more, *STRICT)
+    check_more(module, numpy)
+    check_more_references(module, numpy)
+    yield
     check_sources(options, folder)
     yield
 
@@ -387,17 +399,17 @@ def groups(options: argparse.Namespace, folder: str, numpy: Any) -> Iterator[Non
 def judge(options: argparse.Namespace, defect: Defect) -> tuple[bool, str]:
     """Whether the checks fail over a caster with the defect, and what they print first."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = shutil.copytree(options.casters, pathlib.Path(folder) / "casters")
-        text = (copy / "cai_pybind11.h").read_text(encoding="utf-8")
-        (copy / "cai_pybind11.h").write_text(text.replace(defect.before, defect.after), encoding="utf-8")
+        for name in HEADERS:  # found before those of ext
+            text = (options.casters / name).read_text(encoding="utf-8")
+            (pathlib.Path(folder) / name).write_text(text.replace(defect.before, defect.after), encoding="utf-8")
         command = [sys.executable, "-B", __file__, "--cxx", options.cxx, "--pybind11", options.pybind11, "--planted"]
-        run = subprocess.run([*command, "--casters", str(copy)], capture_output=True, text=True, check=False)
+        run = subprocess.run([*command, "--casters", folder], capture_output=True, text=True, check=False)
     first = (run.stdout + run.stderr).split("\n")[0][:100] or f"ended by signal {-run.returncode}"
     return run.returncode == 1 or run.returncode < 0, f"({run.returncode}) {first}"
 
 
 def self_test(options: argparse.Namespace) -> int:
-    text = (options.casters / "cai_pybind11.h").read_text(encoding="utf-8")
+    text = "".join((options.casters / name).read_text(encoding="utf-8") for name in HEADERS)
     stale = [defect.name for defect in DEFECTS if defect.before not in text]
     for name in stale:
         print(f"DOES NOT APPLY any more: {name}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""examples/bindings/casters: functions bound with nanobind take arrays of any library, in order, and keep nothing.
+"""ext/cai_nanobind.h: functions bound with nanobind take arrays of any library, in order, and keep nothing.
 
     test_nanobind.py --cxx g++ --cc gcc [--self-test]
 
@@ -26,30 +26,23 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE)]
 from build_module import needs, skip  # noqa: E402
 from caster_support import (  # noqa: E402
-    BINDINGS, PYTHON, ROOT, STRICT, SUFFIX, Array, Host, Stream, check_lines, check_module, device, ended, includes, leaks,
+    PYTHON, ROOT, SHARED, STRICT, SUFFIX, TYPED, Array, Host, Stream, check_lines, check_manual, check_module, check_typed, device, ended, includes, leaks,
     load, raised, run, same, self_test)  # fmt: skip
 
-CASTERS = BINDINGS / "casters"
+CASTERS = ROOT / "ext"
 DEFECTS = [
-    ("references are not dropped", "cai_python_release(&cai_now->py, &a, 1);", "cai_array_release(&a);"),
-    ("a taken array is not owned", "= cai::array(&taken);", "= cai::array(&taken), to.release = nullptr;"),
+    *SHARED, *TYPED,
     ("what is wrong goes to the next overload", "return found != CAI_PYTHON_NOT_MINE;",
      "error = nullptr; return found == CAI_PYTHON_TAKEN;"),
     ("what is no array is an error", "return found != CAI_PYTHON_NOT_MINE;", "return true;"),
-    ("None is an array", "p ? *p : throw next_overload();", "value;"),
-    ("nullptr for all", "return none ? nullptr", "return true ? nullptr"),
-    ("flags are lost", "= {F, 0, 0, nullptr}", "= {F * 0, 0, 0, nullptr}"),
-    ("a list has None", "found != CAI_PYTHON_TAKEN) return found;", "found == CAI_PYTHON_FAILED) return found;"),
-    ("a wrong item is lost", "found != CAI_PYTHON_TAKEN) return found;",
-     "found != CAI_PYTHON_TAKEN) return PyErr_Clear(), CAI_PYTHON_NOT_MINE;"),
-    ("a wrong stream is 0",
-     "? CAI_PYTHON_FAILED : CAI_PYTHON_TAKEN;", "? PyErr_Clear(), CAI_PYTHON_TAKEN : CAI_PYTHON_TAKEN;"),
-    ("a result is empty", "o ? cai_array_move(cai_of(o), from), o : nullptr", "(void)from, o"),
-    ("a result is not released", "cai_drop(*cai_of(o)); PyObject_Free", "PyObject_Free"),
-    ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
-    ("results by a call of the type", "Py_TPFLAGS_DISALLOW_INSTANTIATION", "Py_TPFLAGS_DEFAULT"),
-    ("no exchange in C", "|| cai_python_offer(type, &exchange)", "|| !exchange.describe"),
-    ("an error without its text", "cai_python_raise(&e);", "PyErr_SetString(PyExc_ValueError, e.what() + 2);"),
+    ("None is an array", "if (!found) throw next_overload();\n        return *found;", "(void)found;\n        return value;"),
+    ("nullptr for all", "return is_null ? nullptr", "return true ? nullptr"),
+    ("a list has None", "    Py_XDECREF(items);", "    found += found == CAI_PYTHON_NOT_MINE;\n    Py_XDECREF(items);"),
+    ("a wrong item is lost", "    Py_XDECREF(items);",
+     "    if (found < 0) PyErr_Clear(), found = 0;\n    Py_XDECREF(items);"),
+    ("a list is kept", "    Py_XDECREF(items);", ""),
+    ("None never comes to typed", "struct has_arg_defaults<cai_caster::typed<T, NDIM>> : std::true_type", "struct cai_unused"),
+    ("an error without its text", "(void)cai_python_raise(&e);", "PyErr_SetString(PyExc_ValueError, e.what() + 2);"),
 ]  # fmt: skip
 
 
@@ -64,7 +57,7 @@ int32_t launch_double(const cai_array &x, const cai_array &y, uint64_t s)
 static const char *at_end() // of what the simulation calls leaks
 {
     const cai_cuda *const cuda = saxpy_device_cuda(device);
-    cai_status status = pool.close(nullptr);
+    cai_status status = cai_nb::pool().close(nullptr);
     if (!status) status = cai_emm_pool_destroy(&blocks, nullptr);
     if (cuda->context_pop(cuda->self) || cuda->primary_release(cuda->self, 0)) return "the context is still there";
     return status ? "not closed" : saxpy_device_leaks(device);
@@ -72,7 +65,7 @@ static const char *at_end() // of what the simulation calls leaks
 NB_MODULE(doubled_more, m)
 {
     uint64_t context = 0;
-    const cai_cuda *const cuda = pool.cuda();
+    const cai_cuda *const cuda = cai_nb::pool().cuda();
     cai::check_cuda(cuda->primary_retain(cuda->self, 0, &context), "primary_retain");
     cai::check_cuda(cuda->context_push(cuda->self, context), "context_push");
     m.def("new_stream", [] { return saxpy_device_new_stream(device); });
@@ -167,6 +160,7 @@ def check(library: pathlib.Path) -> None:
     saxpy, more = load(library, "saxpy_nanobind"), load(library, "nanobind_more")
     check_arguments(more)
     check_streams(more)
+    check_typed(more)
     check_module(saxpy, more, [more.pointer])
 
 
@@ -189,8 +183,10 @@ def main() -> int:
         options.parts = pathlib.Path(name)
         same("a process with all checks", leaks(__file__, build(options, options.parts, CASTERS)), "")
         check_shown(options)
-        check_lines({"cai_nanobind.h": 80})
-        check_lines({"saxpy_nanobind.cpp": 25}, ["/*", "*"])
+        check_manual("cai_nanobind.h", options.parts,
+                     [options.cxx, "-std=c++17", "-DCAI_NO_CUDART", *STRICT, *includes(CASTERS), "-isystem",
+                      options.nanobind / "include", *PYTHON])  # fmt: skip
+        check_lines("saxpy_nanobind.cpp", ["/*", "*"])
         if options.self_test:
             self_test("cai_nanobind.h", DEFECTS, options.parts,
                       lambda casters: leaks(__file__, build(options, casters, casters, ["-w"])))  # fmt: skip

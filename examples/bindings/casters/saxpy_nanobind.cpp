@@ -4,26 +4,21 @@
 #include "cai_nanobind.h"
 #include "saxpy_device.h"
 
-static cai::event_pool pool;
 static saxpy_device *device;
 
-static void saxpy(float a, cai_nb::array x, cai_nb::array y, cai_nb::stream s)
+static void saxpy(float a, cai_nb::typed<const float> in, cai_nb::typed<float> out, cai_nb::stream s)
 {
     const nanobind::gil_scoped_release without_gil;
-    cai::call(cai_expect, &x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE);
-    cai::call(cai_expect, &y, "y", CAI_FLOAT32, CAI_ANY_NDIM,
-              CAI_ON_DEVICE | CAI_WRITABLE | CAI_NO_SELF_OVERLAP);
+    cai::array &x = in.expect("x"), &y = out.expect("y", CAI_ON_DEVICE | CAI_NO_SELF_OVERLAP);
     cai::call(cai_expect_same_shape, &x, "x", &y, "y");
-    cai::exchange ex(pool, s.number, x, y);
+    cai::exchange ex(cai_nb::pool(), s.number, x, y);
     cai::call(saxpy_device_launch, device, a, &x, 1.0f, &y, s.number);
     ex.finish();
 }
 
 NB_MODULE(saxpy_nanobind, m)
 {
-    cai_error err;
-    cai_nb::open(m);
     device = saxpy_device_open();
-    if (pool.open(saxpy_device_cuda(device), 64, 0, &err)) throw cai::error(err);
+    cai_nb::open(m, saxpy_device_cuda(device));
     m.def("saxpy", saxpy);
 }

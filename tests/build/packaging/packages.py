@@ -24,7 +24,7 @@ STRICT = (
     "-fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wcast-align "
     "-Wdouble-promotion -Wformat=2 -Wvla -Werror -DCAI_IMPLEMENTATION -DCAI_NO_CUDART"
 ).split()
-IN_TREE = ("cai*.h", "cai*.hpp", "ext/*.h", "ext/*.hpp", "sim/*.h", "sim/*.hpp", "sim/*.c")
+IN_TREE = ("cai*.h", "cai*.hpp", "ext/*.h", "ext/*.hpp", "ext/*.pxd", "sim/*.h", "sim/*.hpp", "sim/*.c")
 NOT_PACKED = (".git", ".venv", ".cache", "build*", "__pycache__", "tests", "examples")
 DICTIONARIES = """\
 {'shape': (2, 3), 'typestr': '<f4', 'data': (139637976727552, False), 'version': 3}
@@ -168,10 +168,12 @@ def case_bundles(options):
     made = options.work / "bundles"
     run(sys.executable, "-B", options.root / "packaging" / "make_bundles.py", made)
     headers = sorted(path.name for path in made.iterdir())
-    expected = [name for name in listed(options.root) if not name.startswith("sim/")]
+    expected = [name for name in listed(options.root) if not name.startswith("sim/") and not name.endswith(".pxd")]
     fail_unless(len(headers) == len(expected), "bundles are missing")
     includes = [word for folder in options.include if os.path.isdir(folder) for word in ("-isystem", folder)]
-    needs = {"cai_python": "Python.h", "cai_mpi": "mpi.h"}
+    needs = {"cai_python": "Python.h", "cai_mpi": "mpi.h", "cai_caster": "Python.h", "cai_nanobind": "nanobind/nanobind.h",
+             "cai_pybind11": "pybind11/pybind11.h"}
+    cxx = ("cai.hpp", "cai_caster.h", "cai_nanobind.h", "cai_pybind11.h")
     compiled = 0
     for name in headers:
         needed = [header for part, header in needs.items() if part in name]
@@ -179,7 +181,7 @@ def case_bundles(options):
         if lacks:
             print(f"{name}: not compiled, no {', '.join(lacks)}")
             continue
-        language = ("c++", "c++17") if name.endswith(".hpp") else ("c", "c99")
+        language = ("c++", "c++17") if name in cxx else ("c", "c99")
         unit = options.work / "unit.c"
         unit.write_text((made / name).read_text() + "\nextern int ends_here;\n")
         run(options.cc, "-x", language[0], f"-std={language[1]}", *STRICT, *includes, unit, cwd=options.work)

@@ -1,8 +1,5 @@
-/* caster_example.cpp - a module with pybind11 that takes arrays of any library, by cai_pybind11.h
- * SPDX-License-Identifier: MIT
- *
- *     c++ -std=c++17 -O2 -shared -fPIC $(python3 -m pybind11 --includes) -I. -Iext \
- *         examples/bindings/casters/caster_example.cpp -o caster_example$(python3-config --extension-suffix) */
+/* caster_example.cpp - what test_caster.py binds with cai_pybind11.h, without CUDA
+ * SPDX-License-Identifier: MIT */
 #define CAI_IMPLEMENTATION
 #define CAI_NO_CUDART // calls no CUDA
 #include "cai_pybind11.h"
