@@ -282,15 +282,17 @@ def check_type(array: type, more: Any) -> None:
 
 
 def check_rules(more: Any) -> None:
-    """tools/cai_conform.py, with a result."""
+    """tools/cai_conform.py, with a result. D2: CUDA does not know the made-up addresses, so no device is known."""
     sys.path.insert(0, str(ROOT / "tools"))
     from cai_conform import check
 
     stream = more.new_stream()
     for what, made in (("on a stream", more.made(6, stream, True)), ("of a library", more.same(Array()))):
-        found = [str(finding) for finding in check(made)]
+        found = [str(finding) for finding in check(made) if finding.rule != "D2"]
         same(f"rules that a result {what} breaks", found, [])
-    more.run()
+    del made, found
+    gc.collect()
+    settle(more)
 
 
 def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -> None:
