@@ -100,8 +100,8 @@ RELEASE
     the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
     or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`
     and `sync`. `sync` is CAI_SYNC_NONE, or CAI_SYNC_STREAM with a handle or 1 in `stream`. All other fields
-    are 0. Keep what the callback needs in the memory of `owner`. Callbacks run in the relaxed capture mode. A
-    begin whose consumer captures runs none.
+    are 0. Keep what the callback needs in the memory of `owner`. These callbacks run in the relaxed capture
+    mode. A begin whose consumer captures runs none.
 
 WHAT A CALL LEAVES BEHIND
     A call may change the current context, and restores it before it returns. This happens to create an event,

@@ -324,8 +324,8 @@ typedef struct cai_dlpack_ordered {
  *  current context. If that is not on the array's device, they are those of the device's primary context. If
  *  the consumer passed -1, pass 0. Then the export orders nothing.
  *
- *  A consumer may destroy its stream before the deleter runs. So the deleter never uses `stream`, and it
- *  never waits on the host:
+ *  A consumer may destroy its stream before the deleter runs. So the deleter never uses `stream`. It waits on
+ *  the host only if the array's release does:
  *  - `stream` is the array's own stream. The array is given back at once, or after an event of that stream.
  *  - `stream` is 1, 2 or a blocking handle. An event in stream 1 comes after its work, also if the stream is
  *    destroyed. If the array has CAI_ORDERED_FREE, its stream waits for the event, and the array is given

@@ -335,8 +335,9 @@ static void take_by_table(state *at, cai_dl_managed_versioned *managed)
 
 static void take(state *at, char how, uint64_t stream, cai_dl_managed_versioned *managed)
 {
+    int taken = 0;
     if (how == 'c')
-        proof_good(&at->world, double_tensor(managed, &at->world.pool, stream, NULL), "double_tensor");
+        proof_good(&at->world, double_tensor(managed, &at->world.pool, stream, &taken, NULL), "double_tensor");
     if (how == 't') take_by_table(at, managed);
     if (how != 'p') return;
     (void)kernel("double", 0, (uint64_t)(uintptr_t)managed->dl_tensor.data, PROOF_BYTES, stream);

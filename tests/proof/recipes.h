@@ -19,10 +19,11 @@ cai_status scale(cai_event_pool *pool, cai_array *x, struct CUstream_st *s, cai_
 
 /* ---- docs/dlpack.md */
 /* A consumer: what a capsule "dltensor_versioned" holds, made by __dlpack__(stream=stream). Doubles it on
- * `stream`, and gives it back when that has passed. After an error of the import the tensor is the caller's. */
-cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool, uint64_t stream,
+ * `stream`, and gives it back when that has passed. *taken: the tensor is not the caller's any more. Then the
+ * caller renames the capsule, also after an error. */
+cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool, uint64_t stream, int *taken,
                          cai_error *err);
-cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool, uint64_t stream,
+cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool, uint64_t stream, int *taken,
                          cai_error *err)
 {
     cai_dlpack_options options;
@@ -33,7 +34,9 @@ cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool
     memset(&options, 0, sizeof options);
     options.sync = CAI_SYNC_STREAM;
     options.stream = stream;
-    CAI_TRY(cai_dlpack_import_versioned(managed, &options, &x, err)); /* from here on x owns the tensor */
+    status = cai_dlpack_import_versioned(managed, &options, &x, err);
+    *taken = !status || status == CAI_ERR_VERSION;
+    if (status) return status;
     status = cai_exchange_begin(&ex, pool, io, 1, stream, err);
     if (status) {
         cai_array_release(&x); /* nothing was launched */
