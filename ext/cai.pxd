@@ -53,6 +53,17 @@ cdef extern from * nogil:
 
     namespace cai_cython {
     namespace {
+    /* Whether this thread has the GIL. PyGILState_Check says yes to all once there has been a second interpreter. */
+    inline bool is_attached()
+    {
+    #if !defined(Py_LIMITED_API) && PY_VERSION_HEX < 0x030c0000
+        PyThreadState *const own = PyGILState_GetThisThreadState();
+        return own && _PyThreadState_UncheckedGet() == own;
+    #else
+        return Py_Version >= 0x030c0000 && PyThreadState_GetDict();
+    #endif
+    }
+
     /* Released with the GIL if that is held, so that references go at once. */
     struct array : cai::array {
         array() = default;
@@ -60,7 +71,7 @@ cdef extern from * nogil:
         array &operator=(array &&) = default;
         ~array()
         {
-            if (PyGILState_Check()) cai_caster::drop(*this);
+            if (is_attached()) cai_caster::drop(*this);
         }
     };
 

@@ -50,6 +50,7 @@ LIFETIMES
 
 #include <atomic>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -63,8 +64,16 @@ namespace cai_caster {
 #endif
 
 /* ------------------------------------------------------------------- >>module */
+/* An array of an object that is gone, which waits for the end of a capture, and the object of its stream. */
+struct kept_array {
+    cai_array array;
+    PyObject *stream;
+    kept_array *next;
+};
+
 /** What a module has in one interpreter. */
 struct module_state {
+    std::atomic<kept_array *> kept{nullptr};
     cai_python py = {};
     PyTypeObject *type = nullptr;
     std::string name; /* of the type */
@@ -73,7 +82,7 @@ struct module_state {
 };
 
 inline std::atomic<module_state *> states; /* of all interpreters */
-inline cai::event_pool *events;            /* nullptr: opened without CUDA */
+inline std::atomic<cai::event_pool *> events; /* nullptr: opened without CUDA */
 
 /** The state for this interpreter, or nullptr. Needs the GIL. */
 inline module_state *find_state() noexcept
@@ -96,7 +105,7 @@ inline module_state *current_state() noexcept
 inline cai::event_pool &pool()
 {
     cai_error why;
-    if (events) return *events;
+    if (cai::event_pool *const opened = events) return *opened;
     (void)cai_error_set(CAI_ERR_UNAVAILABLE, "pool", "the module was opened without CUDA: open(m, cuda)",
                         &why);
     throw cai::error(why);
@@ -108,6 +117,7 @@ inline cai::event_pool &pool()
 struct stream {
     uint64_t number = 0;
     PyObject *owner = nullptr;
+    bool is_array = false; /* the stream of an array argument, which owner is */
 };
 
 /** While it lives, results on this thread that name the stream keep its owner. */
@@ -127,10 +137,13 @@ class in_call {
     static PyObject *owner_of(const cai_array &array) noexcept
     {
         if (array.sync == CAI_SYNC_NONE || !array.stream) return nullptr;
+        PyObject *of_array = nullptr; /* a stream argument comes first: it keeps no memory */
         for (const in_call *at = innermost(); at; at = at->before_) {
-            if (at->stream_->owner && at->stream_->number == array.stream) return at->stream_->owner;
+            if (!at->stream_->owner || at->stream_->number != array.stream) continue;
+            if (!at->stream_->is_array) return at->stream_->owner;
+            if (!of_array) of_array = at->stream_->owner;
         }
-        return nullptr;
+        return of_array;
     }
 
   private:
@@ -142,6 +155,8 @@ class in_call {
     const stream *stream_;
     in_call *before_;
 };
+
+inline void settle_kept(module_state *of) noexcept; /* >>arrays */
 
 /* ----------------------------------------------------------------- >>arguments */
 /** An array, imported with FLAGS of cai_python_import. */
@@ -292,6 +307,21 @@ inline int take(PyObject *from, stream &to) noexcept
     return CAI_PYTHON_TAKEN;
 }
 
+/* The stream that an array argument names lives as long as the argument (R81). */
+inline void name(stream &to, const cai_array &array, PyObject *from) noexcept
+{
+    if (array.sync != CAI_SYNC_STREAM && array.sync != CAI_SYNC_EVENT) return;
+    to = {array.stream, from, true};
+}
+inline void name(stream &to, any_argument &argument, PyObject *from) noexcept
+{
+    if (!argument.type[0]) name(to, argument.array, from);
+}
+template <class T, int32_t NDIM> void name(stream &to, typed<T, NDIM> &argument, PyObject *from) noexcept
+{
+    name(to, argument.argument(), from);
+}
+
 /* Takes a list or a tuple of arrays, all or none. */
 template <class Array> int take(PyObject *from, std::vector<Array> &to)
 {
@@ -307,8 +337,10 @@ template <class Array> int take(PyObject *from, std::vector<Array> &to)
 /** Drops what was taken. Releases the GIL if it must wait. */
 inline void drop(cai_array &array) noexcept
 {
-    module_state *const of = array.release ? find_state() : nullptr;
-    if (of) cai_python_release(&of->py, &array, 1);
+    module_state *const of = find_state();
+    if (!of) return;
+    if (of->kept) settle_kept(of);
+    cai_python_release(&of->py, &array, 1); /* and what an exchange or the function gave back */
 }
 
 inline void drop(any_argument &argument) noexcept
@@ -367,10 +399,10 @@ inline int prepare(cai_array *array) noexcept
     if (array->memory == CAI_MEMORY_HOST) return 0;
     if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)"), -1;
     if (array->memory == CAI_MEMORY_UNKNOWN &&
-        cai_locate(array, "array", events->cuda(), 0, nullptr, &err))
+        cai_locate(array, "array", events.load()->cuda(), 0, nullptr, &err))
         err.code = CAI_OK; /* exports say that it is unknown */
-    if (array->sync == CAI_SYNC_NONE || array->stream != CAI_STREAM_PER_THREAD) return 0;
-    if (cai_stream_remember_thread(array, *events, &err)) return cai_python_raise(&err), -1;
+    if (array->sync == CAI_SYNC_NONE || array->stream != CAI_STREAM_PER_THREAD || array->thread) return 0;
+    if (cai_stream_remember_thread(array, *events.load(), &err)) return cai_python_raise(&err), -1;
     return 0;
 }
 
@@ -380,6 +412,7 @@ inline PyObject *make(cai_array *array, PyObject *owner) noexcept
 {
     module_state *const of = current_state();
     if (!of || prepare(array)) return nullptr;
+    if (of->kept) settle_kept(of);
     PyObject *const made = PyType_GenericAlloc(of->type, 0);
     if (!made) return nullptr;
     object_of(made)->of = of;
@@ -411,7 +444,21 @@ inline void report(const cai_error &err, PyTypeObject *type) noexcept
 /* Whether the array can be released at once. Without CUDA there is nothing to wait for. */
 inline bool is_settled(const cai_array &array) noexcept
 {
+    if (events && array.flags & CAI_OWN_EVENT) return false; /* finish destroys the event */
     return !events || array.sync == CAI_SYNC_NONE || !array.size || (array.flags & CAI_ORDERED_FREE);
+}
+
+/* Where there is no default stream to wait in. */
+inline cai_status release_behind_host(cai_array *array, cai_error *err) noexcept
+{
+    const cai_cuda *const cuda = events.load()->cuda();
+    const bool by_event = array->sync == CAI_SYNC_EVENT;
+    CAI_TRY(cai_cuda_status(by_event ? cuda->event_synchronize(cuda->self, array->event)
+                                     : cuda->context_synchronize(cuda->self),
+                            by_event ? "event_synchronize" : "context_synchronize", err));
+    if (by_event) CAI_TRY(cai_stream_drop_event(array, *events.load(), err));
+    cai_array_release(array);
+    return CAI_OK;
 }
 
 /* Gives the memory back when the work in the array's stream has passed. The host may wait: without the GIL. */
@@ -419,24 +466,68 @@ inline cai_status release_behind(cai_array *array, cai_error *err) noexcept
 {
     cai_array *const io[1] = {array};
     cai::exchange ex;
-    if (array->sync == CAI_SYNC_STREAM) return cai_keepalive_push(array, *events, array->stream, err);
-    CAI_TRY(ex.begin(*events, CAI_STREAM_LEGACY, io, 1, nullptr, err)); /* waits for the context */
+    if (array->sync == CAI_SYNC_STREAM && array->stream > CAI_STREAM_PER_THREAD)
+        return cai_keepalive_push(array, *events.load(), array->stream, err);
+    if (events.load()->cuda()->flags & CAI_CUDA_NO_DEFAULT_STREAMS) return release_behind_host(array, err);
+    if (array->sync == CAI_SYNC_STREAM) array->stream = CAI_STREAM_LEGACY; /* after stream 2 of all threads */
+    CAI_TRY(ex.begin(*events.load(), CAI_STREAM_LEGACY, io, 1, nullptr, err)); /* waits for the context */
     return ex.finish(CAI_OK, err);
+}
+
+/* The same, without the GIL meanwhile. */
+inline cai_status release_without_gil(cai_array *array, cai_error *err) noexcept
+{
+    PyThreadState *const thread = PyEval_SaveThread();
+    const cai_status status = release_behind(array, err);
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
+inline void keep(module_state *of, kept_array *one) noexcept
+{
+    one->next = of->kept;
+    while (!of->kept.compare_exchange_weak(one->next, one)) continue;
+}
+
+/* Tries again what a capture did not let go. */
+inline void settle_kept(module_state *of) noexcept
+{
+    kept_array *at = of->kept ? of->kept.exchange(nullptr) : nullptr;
+    while (at) {
+        kept_array *const one = at;
+        cai_error err;
+        at = at->next;
+        const cai_status status = release_without_gil(&one->array, &err);
+        if (status == CAI_ERR_CAPTURE && one->array.release) {
+            keep(of, one);
+            continue;
+        }
+        if (status) report(err, of->type);
+        PyObject *const stream = one->stream;
+        delete one;
+        Py_XDECREF(stream);
+    }
 }
 
 inline void give_back(PyObject *self) noexcept
 {
-    cai_array *const array = array_of(self);
-    cai_python *const py = &object_of(self)->of->py;
+    array_object *const object = object_of(self);
+    cai_array *const array = &object->array;
+    cai_python *const py = &object->of->py;
     cai_error err;
     if (is_settled(*array)) {
         cai_python_release(py, array, 1);
         return;
     }
-    PyThreadState *const thread = PyEval_SaveThread();
-    const cai_status status = release_behind(array, &err);
-    PyEval_RestoreThread(thread);
-    if (status) report(err, Py_TYPE(self));
+    const cai_status status = release_without_gil(array, &err);
+    kept_array *const kept = status == CAI_ERR_CAPTURE && array->release ? new (std::nothrow) kept_array : nullptr;
+    if (kept) {
+        cai_array_move(&kept->array, array);
+        kept->stream = std::exchange(object->stream, nullptr);
+        keep(object->of, kept);
+    } else if (status) {
+        report(err, Py_TYPE(self));
+    }
     cai_python_drain(py);
 }
 
@@ -452,17 +543,20 @@ inline int array_traverse(PyObject *self, visitproc visit, void *arg)
 inline void array_finalize(PyObject *self)
 {
     cai_array *const array = array_of(self);
-    if (array->sync == CAI_SYNC_NONE || !object_of(self)->stream) return;
-    array->sync = CAI_SYNC_UNKNOWN;
-    array->stream = 0;
+    PyObject *const stream = object_of(self)->stream;
+    if (array->sync == CAI_SYNC_NONE || !stream) return;
+    if (events && array->sync == CAI_SYNC_STREAM && !PyObject_GC_IsFinalized(stream))
+        (void)!cai_stream_detach(array, *events.load(), nullptr); /* it has not been ended yet */
+    if (array->sync != CAI_SYNC_EVENT) array->sync = CAI_SYNC_UNKNOWN;
+    array->stream = 0; /* an event stays: it needs no stream */
 }
 
 inline void array_dealloc(PyObject *self)
 {
     PyTypeObject *const type = Py_TYPE(self);
-    PyObject *const stream = object_of(self)->stream; /* there is no tp_clear: the end needs all of it */
     PyObject_GC_UnTrack(self);
     give_back(self);
+    PyObject *const stream = object_of(self)->stream; /* there is no tp_clear: the end needs all of it */
     PyObject_GC_Del(self);
     Py_XDECREF(stream); /* behind the free */
     Py_DECREF(type);
@@ -507,11 +601,24 @@ inline int dlpack::make(cai_dl_managed_versioned *tensor, void **out)
     return cai_python_dlpack_make(&table, tensor, out);
 }
 
+/* A dictionary does not name the thread of stream 2. Elsewhere it names stream 1, which comes after it. */
+inline void name_stream(cai_array *array) noexcept
+{
+    uint64_t now = 0;
+    if (array->sync != CAI_SYNC_STREAM || array->stream != CAI_STREAM_PER_THREAD || !events) return;
+    if (events.load()->cuda()->host_thread(events.load()->cuda()->self, &now) || now != array->thread)
+        array->stream = CAI_STREAM_LEGACY;
+}
+
 /* An array has one of the two interfaces. */
 inline PyObject *array_interface(PyObject *self, void *on_host)
 {
-    if (is_on_host(self) == (on_host != nullptr))
-        return cai_python_interface(&object_of(self)->of->py, array_of(self), 3, nullptr);
+    if (is_on_host(self) == (on_host != nullptr)) {
+        cai_array seen;
+        cai_array_borrow(&seen, array_of(self));
+        name_stream(&seen);
+        return cai_python_interface(&object_of(self)->of->py, &seen, 3, nullptr);
+    }
     PyErr_SetString(PyExc_AttributeError, on_host ? "__array_interface__: the array is not in host memory"
                                                   : "__cuda_array_interface__: the array is in host memory");
     return nullptr;
@@ -523,7 +630,7 @@ inline PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
     cai_python_dlpack_request request;
     if (cai_python_dlpack_ask(array_of(self), args, kwargs, &request)) return nullptr;
     if (is_on_host(self)) return cai_python_dlpack(py, self, array_of(self), &request);
-    return cai_python_dlpack_ordered(py, *events, self, array_of(self), &request);
+    return cai_python_dlpack_ordered(py, *events.load(), self, array_of(self), &request);
 }
 
 inline PyObject *array_dlpack_device(PyObject *self, PyObject *)
@@ -609,7 +716,7 @@ inline int begin(module_state *of) noexcept
     if (cai_python_dlpack_init(&of->py)) return -1;
     of->type = make_type(of->name.c_str());
     if (!of->type || cai_python_offer(of->type, &exchange)) return -1;
-    if (events) return cai_python_dlpack_offer_ordered(&of->py, *events, of->type, &dlpack::table);
+    if (events) return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);
     return cai_python_dlpack_offer(&of->py, of->type, &dlpack::table);
 }
 
@@ -623,11 +730,11 @@ template <class Cuda> int open_events(Cuda cuda)
         }
         if (events) return 0;
         cai::event_pool *const opened = new cai::event_pool;
-        if (!opened->open(cuda, 64, 0, &err)) {
-            events = opened;
-            return 0;
-        }
+        const cai_status status = opened->open(cuda, 64, 0, &err);
+        cai::event_pool *before = nullptr;
+        if (!status && events.compare_exchange_strong(before, opened)) return 0;
         delete opened;
+        if (!status) return 0; /* another interpreter was first */
         (void)cai_python_raise(&err);
         return -1;
     }

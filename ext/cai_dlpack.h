@@ -35,7 +35,7 @@ DO THIS
     No dlpack.h is needed. This header declares DLPack's structs as cai_dl_tensor, cai_dl_managed
     (DLManagedTensor) and cai_dl_managed_versioned. If you include dlpack.h (0.6 or later) before this header,
     these names are DLPack's own types. Without it, cast a pointer that another library gives you: the bytes
-    are the same.
+    are the same. All units of a library include dlpack.h first, or none does.
 
     Include cai_stream.h before this header, also in the unit with the implementation, for exports that are in
     order at both ends: cai_dlpack_export_ordered, cai_dlpack_export_ordered_versioned.

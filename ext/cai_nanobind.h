@@ -57,6 +57,7 @@ OPENING
 
 #include <cstddef>
 #include <exception>
+#include <optional>
 #include <vector>
 
 namespace cai_nb {
@@ -126,7 +127,19 @@ template <typename T, bool NULLABLE = true> struct cai_argument {
     bool is_null = false;
 };
 
-template <typename Array> struct cai_array_caster : cai_argument<Array> {
+/* The same of an array. Results may name its stream. */
+template <typename T, bool NULLABLE = true> struct cai_array_argument : cai_argument<T, NULLABLE> {
+    bool from_python(handle from, uint32_t flags, cleanup_list *cleanup) noexcept
+    {
+        const bool taken = cai_argument<T, NULLABLE>::from_python(from, flags, cleanup);
+        if (taken && !this->error && !this->is_null) cai_caster::name(named, this->value, from.ptr());
+        return taken;
+    }
+    cai_caster::stream named;
+    cai_caster::in_call in_call{named};
+};
+
+template <typename Array> struct cai_array_caster : cai_array_argument<Array> {
     static constexpr auto Name = const_name("array");
 
     static handle from_cpp(Array &&from, rv_policy, cleanup_list *) noexcept
@@ -155,8 +168,30 @@ template <> struct type_caster<cai_caster::stream> : cai_argument<cai_caster::st
     cai_caster::in_call in_call{value};
 };
 
+/* With <nanobind/stl/optional.h>, which would end the inner caster, and what it registers, before the call. */
+template <> struct type_caster<std::optional<cai_caster::stream>> {
+    using Value = std::optional<cai_caster::stream>;
+    static constexpr auto Name = const_name("stream | None");
+    template <typename> using Cast = Value;
+
+    bool from_python(handle from, uint32_t flags, cleanup_list *cleanup) noexcept
+    {
+        is_none = from.is_none();
+        return is_none || inner.from_python(from, flags, cleanup);
+    }
+    template <typename> bool can_cast() const noexcept { return true; } /* what was raised is raised by the cast */
+    explicit operator Value()
+    {
+        if (is_none) return Value();
+        return Value(static_cast<cai_caster::stream &>(inner));
+    }
+
+    type_caster<cai_caster::stream> inner;
+    bool is_none = false;
+};
+
 template <typename T, int32_t NDIM>
-struct type_caster<cai_caster::typed<T, NDIM>> : cai_argument<cai_caster::typed<T, NDIM>, false> {
+struct type_caster<cai_caster::typed<T, NDIM>> : cai_array_argument<cai_caster::typed<T, NDIM>, false> {
     static constexpr auto Name = const_name("array[dtype=") +
                                  const_name(cai_caster::dtype_text<cai::code_of<T>>::value) +
                                  const_name(cai_caster::rank_text<NDIM>::value) + const_name("]");

@@ -57,6 +57,7 @@ OPENING
 
 #include <cstddef>
 #include <exception>
+#include <optional>
 
 namespace cai_py {
 using cai_caster::basic_array;
@@ -122,7 +123,24 @@ template <typename T, bool NULLABLE = true> struct cai_argument {
     bool is_null = false;
 };
 
-template <typename Array> struct cai_array_caster : cai_argument<Array> {
+/* The same of an array. Results may name its stream. */
+template <typename T, bool NULLABLE = true> struct cai_array_argument : cai_argument<T, NULLABLE> {
+    cai_array_argument() = default;
+    cai_array_argument(cai_array_argument &&from) noexcept
+        : cai_argument<T, NULLABLE>(std::move(from)), named(from.named)
+    {
+    }
+    bool load(handle from, bool convert)
+    {
+        const bool taken = cai_argument<T, NULLABLE>::load(from, convert);
+        if (taken && !this->is_null) cai_caster::name(named, this->value, from.ptr());
+        return taken;
+    }
+    cai_caster::stream named;
+    cai_caster::in_call in_call{named};
+};
+
+template <typename Array> struct cai_array_caster : cai_array_argument<Array> {
     static constexpr auto name = const_name("array");
 
     static handle cast(Array &&from, return_value_policy, handle)
@@ -145,8 +163,29 @@ template <> struct type_caster<cai_caster::stream> : cai_argument<cai_caster::st
     cai_caster::in_call in_call{value};
 };
 
+/* With <pybind11/stl.h>, which would end the inner caster, and what it registers, before the call. */
+template <> struct type_caster<std::optional<cai_caster::stream>> {
+    using Value = std::optional<cai_caster::stream>;
+    static constexpr auto name = const_name("stream | None");
+    template <typename> using cast_op_type = Value;
+
+    bool load(handle from, bool convert)
+    {
+        is_none = from.is_none();
+        return is_none || inner.load(from, convert);
+    }
+    operator Value()
+    {
+        if (is_none) return Value();
+        return Value(static_cast<const cai_caster::stream &>(inner));
+    }
+
+    type_caster<cai_caster::stream> inner;
+    bool is_none = false;
+};
+
 template <typename T, int32_t NDIM>
-struct type_caster<cai_caster::typed<T, NDIM>> : cai_argument<cai_caster::typed<T, NDIM>, false> {
+struct type_caster<cai_caster::typed<T, NDIM>> : cai_array_argument<cai_caster::typed<T, NDIM>, false> {
     static constexpr auto name = const_name("array[dtype=") +
                                  const_name(cai_caster::dtype_text<cai::code_of<T>>::value) +
                                  const_name(cai_caster::rank_text<NDIM>::value) + const_name("]");

@@ -1746,6 +1746,10 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
         owner->mask_object = mask;
         Py_INCREF(mask);
     }
+    if (owner && in->on_host && !owner->mask_object) { /* of NumPy's scalars it holds the memory */
+        owner->mask_object = in->dictionary;
+        Py_INCREF(in->dictionary);
+    }
     if (!(in->flags & CAI_PYTHON_NARROW)) return 0;
     if (out->dtype.itemsize != 1 && cai_priv_py_is_swapped(&in->reader, &entries[0])) return 0;
     return cai_priv_py_narrow(in->py, object, out);
@@ -1754,7 +1758,7 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
 static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const uint32_t with_storage = (uint32_t)CAI_PYTHON_MASK | (uint32_t)CAI_PYTHON_FIELDS;
-    const int owned = !(in->flags & CAI_PYTHON_BORROW) || (in->flags & with_storage) != 0;
+    const int owned = !(in->flags & CAI_PYTHON_BORROW) || in->on_host || (in->flags & with_storage) != 0;
     cai_priv_py_owner *owner = NULL;
     int failed = 0;
     if (owned) owner = cai_priv_py_owner_with(in->py, object, in->flags & CAI_PYTHON_MASK ? sizeof(cai_array) : 0);

@@ -164,8 +164,10 @@ static cai_status make(module_state *state, const cai_array *like, uint64_t stre
     CAI_TRY(cai_keepalive_poll(&state->pool, NULL, err)); /* gives back what has passed meanwhile */
     CAI_TRY(cai_cuda_status(cuda->context_push(cuda->self, state->context), "context_push", err));
     status = like ? allocate(state, like, stream, array, err) : take(state, stream, array, err);
-    if (status == CAI_ERR_OUT_OF_MEMORY && like && !cai_keepalive_drain(&state->pool, err))
+    if (status == CAI_ERR_OUT_OF_MEMORY && like) {
+        (void)!cai_keepalive_drain(&state->pool, NULL); /* what a capture holds may stay */
         status = allocate(state, like, stream, array, err);
+    }
     (void)cuda->context_pop(cuda->self);
     return status;
 }

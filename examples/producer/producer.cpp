@@ -197,7 +197,10 @@ cai::array allocate(library &cuda, const cai_array &like, uint64_t stream)
     };
     cai::call(cai_keepalive_poll, cuda.pool, nullptr); /* gives back what has passed meanwhile */
     cai_status status = allocated();
-    if (status == CAI_ERR_OUT_OF_MEMORY && !cai_keepalive_drain(cuda.pool, nullptr)) status = allocated();
+    if (status == CAI_ERR_OUT_OF_MEMORY) {
+        (void)!cai_keepalive_drain(cuda.pool, nullptr); // what a capture holds may stay
+        status = allocated();
+    }
     if (status) throw cai::error(why);
     made.dtype = like.dtype; /* the unit of a time, too */
     return made;

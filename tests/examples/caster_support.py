@@ -25,7 +25,7 @@ PYTHON = ["-isystem", sysconfig.get_path("include")]
 
 # In cai_caster.h, which all casters share
 SHARED = [
-    ("references are not dropped", "if (of) cai_python_release(&of->py, &array, 1);", "if (of) cai_array_release(&array);"),
+    ("references are not dropped", "    cai_python_release(&of->py, &array, 1); /* and", "    cai_array_release(&array); /* and"),
     ("a taken array is not owned", "to = cai::array(&taken);", "to = cai::array(&taken), to.release = nullptr;"),
     ("flags are lost", "= {flags, 0, 0, nullptr}", "= {flags * 0, 0, 0, nullptr}"),
     ("a wrong stream is 0", "&to.number)) return CAI_PYTHON_FAILED;", "&to.number)) PyErr_Clear();"),
@@ -39,7 +39,7 @@ SHARED = [
     ("a ring stays", "    Py_VISIT(object_of(self)->stream);\n", ""),
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
     ("no exchange in C", "|| cai_python_offer(of->type, &exchange)", "|| !exchange.describe"),
-    ("no exchange of DLPack", "return cai_python_dlpack_offer_ordered(&of->py, *events, of->type, &dlpack::table);", "return 0;"),
+    ("no exchange of DLPack", "return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);", "return 0;"),
     ("both interfaces", "if (is_on_host(self) == (on_host != nullptr))", "(void)on_host;"),
 ]  # fmt: skip
 TYPED = [

@@ -130,7 +130,7 @@ class Defect(NamedTuple):
 
 
 DEFECTS = [Defect(*defect) for defect in [
-    ("nothing is dropped", "if (of) cai_python_release(&of->py, &array, 1);", "if (of) cai_array_release(&array);"),
+    ("nothing is dropped", "    cai_python_release(&of->py, &array, 1); /* and", "    cai_array_release(&array); /* and"),
     ("every TypeError is no array", TAKEN,
      "if (found < 0 && PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Clear(); else " + TAKEN),
     ("ValueError is no array", TAKEN,
