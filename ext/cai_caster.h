@@ -42,10 +42,12 @@ WHAT AN ARRAY OFFERS IN PYTHON
     dtype (a typestr), device (None in host memory), len() and repr(). All of these order both ends.
 
 LIFETIMES
-    An array keeps the stream object of the argument that its stream came from (R81). The last reference gives
+    An array keeps the stream object of the argument that its stream came from, or the array argument whose
+    stream it names (R81). The last reference gives
     the memory back when the work in the array's stream has passed. An array with CAI_ORDERED_FREE is released
-    at once, because its owner does the same. A garbage collection may end the stream object first. Then the
-    host waits instead.
+    at once, because its owner does the same. If a garbage collection ends the stream object first, an event
+    made before that stands for the work, or the host waits. What a capture forbids is released at a later
+    call. If x.y = f(x) and f returns x, the collector does not see x behind the result: both stay.
 */
 
 #include <atomic>
