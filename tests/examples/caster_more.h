@@ -60,6 +60,12 @@ int32_t synchronize(uint64_t stream)
     return cai_sim_stream_synchronize(simulation(), stream);
 }
 
+int64_t lose(cai::array &array)
+{
+    const cai::array gone(std::move(array));
+    return gone.size;
+}
+
 uint64_t thread_of(const cai_array &array)
 {
     return array.thread;
@@ -184,7 +190,7 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("made", made<Array, Stream>);
     m.def("written", written<Array, Stream>);
     m.def("like", like<Array>);
-    m.def("by_value", [](Host x) { return x.size; });
+    m.def("by_value", [](Host x) { return lose(x); });
     m.def("thread", [](const Array &x) { return thread_of(x); });
     m.def("synchronize", synchronize);
     m.def("capture", capture);

@@ -31,6 +31,7 @@ cdef extern from *:
     uint64_t c_new_stream "more::new_stream"()
     void c_make_written "more::make_written"(cai.array &, uint64_t) except +error
     int64_t c_early "more::early"
+    int64_t c_lose "more::lose"(cai.array &)
     uint64_t c_thread "more::thread_of"(cai.array &)
     int c_synchronize "more::synchronize"(uint64_t)
     int c_capture "more::capture"(uint64_t, bint)
@@ -98,8 +99,7 @@ def written(s):
 
 def by_value(x):
     cdef cai.array taken = cai.take(x, cai.CAI_PYTHON_HOST)
-    cdef cai.array moved = move(taken)
-    return moved.size
+    return c_lose(taken)
 
 
 def thread(x):
