@@ -177,7 +177,7 @@ template <> struct type_caster<std::optional<cai_caster::stream>> {
     operator Value()
     {
         if (is_none) return Value();
-        return Value(static_cast<const cai_caster::stream &>(inner));
+        return Value(inner.operator const cai_caster::stream &());
     }
 
     type_caster<cai_caster::stream> inner;

@@ -3,6 +3,7 @@
  * At the end of Python what is left is printed: arrays, and what the simulation calls leaks. */
 #pragma once
 #include "cai_caster.h"
+#include "cai_sim.h"
 #include "saxpy_device.h"
 #include <cstdio>
 #include <stdexcept>
@@ -12,7 +13,7 @@
 
 namespace more { namespace {
 float memory[6]; // the simulated device's kernels work on it
-int64_t released;
+int64_t released, early; // early: with a kernel still queued
 saxpy_device *device;
 cai_caster::module_state *state;
 uint64_t streams[32];
@@ -30,6 +31,54 @@ void make(cai::array &to, int64_t size, uint64_t stream, bool owned)
     cai::call(cai_array_init, &to, CAI_FLOAT32, 1, &size, nullptr, memory);
     if (owned) cai_array_own(&to, forget, nullptr);
     cai::call(cai_stream_export, &to, cai_caster::pool(), stream, nullptr, 0u);
+}
+
+void forget_written(cai_array *array)
+{
+    if (saxpy_device_queued(device)) ++early;
+    forget(array);
+}
+
+/* An array that a queued kernel writes. */
+void make_written(cai::array &to, uint64_t stream)
+{
+    const int64_t size = 6;
+    cai::call(cai_array_init, &to, CAI_FLOAT32, 1, &size, nullptr, memory);
+    cai::call(saxpy_device_launch, device, 1.0f, &to, 1.0f, &to, stream);
+    cai_array_own(&to, forget_written, nullptr);
+    cai::call(cai_stream_export, &to, cai_caster::pool(), stream, nullptr, 0u);
+}
+
+cai_sim *simulation()
+{
+    return static_cast<cai_sim *>(saxpy_device_cuda(device)->self);
+}
+
+/* Only a stream of the calling thread runs. */
+int32_t synchronize(uint64_t stream)
+{
+    return cai_sim_stream_synchronize(simulation(), stream);
+}
+
+int64_t lose(cai::array &array)
+{
+    const cai::array gone(std::move(array));
+    return gone.size;
+}
+
+uint64_t thread_of(const cai_array &array)
+{
+    return array.thread;
+}
+
+/* Begins a capture, or ends it. */
+int32_t capture(uint64_t stream, bool begins)
+{
+    cai_sim *const sim = simulation();
+    uint64_t graph = 0;
+    if (begins) return cai_sim_capture_begin(sim, stream, 2);
+    const int32_t ended = cai_sim_capture_end(sim, stream, &graph);
+    return ended ? ended : cai_sim_graph_destroy(sim, graph);
 }
 
 /* An array in host memory, whose numbers it owns. */
@@ -117,6 +166,20 @@ template <class Array, class Stream> Array made(int64_t size, Stream s, bool own
     return array;
 }
 
+template <class Array, class Stream> Array written(Stream s)
+{
+    Array array;
+    make_written(array, s.number);
+    return array;
+}
+
+template <class Array> Array like(const Array &x)
+{
+    Array array;
+    make(array, x.size, x.stream, true);
+    return array;
+}
+
 /* What pybind11 and nanobind bind in the same words. */
 template <class Array, class Host, class Stream, class WithoutGil, class Module> void bind(Module &m)
 {
@@ -125,6 +188,13 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("sizes", sum_of_sizes<Host>);
     m.def("stream", [](Stream s) { return s.number; });
     m.def("made", made<Array, Stream>);
+    m.def("written", written<Array, Stream>);
+    m.def("like", like<Array>);
+    m.def("by_value", [](Host x) { return lose(x); });
+    m.def("thread", [](const Array &x) { return thread_of(x); });
+    m.def("synchronize", synchronize);
+    m.def("capture", capture);
+    m.def("early", [] { return early; });
     m.def("numbers", [](int64_t size) { return Array(numbers(size)); });
     m.def("same", [](Array x) { return x; });
     m.def("throws", throws<Array, Stream>);

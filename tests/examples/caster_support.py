@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import sysconfig
+import threading
 import weakref
 from typing import Any, Callable, Sequence
 
@@ -37,6 +38,12 @@ SHARED = [
     ("a borrowed result", "if (!array->release) return refuse", "if (false) return refuse"),
     ("the stream object goes first", "owner ? owner : in_call::owner_of(*array)", "owner = nullptr"),
     ("a ring stays", "    Py_VISIT(object_of(self)->stream);\n", ""),
+    ("stream 2 of the thread that drops", "array->stream > CAI_STREAM_PER_THREAD)", "array->stream)"),
+    ("the thread that returns last", " || array->thread) return 0;", ") return 0;"),
+    ("stream 2 is named elsewhere", " || now != array->thread)", ")"),
+    ("the stream of an argument goes first", "to = {array.stream, from, true};", "(void)to, (void)from;"),
+    ("what a capture holds is lost", "status == CAI_ERR_CAPTURE && array->release ?", "status == CAI_ERR_CAPTURE && false ?"),
+    ("what a function has moved stays", "    if (!of) return;\n    if (of->kept)", "    if (!of || !array.release) return;\n    if (of->kept)"),
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
     ("no exchange in C", "|| cai_python_offer(of->type, &exchange)", "|| !exchange.describe"),
     ("no exchange of DLPack", "return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);", "return 0;"),
@@ -235,6 +242,64 @@ def check_result_streams(more: Any) -> None:
     same("and released", more.released() - before, 1)
 
 
+def elsewhere(call: Callable[[], Any]) -> Any:
+    """What a call on another thread returns."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start(), thread.join()
+    return found.pop() if found else None
+
+
+def check_threads(more: Any) -> None:
+    """Stream 2 is another stream on each thread."""
+    made, before = [more.written(2)], (more.released(), more.early())
+    elsewhere(lambda: (made.clear(), more.synchronize(2), more.poll()))  # the kernel is still queued
+    settle(more)
+    same("stream 2, dropped elsewhere", [more.released() - before[0], more.early() - before[1]], [1, 0])
+    own = more.made(6, 2, True)
+    same("stream 2, named on its thread", own.__cuda_array_interface__["stream"], 2)
+    same("stream 2, named elsewhere", elsewhere(lambda: own.__cuda_array_interface__["stream"]), 1)
+    again = elsewhere(lambda: more.same(own))
+    same("the thread of stream 2, returned elsewhere", [more.thread(again), more.thread(own) > 0], [more.thread(own), True])
+    del own, again
+    settle(more)
+
+
+def check_argument_streams(more: Any) -> None:
+    """A result on the stream of an array argument keeps that argument, whose stream object lives (R81)."""
+    stream = Stream((0, more.new_stream()))
+    watch = weakref.ref(stream)
+    x = more.made(6, stream, True)
+    made = more.like(x)
+    del stream, x
+    settle(more)
+    same("the stream object of an argument lives", watch() is None, False)
+    del made
+    settle(more)
+    same("and goes behind the result", watch(), None)
+    stream = Stream((0, more.new_stream()))
+    watch = weakref.ref(stream)
+    made = more.made_optional(stream)
+    del stream
+    same("the stream object of an optional lives", watch() is None, False)
+    del made
+    settle(more)
+    same("and goes, too", watch(), None)
+
+
+def check_captures(more: Any) -> None:
+    """What is dropped while its stream captures is released after the capture, by the next call."""
+    stream = more.new_stream()
+    made, before = more.made(6, stream, True), more.released()
+    same("a capture begins", more.capture(stream, True), 0)
+    del made
+    same("not released in a capture", more.released() - before, 0)
+    same("a capture ends", more.capture(stream, False), 0)
+    more.only(Array())
+    settle(more)
+    same("released after the capture", more.released() - before, 1)
+
+
 def check_no_streams(more: Any) -> None:
     class Both(Array, Stream):
         def __init__(self) -> None:
@@ -305,15 +370,20 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_rules(more)
     check_host_results(more)
     check_result_streams(more)
+    check_threads(more)
+    check_captures(more)
+    if hasattr(more, "like"):  # a function of Cython names the stream object itself
+        check_argument_streams(more)
     check_no_streams(more)
     stream = more.new_stream()
     check_references([*calls, more.which, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
                       lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),
                       lambda x: more.throws_in_c(x, stream)], more)  # fmt: skip
-    last = Array()
-    before = sys.getrefcount(last)
-    more.only(last)
-    same("dropped with the call", sys.getrefcount(last), before)
+    for call in (more.only, more.by_value):
+        last = Array()
+        before = sys.getrefcount(last)
+        call(last)
+        same("dropped with the call", sys.getrefcount(last), before)
     more.run()
 
 

@@ -29,6 +29,12 @@ cdef extern from *:
     object c_adopt_borrowed "more::adopt_borrowed"()
     int64_t c_alive "more::alive"()
     uint64_t c_new_stream "more::new_stream"()
+    void c_make_written "more::make_written"(cai.array &, uint64_t) except +error
+    int64_t c_early "more::early"
+    int64_t c_lose "more::lose"(cai.array &)
+    uint64_t c_thread "more::thread_of"(cai.array &)
+    int c_synchronize "more::synchronize"(uint64_t)
+    int c_capture "more::capture"(uint64_t, bint)
     void c_poll "more::poll"() except +error
 
 open_more(device)
@@ -83,6 +89,34 @@ def made(int64_t size, s, bint owned):
     cdef cai.array array
     c_make(array, size, cai.stream(s), owned)
     return cai.give(array, s)
+
+
+def written(s):
+    cdef cai.array array
+    c_make_written(array, cai.stream(s))
+    return cai.give(array, s)
+
+
+def by_value(x):
+    cdef cai.array taken = cai.take(x, cai.CAI_PYTHON_HOST)
+    return c_lose(taken)
+
+
+def thread(x):
+    cdef cai.array taken = cai.take(x, 0)
+    return c_thread(taken)
+
+
+def synchronize(uint64_t stream):
+    return c_synchronize(stream)
+
+
+def capture(uint64_t stream, bint begins):
+    return c_capture(stream, begins)
+
+
+def early():
+    return c_early
 
 
 def numbers(int64_t size):

@@ -15,6 +15,7 @@ static void bind_more(nb::module_ &m)
     m.def("which", [](nb::object) { return std::string("object"); });
     m.def("pointer", [](cai_nb::array *x) { return x ? x->size : -1; }, nb::arg("x").none());
     m.def("optional", [](std::optional<cai_nb::array> x) { return x ? x->size : -1; }, nb::arg("x").none());
+    m.def("made_optional", [](std::optional<cai_nb::stream> s) { return more::made<cai_nb::array>(6, *s, true); }, nb::arg("s").none());
     m.def("adopt_borrowed", [] {
         PyObject *const made = more::adopt_borrowed();
         if (!made) throw nb::python_error();

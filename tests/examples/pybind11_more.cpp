@@ -31,6 +31,7 @@ static void bind_more(py::module_ &m)
     m.def("which", [](py::object) { return "object"; });
     m.def("pointer", [](cai::array *x) { return x ? x->size : -1; });
     m.def("optional", [](std::optional<cai::array> x) { return x ? x->size : -1; }, py::arg("x") = py::none());
+    m.def("made_optional", [](std::optional<cai_py::stream> s) { return more::made<cai::array>(6, *s, true); }, py::arg("s") = py::none());
     m.def("adopt_borrowed", [] {
         PyObject *const made = more::adopt_borrowed();
         if (!made) throw py::error_already_set();

@@ -33,8 +33,7 @@ NO_WORK, RACE = 8, 4  # exit statuses of cai_sim
 DEFECTS = [
     ("a tensor of DLPack is not ordered", "return cai_python_dlpack_ordered(py, *events.load(), self, array_of(self), &request);",
      "request.flags |= CAI_DLPACK_ORDERED; return cai_python_dlpack(py, self, array_of(self), &request);", "cuda_core"),
-    ("the stream is not told", "return cai_python_interface(&object_of(self)->of->py, array_of(self), 3, nullptr);",
-     "return array_of(self)->sync = CAI_SYNC_NONE,\n               cai_python_interface(&object_of(self)->of->py, array_of(self), 3, nullptr);",
+    ("the stream is not told", "        name_stream(&seen);", "        seen.sync = CAI_SYNC_NONE;",
      "numba"),
 ]  # fmt: skip
 

@@ -42,6 +42,8 @@ DEFECTS = [
      "    if (found < 0) PyErr_Clear(), found = 0;\n    Py_XDECREF(items);"),
     ("a list is kept", "    Py_XDECREF(items);", ""),
     ("None never comes to typed", "struct has_arg_defaults<cai_caster::typed<T, NDIM>> : std::true_type", "struct cai_unused"),
+    ("the stream object of an optional goes first", "template <> struct type_caster<std::optional<cai_caster::stream>> {",
+     "template <typename> struct cai_no_caster;\ntemplate <> struct cai_no_caster<std::optional<cai_caster::stream>> {"),
     ("an error without its text", "(void)cai_python_raise(&e);", "PyErr_SetString(PyExc_ValueError, e.what() + 2);"),
 ]  # fmt: skip
 

@@ -32,6 +32,8 @@ DEFECTS = [
     ("None is an array", "is_null ? nullptr : &value", "&value"),
     ("what is wrong goes to the next overload", "if (found == CAI_PYTHON_FAILED) throw error_already_set();",
      "if (found == CAI_PYTHON_FAILED) PyErr_Clear();"),
+    ("the stream object of an optional goes first", "template <> struct type_caster<std::optional<cai_caster::stream>> {",
+     "template <typename> struct cai_no_caster;\ntemplate <> struct cai_no_caster<std::optional<cai_caster::stream>> {"),
     ("an error without its text", "(void)cai_python_raise(&e);", "PyErr_SetString(PyExc_ValueError, e.what() + 2);"),
 ]  # fmt: skip
 
