@@ -400,7 +400,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
 #endif
 
-enum { CAI_PRIV_DLPACK_BITS = 7 }; /* the flags of DLPack 1.3 */
+enum { CAI_PRIV_DLPACK_BITS = CAI_DL_READ_ONLY | CAI_DL_IS_COPIED | CAI_DL_IS_PADDED };
 
 CAI_PRIV_PRINTF(5, 6)
 static cai_status cai_priv_dlpack_say(cai_error *err, cai_status status, int32_t entry, int32_t index,

@@ -223,11 +223,10 @@ class State:
         else:
             assert driver
             self.memory = driver.memory(self.content, case.ordinal)
-        _, itemsize = tool.check_typestr(tool.Report(), case.typestr)
-        kind = tool.check_typestr(tool.Report(), case.typestr)[0] if case.dtype is None else ""
+        kind, itemsize = tool.check_typestr(tool.Report(), case.typestr)
         strides = case.strides if case.strides is not None else tool.c_order(case.shape, itemsize)
         data = self.memory + case.at if case.at else 0
-        self.facts = tool.Facts(data, case.shape, strides, kind, itemsize, case.read_only)
+        self.facts = tool.Facts(data, case.shape, strides, "" if case.dtype else kind, itemsize, case.read_only)
         self.device = (1, 0) if way == HOST else (2, case.ordinal)
 
     def read(self, address: int, count: int) -> bytes:

@@ -138,7 +138,7 @@ def with_contents(text):
 
 
 def check_contents(write):
-    for page in [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "sim" / "docs").glob("*.md"))]:
+    for page in (page for page in pages() if page.parent.name == "docs"):
         text = page.read_text()
         wanted = with_contents(text)
         if write:

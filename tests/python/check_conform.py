@@ -476,15 +476,20 @@ def look_at(name: str, options: argparse.Namespace) -> dict[str, Any]:
     return {"version": version, "arrays": seen, "checked": len(checked)}
 
 
+def answer(command: list[str]) -> dict[str, Any]:
+    """What a process of its own prints as JSON, or how it failed."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    last = [line for line in done.stdout.splitlines() if line.startswith('{"')]
+    return json.loads(last[-1]) if last else {"failed": f"status {done.returncode}: {done.stderr[-1500:]}"}
+
+
 def look_apart(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """The same, in a process of its own, by the first Python that has the library."""
     seen: dict[str, Any] = {}
     for python in [sys.executable, *options.python]:
         command = [python, "-B", __file__, "--library", name, "--cc", options.cc]
         command += ["--dlpack", str(options.dlpack)] if options.dlpack else []
-        done = subprocess.run(command, capture_output=True, text=True)
-        last = [line for line in done.stdout.splitlines() if line.startswith('{"')]
-        seen = json.loads(last[-1]) if last else {"failed": f"status {done.returncode}: {done.stderr[-1500:]}"}
+        seen = answer(command)
         if "missing" not in seen:
             break
     return seen
@@ -567,29 +572,32 @@ def tables(all_seen: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def between(text: str) -> tuple[str, str, str]:
+def between(text: str, begin: str = BEGIN, end: str = END) -> tuple[str, str, str]:
     """What stands before, in and after the generated part of a page."""
-    head, _, rest = text.partition(BEGIN)
-    inside, _, tail = rest.partition(END)
+    head, _, rest = text.partition(begin)
+    inside, _, tail = rest.partition(end)
     return head, inside, tail
 
 
-def without_versions(text: str) -> list[str]:
-    """The rows, without the second cell of those of libraries."""
-    row = re.compile(r"^(\| [^|]+ \|)[^|]+(\| \d+ \| \d+ \| \d+ \|)$")
+def without_versions(text: str, counts: int) -> list[str]:
+    """The rows, without the second cell of those of libraries, which end in so many counts."""
+    row = re.compile(rf"^(\| [^|]+ \|)[^|]+((?:\| \d+ ){{{counts}}}\|)$")
     return [row.sub(r"\1\2", line) for line in text.splitlines() if line]
 
 
-def check_page(all_seen: dict[str, Any], write: bool) -> int:
-    """The page has what was found. What it says of a library that is not here stays."""
-    head, old, tail = between(PAGE.read_text(encoding="utf-8"))
-    new = tables({name: seen for name, seen in all_seen.items() if "arrays" in seen})
+def compare_page(begin: str, end: str, new: str, counts: int, write: bool) -> int:
+    """The page has the rows of `new` between two marks. What it says of a library that is not here stays."""
+    head, old, tail = between(PAGE.read_text(encoding="utf-8"), begin, end)
     if write:
-        PAGE.write_text(head + BEGIN + new + END + tail, encoding="utf-8")
+        PAGE.write_text(head + begin + new + end + tail, encoding="utf-8")
         return 0
-    wrong = [line for line in without_versions(new) if line not in without_versions(old)]
+    wrong = [line for line in without_versions(new, counts) if line not in without_versions(old, counts)]
     print("".join(f"docs/results/conform.md lacks {line}: WRONG (--write renews it)\n" for line in wrong), end="")
     return len(wrong)
+
+
+def check_page(all_seen: dict[str, Any], write: bool) -> int:
+    return compare_page(BEGIN, END, tables({name: seen for name, seen in all_seen.items() if "arrays" in seen}), 3, write)
 
 
 def check_libraries(options: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 
 import consumers  # noqa: E402
 import library_support as support  # noqa: E402
-from check_conform import PAGE, TOOL  # noqa: E402
+from check_conform import TOOL, answer, compare_page  # noqa: E402
 
 BEGIN, END = "<!-- tests/python/check_consumers.py --write -->\n", "<!-- end of consumers -->\n"
 FATAL = {"JAX, from_dlpack": "no deleter"}  # the case that ends the process
@@ -102,9 +102,7 @@ def look_apart(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """The same, in a process of its own, by the first Python that has the library."""
     seen: dict[str, Any] = {}
     for python in [sys.executable, *options.python]:
-        done = subprocess.run([python, "-B", __file__, "--consumer", name], capture_output=True, text=True)
-        last = [line for line in done.stdout.splitlines() if line.startswith('{"')]
-        seen = json.loads(last[-1]) if last else {"failed": f"status {done.returncode}: {done.stderr[-1500:]}"}
+        seen = answer([python, "-B", __file__, "--consumer", name])
         if "missing" in seen:
             continue
         if name in FATAL and "outcomes" in seen:
@@ -201,22 +199,8 @@ def tables(all_seen: dict[str, Any]) -> str:
     return "\n".join([*lines, "", "| consumer | producer | given by | found |", "|---|---|---|---|", *rows]) + "\n"
 
 
-def without_versions(text: str) -> list[str]:
-    row = re.compile(r"^(\| [^|]+ \|)[^|]+((?:\| \d+ ){4}\|)$")
-    return [row.sub(r"\1\2", line) for line in text.splitlines() if line]
-
-
 def check_page(all_seen: dict[str, Any], write: bool) -> int:
-    """The page has what was found. What it says of a library that is not here stays."""
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    old, _, tail = rest.partition(END)
-    new = tables({name: seen for name, seen in all_seen.items() if "outcomes" in seen})
-    if write:
-        PAGE.write_text(head + BEGIN + new + END + tail, encoding="utf-8")
-        return 0
-    wrong = [line for line in without_versions(new) if line not in without_versions(old)]
-    print("".join(f"docs/results/conform.md lacks {line}: WRONG (--write renews it)\n" for line in wrong), end="")
-    return len(wrong)
+    return compare_page(BEGIN, END, tables({name: seen for name, seen in all_seen.items() if "outcomes" in seen}), 4, write)
 
 
 def check_libraries(options: argparse.Namespace) -> int:

@@ -214,8 +214,8 @@ class Trace:
         for number, call in made.items():
             if call:
                 lines.setdefault(call.line, []).append(number)
-        return {number: Stream(self.stream_name(number), call, lines[call.line].index(number), len(lines[call.line]))
-                for number, call in made.items() if call}  # fmt: skip
+        return {number: Stream(self.stream_name(number), made[number], place, len(numbers))
+                for numbers in lines.values() for place, number in enumerate(numbers)}  # fmt: skip
 
     def lifetime(self, stream: int) -> _native.Lifetime:
         """From when to when there was a stream, by its id."""
