@@ -160,6 +160,7 @@ NOT HERE
 #define cai_array_check CAI_PRIV_RENAMED(cai_array_check)
 #define cai_array_init CAI_PRIV_RENAMED(cai_array_init)
 #define cai_array_init_dtype CAI_PRIV_RENAMED(cai_array_init_dtype)
+#define cai_array_init_packed CAI_PRIV_RENAMED(cai_array_init_packed)
 #define cai_array_move CAI_PRIV_RENAMED(cai_array_move)
 #define cai_array_own CAI_PRIV_RENAMED(cai_array_own)
 #define cai_array_release CAI_PRIV_RENAMED(cai_array_release)
@@ -173,6 +174,7 @@ NOT HERE
 #define cai_dtype_of CAI_PRIV_RENAMED(cai_dtype_of)
 #define cai_dtype_parse CAI_PRIV_RENAMED(cai_dtype_parse)
 #define cai_dtype_typestr CAI_PRIV_RENAMED(cai_dtype_typestr)
+#define cai_dtype_values CAI_PRIV_RENAMED(cai_dtype_values)
 #define cai_entry_name CAI_PRIV_RENAMED(cai_entry_name)
 #define cai_error_name CAI_PRIV_RENAMED(cai_error_name)
 #define cai_error_set CAI_PRIV_RENAMED(cai_error_set)
@@ -315,8 +317,8 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
  *  that a switch on codes never confuses the two byte orders. */
 #define CAI_SWAPPED(code) ((code) | 0x01000000)
 
-/** The list of all dtypes, X(name, kind, bytes, format, text). */
-#define CAI_DTYPE_LIST(X)                                                                                    \
+/** The dtypes with a typestr, X(name, kind, bytes, format, text). */
+#define CAI_TYPESTR_DTYPES(X)                                                                                \
     X(CAI_BOOL, 'b', 1, 0, "bool")                                                                           \
     X(CAI_INT8, 'i', 1, 0, "int8")                     X(CAI_INT16, 'i', 2, 0, "int16")                      \
     X(CAI_INT32, 'i', 4, 0, "int32")                   X(CAI_INT64, 'i', 8, 0, "int64")                      \
@@ -330,13 +332,31 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
     X(CAI_COMPLEX192, 'c', 24, 0, "complex192")        X(CAI_COMPLEX256, 'c', 32, 0, "complex256")           \
     X(CAI_TIMEDELTA64, 'm', 8, 0, "timedelta64")       X(CAI_DATETIME64, 'M', 8, 0, "datetime64")            \
     X(CAI_BYTES, 'S', 0, 0, "bytes")                   X(CAI_UNICODE, 'U', 0, 0, "unicode")                  \
-    X(CAI_VOID, 'V', 0, 0, "void")                     X(CAI_BITFIELD, 't', 0, 0, "bitfield")                \
+    X(CAI_VOID, 'V', 0, 0, "void")                     X(CAI_BITFIELD, 't', 0, 0, "bitfield")
+
+/** The dtypes without one. Those below 8 bits come twice: with one value in the low bits of each element, and
+ *  packed (_X2, ...), where an element is 2, 4 or 8 values, the first in the lowest bits. */
+#define CAI_FORMAT_DTYPES(X)                                                                                 \
     X(CAI_BFLOAT16, 'f', 2, 1, "bfloat16")             X(CAI_FLOAT8_E3M4, 'f', 1, 2, "float8_e3m4")          \
     X(CAI_FLOAT8_E4M3, 'f', 1, 3, "float8_e4m3")                                                             \
     X(CAI_FLOAT8_E4M3B11FNUZ, 'f', 1, 4, "float8_e4m3b11fnuz")                                               \
     X(CAI_FLOAT8_E4M3FN, 'f', 1, 5, "float8_e4m3fn")   X(CAI_FLOAT8_E4M3FNUZ, 'f', 1, 6, "float8_e4m3fnuz")  \
     X(CAI_FLOAT8_E5M2, 'f', 1, 7, "float8_e5m2")       X(CAI_FLOAT8_E5M2FNUZ, 'f', 1, 8, "float8_e5m2fnuz")  \
-    X(CAI_FLOAT8_E8M0FNU, 'f', 1, 9, "float8_e8m0fnu")
+    X(CAI_FLOAT8_E8M0FNU, 'f', 1, 9, "float8_e8m0fnu")                                                       \
+    X(CAI_INT1, 'i', 1, 10, "int1")                    X(CAI_UINT1, 'u', 1, 10, "uint1")                     \
+    X(CAI_INT2, 'i', 1, 11, "int2")                    X(CAI_UINT2, 'u', 1, 11, "uint2")                     \
+    X(CAI_INT4, 'i', 1, 12, "int4")                    X(CAI_UINT4, 'u', 1, 12, "uint4")                     \
+    X(CAI_FLOAT6_E2M3FN, 'f', 1, 13, "float6_e2m3fn")  X(CAI_FLOAT6_E3M2FN, 'f', 1, 14, "float6_e3m2fn")     \
+    X(CAI_FLOAT4_E2M1FN, 'f', 1, 15, "float4_e2m1fn")                                                        \
+    X(CAI_INT1_X8, 'i', 1, 26, "int1_x8")              X(CAI_UINT1_X8, 'u', 1, 26, "uint1_x8")               \
+    X(CAI_INT2_X4, 'i', 1, 27, "int2_x4")              X(CAI_UINT2_X4, 'u', 1, 27, "uint2_x4")               \
+    X(CAI_INT4_X2, 'i', 1, 28, "int4_x2")              X(CAI_UINT4_X2, 'u', 1, 28, "uint4_x2")               \
+    X(CAI_FLOAT6_E2M3FN_X4, 'f', 3, 29, "float6_e2m3fn_x4")                                                  \
+    X(CAI_FLOAT6_E3M2FN_X4, 'f', 3, 30, "float6_e3m2fn_x4")                                                  \
+    X(CAI_FLOAT4_E2M1FN_X2, 'f', 1, 31, "float4_e2m1fn_x2")
+
+/** The list of all dtypes. */
+#define CAI_DTYPE_LIST(X) CAI_TYPESTR_DTYPES(X) CAI_FORMAT_DTYPES(X)
 
 enum {
     CAI_ANY_DTYPE = 0, /* for cai_expect */
@@ -379,7 +399,7 @@ enum {
 struct cai_dtype_v0 {
     int32_t code;       /* CAI_FLOAT32, CAI_SWAPPED(CAI_FLOAT32), ... */
     int32_t itemsize;   /* bytes of one element; 0 for CAI_BITFIELD */
-    int32_t bits;       /* bits of one element of CAI_BITFIELD, else 0 */
+    int32_t bits;       /* of one value below 8 bits, or of one element of CAI_BITFIELD; else 0 */
     int32_t unit;       /* CAI_UNIT_... of the datetime kinds */
     int32_t unit_count; /* 25 for [25s]; 0 if unit is CAI_UNIT_NONE */
     int32_t alignment;  /* natural alignment in bytes: a power of two, at most 16 */
@@ -426,7 +446,11 @@ struct cai_array_v0 {
     const struct cai_field_v0 *fields; /* NULL: no descr, or no storage given for it */
     struct cai_array_v0 *mask;  /* true means valid; NULL: no mask. A mask has none. */
     int64_t field_count;        /* rows of fields */
-    uint64_t reserved[4];       /* 0 */
+    int64_t packed_extent;      /* values along packed_axis; the last element may have unused bits */
+    int32_t packed_axis;        /* the axis along which the values of a packed element lie; -1: none */
+    int32_t backend;            /* CAI_BACKEND_... */
+    uint64_t must_understand;   /* 0; a reader refuses an array with a bit that it does not know */
+    uint64_t reserved;          /* 0 */
     int64_t shape[64];          /* elements; slots past ndim are unspecified */
     int64_t strides[64];        /* bytes, always filled in (0 for CAI_BITFIELD) */
 };
@@ -437,7 +461,7 @@ typedef struct cai_dtype_v0 cai_dtype;
 typedef struct cai_field_v0 cai_field;
 typedef struct cai_array_v0 cai_array;
 
-#define CAI_ABI 0x43414930u /* "CAI0" */
+#define CAI_ABI 0x43414931u /* "CAI1": the candidate of the layout of 1.0. Release 0.1 has "CAI0" */
 
 /** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED. Datetime kinds get no
  *  unit. Flexible kinds have no size in their code. For these use cai_dtype_parse.
@@ -457,6 +481,9 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
 CAI_API const char *cai_dtype_name(int32_t code);
+
+/** Returns the values of one element: 2, 4 or 8 if `dtype` is packed (CAI_INT4_X2, ...), else 1. */
+CAI_API int32_t cai_dtype_values(const cai_dtype *dtype);
 
 /* ------------------------------------------------------------------- >>arrays */
 /** Facts about an array (cai_array.flags). cai computes all but the last three from entries or arguments.
@@ -516,6 +543,12 @@ enum {
     CAI_SYNC_EVENT = 3    /* wait for cai_array.event; the stream, if any, gets the back edge */
 };
 
+/** Who made the memory and the streams of an array (cai_array.backend). Each has its own stream numbers. */
+enum {
+    CAI_BACKEND_CUDA = 0,
+    CAI_BACKEND_HIP = 1
+};
+
 enum {
     CAI_STREAM_LEGACY = 1,    /* the legacy default stream (R72) */
     CAI_STREAM_PER_THREAD = 2 /* the per-thread default stream (R73) */
@@ -536,6 +569,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, i
 CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                                        const int64_t *shape, const int64_t *strides,
                                                        uint64_t data, cai_error *err);
+
+/** Describes memory of a packed dtype, such as CAI_FLOAT4_E2M1FN_X2. `shape` counts values, and the values of
+ *  an element lie along `axis`. out->shape[axis] is the number of elements that hold them, so the last element
+ *  may have unused bits. `strides` are in bytes as ever, the one of `axis` from element to element. With 0
+ *  axes, `shape` is NULL, `axis` is -1 and the array is one element. The rest is as in cai_array_init, which
+ *  takes these dtypes, too: its shape counts elements, and the values lie along the last axis. */
+CAI_API CAI_MUST_CHECK cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t ndim,
+                                                        const int64_t *shape, int32_t axis,
+                                                        const int64_t *strides, void *data, cai_error *err);
 
 /** Makes `array` read-only, or with 0 writable. Views that were made before stay as they are. */
 CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only);
@@ -578,7 +620,8 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
-/** Checks that two arrays have the same extents. A message is "shape[1] = 3 in x, 4 in y". Errors:
+/** Checks that two arrays have the same extents, where a packed axis is counted in values. A message is
+ *  "shape[1] = 3 in x, 4 in y". Errors:
  *  CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes differs),
  *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
@@ -1288,11 +1331,27 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
 }
 
 /* -------------------------------------------------------------------- >>dtype */
+/* Returns the name of a dtype without a typestr, or NULL if there is none of this code. */
+CAI_PRIV_NOINLINE const char *cai_priv_format_name(int32_t code)
+{
+#define CAI_PRIV_CASE(name, kind, bytes, format, text) {name, text},
+    static const struct {
+        int32_t code;
+        char name[20];
+    } formats[] = {CAI_FORMAT_DTYPES(CAI_PRIV_CASE)};
+#undef CAI_PRIV_CASE
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; ++i) {
+        if (formats[i].code == code) return formats[i].name;
+    }
+    return NULL;
+}
+
+/* Returns whether a code is that of a dtype with a typestr, in native order. */
 static inline int cai_priv_code_known(int32_t code)
 {
 #define CAI_PRIV_CASE(name, kind, bytes, format, text) case name:
     switch (code) {
-        CAI_DTYPE_LIST(CAI_PRIV_CASE)
+        CAI_TYPESTR_DTYPES(CAI_PRIV_CASE)
         return 1;
     default: return 0;
     }
@@ -1301,10 +1360,11 @@ static inline int cai_priv_code_known(int32_t code)
 
 CAI_API const char *cai_dtype_name(int32_t code)
 {
+    const char *format = cai_priv_format_name(code);
 #define CAI_PRIV_CASE(name, kind, bytes, format, text) case name: return text;
     switch (code & ~CAI_SWAPPED(0)) {
-        CAI_DTYPE_LIST(CAI_PRIV_CASE)
-    default: return "unknown";
+        CAI_TYPESTR_DTYPES(CAI_PRIV_CASE)
+    default: return format ? format : "unknown";
     }
 #undef CAI_PRIV_CASE
 }
@@ -1328,6 +1388,19 @@ static inline void cai_priv_dtype_fill(cai_dtype *out, int32_t code, int32_t ite
     out->alignment = alignment;
 }
 
+/* Returns the bits of a value of a narrow format (10 to 15, packed 26 to 31), or 0 for a whole byte. */
+static inline int32_t cai_priv_narrow_bits(int32_t code)
+{
+    const int32_t format = code >> 16 & 0xff;
+    return format < 10 ? 0 : "\1\2\4\6\6\4"[(format - 10) & 7];
+}
+
+CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
+{
+    const int32_t format = dtype->code >> 16 & 0xff;
+    return format & 16 ? "\10\4\2\4\4\2\1\1"[(format - 26) & 7] : 1;
+}
+
 CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT,
@@ -1335,15 +1408,25 @@ CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
                           (unsigned long long)code);
 }
 
+/* cai_dtype_of for swapped bytes, and for a dtype without a typestr. */
+CAI_PRIV_NOINLINE cai_status cai_priv_dtype_of_rare(int32_t code, cai_dtype *out, cai_error *err)
+{
+    const int32_t itemsize = code & 0xff, plain = code & 0xffff, kind = plain >> 8;
+    const int32_t unit = cai_priv_unit_bytes(kind, itemsize);
+    const int swapped = code == CAI_SWAPPED(plain) && unit > 1 && cai_priv_code_known(plain);
+    if (!itemsize || !(swapped || cai_priv_format_name(code))) return cai_priv_reject_code(code, err);
+    cai_priv_dtype_fill(out, code, itemsize, unit & -unit);
+    if (!swapped) out->bits = cai_priv_narrow_bits(code);
+    return CAI_OK;
+}
+
 static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
-    const int32_t itemsize = code & 0xff, plain = code & 0xffffff, kind = plain >> 8;
+    const int32_t itemsize = code & 0xff;
     int32_t unit;
-    if (!itemsize || !cai_priv_code_known(plain)) return cai_priv_reject_code(code, err);
-    if (code != plain &&
-        (code != CAI_SWAPPED(plain) || plain > 0xffff || cai_priv_unit_bytes(kind, itemsize) == 1))
-        return cai_priv_reject_code(code, err);
-    unit = kind == 'c' ? itemsize / 2 : itemsize;
+    if (code > 0xffff) return cai_priv_dtype_of_rare(code, out, err);
+    if (!itemsize || !cai_priv_code_known(code)) return cai_priv_reject_code(code, err);
+    unit = code >> 8 == 'c' ? itemsize / 2 : itemsize;
     cai_priv_dtype_fill(out, code, itemsize, unit & -unit);
     return CAI_OK;
 }
@@ -1503,7 +1586,7 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
     format = dtype->code >> 16 & 0xff;
     kind = format ? 'V' : dtype->code >> 8 & 0xff;
     size = kind == 't' ? dtype->bits : kind == 'U' ? dtype->itemsize / 4 : dtype->itemsize;
-    unit_bytes = format ? dtype->itemsize : cai_priv_unit_bytes(kind, dtype->itemsize);
+    unit_bytes = format ? (dtype->bits ? 1 : dtype->itemsize) : cai_priv_unit_bytes(kind, dtype->itemsize);
     text = cai_priv_text_open(buffer, capacity);
     cai_priv_put_char(&text, unit_bytes <= 1 ? '|' : dtype->code > 0xffffff ? other : native);
     cai_priv_put_char(&text, (char)kind);
@@ -1636,7 +1719,10 @@ static inline void cai_priv_store(const cai_array *array, const cai_array *given
     out->fields = NULL;
     out->mask = NULL;
     out->field_count = array->field_count;
-    memset(out->reserved, 0, sizeof out->reserved);
+    out->packed_extent = 0;
+    out->packed_axis = -1;
+    out->backend = CAI_BACKEND_CUDA;
+    out->must_understand = out->reserved = 0;
 }
 
 /* Counts elements and bytes, and checks for overflow as NumPy does. Extents of 0 are left out (R18), but make
@@ -2664,22 +2750,38 @@ static inline void cai_priv_init_given(cai_array *array, const cai_dtype *dtype,
     array->stream = 0;
 }
 
-/* cai_array_init_dtype with strides, or for a bit field. */
-static inline cai_status cai_priv_init_rare(cai_array *out, const cai_dtype *dtype, int32_t ndim,
-                                            const int64_t *shape, const int64_t *strides, uint64_t data,
-                                            cai_error *err)
+/* cai_array_init_dtype with strides. */
+static inline cai_status cai_priv_init_strided(cai_array *out, const cai_dtype *dtype, int32_t ndim,
+                                               const int64_t *shape, const int64_t *strides, uint64_t data,
+                                               cai_error *err)
 {
     const cai_priv_judge judge = {err, 0};
     cai_priv_draft draft;
-    if (strides && dtype->code == CAI_BITFIELD)
-        return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
-                             "strides must be NULL for a bit field: bytes cannot address bits");
     draft.shape = shape;
     draft.strides = strides;
     cai_priv_init_given(&draft.array, dtype, ndim);
     draft.array.flags = strides ? CAI_WRITABLE | CAI_HAD_STRIDES : CAI_WRITABLE;
     draft.array.data = data;
     return cai_priv_describe(&judge, &draft, out);
+}
+
+/* cai_array_init_dtype for values below 8 bits. Those of a packed element lie along the last axis. */
+CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype *dtype, int32_t ndim,
+                                                const int64_t *shape, const int64_t *strides, uint64_t data,
+                                                cai_error *err)
+{
+    const cai_priv_judge judge = {err, 0};
+    const int32_t values = cai_dtype_values(dtype), axis = values > 1 ? ndim - 1 : -1;
+    int64_t extent = 0;
+    if (strides && dtype->code == CAI_BITFIELD)
+        return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
+                             "strides must be NULL for a bit field: bytes cannot address bits");
+    if (axis >= 0 && cai_priv_mul(shape[axis], values, &extent))
+        return cai_priv_reject_extent(&judge, axis, shape[axis]);
+    CAI_TRY(cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err));
+    out->packed_axis = axis;
+    out->packed_extent = extent;
+    return CAI_OK;
 }
 
 /* Without strides, the arguments are written to `out` without a draft. This saves 4 of 11 ns. The function is
@@ -2698,7 +2800,8 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
     if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (strides || !dtype->itemsize) return cai_priv_init_rare(out, dtype, ndim, shape, strides, data, err);
+    if (dtype->bits) return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
+    if (strides) return cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err);
     draft.shape = shape;
     draft.array.dtype = *dtype;
     draft.array.ndim = ndim;
@@ -2708,6 +2811,30 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     CAI_TRY(cai_priv_count(&judge, &draft, &size, &nbytes));
     CAI_TRY(cai_priv_store_c(&judge, &draft, NULL, size, nbytes, out));
     cai_priv_init_given(out, dtype, ndim);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t ndim, const int64_t *shape,
+                                         int32_t axis, const int64_t *strides, void *data, cai_error *err)
+{
+    int64_t elements[CAI_MAX_NDIM];
+    int32_t values;
+    cai_dtype dtype;
+    CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
+    values = cai_dtype_values(&dtype);
+    if (values == 1)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: %s is not packed",
+                              cai_dtype_name(code));
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
+    if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init_packed: shape is NULL");
+    if (axis < (ndim ? 0 : -1) || axis >= ndim)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: axis = %d is not one of %d axes",
+                              axis, ndim);
+    for (int32_t i = 0; i < ndim; ++i) elements[i] = shape[i];
+    if (ndim && shape[axis] > 0) elements[axis] = (shape[axis] - 1) / values + 1;
+    CAI_TRY(cai_array_init_dtype(out, &dtype, ndim, elements, strides, (uint64_t)(uintptr_t)data, err));
+    out->packed_axis = axis;
+    out->packed_extent = ndim ? shape[axis] : 0;
     return CAI_OK;
 }
 
@@ -2746,6 +2873,23 @@ CAI_API void cai_array_release(cai_array *array)
     release(array);
 }
 
+/* Checks a packed array, or one with bits that a later header knows. */
+CAI_PRIV_NOINLINE cai_status cai_priv_check_rare(const cai_array *array, cai_error *err)
+{
+    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
+    int64_t elements;
+    if (array->must_understand)
+        return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
+                              (unsigned long long)array->must_understand);
+    if (axis < 0 || axis >= array->ndim || values < 2)
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is no axis of a packed dtype", axis);
+    elements = array->packed_extent / values + (array->packed_extent % values > 0);
+    if (array->packed_extent < 0 || elements != array->shape[axis])
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",
+                              (long long)array->packed_extent, (long long)array->shape[axis], values);
+    return CAI_OK;
+}
+
 CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
 {
     if (!array) return cai_priv_misuse(err, "array is NULL");
@@ -2761,7 +2905,7 @@ CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
     if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS)
         return cai_priv_error(err, CAI_ERR_ABI, "field_count = %lld is not in 0..4096",
                               (long long)array->field_count);
-    return CAI_OK;
+    return array->packed_axis == -1 && !array->must_understand ? CAI_OK : cai_priv_check_rare(array, err);
 }
 
 static const char *cai_priv_order_text(uint32_t flags)
@@ -2788,6 +2932,9 @@ static void cai_priv_put_layout(cai_priv_text *text, const cai_array *array)
     cai_priv_put_dtype(text, &array->dtype);
     cai_priv_put_char(text, ' ');
     cai_priv_put_tuple(text, array->ndim, array->shape);
+    if (array->packed_axis >= 0)
+        cai_priv_say(text, " of %lld values along axis %d", (long long)array->packed_extent,
+                     array->packed_axis);
     if (array->flags & CAI_C_CONTIGUOUS) return;
     cai_priv_put(text, " strides ");
     cai_priv_put_tuple(text, array->ndim, array->strides);
@@ -2905,6 +3052,12 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     return CAI_ERR_EXPECT;
 }
 
+/* Returns an extent in values. */
+static int64_t cai_priv_extent(const cai_array *array, int32_t axis)
+{
+    return axis == array->packed_axis ? array->packed_extent : array->shape[axis];
+}
+
 CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name, const cai_array *b,
                                          const char *b_name, cai_error *err)
 {
@@ -2915,10 +3068,11 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
     if (a->ndim != b->ndim)
         return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
                              "shape has %d dimensions in %s, %d in %s", a->ndim, a_name, b->ndim, b_name);
-    while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
+    while (axis < a->ndim && cai_priv_extent(a, axis) == cai_priv_extent(b, axis)) ++axis;
     if (axis == a->ndim) return CAI_OK;
     return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
-                         axis, (long long)a->shape[axis], a_name, (long long)b->shape[axis], b_name);
+                         axis, (long long)cai_priv_extent(a, axis), a_name,
+                         (long long)cai_priv_extent(b, axis), b_name);
 }
 
 /* ------------------------------------------------------------------ >>viewing */
@@ -2962,7 +3116,18 @@ static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_arra
     if (!fields) view->array.field_count = 0;
     CAI_TRY(cai_priv_describe(&judge, view, out));
     if (fields) out->fields = view->array.fields;
+    out->packed_extent = view->array.packed_extent;
+    out->packed_axis = view->array.packed_axis;
+    out->backend = view->array.backend;
     return CAI_OK;
+}
+
+/* Fails with what a view cannot do to an axis whose elements are several values. */
+CAI_PRIV_COLD cai_status cai_priv_reject_packed(const cai_array *array, const char *what, cai_error *err)
+{
+    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, array->packed_axis,
+                         "axis %d cannot be %s: an element is %d values (as bytes: cai_view_reinterpret)",
+                         array->packed_axis, what, cai_dtype_values(&array->dtype));
 }
 
 /* Makes a negative axis count from the end. `ndim` is the number of axes to choose from. */
@@ -2982,13 +3147,14 @@ static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride
     view->strides[view->ndim++] = stride;
 }
 
-/* Copies the axes but `axis`, or with CAI_ALL_AXES all but those of extent 1. */
+/* Copies the axes but `axis`, or with CAI_ALL_AXES all but those of extent 1 that are not packed. */
 static void cai_priv_drop_axes(const cai_array *array, int32_t axis, cai_array *view)
 {
     view->ndim = 0;
     for (int32_t i = 0; i < array->ndim; ++i) {
-        if (axis == CAI_ALL_AXES ? array->shape[i] != 1 : i != axis)
-            cai_priv_append_axis(view, array->shape[i], array->strides[i]);
+        if (axis == CAI_ALL_AXES ? array->shape[i] == 1 && i != array->packed_axis : i == axis) continue;
+        if (i == array->packed_axis) view->packed_axis = view->ndim;
+        cai_priv_append_axis(view, array->shape[i], array->strides[i]);
     }
 }
 
@@ -3016,8 +3182,18 @@ CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes,
         seen |= (uint64_t)1 << axis;
         view.array.shape[i] = array->shape[axis];
         view.array.strides[i] = array->strides[axis];
+        if (axis == array->packed_axis) view.array.packed_axis = i;
     }
     return cai_priv_view_close(&view, 1, out, err);
+}
+
+/* Counts the values of `count` elements from `start`. The last element of the array may have unused bits. */
+static void cai_priv_slice_packed(const cai_array *array, int64_t start, int64_t count, cai_array *view)
+{
+    const int64_t values = cai_dtype_values(&array->dtype);
+    view->packed_extent = start + count < array->shape[array->packed_axis] || !count
+                              ? count * values
+                              : array->packed_extent - start * values;
 }
 
 CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start, int64_t count,
@@ -3041,6 +3217,10 @@ CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t 
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
                              "slice of axis %d: %lld elements exceed an extent of %lld", axis,
                              (long long)count, (long long)extent);
+    if (axis == array->packed_axis) {
+        if (count > 1 && step != 1) return cai_priv_reject_packed(array, "sliced with a step", err);
+        cai_priv_slice_packed(array, start, count, &view.array);
+    }
     if (count) view.array.data += (uint64_t)cai_priv_wrap_mul(start, array->strides[axis]);
     view.array.shape[axis] = count;
     view.array.strides[axis] = cai_priv_wrap_mul(array->strides[axis], step);
@@ -3059,6 +3239,7 @@ CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t 
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
                              "axis %d: index %lld is outside of an extent of %lld", axis, (long long)index,
                              (long long)extent);
+    if (axis == array->packed_axis) return cai_priv_reject_packed(array, "dropped", err);
     if (index < 0) index += extent;
     view.array.data += (uint64_t)cai_priv_wrap_mul(index, array->strides[axis]);
     cai_priv_drop_axes(array, axis, &view.array);
@@ -3075,6 +3256,7 @@ CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_ar
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
                              "axis %d has extent %lld, only an axis of extent 1 can be removed", axis,
                              (long long)array->shape[axis]);
+    if (!all && axis == array->packed_axis) return cai_priv_reject_packed(array, "dropped", err);
     cai_priv_drop_axes(array, axis, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
@@ -3088,6 +3270,7 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_VIEW, 29), CAI_ENTRY_NONE, axis,
                              "the array has 64 dimensions, the limit");
     view.array.ndim = 0;
+    if (array->packed_axis >= axis) ++view.array.packed_axis;
     for (int32_t i = 0; i <= array->ndim; ++i) {
         if (i == axis) cai_priv_append_axis(&view.array, 1, 0);
         if (i < array->ndim) cai_priv_append_axis(&view.array, array->shape[i], array->strides[i]);
@@ -3113,6 +3296,7 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%d dimensions do not broadcast to %d",
                              array->ndim, ndim);
     view.array.ndim = ndim;
+    if (array->packed_axis >= 0) view.array.packed_axis += more;
     for (int32_t axis = ndim; axis-- > 0;) {
         const int64_t extent = axis < more ? 1 : array->shape[axis - more];
         const int same = extent == shape[axis];
@@ -3123,6 +3307,7 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
         view.array.strides[axis] = same && axis >= more ? array->strides[axis - more] : 0;
         view.array.shape[axis] = shape[axis];
         if (!same) view.array.flags &= ~(uint32_t)CAI_WRITABLE;
+        if (!same && axis == view.array.packed_axis) return cai_priv_reject_packed(array, "repeated", err);
     }
     return cai_priv_view_close(&view, 1, out, err);
 }
@@ -3233,6 +3418,24 @@ CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *ar
     return CAI_ERR_VIEW;
 }
 
+/* Finds the packed axis of a view that has the elements of the array in C order. The values of an element are
+ * neighbours in that order if the packed axis is the last. Unused bits must stay at its end. */
+static cai_status cai_priv_repack(const cai_array *array, cai_array *view, cai_error *err)
+{
+    const int32_t last = array->ndim - 1, new_last = view->ndim - 1;
+    int64_t values;
+    if (array->packed_axis < 0) return CAI_OK;
+    if (array->packed_axis != last || new_last < 0) return cai_priv_reject_packed(array, "reshaped", err);
+    values = cai_dtype_values(&array->dtype);
+    view->packed_axis = new_last;
+    if (view->shape[new_last] == array->shape[last]) return CAI_OK;
+    if (array->packed_extent % values)
+        return cai_priv_reject_packed(array, "reshaped, as it has unused bits", err);
+    if (cai_priv_mul(view->shape[new_last], values, &view->packed_extent))
+        return cai_priv_reject_packed(array, "so long", err);
+    return CAI_OK;
+}
+
 CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
                                     cai_array *out, cai_error *err)
 {
@@ -3242,9 +3445,23 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
+    CAI_TRY(cai_priv_repack(array, &view.array, err));
     if (array->size == 0) view.strides = NULL; /* C order */
     else if (!cai_priv_restride(array, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
+}
+
+/* Closes a view with a new dtype. If that is packed, its values lie along the last axis. */
+static cai_status cai_priv_reinterpreted(cai_priv_draft *view, cai_array *out, cai_error *err)
+{
+    cai_array *array = &view->array;
+    const int32_t values = cai_dtype_values(&array->dtype);
+    array->packed_axis = values > 1 ? array->ndim - 1 : -1;
+    array->packed_extent = 0;
+    if (array->packed_axis >= 0 &&
+        cai_priv_mul(array->shape[array->packed_axis], values, &array->packed_extent))
+        return cai_priv_reject_packed(array, "so long", err);
+    return cai_priv_view_close(view, 0, out, err);
 }
 
 CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype, cai_array *out,
@@ -3259,7 +3476,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
     last = array->ndim - 1;
     size = dtype->itemsize;
     old_size = array->dtype.itemsize;
-    if (size == old_size) return cai_priv_view_close(&view, 0, out, err);
+    if (size == old_size) return cai_priv_reinterpreted(&view, out, err);
     if (size < 1 || last < 0 || (array->size && array->shape[last] != 1 && array->strides[last] != old_size))
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, last,
                              "items of %lld bytes cannot become items of %lld: no contiguous last axis",
@@ -3270,7 +3487,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                              (long long)array->shape[last], (long long)size);
     view.array.shape[last] = nbytes / size;
     view.array.strides[last] = size;
-    return cai_priv_view_close(&view, 0, out, err);
+    return cai_priv_reinterpreted(&view, out, err);
 }
 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
@@ -3280,6 +3497,9 @@ CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai
     view.array.ndim = 0;
     if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
     else cai_priv_merge_axes(array, &view.array);
+    if (array->packed_axis >= 0 && !view.array.ndim)
+        cai_priv_append_axis(&view.array, 1, array->dtype.itemsize);
+    CAI_TRY(cai_priv_repack(array, &view.array, err));
     return cai_priv_view_close(&view, 1, out, err);
 }
 

@@ -1890,8 +1890,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *po
 /* Returns whether an array needs no query, because its pending work, if any, is on `stream` itself. */
 static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
 {
-    if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array || array->mask) return 0;
-    if ((uint32_t)array->ndim > CAI_MAX_NDIM) return 0; /* begin_with returns the error */
+    if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array) return 0;
+    if ((uint32_t)array->ndim > CAI_MAX_NDIM || array->must_understand | (uintptr_t)array->mask) return 0;
     return array->sync == CAI_SYNC_STREAM ? array->stream == stream : array->sync == CAI_SYNC_NONE;
 }
 

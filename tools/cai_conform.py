@@ -107,9 +107,9 @@ RULES = {
     "T6": ("dltensor_from_py_object_no_sync gives the same tensor, or -1 and a BufferError", HEADER),
     "T7": ("current_work_stream returns 0", HEADER),
     "X1": ('the type has the capsule "__cai_exchange__", whose context is a weak reference to the type', EXCHANGE),
-    "X2": ("abi is 0x43414930, struct_size at least 24, describe is there", EXCHANGE),
+    "X2": ("abi is 0x43414931, struct_size at least 24, describe is there", EXCHANGE),
     "X3": ("describe returns 0, or -1 and a BufferError", EXCHANGE),
-    "X4": ("the head of the array is of this layout, and reserved is 0", EXCHANGE),
+    "X4": ("the head of the array is of this layout, and has no bits of a later one", EXCHANGE),
     "X5": ("size, bytes, extent and flags follow from shape, strides and dtype", EXCHANGE),
     "X6": ("the array is what the dictionary describes, its stream included", EXCHANGE),
     "X7": ("the stream is not 0 with CAI_SYNC_STREAM, the event not with CAI_SYNC_EVENT", EXCHANGE),
@@ -837,7 +837,7 @@ def check_managed(report: Report, obj: Any, function: Any, others: list[Facts]) 
 
 
 # --------------------------------------------------------------------------------------------- the exchange in C
-EXCHANGE_NAME, ABI = "__cai_exchange__", 0x43414930
+EXCHANGE_NAME, ABI = "__cai_exchange__", 0x43414931
 NO_SYNC, SYNC_STREAM, SYNC_EVENT = 1, 2, 3
 WRITABLE, C_CONTIGUOUS, F_CONTIGUOUS = 1, 2, 4
 SWAPPED_CODE = 0x01000000
@@ -851,8 +851,9 @@ class Array(Structure):
                 ("itemsize", c_int32), ("bits", c_int32), ("unit", c_int32), ("unit_count", c_int32),
                 ("alignment", c_int32), ("device", c_int32), ("memory", c_int32), ("sync", c_int32), ("ndim", c_int32),
                 ("stream", c_uint64), ("event", c_uint64), ("thread", c_uint64), ("size", c_int64), ("nbytes", c_int64),
-                ("lo", c_int64), ("hi", c_int64), ("fields", c_void_p), ("mask", c_void_p), ("field_count", c_int32),
-                ("reserved", c_uint32 * 9), ("shape", c_int64 * 64), ("strides", c_int64 * 64)]  # fmt: skip
+                ("lo", c_int64), ("hi", c_int64), ("fields", c_void_p), ("mask", c_void_p), ("field_count", c_int64),
+                ("packed_extent", c_int64), ("packed_axis", c_int32), ("backend", c_int32), ("must_understand", c_uint64),
+                ("reserved", c_uint64), ("shape", c_int64 * 64), ("strides", c_int64 * 64)]  # fmt: skip
 
 
 class Exchange(Structure):
@@ -947,7 +948,7 @@ def check_exchange(report: Report, obj: Any, told: Facts | None) -> None:
     if not given:
         return report.skip("X.", "describe refuses this array")
     right = x.abi == ABI and x.struct_size >= 1216 and 0 <= x.ndim <= 64 and 0 <= x.field_count <= 4096
-    right = right and not any(x.reserved) and 0 <= x.sync <= 3 and 0 <= x.memory <= 7
+    right = right and not x.must_understand and not x.reserved and x.packed_axis < x.ndim and 0 <= x.sync <= 3 and 0 <= x.memory <= 7
     if report.expect("X4", right, f"abi {x.abi:#x}, struct_size {x.struct_size}, ndim {x.ndim}, sync {x.sync}"):
         check_numbers(report, x, array_facts(x))
         right = (x.sync != SYNC_STREAM or x.stream) and (x.sync != SYNC_EVENT or x.event)

@@ -16,7 +16,6 @@ static char memory[256];
 static void check_init_plain(void)
 {
     const int64_t shape[2] = {2, 3};
-    int i;
     help_fill(&a, sizeof a);
     help_fill(&err, sizeof err);
     CHECK_INT(cai_array_init(&a, CAI_UINT8, 2, shape, NULL, memory, &err), CAI_OK);
@@ -35,7 +34,11 @@ static void check_init_plain(void)
     CHECK_INT(a.ndim, 2);
     CHECK_UINT(a.stream | a.event | a.thread, 0);
     CHECK_INT(a.field_count, 0);
-    for (i = 0; i < 4; i++) CHECK_UINT(a.reserved[i], 0);
+    CHECK_INT(a.packed_axis, -1);
+    CHECK_INT(a.packed_extent, 0);
+    CHECK_INT(a.backend, CAI_BACKEND_CUDA);
+    CHECK_UINT(a.must_understand, 0);
+    CHECK_UINT(a.reserved, 0);
     CHECK_INT(a.strides[0] * 10 + a.strides[1], 31);
     help_check_facts(&a);
     CHECK_INT(cai_array_check(&a, NULL), CAI_OK);

@@ -51,7 +51,6 @@ static int has(uint32_t flag)
 
 static void check_plain(void)
 {
-    int i;
     import_good("");
     CHECK_UINT(a.abi, CAI_ABI);
     CHECK_INT(a.struct_size, sizeof(cai_array));
@@ -73,7 +72,11 @@ static void check_plain(void)
     CHECK(a.fields == NULL);
     CHECK(a.mask == NULL);
     CHECK_INT(a.field_count, 0);
-    for (i = 0; i < 4; i++) CHECK_UINT(a.reserved[i], 0);
+    CHECK_INT(a.packed_axis, -1);
+    CHECK_INT(a.packed_extent, 0);
+    CHECK_INT(a.backend, CAI_BACKEND_CUDA);
+    CHECK_UINT(a.must_understand, 0);
+    CHECK_UINT(a.reserved, 0);
     help_check_facts(&a);
     CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
 }

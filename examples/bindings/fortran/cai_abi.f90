@@ -81,6 +81,24 @@ module libcai
   integer(c_int32_t), parameter :: CAI_FLOAT8_E5M2 = 484865_c_int32_t
   integer(c_int32_t), parameter :: CAI_FLOAT8_E5M2FNUZ = 550401_c_int32_t
   integer(c_int32_t), parameter :: CAI_FLOAT8_E8M0FNU = 615937_c_int32_t
+  integer(c_int32_t), parameter :: CAI_INT1 = 682241_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UINT1 = 685313_c_int32_t
+  integer(c_int32_t), parameter :: CAI_INT2 = 747777_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UINT2 = 750849_c_int32_t
+  integer(c_int32_t), parameter :: CAI_INT4 = 813313_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UINT4 = 816385_c_int32_t
+  integer(c_int32_t), parameter :: CAI_FLOAT6_E2M3FN = 878081_c_int32_t
+  integer(c_int32_t), parameter :: CAI_FLOAT6_E3M2FN = 943617_c_int32_t
+  integer(c_int32_t), parameter :: CAI_FLOAT4_E2M1FN = 1009153_c_int32_t
+  integer(c_int32_t), parameter :: CAI_INT1_X8 = 1730817_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UINT1_X8 = 1733889_c_int32_t
+  integer(c_int32_t), parameter :: CAI_INT2_X4 = 1796353_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UINT2_X4 = 1799425_c_int32_t
+  integer(c_int32_t), parameter :: CAI_INT4_X2 = 1861889_c_int32_t
+  integer(c_int32_t), parameter :: CAI_UINT4_X2 = 1864961_c_int32_t
+  integer(c_int32_t), parameter :: CAI_FLOAT6_E2M3FN_X4 = 1926659_c_int32_t
+  integer(c_int32_t), parameter :: CAI_FLOAT6_E3M2FN_X4 = 1992195_c_int32_t
+  integer(c_int32_t), parameter :: CAI_FLOAT4_E2M1FN_X2 = 2057729_c_int32_t
   integer(c_int32_t), parameter :: CAI_UNIT_NONE = 0_c_int32_t
   integer(c_int32_t), parameter :: CAI_UNIT_YEAR = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_UNIT_MONTH = 2_c_int32_t
@@ -130,6 +148,8 @@ module libcai
   integer(c_int32_t), parameter :: CAI_SYNC_NONE = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_SYNC_STREAM = 2_c_int32_t
   integer(c_int32_t), parameter :: CAI_SYNC_EVENT = 3_c_int32_t
+  integer(c_int32_t), parameter :: CAI_BACKEND_CUDA = 0_c_int32_t
+  integer(c_int32_t), parameter :: CAI_BACKEND_HIP = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_STREAM_LEGACY = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_STREAM_PER_THREAD = 2_c_int32_t
   integer(c_int32_t), parameter :: CAI_OVERLAP_NO = 0_c_int32_t
@@ -188,7 +208,7 @@ module libcai
   integer(c_int32_t), parameter :: CAI_VERSION_MAJOR = 0_c_int32_t
   integer(c_int32_t), parameter :: CAI_VERSION_MINOR = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_VERSION_PATCH = 0_c_int32_t
-  integer(c_int32_t), parameter :: CAI_ABI = 1128352048_c_int32_t
+  integer(c_int32_t), parameter :: CAI_ABI = 1128352049_c_int32_t
   integer(c_int32_t), parameter :: CAI_LENIENT = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_STREAM_H_INCLUDED = 100_c_int32_t
   integer(c_int32_t), parameter :: CAI_EMM_H_INCLUDED = 100_c_int32_t
@@ -249,7 +269,11 @@ module libcai
     type(c_ptr) :: fields
     type(c_ptr) :: mask
     integer(c_int64_t) :: field_count
-    integer(c_int64_t) :: reserved(4)
+    integer(c_int64_t) :: packed_extent
+    integer(c_int32_t) :: packed_axis
+    integer(c_int32_t) :: backend
+    integer(c_int64_t) :: must_understand
+    integer(c_int64_t) :: reserved
     integer(c_int64_t) :: shape(64)
     integer(c_int64_t) :: strides(64)
   end type
@@ -563,6 +587,10 @@ module libcai
       import
       integer(c_int32_t), value :: code
     end function
+    integer(c_int32_t) function cai_dtype_values(dtype) bind(c)
+      import
+      type(cai_dtype), intent(in), optional :: dtype
+    end function
     integer(c_int32_t) function cai_array_init(out, code, ndim, shape, strides, data, err) bind(c)
       import
       type(cai_array), intent(inout), optional :: out
@@ -582,6 +610,18 @@ module libcai
       integer(c_int64_t), intent(in), optional :: shape(*)
       integer(c_int64_t), intent(in), optional :: strides(*)
       integer(c_int64_t), value :: data
+      type(cai_error), intent(inout), optional :: err
+    end function
+    integer(c_int32_t) function cai_array_init_packed(out, code, ndim, shape, axis, strides, data, &
+      err) bind(c)
+      import
+      type(cai_array), intent(inout), optional :: out
+      integer(c_int32_t), value :: code
+      integer(c_int32_t), value :: ndim
+      integer(c_int64_t), intent(in), optional :: shape(*)
+      integer(c_int32_t), value :: axis
+      integer(c_int64_t), intent(in), optional :: strides(*)
+      type(c_ptr), value :: data
       type(cai_error), intent(inout), optional :: err
     end function
     subroutine cai_array_set_read_only(array, read_only) bind(c)
@@ -1071,7 +1111,12 @@ contains
     call at("cai_array.fields", c_loc(s_cai_array%fields), c_loc(s_cai_array), 136)
     call at("cai_array.mask", c_loc(s_cai_array%mask), c_loc(s_cai_array), 144)
     call at("cai_array.field_count", c_loc(s_cai_array%field_count), c_loc(s_cai_array), 152)
-    call at("cai_array.reserved", c_loc(s_cai_array%reserved), c_loc(s_cai_array), 160)
+    call at("cai_array.packed_extent", c_loc(s_cai_array%packed_extent), c_loc(s_cai_array), 160)
+    call at("cai_array.packed_axis", c_loc(s_cai_array%packed_axis), c_loc(s_cai_array), 168)
+    call at("cai_array.backend", c_loc(s_cai_array%backend), c_loc(s_cai_array), 172)
+    call at("cai_array.must_understand", c_loc(s_cai_array%must_understand), c_loc(s_cai_array), &
+      176)
+    call at("cai_array.reserved", c_loc(s_cai_array%reserved), c_loc(s_cai_array), 184)
     call at("cai_array.shape", c_loc(s_cai_array%shape), c_loc(s_cai_array), 192)
     call at("cai_array.strides", c_loc(s_cai_array%strides), c_loc(s_cai_array), 704)
     if (fault == "" .and. c_sizeof(s_cai_token) /= 24) fault = "cai_token"

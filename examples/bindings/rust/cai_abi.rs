@@ -80,6 +80,24 @@ pub const CAI_FLOAT8_E4M3FNUZ: i32 = 419329;
 pub const CAI_FLOAT8_E5M2: i32 = 484865;
 pub const CAI_FLOAT8_E5M2FNUZ: i32 = 550401;
 pub const CAI_FLOAT8_E8M0FNU: i32 = 615937;
+pub const CAI_INT1: i32 = 682241;
+pub const CAI_UINT1: i32 = 685313;
+pub const CAI_INT2: i32 = 747777;
+pub const CAI_UINT2: i32 = 750849;
+pub const CAI_INT4: i32 = 813313;
+pub const CAI_UINT4: i32 = 816385;
+pub const CAI_FLOAT6_E2M3FN: i32 = 878081;
+pub const CAI_FLOAT6_E3M2FN: i32 = 943617;
+pub const CAI_FLOAT4_E2M1FN: i32 = 1009153;
+pub const CAI_INT1_X8: i32 = 1730817;
+pub const CAI_UINT1_X8: i32 = 1733889;
+pub const CAI_INT2_X4: i32 = 1796353;
+pub const CAI_UINT2_X4: i32 = 1799425;
+pub const CAI_INT4_X2: i32 = 1861889;
+pub const CAI_UINT4_X2: i32 = 1864961;
+pub const CAI_FLOAT6_E2M3FN_X4: i32 = 1926659;
+pub const CAI_FLOAT6_E3M2FN_X4: i32 = 1992195;
+pub const CAI_FLOAT4_E2M1FN_X2: i32 = 2057729;
 pub const CAI_UNIT_NONE: i32 = 0;
 pub const CAI_UNIT_YEAR: i32 = 1;
 pub const CAI_UNIT_MONTH: i32 = 2;
@@ -129,6 +147,8 @@ pub const CAI_SYNC_UNKNOWN: i32 = 0;
 pub const CAI_SYNC_NONE: i32 = 1;
 pub const CAI_SYNC_STREAM: i32 = 2;
 pub const CAI_SYNC_EVENT: i32 = 3;
+pub const CAI_BACKEND_CUDA: i32 = 0;
+pub const CAI_BACKEND_HIP: i32 = 1;
 pub const CAI_STREAM_LEGACY: i32 = 1;
 pub const CAI_STREAM_PER_THREAD: i32 = 2;
 pub const CAI_OVERLAP_NO: i32 = 0;
@@ -187,7 +207,7 @@ pub const CAI_H_INCLUDED: i32 = 100;
 pub const CAI_VERSION_MAJOR: i32 = 0;
 pub const CAI_VERSION_MINOR: i32 = 1;
 pub const CAI_VERSION_PATCH: i32 = 0;
-pub const CAI_ABI: i32 = 1128352048;
+pub const CAI_ABI: i32 = 1128352049;
 pub const CAI_LENIENT: i32 = 1;
 pub const CAI_STREAM_H_INCLUDED: i32 = 100;
 pub const CAI_EMM_H_INCLUDED: i32 = 100;
@@ -256,7 +276,11 @@ pub struct cai_array {
     pub fields: *const cai_field,
     pub mask: *mut cai_array,
     pub field_count: i64,
-    pub reserved: [u64; 4],
+    pub packed_extent: i64,
+    pub packed_axis: i32,
+    pub backend: i32,
+    pub must_understand: u64,
+    pub reserved: u64,
     pub shape: [i64; 64],
     pub strides: [i64; 64],
 }
@@ -583,6 +607,7 @@ extern "C" {
     ) -> i32;
     pub fn cai_dtype_typestr(dtype: *const cai_dtype, buffer: *mut c_char, capacity: i32) -> i32;
     pub fn cai_dtype_name(code: i32) -> *const c_char;
+    pub fn cai_dtype_values(dtype: *const cai_dtype) -> i32;
     pub fn cai_array_init(
         out: *mut cai_array,
         code: i32,
@@ -599,6 +624,16 @@ extern "C" {
         shape: *const i64,
         strides: *const i64,
         data: u64,
+        err: *mut cai_error,
+    ) -> i32;
+    pub fn cai_array_init_packed(
+        out: *mut cai_array,
+        code: i32,
+        ndim: i32,
+        shape: *const i64,
+        axis: i32,
+        strides: *const i64,
+        data: *mut c_void,
         err: *mut cai_error,
     ) -> i32;
     pub fn cai_array_set_read_only(array: *mut cai_array, read_only: i32);
@@ -972,7 +1007,11 @@ pub fn layout_fault() -> &'static str {
     at!(cai_array, fields, 136);
     at!(cai_array, mask, 144);
     at!(cai_array, field_count, 152);
-    at!(cai_array, reserved, 160);
+    at!(cai_array, packed_extent, 160);
+    at!(cai_array, packed_axis, 168);
+    at!(cai_array, backend, 172);
+    at!(cai_array, must_understand, 176);
+    at!(cai_array, reserved, 184);
     at!(cai_array, shape, 192);
     at!(cai_array, strides, 704);
     if size_of::<cai_token>() != 24 {

@@ -82,6 +82,24 @@ CAI_FLOAT8_E4M3FNUZ = 419329
 CAI_FLOAT8_E5M2 = 484865
 CAI_FLOAT8_E5M2FNUZ = 550401
 CAI_FLOAT8_E8M0FNU = 615937
+CAI_INT1 = 682241
+CAI_UINT1 = 685313
+CAI_INT2 = 747777
+CAI_UINT2 = 750849
+CAI_INT4 = 813313
+CAI_UINT4 = 816385
+CAI_FLOAT6_E2M3FN = 878081
+CAI_FLOAT6_E3M2FN = 943617
+CAI_FLOAT4_E2M1FN = 1009153
+CAI_INT1_X8 = 1730817
+CAI_UINT1_X8 = 1733889
+CAI_INT2_X4 = 1796353
+CAI_UINT2_X4 = 1799425
+CAI_INT4_X2 = 1861889
+CAI_UINT4_X2 = 1864961
+CAI_FLOAT6_E2M3FN_X4 = 1926659
+CAI_FLOAT6_E3M2FN_X4 = 1992195
+CAI_FLOAT4_E2M1FN_X2 = 2057729
 CAI_UNIT_NONE = 0
 CAI_UNIT_YEAR = 1
 CAI_UNIT_MONTH = 2
@@ -131,6 +149,8 @@ CAI_SYNC_UNKNOWN = 0
 CAI_SYNC_NONE = 1
 CAI_SYNC_STREAM = 2
 CAI_SYNC_EVENT = 3
+CAI_BACKEND_CUDA = 0
+CAI_BACKEND_HIP = 1
 CAI_STREAM_LEGACY = 1
 CAI_STREAM_PER_THREAD = 2
 CAI_OVERLAP_NO = 0
@@ -189,7 +209,7 @@ CAI_H_INCLUDED = 100
 CAI_VERSION_MAJOR = 0
 CAI_VERSION_MINOR = 1
 CAI_VERSION_PATCH = 0
-CAI_ABI = 1128352048
+CAI_ABI = 1128352049
 CAI_LENIENT = 1
 CAI_STREAM_H_INCLUDED = 100
 CAI_EMM_H_INCLUDED = 100
@@ -354,7 +374,11 @@ cai_array._fields_ = [
     ("fields", POINTER(cai_field)),
     ("mask", POINTER(cai_array)),
     ("field_count", c_int64),
-    ("reserved", c_uint64 * 4),
+    ("packed_extent", c_int64),
+    ("packed_axis", c_int32),
+    ("backend", c_int32),
+    ("must_understand", c_uint64),
+    ("reserved", c_uint64),
     ("shape", c_int64 * 64),
     ("strides", c_int64 * 64),
 ]
@@ -625,10 +649,13 @@ FUNCTIONS = {
     "cai_dtype_parse": (c_int32, [c_char_p, c_int64, c_uint32, POINTER(cai_dtype), POINTER(cai_error)]),
     "cai_dtype_typestr": (c_int32, [POINTER(cai_dtype), c_char_p, c_int32]),
     "cai_dtype_name": (c_char_p, [c_int32]),
+    "cai_dtype_values": (c_int32, [POINTER(cai_dtype)]),
     "cai_array_init": (c_int32, [POINTER(cai_array), c_int32, c_int32, POINTER(c_int64), POINTER(c_int64),
         c_void_p, POINTER(cai_error)]),
     "cai_array_init_dtype": (c_int32, [POINTER(cai_array), POINTER(cai_dtype), c_int32, POINTER(c_int64),
         POINTER(c_int64), c_uint64, POINTER(cai_error)]),
+    "cai_array_init_packed": (c_int32, [POINTER(cai_array), c_int32, c_int32, POINTER(c_int64), c_int32,
+        POINTER(c_int64), c_void_p, POINTER(cai_error)]),
     "cai_array_set_read_only": (None, [POINTER(cai_array), c_int32]),
     "cai_array_own": (None, [POINTER(cai_array), c_void_p, c_void_p]),
     "cai_array_move": (None, [POINTER(cai_array), POINTER(cai_array)]),
@@ -740,7 +767,8 @@ LAYOUT = {
     cai_array: (1216, {"abi": 0, "struct_size": 4, "release": 8, "owner": 16, "flags": 24, "version": 28,
         "data": 32, "dtype": 40, "device": 64, "memory": 68, "sync": 72, "ndim": 76, "stream": 80, "event":
         88, "thread": 96, "size": 104, "nbytes": 112, "lo": 120, "hi": 128, "fields": 136, "mask": 144,
-        "field_count": 152, "reserved": 160, "shape": 192, "strides": 704}),
+        "field_count": 152, "packed_extent": 160, "packed_axis": 168, "backend": 172, "must_understand":
+        176, "reserved": 184, "shape": 192, "strides": 704}),
     cai_token: (24, {"kind": 0, "length": 4, "number": 8, "text": 16}),
     cai_interface: (72, {"shape": 0, "typestr": 8, "data": 16, "version": 24, "strides": 32, "stream": 40,
         "descr": 48, "mask": 56, "mask_interface": 64}),

@@ -96,6 +96,10 @@ static void print_array(void)
     MEMBER(fields);
     MEMBER(mask);
     MEMBER(field_count);
+    MEMBER(packed_extent);
+    MEMBER(packed_axis);
+    MEMBER(backend);
+    MEMBER(must_understand);
     MEMBER(reserved);
     MEMBER(shape);
     MEMBER(strides);

@@ -1,0 +1,425 @@
+/* test_packed.c - values below 8 bits: dtypes, packed arrays, and which views of them exist.
+ * SPDX-License-Identifier: MIT
+ *
+ * The model of a packed array is the list of the bit addresses of its values, in C order. A view is right if
+ * its list is that of the same operation on the values. */
+#if !defined(CAI_TESTS_LINKED)
+#define CAI_IMPLEMENTATION
+#endif
+#include "cai.h"
+#include "cai_test.h"
+#include "cai_test_help.h"
+
+enum { MAX_VALUES = 4096, VALUES_PER_ROUND = 4 };
+
+typedef struct model {
+    int32_t ndim;
+    int64_t shape[8], count;
+    uint64_t bit[MAX_VALUES]; /* the address of the lowest bit of each value */
+} model;
+
+typedef struct kind {
+    int32_t packed, single, bits, values, bytes;
+} kind;
+
+/* From the definitions: DLPack 1.3 (bits, little-endian bits), OCP MX 1.0 (widths of FP4 and FP6). */
+static const kind kinds[] = {
+    {CAI_INT1_X8, CAI_INT1, 1, 8, 1},   {CAI_INT2_X4, CAI_INT2, 2, 4, 1},   {CAI_INT4_X2, CAI_INT4, 4, 2, 1},
+    {CAI_UINT1_X8, CAI_UINT1, 1, 8, 1}, {CAI_UINT2_X4, CAI_UINT2, 2, 4, 1}, {CAI_UINT4_X2, CAI_UINT4, 4, 2, 1},
+    {CAI_FLOAT6_E2M3FN_X4, CAI_FLOAT6_E2M3FN, 6, 4, 3}, {CAI_FLOAT6_E3M2FN_X4, CAI_FLOAT6_E3M2FN, 6, 4, 3},
+    {CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT4_E2M1FN, 4, 2, 1}};
+
+enum { KINDS = (int)(sizeof kinds / sizeof kinds[0]) };
+
+/* ------------------------------------------------------------------ dtypes */
+
+static void check_dtypes(void)
+{
+    char text[CAI_TYPESTR_SIZE];
+    cai_dtype dtype;
+    int32_t i;
+    for (i = 0; i < KINDS; i++) {
+        const kind *k = &kinds[i];
+        cai_test_note(cai_dtype_name(k->packed));
+        CHECK_INT(cai_dtype_of(k->packed, &dtype, NULL), CAI_OK);
+        CHECK_INT(dtype.itemsize, k->bytes);
+        CHECK_INT(dtype.bits, k->bits);
+        CHECK_INT(dtype.alignment, 1);
+        CHECK_INT(cai_dtype_values(&dtype), k->values);
+        CHECK_INT(dtype.itemsize * 8, k->bits * k->values);
+        (void)cai_dtype_typestr(&dtype, text, CAI_TYPESTR_SIZE);
+        CHECK_STR(text, k->bytes == 3 ? "|V3" : "|V1");
+        CHECK_INT(cai_dtype_of(CAI_SWAPPED(k->packed), &dtype, NULL), CAI_ERR_ARGUMENT);
+        CHECK_INT(cai_dtype_of(k->single, &dtype, NULL), CAI_OK);
+        CHECK_INT(dtype.itemsize, 1);
+        CHECK_INT(dtype.bits, k->bits);
+        CHECK_INT(cai_dtype_values(&dtype), 1);
+    }
+    CHECK_INT(cai_dtype_of(CAI_FLOAT32, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_dtype_values(&dtype), 1);
+    CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 16), &dtype, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 28), &dtype, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_CODE('f', 0, 31), &dtype, NULL), CAI_ERR_ARGUMENT);
+    cai_test_note("");
+}
+
+/* ------------------------------------------------------------------ the model */
+
+/* Reads the values of an array, by its fields alone. */
+static void model_of(const cai_array *a, int32_t bits, int32_t values, model *m)
+{
+    int64_t index[8] = {0};
+    int32_t axis;
+    m->ndim = a->ndim;
+    m->count = 1;
+    for (axis = 0; axis < a->ndim; axis++) {
+        m->shape[axis] = axis == a->packed_axis ? a->packed_extent : a->shape[axis];
+        m->count *= m->shape[axis];
+    }
+    if (m->count > MAX_VALUES) exit(4);
+    for (int64_t n = 0; n < m->count; n++) {
+        uint64_t byte = a->data, bit = 0;
+        for (axis = 0; axis < a->ndim; axis++) {
+            int64_t at = index[axis];
+            if (axis == a->packed_axis) {
+                bit = (uint64_t)(at % values * bits);
+                at /= values;
+            }
+            byte += (uint64_t)(at * a->strides[axis]);
+        }
+        m->bit[n] = 8 * byte + bit;
+        for (axis = a->ndim - 1; axis >= 0 && ++index[axis] == m->shape[axis]; axis--) index[axis] = 0;
+    }
+}
+
+static int64_t model_place(const model *m, const int64_t *index)
+{
+    int64_t place = 0;
+    for (int32_t axis = 0; axis < m->ndim; axis++) place = place * m->shape[axis] + index[axis];
+    return place;
+}
+
+/* Takes start, start + 1, ... of an axis: to->shape is set but for that axis. */
+static void model_take(const model *m, int32_t axis, int64_t start, int64_t count, model *to)
+{
+    int64_t index[8] = {0};
+    *to = *m;
+    to->shape[axis] = count;
+    to->count = m->shape[axis] ? m->count / m->shape[axis] * count : 0;
+    for (int64_t n = 0; n < to->count; n++) {
+        int64_t from[8];
+        memcpy(from, index, sizeof from);
+        from[axis] += start;
+        to->bit[n] = m->bit[model_place(m, from)];
+        for (int32_t i = m->ndim - 1; i >= 0 && ++index[i] == to->shape[i]; i--) index[i] = 0;
+    }
+}
+
+static void model_permute(const model *m, const int32_t *axes, model *to)
+{
+    int64_t index[8] = {0};
+    *to = *m;
+    for (int32_t i = 0; i < m->ndim; i++) to->shape[i] = m->shape[axes[i]];
+    for (int64_t n = 0; n < m->count; n++) {
+        int64_t from[8] = {0};
+        for (int32_t i = 0; i < m->ndim; i++) from[axes[i]] = index[i];
+        to->bit[n] = m->bit[model_place(m, from)];
+        for (int32_t i = m->ndim - 1; i >= 0 && ++index[i] == to->shape[i]; i--) index[i] = 0;
+    }
+}
+
+/* The values of a view are those of the model. Its shape counts if `shaped` is true, else only their order. */
+static void check_view(const cai_array *view, const kind *k, const model *want, int shaped)
+{
+    static model got;
+    CHECK_INT(cai_array_check(view, NULL), CAI_OK);
+    model_of(view, k->bits, k->values, &got);
+    CHECK_INT(got.count, want->count);
+    if (got.count == want->count) CHECK_BYTES(got.bit, want->bit, (size_t)want->count * sizeof want->bit[0]);
+    if (!shaped) return;
+    CHECK_INT(got.ndim, want->ndim);
+    if (got.ndim == want->ndim) CHECK_BYTES(got.shape, want->shape, (size_t)want->ndim * sizeof want->shape[0]);
+}
+
+/* ------------------------------------------------------------------ arrays */
+
+static unsigned char memory[1 << 16];
+
+/* A random packed array of 1 to 3 axes: in C order, or with gaps between elements. */
+static int random_array(const kind *k, cai_array *a)
+{
+    const int32_t ndim = (int32_t)help_between(1, 3), axis = (int32_t)help_between(0, ndim - 1);
+    int64_t shape[3], strides[3], run = k->bytes;
+    cai_error err;
+    for (int32_t i = 0; i < ndim; i++) {
+        shape[i] = help_between(help_between(0, 9) > 0, i == axis ? VALUES_PER_ROUND * k->values : 4);
+    }
+    for (int32_t i = ndim; i-- > 0;) {
+        strides[i] = run * help_between(1, 2);
+        run = strides[i] * (shape[i] > 0 ? shape[i] : 1);
+    }
+    CHECK_INT(cai_array_init_packed(a, k->packed, ndim, shape, axis, help_between(0, 1) ? NULL : strides,
+                                    memory + 4096, &err), CAI_OK);
+    CHECK_INT(a->packed_axis, axis);
+    CHECK_INT(a->packed_extent, shape[axis]);
+    CHECK_INT(a->shape[axis], (shape[axis] + k->values - 1) / k->values);
+    return axis;
+}
+
+static int64_t refused, made;
+
+/* Counts what a view returned. A refusal is right only where `exists` is false. */
+static int check_made(cai_status status, const cai_error *err, int exists)
+{
+    CHECK_INT(status, exists ? CAI_OK : CAI_ERR_VIEW);
+    if (status) CHECK(strstr(err->message, "values (as bytes: cai_view_reinterpret)") != NULL);
+    if (status) refused++;
+    else made++;
+    return !status;
+}
+
+static void check_slice(const kind *k, const cai_array *a, const model *m)
+{
+    static model want;
+    const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
+    const int64_t extent = a->shape[axis], start = help_between(0, extent ? extent - 1 : 0);
+    const int64_t most = extent - start, count = help_between(0, most), step = help_between(1, 2);
+    const int packed = axis == a->packed_axis;
+    cai_array view;
+    cai_error err;
+    int64_t end = packed ? (start + count) * k->values : start + count;
+    if (count && (count - 1) * step > most - 1) return;
+    if (!check_made(cai_view_slice(a, axis, start, count, step, &view, &err), &err,
+                    !packed || step == 1 || count < 2)) return;
+    if (step > 1 && count > 1) return; /* of another axis: test_views.c has it */
+    if (packed && end > a->packed_extent) end = a->packed_extent;
+    model_take(m, axis, packed && count ? start * k->values : start,
+               !count ? 0 : packed ? end - start * k->values : count, &want);
+    check_view(&view, k, &want, 1);
+}
+
+static void check_permute(const kind *k, const cai_array *a, const model *m)
+{
+    static model want;
+    int32_t axes[3] = {0, 1, 2};
+    cai_array view;
+    cai_error err;
+    for (int32_t i = a->ndim; i-- > 1;) {
+        const int32_t other = (int32_t)help_between(0, i), kept = axes[i];
+        axes[i] = axes[other];
+        axes[other] = kept;
+    }
+    if (!check_made(cai_view_permute(a, axes, &view, &err), &err, 1)) return;
+    model_permute(m, axes, &want);
+    check_view(&view, k, &want, 1);
+}
+
+static void check_index(const kind *k, const cai_array *a, const model *m)
+{
+    static model want;
+    const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
+    const int64_t index = help_between(0, a->shape[axis] ? a->shape[axis] - 1 : 0);
+    cai_array view;
+    cai_error err;
+    if (!a->shape[axis]) return;
+    if (!check_made(cai_view_index(a, axis, index, &view, &err), &err, axis != a->packed_axis)) return;
+    model_take(m, axis, index, 1, &want);
+    check_view(&view, k, &want, 0);
+    CHECK_INT(view.ndim, a->ndim - 1);
+}
+
+static void check_ones(const kind *k, const cai_array *a, const model *m)
+{
+    const int32_t axis = (int32_t)help_between(0, a->ndim);
+    int64_t shape[4] = {1, 1, 1, 1};
+    cai_array view;
+    cai_error err;
+    if (!check_made(cai_view_expand(a, axis, &view, &err), &err, 1)) return;
+    check_view(&view, k, m, 0);
+    CHECK_INT(view.shape[axis], 1);
+    if (check_made(cai_view_squeeze(&view, axis, &view, &err), &err, 1)) check_view(&view, k, m, 1);
+    if (check_made(cai_view_squeeze(a, CAI_ALL_AXES, &view, &err), &err, 1)) check_view(&view, k, m, 0);
+    if (a->shape[a->packed_axis] == 1)
+        (void)check_made(cai_view_squeeze(a, a->packed_axis, &view, &err), &err, 0);
+    for (int32_t i = 0; i < a->ndim; i++) shape[i + 1] = a->shape[i];
+    if (check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 1)) check_view(&view, k, m, 0);
+    if (a->shape[a->packed_axis] != 1) return;
+    shape[a->packed_axis + 1] = 2;
+    (void)check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 0);
+}
+
+/* The values in C order stay, whatever the shape. A reshape is refused only if an element would be torn. */
+static void check_reshape(const kind *k, const cai_array *a, const model *m)
+{
+    const int32_t last = a->ndim - 1;
+    const int full = a->packed_extent % k->values == 0;
+    int64_t shape[2], lead = 1;
+    cai_array view;
+    cai_error err;
+    cai_status status;
+    memset(&err, 0, sizeof err);
+    for (int32_t i = 0; i < last; i++) lead *= a->shape[i];
+    shape[0] = lead;
+    shape[1] = a->shape[last];
+    status = cai_view_reshape(a, 2, shape, &view, &err);
+    if (!strstr(err.message, "needs a copy") && check_made(status, &err, a->packed_axis == last))
+        check_view(&view, k, m, 0);
+    if (status == CAI_OK && a->packed_axis == last) CHECK_INT(view.packed_extent, a->packed_extent);
+    if (!(a->flags & CAI_C_CONTIGUOUS)) return;
+    shape[0] = a->size;
+    status = cai_view_reshape(a, 1, shape, &view, &err);
+    if (check_made(status, &err, a->packed_axis == last && (full || a->size == a->shape[last])))
+        check_view(&view, k, m, 0);
+    CHECK_INT(cai_view_reshape(a, 0, NULL, &view, &err), CAI_ERR_VIEW);
+}
+
+static void check_coalesce(const kind *k, const cai_array *a, const model *m)
+{
+    cai_array view;
+    cai_error err;
+    if (cai_view_coalesce(a, &view, &err)) {
+        CHECK(a->packed_axis < a->ndim - 1 || a->packed_extent % k->values);
+        refused++;
+        return;
+    }
+    made++;
+    check_view(&view, k, m, 0);
+    CHECK_INT(view.packed_axis, view.ndim - 1);
+}
+
+static void check_bytes(const cai_array *a)
+{
+    cai_array bytes, back;
+    cai_dtype dtype;
+    CHECK_INT(cai_dtype_of(CAI_UINT8, &dtype, NULL), CAI_OK);
+    if (a->dtype.itemsize != 1) return;
+    CHECK_INT(cai_view_reinterpret(a, &dtype, &bytes, NULL), CAI_OK);
+    CHECK_INT(bytes.packed_axis, -1);
+    CHECK_INT(bytes.packed_extent, 0);
+    CHECK_INT(cai_array_check(&bytes, NULL), CAI_OK);
+    CHECK_INT(cai_view_reinterpret(&bytes, &a->dtype, &back, NULL), CAI_OK);
+    CHECK_INT(back.packed_axis, a->ndim - 1);
+    CHECK_INT(back.packed_extent, a->shape[a->ndim - 1] * cai_dtype_values(&a->dtype));
+}
+
+static void check_views(void)
+{
+    static model m;
+    for (int32_t round = 0; round < 20000; round++) {
+        const kind *k = &kinds[help_between(0, KINDS - 1)];
+        char text[200];
+        cai_array a;
+        (void)random_array(k, &a);
+        (void)cai_array_text(&a, text, (int32_t)sizeof text);
+        cai_test_note(text);
+        CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
+        model_of(&a, k->bits, k->values, &m);
+        check_slice(k, &a, &m);
+        check_permute(k, &a, &m);
+        check_index(k, &a, &m);
+        check_ones(k, &a, &m);
+        check_reshape(k, &a, &m);
+        check_coalesce(k, &a, &m);
+        check_bytes(&a);
+    }
+    cai_test_note("");
+    printf("%lld views of packed arrays, %lld refused\n", (long long)made, (long long)refused);
+    CHECK(made > 100000 && refused > 10000);
+}
+
+/* ------------------------------------------------------------------ single cases */
+
+static void refuses(cai_status status, cai_status want, const cai_error *err, const char *message)
+{
+    CHECK_INT(status, want);
+    CHECK_STR(err->message, message);
+}
+
+static void check_arguments(void)
+{
+    const int64_t shape[2] = {4, 7}, huge[1] = {INT64_MAX}, wrong[1] = {-1};
+    cai_array a, b;
+    cai_error e;
+    refuses(cai_array_init_packed(&a, CAI_INT4, 2, shape, 1, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "cai_array_init_packed: int4 is not packed");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 2, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "cai_array_init_packed: axis = 2 is not one of 2 axes");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, -1, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "cai_array_init_packed: axis = -1 is not one of 2 axes");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, 65, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "ndim = 65 is not in 0..64");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, NULL, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "cai_array_init_packed: shape is NULL");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, wrong, 0, NULL, memory, &e), CAI_ERR_SHAPE, &e,
+            "shape[0] = -1 is negative");
+    refuses(cai_array_init_packed(&a, CAI_CODE('f', 1, 28), 1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT,
+            &e, "code 0x1c6601 is no dtype of a fixed size (for others: cai_dtype_parse)");
+    CHECK_INT(cai_array_init(&a, CAI_INT1_X8, 1, huge, NULL, memory, &e), CAI_ERR_SHAPE);
+    CHECK_INT(cai_array_init(&a, CAI_INT4_X2, 2, shape, NULL, memory, &e), CAI_OK);
+    CHECK_INT(a.packed_axis, 1);
+    CHECK_INT(a.packed_extent, 14); /* shape counts elements there */
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 0, NULL, -1, NULL, memory, &e), CAI_OK);
+    CHECK_INT(a.packed_axis, -1);
+    CHECK_INT(cai_array_check(&a, &e), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, shape, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_OK); /* in values */
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_WRITABLE, &e), CAI_OK);
+    refuses(cai_expect(&a, "a", CAI_UINT4_X2, 2, 0, &e), CAI_ERR_EXPECT, &e,
+            "a: expected uint4_x2, 2-D; got int4_x2, 2-D");
+}
+
+/* A struct from elsewhere, with each of the new fields wrong. */
+static void check_foreign(void)
+{
+    const int64_t shape[2] = {4, 7};
+    cai_array a, b;
+    cai_error e;
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
+    b = a;
+    b.must_understand = 5;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x5 has bits of a later version");
+    b = a;
+    b.packed_axis = 2;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 is no axis of a packed dtype");
+    b.packed_axis = -2;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 is no axis of a packed dtype");
+    b = a;
+    b.dtype.code = CAI_INT4;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 1 is no axis of a packed dtype");
+    for (int64_t extent = -1; extent < 12; extent++) {
+        b = a;
+        b.packed_extent = extent;
+        CHECK_INT(cai_array_check(&b, &e), extent == 7 || extent == 8 ? CAI_OK : CAI_ERR_ABI);
+    }
+    b.packed_extent = 9;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values");
+}
+
+/* Extents above 2^60, which only a stride of 0 can have. */
+static void check_long(void)
+{
+    const int64_t one[2] = {1, 1}, many[2] = {INT64_C(1) << 61, 1}, flat[1] = {INT64_C(1) << 61};
+    cai_array a;
+    cai_dtype dtype;
+    cai_error e;
+    CHECK_INT(cai_array_init(&a, CAI_UINT1_X8, 2, one, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_view_broadcast(&a, 2, many, &a, &e), CAI_OK);
+    CHECK_INT(cai_view_reshape(&a, 1, flat, &a, &e), CAI_ERR_VIEW);
+    CHECK_INT(cai_view_coalesce(&a, &a, &e), CAI_ERR_VIEW);
+    CHECK_INT(cai_array_init(&a, CAI_UINT8, 1, one, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_view_broadcast(&a, 1, flat, &a, &e), CAI_OK);
+    CHECK_INT(cai_dtype_of(CAI_UINT1_X8, &dtype, &e), CAI_OK);
+    CHECK_INT(cai_view_reinterpret(&a, &dtype, &a, &e), CAI_ERR_VIEW);
+}
+
+static void run(void)
+{
+    check_dtypes();
+    check_views();
+    check_arguments();
+    check_foreign();
+    check_long();
+}
+
+CAI_TEST_MAIN(run)
