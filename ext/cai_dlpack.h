@@ -87,9 +87,18 @@ DEVICES
     device type is refused. ROCm is refused because its stream numbers have other meanings (R106).
 
 TYPES
-    Supported: bool, ints, float16 to 64, complex32 to 128, bfloat16, float8. Refused: lanes, float4 and
-    float6 (cai_array counts bytes), handles, long double (x87 or IEEE is not defined). The exports also
-    refuse swapped bytes, records, text, times, bit fields, masks, and strides that are not whole elements.
+    Supported: bool, ints, float16 to 64, complex32 to 128, bfloat16, float8, and below 8 bits int1, int2, int4,
+    float6 and float4. Refused: other lanes, handles, long double (x87 or IEEE is not defined). The exports
+    also refuse swapped bytes, records, text, times, bit fields, masks, and strides that are not whole
+    elements. Values below 8 bits come in three forms:
+
+    - As many lanes as fill whole bytes (float4: 2). The shape counts elements of that many values. PyTorch has
+      its float4_e2m1fn_x2 so. It is what the exports write.
+    - One lane, packed. The shape counts values. An import takes it if every row begins at a whole element
+      (the axis of stride 1 is packed, all other strides are multiples of its values). An export writes it
+      with CAI_DLPACK_ONE_LANE.
+    - One lane, padded: a byte for each value (CAI_INT4 in place of CAI_INT4_X2). Only the versioned struct can
+      say this (CAI_DL_IS_PADDED).
 
 THREADS
     Any thread may call. Two threads must not use one struct at a time. A deleter may run on any thread.
@@ -108,6 +117,7 @@ THREADS
 #define cai_dlpack_export_versioned CAI_PRIV_RENAMED(cai_dlpack_export_versioned)
 #define cai_dlpack_import CAI_PRIV_RENAMED(cai_dlpack_import)
 #define cai_dlpack_import_versioned CAI_PRIV_RENAMED(cai_dlpack_import_versioned)
+#define cai_dlpack_is_padded CAI_PRIV_RENAMED(cai_dlpack_is_padded)
 #define cai_dlpack_lend CAI_PRIV_RENAMED(cai_dlpack_lend)
 #define cai_dlpack_limit CAI_PRIV_RENAMED(cai_dlpack_limit)
 #endif
@@ -200,8 +210,11 @@ enum {
     CAI_DLPACK_COPIED = 1 << 4,         /* export, versioned: nobody else has this memory */
     CAI_DLPACK_STREAMS_LIVE = 1 << 5,   /* ordered export: you promise that a stream that a consumer names
                                            lives as long as the process, as PyTorch's do */
-    CAI_DLPACK_NO_CAPTURES = 1 << 6     /* ordered export: you promise that nothing captures in the context of
+    CAI_DLPACK_NO_CAPTURES = 1 << 6,    /* ordered export: you promise that nothing captures in the context of
                                            the consumer's stream when the deleter runs */
+    CAI_DLPACK_ONE_LANE = 1 << 7,       /* export: a packed array gets its shape in values (see TYPES) */
+    CAI_DLPACK_PADDED = 1 << 8          /* cai_dlpack_lend: your struct has CAI_DL_IS_PADDED where
+                                           cai_dlpack_is_padded says so */
 };
 
 /** Options of an import. Zero means the default. */
@@ -224,10 +237,12 @@ typedef struct cai_dlpack_storage {
 } cai_dlpack_storage;
 
 /* -------------------------------------------------------------------- >>types */
-/** Converts a dtype of DLPack. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (unsupported, see TYPES). */
+/** Converts a dtype of DLPack. Below 8 bits the result is packed, as DLPack's default is. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (unsupported, see TYPES). */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_from(cai_dl_dtype in, cai_dtype *out, cai_error *err);
 
-/** Converts a dtype to DLPack's. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (see TYPES). */
+/** Converts a dtype to DLPack's. One value in a byte (CAI_INT4) also needs CAI_DL_IS_PADDED in the struct.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (see TYPES). */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_dl_dtype *out, cai_error *err);
 
 /** Stores the DLPack device of an array, which __dlpack_device__ returns. The kind of memory must be known,
@@ -235,6 +250,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_d
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out,
                                                     cai_error *err);
+
+/** Returns 1 if each value below 8 bits has a byte (CAI_INT4, ...), so that the versioned struct needs the mark
+ *  CAI_DL_IS_PADDED, else 0. */
+CAI_API int32_t cai_dlpack_is_padded(const cai_dtype *dtype);
 
 /* ------------------------------------------------------------------ >>tensors */
 /** Describes a tensor as a borrowed array, valid as long as the tensor's memory. Shape and strides are
@@ -253,7 +272,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(cai_dl_managed *managed,
                                                     cai_error *err);
 
 /** Writes a tensor for an array. The array must outlive all use of the tensor. `shape_and_strides` is the
- *  caller's storage of 2 * ndim numbers, or NULL if ndim is 0. `flags`: CAI_DLPACK_DROP_READ_ONLY, _ORDERED.
+ *  caller's storage of 2 * ndim numbers, or NULL if ndim is 0. `flags`: CAI_DLPACK_DROP_READ_ONLY, _ORDERED,
+ *  _ONE_LANE, _PADDED.
  *  An array that the struct cannot describe is refused. A non-empty array needs CAI_SYNC_NONE or
  *  CAI_DLPACK_ORDERED. data is the first element, byte_offset is 0. strides is NULL only if ndim is 0 (DLPack
  *  1.2). On failure nothing is stored. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT. */
@@ -278,7 +298,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(cai_dl_managed_ver
                                                               cai_array *out, cai_error *err);
 
 /** cai_dlpack_export with the version of DLPack 1.3. The struct marks a read-only array as such.
- *  `flags` may have CAI_DLPACK_ORDERED and CAI_DLPACK_COPIED. */
+ *  `flags` may have CAI_DLPACK_ORDERED, _COPIED and _ONE_LANE. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
                                                               cai_dlpack_storage *storage,
                                                               cai_dl_managed_versioned **out,
@@ -454,6 +474,19 @@ static const cai_priv_dlpack_type cai_priv_dlpack_types[CAI_PRIV_DLPACK_TYPES] =
     {"float8_e5m2fnuz", CAI_PRIV_ONE(CAI_FLOAT8_E5M2FNUZ, 1)},
     {"float8_e8m0fnu", CAI_PRIV_ONE(CAI_FLOAT8_E8M0FNU, 1)},
     {"float6_e2m3fn", CAI_PRIV_NONE}, {"float6_e3m2fn", CAI_PRIV_NONE}, {"float4_e2m1fn", CAI_PRIV_NONE}};
+
+/* Values below 8 bits: DLPack's code, and the packed dtype. */
+static const struct {
+    uint8_t code, bits, values;
+    int32_t packed;
+} cai_priv_dlpack_narrow[] = {{0, 1, 8, CAI_INT1_X8},  {0, 2, 4, CAI_INT2_X4},  {0, 4, 2, CAI_INT4_X2},
+                              {1, 1, 8, CAI_UINT1_X8}, {1, 2, 4, CAI_UINT2_X4}, {1, 4, 2, CAI_UINT4_X2},
+                              {15, 6, 4, CAI_FLOAT6_E2M3FN_X4}, {16, 6, 4, CAI_FLOAT6_E3M2FN_X4},
+                              {17, 4, 2, CAI_FLOAT4_E2M1FN_X2}};
+enum { CAI_PRIV_DLPACK_NARROW = 9 };
+
+/* The dtype with one value in each byte beside a packed one. */
+#define CAI_PRIV_SINGLE(packed) (((packed) & 0xff00) | 1 | (((packed) & 0xff0000) - 0x100000))
 #undef CAI_PRIV_SIZE
 #undef CAI_PRIV_ONE
 #undef CAI_PRIV_NONE
@@ -462,7 +495,7 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_dtype(cai_dl_dtype in, cai_error
 {
     const int known = in.code < CAI_PRIV_DLPACK_TYPES;
     const char *why = "is not supported";
-    if (in.lanes != 1) why = "must have 1 lane";
+    if (in.lanes != 1) why = "must have 1 lane, or below 8 bits as many as fill whole bytes";
     else if (in.bits % 8) why = "is not a whole number of bytes";
     else if (known && cai_priv_dlpack_types[in.code].sizes[0].code) why = "has a size that is not supported";
     return cai_priv_dlpack_say(err, CAI_ERR_TYPESTR, CAI_ENTRY_TYPESTR, -1,
@@ -482,13 +515,30 @@ static inline const cai_dtype *cai_priv_dlpack_dtype(cai_dl_dtype in)
     return dtype->itemsize * 8 == in.bits ? dtype : NULL;
 }
 
+/* Returns the row of a dtype below 8 bits, or -1. */
+static int32_t cai_priv_dlpack_narrow_row(cai_dl_dtype in)
+{
+    int32_t row = CAI_PRIV_DLPACK_NARROW;
+    while (--row >= 0) {
+        if (in.code == cai_priv_dlpack_narrow[row].code && in.bits == cai_priv_dlpack_narrow[row].bits) break;
+    }
+    return row >= 0 && (in.lanes == 1 || in.lanes == cai_priv_dlpack_narrow[row].values) ? row : -1;
+}
+
 CAI_API cai_status cai_dlpack_dtype_from(cai_dl_dtype in, cai_dtype *out, cai_error *err)
 {
     const cai_dtype *dtype = cai_priv_dlpack_dtype(in);
+    const int32_t row = dtype ? -1 : cai_priv_dlpack_narrow_row(in);
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_dtype_from", "out");
+    if (row >= 0) return cai_dtype_of(cai_priv_dlpack_narrow[row].packed, out, err);
     if (!dtype) return cai_priv_dlpack_reject_dtype(in, err);
     *out = *dtype;
     return CAI_OK;
+}
+
+CAI_API int32_t cai_dlpack_is_padded(const cai_dtype *dtype)
+{
+    return dtype->bits && dtype->itemsize && cai_dtype_values(dtype) == 1;
 }
 
 CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_dl_dtype *out, cai_error *err)
@@ -504,6 +554,15 @@ CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_dl_dtype *out, c
         out->code = (uint8_t)code;
         out->bits = (uint8_t)(in->itemsize * 8);
         out->lanes = 1;
+        return CAI_OK;
+    }
+    for (code = 0; code < CAI_PRIV_DLPACK_NARROW; ++code) {
+        const int32_t packed = cai_priv_dlpack_narrow[code].packed;
+        if (in->code != packed && in->code != CAI_PRIV_SINGLE(packed)) continue;
+        if (in->itemsize != (in->code & 0xff)) break;
+        out->code = cai_priv_dlpack_narrow[code].code;
+        out->bits = cai_priv_dlpack_narrow[code].bits;
+        out->lanes = in->code == packed ? cai_priv_dlpack_narrow[code].values : 1;
         return CAI_OK;
     }
     kind = in->code >> 8 & 0xff;
@@ -630,20 +689,76 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_shape(const cai_dl_tensor *tenso
                                (long)tensor->ndim);
 }
 
+/* Returns the axis along which the values of an element lie: the last of stride 1, or one without neighbours,
+ * or -1 for none. In C order the last above 1 has stride 1. */
+static int32_t cai_priv_dlpack_packed_axis(const cai_dl_tensor *tensor)
+{
+    int32_t alone = -1;
+    for (int32_t axis = tensor->ndim; axis-- > 0;) {
+        if (tensor->shape[axis] > 1 && (!tensor->strides || tensor->strides[axis] == 1)) return axis;
+        if (tensor->shape[axis] <= 1 && alone < 0) alone = axis;
+    }
+    return alone;
+}
+
+/* Converts the strides of packed values to bytes. Each row must begin at a whole element. */
+static cai_status cai_priv_dlpack_packed_bytes(const cai_dl_tensor *tensor, int32_t packed, int64_t values,
+                                               int64_t itemsize, int64_t *strides, cai_error *err)
+{
+    uint64_t run = 1;
+    for (int32_t axis = tensor->ndim; axis-- > 0;) {
+        const int64_t extent = tensor->shape[axis];
+        const int64_t stride = tensor->strides ? tensor->strides[axis] : (int64_t)run;
+        if (axis != packed && extent > 1 && stride % values)
+            return cai_priv_dlpack_say(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, axis,
+                                       "strides[%ld] = %lld values is no multiple of the %lld in an element",
+                                       (long)axis, (long long)stride, (long long)values);
+        strides[axis] = axis == packed ? itemsize : stride / values * itemsize;
+        run *= extent > 1 ? (uint64_t)extent : 1;
+    }
+    return CAI_OK;
+}
+
+/* Describes a tensor of values below 8 bits, in one of the three forms of TYPES. */
+CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_describe_narrow(const cai_dl_tensor *tensor, int padded,
+                                                             uint64_t data, cai_array *out, cai_error *err)
+{
+    const int32_t row = cai_priv_dlpack_narrow_row(tensor->dtype), packed = cai_priv_dlpack_narrow[row].packed;
+    const int32_t axis = cai_priv_dlpack_packed_axis(tensor);
+    int64_t strides[CAI_MAX_NDIM];
+    cai_dtype dtype;
+    CAI_TRY(cai_dtype_of(padded ? CAI_PRIV_SINGLE(packed) : packed, &dtype, err));
+    if (padded || tensor->dtype.lanes > 1) {
+        if (padded && tensor->dtype.lanes > 1) return cai_priv_dlpack_reject_dtype(tensor->dtype, err);
+        if (tensor->strides) return cai_priv_dlpack_strided(tensor, &dtype, data, out, err);
+        return cai_array_init_dtype(out, &dtype, tensor->ndim, tensor->shape, NULL, data, err);
+    }
+    if (axis < 0)
+        return cai_priv_dlpack_say(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, -1,
+                                   "strides: no axis of stride 1 holds the %u values of an element",
+                                   (unsigned)cai_priv_dlpack_narrow[row].values);
+    CAI_TRY(cai_priv_dlpack_packed_bytes(tensor, axis, cai_priv_dlpack_narrow[row].values, dtype.itemsize,
+                                         strides, err));
+    return cai_array_init_packed(out, packed, tensor->ndim, tensor->shape, axis, strides,
+                                 (void *)(uintptr_t)data, err);
+}
+
 /* Describes a tensor. The options have been judged. `flags` are those that the array gets, too. */
 static inline cai_status cai_priv_dlpack_describe(const cai_dl_tensor *tensor,
-                                                  const cai_dlpack_options *options, uint32_t flags,
-                                                  cai_array *out, cai_error *err)
+                                                  const cai_dlpack_options *options, int padded,
+                                                  uint32_t flags, cai_array *out, cai_error *err)
 {
     const cai_dtype *dtype = cai_priv_dlpack_dtype(tensor->dtype);
     int32_t memory = CAI_MEMORY_UNKNOWN, device = CAI_DEVICE_UNKNOWN;
     uint64_t data = 0;
     CAI_TRY(cai_priv_dlpack_place(tensor, &memory, &device, err));
-    if (!dtype) return cai_priv_dlpack_reject_dtype(tensor->dtype, err);
+    if (!dtype && cai_priv_dlpack_narrow_row(tensor->dtype) < 0)
+        return cai_priv_dlpack_reject_dtype(tensor->dtype, err);
     if (tensor->ndim < 0 || tensor->ndim > CAI_MAX_NDIM || (tensor->ndim && !tensor->shape))
         return cai_priv_dlpack_reject_shape(tensor, err);
     CAI_TRY(cai_priv_dlpack_address(tensor, &data, err));
-    if (!tensor->strides || cai_priv_dlpack_is_c(tensor))
+    if (!dtype) CAI_TRY(cai_priv_dlpack_describe_narrow(tensor, padded, data, out, err));
+    else if (!tensor->strides || cai_priv_dlpack_is_c(tensor))
         CAI_TRY(cai_array_init_dtype(out, dtype, tensor->ndim, tensor->shape, NULL, data, err));
     else
         CAI_TRY(cai_priv_dlpack_strided(tensor, dtype, data, out, err));
@@ -664,7 +779,7 @@ CAI_API cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor, const cai_dlpa
     static const cai_dlpack_options none = {0, 0, 0};
     if (!tensor || !out) return cai_priv_dlpack_null(err, "cai_dlpack_borrow", tensor ? "out" : "tensor");
     if (options) CAI_TRY(cai_priv_dlpack_judge_options(options, err));
-    return cai_priv_dlpack_describe(tensor, options ? options : &none, 0, out, err);
+    return cai_priv_dlpack_describe(tensor, options ? options : &none, 0, 0, out, err);
 }
 
 static void cai_priv_dlpack_release(cai_array *self)
@@ -731,6 +846,7 @@ CAI_API cai_status cai_dlpack_import_versioned(cai_dl_managed_versioned *managed
                                                cai_error *err)
 {
     cai_dlpack_options how = {0, 0, 0};
+    int padded;
     if (!managed || !out)
         return cai_priv_dlpack_null(err, "cai_dlpack_import_versioned", managed ? "out" : "managed");
     if (managed->version.major != 1) return cai_priv_dlpack_reject_version(managed, err);
@@ -739,7 +855,8 @@ CAI_API cai_status cai_dlpack_import_versioned(cai_dl_managed_versioned *managed
     if (!(how.flags & CAI_LENIENT) && !cai_priv_dlpack_is_strict(managed))
         return cai_priv_dlpack_reject_lax(managed, err);
     if (managed->flags & CAI_DL_READ_ONLY) how.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
-    CAI_TRY(cai_priv_dlpack_describe(&managed->dl_tensor, &how, CAI_NO_BACK_EDGE, out, err));
+    padded = managed->flags & CAI_DL_IS_PADDED ? 1 : 0;
+    CAI_TRY(cai_priv_dlpack_describe(&managed->dl_tensor, &how, padded, CAI_NO_BACK_EDGE, out, err));
     if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release_versioned, managed);
     return CAI_OK;
 }
@@ -787,6 +904,52 @@ static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags
     return CAI_OK;
 }
 
+/* Writes shape and strides of a packed array in values, for CAI_DLPACK_ONE_LANE. */
+static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *shape_and_strides,
+                                               cai_error *err)
+{
+    const int32_t packed = array->packed_axis;
+    const int64_t values = cai_dtype_values(&array->dtype);
+    if (packed < 0)
+        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, -1,
+                                   "shape: the values of an element lie along no axis, as one lane needs");
+    if (array->shape[packed] > 1 && array->strides[packed] != array->dtype.itemsize)
+        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
+                                   "strides[%ld] = %lld bytes leaves gaps between elements of a packed axis",
+                                   (long)packed, (long long)array->strides[packed]);
+    for (int32_t i = 0; i < array->ndim; ++i) {
+        if (cai_priv_mul(shape_and_strides[array->ndim + i], i == packed ? 1 : values,
+                         &shape_and_strides[array->ndim + i]))
+            return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, i,
+                                       "strides[%ld] = %lld bytes exceeds 64 bits in values", (long)i,
+                                       (long long)array->strides[i]);
+    }
+    shape_and_strides[packed] = array->packed_extent;
+    shape_and_strides[array->ndim + packed] = 1;
+    return CAI_OK;
+}
+
+/* Writes shape and strides, and the lanes of a dtype below 8 bits. */
+static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t flags,
+                                               int64_t *shape_and_strides, cai_dl_dtype *dtype,
+                                               cai_error *err)
+{
+    const int32_t packed = array->packed_axis;
+    if (cai_dlpack_is_padded(&array->dtype) && !(flags & (uint32_t)CAI_DLPACK_PADDED))
+        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1,
+                                   "dtype: %s has a byte for each value: only the versioned struct says so",
+                                   cai_dtype_name(array->dtype.code));
+    if (flags & (uint32_t)CAI_DLPACK_ONE_LANE && dtype->lanes > 1) {
+        dtype->lanes = 1;
+        return cai_priv_dlpack_write_values(array, shape_and_strides, err);
+    }
+    if (packed >= 0 && array->packed_extent != array->shape[packed] * dtype->lanes)
+        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
+                                   "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",
+                                   (long)packed, (long long)array->packed_extent, (unsigned)dtype->lanes);
+    return CAI_OK;
+}
+
 /* Judges the whole array, then writes. The exported functions have checked `flags`. */
 static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, int64_t *shape_and_strides,
                                         cai_dl_tensor *out, cai_error *err)
@@ -801,6 +964,7 @@ static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, 
         shape_and_strides[i] = array->shape[i];
         shape_and_strides[array->ndim + i] = array->strides[i] / array->dtype.itemsize;
     }
+    if (array->dtype.bits) CAI_TRY(cai_priv_dlpack_write_narrow(array, flags, shape_and_strides, &dtype, err));
     out->data = array->size ? (void *)(uintptr_t)array->data : NULL;
     out->device = device;
     out->ndim = array->ndim;
@@ -818,13 +982,19 @@ static cai_status cai_priv_dlpack_flags(uint32_t flags, int known, cai_error *er
                                (unsigned long)flags);
 }
 
+enum {
+    CAI_PRIV_DLPACK_LEND =
+        CAI_DLPACK_DROP_READ_ONLY | CAI_DLPACK_ORDERED | CAI_DLPACK_ONE_LANE | CAI_DLPACK_PADDED,
+    CAI_PRIV_DLPACK_VERSIONED = CAI_DLPACK_ORDERED | CAI_DLPACK_COPIED | CAI_DLPACK_ONE_LANE
+};
+
 CAI_API cai_status cai_dlpack_lend(const cai_array *array, uint32_t flags, int64_t *shape_and_strides,
                                    cai_dl_tensor *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
     if (!out || (array->ndim && !shape_and_strides))
         return cai_priv_dlpack_null(err, "cai_dlpack_lend", out ? "shape_and_strides" : "out");
-    CAI_TRY(cai_priv_dlpack_flags(flags, CAI_DLPACK_DROP_READ_ONLY | CAI_DLPACK_ORDERED, err));
+    CAI_TRY(cai_priv_dlpack_flags(flags, CAI_PRIV_DLPACK_LEND, err));
     if (!(array->flags & CAI_WRITABLE) && !(flags & (uint32_t)CAI_DLPACK_DROP_READ_ONLY))
         return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 6), CAI_ENTRY_DATA, -1,
                                    "data is read-only, but a tensor without version has no flag for that");
@@ -848,6 +1018,7 @@ CAI_API cai_status cai_dlpack_export(cai_array *array, uint32_t flags, cai_dlpac
                                      cai_dl_managed **out, cai_error *err)
 {
     if (!storage || !out) return cai_priv_dlpack_null(err, "cai_dlpack_export", storage ? "out" : "storage");
+    CAI_TRY(cai_priv_dlpack_flags(flags, CAI_PRIV_DLPACK_LEND & ~CAI_DLPACK_PADDED, err));
     CAI_TRY(cai_dlpack_lend(array, flags, storage->shape_and_strides, &storage->managed.dl_tensor, err));
     storage->managed.manager_ctx = storage;
     storage->managed.deleter = cai_priv_dlpack_delete;
@@ -869,15 +1040,17 @@ CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
     if (!storage || !out)
         return cai_priv_dlpack_null(err, "cai_dlpack_export_versioned", storage ? "out" : "storage");
     CAI_TRY(cai_array_check(array, err));
-    CAI_TRY(cai_priv_dlpack_flags(flags, CAI_DLPACK_ORDERED | CAI_DLPACK_COPIED, err));
+    CAI_TRY(cai_priv_dlpack_flags(flags, CAI_PRIV_DLPACK_VERSIONED, err));
     made = &storage->versioned;
-    CAI_TRY(cai_priv_dlpack_write(array, flags, storage->shape_and_strides, &made->dl_tensor, err));
+    CAI_TRY(cai_priv_dlpack_write(array, flags | (uint32_t)CAI_DLPACK_PADDED, storage->shape_and_strides,
+                                  &made->dl_tensor, err));
     made->version.major = CAI_DL_MAJOR;
     made->version.minor = CAI_DL_MINOR;
     made->manager_ctx = storage;
     made->deleter = cai_priv_dlpack_delete_versioned;
     made->flags = (array->flags & CAI_WRITABLE ? 0u : (uint32_t)CAI_DL_READ_ONLY) |
-                  (flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_DL_IS_COPIED : 0u);
+                  (flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_DL_IS_COPIED : 0u) |
+                  (cai_dlpack_is_padded(&array->dtype) ? (uint32_t)CAI_DL_IS_PADDED : 0u);
     storage->release = NULL;
     cai_array_move(&storage->array, array);
     *out = made;

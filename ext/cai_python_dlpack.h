@@ -684,12 +684,14 @@ static cai_status cai_priv_py_fill_versioned(cai_priv_py_lent *lent, const cai_a
     cai_dl_managed_versioned *const made = &lent->tensor.versioned;
     const uint32_t writable = array->flags & CAI_WRITABLE ? 0u : (uint32_t)CAI_DL_READ_ONLY;
     const uint32_t copied = flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_DL_IS_COPIED : 0u;
-    const uint32_t rest = (flags & ~(uint32_t)CAI_DLPACK_COPIED) | (uint32_t)CAI_DLPACK_DROP_READ_ONLY;
+    const uint32_t padded = cai_dlpack_is_padded(&array->dtype) ? (uint32_t)CAI_DL_IS_PADDED : 0u;
+    const uint32_t rest =
+        (flags & ~(uint32_t)CAI_DLPACK_COPIED) | (uint32_t)(CAI_DLPACK_DROP_READ_ONLY | CAI_DLPACK_PADDED);
     made->version.major = CAI_DL_MAJOR;
     made->version.minor = CAI_DL_MINOR;
     made->manager_ctx = owner;
     made->deleter = cai_priv_py_delete_versioned;
-    made->flags = writable | copied; /* said here, not dropped */
+    made->flags = writable | copied | padded; /* said here, not dropped */
     return cai_dlpack_lend(array, rest, lent->shape_and_strides, &made->dl_tensor, err);
 }
 

@@ -94,6 +94,12 @@ static void check_codes(void)
 #endif
 }
 
+/* Below 8 bits: test_dlpack_packed.c. */
+static int is_narrow(int32_t code, int32_t bits)
+{
+    return code < 2 ? bits == 1 || bits == 2 || bits == 4 : code == 17 ? bits == 4 : bits == 6 && (code == 15 || code == 16);
+}
+
 /* Every code with every number of bits: right, or refused with nothing stored. */
 static void check_dtypes_in(void)
 {
@@ -101,6 +107,7 @@ static void check_dtypes_in(void)
     cai_dtype made, same;
     for (code = 0; code < 256; code++)
         for (bits = 0; bits < 256; bits++) {
+            if (is_narrow(code, bits)) continue;
             for (i = 0; i < TYPES && (types[i].code != code || types[i].bits != bits);) i++;
             help_fill(&made, sizeof made);
             if (i == TYPES) {
@@ -119,14 +126,14 @@ static void check_dtypes_in(void)
     CHECK_INT(found, TYPES);
     for (i = 0; i < 65536; i++)
         CHECK_INT(cai_dlpack_dtype_from(dl_type(2, 32, i), &made, NULL), i == 1 ? CAI_OK : CAI_ERR_TYPESTR);
-    REFUSED(cai_dlpack_dtype_from(dl_type(17, 4, 1), &made, &err), CAI_ERR_TYPESTR,
-            "code = 17 (float4_e2m1fn), bits = 4, lanes = 1 is not a whole number of bytes");
-    REFUSED(cai_dlpack_dtype_from(dl_type(15, 6, 1), &made, &err), CAI_ERR_TYPESTR, "(float6_e2m3fn)");
+    REFUSED(cai_dlpack_dtype_from(dl_type(17, 6, 1), &made, &err), CAI_ERR_TYPESTR,
+            "code = 17 (float4_e2m1fn), bits = 6, lanes = 1 is not a whole number of bytes");
+    REFUSED(cai_dlpack_dtype_from(dl_type(15, 4, 1), &made, &err), CAI_ERR_TYPESTR, "(float6_e2m3fn)");
     REFUSED(cai_dlpack_dtype_from(dl_type(16, 8, 1), &made, &err), CAI_ERR_TYPESTR,
             "(float6_e3m2fn), bits = 8, lanes = 1 is not supported");
     REFUSED(cai_dlpack_dtype_from(dl_type(2, 32, 4), &made, &err), CAI_ERR_TYPESTR,
             "code = 2 (float), bits = 32, lanes = 4 must have 1 lane");
-    REFUSED(cai_dlpack_dtype_from(dl_type(1, 1, 1), &made, &err), CAI_ERR_TYPESTR, "(uint), bits = 1, lanes");
+    REFUSED(cai_dlpack_dtype_from(dl_type(1, 3, 1), &made, &err), CAI_ERR_TYPESTR, "(uint), bits = 3, lanes");
     REFUSED(cai_dlpack_dtype_from(dl_type(2, 128, 1), &made, &err), CAI_ERR_TYPESTR,
             "has a size that is not supported");
     REFUSED(cai_dlpack_dtype_from(dl_type(3, 64, 1), &made, &err), CAI_ERR_TYPESTR, "(opaque handle)");
@@ -163,7 +170,7 @@ static void check_dtypes_out(void)
     cai_dtype dtype;
     size_t i;
 #define CAI_EACH(name, kind, bytes, format, text)                                                            \
-    if (bytes) dtype_out(name);                                                                              \
+    if (bytes && format < 10) dtype_out(name);                                                               \
     if (bytes > 1 && !format) dtype_out(CAI_SWAPPED(name));
     CAI_DTYPE_LIST(CAI_EACH)
 #undef CAI_EACH
@@ -960,6 +967,8 @@ static void check_fuzz_out(int32_t count)
         x.ndim = (int32_t)help_between(0, 3);
         x.field_count = 0;
         x.mask = NULL;
+        x.packed_axis = -1;
+        x.must_understand = 0;
         x.size = help_between(0, 2);
         x.data = help_random() >> (help_random() % 64);
         x.memory = (int32_t)help_between(1, 4);
