@@ -101,10 +101,10 @@ static void check_back(const cai_dl_tensor *t, const int64_t *strides, cai_array
 {
     static cai_dlpack_storage storage;
     cai_dl_tensor *made = &storage.versioned.dl_tensor;
-    cai_dl_managed_versioned *out;
+    struct DLManagedTensorVersioned *out;
     a->sync = CAI_SYNC_NONE;
     storage.done = NULL;
-    CHECK_INT(cai_dlpack_export_versioned(a, CAI_DLPACK_ONE_LANE, &storage, (void *)&out, NULL), CAI_OK);
+    CHECK_INT(cai_dlpack_export_versioned(a, CAI_DLPACK_ONE_LANE, &storage, &out, NULL), CAI_OK);
     CHECK(made->dtype.code == t->dtype.code && made->dtype.bits == t->dtype.bits && made->dtype.lanes == 1);
     CHECK_UINT(storage.versioned.flags, 0);
     for (int32_t i = 0; i < t->ndim; i++) {
@@ -237,8 +237,9 @@ static void check_padded(void)
 {
     static cai_dlpack_storage storage;
     int64_t shape[2] = {4, 5}, numbers[4];
-    cai_dl_managed_versioned m, *out;
-    cai_dl_managed *plain;
+    cai_dl_managed_versioned m;
+    struct DLManagedTensorVersioned *out;
+    struct DLManagedTensor *plain;
     cai_dl_tensor lent;
     cai_array a;
     cai_error e;
@@ -249,13 +250,13 @@ static void check_padded(void)
     CHECK_INT(cai_dlpack_import_versioned((void *)&m, NULL, &a, &e), CAI_OK);
     CHECK_INT(a.dtype.code, CAI_INT4);
     CHECK(a.packed_axis == -1 && a.strides[0] == 5 && a.nbytes == 20);
-    CHECK_INT(cai_dlpack_export_versioned(&a, 0, &storage, (void *)&out, &e), CAI_OK);
+    CHECK_INT(cai_dlpack_export_versioned(&a, 0, &storage, &out, &e), CAI_OK);
     CHECK_UINT(storage.versioned.flags, CAI_DL_IS_PADDED);
     CHECK(storage.versioned.dl_tensor.dtype.lanes == 1 && storage.versioned.dl_tensor.strides[0] == 5);
     refuses(cai_dlpack_lend(&a, 0, numbers, &lent, &e), CAI_ERR_EXPORT, &e,
             "dtype: int4 has a byte for each value: only the versioned struct says so");
     CHECK_INT(cai_dlpack_lend(&a, CAI_DLPACK_PADDED, numbers, &lent, &e), CAI_OK);
-    CHECK_INT(cai_dlpack_export(&a, CAI_DLPACK_PADDED, &storage, (void *)&plain, &e), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dlpack_export(&a, CAI_DLPACK_PADDED, &storage, &plain, &e), CAI_ERR_ARGUMENT);
     m.dl_tensor.dtype.lanes = 2;
     CHECK_INT(cai_dlpack_import_versioned((void *)&m, NULL, &a, &e), CAI_ERR_TYPESTR);
     m.dl_tensor.dtype = dtype_of(2, 32, 1); /* the mark says nothing of whole bytes */
