@@ -247,7 +247,7 @@ static void check_padded(void)
     m.version.major = 1;
     m.flags = CAI_DL_IS_PADDED;
     m.dl_tensor = tensor_of(dtype_of(0, 4, 1), 2, shape, NULL);
-    CHECK_INT(cai_dlpack_import_versioned((void *)&m, NULL, &a, &e), CAI_OK);
+    CHECK_INT(cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)(void *)&m, NULL, &a, &e), CAI_OK);
     CHECK_INT(a.dtype.code, CAI_INT4);
     CHECK(a.packed_axis == -1 && a.strides[0] == 5 && a.nbytes == 20);
     CHECK_INT(cai_dlpack_export_versioned(&a, 0, &storage, &out, &e), CAI_OK);
@@ -258,9 +258,9 @@ static void check_padded(void)
     CHECK_INT(cai_dlpack_lend(&a, CAI_DLPACK_PADDED, numbers, &lent, &e), CAI_OK);
     CHECK_INT(cai_dlpack_export(&a, CAI_DLPACK_PADDED, &storage, &plain, &e), CAI_ERR_ARGUMENT);
     m.dl_tensor.dtype.lanes = 2;
-    CHECK_INT(cai_dlpack_import_versioned((void *)&m, NULL, &a, &e), CAI_ERR_TYPESTR);
+    CHECK_INT(cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)(void *)&m, NULL, &a, &e), CAI_ERR_TYPESTR);
     m.dl_tensor.dtype = dtype_of(2, 32, 1); /* the mark says nothing of whole bytes */
-    CHECK_INT(cai_dlpack_import_versioned((void *)&m, NULL, &a, &e), CAI_OK);
+    CHECK_INT(cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)(void *)&m, NULL, &a, &e), CAI_OK);
 }
 
 static void run(void)
