@@ -620,8 +620,8 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
-/** Checks that two arrays have the same extents, where a packed axis is counted in values. A message is
- *  "shape[1] = 3 in x, 4 in y". Errors:
+/** Checks that two arrays have the same extents in elements, and if both are packed, also the same values
+ *  along the same axis. A message is "shape[1] = 3 in x, 4 in y". Errors:
  *  CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes differs),
  *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
@@ -3052,12 +3052,6 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
     return CAI_ERR_EXPECT;
 }
 
-/* Returns an extent in values. */
-static int64_t cai_priv_extent(const cai_array *array, int32_t axis)
-{
-    return axis == array->packed_axis ? array->packed_extent : array->shape[axis];
-}
-
 CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name, const cai_array *b,
                                          const char *b_name, cai_error *err)
 {
@@ -3068,11 +3062,18 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
     if (a->ndim != b->ndim)
         return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, -1,
                              "shape has %d dimensions in %s, %d in %s", a->ndim, a_name, b->ndim, b_name);
-    while (axis < a->ndim && cai_priv_extent(a, axis) == cai_priv_extent(b, axis)) ++axis;
-    if (axis == a->ndim) return CAI_OK;
-    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
-                         axis, (long long)cai_priv_extent(a, axis), a_name,
-                         (long long)cai_priv_extent(b, axis), b_name);
+    while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
+    if (axis < a->ndim)
+        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
+                             "shape[%d] = %lld in %s, %lld in %s", axis, (long long)a->shape[axis], a_name,
+                             (long long)b->shape[axis], b_name);
+    axis = a->packed_axis;
+    if (axis < 0 || b->packed_axis < 0 || (axis == b->packed_axis && a->packed_extent == b->packed_extent))
+        return CAI_OK;
+    return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
+                         "axis %d has %lld values in %s, axis %d has %lld in %s", axis,
+                         (long long)a->packed_extent, a_name, b->packed_axis, (long long)b->packed_extent,
+                         b_name);
 }
 
 /* ------------------------------------------------------------------ >>viewing */

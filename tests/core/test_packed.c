@@ -337,7 +337,7 @@ static void refuses(cai_status status, cai_status want, const cai_error *err, co
 
 static void check_arguments(void)
 {
-    const int64_t shape[2] = {4, 7}, huge[1] = {INT64_MAX}, wrong[1] = {-1};
+    const int64_t shape[2] = {4, 7}, full[2] = {4, 8}, other[2] = {7, 4}, huge[1] = {INT64_MAX}, wrong[1] = {-1};
     cai_array a, b;
     cai_error e;
     refuses(cai_array_init_packed(&a, CAI_INT4, 2, shape, 1, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
@@ -362,8 +362,15 @@ static void check_arguments(void)
     CHECK_INT(a.packed_axis, -1);
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
-    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, shape, NULL, memory, &e), CAI_OK);
-    CHECK_INT(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_OK); /* in values */
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, a.shape, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_OK); /* in elements */
+    CHECK_INT(cai_array_init_packed(&b, CAI_INT4_X2, 2, full, 1, NULL, memory, &e), CAI_OK);
+    refuses(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_ERR_EXPECT, &e,
+            "axis 1 has 7 values in a, axis 1 has 8 in b");
+    CHECK_INT(cai_expect_same_shape(&b, "b", &b, "b", &e), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&b, CAI_INT4_X2, 2, other, 0, NULL, memory, &e), CAI_OK);
+    refuses(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_ERR_EXPECT, &e,
+            "axis 1 has 7 values in a, axis 0 has 7 in b");
     CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_WRITABLE, &e), CAI_OK);
     refuses(cai_expect(&a, "a", CAI_UINT4_X2, 2, 0, &e), CAI_ERR_EXPECT, &e,
             "a: expected uint4_x2, 2-D; got int4_x2, 2-D");
