@@ -3,7 +3,9 @@
  *
  * The oracle is DLPack's own sentence: "for a packed data set D ((D >> (i * bits)) && bit_mask) stores the i-th
  * element". So value i of a tensor with one lane begins at bit i * bits, where i is the sum of index * stride. */
-#if !defined(CAI_TESTS_LINKED)
+#if defined(CAI_TESTS_LINKED)
+#define CAI_DLPACK_IMPLEMENTATION
+#else
 #define CAI_IMPLEMENTATION
 #endif
 #include "cai_dlpack.h"
