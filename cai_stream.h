@@ -2123,6 +2123,7 @@ static int cai_priv_let_go(cai_event_pool *pool)
     array.device = place->device;
     array.stream = place->stream;
     array.sync = place->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    array.packed_axis = -1;
     cai_priv_place_give(pool, i, 1);
     cai_array_release(&array);
     return 1;

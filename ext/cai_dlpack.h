@@ -915,11 +915,12 @@ static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *
                                    "strides[%ld] = %lld bytes leaves gaps between elements of a packed axis",
                                    (long)packed, (long long)array->strides[packed]);
     for (int32_t i = 0; i < array->ndim; ++i) {
-        if (cai_priv_mul(shape_and_strides[array->ndim + i], i == packed ? 1 : values,
-                         &shape_and_strides[array->ndim + i]))
+        int64_t *stride = &shape_and_strides[array->ndim + i];
+        if (*stride > INT64_MAX / values || *stride < INT64_MIN / values)
             return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, i,
                                        "strides[%ld] = %lld bytes exceeds 64 bits in values", (long)i,
                                        (long long)array->strides[i]);
+        *stride *= values;
     }
     shape_and_strides[packed] = array->packed_extent;
     shape_and_strides[array->ndim + packed] = 1;

@@ -72,7 +72,7 @@ static void check_code_of(const code_row *row, int32_t swapped)
 /* The typestr that a code must have. */
 static void expected_typestr(const code_row *row, int32_t swapped, char *text)
 {
-    const char *order = unit_bytes(row) == 1 ? "|" : swapped ? "`" : "@";
+    const char *order = unit_bytes(row) == 1 || row->format >= 10 ? "|" : swapped ? "`" : "@";
     if (row->format == 0) sprintf(text, "%s%c%d", order, row->kind, (int)row->bytes);
     if (row->format != 0) sprintf(text, "%sV%d", order, (int)row->bytes);
     strcpy(text, help_order(text));

@@ -452,12 +452,11 @@ def array(entries: dict[str, Any], changes: dict[str, Any]) -> tool.Array:
     x = tool.Array(tool.ABI, ctypes.sizeof(tool.Array))
     x.flags, x.version, x.data, x.code, x.itemsize, x.alignment = 1 | 2, 3, entries["data"][0], 0x6604, 4, 4
     x.device, x.memory, x.sync, x.ndim, x.size, x.nbytes, x.hi = 0, 4, tool.NO_SYNC, 2, 6, 24, 24
+    x.packed_axis = -1
     x.shape[0], x.shape[1], x.strides[0], x.strides[1] = 2, 3, 12, 4
     for name, value in changes.items():
         if name == "shape":
             x.shape[0], x.shape[1] = value
-        elif name == "reserved":
-            x.reserved[0] = value
         else:
             setattr(x, name, value)
     return x
@@ -746,6 +745,8 @@ CASES: list[tuple[str, str, Any]] = [
     ("X4", "a short struct", described(struct_size=1024)),
     ("X4", "65 axes", described(ndim=65)),
     ("X4", "reserved", described(reserved=1)),
+    ("X4", "a bit of a later version", described(must_understand=1)),
+    ("X4", "a packed axis that does not exist", described(packed_axis=2)),
     ("X5", "size", described(size=5)),
     ("X5", "bytes", described(nbytes=25)),
     ("X5", "the extent", described(hi=23)),
