@@ -34,6 +34,7 @@ CUTILE = ["-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fPIC", "-fvisib
 CUTILE_PY_H = """
 #pragma once
 #include <Python.h>
+#include <utility>
 struct Failed {};
 struct Passed {};
 static constexpr Failed ErrorRaised = {};
@@ -54,13 +55,19 @@ template <class T> struct Result {
 };
 struct PyPtr {
     PyObject *p;
-    explicit PyPtr(PyObject *q) : p(q) {}
+    explicit PyPtr(PyObject *q = nullptr) : p(q) {}
     PyPtr(const PyPtr &) = delete;
+    PyPtr &operator=(PyPtr &&other)
+    {
+        std::swap(p, other.p);
+        return *this;
+    }
     ~PyPtr() { Py_XDECREF(p); }
     PyObject *get() const { return p; }
     explicit operator bool() const { return p; }
 };
 inline PyPtr steal(PyObject *p) { return PyPtr(p); }
+inline PyPtr newref(PyObject *p) { return PyPtr(Py_NewRef(p)); }
 void py_add(const char *text);
 void py_add(long long number);
 Failed py_raise(PyObject *type);
