@@ -252,6 +252,21 @@ static int32_t broken(const world_call *call)
     return found;
 }
 
+/* The elements of a box, counted along each axis */
+static void check_bytes(const world_call *call)
+{
+    uint64_t elements = 1, values = 0;
+    uint32_t i, at;
+    for (i = 0; i < call->rank; ++i) {
+        uint64_t along = 0;
+        for (at = 0; at < call->box[i]; at += i ? call->element_strides[i] : 1) ++along;
+        elements *= along;
+        if (i == 0) values = along;
+    }
+    if (world_wide(call)) CHECK_UINT(plan.box_bytes, elements / values * (values / 16) * 16);
+    else CHECK_UINT(plan.box_bytes, elements * world_bits(call->type) / 8);
+}
+
 static void check_same(const world_call *call)
 {
     uint32_t i;
@@ -265,6 +280,8 @@ static void check_same(const world_call *call)
     }
     CHECK(plan.type == call->type && plan.interleave == call->interleave && plan.swizzle == call->swizzle);
     CHECK(plan.l2_promotion == call->l2_promotion && plan.fill == call->oob_fill);
+    if (call->interleave) CHECK_UINT(plan.box_bytes, 0);
+    else check_bytes(call);
 }
 
 static void check_random(world_chance *chance)
