@@ -37,8 +37,9 @@ WHAT IT IS
     map (TMA). cuTensorMapEncodeTiled makes the map. If it refuses, it does not say why. A plan has the
     arguments of this call, or an error says which condition does not hold.
 
-        cai_tensor_tile tile = {{64, 32}};                 // 64 rows and 32 columns
+        cai_tensor_tile tile = {0};
         cai_tensor_map_plan plan;
+        tile.box[0] = 64; tile.box[1] = 32;                // rows, columns
         tile.swizzle = CAI_TENSOR_MAP_SWIZZLE_128B;
         CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
         CAI_TRY(cai_tensor_map_of(x, &tile, &plan, err));

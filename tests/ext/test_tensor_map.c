@@ -317,7 +317,8 @@ static void test_random(int64_t count, uint64_t seed)
     chance.state = seed;
     for (i = 0; i < count; ++i) check_random(&chance);
     cai_test_note("");
-    printf("%lld arrays, %lld at a bound, %lld accepted\n", (long long)count, (long long)at_a_bound, (long long)accepted);
+    printf("%lld arrays, %lld at a bound, %lld accepted\n", (long long)count, (long long)at_a_bound,
+           (long long)accepted);
     if (count < 10000) return;
     CHECK(accepted > count / 2);
     for (row = 0; row < SENTENCES; ++row) {
