@@ -125,18 +125,20 @@ typedef struct cai_tensor_map_plan {
  *  - ndim is 1 to 5, with interleave 3 to 5. Extents are 1 to 2^32.
  *  - data and strides are multiples of 16, with INTERLEAVE_32B or a type of ALIGN16B of 32.
  *  - The last axis is contiguous: CUDA has no stride for it. If another axis is, permute the array
- *    (cai_view_permute). The other strides are 0 to 2^40 - 1, in any order. So rows may repeat and overlap.
+ *    (cai_view_permute). The other strides are 0 to 2^40 - 1, in any order: rows may repeat and overlap. The
+ *    document computes strides from padding. CUTLASS passes others, too, so this is not taken as a demand.
  *  - An axis of extent 1 may have any stride. If CUDA does not take it, the plan has another one.
- *  - box is 1 to 256, and may exceed the array. Without interleave its last axis has a multiple of 16 bytes, at
- *    most those of the swizzle.
+ *  - box is 1 to 256, and may exceed the array. Without interleave its last axis has a multiple of 16 bytes,
+ *    at most those of the swizzle.
  *  - steps are 1 to 8. Without interleave the last axis has none (PTX ISA, Traversal-Stride). CUDA would
  *    ignore them, so they are refused.
  *  - INTERLEAVE_32B needs SWIZZLE_32B. FILL_NAN needs a type of floating point.
  *  - A type that you name has the size of an element, such as UINT64 for complex64.
  *  - For packed types the elements are bytes. Extents of the array count bytes. box, dims and the kernel's
- *    coordinates count values. With ALIGN16B the last extent has a multiple of 128 values, its box is 128, and
- *    the swizzle is NONE, 128B or 128B_ATOM_32B, for 16U6 also 128B_ATOM_64B. 16U6 has no interleave.
- *  With interleave the axes are passed on as they are. The document does not say how slices follow each other.
+ *    coordinates count values. With ALIGN16B the last extent has a multiple of 128 values, its box is 128,
+ *    and the swizzle is NONE, 128B or 128B_ATOM_32B, for 16U6 also 128B_ATOM_64B. 16U6 has no interleave.
+ *  With interleave the axes are passed on as they are. The document does not say how slices follow one
+ *  another.
  *  The device is not known here: the driver of an older one may refuse what is new in CUDA 12.8.
  *  cuTensorMapEncodeIm2col takes the same type, dims and strides. Mask, stream and memory do not count: call
  *  cai_expect before. On failure `out` is unchanged. Errors: CAI_ERR_EXPECT (the array) and CAI_ERR_ARGUMENT
@@ -203,7 +205,7 @@ static int32_t cai_priv_map_bits(int32_t type)
 static cai_status cai_priv_map_option(const char *name, int32_t value, int32_t last, cai_error *err)
 {
     if (value >= 0 && value <= last) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %ld is not in 0..%ld", name, (long)value, (long)last);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %d is not in 0..%d", name, value, last);
 }
 
 /* Checks each enumerator by itself. */
@@ -227,18 +229,17 @@ static int cai_priv_map_wide_swizzle(int32_t type, int32_t swizzle)
 /* Checks the enumerators with one another. */
 static cai_status cai_priv_map_modes(const cai_tensor_map_plan *plan, cai_error *err)
 {
-    const long type = plan->type, swizzle = plan->swizzle;
+    const int32_t type = plan->type, swizzle = plan->swizzle;
     if (plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B && swizzle != CAI_TENSOR_MAP_SWIZZLE_32B)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %ld: INTERLEAVE_32B needs SWIZZLE_32B, %ld",
-                              swizzle, (long)CAI_TENSOR_MAP_SWIZZLE_32B);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d: INTERLEAVE_32B needs SWIZZLE_32B, 1",
+                              swizzle);
     if (plan->interleave && type == CAI_TENSOR_MAP_16U6_ALIGN16B)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "interleave = %ld: type 16U6_ALIGN16B needs 0",
-                              (long)plan->interleave);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "interleave = %d: type 16U6_ALIGN16B needs 0",
+                              plan->interleave);
     if (cai_priv_map_wide(plan->type) && !cai_priv_map_wide_swizzle(plan->type, plan->swizzle))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %ld is not for type %ld", swizzle, type);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d is not for type %d", swizzle, type);
     if (plan->fill && (type < CAI_TENSOR_MAP_FLOAT16 || type > CAI_TENSOR_MAP_TFLOAT32_FTZ))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "fill = %ld: type %ld has no NaN", (long)plan->fill,
-                              type);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "fill = %d: type %d has no NaN", plan->fill, type);
     return CAI_OK;
 }
 
@@ -250,17 +251,17 @@ static cai_status cai_priv_map_inner(const cai_tensor_map_plan *plan, int32_t ax
     const int32_t box = (int32_t)plan->box[0], bits = box * cai_priv_map_bits(plan->type);
     const int32_t span = spans[plan->swizzle];
     if (cai_priv_map_wide(plan->type) && box != 128)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%ld] = %ld: type %ld needs 128", (long)axis,
-                                 (long)box, (long)plan->type);
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: type %d needs 128", axis, box,
+                                 plan->type);
     if (plan->interleave) return CAI_OK;
     if (bits % 128)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
-                                 "box[%ld] = %ld: %ld bits are not a multiple of 16 bytes", (long)axis,
-                                 (long)box, (long)bits);
+                                 "box[%d] = %d: %d x %d bits are not a multiple of 16 bytes", axis, box, box,
+                                 bits / box);
     if (span && bits > 8 * span)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
-                                 "box[%ld] = %ld: %ld bytes are more than the %ld of swizzle %ld", (long)axis,
-                                 (long)box, (long)bits / 8, (long)span, (long)plan->swizzle);
+                                 "box[%d] = %d: %d bytes are more than the %d of swizzle %d", axis, box,
+                                 bits / 8, span, plan->swizzle);
     return CAI_OK;
 }
 
@@ -272,12 +273,11 @@ static cai_status cai_priv_map_axis(const cai_tensor_tile *tile, int32_t axis, c
     const int32_t box = tile->box[axis], step = tile->steps[axis];
     const int32_t most = dim < 0 ? 0 : dim > 0 || plan->interleave ? 8 : 1;
     if (dim < 0 ? box != 0 : box < 1 || box > 256)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%ld] = %ld: %s", (long)axis,
-                                 (long)box, dim < 0 ? "the array has no such axis" : "it is not in 1..256");
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: %s", axis, box,
+                                 dim < 0 ? "the array has no such axis" : "it is not in 1..256");
     if (step < 0 || step > most)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "steps[%ld] = %ld is not in 0..%ld%s", (long)axis,
-                                 (long)step, (long)most,
-                                 most == 1 ? ": CUDA ignores those of the last axis" : "");
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "steps[%d] = %d is not in 0..%d%s", axis, step,
+                                 most, most == 1 ? ": CUDA ignores those of the last axis" : "");
     if (dim < 0) return CAI_OK;
     plan->box[dim] = (uint32_t)box;
     plan->steps[dim] = step ? (uint32_t)step : 1;
@@ -325,13 +325,12 @@ static cai_status cai_priv_map_type(const cai_dtype *dtype, int32_t given, int32
     *type = given ? given : cai_priv_map_type_of(dtype);
     if (*type < 0)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                                 "%s has no type of a tensor map: name one of %ld bytes (tile.type)",
-                                 cai_dtype_name(dtype->code), (long)dtype->itemsize);
+                                 "%s has no type of a tensor map: name one of %d bytes (tile.type)",
+                                 cai_dtype_name(dtype->code), dtype->itemsize);
     bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits are in arrays of bytes */
     if (dtype->itemsize == bytes) return CAI_OK;
-    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                             "type %ld takes elements of %ld bytes, those of the array have %ld", (long)*type,
-                             (long)bytes, (long)dtype->itemsize);
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %d is for an itemsize of %d, not of %d", *type,
+                             bytes, dtype->itemsize);
 }
 
 static cai_status cai_priv_map_rank(const cai_array *array, cai_tensor_map_plan *plan, cai_error *err)
@@ -339,9 +338,8 @@ static cai_status cai_priv_map_rank(const cai_array *array, cai_tensor_map_plan 
     const int32_t least = plan->interleave ? 3 : 1;
     plan->rank = (uint32_t)array->ndim;
     if (array->ndim >= least && array->ndim <= CAI_TENSOR_MAP_MAX_NDIM) return CAI_OK;
-    return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, -1,
-                             "the array has %ld dimensions, a tensor map%s %ld to 5", (long)array->ndim,
-                             plan->interleave ? " with interleave" : "", (long)least);
+    return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, -1, "the array has %d dimensions, a tensor map%s %d to 5",
+                             array->ndim, plan->interleave ? " with interleave" : "", least);
 }
 
 /* Stores an extent. The last one is in bytes for packed types, and becomes one in values. */
@@ -351,47 +349,44 @@ static cai_status cai_priv_map_extent(const cai_array *array, int32_t axis, cai_
     const int32_t dim = array->ndim - 1 - axis, bits = cai_priv_map_bits(plan->type);
     const int64_t extent = array->shape[axis], most = (int64_t)1 << 32;
     const int64_t per = dim || bits >= 8 ? 8 : bits; /* an element has 8 / per values */
-    const int64_t unit = dim == 0 && cai_priv_map_wide(plan->type) ? 16 * bits : 1;
+    const int32_t unit = dim == 0 && cai_priv_map_wide(plan->type) ? 16 * bits : 1;
     if (extent < 1 || extent > most / 8 * per)
-        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis, "shape[%ld] = %lld is not in 1..%lld",
-                                 (long)axis, (long long)extent, (long long)(most / 8 * per));
+        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld is not in 1..%lld", axis,
+                                 (long long)extent, (long long)(most / 8 * per));
     if (extent % unit)
         return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
-                                 "shape[%ld] = %lld: type %ld takes multiples of %lld bytes", (long)axis,
-                                 (long long)extent, (long)plan->type, (long long)unit);
+                                 "shape[%d] = %lld: type %d takes multiples of %d bytes", axis,
+                                 (long long)extent, plan->type, unit);
     plan->dims[dim] = (uint64_t)(extent * 8 / per);
     return CAI_OK;
 }
 
 /* Stores a stride. Dimension 0 has none. One that no element uses becomes one that CUDA takes. */
-static cai_status cai_priv_map_stride(const cai_array *array, int32_t axis, int64_t unit,
+static cai_status cai_priv_map_stride(const cai_array *array, int32_t axis, int32_t unit,
                                       cai_tensor_map_plan *plan, cai_error *err)
 {
     const int32_t dim = array->ndim - 1 - axis;
-    const int64_t stride = array->strides[axis], most = ((int64_t)1 << 40) - 1;
+    const long long stride = array->strides[axis], most = (1ll << 40) - 1;
     const int fits = stride >= 0 && stride <= most && stride % unit == 0;
     if (dim) plan->strides[dim - 1] = (uint64_t)(fits ? stride : unit);
     if (array->shape[axis] == 1) return CAI_OK;
     if (dim == 0 && stride != array->dtype.itemsize)
         return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis,
-                                 "strides[%ld] = %lld: the last axis must be contiguous, %ld", (long)axis,
-                                 (long long)stride, (long)array->dtype.itemsize);
+                                 "strides[%d] = %lld, not %d: the last axis must be contiguous", axis, stride,
+                                 array->dtype.itemsize);
     if (dim == 0 || fits) return CAI_OK;
     if (stride % unit == 0)
-        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis,
-                                 "strides[%ld] = %lld is not in 0..%lld", (long)axis, (long long)stride,
-                                 (long long)most);
-    return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis,
-                             "strides[%ld] = %lld is not a multiple of %ld", (long)axis, (long long)stride,
-                             (long)unit);
+        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis, "strides[%d] = %lld is not in 0..%lld", axis,
+                                 stride, most);
+    return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis, "strides[%d] = %lld is not a multiple of %d", axis,
+                             stride, unit);
 }
 
 CAI_API cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_tile *tile,
                                      cai_tensor_map_plan *out, cai_error *err)
 {
     cai_tensor_map_plan plan;
-    int64_t unit;
-    int32_t axis;
+    int32_t axis, unit;
     if (!tile || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile or out is NULL");
     CAI_TRY(cai_array_check(array, err));
     CAI_TRY(cai_priv_map_options(tile, err));
@@ -410,8 +405,8 @@ CAI_API cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_ti
         CAI_TRY(cai_priv_map_stride(array, axis, unit, &plan, err));
     }
     if (array->data % (uint64_t)unit)
-        return cai_priv_map_fail(err, CAI_ENTRY_DATA, 0, "data = 0x%llx is not a multiple of %ld",
-                                 (unsigned long long)array->data, (long)unit);
+        return cai_priv_map_fail(err, CAI_ENTRY_DATA, 0, "data = 0x%llx is not a multiple of %d",
+                                 (unsigned long long)array->data, unit);
     CAI_TRY(cai_priv_map_box(tile, &plan, err));
     *out = plan;
     return CAI_OK;

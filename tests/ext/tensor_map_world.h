@@ -23,10 +23,13 @@ typedef struct world_call {
 /* cuda.h of CUDA 13.0, the comment on cuTensorMapEncodeTiled: each sentence that demands something is a row.
  *
  * One passage is not a row: "Each following dimension specified includes previous dimension stride", with a
- * computation of strides from non-negative padding. It says how strides come about. Read as a demand, it would
- * refuse what NVIDIA's own code passes to this function: CUTLASS checks multiples of 16 and 2^40 alone
- * (cute/atom/copy_traits_sm90_tma.hpp), and attention kernels over (batch, row, head, column) have a stride of
- * the head below that of the row. libcu++ takes a stride of 0 (cuda/__tma/make_tma_descriptor.h). */
+ * computation of strides from padding. Read as a demand, it would refuse what NVIDIA's own code passes to this
+ * function. CUTLASS (cute/atom/copy_traits_sm90_tma.hpp) asserts multiples of 16 below 2^40, takes the dimensions
+ * in the order of the tile, whatever their strides are, and joins several into one of their greatest common
+ * divisor, which overlaps itself. NVIDIA's release notes of driver 595.71.05 tell of a defect in maps of tensors
+ * that are not "dense non-overlapping", which the driver made. libcu++ (cuda/__tma/make_tma_descriptor.h) refuses
+ * overlaps and smaller outer strides, a stride of 0 it takes; it also refuses a box larger than the array, of which
+ * the document says nothing. */
 
 #define WORLD_POWER(n) ((uint64_t)1 << (n))
 

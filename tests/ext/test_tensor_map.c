@@ -98,7 +98,7 @@ static void test_array(void)
     TAKEN(x.strides[0] = 0);
     TAKEN(x.strides[1] = 16); /* rows that overlap */
     TAKEN((x.strides[0] = 256, x.strides[1] = 2048)); /* the outer axis has the smaller stride */
-    REFUSED(x.strides[2] = 8, CAI_ENTRY_STRIDES, 2, "strides[2] = 8: the last axis must be contiguous, 4");
+    REFUSED(x.strides[2] = 8, CAI_ENTRY_STRIDES, 2, "strides[2] = 8, not 4: the last axis must be contiguous");
     REFUSED(x.data += 8, CAI_ENTRY_DATA, 0, "data = 0x10008 is not a multiple of 16");
     TAKEN(x.data += 16);
     TAKEN((tile.interleave = 2, tile.swizzle = 1));
@@ -119,7 +119,7 @@ static void test_tile(void)
     REFUSED(tile.steps[0] = -1, 0, 0, "steps[0] = -1 is not in 0..8");
     REFUSED(tile.steps[2] = 2, 0, 2, "steps[2] = 2 is not in 0..1: CUDA ignores those of the last axis");
     TAKEN((tile.steps[2] = 2, tile.interleave = 1));
-    REFUSED(tile.box[2] = 6, 0, 2, "box[2] = 6: 192 bits are not a multiple of 16 bytes");
+    REFUSED(tile.box[2] = 6, 0, 2, "box[2] = 6: 6 x 32 bits are not a multiple of 16 bytes");
     TAKEN((tile.box[2] = 6, tile.interleave = 1));
     REFUSED((tile.box[2] = 12, tile.swizzle = 1), 0, 2, "box[2] = 12: 48 bytes are more than the 32 of swizzle 1");
     REFUSED((tile.box[2] = 20, tile.swizzle = 2), 0, 2, "box[2] = 20: 80 bytes are more than the 64 of swizzle 2");
@@ -161,9 +161,9 @@ static void test_types(void)
     REFUSED(set_dtype(CAI_SWAPPED(CAI_FLOAT32)), CAI_ENTRY_TYPESTR, -1,
             "float32 has no type of a tensor map: name one of 4 bytes (tile.type)");
     REFUSED(tile.type = CAI_TENSOR_MAP_FLOAT64, CAI_ENTRY_TYPESTR, -1,
-            "type 8 takes elements of 8 bytes, those of the array have 4");
+            "type 8 is for an itemsize of 8, not of 4");
     REFUSED(tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B, CAI_ENTRY_TYPESTR, -1,
-            "type 13 takes elements of 1 bytes, those of the array have 4");
+            "type 13 is for an itemsize of 1, not of 4");
     TAKEN(tile.type = CAI_TENSOR_MAP_TFLOAT32_FTZ);
     CHECK_INT(plan.type, 12);
 }
@@ -179,7 +179,7 @@ static void test_packed(void)
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN8B, x.shape[1] = most + 1, CAI_ENTRY_SHAPE, 1,
                    "shape[1] = 2147483649 is not in 1..2147483648");
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN8B, tile.box[1] = 16, 0, 1,
-                   "box[1] = 16: 64 bits are not a multiple of 16 bytes");
+                   "box[1] = 16: 16 x 4 bits are not a multiple of 16 bytes");
     PACKED_TAKEN(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.steps[0] = 3);
     CHECK_UINT(plan.dims[0], 384);
     CHECK_UINT(plan.dims[1], 100);
