@@ -48,7 +48,8 @@ __global__ static void transpose_kernel(const __grid_constant__ CUtensorMap x, u
     }
 }
 
-// Makes the map of a plan. A library need not link libcuda: the CUDA Runtime finds the function.
+// Makes the map of a plan. A library need not link libcuda: the CUDA Runtime finds the function. What some
+// drivers need for small arrays on Blackwell is in docs/transfer.md.
 static cai_status encode(const cai_tensor_map_plan &plan, CUtensorMap *map, cai_error *err)
 {
     static const char name[] = "cuTensorMapEncodeTiled";
