@@ -113,12 +113,22 @@ typedef struct cai_tensor_map_plan {
     uint64_t box_bytes;  /* of shared memory that a copy fills, with gaps (ALIGN16B); 0 with interleave */
 } cai_tensor_map_plan;
 
+#ifdef __cplusplus
+#define CAI_PRIV_MAP_CAST(type, value) static_cast<type>(value)
+#define CAI_PRIV_MAP_POINTER(value) reinterpret_cast<void *>(static_cast<uintptr_t>(value))
+#else
+#define CAI_PRIV_MAP_CAST(type, value) ((type)(value))
+#define CAI_PRIV_MAP_POINTER(value) ((void *)(uintptr_t)(value))
+#endif
+
 /** All arguments of cuTensorMapEncodeTiled after the first. cuda.h must be included where you use it. */
 #define CAI_TENSOR_MAP_ARGUMENTS(plan)                                                                       \
-    (CUtensorMapDataType)(plan).type, (plan).rank, (void *)(uintptr_t)(plan).address, (plan).dims,           \
-        (plan).strides, (plan).box, (plan).steps, (CUtensorMapInterleave)(plan).interleave,                  \
-        (CUtensorMapSwizzle)(plan).swizzle, (CUtensorMapL2promotion)(plan).l2_promotion,                     \
-        (CUtensorMapFloatOOBfill)(plan).fill
+    CAI_PRIV_MAP_CAST(CUtensorMapDataType, (plan).type), (plan).rank, CAI_PRIV_MAP_POINTER((plan).address),  \
+        (plan).dims, (plan).strides, (plan).box, (plan).steps,                                               \
+        CAI_PRIV_MAP_CAST(CUtensorMapInterleave, (plan).interleave),                                         \
+        CAI_PRIV_MAP_CAST(CUtensorMapSwizzle, (plan).swizzle),                                               \
+        CAI_PRIV_MAP_CAST(CUtensorMapL2promotion, (plan).l2_promotion),                                      \
+        CAI_PRIV_MAP_CAST(CUtensorMapFloatOOBfill, (plan).fill)
 
 /** Plans a tensor map. The conditions are those that the comment on cuTensorMapEncodeTiled in cuda.h lists
  *  (CUDA 13.0).

@@ -980,6 +980,14 @@ int use(const cai_array *x, cai_tensor_map_plan *plan, cai_error *err)
     return cai_tensor_map_of(x, &tile, plan, err);
 }
 """
+# Casts of the macro, in the user's own file
+TENSOR_MAP_CALL = """#include <cuda.h>
+int encode(const cai_tensor_map_plan *plan, CUtensorMap *map);
+int encode(const cai_tensor_map_plan *plan, CUtensorMap *map)
+{
+    return cuTensorMapEncodeTiled(map, CAI_TENSOR_MAP_ARGUMENTS(*plan)) != CUDA_SUCCESS;
+}
+"""
 # One copy plans, and the other plans the same again.
 TENSOR_MAP_FUNCTIONS = """
 int plan_%(name)s(cai_tensor_map_plan *plan)%(end)s
@@ -1287,6 +1295,7 @@ SUBJECTS = {
         guard="CAI_TENSOR_MAP_H_INCLUDED", switch="CAI_TENSOR_MAP_IMPLEMENTATION", other_version="another version of it",
         use=TENSOR_MAP_USE, link="cai_tensor_map_of(NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
         linked="cai_tensor_map_of", copies=(TENSOR_MAP_COPY, TENSOR_MAP_MAIN), below=("cai.h",), light=True,
+        modes={"with cuda.h": Mode('#include "@header"\n' + TENSOR_MAP_CALL, backend=LINKED)},
     ),
     "cai_transfer.h": Subject(
         guard="CAI_TRANSFER_H_INCLUDED", switch="CAI_TRANSFER_IMPLEMENTATION", other_version="another version of it",
