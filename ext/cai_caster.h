@@ -587,7 +587,7 @@ struct dlpack {
         *out = nullptr;
         return 0;
     }
-    static int make(cai_dl_managed_versioned *tensor, void **out);
+    static int make(struct DLManagedTensorVersioned *tensor, void **out);
     static const cai_dl_exchange table;
 };
 
@@ -598,7 +598,7 @@ inline const cai_dl_exchange dlpack::table = {{{CAI_DL_MAJOR, CAI_DL_MINOR}, nul
                                               nullptr,
                                               dlpack::current_stream};
 
-inline int dlpack::make(cai_dl_managed_versioned *tensor, void **out)
+inline int dlpack::make(struct DLManagedTensorVersioned *tensor, void **out)
 {
     return cai_python_dlpack_make(&table, tensor, out);
 }

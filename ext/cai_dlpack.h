@@ -32,10 +32,9 @@ DO THIS
         #define CAI_IMPLEMENTATION
         #include "cai_dlpack.h"
 
-    No dlpack.h is needed. This header declares DLPack's structs as cai_dl_tensor, cai_dl_managed
-    (DLManagedTensor) and cai_dl_managed_versioned. If you include dlpack.h (0.6 or later) before this header,
-    these names are DLPack's own types. Without it, cast a pointer that another library gives you: the bytes
-    are the same. All units of a library include dlpack.h first, or none does.
+    No dlpack.h is needed. Where you include one, its place does not matter. The functions take DLPack's own
+    types, struct DLManagedTensor and struct DLManagedTensorVersioned. To reach fields without dlpack.h, cast
+    to cai_dl_managed or cai_dl_managed_versioned. With dlpack.h, cast a DLTensor to cai_dl_tensor.
 
     Include cai_stream.h before this header, also in the unit with the implementation, for exports that are in
     order at both ends: cai_dlpack_export_ordered, cai_dlpack_export_ordered_versioned.
@@ -117,33 +116,33 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ >>structs */
-/* DLPack's structs. A dlpack.h that was included before gives its types. Without one they are declared here,
- * with the layout of DLPack 1.3. Field by field they are described in DLPack's documentation. */
-#if defined(DLPACK_DLPACK_H_)
-#if defined(DLPACK_VERSION) && DLPACK_VERSION < 60
-#error "cai_dlpack.h: this dlpack.h is older than 0.6"
-#endif
-#if defined(DLPACK_MAJOR_VERSION) && DLPACK_MAJOR_VERSION > 1
-#error "cai_dlpack.h: this dlpack.h has another layout than DLPack 1, the last that is known here"
-#endif
-typedef DLDeviceType cai_dl_device_type;
-typedef DLDevice cai_dl_device;
-typedef DLDataType cai_dl_dtype;
-typedef DLTensor cai_dl_tensor;
-typedef DLManagedTensor cai_dl_managed;
+/* The names are those of dlpack.h, so these are its types in each unit that includes it. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/* The layout of DLPack 1.3, whose documentation describes each field. may_alias: compilers must expect that
+ * other code writes the same memory by the types of dlpack.h. MSVC always does. */
+#if defined(__GNUC__) || defined(__clang__)
+#define CAI_DL_STRUCT struct __attribute__((may_alias))
 #else
+#define CAI_DL_STRUCT struct
+#endif
 typedef int32_t cai_dl_device_type;
-typedef struct cai_dl_device {
+
+/** DLDevice */
+typedef CAI_DL_STRUCT cai_dl_device {
     cai_dl_device_type device_type; /* CAI_DL_CPU, ... */
     int32_t device_id;
 } cai_dl_device;
 
-typedef struct cai_dl_dtype {
+/** DLDataType */
+typedef CAI_DL_STRUCT cai_dl_dtype {
     uint8_t code, bits;
     uint16_t lanes;
 } cai_dl_dtype;
 
-typedef struct cai_dl_tensor {
+/** DLTensor */
+typedef CAI_DL_STRUCT cai_dl_tensor {
     void *data;
     cai_dl_device device;
     int32_t ndim;
@@ -152,31 +151,26 @@ typedef struct cai_dl_tensor {
     uint64_t byte_offset;
 } cai_dl_tensor;
 
-/* DLManagedTensor */
-typedef struct cai_dl_managed {
+/** DLManagedTensor */
+typedef CAI_DL_STRUCT cai_dl_managed {
     cai_dl_tensor dl_tensor;
     void *manager_ctx;
-    void (*deleter)(struct cai_dl_managed *self);
+    void (*deleter)(struct DLManagedTensor *self);
 } cai_dl_managed;
-#endif
 
-#if defined(DLPACK_DLPACK_H_) && defined(DLPACK_MAJOR_VERSION)
-typedef DLPackVersion cai_dl_version;
-typedef struct DLManagedTensorVersioned cai_dl_managed_versioned;
-#else
-typedef struct cai_dl_version {
+/** DLPackVersion */
+typedef CAI_DL_STRUCT cai_dl_version {
     uint32_t major, minor;
 } cai_dl_version;
 
-/* DLManagedTensorVersioned */
-typedef struct cai_dl_managed_versioned {
+/** DLManagedTensorVersioned */
+typedef CAI_DL_STRUCT cai_dl_managed_versioned {
     cai_dl_version version;
     void *manager_ctx;
-    void (*deleter)(struct cai_dl_managed_versioned *self);
+    void (*deleter)(struct DLManagedTensorVersioned *self);
     uint64_t flags; /* CAI_DL_READ_ONLY, CAI_DL_IS_COPIED, CAI_DL_IS_PADDED */
     cai_dl_tensor dl_tensor;
 } cai_dl_managed_versioned;
-#endif
 
 /** Numbers of DLPack 1.3: the version that exports have and ask for, flags, types of devices. */
 enum {
@@ -248,7 +242,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor,
 
 /** Does the same as cai_dlpack_borrow, and the array owns the tensor (see WHO OWNS WHAT). Without a deleter
  *  the array is borrowed. It is writable as in cai_dlpack_borrow. NumPy treats such tensors as read-only. */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(cai_dl_managed *managed,
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import(struct DLManagedTensor *managed,
                                                     const cai_dlpack_options *options, cai_array *out,
                                                     cai_error *err);
 
@@ -265,7 +259,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_lend(const cai_array *array, uint32
  *  may be exported. Its memory must outlive the tensor. `flags` and errors are those of cai_dlpack_lend. *out
  *  points into the storage. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export(cai_array *array, uint32_t flags,
-                                                    cai_dlpack_storage *storage, cai_dl_managed **out,
+                                                    cai_dlpack_storage *storage, struct DLManagedTensor **out,
                                                     cai_error *err);
 
 /** cai_dlpack_import for the struct of DLPack 1.0 and later, which has a mark for read-only. managed->flags
@@ -273,7 +267,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export(cai_array *array, uint32_t f
  *  1.2 or later, and flags that DLPack 1.3 does not have. A higher minor version is no error. Errors: those
  *  of cai_dlpack_borrow, CAI_ERR_ABI (flags), CAI_ERR_VERSION (another major version, and the deleter has
  *  been called). */
-CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(cai_dl_managed_versioned *managed,
+CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *managed,
                                                               const cai_dlpack_options *options,
                                                               cai_array *out, cai_error *err);
 
@@ -281,7 +275,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_import_versioned(cai_dl_managed_ver
  *  `flags` may have CAI_DLPACK_ORDERED and CAI_DLPACK_COPIED. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
                                                               cai_dlpack_storage *storage,
-                                                              cai_dl_managed_versioned **out,
+                                                              struct DLManagedTensorVersioned **out,
                                                               cai_error *err);
 
 #ifdef __cplusplus
@@ -350,14 +344,14 @@ typedef struct cai_dlpack_ordered {
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool,
                                                             uint64_t stream, uint32_t flags,
                                                             cai_dlpack_ordered *storage,
-                                                            cai_dl_managed **out, cai_error *err);
+                                                            struct DLManagedTensor **out, cai_error *err);
 
 /** cai_dlpack_export_ordered for the struct of DLPack 1.0 and later. `flags` are those of
  *  cai_dlpack_export_versioned and the two promises. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
                                                                       uint64_t stream, uint32_t flags,
                                                                       cai_dlpack_ordered *storage,
-                                                                      cai_dl_managed_versioned **out,
+                                                                      struct DLManagedTensorVersioned **out,
                                                                       cai_error *err);
 
 /** Limits what ordered exports may have parked in `pool`: `arrays` and `bytes`, 0 for no limit. If there is
@@ -669,34 +663,36 @@ CAI_API cai_status cai_dlpack_borrow(const cai_dl_tensor *tensor, const cai_dlpa
 
 static void cai_priv_dlpack_release(cai_array *self)
 {
-    cai_dl_managed *managed = (cai_dl_managed *)self->owner;
+    struct DLManagedTensor *managed = (struct DLManagedTensor *)self->owner;
     self->release = NULL;
-    managed->deleter(managed);
+    ((cai_dl_managed *)managed)->deleter(managed);
 }
 
-CAI_API cai_status cai_dlpack_import(cai_dl_managed *managed, const cai_dlpack_options *options,
+CAI_API cai_status cai_dlpack_import(struct DLManagedTensor *managed, const cai_dlpack_options *options,
                                      cai_array *out, cai_error *err)
 {
+    const cai_dl_managed *in = (const cai_dl_managed *)managed;
     if (!managed) return cai_priv_dlpack_null(err, "cai_dlpack_import", "managed");
-    CAI_TRY(cai_dlpack_borrow(&managed->dl_tensor, options, out, err));
+    CAI_TRY(cai_dlpack_borrow(&in->dl_tensor, options, out, err));
     out->flags |= CAI_NO_BACK_EDGE;
-    if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release, managed);
+    if (in->deleter) cai_array_own(out, cai_priv_dlpack_release, managed);
     return CAI_OK;
 }
 
 static void cai_priv_dlpack_release_versioned(cai_array *self)
 {
-    cai_dl_managed_versioned *managed = (cai_dl_managed_versioned *)self->owner;
+    struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)self->owner;
     self->release = NULL;
-    managed->deleter(managed);
+    ((cai_dl_managed_versioned *)managed)->deleter(managed);
 }
 
 /* Calls the deleter, as DLPack demands. */
-CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(cai_dl_managed_versioned *managed,
+CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_version(struct DLManagedTensorVersioned *managed,
                                                         cai_error *err)
 {
-    const uint32_t major = managed->version.major, minor = managed->version.minor;
-    if (managed->deleter) managed->deleter(managed);
+    const cai_dl_managed_versioned *in = (const cai_dl_managed_versioned *)managed;
+    const uint32_t major = in->version.major, minor = in->version.minor;
+    if (in->deleter) in->deleter(managed);
     return cai_priv_dlpack_say(err, CAI_ERR_VERSION, CAI_ENTRY_VERSION, -1,
                                "version %lu.%lu is not 1.x: the deleter was called", (unsigned long)major,
                                (unsigned long)minor);
@@ -726,21 +722,22 @@ CAI_PRIV_COLD cai_status cai_priv_dlpack_reject_lax(const cai_dl_managed_version
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((flatten))
 #endif
-CAI_API cai_status cai_dlpack_import_versioned(cai_dl_managed_versioned *managed,
+CAI_API cai_status cai_dlpack_import_versioned(struct DLManagedTensorVersioned *managed,
                                                const cai_dlpack_options *options, cai_array *out,
                                                cai_error *err)
 {
+    const cai_dl_managed_versioned *in = (const cai_dl_managed_versioned *)managed;
     cai_dlpack_options how = {0, 0, 0};
     if (!managed || !out)
         return cai_priv_dlpack_null(err, "cai_dlpack_import_versioned", managed ? "out" : "managed");
-    if (managed->version.major != 1) return cai_priv_dlpack_reject_version(managed, err);
+    if (in->version.major != 1) return cai_priv_dlpack_reject_version(managed, err);
     if (options) CAI_TRY(cai_priv_dlpack_judge_options(options, err));
     if (options) how = *options;
-    if (!(how.flags & CAI_LENIENT) && !cai_priv_dlpack_is_strict(managed))
-        return cai_priv_dlpack_reject_lax(managed, err);
-    if (managed->flags & CAI_DL_READ_ONLY) how.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
-    CAI_TRY(cai_priv_dlpack_describe(&managed->dl_tensor, &how, CAI_NO_BACK_EDGE, out, err));
-    if (managed->deleter) cai_array_own(out, cai_priv_dlpack_release_versioned, managed);
+    if (!(how.flags & CAI_LENIENT) && !cai_priv_dlpack_is_strict(in))
+        return cai_priv_dlpack_reject_lax(in, err);
+    if (in->flags & CAI_DL_READ_ONLY) how.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
+    CAI_TRY(cai_priv_dlpack_describe(&in->dl_tensor, &how, CAI_NO_BACK_EDGE, out, err));
+    if (in->deleter) cai_array_own(out, cai_priv_dlpack_release_versioned, managed);
     return CAI_OK;
 }
 
@@ -839,13 +836,13 @@ static void cai_priv_dlpack_done(void *context)
     if (storage->done) storage->done(storage);
 }
 
-static void cai_priv_dlpack_delete(cai_dl_managed *self)
+static void cai_priv_dlpack_delete(struct DLManagedTensor *self)
 {
-    if (self) cai_priv_dlpack_done(self->manager_ctx);
+    if (self) cai_priv_dlpack_done(((cai_dl_managed *)self)->manager_ctx);
 }
 
 CAI_API cai_status cai_dlpack_export(cai_array *array, uint32_t flags, cai_dlpack_storage *storage,
-                                     cai_dl_managed **out, cai_error *err)
+                                     struct DLManagedTensor **out, cai_error *err)
 {
     if (!storage || !out) return cai_priv_dlpack_null(err, "cai_dlpack_export", storage ? "out" : "storage");
     CAI_TRY(cai_dlpack_lend(array, flags, storage->shape_and_strides, &storage->managed.dl_tensor, err));
@@ -853,17 +850,17 @@ CAI_API cai_status cai_dlpack_export(cai_array *array, uint32_t flags, cai_dlpac
     storage->managed.deleter = cai_priv_dlpack_delete;
     storage->release = NULL;
     cai_array_move(&storage->array, array);
-    *out = &storage->managed;
+    *out = (struct DLManagedTensor *)(void *)&storage->managed;
     return CAI_OK;
 }
 
-static void cai_priv_dlpack_delete_versioned(cai_dl_managed_versioned *self)
+static void cai_priv_dlpack_delete_versioned(struct DLManagedTensorVersioned *self)
 {
-    if (self) cai_priv_dlpack_done(self->manager_ctx);
+    if (self) cai_priv_dlpack_done(((cai_dl_managed_versioned *)self)->manager_ctx);
 }
 
 CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags, cai_dlpack_storage *storage,
-                                               cai_dl_managed_versioned **out, cai_error *err)
+                                               struct DLManagedTensorVersioned **out, cai_error *err)
 {
     cai_dl_managed_versioned *made;
     if (!storage || !out)
@@ -880,7 +877,7 @@ CAI_API cai_status cai_dlpack_export_versioned(cai_array *array, uint32_t flags,
                   (flags & (uint32_t)CAI_DLPACK_COPIED ? (uint32_t)CAI_DL_IS_COPIED : 0u);
     storage->release = NULL;
     cai_array_move(&storage->array, array);
-    *out = made;
+    *out = (struct DLManagedTensorVersioned *)(void *)made;
     return CAI_OK;
 }
 
@@ -1274,9 +1271,9 @@ CAI_API cai_status cai_dlpack_limit(cai_event_pool *pool, int64_t arrays, int64_
 
 CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                              uint32_t flags, cai_dlpack_ordered *storage,
-                                             cai_dl_managed **out, cai_error *err)
+                                             struct DLManagedTensor **out, cai_error *err)
 {
-    cai_dl_managed *made;
+    struct DLManagedTensor *made;
     cai_status status;
     if (!storage || !out || !pool)
         return cai_priv_dlpack_null(err, "cai_dlpack_export_ordered",
@@ -1291,9 +1288,9 @@ CAI_API cai_status cai_dlpack_export_ordered(cai_array *array, cai_event_pool *p
 CAI_API cai_status cai_dlpack_export_ordered_versioned(cai_array *array, cai_event_pool *pool,
                                                        uint64_t stream, uint32_t flags,
                                                        cai_dlpack_ordered *storage,
-                                                       cai_dl_managed_versioned **out, cai_error *err)
+                                                       struct DLManagedTensorVersioned **out, cai_error *err)
 {
-    cai_dl_managed_versioned *made;
+    struct DLManagedTensorVersioned *made;
     cai_status status;
     if (!storage || !out || !pool)
         return cai_priv_dlpack_null(err, "cai_dlpack_export_ordered_versioned",

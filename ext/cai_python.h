@@ -376,7 +376,8 @@ struct cai_python_reader {
 typedef struct cai_priv_py_owner {
     struct cai_priv_py_owner *next; /* once it is released */
     cai_python_home *home;
-    PyObject *object, *mask_object;
+    PyObject *object;
+    PyObject *also_held; /* the mask, or the dictionary that holds NumPy's scalars; or NULL */
     void (*release)(cai_array *self); /* of the array as another header made it, with that owner; or NULL */
     void *inner;
     Py_buffer *buffer; /* or NULL */
@@ -524,14 +525,14 @@ CAI_PRIV_NOINLINE void cai_priv_py_drop_rest(cai_priv_py_owner *owner)
     if (owner->fields) PyMem_Free(owner->fields);
     owner->buffer = NULL;
     owner->fields = NULL;
-    Py_CLEAR(owner->mask_object);
+    Py_CLEAR(owner->also_held);
 }
 
 /* Drops all that an owner holds. Other code may run, and leave an exception behind. */
 static inline void cai_priv_py_drop_held(cai_priv_py_owner *owner)
 {
     if (owner->release) cai_priv_py_release_inner(owner);
-    if (owner->buffer || owner->fields || owner->mask_object) cai_priv_py_drop_rest(owner);
+    if (owner->buffer || owner->fields || owner->also_held) cai_priv_py_drop_rest(owner);
     Py_CLEAR(owner->object);
 }
 
@@ -548,7 +549,7 @@ CAI_PRIV_COLD void cai_priv_py_drop_guarded(cai_priv_py_owner *owner)
 static inline int cai_priv_py_is_simple(const cai_priv_py_owner *owner)
 {
 #if !defined(Py_GIL_DISABLED)
-    return !owner->release && !owner->buffer && !owner->fields && !owner->mask_object && owner->object &&
+    return !owner->release && !owner->buffer && !owner->fields && !owner->also_held && owner->object &&
            Py_REFCNT(owner->object) > 1;
 #else
     (void)owner;
@@ -841,7 +842,7 @@ CAI_API int cai_python_traverse(cai_python *py, visitproc visit, void *arg)
     owner = (const cai_priv_py_owner *)cai_priv_py_load(&py->home->released);
     for (; owner; owner = owner->next) {
         Py_VISIT(owner->object);
-        Py_VISIT(owner->mask_object);
+        Py_VISIT(owner->also_held);
         if (owner->buffer) Py_VISIT(owner->buffer->obj);
     }
     return 0;
@@ -1743,11 +1744,11 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
         out->field_count = 0;
     }
     if (out->mask) {
-        owner->mask_object = mask;
+        owner->also_held = mask;
         Py_INCREF(mask);
     }
-    if (owner && in->on_host && !owner->mask_object) { /* of NumPy's scalars it holds the memory */
-        owner->mask_object = in->dictionary;
+    if (owner && in->on_host && !owner->also_held) { /* of NumPy's scalars it holds the memory */
+        owner->also_held = in->dictionary;
         Py_INCREF(in->dictionary);
     }
     if (!(in->flags & CAI_PYTHON_NARROW)) return 0;

@@ -138,27 +138,24 @@ CAI_API PyObject *cai_python_dlpack(cai_python *py, PyObject *object, const cai_
 CAI_API PyObject *cai_python_dlpack_device(const cai_array *array);
 
 /* ----------------------------------------------------------------- >>exchange */
-/* DLPack's exchange of a type in C, DLPackExchangeAPI. dlpack.h has it since 1.3. */
-#if defined(DLPACK_DLPACK_H_) && defined(DLPACK_MAJOR_VERSION) && DLPACK_MINOR_VERSION >= 3
-typedef DLPackExchangeAPIHeader cai_dl_exchange_header;
-typedef DLPackExchangeAPI cai_dl_exchange;
-#else
-typedef struct cai_dl_exchange_header {
+/** DLPackExchangeAPIHeader */
+typedef CAI_DL_STRUCT cai_dl_exchange_header {
     cai_dl_version version;
     struct cai_dl_exchange_header *prev_api; /* the table of an older version, or NULL */
 } cai_dl_exchange_header;
 
-typedef struct cai_dl_exchange {
+/** DLPackExchangeAPI of DLPack 1.3, the exchange of a type in C. */
+typedef CAI_DL_STRUCT cai_dl_exchange {
     cai_dl_exchange_header header;
-    int (*managed_tensor_allocator)(cai_dl_tensor *prototype, cai_dl_managed_versioned **out, void *error_ctx,
+    int (*managed_tensor_allocator)(cai_dl_tensor *prototype, struct DLManagedTensorVersioned **out,
+                                    void *error_ctx,
                                     void (*set_error)(void *error_ctx, const char *kind,
                                                       const char *message));
-    int (*managed_tensor_from_py_object_no_sync)(void *object, cai_dl_managed_versioned **out);
-    int (*managed_tensor_to_py_object_no_sync)(cai_dl_managed_versioned *tensor, void **out);
+    int (*managed_tensor_from_py_object_no_sync)(void *object, struct DLManagedTensorVersioned **out);
+    int (*managed_tensor_to_py_object_no_sync)(struct DLManagedTensorVersioned *tensor, void **out);
     int (*dltensor_from_py_object_no_sync)(void *object, cai_dl_tensor *out); /* NULL: not offered */
     int (*current_work_stream)(cai_dl_device_type type, int32_t device, void **out);
 } cai_dl_exchange;
-#endif
 
 /** Defines `name`, DLPack's exchange in C for one type, with static storage. Write it at file scope, with no
  *  semicolon, and pass &name to cai_python_dlpack_offer. Its functions call `describe` and `adopt` of the
@@ -167,14 +164,14 @@ typedef struct cai_dl_exchange {
  *  default stream. dltensor_from_py_object_no_sync is NULL, as a bare DLTensor has no mark for read-only, and
  *  its strides in elements would have no place. There is no allocator. */
 #define CAI_PYTHON_DLPACK_TABLE(name, current)                                                               \
-    static int name##_make(cai_dl_managed_versioned *tensor, void **out);                             \
-    static const cai_dl_exchange name = {{{CAI_DL_MAJOR, CAI_DL_MINOR}, NULL},             \
+    static int name##_make(struct DLManagedTensorVersioned *tensor, void **out);                             \
+    static const cai_dl_exchange name = {{{CAI_DL_MAJOR, CAI_DL_MINOR}, NULL},                               \
                                            cai_python_dlpack_allocate,                                       \
                                            cai_python_dlpack_give,                                           \
                                            name##_make,                                                      \
                                            NULL,                                                             \
                                            current};                                                         \
-    static int name##_make(cai_dl_managed_versioned *tensor, void **out)                              \
+    static int name##_make(struct DLManagedTensorVersioned *tensor, void **out)                              \
     {                                                                                                        \
         return cai_python_dlpack_make(&name, tensor, out);                                                   \
     }
@@ -198,18 +195,18 @@ CAI_API CAI_MUST_CHECK int cai_python_dlpack_offer(cai_python *py, PyTypeObject 
  *  any thread, and does not wait for the GIL (OWNERSHIP in cai_python.h). Raises BufferError if DLPack cannot
  *  describe the array or its pending work, and if the type has described its arrays anew in another way. Then
  *  some consumers try __dlpack__. Returns 0, or -1 with an exception set. */
-CAI_API int cai_python_dlpack_give(void *object, cai_dl_managed_versioned **out);
+CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out);
 
 /** managed_tensor_to_py_object_no_sync of `table`. Makes an instance that owns `tensor`, by `adopt`. Its
  *  pending work is in the current stream. Returns 0, or -1 with an exception set. After a failure the tensor
  *  is still the caller's. DLPack says that the tensor is stolen, and nothing about failures. TVM FFI calls
  *  the deleter then. */
-CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table, cai_dl_managed_versioned *tensor,
-                                   void **out);
+CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table,
+                                   struct DLManagedTensorVersioned *tensor, void **out);
 
 /** managed_tensor_allocator of all tables, which must not be NULL. Reports that there is none. Returns -1. */
-CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype, cai_dl_managed_versioned **out,
-                                       void *context,
+CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype,
+                                       struct DLManagedTensorVersioned **out, void *context,
                                        void (*set_error)(void *context, const char *kind,
                                                          const char *message));
 
@@ -275,10 +272,10 @@ extern "C" {
 #endif
 
 /* Returns the flag that makes an exporter's copy read-only, as writes to a copy would be lost. */
-static uint32_t cai_priv_py_copied(const cai_dl_managed_versioned *managed)
+static uint32_t cai_priv_py_copied(const struct DLManagedTensorVersioned *managed)
 {
-    const int is_copied = managed->version.major == CAI_DL_MAJOR &&
-                          (managed->flags & CAI_DL_IS_COPIED) != 0;
+    const cai_dl_managed_versioned *seen = (const cai_dl_managed_versioned *)managed;
+    const int is_copied = seen->version.major == CAI_DL_MAJOR && (seen->flags & CAI_DL_IS_COPIED) != 0;
     return is_copied ? (uint32_t)CAI_DLPACK_READ_ONLY : 0;
 }
 
@@ -310,9 +307,10 @@ static const void *cai_priv_py_find_table(PyObject *capsule)
 }
 
 /* Stores the exporter's current stream. The pending work is in it. */
-static inline int cai_priv_py_current_stream(const cai_dl_exchange *table, cai_dl_device device,
-                                             cai_array *array)
+static inline int cai_priv_py_current_stream(const cai_dl_exchange *table,
+                                             const struct DLManagedTensorVersioned *managed, cai_array *array)
 {
+    const cai_dl_device device = ((const cai_dl_managed_versioned *)managed)->dl_tensor.device;
     void *stream = NULL;
     if (array->memory != CAI_MEMORY_DEVICE && array->memory != CAI_MEMORY_MANAGED) return 0;
     if (table->current_work_stream((cai_dl_device_type)CAI_DL_CUDA, device.device_id, &stream))
@@ -322,10 +320,11 @@ static inline int cai_priv_py_current_stream(const cai_dl_exchange *table, cai_d
     return 0;
 }
 
-CAI_PRIV_COLD int cai_priv_py_refuse_tensor(cai_dl_managed_versioned *managed, cai_status status,
+CAI_PRIV_COLD int cai_priv_py_refuse_tensor(struct DLManagedTensorVersioned *managed, cai_status status,
                                             const cai_error *err)
 {
-    if (status != CAI_ERR_VERSION && managed->deleter) managed->deleter(managed);
+    const cai_dl_managed_versioned *seen = (const cai_dl_managed_versioned *)managed;
+    if (status != CAI_ERR_VERSION && seen->deleter) seen->deleter(managed);
     cai_python_raise(err);
     return -1;
 }
@@ -335,7 +334,7 @@ CAI_PRIV_COLD int cai_priv_py_refuse_tensor(cai_dl_managed_versioned *managed, c
 static inline int cai_priv_py_open_tensor(cai_python *py, uint32_t flags, const cai_dl_exchange *table,
                                           PyObject *object, cai_array *out, cai_error *err)
 {
-    cai_dl_managed_versioned *managed = NULL;
+    struct DLManagedTensorVersioned *managed = NULL;
     cai_dlpack_options options = {0, 0, 0};
     cai_status status;
     int how = 0;
@@ -345,7 +344,7 @@ static inline int cai_priv_py_open_tensor(cai_python *py, uint32_t flags, const 
     status = cai_dlpack_import_versioned(managed, options.flags ? &options : NULL, out, err);
     if (status) return cai_priv_py_refuse_tensor(managed, status, err);
     if (out->memory != CAI_MEMORY_HOST)
-        how = cai_priv_py_current_stream(table, managed->dl_tensor.device, out);
+        how = cai_priv_py_current_stream(table, managed, out);
     else if (!(flags & CAI_PYTHON_HOST)) how = CAI_PRIV_PY_HOST_MEMORY;
     if (how) cai_priv_py_undo(py, out, 1);
     return how;
@@ -456,13 +455,13 @@ static int cai_priv_py_open_capsule(PyObject *capsule, const cai_dlpack_options 
     cai_status status;
     cai_error err;
     if (PyCapsule_IsValid(capsule, "dltensor")) {
-        cai_dl_managed *managed = (cai_dl_managed *)PyCapsule_GetPointer(capsule, "dltensor");
+        void *found = PyCapsule_GetPointer(capsule, "dltensor");
         cai_dlpack_options read_only = *options; /* no mark in this struct, and JAX expects it */
         read_only.flags |= (uint32_t)CAI_DLPACK_READ_ONLY;
-        status = cai_dlpack_import(managed, &read_only, out, &err);
+        status = cai_dlpack_import((struct DLManagedTensor *)found, &read_only, out, &err);
     } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         void *found = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        cai_dl_managed_versioned *managed = (cai_dl_managed_versioned *)found;
+        struct DLManagedTensorVersioned *managed = (struct DLManagedTensorVersioned *)found;
         cai_dlpack_options copied = *options;
         copied.flags |= cai_priv_py_copied(managed);
         used = "used_dltensor_versioned";
@@ -653,10 +652,10 @@ static void cai_priv_py_drop_capsule(PyObject *capsule)
     void *const found = name ? PyCapsule_GetPointer(capsule, name) : NULL;
     if (!found) return;
     if (name == cai_priv_py_plain_name) {
-        ((cai_dl_managed *)found)->deleter((cai_dl_managed *)found);
+        ((cai_dl_managed *)found)->deleter((struct DLManagedTensor *)found);
         return;
     }
-    ((cai_dl_managed_versioned *)found)->deleter((cai_dl_managed_versioned *)found);
+    ((cai_dl_managed_versioned *)found)->deleter((struct DLManagedTensorVersioned *)found);
 }
 
 /* A tensor of an object's memory, behind its owner in one block. */
@@ -668,14 +667,14 @@ typedef struct cai_priv_py_lent {
     int64_t shape_and_strides[2 * CAI_MAX_NDIM]; /* there as far as they are used */
 } cai_priv_py_lent;
 
-static void cai_priv_py_delete(cai_dl_managed *self)
+static void cai_priv_py_delete(struct DLManagedTensor *self)
 {
-    if (self) cai_priv_py_give_back((cai_priv_py_owner *)self->manager_ctx);
+    if (self) cai_priv_py_give_back((cai_priv_py_owner *)((cai_dl_managed *)self)->manager_ctx);
 }
 
-static void cai_priv_py_delete_versioned(cai_dl_managed_versioned *self)
+static void cai_priv_py_delete_versioned(struct DLManagedTensorVersioned *self)
 {
-    if (self) cai_priv_py_give_back((cai_priv_py_owner *)self->manager_ctx);
+    if (self) cai_priv_py_give_back((cai_priv_py_owner *)((cai_dl_managed_versioned *)self)->manager_ctx);
 }
 
 static cai_status cai_priv_py_fill_versioned(cai_priv_py_lent *lent, const cai_array *array, uint32_t flags,
@@ -785,9 +784,9 @@ static cai_status cai_priv_py_move_in_order(const cai_priv_py_export *of, cai_ar
     cai_dlpack_ordered *ordered = (cai_dlpack_ordered *)of->memory;
     const int calls_cuda = array->size && array->memory != CAI_MEMORY_HOST;
     PyThreadState *const thread = calls_cuda ? PyEval_SaveThread() : NULL;
-    cai_dl_managed *plain;
+    struct DLManagedTensor *plain;
     cai_status status;
-    cai_dl_managed_versioned *versioned;
+    struct DLManagedTensorVersioned *versioned;
     if (of->versioned)
         status = cai_dlpack_export_ordered_versioned(array, pool, request->consumer, request->flags, ordered,
                                                      &versioned, err);
@@ -804,8 +803,8 @@ static cai_status cai_priv_py_move_out(const cai_priv_py_export *of, cai_array *
 {
     const cai_python_dlpack_request *request = of->request;
     cai_dlpack_storage *storage = (cai_dlpack_storage *)of->memory;
-    cai_dl_managed *plain;
-    cai_dl_managed_versioned *versioned;
+    struct DLManagedTensor *plain;
+    struct DLManagedTensorVersioned *versioned;
 #if defined(CAI_PRIV_PY_WITH_ORDER)
     if (of->pool) return cai_priv_py_move_in_order(of, array, err);
 #endif
@@ -1027,10 +1026,8 @@ static int cai_priv_py_ask_current(const cai_dl_exchange *table, const cai_array
 }
 
 /* Moves an array that was described into a tensor. On failure the caller still owns it. */
-static cai_dl_managed_versioned *cai_priv_py_hand_over(const cai_priv_py_offered *offered,
-                                                       PyObject *object,
-                                                       const cai_python_dlpack_request *request,
-                                                       cai_array *array)
+static void *cai_priv_py_hand_over(const cai_priv_py_offered *offered, PyObject *object,
+                                   const cai_python_dlpack_request *request, cai_array *array)
 {
     cai_priv_py_export of = {NULL, NULL, NULL, 1};
     cai_dlpack_storage *storage;
@@ -1056,7 +1053,7 @@ static cai_dl_managed_versioned *cai_priv_py_hand_over(const cai_priv_py_offered
     return NULL;
 }
 
-CAI_API int cai_python_dlpack_give(void *object, cai_dl_managed_versioned **out)
+CAI_API int cai_python_dlpack_give(void *object, struct DLManagedTensorVersioned **out)
 {
     PyObject *const self = (PyObject *)object;
     cai_priv_py_offered offered;
@@ -1071,7 +1068,7 @@ CAI_API int cai_python_dlpack_give(void *object, cai_dl_managed_versioned **out)
     if (known.exchange->describe(self, &array)) return cai_priv_py_failed("describe");
     if (cai_array_check(&array, &err)) cai_python_raise(&err);
     else if (!cai_priv_py_ask_current(table, &array, offered.pool, &request))
-        *out = cai_priv_py_hand_over(&offered, self, &request, &array);
+        *out = (struct DLManagedTensorVersioned *)cai_priv_py_hand_over(&offered, self, &request, &array);
     if (*out) return 0;
     cai_priv_py_undo(offered.py, &array, 1);
     return -1;
@@ -1096,18 +1093,19 @@ static PyObject *cai_priv_py_made_type(const cai_dl_exchange *table)
 /* Makes the array of a tensor, with its pending work, and stores the owner. On failure the tensor is as it
  * was. */
 static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const cai_dl_exchange *table,
-                                             cai_dl_managed_versioned *tensor, cai_array *out)
+                                             struct DLManagedTensorVersioned *tensor, cai_array *out)
 {
     cai_priv_py_owner *owner;
     cai_error err;
-    if (tensor->version.major != CAI_DL_MAJOR) { /* the import would call the deleter */
+    if (((cai_dl_managed_versioned *)tensor)->version.major != CAI_DL_MAJOR) {
+        /* the import would call the deleter */
         PyErr_SetString(PyExc_BufferError, "the tensor is of another major version of DLPack");
         return NULL;
     }
     owner = cai_priv_py_owner_new(py, NULL);
     if (!owner) return NULL;
     if (cai_dlpack_import_versioned(tensor, NULL, out, &err)) cai_python_raise(&err);
-    else if (!cai_priv_py_current_stream(table, tensor->dl_tensor.device, out)) {
+    else if (!cai_priv_py_current_stream(table, tensor, out)) {
         cai_priv_py_take_tensor(out, owner, Py_None);
         return owner;
     }
@@ -1115,8 +1113,8 @@ static cai_priv_py_owner *cai_priv_py_accept(cai_python *py, const cai_dl_exchan
     return NULL;
 }
 
-CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table, cai_dl_managed_versioned *tensor,
-                                   void **out)
+CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table,
+                                   struct DLManagedTensorVersioned *tensor, void **out)
 {
     PyObject *type = cai_priv_py_made_type(table), *made = NULL;
     cai_priv_py_owner *owner = NULL;
@@ -1137,8 +1135,8 @@ CAI_API int cai_python_dlpack_make(const cai_dl_exchange *table, cai_dl_managed_
     return made ? 0 : -1;
 }
 
-CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype, cai_dl_managed_versioned **out,
-                                       void *context,
+CAI_API int cai_python_dlpack_allocate(cai_dl_tensor *prototype,
+                                       struct DLManagedTensorVersioned **out, void *context,
                                        void (*set_error)(void *context, const char *kind,
                                                          const char *message))
 {

@@ -110,9 +110,9 @@ static cai_status read_dlpack(cai_error *err)
         versioned.version.minor = (uint32_t)version[1];
         versioned.flags = find(values, "flags")->number;
         versioned.dl_tensor = *t;
-        CAI_TRY(cai_dlpack_import_versioned(&versioned, NULL, &array, err));
+        CAI_TRY(cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)&versioned, NULL, &array, err));
     } else {
-        CAI_TRY(cai_dlpack_import(&managed, NULL, &array, err));
+        CAI_TRY(cai_dlpack_import((struct DLManagedTensor *)&managed, NULL, &array, err));
     }
     check_facts(&array);
     return CAI_OK;

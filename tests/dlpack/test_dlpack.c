@@ -1,7 +1,7 @@
 /* test_dlpack.c - ext/cai_dlpack.h: dtypes, devices, layouts, owners, and tensors of random bytes.
  * SPDX-License-Identifier: MIT
  *
- * Takes the dlpack.h that the header takes, from 0.6 on. */
+ * All structs are those of dlpack.h, from 0.6 on. */
 #if defined(CAI_TESTS_LINKED)
 #define CAI_DLPACK_IMPLEMENTATION
 #else
@@ -61,6 +61,15 @@ static DLDataType dl_type(int32_t code, int32_t bits, int32_t lanes)
     return made;
 }
 
+/* What a unit with dlpack.h writes for the header's functions: one cast. */
+#define TENSOR(tensor) ((cai_dl_tensor *)(tensor))
+#define DTYPE(dtype) ((cai_dl_dtype *)(dtype))
+
+static cai_status dtype_from(DLDataType in, cai_dtype *out, cai_error *to)
+{
+    return cai_dlpack_dtype_from(*DTYPE(&in), out, to);
+}
+
 /* The numbers above are those of the dlpack.h at hand. */
 static void check_codes(void)
 {
@@ -104,12 +113,12 @@ static void check_dtypes_in(void)
             for (i = 0; i < TYPES && (types[i].code != code || types[i].bits != bits);) i++;
             help_fill(&made, sizeof made);
             if (i == TYPES) {
-                CHECK_INT(cai_dlpack_dtype_from(dl_type(code, bits, 1), &made, &err), CAI_ERR_TYPESTR);
+                CHECK_INT(dtype_from(dl_type(code, bits, 1), &made, &err), CAI_ERR_TYPESTR);
                 CHECK(help_filled(&made, sizeof made));
                 CHECK_INT(err.entry, CAI_ENTRY_TYPESTR);
                 continue;
             }
-            GOOD(cai_dlpack_dtype_from(dl_type(code, bits, 1), &made, &err));
+            GOOD(dtype_from(dl_type(code, bits, 1), &made, &err));
             CHECK_INT(made.code, types[i].cai);
             CHECK_INT(made.itemsize, bits / 8);
             GOOD(cai_dtype_of(made.code, &same, &err));
@@ -118,20 +127,20 @@ static void check_dtypes_in(void)
         }
     CHECK_INT(found, TYPES);
     for (i = 0; i < 65536; i++)
-        CHECK_INT(cai_dlpack_dtype_from(dl_type(2, 32, i), &made, NULL), i == 1 ? CAI_OK : CAI_ERR_TYPESTR);
-    REFUSED(cai_dlpack_dtype_from(dl_type(17, 4, 1), &made, &err), CAI_ERR_TYPESTR,
+        CHECK_INT(dtype_from(dl_type(2, 32, i), &made, NULL), i == 1 ? CAI_OK : CAI_ERR_TYPESTR);
+    REFUSED(dtype_from(dl_type(17, 4, 1), &made, &err), CAI_ERR_TYPESTR,
             "code = 17 (float4_e2m1fn), bits = 4, lanes = 1 is not a whole number of bytes");
-    REFUSED(cai_dlpack_dtype_from(dl_type(15, 6, 1), &made, &err), CAI_ERR_TYPESTR, "(float6_e2m3fn)");
-    REFUSED(cai_dlpack_dtype_from(dl_type(16, 8, 1), &made, &err), CAI_ERR_TYPESTR,
+    REFUSED(dtype_from(dl_type(15, 6, 1), &made, &err), CAI_ERR_TYPESTR, "(float6_e2m3fn)");
+    REFUSED(dtype_from(dl_type(16, 8, 1), &made, &err), CAI_ERR_TYPESTR,
             "(float6_e3m2fn), bits = 8, lanes = 1 is not supported");
-    REFUSED(cai_dlpack_dtype_from(dl_type(2, 32, 4), &made, &err), CAI_ERR_TYPESTR,
+    REFUSED(dtype_from(dl_type(2, 32, 4), &made, &err), CAI_ERR_TYPESTR,
             "code = 2 (float), bits = 32, lanes = 4 must have 1 lane");
-    REFUSED(cai_dlpack_dtype_from(dl_type(1, 1, 1), &made, &err), CAI_ERR_TYPESTR, "(uint), bits = 1, lanes");
-    REFUSED(cai_dlpack_dtype_from(dl_type(2, 128, 1), &made, &err), CAI_ERR_TYPESTR,
+    REFUSED(dtype_from(dl_type(1, 1, 1), &made, &err), CAI_ERR_TYPESTR, "(uint), bits = 1, lanes");
+    REFUSED(dtype_from(dl_type(2, 128, 1), &made, &err), CAI_ERR_TYPESTR,
             "has a size that is not supported");
-    REFUSED(cai_dlpack_dtype_from(dl_type(3, 64, 1), &made, &err), CAI_ERR_TYPESTR, "(opaque handle)");
-    REFUSED(cai_dlpack_dtype_from(dl_type(18, 8, 1), &made, &err), CAI_ERR_TYPESTR, "(unknown)");
-    REFUSED(cai_dlpack_dtype_from(dl_type(2, 32, 1), NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
+    REFUSED(dtype_from(dl_type(3, 64, 1), &made, &err), CAI_ERR_TYPESTR, "(opaque handle)");
+    REFUSED(dtype_from(dl_type(18, 8, 1), &made, &err), CAI_ERR_TYPESTR, "(unknown)");
+    REFUSED(dtype_from(dl_type(2, 32, 1), NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
 }
 
 static void dtype_out(int32_t code)
@@ -143,17 +152,17 @@ static void dtype_out(int32_t code)
     for (i = 0; i < TYPES && types[i].cai != code;) i++;
     help_fill(&made, sizeof made);
     if (i == TYPES) {
-        CHECK_INT(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT);
+        CHECK_INT(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err), CAI_ERR_EXPORT);
         CHECK_INT(err.entry, CAI_ENTRY_TYPESTR);
         CHECK(help_filled(&made, sizeof made));
     } else {
-        GOOD(cai_dlpack_dtype_to(&dtype, &made, &err));
+        GOOD(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err));
         CHECK_INT(made.code, types[i].code);
         CHECK_INT(made.bits, types[i].bits);
         CHECK_INT(made.lanes, 1);
     }
     dtype.itemsize *= 2; /* does not go with the code */
-    CHECK_INT(cai_dlpack_dtype_to(&dtype, &made, NULL), CAI_ERR_EXPORT);
+    CHECK_INT(cai_dlpack_dtype_to(&dtype, DTYPE(&made), NULL), CAI_ERR_EXPORT);
 }
 
 static void check_dtypes_out(void)
@@ -169,24 +178,24 @@ static void check_dtypes_out(void)
 #undef CAI_EACH
     for (i = 0; i < sizeof others / sizeof *others; i++) {
         dtype = help_dtype(others[i]);
-        CHECK_INT(cai_dlpack_dtype_to(&dtype, &made, NULL), CAI_ERR_EXPORT);
+        CHECK_INT(cai_dlpack_dtype_to(&dtype, DTYPE(&made), NULL), CAI_ERR_EXPORT);
     }
     dtype = help_dtype("`f4");
-    REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT,
+    REFUSED(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err), CAI_ERR_EXPORT,
             "float32 of 4 bytes: the bytes are swapped");
     dtype = help_dtype("@f16");
-    REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT,
+    REFUSED(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err), CAI_ERR_EXPORT,
             "float128 of 16 bytes: DLPack has IEEE floats without padding");
     dtype = help_dtype("|V12");
-    REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT, "void of 12 bytes: DLPack has no such");
+    REFUSED(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err), CAI_ERR_EXPORT, "void of 12 bytes: DLPack has no such");
     dtype = help_dtype("@c16");
     dtype.itemsize = 8;
-    REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT,
+    REFUSED(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err), CAI_ERR_EXPORT,
             "complex128 of 8 bytes: DLPack has no such");
     memset(&dtype, 0, sizeof dtype);
-    REFUSED(cai_dlpack_dtype_to(&dtype, &made, &err), CAI_ERR_EXPORT,
+    REFUSED(cai_dlpack_dtype_to(&dtype, DTYPE(&made), &err), CAI_ERR_EXPORT,
             "unknown of 0 bytes: DLPack has no such");
-    REFUSED(cai_dlpack_dtype_to(NULL, &made, &err), CAI_ERR_ARGUMENT, "in is NULL");
+    REFUSED(cai_dlpack_dtype_to(NULL, DTYPE(&made), &err), CAI_ERR_ARGUMENT, "in is NULL");
     REFUSED(cai_dlpack_dtype_to(&dtype, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
 }
 
@@ -217,22 +226,22 @@ static void check_devices_in(void)
         t = tensor_of(type, 1, shape, NULL);
         t.device.device_id = 3;
         if (memory < 0) {
-            REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_MEMORY, "is not CPU, CUDA, CUDAHost");
+            REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_MEMORY, "is not CPU, CUDA, CUDAHost");
             continue;
         }
-        GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+        GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
         CHECK_INT(x.memory, memory);
         CHECK_INT(x.device, type == 2 ? 3 : CAI_DEVICE_UNKNOWN);
         CHECK_INT(x.sync, type == 1 ? CAI_SYNC_NONE : CAI_SYNC_UNKNOWN);
     }
     t = tensor_of(10, 1, shape, NULL);
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_MEMORY, "type 10 (ROCm) is not");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_MEMORY, "type 10 (ROCm) is not");
     t = tensor_of(2, 1, shape, NULL);
     t.device.device_id = -1;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_MEMORY, "id = -1 is negative");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_MEMORY, "id = -1 is negative");
     t = tensor_of(1, 1, shape, NULL);
     t.device.device_id = -1;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
 }
 
 static void check_layouts_in(void)
@@ -240,7 +249,7 @@ static void check_layouts_in(void)
     int64_t shape[3] = {2, 3, 4}, strides[3] = {-12, 1, 3}, huge = (int64_t)1 << 62;
     DLTensor t = tensor_of(1, 3, shape, NULL);
     cai_array x;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_INT(x.strides[0], 48);
     CHECK_INT(x.strides[1], 16);
     CHECK_INT(x.strides[2], 4);
@@ -250,7 +259,7 @@ static void check_layouts_in(void)
     CHECK_INT(x.version, 3);
     t.strides = strides;
     t.byte_offset = 48;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_UINT(x.data, (uintptr_t)values + 48);
     CHECK_INT(x.strides[0], -48);
     CHECK_INT(x.strides[1], 4);
@@ -259,36 +268,36 @@ static void check_layouts_in(void)
     CHECK_INT(x.hi, 48);
     CHECK(x.flags & CAI_HAD_STRIDES);
     t.byte_offset = 3; /* need not be aligned */
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK(!(x.flags & CAI_ALIGNED));
     strides[1] = huge;
     memset(&err, 0, sizeof err);
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_STRIDES,
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_STRIDES,
             "strides[1] = 4611686018427387904 elements of 4 bytes exceed 64 bits");
     strides[1] = INT64_MIN;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_STRIDES, "strides[1] = -9223372036854775808");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_STRIDES, "strides[1] = -9223372036854775808");
     shape[1] = 1; /* nothing moves along it */
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_INT(x.strides[1], 0);
     strides[1] = INT64_MAX / 4;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_INT(x.strides[1], INT64_MAX / 4 * 4);
     shape[1] = 3;
     strides[1] = INT64_MIN;
     shape[2] = 0; /* nor in an empty array */
     t.data = NULL;
     t.byte_offset = UINT64_MAX;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_UINT(x.data, 0);
     CHECK_INT(x.size, 0);
     t.data = values;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_UINT(x.data, 0);
     t = tensor_of(1, 0, NULL, NULL);
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_INT(x.size, 1);
     t.shape = t.strides = shape;
-    GOOD(cai_dlpack_borrow(&t, NULL, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err));
     CHECK_INT(x.nbytes, 4);
 }
 
@@ -313,9 +322,9 @@ static void check_c_order(void)
         strides[1] = given[2];
         strides[0] = given[1] * given[2];
         for (axis = 0; axis < 3; ++axis) bytes[axis] = strides[axis] * 4;
-        GOOD(cai_dlpack_dtype_from(t.dtype, &dtype, &err));
+        GOOD(dtype_from(t.dtype, &dtype, &err));
         status = cai_array_init_dtype(&y, &dtype, 3, shape, bytes, (uintptr_t)t.data, &other);
-        CHECK_INT(cai_dlpack_borrow(&t, NULL, &x, &err), status);
+        CHECK_INT(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), status);
         if (status) CHECK(!strcmp(err.message, other.message));
         if (status) continue;
         CHECK_INT(x.flags, y.flags);
@@ -333,29 +342,29 @@ static void check_refusals_in(void)
     cai_array x;
     help_fill(&x, sizeof x);
     REFUSED(cai_dlpack_borrow(NULL, NULL, &x, &err), CAI_ERR_ARGUMENT, "tensor is NULL");
-    REFUSED(cai_dlpack_borrow(&t, NULL, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
     t.ndim = 65;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_SHAPE, "ndim = 65 is not in 0..64");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_SHAPE, "ndim = 65 is not in 0..64");
     t.ndim = -1;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_SHAPE, "ndim = -1 is not in 0..64");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_SHAPE, "ndim = -1 is not in 0..64");
     t.ndim = 2;
     t.shape = NULL;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_SHAPE, "shape is NULL, but ndim = 2");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_SHAPE, "shape is NULL, but ndim = 2");
     t.shape = shape;
     shape[1] = -3;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_SHAPE, "shape[1] = -3 is negative");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_SHAPE, "shape[1] = -3 is negative");
     shape[1] = INT64_MAX;
-    CHECK_INT(cai_dlpack_borrow(&t, NULL, &x, NULL), CAI_ERR_SHAPE);
+    CHECK_INT(cai_dlpack_borrow(TENSOR(&t), NULL, &x, NULL), CAI_ERR_SHAPE);
     shape[1] = 3;
     t.data = NULL;
-    CHECK_INT(cai_dlpack_borrow(&t, NULL, &x, NULL), CAI_ERR_DATA);
+    CHECK_INT(cai_dlpack_borrow(TENSOR(&t), NULL, &x, NULL), CAI_ERR_DATA);
     t.byte_offset = 64; /* does not make it a pointer */
-    CHECK_INT(cai_dlpack_borrow(&t, NULL, &x, NULL), CAI_ERR_DATA);
+    CHECK_INT(cai_dlpack_borrow(TENSOR(&t), NULL, &x, NULL), CAI_ERR_DATA);
     t.data = values;
     t.byte_offset = UINT64_MAX - 100;
-    REFUSED(cai_dlpack_borrow(&t, NULL, &x, &err), CAI_ERR_DATA, "byte_offset = 18446744073709551515 exceed");
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err), CAI_ERR_DATA, "byte_offset = 18446744073709551515 exceed");
     t.byte_offset = UINTPTR_MAX - (uintptr_t)values; /* the first element fits, no more */
-    CHECK_INT(cai_dlpack_borrow(&t, NULL, &x, NULL), sizeof(void *) == 8 ? CAI_ERR_DATA : CAI_OK);
+    CHECK_INT(cai_dlpack_borrow(TENSOR(&t), NULL, &x, NULL), sizeof(void *) == 8 ? CAI_ERR_DATA : CAI_OK);
     if (sizeof(void *) == 8) CHECK(help_filled(&x, sizeof x));
 }
 
@@ -378,7 +387,7 @@ static void check_options(void)
         options.sync = rows[i].sync;
         options.stream = rows[i].stream;
         memset(&x, 0, sizeof x);
-        CHECK_INT(cai_dlpack_borrow(&t, &options, &x, &err), rows[i].status);
+        CHECK_INT(cai_dlpack_borrow(TENSOR(&t), &options, &x, &err), rows[i].status);
         if (rows[i].status) continue;
         CHECK_INT(x.sync, rows[i].sync);
         CHECK_UINT(x.stream, rows[i].stream);
@@ -388,11 +397,11 @@ static void check_options(void)
     options.sync = CAI_SYNC_STREAM;
     options.stream = 0;
     memset(&err, 0, sizeof err);
-    REFUSED(cai_dlpack_borrow(&t, &options, &x, &err), CAI_ERR_ARGUMENT,
+    REFUSED(cai_dlpack_borrow(TENSOR(&t), &options, &x, &err), CAI_ERR_ARGUMENT,
             "stream = 0 does not fit sync = 2");
     t = tensor_of(1, 1, shape, NULL); /* on the host, and yet the caller knows of a copy that comes */
     options.stream = 5;
-    GOOD(cai_dlpack_borrow(&t, &options, &x, &err));
+    GOOD(cai_dlpack_borrow(TENSOR(&t), &options, &x, &err));
     CHECK_INT(x.sync, CAI_SYNC_STREAM);
 }
 
@@ -422,10 +431,10 @@ static void check_rules(void)
         if (i == MINUS_ONE) options.stream = UINT64_MAX;
         if (i == NO_SYNC) options.stream = 7;
         memset(&err, 0x5a, sizeof err);
-        CHECK_INT(cai_dlpack_borrow(&t, &options, &x, &err), rows[i].status);
+        CHECK_INT(cai_dlpack_borrow(TENSOR(&t), &options, &x, &err), rows[i].status);
         CHECK_INT(err.code, rows[i].status);
         CHECK_INT(err.rule, rows[i].rule);
-        CHECK_INT(cai_dlpack_borrow(&t, &options, &x, NULL), rows[i].status);
+        CHECK_INT(cai_dlpack_borrow(TENSOR(&t), &options, &x, NULL), rows[i].status);
     }
 }
 
@@ -624,7 +633,7 @@ static void check_exports(void)
     cai_array x = array_of(CAI_FLOAT32, 2, shape, strides), y;
     cai_array_own(&x, release_counted, values);
     GOOD(cai_dlpack_export(&x, 0, storage, &m, &err));
-    CHECK(m == &storage->managed);
+    CHECK((void *)m == &storage->managed);
     CHECK(x.release == NULL);
     CHECK(m->dl_tensor.data == &values[32]);
     CHECK_UINT(m->dl_tensor.byte_offset, 0);
@@ -644,7 +653,8 @@ static void check_exports(void)
     cai_array_own(&x, release_counted, values);
     x.flags &= ~(uint32_t)CAI_WRITABLE;
     m = NULL;
-    REFUSED(cai_dlpack_export(&x, 0, storage, &m, &err), CAI_ERR_EXPORT, "data is read-only, but a tensor without version");
+    REFUSED(cai_dlpack_export(&x, 0, storage, &m, &err), CAI_ERR_EXPORT,
+            "data is read-only, but a tensor without version");
     REFUSED(cai_dlpack_export(&x, 0, NULL, &m, &err), CAI_ERR_ARGUMENT, "storage is NULL");
     REFUSED(cai_dlpack_export(&x, 0, storage, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
     REFUSED(cai_dlpack_export(NULL, 0, storage, &m, &err), CAI_ERR_ARGUMENT, "array is NULL");
@@ -713,8 +723,8 @@ static void lend_refused(const cai_array *x, uint32_t flags, int32_t entry, cons
     DLTensor t;
     help_fill(&t, sizeof t);
     help_fill(numbers, sizeof numbers);
-    REFUSED(cai_dlpack_lend(x, flags, numbers, &t, &err), CAI_ERR_EXPORT, words);
-    CHECK_INT(cai_dlpack_lend(x, flags, numbers, &t, &err), CAI_ERR_EXPORT);
+    REFUSED(cai_dlpack_lend(x, flags, numbers, TENSOR(&t), &err), CAI_ERR_EXPORT, words);
+    CHECK_INT(cai_dlpack_lend(x, flags, numbers, TENSOR(&t), &err), CAI_ERR_EXPORT);
     CHECK_INT(err.entry, entry);
     CHECK(help_filled(&t, sizeof t));
     CHECK(help_filled(numbers, sizeof numbers));
@@ -729,7 +739,7 @@ static void check_refusals_out(void)
     for (sync = 0; sync < 4; sync++) {
         y.sync = sync;
         if (sync != CAI_SYNC_NONE) lend_refused(&y, 0, CAI_ENTRY_STREAM, "order it and pass CAI_DLPACK_ORDERED");
-        GOOD(cai_dlpack_lend(&y, CAI_DLPACK_ORDERED, numbers, &t, &err));
+        GOOD(cai_dlpack_lend(&y, CAI_DLPACK_ORDERED, numbers, TENSOR(&t), &err));
     }
     y = x;
     y.mask = &mask;
@@ -742,10 +752,10 @@ static void check_refusals_out(void)
     lend_refused(&y, 0, CAI_ENTRY_DATA, "device = -1 is not known: cai_locate");
     y = x;
     y.flags &= ~(uint32_t)CAI_WRITABLE;
-    CHECK_INT(cai_dlpack_lend(&y, 0, numbers, &t, &err), CAI_ERR_EXPORT);
+    CHECK_INT(cai_dlpack_lend(&y, 0, numbers, TENSOR(&t), &err), CAI_ERR_EXPORT);
     CHECK_INT(err.rule, 6);
     lend_refused(&y, 0, CAI_ENTRY_DATA, "data is read-only");
-    GOOD(cai_dlpack_lend(&y, CAI_DLPACK_DROP_READ_ONLY, numbers, &t, &err));
+    GOOD(cai_dlpack_lend(&y, CAI_DLPACK_DROP_READ_ONLY, numbers, TENSOR(&t), &err));
     y = array_of(CAI_SWAPPED(CAI_INT16), 2, shape, NULL);
     lend_refused(&y, 0, CAI_ENTRY_TYPESTR, "int16 of 2 bytes: the bytes are swapped");
     y = array_of(CAI_FLOAT32, 2, shape, strides);
@@ -753,12 +763,12 @@ static void check_refusals_out(void)
     CHECK_INT(err.index, 0);
     shape[0] = 1; /* nothing moves along it */
     y = array_of(CAI_FLOAT32, 2, shape, strides);
-    GOOD(cai_dlpack_lend(&y, 0, numbers, &t, &err));
+    GOOD(cai_dlpack_lend(&y, 0, numbers, TENSOR(&t), &err));
     shape[0] = 0;
     y = array_of(CAI_FLOAT32, 2, shape, strides);
     y.sync = CAI_SYNC_UNKNOWN; /* an empty array has nothing to wait for */
     y.data = 64;               /* as a careless producer may say */
-    GOOD(cai_dlpack_lend(&y, 0, numbers, &t, &err));
+    GOOD(cai_dlpack_lend(&y, 0, numbers, TENSOR(&t), &err));
     CHECK(t.data == NULL);
     if (sizeof(void *) < 8) {
         y = x;
@@ -766,15 +776,15 @@ static void check_refusals_out(void)
         lend_refused(&y, 0, CAI_ENTRY_DATA, "exceeds a pointer");
     }
     memset(&err, 0, sizeof err);
-    REFUSED(cai_dlpack_lend(NULL, 0, numbers, &t, &err), CAI_ERR_ARGUMENT, "array is NULL");
-    REFUSED(cai_dlpack_lend(&x, 0, NULL, &t, &err), CAI_ERR_ARGUMENT, "shape_and_strides is NULL");
+    REFUSED(cai_dlpack_lend(NULL, 0, numbers, TENSOR(&t), &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_dlpack_lend(&x, 0, NULL, TENSOR(&t), &err), CAI_ERR_ARGUMENT, "shape_and_strides is NULL");
     REFUSED(cai_dlpack_lend(&x, 0, numbers, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
-    REFUSED(cai_dlpack_lend(&x, CAI_DLPACK_READ_ONLY, numbers, &t, &err), CAI_ERR_ARGUMENT, "flags = 0x2");
+    REFUSED(cai_dlpack_lend(&x, CAI_DLPACK_READ_ONLY, numbers, TENSOR(&t), &err), CAI_ERR_ARGUMENT, "flags = 0x2");
     y = x;
     y.abi = 0;
-    REFUSED(cai_dlpack_lend(&y, 0, numbers, &t, &err), CAI_ERR_ABI, "abi = ");
+    REFUSED(cai_dlpack_lend(&y, 0, numbers, TENSOR(&t), &err), CAI_ERR_ABI, "abi = ");
     y = array_of(CAI_FLOAT32, 0, NULL, NULL);
-    GOOD(cai_dlpack_lend(&y, 0, NULL, &t, &err));
+    GOOD(cai_dlpack_lend(&y, 0, NULL, TENSOR(&t), &err));
     CHECK(t.shape == NULL && t.strides == NULL && t.ndim == 0 && t.data == &values[32]);
 }
 
@@ -788,14 +798,14 @@ static void check_devices_out(void)
     x.device = 5;
     for (memory = 1; memory < 5; memory++) {
         x.memory = memory;
-        GOOD(cai_dlpack_device(&x, &device, &err));
+        GOOD(cai_dlpack_device(&x, (cai_dl_device *)&device, &err));
         CHECK_INT(device.device_type, kinds[memory]);
         CHECK_INT(device.device_id, memory == CAI_MEMORY_DEVICE ? 5 : 0);
     }
     REFUSED(cai_dlpack_device(&x, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
-    REFUSED(cai_dlpack_device(NULL, &device, &err), CAI_ERR_ARGUMENT, "array is NULL");
+    REFUSED(cai_dlpack_device(NULL, (cai_dl_device *)&device, &err), CAI_ERR_ARGUMENT, "array is NULL");
     x.memory = 5;
-    REFUSED(cai_dlpack_device(&x, &device, &err), CAI_ERR_EXPORT, "memory = 5 is not known");
+    REFUSED(cai_dlpack_device(&x, (cai_dl_device *)&device, &err), CAI_ERR_EXPORT, "memory = 5 is not known");
 }
 
 /* ------------------------------------------------------------------ at random */
@@ -833,9 +843,9 @@ static void check_round_trips(int32_t count)
         x.memory = (int32_t)help_between(1, 4);
         x.device = x.memory == CAI_MEMORY_DEVICE ? 2 : CAI_DEVICE_UNKNOWN;
         x.sync = CAI_SYNC_NONE;
-        GOOD(cai_dlpack_lend(&x, 0, numbers, &t, &err));
+        GOOD(cai_dlpack_lend(&x, 0, numbers, TENSOR(&t), &err));
         memset(&y, 0, sizeof y);
-        GOOD(cai_dlpack_borrow(&t, NULL, &y, &err));
+        GOOD(cai_dlpack_borrow(TENSOR(&t), NULL, &y, &err));
         CHECK_UINT(y.flags | CAI_HAD_STRIDES, x.flags | CAI_HAD_STRIDES);
         CHECK_BYTES(&y.dtype, &x.dtype, sizeof x.dtype);
         CHECK_UINT(y.data, x.data);
@@ -972,7 +982,7 @@ static void check_fuzz_out(int32_t count)
         if (help_random() % 8 == 0) x.dtype.itemsize = (int32_t)any_number();
         if (help_random() % 8 == 0) x.dtype.code = (int32_t)help_random();
         if (help_random() % 8 == 0) x.memory = (int32_t)any_number();
-        status = cai_dlpack_lend(&x, CAI_DLPACK_ORDERED | CAI_DLPACK_DROP_READ_ONLY, numbers, &t, NULL);
+        status = cai_dlpack_lend(&x, CAI_DLPACK_ORDERED | CAI_DLPACK_DROP_READ_ONLY, numbers, TENSOR(&t), NULL);
         if (status) {
             CHECK_INT(status, CAI_ERR_EXPORT);
             continue;
@@ -1004,7 +1014,7 @@ static void check_fuzz(int32_t count)
         again = t;
         expected = predicted(&t);
         err.code = 0;
-        status = cai_dlpack_borrow(&t, NULL, &x, &err);
+        status = cai_dlpack_borrow(TENSOR(&t), NULL, &x, &err);
         CHECK_BYTES(&t, &again, sizeof t);
         CHECK_INT(err.code, status);
         if (expected != -1) CHECK_INT(status, expected);

@@ -28,7 +28,7 @@ typedef struct world {
     uint64_t other, elsewhere; /* a second context of the device, and a stream of it; or 0 */
     cai_array array;
     cai_dlpack_ordered storage;
-    cai_dl_managed_versioned *tensor;
+    struct DLManagedTensorVersioned *tensor;
     int32_t released, done;
 } world;
 
@@ -109,7 +109,7 @@ static cai_status export_to(world *w, uint64_t stream, uint32_t flags)
 
 static void drop(world *w)
 {
-    w->tensor->deleter(w->tensor);
+    ((cai_dl_managed_versioned *)w->tensor)->deleter(w->tensor);
 }
 
 /* Nothing is left over: what is parked goes by the drain. */
@@ -394,7 +394,7 @@ static void check_imported(void)
 static void export_into(world *w, uint64_t stream, cai_dlpack_ordered *storage)
 {
     const int64_t shape[1] = {BYTES / 4};
-    cai_dl_managed *tensor;
+    struct DLManagedTensor *tensor;
     cai_array array;
     memset(storage, 0, sizeof *storage);
     GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
@@ -404,7 +404,7 @@ static void export_into(world *w, uint64_t stream, cai_dlpack_ordered *storage)
     array.stream = stream;
     array.flags |= CAI_ORDERED_FREE;
     GOOD(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, storage, &tensor, &err));
-    tensor->deleter(tensor);
+    ((cai_dl_managed *)tensor)->deleter(tensor);
 }
 
 static void export_of_nobody(world *w, uint64_t stream)
@@ -424,7 +424,7 @@ static void export_owned_by_nobody(world *w, uint64_t stream, cai_status expecte
 {
     const int64_t shape[1] = {BYTES / 4};
     cai_dlpack_ordered storage;
-    cai_dl_managed *tensor = NULL;
+    struct DLManagedTensor *tensor = NULL;
     cai_array array;
     memset(&storage, 0, sizeof storage);
     GOOD(cai_array_init(&array, CAI_FLOAT32, 1, shape, NULL, cai_sim_bytes(w->sim, w->memory), &err));
@@ -433,7 +433,7 @@ static void export_owned_by_nobody(world *w, uint64_t stream, cai_status expecte
     array.sync = CAI_SYNC_NONE;
     CHECK_INT(cai_dlpack_export_ordered(&array, &w->pool, stream, 0, &storage, &tensor, &err), expected);
     if (!tensor) return;
-    tensor->deleter(tensor);
+    ((cai_dl_managed *)tensor)->deleter(tensor);
     GOOD(cai_keepalive_drain(&w->pool, &err));
 }
 
@@ -872,7 +872,7 @@ static void check_refusals(void)
 static void check_refused_arguments(void)
 {
     world *w = open(count_release);
-    cai_dl_managed *plain = NULL;
+    struct DLManagedTensor *plain = NULL;
     w->array.memory = CAI_MEMORY_UNKNOWN;
     refuse(w, __LINE__, w->s2, 0, CAI_ERR_EXPORT);
     w->array.memory = CAI_MEMORY_DEVICE;
@@ -897,7 +897,7 @@ static void check_refused_arguments(void)
     GOOD(cai_dlpack_export_ordered(&w->array, &w->pool, w->s2, CAI_DLPACK_DROP_READ_ONLY, &w->storage, &plain,
                                    &err));
     CHECK_INT(w->array.release == NULL, 1);
-    plain->deleter(plain);
+    ((cai_dl_managed *)plain)->deleter(plain);
     GOOD(cai_keepalive_drain(&w->pool, &err));
     CHECK_INT(w->released, 1);
     end(w);
@@ -1000,11 +1000,11 @@ static void check_imports(void)
     const cai_dlpack_options options = {0, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
     world *w = open(count_release);
     cai_dlpack_ordered again;
-    cai_dl_managed *plain;
+    struct DLManagedTensor *plain;
     cai_array in;
     memset(&again, 0, sizeof again);
     GOOD(export_to(w, CAI_STREAM_LEGACY, 0));
-    GOOD(cai_dlpack_borrow(&w->tensor->dl_tensor, &options, &in, &err));
+    GOOD(cai_dlpack_borrow(&((cai_dl_managed_versioned *)w->tensor)->dl_tensor, &options, &in, &err));
     CHECK_INT(in.flags & CAI_NO_BACK_EDGE, 0);
     GOOD(cai_dlpack_import_versioned(w->tensor, &options, &in, &err));
     CHECK_INT(in.flags & CAI_NO_BACK_EDGE, CAI_NO_BACK_EDGE);

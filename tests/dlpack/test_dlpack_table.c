@@ -86,7 +86,7 @@ typedef struct world {
     uint64_t context, s1, consumer, launched, capturing, memory, executable;
     cai_array array;
     cai_dlpack_ordered storage;
-    cai_dl_managed_versioned *tensor;
+    struct DLManagedTensorVersioned *tensor;
     int32_t released, done, dead, used, wrong;
 } world;
 
@@ -258,7 +258,7 @@ static int32_t what_it_did(void)
 static int32_t drop(void)
 {
     cai_sim_log_clear(w.sim);
-    w.tensor->deleter(w.tensor);
+    ((cai_dl_managed_versioned *)w.tensor)->deleter(w.tensor);
     CHECK_INT(host_waits(), 0);
     CHECK_INT(w.pool.dlpack.arrays, !w.released);
     CHECK_INT(w.pool.dlpack.bytes, w.released ? 0 : BYTES);

@@ -18,7 +18,7 @@ typedef struct turn {
     int32_t stream, thread, is_out, released, done;
     cai_array array;
     cai_dlpack_ordered storage;
-    cai_dl_managed_versioned *tensor;
+    struct DLManagedTensorVersioned *tensor;
 } turn;
 
 static cai_error err;
@@ -210,7 +210,7 @@ static void drop(turn *at)
     play(1 + random_below(THREADS));
     before = host_waits();
     at->is_out = 0;
-    at->tensor->deleter(at->tensor);
+    ((cai_dl_managed_versioned *)at->tensor)->deleter(at->tensor);
     CHECK_INT(host_waits(), before);
 }
 

@@ -301,7 +301,7 @@ typedef struct tensors {
 } tensors;
 
 static cai_status give(state *at, cai_array *array, char how, uint64_t stream,
-                       cai_dl_managed_versioned **managed)
+                       struct DLManagedTensorVersioned **managed)
 {
     cai_dlpack_ordered *storage;
     cai_status status;
@@ -325,7 +325,7 @@ static cai_status give(state *at, cai_array *array, char how, uint64_t stream,
 }
 
 /* What comes by the table of a type: nothing waits, and what is pending is in the producer's current stream. */
-static void take_by_table(state *at, cai_dl_managed_versioned *managed)
+static void take_by_table(state *at, struct DLManagedTensorVersioned *managed)
 {
     const cai_dlpack_options options = {0, CAI_SYNC_STREAM, proof_stream(&at->world, at->of->arrays[0])};
     cai_array x;
@@ -333,21 +333,22 @@ static void take_by_table(state *at, cai_dl_managed_versioned *managed)
     proof_finish(&at->world, &x, at->of->consumer, "use");
 }
 
-static void take(state *at, char how, uint64_t stream, cai_dl_managed_versioned *managed)
+static void take(state *at, char how, uint64_t stream, struct DLManagedTensorVersioned *managed)
 {
     int taken = 0;
     if (how == 'c')
         proof_good(&at->world, double_tensor(managed, &at->world.pool, stream, &taken, NULL), "double_tensor");
     if (how == 't') take_by_table(at, managed);
     if (how != 'p') return;
-    (void)kernel("double", 0, (uint64_t)(uintptr_t)managed->dl_tensor.data, PROOF_BYTES, stream);
-    managed->deleter(managed);
+    (void)kernel("double", 0, (uint64_t)(uintptr_t)((cai_dl_managed_versioned *)managed)->dl_tensor.data,
+                 PROOF_BYTES, stream);
+    ((cai_dl_managed_versioned *)managed)->deleter(managed);
 }
 
 static void run_tensors(cai_sim *sim, void *argument)
 {
     const tensors *how = (const tensors *)argument;
-    cai_dl_managed_versioned *managed = NULL;
+    struct DLManagedTensorVersioned *managed = NULL;
     const char letter = how->of.consumer == '-' ? '2' : how->of.consumer;
     uint64_t stream, before, said;
     state at;
@@ -367,7 +368,7 @@ static void run_tensors(cai_sim *sim, void *argument)
 static void run_passed_on(cai_sim *sim, void *argument)
 {
     const tensors *how = (const tensors *)argument;
-    cai_dl_managed_versioned *managed = NULL, *again = NULL;
+    struct DLManagedTensorVersioned *managed = NULL, *again = NULL;
     cai_dlpack_options options = {0, CAI_SYNC_STREAM, 0};
     uint64_t stream;
     cai_array x;

@@ -21,10 +21,10 @@ cai_status scale(cai_event_pool *pool, cai_array *x, struct CUstream_st *s, cai_
 /* A consumer: what a capsule "dltensor_versioned" holds, made by __dlpack__(stream=stream). Doubles it on
  * `stream`, and gives it back when that has passed. *taken: the tensor is not the caller's any more. Then the
  * caller renames the capsule, also after an error. */
-cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool, uint64_t stream, int *taken,
-                         cai_error *err);
-cai_status double_tensor(cai_dl_managed_versioned *managed, cai_event_pool *pool, uint64_t stream, int *taken,
-                         cai_error *err)
+cai_status double_tensor(struct DLManagedTensorVersioned *managed, cai_event_pool *pool, uint64_t stream,
+                         int *taken, cai_error *err);
+cai_status double_tensor(struct DLManagedTensorVersioned *managed, cai_event_pool *pool, uint64_t stream,
+                         int *taken, cai_error *err)
 {
     cai_dlpack_options options;
     cai_array x;
@@ -56,9 +56,9 @@ static void free_storage(cai_dlpack_storage *storage)
 /* A producer: y goes into a tensor for a consumer that works on `stream`. That stream waits for y's pending
  * work here. The deleter gives y back after that stream's work. After an error y is still the caller's. */
 cai_status give_tensor(cai_array *y, cai_event_pool *pool, uint64_t stream,
-                       cai_dl_managed_versioned **managed, cai_error *err);
+                       struct DLManagedTensorVersioned **managed, cai_error *err);
 cai_status give_tensor(cai_array *y, cai_event_pool *pool, uint64_t stream,
-                       cai_dl_managed_versioned **managed, cai_error *err)
+                       struct DLManagedTensorVersioned **managed, cai_error *err)
 {
     cai_dlpack_ordered *storage = (cai_dlpack_ordered *)malloc(sizeof *storage);
     cai_status status;

@@ -27,7 +27,7 @@ static world *state_of(PyObject *object)
     return (world *)PyModule_GetState(PyType_GetModuleByDef(Py_TYPE(object), &table_module));
 }
 
-static int current_work_stream(DLDeviceType type, int32_t device, void **out)
+static int current_work_stream(cai_dl_device_type type, int32_t device, void **out)
 {
     (void)type;
     (void)device;

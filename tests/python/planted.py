@@ -82,7 +82,7 @@ DEFECTS = [
      r"\1owner->object = NULL;"),
     ("leak: the object of an array with a mask", r"(cai_priv_py_drop_rest\(owner\);\n    )Py_CLEAR\(owner->object\);",
      r"\1owner->object = NULL;"),
-    ("leak: the mask of an array", r"Py_CLEAR\(owner->mask_object\);", r"owner->mask_object = NULL;"),
+    ("leak: the mask of an array", r"Py_CLEAR\(owner->also_held\);", r"owner->also_held = NULL;"),
     ("leak: what an array owns", r"PyMem_Free\(owner\);", r""),
     ("leak: the dictionary", r"Py_DECREF\(in->dictionary\);", r""),
     ("leak: the dictionary of a mask", r"Py_XDECREF\(in->mask_dictionary\);", r""),

@@ -28,7 +28,7 @@ typedef struct item {
     void (*release)(cai_array *array); /* of the manager */
     void *owner;
     cai_dlpack_ordered storage;
-    cai_dl_managed_versioned *tensor;
+    struct DLManagedTensorVersioned *tensor;
 } item;
 
 typedef struct house { /* of one thread, and one of all */
@@ -205,7 +205,7 @@ static void count_done(cai_dlpack_storage *storage)
 
 static void call_deleter(item *it)
 {
-    if (it) it->tensor->deleter(it->tensor);
+    if (it) ((cai_dl_managed_versioned *)it->tensor)->deleter(it->tensor);
 }
 
 /* The consumer's stream is one of this thread, which may be gone before the deleter. */

@@ -454,14 +454,7 @@ def unit_linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, lan
 def other_header_jobs(sources: Sources, compiler: str, language: str) -> list[Job]:
     """Versions of the header of another project that are refused, each beside one that is taken."""
     first = '#include "@header"\n'
-    dlpack = "#include <dlpack/dlpack.h>\n#undef DLPACK_VERSION\n#undef DLPACK_MAJOR_VERSION\n"
     units = {
-        "cai_dlpack.h": (
-            ("DLPack 0.6", dlpack + "#define DLPACK_VERSION 60\n" + IMPLEMENT, ""),
-            ("DLPack 0.5", dlpack + "#define DLPACK_VERSION 50\n" + IMPLEMENT, "older than 0.6"),
-            ("DLPack 1", dlpack + "#define DLPACK_MAJOR_VERSION 1\n" + IMPLEMENT, ""),
-            ("DLPack 2", dlpack + "#define DLPACK_MAJOR_VERSION 2\n" + IMPLEMENT, "another layout"),
-        ),
         "cai_python.h": (
             ("limited API of 3.11", f"#define {LIMITED[2:].replace('=', ' ')}\n" + first, ""),
             ("limited API of 3.10", "#define Py_LIMITED_API 0x030a0000\n" + first, "0x030b0000 or above"),

@@ -557,21 +557,21 @@ def manager_modes() -> dict[str, Mode]:
 
 # --------------------------------------------------------------------- ext/cai_dlpack.h
 DLPACK_USE = """
-int use(cai_array *x, cai_dlpack_storage *storage, cai_dl_managed **out, cai_error *err);
-int use(cai_array *x, cai_dlpack_storage *storage, cai_dl_managed **out, cai_error *err)
+int use(cai_array *x, cai_dlpack_storage *storage, struct DLManagedTensor **out, cai_error *err);
+int use(cai_array *x, cai_dlpack_storage *storage, struct DLManagedTensor **out, cai_error *err)
 {
     CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, CAI_ANY_NDIM, CAI_ON_DEVICE, err));
     return cai_dlpack_export(x, CAI_DLPACK_ORDERED, storage, out, err);
 }
-int use_versioned(cai_dl_managed_versioned *managed, cai_array *x, cai_error *err);
-int use_versioned(cai_dl_managed_versioned *managed, cai_array *x, cai_error *err)
+int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err);
+int use_versioned(struct DLManagedTensorVersioned *managed, cai_array *x, cai_error *err)
 {
     const cai_dlpack_options options = {CAI_LENIENT | CAI_DLPACK_READ_ONLY, CAI_SYNC_STREAM, CAI_STREAM_LEGACY};
     return cai_dlpack_import_versioned(managed, &options, x, err);
 }
 #if defined(CAI_STREAM_H_INCLUDED)
-int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, cai_dl_managed **out, cai_error *err);
-int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, cai_dl_managed **out, cai_error *err)
+int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, struct DLManagedTensor **out, cai_error *err);
+int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage, struct DLManagedTensor **out, cai_error *err)
 {
     return cai_dlpack_export_ordered(x, pool, CAI_STREAM_LEGACY, CAI_DLPACK_NO_CAPTURES, storage, out, err);
 }
@@ -579,11 +579,11 @@ int use_ordered(cai_array *x, cai_event_pool *pool, cai_dlpack_ordered *storage,
 """
 # One copy exports an array, the other imports the tensor.
 DLPACK_FUNCTIONS = """
-int export_%(name)s(cai_dlpack_storage *storage, cai_dl_managed **out)%(end)s
-int import_%(name)s(cai_dl_managed *managed, cai_array *out)%(end)s
+int export_%(name)s(cai_dlpack_storage *storage, struct DLManagedTensor **out)%(end)s
+int import_%(name)s(struct DLManagedTensor *managed, cai_array *out)%(end)s
 """
 DLPACK_COPY = (DLPACK_FUNCTIONS.replace("%(end)s", ";") + """
-int export_%(name)s(cai_dlpack_storage *storage, cai_dl_managed **out)
+int export_%(name)s(cai_dlpack_storage *storage, struct DLManagedTensor **out)
 {
     static float values[6];
     const int64_t shape[2] = {2, 3};
@@ -594,7 +594,7 @@ int export_%(name)s(cai_dlpack_storage *storage, cai_dl_managed **out)
     array.memory = CAI_MEMORY_HOST;
     return cai_dlpack_export(&array, CAI_DLPACK_DROP_READ_ONLY, storage, out, &err);
 }
-int import_%(name)s(cai_dl_managed *managed, cai_array *out)
+int import_%(name)s(struct DLManagedTensor *managed, cai_array *out)
 {
     return cai_dlpack_import(managed, NULL, out, NULL);
 }
@@ -607,7 +607,7 @@ static void end(cai_dlpack_storage *self) { (void)self; ++ended; }
 int main(void)
 {
     static cai_dlpack_storage one, other;
-    cai_dl_managed *managed = NULL;
+    struct DLManagedTensor *managed = NULL;
     cai_array array;
     one.done = other.done = end;
     if (export_alpha(&one, &managed) || import_beta(managed, &array)) return 1;

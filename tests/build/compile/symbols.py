@@ -48,8 +48,8 @@ extern "C"
 const char *keep(void);
 const char *keep(void) { return cai_status_name(%s); }
 """
-# Names that a unit may get from the declarations besides cai_ and CAI_: what cudaStream_t points to.
-FOREIGN = {"CUstream_st"}
+# Names that a unit may get from the declarations besides cai_ and CAI_: what cudaStream_t and DLPack's pointers point to.
+FOREIGN = {"CUstream_st", "DLManagedTensor", "DLManagedTensorVersioned"}
 
 
 @dataclass(frozen=True)
