@@ -327,7 +327,7 @@ def main() -> int:
     missing: collections.Counter[str] = collections.Counter()
     wrong = 0
     for (library, name, races, _), (status, text) in zip(chosen, outcomes):
-        lacking = re.search(r"ModuleNotFoundError: No module named '(\w+)", text)
+        lacking = re.search(r"No module named '?(\w+)", text)
         if lacking:
             missing[f"{library}: {lacking[1]} is not installed"] += 1
             continue
