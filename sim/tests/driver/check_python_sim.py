@@ -296,6 +296,26 @@ def test_far(): alpha.driver.stub_use(3)
 def test_never(): alpha.driver.stub_use(2)
 """
 
+# More races than are read at once, and one more.
+PYTESTS_RACES = """
+import alpha
+import sys
+
+sys.modules["cai_sim._trace"].MOST_RACES = 50
+s1, s2 = alpha.stream(), alpha.stream()
+
+def test_many():
+    a = alpha.zeros(8)
+    for stream in (s1, s2):
+        for i in range(10): alpha.launch(stream, "one", a, 8)
+
+def test_clean(): pass
+
+def test_late():
+    a = alpha.zeros(8)
+    alpha.launch(s1, "late", a, 8); alpha.launch(s2, "later", a, 8)
+"""
+
 
 def check_pytest(world: World) -> None:
     """The plugin: what fails, by which text, and what the whole run says."""
@@ -324,6 +344,11 @@ def check_pytest(world: World) -> None:
         check(re.search(said, done.stdout), f"pytest: no {said!r} in {done.stdout}")
     failures = done.stdout.partition("short test summary")[0]  # the summary repeats each text where CI is set
     check(failures.count("destroyed at") == 2, f"pytest: not told twice in {done.stdout}")
+    (world.folder / "test_races.py").write_text(PYTESTS_RACES)
+    done = run(file="test_races.py")
+    failed = re.findall(r"^FAILED test_races.py::test_(\w+)", done.stdout, re.M)
+    check(failed == ["many", "late"], f"pytest, many races: {failed}: {done.stdout[-2000:]}{done.stderr}")
+    check('kernel "later" writes on s2' in done.stdout, f"pytest: the late race is not told in {done.stdout[-2000:]}")
     clean = run("-k", "clean or known")
     check(clean.returncode == 0 and "cai_sim: 1 possible race\n" in clean.stdout, f"pytest: {clean.stdout}{clean.stderr}")
     dark = run("-k", "dark")
