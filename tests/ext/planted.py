@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+from planting import NONE, Defect, Subject, compile_each, execute_until, folders_of, judge_all, parser  # noqa: E402
 
 # What it is, where it is, what stands there instead
 PLACES = [
@@ -174,11 +174,8 @@ class Ext(Subject):
     """The programs; a defect is shown to the one that must see it."""
 
     def build(self, options, tree, folder):
-        for name in ("place_model", "test_ipc", "test_tensor_map"):
-            error = compile_with(options, "-O1", *folders_of(tree), f"-I{HERE}", HERE / f"{name}.c", "-o", folder / name)
-            if error:
-                return error
-        return None
+        sources = [HERE / "place_model.c", HERE / "test_ipc.c", HERE / "test_tensor_map.c"]
+        return compile_each(options, folder, sources, "-O1", *folders_of(tree), f"-I{HERE}")
 
     def run(self, options, tree, folder, environment, defect):
         commands = {"place_model": [folder / "place_model", options.operations], "test_ipc": [folder / "test_ipc"],

@@ -29,18 +29,19 @@ LIMIT = 0.01
 SECTION = re.compile(r"/\* [-=]+ >>([\w -]+?)(?: \*/|$)")
 
 Program = collections.namedtuple("Program", "name sources arguments")
-# Of each header: its list, and sections (by their comments) that other tests are for.
+# Of each header: its list, or None if the tests take all branches, and sections (by their comments) that other tests
+# are for.
 HEADERS = {
     "cai.h": ("unreachable.txt", ()),
     "cai_stream.h": ("unreachable_stream.txt", ("guard", "driver table", "finding the driver")),
     "cai_emm.h": ("unreachable_emm.txt", ()),
     "cai_manager.h": ("unreachable_manager.txt", ()),
     "cai_place.h": ("unreachable_place.txt", ()),
-    "cai_move.h": ("unreachable_move.txt", ()),
-    "cai_layout.h": ("unreachable_layout.txt", ()),
+    "cai_move.h": (None, ()),
+    "cai_layout.h": (None, ()),
     "cai_storage.h": ("unreachable_storage.txt", ()),
-    "cai_tensor_map.h": ("unreachable_tensor_map.txt", ()),
-    "cai_transfer.h": ("unreachable_transfer.txt", ()),
+    "cai_tensor_map.h": (None, ()),
+    "cai_transfer.h": (None, ()),
 }
 
 
@@ -138,10 +139,11 @@ def names(branches, source):
             for (function, line, number), count in branches.items() if count == 0}
 
 
-def listed(path):
+def listed(name):
     """The branches of the list; above each or a group of them stands its argument, after #."""
     found, argument = {}, ""
-    for line in path.read_text().splitlines() if path.exists() else ():
+    text = pathlib.Path(__file__).with_name(name).read_text() if name else ""
+    for line in text.splitlines():
         if line.startswith("#"):
             argument = line
         elif line.strip():
@@ -163,7 +165,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda p: measure(p, header, options.gcc, options.gcov, folder), programs))
     lines, branches = merge([report for _, report in done], excluded)
-    uncovered, known = names(branches, source), listed(pathlib.Path(__file__).with_name(list_name))
+    uncovered, known = names(branches, source), listed(list_name)
     if options.list:
         print("\n".join(sorted(uncovered)))
     for name in sorted(uncovered - known.keys()):
