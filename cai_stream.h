@@ -100,8 +100,8 @@ RELEASE
     the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
     or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`
     and `sync`. `sync` is CAI_SYNC_NONE, or CAI_SYNC_STREAM with a handle or 1 in `stream`. All other fields
-    are 0. Keep what the callback needs in the memory of `owner`. These callbacks run in the relaxed capture
-    mode. A begin whose consumer captures runs none.
+    are 0. Keep what the callback needs in the memory of `owner`. A begin whose consumer captures runs none.
+    All callbacks run in the relaxed capture mode, so that they end no capture of another thread.
 
 WHAT A CALL LEAVES BEHIND
     A call may change the current context, and restores it before it returns. This happens to create an event,
@@ -1063,6 +1063,8 @@ typedef struct cai_priv_stream_call {
     int32_t gone;         /* CUDA returned that */
     int32_t failed;       /* another error came before that */
     int32_t dead;         /* another one said that no work of a context continues */
+    int32_t relaxed;      /* 1: for callbacks. Then `mode` is what the thread had */
+    int32_t mode;
 } cai_priv_stream_call;
 
 static cai_priv_stream_call cai_priv_stream_open(cai_event_pool *pool, const cai_cuda *cuda, cai_error *err)
@@ -2102,7 +2104,7 @@ static int cai_priv_goes(cai_priv_stream_call *call, cai_keepalive *place, const
 }
 
 /* Releases the first array whose work has passed. Returns 0 if there is none. Its place is free before the
- * callback, so that a thread that needs a place never waits for a callback. */
+ * callback, so that a thread that needs a place never waits for a callback. The caller relaxes the mode. */
 static int cai_priv_let_go(cai_event_pool *pool)
 {
     cai_keepalive *place;
@@ -2261,6 +2263,16 @@ CAI_API cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err)
                           waiting);
 }
 
+/* cai_priv_let_go for a thread that is not in the relaxed mode. */
+CAI_PRIV_COLD int cai_priv_let_one_go(cai_event_pool *pool)
+{
+    int32_t mode;
+    const int32_t kept = cai_priv_mode_relax(pool->cuda, &mode);
+    const int went = cai_priv_let_go(pool);
+    if (!kept) (void)cai_priv_mode_restore(pool->cuda, mode, 0);
+    return went;
+}
+
 /* Takes a place. If there is none, it releases what has passed, then the host waits for the oldest array.
  * capacity = free places + those in the two lists + those of threads that query CUDA. -1: it failed. */
 static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place)
@@ -2272,7 +2284,7 @@ static cai_status cai_priv_find_place(cai_priv_stream_call *call, int32_t *place
         cai_status status = CAI_OK;
         cai_error said;
         int32_t count = 0;
-        if (cai_priv_let_go(pool)) continue;
+        if (cai_priv_read(pool, &pool->passed_first) >= 0 && cai_priv_let_one_go(pool)) continue;
         memset(&said, 0, sizeof said);
         if (cai_priv_read(pool, &pool->first) < 0) cai_priv_back_off(looks++);
         else count = cai_priv_keepalive_run(pool, &run, &said, &status);
@@ -2296,11 +2308,23 @@ static void cai_priv_drop_event(const cai_priv_stream_call *call, cai_array *arr
     array->sync = array->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
 }
 
-static void cai_priv_release_now(const cai_priv_stream_call *call, cai_array *array)
+/* Gives an array back in the relaxed mode, until cai_priv_end_releases. A failure to relax does not keep it. */
+static cai_status cai_priv_release_now(cai_priv_stream_call *call, cai_array *array)
 {
+    const int32_t error = call->relaxed ? 0 : cai_priv_mode_relax(call->cuda, &call->mode);
+    cai_status status;
+    if (!error) call->relaxed = 1;
     cai_priv_drop_event(call, array);
     cai_priv_drop_event(call, array->mask);
     cai_array_release(array);
+    status = cai_priv_stream_did(call, error, "capture_mode");
+    return call->gone ? CAI_OK : status;
+}
+
+static cai_status cai_priv_end_releases(cai_priv_stream_call *call, cai_status status)
+{
+    const cai_status restored = call->relaxed ? cai_priv_unrelax(call, call->mode, status) : status;
+    return call->gone && !status ? CAI_OK : restored;
 }
 
 /* Records an event after the work that is in the stream now, unless that was done. */
@@ -2399,7 +2423,8 @@ CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, ui
     cai_priv_list_group(pool, &group, &point);
     status = cai_priv_event_give(&call, &point, 0, status);
     if (!status || !(call.gone || call.dead)) return status;
-    cai_priv_release_now(&call, array); /* no work is left to wait for */
+    (void)cai_priv_release_now(&call, array); /* no work is left to wait for */
+    status = cai_priv_end_releases(&call, status);
     return call.gone ? CAI_OK : status;
 }
 
@@ -2439,10 +2464,7 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
     cai_status status;
     CAI_TRY(cai_array_check(array, err));
     if (!array->release) return CAI_OK;
-    if (cai_priv_at_once(ex, array, ex->capture != 0)) {
-        cai_priv_release_now(call, array);
-        return CAI_OK;
-    }
+    if (cai_priv_at_once(ex, array, ex->capture != 0)) return cai_priv_release_now(call, array);
     if (!point->event && ex->stream == CAI_STREAM_PER_THREAD)
         CAI_TRY(cai_priv_check_thread(call, ex->thread));
     call->dead = 0;
@@ -2453,8 +2475,9 @@ static cai_status cai_priv_finish_one(cai_priv_stream_call *call, cai_exchange *
     if (!status) return CAI_OK;
     if (call->dead || call->gone) ex->flags |= CAI_PRIV_SETTLED;
     if (call->dead || call->gone || (status == CAI_ERR_CAPTURE && cai_priv_at_once(ex, array, 1))) {
-        cai_priv_release_now(call, array);
-        if (!call->dead) return CAI_OK;
+        const int dead = call->dead;
+        const cai_status released = cai_priv_release_now(call, array);
+        if (!dead) return released;
     }
     if (err) *err = said;
     return status;
@@ -2481,7 +2504,7 @@ static cai_status cai_priv_finish_all(cai_exchange *ex, cai_status status, cai_a
     if (group.count && cai_priv_guarded_look(&ex->pool->waiting)) cai_priv_release_oldest(ex->pool);
     cai_priv_list_group(ex->pool, &group, point);
     call.err = status ? NULL : err;
-    return cai_priv_event_give(&call, point, 0, status);
+    return cai_priv_end_releases(&call, cai_priv_event_give(&call, point, 0, status));
 }
 
 /* Finishes an exchange that ends with CUDA calls, or that has arrays to release. */

@@ -38,15 +38,16 @@ function(cai_skipped_test name)
   set_tests_properties("${name} (no ${lacking})" PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
 
-# cai_test(name [TIER tier] [SECONDS seconds...] [JOBS] [ALONE] [ADVERSARIAL] [ADVERSARIAL_TIER tier]
-#          [NEEDS PART...] COMMAND ...)
+# cai_test(name [TIER tier] [SECONDS seconds...] [JOBS] [ALONE] [CAI_SIM] [ADVERSARIAL]
+#          [ADVERSARIAL_TIER tier] [NEEDS PART...] COMMAND ...)
 # SECONDS: on an idle machine of two cores, by tier where it differs (1). The long tests start first, and the
 # limit is twenty times that, ten minutes at least. JOBS: it starts two processes itself. ALONE: it measures.
+# CAI_SIM: it uses the installed package cai_sim, and driver.package says first that this is of the tree.
 # ADVERSARIAL: it stands in the list a second time, as adversarial.<name>, on a simulation of the least that
 # CUDA promises; ADVERSARIAL_TIER puts that into another tier. A program may still find a part missing, and
 # says so by exit status 77. What needs a GPU has the label gpu: `ctest -L gpu`.
 function(cai_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "JOBS;ALONE;ADVERSARIAL" "TIER;ADVERSARIAL_TIER"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JOBS;ALONE;CAI_SIM;ADVERSARIAL" "TIER;ADVERSARIAL_TIER"
                         "SECONDS;NEEDS;COMMAND")
   cai_take_part_in(chosen ${arg_TIER})
   if(NOT chosen)
@@ -102,6 +103,9 @@ function(cai_test name)
     set_tests_properties(${each} PROPERTIES TIMEOUT ${limit} COST ${seconds} PROCESSORS ${processors})
     if(arg_ALONE)
       set_tests_properties(${each} PROPERTIES RUN_SERIAL TRUE)
+    endif()
+    if(arg_CAI_SIM)
+      set_tests_properties(${each} PROPERTIES FIXTURES_REQUIRED cai_sim)
     endif()
     if(("GPU" IN_LIST arg_NEEDS AND NOT CAI_REQUIRE_GPU) OR NOT CAI_REQUIRE_ALL)
       set_tests_properties(${each} PROPERTIES SKIP_RETURN_CODE 77)

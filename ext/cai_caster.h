@@ -43,11 +43,12 @@ WHAT AN ARRAY OFFERS IN PYTHON
 
 LIFETIMES
     An array keeps the stream object of the argument that its stream came from, or the array argument whose
-    stream it names (R81). The last reference gives
-    the memory back when the work in the array's stream has passed. An array with CAI_ORDERED_FREE is released
-    at once, because its owner does the same. If a garbage collection ends the stream object first, an event
-    made before that stands for the work, or the host waits. What a capture forbids is released at a later
-    call. If x.y = f(x) and f returns x, the collector does not see x behind the result: both stay.
+    stream it names (R81). The last reference gives the memory back when the work in the array's stream has
+    passed. An array with CAI_ORDERED_FREE is released at once, because its owner does the same. If a garbage
+    collection ends a ring of the array and its stream object, an event stands for the work. If the stream
+    object has a __del__ that ran before, the host waits for the context, because the stream may be gone. What
+    a capture forbids is released at a later call. If x.y = f(x) and f returns x, the collector does not see x
+    behind the result: both stay.
 */
 
 #include <atomic>

@@ -80,7 +80,7 @@ typedef struct cai_driver_dead {
     uint64_t made, destroyed, used; /* these calls, for cai_driver_call_of; 0: not known */
 } cai_driver_dead;
 
-/** Reads a finding. The first 64 are kept. Returns 1, or 0 if `index` is behind the last one. `out` may be NULL. */
+/** Reads a finding. All of a run are kept. Returns 1, or 0 if `index` is behind the last one. `out` may be NULL. */
 int32_t cai_driver_undefined(int32_t index, cai_driver_dead *out);
 
 /** The host's own accesses to pinned and managed memory. Each call looks whether there was one since the call before

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEAD_KEPT = 64, DEAD_NAME = 32 };
+enum { DEAD_NAME = 32 };
 
 typedef struct dead_row {
     cai_driver_dead said;
@@ -15,31 +15,52 @@ typedef struct dead_row {
 } dead_row;
 
 static pthread_mutex_t dead_lock = PTHREAD_MUTEX_INITIALIZER;
-static dead_row dead_rows[DEAD_KEPT];
-static int32_t dead_count;
+static dead_row **dead_rows; /* all of a run: each is of a call, which is kept, too */
+static int32_t dead_count, dead_room, dead_waiting; /* waiting: for the numbers of their calls */
 
 /* The same call said so before: a recorder looks at handles before the real driver does, and again after it. */
 static int dead_is_known(const cai_driver_dead *said, const char *name, const void *thread)
 {
-    const dead_row *last = dead_count ? &dead_rows[dead_count - 1] : NULL;
+    const dead_row *last = dead_count ? dead_rows[dead_count - 1] : NULL;
     if (!last || strcmp(last->name, name) || last->said.argument != said->argument)
         return 0;
     return said->used ? last->said.used == said->used : last->thread == thread;
+}
+
+/* A new row, or NULL. */
+static dead_row *dead_append(void)
+{
+    dead_row *row = (dead_row *)calloc(1, sizeof *row);
+    if (row && dead_count == dead_room) {
+        const int32_t room = dead_room ? 2 * dead_room : 64;
+        dead_row **more = (dead_row **)realloc(dead_rows, (size_t)room * sizeof *more);
+        if (!more) {
+            free(row);
+            return NULL;
+        }
+        dead_rows = more;
+        dead_room = room;
+    }
+    if (row)
+        dead_rows[dead_count++] = row;
+    return row;
 }
 
 void driver_dead_add(const cai_driver_dead *said, const char *name)
 {
     const void *thread = NULL;
     cai_driver_dead found = *said;
-    dead_row *row;
+    dead_row *row = NULL;
     found.call = driver_dead_call(&found.used, &thread);
     pthread_mutex_lock(&dead_lock);
-    if (dead_count < DEAD_KEPT && !dead_is_known(&found, name, thread)) {
-        row = &dead_rows[dead_count++];
+    if (!dead_is_known(&found, name, thread))
+        row = dead_append();
+    if (row) {
         snprintf(row->name, sizeof row->name, "%s", name);
         row->said = found;
         row->said.name = row->name;
         row->thread = found.used ? NULL : thread;
+        dead_waiting += row->thread != NULL;
         if (driver_recorder) /* the real driver may crash before there is a report */
             fprintf(stderr, "cai_sim: %s is given %s %s, which was destroyed\n", found.call, said->kind, name);
     }
@@ -50,11 +71,12 @@ void driver_dead_number(const void *thread, uint64_t tag)
 {
     int32_t i;
     pthread_mutex_lock(&dead_lock);
-    for (i = 0; i < dead_count; ++i) {
-        if (dead_rows[i].thread != thread)
+    for (i = dead_count - 1; i >= 0 && dead_waiting; --i) {
+        if (dead_rows[i]->thread != thread)
             continue;
-        dead_rows[i].thread = NULL;
-        dead_rows[i].said.used = tag;
+        dead_rows[i]->thread = NULL;
+        dead_rows[i]->said.used = tag;
+        --dead_waiting;
     }
     pthread_mutex_unlock(&dead_lock);
 }
@@ -129,7 +151,7 @@ int32_t cai_driver_undefined(int32_t index, cai_driver_dead *out)
     pthread_mutex_lock(&dead_lock);
     found = index >= 0 && index < dead_count;
     if (found && out)
-        *out = dead_rows[index].said;
+        *out = dead_rows[index]->said;
     pthread_mutex_unlock(&dead_lock);
     return found;
 }

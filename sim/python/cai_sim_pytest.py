@@ -51,8 +51,8 @@ def running(config: pytest.Config) -> Any:
     return cai_sim
 
 
-def position(cai_sim: Any) -> tuple[int, int]:
-    return cai_sim.position(), cai_sim._report.undefined_count(cai_sim._running())
+def position(cai_sim: Any, known: int) -> tuple[int, int]:
+    return cai_sim.position(), cai_sim._report.undefined_count(cai_sim._running(), known)
 
 
 def judge(item: pytest.Item) -> None:
@@ -61,7 +61,7 @@ def judge(item: pytest.Item) -> None:
     if cai_sim is None:
         return
     operations, undefined = item.config.stash.get(LEFT, (0, 0))
-    item.config.stash[LEFT] = position(cai_sim)
+    item.config.stash[LEFT] = position(cai_sim, undefined)
     report = cai_sim._report
     found = report.groups(race for race in cai_sim.races(since=operations) if race.likely)
     told: set[str] = set()

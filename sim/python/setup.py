@@ -7,6 +7,7 @@ folders in CAI_SIM_HEADERS_13 and CAI_SIM_HEADERS_12, joined by colons. No nvcc,
 The sources are those of the checkout, two folders up. An sdist has a copy of them in the folder `sources`.
 """
 
+import hashlib
 import os
 import pathlib
 import shlex
@@ -105,6 +106,14 @@ def build_libraries(folder, work):
         build_compiler("nvJitLink", major, folder, work)
     build_stand_ins(folder)
     run([*COMPILER, *FLAGS, f"-I{SIM}", f"-I{ROOT}", HERE / "cai_sites.c", "-o", folder / "libcai_sites.so"])
+    (folder / "sources.txt").write_text("".join(f"{digest}  {name}\n" for name, digest in sources()))
+
+
+def sources():
+    """What the libraries were made from, each file with its digest, so that a test knows an old package."""
+    files = {file.relative_to(ROOT).as_posix(): file for pattern in SOURCES for file in ROOT.glob(pattern)}
+    files["sim/python/cai_sites.c"] = HERE / "cai_sites.c"
+    return [(name, hashlib.sha256(file.read_bytes()).hexdigest()) for name, file in sorted(files.items())]
 
 
 class Build(build_py):

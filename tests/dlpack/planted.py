@@ -18,7 +18,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+from planting import NONE, Defect, Subject, compile_each, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
 
 TESTS = ("test_dlpack.c", "test_dlpack_order.c", "test_dlpack_table.c")
 
@@ -173,12 +173,7 @@ class Dlpack(Subject):
     """The tests; a defect that one of them sees is not shown to the next."""
 
     def build(self, options, tree, folder):
-        for test in TESTS:
-            source, target = HERE / test, folder / test[:-2]
-            error = compile_with(options, "-O1", *folders_of(tree), *dlpack_of(options), source, "-o", target)
-            if error:
-                return error
-        return None
+        return compile_each(options, folder, [HERE / test for test in TESTS], "-O1", *folders_of(tree), *dlpack_of(options))
 
     def run(self, options, tree, folder, environment, defect):
         printed = []

@@ -22,22 +22,7 @@
 static cai_error err;
 static float values[64];
 
-#define GOOD(call) good(__FILE__, __LINE__, #call, (call))
-#define REFUSED(call, status, words) refused(__FILE__, __LINE__, #call, (call), (status), (words))
-
-static void good(const char *file, int line, const char *what, cai_status status)
-{
-    if (!cai_test_int(file, line, what, status, CAI_OK)) printf("    %s\n", err.message);
-}
-
-static void refused(const char *file, int line, const char *what, cai_status status, cai_status expected,
-                    const char *words)
-{
-    cai_test_int(file, line, what, status, expected);
-    cai_test_int(file, line, what, err.code, expected);
-    if (!cai_test_true(file, line, what, strstr(err.message, words) != NULL)) printf("    %s\n", err.message);
-    memset(&err, 0, sizeof err);
-}
+#include "calls_of_cai.h" /* GOOD, REFUSED */
 
 /* ------------------------------------------------------------------ dtypes */
 

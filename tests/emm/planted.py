@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from planting import NONE, Defect, Subject, compile_with, execute, folders_of, judge_all, parser  # noqa: E402
+from planting import NONE, Defect, Subject, compile_each, execute, folders_of, judge_all, parser  # noqa: E402
 
 # What it is, where it is, what stands there instead; a test of this folder that finds it, if model.c cannot
 DEFECTS = [
@@ -235,11 +235,7 @@ class Model(Subject):
         self.tests = tests
 
     def build(self, options, tree, folder):
-        for source in (HERE / name for name in ("model.c", *self.tests)):
-            error = compile_with(options, "-O0", *folders_of(tree), source, "-o", folder / source.stem)
-            if error:
-                return error
-        return None
+        return compile_each(options, folder, [HERE / name for name in ("model.c", *self.tests)], "-O0", *folders_of(tree))
 
     def run(self, options, tree, folder, environment, defect):
         if defect.more:

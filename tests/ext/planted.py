@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in ext/cai_place.h and ext/cai_ipc.h, one at a time; the program that an entry names must see each.
+"""Plants defects in ext/cai_place.h, ext/cai_ipc.h and ext/cai_tensor_map.h, one at a time; the program that an entry
+names must see each.
 
     tests/ext/planted.py [--operations N] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
-place_model.c is the random model of places, test_ipc.c has a context that ends under an import. Prints one line per
-defect: the first check that fails. A defect that is not found, or that does not apply to the header any more, is a
-failure, and so is a failing check without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
+place_model.c is the random model of places, test_ipc.c has a context that ends under an import, test_tensor_map.c has
+CUDA's document as a table. Prints one line per defect: the first check that fails. A defect that is not found, or that
+does not apply to the header any more, is a failure, and so is a failing check without a defect. Exit status 0: all
+found; 1: not; 77: no C compiler.
 """
 
 import pathlib
@@ -15,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+from planting import NONE, Defect, Subject, compile_each, execute_until, folders_of, judge_all, parser  # noqa: E402
 
 # What it is, where it is, what stands there instead
 PLACES = [
@@ -89,25 +91,98 @@ IMPORTS = [
     ("a mapping that is gone is found again", r"    mapping->state = CAI_PRIV_IPC_GONE;\n", r"    mapping->state = CAI_PRIV_IPC_OPEN; if (mapping->references > 1) return 1;\n"),
 ]  # fmt: skip
 
+# Of tensor maps: a condition that is not asked, or a bound that is beside the right one; what the plan has
+TENSOR_MAPS = [
+    ("a rank of 0", r"array->ndim >= least &&", r"array->ndim >= 0 &&"),
+    ("a rank of 6", r"CAI_TENSOR_MAP_MAX_NDIM\) return CAI_OK;", r"6) return CAI_OK;"),
+    ("interleave with two dimensions", r"least = plan->interleave \? 3 : 1;", r"least = 1;"),
+    ("three dimensions for all", r"least = plan->interleave \? 3 : 1;", r"least = 3;"),
+    ("an extent of 0", r"extent < 1 \|\|", r"extent < 0 ||"),
+    ("extents below 2^32", r"extent > most / 8 \* per", r"extent >= most / 8 * per"),
+    ("extents of any size", r"extent < 1 \|\| extent > most / 8 \* per", r"extent < 1"),
+    ("packed extents in bytes up to 2^32", r"extent > most / 8 \* per", r"extent > most"),
+    ("packed extents count bytes", r"\(uint64_t\)\(extent \* 8 / per\)", r"(uint64_t)extent"),
+    ("all extents of packed types count bytes", r"per = dim \|\| bits >= 8 \?", r"per = bits >= 8 ?"),
+    ("wide types have any extent", r"    if \(extent % unit\)\n", r"    if (0)\n"),
+    ("wide types have extents of 64 bytes", r"\? 16 \* bits : 1;", r"? 64 : 1;"),
+    ("strides of 8", r"stride % unit == 0;", r"stride % 8 == 0;"),
+    ("interleave of 32 bytes with strides of 16", r"unit = plan\.interleave == CAI_TENSOR_MAP_INTERLEAVE_32B \|\| ", r"unit = "),
+    ("interleave of 16 bytes with strides of 32", r"unit = plan\.interleave == CAI_TENSOR_MAP_INTERLEAVE_32B \|\| ", r"unit = plan.interleave || "),
+    ("wide types with strides of 16", r" \|\| cai_priv_map_wide\(plan\.type\) \? 32 : 16;", r" ? 32 : 16;"),
+    ("16U4_ALIGN8B is wide", r"return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;", r"return type >= CAI_TENSOR_MAP_16U4_ALIGN8B;"),
+    ("16U6_ALIGN16B alone is wide", r"return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;", r"return type > CAI_TENSOR_MAP_16U4_ALIGN16B;"),
+    ("strides of 2^40", r"most = \(1ll << 40\) - 1;", r"most = 1ll << 40;"),
+    ("strides below 2^39", r"most = \(1ll << 40\) - 1;", r"most = (1ll << 39) - 1;"),
+    ("negative strides", r"stride >= 0 && stride <= most", r"stride <= most"),
+    ("no stride of 0", r"stride >= 0 && stride <= most", r"stride > 0 && stride <= most"),
+    ("the last axis has a stride", r"    if \(dim == 0 && stride != array->dtype\.itemsize\)\n", r"    if (0)\n"),
+    ("an extent of 1 counts", r"    if \(array->shape\[axis\] == 1\) return CAI_OK;\n", r""),
+    ("a stride that no element uses is passed on", r"\(uint64_t\)\(fits \? stride : unit\)", r"(uint64_t)stride"),
+    ("a stride that no element uses is replaced", r"\(uint64_t\)\(fits \? stride : unit\)", r"(uint64_t)(fits && array->shape[axis] > 1 ? stride : unit)"),
+    ("any address", r"    if \(array->data % \(uint64_t\)unit\)\n", r"    if (0)\n"),
+    ("addresses of 16", r"    if \(array->data % \(uint64_t\)unit\)\n", r"    if (array->data % 16)\n"),
+    ("a box of 0", r"box < 1 \|\| box > 256", r"box < 0 || box > 256"),
+    ("a box of 257", r"box < 1 \|\| box > 256", r"box < 1 || box > 257"),
+    ("a box of 255 at most", r"box < 1 \|\| box > 256", r"box < 1 || box > 255"),
+    ("a box of an axis that is not there", r"dim < 0 \? box != 0 :", r"dim < 0 ? 0 :"),
+    ("the box in the order of axes", r"plan->box\[dim\] = \(uint32_t\)box;", r"plan->box[axis] = (uint32_t)box;"),
+    ("steps in the order of axes", r"plan->steps\[dim\] =", r"plan->steps[axis] ="),
+    ("steps of 0", r"step \? \(uint32_t\)step : 1;", r"(uint32_t)step;"),
+    ("steps of 9", r"plan->interleave \? 8 : 1;", r"plan->interleave ? 9 : 1;"),
+    ("steps below 0", r"step < 0 \|\| step > most", r"step > most"),
+    ("steps of the last axis", r"dim > 0 \|\| plan->interleave \?", r"1 ?"),
+    ("interleave without steps of the last axis", r"dim > 0 \|\| plan->interleave \?", r"dim > 0 ?"),
+    ("an inner box of any size", r"    if \(bits % 128\)\n", r"    if (0)\n"),
+    ("an inner box of 8 bytes", r"    if \(bits % 128\)\n", r"    if (bits % 64)\n"),
+    ("interleave counts the inner box", r"    if \(plan->interleave\) return CAI_OK;\n    if \(bits", r"    if (bits"),
+    ("an inner box as large as the swizzle is refused", r"bits > 8 \* span\)", r"bits >= 8 * span)"),
+    ("the span of no swizzle", r"    if \(span && bits > 8 \* span\)\n", r"    if (0)\n"),
+    ("the span of 64B is 128", r"spans\[7\] = \{0, 32, 64,", r"spans[7] = {0, 32, 128,"),
+    ("the span of the atoms is none", r"64, 128, 128, 128, 128\};", r"64, 128, 0, 0, 0};"),
+    ("wide types with any box", r"    if \(cai_priv_map_wide\(plan->type\) && box != 128\)\n", r"    if (0)\n"),
+    ("INTERLEAVE_32B with any swizzle", r"    if \(plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B && swizzle != CAI_TENSOR_MAP_SWIZZLE_32B\)\n", r"    if (0)\n"),
+    ("16U6 with interleave", r"    if \(plan->interleave && type == CAI_TENSOR_MAP_16U6_ALIGN16B\)\n", r"    if (0)\n"),
+    ("16U4_ALIGN16B without interleave", r"type == CAI_TENSOR_MAP_16U6_ALIGN16B\)\n", r"type >= CAI_TENSOR_MAP_16U4_ALIGN16B)\n"),
+    ("wide types with any swizzle", r"    if \(cai_priv_map_wide\(plan->type\) && !cai_priv_map_wide_swizzle\(plan->type, plan->swizzle\)\)\n", r"    if (0)\n"),
+    ("16U4_ALIGN16B with 128B_ATOM_64B", r"return type == CAI_TENSOR_MAP_16U6_ALIGN16B;", r"return 1;"),
+    ("16U6_ALIGN16B without 128B_ATOM_64B", r"return type == CAI_TENSOR_MAP_16U6_ALIGN16B;", r"return 0;"),
+    ("wide types without 128B_ATOM_32B", r" \|\|\n           swizzle == CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_32B;", r";"),
+    ("NaN for integers", r"type < CAI_TENSOR_MAP_FLOAT16 \|\|", r"type < CAI_TENSOR_MAP_UINT8 ||"),
+    ("NaN for packed types", r" \|\| type > CAI_TENSOR_MAP_TFLOAT32_FTZ\)\)\n", r"))\n"),
+    ("no NaN for tf32", r"type > CAI_TENSOR_MAP_TFLOAT32_FTZ", r"type > CAI_TENSOR_MAP_FLOAT32_FTZ"),
+    ("any type", r"    CAI_TRY\(cai_priv_map_option\(\"type\", tile->type, CAI_TENSOR_MAP_16U6_ALIGN16B, err\)\);\n",
+     r"    if (tile->type < 0 || tile->type > 15) return CAI_OK;\n"),
+    ("any interleave", r"tile->interleave, CAI_TENSOR_MAP_INTERLEAVE_32B, err", r"tile->interleave, 100, err"),
+    ("any swizzle", r"tile->swizzle, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, err", r"tile->swizzle & 7, 7, err"),
+    ("any promotion", r"tile->l2_promotion, CAI_TENSOR_MAP_L2_256B, err", r"tile->l2_promotion, 100, err"),
+    ("any fill", r"tile->fill, CAI_TENSOR_MAP_FILL_NAN, err", r"tile->fill, 100, err"),
+    ("a type of another size", r"    if \(dtype->itemsize == bytes\) return CAI_OK;\n", r"    return CAI_OK;\n"),
+    ("a dtype of any order of bytes", r"switch \(dtype->code\)", r"switch (dtype->code & 0xffffff)"),
+    ("the named type is not taken", r"\*type = given \? given :", r"*type ="),
+    ("bytes of a box without steps", r"\(plan->box\[dim\] \+ plan->steps\[dim\] - 1\) / plan->steps\[dim\]", r"plan->box[dim]"),
+    ("bytes of a box, rounded down", r"\(plan->box\[dim\] \+ plan->steps\[dim\] - 1\) / plan->steps\[dim\]", r"plan->box[dim] / plan->steps[dim]"),
+    ("bytes of a box without gaps", r"    if \(!cai_priv_map_wide\(plan->type\)\)\n", r"    if (1)\n"),
+    ("out changes before it is known that it can", r"    CAI_TRY\(cai_priv_map_box\(tile, &plan, err\)\);\n    \*out = plan;", r"    *out = plan;\n    CAI_TRY(cai_priv_map_box(tile, &plan, err));\n    *out = plan;"),
+]
+
 DEFECTS = ([Defect(name, "ext/cai_place.h", *change, ("place_model",)) for name, *change in PLACES]
-           + [Defect(name, "ext/cai_ipc.h", *change, ("test_ipc",)) for name, *change in IMPORTS])  # fmt: skip
+           + [Defect(name, "ext/cai_ipc.h", *change, ("test_ipc",)) for name, *change in IMPORTS]
+           + [Defect(name, "ext/cai_tensor_map.h", *change, ("test_tensor_map",)) for name, *change in TENSOR_MAPS])  # fmt: skip
 
 
 class Ext(Subject):
     """The programs; a defect is shown to the one that must see it."""
 
     def build(self, options, tree, folder):
-        for name in ("place_model", "test_ipc"):
-            error = compile_with(options, "-O1", *folders_of(tree), f"-I{HERE}", HERE / f"{name}.c", "-o", folder / name)
-            if error:
-                return error
-        return None
+        sources = [HERE / "place_model.c", HERE / "test_ipc.c", HERE / "test_tensor_map.c"]
+        return compile_each(options, folder, sources, "-O1", *folders_of(tree), f"-I{HERE}")
 
     def run(self, options, tree, folder, environment, defect):
-        commands = {"place_model": [folder / "place_model", options.operations], "test_ipc": [folder / "test_ipc"]}
+        commands = {"place_model": [folder / "place_model", options.operations], "test_ipc": [folder / "test_ipc"],
+                    "test_tensor_map": [folder / "test_tensor_map", "20000"]}
         printed = []
         for name in commands if defect is NONE else defect.more:
-            mark = r"place_\w+\.[ch]:\d+: |test_ipc\.c:\d+: "
+            mark = r"place_\w+\.[ch]:\d+: |test_(?:ipc|tensor_map)\.c:\d+: "
             status, output = execute_until(commands[name], 60, mark, environment)
             first = re.search(rf"({mark})[^\n]*", output)
             if defect is NONE and status != 0:

@@ -15,7 +15,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from planting import NONE, Defect, Subject, compile_with, execute, folders_of, judge_all, parser  # noqa: E402
+from planting import NONE, Defect, Subject, compile_each, execute, folders_of, judge_all, parser  # noqa: E402
 from run_mpi import environment, mpiexec_of  # noqa: E402
 
 # What it is, where it is, what stands there instead
@@ -76,11 +76,8 @@ class Programs(Subject):
     """test_host.c, and test_halo.c without CUDA."""
 
     def build(self, options, tree, folder):
-        for name in ("test_host", "test_halo"):
-            error = compile_with(options, "-O0", "-D_GNU_SOURCE", *folders_of(tree), HERE / f"{name}.c", "-o", folder / name)
-            if error:
-                return error
-        return None
+        sources = [HERE / "test_host.c", HERE / "test_halo.c"]
+        return compile_each(options, folder, sources, "-O0", "-D_GNU_SOURCE", *folders_of(tree))
 
     def run(self, options, tree, folder, variables, defect):
         ranks, program = (2, "test_halo") if defect.more == "halo" or defect is NONE else (1, "test_host")

@@ -33,6 +33,8 @@ DEVICE_HALOS = ("halos of a device", "tests/mpi/test_halo.c", ("-DHALO_DEVICE",)
 ENGINES = "tests/mpi/bench_engines.c"
 STENCIL = "examples/mpi/stencil.c"
 HALO = "examples/mpi/halo.c"
+TWO_FIELDS = "tests/mpi/test_two_fields.c"
+PAGE = "docs/communication.md"
 LIMIT = 120  # seconds of one program
 # What is wrong, and what a rank must print then. Of the waits of streams in the first step the third is that of
 # the packs for the field, the sixth that of the field's stream for the unpacks.
@@ -125,6 +127,24 @@ def check_halo(runner: Runner, objects: list[str]) -> int:
     return not good
 
 
+def check_two_fields(runner: Runner) -> int:
+    """The halo of docs/communication.md for two fields at once; with one list for both it must fail."""
+    page = re.search(r"```c\n(.*?open_halo.*?)```", (ROOT / PAGE).read_text(), re.S)[1].replace('#include "cai_mpi.h"\n', "")
+    shared = page.replace("h->", "shared.").replace("{\n    static", "{\n    static my_halo shared;\n    static", 1)
+    shared = shared.replace("&shared.batch", "&h->batch")
+    failures = 0
+    for name, text, counts, good in (("a list for each", page, (1, 2, 3, 4), True), ("one list for both", shared, (2,), False)):
+        (runner.folder / "halo_of_page.h").write_text(text)
+        program = runner.compile("two_fields", TWO_FIELDS, f"-I{runner.folder}")
+        for ranks in counts:
+            status, output = runner.run(program, ranks)
+            right = (status == 0) == good and status != 124
+            said = next(iter(output.splitlines()), "")
+            print(f"two fields, {name}, ranks {ranks}: {said if right else f'FAILED, status {status}: {output}'}")
+            failures += not right
+    return failures
+
+
 def scaling(runner: Runner, program: str) -> None:
     """Times of steps, the best of three; all ranks share the cores of this machine."""
     for kind, arguments in (("strong", ("n=96",)), ("weak", ("n=48", "weak=1"))):
@@ -156,7 +176,7 @@ def main() -> int:
                 status, text = runner.run(program, ranks, *arguments)
                 print(f"--- {name}, ranks {ranks}: {'good' if status == 0 else f'exit status {status}'}\n{text}")
                 failures += status != 0
-        failures += check_halo(runner, objects)
+        failures += check_halo(runner, objects) + check_two_fields(runner)
         stencil = runner.compile("stencil", STENCIL, *objects, "-lpthread")
         failures += check_stencil(runner, stencil)
         if args.bench:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants defects in cai_stream.h that name a stream, an event or a context after it may be gone, one at a time. The
-random programs of test_order.c must end on each of them, and threads.c too where an entry says so.
+"""Plants defects in cai_stream.h, one at a time. Most name a stream, an event or a context after it may be gone. The
+random programs of test_order.c must end on each of these, and threads.c too where an entry says so. The others end a
+capture of another thread, and test_handles.c must find them.
 
     tests/stream/planted.py [--cc CC] [--programs N] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
@@ -59,24 +60,29 @@ DEFECTS = [
      r"    if \(cai_priv_guarded_look\(&pool->waiting\)\)\n(        \(void\)cai_priv_keepalive_run\(pool, &of)",
      r"    if (0)\n\1", ("order",)),
     ("forget does not wait", r"of_context = \{0, 1, 0\};", r"of_context = {0, 0, 0};", ("order",)),
+    ("finish releases in the mode of the thread", r"call->relaxed \? 0 : cai_priv_mode_relax\(call->cuda, &call->mode\)", r"1 ? 0 : call->mode",
+     ("captures",)),
+    ("a thread that needs a place releases in its own mode", r" && cai_priv_let_one_go\(pool\)\) continue;",
+     r" && cai_priv_let_go(pool)) continue;", ("captures",)),
 ]  # fmt: skip
 
 
 class Streams(Subject):
-    """The random programs of test_order.c, and threads.c on the simulation and on its own table."""
+    """The random programs of test_order.c, threads.c on the simulation and on its own table, and test_handles.c."""
 
     def build(self, options, tree, folder):
         threads = HERE.parent / "threads" / "threads.c"
         return (compile_with(options, "-O1", *folders_of(tree), HERE / "test_order.c", "-o", folder / "order", "-ldl")
-                or compile_with(options, "-O1", *folders_of(tree), threads, "-o", folder / "threads"))  # fmt: skip
+                or compile_with(options, "-O1", *folders_of(tree), threads, "-o", folder / "threads")
+                or compile_with(options, "-O1", *folders_of(tree), HERE / "test_handles.c", "-o", folder / "handles", "-ldl"))  # fmt: skip
 
     def run(self, options, tree, folder, environment, defect):
         commands = {"order": [folder / "order", options.programs], "sim": [folder / "threads", "sim", 8, 500],
-                    "thin": [folder / "threads", "thin", 8, 4000]}  # fmt: skip
+                    "thin": [folder / "threads", "thin", 8, 4000], "captures": [folder / "handles"]}  # fmt: skip
         seen = []
         for name in commands if defect is NONE else defect.more:
             status, output = execute(commands[name], 300, environment)
-            gone = re.search(r"\w+ \(call \d+\) is given .*?destroyed|[1-9]\d* named after that", output)
+            gone = re.search(r"\w+ \(call \d+\) is given .*?destroyed|[1-9]\d* named after that|freed_with: is [^\n]*", output)
             if defect is NONE and status:
                 return False, f"WRONG: {name}: {output}"
             if defect is not NONE and (status in (0, None) or not gone):

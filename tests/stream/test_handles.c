@@ -221,7 +221,8 @@ static void check_one_event(void)
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 6, s2, &err), CAI_OK);
     cai_sim_log_clear(sim);
     CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 6, &err), CAI_OK);
-    logged("stream_capture s2 -> none\nstream_capture s1 -> none\nevent_record e1 s2\nstream_wait_event s1 e1\n");
+    logged("stream_capture s2 -> none\nstream_capture s1 -> none\nevent_record e1 s2\nstream_wait_event s1 e1\n"
+           "capture_mode relaxed -> global\ncapture_mode global -> relaxed\n");
     CHECK_INT(released * 10 + pool.waiting, 15); /* the second alone at once */
     CHECK_INT(pool.idle_count, 0);
     CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
@@ -406,6 +407,108 @@ static void check_callbacks_in_captures(void)
     close_pool();
 }
 
+/* An owner that frees memory, which CUDA forbids while another thread captures globally. */
+static int32_t freed_with;
+
+static void on_release_free(cai_array *array)
+{
+    array->release = NULL;
+    freed_with = cai_sim_free(sim, (uint64_t)(uintptr_t)array->owner);
+    released++;
+}
+
+static void own_memory(cai_array *array)
+{
+    released = 0;
+    freed_with = -1;
+    cai_array_own(array, on_release_free, (void *)(uintptr_t)cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 4096));
+}
+
+/* Finishes an exchange of one array while thread 7 captures. */
+static void finish_beside_capture(cai_array *a, uint64_t stream, uint64_t captured, int32_t mode)
+{
+    cai_array *list[1];
+    cai_exchange ex;
+    const cai_exchange_options o = options_of(mode, 0);
+    list[0] = a;
+    own_memory(a);
+    CHECK_INT(cai_exchange_begin_with(&ex, &pool, list, 1, stream, &o, &err), CAI_OK);
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, captured, CAI_SIM_MODE_GLOBAL), 0);
+    cai_sim_host_thread(sim, 0);
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
+    CHECK_INT(released * 1000 + freed_with, 1000);
+    CHECK_INT(cai_sim_calls_of(sim, "capture_mode") % 2, 0);
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_capture_end(sim, captured, NULL), 0); /* it is as it was */
+    cai_sim_host_thread(sim, 0);
+}
+
+/* What cai_exchange_finish gives back at once ends no capture of another thread. */
+static void check_released_beside_captures(void)
+{
+    cai_array a;
+    uint64_t s1, s2;
+    open_pool(1, 0);
+    s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    a.flags |= CAI_ORDERED_FREE;
+    finish_beside_capture(&a, s1, s2, 0);
+    logged("capture_mode relaxed -> global\ncapture_mode global -> relaxed\n");
+    make_empty(&a, CAI_SYNC_NONE, 0);
+    finish_beside_capture(&a, s1, s2, 0);
+    make(&a, m1, CAI_SYNC_STREAM, s1);
+    finish_beside_capture(&a, s1, s2, CAI_MODE_HOST);
+    close_pool();
+}
+
+/* The pool is full while the callback of an array runs, and thread 7 needs a place. It releases the next one. */
+static uint64_t needed_by;
+
+static void on_release_need(cai_array *array)
+{
+    cai_array more;
+    int32_t i;
+    array->release = NULL;
+    released++;
+    cai_sim_host_thread(sim, 7);
+    for (i = 0; i < 2; i++) {
+        make(&more, m1, CAI_SYNC_NONE, 0);
+        cai_array_own(&more, on_release, NULL);
+        CHECK_INT(cai_keepalive_push(&more, &pool, needed_by, &err), CAI_OK);
+    }
+    cai_sim_host_thread(sim, 0);
+}
+
+static void check_place_beside_captures(void)
+{
+    cai_array a, b;
+    uint64_t s1, s2;
+    open_pool(2, 0);
+    needed_by = s1 = stream_in(c1);
+    s2 = stream_in(c1);
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    cai_sim_host_thread(sim, 0);
+    make(&a, m1, CAI_SYNC_NONE, 0);
+    make(&b, m1, CAI_SYNC_NONE, 0);
+    own_memory(&b);
+    cai_array_own(&a, on_release_need, NULL);
+    CHECK_INT(cai_keepalive_push(&a, &pool, s1, &err), CAI_OK);
+    CHECK_INT(cai_keepalive_push(&b, &pool, s1, &err), CAI_OK);
+    cai_sim_run(sim);
+    CHECK_INT(cai_sim_capture_begin(sim, s2, CAI_SIM_MODE_GLOBAL), 0);
+    CHECK_INT(cai_keepalive_poll(&pool, NULL, &err), CAI_OK);
+    CHECK_INT(released, 2);
+    CHECK_INT(freed_with, 0);
+    CHECK_INT(cai_sim_capture_end(sim, s2, NULL), 0);
+    CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
+    close_pool();
+}
+
 /* Nobody knows the stream: work may be on another device. A capture that stream 1 tells of is not ended. */
 static void check_unknown_elsewhere(void)
 {
@@ -549,6 +652,8 @@ int main(void)
     check_failed_record();
     check_parked();
     check_callbacks_in_captures();
+    check_released_beside_captures();
+    check_place_beside_captures();
     check_unknown_elsewhere();
     check_join_legacy();
     check_threads();

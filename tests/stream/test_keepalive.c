@@ -131,13 +131,19 @@ static void check_finish(void)
             CHECK_INT(released * 10 + release_order[1], 22 - known);
         }
     }
-    make_two(&a, &b, s2, s2); /* on one stream: no call, and an array that is kept is left out */
+    make_two(&a, &b, s2, s2); /* on one stream: no call but for the callback; what is kept is left out */
     cai_sim_log_clear(sim);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s2, &err), CAI_OK);
     CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list + 1, 1, &err), CAI_OK);
     CHECK_INT(released * 10 + release_order[0], 12);
     CHECK(a.release != NULL);
-    logged("");
+    logged("capture_mode relaxed -> global\ncapture_mode global -> relaxed\n");
+    make_two(&a, &b, s2, s2); /* and once for all callbacks */
+    cai_sim_log_clear(sim);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s2, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 2, &err), CAI_OK);
+    CHECK_INT(released, 2);
+    logged("capture_mode relaxed -> global\ncapture_mode global -> relaxed\n");
     close_pool();
 }
 
@@ -177,7 +183,8 @@ static void check_finish_errors(void)
     CHECK_INT(cai_keepalive_drain(&pool, &err), CAI_OK);
     make_two(&a, &b, s2, s2);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 2, s2, &err), CAI_OK);
-    REFUSED(cai_exchange_finish(&ex, CAI_OK, hole, 3, &err), CAI_ERR_ARGUMENT, "arrays[1]: array is NULL");
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, hole, 3, &err), CAI_ERR_ARGUMENT);
+    CHECK(strstr(err.message, "arrays[1]: array is NULL") != NULL);
     CHECK_INT(err.index, 1);
     CHECK_INT(released * 100 + release_order[0] * 10 + release_order[1], 212);
     close_pool();

@@ -74,6 +74,15 @@ def compile_with(options, *arguments):
     return f"{' '.join(command)}\n{done.stderr}" if done.returncode else None
 
 
+def compile_each(options, folder, sources, *arguments):
+    """A program of each source, with its name, in a folder; what the compiler says of the first that fails, or None."""
+    for source in sources:
+        error = compile_with(options, *arguments, source, "-o", folder / source.stem)
+        if error:
+            return error
+    return None
+
+
 def folders_of(tree):
     """Arguments of compile_with: what is in a tree comes from there."""
     return [f"-I{tree}", f"-I{tree / 'ext'}", f"-I{tree / 'sim'}"]
@@ -207,6 +216,9 @@ def judge_all(options, defects, subject):
     for defect in stale:
         print(f"{defect.name}: DOES NOT APPLY any more: {defect.find}")
     chosen = [defect for defect in choose(options, defects) if defect not in stale]
+    if options.only and not chosen:
+        print(f"no defect that applies has {options.only!r} in its name")
+        return 1
     numbered = dict(enumerate(chosen, 1))
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         work = pathlib.Path(name)

@@ -14,4 +14,5 @@
 #include "cai_move.h"
 #include "cai_place.h"
 #include "cai_storage.h"
+#include "cai_tensor_map.h"
 #include "cai_transfer.h"

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import collections
 import ctypes
-import itertools
 from typing import Any, Iterable, Iterator
 
 from . import _cure, _native, _waits
 from ._sites import library_of
 from ._trace import Call, Race, Trace, readable, text
 
-MOST_GROUPS = 25  # races of the same two lines are one group
+MOST_GROUPS = 25  # that are shown; races of the same two lines are one group
 MOST_NAMES = 12
 MOST_OUTER = 2  # lines that called the line of a call
 PLURALS = {"launch": "launches", "copy": "copies", "host access": "host accesses", "publish": "publishes",
@@ -104,9 +103,8 @@ def functions(trace: Trace) -> tuple[list[str], list[str]]:
     return called, asked
 
 
-def listed(get: Any, out: Any) -> Iterator[Any]:
-    """The rows of a table, each in the same struct."""
-    index = 0
+def listed(get: Any, out: Any, index: int = 0) -> Iterator[Any]:
+    """The rows of a table from `index` on, each in the same struct."""
     while get(index, ctypes.byref(out)):
         index += 1
         yield out
@@ -255,16 +253,16 @@ def out_of_reach(trace: Trace) -> list[str]:
     return [said for what, said in dead(trace) if what == _native.OUT_OF_REACH]
 
 
-def undefined_count(trace: Trace) -> int:
-    """How many uses of both are kept so far, for dead(since=...)."""
-    return sum(1 for _ in listed(trace.driver.cai_driver_undefined, _native.DriverDead()))
+def undefined_count(trace: Trace, known: int = 0) -> int:
+    """How many uses of both there are so far, for dead(since=...). known: there were as many before."""
+    return known + sum(1 for _ in listed(trace.driver.cai_driver_undefined, _native.DriverDead(), known))
 
 
 def dead(trace: Trace, since: int = 0) -> list[tuple[int, str]]:
-    """What is kept of both from the use of number `since` on, each with how often the same line did it."""
+    """Both from the use of number `since` on, each with how often the same line did it."""
     found: dict[tuple[Any, ...], list[Any]] = {}
     told: set[tuple[str, str]] = set()
-    for one in itertools.islice(listed(trace.driver.cai_driver_undefined, _native.DriverDead()), since, None):
+    for one in listed(trace.driver.cai_driver_undefined, _native.DriverDead(), since):
         used = trace.caller(one.used)
         name = text(one.kind), text(one.name)
         row = (one.what, *name, text(one.call), one.argument, used.frames if used else ())
@@ -317,6 +315,9 @@ def whole(trace: Trace, races: list[Race], census: Census, first: str) -> str:
         lines += describe(number, group, told)
     if len(found) > MOST_GROUPS:
         lines += [f"{plural(len(found) - MOST_GROUPS, 'more pair')} of calls are not shown", ""]
-    for said in dead_handles(trace) + out_of_reach(trace):
+    undefined = dead_handles(trace) + out_of_reach(trace)
+    for said in undefined[:MOST_GROUPS]:
         lines += [said, ""]
+    if len(undefined) > MOST_GROUPS:
+        lines += [f"{plural(len(undefined) - MOST_GROUPS, 'more use')} of what was destroyed or is out of reach, not shown", ""]
     return "\n".join([*lines, "what was seen:", *summary(trace, census)]) + "\n"

@@ -13,7 +13,7 @@ from typing import Any, Iterator
 from . import _native
 from ._sites import Frame, Sites, distribution_of, library_of
 
-MOST_RACES = 100_000  # that are read
+MOST_RACES = 100_000  # that are read at once
 MOST_BACK = 50  # operations to look back for a call
 MOST_FORTH = 5_000  # operations to look for waits
 MOST_AGAIN = 100  # races to look for waits
@@ -143,7 +143,7 @@ class Trace:
         self.events: dict[int, int] = {}  # handles of events that were recorded, to the number of the first one
         self.events_again_left = 0  # races to look at for a handle that came again; 0: none did
         self.read = 0  # up to here these are filled
-        self.found: tuple[int, list[Race]] = (0, [])  # the races of the first so many operations
+        self.found: tuple[tuple[int, int], list[Race]] = ((0, 0), [])  # how many operations, since which, and the races
 
     @property
     def sim(self) -> int:
@@ -286,10 +286,10 @@ class Trace:
     def races(self, since: int = 0) -> list[Race]:
         """The races whose second operation comes after operation `since`."""
         self.host_memory()
-        count = self.count()
-        if self.found[0] != count:
-            self.found = (count, self.judge())
-        return [race for race in self.found[1] if race.second.operation > since]
+        asked = self.count(), since
+        if self.found[0] != asked:
+            self.found = (asked, self.judge(since))
+        return list(self.found[1])
 
     def host_memory(self) -> _native.DriverHost:
         """What is known of the host's own accesses, after a last look."""
@@ -297,16 +297,16 @@ class Trace:
         self.driver.cai_driver_host_get(ctypes.byref(out))
         return out
 
-    def judge(self) -> list[Race]:
-        total = self.driver.cai_check_races(self.sim, None, 0)
-        if not total:
+    def judge(self, since: int) -> list[Race]:
+        found = (_native.CheckRace * self.driver.cai_check_races(self.sim, None, 0))()  # by the second operation
+        stored = min(self.driver.cai_check_races(self.sim, found, len(found)), len(found)) if found else 0
+        first = bisect.bisect_right(found, since, 0, stored, key=lambda race: race.second)
+        if first == stored:
             return []
-        found = (_native.CheckRace * min(total, MOST_RACES))()
-        stored = min(self.driver.cai_check_races(self.sim, found, len(found)), len(found))
         self.look()
         order, streams = self.driver.cai_check_order_make(self.sim), self.streams()
         try:
-            return [self.race(race, order, streams) for race in found[:stored]]
+            return [self.race(race, order, streams) for race in found[first : min(stored, first + MOST_RACES)]]
         finally:
             self.driver.cai_check_order_free(order)
 

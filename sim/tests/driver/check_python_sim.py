@@ -296,6 +296,26 @@ def test_far(): alpha.driver.stub_use(3)
 def test_never(): alpha.driver.stub_use(2)
 """
 
+# More races than are read at once, and one more.
+PYTESTS_RACES = """
+import alpha
+import sys
+
+sys.modules["cai_sim._trace"].MOST_RACES = 50
+s1, s2 = alpha.stream(), alpha.stream()
+
+def test_many():
+    a = alpha.zeros(8)
+    for stream in (s1, s2):
+        for i in range(10): alpha.launch(stream, "one", a, 8)
+
+def test_clean(): pass
+
+def test_late():
+    a = alpha.zeros(8)
+    alpha.launch(s1, "late", a, 8); alpha.launch(s2, "later", a, 8)
+"""
+
 
 def check_pytest(world: World) -> None:
     """The plugin: what fails, by which text, and what the whole run says."""
@@ -324,6 +344,11 @@ def check_pytest(world: World) -> None:
         check(re.search(said, done.stdout), f"pytest: no {said!r} in {done.stdout}")
     failures = done.stdout.partition("short test summary")[0]  # the summary repeats each text where CI is set
     check(failures.count("destroyed at") == 2, f"pytest: not told twice in {done.stdout}")
+    (world.folder / "test_races.py").write_text(PYTESTS_RACES)
+    done = run(file="test_races.py")
+    failed = re.findall(r"^FAILED test_races.py::test_(\w+)", done.stdout, re.M)
+    check(failed == ["many", "late"], f"pytest, many races: {failed}: {done.stdout[-2000:]}{done.stderr}")
+    check('kernel "later" writes on s2' in done.stdout, f"pytest: the late race is not told in {done.stdout[-2000:]}")
     clean = run("-k", "clean or known")
     check(clean.returncode == 0 and "cai_sim: 1 possible race\n" in clean.stdout, f"pytest: {clean.stdout}{clean.stderr}")
     dark = run("-k", "dark")
@@ -766,6 +791,40 @@ theirs.sync()
 mine.synchronize()
 """
 
+# Each test uses a destroyed event of its own.
+PYTESTS_MANY = """
+import ctypes
+import pytest
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, event = ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+
+@pytest.mark.parametrize("number", range(100))
+def test_one(number):
+    cuda.cuEventCreate(ctypes.byref(event), 2)
+    cuda.cuEventDestroy_v2(event)
+    cuda.cuEventQuery(event)
+"""
+
+
+def many_findings(world: World) -> None:
+    """In a long run of pytest each test fails by its own finding. A report of a whole run stays short."""
+    (world.folder / "test_many.py").write_text(PYTESTS_MANY)
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "cai_sim_pytest", "--cai-sim", "test_many.py")
+    done = world.python(*command, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    if "No module named pytest" not in done.stderr:
+        failures = done.stdout.partition("short test summary")[0]
+        named = re.findall(r"^dead handle: event (e\d+)$", failures, re.M)
+        check(len(named) == len(set(named)) == 100, f"pytest: {len(named)} of 100 tests failed: {done.stdout[-2000:]}{done.stderr}")
+        check("cai_sim: 100 uses of what was destroyed" in done.stdout, f"pytest: {done.stdout[-2000:]}")
+    program = PYTESTS_MANY.replace("import pytest\n", "").replace('@pytest.mark.parametrize("number", range(100))\n', "")
+    done = world.run(program + "for number in range(100): test_one(number)\n")
+    expect(done, 5, r"cai_sim: 100 uses of what was destroyed\n", r"\n75 more uses of what was destroyed or is out of reach, not shown\n")
+    check(done.stderr.count("dead handle: event") == 25, f"a report of {done.stderr.count('dead handle')} uses: {done.stderr[:2000]}")
+
 
 def on_driver(world: World, folder: pathlib.Path) -> None:
     """Programs on the simulated driver itself."""
@@ -777,6 +836,7 @@ def on_driver(world: World, folder: pathlib.Path) -> None:
            "cuMemsetD8Async of ctypes", r"from program\d+.py:20, in <module>", "cuMemcpyDtoDAsync_v2 of ctypes", "nothing makes s2 wait for s1")  # fmt: skip
     expect(world.run(DRIVER.format(order=WAIT)), 0, r"cai_sim: no race\n")
     expect(world.run(DRIVER.format(order=WAIT), "--adversarial", "--devices=2", "--memory=1G"), 0, r"cai_sim: no race\n")
+    many_findings(world)
     done = world.python("-c", "import numba.cuda, cuda.core, numpy")
     if done.returncode:
         print(f"numba-cuda and cuda.core: skipped, {done.stderr.strip().splitlines()[-1]}")

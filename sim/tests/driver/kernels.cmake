@@ -15,6 +15,6 @@ if(TARGET sanitized_images)
 endif()
 cai_python_test(driver.cubins check_cubins.py TIER full SECONDS 8 NEEDS CUDA
                 ARGUMENTS --program "$<TARGET_FILE:${kernel_program}>" --nvcc "${CAI_NVCC}")
-cai_python_test(driver.kernels check_kernels.py JOBS SECONDS 40 TIER full)
+cai_python_test(driver.kernels check_kernels.py CAI_SIM JOBS SECONDS 40 TIER full)
 cai_python_test(driver.ptx check_ptx.py TIER full SECONDS 12 NEEDS CUDA
                 ARGUMENTS --program "$<TARGET_FILE:${kernel_program}>" --nvcc "${CAI_NVCC}")

@@ -122,6 +122,31 @@ static void test_dead_recorded(void)
     CHECK_INT(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
 }
 
+/* Each finding of a long run can be read, with its own name, and those before it stay where they are. */
+static void test_many_findings(void)
+{
+    enum { MANY = 300 };
+    CUcontext context;
+    cai_driver_dead dead, first;
+    int32_t count = 0, i, right = 0;
+    char name[32];
+    while (cai_driver_undefined(count, NULL)) count++;
+    CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    CHECK_INT(cuCtxPushCurrent(context), CUDA_SUCCESS);
+    for (i = 0; i < MANY; ++i)
+        CHECK_INT(cuEventQuery((CUevent)(uintptr_t)(0x20000 + 16 * i)), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_INT(cai_driver_undefined(count, &first), 1);
+    CHECK_STR(first.name, "0x20000");
+    for (i = 0; i < MANY; ++i) {
+        snprintf(name, sizeof name, "0x%x", 0x20000 + 16 * i);
+        right += cai_driver_undefined(count + i, &dead) && !strcmp(dead.name, name) && dead.used;
+    }
+    CHECK_INT(right, MANY);
+    CHECK_INT(cai_driver_undefined(count + MANY, NULL), 0);
+    CHECK_INT(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+    CHECK_INT(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+}
+
 static void test_devices(void)
 {
     CUdevice device;
@@ -1100,8 +1125,10 @@ static void test_all(void)
     test_devices();
     if (recorded_is_on())
         test_dead_recorded();
-    else
+    else {
         test_dead_handles();
+        test_many_findings();
+    }
     test_addresses();
     test_names();
     test_without_context();

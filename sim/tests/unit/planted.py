@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "tests" / "support"))
-from planting import NONE, Defect, Subject, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
+from planting import NONE, Defect, Subject, compile_each, execute_until, folders_of, judge_all, parser  # noqa: E402
 
 FILES = ("sim/cai_check.c", "sim/cai_sim.c")
 TESTS = ("test_graphs", "test_memory", "test_check")
@@ -296,13 +296,8 @@ class Checked(Subject):
     """test_check.c, test_graphs.c and test_memory.c with the simulation and the checker."""
 
     def build(self, options, tree, folder):
-        for test in TESTS:
-            sources = [tree / file for file in FILES] + [HERE / f"{test}.c"]
-            flags = ["-O0", "-DCAI_SIM_LINKED", *folders_of(tree)]
-            error = compile_with(options, *flags, *sources, "-o", folder / test)
-            if error:
-                return error
-        return None
+        below = [tree / file for file in FILES]
+        return compile_each(options, folder, [HERE / f"{test}.c" for test in TESTS], "-O0", "-DCAI_SIM_LINKED", *folders_of(tree), *below)
 
     def run(self, options, tree, folder, environment, defect):
         for test in TESTS:

@@ -971,6 +971,51 @@ int main(void)
 """)  # fmt: skip
 
 
+# -------------------------------------------------------------------- ext/cai_tensor_map.h
+TENSOR_MAP_USE = """
+int use(const cai_array *x, cai_tensor_map_plan *plan, cai_error *err);
+int use(const cai_array *x, cai_tensor_map_plan *plan, cai_error *err)
+{
+    cai_tensor_tile tile = {{64, 32}, {0}, 0, 0, CAI_TENSOR_MAP_SWIZZLE_128B, CAI_TENSOR_MAP_L2_128B, 0};
+    return cai_tensor_map_of(x, &tile, plan, err);
+}
+"""
+# Casts of the macro, in the user's own file
+TENSOR_MAP_CALL = """#include <cuda.h>
+int encode(const cai_tensor_map_plan *plan, CUtensorMap *map);
+int encode(const cai_tensor_map_plan *plan, CUtensorMap *map)
+{
+    return cuTensorMapEncodeTiled(map, CAI_TENSOR_MAP_ARGUMENTS(*plan)) != CUDA_SUCCESS;
+}
+"""
+# One copy plans, and the other plans the same again.
+TENSOR_MAP_FUNCTIONS = """
+int plan_%(name)s(cai_tensor_map_plan *plan)%(end)s
+"""
+TENSOR_MAP_COPY = (TENSOR_MAP_FUNCTIONS.replace("%(end)s", ";") + """
+int plan_%(name)s(cai_tensor_map_plan *plan)
+{
+    const cai_tensor_tile tile = {{4, 8}, {0}, 0, 0, 0, 0, 0};
+    const int64_t shape[2] = {6, 8};
+    cai_dtype dtype;
+    cai_array x;
+    CAI_TRY(cai_dtype_of(CAI_FLOAT32, &dtype, NULL));
+    CAI_TRY(cai_array_init_dtype(&x, &dtype, 2, shape, NULL, 4096, NULL));
+    return cai_tensor_map_of(&x, &tile, plan, NULL);
+}
+""")  # fmt: skip
+TENSOR_MAP_MAIN = (
+    '#include "@header"\n#include <string.h>\n'
+    + (TENSOR_MAP_FUNCTIONS % {"name": "alpha", "end": ";"}) + (TENSOR_MAP_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    cai_tensor_map_plan one, other;
+    if (plan_alpha(&one) || plan_beta(&other)) return 1;
+    return memcmp(&one, &other, sizeof one) || one.dims[1] != 6 || one.strides[0] != 32 || one.box_bytes != 128;
+}
+""")  # fmt: skip
+
+
 # -------------------------------------------------------------------- ext/cai_transfer.h
 TRANSFER_USE = """
 int use(cai_transfer *plan, const cai_array *to, const cai_array *from, cai_run *runs, cai_error *err);
@@ -1245,6 +1290,12 @@ SUBJECTS = {
         guard="CAI_LAYOUT_H_INCLUDED", switch="CAI_LAYOUT_IMPLEMENTATION", other_version="another version of it",
         use=LAYOUT_USE, link="cai_layout_preset(NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
         linked="cai_layout_preset", copies=(LAYOUT_COPY, LAYOUT_MAIN), below=("cai.h",),
+    ),
+    "cai_tensor_map.h": Subject(
+        guard="CAI_TENSOR_MAP_H_INCLUDED", switch="CAI_TENSOR_MAP_IMPLEMENTATION", other_version="another version of it",
+        use=TENSOR_MAP_USE, link="cai_tensor_map_of(NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
+        linked="cai_tensor_map_of", copies=(TENSOR_MAP_COPY, TENSOR_MAP_MAIN), below=("cai.h",), light=True,
+        modes={"with cuda.h": Mode('#include "@header"\n' + TENSOR_MAP_CALL, backend=LINKED)},
     ),
     "cai_transfer.h": Subject(
         guard="CAI_TRANSFER_H_INCLUDED", switch="CAI_TRANSFER_IMPLEMENTATION", other_version="another version of it",

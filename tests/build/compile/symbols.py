@@ -125,6 +125,7 @@ CONFIGURATIONS = {
     "cai_layout.h": (
         Configuration(needs=frozenset({"strcmp"}), keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
     ),
+    "cai_tensor_map.h": (Configuration(keep="cai_tensor_map_of(NULL, NULL, NULL, NULL)"),),
     "cai_transfer.h": (
         Configuration(without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
                       keep="cai_transfer_runs(NULL, 0, NULL, 0)"),

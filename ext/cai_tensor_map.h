@@ -1,0 +1,454 @@
+/* cai_tensor_map.h - an array and a tile as the arguments of cuTensorMapEncodeTiled - v0.1.0
+ * SPDX-License-Identifier: MIT (text at the end of this file)
+ * Plain C99 that is also C++11 and compiles under nvcc. No CUDA, no allocation. */
+
+#if defined(CAI_IMPLEMENTATION) && !defined(CAI_TENSOR_MAP_IMPLEMENTATION)
+#define CAI_TENSOR_MAP_IMPLEMENTATION
+#endif
+
+/* A second inclusion of cai.h adds its implementation, or refuses configuration that comes too late. */
+#if !defined(CAI_H_INCLUDED) || defined(CAI_IMPLEMENTATION) ||                                               \
+    defined(CAI_STATIC) != defined(CAI_PRIV_DECLARED_STATIC) ||                                              \
+    defined(CAI_SHARED) != defined(CAI_PRIV_DECLARED_SHARED) ||                                              \
+    defined(CAI_NAMESPACE) != defined(CAI_PRIV_DECLARED_NAMESPACE)
+#include "cai.h"
+#endif
+
+#if CAI_H_INCLUDED / 100 != 1
+#error "cai_tensor_map.h: this is version 0.1, which needs cai.h 0.1"
+#endif
+#if defined(CAI_TENSOR_MAP_H_INCLUDED) && CAI_TENSOR_MAP_H_INCLUDED != 100
+#error "cai_tensor_map.h: another version of it was included first; one translation unit takes one version"
+#endif
+
+#ifndef CAI_TENSOR_MAP_H_INCLUDED
+#define CAI_TENSOR_MAP_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+
+/*
+DO THIS
+    In one .c, .cpp or .cu file (CAI_TENSOR_MAP_IMPLEMENTATION for this header alone). All other configuration
+    is that of cai.h, which is found by -I or beside this file.
+
+        #define CAI_IMPLEMENTATION
+        #include "cai_tensor_map.h"
+
+WHAT IT IS
+    A kernel of compute capability 9.0 or higher copies tiles of an array to shared memory through a tensor
+    map (TMA). cuTensorMapEncodeTiled makes the map. If it refuses, it does not say why. A plan has the
+    arguments of this call, or an error says which condition does not hold.
+
+        cai_tensor_tile tile = {0};
+        cai_tensor_map_plan plan;
+        tile.box[0] = 64; tile.box[1] = 32;                // rows, columns
+        tile.swizzle = CAI_TENSOR_MAP_SWIZZLE_128B;
+        CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
+        CAI_TRY(cai_tensor_map_of(x, &tile, &plan, err));
+        result = cuTensorMapEncodeTiled(&map, CAI_TENSOR_MAP_ARGUMENTS(plan)); // cuda.h is yours
+
+    A tile is in the order of the array's axes. CUDA has the reverse order, so a plan has it, too. The kernel
+    gives its coordinates in CUDA's order: the column first, then the row.
+
+THREADS
+    The function keeps no state. Any number of threads may call it.
+*/
+
+#if defined(CAI_NAMESPACE)
+#define cai_tensor_map_of CAI_PRIV_RENAMED(cai_tensor_map_of)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------- >>tiles */
+enum { CAI_TENSOR_MAP_MAX_NDIM = 5 };
+
+/** Types of elements, with the values of CUtensorMapDataType. There is none of int8, int16, bool and float8.
+ *  A copy moves bits, so UINT8 and UINT16 carry these. In the last three, 16 values of 4 or 6 bits are packed
+ *  (CUDA 12.8, compute capability 10.0). */
+enum {
+    CAI_TENSOR_MAP_BY_DTYPE = 0, /* of a tile: the type of the array's dtype. With 1 byte it is UINT8 */
+    CAI_TENSOR_MAP_UINT8 = 0, CAI_TENSOR_MAP_UINT16, CAI_TENSOR_MAP_UINT32, CAI_TENSOR_MAP_INT32,
+    CAI_TENSOR_MAP_UINT64, CAI_TENSOR_MAP_INT64, CAI_TENSOR_MAP_FLOAT16, CAI_TENSOR_MAP_FLOAT32,
+    CAI_TENSOR_MAP_FLOAT64, CAI_TENSOR_MAP_BFLOAT16, CAI_TENSOR_MAP_FLOAT32_FTZ, CAI_TENSOR_MAP_TFLOAT32,
+    CAI_TENSOR_MAP_TFLOAT32_FTZ, CAI_TENSOR_MAP_16U4_ALIGN8B, CAI_TENSOR_MAP_16U4_ALIGN16B,
+    CAI_TENSOR_MAP_16U6_ALIGN16B
+};
+
+/** The values of CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion and
+ *  CUtensorMapFloatOOBfill. The swizzles with ATOM need CUDA 12.8. */
+enum { CAI_TENSOR_MAP_INTERLEAVE_NONE, CAI_TENSOR_MAP_INTERLEAVE_16B, CAI_TENSOR_MAP_INTERLEAVE_32B };
+enum {
+    CAI_TENSOR_MAP_SWIZZLE_NONE, CAI_TENSOR_MAP_SWIZZLE_32B, CAI_TENSOR_MAP_SWIZZLE_64B,
+    CAI_TENSOR_MAP_SWIZZLE_128B, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_32B,
+    CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B
+};
+enum {
+    CAI_TENSOR_MAP_L2_NONE, CAI_TENSOR_MAP_L2_64B, CAI_TENSOR_MAP_L2_128B, CAI_TENSOR_MAP_L2_256B
+};
+enum { CAI_TENSOR_MAP_FILL_ZERO, CAI_TENSOR_MAP_FILL_NAN };
+
+/** What a kernel copies at once. Zero it, then set the box and what else differs. */
+typedef struct cai_tensor_tile {
+    int32_t box[5];       /* elements along each axis of the array, 1 to 256; 0 past the last axis */
+    int32_t steps[5];     /* every n-th element along each axis, 1 to 8; 0 is 1. The tile then has
+                             ceil(box / step) elements along this axis */
+    int32_t type;         /* CAI_TENSOR_MAP_FLOAT32_FTZ, ...; 0: CAI_TENSOR_MAP_BY_DTYPE */
+    int32_t interleave;   /* CAI_TENSOR_MAP_INTERLEAVE_... */
+    int32_t swizzle;      /* CAI_TENSOR_MAP_SWIZZLE_... */
+    int32_t l2_promotion; /* CAI_TENSOR_MAP_L2_... */
+    int32_t fill;         /* CAI_TENSOR_MAP_FILL_..., for elements outside of the array */
+} cai_tensor_tile;
+
+/** The arguments of cuTensorMapEncodeTiled, in CUDA's order of dimensions: the last axis of the array is
+ *  dimension 0. What is past the rank is 0. */
+typedef struct cai_tensor_map_plan {
+    uint64_t address;    /* globalAddress */
+    uint64_t dims[5];    /* globalDim: elements */
+    uint64_t strides[4]; /* globalStrides: bytes, of dimensions 1 to 4 */
+    uint32_t box[5];     /* boxDim: elements */
+    uint32_t steps[5];   /* elementStrides */
+    uint32_t rank;       /* tensorRank */
+    int32_t type, interleave, swizzle, l2_promotion, fill;
+    uint64_t box_bytes;  /* of shared memory that a copy fills, with gaps (ALIGN16B); 0 with interleave */
+} cai_tensor_map_plan;
+
+#ifdef __cplusplus
+#define CAI_PRIV_MAP_CAST(type, value) static_cast<type>(value)
+#define CAI_PRIV_MAP_POINTER(value) reinterpret_cast<void *>(static_cast<uintptr_t>(value))
+#else
+#define CAI_PRIV_MAP_CAST(type, value) ((type)(value))
+#define CAI_PRIV_MAP_POINTER(value) ((void *)(uintptr_t)(value))
+#endif
+
+/** All arguments of cuTensorMapEncodeTiled after the first. cuda.h must be included where you use it. */
+#define CAI_TENSOR_MAP_ARGUMENTS(plan)                                                                       \
+    CAI_PRIV_MAP_CAST(CUtensorMapDataType, (plan).type), (plan).rank, CAI_PRIV_MAP_POINTER((plan).address),  \
+        (plan).dims, (plan).strides, (plan).box, (plan).steps,                                               \
+        CAI_PRIV_MAP_CAST(CUtensorMapInterleave, (plan).interleave),                                         \
+        CAI_PRIV_MAP_CAST(CUtensorMapSwizzle, (plan).swizzle),                                               \
+        CAI_PRIV_MAP_CAST(CUtensorMapL2promotion, (plan).l2_promotion),                                      \
+        CAI_PRIV_MAP_CAST(CUtensorMapFloatOOBfill, (plan).fill)
+
+/** Plans a tensor map. The conditions are those that the comment on cuTensorMapEncodeTiled in cuda.h lists
+ *  (CUDA 13.0).
+ *  - ndim is 1 to 5, with interleave 3 to 5. Extents are 1 to 2^32.
+ *  - data and strides are multiples of 16, with INTERLEAVE_32B or a type of ALIGN16B of 32.
+ *  - The last axis is contiguous: CUDA has no stride for it. If another axis is, permute the array
+ *    (cai_view_permute). The other strides are 0 to 2^40 - 1, in any order: rows may repeat and overlap. The
+ *    document computes strides from padding. CUTLASS passes others, too, so this is not taken as a demand.
+ *  - An axis of extent 1 may have any stride. If CUDA does not take it, the plan has another one.
+ *  - box is 1 to 256, and may exceed the array. Without interleave its last axis has a multiple of 16 bytes,
+ *    at most those of the swizzle.
+ *  - steps are 1 to 8. Without interleave the last axis has none (PTX ISA, Traversal-Stride). CUDA would
+ *    ignore them, so they are refused.
+ *  - INTERLEAVE_32B needs SWIZZLE_32B. FILL_NAN needs a type of floating point.
+ *  - A type that you name has the size of an element, such as UINT64 for complex64.
+ *  - For packed types the elements are bytes. Extents of the array count bytes. box, dims and the kernel's
+ *    coordinates count values. With ALIGN16B the last extent has a multiple of 128 values, its box is 128,
+ *    and the swizzle is NONE, 128B or 128B_ATOM_32B, for 16U6 also 128B_ATOM_64B. 16U6 has no interleave.
+ *  With interleave the axes are passed on as they are. The document does not say how slices follow one
+ *  another.
+ *  The device is not known here: the driver of an older one may refuse what is new in CUDA 12.8.
+ *  cuTensorMapEncodeIm2col takes the same type, dims and strides. Mask, stream and memory do not count: call
+ *  cai_expect before. On failure `out` is unchanged. Errors: CAI_ERR_EXPECT (the array) and CAI_ERR_ARGUMENT
+ *  (the tile, NULL), with the axis as index, CAI_ERR_ABI. */
+CAI_API CAI_MUST_CHECK cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_tile *tile,
+                                                    cai_tensor_map_plan *out, cai_error *err);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_TENSOR_MAP_H_INCLUDED */
+
+/* ============================================================ >>implementation
+ *   >>modes  >>boxes  >>arrays */
+
+#if defined(CAI_TENSOR_MAP_IMPLEMENTATION) && !defined(CAI_TENSOR_MAP_IMPLEMENTED)
+#define CAI_TENSOR_MAP_IMPLEMENTED
+
+#include <string.h>
+#define CAI_PRIV_WANT_ERRORS
+#include "cai.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
+#endif
+
+/* Fills an error of an axis and returns its status. With CAI_ENTRY_NONE it is about the tile. */
+CAI_PRIV_PRINTF(4, 5)
+CAI_PRIV_COLD cai_status cai_priv_map_fail(cai_error *err, int32_t entry, int32_t axis, const char *format,
+                                           ...)
+{
+    const cai_status status = entry ? CAI_ERR_EXPECT : CAI_ERR_ARGUMENT;
+    va_list values;
+    va_start(values, format);
+    (void)cai_priv_error_values(err, status, 0, format, values);
+    va_end(values);
+    if (!err) return status;
+    err->entry = entry;
+    err->index = axis;
+    return status;
+}
+
+/* --------------------------------------------------------------------- >>modes */
+/* A type of ALIGN16B has 128 values of the last axis at once. */
+static int cai_priv_map_wide(int32_t type)
+{
+    return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;
+}
+
+/* Returns the bits of an element. */
+static int32_t cai_priv_map_bits(int32_t type)
+{
+    static const uint8_t bits[16] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6};
+    return bits[type];
+}
+
+static cai_status cai_priv_map_option(const char *name, int32_t value, int32_t last, cai_error *err)
+{
+    if (value >= 0 && value <= last) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %d is not in 0..%d", name, value, last);
+}
+
+/* Checks each enumerator by itself. */
+static cai_status cai_priv_map_options(const cai_tensor_tile *tile, cai_error *err)
+{
+    CAI_TRY(cai_priv_map_option("type", tile->type, CAI_TENSOR_MAP_16U6_ALIGN16B, err));
+    CAI_TRY(cai_priv_map_option("interleave", tile->interleave, CAI_TENSOR_MAP_INTERLEAVE_32B, err));
+    CAI_TRY(cai_priv_map_option("swizzle", tile->swizzle, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, err));
+    CAI_TRY(cai_priv_map_option("l2_promotion", tile->l2_promotion, CAI_TENSOR_MAP_L2_256B, err));
+    return cai_priv_map_option("fill", tile->fill, CAI_TENSOR_MAP_FILL_NAN, err);
+}
+
+/* Returns whether a type of ALIGN16B may have a swizzle. */
+static int cai_priv_map_wide_swizzle(int32_t type, int32_t swizzle)
+{
+    if (swizzle == CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) return type == CAI_TENSOR_MAP_16U6_ALIGN16B;
+    return swizzle == CAI_TENSOR_MAP_SWIZZLE_NONE || swizzle == CAI_TENSOR_MAP_SWIZZLE_128B ||
+           swizzle == CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_32B;
+}
+
+/* Checks the enumerators with one another. */
+static cai_status cai_priv_map_modes(const cai_tensor_map_plan *plan, cai_error *err)
+{
+    const int32_t type = plan->type, swizzle = plan->swizzle;
+    if (plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B && swizzle != CAI_TENSOR_MAP_SWIZZLE_32B)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d: INTERLEAVE_32B needs SWIZZLE_32B, 1",
+                              swizzle);
+    if (plan->interleave && type == CAI_TENSOR_MAP_16U6_ALIGN16B)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "interleave = %d: type 16U6_ALIGN16B needs 0",
+                              plan->interleave);
+    if (cai_priv_map_wide(plan->type) && !cai_priv_map_wide_swizzle(plan->type, plan->swizzle))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d is not for type %d", swizzle, type);
+    if (plan->fill && (type < CAI_TENSOR_MAP_FLOAT16 || type > CAI_TENSOR_MAP_TFLOAT32_FTZ))
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "fill = %d: type %d has no NaN", plan->fill, type);
+    return CAI_OK;
+}
+
+/* ---------------------------------------------------------------------- >>boxes */
+/* Checks the last axis of a box. */
+static cai_status cai_priv_map_inner(const cai_tensor_map_plan *plan, int32_t axis, cai_error *err)
+{
+    static const uint8_t spans[7] = {0, 32, 64, 128, 128, 128, 128};
+    const int32_t box = (int32_t)plan->box[0], bits = box * cai_priv_map_bits(plan->type);
+    const int32_t span = spans[plan->swizzle];
+    if (cai_priv_map_wide(plan->type) && box != 128)
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: type %d needs 128", axis, box,
+                                 plan->type);
+    if (plan->interleave) return CAI_OK;
+    if (bits % 128)
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
+                                 "box[%d] = %d: %d x %d bits are not a multiple of 16 bytes", axis, box, box,
+                                 bits / box);
+    if (span && bits > 8 * span)
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
+                                 "box[%d] = %d: %d bytes are more than the %d of swizzle %d", axis, box,
+                                 bits / 8, span, plan->swizzle);
+    return CAI_OK;
+}
+
+/* Checks box and steps of one axis, and stores them. The last axis has no steps, except with interleave. */
+static cai_status cai_priv_map_axis(const cai_tensor_tile *tile, int32_t axis, cai_tensor_map_plan *plan,
+                                    cai_error *err)
+{
+    const int32_t dim = (int32_t)plan->rank - 1 - axis;
+    const int32_t box = tile->box[axis], step = tile->steps[axis];
+    const int32_t most = dim < 0 ? 0 : dim > 0 || plan->interleave ? 8 : 1;
+    if (dim < 0 ? box != 0 : box < 1 || box > 256)
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: %s", axis, box,
+                                 dim < 0 ? "the array has no such axis" : "it is not in 1..256");
+    if (step < 0 || step > most)
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "steps[%d] = %d is not in 0..%d%s", axis, step,
+                                 most, most == 1 ? ": CUDA ignores those of the last axis" : "");
+    if (dim < 0) return CAI_OK;
+    plan->box[dim] = (uint32_t)box;
+    plan->steps[dim] = step ? (uint32_t)step : 1;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_map_box(const cai_tensor_tile *tile, cai_tensor_map_plan *plan, cai_error *err)
+{
+    int32_t axis;
+    uint32_t dim;
+    for (axis = 0; axis < CAI_TENSOR_MAP_MAX_NDIM; ++axis) CAI_TRY(cai_priv_map_axis(tile, axis, plan, err));
+    CAI_TRY(cai_priv_map_inner(plan, (int32_t)plan->rank - 1, err));
+    if (plan->interleave) return CAI_OK;
+    plan->box_bytes = plan->box[0]; /* ALIGN16B: 16 values fill 16 bytes */
+    if (!cai_priv_map_wide(plan->type))
+        plan->box_bytes = plan->box_bytes * (uint64_t)cai_priv_map_bits(plan->type) / 8;
+    for (dim = 1; dim < plan->rank; ++dim)
+        plan->box_bytes *= (plan->box[dim] + plan->steps[dim] - 1) / plan->steps[dim];
+    return CAI_OK;
+}
+
+/* --------------------------------------------------------------------- >>arrays */
+/* Returns the type of a dtype, or -1. */
+static int32_t cai_priv_map_type_of(const cai_dtype *dtype)
+{
+    if (dtype->itemsize == 1) return CAI_TENSOR_MAP_UINT8;
+    switch (dtype->code) {
+    case CAI_INT16:
+    case CAI_UINT16: return CAI_TENSOR_MAP_UINT16;
+    case CAI_INT32: return CAI_TENSOR_MAP_INT32;
+    case CAI_UINT32: return CAI_TENSOR_MAP_UINT32;
+    case CAI_INT64: return CAI_TENSOR_MAP_INT64;
+    case CAI_UINT64: return CAI_TENSOR_MAP_UINT64;
+    case CAI_FLOAT16: return CAI_TENSOR_MAP_FLOAT16;
+    case CAI_FLOAT32: return CAI_TENSOR_MAP_FLOAT32;
+    case CAI_FLOAT64: return CAI_TENSOR_MAP_FLOAT64;
+    case CAI_BFLOAT16: return CAI_TENSOR_MAP_BFLOAT16;
+    default: return -1;
+    }
+}
+
+static cai_status cai_priv_map_type(const cai_dtype *dtype, int32_t given, int32_t *type, cai_error *err)
+{
+    int32_t bytes;
+    *type = given ? given : cai_priv_map_type_of(dtype);
+    if (*type < 0)
+        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
+                                 "%s has no type of a tensor map: name one of %d bytes (tile.type)",
+                                 cai_dtype_name(dtype->code), dtype->itemsize);
+    bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits are in arrays of bytes */
+    if (dtype->itemsize == bytes) return CAI_OK;
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %d is for an itemsize of %d, not of %d", *type,
+                             bytes, dtype->itemsize);
+}
+
+static cai_status cai_priv_map_rank(const cai_array *array, cai_tensor_map_plan *plan, cai_error *err)
+{
+    const int32_t least = plan->interleave ? 3 : 1;
+    plan->rank = (uint32_t)array->ndim;
+    if (array->ndim >= least && array->ndim <= CAI_TENSOR_MAP_MAX_NDIM) return CAI_OK;
+    return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, -1, "the array has %d dimensions, a tensor map%s %d to 5",
+                             array->ndim, plan->interleave ? " with interleave" : "", least);
+}
+
+/* Stores an extent. The last one is in bytes for packed types, and becomes one in values. */
+static cai_status cai_priv_map_extent(const cai_array *array, int32_t axis, cai_tensor_map_plan *plan,
+                                      cai_error *err)
+{
+    const int32_t dim = array->ndim - 1 - axis, bits = cai_priv_map_bits(plan->type);
+    const int64_t extent = array->shape[axis], most = (int64_t)1 << 32;
+    const int64_t per = dim || bits >= 8 ? 8 : bits; /* an element has 8 / per values */
+    const int32_t unit = dim == 0 && cai_priv_map_wide(plan->type) ? 16 * bits : 1;
+    if (extent < 1 || extent > most / 8 * per)
+        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld is not in 1..%lld", axis,
+                                 (long long)extent, (long long)(most / 8 * per));
+    if (extent % unit)
+        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
+                                 "shape[%d] = %lld: type %d takes multiples of %d bytes", axis,
+                                 (long long)extent, plan->type, unit);
+    plan->dims[dim] = (uint64_t)(extent * 8 / per);
+    return CAI_OK;
+}
+
+/* Stores a stride. Dimension 0 has none. One that no element uses becomes one that CUDA takes. */
+static cai_status cai_priv_map_stride(const cai_array *array, int32_t axis, int32_t unit,
+                                      cai_tensor_map_plan *plan, cai_error *err)
+{
+    const int32_t dim = array->ndim - 1 - axis;
+    const long long stride = array->strides[axis], most = (1ll << 40) - 1;
+    const int fits = stride >= 0 && stride <= most && stride % unit == 0;
+    if (dim) plan->strides[dim - 1] = (uint64_t)(fits ? stride : unit);
+    if (array->shape[axis] == 1) return CAI_OK;
+    if (dim == 0 && stride != array->dtype.itemsize)
+        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis,
+                                 "strides[%d] = %lld, not %d: the last axis must be contiguous", axis, stride,
+                                 array->dtype.itemsize);
+    if (dim == 0 || fits) return CAI_OK;
+    if (stride % unit == 0)
+        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis, "strides[%d] = %lld is not in 0..%lld", axis,
+                                 stride, most);
+    return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis, "strides[%d] = %lld is not a multiple of %d", axis,
+                             stride, unit);
+}
+
+CAI_API cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_tile *tile,
+                                     cai_tensor_map_plan *out, cai_error *err)
+{
+    cai_tensor_map_plan plan;
+    int32_t axis, unit;
+    if (!tile || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile or out is NULL");
+    CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_priv_map_options(tile, err));
+    memset(&plan, 0, sizeof plan);
+    plan.interleave = tile->interleave;
+    plan.swizzle = tile->swizzle;
+    plan.l2_promotion = tile->l2_promotion;
+    plan.fill = tile->fill;
+    plan.address = array->data;
+    CAI_TRY(cai_priv_map_type(&array->dtype, tile->type, &plan.type, err));
+    CAI_TRY(cai_priv_map_modes(&plan, err));
+    CAI_TRY(cai_priv_map_rank(array, &plan, err));
+    unit = plan.interleave == CAI_TENSOR_MAP_INTERLEAVE_32B || cai_priv_map_wide(plan.type) ? 32 : 16;
+    for (axis = 0; axis < array->ndim; ++axis) {
+        CAI_TRY(cai_priv_map_extent(array, axis, &plan, err));
+        CAI_TRY(cai_priv_map_stride(array, axis, unit, &plan, err));
+    }
+    if (array->data % (uint64_t)unit)
+        return cai_priv_map_fail(err, CAI_ENTRY_DATA, 0, "data = 0x%llx is not a multiple of %d",
+                                 (unsigned long long)array->data, unit);
+    CAI_TRY(cai_priv_map_box(tile, &plan, err));
+    *out = plan;
+    return CAI_OK;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_TENSOR_MAP_IMPLEMENTATION */
+
+/*
+MIT License
+
+Copyright (c) 2026 the cai authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without
+limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions
+of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+DEALINGS IN THE SOFTWARE.
+*/
