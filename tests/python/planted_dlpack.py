@@ -224,6 +224,18 @@ BELOW = [
      r"\1    if (owner->release) { cai_array of; of.owner = owner->inner; of.release = owner->release; of.release(&of); }\n"),
     ("leak: the method", r"(import_tensor\(in, object, method, out\) : -1;\n\s*)Py_XDECREF\(method\);", r"\1"),
     ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
+    # the device first
+    ("the device is never first", r"in->type\.device_first;", r"0;"),
+    ("the device is first before a dictionary was missing", r"before == 2 \? cai", r"before ? cai"),
+    ("a device is first for good", r"before && done >= 0 && before != 1 \+ done", r"before && done > 0"),
+    ("the device of a base is first", r" &&\n\s*places\.at\[CAI_PRIV_PY_DEVICE\] <= places\.at\[CAI_PRIV_PY_CUDA\]", r""),
+    ("the buffer is after __dlpack__", r"if \(PyObject_CheckBuffer\(object\) && !cai_priv_py_import_buffer", r"if (0 && !cai_priv_py_import_buffer"),
+    ("a buffer that fails is the end", r"if \(PyErr_Occurred\(\) && !cai_priv_py_excuse\(\)\)", r"if (PyErr_Occurred())"),
+    ("a device that raises stops no program", r"if \(!PyErr_ExceptionMatches\(PyExc_Exception\)\) return 0;\n", r""),
+    ("no __array_interface__ if the device is first", r"(done = cai_priv_py_import_named\(in, object, CAI_PRIV_PY_ARRAY, out\);\n\s*)if \(done <= 0\) return done;",
+     r"\1if (done < 0) return done;"),
+    ("the host is taken without leave if the device is first",
+     r"if \(!\(in->flags & CAI_PYTHON_HOST\)\) return cai_priv_py_refuse\(in, CAI_PRIV_PY_HOST_MEMORY\);\n", r""),
 ]  # fmt: skip
 # A type's table: check_dlpack_table.py
 TABLE = [

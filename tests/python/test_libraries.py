@@ -473,6 +473,24 @@ def test_tensors_that_are_not_what_is_in_memory(module: Any) -> None:
         assert module.facts(plain)["shape"] == (6,)
 
 
+def test_jax_on_the_host_is_read_by_its_buffer(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The property of CUDA's dictionary takes longer to raise than the rest of the import: at most once."""
+    library = opened(HOST["JAX"])
+    needs_dlpack(module, "as is", "JAX")
+    array = library.make(VALUES["2-D"])
+    kind, asked = type(array), []
+    for name in ("__cuda_array_interface__", "__dlpack__"):
+        was = vars(kind)[name]
+        get = was.fget if isinstance(was, property) else was
+        note = lambda self, *a, name=name, get=get, **k: asked.append(name) or get(self, *a, **k)  # noqa: E731
+        monkeypatch.setattr(kind, name, property(note) if isinstance(was, property) else note)
+    for _ in range(3):
+        assert module.facts(array)["read_only"]
+    assert asked in ([], ["__cuda_array_interface__"])
+    narrow = library.make(VALUES["1-D"]).astype("bfloat16")  # no buffer has that
+    assert module.facts(narrow)["dtype"] == "bfloat16" and asked[-1] == "__dlpack__"
+
+
 def test_deleted_jax_array(module: Any) -> None:
     library = opened(HOST["JAX"])
     needs_dlpack(module, "__dlpack__", "JAX")
