@@ -320,13 +320,14 @@ class Device:
     one that the library exports with.
 
     ways: (what an import is given, does it say where the work is pending). take: (an array of the library over what
-    is given to it, does its stream wait for what is pending there). read: the floats as NumPy has them, read on the
-    stream."""
+    is given to it, does its stream wait for what is pending there). refused: (a way that takes no array with work
+    on a stream of others, what the exception says). read: the floats as NumPy has them, read on the stream."""
 
     name = "?"
     has_streams = True
     ways: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     take: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {}
+    refused: dict[str, tuple[Callable[[Any, Any], Any], str]] = {}
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -491,8 +492,9 @@ class Jax(Device):
             raise Missing(f"JAX has no CUDA here: {' '.join(str(error).split())[:200]}") from None
         self.take = {
             "from_dlpack": (lambda thing, stream: self.jax.dlpack.from_dlpack(thing), True),
-            "asarray": (lambda thing, stream: self.jax.numpy.asarray(thing), False),
         }
+        # it looks for the dictionary's stream among its own
+        self.refused = {"asarray": (lambda thing, stream: self.jax.numpy.asarray(thing), "GetStreamFromExternalStream")}
         self.late = self.jax.jit(self.compute_late)
 
     def compute_late(self, values: Any, matrix: Any) -> Any:

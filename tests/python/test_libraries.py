@@ -491,6 +491,16 @@ def test_jax_on_the_host_is_read_by_its_buffer(module: Any, monkeypatch: pytest.
     assert module.facts(narrow)["dtype"] == "bfloat16" and asked[-1] == "__dlpack__"
 
 
+def test_jax_on_the_host_takes_no_dictionary_of_cuda() -> None:
+    library = opened(HOST["JAX"])
+    if any(device.platform != "cpu" for device in library.jax.devices()):
+        pytest.skip("JAX has a GPU here")
+    entries = {"shape": (6,), "typestr": "<f4", "data": (4096, False), "version": 3}
+    given = type("Given", (), {"__cuda_array_interface__": entries})()
+    with pytest.raises(RuntimeError, match="requires CUDA support"):
+        library.jax.numpy.asarray(given)
+
+
 def test_deleted_jax_array(module: Any) -> None:
     library = opened(HOST["JAX"])
     needs_dlpack(module, "__dlpack__", "JAX")
@@ -852,6 +862,18 @@ def test_direct_pair_on_device(gpu: Any, producer: str, consumer: str, record_pr
             continue
         kinds = {"certain" if race.certain else "possible" for race in races}
         record_property("directly", (text, f"race ({', '.join(sorted(kinds))})" if races else "in order"))
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_refused_on_device(gpu: Any, name: str) -> None:
+    """What a library does not take of ours, which docs/python.md tells users."""
+    library = opened(DEVICE[name], gpu)
+    mine = gpu.stream()
+    ours = gpu.upload(VALUES["1-D"], mine)
+    gpu.synchronize(mine.handle)
+    for how, (take, words) in library.refused.items():
+        with pytest.raises(Exception, match=words):
+            print(how, take(ours, library.stream()))
 
 
 @pytest.mark.parametrize("name", DEVICE)
