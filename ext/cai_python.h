@@ -2085,11 +2085,13 @@ static int cai_priv_py_refuse_bit(PyObject *object, PyObject *method, PyObject *
 
 /* Releases and refuses the array of a PyTorch tensor whose values must be conjugated or negated when they are
  * read. PyTorch's dictionary and table do not contain this, and __dlpack__ only refuses the conjugate. Only
- * complex values can be conjugated. */
+ * complex values can be conjugated, and only they and their parts negated. A question takes PyTorch as long as
+ * its table does. */
 static int cai_priv_py_refuse_lazy(cai_python *py, PyObject *object, PyObject *is_neg, cai_array *array)
 {
     PyObject *const is_conj = py->names[CAI_PRIV_PY_IS_CONJ];
-    const int is_complex = (array->dtype.code >> 8 & 0xff) == 'c';
+    const int kind = array->dtype.code >> 8 & 0xff, is_complex = kind == 'c';
+    if (array->dtype.itemsize == 1 || kind == 'i') return 0; /* an unsigned int may be bits of a bfloat16 */
     if ((!is_complex || !cai_priv_py_refuse_bit(object, is_conj, is_conj)) &&
         !cai_priv_py_refuse_bit(object, is_neg, py->names[CAI_PRIV_PY_IS_NEG]))
         return 0;

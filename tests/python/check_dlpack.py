@@ -599,6 +599,12 @@ def check_bits(table: Any) -> None:
         check(type(got) is BufferError and expected in str(got) if refused else as_expected(got, expected),
               f"{text}: {got!r}")  # fmt: skip
         check(thing.asked == ["managed"] * (2 if expected == "ok" else 1), f"{text}: asked {thing.asked}")
+    parts_of = [(2, 16), (2, 32), (2, 64), (4, 16), (1, 16), (1, 64)]  # a bfloat16 may come as bits
+    for dtype in [*parts_of, (0, 8), (0, 32), (0, 64), (1, 8), (6, 8), (11, 8)]:
+        thing = tabled(table, spec(dtype=(*dtype, 1)), is_conj=lambda _: False, is_neg=raising(error))
+        with balanced(f"{dtype} negated"):
+            _, got = attempt(lambda: probe.release(probe.hold((thing,), 0)))
+        check(got is (error if dtype in parts_of else None), f"{dtype}: {got!r}")
     entries = {"shape": (2,), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
     for bit in (False, True):
         kind = type("Lazy", (), {"__cuda_array_interface__": entries, "is_conj": lambda _: False,

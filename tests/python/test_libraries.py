@@ -457,6 +457,7 @@ def test_tensors_without_memory(module: Any, what: str) -> None:
             module.facts(way(array))
 
 
+@pytest.mark.filterwarnings("ignore:B?ComplexHalf support", "ignore:BComplex32 support")
 def test_tensors_that_are_not_what_is_in_memory(module: Any) -> None:
     """Conjugates that PyTorch has not computed yet are refused by its __dlpack__. Its exchange in C, and for negatives
     its __dlpack__ too, give out what is in memory. So an import asks is_conj() and is_neg()."""
@@ -471,6 +472,10 @@ def test_tensors_that_are_not_what_is_in_memory(module: Any) -> None:
             module.facts(lazy)
     for plain in (conjugate.real, conjugate.resolve_conj(), conjugate.imag.resolve_neg()):
         assert module.facts(plain)["shape"] == (6,)
+    for parts in ("complex32", "bcomplex32", "complex128"):  # of halves, of bfloat16, of doubles
+        if hasattr(library.torch, parts):
+            with pytest.raises(BufferError, match="is_neg"):
+                module.facts(library.torch.zeros(6, dtype=getattr(library.torch, parts)).conj().imag)
 
 
 def test_jax_on_the_host_is_read_by_its_buffer(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
