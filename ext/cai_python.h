@@ -1217,7 +1217,7 @@ static void cai_priv_py_close(cai_priv_py_reader *reader)
 {
     if (reader->tokens != reader->room) PyMem_Free(reader->tokens);
     Py_XDECREF(reader->snapshots);
-    while (reader->held_count) Py_DECREF(reader->held[--reader->held_count]);
+    while (reader->held_count) Py_XDECREF(reader->held[--reader->held_count]);
 }
 
 static int cai_priv_py_grow(cai_priv_py_reader *reader)
@@ -1365,6 +1365,8 @@ static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, i
 {
     if (!object) return -1;
     if (Py_TYPE(object) == &PyUnicode_Type) return cai_priv_py_put_text(reader, object);
+    if (Py_TYPE(object) == &PyTuple_Type && depth <= CAI_PRIV_PY_DEPTH)
+        return cai_priv_py_put_items(reader, object, CAI_TOKEN_TUPLE, PyTuple_Size(object), depth);
     if (depth > CAI_PRIV_PY_DEPTH) return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
     if (PyBool_Check(object)) return cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, object == Py_True, NULL);
     if (PyLong_Check(object)) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
@@ -1419,6 +1421,7 @@ static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
  * if a key is another object. */
 static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject *values[CAI_PYTHON_KEYS])
 {
+    static const unsigned char after[CAI_PYTHON_KEYS] = {1, 6, 7, 4, 2, 3, 5, 0}; /* the order of CuPy's keys */
     PyObject *key, *value;
     Py_ssize_t at = 0;
     unsigned next = 0, tries = 0;
@@ -1426,11 +1429,11 @@ static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject
     Py_BEGIN_CRITICAL_SECTION(dictionary);
 #endif
     while (tries < CAI_PYTHON_KEYS && PyDict_Next(dictionary, &at, &key, &value)) {
-        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries) /* mostly in this order */
-            next = (next + 1) % CAI_PYTHON_KEYS;
+        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries) next = after[next];
         if (tries == CAI_PYTHON_KEYS) break; /* another key */
         Py_INCREF(value);
         values[next] = value;
+        next = after[next];
     }
     if (tries == CAI_PYTHON_KEYS)
         for (next = 0; next < CAI_PYTHON_KEYS; ++next) Py_CLEAR(values[next]);
@@ -1440,20 +1443,21 @@ static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject
     return tries < CAI_PYTHON_KEYS;
 }
 
-/* Finds the entries. The reader holds new references, as code that runs meanwhile may change the
- * dictionary. */
-static int cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
-                                    PyObject *values[CAI_PYTHON_KEYS])
+/* Finds the entries. Returns them, or NULL with an exception. The reader holds new references, as code that
+ * runs meanwhile may change the dictionary. */
+static PyObject **cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python *py,
+                                           PyObject *dictionary)
 {
+    PyObject **const values = &reader->held[reader->held_count];
     int walked, i;
     memset(values, 0, CAI_PYTHON_KEYS * sizeof *values);
+    reader->held_count += CAI_PYTHON_KEYS;
     walked = cai_priv_py_walk(py, dictionary, values);
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
-        if (!walked) values[i] = cai_priv_py_entry(dictionary, py->keys[i]);
-        if (values[i]) reader->held[reader->held_count++] = values[i];
-        else if (!walked && PyErr_Occurred()) return -1;
+    for (i = 0; !walked && i < CAI_PYTHON_KEYS; ++i) {
+        values[i] = cai_priv_py_entry(dictionary, py->keys[i]);
+        if (!values[i] && PyErr_Occurred()) return NULL;
     }
-    return 0;
+    return values;
 }
 
 /* Returns 1 if a descr is [('', typestr)], which says nothing (R40). Most are so. Runs no code. A bit field,
@@ -1461,6 +1465,8 @@ static int cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python
 static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
 {
     PyObject *field, *name, *text;
+    Py_ssize_t length, as_long;
+    const char *said, *expected;
     int same;
     if (!typestr || Py_TYPE(typestr) != &PyUnicode_Type || Py_TYPE(descr) != &PyList_Type) return 0;
     if (PyList_Size(descr) != 1) return 0;
@@ -1475,9 +1481,12 @@ static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
     if (same) {
         name = PyTuple_GetItem(field, 0);
         text = PyTuple_GetItem(field, 1);
-        same = Py_TYPE(name) == &PyUnicode_Type && !PyUnicode_GetLength(name) &&
-               Py_TYPE(text) == &PyUnicode_Type && !PyUnicode_Compare(text, typestr) &&
-               PyUnicode_FindChar(text, 't', 0, PyUnicode_GetLength(text), 1) < 0;
+        same = Py_TYPE(name) == &PyUnicode_Type && !PyUnicode_GetLength(name) && Py_TYPE(text) == &PyUnicode_Type;
+        said = same ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+        expected = said ? PyUnicode_AsUTF8AndSize(typestr, &as_long) : NULL;
+        same = expected && length == as_long && !memcmp(said, expected, (size_t)length) &&
+               !memchr(said, 't', (size_t)length);
+        if (!expected) PyErr_Clear(); /* lone surrogates */
     }
     Py_XDECREF(field);
     return same;
@@ -1486,11 +1495,10 @@ static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
 static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
                             cai_priv_py_entries *entries, PyObject **mask)
 {
-    PyObject *values[CAI_PYTHON_KEYS];
+    PyObject *const *const values = cai_priv_py_find_entries(reader, py, dictionary);
     int i;
     memset(entries, 0, sizeof *entries);
-    if (cai_priv_py_find_entries(reader, py, dictionary, values)) return -1;
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
+    for (i = 0; values && i < CAI_PYTHON_KEYS; ++i) {
         PyObject *value = values[i];
         if (!value) continue;
         if (i == CAI_PRIV_PY_DESCR && cai_priv_py_only_repeats(value, values[CAI_PRIV_PY_TYPESTR])) continue;
@@ -1501,7 +1509,7 @@ static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, Py
                                   : cai_priv_py_put_value(reader, value, 0))
             return -1;
     }
-    return 0;
+    return values ? 0 : -1;
 }
 
 /* Returns the run of an entry, or NULL. */
@@ -1847,80 +1855,6 @@ static int cai_priv_py_typestr(const char *format, Py_ssize_t itemsize, char *ou
     return cai_priv_py_put_typestr(out, size == 1 ? '|' : order, is_complex ? 'c' : kind, size);
 }
 
-static int cai_priv_py_put_extents(cai_priv_py_reader *reader, const Py_ssize_t *values, int count)
-{
-    int i, failed = cai_priv_py_put(reader, CAI_TOKEN_TUPLE, (size_t)count, 0, NULL);
-    for (i = 0; i < count && !failed; ++i)
-        failed = cai_priv_py_put(reader, CAI_TOKEN_INT, 0, (uint64_t)(int64_t)values[i], NULL);
-    return failed;
-}
-
-/* Tags a buffer as a dictionary of version 3. `text` is its typestr. */
-static int cai_priv_py_put_buffer(cai_priv_py_reader *reader, const Py_buffer *view, const char *text,
-                                  cai_priv_py_entries *entries)
-{
-    const uint64_t data = view->len ? (uint64_t)(uintptr_t)view->buf : 0;
-    int failed;
-    memset(entries, 0, 2 * sizeof *entries);
-    entries->at[0] = reader->count + 1;
-    failed = cai_priv_py_put_extents(reader, view->shape, view->ndim);
-    entries->at[1] = reader->count + 1;
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_STR, strlen(text), 0, text);
-    entries->at[CAI_PRIV_PY_DATA] = reader->count + 1;
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_TUPLE, 2, 0, NULL);
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_UINT, 0, data, NULL);
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, view->readonly != 0, NULL);
-    entries->at[3] = reader->count + 1;
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_INT, 0, 3, NULL);
-    if (!view->strides) return failed;
-    entries->at[4] = reader->count + 1;
-    return failed | cai_priv_py_put_extents(reader, view->strides, view->ndim);
-}
-
-static int cai_priv_py_judge_buffer(cai_priv_py_import *in, const Py_buffer *view, cai_array *out)
-{
-    cai_priv_py_entries entries[2];
-    char text[CAI_TYPESTR_SIZE];
-    int i, failed, indirect = 0;
-    for (i = 0; view->suboffsets && i < view->ndim && i < CAI_MAX_NDIM; ++i)
-        indirect |= view->suboffsets[i] >= 0;
-    if (indirect || view->ndim < 0 || view->ndim > CAI_MAX_NDIM || (view->ndim && !view->shape)) {
-        PyErr_Format(PyExc_BufferError, indirect ? "the buffer has %d dimensions, with pointers to pointers"
-                                                 : "the buffer has %d dimensions, not 0 to 64 with a shape",
-                     view->ndim);
-        return -1;
-    }
-    if (!cai_priv_py_typestr(view->format, view->itemsize, text)) {
-        PyErr_Format(PyExc_BufferError, "the buffer's format '%s' with items of %zd bytes has no typestr",
-                     view->format ? view->format : "B", view->itemsize);
-        return -1;
-    }
-    in->on_host = 1;
-    in->mask_dictionary = NULL;
-    cai_priv_py_open(&in->reader, 0);
-    failed = cai_priv_py_put_buffer(&in->reader, view, text, entries);
-    if (!failed) failed = cai_priv_py_judge(in, entries, NULL, NULL, out);
-    cai_priv_py_close(&in->reader);
-    return failed ? -1 : 0;
-}
-
-static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, cai_array *out)
-{
-    cai_priv_py_owner *owner = cai_priv_py_owner_new(in->py, NULL);
-    Py_buffer *view = owner ? (Py_buffer *)PyMem_Malloc(sizeof *view) : NULL;
-    if (owner && !view) PyErr_NoMemory();
-    if (view && !PyObject_GetBuffer(object, view, PyBUF_FULL_RO)) owner->buffer = view;
-    else PyMem_Free(view);
-    if (owner && owner->buffer && !cai_priv_py_judge_buffer(in, view, out)) {
-        out->fields = NULL;
-        out->field_count = 0;
-        cai_priv_py_attach(out, owner);
-        return 0;
-    }
-    if (owner) cai_priv_py_forget(owner);
-    return -1;
-}
-
 /* Stores the dtype of a buffer. Returns 0 if it has no typestr. */
 static int cai_priv_py_dtype_of(const Py_buffer *view, cai_dtype *out)
 {
@@ -1933,27 +1867,72 @@ static int cai_priv_py_dtype_of(const Py_buffer *view, cai_dtype *out)
     return length && !cai_dtype_parse(text, length, 0, out, NULL);
 }
 
+/* Describes a buffer of 0 to 64 dimensions. Its strides are used if `with_strides` is not 0. */
+static cai_status cai_priv_py_describe_buffer(const Py_buffer *view, const cai_dtype *dtype, int with_strides,
+                                              cai_array *out, cai_error *err)
+{
+    int64_t shape[CAI_MAX_NDIM], strides[CAI_MAX_NDIM];
+    int i;
+    for (i = 0; i < view->ndim; ++i) {
+        shape[i] = view->shape[i];
+        if (with_strides) strides[i] = view->strides[i];
+    }
+    CAI_TRY(cai_array_init_dtype(out, dtype, view->ndim, shape, with_strides ? strides : NULL,
+                                 (uint64_t)(uintptr_t)view->buf, err));
+    cai_array_set_read_only(out, view->readonly);
+    cai_priv_py_put_on_host(out);
+    return CAI_OK;
+}
+
+static int cai_priv_py_judge_buffer(const Py_buffer *view, cai_array *out)
+{
+    int i, indirect = 0;
+    cai_dtype dtype;
+    cai_error err;
+    for (i = 0; view->suboffsets && i < view->ndim && i < CAI_MAX_NDIM; ++i)
+        indirect |= view->suboffsets[i] >= 0;
+    if (indirect || view->ndim < 0 || view->ndim > CAI_MAX_NDIM || (view->ndim && !view->shape)) {
+        PyErr_Format(PyExc_BufferError, indirect ? "the buffer has %d dimensions, with pointers to pointers"
+                                                 : "the buffer has %d dimensions, not 0 to 64 with a shape",
+                     view->ndim);
+        return -1;
+    }
+    if (!cai_priv_py_dtype_of(view, &dtype)) {
+        PyErr_Format(PyExc_BufferError, "the buffer's format '%s' with items of %zd bytes has no typestr",
+                     view->format ? view->format : "B", view->itemsize);
+        return -1;
+    }
+    if (!cai_priv_py_describe_buffer(view, &dtype, view->strides != NULL, out, &err)) return 0;
+    cai_python_raise(&err);
+    return -1;
+}
+
+static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, cai_array *out)
+{
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(in->py, NULL);
+    Py_buffer *view = owner ? (Py_buffer *)PyMem_Malloc(sizeof *view) : NULL;
+    if (owner && !view) PyErr_NoMemory();
+    if (view && !PyObject_GetBuffer(object, view, PyBUF_FULL_RO)) owner->buffer = view;
+    else PyMem_Free(view);
+    if (owner && owner->buffer && !cai_priv_py_judge_buffer(view, out)) {
+        cai_priv_py_attach(out, owner);
+        return 0;
+    }
+    if (owner) cai_priv_py_forget(owner);
+    return -1;
+}
+
 /* Describes a buffer as NumPy's dictionary would: strides of a contiguous array are none. Returns 0 if only
  * the dictionary can: NumPy's buffers lack records and times, and change the strides of extents of 1. */
 static int cai_priv_py_describe_plain(const Py_buffer *view, cai_array *out)
 {
     const int dense = PyBuffer_IsContiguous(view, 'C');
-    int64_t shape[CAI_MAX_NDIM], strides[CAI_MAX_NDIM];
     cai_dtype dtype;
     int i;
-    if (view->suboffsets || view->ndim > CAI_MAX_NDIM) return 0;
-    if (!cai_priv_py_dtype_of(view, &dtype)) return 0;
-    for (i = 0; i < view->ndim; ++i) {
-        shape[i] = view->shape[i];
-        strides[i] = view->strides[i];
-        if (!dense && shape[i] == 1) return 0;
-    }
-    if (cai_array_init_dtype(out, &dtype, view->ndim, shape, dense ? NULL : strides,
-                             (uint64_t)(uintptr_t)view->buf, NULL))
-        return 0;
-    if (view->readonly) out->flags &= ~(uint32_t)CAI_WRITABLE;
-    cai_priv_py_put_on_host(out);
-    return 1;
+    if (view->suboffsets || view->ndim > CAI_MAX_NDIM || !cai_priv_py_dtype_of(view, &dtype)) return 0;
+    for (i = 0; !dense && i < view->ndim; ++i)
+        if (view->shape[i] == 1) return 0;
+    return !cai_priv_py_describe_buffer(view, &dtype, !dense, out, NULL);
 }
 
 /* Imports NumPy's ndarray (cai_priv_py_is_plain) by its buffer. The array owns the object, as that of the
