@@ -74,9 +74,8 @@ WHAT IT READS (the first of these that an object has)
     5. __dlpack__. Only with cai_python_dlpack.h.
     6. The buffer protocol, with CAI_PYTHON_HOST. Without that flag 1, 2 and 5 also refuse arrays in plain
        host memory.
-    If 3 raised AttributeError for the last array of a type, the next one is first asked for its device,
-    provided that the class with 3 has __dlpack_device__, too. For an array in plain host memory the order is
-    then 4, 6, 5. JAX's property takes 10 times as long to raise as the buffer takes.
+    If 3 raised AttributeError for the last array of a type, and the class with 3 has __dlpack_device__, too,
+    the next array is first asked for its device. In plain host memory the order is then 4, 6, 5.
     The earlier class in the MRO decides. If a class has one of 2, 3, 4 or 5 in its dictionary, 1 or 2 of its
     base is not used. Attributes of a metaclass do not count. For the last 16 types, their offers in C are
     remembered, or that there is none. A type must not change its offers. Remembered types are not kept alive.
@@ -178,8 +177,7 @@ typedef struct cai_python_type {
     PyObject *weak;                      /* a weak reference to the type; NULL: free */
     PyObject *is_neg; /* that method or its name, if its tensors may have PyTorch's lazy bits; or NULL */
     int32_t plain;                       /* its buffers describe the same arrays as its __array_interface__ */
-    int32_t device_first; /* 1: the class of its dictionary has __dlpack_device__; 2: and the last array no
-                             dictionary */
+    int32_t device_first; /* 2: __dlpack_device__ is asked first; 1: not yet, as dictionaries are there */
 } cai_python_type;
 
 /** The list of references to drop. It has memory of its own, as arrays may outlive the module. */
@@ -400,13 +398,6 @@ static void *cai_priv_py_load(void **at)
     return *at;
 }
 
-static void *cai_priv_py_exchange(void **at, void *value)
-{
-    void *const before = *at;
-    *at = value;
-    return before;
-}
-
 static int cai_priv_py_replace(void **at, void *expected, void *value)
 {
     if (*at != expected) return 0;
@@ -424,11 +415,6 @@ static void *cai_priv_py_load(void **at)
     return *(void *volatile *)at;
 }
 
-static void *cai_priv_py_exchange(void **at, void *value)
-{
-    return _InterlockedExchangePointer(at, value);
-}
-
 static int cai_priv_py_replace(void **at, void *expected, void *value)
 {
     return _InterlockedCompareExchangePointer(at, value, expected) == expected;
@@ -444,11 +430,6 @@ static void *cai_priv_py_load(void **at)
     return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }
 
-static void *cai_priv_py_exchange(void **at, void *value)
-{
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
-}
-
 static int cai_priv_py_replace(void **at, void *expected, void *value)
 {
     return __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -461,6 +442,14 @@ static int32_t cai_priv_py_add(int32_t *at, int32_t change)
 #else
 #error "cai_python.h: no atomics for this compiler; define CAI_NO_THREADS for one thread at a time"
 #endif
+
+static void *cai_priv_py_exchange(void **at, void *value)
+{
+    void *before;
+    do before = cai_priv_py_load(at);
+    while (!cai_priv_py_replace(at, before, value));
+    return before;
+}
 
 /* Puts an owner on the list, on any thread, without the GIL. */
 static void cai_priv_py_push(cai_python_home *home, cai_priv_py_owner *owner)
@@ -790,7 +779,7 @@ static cai_python_home *cai_priv_py_home_new(void)
 /* Finds the getters of __mro__ and __dict__ that every type has from `type`. */
 static int cai_priv_py_find_getters(cai_python *py)
 {
-    PyObject *name = PyUnicode_InternFromString("__dict__");
+    PyObject *name = PyUnicode_InternFromString("__dict__"); /* as Python may keep it */
     PyObject *own = name ? PyObject_GetAttr((PyObject *)&PyType_Type, name) : NULL;
     if (own) py->dict_of = PyObject_GetItem(own, name);
     if (py->dict_of) py->mro_of = PyMapping_GetItemString(own, "__mro__");
@@ -1125,8 +1114,38 @@ static inline int cai_priv_py_recall(cai_python *py, const PyObject *type, cai_p
     return found != NULL;
 }
 
-static inline int cai_priv_py_enter_levels(cai_python *py);
-static inline void cai_priv_py_leave_levels(cai_python *py, int levels);
+/* Changes the number of imports in progress in this state, of all threads. Returns the new number. */
+static inline int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
+{
+#if defined(Py_GIL_DISABLED)
+    return cai_priv_py_add(&py->depth, change);
+#else
+    return py->depth += change;
+#endif
+}
+
+static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
+{
+    while (levels--) Py_LeaveRecursiveCall();
+    (void)cai_priv_py_deeper(py, -1);
+}
+
+/* Does the part of cai_priv_py_enter_levels for an import within an import. */
+CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
+{
+    int levels = 0;
+    while (levels < CAI_PRIV_PY_LEVELS && !Py_EnterRecursiveCall(" in an import within an import")) ++levels;
+    if (levels == CAI_PRIV_PY_LEVELS) return levels;
+    cai_priv_py_leave_levels(py, levels);
+    return -1;
+}
+
+/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
+ * of the stack than most functions do. Returns how many, or -1 with an exception set. */
+static inline int cai_priv_py_enter_levels(cai_python *py)
+{
+    return cai_priv_py_deeper(py, 1) == 1 ? 0 : cai_priv_py_enter_again(py);
+}
 
 /* Reads the offers of a type and remembers them. Keys of its dictionary may run code that imports. */
 CAI_PRIV_NOINLINE int cai_priv_py_learn(cai_python *py, PyObject *type, cai_python_type *out)
@@ -1135,8 +1154,7 @@ CAI_PRIV_NOINLINE int cai_priv_py_learn(cai_python *py, PyObject *type, cai_pyth
     const int levels = cai_priv_py_enter_levels(py);
     if (levels < 0) return -1;
     Py_INCREF(type);
-    failed = cai_priv_py_ask_type(py, type, out);
-    failed = failed || cai_priv_py_remember(py, type, out);
+    failed = cai_priv_py_ask_type(py, type, out) || cai_priv_py_remember(py, type, out);
     Py_DECREF(type);
     cai_priv_py_leave_levels(py, levels);
     return failed ? -1 : 0;
@@ -1279,8 +1297,7 @@ static inline int cai_priv_py_put_int(cai_priv_py_reader *reader, PyObject *obje
 static int cai_priv_py_put_object(cai_priv_py_reader *reader, PyObject *object)
 {
     int truth = 1, failed;
-    PyObject *number;
-    number = PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
+    PyObject *number = PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
     if (number) {
         failed = cai_priv_py_put_int(reader, number, CAI_TOKEN_INDEX);
         Py_DECREF(number);
@@ -1365,15 +1382,13 @@ static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, i
 {
     if (!object) return -1;
     if (Py_TYPE(object) == &PyUnicode_Type) return cai_priv_py_put_text(reader, object);
-    if (Py_TYPE(object) == &PyTuple_Type && depth <= CAI_PRIV_PY_DEPTH)
+    if (PyTuple_Check(object) && depth <= CAI_PRIV_PY_DEPTH)
         return cai_priv_py_put_items(reader, object, CAI_TOKEN_TUPLE, PyTuple_Size(object), depth);
     if (depth > CAI_PRIV_PY_DEPTH) return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
     if (PyBool_Check(object)) return cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, object == Py_True, NULL);
     if (PyLong_Check(object)) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
     if (object == Py_None) return cai_priv_py_put(reader, CAI_TOKEN_NONE, 0, 0, NULL);
     if (PyUnicode_Check(object)) return cai_priv_py_put_text(reader, object);
-    if (PyTuple_Check(object))
-        return cai_priv_py_put_items(reader, object, CAI_TOKEN_TUPLE, PyTuple_Size(object), depth);
     if (PyList_Check(object)) return cai_priv_py_put_list(reader, object, depth);
     if (PyBytes_Check(object)) return cai_priv_py_put_bytes(reader, object);
     if (PyDict_Check(object))
@@ -1421,7 +1436,7 @@ static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
  * if a key is another object. */
 static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject *values[CAI_PYTHON_KEYS])
 {
-    static const unsigned char after[CAI_PYTHON_KEYS] = {1, 6, 7, 4, 2, 3, 5, 0}; /* the order of CuPy's keys */
+    static const unsigned char after[CAI_PYTHON_KEYS] = {1, 6, 7, 4, 2, 3, 5, 0}; /* as CuPy orders them */
     PyObject *key, *value;
     Py_ssize_t at = 0;
     unsigned next = 0, tries = 0;
@@ -1470,12 +1485,7 @@ static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
     int same;
     if (!typestr || Py_TYPE(typestr) != &PyUnicode_Type || Py_TYPE(descr) != &PyList_Type) return 0;
     if (PyList_Size(descr) != 1) return 0;
-#if defined(Py_GIL_DISABLED)
-    field = PyList_GetItemRef(descr, 0);
-#else
-    field = PyList_GetItem(descr, 0);
-    Py_XINCREF(field);
-#endif
+    field = PySequence_GetItem(descr, 0);
     if (!field) PyErr_Clear(); /* another thread has emptied the list */
     same = field && Py_TYPE(field) == &PyTuple_Type && PyTuple_Size(field) == 2;
     if (same) {
@@ -1935,22 +1945,24 @@ static int cai_priv_py_describe_plain(const Py_buffer *view, cai_array *out)
     return !cai_priv_py_describe_buffer(view, &dtype, !dense, out, NULL);
 }
 
+CAI_PRIV_NOINLINE int cai_priv_py_own_object(const cai_python *py, PyObject *object, cai_array *array)
+{
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object);
+    if (owner) cai_priv_py_attach(array, owner);
+    return owner ? 0 : -1;
+}
+
 /* Imports NumPy's ndarray (cai_priv_py_is_plain) by its buffer. The array owns the object, as that of the
  * dictionary does. Returns 0 if the dictionary must be read. */
 static int cai_priv_py_import_plain(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    cai_priv_py_owner *owner = NULL;
     Py_buffer view;
     int good = !PyObject_GetBuffer(object, &view, PyBUF_FULL_RO);
     if (good) {
         good = cai_priv_py_describe_plain(&view, out);
         PyBuffer_Release(&view);
     }
-    if (good && !(in->flags & CAI_PYTHON_BORROW)) {
-        owner = cai_priv_py_owner_new(in->py, object);
-        good = owner != NULL;
-    }
-    if (owner) cai_priv_py_attach(out, owner);
+    if (good && !(in->flags & CAI_PYTHON_BORROW)) good = !cai_priv_py_own_object(in->py, object, out);
     if (!good) PyErr_Clear(); /* the dictionary will say what is wrong */
     return good;
 }
@@ -1985,13 +1997,6 @@ static inline int cai_priv_py_is_ordinary(const cai_array *array, uint32_t flags
     return array->abi == CAI_ABI && array->struct_size >= sizeof *array && array->ndim >= 0 &&
            array->ndim <= CAI_MAX_NDIM && !array->fields && !array->field_count && !array->mask &&
            (array->memory != CAI_MEMORY_HOST || flags & CAI_PYTHON_HOST);
-}
-
-CAI_PRIV_NOINLINE int cai_priv_py_own_object(const cai_python *py, PyObject *object, cai_array *array)
-{
-    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object);
-    if (owner) cai_priv_py_attach(array, owner);
-    return owner ? 0 : -1;
 }
 
 /* Imports by the exchange of a type in C. Returns 0, -1 with an exception, or why the object is refused. */
@@ -2064,8 +2069,7 @@ static int cai_priv_py_refuse_bit(PyObject *object, PyObject *method, PyObject *
 
 /* Releases and refuses the array of a PyTorch tensor whose values must be conjugated or negated when they are
  * read. PyTorch's dictionary and table do not contain this, and __dlpack__ only refuses the conjugate. Only
- * complex values can be conjugated, and only they and their parts negated. A question takes PyTorch as long as
- * its table does. */
+ * complex values can be conjugated, and only they and their parts negated. */
 static int cai_priv_py_refuse_lazy(cai_python *py, PyObject *object, PyObject *is_neg, cai_array *array)
 {
     PyObject *const is_conj = py->names[CAI_PRIV_PY_IS_CONJ];
@@ -2078,47 +2082,11 @@ static int cai_priv_py_refuse_lazy(cai_python *py, PyObject *object, PyObject *i
     return -1;
 }
 
-/* Changes the number of imports in progress in this state, of all threads. Returns the new number. */
-static inline int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
-{
-#if defined(Py_GIL_DISABLED)
-    return cai_priv_py_add(&py->depth, change);
-#else
-    return py->depth += change;
-#endif
-}
-
-static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
-{
-    while (levels--) Py_LeaveRecursiveCall();
-    (void)cai_priv_py_deeper(py, -1);
-}
-
-/* Does the part of cai_priv_py_enter_levels for an import within an import. */
-CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
-{
-    int levels = 0;
-    while (levels < CAI_PRIV_PY_LEVELS && !Py_EnterRecursiveCall(" in an import within an import")) ++levels;
-    if (levels == CAI_PRIV_PY_LEVELS) return levels;
-    cai_priv_py_leave_levels(py, levels);
-    return -1;
-}
-
-/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
- * of the stack than most functions do. Returns how many, or -1 with an exception set. */
-static inline int cai_priv_py_enter_levels(cai_python *py)
-{
-    return cai_priv_py_deeper(py, 1) == 1 ? 0 : cai_priv_py_enter_again(py);
-}
-
-/* Imports an array on the host by what costs least, if its device says that it is there. So no dictionary of
- * CUDA is asked for, whose property raises: that of JAX takes 10 times as long as its buffer. Returns 0, 1: it
- * is not on the host, or -1. */
+/* Imports an array whose device says that it is on the host. Returns 0, 1: it is elsewhere, or -1. */
 static int cai_priv_py_import_by_device(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    const int is_there = in->py->dlpack->is_on_host(in, object);
-    int done;
-    if (is_there <= 0) return is_there ? -1 : 1;
+    int done = in->py->dlpack->is_on_host(in, object);
+    if (done <= 0) return done ? -1 : 1;
     if (!(in->flags & CAI_PYTHON_HOST)) return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
     done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_ARRAY, out);
     if (done <= 0) return done;
@@ -2127,24 +2095,24 @@ static int cai_priv_py_import_by_device(cai_priv_py_import *in, PyObject *object
     return cai_priv_py_import_else(in, object, out); /* it reads more dtypes, or says what is wrong */
 }
 
-static void cai_priv_py_remember_order(cai_python *py, const PyObject *type, int32_t device_first)
-{
-    int at = cai_priv_py_open_types(py, CAI_PRIV_PY_WRITER) ? 0 : CAI_PYTHON_TYPES;
-    while (at < CAI_PYTHON_TYPES && py->known[at] != type) ++at;
-    if (at < CAI_PYTHON_TYPES && py->types[at].device_first) py->types[at].device_first = device_first;
-    cai_priv_py_close_types(py, CAI_PRIV_PY_WRITER);
-}
-
 /* Imports an object by its dictionary of CUDA, or by its device if arrays of this type have no dictionary. */
 static int cai_priv_py_import_cuda(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
     const int32_t before = in->type.device_first;
-    const PyObject *const type = (PyObject *)Py_TYPE(object);
-    int done = before == 2 ? cai_priv_py_import_by_device(in, object, out) : 1;
-    if (done <= 0) return done;
-    done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_CUDA, out);
-    if (before && done >= 0 && before != 1 + done) cai_priv_py_remember_order(in->py, type, 1 + done);
-    return done > 0 && before == 1 ? cai_priv_py_import_by_device(in, object, out) : done;
+    PyObject *const type = (PyObject *)Py_TYPE(object);
+    int done = 1;
+    Py_INCREF(type); /* the object may get another one meanwhile */
+    if (before == 2) done = cai_priv_py_import_by_device(in, object, out);
+    if (done > 0) {
+        done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_CUDA, out);
+        if (before && done >= 0 && before != 1 + done) {
+            in->type.device_first = 1 + done;
+            if (cai_priv_py_remember(in->py, type, &in->type)) PyErr_Clear(); /* then it stays as it is */
+        }
+        if (done > 0 && before == 1) done = cai_priv_py_import_by_device(in, object, out);
+    }
+    Py_DECREF(type);
+    return done;
 }
 
 /* Imports an object of a type without an offer in C. */

@@ -816,6 +816,10 @@ def check_device_first() -> None:
             thing = other()
             thing.device, thing.table, thing.asked = (CPU, 0), None, []
             check_asked_of(thing, asked, 5)
+    for _ in range(3):  # the object changes its type, and nothing else keeps the one before
+        leaving = {"__dlpack_device__": lambda self: setattr(self, "__class__", kind) or (CPU, 0)}
+        check_asked_of(type("Leaving", (Counted,), leaving)(), "c", 6)
+        gc.collect()
     property_of = vars(Counted)[CUDA]
     derived = type("LaterDevice", (Counted,), {CUDA: property_of})  # the class of the dictionary says no device
     for _ in range(2):

@@ -228,7 +228,7 @@ BELOW = [
     ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
     # the device first
     ("the device is never first", r"in->type\.device_first;", r"0;"),
-    ("the device is first before a dictionary was missing", r"before == 2 \? cai", r"before ? cai"),
+    ("the device is first before a dictionary was missing", r"if \(before == 2\)", r"if (before)"),
     ("a device is first for good", r"before && done >= 0 && before != 1 \+ done", r"before && done > 0"),
     ("the device of a base is first", r" &&\n\s*places\.at\[CAI_PRIV_PY_DEVICE\] <= places\.at\[CAI_PRIV_PY_CUDA\]", r""),
     ("the buffer is after __dlpack__", r"if \(PyObject_CheckBuffer\(object\) && !cai_priv_py_import_buffer", r"if (0 && !cai_priv_py_import_buffer"),
