@@ -1320,14 +1320,6 @@ static int cai_priv_py_put_text(cai_priv_py_reader *reader, PyObject *object)
     return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
 }
 
-static int cai_priv_py_put_bytes(cai_priv_py_reader *reader, PyObject *object)
-{
-    Py_ssize_t length;
-    char *bytes;
-    if (PyBytes_AsStringAndSize(object, &bytes, &length)) return -1;
-    return cai_priv_py_put(reader, CAI_TOKEN_BYTES, (size_t)length, 0, bytes);
-}
-
 static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, int depth);
 
 /* Tags a value. Most of them are ints. */
@@ -1390,7 +1382,9 @@ static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, i
     if (object == Py_None) return cai_priv_py_put(reader, CAI_TOKEN_NONE, 0, 0, NULL);
     if (PyUnicode_Check(object)) return cai_priv_py_put_text(reader, object);
     if (PyList_Check(object)) return cai_priv_py_put_list(reader, object, depth);
-    if (PyBytes_Check(object)) return cai_priv_py_put_bytes(reader, object);
+    if (PyBytes_Check(object))
+        return cai_priv_py_put(reader, CAI_TOKEN_BYTES, (size_t)PyBytes_Size(object), 0,
+                               PyBytes_AsString(object));
     if (PyDict_Check(object))
         return cai_priv_py_put(reader, CAI_TOKEN_DICT, 0, PyDict_Size(object) > 0, NULL);
     if (PyFloat_Check(object)) {
@@ -1436,19 +1430,21 @@ static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
  * if a key is another object. */
 static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject *values[CAI_PYTHON_KEYS])
 {
-    static const unsigned char after[CAI_PYTHON_KEYS] = {1, 6, 7, 4, 2, 3, 5, 0}; /* as CuPy orders them */
+    static const unsigned char after[CAI_PYTHON_KEYS] = {1, 6, 7, 4, 2, 3, 5, 0}; /* in CuPy's order */
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    unsigned next = 0, tries = 0;
+    unsigned next, last = CAI_PRIV_PY_MASK, tries = 0;
 #if defined(Py_GIL_DISABLED)
     Py_BEGIN_CRITICAL_SECTION(dictionary);
 #endif
     while (tries < CAI_PYTHON_KEYS && PyDict_Next(dictionary, &at, &key, &value)) {
-        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries) next = after[next];
+        next = after[last]; /* else it is mostly that of the next entry */
+        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries)
+            next = (last + 1 + tries) % CAI_PYTHON_KEYS;
         if (tries == CAI_PYTHON_KEYS) break; /* another key */
         Py_INCREF(value);
         values[next] = value;
-        next = after[next];
+        last = next;
     }
     if (tries == CAI_PYTHON_KEYS)
         for (next = 0; next < CAI_PYTHON_KEYS; ++next) Py_CLEAR(values[next]);
@@ -1491,7 +1487,8 @@ static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
     if (same) {
         name = PyTuple_GetItem(field, 0);
         text = PyTuple_GetItem(field, 1);
-        same = Py_TYPE(name) == &PyUnicode_Type && !PyUnicode_GetLength(name) && Py_TYPE(text) == &PyUnicode_Type;
+        same = Py_TYPE(name) == &PyUnicode_Type && !PyUnicode_GetLength(name) &&
+               Py_TYPE(text) == &PyUnicode_Type;
         said = same ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
         expected = said ? PyUnicode_AsUTF8AndSize(typestr, &as_long) : NULL;
         same = expected && length == as_long && !memcmp(said, expected, (size_t)length) &&

@@ -107,7 +107,32 @@ def build(folder: str | os.PathLike[str], flags: tuple[str, ...] = (), simulated
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(f"libraries.c does not build:\n{' '.join(command)}\n{run.stderr}")
-    spec = importlib.util.spec_from_file_location("libraries", made)
+    return load(made, "libraries")
+
+
+def build_nanobind(folder: str | os.PathLike[str]) -> Any:
+    """bench_nanobind.cpp as a module of this Python, built in `folder`."""
+    nanobind = need("nanobind")
+    target = pathlib.Path(folder) / f"bench_nanobind{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if not target.exists():
+        at = pathlib.Path(nanobind.include_dir()).parent
+        free_threaded = ["-DNB_FREE_THREADED"] if sysconfig.get_config_var("Py_GIL_DISABLED") else []
+        flags = ["-std=c++17", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-strict-aliasing"]
+        includes = [f"-I{at / 'include'}", f"-I{at / 'ext' / 'robin_map' / 'include'}"]
+        includes += ["-isystem", sysconfig.get_path("include")]
+        sources = [str(HERE / "bench_nanobind.cpp"), str(at / "src" / "nb_combined.cpp")]
+        command = ["c++", *flags, *free_threaded, *includes, *sources, "-o", str(target)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            raise Missing(str(error)) from None
+        if done.returncode:
+            raise Missing(done.stderr.strip().splitlines()[0])
+    return load(target, "bench_nanobind")
+
+
+def load(path: pathlib.Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
