@@ -1761,7 +1761,6 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
 {
     cai_priv_py_entries entries[2];
     PyObject *mask = NULL;
-    memset(entries, 0, sizeof entries);
     if (cai_priv_py_read(&in->reader, in->py, in->dictionary, &entries[0], &mask)) return -1;
     if (cai_priv_py_find_mask(in, mask, &entries[1])) return -1;
     if (in->flags & CAI_PYTHON_FIELDS && entries[0].at[CAI_PRIV_PY_DESCR]) {

@@ -6,8 +6,9 @@
 
 Best of 7 runs of a loop each, the runs of all lines interleaved; nanoseconds per call, and less those of a call that
 does nothing. On the host always, on the device where there is one. What cannot be imported is named with the reason.
-cai's lines import and release; the others make an array or a view of the library, and drop it. Exit status 77 where
-the build needs something that is missing.
+cai's lines import and release; the others make an array or a view of the library, and drop it. At the end each array is
+one line, with all who read it side by side. `python -m cai_sim bench_libraries.py` has a simulated device, whose calls
+of CUDA take other times than those of a driver. Exit status 77 where the build needs something that is missing.
 """
 
 from __future__ import annotations
