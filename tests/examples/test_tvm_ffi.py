@@ -91,6 +91,18 @@ def on_host(module: Any) -> None:
     same("a float is no integer", raised(module.as_int, 1.5), "TypeError: first: expected an integer, got float")
     same("floats", [module.as_float(1.5), module.as_float(-2), module.as_float(False)], [1.5, -2.0, 0.0])
     same("misuse", module.misuse(x), 21)
+    asked: list[Any] = []
+
+    class Plain:  # has no table
+        def __dlpack_device__(self) -> Any:
+            return x.__dlpack_device__()
+
+        def __dlpack__(self, **keywords: Any) -> Any:
+            asked.append(keywords)
+            return x.__dlpack__(**keywords)
+
+    module.described(Plain())
+    same("tvm_ffi passes no stream: docs/python.md says so", asked, [{}])
     results(module, x)
 
 
@@ -170,11 +182,33 @@ def on_device(module: Any, way: str) -> None:
     module.close_device()
 
 
+def with_torch(module: Any) -> None:
+    """PyTorch's current stream is the environment's, and its allocator, too."""
+    import torch
+
+    torch.cuda.init()
+    torch.empty(1, device="cuda")
+    module.open_device()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x, y = (torch.empty(1024, device="cuda") for _ in range(2))
+        x.copy_(torch.full((1024,), 7.0).pin_memory(), non_blocking=True)
+        same("of PyTorch", module.described(x).split(", ")[2], f"stream {stream.cuda_stream:#x}")
+        module.saxpy(1.0, x, y)
+        same("numbers of PyTorch", y.cpu().tolist(), [7.0] * 1024)
+    host = torch.arange(6.0).reshape(2, 3)
+    made = module.plus_one(host.T)
+    same("made by PyTorch", (type(made), made.tolist()), (torch.Tensor, (host.T + 1).tolist()))
+
+
 def inside(library: str, way: str) -> int:
     import tvm_ffi
 
     module = tvm_ffi.load_module(library)
-    on_host(module) if way == "host" else on_device(module, way)
+    if way in ("host", "torch"):
+        on_host(module) if way == "host" else with_torch(module)
+    else:
+        on_device(module, way)
     return ended()
 
 
@@ -201,10 +235,13 @@ def verdict(options: argparse.Namespace, library: pathlib.Path, way: str) -> str
 
 
 def ways(options: argparse.Namespace) -> list[str]:
-    has = subprocess.run([options.python, "-c", "import cai_sim, cuda.core"], capture_output=True).returncode == 0
-    if not has:
-        print("skipped: the simulated driver: no cai_sim, or no cuda.core")
-    return ["host", *(["in_order", "apart"] if has else [])]
+    def has(modules: str) -> bool:
+        return subprocess.run([options.python, "-c", f"import tvm_ffi, {modules}"], capture_output=True).returncode == 0
+
+    on_driver = ["in_order", "apart"] if has("cai_sim, cuda.core") else []
+    by_torch = ["torch"] if has("cai_sim, torch") else []
+    print("" if on_driver else "skipped: the simulated driver: no cai_sim, or no cuda.core\n", end="")
+    return ["host", *on_driver, *by_torch]
 
 
 def self_test(options: argparse.Namespace, folder: pathlib.Path) -> None:
