@@ -60,6 +60,7 @@ EXAMPLE
                                                TVMFFIAny *result)
         {
             cai_error err;
+            (void)self;
             return cai_tvm_ffi_end(saxpy(values, count, &err), result, &err);
         }
 
