@@ -379,9 +379,9 @@ static cai_status wrap(cai_storage *storage, module_state *state, cai_array *arr
     if (array->memory != CAI_MEMORY_HOST) {
         CAI_TRY(cai_locate(array, "array", &state->driver.cuda, 0, NULL, err));
     }
-    if (array->memory == CAI_MEMORY_DEVICE || array->memory == CAI_MEMORY_POOL)
-        return cai_storage_wrap(storage, &options, NULL, array, CAI_STORAGE_DEVICE_NEWER, err);
-    return cai_storage_wrap(storage, &options, array, NULL, CAI_STORAGE_HOST_NEWER, err);
+    if (array->memory == CAI_MEMORY_DEVICE)
+        return cai_storage_wrap(storage, &options, NULL, array, 0, err);
+    return cai_storage_wrap(storage, &options, array, NULL, 0, err);
 }
 
 /* field.of(array, *, dims=None, halo=None, home=1): a field whose one side is the memory of `array` */

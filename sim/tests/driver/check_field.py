@@ -53,7 +53,7 @@ PLANTED = [
      "    gt_order(NULL, layout->ndim, axes);"),
     ("an origin is read in the order of the array", "gt_order(halo ? NULL : dims,", "gt_order(halo || dims ? NULL : dims,"),
     ("axes of data before those of space", "(int)(letter - '0') + 3", "(int)(letter - '0') - 10"),
-    ("an array of the host has no newer side", "CAI_STORAGE_HOST_NEWER, err)", "CAI_STORAGE_CLEAN, err)"),
+    ("device memory is the host's", "    if (array->memory == CAI_MEMORY_DEVICE)\n", "    if (array->memory < 0)\n"),
     ("the halo is not in the domain", "layout->shape[i] - layout->halo_high[i]", "layout->shape[i]"),
 ]  # fmt: skip
 

@@ -180,6 +180,15 @@ def field_of_array() -> None:
     memory = cuda.device_array(SHAPE)
     field = cai_field.field.of(memory)
     assert field.state == "device newer" and not hasattr(field.host(), "__gt_dims__")
+    from cuda.core import Device
+
+    device = Device()
+    stream = device.create_stream()
+    buffer = device.allocate(VALUES.nbytes, stream=stream)  # of a memory pool
+    stream.sync()
+    field = cai_field.field.of(Viewed(buffer, VALUES))
+    assert field.device().__cuda_array_interface__["data"][0] == int(buffer.handle) and field.state == "device newer"
+    del field
     raises(ValueError, "different lengths", cai_field.field.of, array, dims="IJ")
     raises(TypeError, "dims[1] is not a string", cai_field.field.of, array, dims=("I", 1, "K"))
     raises(ValueError, "a halo of 5 at both ends does not fit axis 1 of 9", cai_field.field.of, array, halo=(0, 5, 0))
