@@ -2,7 +2,7 @@
 """Programs with examples/storage/python/cai_field.c and GT4Py 1.1.12: the name of one is the argument.
 
 CI does not have GT4Py, as it brings 440 MB with it: pip install gt4py. What GT4Py wants of an object is recorded in
-field_programs.py (gt4py_attributes), which runs without it. The last program needs CuPy, too.
+field_programs.py (gt4py_attributes), which runs without it. device_sides needs CuPy, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def context() -> Any:
     return cuda.current_context()
 
 
-def stencil() -> Any:
+def stencil(backend: str = "numpy") -> Any:
     """b = a[1, 0, 0] + a[0, -1, 0]: another one for each axis."""
     os.environ["GT_CACHE_ROOT"] = os.environ["TMPDIR"] = tempfile.mkdtemp()
     from gt4py.cartesian import gtscript
@@ -39,7 +39,7 @@ def stencil() -> Any:
             b = a[1, 0, 0] + a[0, -1, 0]  # noqa: F841
 
     sums.__annotations__ = {"a": Field[float], "b": Field[float]}
-    return gtscript.stencil(backend="numpy", definition=sums)
+    return gtscript.stencil(backend=backend, definition=sums)
 
 
 def put(field: Any, values: Any, order: tuple[int, ...]) -> Any:
@@ -65,6 +65,22 @@ def stencil_takes_fields() -> None:
         assert (a.state, b.state) == ("host newer", "host newer")
         found = numpy.asarray(b.host()).transpose(tuple(dims.index(name) for name in "IJK"))
         assert (found == EXPECTED).all(), dims
+
+
+def compiled_refuses_read_only() -> None:
+    """A stencil in C++ takes a read-only array for no argument."""
+    os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    context()
+    sums = stencil("gt:cpu_kfirst")
+    a, b = fields_of("KJI")
+    try:
+        sums(a.host(), b.host("write"), domain=a.gt_domain)
+    except ValueError as error:
+        assert "read-only" in str(error)
+    else:
+        raise AssertionError("GT4Py takes read-only memory now: say so in docs/storage.md")
+    sums(a.host("write"), b.host("write"), domain=a.gt_domain)
+    assert (numpy.asarray(b.host()).transpose(2, 1, 0) == EXPECTED).all()
 
 
 def upper_halo_needs_domain() -> None:
