@@ -141,6 +141,12 @@ int main(void) { return x.flags != 0; }" CAI_DLPACK_IS_VERSIONED)
 endif()
 cai_part(DLPACK "dlpack.h 1.0" CAI_DLPACK_IS_VERSIONED)
 
+# The headers of Apache TVM FFI, which bring a dlpack.h: in a package of Python
+find_path(CAI_TVM_FFI_INCLUDE tvm/ffi/c_api.h HINTS "${cai_packages}/tvm_ffi/include"
+          DOC "where tvm/ffi/c_api.h is")
+mark_as_advanced(CAI_TVM_FFI_INCLUDE)
+cai_part(TVM_FFI "apache-tvm-ffi" CAI_TVM_FFI_INCLUDE)
+
 # The headers of CUDA's driver API, of 13.0 or later: in a toolkit, or in a package of Python
 find_path(CAI_CUDA_TYPEDEFS cudaTypedefs.h
           HINTS "$ENV{CUDA_HOME}/include" /usr/local/cuda/include "${cai_packages}/nvidia/cu13/include"

@@ -16,7 +16,7 @@ SYNTAX, ONE, ALL = "none", "one", "all"
 USUAL, LINKED, NEITHER = "usual", "linked", "neither"
 BOTH, HOST, NVCC = "both", "host", "nvcc"
 # Headers of other projects, by the option with their folder, and the file that is looked for in it.
-OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h", "mpi": "mpi.h"}
+OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h", "mpi": "mpi.h", "tvm": "tvm/ffi/c_api.h"}
 
 
 @dataclass(frozen=True)
@@ -1279,6 +1279,32 @@ int main(void)
 """)  # fmt: skip
 
 
+# --------------------------------------------------------------------- ext/cai_tvm_ffi.h
+TVM_USE = """
+int use(const TVMFFIAny *values, int32_t count, cai_event_pool *pool, TVMFFIAny *result, cai_error *err);
+int use(const TVMFFIAny *values, int32_t count, cai_event_pool *pool, TVMFFIAny *result, cai_error *err)
+{
+    static const char *const names[] = {"x"};
+    cai_tvm_ffi_args args;
+    cai_array x, z;
+    CAI_TRY(cai_tvm_ffi_open(&args, values, count, names, 1, err));
+    CAI_TRY(cai_tvm_ffi_array(&args, 0, &x, err));
+    CAI_TRY(cai_tvm_ffi_new(&z, &x, CAI_FLOAT32, x.ndim, x.shape, result, err));
+    return cai_tvm_ffi_end(cai_tvm_ffi_give(&x, pool, result, err), result, err);
+}
+"""
+TVM_COPY = """
+int end_%(name)s(TVMFFIAny *result);
+int end_%(name)s(TVMFFIAny *result) { return cai_tvm_ffi_end(CAI_OK, result, NULL); }
+"""
+TVM_MAIN = """
+#include "@header"
+int end_alpha(TVMFFIAny *result);
+int end_beta(TVMFFIAny *result);
+int both(TVMFFIAny *result);
+int both(TVMFFIAny *result) { return end_alpha(result) || end_beta(result); }
+"""
+
 SUBJECTS = {
     "cai.h": CORE,
     "cai_array_struct.h": Subject(
@@ -1379,6 +1405,12 @@ SUBJECTS = {
         host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "ext/cai_dlpack.h", "ext/cai_python.h"), together=("ext/cai_python.h",),
         modes=python_dlpack_modes(), others=("python", "dlpack"),
         brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n", light=True,
+    ),
+    "cai_tvm_ffi.h": Subject(
+        guard="CAI_TVM_FFI_H_INCLUDED", switch="CAI_TVM_FFI_IMPLEMENTATION", other_version="another version of it",
+        use=TVM_USE, link="", linked="", copies=(TVM_COPY, TVM_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "ext/cai_dlpack.h"), others=("tvm",),
+        brought="#include <tvm/ffi/extra/c_env_api.h>\n", light=True,
     ),
 }  # fmt: skip
 

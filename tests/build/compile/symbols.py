@@ -104,6 +104,7 @@ MANAGER = tuple(
 PROCESS = frozenset({"getpid"}) | CLOCK  # which process made a descriptor
 PYTHON = frozenset({"Py*"})
 MPI = frozenset({"MPI*"})  # of Open MPI the datatypes, which are objects, too
+TVM = frozenset({"TVMFFI*"})
 ALLOCATOR = HEAP  # for what a deleter frees, without the GIL
 ON_STREAM, DLPACK_ON_STREAM = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
                         ("release_after", "dlpack_ordered dlpack_offer_ordered"))  # fmt: skip
@@ -178,15 +179,21 @@ CONFIGURATIONS = {
                       keep="cai_python_dlpack_init(NULL)", modes=("default", "shared namespace", "static"),
                       before=("cai_stream.h",)),
     ),
+    "cai_tvm_ffi.h": tuple(
+        replace(row, needs=row.needs | {"free"} | TVM, keep="cai_tvm_ffi_end(0, NULL, NULL)",
+                alone=frozenset({"free"}) | TVM, modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
 }  # fmt: skip
 
 
 def plain_name(name: str) -> str:
     """A function by the name that the source has: fortified, MinGW's own, or one of several versions. Those of
-    Python are one, and those of MPI."""
+    Python are one, those of MPI, and those of TVM FFI."""
     name = re.sub(r"^__(?:mingw_)?(v?snprintf)(?:_chk)?$", r"\1", name)
     name = re.sub(r"^_?Py[A-Z_]\w*$", "Py*", name)
     name = re.sub(r"^(MPI_[A-Z]|ompi_mpi_|ompi_request_null)\w*$", "MPI*", name)
+    name = re.sub(r"^TVMFFI\w+$", "TVMFFI*", name)
     return re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name)
 
 
