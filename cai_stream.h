@@ -947,6 +947,74 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 #endif /* CAI_PRIV_WANT_GUARD */
 
 
+/* ============================================================== >>host thread */
+/* The slot host_thread of every table that is filled in from a driver. ext/cai_hip.h defines
+ * CAI_PRIV_WANT_HOST_THREAD. */
+#if (defined(CAI_PRIV_WANT_HOST_THREAD) ||                                                                   \
+     (defined(CAI_STREAM_IMPLEMENTATION) && !(defined(CAI_NO_CUDART) && defined(CAI_NO_LOADER)))) &&         \
+    !defined(CAI_PRIV_HOST_THREAD)
+#define CAI_PRIV_HOST_THREAD
+
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <pthread.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#endif
+
+#if defined(__linux__)
+/* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
+extern long cai_priv_system_call(long number, ...) __asm__("syscall");
+#endif
+
+/* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
+ * differs until the kernel has used all of them. On Windows the time of creation differs. */
+static inline int32_t cai_priv_host_thread(void *self, uint64_t *thread)
+{
+#if defined(_WIN32)
+    FILETIME created, ended, in_kernel, in_user;
+    uint64_t time = 0;
+    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user))
+        time = (uint64_t)created.dwHighDateTime << 32 | created.dwLowDateTime;
+    *thread = time * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)GetCurrentThreadId();
+#elif defined(__linux__)
+    *thread = (uint64_t)(uintptr_t)pthread_self() ^ (uint64_t)cai_priv_system_call(SYS_gettid) << 42;
+#else
+    *thread = (uint64_t)(uintptr_t)pthread_self();
+#endif
+    if (!*thread) *thread = 1;
+    (void)self;
+    return 0;
+}
+
+#if defined(__clang__) && defined(__cplusplus)
+#pragma clang diagnostic pop
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CAI_PRIV_WANT_HOST_THREAD */
+
+
 /* ============================================================ >>implementation
  *   >>failing  >>calling  >>events  >>members  >>captures  >>begin  >>end  >>keeping  >>finish
  *   >>ordering  >>pool  >>locating  >>driver table  >>finding the driver */
@@ -960,12 +1028,6 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 #endif
 #if !defined(_WIN32) && !defined(CAI_NO_LOADER)
 #include <dlfcn.h>
-#endif
-#if !defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
-#include <pthread.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
 #endif
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
@@ -3441,31 +3503,6 @@ static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_cop
     return cai_priv_cu_copy_3d_peer_async(self)(&rows, cai_priv_cu_handle(stream));
 }
 
-#if defined(__linux__)
-/* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
-extern long cai_priv_system_call(long number, ...) __asm__("syscall");
-#endif
-
-/* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
- * differs until the kernel has used all of them. On Windows the time of creation differs. */
-static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
-{
-#if defined(_WIN32)
-    FILETIME created, ended, in_kernel, in_user;
-    uint64_t time = 0;
-    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user))
-        time = (uint64_t)created.dwHighDateTime << 32 | created.dwLowDateTime;
-    *thread = time * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)GetCurrentThreadId();
-#elif defined(__linux__)
-    *thread = (uint64_t)(uintptr_t)pthread_self() ^ (uint64_t)cai_priv_system_call(SYS_gettid) << 42;
-#else
-    *thread = (uint64_t)(uintptr_t)pthread_self();
-#endif
-    if (!*thread) *thread = 1;
-    (void)self;
-    return 0;
-}
-
 #undef CAI_PRIV_SLOT
 #undef CAI_PRIV_SLOT_OF_HANDLE
 
@@ -3475,7 +3512,7 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     cai_cuda *cuda = &out->cuda;
     cuda->struct_size = (uint32_t)sizeof *cuda;
     cuda->version = CAI_CUDA_VERSION;
-    cuda->host_thread = cai_priv_driver_host_thread;
+    cuda->host_thread = cai_priv_host_thread;
 #define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
     if (out->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
     CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
