@@ -946,24 +946,13 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 }
 #endif /* CAI_PRIV_WANT_GUARD */
 
-
-/* ============================================================== >>host thread */
-/* The slot host_thread of every table that is filled in from a driver. ext/cai_hip.h defines
- * CAI_PRIV_WANT_HOST_THREAD. */
+/* The slot host_thread of tables that are filled in from a driver: of this header, and of ext/cai_hip.h. */
 #if (defined(CAI_PRIV_WANT_HOST_THREAD) ||                                                                   \
-     (defined(CAI_STREAM_IMPLEMENTATION) && !(defined(CAI_NO_CUDART) && defined(CAI_NO_LOADER)))) &&         \
+     (defined(CAI_STREAM_IMPLEMENTATION) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER)))) &&        \
     !defined(CAI_PRIV_HOST_THREAD)
 #define CAI_PRIV_HOST_THREAD
-
-#if defined(_WIN32)
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
-#else
+#include <string.h>
+#if !defined(_WIN32)
 #include <pthread.h>
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -974,46 +963,39 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 extern "C" {
 #endif
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#endif
-
 #if defined(__linux__)
 /* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
-extern long cai_priv_system_call(long number, ...) __asm__("syscall");
+extern unsigned long cai_priv_system_call(long number, ...) __asm__("syscall");
 #endif
 
 /* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
  * differs until the kernel has used all of them. On Windows the time of creation differs. */
 static inline int32_t cai_priv_host_thread(void *self, uint64_t *thread)
 {
+    uint64_t number = 0, more = 0;
 #if defined(_WIN32)
     FILETIME created, ended, in_kernel, in_user;
-    uint64_t time = 0;
-    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user))
-        time = (uint64_t)created.dwHighDateTime << 32 | created.dwLowDateTime;
-    *thread = time * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)GetCurrentThreadId();
-#elif defined(__linux__)
-    *thread = (uint64_t)(uintptr_t)pthread_self() ^ (uint64_t)cai_priv_system_call(SYS_gettid) << 42;
+    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user)) more = created.dwHighDateTime;
+    if (more) more = more << 32 | created.dwLowDateTime;
+    more *= UINT64_C(0x9e3779b97f4a7c15);
+    number = GetCurrentThreadId();
 #else
-    *thread = (uint64_t)(uintptr_t)pthread_self();
+    const pthread_t own = pthread_self(); /* a number, or a pointer */
+    memcpy(&number, &own, sizeof own < sizeof number ? sizeof own : sizeof number);
+#ifdef __linux__
+    more = cai_priv_system_call(SYS_gettid);
+    more <<= 42;
 #endif
-    if (!*thread) *thread = 1;
+#endif
     (void)self;
+    *thread = number ^ more ? number ^ more : 1;
     return 0;
 }
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
 
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
-
 #endif /* CAI_PRIV_WANT_HOST_THREAD */
-
 
 /* ============================================================ >>implementation
  *   >>failing  >>calling  >>events  >>members  >>captures  >>begin  >>end  >>keeping  >>finish

@@ -9,6 +9,9 @@
 #endif
 #if defined(CAI_HIP_IMPLEMENTATION) && !defined(CAI_PRIV_WANT_HOST_THREAD)
 #define CAI_PRIV_WANT_HOST_THREAD
+#if !defined(CAI_PRIV_WANT_GUARD)
+#define CAI_PRIV_WANT_GUARD /* for <windows.h> */
+#endif
 #endif
 
 /* A second include of the headers below adds what is requested now, and refuses late configuration. */
