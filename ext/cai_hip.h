@@ -73,6 +73,7 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
 #endif
 
+/* -------------------------------------------------------------------- >>table */
 /** Returns the table, which lives as long as the library. Makes no call of HIP. Nothing is to free. A copy may
  *  lack further slots (set them to NULL). A context of this table is a device: its ordinal plus 1. Stream 1 is
  *  HIP's null stream, stream 2 is hipStreamPerThread. Threads: any. */
@@ -88,7 +89,7 @@ static inline uint64_t cai_stream_from_hip(struct ihipStream_t *stream, uint64_t
  *  get it, because NULL is the per-thread stream there. */
 static inline struct ihipStream_t *cai_stream_to_hip(uint64_t stream)
 {
-    return stream == CAI_STREAM_LEGACY ? NULL : (struct ihipStream_t *)(uintptr_t)stream;
+    return (struct ihipStream_t *)(uintptr_t)(stream == CAI_STREAM_LEGACY ? 0 : stream);
 }
 
 /** Returns the number of a hipStream_t, in the unit where it stands. A NULL stream is the per-thread default
@@ -109,7 +110,8 @@ static inline struct ihipStream_t *cai_stream_to_hip(uint64_t stream)
 
 #endif /* CAI_HIP_H_INCLUDED */
 
-/* ============================================================ >>implementation */
+/* ============================================================ >>implementation
+ *   >>contexts  >>streams  >>memory  >>copies  >>pools  >>filling in */
 #if defined(CAI_HIP_IMPLEMENTATION) && !defined(CAI_HIP_IMPLEMENTED)
 #define CAI_HIP_IMPLEMENTED
 
@@ -133,7 +135,8 @@ extern "C" {
 #pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
 
-typedef char cai_priv_assert_hip_handle[sizeof(hipIpcMemHandle_t) == 64 && sizeof(hipUUID) == 16 ? 1 : -1];
+typedef char cai_priv_assert_hip_handle[sizeof(hipIpcMemHandle_t) == 64 ? 1 : -1];
+typedef char cai_priv_assert_hip_uuid[sizeof(hipUUID) == 16 ? 1 : -1];
 
 #define CAI_PRIV_HIP_POINTER(address) ((void *)(uintptr_t)(address))
 
@@ -144,7 +147,10 @@ typedef char cai_priv_assert_hip_handle[sizeof(hipIpcMemHandle_t) == 64 && sizeo
 static int32_t cai_priv_hip_did(hipError_t error)
 {
     if (error == hipSuccess) return 0;
-    if (error != hipErrorNotReady || HIP_VERSION_MAJOR < 7) (void)hipGetLastError();
+#if HIP_VERSION_MAJOR >= 7
+    if (error == hipErrorNotReady) return (int32_t)error;
+#endif
+    (void)hipGetLastError();
     return error == hipErrorContextIsDestroyed ? (int32_t)hipErrorInvalidHandle : (int32_t)error;
 }
 
@@ -516,7 +522,7 @@ CAI_PRIV_HIP_MAKER(memory_alloc_from_pool, void *, pointer,
                    hipMallocFromPoolAsync(&made, (size_t)size, (hipMemPool_t)CAI_PRIV_HIP_POINTER(pool),
                                           cai_priv_hip_stream(stream)))
 
-/* -------------------------------------------------------------------- >>table */
+/* --------------------------------------------------------------- >>filling in */
 CAI_API const cai_cuda *cai_hip_table(void)
 {
     static const cai_cuda table = {
