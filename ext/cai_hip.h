@@ -1,7 +1,7 @@
 /* cai_hip.h - the CUDA table of cai_stream.h, filled in from the HIP runtime of AMD - v0.1.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
- * NOBODY HAS RUN THIS ON AN AMD GPU. It compiles against the headers of HIP 5.2 to 7.1. Its tests run it on a
- * simulated GPU, with stand-ins of HIP's functions. That is all that is known. A report from a GPU is welcome.
+ * NOBODY HAS RUN THIS ON AN AMD GPU. It compiles against headers of HIP 5.2 to 7.1. Its tests run it on a
+ * simulated GPU, with stand-ins of HIP's functions. That is all that is known.
  * Plain C99 that is also C++11. No HIP header in the declarations, no allocation. */
 
 #if defined(CAI_IMPLEMENTATION) && !defined(CAI_HIP_IMPLEMENTATION)
@@ -48,13 +48,10 @@ DO THIS
         CAI_TRY(cai_exchange_begin(&ex, &pool, io, 1, CAI_HIP_STREAM(stream), err));
 
 WHAT HIP PROMISES LESS
-    docs/cuda-table.md says why, and which slots are not available.
-    - A stream must live until each array that was ordered by it is released, and each event of
-      cai_stream_detach in it is gone. So call cai_keepalive_drain before hipStreamDestroy.
-    - In HIP before 7.2 a poll of the keep-alive list ends a capture of the stream that it asks about (907).
-    - Coarse-grained host memory (hipHostMallocNonCoherent) is not visible after an order between streams.
+    docs/cuda-table.md has the list, and the slots that are not available. Two of it can cost a day:
+    - HIP reads the stream of an event when the event is queried. So call cai_keepalive_drain before
+      hipStreamDestroy, and before you capture a stream.
     - A failed call clears the error that hipGetLastError would return. Before HIP 7 any call does that.
-    - Whether memory is of a pool is not known. So needs_peer of cai_locate is 0.
     Messages say "CUDA error". The number is a hipError_t, whose numbers are those of CUDA with a few more.
 */
 
