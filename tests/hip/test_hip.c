@@ -8,7 +8,6 @@
 #define CAI_HIP_IMPLEMENTATION
 #endif
 #include "cai_hip.h"
-#include "cai_manager.h"
 #include "cai_transfer.h"
 #if defined(CAI_SIM_LINKED)
 #include "sim/cai_sim.h"
