@@ -96,6 +96,11 @@ mark_as_advanced(CAI_NCCL_INCLUDE CAI_NCCL_LIBRARY)
 cai_part(NCCL_H "nccl.h" CAI_NCCL_INCLUDE)
 cai_part(NCCL "NCCL" CAI_NCCL_INCLUDE AND CAI_NCCL_LIBRARY)
 
+# HIP's headers, of Debian or of ROCm
+find_path(CAI_HIP_INCLUDE hip/hip_runtime_api.h HINTS /opt/rocm/include DOC "where hip/hip_runtime_api.h is")
+mark_as_advanced(CAI_HIP_INCLUDE)
+cai_part(HIP_H "hip/hip_runtime_api.h" CAI_HIP_INCLUDE)
+
 # Other machines: compilers and what runs their programs
 cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)
 cai_program(WINE wine wine64 wine HINTS /usr/lib/wine)
