@@ -946,6 +946,56 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 }
 #endif /* CAI_PRIV_WANT_GUARD */
 
+/* The slot host_thread of tables that are filled in from a driver: of this header, and of ext/cai_hip.h. */
+#if (defined(CAI_PRIV_WANT_HOST_THREAD) ||                                                                   \
+     (defined(CAI_STREAM_IMPLEMENTATION) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER)))) &&        \
+    !defined(CAI_PRIV_HOST_THREAD)
+#define CAI_PRIV_HOST_THREAD
+#include <string.h>
+#if !defined(_WIN32)
+#include <pthread.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__linux__)
+/* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
+extern unsigned long cai_priv_system_call(long number, ...) __asm__("syscall");
+#endif
+
+/* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
+ * differs until the kernel has used all of them. On Windows the time of creation differs. */
+static inline int32_t cai_priv_host_thread(void *self, uint64_t *thread)
+{
+    uint64_t number = 0, more = 0;
+#if defined(_WIN32)
+    FILETIME created, ended, in_kernel, in_user;
+    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user)) more = created.dwHighDateTime;
+    if (more) more = more << 32 | created.dwLowDateTime;
+    more *= UINT64_C(0x9e3779b97f4a7c15);
+    number = GetCurrentThreadId();
+#else
+    const pthread_t own = pthread_self(); /* a number, or a pointer */
+    memcpy(&number, &own, sizeof own < sizeof number ? sizeof own : sizeof number);
+#ifdef __linux__
+    more = cai_priv_system_call(SYS_gettid);
+    more <<= 42;
+#endif
+#endif
+    (void)self;
+    *thread = number ^ more ? number ^ more : 1;
+    return 0;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif /* CAI_PRIV_WANT_HOST_THREAD */
 
 /* ============================================================ >>implementation
  *   >>failing  >>calling  >>events  >>members  >>captures  >>begin  >>end  >>keeping  >>finish
@@ -960,12 +1010,6 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 #endif
 #if !defined(_WIN32) && !defined(CAI_NO_LOADER)
 #include <dlfcn.h>
-#endif
-#if !defined(_WIN32) && (!defined(CAI_NO_CUDART) || !defined(CAI_NO_LOADER))
-#include <pthread.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
 #endif
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
@@ -3465,31 +3509,6 @@ static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_cop
     return cai_priv_cu_copy_3d_peer_async(self)(&rows, cai_priv_cu_handle(stream));
 }
 
-#if defined(__linux__)
-/* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
-extern long cai_priv_system_call(long number, ...) __asm__("syscall");
-#endif
-
-/* A system gives the number of an ended thread to the next thread. The kernel's number (22 bits on Linux)
- * differs until the kernel has used all of them. On Windows the time of creation differs. */
-static int32_t cai_priv_driver_host_thread(void *self, uint64_t *thread)
-{
-#if defined(_WIN32)
-    FILETIME created, ended, in_kernel, in_user;
-    uint64_t time = 0;
-    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user))
-        time = (uint64_t)created.dwHighDateTime << 32 | created.dwLowDateTime;
-    *thread = time * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)GetCurrentThreadId();
-#elif defined(__linux__)
-    *thread = (uint64_t)(uintptr_t)pthread_self() ^ (uint64_t)cai_priv_system_call(SYS_gettid) << 42;
-#else
-    *thread = (uint64_t)(uintptr_t)pthread_self();
-#endif
-    if (!*thread) *thread = 1;
-    (void)self;
-    return 0;
-}
-
 #undef CAI_PRIV_SLOT
 #undef CAI_PRIV_SLOT_OF_HANDLE
 
@@ -3499,7 +3518,7 @@ static void cai_priv_driver_fill(cai_cuda_driver *out)
     cai_cuda *cuda = &out->cuda;
     cuda->struct_size = (uint32_t)sizeof *cuda;
     cuda->version = CAI_CUDA_VERSION;
-    cuda->host_thread = cai_priv_driver_host_thread;
+    cuda->host_thread = cai_priv_host_thread;
 #define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
     if (out->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
     CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)

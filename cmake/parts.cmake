@@ -96,6 +96,11 @@ mark_as_advanced(CAI_NCCL_INCLUDE CAI_NCCL_LIBRARY)
 cai_part(NCCL_H "nccl.h" CAI_NCCL_INCLUDE)
 cai_part(NCCL "NCCL" CAI_NCCL_INCLUDE AND CAI_NCCL_LIBRARY)
 
+# HIP's headers, of Debian or of ROCm
+find_path(CAI_HIP_INCLUDE hip/hip_runtime_api.h HINTS /opt/rocm/include DOC "where hip/hip_runtime_api.h is")
+mark_as_advanced(CAI_HIP_INCLUDE)
+cai_part(HIP_H "hip/hip_runtime_api.h" CAI_HIP_INCLUDE)
+
 # Other machines: compilers and what runs their programs
 cai_program(MINGW "MinGW-w64 gcc" x86_64-w64-mingw32-gcc)
 cai_program(WINE wine wine64 wine HINTS /usr/lib/wine)
@@ -140,6 +145,12 @@ int main(void) { return x.flags != 0; }" CAI_DLPACK_IS_VERSIONED)
   unset(CMAKE_REQUIRED_INCLUDES)
 endif()
 cai_part(DLPACK "dlpack.h 1.0" CAI_DLPACK_IS_VERSIONED)
+
+# The headers of Apache TVM FFI, which bring a dlpack.h: in a package of Python
+find_path(CAI_TVM_FFI_INCLUDE tvm/ffi/c_api.h HINTS "${cai_packages}/tvm_ffi/include"
+          DOC "where tvm/ffi/c_api.h is")
+mark_as_advanced(CAI_TVM_FFI_INCLUDE)
+cai_part(TVM_FFI "apache-tvm-ffi" CAI_TVM_FFI_INCLUDE)
 
 # The headers of CUDA's driver API, of 13.0 or later: in a toolkit, or in a package of Python
 find_path(CAI_CUDA_TYPEDEFS cudaTypedefs.h

@@ -1206,7 +1206,6 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
 {
     const cai_cuda *cuda = at->pool->cuda;
     cai_array *array = &at->storage.array;
-    cai_status dropped = CAI_OK;
     int32_t mode, error = 0;
     if (at->graph == 2 && cai_priv_dlpack_in_graph(at)) return 0;
     if (cai_priv_dlpack_may_park(at)) error = 709;
@@ -1217,8 +1216,10 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
     }
     if (error && !cai_priv_is_dead(error)) return 0;
     if (at->event && error != 709) (void)cuda->event_destroy(cuda->self, at->event);
-    if (array->flags & CAI_OWN_EVENT) dropped = cai_stream_drop_event(array, at->pool, NULL);
-    (void)dropped; /* if that failed, the array goes anyway */
+    if (array->flags & CAI_OWN_EVENT) {
+        const cai_status dropped = cai_stream_drop_event(array, at->pool, NULL);
+        (void)dropped; /* if that failed, the array goes anyway */
+    }
     cai_array_release(array);
     return 1;
 }

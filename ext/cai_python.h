@@ -74,6 +74,8 @@ WHAT IT READS (the first of these that an object has)
     5. __dlpack__. Only with cai_python_dlpack.h.
     6. The buffer protocol, with CAI_PYTHON_HOST. Without that flag 1, 2 and 5 also refuse arrays in plain
        host memory.
+    If 3 raised AttributeError for the last array of a type, and the class with 3 has __dlpack_device__, too,
+    the next array is first asked for its device. In plain host memory the order is then 4, 6, 5.
     The earlier class in the MRO decides. If a class has one of 2, 3, 4 or 5 in its dictionary, 1 or 2 of its
     base is not used. Attributes of a metaclass do not count. For the last 16 types, their offers in C are
     remembered, or that there is none. A type must not change its offers. Remembered types are not kept alive.
@@ -175,6 +177,7 @@ typedef struct cai_python_type {
     PyObject *weak;                      /* a weak reference to the type; NULL: free */
     PyObject *is_neg; /* that method or its name, if its tensors may have PyTorch's lazy bits; or NULL */
     int32_t plain;                       /* its buffers describe the same arrays as its __array_interface__ */
+    int32_t device_first; /* 2: __dlpack_device__ is asked first; 1: not yet, as dictionaries are there */
 } cai_python_type;
 
 /** The list of references to drop. It has memory of its own, as arrays may outlive the module. */
@@ -369,6 +372,8 @@ struct cai_python_reader {
     int (*import_table)(cai_python *py, uint32_t flags, const void *table, PyObject *is_neg, PyObject *object,
                         cai_array *out);
     int (*import_tensor)(struct cai_priv_py_import *in, PyObject *object, PyObject *method, cai_array *out);
+    /* Returns 1 if __dlpack_device__ says so, 0 if it says else or nothing, or -1 with an exception. */
+    int (*is_on_host)(struct cai_priv_py_import *in, PyObject *object);
 };
 
 /* ----------------------------------------------------------------- >>released */
@@ -394,13 +399,6 @@ static void *cai_priv_py_load(void **at)
     return *at;
 }
 
-static void *cai_priv_py_exchange(void **at, void *value)
-{
-    void *const before = *at;
-    *at = value;
-    return before;
-}
-
 static int cai_priv_py_replace(void **at, void *expected, void *value)
 {
     if (*at != expected) return 0;
@@ -418,11 +416,6 @@ static void *cai_priv_py_load(void **at)
     return *(void *volatile *)at;
 }
 
-static void *cai_priv_py_exchange(void **at, void *value)
-{
-    return _InterlockedExchangePointer(at, value);
-}
-
 static int cai_priv_py_replace(void **at, void *expected, void *value)
 {
     return _InterlockedCompareExchangePointer(at, value, expected) == expected;
@@ -438,11 +431,6 @@ static void *cai_priv_py_load(void **at)
     return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }
 
-static void *cai_priv_py_exchange(void **at, void *value)
-{
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
-}
-
 static int cai_priv_py_replace(void **at, void *expected, void *value)
 {
     return __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -455,6 +443,14 @@ static int32_t cai_priv_py_add(int32_t *at, int32_t change)
 #else
 #error "cai_python.h: no atomics for this compiler; define CAI_NO_THREADS for one thread at a time"
 #endif
+
+static void *cai_priv_py_exchange(void **at, void *value)
+{
+    void *before;
+    do before = cai_priv_py_load(at);
+    while (!cai_priv_py_replace(at, before, value));
+    return before;
+}
 
 /* Puts an owner on the list, on any thread, without the GIL. */
 static void cai_priv_py_push(cai_python_home *home, cai_priv_py_owner *owner)
@@ -784,7 +780,7 @@ static cai_python_home *cai_priv_py_home_new(void)
 /* Finds the getters of __mro__ and __dict__ that every type has from `type`. */
 static int cai_priv_py_find_getters(cai_python *py)
 {
-    PyObject *name = PyUnicode_InternFromString("__dict__");
+    PyObject *name = PyUnicode_InternFromString("__dict__"); /* as Python may keep it */
     PyObject *own = name ? PyObject_GetAttr((PyObject *)&PyType_Type, name) : NULL;
     if (own) py->dict_of = PyObject_GetItem(own, name);
     if (py->dict_of) py->mro_of = PyMapping_GetItemString(own, "__mro__");
@@ -918,12 +914,9 @@ typedef struct cai_priv_py_places {
 static int cai_priv_py_find_in(const cai_python *py, PyObject *dictionary, Py_ssize_t at,
                                cai_priv_py_places *out)
 {
-    static const int wanted[8] = {CAI_PRIV_PY_CUDA, CAI_PRIV_PY_ARRAY, CAI_PRIV_PY_DLPACK,
-                                  CAI_PRIV_PY_EXCHANGE, CAI_PRIV_PY_TABLE, CAI_PRIV_PY_IS_CONJ,
-                                  CAI_PRIV_PY_IS_NEG, CAI_PRIV_PY_STRUCT};
-    int i, there;
-    for (i = 0; i < 8; ++i) {
-        const int name = wanted[i], is_capsule = name == CAI_PRIV_PY_EXCHANGE || name == CAI_PRIV_PY_TABLE;
+    int name, there;
+    for (name = 0; name < CAI_PYTHON_NAMES; ++name) {
+        const int is_capsule = name == CAI_PRIV_PY_EXCHANGE || name == CAI_PRIV_PY_TABLE;
         if (out->at[name] < at) continue;
         there = PySequence_Contains(dictionary, py->names[name]);
         if (there < 0) return -1;
@@ -1044,6 +1037,8 @@ static int cai_priv_py_ask_type(const cai_python *py, PyObject *type, cai_python
     memset(out, 0, sizeof *out);
     if (!failed) cai_priv_py_choose(py, &places, out);
     if (!failed) out->plain = cai_priv_py_is_plain(type, &places);
+    out->device_first = py->dlpack && places.at[CAI_PRIV_PY_CUDA] < places.count &&
+                        places.at[CAI_PRIV_PY_DEVICE] <= places.at[CAI_PRIV_PY_CUDA];
     if (!failed) out->is_neg = cai_priv_py_find_is_neg(py, &places);
     Py_XDECREF(places.mro);
     Py_XDECREF(places.capsules[0]);
@@ -1120,8 +1115,38 @@ static inline int cai_priv_py_recall(cai_python *py, const PyObject *type, cai_p
     return found != NULL;
 }
 
-static inline int cai_priv_py_enter_levels(cai_python *py);
-static inline void cai_priv_py_leave_levels(cai_python *py, int levels);
+/* Changes the number of imports in progress in this state, of all threads. Returns the new number. */
+static inline int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
+{
+#if defined(Py_GIL_DISABLED)
+    return cai_priv_py_add(&py->depth, change);
+#else
+    return py->depth += change;
+#endif
+}
+
+static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
+{
+    while (levels--) Py_LeaveRecursiveCall();
+    (void)cai_priv_py_deeper(py, -1);
+}
+
+/* Does the part of cai_priv_py_enter_levels for an import within an import. */
+CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
+{
+    int levels = 0;
+    while (levels < CAI_PRIV_PY_LEVELS && !Py_EnterRecursiveCall(" in an import within an import")) ++levels;
+    if (levels == CAI_PRIV_PY_LEVELS) return levels;
+    cai_priv_py_leave_levels(py, levels);
+    return -1;
+}
+
+/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
+ * of the stack than most functions do. Returns how many, or -1 with an exception set. */
+static inline int cai_priv_py_enter_levels(cai_python *py)
+{
+    return cai_priv_py_deeper(py, 1) == 1 ? 0 : cai_priv_py_enter_again(py);
+}
 
 /* Reads the offers of a type and remembers them. Keys of its dictionary may run code that imports. */
 CAI_PRIV_NOINLINE int cai_priv_py_learn(cai_python *py, PyObject *type, cai_python_type *out)
@@ -1130,8 +1155,7 @@ CAI_PRIV_NOINLINE int cai_priv_py_learn(cai_python *py, PyObject *type, cai_pyth
     const int levels = cai_priv_py_enter_levels(py);
     if (levels < 0) return -1;
     Py_INCREF(type);
-    failed = cai_priv_py_ask_type(py, type, out);
-    failed = failed || cai_priv_py_remember(py, type, out);
+    failed = cai_priv_py_ask_type(py, type, out) || cai_priv_py_remember(py, type, out);
     Py_DECREF(type);
     cai_priv_py_leave_levels(py, levels);
     return failed ? -1 : 0;
@@ -1212,7 +1236,7 @@ static void cai_priv_py_close(cai_priv_py_reader *reader)
 {
     if (reader->tokens != reader->room) PyMem_Free(reader->tokens);
     Py_XDECREF(reader->snapshots);
-    while (reader->held_count) Py_DECREF(reader->held[--reader->held_count]);
+    while (reader->held_count) Py_XDECREF(reader->held[--reader->held_count]);
 }
 
 static int cai_priv_py_grow(cai_priv_py_reader *reader)
@@ -1274,8 +1298,7 @@ static inline int cai_priv_py_put_int(cai_priv_py_reader *reader, PyObject *obje
 static int cai_priv_py_put_object(cai_priv_py_reader *reader, PyObject *object)
 {
     int truth = 1, failed;
-    PyObject *number;
-    number = PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
+    PyObject *number = PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
     if (number) {
         failed = cai_priv_py_put_int(reader, number, CAI_TOKEN_INDEX);
         Py_DECREF(number);
@@ -1296,14 +1319,6 @@ static int cai_priv_py_put_text(cai_priv_py_reader *reader, PyObject *object)
     if (text) return cai_priv_py_put(reader, CAI_TOKEN_STR, (size_t)length, 0, text);
     PyErr_Clear(); /* lone surrogates */
     return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
-}
-
-static int cai_priv_py_put_bytes(cai_priv_py_reader *reader, PyObject *object)
-{
-    Py_ssize_t length;
-    char *bytes;
-    if (PyBytes_AsStringAndSize(object, &bytes, &length)) return -1;
-    return cai_priv_py_put(reader, CAI_TOKEN_BYTES, (size_t)length, 0, bytes);
 }
 
 static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, int depth);
@@ -1360,15 +1375,17 @@ static int cai_priv_py_put_other(cai_priv_py_reader *reader, PyObject *object, i
 {
     if (!object) return -1;
     if (Py_TYPE(object) == &PyUnicode_Type) return cai_priv_py_put_text(reader, object);
+    if (PyTuple_Check(object) && depth <= CAI_PRIV_PY_DEPTH)
+        return cai_priv_py_put_items(reader, object, CAI_TOKEN_TUPLE, PyTuple_Size(object), depth);
     if (depth > CAI_PRIV_PY_DEPTH) return cai_priv_py_put(reader, CAI_TOKEN_OTHER, 0, 0, NULL);
     if (PyBool_Check(object)) return cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, object == Py_True, NULL);
     if (PyLong_Check(object)) return cai_priv_py_put_int(reader, object, CAI_TOKEN_INT);
     if (object == Py_None) return cai_priv_py_put(reader, CAI_TOKEN_NONE, 0, 0, NULL);
     if (PyUnicode_Check(object)) return cai_priv_py_put_text(reader, object);
-    if (PyTuple_Check(object))
-        return cai_priv_py_put_items(reader, object, CAI_TOKEN_TUPLE, PyTuple_Size(object), depth);
     if (PyList_Check(object)) return cai_priv_py_put_list(reader, object, depth);
-    if (PyBytes_Check(object)) return cai_priv_py_put_bytes(reader, object);
+    if (PyBytes_Check(object))
+        return cai_priv_py_put(reader, CAI_TOKEN_BYTES, (size_t)PyBytes_Size(object), 0,
+                               PyBytes_AsString(object));
     if (PyDict_Check(object))
         return cai_priv_py_put(reader, CAI_TOKEN_DICT, 0, PyDict_Size(object) > 0, NULL);
     if (PyFloat_Check(object)) {
@@ -1414,18 +1431,21 @@ static PyObject *cai_priv_py_entry(PyObject *dictionary, PyObject *key)
  * if a key is another object. */
 static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject *values[CAI_PYTHON_KEYS])
 {
+    static const unsigned char after[CAI_PYTHON_KEYS] = {1, 6, 7, 4, 2, 3, 5, 0}; /* in CuPy's order */
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    unsigned next = 0, tries = 0;
+    unsigned next, last = CAI_PRIV_PY_MASK, tries = 0;
 #if defined(Py_GIL_DISABLED)
     Py_BEGIN_CRITICAL_SECTION(dictionary);
 #endif
     while (tries < CAI_PYTHON_KEYS && PyDict_Next(dictionary, &at, &key, &value)) {
-        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries) /* mostly in this order */
-            next = (next + 1) % CAI_PYTHON_KEYS;
+        next = after[last]; /* else it is mostly that of the next entry */
+        for (tries = 0; key != py->keys[next] && tries < CAI_PYTHON_KEYS; ++tries)
+            next = (last + 1 + tries) % CAI_PYTHON_KEYS;
         if (tries == CAI_PYTHON_KEYS) break; /* another key */
         Py_INCREF(value);
         values[next] = value;
+        last = next;
     }
     if (tries == CAI_PYTHON_KEYS)
         for (next = 0; next < CAI_PYTHON_KEYS; ++next) Py_CLEAR(values[next]);
@@ -1435,20 +1455,21 @@ static int cai_priv_py_walk(const cai_python *py, PyObject *dictionary, PyObject
     return tries < CAI_PYTHON_KEYS;
 }
 
-/* Finds the entries. The reader holds new references, as code that runs meanwhile may change the
- * dictionary. */
-static int cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
-                                    PyObject *values[CAI_PYTHON_KEYS])
+/* Finds the entries. Returns them, or NULL with an exception. The reader holds new references, as code that
+ * runs meanwhile may change the dictionary. */
+static PyObject **cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python *py,
+                                           PyObject *dictionary)
 {
+    PyObject **const values = &reader->held[reader->held_count];
     int walked, i;
     memset(values, 0, CAI_PYTHON_KEYS * sizeof *values);
+    reader->held_count += CAI_PYTHON_KEYS;
     walked = cai_priv_py_walk(py, dictionary, values);
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
-        if (!walked) values[i] = cai_priv_py_entry(dictionary, py->keys[i]);
-        if (values[i]) reader->held[reader->held_count++] = values[i];
-        else if (!walked && PyErr_Occurred()) return -1;
+    for (i = 0; !walked && i < CAI_PYTHON_KEYS; ++i) {
+        values[i] = cai_priv_py_entry(dictionary, py->keys[i]);
+        if (!values[i] && PyErr_Occurred()) return NULL;
     }
-    return 0;
+    return values;
 }
 
 /* Returns 1 if a descr is [('', typestr)], which says nothing (R40). Most are so. Runs no code. A bit field,
@@ -1456,23 +1477,24 @@ static int cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai_python
 static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
 {
     PyObject *field, *name, *text;
+    Py_ssize_t length, as_long;
+    const char *said, *expected;
     int same;
     if (!typestr || Py_TYPE(typestr) != &PyUnicode_Type || Py_TYPE(descr) != &PyList_Type) return 0;
     if (PyList_Size(descr) != 1) return 0;
-#if defined(Py_GIL_DISABLED)
-    field = PyList_GetItemRef(descr, 0);
-#else
-    field = PyList_GetItem(descr, 0);
-    Py_XINCREF(field);
-#endif
+    field = PySequence_GetItem(descr, 0);
     if (!field) PyErr_Clear(); /* another thread has emptied the list */
     same = field && Py_TYPE(field) == &PyTuple_Type && PyTuple_Size(field) == 2;
     if (same) {
         name = PyTuple_GetItem(field, 0);
         text = PyTuple_GetItem(field, 1);
         same = Py_TYPE(name) == &PyUnicode_Type && !PyUnicode_GetLength(name) &&
-               Py_TYPE(text) == &PyUnicode_Type && !PyUnicode_Compare(text, typestr) &&
-               PyUnicode_FindChar(text, 't', 0, PyUnicode_GetLength(text), 1) < 0;
+               Py_TYPE(text) == &PyUnicode_Type;
+        said = same ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+        expected = said ? PyUnicode_AsUTF8AndSize(typestr, &as_long) : NULL;
+        same = expected && length == as_long && !memcmp(said, expected, (size_t)length) &&
+               !memchr(said, 't', (size_t)length);
+        if (!expected) PyErr_Clear(); /* lone surrogates */
     }
     Py_XDECREF(field);
     return same;
@@ -1481,11 +1503,10 @@ static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
 static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, PyObject *dictionary,
                             cai_priv_py_entries *entries, PyObject **mask)
 {
-    PyObject *values[CAI_PYTHON_KEYS];
+    PyObject *const *const values = cai_priv_py_find_entries(reader, py, dictionary);
     int i;
     memset(entries, 0, sizeof *entries);
-    if (cai_priv_py_find_entries(reader, py, dictionary, values)) return -1;
-    for (i = 0; i < CAI_PYTHON_KEYS; ++i) {
+    for (i = 0; values && i < CAI_PYTHON_KEYS; ++i) {
         PyObject *value = values[i];
         if (!value) continue;
         if (i == CAI_PRIV_PY_DESCR && cai_priv_py_only_repeats(value, values[CAI_PRIV_PY_TYPESTR])) continue;
@@ -1496,7 +1517,7 @@ static int cai_priv_py_read(cai_priv_py_reader *reader, const cai_python *py, Py
                                   : cai_priv_py_put_value(reader, value, 0))
             return -1;
     }
-    return 0;
+    return values ? 0 : -1;
 }
 
 /* Returns the run of an entry, or NULL. */
@@ -1527,7 +1548,7 @@ typedef struct cai_priv_py_import {
     uint64_t stream;
     int on_host;
     int refusal; /* why the object is refused, CAI_PRIV_PY_NO_EXPORT or one that follows it; else 0 */
-    long device[2]; /* what __dlpack_device__ returned */
+    long device[2]; /* what __dlpack_device__ returned; type 0: nothing yet */
     cai_python_type type;
     PyObject *dictionary, *mask_dictionary;
     cai_priv_py_reader reader;
@@ -1540,6 +1561,14 @@ static int cai_priv_py_refuse(cai_priv_py_import *in, int refusal)
 {
     in->refusal = refusal;
     return -1;
+}
+
+/* Clears the exception that is set, and returns 1, but leaves those that end a program. */
+static int cai_priv_py_excuse(void)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return 0;
+    PyErr_Clear();
+    return 1;
 }
 
 /* Returns a new reference to an attribute. NULL without an exception: there is none. */
@@ -1733,7 +1762,6 @@ static int cai_priv_py_import_entries(cai_priv_py_import *in, PyObject *object, 
 {
     cai_priv_py_entries entries[2];
     PyObject *mask = NULL;
-    memset(entries, 0, sizeof entries);
     if (cai_priv_py_read(&in->reader, in->py, in->dictionary, &entries[0], &mask)) return -1;
     if (cai_priv_py_find_mask(in, mask, &entries[1])) return -1;
     if (in->flags & CAI_PYTHON_FIELDS && entries[0].at[CAI_PRIV_PY_DESCR]) {
@@ -1834,80 +1862,6 @@ static int cai_priv_py_typestr(const char *format, Py_ssize_t itemsize, char *ou
     return cai_priv_py_put_typestr(out, size == 1 ? '|' : order, is_complex ? 'c' : kind, size);
 }
 
-static int cai_priv_py_put_extents(cai_priv_py_reader *reader, const Py_ssize_t *values, int count)
-{
-    int i, failed = cai_priv_py_put(reader, CAI_TOKEN_TUPLE, (size_t)count, 0, NULL);
-    for (i = 0; i < count && !failed; ++i)
-        failed = cai_priv_py_put(reader, CAI_TOKEN_INT, 0, (uint64_t)(int64_t)values[i], NULL);
-    return failed;
-}
-
-/* Tags a buffer as a dictionary of version 3. `text` is its typestr. */
-static int cai_priv_py_put_buffer(cai_priv_py_reader *reader, const Py_buffer *view, const char *text,
-                                  cai_priv_py_entries *entries)
-{
-    const uint64_t data = view->len ? (uint64_t)(uintptr_t)view->buf : 0;
-    int failed;
-    memset(entries, 0, 2 * sizeof *entries);
-    entries->at[0] = reader->count + 1;
-    failed = cai_priv_py_put_extents(reader, view->shape, view->ndim);
-    entries->at[1] = reader->count + 1;
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_STR, strlen(text), 0, text);
-    entries->at[CAI_PRIV_PY_DATA] = reader->count + 1;
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_TUPLE, 2, 0, NULL);
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_UINT, 0, data, NULL);
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_BOOL, 0, view->readonly != 0, NULL);
-    entries->at[3] = reader->count + 1;
-    failed |= cai_priv_py_put(reader, CAI_TOKEN_INT, 0, 3, NULL);
-    if (!view->strides) return failed;
-    entries->at[4] = reader->count + 1;
-    return failed | cai_priv_py_put_extents(reader, view->strides, view->ndim);
-}
-
-static int cai_priv_py_judge_buffer(cai_priv_py_import *in, const Py_buffer *view, cai_array *out)
-{
-    cai_priv_py_entries entries[2];
-    char text[CAI_TYPESTR_SIZE];
-    int i, failed, indirect = 0;
-    for (i = 0; view->suboffsets && i < view->ndim && i < CAI_MAX_NDIM; ++i)
-        indirect |= view->suboffsets[i] >= 0;
-    if (indirect || view->ndim < 0 || view->ndim > CAI_MAX_NDIM || (view->ndim && !view->shape)) {
-        PyErr_Format(PyExc_BufferError, indirect ? "the buffer has %d dimensions, with pointers to pointers"
-                                                 : "the buffer has %d dimensions, not 0 to 64 with a shape",
-                     view->ndim);
-        return -1;
-    }
-    if (!cai_priv_py_typestr(view->format, view->itemsize, text)) {
-        PyErr_Format(PyExc_BufferError, "the buffer's format '%s' with items of %zd bytes has no typestr",
-                     view->format ? view->format : "B", view->itemsize);
-        return -1;
-    }
-    in->on_host = 1;
-    in->mask_dictionary = NULL;
-    cai_priv_py_open(&in->reader, 0);
-    failed = cai_priv_py_put_buffer(&in->reader, view, text, entries);
-    if (!failed) failed = cai_priv_py_judge(in, entries, NULL, NULL, out);
-    cai_priv_py_close(&in->reader);
-    return failed ? -1 : 0;
-}
-
-static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, cai_array *out)
-{
-    cai_priv_py_owner *owner = cai_priv_py_owner_new(in->py, NULL);
-    Py_buffer *view = owner ? (Py_buffer *)PyMem_Malloc(sizeof *view) : NULL;
-    if (owner && !view) PyErr_NoMemory();
-    if (view && !PyObject_GetBuffer(object, view, PyBUF_FULL_RO)) owner->buffer = view;
-    else PyMem_Free(view);
-    if (owner && owner->buffer && !cai_priv_py_judge_buffer(in, view, out)) {
-        out->fields = NULL;
-        out->field_count = 0;
-        cai_priv_py_attach(out, owner);
-        return 0;
-    }
-    if (owner) cai_priv_py_forget(owner);
-    return -1;
-}
-
 /* Stores the dtype of a buffer. Returns 0 if it has no typestr. */
 static int cai_priv_py_dtype_of(const Py_buffer *view, cai_dtype *out)
 {
@@ -1920,45 +1874,92 @@ static int cai_priv_py_dtype_of(const Py_buffer *view, cai_dtype *out)
     return length && !cai_dtype_parse(text, length, 0, out, NULL);
 }
 
+/* Describes a buffer of 0 to 64 dimensions. Its strides are used if `with_strides` is not 0. */
+static cai_status cai_priv_py_describe_buffer(const Py_buffer *view, const cai_dtype *dtype, int with_strides,
+                                              cai_array *out, cai_error *err)
+{
+    int64_t shape[CAI_MAX_NDIM], strides[CAI_MAX_NDIM];
+    int i;
+    for (i = 0; i < view->ndim; ++i) {
+        shape[i] = view->shape[i];
+        if (with_strides) strides[i] = view->strides[i];
+    }
+    CAI_TRY(cai_array_init_dtype(out, dtype, view->ndim, shape, with_strides ? strides : NULL,
+                                 (uint64_t)(uintptr_t)view->buf, err));
+    cai_array_set_read_only(out, view->readonly);
+    cai_priv_py_put_on_host(out);
+    return CAI_OK;
+}
+
+static int cai_priv_py_judge_buffer(const Py_buffer *view, cai_array *out)
+{
+    int i, indirect = 0;
+    cai_dtype dtype;
+    cai_error err;
+    for (i = 0; view->suboffsets && i < view->ndim && i < CAI_MAX_NDIM; ++i)
+        indirect |= view->suboffsets[i] >= 0;
+    if (indirect || view->ndim < 0 || view->ndim > CAI_MAX_NDIM || (view->ndim && !view->shape)) {
+        PyErr_Format(PyExc_BufferError, indirect ? "the buffer has %d dimensions, with pointers to pointers"
+                                                 : "the buffer has %d dimensions, not 0 to 64 with a shape",
+                     view->ndim);
+        return -1;
+    }
+    if (!cai_priv_py_dtype_of(view, &dtype)) {
+        PyErr_Format(PyExc_BufferError, "the buffer's format '%s' with items of %zd bytes has no typestr",
+                     view->format ? view->format : "B", view->itemsize);
+        return -1;
+    }
+    if (!cai_priv_py_describe_buffer(view, &dtype, view->strides != NULL, out, &err)) return 0;
+    cai_python_raise(&err);
+    return -1;
+}
+
+static int cai_priv_py_import_buffer(cai_priv_py_import *in, PyObject *object, cai_array *out)
+{
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(in->py, NULL);
+    Py_buffer *view = owner ? (Py_buffer *)PyMem_Malloc(sizeof *view) : NULL;
+    if (owner && !view) PyErr_NoMemory();
+    if (view && !PyObject_GetBuffer(object, view, PyBUF_FULL_RO)) owner->buffer = view;
+    else PyMem_Free(view);
+    if (owner && owner->buffer && !cai_priv_py_judge_buffer(view, out)) {
+        cai_priv_py_attach(out, owner);
+        return 0;
+    }
+    if (owner) cai_priv_py_forget(owner);
+    return -1;
+}
+
 /* Describes a buffer as NumPy's dictionary would: strides of a contiguous array are none. Returns 0 if only
  * the dictionary can: NumPy's buffers lack records and times, and change the strides of extents of 1. */
 static int cai_priv_py_describe_plain(const Py_buffer *view, cai_array *out)
 {
     const int dense = PyBuffer_IsContiguous(view, 'C');
-    int64_t shape[CAI_MAX_NDIM], strides[CAI_MAX_NDIM];
     cai_dtype dtype;
     int i;
-    if (view->suboffsets || view->ndim > CAI_MAX_NDIM) return 0;
-    if (!cai_priv_py_dtype_of(view, &dtype)) return 0;
-    for (i = 0; i < view->ndim; ++i) {
-        shape[i] = view->shape[i];
-        strides[i] = view->strides[i];
-        if (!dense && shape[i] == 1) return 0;
-    }
-    if (cai_array_init_dtype(out, &dtype, view->ndim, shape, dense ? NULL : strides,
-                             (uint64_t)(uintptr_t)view->buf, NULL))
-        return 0;
-    if (view->readonly) out->flags &= ~(uint32_t)CAI_WRITABLE;
-    cai_priv_py_put_on_host(out);
-    return 1;
+    if (view->suboffsets || view->ndim > CAI_MAX_NDIM || !cai_priv_py_dtype_of(view, &dtype)) return 0;
+    for (i = 0; !dense && i < view->ndim; ++i)
+        if (view->shape[i] == 1) return 0;
+    return !cai_priv_py_describe_buffer(view, &dtype, !dense, out, NULL);
+}
+
+CAI_PRIV_NOINLINE int cai_priv_py_own_object(const cai_python *py, PyObject *object, cai_array *array)
+{
+    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object);
+    if (owner) cai_priv_py_attach(array, owner);
+    return owner ? 0 : -1;
 }
 
 /* Imports NumPy's ndarray (cai_priv_py_is_plain) by its buffer. The array owns the object, as that of the
  * dictionary does. Returns 0 if the dictionary must be read. */
 static int cai_priv_py_import_plain(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    cai_priv_py_owner *owner = NULL;
     Py_buffer view;
     int good = !PyObject_GetBuffer(object, &view, PyBUF_FULL_RO);
     if (good) {
         good = cai_priv_py_describe_plain(&view, out);
         PyBuffer_Release(&view);
     }
-    if (good && !(in->flags & CAI_PYTHON_BORROW)) {
-        owner = cai_priv_py_owner_new(in->py, object);
-        good = owner != NULL;
-    }
-    if (owner) cai_priv_py_attach(out, owner);
+    if (good && !(in->flags & CAI_PYTHON_BORROW)) good = !cai_priv_py_own_object(in->py, object, out);
     if (!good) PyErr_Clear(); /* the dictionary will say what is wrong */
     return good;
 }
@@ -1993,13 +1994,6 @@ static inline int cai_priv_py_is_ordinary(const cai_array *array, uint32_t flags
     return array->abi == CAI_ABI && array->struct_size >= sizeof *array && array->ndim >= 0 &&
            array->ndim <= CAI_MAX_NDIM && !array->fields && !array->field_count && !array->mask &&
            (array->memory != CAI_MEMORY_HOST || flags & CAI_PYTHON_HOST);
-}
-
-CAI_PRIV_NOINLINE int cai_priv_py_own_object(const cai_python *py, PyObject *object, cai_array *array)
-{
-    cai_priv_py_owner *owner = cai_priv_py_owner_new(py, object);
-    if (owner) cai_priv_py_attach(array, owner);
-    return owner ? 0 : -1;
 }
 
 /* Imports by the exchange of a type in C. Returns 0, -1 with an exception, or why the object is refused. */
@@ -2072,11 +2066,12 @@ static int cai_priv_py_refuse_bit(PyObject *object, PyObject *method, PyObject *
 
 /* Releases and refuses the array of a PyTorch tensor whose values must be conjugated or negated when they are
  * read. PyTorch's dictionary and table do not contain this, and __dlpack__ only refuses the conjugate. Only
- * complex values can be conjugated. */
+ * complex values can be conjugated, and only they and their parts negated. */
 static int cai_priv_py_refuse_lazy(cai_python *py, PyObject *object, PyObject *is_neg, cai_array *array)
 {
     PyObject *const is_conj = py->names[CAI_PRIV_PY_IS_CONJ];
-    const int is_complex = (array->dtype.code >> 8 & 0xff) == 'c';
+    const int kind = array->dtype.code >> 8 & 0xff, is_complex = kind == 'c';
+    if (array->dtype.itemsize == 1 || kind == 'i') return 0; /* an unsigned int may be bits of a bfloat16 */
     if ((!is_complex || !cai_priv_py_refuse_bit(object, is_conj, is_conj)) &&
         !cai_priv_py_refuse_bit(object, is_neg, py->names[CAI_PRIV_PY_IS_NEG]))
         return 0;
@@ -2084,37 +2079,37 @@ static int cai_priv_py_refuse_lazy(cai_python *py, PyObject *object, PyObject *i
     return -1;
 }
 
-/* Changes the number of imports in progress in this state, of all threads. Returns the new number. */
-static inline int32_t cai_priv_py_deeper(cai_python *py, int32_t change)
+/* Imports an array whose device says that it is on the host. Returns 0, 1: it is elsewhere, or -1. */
+static int cai_priv_py_import_by_device(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-#if defined(Py_GIL_DISABLED)
-    return cai_priv_py_add(&py->depth, change);
-#else
-    return py->depth += change;
-#endif
+    int done = in->py->dlpack->is_on_host(in, object);
+    if (done <= 0) return done ? -1 : 1;
+    if (!(in->flags & CAI_PYTHON_HOST)) return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
+    done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_ARRAY, out);
+    if (done <= 0) return done;
+    if (PyObject_CheckBuffer(object) && !cai_priv_py_import_buffer(in, object, out)) return 0;
+    if (PyErr_Occurred() && !cai_priv_py_excuse()) return -1;
+    return cai_priv_py_import_else(in, object, out); /* it reads more dtypes, or says what is wrong */
 }
 
-static inline void cai_priv_py_leave_levels(cai_python *py, int levels)
+/* Imports an object by its dictionary of CUDA, or by its device if arrays of this type have no dictionary. */
+static int cai_priv_py_import_cuda(cai_priv_py_import *in, PyObject *object, cai_array *out)
 {
-    while (levels--) Py_LeaveRecursiveCall();
-    (void)cai_priv_py_deeper(py, -1);
-}
-
-/* Does the part of cai_priv_py_enter_levels for an import within an import. */
-CAI_PRIV_NOINLINE int cai_priv_py_enter_again(cai_python *py)
-{
-    int levels = 0;
-    while (levels < CAI_PRIV_PY_LEVELS && !Py_EnterRecursiveCall(" in an import within an import")) ++levels;
-    if (levels == CAI_PRIV_PY_LEVELS) return levels;
-    cai_priv_py_leave_levels(py, levels);
-    return -1;
-}
-
-/* Code that an import runs may import. Such an import counts as several levels of recursion, as it takes more
- * of the stack than most functions do. Returns how many, or -1 with an exception set. */
-static inline int cai_priv_py_enter_levels(cai_python *py)
-{
-    return cai_priv_py_deeper(py, 1) == 1 ? 0 : cai_priv_py_enter_again(py);
+    const int32_t before = in->type.device_first;
+    PyObject *const type = (PyObject *)Py_TYPE(object);
+    int done = 1;
+    Py_INCREF(type); /* the object may get another one meanwhile */
+    if (before == 2) done = cai_priv_py_import_by_device(in, object, out);
+    if (done > 0) {
+        done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_CUDA, out);
+        if (before && done >= 0 && before != 1 + done) {
+            in->type.device_first = 1 + done;
+            if (cai_priv_py_remember(in->py, type, &in->type)) PyErr_Clear(); /* then it stays as it is */
+        }
+        if (done > 0 && before == 1) done = cai_priv_py_import_by_device(in, object, out);
+    }
+    Py_DECREF(type);
+    return done;
 }
 
 /* Imports an object of a type without an offer in C. */
@@ -2123,7 +2118,7 @@ static int cai_priv_py_import_asking(cai_priv_py_import *in, PyObject *object, c
     const int on_host = (in->flags & CAI_PYTHON_HOST) != 0;
     int done;
     if (on_host && in->type.plain && cai_priv_py_import_plain(in, object, out)) return 0;
-    done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_CUDA, out);
+    done = cai_priv_py_import_cuda(in, object, out);
     if (done > 0 && on_host) done = cai_priv_py_import_named(in, object, CAI_PRIV_PY_ARRAY, out);
     if (done > 0) done = cai_priv_py_import_else(in, object, out);
     return !done && in->type.is_neg ? cai_priv_py_refuse_lazy(in->py, object, in->type.is_neg, out) : done;
@@ -2135,6 +2130,7 @@ CAI_PRIV_NOINLINE int cai_priv_py_import_within(cai_priv_py_import *in, PyObject
     const int levels = cai_priv_py_enter_levels(in->py);
     int failed;
     if (levels < 0) return -1;
+    in->device[0] = 0; /* it is not asked yet */
     failed = cai_priv_py_import_asking(in, object, out);
     cai_priv_py_leave_levels(in->py, levels);
     return failed;

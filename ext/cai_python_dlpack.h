@@ -386,6 +386,13 @@ static int cai_priv_py_ask_device(const cai_python *py, PyObject *object, long d
     return PyErr_Occurred() ? -1 : 0;
 }
 
+static int cai_priv_py_is_on_host(cai_priv_py_import *in, PyObject *object)
+{
+    if (!cai_priv_py_ask_device(in->py, object, in->device)) return in->device[0] == CAI_DL_CPU;
+    in->device[0] = 0;
+    return cai_priv_py_excuse() - 1;
+}
+
 static int cai_priv_py_has_streams(long device_type)
 {
     return device_type == CAI_DL_CUDA || device_type == CAI_DL_CUDA_MANAGED;
@@ -500,7 +507,7 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
     int failed;
     memset(&options, 0, sizeof options);
     options.flags = in->flags & CAI_LENIENT;
-    if (cai_priv_py_ask_device(in->py, object, device)) return -1;
+    if (!device[0] && cai_priv_py_ask_device(in->py, object, device)) return -1;
     if (device[0] == CAI_DL_CPU && !(in->flags & CAI_PYTHON_HOST))
         return cai_priv_py_refuse(in, CAI_PRIV_PY_HOST_MEMORY);
     if (device[0] != CAI_DL_CPU && device[0] != CAI_DL_CUDA_HOST &&
@@ -525,7 +532,7 @@ static int cai_priv_py_import_tensor(cai_priv_py_import *in, PyObject *object, P
 CAI_API int cai_python_dlpack_init(cai_python *py)
 {
     static const struct cai_python_reader reader = {cai_priv_py_find_table, cai_priv_py_import_table,
-                                                    cai_priv_py_import_tensor};
+                                                    cai_priv_py_import_tensor, cai_priv_py_is_on_host};
     const int failed = cai_python_init(py);
     if (!failed) py->dlpack = &reader;
     return failed;

@@ -118,6 +118,18 @@ static PyObject *host_attribute(PyObject *module, PyObject *object)
     return attribute(object, ((cai_python *)PyModule_GetState(module))->names[CAI_PRIV_PY_ARRAY]);
 }
 
+/* Asks a tensor whether it is negated, as an import of a type does that is remembered. */
+static PyObject *is_neg(PyObject *module, PyObject *object)
+{
+    static PyObject *method;
+    PyObject *answer;
+    (void)module;
+    if (!method) method = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "is_neg");
+    answer = method ? cai_priv_py_call_method(object, method) : NULL;
+    Py_XDECREF(answer);
+    return answer ? Py_NewRef(Py_None) : NULL;
+}
+
 /* Calls __dlpack__(), and drops the capsule with its tensor. */
 static PyObject *call_dlpack(PyObject *module, PyObject *object)
 {
@@ -403,6 +415,7 @@ static PyMethodDef functions[] = {{"nothing", nothing, METH_O, NULL},
                                   {"cuda_attribute", cuda_attribute, METH_O, NULL},
                                   {"host_attribute", host_attribute, METH_O, NULL},
                                   {"call_dlpack", call_dlpack, METH_O, NULL},
+                                  {"is_neg", is_neg, METH_O, NULL},
                                   {"borrowed", borrowed, METH_O, NULL},
                                   {"raw_exchange", raw_exchange, METH_O, NULL},
 #if defined(BENCH_DLPACK)

@@ -54,6 +54,7 @@ probe: Any = None  # the module, in the process of a part
 
 CUDA, HOST = "__cuda_array_interface__", "__array_interface__"
 TABLE = "__dlpack_c_exchange_api__"
+PROTOCOLS = (CUDA, "__dlpack_device__", "__dlpack__")
 CPU, GPU, PINNED, ROCM, MANAGED = 1, 2, 3, 10, 13  # DLDeviceType
 MEMORY_HOST, MEMORY_PINNED, MEMORY_MANAGED, MEMORY_DEVICE = 1, 2, 3, 4
 UNKNOWN, NONE, STREAM, EVENT = range(4)  # CAI_SYNC
@@ -598,6 +599,12 @@ def check_bits(table: Any) -> None:
         check(type(got) is BufferError and expected in str(got) if refused else as_expected(got, expected),
               f"{text}: {got!r}")  # fmt: skip
         check(thing.asked == ["managed"] * (2 if expected == "ok" else 1), f"{text}: asked {thing.asked}")
+    parts_of = [(2, 16), (2, 32), (2, 64), (4, 16), (1, 16), (1, 64)]  # a bfloat16 may come as bits
+    for dtype in [*parts_of, (0, 8), (0, 32), (0, 64), (1, 8), (6, 8), (11, 8)]:
+        thing = tabled(table, spec(dtype=(*dtype, 1)), is_conj=lambda _: False, is_neg=raising(error))
+        with balanced(f"{dtype} negated"):
+            _, got = attempt(lambda: probe.release(probe.hold((thing,), 0)))
+        check(got is (error if dtype in parts_of else None), f"{dtype}: {got!r}")
     entries = {"shape": (2,), "typestr": "<f4", "data": (ADDRESS, False), "version": 3}
     for bit in (False, True):
         kind = type("Lazy", (), {"__cuda_array_interface__": entries, "is_conj": lambda _: False,
@@ -737,6 +744,86 @@ def part_order(options: argparse.Namespace) -> None:
     with balanced("no __dlpack_device__"):
         _, error = take(no_device)
     check(type(error) is TypeError and "__dlpack_device__" in str(error), f"no __dlpack_device__: {error!r}")
+    check_device_first()
+
+
+class Counted(bytearray):
+    """As JAX's arrays: a property that raises on the host, both methods of DLPack, a buffer. Notes what is asked."""
+
+    def __init__(self, device: Any = (CPU, 0), table: Any = None, buffer: int = 6) -> None:
+        super().__init__(buffer)
+        self.device, self.table, self.asked = device, table, []  # type: ignore[var-annotated]
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        self.asked.append("c")
+        if self.table is None:
+            raise AttributeError("only for GPU buffers")
+        return self.table
+
+    def __dlpack_device__(self) -> Any:
+        self.asked.append("e")
+        if isinstance(self.device, BaseException):
+            raise self.device
+        return self.device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        self.asked.append("d")
+        return probe.capsule(spec(shape=(5,), strides=(1,), device=(CPU, 0)), "dltensor_versioned")
+
+
+class Bare:
+    pass
+
+
+def check_asked_of(thing: Any, asked: str, shape: Any, flags: int | None = None) -> None:
+    """What an import asks, in this order, and what it gets: a shape, or an exception of that type."""
+    with balanced(f"{type(thing).__name__}, {asked}"):
+        facts, error = take(thing, probe.HOST if flags is None else flags)
+    said = "".join(thing.asked)
+    thing.asked.clear()
+    good = facts["shape"] == [shape] if facts else not isinstance(shape, int) and as_expected(error, shape)
+    check(said == asked and good, f"{type(thing).__name__}: asked {said!r}, not {asked!r}; {error!r} {facts}")
+
+
+def check_device_first() -> None:
+    """An object whose dictionary raises costs what it must: the next one of its type is asked for its device."""
+    kind = type("FirstOnHost", (Counted,), {})
+    check_asked_of(kind(), "ce", 6)
+    check_asked_of(kind(), "e", 6)
+    check_asked_of(kind(), "e", TypeError, 0)
+    for raised in (RuntimeError("no device"), SystemError("none")):
+        check_asked_of(kind(raised), "ece", raised)
+    check_asked_of(kind("none"), "ece", TypeError)
+    stop = KeyboardInterrupt()
+    check_asked_of(kind(stop), "e", stop)
+    on_device = kind((GPU, 0), DICTIONARY)
+    check_asked_of(on_device, "ec", 7)
+    check_asked_of(on_device, "c", 7)  # dictionaries are first again
+    check_asked_of(kind(), "ce", 6)
+    check_asked_of(kind((GPU, 0)), "ecd", BufferError)
+    check_asked_of(kind((MANAGED, 0), DICTIONARY), "ec", 7)
+    check_asked_of(kind((CPU, 0), DICTIONARY), "c", 7)
+    check_asked_of(kind(), "ce", 6)
+    both = kind()
+    both.__array_interface__ = {**DICTIONARY, "shape": (9,)}
+    check_asked_of(both, "e", 9)
+    members = {key: value for key, value in vars(Counted).items() if key in PROTOCOLS}
+    members["_fields_"] = [("a", ctypes.c_int), ("b", ctypes.c_float)]
+    for base in (Bare, ctypes.Structure):  # no buffer, and one without a typestr
+        other = type(base)(f"Other{base.__name__}", (base,), members)
+        for asked in ("ced", "ed"):
+            thing = other()
+            thing.device, thing.table, thing.asked = (CPU, 0), None, []
+            check_asked_of(thing, asked, 5)
+    for _ in range(3):  # the object changes its type, and nothing else keeps the one before
+        leaving = {"__dlpack_device__": lambda self: setattr(self, "__class__", kind) or (CPU, 0)}
+        check_asked_of(type("Leaving", (Counted,), leaving)(), "c", 6)
+        gc.collect()
+    property_of = vars(Counted)[CUDA]
+    derived = type("LaterDevice", (Counted,), {CUDA: property_of})  # the class of the dictionary says no device
+    for _ in range(2):
+        check_asked_of(derived(), "ced", 5)
 
 
 # ------------------------------------------------------------------------------------ lies
@@ -1229,6 +1316,9 @@ def memory_paths() -> Iterator[tuple[str, Callable[[], Any]]]:
     current(lambda: 2**60)
     yield "a table", lambda: (thing.asked.clear(), take(thing))
     yield "a table, borrowed", lambda: (thing.asked.clear(), take(thing, probe.BORROW))
+    yield "by its device", lambda: take(Counted(), probe.HOST)
+    yield "by its device, refused", lambda: take(Counted())
+    yield "by its device, which raises", lambda: take(Counted(RuntimeError()), probe.HOST)
     yield "old", lambda: take(Old(spec(), "dltensor"), 0, 2**60)
     yield "new", lambda: take(Producer(spec()), 0, 2**60)
     yield "exported", lambda: array(sync=NONE).__dlpack__(max_version=(1, 0))

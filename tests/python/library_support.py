@@ -107,7 +107,32 @@ def build(folder: str | os.PathLike[str], flags: tuple[str, ...] = (), simulated
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(f"libraries.c does not build:\n{' '.join(command)}\n{run.stderr}")
-    spec = importlib.util.spec_from_file_location("libraries", made)
+    return load(made, "libraries")
+
+
+def build_nanobind(folder: str | os.PathLike[str]) -> Any:
+    """bench_nanobind.cpp as a module of this Python, built in `folder`."""
+    nanobind = need("nanobind")
+    target = pathlib.Path(folder) / f"bench_nanobind{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if not target.exists():
+        at = pathlib.Path(nanobind.include_dir()).parent
+        free_threaded = ["-DNB_FREE_THREADED"] if sysconfig.get_config_var("Py_GIL_DISABLED") else []
+        flags = ["-std=c++17", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-strict-aliasing"]
+        includes = [f"-I{at / 'include'}", f"-I{at / 'ext' / 'robin_map' / 'include'}"]
+        includes += ["-isystem", sysconfig.get_path("include")]
+        sources = [str(HERE / "bench_nanobind.cpp"), str(at / "src" / "nb_combined.cpp")]
+        command = ["c++", *flags, *free_threaded, *includes, *sources, "-o", str(target)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            raise Missing(str(error)) from None
+        if done.returncode:
+            raise Missing(done.stderr.strip().splitlines()[0])
+    return load(target, "bench_nanobind")
+
+
+def load(path: pathlib.Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -320,13 +345,14 @@ class Device:
     one that the library exports with.
 
     ways: (what an import is given, does it say where the work is pending). take: (an array of the library over what
-    is given to it, does its stream wait for what is pending there). read: the floats as NumPy has them, read on the
-    stream."""
+    is given to it, does its stream wait for what is pending there). refused: (a way that takes no array with work
+    on a stream of others, what the exception says). read: the floats as NumPy has them, read on the stream."""
 
     name = "?"
     has_streams = True
     ways: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     take: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {}
+    refused: dict[str, tuple[Callable[[Any, Any], Any], str]] = {}
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -491,8 +517,9 @@ class Jax(Device):
             raise Missing(f"JAX has no CUDA here: {' '.join(str(error).split())[:200]}") from None
         self.take = {
             "from_dlpack": (lambda thing, stream: self.jax.dlpack.from_dlpack(thing), True),
-            "asarray": (lambda thing, stream: self.jax.numpy.asarray(thing), False),
         }
+        # it looks for the dictionary's stream among its own
+        self.refused = {"asarray": (lambda thing, stream: self.jax.numpy.asarray(thing), "GetStreamFromExternalStream")}
         self.late = self.jax.jit(self.compute_late)
 
     def compute_late(self, values: Any, matrix: Any) -> Any:

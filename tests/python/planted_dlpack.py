@@ -206,8 +206,10 @@ BELOW = [
     ("types are kept for ever", r"(py->known\[at\] = type;)", r"\1 Py_INCREF(type);"),
     ("bits of PyTorch are ignored", r"out->is_neg = cai_[^;]*;", r"out->is_neg = NULL;"),
     ("the negative bit is ignored", r"&&\n        !cai_priv_py_refuse_bit\(object, is_neg, [^;]*\)\)", r")"),
-    ("the conjugate bit is ignored", r"is_complex = \(array[^;]*;", r"is_complex = !array;"),
-    ("any dtype is asked for the conjugate bit", r"is_complex = \(array[^;]*;", r"is_complex = array != NULL;"),
+    ("the conjugate bit is ignored", r"is_complex = kind == 'c';", r"is_complex = 0;"),
+    ("ints are asked for the negative bit", r"if \(array->dtype\.itemsize == 1 \|\| kind == 'i'\) return 0;[^\n]*\n", r""),
+    ("bfloat16 is not asked for the negative bit", r"itemsize == 1 \|\| kind == 'i'", r"itemsize <= 2 || kind == 'i'"),
+    ("any dtype is asked for the conjugate bit", r"is_complex = kind == 'c';", r"is_complex = 1;"),
     ("the method of a type that can change is kept", r"& Py_TPFLAGS_HEAPTYPE\) return name;", r"& 0) return name;"),
     ("no method is kept", r"is_c = method && [^;]*;", r"is_c = 0;"),
     ("a refused tensor is not released", r"(IS_NEG\]\)\)\n        return 0;\n)    cai_priv_py_undo\(py, array, 1\);", r"\1"),
@@ -224,6 +226,18 @@ BELOW = [
      r"\1    if (owner->release) { cai_array of; of.owner = owner->inner; of.release = owner->release; of.release(&of); }\n"),
     ("leak: the method", r"(import_tensor\(in, object, method, out\) : -1;\n\s*)Py_XDECREF\(method\);", r"\1"),
     ("a base's table comes before a dictionary", r"if \(at\[CAI_PRIV_PY_TABLE\] <= others && ", r"if ("),
+    # the device first
+    ("the device is never first", r"in->type\.device_first;", r"0;"),
+    ("the device is first before a dictionary was missing", r"if \(before == 2\)", r"if (before)"),
+    ("a device is first for good", r"before && done >= 0 && before != 1 \+ done", r"before && done > 0"),
+    ("the device of a base is first", r" &&\n\s*places\.at\[CAI_PRIV_PY_DEVICE\] <= places\.at\[CAI_PRIV_PY_CUDA\]", r""),
+    ("the buffer is after __dlpack__", r"if \(PyObject_CheckBuffer\(object\) && !cai_priv_py_import_buffer", r"if (0 && !cai_priv_py_import_buffer"),
+    ("a buffer that fails is the end", r"if \(PyErr_Occurred\(\) && !cai_priv_py_excuse\(\)\)", r"if (PyErr_Occurred())"),
+    ("a device that raises stops no program", r"if \(!PyErr_ExceptionMatches\(PyExc_Exception\)\) return 0;\n", r""),
+    ("no __array_interface__ if the device is first", r"(done = cai_priv_py_import_named\(in, object, CAI_PRIV_PY_ARRAY, out\);\n\s*)if \(done <= 0\) return done;",
+     r"\1if (done < 0) return done;"),
+    ("the host is taken without leave if the device is first",
+     r"if \(!\(in->flags & CAI_PYTHON_HOST\)\) return cai_priv_py_refuse\(in, CAI_PRIV_PY_HOST_MEMORY\);\n", r""),
 ]  # fmt: skip
 # A type's table: check_dlpack_table.py
 TABLE = [

@@ -457,6 +457,7 @@ def test_tensors_without_memory(module: Any, what: str) -> None:
             module.facts(way(array))
 
 
+@pytest.mark.filterwarnings("ignore:B?ComplexHalf support", "ignore:BComplex32 support")
 def test_tensors_that_are_not_what_is_in_memory(module: Any) -> None:
     """Conjugates that PyTorch has not computed yet are refused by its __dlpack__. Its exchange in C, and for negatives
     its __dlpack__ too, give out what is in memory. So an import asks is_conj() and is_neg()."""
@@ -471,6 +472,38 @@ def test_tensors_that_are_not_what_is_in_memory(module: Any) -> None:
             module.facts(lazy)
     for plain in (conjugate.real, conjugate.resolve_conj(), conjugate.imag.resolve_neg()):
         assert module.facts(plain)["shape"] == (6,)
+    for parts in ("complex32", "bcomplex32", "complex128"):  # of halves, of bfloat16, of doubles
+        if hasattr(library.torch, parts):
+            with pytest.raises(BufferError, match="is_neg"):
+                module.facts(library.torch.zeros(6, dtype=getattr(library.torch, parts)).conj().imag)
+
+
+def test_jax_on_the_host_is_read_by_its_buffer(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The property of CUDA's dictionary takes longer to raise than the rest of the import: at most once."""
+    library = opened(HOST["JAX"])
+    needs_dlpack(module, "as is", "JAX")
+    array = library.make(VALUES["2-D"])
+    kind, asked = type(array), []
+    for name in ("__cuda_array_interface__", "__dlpack__"):
+        was = vars(kind)[name]
+        get = was.fget if isinstance(was, property) else was
+        note = lambda self, *a, name=name, get=get, **k: asked.append(name) or get(self, *a, **k)  # noqa: E731
+        monkeypatch.setattr(kind, name, property(note) if isinstance(was, property) else note)
+    for _ in range(3):
+        assert module.facts(array)["read_only"]
+    assert asked in ([], ["__cuda_array_interface__"])
+    narrow = library.make(VALUES["1-D"]).astype("bfloat16")  # no buffer has that
+    assert module.facts(narrow)["dtype"] == "bfloat16" and asked[-1] == "__dlpack__"
+
+
+def test_jax_on_the_host_takes_no_dictionary_of_cuda() -> None:
+    library = opened(HOST["JAX"])
+    if any(device.platform != "cpu" for device in library.jax.devices()):
+        pytest.skip("JAX has a GPU here")
+    entries = {"shape": (6,), "typestr": "<f4", "data": (4096, False), "version": 3}
+    given = type("Given", (), {"__cuda_array_interface__": entries})()
+    with pytest.raises(RuntimeError, match="requires CUDA support"):
+        library.jax.numpy.asarray(given)
 
 
 def test_deleted_jax_array(module: Any) -> None:
@@ -834,6 +867,18 @@ def test_direct_pair_on_device(gpu: Any, producer: str, consumer: str, record_pr
             continue
         kinds = {"certain" if race.certain else "possible" for race in races}
         record_property("directly", (text, f"race ({', '.join(sorted(kinds))})" if races else "in order"))
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_refused_on_device(gpu: Any, name: str) -> None:
+    """What a library does not take of ours, which docs/python.md tells users."""
+    library = opened(DEVICE[name], gpu)
+    mine = gpu.stream()
+    ours = gpu.upload(VALUES["1-D"], mine)
+    gpu.synchronize(mine.handle)
+    for how, (take, words) in library.refused.items():
+        with pytest.raises(Exception, match=words):
+            print(how, take(ours, library.stream()))
 
 
 @pytest.mark.parametrize("name", DEVICE)

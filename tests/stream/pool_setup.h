@@ -9,11 +9,19 @@
 #define CAI_NO_CUDART
 #define CAI_NO_LOADER
 #define CAI_PRIV_WANT_GUARD /* cai_priv_park */
+#if defined(CAI_TEST_HIP) /* the same test through the table of HIP (tests/hip) */
+#define CAI_HIP_IMPLEMENTATION
+#include "cai_hip.h"
+#else
 #include "cai_stream.h"
+#endif
 #if defined(CAI_SIM_LINKED)
 #include "sim/cai_sim.h"
 #else
 #include "sim/cai_sim.c"
+#endif
+#if defined(CAI_TEST_HIP)
+#include "hip_stand_in.h"
 #endif
 #include "cai_test.h"
 
@@ -36,7 +44,11 @@ static inline void open_table(void)
     sim = cai_sim_create(2);
     if (!sim) exit(2);
     cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_PROGRESS); /* tests say what runs */
+#if defined(CAI_TEST_HIP)
+    cuda = hip_table_over(sim);
+#else
     cuda = *cai_sim_cuda(sim);
+#endif
     c1 = cai_sim_primary(sim, 0);
     c2 = cai_sim_primary(sim, 1);
     made_count = 0;

@@ -204,7 +204,23 @@ def broken(master: dict[str, Any]) -> dict[tuple[str, str], set[str]]:
                 found[one["library"], one["known"]] |= set(vector["rules"])
     for (library, _), rules in conform_module("tests/python/check_conform.py").EXPECTED.items():
         found[library, "run"] |= set(rules.split())
+    for library, rule in broken_by_consumers():
+        found[library, "run"].add(rule)
     return found
+
+
+def broken_by_consumers() -> list[tuple[str, str]]:
+    """Libraries and rules, of what cai_conform --consumer finds."""
+    consumers = conform_module("tests/python/check_consumers.py")
+    tool = conform_module("tools/cai_conform_consumer.py")
+    of_case = {case.name: case.rules.split() for case in tool.CASES}
+    pairs = []
+    for name in consumers.EXPECTED:
+        for way, verdict, case in consumers.expected(name) if not name.startswith("cai,") else ():
+            rules = of_case[case] if verdict != "refused" else []
+            rule = rules[0 if way == consumers.DICTIONARY else -1] if rules else "-"
+            pairs += [(name.partition(",")[0], rule)] if rule != "-" else []
+    return pairs
 
 
 def page_tables(master: dict[str, Any]) -> str:
@@ -217,9 +233,9 @@ def page_tables(master: dict[str, Any]) -> str:
 
 
 def versions_are_those_of_conform(master: dict[str, Any]) -> list[str]:
-    """What was run, by the first table of docs/results/conform.md."""
+    """What was run, by the tables of docs/results/conform.md, of arrays and of consumers."""
     text = (ROOT / "docs" / "results" / "conform.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([\w.-]+) \| ([\w.]+) \| \d+ \| \d+ \| \d+ \|$", text, re.M)
+    rows = re.findall(r"^\| ([\w.-]+)(?:, \w+)? \| ([\w.]+) \|(?: \d+ \|){3,4}$", text, re.M)
     return [f"{name} {version} of docs/results/conform.md is not in libraries" for name, version in rows
             if master["libraries"].get(name, {}).get("run") != version]  # fmt: skip
 

@@ -5,8 +5,8 @@ the simulated driver.
 
     sim/tests/driver/check_field.py --cc CC [--python PYTHON] [--self-test | --real]
 
-PYTHON has the package cai_sim and the libraries. Each program of field_programs.py and field_others.py, and the example
-fields.py, runs under both settings of the driver. One of them has a race, which must be found. A program whose library
+PYTHON has the package cai_sim and the libraries. Each program of field_programs.py, field_others.py and field_gt4py.py,
+and the example fields.py, runs under both settings of the driver. One of them has a race, which must be found. A program whose library
 is missing is skipped, with its name. --self-test plants defects in the module, one at a time. With --real the programs
 run on a GPU, which finds no races.
 
@@ -42,13 +42,18 @@ PLANTED = [
     ("a stream is not passed on", "side, mode, stream, &((side_object *)out)",
      "side, mode, stream ? field->storage.options.home : 0, &((side_object *)out)"),
     ("a side does not keep the field", "->field = Py_NewRef(self)", "->field = self"),
-    ("a field does not keep its home", "Py_XNewRef(home)", "NULL"),
+    ("a field does not keep its home", "Py_XNewRef(home)", "home ? NULL : NULL"),
     ("a side does not keep its stream", "Py_XNewRef(owner)", "owner ? NULL : NULL"),
     ("DLPack without an order", "if (array->sync == CAI_SYNC_NONE) return", "request.flags |= CAI_DLPACK_ORDERED;\n    return"),
     ("write is read", 'if (!strcmp(name, "write")) return CAI_WRITE;', 'if (!strcmp(name, "write")) return CAI_READ;'),
     ("write is overwrite", 'if (!strcmp(name, "write")) return CAI_WRITE;',
      'if (!strcmp(name, "write")) return CAI_OVERWRITE;'),
     ("two threads in one storage", "if (field->busy)", "if (field->busy < 0)"),
+    ("GT4Py's origin in the order of the array", "    gt_order(field->dims, layout->ndim, axes);",
+     "    gt_order(NULL, layout->ndim, axes);"),
+    ("an origin is read in the order of the array", "gt_order(halo ? NULL : dims,", "gt_order(halo || dims ? NULL : dims,"),
+    ("axes of data before those of space", "(int)(letter - '0') + 3", "(int)(letter - '0') - 10"),
+    ("device memory is the host's", "    if (array->memory == CAI_MEMORY_DEVICE)\n", "    if (array->memory < 0)\n"),
     ("the halo is not in the domain", "layout->shape[i] - layout->halo_high[i]", "layout->shape[i]"),
 ]  # fmt: skip
 
@@ -56,7 +61,7 @@ PLANTED = [
 def programs() -> list[list[str]]:
     """The commands, without Python and its options."""
     found = [[str(MODULE / "fields.py")]]
-    for name in ("field_programs.py", "field_others.py"):
+    for name in ("field_programs.py", "field_others.py", "field_gt4py.py"):
         main = (HERE / name).read_text(encoding="utf-8")
         found += [[str(HERE / name), one] for one in re.findall(r'^def (\w+)\(\) -> None:$', main, re.MULTILINE)]
     return found

@@ -125,6 +125,79 @@ def forgets_its_stream() -> None:
     field.host()
 
 
+class Named:
+    """An array with what GT4Py 1.1.12 reads of an argument: get_dims and get_origin of gt4py.storage.cartesian.utils."""
+
+    def __init__(self, array: Any, dims: tuple[str, ...], origin: tuple[int, ...]) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self.kept, self.__gt_dims__, self.__gt_origin__ = array, dims, origin
+
+
+# The names of the axes, the origin that GT4Py 1.1.12 takes, and the halo of each axis. The names are in the order of
+# the array, and the origin is in the order I, J, K, data (StencilObject._normalize_origins).
+GT4PY = [
+    ("IJK", (2, 1, 0), (2, 1, 0)),
+    ("KJI", (2, 1, 0), (0, 1, 2)),
+    ("JKI", (3, 2, 1), (2, 1, 3)),
+    ("K0I", (3, 2, 0), (2, 0, 3)),
+    ("10K", (1, 0, 0), (0, 0, 1)),
+]
+
+
+def gt4py_attributes() -> None:
+    """The sides have GT4Py's attributes, and field.of reads them: field_gt4py.py tries both with GT4Py itself."""
+    cuda.current_context()
+    for dims, origin, halo in GT4PY:
+        field = cai_field.field((12, 9, 14), dims=dims, halo=halo)
+        for side in (field.host(), field.device()):
+            assert (side.__gt_dims__, side.__gt_origin__) == (tuple(dims), origin), (dims, side.__gt_origin__)
+        inside = [slice.stop - slice.start for slice in field.domain]
+        assert field.gt_domain == tuple(inside[axis] for axis in sorted(range(3), key=lambda axis: "IJK01".index(dims[axis])))
+        array = numpy.zeros((12, 9, 14))
+        taken = cai_field.field.of(Named(array, tuple(dims), origin))
+        assert taken.domain == field.domain and taken.host().__gt_dims__ == tuple(dims)
+        assert numpy.asarray(taken.host()).ctypes.data == array.ctypes.data
+    assert not hasattr(cai_field.field((3,)).host(), "__gt_dims__")
+    assert cai_field.field((3,)).host().__gt_origin__ == (0,)
+
+
+def field_of_array() -> None:
+    """The memory of an array is the host side. It is given back when the work of the field has passed."""
+    array = VALUES.copy()
+    before = sys.getrefcount(array)
+    cuda.current_context()
+    field = cai_field.field.of(array, dims=("I", "J", "K"), halo=HALO, home=cuda.stream())
+    assert field.state == "host newer" and field.host().__gt_origin__ == HALO
+    view = cuda.as_cuda_array(field.device("write"), sync=False)
+    fours = cuda.pinned_array_like(array)
+    fours[...] = 4
+    view.copy_to_device(fours)
+    del view
+    assert (array == VALUES).all() and (numpy.asarray(field.host()) == 4).all() and (array == 4).all()
+    del field
+    assert cai_field.field((1,)).state == "clean"  # any call looks for work that has passed
+    assert sys.getrefcount(array) == before
+    memory = cuda.device_array(SHAPE)
+    field = cai_field.field.of(memory)
+    assert field.state == "device newer" and not hasattr(field.host(), "__gt_dims__")
+    from cuda.core import Device
+
+    device = Device()
+    stream = device.create_stream()
+    buffer = device.allocate(VALUES.nbytes, stream=stream)  # of a memory pool
+    stream.sync()
+    field = cai_field.field.of(Viewed(buffer, VALUES))
+    assert field.device().__cuda_array_interface__["data"][0] == int(buffer.handle) and field.state == "device newer"
+    del field
+    raises(ValueError, "different lengths", cai_field.field.of, array, dims="IJ")
+    raises(TypeError, "dims[1] is not a string", cai_field.field.of, array, dims=("I", 1, "K"))
+    raises(ValueError, "a halo of 5 at both ends does not fit axis 1 of 9", cai_field.field.of, array, halo=(0, 5, 0))
+    raises(ValueError, "a halo of -1 at both ends does not fit axis 0", cai_field.field.of, array, halo=(-1, 0, 0))
+    raises(TypeError, "__gt_origin__ is not a tuple of 3", cai_field.field.of, Named(array, ("I", "J", "K"), (1, 1)))
+    raises(TypeError, "", cai_field.field.of, object())
+    assert cai_field.field((1,)).state == "clean" and sys.getrefcount(array) == before
+
+
 def misuse() -> None:
     raises(RuntimeError, "no context", cai_field.field, (3,))
     field = make()

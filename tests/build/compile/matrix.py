@@ -455,6 +455,10 @@ def other_header_jobs(sources: Sources, compiler: str, language: str) -> list[Jo
     """Versions of the header of another project that are refused, each beside one that is taken."""
     first = '#include "@header"\n'
     units = {
+        "cai_hip.h": (
+            ("no platform", "#undef __HIP_PLATFORM_AMD__\n" + IMPLEMENT, "define __HIP_PLATFORM_AMD__"),
+            ("per-thread streams", "#define HIP_API_PER_THREAD_DEFAULT_STREAM\n" + IMPLEMENT, "without per-thread default streams"),
+        ),
         "cai_python.h": (
             ("limited API of 3.11", f"#define {LIMITED[2:].replace('=', ' ')}\n" + first, ""),
             ("limited API of 3.10", "#define Py_LIMITED_API 0x030a0000\n" + first, "0x030b0000 or above"),

@@ -16,7 +16,8 @@ SYNTAX, ONE, ALL = "none", "one", "all"
 USUAL, LINKED, NEITHER = "usual", "linked", "neither"
 BOTH, HOST, NVCC = "both", "host", "nvcc"
 # Headers of other projects, by the option with their folder, and the file that is looked for in it.
-OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h", "mpi": "mpi.h"}
+OTHERS = {"dlpack": "dlpack/dlpack.h", "python": "Python.h", "mpi": "mpi.h", "tvm": "tvm/ffi/c_api.h",
+          "hip": "hip/hip_runtime_api.h"}
 
 
 @dataclass(frozen=True)
@@ -1124,6 +1125,28 @@ int both(cai_mpi_batch *batch) { return make_alpha(batch) || make_beta(batch); }
 """
 
 
+# --------------------------------------------------------------------- ext/cai_hip.h
+HIP_USE = """
+uint64_t use(struct ihipStream_t *stream, const cai_cuda **table);
+uint64_t use(struct ihipStream_t *stream, const cai_cuda **table)
+{
+    *table = cai_hip_table();
+    return CAI_HIP_STREAM(cai_stream_to_hip(CAI_HIP_STREAM(stream)));
+}
+"""
+HIP_COPY = """
+const cai_cuda *table_%(name)s(void);
+const cai_cuda *table_%(name)s(void) { return cai_hip_table(); }
+"""
+HIP_MAIN = """
+#include "@header"
+const cai_cuda *table_alpha(void);
+const cai_cuda *table_beta(void);
+int both(void);
+int both(void) { return table_alpha() == table_beta(); }
+"""
+
+
 # ------------------------------------------------------- ext/cai_storage.h, ext/cai_access.h
 STORAGE_USE = """
 int use(cai_storage *storage, uint64_t stream, cai_array *out, cai_error *err);
@@ -1279,6 +1302,32 @@ int main(void)
 """)  # fmt: skip
 
 
+# --------------------------------------------------------------------- ext/cai_tvm_ffi.h
+TVM_USE = """
+int use(const TVMFFIAny *values, int32_t count, cai_event_pool *pool, TVMFFIAny *result, cai_error *err);
+int use(const TVMFFIAny *values, int32_t count, cai_event_pool *pool, TVMFFIAny *result, cai_error *err)
+{
+    static const char *const names[] = {"x"};
+    cai_tvm_ffi_args args;
+    cai_array x, z;
+    CAI_TRY(cai_tvm_ffi_open(&args, values, count, names, 1, err));
+    CAI_TRY(cai_tvm_ffi_array(&args, 0, &x, err));
+    CAI_TRY(cai_tvm_ffi_new(&z, &x, CAI_FLOAT32, x.ndim, x.shape, result, err));
+    return cai_tvm_ffi_end(cai_tvm_ffi_give(&x, pool, result, err), result, err);
+}
+"""
+TVM_COPY = """
+int end_%(name)s(TVMFFIAny *result);
+int end_%(name)s(TVMFFIAny *result) { return cai_tvm_ffi_end(CAI_OK, result, NULL); }
+"""
+TVM_MAIN = """
+#include "@header"
+int end_alpha(TVMFFIAny *result);
+int end_beta(TVMFFIAny *result);
+int both(TVMFFIAny *result);
+int both(TVMFFIAny *result) { return end_alpha(result) || end_beta(result); }
+"""
+
 SUBJECTS = {
     "cai.h": CORE,
     "cai_array_struct.h": Subject(
@@ -1367,6 +1416,11 @@ SUBJECTS = {
         below=("cai.h", "cai_stream.h", "cai_emm.h", "ext/cai_transfer.h", "ext/cai_mpi_type.h"), others=("mpi",),
         brought="#include <mpi.h>\n", light=True,
     ),
+    "cai_hip.h": Subject(
+        guard="CAI_HIP_H_INCLUDED", switch="CAI_HIP_IMPLEMENTATION", other_version="another version of it", use=HIP_USE,
+        link="", linked="", copies=(HIP_COPY, HIP_MAIN), host_flags=("-DCAI_NO_CUDART", "-DCAI_NO_LOADER"),
+        below=("cai.h", "cai_stream.h"), others=("hip",), light=True,
+    ),
     "cai_python.h": Subject(
         guard="CAI_PYTHON_H_INCLUDED", switch="CAI_PYTHON_IMPLEMENTATION", other_version="another version of it",
         use=PYTHON_USE, link="", linked="", copies=(PYTHON_COPY, PYTHON_MAIN), host_flags=("-DCAI_NO_CUDART",),
@@ -1379,6 +1433,12 @@ SUBJECTS = {
         host_flags=("-DCAI_NO_CUDART",), below=("cai.h", "ext/cai_dlpack.h", "ext/cai_python.h"), together=("ext/cai_python.h",),
         modes=python_dlpack_modes(), others=("python", "dlpack"),
         brought="#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n", light=True,
+    ),
+    "cai_tvm_ffi.h": Subject(
+        guard="CAI_TVM_FFI_H_INCLUDED", switch="CAI_TVM_FFI_IMPLEMENTATION", other_version="another version of it",
+        use=TVM_USE, link="", linked="", copies=(TVM_COPY, TVM_MAIN), host_flags=("-DCAI_NO_CUDART",),
+        below=("cai.h", "cai_stream.h", "ext/cai_dlpack.h"), others=("tvm",),
+        brought="#include <tvm/ffi/extra/c_env_api.h>\n", light=True,
     ),
 }  # fmt: skip
 
@@ -1405,6 +1465,7 @@ def other_flags(args: argparse.Namespace) -> list[str]:
     that it searches anyway must keep their place for C++ (#include_next)."""
     folders = [folder for folder in others_of(args).values() if folder not in ("/usr/include", "/usr/local/include")]
     plain = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"] if "mpi" in others_of(args) else []  # MPI's C alone
+    plain += ["-D__HIP_PLATFORM_AMD__"] if "hip" in others_of(args) else []
     return plain + [flag for folder in folders for flag in ("-isystem", folder)]
 
 

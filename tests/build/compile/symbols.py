@@ -48,8 +48,9 @@ extern "C"
 const char *keep(void);
 const char *keep(void) { return cai_status_name(%s); }
 """
-# Names that a unit may get from the declarations besides cai_ and CAI_: what cudaStream_t and DLPack's pointers point to.
-FOREIGN = {"CUstream_st", "DLManagedTensor", "DLManagedTensorVersioned"}
+# Names that a unit may get from the declarations besides cai_ and CAI_: what cudaStream_t, hipStream_t and DLPack's
+# pointers point to.
+FOREIGN = {"CUstream_st", "ihipStream_t", "DLManagedTensor", "DLManagedTensorVersioned"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Configuration:
     modes: tuple[str, ...] = tuple(MODES)
     alone: frozenset[str] | None = None  # what the implementation of the extension alone needs; None: as `needs`
     before: tuple[str, ...] = ()  # headers of ours that are included before
+    mutable: frozenset[str] = frozenset()  # data of each thread
 
 
 LOADER = frozenset({"dlopen", "dlsym", "dlclose"})
@@ -103,7 +105,9 @@ MANAGER = tuple(
 # The extensions. Which functions of Python are taken is the matter of tests/python/check_abi3.py.
 PROCESS = frozenset({"getpid"}) | CLOCK  # which process made a descriptor
 PYTHON = frozenset({"Py*"})
+HIP = frozenset({"hip*"})
 MPI = frozenset({"MPI*"})  # of Open MPI the datatypes, which are objects, too
+TVM = frozenset({"TVMFFI*"})
 ALLOCATOR = HEAP  # for what a deleter frees, without the GIL
 ON_STREAM, DLPACK_ON_STREAM = (frozenset(f"cai_python_{name}" for name in names.split()) for names in
                         ("release_after", "dlpack_ordered dlpack_offer_ordered"))  # fmt: skip
@@ -162,6 +166,11 @@ CONFIGURATIONS = {
                 modes=("default", "shared namespace", "static"))
         for row in STREAM if row.name == "CAI_NO_CUDART"
     ),
+    "cai_hip.h": tuple(
+        replace(row, needs=row.needs | HIP | THREAD, keep=f"cai_hip_table()->version + {row.keep}", alone=HIP | THREAD,
+                modes=("default", "shared namespace", "static"), mutable=frozenset({"cai_priv_hip_pushed", ".tbss"}))
+        for row in STREAM if row.name == "all three"
+    ),
     "cai_python.h": (
         Configuration("all of the API", needs=PYTHON | ALLOCATOR | {"__assert_fail"},
                       without=ON_STREAM, keep="(int)cai_python_clear(NULL)"),
@@ -178,15 +187,22 @@ CONFIGURATIONS = {
                       keep="cai_python_dlpack_init(NULL)", modes=("default", "shared namespace", "static"),
                       before=("cai_stream.h",)),
     ),
+    "cai_tvm_ffi.h": tuple(
+        replace(row, needs=row.needs | {"free"} | TVM, keep="cai_tvm_ffi_end(0, NULL, NULL)",
+                alone=frozenset({"free"}) | TVM, modes=("default", "shared namespace", "static"))
+        for row in STREAM if row.name == "CAI_NO_CUDART"
+    ),
 }  # fmt: skip
 
 
 def plain_name(name: str) -> str:
     """A function by the name that the source has: fortified, MinGW's own, or one of several versions. Those of
-    Python are one, and those of MPI."""
+    Python are one, those of MPI, those of TVM FFI, and those of HIP."""
     name = re.sub(r"^__(?:mingw_)?(v?snprintf)(?:_chk)?$", r"\1", name)
     name = re.sub(r"^_?Py[A-Z_]\w*$", "Py*", name)
+    name = re.sub(r"^hip[A-Z]\w*$", "hip*", name)
     name = re.sub(r"^(MPI_[A-Z]|ompi_mpi_|ompi_request_null)\w*$", "MPI*", name)
+    name = re.sub(r"^TVMFFI\w+$", "TVMFFI*", name)
     return re.sub(r"^(cudaGetDriverEntryPoint).*", r"\1*", name)
 
 
@@ -295,13 +311,15 @@ def compile_unit(compiler: str, source: pathlib.Path, header: pathlib.Path, outp
     subprocess.run([compiler, *flags, f"-I{name_and_root(header)[1]}", str(source), "-o", str(output)], check=True)
 
 
-def check_object(nm: str, label: str, path: pathlib.Path, wanted: set[str], allowed: set[str], report: Report) -> set[str]:
+def check_object(
+    nm: str, label: str, path: pathlib.Path, wanted: set[str], allowed: set[str], report: Report, of_threads: frozenset[str] = frozenset()
+) -> set[str]:
     """One object: what it defines, what it needs, and whether it has data that can be written. Gives what it
     needs from outside besides plain functions."""
     found = symbols(nm, path)
     defined = {name for letter, name in found if letter.isupper() and letter != "U"}
     undefined = {plain_name(name) for letter, name in found if letter == "U"}
-    mutable = {name for letter, name in found if letter in MUTABLE} | writable_sections(path)
+    mutable = {re.sub(r"^_ZL\d+", "", name) for letter, name in found if letter in MUTABLE} | writable_sections(path)
     report.objects += 1
     report.defined += len(defined)
     report.foreign += len(defined - wanted) + len(undefined - ALLOWED - allowed)
@@ -309,7 +327,7 @@ def check_object(nm: str, label: str, path: pathlib.Path, wanted: set[str], allo
     report.needed |= undefined
     report.expect(label, "defined", defined, wanted)
     report.expect(label, "undefined", undefined - ALLOWED - allowed, set())
-    report.expect(label, "mutable data", mutable, set())
+    report.expect(label, "mutable data", mutable, set(of_threads))
     return undefined - ALLOWED
 
 
@@ -347,7 +365,7 @@ def check_mode(args: argparse.Namespace, task: Task, folder: pathlib.Path, api: 
         label = f"{task.label} {level}"
         # Not position-independent: constant tables of pointers then lie in read-only data.
         compile_unit(task.compiler, source, args.header, unit, *flags, level, "-c", "-fno-pic")
-        needed = check_object(args.nm, label, unit, wanted, set(configuration.needs), report)
+        needed = check_object(args.nm, label, unit, wanted, set(configuration.needs), report, configuration.mutable)
         # Static functions that nobody calls are dropped, with what they need; clang -Os makes calloc of malloc.
         if mode != "static" and level != "-Os":
             report.expect(label, "needed", needed & configuration.needs, set(configuration.needs))
@@ -374,7 +392,8 @@ def check_alone(args: argparse.Namespace, task: Task, folder: pathlib.Path, own:
     needs = set(task.configuration.needs if task.configuration.alone is None else task.configuration.alone)
     root = name_and_root(args.header)[1]
     own = own.union(*(api_names(root / name, report) for name in subject_of(args.header).together))
-    needed = check_object(args.nm, f"{task.label} alone", unit, own - task.configuration.without, needs | core, report)
+    needed = check_object(args.nm, f"{task.label} alone", unit, own - task.configuration.without, needs | core, report,
+                          task.configuration.mutable)
     report.needed -= core
     below = " and ".join(subject_of(args.header).below)
     print(f"{task.label} alone: needs of {below}: {', '.join(sorted(needed & core))}")

@@ -172,7 +172,7 @@ def case_bundles(options):
     fail_unless(len(headers) == len(expected), "bundles are missing")
     includes = [word for folder in options.include if os.path.isdir(folder) for word in ("-isystem", folder)]
     needs = {"cai_python": "Python.h", "cai_mpi": "mpi.h", "cai_caster": "Python.h", "cai_nanobind": "nanobind/nanobind.h",
-             "cai_pybind11": "pybind11/pybind11.h"}
+             "cai_pybind11": "pybind11/pybind11.h", "cai_tvm_ffi": "tvm/ffi/c_api.h"}
     cxx = ("cai.hpp", "cai_caster.h", "cai_nanobind.h", "cai_pybind11.h")
     compiled = 0
     for name in headers:

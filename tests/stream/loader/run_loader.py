@@ -455,7 +455,7 @@ MUTATIONS = [
     ("device memory has no address", r"if \(type\) info->device_pointer = pointer;\n    else error", r"if (!type) error"),
     ("a primary context is made", r"if \(error \|\| !active\) return error;", r"if (error) return error;"),
     ("the state of another context", r"error = state\(device, &flags, &active\);", r"error = state(0, &flags, &active);"),
-    ("threads by their pthread_t alone", r" \^ \(uint64_t\)cai_priv_system_call\(SYS_gettid\) << 42", r""),
+    ("threads by their pthread_t alone", r"    more = cai_priv_system_call\(SYS_gettid\);\n", r""),
     ("attributes that 11.2 does not know", r"if \(error == 1\) error = call\(POOL,", r"if (0) error = call(POOL,"),
     ("no initialization", r"if \(\*?error != 3\) return 0;", r"if (1) return 0;"),
     ("a user object of a stream that does not capture", r"    if \(!error && !graph\) error = 401;\n", r""),
