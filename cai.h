@@ -1,4 +1,4 @@
-/* cai.h - the C-side CUDA Array Interface: descriptors, dtypes, checks, views - v0.1.0
+/* cai.h - the C-side CUDA Array Interface: descriptors, dtypes, checks, views - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No CUDA, no allocation, no stdio. */
 
@@ -6,12 +6,12 @@
 #define CAI_CORE_IMPLEMENTATION
 #endif
 
-#if defined(CAI_H_INCLUDED) && CAI_H_INCLUDED != 100
+#if defined(CAI_H_INCLUDED) && CAI_H_INCLUDED != 200
 #error "cai.h: another version of cai.h was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_H_INCLUDED
-#define CAI_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS
@@ -102,7 +102,7 @@ NOT HERE
 #include <stdint.h>
 
 #define CAI_VERSION_MAJOR 0
-#define CAI_VERSION_MINOR 1
+#define CAI_VERSION_MINOR 2
 #define CAI_VERSION_PATCH 0
 
 /* ------------------------------------------------------------------ >>linkage */

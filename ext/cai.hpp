@@ -1,4 +1,4 @@
-/* cai.hpp - cai for C++17: owners, exceptions, typed views - v0.1.0
+/* cai.hpp - cai for C++17: owners, exceptions, typed views - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of cai.h) */
 
 #if !(__cplusplus >= 201703L || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L))
@@ -13,15 +13,15 @@
 #include "cai_stream.h"
 #endif
 
-#if CAI_STREAM_H_INCLUDED / 100 != 1
-#error "cai.hpp: this is version 0.1, which needs cai_stream.h 0.1"
+#if CAI_STREAM_H_INCLUDED / 100 != 2
+#error "cai.hpp: this is version 0.2, which needs cai_stream.h 0.2"
 #endif
-#if defined(CAI_HPP_INCLUDED) && CAI_HPP_INCLUDED != 100
+#if defined(CAI_HPP_INCLUDED) && CAI_HPP_INCLUDED != 200
 #error "cai.hpp: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_HPP_INCLUDED
-#define CAI_HPP_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_HPP_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

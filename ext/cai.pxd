@@ -1,4 +1,4 @@
-# cai.pxd - arrays of any library as arguments and results of functions in Cython 3.1 or later, as C++17 - v0.1.0
+# cai.pxd - arrays of any library as arguments and results of functions in Cython 3.1 or later, as C++17 - v0.2.0
 # SPDX-License-Identifier: MIT (text at the end of cai.h)
 #
 # DO THIS

@@ -1,4 +1,4 @@
-/* cai_caster.h - the arrays that a module in C++ takes from Python and returns - v0.1.0
+/* cai_caster.h - the arrays that a module in C++ takes from Python and returns - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of cai.h)
  * C++17, over Python's limited API of 3.11 and later. No CUDA, no dlpack.h. */
 
@@ -15,12 +15,12 @@
 
 #include "cai_python_dlpack.h"
 
-#if defined(CAI_CASTER_H_INCLUDED) && CAI_CASTER_H_INCLUDED != 100
+#if defined(CAI_CASTER_H_INCLUDED) && CAI_CASTER_H_INCLUDED != 200
 #error "cai_caster.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_CASTER_H_INCLUDED
-#define CAI_CASTER_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_CASTER_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

@@ -1,4 +1,4 @@
-/* cai_dlpack.h - cai_array <-> DLTensor, DLManagedTensor, DLManagedTensorVersioned - v0.1.0
+/* cai_dlpack.h - cai_array <-> DLTensor, DLManagedTensor, DLManagedTensorVersioned - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No dlpack.h, CUDA header, Python, allocation. */
 
@@ -14,15 +14,15 @@
 #include "cai.h"
 #endif
 
-#if CAI_H_INCLUDED / 100 != 1
-#error "cai_dlpack.h: this is version 0.1, which needs cai.h 0.1"
+#if CAI_H_INCLUDED / 100 != 2
+#error "cai_dlpack.h: this is version 0.2, which needs cai.h 0.2"
 #endif
-#if defined(CAI_DLPACK_H_INCLUDED) && CAI_DLPACK_H_INCLUDED != 100
+#if defined(CAI_DLPACK_H_INCLUDED) && CAI_DLPACK_H_INCLUDED != 200
 #error "cai_dlpack.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_DLPACK_H_INCLUDED
-#define CAI_DLPACK_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_DLPACK_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

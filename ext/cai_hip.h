@@ -1,4 +1,4 @@
-/* cai_hip.h - the CUDA table of cai_stream.h, filled in from the HIP runtime of AMD - v0.1.0
+/* cai_hip.h - the CUDA table of cai_stream.h, filled in from the HIP runtime of AMD - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * NOBODY HAS RUN THIS ON AN AMD GPU. It compiles against headers of HIP 5.2 to 7.1. Its tests run it on a
  * simulated GPU, with stand-ins of HIP's functions. That is all that is known.
@@ -22,15 +22,15 @@
 #include "cai_stream.h"
 #endif
 
-#if CAI_STREAM_H_INCLUDED / 100 != 1
-#error "cai_hip.h: this is version 0.1, which needs cai_stream.h 0.1"
+#if CAI_STREAM_H_INCLUDED / 100 != 2
+#error "cai_hip.h: this is version 0.2, which needs cai_stream.h 0.2"
 #endif
-#if defined(CAI_HIP_H_INCLUDED) && CAI_HIP_H_INCLUDED != 100
+#if defined(CAI_HIP_H_INCLUDED) && CAI_HIP_H_INCLUDED != 200
 #error "cai_hip.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_HIP_H_INCLUDED
-#define CAI_HIP_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_HIP_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

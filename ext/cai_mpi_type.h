@@ -1,4 +1,4 @@
-/* cai_mpi_type.h - the MPI datatype of an array - v0.1.0
+/* cai_mpi_type.h - the MPI datatype of an array - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11. No CUDA. MPI 3.0 or later, of your <mpi.h>. */
 
@@ -15,15 +15,15 @@
 #endif
 #include <mpi.h>
 
-#if CAI_TRANSFER_H_INCLUDED / 100 != 1
-#error "cai_mpi_type.h: this is version 0.1, which needs cai_transfer.h 0.1"
+#if CAI_TRANSFER_H_INCLUDED / 100 != 2
+#error "cai_mpi_type.h: this is version 0.2, which needs cai_transfer.h 0.2"
 #endif
-#if defined(CAI_MPI_TYPE_H_INCLUDED) && CAI_MPI_TYPE_H_INCLUDED != 100
+#if defined(CAI_MPI_TYPE_H_INCLUDED) && CAI_MPI_TYPE_H_INCLUDED != 200
 #error "cai_mpi_type.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_MPI_TYPE_H_INCLUDED
-#define CAI_MPI_TYPE_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_MPI_TYPE_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

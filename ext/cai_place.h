@@ -1,4 +1,4 @@
-/* cai_place.h - on which device and stream to work on several arrays - v0.1.0
+/* cai_place.h - on which device and stream to work on several arrays - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No allocation. */
 
@@ -14,15 +14,15 @@
 #include "cai_stream.h"
 #endif
 
-#if CAI_STREAM_H_INCLUDED / 100 != 1
-#error "cai_place.h: this is version 0.1, which needs cai_stream.h 0.1"
+#if CAI_STREAM_H_INCLUDED / 100 != 2
+#error "cai_place.h: this is version 0.2, which needs cai_stream.h 0.2"
 #endif
-#if defined(CAI_PLACE_H_INCLUDED) && CAI_PLACE_H_INCLUDED != 100
+#if defined(CAI_PLACE_H_INCLUDED) && CAI_PLACE_H_INCLUDED != 200
 #error "cai_place.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_PLACE_H_INCLUDED
-#define CAI_PLACE_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_PLACE_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

@@ -1,4 +1,4 @@
-/* cai_pybind11.h - arrays of any library as arguments and results, with pybind11 2.12 or later - v0.1.0
+/* cai_pybind11.h - arrays of any library as arguments and results, with pybind11 2.12 or later - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of cai.h) */
 
 /*
@@ -46,12 +46,12 @@ OPENING
 */
 #include "cai_caster.h"
 
-#if defined(CAI_PYBIND11_H_INCLUDED) && CAI_PYBIND11_H_INCLUDED != 100
+#if defined(CAI_PYBIND11_H_INCLUDED) && CAI_PYBIND11_H_INCLUDED != 200
 #error "cai_pybind11.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_PYBIND11_H_INCLUDED
-#define CAI_PYBIND11_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_PYBIND11_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 #include <pybind11/pybind11.h>
 

@@ -1,4 +1,4 @@
-/* cai_python.h - Python objects to cai_array, and back: one call, all checks - v0.1.0
+/* cai_python.h - Python objects to cai_array, and back: one call, all checks - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * C99 that is also C++11, over Python's limited API of 3.11 and later. No CUDA. */
 
@@ -23,15 +23,15 @@
 #include "cai.h"
 #endif
 
-#if CAI_H_INCLUDED / 100 != 1
-#error "cai_python.h: this is version 0.1, which needs cai.h 0.1"
+#if CAI_H_INCLUDED / 100 != 2
+#error "cai_python.h: this is version 0.2, which needs cai.h 0.2"
 #endif
-#if defined(CAI_PYTHON_H_INCLUDED) && CAI_PYTHON_H_INCLUDED != 100
+#if defined(CAI_PYTHON_H_INCLUDED) && CAI_PYTHON_H_INCLUDED != 200
 #error "cai_python.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_PYTHON_H_INCLUDED
-#define CAI_PYTHON_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_PYTHON_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

@@ -1,4 +1,4 @@
-/* cai_python_dlpack.h - DLPack of Python objects to cai_array, and back: imports, __dlpack__ - v0.1.0
+/* cai_python_dlpack.h - DLPack of Python objects to cai_array, and back: imports, __dlpack__ - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * C99 that is also C++11, over Python's limited API of 3.11 and later. No dlpack.h, no CUDA. */
 
@@ -23,18 +23,18 @@
 #include "cai_dlpack.h"
 #endif
 
-#if CAI_PYTHON_H_INCLUDED / 100 != 1
-#error "cai_python_dlpack.h: this is version 0.1, which needs cai_python.h 0.1"
+#if CAI_PYTHON_H_INCLUDED / 100 != 2
+#error "cai_python_dlpack.h: this is version 0.2, which needs cai_python.h 0.2"
 #endif
-#if CAI_DLPACK_H_INCLUDED / 100 != 1
-#error "cai_python_dlpack.h: this is version 0.1, which needs cai_dlpack.h 0.1"
+#if CAI_DLPACK_H_INCLUDED / 100 != 2
+#error "cai_python_dlpack.h: this is version 0.2, which needs cai_dlpack.h 0.2"
 #endif
-#if defined(CAI_PYTHON_DLPACK_H_INCLUDED) && CAI_PYTHON_DLPACK_H_INCLUDED != 100
+#if defined(CAI_PYTHON_DLPACK_H_INCLUDED) && CAI_PYTHON_DLPACK_H_INCLUDED != 200
 #error "cai_python_dlpack.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_PYTHON_DLPACK_H_INCLUDED
-#define CAI_PYTHON_DLPACK_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_PYTHON_DLPACK_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

@@ -1,4 +1,4 @@
-/* cai_storage.h - a field on host and device: which one is newer, and copies when they are needed - v0.1.0
+/* cai_storage.h - a field on host and device: which one is newer, and copies when they are needed - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No CUDA header: cai_stream.h calls CUDA. */
 
@@ -17,21 +17,21 @@
 #include "cai_transfer.h"
 #endif
 
-#if CAI_EMM_H_INCLUDED / 100 != 1
-#error "cai_storage.h: this is version 0.1, which needs cai_emm.h 0.1"
+#if CAI_EMM_H_INCLUDED / 100 != 2
+#error "cai_storage.h: this is version 0.2, which needs cai_emm.h 0.2"
 #endif
-#if CAI_LAYOUT_H_INCLUDED / 100 != 1
-#error "cai_storage.h: this is version 0.1, which needs cai_layout.h 0.1"
+#if CAI_LAYOUT_H_INCLUDED / 100 != 2
+#error "cai_storage.h: this is version 0.2, which needs cai_layout.h 0.2"
 #endif
-#if CAI_TRANSFER_H_INCLUDED / 100 != 1
-#error "cai_storage.h: this is version 0.1, which needs cai_transfer.h 0.1"
+#if CAI_TRANSFER_H_INCLUDED / 100 != 2
+#error "cai_storage.h: this is version 0.2, which needs cai_transfer.h 0.2"
 #endif
-#if defined(CAI_STORAGE_H_INCLUDED) && CAI_STORAGE_H_INCLUDED != 100
+#if defined(CAI_STORAGE_H_INCLUDED) && CAI_STORAGE_H_INCLUDED != 200
 #error "cai_storage.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_STORAGE_H_INCLUDED
-#define CAI_STORAGE_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_STORAGE_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

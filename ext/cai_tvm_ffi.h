@@ -1,4 +1,4 @@
-/* cai_tvm_ffi.h - arrays as arguments and results of functions of Apache TVM FFI - v0.1.0
+/* cai_tvm_ffi.h - arrays as arguments and results of functions of Apache TVM FFI - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * C99 that is also C++11 and compiles under nvcc. Needs tvm/ffi/c_api.h and dlpack.h of apache-tvm-ffi. */
 
@@ -18,18 +18,18 @@
 #include "cai_dlpack.h"
 #endif
 
-#if CAI_STREAM_H_INCLUDED / 100 != 1
-#error "cai_tvm_ffi.h: this is version 0.1, which needs cai_stream.h 0.1"
+#if CAI_STREAM_H_INCLUDED / 100 != 2
+#error "cai_tvm_ffi.h: this is version 0.2, which needs cai_stream.h 0.2"
 #endif
-#if CAI_DLPACK_H_INCLUDED / 100 != 1
-#error "cai_tvm_ffi.h: this is version 0.1, which needs cai_dlpack.h 0.1"
+#if CAI_DLPACK_H_INCLUDED / 100 != 2
+#error "cai_tvm_ffi.h: this is version 0.2, which needs cai_dlpack.h 0.2"
 #endif
-#if defined(CAI_TVM_FFI_H_INCLUDED) && CAI_TVM_FFI_H_INCLUDED != 100
+#if defined(CAI_TVM_FFI_H_INCLUDED) && CAI_TVM_FFI_H_INCLUDED != 200
 #error "cai_tvm_ffi.h: another version of it was included first; one translation unit takes one version"
 #endif
 
 #ifndef CAI_TVM_FFI_H_INCLUDED
-#define CAI_TVM_FFI_H_INCLUDED 100 /* 10000 * major + 100 * minor + patch */
+#define CAI_TVM_FFI_H_INCLUDED 200 /* 10000 * major + 100 * minor + patch */
 
 /*
 DO THIS

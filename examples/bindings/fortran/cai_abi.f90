@@ -204,14 +204,14 @@ module libcai
   integer(c_int32_t), parameter :: CAI_HOST_WRITE_COMBINED = 4_c_int32_t
   integer(c_int32_t), parameter :: CAI_MANAGED_GLOBAL = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_MANAGED_HOST = 2_c_int32_t
-  integer(c_int32_t), parameter :: CAI_H_INCLUDED = 100_c_int32_t
+  integer(c_int32_t), parameter :: CAI_H_INCLUDED = 200_c_int32_t
   integer(c_int32_t), parameter :: CAI_VERSION_MAJOR = 0_c_int32_t
-  integer(c_int32_t), parameter :: CAI_VERSION_MINOR = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_VERSION_MINOR = 2_c_int32_t
   integer(c_int32_t), parameter :: CAI_VERSION_PATCH = 0_c_int32_t
   integer(c_int32_t), parameter :: CAI_ABI = 1128352049_c_int32_t
   integer(c_int32_t), parameter :: CAI_LENIENT = 1_c_int32_t
-  integer(c_int32_t), parameter :: CAI_STREAM_H_INCLUDED = 100_c_int32_t
-  integer(c_int32_t), parameter :: CAI_EMM_H_INCLUDED = 100_c_int32_t
+  integer(c_int32_t), parameter :: CAI_STREAM_H_INCLUDED = 200_c_int32_t
+  integer(c_int32_t), parameter :: CAI_EMM_H_INCLUDED = 200_c_int32_t
 
   type, bind(c) :: cai_error
     integer(c_int32_t) :: code

@@ -203,14 +203,14 @@ pub const CAI_HOST_MAPPED: i32 = 2;
 pub const CAI_HOST_WRITE_COMBINED: i32 = 4;
 pub const CAI_MANAGED_GLOBAL: i32 = 1;
 pub const CAI_MANAGED_HOST: i32 = 2;
-pub const CAI_H_INCLUDED: i32 = 100;
+pub const CAI_H_INCLUDED: i32 = 200;
 pub const CAI_VERSION_MAJOR: i32 = 0;
-pub const CAI_VERSION_MINOR: i32 = 1;
+pub const CAI_VERSION_MINOR: i32 = 2;
 pub const CAI_VERSION_PATCH: i32 = 0;
 pub const CAI_ABI: i32 = 1128352049;
 pub const CAI_LENIENT: i32 = 1;
-pub const CAI_STREAM_H_INCLUDED: i32 = 100;
-pub const CAI_EMM_H_INCLUDED: i32 = 100;
+pub const CAI_STREAM_H_INCLUDED: i32 = 200;
+pub const CAI_EMM_H_INCLUDED: i32 = 200;
 
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -25,7 +25,7 @@ from ._sites import Frame, Sites
 from ._trace import Call, Race, Stream, Trace
 from ._verdict import Verdict
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Call", "Frame", "Race", "Stream", "Verdict", "mark", "position", "races", "report", "start", "started", "verdict",
     "write_svg", "write_trace",

@@ -167,7 +167,7 @@ def nvcc_jobs(args, folder: Folder) -> list[Job]:
 def other_jobs(args, folder: Folder) -> list[Job]:
     """What must be refused, and two copies in one program."""
     later = (ROOT / "ext/cai.hpp").read_text(encoding="utf-8")
-    later = later.replace("CAI_HPP_INCLUDED 100 ", "CAI_HPP_INCLUDED 101 ").replace("!= 100\n", "!= 101\n")
+    later = later.replace("CAI_HPP_INCLUDED 200 ", "CAI_HPP_INCLUDED 201 ").replace("!= 200\n", "!= 201\n")
     pathlib.Path(folder.path / "later.hpp").write_text(later, encoding="utf-8")
     two = folder.write('#include "later.hpp"\n#include "cai.hpp"\n')
     one = folder.write('#include "later.hpp"\n#include "later.hpp"\n')

@@ -351,7 +351,7 @@ def linkage_jobs(sources: Sources, header: pathlib.Path, compiler: str, language
     add("later version before", '#include "later.h"\n' + first, subject.other_version, flags=(f"-I{sources.root / 'ext'}",))
     for name in subject.below:
         file, folder = pathlib.Path(name).name, pathlib.Path(name).stem
-        add(f"another {name}", f'#include "{folder}/later.h"\n', f"needs {file} 0.1", flags=(f"-I{sources.folder}/{folder}",))
+        add(f"another {name}", f'#include "{folder}/later.h"\n', f"needs {file} 0.2", flags=(f"-I{sources.folder}/{folder}",))
     if not subject.link:
         return jobs
     add("linked", IMPLEMENT + use, link=True)

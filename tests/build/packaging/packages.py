@@ -117,7 +117,7 @@ def find_package_project(options, prefix):
     folder = project(options, "", "emm.c", "sim.c")
     (folder / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES C)\n"
-        "find_package(cai 0.1 CONFIG REQUIRED COMPONENTS ext sim)\n"
+        "find_package(cai 0.2 CONFIG REQUIRED COMPONENTS ext sim)\n"
         "add_executable(consumer emm.c)\ntarget_link_libraries(consumer PRIVATE cai::ext)\n"
         "add_executable(sim_consumer sim.c)\ntarget_link_libraries(sim_consumer PRIVATE cai::sim)\n"
     )
