@@ -952,7 +952,7 @@ static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t 
 static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, int64_t *shape_and_strides,
                                         cai_dl_tensor *out, cai_error *err)
 {
-    cai_dl_dtype dtype;
+    cai_dl_dtype dtype = {0, 0, 0};
     cai_dl_device device;
     int32_t i;
     CAI_TRY(cai_dlpack_device(array, &device, err));
