@@ -1993,6 +1993,7 @@ static inline int cai_priv_py_is_ordinary(const cai_array *array, uint32_t flags
 {
     return array->abi == CAI_ABI && array->struct_size >= sizeof *array && array->ndim >= 0 &&
            array->ndim <= CAI_MAX_NDIM && !array->fields && !array->field_count && !array->mask &&
+           array->packed_axis == -1 && !array->must_understand &&
            (array->memory != CAI_MEMORY_HOST || flags & CAI_PYTHON_HOST);
 }
 

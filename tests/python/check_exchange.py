@@ -546,7 +546,7 @@ def part_refused(options: argparse.Namespace) -> None:
     del options
     maker = probe.make_type("plain")
     mask = maker(ADDRESS + 64, (3,), "|b1")
-    names = {probe.OTHER_ABI: BufferError, probe.SHORT_ARRAY: BufferError, probe.MANY_AXES: BufferError,
+    names = {probe.OTHER_ABI: BufferError, probe.SHORT_ARRAY: BufferError, probe.MANY_AXES: BufferError, probe.LATER_BIT: BufferError,
              probe.MANY_FIELDS: BufferError, probe.NEGATIVE_AXES: BufferError}  # fmt: skip
     cases: list[tuple[str, Any, type[BaseException]]] = [
         (f"mode {mode}", maker(ADDRESS, (2, 3), mode=mode), kind) for mode, kind in names.items()]
@@ -565,6 +565,8 @@ def part_refused(options: argparse.Namespace) -> None:
             check(thing.described == described + 1, f"{name}, flags {flags}: described {thing.described - described} times")
     text = str(take(maker(ADDRESS, (2, 3), mode=probe.OTHER_ABI))[1])
     check("abi" in text and "1128352049" in text, f"another abi: {text}")
+    text = str(take(maker(ADDRESS, (2, 3), mode=probe.LATER_BIT))[1])
+    check("must_understand = 0x1" in text, f"a bit of a later version: {text}")
     check("1215" in str(take(maker(ADDRESS, (2, 3), mode=probe.SHORT_ARRAY))[1]) or sys.maxsize < 2**32, "a short struct")
     check("ndim" in str(take(maker(ADDRESS, (2, 3), mode=probe.MANY_AXES))[1]), "65 axes")
     check("mask" in str(take(maker(ADDRESS, (2, 3), mask=mask))[1]), "a mask")

@@ -29,14 +29,15 @@
 
 /* What describe does with an array. */
 #define EXCHANGE_MODES(X)                                                                                    \
-    X(BORROWED) X(OWNED) X(RAISES) X(SILENT) X(OTHER_ABI) X(SHORT_ARRAY) X(LONG_ARRAY) X(MANY_AXES)          \
-    X(MANY_FIELDS) X(NEGATIVE_AXES) X(BORROWED_EVENT)
+    X(BORROWED) X(OWNED) X(RAISES) X(SILENT) X(OTHER_ABI) X(LATER_BIT) X(SHORT_ARRAY) X(LONG_ARRAY)          \
+    X(MANY_AXES) X(MANY_FIELDS) X(NEGATIVE_AXES) X(BORROWED_EVENT)
 
 enum {
 #define EXCHANGE_ENUMERATOR(name) EXCHANGE_##name,
     EXCHANGE_MODES(EXCHANGE_ENUMERATOR)
 #undef EXCHANGE_ENUMERATOR
-    EXCHANGE_FIELDS = 2
+    EXCHANGE_FIELDS = 2,
+    EXCHANGE_OLD_ABI = 0x43414930 /* of version 0.1 */
 };
 
 /* All that was released, described and adopted so far, by all types. */
@@ -113,7 +114,8 @@ static void maker_copy(cai_array *to, const cai_array *from)
 static void maker_spoil(int mode, cai_array *out)
 {
     switch (mode) {
-    case EXCHANGE_OTHER_ABI: ++out->abi; break;
+    case EXCHANGE_OTHER_ABI: out->abi = EXCHANGE_OLD_ABI; break;
+    case EXCHANGE_LATER_BIT: out->must_understand = 1; break;
     case EXCHANGE_SHORT_ARRAY: --out->struct_size; break;
     case EXCHANGE_LONG_ARRAY: out->struct_size += 8; break;
     case EXCHANGE_MANY_AXES: out->ndim = CAI_MAX_NDIM + 1; break;
@@ -282,7 +284,7 @@ static const cai_python_exchange exchange_sloppy = {CAI_ABI, (uint32_t)sizeof(ca
 static const cai_python_exchange exchange_no_adopt = {CAI_ABI, (uint32_t)sizeof(cai_python_exchange),
                                                       maker_describe, NULL};
 static const cai_python_exchange exchange_other_abi = {
-    CAI_ABI + 1, (uint32_t)sizeof(cai_python_exchange), maker_describe, maker_adopt};
+    EXCHANGE_OLD_ABI, (uint32_t)sizeof(cai_python_exchange), maker_describe, maker_adopt};
 static const cai_python_exchange exchange_short = {CAI_ABI, (uint32_t)sizeof(cai_python_exchange) - 1,
                                                    maker_describe, maker_adopt};
 static const cai_python_exchange exchange_header = {CAI_ABI, 8, maker_describe, maker_adopt};

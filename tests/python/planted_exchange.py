@@ -72,6 +72,7 @@ DEFECTS = [
     ("too many axes are ordinary", r"array->ndim <= CAI_MAX_NDIM && !array->fields", r"!array->fields"),
     ("rows are ordinary", r"!array->fields && !array->field_count && !array->mask", r"!array->mask"),
     ("a mask is ordinary", r"!array->field_count && !array->mask &&", r"!array->field_count &&"),
+    ("a bit of a later version is ordinary", r" && !array->must_understand &&", r" &&"),
     ("host memory is ordinary", HOST, r"1"),
     ("host memory is taken unasked", r"\} else if \(array->memory == CAI_MEMORY_HOST && !\(flags & CAI_PYTHON_HOST\)\) \{", r"} else if (0) {"),
     ("what is in host memory is a failure", r"how = CAI_PRIV_PY_HOST_MEMORY;", r";"),
