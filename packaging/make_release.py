@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes the files of a release from a commit: archives, bundles, the wrap of Meson, and their checksums.
+"""Makes the files of a release from a commit: archives, bundles, the wrap of Meson, a list of all files in SPDX
+2.3 (the SBOM), and checksums.
 
     packaging/make_release.py [--commit COMMIT] FOLDER
 
@@ -12,6 +13,7 @@ import argparse
 import gzip
 import hashlib
 import io
+import json
 import pathlib
 import re
 import subprocess
@@ -84,6 +86,60 @@ def bundles_of(files: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, byte
         return {path.name: (0o644, path.read_bytes()) for path in sorted(made)}
 
 
+def license_of(data: bytes) -> str:
+    """What a line of the file says, else that of the project."""
+    says = re.search(rb"^[^\w\n]{0,5}SPDX-License-Identifier: ([\w.-]+)", data, re.MULTILINE)
+    return says[1].decode() if says else "MIT"
+
+
+def spdx_of(files: dict[str, tuple[int, bytes]], name: str, archive: bytes, when: int) -> bytes:
+    """The files of the archive, as one package that depends on no other."""
+    listed, sums, owners = [], [], "Copyright (c) 2026 the cai authors"
+    for number, (path, (_, data)) in enumerate(files.items()):
+        sums.append(hashlib.sha1(data).hexdigest())
+        own = license_of(data)
+        listed.append({
+            "SPDXID": f"SPDXRef-File-{number}",
+            "fileName": f"./{path}",
+            "checksums": [{"algorithm": "SHA1", "checksumValue": sums[-1]},
+                          {"algorithm": "SHA256", "checksumValue": hashlib.sha256(data).hexdigest()}],
+            "licenseConcluded": own,
+            "licenseInfoInFiles": [own],
+            "copyrightText": owners if own == "MIT" else "NOASSERTION",
+        })  # fmt: skip
+    used = sorted({each["licenseConcluded"] for each in listed})
+    whole = hashlib.sha256(archive).hexdigest()
+    package = {
+        "SPDXID": "SPDXRef-Package",
+        "name": "cai",
+        "versionInfo": name.rpartition("-")[2],
+        "packageFileName": f"{name}.tar.gz",
+        "supplier": "NOASSERTION",
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": True,
+        "packageVerificationCode": {"packageVerificationCodeValue": hashlib.sha1("".join(sorted(sums)).encode()).hexdigest()},
+        "checksums": [{"algorithm": "SHA256", "checksumValue": whole}],
+        "licenseConcluded": " AND ".join(used),
+        "licenseInfoFromFiles": used,
+        "licenseDeclared": "MIT",
+        "copyrightText": owners,
+    }
+    relations = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-Package")]
+    relations += [("SPDXRef-Package", "CONTAINS", each["SPDXID"]) for each in listed]
+    document = {
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": name,
+        "documentNamespace": f"https://spdx.org/spdxdocs/{name}-{whole}",
+        "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when)), "creators": ["Tool: make_release.py"]},
+        "packages": [package],
+        "files": listed,
+        "relationships": [{"spdxElementId": a, "relationshipType": what, "relatedSpdxElement": b} for a, what, b in relations],
+    }
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
 def release(commit: str) -> dict[str, bytes]:
     """The files of the release, by name."""
     files = tree_of(commit)
@@ -100,6 +156,7 @@ def release(commit: str) -> dict[str, bytes]:
         f"{name}.tar.gz": archive,
         f"{name}.zip": zipped(files, name, when),
         f"{name}-bundles.zip": zipped(bundles_of(files), f"{name}-bundles", when),
+        f"{name}.spdx.json": spdx_of(files, name, archive, when),
         "cai.wrap": hashed.encode(),
     }
 

@@ -340,6 +340,23 @@ except ValueError as error: print(error)"""
         fail_unless("float32 (2, 3)" in says and "stream = 0 is ambiguous" in says, f"{name} says {says}")
 
 
+def check_spdx(tree, document, whole):
+    """The list has each file of the archive once, with its sums and its license."""
+    says = json.loads(document.read_text())
+    package, found = says["packages"][0], []
+    for path in sorted(path for path in tree.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        license_ = "Apache-2.0" if path.name == "cutile.patch" else "BSD-3-Clause" if path.name == "gridtools.patch" else "MIT"
+        found.append((f"./{path.relative_to(tree).as_posix()}", hashlib.sha1(data).hexdigest(), hashlib.sha256(data).hexdigest(), license_))
+    listed = sorted((one["fileName"], *(sum_["checksumValue"] for sum_ in one["checksums"]), one["licenseConcluded"]) for one in says["files"])
+    fail_unless(listed == sorted(found), f"{document.name} differs: {sorted(set(listed) ^ set(found))[:4]}")
+    code = hashlib.sha1("".join(sorted(one[1] for one in found)).encode()).hexdigest()
+    fail_unless(package["packageVerificationCode"]["packageVerificationCodeValue"] == code, "the verification code")
+    fail_unless(package["checksums"] == [{"algorithm": "SHA256", "checksumValue": whole}], "the sum of the archive")
+    kinds = {one["relationshipType"] for one in says["relationships"]}
+    fail_unless(kinds == {"DESCRIBES", "CONTAINS"}, f"relationships: {kinds}")
+
+
 def case_release(options):
     """A checkout gives the same bytes twice, sums that are right, and an archive from which cai is installed."""
     if not shutil.which("git"):
@@ -367,6 +384,7 @@ def case_release(options):
     fail_unless(f"source_hash = {sums[archive.name]}" in wrap, "the wrap has another hash")
     shutil.unpack_archive(archive, options.work / "unpacked")
     tree = next((options.work / "unpacked").iterdir())
+    check_spdx(tree, next((options.work / "first").glob("*.spdx.json")), sums[archive.name])
     run(options.cmake, "-S", tree, "-B", options.work / "build", "-DCAI_BUILD_TESTS=OFF", "-DCAI_BUILD_EXAMPLES=OFF",
         f"-DCMAKE_INSTALL_PREFIX={options.work / 'prefix'}", f"-DCMAKE_C_COMPILER={options.cc}")
     run(options.cmake, "--build", options.work / "build", "--target", "install")
