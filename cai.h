@@ -543,10 +543,11 @@ enum {
     CAI_SYNC_EVENT = 3    /* wait for cai_array.event; the stream, if any, gets the back edge */
 };
 
-/** Who made the memory and the streams of an array (cai_array.backend). Each has its own stream numbers. */
+/** Whose numbers the stream and the event of an array are, and whose memory it is (cai_array.backend). */
 enum {
-    CAI_BACKEND_CUDA = 0,
-    CAI_BACKEND_HIP = 1
+    CAI_BACKEND_CUDA = 0, /* or not known, as a dictionary cannot say it */
+    CAI_BACKEND_HIP = 1   /* set by cai_locate, cai_stream_export and cai_emm_array with a table of HIP, or by
+                             the maker of the array. Tables of CUDA and DLPack refuse it. */
 };
 
 enum {

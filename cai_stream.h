@@ -443,8 +443,8 @@ enum {
                                          the host's for some registered host memory (R7) */
 };
 
-/** Queries CUDA for the place of an array. It stores array->device and array->memory, also in the mask, and
- *  fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
+/** Queries CUDA for the place of an array. It stores array->device, array->memory, and of memory that CUDA
+ *  knows array->backend, also in the mask, and fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
  *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
  *  know the memory, the context of the allocation is queried. If that is not known, the active primary
  *  context of the device is queried. The current context is restored, and no context is made. Bounds stay
@@ -495,7 +495,7 @@ struct cai_cuda_copy_v0 {
 struct cai_cuda_v0 {
     uint32_t struct_size; /* sizeof of the maker's struct; slots behind its end are NULL (docs/abi.md) */
     uint32_t version;     /* CAI_CUDA_VERSION */
-    uint32_t flags;       /* 0 or CAI_CUDA_NO_DEFAULT_STREAMS */
+    uint32_t flags;       /* 0 or bits CAI_CUDA_... */
     uint32_t reserved;    /* 0 */
     void *self;
     /* contexts */
@@ -586,8 +586,9 @@ typedef struct cai_cuda_pointer_v0 cai_cuda_pointer;
 enum { CAI_CUDA_VERSION = 1 };
 
 enum {
-    CAI_CUDA_NO_DEFAULT_STREAMS = 1 << 0 /* 1 and 2 are no streams of this platform (HIP before ROCm 6.2), and
-                                            are refused (R106) */
+    CAI_CUDA_NO_DEFAULT_STREAMS = 1 << 0, /* 1 and 2 are no streams of this platform (HIP before ROCm 6.2), and
+                                             are refused (R106) */
+    CAI_CUDA_HIP = 1 << 1 /* of HIP, as in cai_hip.h: the backend of its arrays is CAI_BACKEND_HIP */
 };
 
 /** Attributes of a device, by CUDA's numbers (CU_DEVICE_ATTRIBUTE_...). The value is 1: yes, or 0. */
@@ -1457,6 +1458,21 @@ static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64
     return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
+static inline int32_t cai_priv_backend(const cai_cuda *cuda)
+{
+    return cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
+}
+
+/* Refuses stream and event of an array that are numbers of another backend. A dictionary cannot say HIP, so
+ * tables of HIP take arrays that say CUDA. */
+static cai_status cai_priv_check_backend(const cai_priv_stream_call *call, const cai_array *array)
+{
+    if (array->backend == CAI_BACKEND_CUDA || array->backend == cai_priv_backend(call->cuda)) return CAI_OK;
+    return cai_priv_error(call->err, CAI_ERR_STREAM,
+                          "backend = %d%s: its stream and event are no numbers of this table", array->backend,
+                          array->backend == CAI_BACKEND_HIP ? " (HIP)" : "");
+}
+
 static cai_status cai_priv_check_thread(cai_priv_stream_call *call, uint64_t thread)
 {
     uint64_t here;
@@ -1538,6 +1554,7 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
         return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
     if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
     if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
+    if (sync != CAI_SYNC_NONE) CAI_TRY(cai_priv_check_backend(call, member));
     if (sync == CAI_SYNC_EVENT) {
         if (!plan->event_count) plan->event_item = plan->item;
         CAI_TRY(cai_priv_add_once(plan, "events", plan->events, &plan->event_count, CAI_EXCHANGE_EDGES,
@@ -2676,6 +2693,7 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uin
     array->stream = stream;
     array->event = 0;
     array->thread = ex.thread;
+    array->backend = cai_priv_backend(pool->cuda);
     return CAI_OK;
 }
 
@@ -2703,6 +2721,7 @@ CAI_API cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai
     if (array->sync == CAI_SYNC_NONE || !array->size) return CAI_OK;
     if (array->sync != CAI_SYNC_STREAM)
         return cai_priv_stream_misuse(err, "cai_stream_detach: the array's sync is not CAI_SYNC_STREAM");
+    CAI_TRY(cai_priv_check_backend(&call, array));
     CAI_TRY(cai_priv_stream_check(&call, array->stream));
     if (array->stream == CAI_STREAM_PER_THREAD) CAI_TRY(cai_priv_check_thread(&call, array->thread));
     point.stream = array->stream;
@@ -2723,6 +2742,7 @@ CAI_API cai_status cai_stream_drop_event(cai_array *array, cai_event_pool *pool,
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_stream_drop_event", err));
     CAI_TRY(cai_array_check(array, err));
     if (array->sync != CAI_SYNC_EVENT) return CAI_OK;
+    CAI_TRY(cai_priv_check_backend(&call, array));
     call.ending = 1;
     if (array->flags & CAI_OWN_EVENT) {
         status = CAI_PRIV_STREAM_CUDA(&call, event_destroy, array->event);
@@ -3041,10 +3061,12 @@ static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_arra
     return flags & CAI_LOCATE_STORE_ADDRESS ? cai_priv_check_address(&search) : CAI_OK;
 }
 
-static void cai_priv_store_location(cai_array *array, const cai_location *where, uint32_t flags)
+static void cai_priv_store_location(const cai_priv_stream_call *call, cai_array *array,
+                                    const cai_location *where, uint32_t flags)
 {
     array->device = where->device;
     array->memory = where->memory;
+    if (where->memory > CAI_MEMORY_HOST) array->backend = cai_priv_backend(call->cuda);
     if (!(flags & CAI_LOCATE_STORE_ADDRESS) || !array->size) return;
     array->data = where->data;
     if (where->data & (uint64_t)(array->dtype.alignment - 1)) array->flags &= ~(uint32_t)CAI_ALIGNED;
@@ -3065,9 +3087,9 @@ static cai_status cai_priv_locate(cai_priv_stream_call *call, cai_array *array, 
                 call->err, cai_priv_error(call->err, CAI_ERR_MEMORY,
                                           "data 0x%llx is on device %d and its mask on device %d",
                                           (unsigned long long)array->data, out->device, where.device));
-        cai_priv_store_location(mask, &where, flags);
+        cai_priv_store_location(call, mask, &where, flags);
     }
-    cai_priv_store_location(array, out, flags);
+    cai_priv_store_location(call, array, out, flags);
     return CAI_OK;
 }
 

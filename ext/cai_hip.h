@@ -523,7 +523,7 @@ CAI_PRIV_HIP_MAKER(memory_alloc_from_pool, void *, pointer,
 CAI_API const cai_cuda *cai_hip_table(void)
 {
     static const cai_cuda table = {
-        (uint32_t)sizeof(cai_cuda), CAI_CUDA_VERSION, 0, 0, NULL, cai_priv_hip_context_current,
+        (uint32_t)sizeof(cai_cuda), CAI_CUDA_VERSION, CAI_CUDA_HIP, 0, NULL, cai_priv_hip_context_current,
         cai_priv_hip_context_push, cai_priv_hip_context_pop, cai_priv_hip_context_synchronize,
         cai_priv_hip_context_device, cai_priv_hip_device_context, cai_priv_hip_stream_context,
         cai_priv_hip_stream_capture,
