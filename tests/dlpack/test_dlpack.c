@@ -743,6 +743,10 @@ static void check_refusals_out(void)
     y.device = CAI_DEVICE_UNKNOWN;
     lend_refused(&y, 0, CAI_ENTRY_DATA, "device = -1 is not known: cai_locate");
     y = x;
+    y.backend = CAI_BACKEND_HIP;
+    lend_refused(&y, 0, CAI_ENTRY_DATA, "device: backend = 1 is not CUDA (0): in DLPack its streams have other numbers");
+    CHECK_INT(err.rule, 106);
+    y = x;
     y.flags &= ~(uint32_t)CAI_WRITABLE;
     CHECK_INT(cai_dlpack_lend(&y, 0, numbers, TENSOR(&t), &err), CAI_ERR_EXPORT);
     CHECK_INT(err.rule, 6);

@@ -82,7 +82,7 @@ static void test_table(void)
     open_sim();
     CHECK_UINT(hip->struct_size, sizeof(cai_cuda));
     CHECK_INT(hip->version, CAI_CUDA_VERSION);
-    CHECK_UINT(hip->flags, 0);
+    CHECK_UINT(hip->flags, CAI_CUDA_HIP);
     CHECK_INT(cai_event_pool_init(&pool, hip, NULL, 0, 0, &err), CAI_OK); /* it has all that is needed */
     CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
     CHECK(!hip->copy_3d_peer_async && !hip->context_id && !hip->context_record && !hip->capture_retain);
