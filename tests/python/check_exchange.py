@@ -1350,7 +1350,7 @@ def page_modules(consumer: Any, producer: Any) -> None:
     refused: list[tuple[Any, type]] = [(masked, BufferError), (on_host, BufferError), (object(), TypeError),
                                        (maker(ADDRESS, (3,), mode=probe.RAISES, error=Own()), Own),
                                        (type("Not", (maker,), {EXCHANGE: None})(ADDRESS, ()), TypeError)]  # fmt: skip
-    refused += [(maker(ADDRESS, (3,), mode=m), BufferError) for m in (probe.OTHER_ABI, probe.SHORT_ARRAY, probe.MANY_AXES)]
+    refused += [(maker(ADDRESS, (3,), mode=m), BufferError) for m in (probe.OTHER_ABI, probe.LATER_BIT, probe.SHORT_ARRAY, probe.MANY_AXES)]
     nothing = ("none", "short", "other abi", "other name", "header")
     refused += [(probe.make_type(kind)(ADDRESS, (3,)), TypeError) for kind in nothing]
     for number, (thing, kind) in enumerate(refused):

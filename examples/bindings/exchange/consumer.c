@@ -103,6 +103,8 @@ static exchange *exchange_of(known_type *last, PyObject *object)
 static const char *why_not(const struct cai_array_v0 *x)
 {
     if (x->abi != CAI_ABI || x->struct_size < sizeof *x) return "the array has a layout of another version";
+    if (x->must_understand) return "the array has something that only a later version knows";
+    if (x->packed_axis != -1) return "the array has several values in an element, which is not looked at here";
     if (x->ndim < 0 || x->ndim > 64) return "the array has no such number of axes";
     if (x->mask) return "the array has a mask, which is not looked at here";
     return x->memory == CAI_MEMORY_HOST ? "the array is in host memory" : NULL;

@@ -185,6 +185,7 @@ module libcai
   integer(c_int32_t), parameter :: CAI_LOCATE_STORE_ADDRESS = 4_c_int32_t
   integer(c_int32_t), parameter :: CAI_CUDA_VERSION = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_CUDA_NO_DEFAULT_STREAMS = 1_c_int32_t
+  integer(c_int32_t), parameter :: CAI_CUDA_HIP = 2_c_int32_t
   integer(c_int32_t), parameter :: CAI_ATTRIBUTE_PAGEABLE_ACCESS = 88_c_int32_t
   integer(c_int32_t), parameter :: CAI_ATTRIBUTE_CONCURRENT_MANAGED = 89_c_int32_t
   integer(c_int32_t), parameter :: CAI_CAPTURE_NONE = 0_c_int32_t
