@@ -25,7 +25,8 @@ SLOTS = [
      r"cai_priv_hip_host_unregister,\n\1cai_priv_hip_host_register, cai_priv_hip_host_free"),
     ("query and wait are swapped", r"cai_priv_hip_event_query,\n(\s*)cai_priv_hip_event_synchronize,",
      r"cai_priv_hip_event_synchronize,\n\1cai_priv_hip_event_query,"),
-    ("the table has no default streams", r"CAI_CUDA_VERSION, 0, 0, NULL", r"CAI_CUDA_VERSION, CAI_CUDA_NO_DEFAULT_STREAMS, 0, NULL"),
+    ("the table has no default streams", r"CAI_CUDA_VERSION, CAI_CUDA_HIP, 0, NULL",
+     r"CAI_CUDA_VERSION, CAI_CUDA_HIP | CAI_CUDA_NO_DEFAULT_STREAMS, 0, NULL"),
     # errors
     ("an unknown stream is a dead context", r"return error == hipErrorContextIsDestroyed \? [^;]*;", r"return (int32_t)error;"),
     ("errors stay for hipGetLastError", r"    \(void\)hipGetLastError\(\);\n", r""),

@@ -1356,7 +1356,7 @@ def page_modules(consumer: Any, producer: Any) -> None:
     for number, (thing, kind) in enumerate(refused):
         _, error = attempt(lambda thing=thing: consumer.facts(thing))
         check(type(error) is kind, f"consumer.c, refused {number}: {error!r}")
-    check(released() - gone == 3, f"consumer.c: {released() - gone} of 3 owned arrays released")
+    check(released() - gone == 4, f"consumer.c: {released() - gone} of 4 owned arrays released")
     gone = released()
     page_reader(consumer, maker)
     made, error = attempt(lambda: probe.adopt(producer.floats, maker(ADDRESS, (4,)), True))
