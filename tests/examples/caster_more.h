@@ -16,6 +16,7 @@ float memory[6]; // the simulated device's kernels work on it
 int64_t released, early; // early: with a kernel still queued
 saxpy_device *device;
 cai_caster::module_state *state;
+cai_python_home *home; // of the state
 uint64_t streams[32];
 int stream_count;
 
@@ -106,8 +107,8 @@ PyObject *adopt_borrowed()
 
 int64_t alive()
 {
-    cai_python_drain(&state->py);
-    return state->py.home->holders - 1;
+    if (!home->closed) cai_python_drain(&state->py);
+    return home->holders - !home->closed;
 }
 
 void poll()
@@ -123,6 +124,7 @@ uint64_t new_stream()
 void report()
 {
     cai_error why;
+    if (!home->closed) std::fputs("the state has not ended\n", stderr);
     if (alive()) std::fprintf(stderr, "%d arrays are alive\n", static_cast<int>(alive()));
     if (cai_caster::pool().close(&why)) std::fprintf(stderr, "%s\n", why.message);
     while (stream_count) saxpy_device_drop_stream(device, streams[--stream_count]);
@@ -133,6 +135,8 @@ void open(saxpy_device *opened)
 {
     device = opened;
     state = cai_caster::find_state();
+    home = state->py.home;
+    ++home->guests; // it is looked at when the interpreter has ended
     if (Py_AtExit(report)) std::fputs("the end has no report\n", stderr);
 }
 /* An exception between begin and finish, or one after it. */

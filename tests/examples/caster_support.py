@@ -30,7 +30,7 @@ SHARED = [
     ("a taken array is not owned", "to = cai::array(&taken);", "to = cai::array(&taken), to.release = nullptr;"),
     ("flags are lost", "= {flags, 0, 0, nullptr}", "= {flags * 0, 0, 0, nullptr}"),
     ("a wrong stream is 0", "&to.number)) return CAI_PYTHON_FAILED;", "&to.number)) PyErr_Clear();"),
-    ("an array is a stream", "if (!is_int && is_array(from)) {", "if (false) {"),
+    ("an array is a stream", "    if (array) {\n        PyErr", "    if (false) {\n        PyErr"),
     ("a result is empty", "cai_array_move(array_of(made), array);", "(void)array;"),
     ("a result is not released", "    give_back(self);\n", ""),
     ("a result is released too early", "if (is_settled(*array)) {", "if (true) {"),
@@ -42,7 +42,7 @@ SHARED = [
     ("the thread that returns last", " || array->thread) return 0;", ") return 0;"),
     ("stream 2 is named elsewhere", " || now != array->thread)", ")"),
     ("the stream of an argument goes first", "to = {array.stream, from, true};", "(void)to, (void)from;"),
-    ("what a capture holds is lost", "status == CAI_ERR_CAPTURE && array->release ?", "status == CAI_ERR_CAPTURE && false ?"),
+    ("what a capture holds is lost", "kept = is_captured ?", "kept = is_captured && false ?"),
     ("what a function has moved stays", "    if (!of) return;\n    if (of->kept)", "    if (!of || !array.release) return;\n    if (of->kept)"),
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
     ("no exchange in C", "|| cai_python_offer(of->type, &exchange)", "|| !exchange.describe"),
@@ -300,6 +300,42 @@ def check_captures(more: Any) -> None:
     same("released after the capture", more.released() - before, 1)
 
 
+def check_empty(more: Any) -> None:
+    """DLPack needs a device, which an address cannot tell: that of the stream, or of the current context."""
+    for what, made in (("on a stream", more.made(0, more.new_stream(), True)), ("without one", more.same(Array(shape=(0,), data=(0, False))))):
+        same(f"an empty array {what}", [made.__dlpack_device__(), type(made.__dlpack__()).__name__], [(2, 0), "PyCapsule"])
+        same(f"the same {what}", more.only(made), 0)
+
+
+class Attribute:
+    """Its attribute raises what it was given."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        object.__setattr__(self, "values", (name, error))
+
+    def __getattribute__(self, name: str) -> Any:
+        wanted, error = object.__getattribute__(self, "values")
+        if name == wanted:
+            raise error
+        if name == "__cuda_stream__":
+            return lambda: (0, 7)
+        return object.__getattribute__(self, name)
+
+
+def check_attributes(more: Any) -> None:
+    """Only AttributeError means that there is no attribute."""
+    for name in ("__cuda_stream__", "__cuda_array_interface__", "__array_interface__", "__dlpack__", "__cai_exchange__"):
+        for error in (KeyboardInterrupt(), RuntimeError("of the object"), SystemExit(3)):
+            got = None
+            try:
+                more.stream(Attribute(name, error))
+            except BaseException as found:
+                got = found
+            same(f"{type(error).__name__} of {name}", got is error, True)
+        missing = raised(more.stream, Attribute(name, AttributeError("no")))
+        same(f"no {name}", missing[:9] if name == "__cuda_stream__" else missing[:15], "TypeError" if name == "__cuda_stream__" else "no exception: 7")
+
+
 def check_no_streams(more: Any) -> None:
     class Both(Array, Stream):
         def __init__(self) -> None:
@@ -375,6 +411,8 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     if hasattr(more, "like"):  # a function of Cython names the stream object itself
         check_argument_streams(more)
     check_no_streams(more)
+    check_attributes(more)
+    check_empty(more)
     stream = more.new_stream()
     check_references([*calls, more.which, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
                       lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),
