@@ -419,10 +419,18 @@ inline bool is_on_host(PyObject *self) noexcept
     return array_of(self)->memory == CAI_MEMORY_HOST;
 }
 
-inline PyObject *refuse(const char *why) noexcept
+/* Raises BufferError. */
+inline int refuse(const char *why) noexcept
 {
     PyErr_SetString(PyExc_BufferError, why);
-    return nullptr;
+    return -1;
+}
+
+/* Raises the error. */
+inline int fail(const cai_error &err) noexcept
+{
+    (void)cai_python_raise(&err);
+    return -1;
 }
 
 /* CUDA cannot tell the device of an empty array by its address, and DLPack needs one: that of the array's
@@ -447,16 +455,16 @@ inline void place_empty(cai_array *array, const cai_cuda *cuda) noexcept
 inline int prepare(cai_array *array) noexcept
 {
     cai_error err;
-    if (cai_array_check(array, &err)) return cai_python_raise(&err), -1;
-    if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first"), -1;
+    if (cai_array_check(array, &err)) return fail(err);
+    if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first");
     if (array->memory == CAI_MEMORY_HOST) return 0;
-    if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)"), -1;
+    if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)");
     if (array->memory == CAI_MEMORY_UNKNOWN &&
         cai_locate(array, "array", events.load()->cuda(), 0, nullptr, &err))
         err.code = CAI_OK; /* exports say that it is unknown */
     if (array->memory == CAI_MEMORY_UNKNOWN && !array->size) place_empty(array, events.load()->cuda());
     if (array->sync == CAI_SYNC_NONE || array->stream != CAI_STREAM_PER_THREAD || array->thread) return 0;
-    if (cai_stream_remember_thread(array, *events.load(), &err)) return cai_python_raise(&err), -1;
+    if (cai_stream_remember_thread(array, *events.load(), &err)) return fail(err);
     return 0;
 }
 
