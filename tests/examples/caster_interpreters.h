@@ -68,6 +68,11 @@ inline int64_t alive()
     return of->py.home->holders - 1;
 }
 
+inline uint64_t pool()
+{
+    return reinterpret_cast<uintptr_t>(&cai_caster::pool());
+}
+
 inline int64_t states()
 {
     int64_t count = 0;

@@ -6,6 +6,16 @@ cimport cai
 from cai cimport error
 from libc.stdint cimport int64_t, uint64_t
 
+cdef extern from *:
+    """
+    #include "caster_interpreters.h"
+    static void drop_here(cai_cython::array &from)
+    {
+        const cai_cython::array mine(std::move(from));
+    }
+    """
+    void drop_here(cai.array &) nogil
+
 cdef extern from "caster_interpreters.h" namespace "several":
     const cai.cai_cuda *cuda()
     void c_make "several::make"(cai.array &, int64_t, uint64_t) except +error
@@ -13,6 +23,7 @@ cdef extern from "caster_interpreters.h" namespace "several":
     void c_run "several::run"() except +error
     void c_drain "several::drain"() except +error
     int64_t c_alive "several::alive"()
+    uint64_t c_pool "several::pool"()
     int64_t c_states "several::states"()
     int64_t c_lost "several::lost"()
     uint64_t c_new_stream "saxpy_device_new_stream(several::device()) + "(int)
@@ -50,6 +61,16 @@ def drain():
 
 def alive():
     return c_alive()
+
+
+def drop_without_gil(x):
+    cdef cai.array taken = cai.take(x, 0)
+    with nogil:
+        drop_here(taken)
+
+
+def pool():
+    return c_pool()
 
 
 def states():

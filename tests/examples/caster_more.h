@@ -105,6 +105,20 @@ PyObject *adopt_borrowed()
     return cai_caster::exchange.adopt(state->type, &made);
 }
 
+/* An array whose owner frees in the order of its stream, as cai_emm.h does. */
+void make_ordered(cai::array &to, uint64_t stream)
+{
+    make(to, 6, stream, true);
+    to.flags |= CAI_ORDERED_FREE;
+}
+
+/* A platform without default streams (HIP before ROCm 6.2). */
+void set_no_defaults(bool on)
+{
+    cai_cuda *const cuda = const_cast<cai_cuda *>(cai_caster::pool().cuda());
+    cuda->flags = on ? uint32_t{CAI_CUDA_NO_DEFAULT_STREAMS} : 0U;
+}
+
 int64_t alive()
 {
     if (!home->closed) cai_python_drain(&state->py);
@@ -177,6 +191,13 @@ template <class Array, class Stream> Array written(Stream s)
     return array;
 }
 
+template <class Array, class Stream> Array ordered(Stream s)
+{
+    Array array;
+    make_ordered(array, s.number);
+    return array;
+}
+
 template <class Array> Array like(const Array &x)
 {
     Array array;
@@ -192,6 +213,7 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("sizes", sum_of_sizes<Host>);
     m.def("stream", [](Stream s) { return s.number; });
     m.def("made", made<Array, Stream>);
+    m.def("ordered", ordered<Array, Stream>);
     m.def("written", written<Array, Stream>);
     m.def("like", like<Array>);
     m.def("by_value", [](Host x) { return lose(x); });
@@ -212,5 +234,6 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("released", [] { return released; });
     m.def("poll", poll);
     m.def("alive", alive);
+    m.def("set_no_defaults", set_no_defaults);
 }
 }} // namespace more

@@ -38,6 +38,13 @@ SHARED = [
     ("a borrowed result", "if (!array->release) return refuse", "if (false) return refuse"),
     ("the stream object goes first", "owner ? owner : in_call::owner_of(*array)", "owner = nullptr"),
     ("a ring stays", "    Py_VISIT(object_of(self)->stream);\n", ""),
+    ("the host waits for a ring", "!PyObject_GC_IsFinalized(stream))", "false)"),
+    ("the event of an ordered array stays", "if (events && array.flags & CAI_OWN_EVENT) return false;", ""),
+    ("a default stream where there is none", "CAI_CUDA_NO_DEFAULT_STREAMS) return release_behind_host", "0U) return release_behind_host"),
+    ("an event that the host waited for stays", "if (by_event) CAI_TRY(cai_stream_drop_event", "if (false) CAI_TRY(cai_stream_drop_event"),
+    ("the stream of an empty array is not asked", "if (context && cuda->context_push", "context = 0;\n    if (context && cuda->context_push"),
+    ("an empty array has no device", "!array->size) place_empty(", "false) place_empty("),
+    ("an error of an attribute is none", "if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;", ""),
     ("stream 2 of the thread that drops", "array->stream > CAI_STREAM_PER_THREAD)", "array->stream)"),
     ("the thread that returns last", " || array->thread) return 0;", ") return 0;"),
     ("stream 2 is named elsewhere", " || now != array->thread)", ")"),
@@ -242,6 +249,43 @@ def check_result_streams(more: Any) -> None:
     same("and released", more.released() - before, 1)
 
 
+def check_rings(more: Any) -> None:
+    """A ring of an array and its stream object: an event stands for the work, and goes, too, also if the owner orders."""
+    for what in ("made", "ordered"):
+        stream = Stream((0, more.new_stream()))
+        stream.array = more.made(6, stream, True) if what == "made" else more.ordered(stream)
+        settle(more)
+        before = more.released()
+        more.calls()
+        del stream
+        gc.collect()
+        calls = more.calls()
+        same(f"a ring, {what}: no wait for the context", [calls.count("context_synchronize"), calls.count("event_record") > 0], [0, True])
+        settle(more)
+        same(f"a ring, {what}: released, and no event stays", [more.released() - before, more.alive()], [1, 0])
+
+
+def check_no_defaults(more: Any) -> None:
+    """Where there are no default streams the host waits: for the event, or for the context."""
+    stream = Stream((0, more.new_stream()))
+    stream.array, before = more.made(6, stream, True), more.released()
+    unknown = more.same(Array(version=2))
+    reported: list[Any] = []
+    sys.unraisablehook = lambda what: reported.append(str(what.exc_value))
+    more.set_no_defaults(True)
+    more.calls()
+    del stream
+    gc.collect()
+    first = more.calls()
+    del unknown
+    second = more.calls()
+    more.set_no_defaults(False)
+    sys.unraisablehook = sys.__unraisablehook__
+    same("without default streams", [first.count("event_synchronize"), second.count("context_synchronize"), reported], [1, 1, []])
+    same("released by the host", more.released() - before, 1)
+    settle(more)
+
+
 def elsewhere(call: Callable[[], Any]) -> Any:
     """What a call on another thread returns."""
     found: list[Any] = []
@@ -406,6 +450,8 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_rules(more)
     check_host_results(more)
     check_result_streams(more)
+    check_rings(more)
+    check_no_defaults(more)
     check_threads(more)
     check_captures(more)
     if hasattr(more, "like"):  # a function of Cython names the stream object itself
@@ -459,9 +505,11 @@ def leaks(script: str, library: pathlib.Path) -> str:
 
 
 def self_test(caster: str, defects: Sequence[tuple[str, str, str]], folder: pathlib.Path,
-              finding: Callable[[pathlib.Path], str]) -> None:  # fmt: skip
-    """Plants each defect in copies of `caster` and cai_caster.h. `finding` builds it, and says what is wrong."""
+              finding: Callable[[pathlib.Path], str], only: str = "") -> None:  # fmt: skip
+    """Plants each defect in copies of `caster` and cai_caster.h. `finding` builds it, and says what is wrong.
+    `only`: those whose names have one of these words, with | between."""
     ext = ROOT / "ext"
+    defects = [defect for defect in defects if any(word in defect[0] for word in only.split("|"))]
     for number, (name, before, after) in enumerate(defects):
         casters = folder / f"defect{number}"
         casters.mkdir()
