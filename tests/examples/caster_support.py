@@ -349,6 +349,8 @@ def check_empty(more: Any) -> None:
     for what, made in (("on a stream", more.made(0, more.new_stream(), True)), ("without one", more.same(Array(shape=(0,), data=(0, False))))):
         same(f"an empty array {what}", [made.__dlpack_device__(), type(made.__dlpack__()).__name__], [(2, 0), "PyCapsule"])
         same(f"the same {what}", more.only(made), 0)
+    stream = more.new_stream()
+    same("on a thread without a context", elsewhere(lambda: more.made(0, stream, True).__dlpack_device__()), (2, 0))
 
 
 class Attribute:
