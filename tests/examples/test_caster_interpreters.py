@@ -97,9 +97,7 @@ m.array.kept = m.made(6, Stream(number))  # until its type ends
 """
 # An array that nobody drops, when Python ends
 LEAK = """
-import ctypes
-leaked = m.made(6, Stream(number))
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(leaked))
+m.leak(m.made(6, Stream(number)))
 """
 # Of a program that starts Python several times
 PROGRAM = r"""
