@@ -52,7 +52,7 @@ SHARED = [
     ("what a capture holds is lost", "kept = is_captured ?", "kept = is_captured && false ?"),
     ("what a function has moved stays", "    if (!of) return;\n    if (of->kept)", "    if (!of || !array.release) return;\n    if (of->kept)"),
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
-    ("no exchange in C", "|| cai_python_offer(of->type, &exchange)", "|| !exchange.describe"),
+    ("no exchange in C", "if (cai_python_offer(of->type, &exchange)) return -1;", "(void)exchange;"),
     ("no exchange of DLPack", "return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);", "return 0;"),
     ("both interfaces", "if (is_on_host(self) == (on_host != nullptr))", "(void)on_host;"),
 ]  # fmt: skip
