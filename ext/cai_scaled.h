@@ -275,17 +275,17 @@ static const struct {
     const char *name;
     int32_t codes[2], scales, block, rows;
 } cai_priv_scaled_formats[CAI_SCALED_COUNT] = {
-    {"any", {0, 0}, 0, 0, 0},
+    {"any", {0, 0}, CAI_ANY_DTYPE, 0, 0},
     {"MXFP8", {CAI_FLOAT8_E4M3FN, CAI_FLOAT8_E5M2}, CAI_FLOAT8_E8M0FNU, 32, 1},
     {"MXFP4", {CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT4_E2M1FN_X2}, CAI_FLOAT8_E8M0FNU, 32, 1},
     {"NVFP4", {CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT4_E2M1FN_X2}, CAI_FLOAT8_E4M3FN, 16, 1},
     {"FP8_128X128", {CAI_FLOAT8_E4M3FN, CAI_FLOAT8_E4M3FN}, CAI_FLOAT32, 128, 128},
 };
 
-/* Checks the dtypes and the block of a format. */
+/* Checks the values and the block of a format. */
 static cai_status cai_priv_scaled_format(const cai_scaled *x, int32_t format, cai_error *err)
 {
-    const int32_t code = x->data->dtype.code, scales = x->scales->dtype.code;
+    const int32_t code = x->data->dtype.code;
     const int32_t *codes = cai_priv_scaled_formats[format].codes;
     const char *name = cai_priv_scaled_formats[format].name;
     if (code != codes[0] && code != codes[1])
@@ -293,10 +293,6 @@ static cai_status cai_priv_scaled_format(const cai_scaled *x, int32_t format, ca
                               cai_dtype_name(code), name, cai_dtype_name(codes[0]),
                               codes[1] == codes[0] ? "" : " or ",
                               codes[1] == codes[0] ? "" : cai_dtype_name(codes[1]));
-    if (scales != cai_priv_scaled_formats[format].scales)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s, those of %s are %s",
-                              cai_dtype_name(scales), name,
-                              cai_dtype_name(cai_priv_scaled_formats[format].scales));
     if (x->block == cai_priv_scaled_formats[format].block && x->rows == cai_priv_scaled_formats[format].rows)
         return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT, "a block has %d x %d values, that of %s has %d x %d", x->rows,
@@ -371,8 +367,8 @@ CAI_API cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int3
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_expect_scaled: layout = %d is not in -1..1", layout);
     CAI_TRY(cai_error_name(cai_expect(x->data, "data", CAI_ANY_DTYPE, CAI_ANY_NDIM, requirements, err), name,
                            err));
-    CAI_TRY(cai_error_name(cai_expect(x->scales, "scales", CAI_ANY_DTYPE, CAI_ANY_NDIM, requirements & ~order,
-                                      err), name, err));
+    CAI_TRY(cai_error_name(cai_expect(x->scales, "scales", cai_priv_scaled_formats[format].scales, CAI_ANY_NDIM,
+                                      requirements & ~order, err), name, err));
     return cai_error_name(cai_priv_scaled_check(x, format, layout, &plan, err), name, err);
 }
 

@@ -38,8 +38,7 @@ WHAT IT IS
     of fused kernels and of lists of arrays in one launch. With few arguments, take cai_kernel_view.
 
         CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
-        CAI_TRY(cai_kernel_view_of(x, &view, err));
-        CAI_TRY(cai_error_name(cai_small_view_of(&view, &small, err), "x", err));
+        CAI_TRY(cai_small_view_of(x, &view, err));
 
 THREADS
     The function keeps no state. Any number of threads may call it.
@@ -53,6 +52,7 @@ THREADS
 extern "C" {
 #endif
 
+/* ---------------------------------------------------------------------- >>views */
 enum { CAI_MAX_SMALL_NDIM = 4 /* dimensions of a cai_small_view */ };
 
 /** The part of an array that a kernel needs, as in cai_kernel_view. Pass it by value. */
@@ -64,10 +64,10 @@ typedef struct cai_small_view {
     int64_t strides[4]; /* bytes; 0 past ndim */
 } cai_small_view;
 
-/** Fills a small view. If the array has more than 4 axes, try cai_view_coalesce before cai_kernel_view_of.
- *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_VIEW (too many axes; index is the first axis without a place). On
- *  failure `out` is unchanged. */
-CAI_API CAI_MUST_CHECK cai_status cai_small_view_of(const cai_kernel_view *view, cai_small_view *out,
+/** Fills a small view. What cai_kernel_view_of says holds for it, too. If the array has more than 4 axes, try
+ *  cai_view_coalesce. Errors: CAI_ERR_VIEW (too many axes; index is the first without a place), and those of
+ *  cai_kernel_view_of. On failure `out` is unchanged. */
+CAI_API CAI_MUST_CHECK cai_status cai_small_view_of(const cai_array *array, cai_small_view *out,
                                                     cai_error *err);
 
 /** Returns the address of element (i), (i, j) or (i, j, k) of a view of 1, 2 or 3 axes, unchecked. */
@@ -109,6 +109,7 @@ CAI_HOST_DEVICE static inline void *cai_small_element(const cai_small_view *view
 
 #if defined(CAI_SMALL_VIEW_IMPLEMENTATION) && !defined(CAI_SMALL_VIEW_IMPLEMENTED)
 #define CAI_SMALL_VIEW_IMPLEMENTED
+#include <string.h>
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
 
@@ -125,26 +126,27 @@ extern "C" {
 /* 80 bytes, so that the promise of the comment holds. The pointer of a 32-bit target is padded or shorter. */
 typedef char cai_priv_assert_small_view[sizeof(cai_small_view) <= 80 ? 1 : -1];
 
-CAI_API cai_status cai_small_view_of(const cai_kernel_view *view, cai_small_view *out, cai_error *err)
+CAI_API cai_status cai_small_view_of(const cai_array *array, cai_small_view *out, cai_error *err)
 {
+    cai_kernel_view view;
     cai_status status;
-    int32_t axis;
-    if (!view || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_small_view_of: view or out is NULL");
-    if (view->ndim < 0 || view->ndim > CAI_MAX_SMALL_NDIM) {
+    CAI_TRY(cai_array_check(array, err));
+    if (!out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_small_view_of: out is NULL");
+    if (array->ndim > CAI_MAX_SMALL_NDIM) {
         status = cai_priv_error(err, CAI_ERR_VIEW,
-                                "the view has %d dimensions, a small view at most 4: cai_view_coalesce may "
-                                "merge some", view->ndim);
+                                "the array has %d dimensions, a small view at most 4: cai_view_coalesce may "
+                                "merge some", array->ndim);
         if (err) err->entry = CAI_ENTRY_SHAPE;
         if (err) err->index = CAI_MAX_SMALL_NDIM;
         return status;
     }
-    out->data = view->data;
-    out->ndim = view->ndim;
-    out->itemsize = view->itemsize;
-    for (axis = 0; axis < CAI_MAX_SMALL_NDIM; ++axis) {
-        out->shape[axis] = view->shape[axis];
-        out->strides[axis] = view->strides[axis];
-    }
+    memset(&view, 0, sizeof view); /* gcc does not see that it is filled, where all is inlined */
+    CAI_TRY(cai_kernel_view_of(array, &view, err));
+    out->data = view.data;
+    out->ndim = view.ndim;
+    out->itemsize = view.itemsize;
+    memcpy(out->shape, view.shape, sizeof out->shape);
+    memcpy(out->strides, view.strides, sizeof out->strides);
     return CAI_OK;
 }
 

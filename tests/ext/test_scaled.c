@@ -308,10 +308,11 @@ static void refuse_sizes(void)
 static void refuse_formats(void)
 {
     argument a;
-    usual_argument(&a, CAI_SCALES_PLAIN);
+    make(&a, E4M3, 2, usual, E4M3, 1, 16, 1, CAI_SCALES_PLAIN);
     refuse(&a, CAI_NVFP4, 0, 0, CAI_ERR_EXPECT,
            "x: the values are float8_e4m3fn, those of NVFP4 are float4_e2m1fn_x2");
-    refuse(&a, CAI_FP8_128X128, 0, 0, CAI_ERR_EXPECT, "x: the scales are float8_e8m0fnu, those of FP8_128X128 are float32");
+    usual_argument(&a, CAI_SCALES_PLAIN);
+    refuse(&a, CAI_FP8_128X128, 0, 0, CAI_ERR_EXPECT, "x: scales: expected float32; got float8_e8m0fnu, 2-D");
     refuse(&a, CAI_MXFP8, CAI_SCALES_128X4, 0, CAI_ERR_EXPECT, "x: the layout of the scales is plain, not 128X4");
     make(&a, CAI_UINT8, 2, usual, E8M0, 1, 32, 1, CAI_SCALES_PLAIN);
     refuse(&a, CAI_MXFP8, 0, 0, CAI_ERR_EXPECT,
