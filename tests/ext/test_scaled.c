@@ -182,6 +182,8 @@ static void check_shapes(void)
     check_shape(E4M3, 4, v, 2, 32, CAI_SCALES_128X4, tiled); /* rows: axis 3, blocks: axis 2 */
     check_shape(E4M3, 2, empty, 1, 32, CAI_SCALES_128X4, none);
     check_shape(E4M3, 3, grouped, 0, 32, CAI_SCALES_PLAIN, groups);
+    make(&a, E4M3, 2, empty, E8M0, 1, 32, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP8, CAI_SCALES_128X4, 0, NULL), CAI_OK);
     make(&a, E4M3, 2, cudnn, E8M0, 1, 32, 1, CAI_SCALES_128X4);
     describe(&a.scales, E8M0, 1, flat, 0x100000); /* as torchao has them */
     CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP8, CAI_SCALES_128X4, CAI_ON_DEVICE, NULL), CAI_OK);

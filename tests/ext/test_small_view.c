@@ -71,9 +71,9 @@ static void check_refusals(void)
 
 static void run(void)
 {
-    CHECK(sizeof(cai_small_view) <= 80); /* 51 of them in 4,096 bytes, as the header says */
-    CHECK_INT(4096 / sizeof(cai_small_view), 51);
-    CHECK_INT(4096 / sizeof(cai_kernel_view), 28);
+    CHECK(sizeof(cai_small_view) <= 80);
+    CHECK(sizeof(void *) != 8 || 4096 / sizeof(cai_small_view) == 51);
+    CHECK(sizeof(void *) != 8 || 4096 / sizeof(cai_kernel_view) == 28);
     check_views();
     check_refusals();
 }
