@@ -83,9 +83,9 @@ enum {
     CAI_SCALES_PLAIN = 0,
     /* For Blackwell's matrix multiplication. A tile has the scales of 128 rows and 4 blocks. Its 512 bytes are
      * 32 times 16: first the 4 scales of row 0, then of row 32, 64 and 96, then of row 1, 33 and so on. The
-     * tiles are in C order. A row goes along the blocks. Both ends of the array are padded to whole tiles. The
-     * scales are C-contiguous at an address that 16 divides. An array with more axes has one such matrix for
-     * each index of the first ones. The layout has no transpose. */
+     * tiles are in C order. Rows and blocks are padded to whole tiles. The scales have no gaps and are at an
+     * address that 16 divides. An array with more axes has one such matrix for each index of the first ones.
+     * The layout has no transpose. */
     CAI_SCALES_128X4 = 1,
     CAI_ANY_SCALES = -1 /* for cai_expect_scaled */
 };
@@ -110,8 +110,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_scales_shape(const cai_scaled *x, int64_t 
 /** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the scales
  *  and the device. `name` is its name in the message. `format` is CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout`
  *  is CAI_SCALES_... or CAI_ANY_SCALES. `requirements` are those of cai_expect, of both arrays. Those about
- *  contiguity are of data alone. In 128X4 only the number of scales counts, because producers give this layout
- *  different shapes. A message is "x: scales.shape[1] = 3, not 4: the data has 100 values in blocks of 32".
+ *  contiguity are of data alone. In 128X4 the number of scales counts, not their shape and the order of their
+ *  axes. Producers give this layout different ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A
+ *  message is "x: scales.shape[1] = 3, not 4: the data has 100 values in blocks of 32".
  *  Errors: CAI_ERR_EXPECT, and those of cai_scales_shape. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format,
                                                     int32_t layout, uint32_t requirements, cai_error *err);
@@ -331,8 +332,9 @@ static cai_status cai_priv_scaled_tiled(const cai_array *scales, const cai_priv_
                               "there are %lld scales, not %lld: %lld rows of %lld blocks, padded to 128 and 4",
                               (long long)scales->size, (long long)plan->count,
                               (long long)plan->shape[plan->ndim - 2], (long long)plan->shape[plan->ndim - 1]);
-    if (!(scales->flags & CAI_C_CONTIGUOUS))
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are not C-contiguous: layout 128X4 is");
+    if (!(scales->flags & CAI_DENSE) || scales->lo)
+        return cai_priv_error(err, CAI_ERR_EXPECT,
+                              "the scales have gaps or a negative stride: layout 128X4 has none");
     if (scales->data % 16)
         return cai_priv_error(err, CAI_ERR_EXPECT,
                               "the scales are at 0x%llx: layout 128X4 needs a multiple of 16",

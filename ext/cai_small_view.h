@@ -53,7 +53,9 @@ extern "C" {
 #endif
 
 /* ---------------------------------------------------------------------- >>views */
-enum { CAI_MAX_SMALL_NDIM = 4 /* dimensions of a cai_small_view */ };
+enum {
+    CAI_MAX_SMALL_NDIM = 4 /* dimensions of a cai_small_view */
+};
 
 /** The part of an array that a kernel needs, as in cai_kernel_view. Pass it by value. */
 typedef struct cai_small_view {

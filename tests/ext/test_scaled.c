@@ -172,7 +172,7 @@ static void check_shapes(void)
     const int64_t cudnn[2] = {500, 192}, mxfp8[2] = {512, 8}, nvfp4[2] = {512, 12}, plain[2] = {500, 6};
     const int64_t square[2] = {256, 256}, tiles[2] = {256, 8}, v[4] = {2, 3, 1000, 64};
     const int64_t along[4] = {2, 3, 32, 64}, tiled[4] = {2, 3, 128, 32}, empty[2] = {0, 40}, none[2] = {0, 4};
-    const int64_t flat[1] = {4096}, grouped[3] = {40, 5, 7}, groups[3] = {2, 5, 7};
+    const int64_t b[2] = {192, 500}, b_scales[2] = {6, 500}, b_tiles[2] = {512, 8}, flat[1] = {4096}, grouped[3] = {40, 5, 7}, groups[3] = {2, 5, 7};
     argument a;
     check_shape(E4M3, 2, cudnn, 1, 32, CAI_SCALES_128X4, mxfp8); /* cuDNN's examples */
     check_shape(FP4, 2, cudnn, 1, 16, CAI_SCALES_128X4, nvfp4);
@@ -182,9 +182,13 @@ static void check_shapes(void)
     check_shape(E4M3, 4, v, 2, 32, CAI_SCALES_128X4, tiled); /* rows: axis 3, blocks: axis 2 */
     check_shape(E4M3, 2, empty, 1, 32, CAI_SCALES_128X4, none);
     check_shape(E4M3, 3, grouped, 0, 32, CAI_SCALES_PLAIN, groups);
+    check_shape(E4M3, 2, b, 0, 32, CAI_SCALES_PLAIN, b_scales); /* B of a product: blocks along K, axis 0 */
+    check_shape(E4M3, 2, b, 0, 32, CAI_SCALES_128X4, b_tiles);
     make(&a, E4M3, 2, empty, E8M0, 1, 32, 1, CAI_SCALES_128X4);
     CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP8, CAI_SCALES_128X4, 0, NULL), CAI_OK);
     make(&a, E4M3, 2, cudnn, E8M0, 1, 32, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_view_permute(&a.scales, NULL, &a.scales, NULL), CAI_OK); /* as cuDNN has those of B */
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP8, CAI_SCALES_128X4, CAI_C_CONTIGUOUS, NULL), CAI_OK);
     describe(&a.scales, E8M0, 1, flat, 0x100000); /* as torchao has them */
     CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP8, CAI_SCALES_128X4, CAI_ON_DEVICE, NULL), CAI_OK);
 }
@@ -357,7 +361,7 @@ static void refuse_arrays(void)
 
 static void refuse_scales(void)
 {
-    const int64_t wrong[2] = {100, 4}, rows[2] = {99, 3}, few[1] = {511}, wide[2] = {128, 8};
+    const int64_t wrong[2] = {100, 4}, rows[2] = {99, 3}, few[1] = {511}, wide[2] = {128, 8}, fits[2] = {128, 4};
     const int64_t batch[3] = {5, 100, 90}, batches[3] = {4, 100, 3};
     argument a;
     cai_error err;
@@ -386,7 +390,11 @@ static void refuse_scales(void)
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales are at 0x100008: layout 128X4 needs a multiple of 16");
     describe(&a.scales, E8M0, 2, wide, 0x100000);
     CHECK_INT(cai_view_slice(&a.scales, 1, 0, 4, 1, &a.scales, NULL), CAI_OK);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales are not C-contiguous: layout 128X4 is");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have gaps or a negative stride: layout 128X4 has none");
+    describe(&a.scales, E8M0, 2, fits, 0x100000);
+    CHECK_INT(cai_view_slice(&a.scales, 0, 127, 128, -1, &a.scales, NULL), CAI_OK);
+    a.scales.data += 4; /* to an address that 16 divides */
+    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have gaps or a negative stride: layout 128X4 has none");
     make(&a, E4M3, 2, usual, CAI_FLOAT32, 1, 32, 1, CAI_SCALES_128X4);
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have 4 bytes: those of layout 128X4 have 1");
 }
