@@ -40,10 +40,10 @@ WHAT IT IS
         const cai_scaled a = {&values, &scales, 1, 16, 1, CAI_SCALES_128X4};
         CAI_TRY(cai_expect_scaled(&a, "a", CAI_NVFP4, CAI_SCALES_128X4, CAI_ON_DEVICE, err));
         CAI_TRY(cai_scale_map_of(&a, &map, err));            // passes by value to a kernel
-        scale = scales_data[cai_scale_offset(&map, i, k)];   // of value (i, k)
+        scale = scale_bytes[cai_scale_offset(&map, i, k)];   // of value (i, k)
 
-    A value times the scale of its block is the number. The float32 factor of a whole tensor, which NVFP4 has,
-    too, is an argument of its own. The header counts values, also of packed dtypes, where an element is
+    A value times the scale of its block is the number. NVFP4 also has a float32 factor of the whole tensor:
+    that is an argument of its own. The header counts values, also of packed dtypes, where an element is
     several values.
 
 DOCUMENTS
@@ -67,7 +67,7 @@ extern "C" {
 #endif
 
 /* -------------------------------------------------------------------- >>formats */
-/** The format of a scaled array. The block of all but the last lies along one axis. */
+/** The format of a scaled array. In all formats but the last, a block lies along one axis. */
 enum {
     CAI_ANY_SCALED = 0,  /* for cai_expect_scaled: any dtypes and any block */
     CAI_MXFP8 = 1,       /* float8_e4m3fn or float8_e5m2, 32 values, scales float8_e8m0fnu */
