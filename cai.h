@@ -461,7 +461,7 @@ typedef struct cai_dtype_v0 cai_dtype;
 typedef struct cai_field_v0 cai_field;
 typedef struct cai_array_v0 cai_array;
 
-#define CAI_ABI 0x43414931u /* "CAI1": the candidate of the layout of 1.0. Release 0.1 has "CAI0" */
+#define CAI_ABI 0x43414931u /* "CAI1": the candidate of the layout of 1.0. Version 0.1 has "CAI0" */
 
 /** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED. Datetime kinds get no
  *  unit. Flexible kinds have no size in their code. For these use cai_dtype_parse.

@@ -44,6 +44,11 @@
 # OPENING
 #     `cuda` is a `const cai_cuda *`, or cai.linked(): that of the CUDA Runtime that the module is linked with. It
 #     may be NULL. Then results must be in host memory. The event pool is never freed.
+#
+# INTERPRETERS AND THREADS
+#     Cython refuses a second interpreter with ImportError. With Python 3.12 or later, the directive
+#     subinterpreters_compatible = own_gil and the macro CYTHON_USE_MODULE_STATE=1 allow it. The directive
+#     freethreading_compatible = True declares that the module needs no GIL.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 cdef extern from * nogil:
     """

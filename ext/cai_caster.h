@@ -33,8 +33,13 @@ DO THIS
         cai_caster::give(&array)                        for a result
 
 WHAT A MODULE HAS
-    One event pool, for all interpreters, and in each interpreter one type `array`. Neither is ever freed,
-    because arrays may outlive the module. Several modules in one library share both.
+    One event pool, for all interpreters. It is never freed, because arrays may outlive the module. In each
+    interpreter one type `array`, which goes with the interpreter. Several modules in one library share both.
+
+INTERPRETERS AND THREADS
+    Any number of interpreters may open the module, one after the other or at the same time, also with a GIL
+    each, and also after Py_Finalize. The tool decides whether a second one may import it. All functions need
+    an attached thread of Python. No function needs the GIL to be right.
 
 WHAT AN ARRAY OFFERS IN PYTHON
     __dlpack__, __dlpack_device__, __cuda_array_interface__ (in host memory __array_interface__), the exchange
@@ -74,13 +79,18 @@ struct kept_array {
     kept_array *next;
 };
 
-/** What a module has in one interpreter. */
+/* Of a module_state, instead of the ID of an interpreter. */
+enum : int64_t { NOT_OPEN = -1, FREE = -2 };
+
+/** What a module has in one interpreter. The interpreter's dictionary and each array keep it. When all are
+ *  gone, the next interpreter gets its place. */
 struct module_state {
+    std::atomic<int64_t> interpreter{NOT_OPEN}; /* its ID */
     std::atomic<kept_array *> kept{nullptr};
     cai_python py = {};
     PyTypeObject *type = nullptr;
-    std::string name; /* of the type */
-    int64_t interpreter = 0;
+    PyObject *life = nullptr; /* a capsule. Its end ends the state */
+    std::string name;         /* of the type */
     module_state *next = nullptr;
 };
 
@@ -123,10 +133,14 @@ struct stream {
     bool is_array = false; /* the stream of an array argument, which owner is */
 };
 
-/** While it lives, results on this thread that name the stream keep its owner. */
+/** While it lives, results on this thread that name the stream keep its owner. Needs an attached thread. */
 class in_call {
   public:
-    explicit in_call(const stream &of) noexcept : stream_(&of), before_(innermost()) { innermost() = this; }
+    explicit in_call(const stream &of) noexcept
+        : stream_(&of), before_(innermost()), interpreter_(PyInterpreterState_Get())
+    {
+        innermost() = this;
+    }
     ~in_call()
     {
         in_call **at = &innermost();
@@ -141,7 +155,9 @@ class in_call {
     {
         if (array.sync == CAI_SYNC_NONE || !array.stream) return nullptr;
         PyObject *of_array = nullptr; /* a stream argument comes first: it keeps no memory */
+        const PyInterpreterState *const here = PyInterpreterState_Get();
         for (const in_call *at = innermost(); at; at = at->before_) {
+            if (at->interpreter_ != here) continue; /* code of an argument has called another one */
             if (!at->stream_->owner || at->stream_->number != array.stream) continue;
             if (!at->stream_->is_array) return at->stream_->owner;
             if (!of_array) of_array = at->stream_->owner;
@@ -157,6 +173,7 @@ class in_call {
     }
     const stream *stream_;
     in_call *before_;
+    const PyInterpreterState *interpreter_;
 };
 
 inline void settle_kept(module_state *of) noexcept; /* >>arrays */
@@ -283,14 +300,26 @@ template <class T, int32_t NDIM> int take(PyObject *from, typed<T, NDIM> &to) no
     return take(from, to.argument());
 }
 
-/* Whether the object is an array. Such an object may have a __cuda_stream__ that belongs to its stream. */
-inline bool is_array(PyObject *object) noexcept
+/* Whether the object has the attribute: 1 or 0. Returns -1 with the exception of the object's own code, other
+ * than AttributeError. */
+inline int has(PyObject *object, const char *name) noexcept
 {
+    PyObject *const found = PyObject_GetAttrString(object, name);
+    Py_XDECREF(found);
+    if (found) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+/* The same, whether the object is an array. It may have a __cuda_stream__ that belongs to its stream. */
+inline int is_array(PyObject *object) noexcept
+{
+    int found = 0;
     for (const char *name :
-         {"__cuda_array_interface__", "__array_interface__", "__dlpack__", CAI_PYTHON_EXCHANGE}) {
-        if (PyObject_HasAttrString(object, name)) return true;
-    }
-    return false;
+         {"__cuda_array_interface__", "__array_interface__", "__dlpack__", CAI_PYTHON_EXCHANGE})
+        if (!found) found = has(object, name);
+    return found;
 }
 
 /* Takes a stream: an int, or an object with __cuda_stream__ that is no array. */
@@ -299,8 +328,11 @@ inline int take(PyObject *from, stream &to) noexcept
     module_state *const of = current_state();
     const bool is_int = PyLong_Check(from) != 0;
     if (!of) return CAI_PYTHON_FAILED;
-    if (!is_int && !PyObject_HasAttrString(from, "__cuda_stream__")) return CAI_PYTHON_NOT_MINE;
-    if (!is_int && is_array(from)) {
+    const int found = is_int ? 1 : has(from, "__cuda_stream__");
+    if (found <= 0) return found ? CAI_PYTHON_FAILED : CAI_PYTHON_NOT_MINE;
+    const int array = is_int ? 0 : is_array(from);
+    if (array < 0) return CAI_PYTHON_FAILED;
+    if (array) {
         PyErr_SetString(PyExc_TypeError,
                         "an array is no stream, although it has __cuda_stream__: pass its stream");
         return CAI_PYTHON_FAILED;
@@ -368,6 +400,7 @@ template <class Array> void drop(std::vector<Array> &all) noexcept
 struct array_object {
     PyObject_HEAD
     module_state *of;
+    PyObject *life;   /* of the state */
     PyObject *stream; /* of the caller, or nullptr: it must outlive the array (R81) */
     cai_array array;  /* owned */
 };
@@ -387,25 +420,52 @@ inline bool is_on_host(PyObject *self) noexcept
     return array_of(self)->memory == CAI_MEMORY_HOST;
 }
 
-inline PyObject *refuse(const char *why) noexcept
+/* Raises BufferError. */
+inline int refuse(const char *why) noexcept
 {
     PyErr_SetString(PyExc_BufferError, why);
-    return nullptr;
+    return -1;
+}
+
+/* Raises the error. */
+inline int fail(const cai_error &err) noexcept
+{
+    (void)cai_python_raise(&err);
+    return -1;
+}
+
+/* CUDA cannot tell the device of an empty array by its address, and DLPack needs one: that of the array's
+ * stream, or of the current context. */
+inline void place_empty(cai_array *array, const cai_cuda *cuda) noexcept
+{
+    const bool has_stream = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
+    uint64_t context = 0;
+    int32_t device = 0;
+    if (has_stream && array->stream > CAI_STREAM_PER_THREAD &&
+        cuda->stream_context(cuda->self, array->stream, &context))
+        return;
+    if (context && cuda->context_push(cuda->self, context)) return;
+    const int32_t failed = cuda->context_device(cuda->self, &device);
+    if (context) (void)cuda->context_pop(cuda->self);
+    if (failed) return;
+    array->memory = CAI_MEMORY_DEVICE;
+    array->device = device;
 }
 
 /* Checks an array that becomes an object, and stores what exports need. Returns 0, or -1 with an exception. */
 inline int prepare(cai_array *array) noexcept
 {
     cai_error err;
-    if (cai_array_check(array, &err)) return cai_python_raise(&err), -1;
-    if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first"), -1;
+    if (cai_array_check(array, &err)) return fail(err);
+    if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first");
     if (array->memory == CAI_MEMORY_HOST) return 0;
-    if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)"), -1;
+    if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)");
     if (array->memory == CAI_MEMORY_UNKNOWN &&
         cai_locate(array, "array", events.load()->cuda(), 0, nullptr, &err))
         err.code = CAI_OK; /* exports say that it is unknown */
+    if (array->memory == CAI_MEMORY_UNKNOWN && !array->size) place_empty(array, events.load()->cuda());
     if (array->sync == CAI_SYNC_NONE || array->stream != CAI_STREAM_PER_THREAD || array->thread) return 0;
-    if (cai_stream_remember_thread(array, *events.load(), &err)) return cai_python_raise(&err), -1;
+    if (cai_stream_remember_thread(array, *events.load(), &err)) return fail(err);
     return 0;
 }
 
@@ -419,6 +479,7 @@ inline PyObject *make(cai_array *array, PyObject *owner) noexcept
     PyObject *const made = PyType_GenericAlloc(of->type, 0);
     if (!made) return nullptr;
     object_of(made)->of = of;
+    object_of(made)->life = Py_NewRef(of->life);
     object_of(made)->stream = Py_XNewRef(owner ? owner : in_call::owner_of(*array));
     cai_array_move(array_of(made), array);
     return made;
@@ -523,7 +584,8 @@ inline void give_back(PyObject *self) noexcept
         return;
     }
     const cai_status status = release_without_gil(array, &err);
-    kept_array *const kept = status == CAI_ERR_CAPTURE && array->release ? new (std::nothrow) kept_array : nullptr;
+    const bool is_captured = status == CAI_ERR_CAPTURE && array->release;
+    kept_array *const kept = is_captured ? new (std::nothrow) kept_array : nullptr;
     if (kept) {
         cai_array_move(&kept->array, array);
         kept->stream = std::exchange(object->stream, nullptr);
@@ -560,8 +622,10 @@ inline void array_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     give_back(self);
     PyObject *const stream = object_of(self)->stream; /* there is no tp_clear: the end needs all of it */
+    PyObject *const life = object_of(self)->life;
     PyObject_GC_Del(self);
     Py_XDECREF(stream); /* behind the free */
+    Py_DECREF(life);
     Py_DECREF(type);
 }
 
@@ -713,14 +777,73 @@ inline PyTypeObject *make_type(const char *name) noexcept
     return reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
 }
 
-/* Returns 0, or -1 with an exception set. */
-inline int begin(module_state *of) noexcept
+/* The arrays of an interpreter that has ended are gone, too. */
+inline void end_state(PyObject *life) noexcept
 {
-    if (cai_python_dlpack_init(&of->py)) return -1;
-    of->type = make_type(of->name.c_str());
-    if (!of->type || cai_python_offer(of->type, &exchange)) return -1;
+    module_state *const of = static_cast<module_state *>(PyCapsule_GetPointer(life, nullptr));
+    if (of->kept) settle_kept(of);
+    (void)cai_python_clear(&of->py);
+    if (!of->kept) of->interpreter = FREE; /* else a capture has not ended: no interpreter comes here again */
+}
+
+/* An interpreter ends. Python may give its ID to another one. */
+inline void close_state(PyObject *opened) noexcept
+{
+    module_state *const of = static_cast<module_state *>(PyCapsule_GetPointer(opened, nullptr));
+    PyTypeObject *const type = of->type;
+    of->interpreter = NOT_OPEN;
+    Py_DECREF(of->life);
+    Py_XDECREF(reinterpret_cast<PyObject *>(type));
+}
+
+/* Returns 0, or -1 with an exception set. */
+inline int offer(module_state *of) noexcept
+{
+    if (cai_python_offer(of->type, &exchange)) return -1;
     if (events) return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);
     return cai_python_dlpack_offer(&of->py, of->type, &dlpack::table);
+}
+
+/* The dictionary of the interpreter keeps `opened`. Returns 0, or -1 with an exception set. */
+inline int keep_opened(PyObject *opened) noexcept
+{
+    PyObject *const all = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    PyObject *const key = PyUnicode_FromFormat("cai_caster:%p", static_cast<void *>(&states));
+    if (!all) PyErr_SetString(PyExc_RuntimeError, "cai: the interpreter has no dictionary");
+    const int failed = !all || !key || PyDict_SetItem(all, key, opened);
+    Py_XDECREF(key);
+    return failed ? -1 : 0;
+}
+
+/* Fills in a state. On failure returns -1 with an exception set, and the state is free. */
+inline int begin(module_state *of) noexcept
+{
+    of->type = nullptr;
+    of->life = PyCapsule_New(of, nullptr, end_state);
+    PyObject *const opened = of->life ? PyCapsule_New(of, nullptr, close_state) : nullptr;
+    if (!opened) {
+        Py_XDECREF(of->life);
+        of->interpreter = FREE;
+        return -1;
+    }
+    int failed = cai_python_dlpack_init(&of->py);
+    if (!failed) of->type = make_type(of->name.c_str());
+    failed = !of->type || offer(of) || keep_opened(opened);
+    Py_DECREF(opened); /* the dictionary has it, or all ends */
+    return failed ? -1 : 0;
+}
+
+/* A state that no interpreter has. */
+inline module_state *free_state()
+{
+    for (module_state *at = states; at; at = at->next) {
+        int64_t found = FREE;
+        if (at->interpreter.compare_exchange_strong(found, NOT_OPEN)) return at;
+    }
+    module_state *const made = new module_state;
+    made->next = states;
+    while (!states.compare_exchange_weak(made->next, made)) continue;
+    return made;
 }
 
 /* Opens the event pool, once for all interpreters. `cuda` is what cai::event_pool::open takes, or nullptr. */
@@ -752,12 +875,10 @@ template <class Cuda> PyTypeObject *open(const char *module, Cuda cuda)
 {
     if (open_events(cuda)) return nullptr;
     if (module_state *const opened = find_state()) return opened->type;
-    module_state *const made = new module_state;
+    module_state *const made = free_state();
     made->name = std::string(module) + ".array";
+    if (begin(made)) return nullptr;
     made->interpreter = PyInterpreterState_GetID(PyInterpreterState_Get());
-    if (begin(made)) return nullptr; /* not freed: the type may have been seen */
-    made->next = states;
-    while (!states.compare_exchange_weak(made->next, made)) continue;
     return made->type;
 }
 

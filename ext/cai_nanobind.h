@@ -42,7 +42,10 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_nb::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
-    nanobind marks its modules as those of one interpreter: Python 3.12 and later refuse a second one.
+
+INTERPRETERS AND THREADS
+    nanobind marks its modules as those of one interpreter. From Python 3.12 on, a second one gets "ImportError:
+    module example does not support loading in subinterpreters". Without a GIL (NB_FREE_THREADED) it works.
 */
 #include "cai_caster.h"
 

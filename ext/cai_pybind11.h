@@ -43,6 +43,12 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_py::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
+
+INTERPRETERS AND THREADS
+    With pybind11 3.0 or later and Python 3.12 or later each interpreter may import the module:
+    PYBIND11_MODULE(example, m, pybind11::mod_gil_not_used(),
+                    pybind11::multiple_interpreters::per_interpreter_gil())
+    Static data of your own must allow that, too. The first tag declares that the module needs no GIL.
 */
 #include "cai_caster.h"
 

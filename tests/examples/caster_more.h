@@ -16,6 +16,7 @@ float memory[6]; // the simulated device's kernels work on it
 int64_t released, early; // early: with a kernel still queued
 saxpy_device *device;
 cai_caster::module_state *state;
+cai_python_home *home; // of the state
 uint64_t streams[32];
 int stream_count;
 
@@ -104,10 +105,24 @@ PyObject *adopt_borrowed()
     return cai_caster::exchange.adopt(state->type, &made);
 }
 
+/* An array whose owner frees in the order of its stream, as cai_emm.h does. */
+void make_ordered(cai::array &to, uint64_t stream)
+{
+    make(to, 6, stream, true);
+    to.flags |= CAI_ORDERED_FREE;
+}
+
+/* A platform without default streams (HIP before ROCm 6.2). */
+void set_no_defaults(bool on)
+{
+    cai_cuda *const cuda = const_cast<cai_cuda *>(cai_caster::pool().cuda());
+    cuda->flags = on ? uint32_t{CAI_CUDA_NO_DEFAULT_STREAMS} : 0U;
+}
+
 int64_t alive()
 {
-    cai_python_drain(&state->py);
-    return state->py.home->holders - 1;
+    if (!home->closed) cai_python_drain(&state->py);
+    return home->holders - !home->closed;
 }
 
 void poll()
@@ -123,6 +138,7 @@ uint64_t new_stream()
 void report()
 {
     cai_error why;
+    if (!home->closed) std::fputs("the state has not ended\n", stderr);
     if (alive()) std::fprintf(stderr, "%d arrays are alive\n", static_cast<int>(alive()));
     if (cai_caster::pool().close(&why)) std::fprintf(stderr, "%s\n", why.message);
     while (stream_count) saxpy_device_drop_stream(device, streams[--stream_count]);
@@ -133,6 +149,8 @@ void open(saxpy_device *opened)
 {
     device = opened;
     state = cai_caster::find_state();
+    home = state->py.home;
+    ++home->guests; // it is looked at when the interpreter has ended
     if (Py_AtExit(report)) std::fputs("the end has no report\n", stderr);
 }
 /* An exception between begin and finish, or one after it. */
@@ -173,6 +191,13 @@ template <class Array, class Stream> Array written(Stream s)
     return array;
 }
 
+template <class Array, class Stream> Array ordered(Stream s)
+{
+    Array array;
+    make_ordered(array, s.number);
+    return array;
+}
+
 template <class Array> Array like(const Array &x)
 {
     Array array;
@@ -188,6 +213,7 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("sizes", sum_of_sizes<Host>);
     m.def("stream", [](Stream s) { return s.number; });
     m.def("made", made<Array, Stream>);
+    m.def("ordered", ordered<Array, Stream>);
     m.def("written", written<Array, Stream>);
     m.def("like", like<Array>);
     m.def("by_value", [](Host x) { return lose(x); });
@@ -208,5 +234,6 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("released", [] { return released; });
     m.def("poll", poll);
     m.def("alive", alive);
+    m.def("set_no_defaults", set_no_defaults);
 }
 }} // namespace more

@@ -30,7 +30,7 @@ SHARED = [
     ("a taken array is not owned", "to = cai::array(&taken);", "to = cai::array(&taken), to.release = nullptr;"),
     ("flags are lost", "= {flags, 0, 0, nullptr}", "= {flags * 0, 0, 0, nullptr}"),
     ("a wrong stream is 0", "&to.number)) return CAI_PYTHON_FAILED;", "&to.number)) PyErr_Clear();"),
-    ("an array is a stream", "if (!is_int && is_array(from)) {", "if (false) {"),
+    ("an array is a stream", "    if (array) {\n        PyErr", "    if (false) {\n        PyErr"),
     ("a result is empty", "cai_array_move(array_of(made), array);", "(void)array;"),
     ("a result is not released", "    give_back(self);\n", ""),
     ("a result is released too early", "if (is_settled(*array)) {", "if (true) {"),
@@ -38,14 +38,21 @@ SHARED = [
     ("a borrowed result", "if (!array->release) return refuse", "if (false) return refuse"),
     ("the stream object goes first", "owner ? owner : in_call::owner_of(*array)", "owner = nullptr"),
     ("a ring stays", "    Py_VISIT(object_of(self)->stream);\n", ""),
+    ("the host waits for a ring", "!PyObject_GC_IsFinalized(stream))", "false)"),
+    ("the event of an ordered array stays", "if (events && array.flags & CAI_OWN_EVENT) return false;", ""),
+    ("a default stream where there is none", "CAI_CUDA_NO_DEFAULT_STREAMS) return release_behind_host", "0U) return release_behind_host"),
+    ("an event that the host waited for stays", "if (by_event) CAI_TRY(cai_stream_drop_event", "if (false) CAI_TRY(cai_stream_drop_event"),
+    ("the stream of an empty array is not asked", "if (context && cuda->context_push", "context = 0;\n    if (context && cuda->context_push"),
+    ("an empty array has no device", "!array->size) place_empty(", "false) place_empty("),
+    ("an error of an attribute is none", "if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;", ""),
     ("stream 2 of the thread that drops", "array->stream > CAI_STREAM_PER_THREAD)", "array->stream)"),
     ("the thread that returns last", " || array->thread) return 0;", ") return 0;"),
     ("stream 2 is named elsewhere", " || now != array->thread)", ")"),
     ("the stream of an argument goes first", "to = {array.stream, from, true};", "(void)to, (void)from;"),
-    ("what a capture holds is lost", "status == CAI_ERR_CAPTURE && array->release ?", "status == CAI_ERR_CAPTURE && false ?"),
+    ("what a capture holds is lost", "kept = is_captured ?", "kept = is_captured && false ?"),
     ("what a function has moved stays", "    if (!of) return;\n    if (of->kept)", "    if (!of || !array.release) return;\n    if (of->kept)"),
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
-    ("no exchange in C", "|| cai_python_offer(of->type, &exchange)", "|| !exchange.describe"),
+    ("no exchange in C", "if (cai_python_offer(of->type, &exchange)) return -1;", "(void)exchange;"),
     ("no exchange of DLPack", "return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);", "return 0;"),
     ("both interfaces", "if (is_on_host(self) == (on_host != nullptr))", "(void)on_host;"),
 ]  # fmt: skip
@@ -242,6 +249,43 @@ def check_result_streams(more: Any) -> None:
     same("and released", more.released() - before, 1)
 
 
+def check_rings(more: Any) -> None:
+    """A ring of an array and its stream object: an event stands for the work, and goes, too, also if the owner orders."""
+    for what in ("made", "ordered"):
+        stream = Stream((0, more.new_stream()))
+        stream.array = more.made(6, stream, True) if what == "made" else more.ordered(stream)
+        settle(more)
+        before = more.released()
+        more.calls()
+        del stream
+        gc.collect()
+        calls = more.calls()
+        same(f"a ring, {what}: no wait for the context", [calls.count("context_synchronize"), calls.count("event_record") > 0], [0, True])
+        settle(more)
+        same(f"a ring, {what}: released, and no event stays", [more.released() - before, more.alive()], [1, 0])
+
+
+def check_no_defaults(more: Any) -> None:
+    """Where there are no default streams the host waits: for the event, or for the context."""
+    stream = Stream((0, more.new_stream()))
+    stream.array, before = more.made(6, stream, True), more.released()
+    unknown = more.same(Array(version=2))
+    reported: list[Any] = []
+    sys.unraisablehook = lambda what: reported.append(str(what.exc_value))
+    more.set_no_defaults(True)
+    more.calls()
+    del stream
+    gc.collect()
+    first = more.calls()
+    del unknown
+    second = more.calls()
+    more.set_no_defaults(False)
+    sys.unraisablehook = sys.__unraisablehook__
+    same("without default streams", [first.count("event_synchronize"), second.count("context_synchronize"), reported], [1, 1, []])
+    same("released by the host", more.released() - before, 1)
+    settle(more)
+
+
 def elsewhere(call: Callable[[], Any]) -> Any:
     """What a call on another thread returns."""
     found: list[Any] = []
@@ -298,6 +342,44 @@ def check_captures(more: Any) -> None:
     more.only(Array())
     settle(more)
     same("released after the capture", more.released() - before, 1)
+
+
+def check_empty(more: Any) -> None:
+    """DLPack needs a device, which an address cannot tell: that of the stream, or of the current context."""
+    for what, made in (("on a stream", more.made(0, more.new_stream(), True)), ("without one", more.same(Array(shape=(0,), data=(0, False))))):
+        same(f"an empty array {what}", [made.__dlpack_device__(), type(made.__dlpack__()).__name__], [(2, 0), "PyCapsule"])
+        same(f"the same {what}", more.only(made), 0)
+    stream = more.new_stream()
+    same("on a thread without a context", elsewhere(lambda: more.made(0, stream, True).__dlpack_device__()), (2, 0))
+
+
+class Attribute:
+    """Its attribute raises what it was given."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        object.__setattr__(self, "values", (name, error))
+
+    def __getattribute__(self, name: str) -> Any:
+        wanted, error = object.__getattribute__(self, "values")
+        if name == wanted:
+            raise error
+        if name == "__cuda_stream__":
+            return lambda: (0, 7)
+        return object.__getattribute__(self, name)
+
+
+def check_attributes(more: Any) -> None:
+    """Only AttributeError means that there is no attribute."""
+    for name in ("__cuda_stream__", "__cuda_array_interface__", "__array_interface__", "__dlpack__", "__cai_exchange__"):
+        for error in (KeyboardInterrupt(), RuntimeError("of the object"), SystemExit(3)):
+            got = None
+            try:
+                more.stream(Attribute(name, error))
+            except BaseException as found:
+                got = found
+            same(f"{type(error).__name__} of {name}", got is error, True)
+        missing = raised(more.stream, Attribute(name, AttributeError("no")))
+        same(f"no {name}", missing[:9] if name == "__cuda_stream__" else missing[:15], "TypeError" if name == "__cuda_stream__" else "no exception: 7")
 
 
 def check_no_streams(more: Any) -> None:
@@ -370,11 +452,15 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_rules(more)
     check_host_results(more)
     check_result_streams(more)
+    check_rings(more)
+    check_no_defaults(more)
     check_threads(more)
     check_captures(more)
     if hasattr(more, "like"):  # a function of Cython names the stream object itself
         check_argument_streams(more)
     check_no_streams(more)
+    check_attributes(more)
+    check_empty(more)
     stream = more.new_stream()
     check_references([*calls, more.which, more.optional, more.host, lambda x: more.sizes([x, x]), more.same,
                       lambda x: saxpy.saxpy(1.0, x, x, stream), lambda x: more.throws(x, stream, False),
@@ -421,9 +507,11 @@ def leaks(script: str, library: pathlib.Path) -> str:
 
 
 def self_test(caster: str, defects: Sequence[tuple[str, str, str]], folder: pathlib.Path,
-              finding: Callable[[pathlib.Path], str]) -> None:  # fmt: skip
-    """Plants each defect in copies of `caster` and cai_caster.h. `finding` builds it, and says what is wrong."""
+              finding: Callable[[pathlib.Path], str], only: str = "") -> None:  # fmt: skip
+    """Plants each defect in copies of `caster` and cai_caster.h. `finding` builds it, and says what is wrong.
+    `only`: those whose names have one of these words, with | between."""
     ext = ROOT / "ext"
+    defects = [defect for defect in defects if any(word in defect[0] for word in only.split("|"))]
     for number, (name, before, after) in enumerate(defects):
         casters = folder / f"defect{number}"
         casters.mkdir()

@@ -28,6 +28,8 @@ cdef extern from *:
     cai.array c_numbers "more::cython_numbers"(int64_t) except +error
     object c_adopt_borrowed "more::adopt_borrowed"()
     int64_t c_alive "more::alive"()
+    void c_make_ordered "more::make_ordered"(cai.array &, uint64_t) except +error
+    void c_set_no_defaults "more::set_no_defaults"(bint)
     uint64_t c_new_stream "more::new_stream"()
     void c_make_written "more::make_written"(cai.array &, uint64_t) except +error
     int64_t c_early "more::early"
@@ -88,6 +90,12 @@ def stream(s):
 def made(int64_t size, s, bint owned):
     cdef cai.array array
     c_make(array, size, cai.stream(s), owned)
+    return cai.give(array, s)
+
+
+def ordered(s):
+    cdef cai.array array
+    c_make_ordered(array, cai.stream(s))
     return cai.give(array, s)
 
 
@@ -190,6 +198,10 @@ def released():
 
 def poll():
     c_poll()
+
+
+def set_no_defaults(bint on):
+    c_set_no_defaults(on)
 
 
 def alive():

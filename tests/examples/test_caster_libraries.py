@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Libraries take the arrays that ext/cai_caster.h makes, and the casters take theirs, in order, on the simulated driver.
 
-    test_caster_libraries.py --cxx g++ [--only NAME,NAME] [--python PYTHON] [--self-test]
+    test_caster_libraries.py --cxx g++ [--only NAME,NAME] [--python PYTHON] [--table | --self-test]
 
 caster_libraries.py runs under `python -m cai_sim` for each library that the interpreter has: numbers must be right, and
-no race may be found. A read without an exchange must be a race. With --self-test defects are planted in a copy of
+no race may be found. A read without an exchange must be a race. --table prints what was found as rows, with versions,
+and the lines of each header and of each saxpy. With --self-test defects are planted in a copy of
 cai_caster.h, and each must be found. Exit status 0: all is right; 1: not; 3: it does not compile; 77 with a reason: no
 nanobind, no cai_sim or no compiler.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,12 +25,14 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE)]
 from build_module import needs, skip  # noqa: E402
-from caster_support import ROOT, PYTHON, STRICT, SUFFIX, ended, includes, run, same  # noqa: E402
+from caster_support import BINDINGS, ROOT, PYTHON, STRICT, SUFFIX, ended, includes, run, same  # noqa: E402
 
 MODULES = {"numpy": "numpy", "jax": "jax", "numba": "numba_cuda", "cuda_core": "cuda.core", "tvm_ffi": "tvm_ffi",
            "torch": "torch", "cupy": "cupy"}  # fmt: skip
 WAYS = {"numpy": ["returned"], "jax": ["returned"], "cuda_core": ["returned"]}
 ALL = ["returned", "taken", "unordered"]
+
+SAXPYS = {"cai_nanobind.h": "saxpy_nanobind.cpp", "cai_pybind11.h": "saxpy_pybind11.cpp", "cai.pxd": "saxpy_cython.pyx"}
 NO_WORK, RACE = 8, 4  # exit statuses of cai_sim
 DEFECTS = [
     ("a tensor of DLPack is not ordered", "return cai_python_dlpack_ordered(py, *events.load(), self, array_of(self), &request);",
@@ -63,13 +67,37 @@ def has(python: str, module: str) -> bool:
     return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
+def version(python: str, module: str) -> str:
+    code = f"import {module} as found; print(found.__version__)"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip() or "?"
+
+
+def print_lines() -> None:
+    """Lines that are not empty: of each header without its comment at the top, and of each saxpy."""
+    print("\n| header | its lines of code | lines of a whole saxpy |\n|---|---|---|")
+    for header, saxpy in {"cai_caster.h": "", **SAXPYS}.items():
+        text = (ROOT / "ext" / header).read_text(encoding="utf-8")
+        code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        example = (BINDINGS / "casters" / saxpy).read_text(encoding="utf-8") if saxpy else ""
+        print(f"| `{header}` | {count(code)} | {count(example) if saxpy else ''} |")
+
+
+def count(text: str) -> int:
+    return sum(bool(line.strip()) and not line.lstrip().startswith(("/*", " *", "*", "#  ", "# ")) for line in text.splitlines())
+
+
 def check(options: argparse.Namespace, library: pathlib.Path, name: str) -> None:
+    found = {}
     for way in WAYS.get(name, ALL):
         status, line = outcome(options, library, name, way)
+        found[way] = "a race" if status == RACE else "in order" if status in (0, NO_WORK) else f"status {status}"
         wanted = [RACE] if way == "unordered" else [0, NO_WORK] if name in ("numpy", "jax") else [0]
         same(f"{name} {way}: the verdict", "" if status in wanted else f"{status}: {line}", "")
         if way != "unordered":
             same(f"{name} {way}: numbers", line, f"{name} {way}: 1024 x [7]")
+    if options.table:
+        where = " (host memory)" if name in ("numpy", "jax") else ""
+        print(f"| {MODULES[name]} {version(options.python, MODULES[name])}{where} | " + " | ".join(found.get(way, "") for way in ALL) + " |", flush=True)
 
 
 def self_test(options: argparse.Namespace) -> None:
@@ -91,6 +119,7 @@ def main() -> int:
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--only", default="", help="names of libraries")
     parser.add_argument("--python", default=sys.executable, help="the interpreter with the libraries")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     needs(numpy=True, cc=options.cxx)
@@ -107,9 +136,11 @@ def main() -> int:
             self_test(options)
         else:
             library = build(options, options.parts, ROOT / "ext")
+            if options.table:
+                print("| library | returned by us | taken by us | taken without an exchange |\n|---|---|---|---|")
             for name in names:
                 check(options, library, name)
-            print(", ".join(names))
+            print_lines() if options.table else print(", ".join(names))
     return ended()
 
 

@@ -119,6 +119,7 @@ def main() -> int:
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--only", default="", help="of --self-test: defects with one of these in their names, with | between")
     parser.add_argument("--library", type=pathlib.Path, help="only the checks, of a library that was built")
     options = parser.parse_args()
     if options.library:
@@ -136,7 +137,7 @@ def main() -> int:
         check_lines("saxpy_cython.pyx", ["#"])
         if options.self_test:
             self_test("cai.pxd", DEFECTS, options.parts,
-                      lambda folder: leaks(__file__, compile_pyx(options, folder, folder, more, ["-w"])))  # fmt: skip
+                      lambda folder: leaks(__file__, compile_pyx(options, folder, folder, more, ["-w"])), options.only)  # fmt: skip
     return ended()
 
 

@@ -171,6 +171,7 @@ def main() -> int:
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--only", default="", help="of --self-test: defects with one of these in their names, with | between")
     parser.add_argument("--library", type=pathlib.Path, help="only the checks, of a library that was built")
     options = parser.parse_args()
     if options.library:
@@ -191,7 +192,7 @@ def main() -> int:
         check_lines("saxpy_nanobind.cpp", ["/*", "*"])
         if options.self_test:
             self_test("cai_nanobind.h", DEFECTS, options.parts,
-                      lambda casters: leaks(__file__, build(options, casters, casters, ["-w"])))  # fmt: skip
+                      lambda casters: leaks(__file__, build(options, casters, casters, ["-w"])), options.only)  # fmt: skip
     return ended()
 
 

@@ -91,6 +91,7 @@ def main() -> int:
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--pybind11", help="the folder of its headers; else what its package says")
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--only", default="", help="of --self-test: defects with one of these in their names, with | between")
     parser.add_argument("--library", type=pathlib.Path, help="only the checks, of a library that was built")
     options = parser.parse_args()
     if options.library:
@@ -112,7 +113,7 @@ def main() -> int:
         check_lines("saxpy_pybind11.cpp", ["/*", "*"])
         if options.self_test:
             self_test("cai_pybind11.h", DEFECTS, options.parts,
-                      lambda casters: leaks(__file__, build(options, casters, casters, ["-w"])))  # fmt: skip
+                      lambda casters: leaks(__file__, build(options, casters, casters, ["-w"])), options.only)  # fmt: skip
     return ended()
 
 

@@ -290,12 +290,16 @@ def part_numpy(options: argparse.Namespace) -> None:
         probe.release(held)
     rare = [name for name in numpy_arrays.CLASSES if counts[name] < options.count // 25]
     check(not rare or options.count < 500, f"too few arrays of {rare}")
-    for scalar in (lambda: np.float64(3), lambda: np.arange(3.0).sum()):  # their dictionary alone holds the memory
-        held = probe.hold((scalar(),), probe.HOST)
-        others = [np.array(7.0) for _ in range(1000)]
-        found = ctypes.c_double.from_address(probe.facts(held)[0]["data"]).value
-        check(found == 3.0 and len(others) == 1000, f"a scalar of NumPy: {found}, not 3.0")
-        probe.release(held)
+    zero_d = np.array(3.0)
+    # the dictionary of a scalar alone holds its memory, also where the caller holds the scalar
+    for scalar in (lambda: np.float64(3), lambda: np.arange(3.0).sum(), lambda: zero_d, lambda: Exporter(zero_d.__array_interface__, HOST)):
+        for flags in (probe.HOST, probe.HOST | 1 << 12):  # CAI_PYTHON_BORROW
+            of_caller = scalar()
+            held = probe.hold((of_caller,), flags)
+            others = [np.array(7.0) for _ in range(1000)]
+            found = ctypes.c_double.from_address(probe.facts(held)[0]["data"]).value
+            check(found == 3.0 and len(others) == 1000, f"a scalar of NumPy, flags {flags:#x}: {found}, not 3.0")
+            probe.release(held)
     _, error = take(np.zeros(3), 0)
     check(type(error) is TypeError, f"an array of NumPy without CAI_PYTHON_HOST: {error!r}")
     print(f"NumPy {np.__version__}: " + ", ".join(f"{name} {counts[name]}" for name in sorted(counts)))

@@ -13,6 +13,8 @@
 #include "cai_layout.h"
 #include "cai_move.h"
 #include "cai_place.h"
+#include "cai_scaled.h"
+#include "cai_small_view.h"
 #include "cai_storage.h"
 #include "cai_tensor_map.h"
 #include "cai_transfer.h"

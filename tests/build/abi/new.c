@@ -8,7 +8,7 @@
 #include "cai_dlpack.h"
 #include "cai_layout.h"
 #include "cai_place.h"
-#include "cai_tensor_map.h"
+#include "cai_small_view.h"
 #include "cai_transfer.h"
 #include "versions.h"
 
@@ -144,17 +144,31 @@ static cai_status new_kernel_at(cai_array *array, const cai_array *good, cai_err
     return cai_kernel_view_at(array, &where, &out, err);
 }
 
+static cai_status new_small_view(cai_array *array, const cai_array *good, cai_error *err)
+{
+    cai_small_view out;
+    (void)good;
+    return cai_small_view_of(array, &out, err);
+}
+
 static const struct {
     const char *name;
     new_judge judge;
 } new_consumers[] = {
-    {"cai_array_check", new_check},        {"cai_expect", new_expect},
-    {"cai_expect_same_shape", new_same_shape}, {"cai_view_slice", new_slice},
-    {"cai_view_reinterpret", new_reinterpret}, {"cai_view_coalesce", new_coalesce},
-    {"cai_kernel_view_of", new_kernel},    {"cai_export", new_dictionary},
-    {"cai_array_struct_export", new_array_struct}, {"cai_dlpack_lend", new_dlpack},
-    {"cai_transfer_plan", new_transfer},   {"cai_layout_of", new_layout},
+    {"cai_array_check", new_check},
+    {"cai_expect", new_expect},
+    {"cai_expect_same_shape", new_same_shape},
+    {"cai_view_slice", new_slice},
+    {"cai_view_reinterpret", new_reinterpret},
+    {"cai_view_coalesce", new_coalesce},
+    {"cai_kernel_view_of", new_kernel},
     {"cai_kernel_view_at", new_kernel_at},
+    {"cai_small_view_of", new_small_view},
+    {"cai_export", new_dictionary},
+    {"cai_array_struct_export", new_array_struct},
+    {"cai_dlpack_lend", new_dlpack},
+    {"cai_transfer_plan", new_transfer},
+    {"cai_layout_of", new_layout},
 };
 enum { NEW_CONSUMERS = (int)(sizeof new_consumers / sizeof *new_consumers) };
 

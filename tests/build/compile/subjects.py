@@ -1017,6 +1017,97 @@ int main(void)
 """)  # fmt: skip
 
 
+# -------------------------------------------------------------------- ext/cai_scaled.h
+SCALED_USE = """
+int use(const cai_scaled *x, cai_scale_map *map, cai_error *err);
+int use(const cai_scaled *x, cai_scale_map *map, cai_error *err)
+{
+    CAI_TRY(cai_expect_scaled(x, "x", CAI_NVFP4, CAI_SCALES_128X4, CAI_ON_DEVICE, err));
+    return cai_scale_map_of(x, map, err);
+}
+#if defined(__CUDACC__)
+__global__ void scales(cai_scale_map map, const unsigned char *from, unsigned char *to, int64_t columns)
+{
+    const int64_t row = blockIdx.x, column = threadIdx.x;
+    to[row * columns + column] = from[cai_scale_offset(&map, row, column)];
+}
+#endif
+"""
+# One copy makes a map, and the other makes it again.
+SCALED_FUNCTIONS = """
+int map_%(name)s(cai_scale_map *map)%(end)s
+"""
+SCALED_COPY = (SCALED_FUNCTIONS.replace("%(end)s", ";") + """
+int map_%(name)s(cai_scale_map *map)
+{
+    static const int64_t shape[2] = {200, 300};
+    int64_t padded[2];
+    cai_dtype dtype;
+    cai_array data, scales;
+    cai_scaled x = {&data, &scales, 1, 32, 1, CAI_SCALES_128X4};
+    CAI_TRY(cai_dtype_of(CAI_FLOAT8_E5M2, &dtype, NULL));
+    CAI_TRY(cai_array_init_dtype(&data, &dtype, 2, shape, NULL, 4096, NULL));
+    CAI_TRY(cai_scales_shape(&x, padded, NULL));
+    CAI_TRY(cai_dtype_of(CAI_FLOAT8_E8M0FNU, &dtype, NULL));
+    CAI_TRY(cai_array_init_dtype(&scales, &dtype, 2, padded, NULL, 4096, NULL));
+    return cai_scale_map_of(&x, map, NULL);
+}
+""")  # fmt: skip
+SCALED_MAIN = (
+    '#include "@header"\n#include <string.h>\n'
+    + (SCALED_FUNCTIONS % {"name": "alpha", "end": ";"}) + (SCALED_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    cai_scale_map one, other;
+    if (map_alpha(&one) || map_beta(&other)) return 1;
+    return memcmp(&one, &other, sizeof one) || cai_scale_offset(&one, 129, 299) != 3 * 512 + 2 * 512 + 16 + 1;
+}
+""")  # fmt: skip
+
+
+# -------------------------------------------------------------------- ext/cai_small_view.h
+SMALL_VIEW_USE = """
+int use(const cai_array *x, cai_small_view *view, cai_error *err);
+int use(const cai_array *x, cai_small_view *view, cai_error *err)
+{
+    CAI_TRY(cai_expect(x, "x", CAI_FLOAT32, 2, CAI_ON_DEVICE, err));
+    return cai_small_view_of(x, view, err);
+}
+#if defined(__CUDACC__)
+__global__ void add(cai_small_view x, cai_small_view y, cai_small_view z)
+{
+    const int64_t i = blockIdx.x, j = threadIdx.x;
+    *(float *)cai_small_at2(&z, i, j) = *(float *)cai_small_at2(&x, i, j) + *(float *)cai_small_at2(&y, i, j);
+    *(float *)cai_small_element(&z, 0) += *(float *)cai_small_at1(&x, i) + *(float *)cai_small_at3(&y, i, j, 0);
+}
+#endif
+"""
+# One copy makes a view, and the other makes it again.
+SMALL_VIEW_FUNCTIONS = """
+int view_%(name)s(float *values, cai_small_view *view)%(end)s
+"""
+SMALL_VIEW_COPY = (SMALL_VIEW_FUNCTIONS.replace("%(end)s", ";") + """
+int view_%(name)s(float *values, cai_small_view *view)
+{
+    static const int64_t shape[2] = {2, 3};
+    cai_array x;
+    CAI_TRY(cai_array_init(&x, CAI_FLOAT32, 2, shape, NULL, values, NULL));
+    return cai_small_view_of(&x, view, NULL);
+}
+""")  # fmt: skip
+SMALL_VIEW_MAIN = (
+    '#include "@header"\n#include <string.h>\n'
+    + (SMALL_VIEW_FUNCTIONS % {"name": "alpha", "end": ";"}) + (SMALL_VIEW_FUNCTIONS % {"name": "beta", "end": ";"}) + """
+int main(void)
+{
+    static float values[6];
+    cai_small_view one, other;
+    if (view_alpha(values, &one) || view_beta(values, &other)) return 1;
+    return memcmp(&one, &other, sizeof one) || cai_small_at2(&one, 1, 2) != (void *)(values + 5);
+}
+""")  # fmt: skip
+
+
 # -------------------------------------------------------------------- ext/cai_transfer.h
 TRANSFER_USE = """
 int use(cai_transfer *plan, const cai_array *to, const cai_array *from, cai_run *runs, cai_error *err);
@@ -1345,6 +1436,16 @@ SUBJECTS = {
         use=TENSOR_MAP_USE, link="cai_tensor_map_of(NULL, NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
         linked="cai_tensor_map_of", copies=(TENSOR_MAP_COPY, TENSOR_MAP_MAIN), below=("cai.h",), light=True,
         modes={"with cuda.h": Mode('#include "@header"\n' + TENSOR_MAP_CALL, backend=LINKED)},
+    ),
+    "cai_scaled.h": Subject(
+        guard="CAI_SCALED_H_INCLUDED", switch="CAI_SCALED_IMPLEMENTATION", other_version="another version of it",
+        use=SCALED_USE, link="cai_scales_shape(NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
+        linked="cai_scales_shape", copies=(SCALED_COPY, SCALED_MAIN), below=("cai.h",), light=True,
+    ),
+    "cai_small_view.h": Subject(
+        guard="CAI_SMALL_VIEW_H_INCLUDED", switch="CAI_SMALL_VIEW_IMPLEMENTATION", other_version="another version of it",
+        use=SMALL_VIEW_USE, link="cai_small_view_of(NULL, NULL, NULL) == CAI_ERR_ARGUMENT ? 0 : 1",
+        linked="cai_small_view_of", copies=(SMALL_VIEW_COPY, SMALL_VIEW_MAIN), below=("cai.h",), light=True,
     ),
     "cai_transfer.h": Subject(
         guard="CAI_TRANSFER_H_INCLUDED", switch="CAI_TRANSFER_IMPLEMENTATION", other_version="another version of it",

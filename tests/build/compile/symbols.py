@@ -130,6 +130,8 @@ CONFIGURATIONS = {
         Configuration(needs=frozenset({"strcmp"}), keep="cai_layout_preset(NULL, NULL, NULL, NULL)"),
     ),
     "cai_tensor_map.h": (Configuration(keep="cai_tensor_map_of(NULL, NULL, NULL, NULL)"),),
+    "cai_scaled.h": (Configuration(keep="cai_scales_shape(NULL, NULL, NULL)"),),
+    "cai_small_view.h": (Configuration(keep="cai_small_view_of(NULL, NULL, NULL)"),),
     "cai_transfer.h": (
         Configuration(without=frozenset({"cai_transfer_copy", "cai_transfer_copy_peer"}),
                       keep="cai_transfer_runs(NULL, 0, NULL, 0)"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lines and branches of cai.h, or of another header, that the tests reach.
 
-    coverage.py [--header cai_stream.h|cai_emm.h|cai_manager.h|cai_move.h|cai_place.h|cai_layout.h|cai_storage.h|cai_tensor_map.h|cai_transfer.h] [--gcc gcc] [--gcov gcov] [--list]
+    coverage.py [--header cai_stream.h|cai_emm.h|cai_manager.h|cai_move.h|cai_place.h|cai_layout.h|cai_scaled.h|cai_small_view.h|cai_storage.h|cai_tensor_map.h|cai_transfer.h] [--gcc gcc] [--gcov gcov] [--list]
 
 Builds the tests of the header with --coverage, runs them, and adds up what gcov saw of the header:
 tests/*/test_*.c, for cai_stream.h and cai_manager.h tests/cases too, for the latter also the model of tests/emm.
@@ -39,6 +39,8 @@ HEADERS = {
     "cai_place.h": ("unreachable_place.txt", ()),
     "cai_move.h": (None, ()),
     "cai_layout.h": (None, ()),
+    "cai_scaled.h": (None, ()),
+    "cai_small_view.h": (None, ()),
     "cai_storage.h": ("unreachable_storage.txt", ()),
     "cai_tensor_map.h": (None, ()),
     "cai_transfer.h": (None, ()),
@@ -69,7 +71,7 @@ def programs_of(header):
         included = included_by(test)
         if {"cai_dlpack.h", "cai_python_dlpack.h"}.intersection(included) or test.parent.name in ("hip", "mpi"):  # these need headers of other projects
             continue
-        of = next((name for name in ("cai_move.h", "cai_storage.h", "cai_tensor_map.h", "cai_transfer.h", "cai_layout.h", "cai_place.h", "cai_manager.h", "cai_emm.h", "cai_stream.h") if name in included), None)
+        of = next((name for name in ("cai_move.h", "cai_scaled.h", "cai_small_view.h", "cai_storage.h", "cai_tensor_map.h", "cai_transfer.h", "cai_layout.h", "cai_place.h", "cai_manager.h", "cai_emm.h", "cai_stream.h") if name in included), None)
         if not of and not any(name.startswith("sim/") for name in included):
             of = "cai.h"
         if of == header or test.name in ALSO.get(header, ()):
