@@ -1,4 +1,4 @@
-/* test_backend.c - arrays of HIP and tables of CUDA: who says which one it is, and who refuses it.
+/* test_backend.c - arrays of HIP and tables of CUDA, arrays of other versions: who refuses them.
  * SPDX-License-Identifier: MIT */
 #include "pool_setup.h"
 
@@ -90,8 +90,29 @@ static void check_hip(void)
     cai_sim_destroy(sim);
 }
 
+/* An array of another version is refused, also where the consumer's stream needs no query. */
+static void check_versions(void)
+{
+    cai_array x;
+    uint64_t s;
+    open_pool(4, 0);
+    s = stream_in(c1);
+    x = array_at(m1, CAI_SYNC_STREAM, s);
+    CHECK_INT(begin(&x, s), CAI_OK);
+    x.abi = 0x43414930; /* version 0.1 */
+    CHECK_INT(begin(&x, s), CAI_ERR_ABI);
+    x.abi = CAI_ABI;
+    x.must_understand = 2;
+    CHECK_INT(begin(&x, s), CAI_ERR_ABI);
+    CHECK_STR(err.message, "arrays[0]: must_understand = 0x2 has bits of a later version");
+    CHECK_INT(cai_locate(&x, "x", &cuda, 0, NULL, &err), CAI_ERR_ABI);
+    CHECK_INT(cai_event_pool_destroy(&pool, &err), CAI_OK);
+    cai_sim_destroy(sim);
+}
+
 static void run(void)
 {
+    check_versions();
     check_cuda();
     check_hip();
 }
