@@ -1692,7 +1692,7 @@ static int32_t cai_priv_py_narrow_of(const char *text, size_t length, int64_t it
     while (end && (text[end - 1] == '>' || text[end - 1] == '\'')) --end; /* "<class 'warp.bfloat16'>" */
     for (start = end; start && text[start - 1] != '.' && text[start - 1] != '\''; --start) {}
 #define CAI_PRIV_PY_NARROW(code, kind, size, format, name)                                                   \
-    if (format && size == itemsize && end - start == sizeof name - 1 &&                       \
+    if (format && size == itemsize && end - start == sizeof name - 1 &&                                      \
         !memcmp(text + start, name, end - start))                                                            \
         return code;
     CAI_DTYPE_LIST(CAI_PRIV_PY_NARROW)

@@ -38,7 +38,7 @@ DEFECTS = [
     ("a mask stands for its array", STREAM, r"arrays\[k >> 1\]->mask : arrays\[k >> 1\];",
      r"arrays[k >> 1]->mask : arrays[k >> 1]->mask ? arrays[k >> 1]->mask : arrays[k >> 1];"),
     ("an array with a mask is in order if its own stream is the consumer's", STREAM,
-     r"sizeof \*array \|\| array->mask\) return 0;", r"sizeof *array) return 0;"),
+     r"array->must_understand \| \(uintptr_t\)array->mask\) return 0;", r"array->must_understand) return 0;"),
     ("streams 1 of two contexts are one", STREAM,
      r"\(cai_priv_is_handle\(stream\) \|\| edge->context == context\)", r"1"),
     ("streams 1 and 2 are those of the current context", STREAM,
@@ -164,10 +164,10 @@ DEFECTS = [
     ("an array whose work is not known is freed at once", MANAGER, r"wait = !cai_priv_mem_wait_contexts\(call, contexts\);",
      r"wait = contexts != 0;"),
     # both in one call
-    ("finish releases at once", STREAM, r"if \(cai_priv_at_once\(ex, array, ex->capture != 0\)\) \{", r"if (1) {"),
+    ("finish releases at once", STREAM, r"if \(cai_priv_at_once\(ex, array, ex->capture != 0\)\) return", r"if (1) return"),
     # DLPack, both ends
     ("dlpack: an import says that the deleter frees in the order of its stream", DLPACK,
-     r"&how, CAI_NO_BACK_EDGE, out", r"&how, CAI_ORDERED_FREE, out"),
+     r"&how, padded, CAI_NO_BACK_EDGE, out", r"&how, padded, CAI_ORDERED_FREE, out"),
     ("dlpack: the deleter makes no order", DLPACK, r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*", r""),
     ("dlpack: the deleter releases at once", DLPACK, r"    if \(error && !cai_priv_is_dead\(error\)\) return 0;\n", r""),
     ("dlpack: the host does not wait", DLPACK, r"return wait \? cai_priv_dlpack_wait\(at\) : 600;", r"return wait ? 0 : 600;"),
