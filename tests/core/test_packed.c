@@ -60,6 +60,7 @@ static void check_dtypes(void)
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 16), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 28), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 0, 31), &dtype, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_SWAPPED(CAI_CODE('i', 3, 0)), &dtype, NULL), CAI_ERR_ARGUMENT);
     cai_test_note("");
 }
 
@@ -348,6 +349,8 @@ static void check_arguments(void)
             "cai_array_init_packed: axis = -1 is not one of 2 axes");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 65, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "ndim = 65 is not in 0..64");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, -1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "ndim = -1 is not in 0..64");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, NULL, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "cai_array_init_packed: shape is NULL");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, wrong, 0, NULL, memory, &e), CAI_ERR_SHAPE, &e,
@@ -386,6 +389,9 @@ static void check_foreign(void)
     b = a;
     b.must_understand = 5;
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x5 has bits of a later version");
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, shape, NULL, memory, &e), CAI_OK);
+    b.must_understand = 1;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x1 has bits of a later version");
     b = a;
     b.packed_axis = 2;
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 is no axis of a packed dtype");
