@@ -60,6 +60,7 @@ static void check_dtypes(void)
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 16), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 28), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 0, 31), &dtype, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_SWAPPED(CAI_BFLOAT16), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_SWAPPED(CAI_CODE('i', 3, 0)), &dtype, NULL), CAI_ERR_ARGUMENT);
     cai_test_note("");
 }
@@ -183,7 +184,7 @@ static void check_slice(const kind *k, const cai_array *a, const model *m)
 {
     static model want;
     const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
-    const int64_t extent = a->shape[axis], start = help_between(0, extent ? extent - 1 : 0);
+    const int64_t extent = a->shape[axis], start = help_between(0, extent);
     const int64_t most = extent - start, count = help_between(0, most), step = help_between(1, 2);
     const int packed = axis == a->packed_axis;
     cai_array view;
@@ -339,6 +340,7 @@ static void refuses(cai_status status, cai_status want, const cai_error *err, co
 static void check_arguments(void)
 {
     const int64_t shape[2] = {4, 7}, full[2] = {4, 8}, other[2] = {7, 4}, huge[1] = {INT64_MAX}, wrong[1] = {-1};
+    char text[200];
     cai_array a, b;
     cai_error e;
     refuses(cai_array_init_packed(&a, CAI_INT4, 2, shape, 1, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
@@ -365,6 +367,8 @@ static void check_arguments(void)
     CHECK_INT(a.packed_axis, -1);
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
+    (void)cai_array_text(&a, text, (int32_t)sizeof text);
+    CHECK(strstr(text, "int4_x2 (4, 4) of 7 values along axis 1") != NULL);
     CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, a.shape, NULL, memory, &e), CAI_OK);
     CHECK_INT(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_OK); /* in elements */
     CHECK_INT(cai_array_init_packed(&b, CAI_INT4_X2, 2, full, 1, NULL, memory, &e), CAI_OK);

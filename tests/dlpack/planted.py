@@ -106,7 +106,7 @@ DEFECTS = [
      r"(void *)(uintptr_t)array->data"),
     # both ends
     ("an import does not say that there is no back edge", r"    out->flags \|= CAI_NO_BACK_EDGE;\n", r""),
-    ("a versioned import does not say that there is no back edge", r"&how, CAI_NO_BACK_EDGE, out", r"&how, 0, out"),
+    ("a versioned import does not say that there is no back edge", r"padded, CAI_NO_BACK_EDGE, out", r"padded, 0, out"),
     ("the deleter makes no order", r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*", r""),
     ("an export keeps the release of another one", r"    storage->release = NULL;\n", r""),
     ("a parked array is done at once", r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*",
