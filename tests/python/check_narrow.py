@@ -94,7 +94,10 @@ def round_of_torch(torch: Any, kind: str) -> str:
         check(back.dtype == tensor.dtype and back.stride() == way.stride(), f"PyTorch, {kind}: {back.dtype}")
         same = torch.equal(back.view(torch.uint8), way.view(torch.uint8)) and back.data_ptr() == way.data_ptr()
         check(same, f"PyTorch, {kind}: {back.view(torch.uint8)} of {way.view(torch.uint8)}")
-    return "by DLPack, two lanes"
+    held = probe.take(tensor, probe.HOST)
+    held.flags = probe.ONE_LANE
+    refusal = attempt(lambda: torch.from_dlpack(held))
+    return "by DLPack, two lanes" + (f" (of one lane it says: {refusal})" if refusal else "")
 
 
 def round_of_jax(jax: Any, kind: str) -> str:
