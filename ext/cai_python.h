@@ -226,7 +226,7 @@ enum {
     CAI_PYTHON_HOST = 1 << 8,    /* arrays in host memory, too */
     CAI_PYTHON_MASK = 1 << 9,    /* arrays with a mask, too (R52): look at array->mask */
     CAI_PYTHON_FIELDS = 1 << 10, /* the rows of a descr are kept, in array->fields */
-    CAI_PYTHON_NARROW = 1 << 11, /* items become bfloat16 or float8 if the producer's dtype has that name */
+    CAI_PYTHON_NARROW = 1 << 11, /* items become bfloat16, float8, int4, ... by the name of the dtype */
     CAI_PYTHON_BORROW = 1 << 12  /* the caller holds the objects for as long as it uses the arrays */
 };
 
@@ -1692,10 +1692,9 @@ static int32_t cai_priv_py_narrow_of(const char *text, size_t length, int64_t it
     while (end && (text[end - 1] == '>' || text[end - 1] == '\'')) --end; /* "<class 'warp.bfloat16'>" */
     for (start = end; start && text[start - 1] != '.' && text[start - 1] != '\''; --start) {}
 #define CAI_PRIV_PY_NARROW(code, kind, size, format, name)                                                   \
-    if (format && size == itemsize && end - start == sizeof name - 1 &&                                      \
-        !memcmp(text + start, name, end - start))                                                            \
+    if (size == itemsize && end - start == sizeof name - 1 && !memcmp(text + start, name, end - start))      \
         return code;
-    CAI_DTYPE_LIST(CAI_PRIV_PY_NARROW)
+    CAI_FORMAT_DTYPES(CAI_PRIV_PY_NARROW)
 #undef CAI_PRIV_PY_NARROW
     return 0;
 }

@@ -438,7 +438,7 @@ class Versioned(Structure):
 
 
 DELETER = PYFUNCTYPE(None, c_void_p)  # with the GIL, which a deleter may need and may not ask for
-READ_ONLY, COPIED = 1, 2
+READ_ONLY, COPIED, PADDED = 1, 2, 4
 HOST_DEVICE, CUDA_DEVICES, NO_DEVICE = 1, (2, 13), (12, 0)
 NAMES = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
@@ -501,6 +501,11 @@ def tensor_facts(tensor: Tensor, read_only: bool | None) -> Facts:
     return Facts((tensor.data or 0) + tensor.byte_offset, shape, strides, kind, itemsize, read_only)
 
 
+def has_bytes(tensor: Tensor, flags: int) -> bool:
+    """Whether an element is whole bytes. If not, shape and strides count values: a dictionary cannot say that."""
+    return tensor.bits * tensor.lanes % 8 == 0 or bool(flags & PADDED)
+
+
 class Asked:
     """What __dlpack__ answers. error: what it raised; managed: None if it is no capsule of DLPack."""
 
@@ -534,6 +539,8 @@ class Asked:
     def differs(self, other: Facts) -> str:
         """From what somebody else says of the array. A copy may be elsewhere, in another order, and writable."""
         facts = self.facts()
+        if not has_bytes(self.managed.struct.tensor, self.managed.flags):
+            return ""
         if self.copied():
             other = other._replace(data=facts.data, strides=facts.strides, read_only=None)
         return differences(other, facts)
@@ -795,12 +802,14 @@ def check_table(report: Report, obj: Any, others: list[Facts]) -> None:
     check_references(report, obj, "a borrowed tensor", lambda: call(borrow, obj, ctypes.addressof(tensor)))
 
 
-def judge_tensor(tensor: Tensor, version: tuple[int, int], read_only: bool | None, others: list[Facts]) -> str:
-    """What is wrong with a tensor, in words."""
+def judge_tensor(tensor: Tensor, version: tuple[int, int], flags: int | None, others: list[Facts]) -> str:
+    """What is wrong with a tensor, in words. flags: None if it has none."""
     faults = [found for _, right, found in tensor_faults(tensor, version) if not right]
     if faults:
         return ", ".join(faults)
-    facts = tensor_facts(tensor, read_only)
+    if not has_bytes(tensor, flags or 0):
+        return ""
+    facts = tensor_facts(tensor, None if flags is None else bool(flags & READ_ONLY))
     return "; ".join(filter(None, (differences(facts, other) for other in others)))
 
 
@@ -822,7 +831,7 @@ def check_managed(report: Report, obj: Any, function: Any, others: list[Facts]) 
     if not report.expect("T5", managed.version[0] == 1, f"the version is {managed.version}"):
         managed.delete()
         return None
-    found = judge_tensor(tensor, managed.version, bool(managed.flags & READ_ONLY), others)
+    found = judge_tensor(tensor, managed.version, managed.flags, others)
     report.expect("T5", not found, found)
     device = (tensor.device_type, tensor.device_id)
     managed.delete()

@@ -10,11 +10,23 @@
 #include "cai_dlpack.h"
 #include "vectors.h"
 
-static void check_facts(const cai_array *a)
+/* The vectors name a dtype as DLPack does: int4, int4x2. */
+static const char *name_of(const cai_array *a, int lanes)
+{
+    static char text[40];
+    char *suffix;
+    (void)snprintf(text, sizeof text, "%s", cai_dtype_name(a->dtype.code));
+    suffix = cai_dtype_values(&a->dtype) > 1 ? strstr(text, "_x") : NULL;
+    if (suffix && lanes > 1) memmove(suffix, suffix + 1, strlen(suffix));
+    else if (suffix) *suffix = 0;
+    return text;
+}
+
+static void check_facts(const cai_array *a, int lanes)
 {
     static const char *const orders[] = {"unknown", "none", "stream"};
     const int64_t extent[2] = {a->lo, a->hi};
-    is(DTYPE, "dtype", "%s", cai_dtype_name(a->dtype.code));
+    is(DTYPE, "dtype", "%s", name_of(a, lanes));
     is(SHAPE, "shape", "%s", list_of(a->shape, a->ndim));
     is(ITEMSIZE, "itemsize", "%ld", (long)a->dtype.itemsize);
     is(SIZE, "size", "%" PRId64, a->size);
@@ -55,12 +67,12 @@ static cai_status read_dictionary(cai_error *err)
     const cai_import_options second = {0, &masks[1], fields[1], CAI_MAX_FIELDS};
     const cai_export_storage storage = {tokens, 4096, text, 4096, &mask_out};
     CAI_TRY(cai_import(&in, &first, &array, err));
-    check_facts(&array);
+    check_facts(&array, 1);
     CAI_TRY(cai_export(&array, array.sync == CAI_SYNC_UNKNOWN ? 2 : 3, &storage, &out, err));
     CAI_TRY(cai_import(&out, &second, &again, err));
     if (array.flags & CAI_C_CONTIGUOUS) cells[STRIDES] = "-"; /* None is written */
     if (!array.size) cells[ORDER] = cells[STREAM] = "-"; /* it has no work to wait for */
-    check_facts(&again);
+    check_facts(&again, 1);
     return CAI_OK;
 }
 
@@ -114,7 +126,11 @@ static cai_status read_dlpack(cai_error *err)
     } else {
         CAI_TRY(cai_dlpack_import((struct DLManagedTensor *)&managed, NULL, &array, err));
     }
-    check_facts(&array);
+    if (array.packed_axis >= 0 && t->dtype.lanes == 1) { /* the vectors count values */
+        array.size = array.size / array.shape[array.packed_axis] * array.packed_extent;
+        array.shape[array.packed_axis] = array.packed_extent;
+    }
+    check_facts(&array, t->dtype.lanes);
     return CAI_OK;
 }
 

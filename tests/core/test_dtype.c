@@ -502,6 +502,9 @@ static void check_printing(void)
     CHECK(cai_dtype_typestr(&odd, text, 12) >= 0);
     CHECK(memchr(text, 0, 12) != NULL);
     CHECK(help_filled(text + 12, sizeof text - 12));
+    CHECK_INT(cai_dtype_of(CAI_DATETIME64, &odd, NULL), CAI_OK);
+    odd.unit = CAI_UNIT_ATTOSECOND + 1;
+    CHECK_INT(cai_dtype_typestr(&odd, text, 12), 3); /* without a unit */
     text[0] = 'x';
     CHECK(cai_dtype_typestr(NULL, text, 8) >= 0);
     CHECK(memchr(text, 0, 8) != NULL);

@@ -60,6 +60,8 @@ static void check_dtypes(void)
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 16), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 1, 28), &dtype, NULL), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_dtype_of(CAI_CODE('f', 0, 31), &dtype, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_SWAPPED(CAI_BFLOAT16), &dtype, NULL), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_dtype_of(CAI_SWAPPED(CAI_CODE('i', 3, 0)), &dtype, NULL), CAI_ERR_ARGUMENT);
     cai_test_note("");
 }
 
@@ -182,7 +184,7 @@ static void check_slice(const kind *k, const cai_array *a, const model *m)
 {
     static model want;
     const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
-    const int64_t extent = a->shape[axis], start = help_between(0, extent ? extent - 1 : 0);
+    const int64_t extent = a->shape[axis], start = help_between(0, extent);
     const int64_t most = extent - start, count = help_between(0, most), step = help_between(1, 2);
     const int packed = axis == a->packed_axis;
     cai_array view;
@@ -338,6 +340,7 @@ static void refuses(cai_status status, cai_status want, const cai_error *err, co
 static void check_arguments(void)
 {
     const int64_t shape[2] = {4, 7}, full[2] = {4, 8}, other[2] = {7, 4}, huge[1] = {INT64_MAX}, wrong[1] = {-1};
+    char text[200];
     cai_array a, b;
     cai_error e;
     refuses(cai_array_init_packed(&a, CAI_INT4, 2, shape, 1, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
@@ -348,6 +351,8 @@ static void check_arguments(void)
             "cai_array_init_packed: axis = -1 is not one of 2 axes");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 65, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "ndim = 65 is not in 0..64");
+    refuses(cai_array_init_packed(&a, CAI_INT4_X2, -1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
+            "ndim = -1 is not in 0..64");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, NULL, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "cai_array_init_packed: shape is NULL");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, wrong, 0, NULL, memory, &e), CAI_ERR_SHAPE, &e,
@@ -362,6 +367,8 @@ static void check_arguments(void)
     CHECK_INT(a.packed_axis, -1);
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
+    (void)cai_array_text(&a, text, (int32_t)sizeof text);
+    CHECK(strstr(text, "int4_x2 (4, 4) of 7 values along axis 1") != NULL);
     CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, a.shape, NULL, memory, &e), CAI_OK);
     CHECK_INT(cai_expect_same_shape(&a, "a", &b, "b", &e), CAI_OK); /* in elements */
     CHECK_INT(cai_array_init_packed(&b, CAI_INT4_X2, 2, full, 1, NULL, memory, &e), CAI_OK);
@@ -386,6 +393,9 @@ static void check_foreign(void)
     b = a;
     b.must_understand = 5;
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x5 has bits of a later version");
+    CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 2, shape, NULL, memory, &e), CAI_OK);
+    b.must_understand = 1;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x1 has bits of a later version");
     b = a;
     b.packed_axis = 2;
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 is no axis of a packed dtype");

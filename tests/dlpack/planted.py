@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 from planting import NONE, Defect, Subject, compile_each, compile_with, execute_until, folders_of, judge_all, parser  # noqa: E402
 
-TESTS = ("test_dlpack.c", "test_dlpack_order.c", "test_dlpack_table.c")
+TESTS = ("test_dlpack.c", "test_dlpack_packed.c", "test_dlpack_order.c", "test_dlpack_table.c")
 
 # What it is, where it is, what stands there instead
 DEFECTS = [
@@ -35,6 +35,33 @@ DEFECTS = [
     ("the item size is not compared with the code", r" \|\| same->itemsize != in->itemsize\)", r")"),
     ("another code is the same", r"same->code != in->code \|\| ", r""),
     ("no dtype is one", r"code = 0; in->itemsize && ", r"code = 0; "),
+    # below 8 bits
+    ("any lanes below 8 bits", r"return row >= 0 && \(in\.lanes == 1 \|\| in\.lanes == cai_priv_dlpack_narrow\[row\]\.values\) \? row : -1;",
+     r"return row;"),
+    ("a narrow dtype of another code", r"if \(in\.code == cai_priv_dlpack_narrow\[row\]\.code && in\.bits", r"if (in.bits"),
+    ("float6 formats are exchanged", r"\{15, 6, 4, CAI_FLOAT6_E2M3FN_X4\}", r"{15, 6, 4, CAI_FLOAT6_E3M2FN_X4}"),
+    ("the single dtype beside a packed one is another", r"\(\(packed\) & 0xff0000\) - 0x100000", r"((packed) & 0xff0000) - 0x110000"),
+    ("a bit field is padded", r"return dtype->bits && dtype->itemsize && ", r"return dtype->bits && "),
+    ("whole bytes are padded", r"return dtype->bits && dtype->itemsize && ", r"return dtype->itemsize && "),
+    ("the item size of a narrow dtype is not compared", r"        if \(in->itemsize != \(in->code & 0xff\)\) break;\n", r""),
+    ("an export has one lane", r"in->code == packed \? cai_priv_dlpack_narrow\[code\]\.values : 1;", r"1;"),
+    ("the packed axis is the last", r"if \(tensor->shape\[axis\] > 1 && \(!tensor->strides \|\| tensor->strides\[axis\] == 1\)\) return axis;", r"return axis;"),
+    ("an axis of extent 1 holds no values", r"        if \(tensor->shape\[axis\] <= 1 && alone < 0\) alone = axis;\n", r""),
+    ("a row may begin within an element", r"if \(axis != packed && extent > 1 && stride % values\)", r"if (0)"),
+    ("a row that nothing moves along is judged", r"axis != packed && extent > 1 && stride % values", r"axis != packed && stride % values"),
+    ("a packed stride stays values", r"stride / values \* itemsize;", r"stride * itemsize;"),
+    ("the padded mark is not looked at", r"padded = in->flags & CAI_DL_IS_PADDED \? 1 : 0;", r"padded = 0;"),
+    ("padded lanes are taken", r"        if \(padded && tensor->dtype\.lanes > 1\) return [^;]*;\n", r""),
+    ("the padded mark is not written", r"\(cai_dlpack_is_padded\(&array->dtype\) \? \(uint32_t\)CAI_DL_IS_PADDED : 0u\)", r"0u"),
+    ("a struct without the mark gets padded values", r"if \(cai_dlpack_is_padded\(&array->dtype\) && !\(flags & \(uint32_t\)CAI_DLPACK_PADDED\)\)", r"if (0)"),
+    ("an unversioned export may be padded", r"CAI_PRIV_DLPACK_LEND & ~CAI_DLPACK_PADDED", r"CAI_PRIV_DLPACK_LEND"),
+    ("one lane leaves the shape", r"    shape_and_strides\[packed\] = array->packed_extent;\n", r""),
+    ("one lane leaves the strides", r"        \*stride \*= values;\n", r""),
+    ("one lane has gaps", r"if \(array->shape\[packed\] > 1 && array->strides\[packed\] != array->dtype\.itemsize\)", r"if (0)"),
+    ("one lane wraps a stride", r"if \(\*stride > INT64_MAX / values \|\| ", r"if ("),
+    ("one lane wraps a negative stride", r" \|\| \*stride < INT64_MIN / values\)", r")"),
+    ("one lane without an axis", r"    if \(packed < 0\)\n", r"    if (packed < -1)\n"),
+    ("lanes with unused bits", r"if \(packed >= 0 && array->packed_extent != array->shape\[packed\] \* dtype->lanes\)", r"if (0)"),
     # imports
     ("the device of host memory is told", r"= \*memory == CAI_MEMORY_DEVICE \? id : CAI_DEVICE_UNKNOWN;", r"= id;"),
     ("managed memory is device memory", r"0, CAI_MEMORY_MANAGED\}", r"0, CAI_MEMORY_DEVICE}"),
@@ -79,7 +106,7 @@ DEFECTS = [
      r"(void *)(uintptr_t)array->data"),
     # both ends
     ("an import does not say that there is no back edge", r"    out->flags \|= CAI_NO_BACK_EDGE;\n", r""),
-    ("a versioned import does not say that there is no back edge", r"&how, padded, CAI_NO_BACK_EDGE, out", r"&how, padded, 0, out"),
+    ("a versioned import does not say that there is no back edge", r"padded, CAI_NO_BACK_EDGE, out", r"padded, 0, out"),
     ("the deleter makes no order", r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*", r""),
     ("an export keeps the release of another one", r"    storage->release = NULL;\n", r""),
     ("a parked array is done at once", r"if \(storage->release && !storage->release\(storage\)\) return; /\* .*",

@@ -73,8 +73,20 @@ static void check_dtypes(void)
         CHECK_INT(cai_dlpack_is_padded(&dtype), 1);
         CHECK_INT(cai_dlpack_dtype_to(&dtype, &made, NULL), CAI_OK);
         CHECK(made.code == r->code && made.bits == r->bits && made.lanes == 1);
+        dtype.itemsize = 2; /* a struct from elsewhere, whose code and size differ */
+        CHECK_INT(cai_dlpack_dtype_to(&dtype, &made, NULL), CAI_ERR_EXPORT);
     }
     cai_test_note("");
+}
+
+/* A bit field has bits, but no byte for each of them. */
+static void check_bit_field(void)
+{
+    cai_dtype dtype;
+    CHECK_INT(cai_dtype_parse("|t4", 3, 0, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_dlpack_is_padded(&dtype), 0);
+    CHECK_INT(cai_dtype_of(CAI_FLOAT32, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_dlpack_is_padded(&dtype), 0);
 }
 
 /* ------------------------------------------------------------------ one lane */
@@ -232,6 +244,12 @@ static void check_rows(void)
     a.memory = CAI_MEMORY_HOST;
     refuses(cai_dlpack_lend(&a, CAI_DLPACK_ONE_LANE, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "strides[0] = 9223372036854775806 bytes exceeds 64 bits in values");
+    huge[0] = -huge[0];
+    CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, huge, memory, &e), CAI_OK);
+    a.sync = CAI_SYNC_NONE;
+    a.memory = CAI_MEMORY_HOST;
+    refuses(cai_dlpack_lend(&a, CAI_DLPACK_ONE_LANE, numbers, &out, &e), CAI_ERR_EXPORT, &e,
+            "strides[0] = -9223372036854775806 bytes exceeds 64 bits in values");
 }
 
 /* A byte for each value: the mark of the versioned struct, both ways. */
@@ -258,6 +276,8 @@ static void check_padded(void)
     refuses(cai_dlpack_lend(&a, 0, numbers, &lent, &e), CAI_ERR_EXPORT, &e,
             "dtype: int4 has a byte for each value: only the versioned struct says so");
     CHECK_INT(cai_dlpack_lend(&a, CAI_DLPACK_PADDED, numbers, &lent, &e), CAI_OK);
+    CHECK_INT(cai_dlpack_lend(&a, CAI_DLPACK_PADDED | CAI_DLPACK_ONE_LANE, numbers, &lent, &e), CAI_OK);
+    CHECK(lent.shape[1] == 5 && lent.strides[0] == 5 && lent.dtype.lanes == 1); /* it has one lane anyway */
     CHECK_INT(cai_dlpack_export(&a, CAI_DLPACK_PADDED, &storage, &plain, &e), CAI_ERR_ARGUMENT);
     m.dl_tensor.dtype.lanes = 2;
     CHECK_INT(cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)(void *)&m, NULL, &a, &e), CAI_ERR_TYPESTR);
@@ -268,6 +288,7 @@ static void check_padded(void)
 static void run(void)
 {
     check_dtypes();
+    check_bit_field();
     check_one_lane();
     check_lanes();
     check_rows();

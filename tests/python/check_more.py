@@ -714,6 +714,9 @@ def check_narrow(thing: Any, expected: str, text: str) -> None:
 def check_names() -> int:
     count = 0
     for name, size in probe.narrow():
+        if size == 3:  # float6_e2m3fn_x4: no library has a dtype of that name
+            check_narrow(Typed(plus(typestr="|V3"), Named(name)), "void", f"|V3, {name}")
+            continue
         for kind, dtype in dtypes_that_say(name):
             for typestr in (f"<V{size}", f"|V{size}", f"<u{size}") + (("<f2",) if size == 2 else ()):
                 check_narrow(Typed(plus(typestr=typestr), dtype), name, f"{typestr}, {kind}, {name}")
@@ -830,17 +833,13 @@ def check_real_ones() -> None:
         facts, error = take(swapped, probe.NARROW | probe.HOST)
         kept = "void" if size == 2 else name
         check(error is None and facts["dtype"] == kept, f"ml_dtypes >V{size} {name}: {facts or error!r}")
-    for name in ("int4", "uint4", "float4_e2m1fn", "int2"):
-        if hasattr(ml_dtypes, name):
-            facts, error = take(np.zeros(3, name), probe.NARROW | probe.HOST)
-            check(error is None and facts["dtype"] == "void", f"ml_dtypes {name}: {facts or error!r}")
     read = len(names) - len(refused)
     print(f"ml_dtypes {ml_dtypes.__version__}: {read} formats; refused, as their typestr is none: {refused}")
 
 
 def part_narrow(options: argparse.Namespace) -> None:
     del options
-    check(len(probe.narrow()) == 9 and ("bfloat16", 2) in probe.narrow(), f"{probe.narrow()}")
+    check(len(probe.narrow()) == 27 and ("bfloat16", 2) in probe.narrow(), f"{probe.narrow()}")
     count = check_names()
     check_shapes()
     check_odd_dtypes()

@@ -87,7 +87,7 @@ DEFECTS = [
     # narrow formats
     ("narrow", "a format of another size", r"size == itemsize && ", r""),
     ("narrow", "the beginning of a name is enough", r"end - start == sizeof name - 1 &&", r"end - start <= sizeof name - 1 &&"),
-    ("narrow", "formats that have a typestr", r"if \(format && size == itemsize", r"if (size == itemsize"),
+    ("narrow", "formats that have a typestr", r"CAI_FORMAT_DTYPES\(CAI_PRIV_PY_NARROW\)", r"CAI_DTYPE_LIST(CAI_PRIV_PY_NARROW)"),
     ("narrow", "only a name alone counts", r"for \(start = end; start && [^;]*; --start\) \{\}", r"start = 0;"),
     ("narrow", "a dtype without a name says nothing", r"name = PyObject_Str\(dtype\);", r"name = NULL;"),
     ("narrow", "a name that is no text is taken", r"if \(!PyErr_Occurred\(\) && !\(name && PyUnicode_Check\(name\)\)\)",

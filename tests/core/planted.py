@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants defects in what cai.h does for values below 8 bits, one at a time; test_packed.c must see each of them.
+
+    tests/core/planted.py [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
+
+Prints one line per defect: the first check that fails. A defect that is not found, or that does not apply to the header
+any more, is a failure, and so is a failing check without a defect. Exit status 0: all found; 1: not; 77: no C compiler.
+"""
+
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+from planting import NONE, Defect, Subject, compile_each, execute_until, folders_of, judge_all, parser  # noqa: E402
+
+TEST = "test_packed.c"
+
+# What it is, where it is, what stands there instead
+DEFECTS = [
+    # dtypes
+    ("a value of 2 bits has 4", r'"\\1\\2\\4\\6\\6\\4"\[', r'"\\1\\4\\4\\6\\6\\4"['),
+    ("an element of 4 bits is 4 values", r'"\\10\\4\\2\\4\\4\\2\\1\\1"', r'"\\10\\4\\4\\4\\4\\2\\1\\1"'),
+    ("a narrow dtype has no bits", r"    if \(!swapped\) out->bits = .*\n", r""),
+    ("any format is one", r"\(swapped \|\| cai_priv_format_name\(code\)\)", r"(1)"),
+    ("swapped bytes of any format", r"const int swapped = code == CAI_SWAPPED\(plain\) && ", r"const int swapped = code > 0xffffff && "),
+    ("swapped bytes of any size", r" && unit > 1 && cai_priv_code_known\(plain\);", r" && unit > 1;"),
+    ("the typestr of 3 bytes has an order", r"format \? \(dtype->bits \? 1 : dtype->itemsize\)", r"format ? dtype->itemsize"),
+    # arrays
+    ("the values lie along the first axis", r"axis = values > 1 \? ndim - 1 : -1;", r"axis = values > 1 && ndim ? 0 : -1;"),
+    ("too many values wrap", r"    if \(axis >= 0 && cai_priv_mul\(shape\[axis\], values, &extent\)\)\n.*\n", r"    if (axis >= 0) (void)cai_priv_mul(shape[axis], values, &extent);\n"),
+    ("the extent is that of elements", r"    out->packed_extent = extent;", r"    out->packed_extent = axis >= 0 ? shape[axis] : 0;"),
+    ("a dtype that is not packed is taken", r"    if \(values == 1\)\n        return cai_priv_error\(err, CAI_ERR_ARGUMENT, \"cai_array_init_packed[^;]*;\n", r""),
+    ("an axis before the first", r"if \(axis < \(ndim \? 0 : -1\) \|\| ", r"if (axis < -1 || "),
+    ("an axis past the last", r"\? 0 : -1\) \|\| axis >= ndim\)", r"? 0 : -1) || axis > ndim)"),
+    ("unused bits have no element", r"\(shape\[axis\] - 1\) / values \+ 1;", r"shape[axis] / values;"),
+    ("a packed array has the axis of any", r"    out->packed_axis = axis;\n    out->packed_extent = ndim \? shape\[axis\] : 0;\n", r""),
+    # checks
+    ("bits of a later version are taken", r"    if \(array->must_understand\)\n        return [^;]*;\n", r""),
+    ("only packed arrays are checked", r"array->packed_axis == -1 && !array->must_understand \?", r"array->packed_axis == -1 ?"),
+    ("a packed axis below -1", r"if \(axis < 0 \|\| axis >= array->ndim \|\| values < 2\)", r"if (axis >= array->ndim || values < 2)"),
+    ("a packed axis past the last", r"if \(axis < 0 \|\| axis >= array->ndim \|\| values < 2\)", r"if (axis < 0 || values < 2)"),
+    ("a packed axis of other dtypes", r"if \(axis < 0 \|\| axis >= array->ndim \|\| values < 2\)", r"if (axis < 0 || axis >= array->ndim)"),
+    ("an extent that does not fill the elements", r" \|\| elements != array->shape\[axis\]\)", r")"),
+    ("the same shape in elements is enough", r"\(axis == b->packed_axis && a->packed_extent == b->packed_extent\)\)", r"1)"),
+    ("the same values along another axis", r"\(axis == b->packed_axis && a->packed_extent", r"(a->packed_extent"),
+    ("a text says no values", r"    if \(array->packed_axis >= 0\)\n        cai_priv_say\(text, [^;]*;\n", r""),
+    # views
+    ("a view forgets its axis", r"    out->packed_axis = view->array\.packed_axis;\n", r""),
+    ("a view forgets its extent", r"    out->packed_extent = view->array\.packed_extent;\n", r""),
+    ("an axis that went leaves the number", r"        if \(i == array->packed_axis\) view->packed_axis = view->ndim;\n", r""),
+    ("squeezing drops a packed axis", r"array->shape\[i\] == 1 && i != array->packed_axis : i == axis", r"array->shape[i] == 1 : i == axis"),
+    ("squeezing one axis drops a packed one", r"    if \(!all && axis == array->packed_axis\) return [^;]*;\n", r""),
+    ("permuting leaves the number", r"        if \(axis == array->packed_axis\) view\.array\.packed_axis = i;\n", r""),
+    ("a slice keeps the extent", r"        cai_priv_slice_packed\(array, start, count, &view\.array\);\n", r""),
+    ("a slice has no unused bits", r"view->packed_extent = start \+ count < array->shape\[array->packed_axis\] \|\| !count", r"view->packed_extent = 1"),
+    ("a slice without elements has some", r" < array->shape\[array->packed_axis\] \|\| !count", r" < array->shape[array->packed_axis]"),
+    ("a slice may step", r"        if \(count > 1 && step != 1\) return cai_priv_reject_packed[^;]*;\n", r""),
+    ("a slice of one element may not step", r"if \(count > 1 && step != 1\) return cai_priv_reject_packed", r"if (step != 1) return cai_priv_reject_packed"),
+    ("an index drops a packed axis", r"    if \(axis == array->packed_axis\) return cai_priv_reject_packed\(array, \"dropped\", err\);\n    if \(index", r"    if (index"),
+    ("a new axis leaves the number", r"    if \(array->packed_axis >= axis\) \+\+view\.array\.packed_axis;\n", r""),
+    ("broadcasting leaves the number", r"    if \(array->packed_axis >= 0\) view\.array\.packed_axis \+= more;\n", r""),
+    ("broadcasting repeats elements", r"        if \(!same && axis == view\.array\.packed_axis\) return [^;]*;\n", r""),
+    ("a reshape tears elements", r"if \(array->packed_axis != last \|\| new_last < 0\)", r"if (new_last < 0)"),
+    ("a reshape to no axis", r"if \(array->packed_axis != last \|\| new_last < 0\)", r"if (array->packed_axis != last)"),
+    ("a reshape keeps the extent", r"    if \(cai_priv_mul\(view->shape\[new_last\], values, &view->packed_extent\)\)\n        return [^;]*;\n", r""),
+    ("a reshape moves unused bits", r"    if \(array->packed_extent % values\)\n        return [^;]*;\n", r""),
+    ("a reshape of the last axis alone loses unused bits", r"    if \(view->shape\[new_last\] == array->shape\[last\]\) return CAI_OK;\n", r""),
+    ("bytes stay packed", r"    array->packed_axis = values > 1 \? array->ndim - 1 : -1;\n", r""),
+    ("new elements have no values", r"    if \(array->packed_axis >= 0 &&\n        cai_priv_mul\(array->shape\[array->packed_axis\], values, &array->packed_extent\)\)\n        return [^;]*;\n", r""),
+    ("merging leaves the number", r"(        cai_priv_append_axis\(&view\.array, 1, array->dtype\.itemsize\);\n)    CAI_TRY\(cai_priv_repack\(array, &view\.array, err\)\);\n", r"\1"),
+]  # fmt: skip
+
+
+class Packed(Subject):
+    """The test."""
+
+    def build(self, options, tree, folder):
+        return compile_each(options, folder, [HERE / TEST], "-O1", *folders_of(tree))
+
+    def run(self, options, tree, folder, environment, defect):
+        status, output = execute_until([folder / TEST[:-2]], 60, rf"{TEST}:\d+: ", environment)
+        first = re.search(rf"{TEST}:\d+: .*", output)
+        if status == 0:
+            return defect is NONE, output.splitlines()[-1] if defect is NONE else f"NOT FOUND: {output}"
+        found = first.group(0) if first else f"ended with {status}"
+        return defect is not NONE, found
+
+
+if __name__ == "__main__":
+    chosen = parser(__doc__).parse_args()
+    sys.exit(judge_all(chosen, [Defect(name, "cai.h", *change) for name, *change in DEFECTS], Packed()))
