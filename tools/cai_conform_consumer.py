@@ -356,12 +356,20 @@ def taken_facts(result: Any) -> tool.Facts | None:
     return tool.Facts(int(data or 0), shape, strides, kind, itemsize, read_only)
 
 
+def is_packed(case: Case, facts: tool.Facts) -> bool:
+    """Whether it took values of a part of a byte as elements that are bytes: the same memory, in other words."""
+    bits = case.dtype[1] * case.dtype[2] if case.dtype else 0
+    return bits % 8 != 0 and 8 * prod(facts.shape) * facts.itemsize == prod(case.shape) * bits
+
+
 def judge_facts(state: State, result: Any) -> tuple[str, str]:
     """The verdict, and what was found."""
     facts = taken_facts(result)
     if facts is None:
         return "wrong", f"it returns a {type(result).__name__} that does not say what it took"
     right = state.facts
+    if is_packed(state.case, facts) and facts.data == right.data:
+        return "right", ""
     if state.case.dtype:  # the kind has no name in NumPy: the numbers must be right
         facts = facts._replace(kind="")
     copied = bool(prod(right.shape)) and facts.data != right.data

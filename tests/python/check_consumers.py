@@ -56,7 +56,7 @@ EXPECTED: dict[str, list[tuple[tuple[str, ...], str, str]]] = {
         ((DICTIONARY,), "refused", "a mask; a shape of a subclass of tuple; version 2, no stream"),
     ],
     "cai, libraries.c": [
-        ((HOST, DEVICE), "refused", "4 bits; 4 lanes; a later minor version, an unknown flag"),
+        ((HOST, DEVICE), "refused", "4 lanes; a later minor version, an unknown flag"),
         ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
     ],
     "CuPy, asarray": [
