@@ -1044,6 +1044,9 @@ def main(arguments: list[str] | None = None) -> int:
     status = 0
     for argument in arguments:
         module, _, expression = argument.partition(":")
+        if not module or not expression:
+            print(f"{argument}: MODULE:{'FUNCTION' if consumer else 'EXPRESSION'} is wanted")
+            return 2
         try:
             obj = eval(expression, vars(importlib.import_module(module)))  # what the command line is for
         except Exception as error:

@@ -325,7 +325,7 @@ class OfDictionary(Producer):
 class Outcome(NamedTuple):
     way: str
     case: str
-    verdict: str  # right, copied, refused, wrong, unordered
+    verdict: str  # right, copied, refused, wrong, out of order
     found: str
 
     def __str__(self) -> str:
@@ -449,7 +449,7 @@ def give(function: Callable[[Any], Any], case: Case, way: str, driver: Driver | 
         late = settled_after(state, weak, way == DICTIONARY)
         verdict, found = ("wrong", late) if late else (verdict, found)
     if order and verdict != "wrong":
-        verdict, found = ("unordered" if case.pending else "wrong"), order
+        verdict, found = ("out of order" if case.pending else "wrong"), order
     return Outcome(way, case.name, verdict, found)
 
 
@@ -475,7 +475,7 @@ def judge(function: Callable[[Any], Any], say: Callable[[str], None] = lambda li
 
 
 VERDICTS = {"right": "right", "copied": "copied, and right", "refused": "refused", "wrong": "wrong",
-            "unordered": "out of order"}  # fmt: skip
+            "out of order": "out of order"}  # fmt: skip
 
 
 def main(name: str, function: Callable[[Any], Any]) -> int:
@@ -489,4 +489,4 @@ def main(name: str, function: Callable[[Any], Any]) -> int:
     print(f"{name}: {len(outcomes)} producers, {', '.join(counts)}")
     if not outcomes:
         return 2
-    return int(any(outcome.verdict in ("wrong", "unordered") for outcome in outcomes))
+    return int(any(outcome.verdict in ("wrong", "out of order") for outcome in outcomes))

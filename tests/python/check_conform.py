@@ -75,6 +75,8 @@ def check_main() -> int:
         ([right, broken], 1, r"dictionary\(stream=0\): R71: stream is 0; .* \[CUDA Array Interface 3\]\n"),
         ([nothing], 2, r"math:pi: 0 rules checked"),
         (["math:no"], 2, r"cannot be made: NameError"),
+        (["math"], 2, r"^math: MODULE:EXPRESSION is wanted\n$"),
+        ([":pi"], 2, r"^:pi: MODULE:EXPRESSION is wanted\n$"),
         ([], 2, r"MODULE:EXPRESSION"),
         (["--rules"], 0, r"\| R1 \| .*\n(.*\n)*\| X9 \|"),
     ]
