@@ -59,6 +59,10 @@ EXPECTED: dict[str, list[tuple[tuple[str, ...], str, str]]] = {
         ((HOST, DEVICE), "refused", "4 bits; 4 lanes; a later minor version, an unknown flag"),
         ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
     ],
+    "cai, cai_caster.h": [
+        ((DEVICE,), "refused", "4 bits; 4 lanes; a later minor version, an unknown flag"),
+        ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
+    ],
     "CuPy, asarray": [
         ((DICTIONARY,), "wrong", "read-only; the stream 0"),
         ((DICTIONARY,), "refused", "a mask; a shape of a subclass of tuple; swapped bytes"),
@@ -176,6 +180,10 @@ def check_planted() -> int:
         print("" if right else f"{defect or 'no defect'}: found is {wrong}: WRONG\n", end="")
         if not defect:
             print(f"{len(outcomes)} producers, {len(tool.CASES)} cases")
+    some = {"plain", "the stream 1", "a stream with pending work", "version 2.0"}.__contains__
+    wrong = [str(outcome) for outcome in tool.judge(consumers.late(), wanted=some) if outcome.verdict != "right"]
+    bad += bool(wrong)
+    print("" if not wrong else f"gives back at a later call: found is {wrong}: WRONG\n", end="")
     print(f"{len(consumers.DEFECTS)} defects, {bad} wrong")
     return bad
 
