@@ -31,7 +31,7 @@ static PyObject *array(PyObject *, PyObject *args)
     cai_caster::stream stream;
     if (cai_caster::take(of_stream, stream) != CAI_PYTHON_TAKEN) return nullptr;
     int64_t shape[CAI_MAX_NDIM] = {};
-    const Py_ssize_t ndim = PyTuple_Size(extents) < CAI_MAX_NDIM ? PyTuple_Size(extents) : CAI_MAX_NDIM;
+    const Py_ssize_t size = PyTuple_Size(extents), most = CAI_MAX_NDIM, ndim = size < most ? size : most;
     for (Py_ssize_t i = 0; i < ndim; ++i) shape[i] = PyLong_AsLongLong(PyTuple_GetItem(extents, i));
     if (PyErr_Occurred()) return nullptr;
     return guarded([&] {
@@ -56,13 +56,14 @@ static PyObject *echo(PyObject *, PyObject *from)
 }
 
 static PyMethodDef functions[] = {{"array", array, METH_VARARGS, nullptr}, {"echo", echo, METH_O, nullptr}, {}};
-static PyModuleDef module = {PyModuleDef_HEAD_INIT, "caster", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
+static PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "caster", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 PyMODINIT_FUNC PyInit_caster(void)
 {
     return guarded([]() -> PyObject * {
-        const auto load = [](cai_cuda_driver *driver, cai_error *err) { return cai_cuda_load(driver, nullptr, err); };
-        if (!cai_caster::open("caster", load)) return nullptr;
+        const auto find = [](cai_cuda_driver *to, cai_error *err) { return cai_cuda_load(to, nullptr, err); };
+        if (!cai_caster::open("caster", find)) return nullptr;
         cai::call(cai_emm_pool_create, &blocks, cai_caster::pool().cuda(), 0);
         cai::call(cai_emm_hooks_async, &memory, cai_caster::pool().cuda(), &blocks);
         return PyModule_Create(&module);
