@@ -75,6 +75,8 @@ def check_main() -> int:
         ([right, broken], 1, r"dictionary\(stream=0\): R71: stream is 0; .* \[CUDA Array Interface 3\]\n"),
         ([nothing], 2, r"math:pi: 0 rules checked"),
         (["math:no"], 2, r"cannot be made: NameError"),
+        (["math"], 2, r"^math: MODULE:EXPRESSION is wanted\n$"),
+        ([":pi"], 2, r"^:pi: MODULE:EXPRESSION is wanted\n$"),
         ([], 2, r"MODULE:EXPRESSION"),
         (["--rules"], 0, r"\| R1 \| .*\n(.*\n)*\| X9 \|"),
     ]
@@ -370,6 +372,31 @@ def our_arrays(options: argparse.Namespace) -> Arrays:
         yield "libraries.c, on the host", module.saxpy(1, numpy.zeros(3, "f4"), numpy.zeros(3, "f4"))
 
 
+class Stream:
+    """A stream of the driver, with a context."""
+
+    def __init__(self) -> None:
+        driver, self.context, self.handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p()
+        steps = (("cuInit", 0), ("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0),
+                 ("cuCtxSetCurrent", self.context), ("cuStreamCreate", ctypes.byref(self.handle), 1))  # fmt: skip
+        for name, *arguments in steps:
+            if getattr(driver, name)(*arguments):
+                raise support.Missing(f"{name} fails")
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle.value or 0
+
+
+def caster_arrays(_: Any) -> Arrays:
+    simulated()
+    with tempfile.TemporaryDirectory() as folder:
+        stream, module = Stream(), support.build_caster(folder)
+        yield "2-D", module.array((2, 3), stream)
+        yield "scalar", module.array((), stream)
+        yield "on the legacy default stream", module.array((2, 3), 1)
+        yield "taken, and returned", module.echo(module.array((2, 3), stream))
+
+
 def table_arrays(options: argparse.Namespace) -> Arrays:
     import check_dlpack_table as table
 
@@ -424,6 +451,7 @@ LIBRARIES = {  # by hand where it says so: CI does not have them
     "Warp": Library(warp_arrays, "warp-lang"),  # by hand
     "PyTorch": Library(torch_arrays, "torch"),  # by hand
     "cai, tests/python/libraries.c": Library(our_arrays),
+    "cai, ext/cai_caster.h": Library(caster_arrays),
     "cai, tests/python/dlpack_table.c": Library(table_arrays),
     "cai, examples/bindings/python": Library(example_arrays),
 }

@@ -59,6 +59,10 @@ EXPECTED: dict[str, list[tuple[tuple[str, ...], str, str]]] = {
         ((HOST, DEVICE), "refused", "4 lanes; a later minor version, an unknown flag"),
         ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
     ],
+    "cai, cai_caster.h": [
+        ((DEVICE,), "refused", "4 bits; 4 lanes; a later minor version, an unknown flag"),
+        ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
+    ],
     "CuPy, asarray": [
         ((DICTIONARY,), "wrong", "read-only; the stream 0"),
         ((DICTIONARY,), "refused", "a mask; a shape of a subclass of tuple; swapped bytes"),
@@ -74,7 +78,7 @@ EXPECTED: dict[str, list[tuple[tuple[str, ...], str, str]]] = {
          "read-only; read-only, a BufferError without a version; read-only, a TypeError without a version"),
         ((DICTIONARY,), "refused", "a view of a view; backwards; read-only; records; text; times"),
         ((DICTIONARY,), "wrong", "a mask; swapped bytes; the stream -1; the stream 0"),
-        ((DICTIONARY,), "unordered", "a stream with pending work"),
+        ((DICTIONARY,), "out of order", "a stream with pending work"),
     ],
     "PyTorch, from_dlpack": [
         ((HOST, DEVICE), "refused", "4 bits; 4 lanes; a view of a view; an offset of half an element; backwards"),
@@ -148,6 +152,7 @@ def check_main() -> int:
         (["consumers:plain('forgets the offset in bytes')"], 1, r"wrong: other bytes, from 8 bytes before the array\n"),
         (["math:sqrt"], 2, r"math:sqrt: DLPack on the host: left out, .*TypeError(.*\n)*math:sqrt: 0 producers"),
         (["math:no"], 2, r"cannot be made: "),
+        (["math"], 2, r"^math: MODULE:FUNCTION is wanted\n$"),
     ]
     bad = 0
     for arguments, status, pattern in cases:
@@ -175,6 +180,10 @@ def check_planted() -> int:
         print("" if right else f"{defect or 'no defect'}: found is {wrong}: WRONG\n", end="")
         if not defect:
             print(f"{len(outcomes)} producers, {len(tool.CASES)} cases")
+    some = {"plain", "the stream 1", "a stream with pending work", "version 2.0"}.__contains__
+    wrong = [str(outcome) for outcome in tool.judge(consumers.late(), wanted=some) if outcome.verdict != "right"]
+    bad += bool(wrong)
+    print("" if not wrong else f"gives back at a later call: found is {wrong}: WRONG\n", end="")
     print(f"{len(consumers.DEFECTS)} defects, {bad} wrong")
     return bad
 
@@ -192,7 +201,7 @@ def tables(all_seen: dict[str, Any]) -> str:
         lines.append(f"| {name} | {seen['version']} | {counts} |")
         grouped: dict[tuple[str, str], dict[str, list[str]]] = {}
         for way, case, verdict, text in seen["outcomes"]:
-            if verdict in ("wrong", "unordered", "fatal"):
+            if verdict in ("wrong", "out of order", "fatal"):
                 text = text or "the process ends"
                 grouped.setdefault((case, text), {}).setdefault(way, [])
         rows += [f"| {name} | {case} | {', '.join(ways)} | {text} |" for (case, text), ways in grouped.items()]

@@ -64,6 +64,31 @@ class Hoards(Dictionary):
         return self.entries
 
 
+class Late(Dictionary):
+    """Gives back what was read before, when it is 60 of them."""
+
+    read: list[Any] = []
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        if len(self.read) >= 60:
+            self.read.clear()
+        self.read.append(self)
+        return self.entries
+
+
+class HoardsHalf(Dictionary):
+    """Keeps every other one for ever."""
+
+    odd = False
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        self.odd = not self.odd
+        KEPT.extend([self] * self.odd)
+        return self.entries
+
+
 class ThirdTime(Dictionary):
     reads = 0
 
@@ -523,6 +548,7 @@ RECORD = {"typestr": "|V8", "shape": (2,), "data": (ADDRESS, False)}
 
 RIGHT: list[tuple[str, Any]] = [
     ("a dictionary", dictionary()),
+    ("one that gives back at a later call", Late()),
     ("one without what is optional", dictionary("strides")),
     ("strides", dictionary(strides=(64, -4))),
     ("a read-only scalar on a stream", dictionary(shape=(), data=(ADDRESS, True), stream=2, strides=())),
@@ -645,6 +671,7 @@ CASES: list[tuple[str, str, Any]] = [
     ("S1", "an address that moves", Moves()),
     ("S1", "describe that moves", described(base=Alone, before=move)),
     ("S2", "a dictionary", Hoards()),
+    ("S2", "a dictionary, every other time", HoardsHalf()),
     ("S2", "a capsule", dlpack(Answers, answer=lambda self, **k: KEPT.append(self) or self.capsule(k["max_version"]))),
     ("S2", "a borrowed tensor", tabled(to_tensor=address(TO_TENSOR(hoard)))),
     ("S2", "describe", described(before=KEPT.append)),

@@ -92,6 +92,13 @@ def of_cai() -> Consumer:
     return module.adopted
 
 
+def of_caster() -> Consumer:
+    simulated()
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return support.build_caster(folder).echo
+
+
 CONSUMERS: dict[str, tuple[Callable[[], Consumer], tuple[str, ...]]] = {  # the last ones by hand: CI lacks them
     "NumPy, from_dlpack": (of_numpy, ("numpy",)),
     "JAX, from_dlpack": (of_jax, ("jax",)),
@@ -99,6 +106,7 @@ CONSUMERS: dict[str, tuple[Callable[[], Consumer], tuple[str, ...]]] = {  # the 
     "numba-cuda, as_cuda_array": (of_numba, ("numba-cuda",)),
     "cuda.core, StridedMemoryView": (of_cuda_core, ("cuda-core",)),
     "cai, libraries.c": (of_cai, ()),
+    "cai, cai_caster.h": (of_caster, ()),
     "CuPy, asarray": (functools.partial(of_cupy, "asarray"), ("cupy-cuda13x",)),
     "CuPy, from_dlpack": (functools.partial(of_cupy, "from_dlpack"), ("cupy-cuda13x",)),
     "PyTorch, as_tensor": (functools.partial(of_torch, "as_tensor"), ("torch",)),
@@ -217,3 +225,16 @@ def plain(defect: str = "") -> Consumer:
         return None if defect == "says nothing" else taken
 
     return take
+
+
+def late() -> Consumer:
+    """The same without a defect. It keeps what it took until it has 60, and has been called again."""
+    take, kept = plain(), []
+
+    def take_and_keep(obj: Any) -> Any:
+        if len(kept) >= 60:
+            kept.clear()
+        kept.append(take(obj))
+        return kept[-1]
+
+    return take_and_keep

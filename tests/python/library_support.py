@@ -110,6 +110,23 @@ def build(folder: str | os.PathLike[str], flags: tuple[str, ...] = (), simulated
     return load(made, "libraries")
 
 
+def build_caster(folder: str | os.PathLike[str]) -> Any:
+    """caster.cpp as a module of this Python, built in `folder`."""
+    named = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
+    cxx = next((path for path in map(shutil.which, filter(None, named)) if path), None)
+    if not cxx or not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
+        raise Missing("no C++ compiler (CXX, c++, g++, clang++) or no Python.h")
+    made = pathlib.Path(folder) / f"caster{sysconfig.get_config_var('EXT_SUFFIX')}"
+    flags = ["-std=c++17", "-O0", "-fPIC", "-shared", "-fvisibility=hidden"]
+    includes = [f"-I{ROOT}", f"-I{ROOT / 'ext'}", "-isystem", sysconfig.get_path("include")]
+    link = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-ldl", "-lpthread"]
+    command = [cxx, *flags, *includes, str(HERE / "caster.cpp"), "-o", str(made), *link]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(f"caster.cpp does not build:\n{' '.join(command)}\n{run.stderr}")
+    return load(made, "caster")
+
+
 def build_nanobind(folder: str | os.PathLike[str]) -> Any:
     """bench_nanobind.cpp as a module of this Python, built in `folder`."""
     nanobind = need("nanobind")
