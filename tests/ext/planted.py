@@ -103,7 +103,6 @@ TENSOR_MAPS = [
     ("packed extents below 2^32", r"extent > most\)", r"extent >= most)"),
     ("a packed axis that is not the last", r"    if \(array->packed_axis != axis\)\n", r"    if (0)\n"),
     ("packed extents of any number", r"    if \(extent % unit\)\n(?=[^;]*\n[^;]*packed_extent)", r"    if (0)\n"),
-    ("the values of a packed axis are whole elements", r"    plan->dims\[0\] = \(uint64_t\)extent;", r"    plan->dims[0] = (uint64_t)(array->shape[axis] * cai_dtype_values(&array->dtype));"),
     ("packed dtypes are bytes", r"    if \(dtype->itemsize && dtype->bits && \(", r"    if (0 && ("),
     ("a byte for each value is packed", r"    if \(values == 1\)\n", r"    if (values == 1) return CAI_OK;\n    if (0)\n"),
     ("extents below 2^32", r"extent > most / 8 \* per", r"extent >= most / 8 * per"),

@@ -347,7 +347,8 @@ static inline void world_to_a_bound(world_chance *chance, cai_array *array, cai_
     switch (world_below(chance, 14)) {
     case 0:
         if (array->packed_axis >= 0 && array->packed_axis < array->ndim && world_below(chance, 4))
-            world_values(array, array->packed_extent > 1 && world_below(chance, 2) ? array->packed_extent - 1 : WORLD_PICK(chance, extents));
+            world_values(array, array->packed_extent > 1 && world_below(chance, 2) ? array->packed_extent - 1
+                                                                                   : WORLD_PICK(chance, extents));
         else array->shape[at] = WORLD_PICK(chance, extents);
         break;
     case 1: array->strides[axis] = WORLD_PICK(chance, strides); break;
