@@ -145,8 +145,8 @@ typedef struct cai_tensor_map_plan {
  *  - INTERLEAVE_32B needs SWIZZLE_32B. FILL_NAN needs a type of floating point.
  *  - A type that you name has the size of an element, such as UINT64 for complex64.
  *  - For the last three types box, dims and the kernel's coordinates count values of 4 or 6 bits. The array
- *    has a packed dtype (CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT6_E2M3FN_X4, CAI_INT4_X2) or bytes. A packed dtype has
- *    its values along the last axis, and needs tile.type. dims[0] is packed_extent: what is beyond is filled.
+ *    has a packed dtype (CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT6_E2M3FN_X4, CAI_INT4_X2) or bytes. A packed dtype
+ *    needs tile.type, and the last axis as packed_axis. dims[0] is packed_extent: what is beyond is filled.
  *    In an array of bytes the last extent counts bytes. With ALIGN8B it has an even number of values, with
  *    ALIGN16B a multiple of 128. With ALIGN16B its box is 128, and the swizzle is NONE, 128B or
  *    128B_ATOM_32B, for 16U6 also 128B_ATOM_64B. 16U6 has no interleave.
@@ -339,8 +339,8 @@ static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t type, cai_
     const char *const name = cai_dtype_name(dtype->code);
     if (values > 1 && dtype->bits == cai_priv_map_bits(type)) return CAI_OK;
     if (values == 1)
-        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "%s has a byte for each value: type %d packs them",
-                                 name, type);
+        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
+                                 "%s has a byte for each value: type %d packs them", name, type);
     if (dtype->bits < 4)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
                                  "%s has no type of a tensor map (as bytes: cai_view_reinterpret)", name);
