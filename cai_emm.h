@@ -250,7 +250,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_free(const cai_emm_hooks *hooks, void 
 /* ------------------------------------------------------------------- >>arrays */
 /** Makes a new, owned array in C order, in memory of a table. `pool` may be NULL only with hooks of
  *  CAI_MEMORY_HOST. `hooks` and `pool` must outlive the memory. `code` is a dtype of fixed size. `shape` has
- *  ndim extents, in elements. The array's work is on `stream`. An array without elements has no memory.
+ *  ndim extents, in elements: an element of CAI_INT4_X2 is two values, along the last axis. The array's work
+ *  is on `stream`. An array without elements has no memory.
  *
  *  cai_array_release makes the context of the array current, and restores the current context. It frees the
  *  memory after the work in the stream or event that the array names then, and uses no other stream. If you

@@ -96,7 +96,7 @@ extern "C" {
 #ifndef CAI_IPC_ABI_V0
 #define CAI_IPC_ABI_V0
 
-/** An array in an allocation of another process of this machine, in 1184 bytes without padding. */
+/** An array in an allocation of another process of this machine, in 1200 bytes without padding. */
 struct cai_ipc_v0 {
     uint32_t abi;                  /* CAI_IPC_ABI */
     uint32_t struct_size;          /* sizeof of the maker's struct */
@@ -108,13 +108,16 @@ struct cai_ipc_v0 {
     uint64_t data_offset;          /* bytes: the first element in the object; 0 if the array is empty */
     uint64_t process, cookie;      /* of the producer; both together name it */
     struct cai_dtype_v0 dtype;
+    int64_t packed_extent;         /* of the array: values along packed_axis */
+    int32_t packed_axis;           /* of the array; -1: none */
+    uint32_t reserved;             /* 0 */
     int64_t shape[64];             /* elements; 0 past ndim */
     int64_t strides[64];           /* bytes; 0 past ndim */
 };
 
 #endif /* CAI_IPC_ABI_V0 */
 
-#define CAI_IPC_ABI 0x43495030u /* "CIP0" */
+#define CAI_IPC_ABI 0x43495031u /* "CIP1" */
 
 enum { CAI_IPC_READ_ONLY = 1 << 0 /* the array was not writable, and its import is not */ };
 
@@ -185,7 +188,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const ca
  *  context. Release the arrays before that context is destroyed. An array without elements opens nothing.
  *  `in` is untrusted and copied, and need not be aligned. The array has CAI_SYNC_NONE, CAI_MEMORY_DEVICE, and
  *  the device's ordinal in this process. ipc->failed counts failed releases.
- *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version),
+ *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version, packed_axis),
  *  CAI_ERR_MEMORY (outside the allocation), CAI_ERR_CAPACITY (no mapping is free). Errors of the description:
  *  CAI_ERR_SHAPE, CAI_ERR_TYPESTR, CAI_ERR_STRIDES, CAI_ERR_DATA. CAI_ERR_UNAVAILABLE means that there is no
  *  such device, no context of it, or no function for it. CAI_ERR_CUDA with native 1 means that the producer
@@ -251,9 +254,12 @@ typedef char cai_priv_assert_ipc[((offsetof(struct cai_ipc_v0, ndim) == 12) &
                                   (offsetof(struct cai_ipc_v0, process) == 120) &
                                   (offsetof(struct cai_ipc_v0, cookie) == 128) &
                                   (offsetof(struct cai_ipc_v0, dtype) == 136) &
-                                  (offsetof(struct cai_ipc_v0, shape) == 160) &
-                                  (offsetof(struct cai_ipc_v0, strides) == 672) &
-                                  (sizeof(struct cai_ipc_v0) == 1184)) ? 1 : -1];
+                                  (offsetof(struct cai_ipc_v0, packed_extent) == 160) &
+                                  (offsetof(struct cai_ipc_v0, packed_axis) == 168) &
+                                  (offsetof(struct cai_ipc_v0, reserved) == 172) &
+                                  (offsetof(struct cai_ipc_v0, shape) == 176) &
+                                  (offsetof(struct cai_ipc_v0, strides) == 688) &
+                                  (sizeof(struct cai_ipc_v0) == 1200)) ? 1 : -1];
 
 enum { CAI_PRIV_IPC_IDLE, CAI_PRIV_IPC_BUSY, CAI_PRIV_IPC_OPEN, CAI_PRIV_IPC_GONE };
 enum { CAI_PRIV_IPC_DEVICES = 1024 /* at most as many are queried for their UUID */ };
@@ -308,7 +314,9 @@ static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t ad
     if (in->flags & CAI_IPC_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
     out->sync = CAI_SYNC_NONE;
     out->memory = CAI_MEMORY_DEVICE;
-    return CAI_OK;
+    out->packed_axis = in->packed_axis;
+    out->packed_extent = in->packed_extent;
+    return cai_array_check(out, err);
 }
 
 /* Checks all of a descriptor that needs no CUDA. `out` gets the right extent, and no address. */
@@ -323,6 +331,12 @@ static cai_status cai_priv_ipc_judge(const struct cai_ipc_v0 *in, cai_array *out
     if (in->flags & ~(uint32_t)CAI_IPC_READ_ONLY)
         return cai_priv_error(err, CAI_ERR_ABI, "descriptor: flags = 0x%lx has unknown bits",
                               (unsigned long)in->flags);
+    if (in->reserved)
+        return cai_priv_error(err, CAI_ERR_ABI, "descriptor: reserved = %lu is not 0",
+                              (unsigned long)in->reserved);
+    if (in->packed_axis == -1 && in->packed_extent)
+        return cai_priv_error(err, CAI_ERR_ABI, "descriptor: packed_extent = %lld, and packed_axis is -1",
+                              (long long)in->packed_extent);
     if (in->ndim < 0 || in->ndim > CAI_MAX_NDIM)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 29), "descriptor: ndim = %ld is not in 0..64",
                               (long)in->ndim);
@@ -632,6 +646,8 @@ static void cai_priv_ipc_fill(struct cai_ipc_v0 *out, const cai_array *array, ui
     out->data_offset = array->size ? array->data - address : 0;
     out->process = cai_priv_ipc_process();
     out->dtype = array->dtype;
+    out->packed_axis = array->packed_axis;
+    out->packed_extent = array->packed_axis < 0 ? 0 : array->packed_extent;
     memcpy(out->shape, array->shape, (size_t)array->ndim * sizeof *out->shape);
     memcpy(out->strides, array->strides, (size_t)array->ndim * sizeof *out->strides);
 }
@@ -833,6 +849,8 @@ static cai_status cai_priv_ipc_take_over(cai_array *out, const cai_array *from, 
     made.sync = CAI_SYNC_NONE;
     made.memory = memory->memory;
     made.device = memory->device;
+    made.packed_axis = from->packed_axis;
+    made.packed_extent = from->packed_extent;
     cai_array_own(&made, memory->release, memory->owner);
     cai_array_move(out, &made);
     return CAI_OK;

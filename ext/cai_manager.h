@@ -326,9 +326,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_ipc_handle(cai_manager *manager, c
 
 /* ------------------------------------------------------------------- >>arrays */
 /** Makes a new array in device memory, in C order. The array is owned, and cai_array_release frees it. `code`
- *  is a dtype of fixed size. `shape` has ndim extents. The array's work is on `stream`. An array without
- *  elements has no memory. Errors: those of cai_array_init, CAI_ERR_STREAM, CAI_ERR_CAPTURE,
- *  CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY, CAI_ERR_CUDA. */
+ *  is a dtype of fixed size. `shape` has ndim extents, in elements: an element of CAI_INT4_X2 is two values,
+ *  along the last axis. The array's work is on `stream`. An array without elements has no memory. Errors:
+ *  those of cai_array_init, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY,
+ *  CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32_t code,
                                                     int32_t ndim, const int64_t *shape, uint64_t stream,
                                                     cai_error *err);

@@ -143,6 +143,9 @@ static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, c
     CAI_TRY(cai_array_init_dtype(out, &array->dtype, array->ndim, array->shape, NULL, aligned, err));
     CAI_TRY(cai_emm_array(&memory, pool, hooks, CAI_UINT8, 1, &nbytes, stream, err));
     out->data = memory.data;
+    out->packed_axis = array->packed_axis;
+    out->packed_extent = array->packed_extent;
+    out->backend = array->backend;
     out->version = array->version;
     out->device = memory.device;
     out->memory = memory.memory;

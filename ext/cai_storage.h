@@ -702,6 +702,12 @@ static cai_status cai_priv_given_fill(cai_storage *s, const cai_array *const giv
     }
     if (s->options.kind == CAI_STORAGE_MANAGED) cai_array_borrow(&s->array[0], given[1]);
     else CAI_TRY(cai_priv_storage_allocate(s, &one->dtype, missing, err));
+    for (i = 0; i < 2; ++i) {
+        if (!(missing & (i + 1))) continue;
+        s->array[i].packed_axis = one->packed_axis;
+        s->array[i].packed_extent = one->packed_extent;
+        s->array[i].backend = one->backend;
+    }
     return CAI_OK;
 }
 

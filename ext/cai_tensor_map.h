@@ -144,9 +144,12 @@ typedef struct cai_tensor_map_plan {
  *    ignore them, so they are refused.
  *  - INTERLEAVE_32B needs SWIZZLE_32B. FILL_NAN needs a type of floating point.
  *  - A type that you name has the size of an element, such as UINT64 for complex64.
- *  - For packed types the elements are bytes. Extents of the array count bytes. box, dims and the kernel's
- *    coordinates count values. With ALIGN16B the last extent has a multiple of 128 values, its box is 128,
- *    and the swizzle is NONE, 128B or 128B_ATOM_32B, for 16U6 also 128B_ATOM_64B. 16U6 has no interleave.
+ *  - For the last three types box, dims and the kernel's coordinates count values of 4 or 6 bits. The array
+ *    has a packed dtype (CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT6_E2M3FN_X4, CAI_INT4_X2) or bytes. A packed dtype
+ *    needs tile.type, and the last axis as packed_axis. dims[0] is packed_extent: what is beyond is filled.
+ *    In an array of bytes the last extent counts bytes. With ALIGN8B it has an even number of values, with
+ *    ALIGN16B a multiple of 128. With ALIGN16B its box is 128, and the swizzle is NONE, 128B or
+ *    128B_ATOM_32B, for 16U6 also 128B_ATOM_64B. 16U6 has no interleave.
  *  With interleave the axes are passed on as they are. The document does not say how slices follow one
  *  another.
  *  The device is not known here: the driver of an older one may refuse what is new in CUDA 12.8.
@@ -329,15 +332,33 @@ static int32_t cai_priv_map_type_of(const cai_dtype *dtype)
     }
 }
 
+/* Checks the type for a dtype of values below 8 bits. Packed ones have no type of their own. */
+static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t type, cai_error *err)
+{
+    const int32_t values = cai_dtype_values(dtype);
+    const char *const name = cai_dtype_name(dtype->code);
+    if (values > 1 && dtype->bits == cai_priv_map_bits(type)) return CAI_OK;
+    if (values == 1)
+        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
+                                 "%s has a byte for each value: type %d packs them", name, type);
+    if (dtype->bits < 4)
+        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
+                                 "%s has no type of a tensor map (as bytes: cai_view_reinterpret)", name);
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "%s: name %s (tile.type)", name,
+                             dtype->bits == 6 ? "16U6_ALIGN16B" : "16U4_ALIGN8B or 16U4_ALIGN16B");
+}
+
 static cai_status cai_priv_map_type(const cai_dtype *dtype, int32_t given, int32_t *type, cai_error *err)
 {
     int32_t bytes;
-    *type = given ? given : cai_priv_map_type_of(dtype);
+    *type = given || cai_dtype_values(dtype) > 1 ? given : cai_priv_map_type_of(dtype);
     if (*type < 0)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
                                  "%s has no type of a tensor map: name one of %d bytes (tile.type)",
                                  cai_dtype_name(dtype->code), dtype->itemsize);
-    bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits are in arrays of bytes */
+    if (dtype->itemsize && dtype->bits && (cai_dtype_values(dtype) > 1 || cai_priv_map_bits(*type) < 8))
+        return cai_priv_map_narrow(dtype, *type, err);
+    bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits may be in arrays of bytes */
     if (dtype->itemsize == bytes) return CAI_OK;
     return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %d is for an itemsize of %d, not of %d", *type,
                              bytes, dtype->itemsize);
@@ -352,7 +373,29 @@ static cai_status cai_priv_map_rank(const cai_array *array, cai_tensor_map_plan 
                              array->ndim, plan->interleave ? " with interleave" : "", least);
 }
 
-/* Stores an extent. The last one is in bytes for packed types, and becomes one in values. */
+/* Stores the values of the last axis of a packed array. Unused bits of its last element are outside. */
+static cai_status cai_priv_map_values(const cai_array *array, int32_t axis, cai_tensor_map_plan *plan,
+                                      cai_error *err)
+{
+    const long long extent = array->packed_extent, most = 1ll << 32;
+    const int32_t unit = cai_priv_map_wide(plan->type) ? 128 : 2;
+    if (array->packed_axis != axis)
+        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, array->packed_axis,
+                                 "packed_axis = %d, not %d: a tensor map has the values of an element along "
+                                 "the last axis",
+                                 array->packed_axis, axis);
+    if (extent < 1 || extent > most)
+        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis, "packed_extent = %lld is not in 1..%lld", extent,
+                                 most);
+    if (extent % unit)
+        return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
+                                 "packed_extent = %lld: type %d takes multiples of %d values", extent,
+                                 plan->type, unit);
+    plan->dims[0] = (uint64_t)extent;
+    return CAI_OK;
+}
+
+/* Stores an extent. The last one is in bytes if an array of bytes has values of 4 or 6 bits. */
 static cai_status cai_priv_map_extent(const cai_array *array, int32_t axis, cai_tensor_map_plan *plan,
                                       cai_error *err)
 {
@@ -360,6 +403,7 @@ static cai_status cai_priv_map_extent(const cai_array *array, int32_t axis, cai_
     const int64_t extent = array->shape[axis], most = (int64_t)1 << 32;
     const int64_t per = dim || bits >= 8 ? 8 : bits; /* an element has 8 / per values */
     const int32_t unit = dim == 0 && cai_priv_map_wide(plan->type) ? 16 * bits : 1;
+    if (dim == 0 && cai_dtype_values(&array->dtype) > 1) return cai_priv_map_values(array, axis, plan, err);
     if (extent < 1 || extent > most / 8 * per)
         return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld is not in 1..%lld", axis,
                                  (long long)extent, (long long)(most / 8 * per));

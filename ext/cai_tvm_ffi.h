@@ -130,9 +130,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_tvm_ffi_float(const cai_tvm_ffi_args *args
 /** Makes the tensor that the function returns, by the environment's allocator, where `like` is. A caller with
  *  a framework sets the allocator to that of the framework. `result` is that of the packed function, and
  *  becomes the tensor. `out` is a borrowed array of it, as in cai_tvm_ffi_array, valid while `result` is.
- *  `code` is CAI_FLOAT32, .... On failure `result` is unchanged. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE,
- *  CAI_ERR_EXPORT (cai_dlpack_dtype_to, cai_dlpack_device), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_UNAVAILABLE (there
- *  is no allocator, or it fails; with its message), and those of cai_dlpack_borrow. */
+ *  `code` is CAI_FLOAT32, .... `shape` counts elements: one of CAI_INT4_X2 is two values. On failure `result`
+ *  is unchanged. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_EXPORT (cai_dlpack_dtype_to,
+ *  cai_dlpack_device, a dtype with a byte for each narrow value such as CAI_INT4, which the allocator would
+ *  pack), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_UNAVAILABLE (there is no allocator, or it fails; with its message),
+ *  and those of cai_dlpack_borrow. */
 CAI_API CAI_MUST_CHECK cai_status cai_tvm_ffi_new(cai_array *out, const cai_array *like, int32_t code,
                                                   int32_t ndim, const int64_t *shape, TVMFFIAny *result,
                                                   cai_error *err);
@@ -317,6 +319,10 @@ CAI_API cai_status cai_tvm_ffi_new(cai_array *out, const cai_array *like, int32_
                               !out ? "out" : like ? "result" : "like");
     CAI_TRY(cai_dtype_of(code, &dtype, err));
     CAI_TRY(cai_dlpack_dtype_to(&dtype, &dl_dtype, err));
+    if (cai_dlpack_is_padded(&dtype))
+        return cai_priv_error(err, CAI_ERR_EXPORT,
+                              "cai_tvm_ffi_new: %s has a byte for each value, and the allocator packs them",
+                              cai_dtype_name(code));
     CAI_TRY(cai_dlpack_device(like, &device, err));
     CAI_TRY(cai_array_init_dtype(out, &dtype, ndim, shape, NULL, any_address, err)); /* it checks the shape */
     memset(&wanted, 0, sizeof wanted);

@@ -912,6 +912,16 @@ def array_facts(x: Array) -> Facts:
                  not x.flags & WRITABLE)  # fmt: skip
 
 
+def packed_right(x: Array) -> bool:
+    """Whether packed_extent values fill the elements of packed_axis; an array without such an axis has -1 and 0."""
+    if x.packed_axis == -1:
+        return bool(x.packed_extent == 0)
+    kind = x.code >> 16 & 0xFF
+    values = {26: 8, 27: 4, 28: 2, 29: 4, 30: 4, 31: 2}.get(kind, 1)
+    inside = 0 <= x.packed_axis < x.ndim and values > 1 and x.packed_extent >= 0
+    return bool(inside and -(-x.packed_extent // values) == x.shape[x.packed_axis])
+
+
 def check_numbers(report: Report, x: Array, facts: Facts) -> None:
     size = prod(facts.shape)
     nbytes = size * x.itemsize if x.bits == 0 else x.nbytes
@@ -973,8 +983,11 @@ def check_exchange(report: Report, obj: Any, told: Facts | None) -> None:
     if not given:
         return report.skip("X.", "describe refuses this array")
     right = x.abi == ABI and x.struct_size >= 1216 and 0 <= x.ndim <= 64 and 0 <= x.field_count <= 4096
-    right = right and not x.must_understand and not x.reserved and x.packed_axis < x.ndim and 0 <= x.sync <= 3 and 0 <= x.memory <= 7
-    if report.expect("X4", right, f"abi {x.abi:#x}, struct_size {x.struct_size}, ndim {x.ndim}, sync {x.sync}"):
+    right = right and not x.must_understand and not x.reserved and 0 <= x.sync <= 3 and 0 <= x.memory <= 7
+    right = right and packed_right(x)
+    says = f"abi {x.abi:#x}, struct_size {x.struct_size}, ndim {x.ndim}, sync {x.sync}"
+    says += f", packed_axis {x.packed_axis}, packed_extent {x.packed_extent}"
+    if report.expect("X4", right, says):
         check_numbers(report, x, array_facts(x))
         right = (x.sync != SYNC_STREAM or x.stream) and (x.sync != SYNC_EVENT or x.event)
         report.expect("X7", right, f"sync is {x.sync}, stream {x.stream}, event {x.event}")

@@ -90,7 +90,7 @@ def on_host(module: Any) -> None:
     same("integers", [module.as_int(-(2**62)), module.as_int(True)], [-(2**62), 1])
     same("a float is no integer", raised(module.as_int, 1.5), "TypeError: first: expected an integer, got float")
     same("floats", [module.as_float(1.5), module.as_float(-2), module.as_float(False)], [1.5, -2.0, 0.0])
-    same("misuse", module.misuse(x), 21)
+    same("misuse", module.misuse(x), 22)
     asked: list[Any] = []
 
     class Plain:  # has no table

@@ -259,7 +259,7 @@ PACKED(close_device)
 PACKED(misuse)
 {
     static const char *const names[] = {"x", "y"};
-    const int64_t shape[1] = {-1};
+    const int64_t shape[1] = {-1}, one[1] = {2};
     const TVMFFIAny *values = args->values;
     cai_tvm_ffi_args some;
     cai_array x, z;
@@ -289,6 +289,7 @@ PACKED(misuse)
     right += cai_tvm_ffi_new(&z, &x, CAI_FLOAT32, 1, shape, NULL, err) == CAI_ERR_ARGUMENT;
     right += cai_tvm_ffi_new(&z, &x, CAI_FLOAT32, 1, shape, &none, err) == CAI_ERR_SHAPE;
     right += cai_tvm_ffi_new(&z, &x, CAI_FLOAT80, 1, x.shape, &none, err) == CAI_ERR_EXPORT;
+    right += cai_tvm_ffi_new(&z, &x, CAI_INT4, 1, one, &none, err) == CAI_ERR_EXPORT && !!strstr(err->message, "int4 has a byte");
     right += cai_tvm_ffi_give(NULL, NULL, &none, err) == CAI_ERR_ARGUMENT;
     right += cai_tvm_ffi_give(&x, NULL, NULL, err) == CAI_ERR_ARGUMENT;
     right += none.type_index == kTVMFFINone;

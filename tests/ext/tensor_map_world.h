@@ -170,7 +170,7 @@ static inline const char *world_call_of(const cai_array *array, const cai_tensor
         {CAI_FLOAT16, 6}, {CAI_FLOAT32, 7}, {CAI_FLOAT64, 8}, {CAI_BFLOAT16, 9}};
     const char *why = NULL;
     const uint64_t unit = tile->interleave == 2 || tile->type >= W_U4_16 ? 32 : 16;
-    const int32_t last = array->ndim - 1;
+    const int32_t last = array->ndim - 1, values = cai_dtype_values(&array->dtype);
     int32_t axis;
     size_t row, known = array->dtype.itemsize == 1;
     memset(call, 0, sizeof *call);
@@ -178,8 +178,11 @@ static inline const char *world_call_of(const cai_array *array, const cai_tensor
     for (row = 0; row < sizeof types / sizeof *types && tile->type == 0; ++row)
         if (types[row][0] == array->dtype.code) call->type = types[row][1];
     known = known || call->type != 0;
+    if (values > 1) known = call->type != 0;
     if (!known) why = "a dtype without a type";
-    else if (w_type(call) && (world_bits(call->type) + 7) / 8 != (uint64_t)array->dtype.itemsize)
+    else if (values > 1 && w_type(call) && world_bits(call->type) != (uint64_t)array->dtype.bits)
+        why = "a type of other values";
+    else if (values == 1 && w_type(call) && (world_bits(call->type) + 7) / 8 != (uint64_t)array->dtype.itemsize)
         why = "a type of another size";
     call->interleave = tile->interleave;
     call->swizzle = tile->swizzle;
@@ -197,7 +200,10 @@ static inline const char *world_call_of(const cai_array *array, const cai_tensor
         if (at == 0 && array->shape[axis] != 1 && array->strides[axis] != array->dtype.itemsize)
             why = "a last axis that is not contiguous";
     }
-    if (call->type >= W_U4_8 && array->ndim) call->dim[0] = call->dim[0] * 8 / world_bits(call->type);
+    if (cai_array_check(array, NULL)) why = "a packed axis that does not have its values";
+    else if (values > 1 && array->packed_axis != last) why = "a packed axis that is not the last one";
+    if (values > 1) call->dim[0] = (uint64_t)array->packed_extent;
+    else if (call->type >= W_U4_8 && array->ndim) call->dim[0] = call->dim[0] * 8 / world_bits(call->type);
     for (axis = 0; axis < 5; ++axis) {
         const int32_t at = last - axis, step = tile->steps[axis];
         if (at < 0 && (tile->box[axis] || step)) why = "a box of more dimensions than the array";
@@ -240,11 +246,15 @@ static inline void world_element(world_chance *chance, cai_array *array, cai_ten
         CAI_BOOL, CAI_INT8, CAI_UINT8, CAI_FLOAT8_E4M3FN, CAI_INT16, CAI_UINT16, CAI_FLOAT16, CAI_BFLOAT16, CAI_INT32,
         CAI_UINT32, CAI_FLOAT32, CAI_INT64, CAI_UINT64, CAI_FLOAT64};
     const int packed = chance->types > 13 && world_below(chance, 4) == 0;
-    const int32_t code = packed ? CAI_UINT8 : WORLD_PICK(chance, codes);
+    const int32_t of_bytes = (int32_t)world_below(chance, 2), type = 13 + (int32_t)world_below(chance, 3);
+    const int32_t code = !packed          ? WORLD_PICK(chance, codes)
+                         : of_bytes       ? CAI_UINT8
+                         : type == W_U6_16 ? CAI_FLOAT6_E2M3FN_X4
+                                          : CAI_FLOAT4_E2M1FN_X2;
     const int64_t one = 1;
     (void)!cai_array_init(array, code, 1, &one, NULL, tile, NULL);
     array->data = (uint64_t)(0x7f0000000000ll + 64 * world_below(chance, 1000));
-    if (packed) tile->type = 13 + (int32_t)world_below(chance, 3);
+    if (packed) tile->type = type;
     if (code == CAI_FLOAT32 && world_below(chance, 2)) tile->type = 10 + (int32_t)world_below(chance, 3);
     if (code == CAI_FLOAT16 || code == CAI_BFLOAT16 || code == CAI_FLOAT32 || code == CAI_FLOAT64)
         tile->fill = (int32_t)world_below(chance, 2);
@@ -259,6 +269,14 @@ static inline void world_modes(world_chance *chance, cai_tensor_tile *tile)
                                      (tile->swizzle == 6 && tile->type == W_U4_16)));
     if (tile->interleave == 2) tile->swizzle = 1;
     tile->l2_promotion = (int32_t)world_below(chance, 4);
+}
+
+/* Sets the values of the last axis of a packed array. */
+static inline void world_values(cai_array *array, int64_t extent)
+{
+    const int64_t values = cai_dtype_values(&array->dtype);
+    array->packed_extent = extent;
+    array->shape[array->packed_axis] = extent / values + (extent % values > 0);
 }
 
 /* An array and a tile that the document takes: any of them, not the simplest. Eight axes have values. */
@@ -285,6 +303,10 @@ static inline void world_good(world_chance *chance, cai_array *array, cai_tensor
     array->strides[axis] = array->dtype.itemsize;
     if (tile->type >= W_U4_16) array->shape[axis] *= 16 * bits;
     if (tile->type >= W_U4_16) tile->box[axis] = 128;
+    if (cai_dtype_values(&array->dtype) > 1) {
+        array->packed_axis = axis;
+        world_values(array, (tile->type >= W_U4_16 ? 128 : 2) * (1 + world_below(chance, 1000)));
+    }
     if (tile->interleave) return;
     least = 128 / bits;
     most = 8 * spans[tile->swizzle] / bits > 256 ? 256 : 8 * spans[tile->swizzle] / bits;
@@ -322,8 +344,13 @@ static inline void world_to_a_bound(world_chance *chance, cai_array *array, cai_
     static const int64_t addresses[] = {1, 8, 16, 32, 48};
     const int32_t axis = array->ndim ? (int32_t)world_below(chance, array->ndim) : 0;
     const int32_t last = array->ndim - 1, at = world_below(chance, 2) || last < 0 ? axis : last;
-    switch (world_below(chance, 13)) {
-    case 0: array->shape[at] = WORLD_PICK(chance, extents); break;
+    switch (world_below(chance, 14)) {
+    case 0:
+        if (array->packed_axis >= 0 && array->packed_axis < array->ndim && world_below(chance, 4))
+            world_values(array, array->packed_extent > 1 && world_below(chance, 2) ? array->packed_extent - 1
+                                                                                   : WORLD_PICK(chance, extents));
+        else array->shape[at] = WORLD_PICK(chance, extents);
+        break;
     case 1: array->strides[axis] = WORLD_PICK(chance, strides); break;
     case 2:
     case 3: if (at < 5) tile->box[at] = WORLD_PICK(chance, boxes); break;
@@ -334,6 +361,7 @@ static inline void world_to_a_bound(world_chance *chance, cai_array *array, cai_
     case 8: tile->swizzle = world_enumerator(chance, chance->swizzles, 7); break;
     case 9: tile->type = world_enumerator(chance, chance->types, 16); break;
     case 10: tile->fill = world_enumerator(chance, 2, 2); break;
+    case 12: array->packed_axis = (int32_t)world_below(chance, 4) - 1; break;
     case 11: tile->l2_promotion = world_enumerator(chance, 4, 4); break;
     default: (void)!cai_dtype_of(WORLD_PICK(chance, codes), &array->dtype, NULL);
     }

@@ -113,6 +113,8 @@ static void same_array(const cai_array *to, const cai_array *from)
         CHECK_INT(to->shape[i], from->shape[i]);
         CHECK_INT(to->strides[i], from->strides[i]);
     }
+    CHECK_INT(to->packed_axis, from->packed_axis);
+    CHECK_INT(to->packed_extent, from->packed_extent);
     CHECK_INT(to->sync, CAI_SYNC_NONE);
     CHECK_INT(to->memory, CAI_MEMORY_DEVICE);
     CHECK_INT(to->version, 3);
@@ -414,6 +416,25 @@ static void arrives_same(const cai_array *x)
     CHECK_INT(ipc_b.used, 0);
 }
 
+/* The values of packed elements lie along the axis of the exporter, and the last element keeps its unused bits. */
+static void check_packed(void)
+{
+    const int64_t shape[2] = {7, 4};
+    const int32_t code[2] = {CAI_INT4_X2, CAI_FLOAT6_E2M3FN_X4};
+    cai_array x;
+    int32_t i;
+    open_ab(0, 0);
+    for (i = 0; i < 4; i++) {
+        GOOD(cai_array_init_packed(&x, code[i / 2], 2, shape, i % 2, NULL, (void *)(uintptr_t)address, &err));
+        x.sync = CAI_SYNC_NONE;
+        arrives_same(&x);
+    }
+    GOOD(cai_array_init_packed(&x, CAI_INT4_X2, 0, NULL, -1, NULL, (void *)(uintptr_t)address, &err));
+    x.sync = CAI_SYNC_NONE;
+    arrives_same(&x);
+    close_ab();
+}
+
 static void check_kinds(void)
 {
     static const char *const typestrs[] = {"<M8[25s]", ">m8", "|S7", "<U3", ">U3", "|V12", "|t9", ">c16",
@@ -691,8 +712,8 @@ static void check_import_refusals(void)
     REFUSED(cai_ipc_import(&ipc_b, &d, NULL, &err), CAI_ERR_ARGUMENT, "out is NULL");
     REFUSED(cai_ipc_import(NULL, &d, &x, &err), CAI_ERR_ARGUMENT, "ipc is NULL");
     REFUSED(cai_ipc_import(&ipc_b, NULL, &x, &err), CAI_ERR_ARGUMENT, "in is NULL");
-    WRONG(d.abi++, CAI_ERR_ABI, "abi = 0x43495031");
-    WRONG(d.struct_size++, CAI_ERR_ABI, "size = 1185");
+    WRONG(d.abi++, CAI_ERR_ABI, "abi = 0x43495032");
+    WRONG(d.struct_size++, CAI_ERR_ABI, "size = 1201");
     WRONG(d.struct_size = 0, CAI_ERR_ABI, "size = 0");
     WRONG(d.flags = 2, CAI_ERR_ABI, "flags = 0x2");
     WRONG(d.ndim = -1, CAI_ERR_SHAPE, "ndim = -1 is not");
@@ -712,6 +733,10 @@ static void check_import_refusals(void)
     WRONG(d.dtype.itemsize = 0, CAI_ERR_TYPESTR, "itemsize = 0");
     WRONG(d.dtype.alignment = 0, CAI_ERR_TYPESTR, "no dtype");
     WRONG(d.dtype.unit = 3, CAI_ERR_TYPESTR, "no dtype");
+    WRONG(d.reserved = 1, CAI_ERR_ABI, "reserved = 1");
+    WRONG(d.packed_axis = 0, CAI_ERR_ABI, "packed_axis = 0 is no axis");
+    WRONG(d.packed_axis = -2, CAI_ERR_ABI, "packed_axis = -2 is no axis");
+    WRONG(d.packed_extent = 4, CAI_ERR_ABI, "packed_extent = 4, and packed_axis is -1");
     WRONG(d.device_uuid[3]++, CAI_ERR_UNAVAILABLE, "UUID 6361696");
     CHECK_INT(cai_sim_calls_of(sim_b, "ipc_open"), 0);
     WRONG(d.size++, CAI_ERR_MEMORY, "not inside the 4096 bytes opened");
@@ -1095,7 +1120,7 @@ static void check_fuzz(void)
         d = original;
         while (changes--) {
             const uint64_t value = odd[draw() % (sizeof odd / sizeof *odd)] + (draw() % 8 ? 0 : draw() % 999);
-            const size_t word = draw() % 2 ? draw() % 20 : 20 + draw() % 4 + 64 * (draw() % 2);
+            const size_t word = draw() % 2 ? draw() % 22 : 22 + draw() % 4 + 64 * (draw() % 2);
             if (word >= 2 && word < 12) continue; /* handle, UUID */
             if (draw() % 3) memcpy(bytes + 8 * word, &value, 8);
             else memcpy(bytes + 8 * word + 4 * (draw() % 2), &value, 4);
@@ -1105,7 +1130,7 @@ static void check_fuzz(void)
     }
     for (k = 0; k < 20000; k++, runs++) {
         for (i = 0; i < sizeof d; i++) bytes[i] = (unsigned char)draw();
-        if (k % 2) memcpy(bytes, &original, 8 + 8 * (size_t)(draw() % 20));
+        if (k % 2) memcpy(bytes, &original, 8 + 8 * (size_t)(draw() % 22));
         good_ones += fuzz_once(&d);
     }
     printf("fuzz: %d descriptors, %d of them good\n", (int)runs, (int)good_ones);
@@ -1404,6 +1429,7 @@ static void run(void)
     check_arrives(0);
     check_arrives(1);
     check_kinds();
+    check_packed();
     check_bytes();
     check_one_mapping();
     check_capacity();

@@ -143,6 +143,8 @@ static void copy_arrives(const cai_array *x)
     CHECK_INT(y.ndim, x->ndim);
     CHECK_BYTES(y.shape, x->shape, (size_t)x->ndim * sizeof *y.shape);
     CHECK_BYTES(y.strides, x->strides, (size_t)x->ndim * sizeof *y.strides);
+    CHECK_INT(y.packed_axis, x->packed_axis);
+    CHECK_INT(y.packed_extent, x->packed_extent);
     same_elements(x, &y);
     CHECK_INT(cuda_b.capture_mode(cuda_b.self, &mode), 0);
     CHECK_INT(mode, 0); /* as before */
@@ -190,6 +192,9 @@ static void check_copies(void)
     copy_arrives(&x);
     x = array_at(CAI_INT16, 12, 2, shape, still);
     copy_arrives(&x);
+    GOOD(cai_array_init_packed(&x, CAI_INT4_X2, 2, shape, 0, NULL, (void *)(uintptr_t)(slab + 64), &err));
+    x.sync = CAI_SYNC_NONE;
+    copy_arrives(&x); /* 5 values in 3 elements, along axis 0 */
     x = array_at(CAI_FLOAT32, 0, 0, shape, NULL);
     copy_arrives(&x);
     copies_by = "copy_async";

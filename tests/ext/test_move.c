@@ -254,7 +254,7 @@ static void test_current_context(void)
 /* Any dtype, shape and strides; the fields and the version of the interface stay. */
 static void test_kinds(void)
 {
-    static const int64_t shape[2] = {ROWS, COLUMNS}, strides[2] = {-16, 4}, none[2] = {0, 4};
+    static const int64_t shape[2] = {ROWS, COLUMNS}, strides[2] = {-16, 4}, none[2] = {0, 4}, packed[2] = {7, 4};
     static cai_field fields[1];
     world w;
     cai_sim *sim = cai_sim_create(2);
@@ -274,6 +274,16 @@ static void test_kinds(void)
     CHECK(w.x.version == 2 && w.x.fields == fields && w.x.field_count == 1 && w.x.memory == CAI_MEMORY_DEVICE);
     CHECK(w.x.sync == CAI_SYNC_STREAM && w.x.stream == w.next && w.x.device == 1);
     CHECK_UINT(cai_sim_current(sim), w.device_of[0]);
+    cai_array_release(&w.x);
+    CHECK_INT(cai_array_init_packed(&w.x, CAI_INT4_X2, 2, packed, 0, NULL, (void *)(uintptr_t)w.data, &err),
+              CAI_OK);
+    w.x.memory = CAI_MEMORY_DEVICE;
+    w.x.device = 0;
+    w.x.sync = CAI_SYNC_NONE;
+    w.x.backend = CAI_BACKEND_HIP;
+    if (!CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, &err), CAI_OK)) printf("    %s\n", err.message);
+    CHECK(w.x.packed_axis == 0 && w.x.packed_extent == 7 && w.x.backend == CAI_BACKEND_HIP);
+    CHECK(w.x.device == 1 && w.x.shape[0] == 4 && w.x.shape[1] == 4);
     cai_array_release(&w.x);
     CHECK_INT(cai_array_init(&w.x, CAI_FLOAT32, 2, none, NULL, NULL, &err), CAI_OK);
     w.x.memory = CAI_MEMORY_DEVICE; /* without elements it is nowhere */

@@ -390,6 +390,36 @@ static void test_wrap_sizes(void)
     finish();
 }
 
+/* The side that is made has the packed axis of the side that is given. */
+static void test_wrap_packed(void)
+{
+    static unsigned char bytes[16];
+    const int64_t shape[2] = {7, 4};
+    uint64_t memory;
+    cai_storage_access a;
+    cai_array x;
+    int32_t side, axis;
+    start("packed arrays");
+    memory = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, sizeof bytes);
+    for (side = 0; side < 2; ++side) {
+        for (axis = 0; axis < 2; ++axis) {
+            GOOD(cai_array_init_packed(&x, CAI_INT4_X2, 2, shape, axis, NULL,
+                                       side ? (void *)(uintptr_t)memory : (void *)bytes, &err));
+            x.sync = CAI_SYNC_NONE;
+            x.memory = side ? CAI_MEMORY_DEVICE : CAI_MEMORY_HOST;
+            GOOD(cai_storage_wrap(&storage, &options, side ? NULL : &x, side ? &x : NULL, CLEAN, &err));
+            CHECK_INT(storage.array[1 - side].packed_axis, axis);
+            CHECK_INT(storage.array[1 - side].packed_extent, axis ? 4 : 7);
+            GOOD(cai_expect_same_shape(&storage.array[0], "host", &storage.array[1], "device", &err));
+            GOOD(cai_storage_begin(&a, &storage, side ? H : D, CAI_WRITE, s1, &err));
+            GOOD(cai_storage_end(&a, CAI_OK, &err));
+            GOOD(cai_storage_release(&storage, &err));
+        }
+    }
+    cai_sim_free(sim, memory);
+    finish();
+}
+
 static void test_read_only(void)
 {
     static int32_t values[LENGTH];
@@ -1040,6 +1070,7 @@ int main(void)
     test_frees();
     test_wrap_refused();
     test_wrap_sizes();
+    test_wrap_packed();
     test_read_only();
     test_marks();
     test_mixed();

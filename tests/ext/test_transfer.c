@@ -381,6 +381,25 @@ static void test_limits(void)
         CHECK(!memcmp(&plan, &kept, sizeof plan));                                                                     \
     } while (0)
 
+/* Values along different axes, or another number of them, would be mixed up. Bytes of elements are not values. */
+static void test_packed(void)
+{
+    static const int64_t seven[2] = {7, 4}, eight[2] = {8, 4}, wide[2] = {4, 8}, bytes[2] = {4, 4};
+    cai_array x, y;
+    cai_transfer plan, kept;
+    CHECK_INT(cai_array_init_packed(&x, CAI_INT4_X2, 2, seven, 0, NULL, to_block, &err), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&y, CAI_INT4_X2, 2, seven, 0, NULL, from_block, &err), CAI_OK);
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(plan.runs * plan.run, 16);
+    CHECK_INT(cai_array_init_packed(&y, CAI_INT4_X2, 2, eight, 0, NULL, from_block, &err), CAI_OK);
+    REFUSED(cai_transfer_plan(&plan, &x, &y, &err), CAI_ERR_EXPECT, "axis 0 has 7 values in to, axis 0 has 8 in from");
+    CHECK_INT(cai_array_init_packed(&y, CAI_INT4_X2, 2, wide, 1, NULL, from_block, &err), CAI_OK);
+    REFUSED(cai_transfer_plan(&plan, &x, &y, &err), CAI_ERR_EXPECT, "axis 0 has 7 values in to, axis 1 has 8 in from");
+    CHECK_INT(cai_array_init(&y, CAI_UINT8, 2, bytes, NULL, from_block, &err), CAI_OK);
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(cai_transfer_pack(&plan, &x, 4096, &err), CAI_OK);
+}
+
 static void test_refused(void)
 {
     static const int64_t shape[] = {3, 4}, other[] = {3, 5}, zeros[] = {0, 4}, none[] = {0, 4};
@@ -685,6 +704,7 @@ int main(int argc, char **argv)
     if (argc > 2) help_random_state = strtoull(argv[2], NULL, 0);
     test_halos();
     test_limits();
+    test_packed();
     test_refused();
     test_alignment();
     test_nccl();

@@ -285,6 +285,28 @@ static void test_dtypes(void)
     CHECK(sums[0] == 3 && sums[1] == 4); /* a sum of a complex number: MPI knows it as one */
 }
 
+/* Elements of packed dtypes are bytes to MPI, whichever axis has the values. */
+static void test_packed_dtypes(void)
+{
+    const int64_t shape[2] = {7, 5};
+    const int32_t codes[2] = {CAI_INT4_X2, CAI_FLOAT6_E2M3FN_X4};
+    MPI_Datatype type;
+    cai_array array;
+    int32_t i;
+    for (i = 0; i < 4; ++i) {
+        int size = 0;
+        CHECK_INT(cai_array_init_packed(&array, codes[i / 2], 2, shape, i % 2, NULL, block, &err), CAI_OK);
+        if (!CHECK_INT(cai_mpi_type(&array, &type, &err), CAI_OK)) continue;
+        MPI_Type_size(type, &size);
+        CHECK_INT(size, array.nbytes);
+        MPI_Type_free(&type);
+        if (!CHECK_INT(cai_mpi_type_packed(&array, &type, &err), CAI_OK)) continue;
+        MPI_Type_size(type, &size);
+        CHECK_INT(size, array.nbytes);
+        MPI_Type_free(&type);
+    }
+}
+
 static void test_refused(void)
 {
     static cai_array array;
@@ -317,6 +339,7 @@ int main(int argc, char **argv)
     test_constructors();
     test_records();
     test_dtypes();
+    test_packed_dtypes();
     test_refused();
     MPI_Finalize();
     return cai_test_end();

@@ -480,8 +480,8 @@ def array(entries: dict[str, Any], changes: dict[str, Any]) -> tool.Array:
     x.packed_axis = -1
     x.shape[0], x.shape[1], x.strides[0], x.strides[1] = 2, 3, 12, 4
     for name, value in changes.items():
-        if name == "shape":
-            x.shape[0], x.shape[1] = value
+        if name in ("shape", "strides"):
+            getattr(x, name)[:2] = value
         else:
             setattr(x, name, value)
     return x
@@ -536,6 +536,13 @@ def exchanged(base: type = Exchanged, name: bytes = EXCHANGE, proves: Any = "its
 
 def described(entries: Any = ENTRIES, before: Any = None, base: type = Exchanged, **changes: Any) -> Any:
     return exchanged(base, entries=entries, describe=describing(before, **changes))
+
+
+def packs(**changes: Any) -> Any:
+    """2 x 3 elements of int4_x2: 5 values in each row."""
+    facts = {"code": 28 << 16 | ord("i") << 8 | 1, "itemsize": 1, "bits": 4, "alignment": 1, "strides": (3, 1), "nbytes": 6,
+             "hi": 6, "packed_axis": 1, "packed_extent": 5}  # fmt: skip
+    return described({**ENTRIES, "typestr": "|V1"}, **{**facts, **changes})
 
 
 # --------------------------------------------------------------------------------------------- the lists
@@ -608,6 +615,9 @@ RIGHT: list[tuple[str, Any]] = [
     ("an exchange", exchanged()),
     ("an exchange, inherited", type("Derived", (type(exchanged()),), {})()),
     ("an owned array", described(release=address(release))),
+    ("a packed dtype", packs()),
+    ("a packed dtype whose elements are full", packs(packed_extent=6)),
+    ("a packed dtype, along the first axis", packs(packed_axis=0, packed_extent=3)),
     ("a stream", described(HANDLE, sync=tool.SYNC_STREAM, stream=4096)),
     ("an event", described(sync=tool.SYNC_EVENT, event=1)),
 ]  # fmt: skip
@@ -779,6 +789,13 @@ CASES: list[tuple[str, str, Any]] = [
     ("X4", "reserved", described(reserved=1)),
     ("X4", "a bit of a later version", described(must_understand=1)),
     ("X4", "a packed axis that does not exist", described(packed_axis=2)),
+    ("X4", "a packed axis of float32", described(packed_axis=0, packed_extent=2)),
+    ("X4", "a packed axis of -5", described(packed_axis=-5)),
+    ("X4", "an extent without a packed axis", described(packed_extent=-3)),
+    ("X4", "a packed axis of -5 of a packed dtype", packs(packed_axis=-5, packed_extent=5)),
+    ("X4", "a negative packed extent", packs(packed_extent=-5)),
+    ("X4", "a packed extent of fewer elements", packs(packed_extent=4)),
+    ("X4", "a packed extent of more elements", packs(packed_extent=7)),
     ("X5", "size", described(size=5)),
     ("X5", "bytes", described(nbytes=25)),
     ("X5", "the extent", described(hi=23)),
