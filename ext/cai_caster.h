@@ -457,7 +457,9 @@ inline int prepare(cai_array *array) noexcept
 {
     cai_error err;
     if (cai_array_check(array, &err)) return fail(err);
-    if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first");
+    const bool is_empty = !array->size && !array->mask && !array->fields; /* cai_emm.h gives it no owner */
+    const bool is_kept = array->release || is_empty;
+    if (!is_kept) return refuse("the array is borrowed, so nothing keeps its memory: own it first");
     if (array->memory == CAI_MEMORY_HOST) return 0;
     if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)");
     if (array->memory == CAI_MEMORY_UNKNOWN &&

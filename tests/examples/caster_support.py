@@ -35,7 +35,8 @@ SHARED = [
     ("a result is not released", "    give_back(self);\n", ""),
     ("a result is released too early", "if (is_settled(*array)) {", "if (true) {"),
     ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
-    ("a borrowed result", "if (!array->release) return refuse", "if (false) return refuse"),
+    ("a borrowed result", "if (!is_kept) return refuse", "if (!is_kept && false) return refuse"),
+    ("an empty result is refused", "array->release || is_empty;", "array->release || (is_empty && false);"),
     ("the stream object goes first", "owner ? owner : in_call::owner_of(*array)", "owner = nullptr"),
     ("a ring stays", "    Py_VISIT(object_of(self)->stream);\n", ""),
     ("the host waits for a ring", "!PyObject_GC_IsFinalized(stream))", "false)"),
@@ -206,6 +207,9 @@ def check_results(array: type, more: Any) -> None:
     for name in ("__cai_exchange__", "__dlpack_c_exchange_api__"):
         same(f"{name}", type(array.__dict__[name]).__name__, "PyCapsule")
     same("a borrowed result", raised(more.made, 6, stream, False), BORROWED)
+    empty = more.made(0, stream, False)
+    same("an empty result keeps nothing", [empty.shape, len(empty), more.only(empty)], [(0,), 0, 0])
+    same("it as a tensor of DLPack", type(empty.__dlpack__(stream=stream)).__name__, "PyCapsule")
     same("a borrowed array of other code", raised(more.adopt_borrowed), BORROWED)
     settle(more)
     before = more.released()

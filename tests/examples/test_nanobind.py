@@ -120,9 +120,11 @@ def check_shown(options: argparse.Namespace) -> None:
     same("what is returned", [seen["shape"], seen["typestr"], seen["stream"]], [(2, 3), "<f4", consumer])
     more.run()
     same("numbers", list((ctypes.c_float * 6).from_address(seen["data"][0])), [0, 2, 4, 6, 8, 10])
+    empty = module.doubled(Array(data=(0, False), shape=(0, 4)), consumer)
+    same("of an empty array", [empty.shape, empty.device], [(0, 4), 0])
     same("a wrong dtype", raised(module.doubled, Array(typestr="<f8"), consumer),
          "ValueError: x: expected float32, on the device; got float64, 1-D")  # fmt: skip
-    del y
+    del y, empty
     more.drop_stream(producer), more.drop_stream(consumer)
     same("leaks", more.at_end(), "")
 
