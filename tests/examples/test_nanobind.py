@@ -130,6 +130,8 @@ def check_shown(options: argparse.Namespace) -> None:
 
 
 def check_arguments(more: Any) -> None:
+    same("overloads on the rank", [more.rank(Array()), more.rank(Array(shape=(2, 3)))], ["1-D", "2-D"])
+    same("none for this rank", raised(more.rank, Array(shape=(1, 2, 3)))[:51], "TypeError: rank(): incompatible function arguments.")
     same("an array", more.which(Array()), "array 6")
     same("a text", more.which("x"), "text x")
     same("an int", more.which(5), "object")
