@@ -225,6 +225,19 @@ def check_results(array: type, more: Any) -> None:
     same("an argument as result", again.__cuda_array_interface__["data"], (8192, True))
 
 
+def check_used(more: Any) -> None:
+    """An argument that comes back is ordered at both ends, and names the stream of the function."""
+    mine, theirs = more.new_stream(), more.new_stream()
+    for given, waits in ((Array(), 0), (Array(stream=theirs), 2)):
+        more.calls()
+        made = more.used(given, mine)
+        same("waits of an argument that comes back", more.calls().count("stream_wait_event"), waits)
+        same("its stream", made.__cuda_array_interface__["stream"], mine)
+        del made
+        settle(more)
+        same("it is given back", sys.getrefcount(given), 3)
+
+
 def check_drain(saxpy: Callable[..., Any], more: Any) -> None:
     """A drain gives arguments back, without another call that takes an array."""
     x, stream = Array(data=(more.memory(), False)), more.new_stream()
@@ -479,6 +492,7 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_captures(more)
     if hasattr(more, "like"):  # a function of Cython names the stream object itself
         check_argument_streams(more)
+        check_used(more)
     check_no_streams(more)
     check_attributes(more)
     check_empty(more)
