@@ -43,7 +43,8 @@
 #
 # OPENING
 #     `cuda` is a `const cai_cuda *`, or cai.linked(): that of the CUDA Runtime that the module is linked with. It
-#     may be NULL. Then results must be in host memory. The event pool is never freed.
+#     may be NULL. Then results must be in host memory. The event pool is never freed. When memory is short,
+#     cai.drain() waits for the work, and gives back all that waits for it.
 #
 # INTERPRETERS AND THREADS
 #     Cython refuses a second interpreter with ImportError. With Python 3.12 or later, the directive
@@ -180,6 +181,7 @@ cdef extern from * namespace "cai_cython":
         void finish() except +error nogil
     const cai_cuda *linked() except +error
     object open(const cai_cuda *) except +error
+    void drain "cai_caster::drain"() except +error
     array take(object, uint32_t) except +error
     bint try_take(object, uint32_t, array &) except +error
     uint64_t stream(object) except +error

@@ -457,7 +457,9 @@ inline int prepare(cai_array *array) noexcept
 {
     cai_error err;
     if (cai_array_check(array, &err)) return fail(err);
-    if (!array->release) return refuse("the array is borrowed, so nothing keeps its memory: own it first");
+    const bool is_empty = !array->size && !array->mask && !array->fields; /* cai_emm.h gives it no owner */
+    const bool is_kept = array->release || is_empty;
+    if (!is_kept) return refuse("the array is borrowed, so nothing keeps its memory: own it first");
     if (array->memory == CAI_MEMORY_HOST) return 0;
     if (!events) return refuse("without CUDA only arrays in host memory are returned: open(m, cuda)");
     if (array->memory == CAI_MEMORY_UNKNOWN &&
@@ -571,6 +573,20 @@ inline void settle_kept(module_state *of) noexcept
         delete one;
         Py_XDECREF(stream);
     }
+}
+
+/** Waits for the work of the module's arrays, and gives back all that waits for it, arguments as well. Call it
+ *  when memory is short. Needs an attached thread, and releases the GIL to wait. Throws cai::error. */
+inline void drain()
+{
+    module_state *const of = find_state();
+    cai_error err;
+    PyThreadState *const thread = PyEval_SaveThread();
+    const cai_status status = events ? cai_keepalive_drain(*events.load(), &err) : CAI_OK;
+    PyEval_RestoreThread(thread);
+    if (of && of->kept) settle_kept(of);
+    if (of) cai_python_drain(&of->py);
+    if (status) throw cai::error(err);
 }
 
 inline void give_back(PyObject *self) noexcept
@@ -691,6 +707,23 @@ inline PyObject *array_interface(PyObject *self, void *on_host)
     return nullptr;
 }
 
+inline PyObject *refuse_numpy(PyObject *, PyObject *, PyObject *)
+{
+    PyErr_SetString(PyExc_TypeError, "NumPy takes arrays in host memory only: copy the array to the host first");
+    return nullptr;
+}
+
+/* Without it NumPy makes an array of one object. In host memory NumPy reads __array_interface__. */
+inline PyObject *array_array(PyObject *self, void *)
+{
+    static PyMethodDef refuses = {
+        "__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(refuse_numpy)),
+        METH_VARARGS | METH_KEYWORDS, nullptr};
+    if (!is_on_host(self)) return PyCFunction_New(&refuses, self);
+    PyErr_SetString(PyExc_AttributeError, "__array__: the array is in host memory");
+    return nullptr;
+}
+
 inline PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     cai_python *const py = &object_of(self)->of->py;
@@ -757,6 +790,7 @@ inline PyTypeObject *make_type(const char *name) noexcept
     static PyGetSetDef getset[] = {
         {"__cuda_array_interface__", array_interface, nullptr, "version 3, with the stream", nullptr},
         {"__array_interface__", array_interface, nullptr, "of an array in host memory", host},
+        {"__array__", array_array, nullptr, "refuses what is not in host memory", nullptr},
         {"shape", array_extents, nullptr, nullptr, nullptr},
         {"strides", array_extents, nullptr, "in bytes", strides},
         {"dtype", array_dtype, nullptr, "a typestr", nullptr},

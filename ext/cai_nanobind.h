@@ -42,6 +42,7 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_nb::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
+    When memory is short, cai_nb::drain() waits for the work, and gives back all that waits for it.
 
 INTERPRETERS AND THREADS
     nanobind marks its modules as those of one interpreter. From Python 3.12 on, a second one gets "ImportError:
@@ -65,6 +66,7 @@ INTERPRETERS AND THREADS
 
 namespace cai_nb {
 using cai_caster::basic_array;
+using cai_caster::drain;
 using cai_caster::pool;
 using cai_caster::stream;
 using cai_caster::typed;

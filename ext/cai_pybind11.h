@@ -43,6 +43,7 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_py::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
+    When memory is short, cai_py::drain() waits for the work, and gives back all that waits for it.
 
 INTERPRETERS AND THREADS
     With pybind11 3.0 or later and Python 3.12 or later each interpreter may import the module:
@@ -67,6 +68,7 @@ INTERPRETERS AND THREADS
 
 namespace cai_py {
 using cai_caster::basic_array;
+using cai_caster::drain;
 using cai_caster::pool;
 using cai_caster::stream;
 using cai_caster::typed;

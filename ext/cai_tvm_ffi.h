@@ -65,11 +65,15 @@ EXAMPLE
         }
 
 ORDER
-    TVM FFI has one current stream for each device and thread, the environment's stream. A caller with a
-    framework sets it to the framework's current stream (tvm_ffi.use_raw_stream sets it by hand). Arguments
-    are ready in it, and the caller goes on in it. So work that is queued there needs no event and no wait.
-    Do not wait for it on the host. An argument has CAI_SYNC_STREAM with that stream. For work on another
-    stream, use an exchange (cai_exchange_begin).
+    TVM FFI has one current stream for each device and thread, the environment's stream. For a call with a
+    PyTorch tensor on a device, tvm_ffi sets it to PyTorch's current stream. The arguments are ready in it,
+    and the caller goes on in it. So work that is queued there needs no event and no wait. Do not wait for it
+    on the host. An argument has CAI_SYNC_STREAM with that stream. For work on another stream, use an exchange
+    (cai_exchange_begin).
+    Without such an argument it is the legacy default stream, or that of tvm_ffi.use_raw_stream. If the caller
+    is on a non-blocking stream, it is then not ordered with your work. This happens with PyTorch if no
+    argument is a tensor, and always with CuPy. For PyTorch, give the function a tensor. Else the caller uses
+    the default stream, or calls under tvm_ffi.use_raw_stream with its stream.
     If an object has __dlpack__ and not DLPack's table, tvm_ffi calls __dlpack__() without a stream. Then the
     tensor is ready in the legacy default stream. If the environment's stream is non-blocking, its work is not
     ordered after that. Such a tensor cannot be told from others here.
@@ -77,9 +81,11 @@ ORDER
 OWNERSHIP
     The caller holds the arguments for the call, and later for the work on the environment's stream. An array
     of an argument is borrowed. TVM FFI tensors have no mark for read-only, so every argument is writable.
+    They do not show the negative bit of a PyTorch tensor: then the memory does not contain its values.
 
 THREADS
-    Any thread may call. The environment's stream is that of the calling thread.
+    Any thread may call. The environment's stream is that of the calling thread. CUDA calls of your own need
+    a current context there.
 */
 
 #if defined(CAI_NAMESPACE)
@@ -127,9 +133,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_tvm_ffi_float(const cai_tvm_ffi_args *args
                                                     cai_error *err);
 
 /* ------------------------------------------------------------------ >>results */
-/** Makes the tensor that the function returns, by the environment's allocator, where `like` is. A caller with
- *  a framework sets the allocator to that of the framework. `result` is that of the packed function, and
- *  becomes the tensor. `out` is a borrowed array of it, as in cai_tvm_ffi_array, valid while `result` is.
+/** Makes the tensor that the function returns, by the environment's allocator, where `like` is. PyTorch
+ *  tensors as arguments set it to that of PyTorch. With CuPy alone there is none: use cai_tvm_ffi_give.
+ *  `result` is that of the packed function, and becomes the tensor. `out` is a borrowed array of it, as in cai_tvm_ffi_array, valid while `result` is.
  *  `code` is CAI_FLOAT32, .... `shape` counts elements: one of CAI_INT4_X2 is two values. On failure `result`
  *  is unchanged. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_EXPORT (cai_dlpack_dtype_to,
  *  cai_dlpack_device, a dtype with a byte for each narrow value such as CAI_INT4, which the allocator would

@@ -198,6 +198,16 @@ template <class Array, class Stream> Array ordered(Stream s)
     return array;
 }
 
+/* An argument that work of the stream uses, as result: the way of docs/python.md. */
+template <class Array, class Stream> Array used(Array x, Stream s)
+{
+    cai::array seen = x.borrow();
+    cai::exchange ex(cai_caster::pool(), s.number, seen);
+    ex.finish();
+    cai::call(cai_stream_export, &x, cai_caster::pool(), s.number, nullptr, 0u);
+    return x;
+}
+
 template <class Array> Array like(const Array &x)
 {
     Array array;
@@ -216,6 +226,7 @@ template <class Array, class Host, class Stream, class WithoutGil, class Module>
     m.def("ordered", ordered<Array, Stream>);
     m.def("written", written<Array, Stream>);
     m.def("like", like<Array>);
+    m.def("used", used<Array, Stream>);
     m.def("by_value", [](Host x) { return lose(x); });
     m.def("thread", [](const Array &x) { return thread_of(x); });
     m.def("synchronize", synchronize);

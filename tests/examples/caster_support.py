@@ -35,7 +35,8 @@ SHARED = [
     ("a result is not released", "    give_back(self);\n", ""),
     ("a result is released too early", "if (is_settled(*array)) {", "if (true) {"),
     ("a result keeps its type", "Py_DECREF(type);", "(void)type;"),
-    ("a borrowed result", "if (!array->release) return refuse", "if (false) return refuse"),
+    ("a borrowed result", "if (!is_kept) return refuse", "if (!is_kept && false) return refuse"),
+    ("an empty result is refused", "array->release || is_empty;", "array->release || (is_empty && false);"),
     ("the stream object goes first", "owner ? owner : in_call::owner_of(*array)", "owner = nullptr"),
     ("a ring stays", "    Py_VISIT(object_of(self)->stream);\n", ""),
     ("the host waits for a ring", "!PyObject_GC_IsFinalized(stream))", "false)"),
@@ -54,6 +55,9 @@ SHARED = [
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
     ("no exchange in C", "if (cai_python_offer(of->type, &exchange)) return -1;", "(void)exchange;"),
     ("no exchange of DLPack", "return cai_python_dlpack_offer_ordered(&of->py, *events.load(), of->type, &dlpack::table);", "return 0;"),
+    ("a drain keeps the arguments", "    if (of) cai_python_drain(&of->py);\n", "    (void)of;\n"),
+    ("a drain of nothing", "events ? cai_keepalive_drain(*events.load(), &err) :", "false ? CAI_ERR_CUDA :"),
+    ("NumPy makes an object", "if (!is_on_host(self)) return PyCFunction_New(&refuses, self);", "(void)refuses;"),
     ("both interfaces", "if (is_on_host(self) == (on_host != nullptr))", "(void)on_host;"),
 ]  # fmt: skip
 TYPED = [
@@ -205,7 +209,11 @@ def check_results(array: type, more: Any) -> None:
     same("in device memory", raised(lambda: made.__array_interface__)[:15], "AttributeError:")
     for name in ("__cai_exchange__", "__dlpack_c_exchange_api__"):
         same(f"{name}", type(array.__dict__[name]).__name__, "PyCapsule")
+    same("NumPy is refused", raised(made.__array__, None)[:41], "TypeError: NumPy takes arrays in host mem")
     same("a borrowed result", raised(more.made, 6, stream, False), BORROWED)
+    empty = more.made(0, stream, False)
+    same("an empty result keeps nothing", [empty.shape, len(empty), more.only(empty)], [(0,), 0, 0])
+    same("it as a tensor of DLPack", type(empty.__dlpack__(stream=stream)).__name__, "PyCapsule")
     same("a borrowed array of other code", raised(more.adopt_borrowed), BORROWED)
     settle(more)
     before = more.released()
@@ -217,10 +225,35 @@ def check_results(array: type, more: Any) -> None:
     same("an argument as result", again.__cuda_array_interface__["data"], (8192, True))
 
 
+def check_used(more: Any) -> None:
+    """An argument that comes back is ordered at both ends, and names the stream of the function."""
+    mine, theirs = more.new_stream(), more.new_stream()
+    for given, waits in ((Array(), 0), (Array(stream=theirs), 2)):
+        more.calls()
+        made = more.used(given, mine)
+        same("waits of an argument that comes back", more.calls().count("stream_wait_event"), waits)
+        same("its stream", made.__cuda_array_interface__["stream"], mine)
+        del made
+        settle(more)
+        same("it is given back", sys.getrefcount(given), 3)
+
+
+def check_drain(saxpy: Callable[..., Any], more: Any) -> None:
+    """A drain gives arguments back, without another call that takes an array."""
+    x, stream = Array(data=(more.memory(), False)), more.new_stream()
+    before = sys.getrefcount(x)
+    saxpy(1.0, x, x, stream)
+    same("kept for the work", sys.getrefcount(x) > before, True)
+    more.run()
+    more.drain()
+    same("given back by a drain", sys.getrefcount(x), before)
+
+
 def check_host_results(more: Any) -> None:
     made = more.numbers(5)
     seen = made.__array_interface__
     same("in host memory", [seen["shape"], made.device, hasattr(made, "__cuda_array_interface__")], [(5,), None, False])
+    same("NumPy needs no method", hasattr(made, "__array__"), False)
     same("its device for DLPack", made.__dlpack_device__(), (1, 0))
     same("its numbers", list((ctypes.c_float * 5).from_address(seen["data"][0])), [0, 1, 2, 3, 4])
     same("a tensor of DLPack", type(made.__dlpack__()).__name__, "PyCapsule")
@@ -450,6 +483,7 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_numbers(saxpy.saxpy, more)
     check_results(saxpy.array, more)
     check_rules(more)
+    check_drain(saxpy.saxpy, more)
     check_host_results(more)
     check_result_streams(more)
     check_rings(more)
@@ -458,6 +492,7 @@ def check_module(saxpy: Any, more: Any, calls: Sequence[Callable[[Any], Any]]) -
     check_captures(more)
     if hasattr(more, "like"):  # a function of Cython names the stream object itself
         check_argument_streams(more)
+        check_used(more)
     check_no_streams(more)
     check_attributes(more)
     check_empty(more)

@@ -196,6 +196,10 @@ def released():
     return c_released
 
 
+def drain():
+    cai.drain()
+
+
 def poll():
     c_poll()
 

@@ -21,6 +21,9 @@ static void bind_more(nb::module_ &m)
         if (!made) throw nb::python_error();
         return nb::steal<nb::object>(made);
     });
+    m.def("drain", cai_nb::drain);
+    m.def("rank", [](const cai_nb::array &x) { return x.ndim == 1 ? "1-D" : throw nb::next_overload(); });
+    m.def("rank", [](const cai_nb::array &x) { return x.ndim == 2 ? "2-D" : throw nb::next_overload(); });
     m.def("typed", [](cai_nb::typed<const float, 2> x) { return x.expect("x").size; });
     m.def("writes", [](cai_nb::typed<double> x) { return x.expect("x").size; });
     m.def("reference", [](const cai_nb::array &x) { return x.size; }, nb::arg("x").none());

@@ -37,6 +37,9 @@ static void bind_more(py::module_ &m)
         if (!made) throw py::error_already_set();
         return py::reinterpret_steal<py::object>(made);
     });
+    m.def("drain", cai_py::drain);
+    m.def("rank", [](const cai::array &x) { return x.ndim == 1 ? "1-D" : throw py::reference_cast_error(); });
+    m.def("rank", [](const cai::array &x) { return x.ndim == 2 ? "2-D" : throw py::reference_cast_error(); });
     m.def("typed", [](cai_py::typed<const float, 2> x) { return x.expect("x").size; });
     m.def("writes", [](cai_py::typed<double> x) { return x.expect("x").size; });
     m.def("pair", pair);

@@ -120,14 +120,18 @@ def check_shown(options: argparse.Namespace) -> None:
     same("what is returned", [seen["shape"], seen["typestr"], seen["stream"]], [(2, 3), "<f4", consumer])
     more.run()
     same("numbers", list((ctypes.c_float * 6).from_address(seen["data"][0])), [0, 2, 4, 6, 8, 10])
+    empty = module.doubled(Array(data=(0, False), shape=(0, 4)), consumer)
+    same("of an empty array", [empty.shape, empty.device], [(0, 4), 0])
     same("a wrong dtype", raised(module.doubled, Array(typestr="<f8"), consumer),
          "ValueError: x: expected float32, on the device; got float64, 1-D")  # fmt: skip
-    del y
+    del y, empty
     more.drop_stream(producer), more.drop_stream(consumer)
     same("leaks", more.at_end(), "")
 
 
 def check_arguments(more: Any) -> None:
+    same("overloads on the rank", [more.rank(Array()), more.rank(Array(shape=(2, 3)))], ["1-D", "2-D"])
+    same("none for this rank", raised(more.rank, Array(shape=(1, 2, 3)))[:51], "TypeError: rank(): incompatible function arguments.")
     same("an array", more.which(Array()), "array 6")
     same("a text", more.which("x"), "text x")
     same("an int", more.which(5), "object")

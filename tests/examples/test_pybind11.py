@@ -49,6 +49,8 @@ def build(options: argparse.Namespace, folder: pathlib.Path, casters: pathlib.Pa
 
 
 def check_arguments(more: Any) -> None:
+    same("overloads on the rank", [more.rank(Array()), more.rank(Array(shape=(2, 3)))], ["1-D", "2-D"])
+    same("none for this rank", raised(more.rank, Array(shape=(1, 2, 3)))[:51], "TypeError: rank(): incompatible function arguments.")
     same("overloads", [more.which(x) for x in (Array(), Array(typestr="<f8"), None, "x", 5, Host())],
          ["float32 6", "array 6", "None", "text x", "object", "object"])  # fmt: skip
     for name in ("which", "only", "pointer", "optional"):

@@ -102,7 +102,7 @@ def on_host(module: Any) -> None:
             return x.__dlpack__(**keywords)
 
     module.described(Plain())
-    same("tvm_ffi passes no stream: docs/python.md says so", asked, [{}])
+    same("tvm_ffi passes no stream: cai_tvm_ffi.h says so", asked, [{}])
     results(module, x)
 
 

@@ -4,7 +4,7 @@
 Makes the CuPy of this environment run on the simulated driver. Its wheel (cupy-cuda13x or 12x) has a static libcudart,
 which finds no driver of its maker here. One module of CuPy, cupy_backends.cuda.api.runtime, is built anew from the
 source of the same version on PyPI, and finds a shared libcudart when it is loaded. Nothing else of CuPy changes. It
-takes half a minute, and needs a C++ compiler.
+takes half a minute, and needs a C++ compiler. A CuPy outside of this environment (sys.prefix) stays as it is.
 
   --back            puts the module of the wheel back
   --toolkit FOLDER  the headers of this CUDA toolkit. Else those of PyPI
@@ -15,6 +15,7 @@ CuPy's Thrust and CUB keep their static libcudart: what uses them (sort, unique,
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -86,6 +87,30 @@ def module_file() -> pathlib.Path:
     return pathlib.Path(found.origin).parent / "cuda" / "api" / f"runtime{suffix}"
 
 
+def check_place(module: pathlib.Path) -> None:
+    """Other environments may use a CuPy that this one only finds by its path."""
+    if not module.resolve().is_relative_to(pathlib.Path(sys.prefix).resolve()):
+        fail(f"{module} is outside of this environment ({sys.prefix}): install CuPy here, "
+             "or run the Python of the environment that has it")
+
+
+def replace(module: pathlib.Path, made: pathlib.Path) -> None:
+    """Puts `made` in place of the module, by a rename: a process that has the old one keeps it."""
+    beside = module.with_suffix(".new")
+    shutil.copy(made, beside)
+    os.replace(beside, module)
+
+
+def is_built(module: pathlib.Path, stamp: str) -> bool:
+    """Whether the module is the one that was built from what `stamp` says."""
+    noted = module.with_suffix(".built")
+    return noted.exists() and noted.read_text(encoding="utf-8") == f"{stamp} {digest(module)}"
+
+
+def digest(file: pathlib.Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def unpack(file: pathlib.Path, folder: pathlib.Path) -> None:
     """Python before 3.10.12 and 3.11.4, such as Debian's 3.11.2, has no filters."""
     safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
@@ -130,18 +155,24 @@ def main() -> int:
     options = parser.parse_args()
     version, major = installed()
     module = module_file()
-    shipped = module.with_suffix(".shipped")
+    check_place(module)
+    shipped, built_from = module.with_suffix(".shipped"), f"{version} {major}"
     if options.back:
         if shipped.exists():
             shipped.replace(module)
-        print(f"cupy {version}: {module.name} is as in the wheel")
+        print(f"cupy {version}: {module} is as in the wheel")
         return 0
+    if is_built(module, built_from):
+        print(f"cupy {version}: {module} is built already")
+        return 0
+    print(f"cupy {version}: builds {module} anew", flush=True)
     with tempfile.TemporaryDirectory() as name:
         built = build(version, major, options.toolkit, pathlib.Path(name))
         if not shipped.exists():
-            module.replace(shipped)
-        shutil.copy(built, module)
-    print(f"cupy {version}: {module.name} is built anew, for `python -m cai_sim`")
+            shutil.copy(module, shipped)
+        replace(module, built)
+    module.with_suffix(".built").write_text(f"{built_from} {digest(module)}", encoding="utf-8")
+    print(f"cupy {version}: {module} is built, for `python -m cai_sim`")
     return 0
 
 

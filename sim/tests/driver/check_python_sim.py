@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import textwrap
 import xml.etree.ElementTree
@@ -300,6 +301,7 @@ def test_never(): alpha.driver.stub_use(2)
 PYTESTS_RACES = """
 import alpha
 import sys
+import sysconfig
 
 sys.modules["cai_sim._trace"].MOST_RACES = 50
 s1, s2 = alpha.stream(), alpha.stream()
@@ -848,6 +850,43 @@ def on_driver(world: World, folder: pathlib.Path) -> None:
     mended = TWO_LIBRARIES.format(stream="-1").replace("\nview =", "\ntheirs.wait(mine)\nview =")
     expect(world.run(mended), 0, r"cai_sim: no race\n")
     expect(world.run(TWO_LIBRARIES.format(stream="int(theirs.handle)")), 0, r"cai_sim: no race\n")
+
+
+CUPY = """
+import os, pathlib, sys
+from cai_sim import cupy
+folder, *arguments = sys.argv[1:]
+sys.stdout = sys.stderr
+sys.path.insert(0, folder)
+sys.prefix = os.environ.get("PREFIX", folder)
+made = pathlib.Path(folder, "made.so")
+made.write_text("anew")
+cupy.build = lambda *given: print("a build") or made
+sys.argv[1:] = arguments
+sys.exit(cupy.main())
+"""
+
+
+def check_cupy(world: World) -> None:
+    """python -m cai_sim.cupy changes a module of this environment only, and once."""
+    site = world.folder / "site"
+    module = site / "cupy_backends" / "cuda" / "api" / f"runtime{sysconfig.get_config_var('EXT_SUFFIX')}"
+    module.parent.mkdir(parents=True)
+    (site / "cupy_backends" / "__init__.py").touch()
+    module.write_text("shipped")
+    (site / "cupy_cuda13x-99.0.dist-info").mkdir()
+    (site / "cupy_cuda13x-99.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: cupy-cuda13x\nVersion: 99.0\n")
+    (world.folder / "tool.py").write_text(CUPY)
+    tool, path = ("tool.py", str(site)), re.escape(str(module))
+    expect(world.python(*tool, PREFIX="/nowhere"), 1, f"cai_sim.cupy: {path} is outside of this environment \\(/nowhere\\)", without=("a build",))
+    check(module.read_text() == "shipped", "cupy: a module outside of the environment was changed")
+    with module.open() as held:
+        expect(world.python(*tool), 0, f"builds {path} anew\n", "a build\n", f"{path} is built, for")
+        check((held.read(), module.read_text()) == ("shipped", "anew"), "cupy: the file was overwritten in place")
+    expect(world.python(*tool), 0, f"{path} is built already\n", without=("a build",))
+    expect(world.python(*tool, "--back"), 0, f"{path} is as in the wheel\n")
+    check(module.read_text() == "shipped", "cupy: the module of the wheel did not come back")
+    expect(world.python(*tool), 0, "a build\n")
 
 
 CHECKS = {name[6:]: call for name, call in list(globals().items()) if name.startswith("check_")}
