@@ -335,7 +335,8 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
     X(CAI_VOID, 'V', 0, 0, "void")                     X(CAI_BITFIELD, 't', 0, 0, "bitfield")
 
 /** The dtypes without one. Those below 8 bits come twice: with one value in the low bits of each element, and
- *  packed (_X2, ...), where an element is 2, 4 or 8 values, the first in the lowest bits. */
+ *  packed (_X2, ...), where an element is 2, 4 or 8 values, the first in the lowest bits. Of an element of 3
+ *  bytes, byte 0 is the least significant. CUDA's __nv_fp6x4 is another layout: 4 values in 4 bytes. */
 #define CAI_FORMAT_DTYPES(X)                                                                                 \
     X(CAI_BFLOAT16, 'f', 2, 1, "bfloat16")             X(CAI_FLOAT8_E3M4, 'f', 1, 2, "float8_e3m4")          \
     X(CAI_FLOAT8_E4M3, 'f', 1, 3, "float8_e4m3")                                                             \
@@ -725,9 +726,10 @@ typedef struct cai_export_storage {
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
  *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
- *  version, CAI_SYNC_UNKNOWN in version 3, and a packed array that cai_array_init would not make. In version 3, no stream means no pending work. An empty array
- *  has no work to wait for and is exported without a stream. No version has an entry for device and memory
- *  kind. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
+ *  version, CAI_SYNC_UNKNOWN in version 3, and a packed array with unused bits or with another axis than
+ *  cai_array_init finds. In version 3, no stream means no pending work. An empty array has no work to wait for
+ *  and is exported without a stream. No version has an entry for device and memory kind.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
                                              cai_error *err);
@@ -737,6 +739,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * sync, stream, event, thread and version. `out` may be the array itself if that is borrowed. Axes count from
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
+ * Views count elements, also along a packed axis. These views of a packed axis are refused (CAI_ERR_VIEW): a
+ * slice with a step, an index, a squeeze, a repeat, and a reshape that would tear elements.
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
  * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
 
@@ -758,7 +762,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t
 CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
                                                  cai_array *out, cai_error *err);
 
-/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them. */
+/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them but a packed axis. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
                                                    cai_error *err);
 
@@ -793,7 +797,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, c
                                                        cai_array *out, cai_error *err);
 
 /** Merges axes for loops and kernels. The view has the fewest axes that visit the same elements in the same
- *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. */
+ *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. A packed axis stays, and is
+ *  merged only with an axis before it, and not if it has unused bits. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
 
 /** Makes a view of one field of a structured array (row `row` of array->fields). The axes of sub-arrays
@@ -3474,12 +3479,13 @@ static cai_status cai_priv_repack(const cai_array *array, cai_array *view, cai_e
     if (extent == array->shape[array->packed_axis]) return CAI_OK;
     if (array->size && array->packed_extent % values)
         return cai_priv_reject_packed(array, "reshaped, as it has unused bits", err);
-    if (cai_priv_mul(extent, values, &view->packed_extent)) return cai_priv_reject_packed(array, "so long", err);
+    if (cai_priv_mul(extent, values, &view->packed_extent))
+        return cai_priv_reject_packed(array, "so long", err);
     return CAI_OK;
 }
 
-/* Finds the packed axis of a view that has the elements of the array in C order. As many elements must follow
- * each of its elements as in the array. Among axes of extent 1 it is the same axis, or has the same extent. */
+/* Finds the packed axis of a view that has the elements of the array in C order. The axes after it must have
+ * as many elements as in the array. Among those, the same axis comes first, then one of the same extent. */
 static cai_status cai_priv_reshape_packed(const cai_array *array, cai_array *view, cai_error *err)
 {
     const int32_t packed = array->packed_axis;

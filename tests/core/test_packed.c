@@ -258,9 +258,10 @@ static int packed_as(const kind *k, const cai_array *elements, const model *m)
         tried.packed_axis = axis;
         for (int64_t unused = 0; unused < k->values && unused <= most; unused++) {
             tried.packed_extent = most - unused;
-            if (m->count > 0 && tried.size / (tried.shape[axis] ? tried.shape[axis] : 1) * most > MAX_VALUES) continue;
+            if (tried.size * k->values > MAX_VALUES) continue;
             model_of(&tried, k->bits, k->values, &got);
-            if (got.count == m->count && !memcmp(got.bit, m->bit, (size_t)m->count * sizeof m->bit[0])) return 1;
+            if (got.count != m->count) continue;
+            if (!memcmp(got.bit, m->bit, (size_t)m->count * sizeof m->bit[0])) return 1;
         }
     }
     return 0;
@@ -291,7 +292,7 @@ static void check_reshape(const kind *k, const cai_array *a, const model *m)
         CHECK_INT(view.packed_axis, a->packed_axis);
     }
     shape[1] = a->size;
-    for (int32_t with_ones = 0; with_ones < 3; with_ones++) reshape_to(k, a, m, with_ones + 1, shape + (with_ones < 1));
+    for (int32_t ndim = 1; ndim < 4; ndim++) reshape_to(k, a, m, ndim, shape + (ndim == 1));
     shape[1] = shape[2] = 1;
     for (int32_t i = 0; i < last; i++) shape[0] *= a->shape[i];
     shape[1] = a->shape[last];
@@ -553,7 +554,8 @@ static void check_mask(void)
     a.mask = &mask;
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     mask.must_understand = 1;
-    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "mask: must_understand = 0x1 has bits of a later version");
+    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
+            "mask: must_understand = 0x1 has bits of a later version");
     mask.must_understand = 0;
     mask.abi = 7;
     CHECK_INT(cai_array_check(&a, &e), CAI_ERR_ABI);
