@@ -2833,7 +2833,7 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
     if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (dtype->bits || dtype->code == CAI_BITFIELD)
+    if (dtype->bits || (strides && dtype->code == CAI_BITFIELD))
         return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
     if (strides) return cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err);
     draft.shape = shape;
