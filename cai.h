@@ -335,7 +335,8 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
     X(CAI_VOID, 'V', 0, 0, "void")                     X(CAI_BITFIELD, 't', 0, 0, "bitfield")
 
 /** The dtypes without one. Those below 8 bits come twice: with one value in the low bits of each element, and
- *  packed (_X2, ...), where an element is 2, 4 or 8 values, the first in the lowest bits. */
+ *  packed (_X2, ...), where an element is 2, 4 or 8 values, the first in the lowest bits. Of an element of 3
+ *  bytes, byte 0 is the least significant. CUDA's __nv_fp6x4 is another layout: 4 values in 4 bytes. */
 #define CAI_FORMAT_DTYPES(X)                                                                                 \
     X(CAI_BFLOAT16, 'f', 2, 1, "bfloat16")             X(CAI_FLOAT8_E3M4, 'f', 1, 2, "float8_e3m4")          \
     X(CAI_FLOAT8_E4M3, 'f', 1, 3, "float8_e4m3")                                                             \
@@ -575,7 +576,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai
  *  an element lie along `axis`. out->shape[axis] is the number of elements that hold them, so the last element
  *  may have unused bits. `strides` are in bytes as ever, the one of `axis` from element to element. With 0
  *  axes, `shape` is NULL, `axis` is -1 and the array is one element. The rest is as in cai_array_init, which
- *  takes these dtypes, too: its shape counts elements, and the values lie along the last axis. */
+ *  takes these dtypes, too: its shape counts elements, and the values lie along the last axis whose stride is
+ *  the itemsize, or with `strides` NULL or without such an axis along the last. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t ndim,
                                                         const int64_t *shape, int32_t axis,
                                                         const int64_t *strides, void *data, cai_error *err);
@@ -725,9 +727,10 @@ typedef struct cai_export_storage {
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
  *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
- *  version, and CAI_SYNC_UNKNOWN in version 3. In version 3, no stream means no pending work. An empty array
- *  has no work to wait for and is exported without a stream. No version has an entry for device and memory
- *  kind. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
+ *  version, CAI_SYNC_UNKNOWN in version 3, and a packed array with unused bits or with another axis than
+ *  cai_array_init finds. In version 3, no stream means no pending work. An empty array has no work to wait for
+ *  and is exported without a stream. No version has an entry for device and memory kind.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
                                              cai_error *err);
@@ -737,6 +740,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * sync, stream, event, thread and version. `out` may be the array itself if that is borrowed. Axes count from
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
+ * Views count elements, also along a packed axis. These views of a packed axis are refused (CAI_ERR_VIEW): a
+ * slice with a step, an index, a squeeze, a repeat, and a reshape that would tear elements.
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
  * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
 
@@ -758,7 +763,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t
 CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
                                                  cai_array *out, cai_error *err);
 
-/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them. */
+/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them but a packed axis. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
                                                    cai_error *err);
 
@@ -786,12 +791,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32
 
 /** Describes the same bytes with another dtype, such as "<V2" or "<u2" as CAI_BFLOAT16, float32 pairs as
  *  complex64, or a swapped type as its bytes. If the itemsize changes, the last axis must be contiguous, and
- *  the new itemsize must divide its bytes. The view has no field table. */
+ *  the new itemsize must divide its bytes. Values of a packed dtype lie along the axis that cai_array_init
+ *  finds, or stay as they are if the array's elements have as many and the same size. The view has no field
+ *  table. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype *dtype,
                                                        cai_array *out, cai_error *err);
 
 /** Merges axes for loops and kernels. The view has the fewest axes that visit the same elements in the same
- *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. */
+ *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. A packed axis stays, and is
+ *  merged only with an axis before it, and not if it has unused bits. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
 
 /** Makes a view of one field of a structured array (row `row` of array->fields). The axes of sub-arrays
@@ -1398,8 +1406,8 @@ static inline int32_t cai_priv_narrow_bits(int32_t code)
 
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
 {
-    const int32_t format = dtype->code >> 16 & 0xff;
-    return format & 16 ? "\10\4\2\4\4\2\1\1"[(format - 26) & 7] : 1;
+    const int32_t format = dtype ? dtype->code >> 16 : 0; /* of a swapped code, above 255 */
+    return format > 25 && format < 32 ? "\10\4\2\4\4\2"[format - 26] : 1;
 }
 
 CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
@@ -2676,10 +2684,34 @@ static cai_status cai_priv_export_stream(cai_priv_storage *room, const cai_array
     return CAI_OK;
 }
 
+/* Returns the axis along which the values of packed elements lie, if nothing else says so (>>arrays). */
+CAI_PRIV_NOINLINE int32_t cai_priv_packed_axis(int32_t ndim, const int64_t *strides, int64_t itemsize)
+{
+    for (int32_t axis = strides ? ndim : 0; axis-- > 0;) {
+        if (strides[axis] == itemsize) return axis;
+    }
+    return ndim - 1;
+}
+
+/* Refuses values that lie elsewhere than a reader of the entries would find them. */
+static cai_status cai_priv_export_packed(cai_priv_storage *room, const cai_array *array)
+{
+    const int64_t *strides = array->flags & CAI_C_CONTIGUOUS ? NULL : array->strides;
+    const int32_t axis = array->packed_axis;
+    if (axis < 0) return CAI_OK;
+    if (axis == cai_priv_packed_axis(array->ndim, strides, array->dtype.itemsize) &&
+        array->packed_extent % cai_dtype_values(&array->dtype) == 0)
+        return CAI_OK;
+    return cai_priv_fail(room->err, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1,
+                         ": no version can say that %lld values lie along axis %d",
+                         (long long)array->packed_extent, axis);
+}
+
 static cai_status cai_priv_export_entries(cai_priv_storage *room, const cai_array *array, int32_t version,
                                           cai_interface *out)
 {
     cai_token *list;
+    CAI_TRY(cai_priv_export_packed(room, array));
     memset(out, 0, sizeof *out);
     out->shape = cai_priv_emit_tuple(room, array->ndim, array->shape);
     out->typestr = cai_priv_emit_typestr(room, &array->dtype);
@@ -2766,13 +2798,14 @@ static inline cai_status cai_priv_init_strided(cai_array *out, const cai_dtype *
     return cai_priv_describe(&judge, &draft, out);
 }
 
-/* cai_array_init_dtype for values below 8 bits. Those of a packed element lie along the last axis. */
+/* cai_array_init_dtype for values below 8 bits. */
 CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                                 const int64_t *shape, const int64_t *strides, uint64_t data,
                                                 cai_error *err)
 {
     const cai_priv_judge judge = {err, 0};
-    const int32_t values = cai_dtype_values(dtype), axis = values > 1 ? ndim - 1 : -1;
+    const int32_t values = cai_dtype_values(dtype);
+    const int32_t axis = values > 1 ? cai_priv_packed_axis(ndim, strides, dtype->itemsize) : -1;
     int64_t extent = 0;
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
@@ -2801,7 +2834,8 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
     if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (dtype->bits) return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
+    if (dtype->bits || (strides && dtype->code == CAI_BITFIELD))
+        return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
     if (strides) return cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err);
     draft.shape = shape;
     draft.array.dtype = *dtype;
@@ -2818,9 +2852,10 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
 CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t ndim, const int64_t *shape,
                                          int32_t axis, const int64_t *strides, void *data, cai_error *err)
 {
-    int64_t elements[CAI_MAX_NDIM];
+    int64_t elements[CAI_MAX_NDIM], extent = 0;
     int32_t values;
     cai_dtype dtype;
+    if (!out) return cai_priv_misuse(err, "cai_array_init_packed: out is NULL");
     CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
     values = cai_dtype_values(&dtype);
     if (values == 1)
@@ -2832,10 +2867,11 @@ CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t n
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: axis = %d is not one of %d axes",
                               axis, ndim);
     for (int32_t i = 0; i < ndim; ++i) elements[i] = shape[i];
-    if (ndim && shape[axis] > 0) elements[axis] = (shape[axis] - 1) / values + 1;
-    CAI_TRY(cai_array_init_dtype(out, &dtype, ndim, elements, strides, (uint64_t)(uintptr_t)data, err));
+    if (ndim) extent = shape[axis]; /* before `out`, which may have the shape */
+    if (extent > 0) elements[axis] = (extent - 1) / values + 1;
+    CAI_TRY(cai_priv_init_strided(out, &dtype, ndim, elements, strides, (uint64_t)(uintptr_t)data, err));
     out->packed_axis = axis;
-    out->packed_extent = ndim ? shape[axis] : 0;
+    out->packed_extent = extent;
     return CAI_OK;
 }
 
@@ -2874,14 +2910,11 @@ CAI_API void cai_array_release(cai_array *array)
     release(array);
 }
 
-/* Checks a packed array, or one with bits that a later header knows. */
-CAI_PRIV_NOINLINE cai_status cai_priv_check_rare(const cai_array *array, cai_error *err)
+static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
     const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
     int64_t elements;
-    if (array->must_understand)
-        return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
-                              (unsigned long long)array->must_understand);
+    if (axis == -1) return CAI_OK;
     if (axis < 0 || axis >= array->ndim || values < 2)
         return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is no axis of a packed dtype", axis);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
@@ -2891,9 +2924,9 @@ CAI_PRIV_NOINLINE cai_status cai_priv_check_rare(const cai_array *array, cai_err
     return CAI_OK;
 }
 
-CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
+/* Checks an array without its mask. */
+static cai_status cai_priv_check(const cai_array *array, cai_error *err)
 {
-    if (!array) return cai_priv_misuse(err, "array is NULL");
     if (array->abi != CAI_ABI)
         return cai_priv_error(err, CAI_ERR_ABI, "abi = %u is not %u, that of this header", array->abi,
                               CAI_ABI);
@@ -2906,7 +2939,20 @@ CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
     if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS)
         return cai_priv_error(err, CAI_ERR_ABI, "field_count = %lld is not in 0..4096",
                               (long long)array->field_count);
-    return array->packed_axis == -1 && !array->must_understand ? CAI_OK : cai_priv_check_rare(array, err);
+    if (array->must_understand)
+        return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
+                              (unsigned long long)array->must_understand);
+    return array->packed_axis == -1 ? CAI_OK : cai_priv_check_packed(array, err);
+}
+
+CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
+{
+    cai_status status;
+    if (!array) return cai_priv_misuse(err, "array is NULL");
+    CAI_TRY(cai_priv_check(array, err));
+    if (!array->mask) return CAI_OK;
+    status = cai_priv_check(array->mask, err);
+    return status ? cai_priv_of_mask(err, status) : CAI_OK;
 }
 
 static const char *cai_priv_order_text(uint32_t flags)
@@ -3370,20 +3416,27 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
 }
 
 /* Copies the axes of an array with elements. Extents of 1 are dropped, and axes that continue one another are
- * merged. */
-static void cai_priv_merge_axes(const cai_array *array, cai_array *merged)
+ * merged. The axis `packed` stays, and is merged only with one before it and without unused bits between. */
+static void cai_priv_merge_axes(const cai_array *array, int32_t packed, cai_array *merged)
 {
+    const int64_t values = cai_dtype_values(&array->dtype);
+    const int full = array->packed_extent % values == 0;
     merged->ndim = 0;
+    merged->packed_axis = -1;
     for (int32_t axis = 0; axis < array->ndim; ++axis) {
         const int64_t extent = array->shape[axis], stride = array->strides[axis];
         const int32_t last = merged->ndim - 1;
-        if (extent == 1) continue;
-        if (last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride)) {
+        int joins = last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride);
+        if (extent == 1 && axis != packed) continue;
+        if (joins && last == merged->packed_axis) joins = 0;
+        if (joins && axis == packed) joins = full && merged->shape[last] * extent <= INT64_MAX / values;
+        if (joins) {
             merged->shape[last] *= extent;
             merged->strides[last] = stride;
         } else {
             cai_priv_append_axis(merged, extent, stride);
         }
+        if (axis == packed) merged->packed_axis = merged->ndim - 1;
     }
 }
 
@@ -3393,7 +3446,7 @@ static int cai_priv_restride(const cai_array *array, cai_array *view)
 {
     cai_array merged;
     int32_t to = 0;
-    cai_priv_merge_axes(array, &merged);
+    cai_priv_merge_axes(array, -1, &merged);
     for (int32_t from = 0; from < merged.ndim; ++from) {
         int64_t extent = 1, stride = merged.strides[from];
         const int32_t first = to;
@@ -3420,22 +3473,37 @@ CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *ar
     return CAI_ERR_VIEW;
 }
 
-/* Finds the packed axis of a view that has the elements of the array in C order. The values of an element are
- * neighbours in that order if the packed axis is the last. Unused bits must stay at its end. */
+/* Stores the values along the packed axis of a view. Unused bits must stay at its end. */
 static cai_status cai_priv_repack(const cai_array *array, cai_array *view, cai_error *err)
 {
-    const int32_t last = array->ndim - 1, new_last = view->ndim - 1;
-    int64_t values;
-    if (array->packed_axis < 0) return CAI_OK;
-    if (array->packed_axis != last || new_last < 0) return cai_priv_reject_packed(array, "reshaped", err);
-    values = cai_dtype_values(&array->dtype);
-    view->packed_axis = new_last;
-    if (view->shape[new_last] == array->shape[last]) return CAI_OK;
-    if (array->packed_extent % values)
+    const int64_t values = cai_dtype_values(&array->dtype), extent = view->shape[view->packed_axis];
+    if (extent == array->shape[array->packed_axis]) return CAI_OK;
+    if (array->size && array->packed_extent % values)
         return cai_priv_reject_packed(array, "reshaped, as it has unused bits", err);
-    if (cai_priv_mul(view->shape[new_last], values, &view->packed_extent))
+    if (cai_priv_mul(extent, values, &view->packed_extent))
         return cai_priv_reject_packed(array, "so long", err);
     return CAI_OK;
+}
+
+/* Finds the packed axis of a view that has the elements of the array in C order. The axes after it must have
+ * as many elements as in the array. Among those, the same axis comes first, then one of the same extent. */
+static cai_status cai_priv_reshape_packed(const cai_array *array, cai_array *view, cai_error *err)
+{
+    const int32_t packed = array->packed_axis;
+    int64_t after = 1, inner = 1, extent = 0;
+    if (packed < 0) return CAI_OK;
+    view->packed_axis = array->size ? -1 : packed;
+    if (!array->size && (packed >= view->ndim || view->shape[packed] != array->shape[packed]))
+        view->packed_axis = view->ndim - 1;
+    for (int32_t axis = packed + 1; axis < array->ndim; ++axis) after *= array->shape[axis];
+    for (int32_t axis = view->ndim; array->size && axis-- > 0 && inner <= after; inner *= view->shape[axis]) {
+        if (inner != after || (extent == array->shape[packed] && axis != packed)) continue;
+        if (extent == array->shape[packed] && view->shape[axis] != extent) continue;
+        view->packed_axis = axis;
+        extent = view->shape[axis];
+    }
+    if (view->packed_axis < 0) return cai_priv_reject_packed(array, "reshaped", err);
+    return cai_priv_repack(array, view, err);
 }
 
 CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
@@ -3447,18 +3515,21 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
-    CAI_TRY(cai_priv_repack(array, &view.array, err));
+    CAI_TRY(cai_priv_reshape_packed(array, &view.array, err));
     if (array->size == 0) view.strides = NULL; /* C order */
     else if (!cai_priv_restride(array, &view.array)) return cai_priv_needs_copy(err, array, &view.array);
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-/* Closes a view with a new dtype. If that is packed, its values lie along the last axis. */
-static cai_status cai_priv_reinterpreted(cai_priv_draft *view, cai_array *out, cai_error *err)
+/* Closes a view with a new dtype. A packed axis stays if the elements have as many values as `from`. */
+static cai_status cai_priv_reinterpreted(cai_priv_draft *view, const cai_dtype *from, cai_array *out,
+                                         cai_error *err)
 {
     cai_array *array = &view->array;
-    const int32_t values = cai_dtype_values(&array->dtype);
-    array->packed_axis = values > 1 ? array->ndim - 1 : -1;
+    const int32_t values = cai_dtype_values(&array->dtype), size = array->dtype.itemsize;
+    if (values == cai_dtype_values(from) && size == from->itemsize)
+        return cai_priv_view_close(view, 0, out, err);
+    array->packed_axis = values > 1 ? cai_priv_packed_axis(array->ndim, array->strides, size) : -1;
     array->packed_extent = 0;
     if (array->packed_axis >= 0 &&
         cai_priv_mul(array->shape[array->packed_axis], values, &array->packed_extent))
@@ -3470,15 +3541,17 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                                         cai_error *err)
 {
     cai_priv_draft view;
+    cai_dtype from;
     int64_t nbytes, size, old_size;
     int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     if (!dtype) return cai_priv_misuse(err, "cai_view_reinterpret: dtype is NULL");
+    from = array->dtype;
     view.array.dtype = *dtype;
     last = array->ndim - 1;
     size = dtype->itemsize;
     old_size = array->dtype.itemsize;
-    if (size == old_size) return cai_priv_reinterpreted(&view, out, err);
+    if (size == old_size) return cai_priv_reinterpreted(&view, &from, out, err);
     if (size < 1 || last < 0 || (array->size && array->shape[last] != 1 && array->strides[last] != old_size))
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, last,
                              "items of %lld bytes cannot become items of %lld: no contiguous last axis",
@@ -3489,7 +3562,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                              (long long)array->shape[last], (long long)size);
     view.array.shape[last] = nbytes / size;
     view.array.strides[last] = size;
-    return cai_priv_reinterpreted(&view, out, err);
+    return cai_priv_reinterpreted(&view, &from, out, err);
 }
 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
@@ -3497,11 +3570,14 @@ CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     view.array.ndim = 0;
-    if (array->size == 0) cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
-    else cai_priv_merge_axes(array, &view.array);
-    if (array->packed_axis >= 0 && !view.array.ndim)
-        cai_priv_append_axis(&view.array, 1, array->dtype.itemsize);
-    CAI_TRY(cai_priv_repack(array, &view.array, err));
+    if (array->size) {
+        cai_priv_merge_axes(array, array->packed_axis, &view.array);
+        if (array->packed_axis >= 0) CAI_TRY(cai_priv_repack(array, &view.array, err));
+    } else {
+        cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
+        if (array->packed_axis >= 0) view.array.packed_axis = 0;
+        view.array.packed_extent = 0;
+    }
     return cai_priv_view_close(&view, 1, out, err);
 }
 

@@ -92,8 +92,9 @@ TYPES
     also refuse swapped bytes, records, text, times, bit fields, masks, and strides that are not whole
     elements. Values below 8 bits come in three forms:
 
-    - As many lanes as fill whole bytes (float4: 2). The shape counts elements of that many values. PyTorch has
-      its float4_e2m1fn_x2 so. It is what the exports write.
+    - As many lanes as fill whole bytes (float4: 2). The shape counts elements of that many values. The values
+      lie along the last axis of stride 1. If there is none, or strides is NULL, they lie along the last axis.
+      PyTorch has its float4_e2m1fn_x2 so. It is what the exports write. They refuse another axis.
     - One lane, packed. The shape counts values. An import takes it if every row begins at a whole element
       (the axis of stride 1 is packed, all other strides are multiples of its values). An export writes it
       with CAI_DLPACK_ONE_LANE.
@@ -700,16 +701,20 @@ static int32_t cai_priv_dlpack_packed_axis(const cai_dl_tensor *tensor)
 static cai_status cai_priv_dlpack_packed_bytes(const cai_dl_tensor *tensor, int32_t packed, int64_t values,
                                                int64_t itemsize, int64_t *strides, cai_error *err)
 {
-    uint64_t run = 1;
+    int64_t run = 1; /* the stride in C order */
     for (int32_t axis = tensor->ndim; axis-- > 0;) {
-        const int64_t extent = tensor->shape[axis];
-        const int64_t stride = tensor->strides ? tensor->strides[axis] : (int64_t)run;
+        const int64_t extent = tensor->shape[axis], stride = tensor->strides ? tensor->strides[axis] : run;
         if (axis != packed && extent > 1 && stride % values)
             return cai_priv_dlpack_say(err, CAI_ERR_STRIDES, CAI_ENTRY_STRIDES, axis,
                                        "strides[%ld] = %lld values is no multiple of the %lld in an element",
                                        (long)axis, (long long)stride, (long long)values);
         strides[axis] = axis == packed ? itemsize : stride / values * itemsize;
-        run *= extent > 1 ? (uint64_t)extent : 1;
+        if (tensor->strides || extent < 2) continue;
+        if (extent > INT64_MAX / run)
+            return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
+                                       "shape[%ld] = %lld makes more than 9223372036854775807 values",
+                                       (long)axis, (long long)extent);
+        run *= extent;
     }
     return CAI_OK;
 }
@@ -932,12 +937,22 @@ static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *
     return CAI_OK;
 }
 
+/* Returns the axis of the lanes: the last of stride 1, else the last, as cai_array_init finds it. */
+static int32_t cai_priv_dlpack_lanes_axis(int32_t ndim, const int64_t *strides)
+{
+    for (int32_t axis = ndim; axis-- > 0;) {
+        if (strides[axis] == 1) return axis;
+    }
+    return ndim - 1;
+}
+
 /* Writes shape and strides, and the lanes of a dtype below 8 bits. */
 static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t flags,
                                                int64_t *shape_and_strides, cai_dl_dtype *dtype,
                                                cai_error *err)
 {
     const int32_t packed = array->packed_axis;
+    int32_t lanes;
     if (cai_dlpack_is_padded(&array->dtype) && !(flags & (uint32_t)CAI_DLPACK_PADDED))
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1,
                                    "dtype: %s has a byte for each value: only the versioned struct says so",
@@ -946,7 +961,13 @@ static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t 
         dtype->lanes = 1;
         return cai_priv_dlpack_write_values(array, shape_and_strides, err);
     }
-    if (packed >= 0 && array->packed_extent != array->shape[packed] * dtype->lanes)
+    if (packed < 0) return CAI_OK;
+    lanes = cai_priv_dlpack_lanes_axis(array->ndim, shape_and_strides + array->ndim);
+    if (packed != lanes)
+        return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
+                                   "strides: the values lie along axis %ld, lanes would along %ld "
+                                   "(CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
+    if (array->packed_extent != array->shape[packed] * dtype->lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
                                    "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",
                                    (long)packed, (long long)array->packed_extent, (unsigned)dtype->lanes);

@@ -220,6 +220,52 @@ static void check_lanes(void)
             "fill whole bytes");
 }
 
+/* The values of lanes lie along the last axis of stride 1, else the last. PyTorch gives transposed views so. */
+static void check_lanes_axis(void)
+{
+    static const struct {
+        int64_t shape[2], strides[2];
+        int32_t axis;
+    } cases[] = {{{32, 128}, {1, 32}, 0}, {{128, 32}, {32, 1}, 1}, {{4, 1}, {1, 1}, 1}, {{1, 4}, {1, 2}, 0},
+                 {{4, 1}, {1, 4}, 0},     {{4, 4}, {8, 2}, 1},     {{0, 4}, {1, 4}, 0}};
+    for (int32_t i = 0; i < (int32_t)(sizeof cases / sizeof cases[0]); i++) {
+        int64_t shape[2], strides[2], numbers[4], values[2];
+        cai_dl_tensor t = tensor_of(dtype_of(17, 4, 2), 2, shape, strides), out;
+        cai_array a, back;
+        cai_error e;
+        memcpy(shape, cases[i].shape, sizeof shape);
+        memcpy(strides, cases[i].strides, sizeof strides);
+        CHECK_INT(cai_dlpack_borrow(&t, NULL, &a, &e), CAI_OK);
+        CHECK_INT(a.packed_axis, cases[i].axis);
+        CHECK_INT(a.packed_extent, 2 * shape[cases[i].axis]);
+        CHECK_INT(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_OK);
+        CHECK_INT(cai_dlpack_borrow(&out, NULL, &back, &e), CAI_OK);
+        CHECK(back.packed_axis == a.packed_axis && back.packed_extent == a.packed_extent);
+        for (int32_t axis = 0; axis < 2; axis++) { /* the same elements, packed along either axis */
+            cai_status status;
+            for (int32_t n = 0; n < 2; n++) values[n] = n == axis ? 2 * shape[n] : shape[n];
+            CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, values, axis, strides, memory, &e), CAI_OK);
+            a.sync = CAI_SYNC_NONE;
+            a.memory = CAI_MEMORY_HOST;
+            status = cai_dlpack_lend(&a, 0, numbers, &out, &e);
+            CHECK_INT(status, axis == cases[i].axis ? CAI_OK : CAI_ERR_EXPORT);
+            if (status) CHECK(strstr(e.message, "(CAI_DLPACK_ONE_LANE)") != NULL);
+        }
+    }
+}
+
+/* Strides in C order that 64 bits do not hold, although the elements are few enough. */
+static void check_too_many(void)
+{
+    int64_t shape[5] = {2, 2, 2, 2, INT64_C(1) << 61};
+    cai_dl_tensor t = tensor_of(dtype_of(1, 1, 1), 5, shape, NULL);
+    cai_array a;
+    cai_error e;
+    CHECK_INT(cai_dlpack_borrow(&t, NULL, &a, &e), CAI_ERR_SHAPE);
+    CHECK_INT(e.index, 2);
+    CHECK_STR(e.message, "shape[2] = 2 makes more than 9223372036854775807 values");
+}
+
 static void check_rows(void)
 {
     int64_t shape[2] = {4, 5}, numbers[4], gap[2] = {8, 2}, huge[2] = {INT64_MAX - 1, 1};
@@ -291,6 +337,8 @@ static void run(void)
     check_bit_field();
     check_one_lane();
     check_lanes();
+    check_lanes_axis();
+    check_too_many();
     check_rows();
     check_padded();
 }

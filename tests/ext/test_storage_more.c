@@ -290,7 +290,6 @@ static void test_hooks(void)
     options.host = &plain;
     INIT_REFUSED(CAI_ERR_ABI, "version");
     options.host = NULL;
-    dtype.bits = 1;
     dtype.code = CAI_BITFIELD; /* has no strides; the last step: what was allocated is given back */
     INIT_REFUSED(CAI_ERR_STRIDES, "bit field");
     GOOD(cai_dtype_of(CAI_INT32, &dtype, &err));

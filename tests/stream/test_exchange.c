@@ -1177,6 +1177,13 @@ static void check_short_finish(void)
     CHECK_INT(cai_exchange_finish(&ex, CAI_OK, NULL, 1, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
     CHECK_INT(cai_exchange_finish(&ex, CAI_OK, NULL, 0, &err), CAI_OK);
+    a.packed_axis = 0; /* its maker zeroed the struct: what begin takes, finish gives back */
+    a.flags |= CAI_ORDERED_FREE;
+    released = 0;
+    cai_array_own(&a, on_release, NULL);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
+    CHECK_INT(released, 1);
     close_pool();
 }
 
