@@ -2805,7 +2805,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype 
 {
     const cai_priv_judge judge = {err, 0};
     const int32_t values = cai_dtype_values(dtype);
-    const int32_t axis = values > 1 ? cai_priv_packed_axis(ndim, strides, dtype->itemsize) : -1;
+    const int32_t axis = values > 1 && shape ? cai_priv_packed_axis(ndim, strides, dtype->itemsize) : -1;
     int64_t extent = 0;
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
@@ -3427,16 +3427,17 @@ static void cai_priv_merge_axes(const cai_array *array, int32_t packed, cai_arra
         const int64_t extent = array->shape[axis], stride = array->strides[axis];
         const int32_t last = merged->ndim - 1;
         int joins = last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride);
-        if (extent == 1 && axis != packed) continue;
+        const int is_packed = packed >= 0 && axis == packed;
+        if (extent == 1 && !is_packed) continue;
         if (joins && last == merged->packed_axis) joins = 0;
-        if (joins && axis == packed) joins = full && merged->shape[last] * extent <= INT64_MAX / values;
+        if (joins && is_packed) joins = full && merged->shape[last] * extent <= INT64_MAX / values;
         if (joins) {
             merged->shape[last] *= extent;
             merged->strides[last] = stride;
         } else {
             cai_priv_append_axis(merged, extent, stride);
         }
-        if (axis == packed) merged->packed_axis = merged->ndim - 1;
+        if (is_packed) merged->packed_axis = merged->ndim - 1;
     }
 }
 

@@ -574,9 +574,7 @@ static cai_status cai_priv_place_out(cai_priv_place *place, const cai_array *out
     for (i = 0; i < place->count && place->at.overlap < 0; ++i) {
         const cai_array *input = place->inputs[i].array;
         if (!input) continue;
-        if (input->mask && !cai_array_check(input->mask, NULL) &&
-            cai_overlap(input->mask, out) != CAI_OVERLAP_NO)
-            place->at.overlap = i;
+        if (input->mask && cai_overlap(input->mask, out) != CAI_OVERLAP_NO) place->at.overlap = i;
         if (cai_overlap(input, out) == CAI_OVERLAP_NO) continue;
         if (!cai_priv_place_same(input, out)) place->at.overlap = i;
     }

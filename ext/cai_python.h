@@ -1477,7 +1477,7 @@ static PyObject **cai_priv_py_find_entries(cai_priv_py_reader *reader, const cai
 static int cai_priv_py_only_repeats(PyObject *descr, PyObject *typestr)
 {
     PyObject *field, *name, *text;
-    Py_ssize_t length, as_long;
+    Py_ssize_t length = 0, as_long = 0;
     const char *said, *expected;
     int same;
     if (!typestr || Py_TYPE(typestr) != &PyUnicode_Type || Py_TYPE(descr) != &PyList_Type) return 0;

@@ -493,6 +493,7 @@ static int is_bare(const cai_array *late)
     bare.device = late->device;
     bare.sync = late->sync;
     bare.stream = late->stream;
+    bare.packed_axis = -1;
     if (late->sync != (late->stream ? CAI_SYNC_STREAM : CAI_SYNC_NONE)) return 0;
     return late->stream != CAI_STREAM_PER_THREAD && memcmp(&bare, late, sizeof bare) == 0;
 }

@@ -138,14 +138,14 @@ static uint32_t rule_out(const call *c, verdict *v)
     const cai_array *out = c->out;
     uint32_t wrong = 0;
     int32_t i;
-    if (out->abi != CAI_ABI) return 1u << CAI_ERR_ABI;
+    if (out->abi != CAI_ABI || (out->mask && out->mask->abi != CAI_ABI)) return 1u << CAI_ERR_ABI;
     if (!(out->flags & CAI_WRITABLE)) wrong |= 1u << CAI_ERR_EXPECT;
     if (!out->size) return wrong;
     if (rule_overlaps_itself(out)) wrong |= 1u << CAI_ERR_EXPECT;
     for (i = c->count; i-- > 0;) {
         const cai_array *x = c->inputs[i];
         if (x && rule_shares_bytes(x, out) && !rule_in_place(x, out)) v->at.overlap = i;
-        if (x && x->mask && x->mask->abi == CAI_ABI && rule_shares_bytes(x->mask, out)) v->at.overlap = i;
+        if (x && x->mask && rule_shares_bytes(x->mask, out)) v->at.overlap = i;
     }
     if (v->at.overlap >= 0 && !(c->flags & CAI_PLACE_ALLOW_OVERLAP)) wrong |= 1u << CAI_ERR_EXPECT;
     return wrong | rule_memory(c, out) | rule_stream(c, out);
@@ -178,7 +178,7 @@ static verdict rule(const call *c)
     if (c->stream == UINT64_MAX || (!c->stream && c->policy == CAI_PLACE_INTO)) return v;
     for (v.index = 0; v.index < c->count; v.index++) {
         const cai_array *x = c->inputs[v.index];
-        v.statuses = x && x->abi != CAI_ABI ? 1u << CAI_ERR_ABI : 0;
+        v.statuses = x && (x->abi != CAI_ABI || (x->mask && x->mask->abi != CAI_ABI)) ? 1u << CAI_ERR_ABI : 0;
         if (!v.statuses && rule_counts(x)) v.statuses = rule_memory(c, x) | rule_stream(c, x);
         if (v.statuses) return v;
     }

@@ -48,6 +48,14 @@ static void set_dtype(int32_t code)
     x.strides[x.ndim - 1] = x.dtype.itemsize;
 }
 
+/* As a bit field, whose elements have no bytes. */
+static void set_bits(void)
+{
+    x.dtype.code = CAI_BITFIELD;
+    x.dtype.itemsize = 0;
+    x.dtype.bits = 4;
+}
+
 static void taken(const char *what)
 {
     cai_test_note(what);
@@ -160,6 +168,8 @@ static void test_types(void)
     TAKEN((set_dtype(CAI_COMPLEX64), tile.type = CAI_TENSOR_MAP_UINT64));
     REFUSED(set_dtype(CAI_SWAPPED(CAI_FLOAT32)), CAI_ENTRY_TYPESTR, -1,
             "float32 has no type of a tensor map: name one of 4 bytes (tile.type)");
+    REFUSED((set_bits(), tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B), CAI_ENTRY_TYPESTR, -1,
+            "type 13 is for an itemsize of 1, not of 0");
     REFUSED(tile.type = CAI_TENSOR_MAP_FLOAT64, CAI_ENTRY_TYPESTR, -1,
             "type 8 is for an itemsize of 8, not of 4");
     REFUSED(tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B, CAI_ENTRY_TYPESTR, -1,

@@ -60,7 +60,7 @@ EXPECTED: dict[str, list[tuple[tuple[str, ...], str, str]]] = {
         ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
     ],
     "cai, cai_caster.h": [
-        ((DEVICE,), "refused", "4 bits; 4 lanes; a later minor version, an unknown flag"),
+        ((DEVICE,), "refused", "4 lanes; a later minor version, an unknown flag"),
         ((DICTIONARY,), "refused", "a mask; version 2, no stream"),
     ],
     "CuPy, asarray": [

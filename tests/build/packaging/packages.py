@@ -172,7 +172,7 @@ def case_bundles(options):
     fail_unless(len(headers) == len(expected), "bundles are missing")
     includes = [word for folder in options.include if os.path.isdir(folder) for word in ("-isystem", folder)]
     needs = {"cai_python": "Python.h", "cai_mpi": "mpi.h", "cai_caster": "Python.h", "cai_nanobind": "nanobind/nanobind.h",
-             "cai_pybind11": "pybind11/pybind11.h", "cai_tvm_ffi": "tvm/ffi/c_api.h"}
+             "cai_pybind11": "pybind11/pybind11.h", "cai_tvm_ffi": "tvm/ffi/c_api.h", "cai_hip": "hip/hip_runtime_api.h"}
     cxx = ("cai.hpp", "cai_caster.h", "cai_nanobind.h", "cai_pybind11.h")
     compiled = 0
     for name in headers:
@@ -184,7 +184,8 @@ def case_bundles(options):
         language = ("c++", "c++17") if name in cxx else ("c", "c99")
         unit = options.work / "unit.c"
         unit.write_text((made / name).read_text() + "\nextern int ends_here;\n")
-        run(options.cc, "-x", language[0], f"-std={language[1]}", *STRICT, *includes, unit, cwd=options.work)
+        platform = ("-D__HIP_PLATFORM_AMD__",) if name == "cai_hip.h" else ()
+        run(options.cc, "-x", language[0], f"-std={language[1]}", *STRICT, *platform, *includes, unit, cwd=options.work)
         compiled += 1
     print(f"{len(headers)} bundles, {size(made)} bytes, {compiled} compiled alone")
     program = (HERE / "consumer" / "emm.c").read_text()
