@@ -2748,7 +2748,6 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
         if (version < 1)
             return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1,
                                  "version 0 has no entry for a mask");
-        CAI_TRY(cai_array_check(array->mask, err));
         status = cai_priv_export_entries(&room, array->mask, version, &of_mask);
         if (status) return cai_priv_of_mask(err, status);
         entries.mask = cai_priv_emit(&room, CAI_TOKEN_OBJECT, 1, NULL, 0);
@@ -2914,7 +2913,6 @@ static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
     const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
     int64_t elements;
-    if (axis == -1) return CAI_OK;
     if (axis < 0 || axis >= array->ndim || values < 2)
         return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is no axis of a packed dtype", axis);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);

@@ -413,6 +413,9 @@ static void check_arguments(void)
     refuses(cai_array_init_packed(&a, CAI_CODE('f', 1, 28), 1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT,
             &e, "code 0x1c6601 is no dtype of a fixed size (for others: cai_dtype_parse)");
     CHECK_INT(cai_array_init(&a, CAI_INT1_X8, 1, huge, NULL, memory, &e), CAI_ERR_SHAPE);
+    CHECK_INT(cai_array_init(&a, CAI_INT1_X8, 1, wrong, NULL, memory, &e), CAI_ERR_SHAPE);
+    CHECK_INT(cai_array_init(&a, CAI_INT1_X8, 0, NULL, NULL, memory, &e), CAI_OK);
+    CHECK_INT(a.packed_axis, -1);
     CHECK_INT(cai_array_init(&a, CAI_INT4_X2, 2, shape, NULL, memory, &e), CAI_OK);
     CHECK_INT(a.packed_axis, 1);
     CHECK_INT(a.packed_extent, 14); /* shape counts elements there */
@@ -470,6 +473,7 @@ static void check_foreign(void)
 static void check_long(void)
 {
     const int64_t one[2] = {1, 1}, many[2] = {INT64_C(1) << 61, 1}, flat[1] = {INT64_C(1) << 61};
+    const int64_t two[2] = {INT64_C(1) << 30, INT64_C(1) << 31}, none[2] = {0, 0};
     cai_array a;
     cai_dtype dtype;
     cai_error e;
@@ -478,6 +482,9 @@ static void check_long(void)
     CHECK_INT(cai_view_reshape(&a, 1, flat, &a, &e), CAI_ERR_VIEW);
     CHECK_INT(cai_view_coalesce(&a, &a, &e), CAI_OK);
     CHECK(a.ndim == 2 && a.packed_axis == 1);
+    CHECK_INT(cai_array_init(&a, CAI_UINT1_X8, 2, two, none, memory, &e), CAI_OK);
+    CHECK_INT(cai_view_coalesce(&a, &a, &e), CAI_OK);
+    CHECK_INT(a.ndim, 2); /* as one axis it would have 2^64 values */
     CHECK_INT(cai_array_init(&a, CAI_UINT8, 1, one, NULL, memory, &e), CAI_OK);
     CHECK_INT(cai_view_broadcast(&a, 1, flat, &a, &e), CAI_OK);
     CHECK_INT(cai_dtype_of(CAI_UINT1_X8, &dtype, &e), CAI_OK);

@@ -1184,6 +1184,15 @@ static void check_short_finish(void)
     CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
     CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_OK);
     CHECK_INT(released, 1);
+    cai_array_own(&a, on_release, NULL);
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
+    a.abi ^= 1; /* spoilt since: nothing of it is used */
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_ERR_ABI);
+    a.abi ^= 1;
+    CHECK_INT(cai_exchange_begin(&ex, &pool, list, 1, s1, &err), CAI_OK);
+    a.struct_size -= 8;
+    CHECK_INT(cai_exchange_finish(&ex, CAI_OK, list, 1, &err), CAI_ERR_ABI);
+    CHECK_INT(released, 1);
     close_pool();
 }
 

@@ -683,6 +683,7 @@ int main(void)
     in.dtype.code = CAI_UINT8;
     in.dtype.itemsize = in.dtype.alignment = 1;
     in.strides[0] = 1;
+    in.packed_axis = -1;
     if (make_alpha(&ipc, &cuda)) return 1;
     if (import_beta(&ipc, &in, &array) != CAI_ERR_UNAVAILABLE) return 2; /* a good one, but no CUDA */
     in.dtype.alignment++;
