@@ -989,7 +989,7 @@ CAI_API cai_status cai_emm_array(cai_array *out, cai_event_pool *pool, const cai
     owner.size = (size_t)made.nbytes;
     made.sync = owner.cuda && made.size ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
     made.stream = owner.cuda ? stream : 0;
-    if (owner.cuda) made.backend = owner.cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
+    if (owner.cuda) made.backend = cai_priv_backend(owner.cuda);
     made.memory = owner.cuda ? CAI_MEMORY_DEVICE : CAI_MEMORY_HOST;
     if (owner.cuda) CAI_TRY(cai_priv_emm_own(&owner, &made, err));
     if (made.size) CAI_TRY(cai_priv_emm_fill(&made, &owner, stream, err));

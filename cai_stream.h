@@ -445,16 +445,15 @@ enum {
 };
 
 /** Queries CUDA for the place of an array. It stores array->device, array->memory, and of memory that CUDA
- *  knows array->backend, also in the mask, and fills `out`, which may be NULL. It does not query CUDA for an empty array. On failure nothing is stored.
- *  `name` is the array's name in messages. `flags` is 0 or CAI_LOCATE_.... If the current context does not
- *  know the memory, the context of the allocation is queried. If that is not known, the active primary
- *  context of the device is queried. The current context is restored, and no context is made. Bounds stay
- *  unknown if no such context knows the allocation, and for mapped memory (cuMemMap) if the array leaves one
- *  segment.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the
- *  device). CAI_ERR_CUDA with native 201: no context is current, and CUDA needs one. CAI_ERR_MEMORY: plain or
- *  freed memory, a texture, or no address for devices that is known. Also an extent outside of the
- *  allocation, and a mask on another device. */
+ *  knows array->backend, also in the mask, and fills `out`, which may be NULL. It does not query CUDA for an
+ *  empty array. On failure nothing is stored. `name` is the array's name in messages. `flags` is 0 or
+ *  CAI_LOCATE_.... If the current context does not know the memory, the context of the allocation is queried.
+ *  If that is not known, the active primary context of the device is queried. The current context is restored,
+ *  and no context is made. Bounds stay unknown if no such context knows the allocation, and for mapped memory
+ *  (cuMemMap) if the array leaves one segment. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE,
+ *  CAI_ERR_CUDA (also an earlier error of the device). CAI_ERR_CUDA with native 201: no context is current, and
+ *  CUDA needs one. CAI_ERR_MEMORY: plain or freed memory, a texture, or no address for devices that is known.
+ *  Also an extent outside of the allocation, and a mask on another device. */
 CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
                                              uint32_t flags, cai_location *out, cai_error *err);
 
@@ -705,6 +704,11 @@ static inline int cai_priv_is_dead(int32_t error)
         if (dead[i] == error) return 1;
     }
     return 0;
+}
+
+static inline int32_t cai_priv_backend(const cai_cuda *cuda)
+{
+    return cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
 }
 
 /* Returns whether the table has this version. It may end anywhere after `self`. */
@@ -1457,11 +1461,6 @@ static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64
 {
     if (cai_priv_is_stream(call->cuda, stream)) return CAI_OK;
     return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
-}
-
-static inline int32_t cai_priv_backend(const cai_cuda *cuda)
-{
-    return cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
 }
 
 /* Refuses stream and event of an array that are numbers of another backend. A dictionary cannot say HIP, so

@@ -1724,7 +1724,7 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
     if (made.size && manager->pool) {
         made.sync = CAI_SYNC_STREAM;
         made.stream = stream;
-        made.backend = manager->cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
+        made.backend = cai_priv_backend(manager->cuda);
     }
     *out = made;
     return CAI_OK;

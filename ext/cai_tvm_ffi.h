@@ -133,14 +133,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_tvm_ffi_float(const cai_tvm_ffi_args *args
                                                     cai_error *err);
 
 /* ------------------------------------------------------------------ >>results */
-/** Makes the tensor that the function returns, by the environment's allocator, where `like` is. PyTorch
- *  tensors as arguments set it to that of PyTorch. With CuPy alone there is none: use cai_tvm_ffi_give.
- *  `result` is that of the packed function, and becomes the tensor. `out` is a borrowed array of it, as in cai_tvm_ffi_array, valid while `result` is.
- *  `code` is CAI_FLOAT32, .... `shape` counts elements: one of CAI_INT4_X2 is two values. On failure `result`
- *  is unchanged. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_EXPORT (cai_dlpack_dtype_to,
- *  cai_dlpack_device, a dtype with a byte for each narrow value such as CAI_INT4, which the allocator would
- *  pack), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_UNAVAILABLE (there is no allocator, or it fails; with its message),
- *  and those of cai_dlpack_borrow. */
+/** Makes the tensor that the function returns, by the environment's allocator, where `like` is. PyTorch tensors
+ *  as arguments set it to that of PyTorch. With CuPy alone there is none: use cai_tvm_ffi_give. `result` is
+ *  that of the packed function, and becomes the tensor. `out` is a borrowed array of it, as in
+ *  cai_tvm_ffi_array, valid while `result` is. `code` is CAI_FLOAT32, .... `shape` counts elements: one of
+ *  CAI_INT4_X2 is two values. On failure `result` is unchanged. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE,
+ *  CAI_ERR_EXPORT (cai_dlpack_dtype_to, cai_dlpack_device, a dtype with a byte for each narrow value such as
+ *  CAI_INT4, which the allocator would pack), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_UNAVAILABLE (there is no
+ *  allocator, or it fails; with its message), and those of cai_dlpack_borrow. */
 CAI_API CAI_MUST_CHECK cai_status cai_tvm_ffi_new(cai_array *out, const cai_array *like, int32_t code,
                                                   int32_t ndim, const int64_t *shape, TVMFFIAny *result,
                                                   cai_error *err);
