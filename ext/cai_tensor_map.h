@@ -171,16 +171,12 @@ CAI_API CAI_MUST_CHECK cai_status cai_tensor_map_of(const cai_array *array, cons
  *  A convolution has lower = -(padding before), upper = padding behind - dilation * (filter - 1), steps =
  *  stride: one pixel of the box for each pixel of the output. */
 typedef struct cai_im2col_tile {
-    int32_t lower[3];     /* first pixel of the box, counted from the first one of the axis */
-    int32_t upper[3];     /* last pixel of the box, counted from the last one of the axis */
-    int32_t steps[3];     /* every n-th pixel of the box, 1 to 8; 0 is 1 */
-    int32_t channels;     /* elements of a pixel, 1 to 256 */
-    int32_t pixels;       /* of a column, 1 to 1024. Steps do not change how many are copied */
-    int32_t type;         /* these as in cai_tensor_tile */
-    int32_t interleave;
-    int32_t swizzle;
-    int32_t l2_promotion;
-    int32_t fill;         /* for pixels outside of the array, as in the padding */
+    int32_t lower[3]; /* first pixel of the box, counted from the first one of the axis */
+    int32_t upper[3]; /* last pixel of the box, counted from the last one of the axis */
+    int32_t steps[3]; /* every n-th pixel of the box, 1 to 8; 0 is 1 */
+    int32_t channels; /* elements of a pixel, 1 to 256 */
+    int32_t pixels;   /* of a column, 1 to 1024. Steps do not change how many are copied */
+    int32_t type, interleave, swizzle, l2_promotion, fill; /* as in cai_tensor_tile */
 } cai_im2col_tile;
 
 /** The arguments of cuTensorMapEncodeIm2col, in CUDA's order of dimensions: C, W, H, D, N. What is past the

@@ -20,7 +20,12 @@ typedef struct column_call {
 /* cuda.h of CUDA 13.0, the comment on cuTensorMapEncodeIm2col: each sentence that demands something is a row, those
  * that tiles have, too, by the same function. "Area" is not explained there. PTX ISA, "im2col mode", says what the
  * box is: "Lower-Corner specifies the corner with the smallest coordinate and Upper-Corner specifies the corner
- * with the largest coordinate"; cuda.h says that these are offsets from the first and from the last pixel. */
+ * with the largest coordinate"; cuda.h says that these are offsets from the first and from the last pixel. CUTLASS
+ * (cute/atom/copy_traits_sm90_im2col.hpp) counts (extent + upper - lower - 1) / stride + 1 pixels.
+ *
+ * cuda.h writes the corners as {D, H, W}, and does not say which is entry 0. CUTLASS has an array "in [W,H,D] order",
+ * and its tests convolve on a GPU with filters of 2 x 5 and padding, which differ in H and W. Triton and cuda.core
+ * reverse the order of the array's axes. tests/gpu/im2col_maps.cu asks a GPU. */
 
 static inline uint32_t column_spatial(const column_call *c)
 {

@@ -1,5 +1,5 @@
-/* test_im2col_map.c - ext/cai_tensor_map.h: cai_im2col_map_of. Each refusal, random arrays against CUDA's document, and
- * the columns of random convolutions
+/* test_im2col_map.c - cai_im2col_map_of: each refusal, random arrays against CUDA's document, and the columns of
+ * random convolutions
  * SPDX-License-Identifier: MIT
  *
  *     test_im2col_map [arrays [seed]]    how many random arrays: 100,000 */
@@ -117,7 +117,8 @@ static void test_corners(void)
     REFUSED(tile.steps[1] = -1, 0, 1, "steps[1] = -1 is not in 0..8");
     /* 9 pixels of W: from 3 to 3, from 3 to 2 */
     TAKEN((tile.lower[1] = 3, tile.upper[1] = -5));
-    REFUSED((tile.lower[1] = 3, tile.upper[1] = -6), 0, 1, "upper[1] = -6: the box has no pixel of 9 with lower[1] = 3");
+    REFUSED((tile.lower[1] = 3, tile.upper[1] = -6), 0, 1,
+            "upper[1] = -6: the box has no pixel of 9 with lower[1] = 3");
     REFUSED((tile.lower[1] = 100, tile.upper[1] = -100), 0, 1,
             "upper[1] = -100: the box has no pixel of 9 with lower[1] = 100");
     TAKEN((tile.lower[1] = 9, tile.upper[1] = 1)); /* pixels that are all outside of the array */
@@ -134,7 +135,8 @@ static void test_column(void)
     REFUSED(tile.channels = 4, 0, -1, "channels = 4: 4 x 16 bits are not a multiple of 16 bytes");
     TAKEN((tile.channels = 4, tile.interleave = 1));
     CHECK_UINT(plan.column_bytes, 0);
-    REFUSED((tile.channels = 72, tile.swizzle = 3), 0, -1, "channels = 72: 144 bytes are more than the 128 of swizzle 3");
+    REFUSED((tile.channels = 72, tile.swizzle = 3), 0, -1,
+            "channels = 72: 144 bytes are more than the 128 of swizzle 3");
     TAKEN((tile.channels = 64, tile.swizzle = 3));
     REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
     REFUSED(tile.type = 16, 0, -1, "type = 16 is not in 0..15");
@@ -233,9 +235,9 @@ static int64_t output_of(const convolution *one)
 /* The same by its meaning: the filter goes through the padded axis as far as it fits. */
 static int64_t windows_of(const convolution *one)
 {
+    const int64_t reach = one->dilation * (one->filter - 1);
     int64_t first, count = 0;
-    for (first = -one->before; first + one->dilation * (one->filter - 1) < one->extent + one->behind; first += one->stride)
-        ++count;
+    for (first = -one->before; first + reach < one->extent + one->behind; first += one->stride) ++count;
     return count;
 }
 
@@ -302,20 +304,21 @@ static int64_t accepted, at_a_bound, alone[COLUMN_SENTENCES];
 
 static void check_same(const column_call *call)
 {
-    const uint64_t inner = world_wide(&call->map) ? call->map.box[0] : call->map.box[0] * world_bits(call->map.type) / 8;
+    const world_call *const map = &call->map;
+    const uint64_t inner = world_wide(map) ? map->box[0] : map->box[0] * world_bits(map->type) / 8;
     uint32_t i;
-    CHECK_INT(plan.rank, call->map.rank);
-    CHECK_UINT(plan.address, call->map.address);
+    CHECK_INT(plan.rank, map->rank);
+    CHECK_UINT(plan.address, map->address);
     for (i = 0; i < plan.rank; ++i) {
-        CHECK_UINT(plan.dims[i], call->map.dim[i]);
-        if (i) CHECK_UINT(plan.strides[i - 1], call->map.strides[i - 1]);
-        CHECK_UINT(plan.steps[i], call->map.element_strides[i]);
+        CHECK_UINT(plan.dims[i], map->dim[i]);
+        if (i) CHECK_UINT(plan.strides[i - 1], map->strides[i - 1]);
+        CHECK_UINT(plan.steps[i], map->element_strides[i]);
     }
     for (i = 0; i < 3; ++i) CHECK(plan.lower[i] == call->lower[i] && plan.upper[i] == call->upper[i]);
-    CHECK(plan.channels == call->map.box[0] && plan.pixels == call->pixels);
-    CHECK(plan.type == call->map.type && plan.interleave == call->map.interleave && plan.swizzle == call->map.swizzle);
-    CHECK(plan.l2_promotion == call->map.l2_promotion && plan.fill == call->map.oob_fill);
-    CHECK_UINT(plan.column_bytes, call->map.interleave ? 0 : inner * call->pixels);
+    CHECK(plan.channels == map->box[0] && plan.pixels == call->pixels);
+    CHECK(plan.type == map->type && plan.interleave == map->interleave && plan.swizzle == map->swizzle);
+    CHECK(plan.l2_promotion == map->l2_promotion && plan.fill == map->oob_fill);
+    CHECK_UINT(plan.column_bytes, map->interleave ? 0 : inner * call->pixels);
 }
 
 static void check_random(world_chance *chance)
