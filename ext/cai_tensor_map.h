@@ -207,15 +207,16 @@ typedef struct cai_im2col_map_plan {
  *    counts the same). It has at least one: this is the "non-zero area" of cuda.h.
  *  - A corner is -32768 to 32767 with ndim 3, -128 to 127 with ndim 4, -16 to 15 with ndim 5.
  *  - Without interleave channels have a multiple of 16 bytes, at most those of the swizzle. cuda.h demands
- *    the multiple for tiles only. Here it is our rule: CUTLASS and Triton have no other columns. ALIGN16B
- *    needs 128 channels.
+ *    the multiple for tiles only. Here it is our rule: CUTLASS has no other columns. ALIGN16B needs 128
+ *    channels.
  *  - N and C have no steps: PTX ISA has them for D, H and W.
  *  cuda.h lists corners as {D, H, W}. CUTLASS, Triton and cuda.core pass W first, as in all other arguments,
  *  and so does the plan. The kernel's coordinates are C, then lower + stride * (pixel of the output) for W, H
- *  and D, then N. Its offsets are dilation * (place in the filter), at most 65535, 255 or 31 with ndim 3, 4, 5.
+ *  and D, then N. Its offsets are dilation * (place in the filter) for W, H and D. With ndim 3 they are at
+ *  most 65535, with ndim 4 255, with ndim 5 31.
  *  cuTensorMapEncodeIm2colWide (compute capability 10.0) has no plan.
- *  On failure `out` is unchanged. Errors as of cai_tensor_map_of. For lower, upper and steps the index is that
- *  in these arrays. */
+ *  On failure `out` is unchanged. Errors are those of cai_tensor_map_of. For lower, upper and steps the index
+ *  is that in these arrays. */
 CAI_API CAI_MUST_CHECK cai_status cai_im2col_map_of(const cai_array *array, const cai_im2col_tile *tile,
                                                     cai_im2col_map_plan *out, cai_error *err);
 
