@@ -269,6 +269,15 @@ static int cai_priv_map_wide(int32_t type)
     return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;
 }
 
+static const char *cai_priv_map_type_name(int32_t type)
+{
+    static const char *const names[16] = {
+        "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16",
+        "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ", "16U4_ALIGN8B", "16U4_ALIGN16B", "16U6_ALIGN16B",
+    };
+    return names[type];
+}
+
 /* Returns the bits of an element. */
 static int32_t cai_priv_map_bits(int32_t type)
 {
@@ -279,7 +288,7 @@ static int32_t cai_priv_map_bits(int32_t type)
 static cai_status cai_priv_map_option(const char *name, int32_t value, int32_t last, cai_error *err)
 {
     if (value >= 0 && value <= last) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %d is not in 0..%d", name, value, last);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.%s = %d is not in 0..%d", name, value, last);
 }
 
 /* Checks each enumerator by itself. */
@@ -305,15 +314,17 @@ static cai_status cai_priv_map_modes(const cai_tensor_map_plan *plan, cai_error 
 {
     const int32_t type = plan->type, swizzle = plan->swizzle;
     if (plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B && swizzle != CAI_TENSOR_MAP_SWIZZLE_32B)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d: INTERLEAVE_32B needs SWIZZLE_32B, 1",
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.swizzle = %d: INTERLEAVE_32B needs SWIZZLE_32B, 1",
                               swizzle);
     if (plan->interleave && type == CAI_TENSOR_MAP_16U6_ALIGN16B)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "interleave = %d: type 16U6_ALIGN16B needs 0",
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.interleave = %d: type 16U6_ALIGN16B needs 0",
                               plan->interleave);
     if (cai_priv_map_wide(plan->type) && !cai_priv_map_wide_swizzle(plan->type, plan->swizzle))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d is not for type %d", swizzle, type);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.swizzle = %d is not for type %s", swizzle,
+                              cai_priv_map_type_name(type));
     if (plan->fill && (type < CAI_TENSOR_MAP_FLOAT16 || type > CAI_TENSOR_MAP_TFLOAT32_FTZ))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "fill = %d: type %d has no NaN", plan->fill, type);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.fill = %d: type %s has no NaN", plan->fill,
+                              cai_priv_map_type_name(type));
     return CAI_OK;
 }
 
@@ -333,17 +344,17 @@ static cai_status cai_priv_map_inner(const cai_tensor_map_plan *plan, const char
     const int32_t box = (int32_t)plan->box[0], bits = box * cai_priv_map_bits(plan->type);
     const int32_t span = spans[plan->swizzle];
     if (cai_priv_map_wide(plan->type) && box != 128)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "%s = %d: type %d needs 128", name, box,
-                                 plan->type);
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "tile.%s = %d: type %s needs 128", name, box,
+                                 cai_priv_map_type_name(plan->type));
     if (plan->interleave) return CAI_OK;
     if (bits % 128)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
-                                 "%s = %d: %d x %d bits are not a multiple of 16 bytes", name, box, box,
+                                 "tile.%s = %d: %d x %d bits are not a multiple of 16 bytes", name, box, box,
                                  bits / box);
     if (span && bits > 8 * span)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
-                                 "%s = %d: %d bytes are more than the %d of swizzle %d", name, box, bits / 8,
-                                 span, plan->swizzle);
+                                 "tile.%s = %d: %d bytes are more than %d (tile.swizzle = %d)", name, box,
+                                 bits / 8, span, plan->swizzle);
     return CAI_OK;
 }
 
@@ -355,11 +366,11 @@ static cai_status cai_priv_map_axis(const cai_tensor_tile *tile, int32_t axis, c
     const int32_t box = tile->box[axis], step = tile->steps[axis];
     const int32_t most = dim < 0 ? 0 : dim > 0 || plan->interleave ? 8 : 1;
     if (dim < 0 ? box != 0 : box < 1 || box > 256)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: %s", axis, box,
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "tile.box[%d] = %d: %s", axis, box,
                                  dim < 0 ? "the array has no such axis" : "it is not in 1..256");
     if (step < 0 || step > most)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "steps[%d] = %d is not in 0..%d%s", axis, step,
-                                 most, most == 1 ? ": CUDA ignores those of the last axis" : "");
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "tile.steps[%d] = %d is not in 0..%d%s", axis,
+                                 step, most, most == 1 ? ": CUDA ignores those of the last axis" : "");
     if (dim < 0) return CAI_OK;
     plan->box[dim] = (uint32_t)box;
     plan->steps[dim] = step ? (uint32_t)step : 1;
@@ -409,28 +420,38 @@ static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t type, cai_
     if (values > 1 && dtype->bits == cai_priv_map_bits(type)) return CAI_OK;
     if (values == 1)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                                 "%s has a byte for each value: type %d packs them", name, type);
+                                 "%s has a byte for each value: type %s packs them", name,
+                                 cai_priv_map_type_name(type));
     if (dtype->bits < 4)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
                                  "%s has no type of a tensor map (as bytes: cai_view_reinterpret)", name);
-    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "%s: name %s (tile.type)", name,
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
+                             "%s: name %s (tile.type; as bytes: cai_view_reinterpret)", name,
                              dtype->bits == 6 ? "16U6_ALIGN16B" : "16U4_ALIGN8B or 16U4_ALIGN16B");
+}
+
+static cai_status cai_priv_map_no_type(const cai_dtype *dtype, cai_error *err)
+{
+    const int32_t size = dtype->itemsize;
+    const int any = size == 2 || size == 4 || size == 8;
+    char typestr[CAI_TYPESTR_SIZE];
+    (void)cai_dtype_typestr(dtype, typestr, CAI_TYPESTR_SIZE);
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "%s has no type of a tensor map: %s", typestr,
+                             any ? "name one of its size (tile.type)"
+                                 : "none has its size (as smaller elements: cai_view_reinterpret)");
 }
 
 static cai_status cai_priv_map_type(const cai_dtype *dtype, int32_t given, int32_t *type, cai_error *err)
 {
     int32_t bytes;
     *type = given || cai_dtype_values(dtype) > 1 ? given : cai_priv_map_type_of(dtype);
-    if (*type < 0)
-        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                                 "%s has no type of a tensor map: name one of %d bytes (tile.type)",
-                                 cai_dtype_name(dtype->code), dtype->itemsize);
+    if (*type < 0) return cai_priv_map_no_type(dtype, err);
     if (dtype->itemsize && dtype->bits && (cai_dtype_values(dtype) > 1 || cai_priv_map_bits(*type) < 8))
         return cai_priv_map_narrow(dtype, *type, err);
     bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits may be in arrays of bytes */
     if (dtype->itemsize == bytes) return CAI_OK;
-    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %d is for an itemsize of %d, not of %d", *type,
-                             bytes, dtype->itemsize);
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %s is for an itemsize of %d, not of %d",
+                             cai_priv_map_type_name(*type), bytes, dtype->itemsize);
 }
 
 static cai_status cai_priv_map_rank(const cai_array *array, int im2col, cai_tensor_map_plan *plan,
@@ -460,8 +481,8 @@ static cai_status cai_priv_map_values(const cai_array *array, int32_t axis, cai_
                                  most);
     if (extent % unit)
         return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
-                                 "packed_extent = %lld: type %d takes multiples of %d values", extent,
-                                 plan->type, unit);
+                                 "packed_extent = %lld: type %s takes multiples of %d values", extent,
+                                 cai_priv_map_type_name(plan->type), unit);
     plan->dims[0] = (uint64_t)extent;
     return CAI_OK;
 }
@@ -480,10 +501,27 @@ static cai_status cai_priv_map_extent(const cai_array *array, int32_t axis, cai_
                                  (long long)extent, (long long)(most / 8 * per));
     if (extent % unit)
         return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
-                                 "shape[%d] = %lld: type %d takes multiples of %d bytes", axis,
-                                 (long long)extent, plan->type, unit);
+                                 "shape[%d] = %lld: type %s takes multiples of %d bytes", axis,
+                                 (long long)extent, cai_priv_map_type_name(plan->type), unit);
     plan->dims[dim] = (uint64_t)(extent * 8 / per);
     return CAI_OK;
+}
+
+/* Fills the error of a last axis that is not contiguous. Of a transposed array another axis is. */
+static cai_status cai_priv_map_apart(const cai_array *array, int32_t last, cai_error *err)
+{
+    const int32_t size = array->dtype.itemsize;
+    const long long stride = array->strides[last];
+    int32_t axis = 0;
+    while (axis < last && array->strides[axis] != size) ++axis;
+    if (axis == last)
+        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, last,
+                                 "strides[%d] = %lld, not %d: the last axis must be contiguous", last, stride,
+                                 size);
+    return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, last,
+                             "strides[%d] = %lld, not %d: the last axis must be contiguous, and axis %d is "
+                             "(cai_view_permute)",
+                             last, stride, size, axis);
 }
 
 /* Stores a stride. Dimension 0 has none. One that no element uses becomes one that CUDA takes. */
@@ -495,10 +533,7 @@ static cai_status cai_priv_map_stride(const cai_array *array, int32_t axis, int3
     const int fits = stride >= 0 && stride <= most && stride % unit == 0;
     if (dim) plan->strides[dim - 1] = (uint64_t)(fits ? stride : unit);
     if (array->shape[axis] == 1) return CAI_OK;
-    if (dim == 0 && stride != array->dtype.itemsize)
-        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis,
-                                 "strides[%d] = %lld, not %d: the last axis must be contiguous", axis, stride,
-                                 array->dtype.itemsize);
+    if (dim == 0 && stride != array->dtype.itemsize) return cai_priv_map_apart(array, axis, err);
     if (dim == 0 || fits) return CAI_OK;
     if (stride % unit == 0)
         return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis, "strides[%d] = %lld is not in 0..%lld", axis,
@@ -524,7 +559,7 @@ static cai_status cai_priv_map_array(const cai_array *array, const cai_tensor_ti
     CAI_TRY(cai_priv_map_modes(plan, err));
     CAI_TRY(cai_priv_map_rank(array, im2col, plan, err));
     unit = plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B || cai_priv_map_wide(plan->type) ? 32 : 16;
-    for (axis = 0; axis < array->ndim; ++axis) {
+    for (axis = array->ndim - 1; axis >= 0; --axis) { /* the last one first: a transposed array fails there */
         CAI_TRY(cai_priv_map_extent(array, axis, plan, err));
         CAI_TRY(cai_priv_map_stride(array, axis, unit, plan, err));
     }
@@ -550,8 +585,8 @@ static cai_status cai_priv_map_within(const char *name, int32_t at, int32_t valu
                                       int32_t most, cai_error *err)
 {
     if (value >= least && value <= most) return CAI_OK;
-    return cai_priv_map_fail(err, CAI_ENTRY_NONE, at, "%s[%d] = %d is not in %d..%d", name, at, value, least,
-                             most);
+    return cai_priv_map_fail(err, CAI_ENTRY_NONE, at, "tile.%s[%d] = %d is not in %d..%d", name, at, value,
+                             least, most);
 }
 
 /* Checks the box along a spatial axis, and stores it. */
@@ -567,7 +602,7 @@ static cai_status cai_priv_map_corner(const cai_im2col_tile *tile, int32_t at, c
     if (dim < 1) return CAI_OK;
     if ((int64_t)plan->dims[dim] + upper <= lower)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, at,
-                                 "upper[%d] = %d: the box has no pixel of %lld with lower[%d] = %d", at,
+                                 "tile.upper[%d] = %d: the box has no pixel of %lld with lower[%d] = %d", at,
                                  upper, (long long)plan->dims[dim], at, lower);
     plan->lower[dim - 1] = lower;
     plan->upper[dim - 1] = upper;
@@ -581,9 +616,9 @@ static cai_status cai_priv_map_column(const cai_im2col_tile *tile, cai_tensor_ma
     int32_t at;
     for (at = 0; at < 3; ++at) CAI_TRY(cai_priv_map_corner(tile, at, plan, err));
     if (tile->channels < 1 || tile->channels > 256)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "channels = %d is not in 1..256", tile->channels);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.channels = %d is not in 1..256", tile->channels);
     if (tile->pixels < 1 || tile->pixels > 1024)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "pixels = %d is not in 1..1024", tile->pixels);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.pixels = %d is not in 1..1024", tile->pixels);
     inner->box[0] = (uint32_t)tile->channels;
     CAI_TRY(cai_priv_map_inner(inner, "channels", -1, err));
     plan->channels = inner->box[0];

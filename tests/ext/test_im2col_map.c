@@ -86,7 +86,7 @@ static void test_array(void)
     begin();
     CHECK_INT(cai_dtype_of(CAI_COMPLEX32, &x.dtype, &error), CAI_OK);
     refused("complex32", CAI_ENTRY_TYPESTR, -1,
-            "complex32 has no type of a tensor map: name one of 4 bytes (tile.type)");
+            "<c4 has no type of a tensor map: name one of its size (tile.type)");
     begin();
     CHECK_INT(cai_im2col_map_of(&x, NULL, &plan, &error), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_im2col_map_of(&x, &tile, NULL, &error), CAI_ERR_ARGUMENT);
@@ -98,52 +98,52 @@ static void test_array(void)
 
 static void test_corners(void)
 {
-    REFUSED(tile.lower[0] = -129, 0, 0, "lower[0] = -129 is not in -128..127");
+    REFUSED(tile.lower[0] = -129, 0, 0, "tile.lower[0] = -129 is not in -128..127");
     TAKEN(tile.lower[0] = -128);
-    REFUSED(tile.upper[1] = 128, 0, 1, "upper[1] = 128 is not in -128..127");
+    REFUSED(tile.upper[1] = 128, 0, 1, "tile.upper[1] = 128 is not in -128..127");
     TAKEN(tile.upper[1] = 127);
-    REFUSED_OF(3, tile.lower[0] = -32769, 0, 0, "lower[0] = -32769 is not in -32768..32767");
+    REFUSED_OF(3, tile.lower[0] = -32769, 0, 0, "tile.lower[0] = -32769 is not in -32768..32767");
     TAKEN_OF(3, tile.lower[0] = -32768);
-    REFUSED_OF(3, tile.upper[0] = 32768, 0, 0, "upper[0] = 32768 is not in -32768..32767");
+    REFUSED_OF(3, tile.upper[0] = 32768, 0, 0, "tile.upper[0] = 32768 is not in -32768..32767");
     TAKEN_OF(3, tile.upper[0] = 32767);
-    REFUSED_OF(5, tile.lower[2] = -17, 0, 2, "lower[2] = -17 is not in -16..15");
+    REFUSED_OF(5, tile.lower[2] = -17, 0, 2, "tile.lower[2] = -17 is not in -16..15");
     TAKEN_OF(5, tile.lower[2] = -16);
-    REFUSED_OF(5, tile.upper[2] = 16, 0, 2, "upper[2] = 16 is not in -16..15");
+    REFUSED_OF(5, tile.upper[2] = 16, 0, 2, "tile.upper[2] = 16 is not in -16..15");
     TAKEN_OF(5, tile.upper[2] = 15);
-    REFUSED(tile.lower[2] = 1, 0, 2, "lower[2] = 1 is not in 0..0");
-    REFUSED(tile.upper[2] = -1, 0, 2, "upper[2] = -1 is not in 0..0");
-    REFUSED_OF(3, tile.steps[1] = 1, 0, 1, "steps[1] = 1 is not in 0..0");
-    REFUSED(tile.steps[0] = 9, 0, 0, "steps[0] = 9 is not in 0..8");
-    REFUSED(tile.steps[1] = -1, 0, 1, "steps[1] = -1 is not in 0..8");
+    REFUSED(tile.lower[2] = 1, 0, 2, "tile.lower[2] = 1 is not in 0..0");
+    REFUSED(tile.upper[2] = -1, 0, 2, "tile.upper[2] = -1 is not in 0..0");
+    REFUSED_OF(3, tile.steps[1] = 1, 0, 1, "tile.steps[1] = 1 is not in 0..0");
+    REFUSED(tile.steps[0] = 9, 0, 0, "tile.steps[0] = 9 is not in 0..8");
+    REFUSED(tile.steps[1] = -1, 0, 1, "tile.steps[1] = -1 is not in 0..8");
     /* 9 pixels of W: from 3 to 3, from 3 to 2 */
     TAKEN((tile.lower[1] = 3, tile.upper[1] = -5));
     REFUSED((tile.lower[1] = 3, tile.upper[1] = -6), 0, 1,
-            "upper[1] = -6: the box has no pixel of 9 with lower[1] = 3");
+            "tile.upper[1] = -6: the box has no pixel of 9 with lower[1] = 3");
     REFUSED((tile.lower[1] = 100, tile.upper[1] = -100), 0, 1,
-            "upper[1] = -100: the box has no pixel of 9 with lower[1] = 100");
+            "tile.upper[1] = -100: the box has no pixel of 9 with lower[1] = 100");
     TAKEN((tile.lower[1] = 9, tile.upper[1] = 1)); /* pixels that are all outside of the array */
 }
 
 static void test_column(void)
 {
-    REFUSED(tile.channels = 0, 0, -1, "channels = 0 is not in 1..256");
-    REFUSED(tile.channels = 257, 0, -1, "channels = 257 is not in 1..256");
+    REFUSED(tile.channels = 0, 0, -1, "tile.channels = 0 is not in 1..256");
+    REFUSED(tile.channels = 257, 0, -1, "tile.channels = 257 is not in 1..256");
     TAKEN(tile.channels = 256);
-    REFUSED(tile.pixels = 0, 0, -1, "pixels = 0 is not in 1..1024");
-    REFUSED(tile.pixels = 1025, 0, -1, "pixels = 1025 is not in 1..1024");
+    REFUSED(tile.pixels = 0, 0, -1, "tile.pixels = 0 is not in 1..1024");
+    REFUSED(tile.pixels = 1025, 0, -1, "tile.pixels = 1025 is not in 1..1024");
     TAKEN(tile.pixels = 1024);
-    REFUSED(tile.channels = 4, 0, -1, "channels = 4: 4 x 16 bits are not a multiple of 16 bytes");
+    REFUSED(tile.channels = 4, 0, -1, "tile.channels = 4: 4 x 16 bits are not a multiple of 16 bytes");
     TAKEN((tile.channels = 4, tile.interleave = 1));
     CHECK_UINT(plan.column_bytes, 0);
     REFUSED((tile.channels = 72, tile.swizzle = 3), 0, -1,
-            "channels = 72: 144 bytes are more than the 128 of swizzle 3");
+            "tile.channels = 72: 144 bytes are more than 128 (tile.swizzle = 3)");
     TAKEN((tile.channels = 64, tile.swizzle = 3));
-    REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
-    REFUSED(tile.type = 16, 0, -1, "type = 16 is not in 0..15");
-    REFUSED(tile.interleave = 3, 0, -1, "interleave = 3 is not in 0..2");
-    REFUSED(tile.swizzle = 7, 0, -1, "swizzle = 7 is not in 0..6");
-    REFUSED(tile.l2_promotion = 4, 0, -1, "l2_promotion = 4 is not in 0..3");
-    REFUSED(tile.fill = 2, 0, -1, "fill = 2 is not in 0..1");
+    REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "tile.swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
+    REFUSED(tile.type = 16, 0, -1, "tile.type = 16 is not in 0..15");
+    REFUSED(tile.interleave = 3, 0, -1, "tile.interleave = 3 is not in 0..2");
+    REFUSED(tile.swizzle = 7, 0, -1, "tile.swizzle = 7 is not in 0..6");
+    REFUSED(tile.l2_promotion = 4, 0, -1, "tile.l2_promotion = 4 is not in 0..3");
+    REFUSED(tile.fill = 2, 0, -1, "tile.fill = 2 is not in 0..1");
 }
 
 /* Images whose channels are packed values */
@@ -165,7 +165,7 @@ static void test_packed(void)
     taken("16U4_ALIGN16B");
     CHECK_UINT(plan.column_bytes, 64 * 128);
     tile.channels = 64;
-    refused("64 of 16U4_ALIGN16B", 0, -1, "channels = 64: type 14 needs 128");
+    refused("64 of 16U4_ALIGN16B", 0, -1, "tile.channels = 64: type 16U4_ALIGN16B needs 128");
     begin_packed(CAI_FLOAT6_E3M2FN_X4, CAI_TENSOR_MAP_16U6_ALIGN16B);
     taken("16U6_ALIGN16B");
     CHECK_UINT(plan.column_bytes, 64 * 128);
