@@ -786,7 +786,7 @@ int main(int argc, char **argv)
     test_halos();
     test_limits();
     test_packed();
-    test_packed_values(pairs / 10);
+    test_packed_values(pairs / 50);
     test_refused();
     test_alignment();
     test_nccl();
