@@ -10,10 +10,11 @@ static const char *const kinds[] = {"borrowed", "owned", "with a bit of a later 
 /* Prints what the consumers of a version did with one kind of array. */
 static void row(const versions_side *from, const versions_side *to, int consumers, int kind, int expected)
 {
-    const char *why = from->abi != to->abi ? "abi" : "must_understand";
-    printf("| CAI%c | CAI%c | %s | %d %s%s%s | %s |\n", (int)(from->abi & 0xff), (int)(to->abi & 0xff), kinds[kind], consumers,
-           expected == REFUSED ? "refuse: `" : "accept", expected == REFUSED ? why : "", expected == REFUSED ? "`" : "",
-           kind == BORROWED ? "nothing" : "once each");
+    const char *does = expected == ACCEPTED     ? "accept"
+                       : from->abi != to->abi ? "refuse: `abi`"
+                                              : "refuse: `must_understand`";
+    printf("| CAI%c | CAI%c | %s | %d %s | %s |\n", (int)(from->abi & 0xff), (int)(to->abi & 0xff), kinds[kind],
+           consumers, does, kind == BORROWED ? "nothing" : "once each");
 }
 
 /* One array from a producer to a consumer. It is released exactly once, whatever the consumer says. */
