@@ -9,27 +9,7 @@
 #include "cai.h"
 #include "cai_test.h"
 #include "cai_test_help.h"
-
-enum { MAX_VALUES = 4096, VALUES_PER_ROUND = 4 };
-
-typedef struct model {
-    int32_t ndim;
-    int64_t shape[8], count;
-    uint64_t bit[MAX_VALUES]; /* the address of the lowest bit of each value */
-} model;
-
-typedef struct kind {
-    int32_t packed, single, bits, values, bytes;
-} kind;
-
-/* From the definitions: DLPack 1.3 (bits, little-endian bits), OCP MX 1.0 (widths of FP4 and FP6). */
-static const kind kinds[] = {
-    {CAI_INT1_X8, CAI_INT1, 1, 8, 1},   {CAI_INT2_X4, CAI_INT2, 2, 4, 1},   {CAI_INT4_X2, CAI_INT4, 4, 2, 1},
-    {CAI_UINT1_X8, CAI_UINT1, 1, 8, 1}, {CAI_UINT2_X4, CAI_UINT2, 2, 4, 1}, {CAI_UINT4_X2, CAI_UINT4, 4, 2, 1},
-    {CAI_FLOAT6_E2M3FN_X4, CAI_FLOAT6_E2M3FN, 6, 4, 3}, {CAI_FLOAT6_E3M2FN_X4, CAI_FLOAT6_E3M2FN, 6, 4, 3},
-    {CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT4_E2M1FN, 4, 2, 1}};
-
-enum { KINDS = (int)(sizeof kinds / sizeof kinds[0]) };
+#include "packed_model.h"
 
 /* ------------------------------------------------------------------ dtypes */
 
@@ -39,7 +19,7 @@ static void check_dtypes(void)
     cai_dtype dtype;
     int32_t i;
     for (i = 0; i < KINDS; i++) {
-        const kind *k = &kinds[i];
+        const packed_kind *k = &kinds[i];
         cai_test_note(cai_dtype_name(k->packed));
         CHECK_INT(cai_dtype_of(k->packed, &dtype, NULL), CAI_OK);
         CHECK_INT(dtype.itemsize, k->bytes);
@@ -67,56 +47,6 @@ static void check_dtypes(void)
 
 /* ------------------------------------------------------------------ the model */
 
-/* Reads the values of an array, by its fields alone. */
-static void model_of(const cai_array *a, int32_t bits, int32_t values, model *m)
-{
-    int64_t index[8] = {0};
-    int32_t axis;
-    m->ndim = a->ndim;
-    m->count = 1;
-    for (axis = 0; axis < a->ndim; axis++) {
-        m->shape[axis] = axis == a->packed_axis ? a->packed_extent : a->shape[axis];
-        m->count *= m->shape[axis];
-    }
-    if (m->count > MAX_VALUES) exit(4);
-    for (int64_t n = 0; n < m->count; n++) {
-        uint64_t byte = a->data, bit = 0;
-        for (axis = 0; axis < a->ndim; axis++) {
-            int64_t at = index[axis];
-            if (axis == a->packed_axis) {
-                bit = (uint64_t)(at % values * bits);
-                at /= values;
-            }
-            byte += (uint64_t)(at * a->strides[axis]);
-        }
-        m->bit[n] = 8 * byte + bit;
-        for (axis = a->ndim - 1; axis >= 0 && ++index[axis] == m->shape[axis]; axis--) index[axis] = 0;
-    }
-}
-
-static int64_t model_place(const model *m, const int64_t *index)
-{
-    int64_t place = 0;
-    for (int32_t axis = 0; axis < m->ndim; axis++) place = place * m->shape[axis] + index[axis];
-    return place;
-}
-
-/* Takes start, start + 1, ... of an axis: to->shape is set but for that axis. */
-static void model_take(const model *m, int32_t axis, int64_t start, int64_t count, model *to)
-{
-    int64_t index[8] = {0};
-    *to = *m;
-    to->shape[axis] = count;
-    to->count = m->shape[axis] ? m->count / m->shape[axis] * count : 0;
-    for (int64_t n = 0; n < to->count; n++) {
-        int64_t from[8];
-        memcpy(from, index, sizeof from);
-        from[axis] += start;
-        to->bit[n] = m->bit[model_place(m, from)];
-        for (int32_t i = m->ndim - 1; i >= 0 && ++index[i] == to->shape[i]; i--) index[i] = 0;
-    }
-}
-
 static void model_permute(const model *m, const int32_t *axes, model *to)
 {
     int64_t index[8] = {0};
@@ -131,11 +61,11 @@ static void model_permute(const model *m, const int32_t *axes, model *to)
 }
 
 /* The values of a view are those of the model. Its shape counts if `shaped` is true, else only their order. */
-static void check_view(const cai_array *view, const kind *k, const model *want, int shaped)
+static void check_view(const cai_array *view, const packed_kind *k, const model *want, int shaped)
 {
     static model got;
     CHECK_INT(cai_array_check(view, NULL), CAI_OK);
-    model_of(view, k->bits, k->values, &got);
+    model_of(view, k, &got);
     CHECK_INT(got.count, want->count);
     if (got.count == want->count) CHECK_BYTES(got.bit, want->bit, (size_t)want->count * sizeof want->bit[0]);
     if (!shaped) return;
@@ -148,14 +78,12 @@ static void check_view(const cai_array *view, const kind *k, const model *want, 
 static unsigned char memory[1 << 16];
 
 /* A random packed array of 1 to 3 axes: in C order, or with gaps between elements. */
-static int random_array(const kind *k, cai_array *a)
+static int random_array(const packed_kind *k, cai_array *a)
 {
-    const int32_t ndim = (int32_t)help_between(1, 3), axis = (int32_t)help_between(0, ndim - 1);
     int64_t shape[3], strides[3], run = k->bytes;
+    int32_t ndim;
+    const int32_t axis = random_values(k, &ndim, shape);
     cai_error err;
-    for (int32_t i = 0; i < ndim; i++) {
-        shape[i] = help_between(help_between(0, 9) > 0, i == axis ? VALUES_PER_ROUND * k->values : 4);
-    }
     for (int32_t i = ndim; i-- > 0;) {
         strides[i] = run * help_between(1, 2);
         run = strides[i] * (shape[i] > 0 ? shape[i] : 1);
@@ -180,7 +108,7 @@ static int check_made(cai_status status, const cai_error *err, int exists)
     return !status;
 }
 
-static void check_slice(const kind *k, const cai_array *a, const model *m)
+static void check_slice(const packed_kind *k, const cai_array *a, const model *m)
 {
     static model want;
     const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
@@ -200,7 +128,7 @@ static void check_slice(const kind *k, const cai_array *a, const model *m)
     check_view(&view, k, &want, 1);
 }
 
-static void check_permute(const kind *k, const cai_array *a, const model *m)
+static void check_permute(const packed_kind *k, const cai_array *a, const model *m)
 {
     static model want;
     int32_t axes[3] = {0, 1, 2};
@@ -216,7 +144,7 @@ static void check_permute(const kind *k, const cai_array *a, const model *m)
     check_view(&view, k, &want, 1);
 }
 
-static void check_index(const kind *k, const cai_array *a, const model *m)
+static void check_index(const packed_kind *k, const cai_array *a, const model *m)
 {
     static model want;
     const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
@@ -230,7 +158,7 @@ static void check_index(const kind *k, const cai_array *a, const model *m)
     CHECK_INT(view.ndim, a->ndim - 1);
 }
 
-static void check_ones(const kind *k, const cai_array *a, const model *m)
+static void check_ones(const packed_kind *k, const cai_array *a, const model *m)
 {
     const int32_t axis = (int32_t)help_between(0, a->ndim);
     int64_t shape[4] = {1, 1, 1, 1};
@@ -251,7 +179,7 @@ static void check_ones(const kind *k, const cai_array *a, const model *m)
 }
 
 /* Returns whether some packed axis of a view with these elements gives the values of the model in C order. */
-static int packed_as(const kind *k, const cai_array *elements, const model *m)
+static int packed_as(const packed_kind *k, const cai_array *elements, const model *m)
 {
     static model got;
     cai_array tried = *elements;
@@ -261,7 +189,7 @@ static int packed_as(const kind *k, const cai_array *elements, const model *m)
         for (int64_t unused = 0; unused < k->values && unused <= most; unused++) {
             tried.packed_extent = most - unused;
             if (tried.size * k->values > MAX_VALUES) continue;
-            model_of(&tried, k->bits, k->values, &got);
+            model_of(&tried, k, &got);
             if (got.count != m->count) continue;
             if (!memcmp(got.bit, m->bit, (size_t)m->count * sizeof m->bit[0])) return 1;
         }
@@ -270,7 +198,7 @@ static int packed_as(const kind *k, const cai_array *elements, const model *m)
 }
 
 /* The values in C order stay, whatever the shape. A reshape is refused only if no packed axis gives them. */
-static void reshape_to(const kind *k, const cai_array *a, const model *m, int32_t ndim, const int64_t *shape)
+static void reshape_to(const packed_kind *k, const cai_array *a, const model *m, int32_t ndim, const int64_t *shape)
 {
     cai_array view, elements = *a;
     cai_error err;
@@ -283,7 +211,7 @@ static void reshape_to(const kind *k, const cai_array *a, const model *m, int32_
     if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) check_view(&view, k, m, 0);
 }
 
-static void check_reshape(const kind *k, const cai_array *a, const model *m)
+static void check_reshape(const packed_kind *k, const cai_array *a, const model *m)
 {
     const int32_t last = a->ndim - 1;
     int64_t shape[4] = {1, 1, 1, 1};
@@ -310,7 +238,7 @@ static void check_reshape(const kind *k, const cai_array *a, const model *m)
 }
 
 /* Never refused. No two axes beside one another could be one, but for those of a packed axis. */
-static void check_coalesce(const kind *k, const cai_array *a, const model *m)
+static void check_coalesce(const packed_kind *k, const cai_array *a, const model *m)
 {
     cai_array view;
     cai_error err;
@@ -333,7 +261,7 @@ static int32_t unit_axis(const cai_array *a)
     return a->ndim - 1;
 }
 
-static void check_bytes(const kind *k, const cai_array *a)
+static void check_bytes(const packed_kind *k, const cai_array *a)
 {
     const int32_t axis = unit_axis(a);
     cai_array bytes, back;
@@ -357,18 +285,43 @@ static void check_bytes(const kind *k, const cai_array *a)
     CHECK_INT(back.packed_axis, axis);
 }
 
+/* A kernel finds the values as the model does: by the index of the element, and by bits in it. */
+static void check_kernel(const packed_kind *k, const cai_array *a, const model *m)
+{
+    static model got;
+    int64_t index[8] = {0};
+    cai_kernel_view view;
+    cai_error err;
+    if (!CHECK_INT(cai_kernel_view_of(a, &view, &err), CAI_OK)) return;
+    CHECK(view.itemsize == k->bytes && view.ndim == a->ndim);
+    CHECK_BYTES(view.shape, a->shape, (size_t)a->ndim * sizeof a->shape[0]);
+    model_open(a, &got);
+    for (int64_t n = 0; n < got.count; n++) {
+        int64_t at[8], value = index[a->packed_axis];
+        memcpy(at, index, sizeof at);
+        at[a->packed_axis] = value / k->values;
+        got.bit[n] = 8 * (uint64_t)(uintptr_t)(a->ndim == 1   ? cai_kernel_at1(&view, at[0])
+                                               : a->ndim == 2 ? cai_kernel_at2(&view, at[0], at[1])
+                                                              : cai_kernel_at3(&view, at[0], at[1], at[2]));
+        got.bit[n] += (uint64_t)(value % k->values * k->bits);
+        next_index(got.ndim, got.shape, index);
+    }
+    CHECK_BYTES(got.bit, m->bit, (size_t)got.count * sizeof got.bit[0]);
+}
+
 static void check_views(void)
 {
     static model m;
     for (int32_t round = 0; round < 20000; round++) {
-        const kind *k = &kinds[help_between(0, KINDS - 1)];
+        const packed_kind *k = random_kind();
         char text[200];
         cai_array a;
         (void)random_array(k, &a);
         (void)cai_array_text(&a, text, (int32_t)sizeof text);
         cai_test_note(text);
         CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
-        model_of(&a, k->bits, k->values, &m);
+        model_of(&a, k, &m);
+        check_kernel(k, &a, &m);
         check_slice(k, &a, &m);
         check_permute(k, &a, &m);
         check_index(k, &a, &m);
