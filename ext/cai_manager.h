@@ -142,9 +142,7 @@ RULES
 #define cai_manager_retain CAI_PRIV_RENAMED(cai_manager_retain)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* ------------------------------------------------------------------ >>manager */
 /** The handle of a memory object: its index and generation. 0 is no object. */
@@ -359,9 +357,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, 
  *  (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_MANAGER_H_INCLUDED */
 
@@ -381,15 +377,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, ca
 #include "cai_stream.h"
 #include "cai_emm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
-#endif
+CAI_PRIV_C_BEGIN
 
 #define CAI_PRIV_MEM_COLD CAI_PRIV_COLD
 #if defined(__GNUC__) && defined(__OPTIMIZE__)
@@ -604,13 +592,22 @@ static inline void cai_priv_mem_put(cai_manager *manager, struct cai_manager_slo
 }
 
 /* ----------------------------------------------------------------- >>contexts */
+/* Makes a context current that may be destroyed. CUDA pushes such a context without an error, and the next
+ * call crashes. A query of its id is safe, and returns 709 (CUDA 12.0). */
+static int32_t cai_priv_mem_reenter(const cai_cuda *cuda, uint64_t context)
+{
+    uint64_t id = 0;
+    const int32_t error = cuda->context_id ? cuda->context_id(cuda->self, context, &id) : 0;
+    return error ? error : cai_priv_context_enter(cuda, context);
+}
+
 /* Makes the manager's context current (R111). cai_priv_mem_leave undoes that. The context may be destroyed. Its
  * memory is gone then, and a free has nothing to do. */
 CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
     int32_t error;
-    error = cai_priv_context_reenter(cuda, call->manager->context);
+    error = cai_priv_mem_reenter(cuda, call->manager->context);
     if (!error) call->entered = 1;
     if (error == 201 || error == 709) {
         call->gone = 1;
@@ -751,7 +748,7 @@ static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t co
     cai_status status;
     int32_t error;
     if (context == call->manager->context) return cai_priv_mem_wait_here(call);
-    error = cai_priv_context_reenter(cuda, context);
+    error = cai_priv_mem_reenter(cuda, context);
     if (error == 201 || cai_priv_is_dead(error)) return CAI_OK;
     if (error) return cai_priv_mem_did(call, error, "context_push");
     status = cai_priv_mem_wait_here(call);
@@ -1985,13 +1982,7 @@ CAI_API cai_status cai_manager_destroy(cai_manager *manager, cai_error *err)
     return status;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_MANAGER_IMPLEMENTATION */
 
