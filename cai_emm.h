@@ -422,8 +422,8 @@ static int32_t cai_priv_emm_cuda_drop(const cai_cuda *cuda, int32_t pair, uint64
     return cuda->memory_free(cuda->self, pointer);
 }
 
-/* `ctx` is the CUDA table. While something captures globally these functions are forbidden, so they run under the
- * relaxed mode. If the mode cannot be restored, the allocation is undone. */
+/* `ctx` is the CUDA table. While something captures globally these functions are forbidden, so they run under
+ * the relaxed mode. If the mode cannot be restored, the allocation is undone. */
 static int cai_priv_emm_cuda_take(void *ctx, int32_t pair, void **ptr, size_t size, unsigned int flags)
 {
     const cai_cuda *cuda = (const cai_cuda *)ctx;

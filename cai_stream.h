@@ -1738,12 +1738,17 @@ static cai_status cai_priv_stream_carry_out(cai_priv_plan *plan)
     return CAI_OK;
 }
 
+static cai_status cai_priv_check_mode(const char *name, int32_t mode, cai_error *err)
+{
+    if (mode >= CAI_MODE_EVENT && mode <= CAI_MODE_IGNORE) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %d is no CAI_MODE_...", name, mode);
+}
+
 static cai_status cai_priv_stream_check_options(const cai_exchange_options *options, cai_error *err)
 {
     const uint32_t known =
         (uint32_t)CAI_EXCHANGE_JOIN_CAPTURE | (uint32_t)CAI_PRIV_KEEP_MODE | (uint32_t)CAI_PRIV_ONE_WAY;
-    if (options->mode < CAI_MODE_EVENT || options->mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is no CAI_MODE_...", options->mode);
+    CAI_TRY(cai_priv_check_mode("mode", options->mode, err));
     if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
     if (options->flags & ~known)
@@ -2596,25 +2601,12 @@ static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_a
         (int)plan->ex->stream);
 }
 
-/* Exports without a stream, and waits on the host or not at all (CAI_MODE_IGNORE). */
-static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
-                                          int32_t count)
-{
-    cai_exchange *ex = plan->ex;
-    if (ex->pool->export_mode == CAI_MODE_HOST) {
-        CAI_TRY(cai_priv_join(plan, pending, count));
-        CAI_TRY(cai_priv_end_on_host(&plan->call, ex));
-    }
-    array->sync = CAI_SYNC_NONE;
-    array->stream = array->event = array->thread = 0;
-    return CAI_OK;
-}
-
 CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                      const uint64_t *pending, int32_t count, cai_error *err)
 {
     cai_priv_plan plan;
     cai_exchange ex;
+    int32_t mode;
     if (count < 0 || (count && !pending))
         return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count is negative");
     CAI_TRY(cai_array_check(array, err));
@@ -2622,14 +2614,15 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uin
         return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
                                            "cai_stream_drop_event first");
     CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
-    if (pool->export_mode) return cai_priv_export_unnamed(&plan, array, pending, count);
-    CAI_TRY(cai_priv_check_default_stream(&plan, array));
-    CAI_TRY(cai_priv_join(&plan, pending, count));
-    array->sync = CAI_SYNC_STREAM;
-    array->stream = stream;
+    mode = pool->export_mode;
+    if (mode == CAI_MODE_EVENT) CAI_TRY(cai_priv_check_default_stream(&plan, array));
+    if (mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_join(&plan, pending, count));
+    if (mode == CAI_MODE_HOST) CAI_TRY(cai_priv_end_on_host(&plan.call, &ex));
+    if (mode == CAI_MODE_EVENT) array->backend = cai_priv_backend(pool->cuda);
+    array->sync = mode == CAI_MODE_EVENT ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    array->stream = mode == CAI_MODE_EVENT ? stream : 0;
+    array->thread = mode == CAI_MODE_EVENT ? ex.thread : 0;
     array->event = 0;
-    array->thread = ex.thread;
-    array->backend = cai_priv_backend(pool->cuda);
     return CAI_OK;
 }
 
@@ -2751,12 +2744,8 @@ CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, 
                                             cai_error *err)
 {
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_event_pool_set_modes");
-    if ((uint32_t)mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE",
-                              mode);
-    if ((uint32_t)export_mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT,
-                              "export_mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", export_mode);
+    CAI_TRY(cai_priv_check_mode("mode", mode, err));
+    CAI_TRY(cai_priv_check_mode("export_mode", export_mode, err));
     pool->mode = mode;
     pool->export_mode = export_mode;
     return CAI_OK;
@@ -3471,22 +3460,6 @@ static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_cop
 #undef CAI_PRIV_SLOT
 #undef CAI_PRIV_SLOT_OF_HANDLE
 
-/* Fills the slots whose functions were found. */
-static void cai_priv_driver_fill(cai_cuda_driver *out)
-{
-    cai_cuda *cuda = &out->cuda;
-    cuda->struct_size = (uint32_t)sizeof *cuda;
-    cuda->version = CAI_CUDA_VERSION;
-    cuda->host_thread = cai_priv_host_thread;
-#define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
-    if (out->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
-    CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
-#undef CAI_PRIV_FILL
-    if (!out->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
-    if (!out->entries[CAI_PRIV_CU_capture_graph] || !out->entries[CAI_PRIV_CU_user_object])
-        cuda->capture_retain = NULL;
-}
-
 /* ------------------------------------------------------- >>finding the driver */
 typedef struct cai_priv_wanted {
     const char *symbol, *in_library;
@@ -3496,7 +3469,8 @@ typedef struct cai_priv_wanted {
 /* Returns one function of the driver that `from` leads to, or NULL. */
 typedef void *(*cai_priv_finder)(void *from, const cai_priv_wanted *wanted);
 
-/* Completes `driver` and stores it in *out, which does not change on failure. */
+/* Finds all functions, fills the slots of those that are there, and stores the driver in *out, which does not
+ * change on failure. */
 static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_finder find, void *from,
                                            cai_cuda_driver *out, cai_error *err)
 {
@@ -3505,6 +3479,7 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_fin
         CAI_PRIV_ENTRY_LIST(CAI_PRIV_ROW)
 #undef CAI_PRIV_ROW
     };
+    cai_cuda *cuda = &driver->cuda;
     int32_t i;
     for (i = 0; i < CAI_PRIV_CU_COUNT; ++i) {
         void *found = find(from, &list[i]);
@@ -3514,7 +3489,16 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_fin
         memcpy(&driver->entries[i], &found, sizeof found); /* ISO C has no cast between the two */
     }
     if (cai_priv_cu_driver_version(driver)(&driver->driver_version)) driver->driver_version = 0;
-    cai_priv_driver_fill(driver);
+    cuda->struct_size = (uint32_t)sizeof *cuda;
+    cuda->version = CAI_CUDA_VERSION;
+    cuda->host_thread = cai_priv_host_thread;
+#define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
+    if (driver->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
+    CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
+#undef CAI_PRIV_FILL
+    if (!driver->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
+    if (!driver->entries[CAI_PRIV_CU_capture_graph] || !driver->entries[CAI_PRIV_CU_user_object])
+        cuda->capture_retain = NULL;
     *out = *driver;
     out->cuda.self = out;
     return CAI_OK;

@@ -41,22 +41,14 @@ WHAT IT IS
     of the process.
 
 EXAMPLE (a library that takes its memory from the application)
-        // your kernels; returns cudaGetLastError()
-        int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
+        int32_t launch(const cai_array *x, cai_array *y, struct CUstream_st *s); // returns cudaGetLastError()
 
-        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s,
-                       cai_error *err);
-        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s,
-                       cai_error *err)
+        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s, cai_error *err);
+        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s, cai_error *err)
         {
-            cai_memory_handle scratch;
-            cai_status status, freed;
+            cai_status status;
             CAI_TRY(cai_manager_array(y, m, CAI_FLOAT32, 0, NULL, CAI_STREAM(s), err));
-            status = cai_manager_alloc(&scratch, m, 4096, 0, CAI_STREAM(s), err);
-            if (!status)
-                status = cai_cuda_status(launch(x, cai_manager_pointer(m, scratch), y, s), "sum", err);
-            freed = cai_manager_free(m, scratch, CAI_STREAM(s), status ? NULL : err);
-            if (!status) status = freed;
+            status = cai_cuda_status(launch(x, y, s), "sum", err);
             if (status) cai_array_release(y);
             return status;
         }
@@ -80,21 +72,17 @@ STREAMS
     Memory may be used at once on the stream of its allocation. Before you use it on another stream, make that
     stream wait, as an exchange does. Give each reference back on a stream that comes after all your work on
     the memory. The last reference frees the memory after the work of all. The manager keeps events and no
-    streams, so a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default
-    streams of the manager's context. No memory is allocated or freed on a stream that captures
-    (CAI_ERR_CAPTURE).
+    streams. 1 and 2 are default streams of the manager's context. No memory is allocated or freed on a stream
+    that captures (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
-    If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
-    manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after an event that
-    was recorded at the call. The hook then gets stream 1, or 2 while a blocking stream captures. On a
-    platform without streams 1 and 2 the hook gets NULL, and the host waits. In a scope
-    (cai_manager_defer_begin) the frees of all hooks but unpin are deferred.
-    A release during a capture is deferred, too. As the array's stream may be gone later, the host then waits
-    for its context. Only cai_manager_flush, cai_manager_destroy and an allocation with CAI_MANAGER_DRAIN do
-    this. No non-blocking stream may capture in that context at that time, because CUDA would end its capture.
-    While a blocking stream captures, the free stays.
+    If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync.
+    docs/memory.md says when deferred frees are carried out. Each free comes after an event that was recorded
+    at the call. The hook then gets stream 1, or 2 while a blocking stream captures. On a platform without
+    streams 1 and 2 the hook gets NULL, and the host waits. A release during a capture is deferred, too. As
+    the array's stream may be gone later, cai_manager_flush, cai_manager_destroy and an allocation with
+    CAI_MANAGER_DRAIN then wait for its context. No non-blocking stream may capture there at that time,
+    because CUDA would end its capture.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
@@ -105,16 +93,15 @@ OWNERSHIP
     Its ctx must be valid until destroy.
 
 ERRORS
-    Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
-    is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
-    freed or ends (R105). A free in a destroyed context is success, too: the memory is gone, and no hook is
-    called.
+    As in cai_emm.h. If the CUDA table lacks a function that a call needs, the error is CAI_ERR_UNAVAILABLE.
+    While the process ends, CUDA returns error 4. This is success if something is freed or ends (R105). A free
+    in a destroyed context is success, too: the memory is gone, and no hook is called.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
 
 RULES
-    docs/rules.md explains the rules R110-R122 of the comments.
+    R110-R122 in comments: docs/rules.md.
 */
 
 #include <stddef.h>
@@ -259,12 +246,10 @@ CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, i
 /* ------------------------------------------------------------------- >>memory */
 /** Allocates device memory, which may be used at once on `stream`. `size` is in bytes. 0 gives the handle 0
  *  and calls no hook. `alignment` is in bytes and a power of two. 0 means 256, which the hook promises. For
- *  more than 256, more bytes are allocated. If the hook returns out of memory, it is called again after each
- *  of these steps (R118). First the manager carries out the deferred frees, also in a scope, and waits for
- *  those that another thread has begun. Second it releases the arrays of the pool's keep-alive list that have
- *  passed. Third, with CAI_MANAGER_DRAIN, it waits for the rest of both. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host), CAI_ERR_MEMORY (the hook
- *  returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  more than 256, more bytes are allocated. If the hook returns out of memory, the manager frees what it can,
+ *  and calls the hook again (R118; docs/memory.md has the steps). Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM,
+ *  CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host), CAI_ERR_MEMORY (the hook returned NULL, or broke
+ *  its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                                     size_t alignment, uint64_t stream, cai_error *err);
 
@@ -323,11 +308,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_ipc_handle(cai_manager *manager, c
                                                          cai_memory_ipc *out, cai_error *err);
 
 /* ------------------------------------------------------------------- >>arrays */
-/** Makes a new array in device memory, in C order. The array is owned, and cai_array_release frees it. `code`
- *  is a dtype of fixed size. `shape` has ndim extents, in elements: an element of CAI_INT4_X2 is two values,
- *  along the last axis. The array's work is on `stream`. An array without elements has no memory. Errors:
- *  those of cai_array_init, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY,
- *  CAI_ERR_CUDA. */
+/** Makes a new, owned array in device memory, as cai_emm_array does. Errors: those of cai_array_init,
+ *  CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32_t code,
                                                     int32_t ndim, const int64_t *shape, uint64_t stream,
                                                     cai_error *err);
@@ -695,7 +677,8 @@ typedef struct cai_priv_mem_asked {
     int32_t error, capture_error;
 } cai_priv_mem_asked;
 
-/* Returns whether the context is current and the stream does not capture. If not, cai_priv_mem_prepare works. */
+/* Returns whether the context is current and the stream does not capture. If not, cai_priv_mem_prepare works.
+ * */
 CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t stream,
                                            cai_priv_mem_asked *asked)
 {
@@ -1420,7 +1403,7 @@ static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_
     int ask = manager->cuda && !call->idle && !call->gone && !call->contexts, apart = 0, last;
     uint32_t contexts = call->contexts;
     cai_pool_event mine = {0, 0, 0};
-    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* again, if another thread left one */
+    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* another thread left one */
         const int lost = apart;
         cai_pool_event other = slot->last;
         slot->last.event = 0;
