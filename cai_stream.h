@@ -392,8 +392,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, ui
  *  above this one order for their own memory stays in order. `export_mode` is one of the three for
  *  cai_stream_export. EVENT: the array names its stream. HOST: the host waits for the stream, and the array
  *  has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and your program must know that no work is
- *  pending. At first both modes are EVENT. Threads: no other call may use the pool meanwhile. Errors:
- *  CAI_ERR_ARGUMENT. */
+ *  pending. An array that names no stream gets no back edge: do not touch its data before the consumer's
+ *  stream has passed. At first both modes are EVENT. Threads: no other call may use the pool meanwhile.
+ *  Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
                                                            int32_t export_mode, cai_error *err);
 

@@ -361,7 +361,6 @@ CAI_PRIV_C_END
 
 CAI_PRIV_C_BEGIN
 
-#define CAI_PRIV_MEM_COLD CAI_PRIV_COLD
 #if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define CAI_PRIV_MEM_HOT __attribute__((always_inline)) static inline /* part of every alloc and free */
 #else
@@ -401,7 +400,7 @@ typedef struct cai_priv_mem_call {
     unsigned char later;   /* the free is deferred */
 } cai_priv_mem_call;
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
+CAI_PRIV_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s", function, what);
 }
@@ -463,7 +462,7 @@ static void cai_priv_mem_keep_first(cai_priv_mem_call *call, cai_status *first, 
     call->err = NULL;
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_stale(cai_error *err, cai_memory_handle memory)
+CAI_PRIV_COLD cai_status cai_priv_mem_stale(cai_error *err, cai_memory_handle memory)
 {
     if (!memory) return cai_priv_error(err, CAI_ERR_ARGUMENT, "memory is 0, which is no object");
     return cai_priv_error(
@@ -512,7 +511,7 @@ CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_seize(cai_manager *manage
 }
 
 /* Adds chunk n of 64 << n slots, unless another thread made room. Chunks before have (64 << n) - 64 slots. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
 {
     const size_t size = sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << chunk;
     const uint32_t count = (uint32_t)CAI_PRIV_MEM_FIRST_CHUNK << chunk;
@@ -585,7 +584,7 @@ static int32_t cai_priv_mem_reenter(const cai_cuda *cuda, uint64_t context)
 
 /* Makes the manager's context current (R111). cai_priv_mem_leave undoes that. The context may be destroyed. Its
  * memory is gone then, and a free has nothing to do. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
+CAI_PRIV_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
     int32_t error;
@@ -640,8 +639,8 @@ static cai_status cai_priv_mem_wait_stream(cai_priv_mem_call *call, uint64_t str
     return cai_priv_mem_wait(call, stream, call->manager->cuda->stream_synchronize, "stream_synchronize");
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint64_t stream, int32_t error,
-                                                   const cai_cuda_capture *capture)
+CAI_PRIV_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint64_t stream, int32_t error,
+                                               const cai_cuda_capture *capture)
 {
     const int lost = !error && capture->status == CAI_CAPTURE_INVALIDATED;
     cai_status status;
@@ -691,8 +690,8 @@ CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t 
 }
 
 /* Makes the manager's context current. Fails if the stream captures. asked: NULL, or the answers so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint64_t stream,
-                                                  const cai_priv_mem_asked *asked)
+CAI_PRIV_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint64_t stream,
+                                              const cai_priv_mem_asked *asked)
 {
     cai_status status;
     if (asked && !asked->error && asked->current == call->manager->context)
@@ -796,7 +795,7 @@ static const char *cai_priv_mem_hook_name(int32_t pair, int frees)
 }
 
 /* Prepares the first use after init or reset. Without memory_info there is no limit of bytes (R115). */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
+CAI_PRIV_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
 {
     cai_manager *manager = call->manager;
     const cai_emm_hooks *hooks = &manager->hooks;
@@ -819,8 +818,8 @@ static void cai_priv_mem_count_failure(cai_manager *manager, int32_t error)
     cai_priv_guard_give(&manager->guard);
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int32_t pair, int32_t error,
-                                                      cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int32_t pair, int32_t error,
+                                                  cai_error *err)
 {
     if (error == 4) return CAI_OK; /* R105 */
     cai_priv_mem_count_failure(manager, error);
@@ -1118,8 +1117,7 @@ static void cai_priv_mem_wait_for_frees(const cai_manager *manager)
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
-CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish wish,
-                                             void **ptr)
+CAI_PRIV_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr)
 {
     cai_manager *manager = call->manager;
     const int32_t steps = !manager->pool ? 1 : manager->options.flags & CAI_MANAGER_DRAIN ? 3 : 2;
@@ -1141,8 +1139,8 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_
 }
 
 /* Handles the error of a hook. After out of memory the hook is called again (R118). */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr,
-                                                int error)
+CAI_PRIV_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr,
+                                            int error)
 {
     const char *hook = cai_priv_mem_hook_name(wish.pair, 0);
     cai_manager_count count;
@@ -1159,7 +1157,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_pri
 }
 
 /* Frees what is not given to the caller. Memory without a stream is freed on the legacy one. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
+CAI_PRIV_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
 {
     cai_priv_mem_call again = cai_priv_mem_quiet(call);
     cai_error own;
@@ -1175,7 +1173,7 @@ CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv
 }
 
 /* The error for memory that breaks the promise of a hook. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
+CAI_PRIV_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
 {
     const char *hook = cai_priv_mem_hook_name(wish.pair, 0);
     const char *table = cai_priv_emm_name(&call->manager->hooks);
@@ -1216,9 +1214,9 @@ static inline int cai_priv_mem_is_crooked(cai_priv_mem_wish wish, const void *pt
 }
 
 /* Finishes an allocation whose hook returned `error`. The manager's context is current. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                                 int error, struct cai_manager_slot **out,
-                                                 cai_memory_handle *made)
+CAI_PRIV_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                             int error, struct cai_manager_slot **out,
+                                             cai_memory_handle *made)
 {
     cai_manager *manager = call->manager;
     cai_status status = error ? cai_priv_mem_again(call, wish, &ptr, error) : CAI_OK;
@@ -1240,9 +1238,9 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_pr
 }
 
 /* `ptr` is memory to pin. `asked` is NULL, or the results so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                              const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
-                                              cai_memory_handle *made)
+CAI_PRIV_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                          const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
+                                          cai_memory_handle *made)
 {
     cai_status status = cai_priv_mem_prepare(call, wish.stream, asked);
     int error;
@@ -1268,7 +1266,7 @@ CAI_PRIV_MEM_HOT cai_priv_mem_wish cai_priv_mem_wish_for(const cai_manager *mana
     return wish;
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_bad_size(size_t size, size_t alignment, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_bad_size(size_t size, size_t alignment, cai_error *err)
 {
     if (alignment & (alignment - 1))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
@@ -1360,14 +1358,14 @@ CAI_API cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager
 }
 
 /* ------------------------------------------------------------------ >>freeing */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
+CAI_PRIV_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
 {
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_STALE, 114), "a reset freed memory 0x%llx",
                           (unsigned long long)memory);
 }
 
 /* Keeps a reference whose free failed. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
+CAI_PRIV_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
 {
     cai_priv_guard_take(&slot->manager->guard);
     if (!slot->references++) slot->handle -= (uint64_t)1 << 32;
@@ -1375,7 +1373,7 @@ CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
 }
 
 /* Drops a reference to memory that a reset freed. Called with the guard, and frees the guard. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
+CAI_PRIV_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
 {
     cai_manager *manager = slot->manager;
     if (!--slot->users) {
@@ -1478,8 +1476,8 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, struct cai_man
 }
 
 /* Frees without the short way. `asked` is NULL, or the results so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_slowly(struct cai_manager_slot *slot, uint64_t stream,
-                                                      const cai_priv_mem_asked *asked, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_free_slowly(struct cai_manager_slot *slot, uint64_t stream,
+                                                  const cai_priv_mem_asked *asked, cai_error *err)
 {
     cai_priv_mem_call call = cai_priv_mem_begin(slot->manager, err);
     cai_status status;
@@ -1619,8 +1617,8 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
 /* Returns the stream of a free if the array's stream cannot be used. The legacy stream comes after stream 2 of
  * all threads. For other streams the host waits. While something captures, the free is deferred until the work
  * of the context of the array's stream has ended, because the stream may be gone by then. */
-CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_no_order(cai_priv_mem_call *call, const cai_array *array,
-                                                 int unordered, int wait)
+CAI_PRIV_COLD uint64_t cai_priv_mem_no_order(cai_priv_mem_call *call, const cai_array *array, int unordered,
+                                             int wait)
 {
     cai_manager *manager = call->manager;
     const int named = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
