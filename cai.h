@@ -196,7 +196,6 @@ NOT HERE
 #define cai_view_reinterpret CAI_PRIV_RENAMED(cai_view_reinterpret)
 #define cai_view_reshape CAI_PRIV_RENAMED(cai_view_reshape)
 #define cai_view_slice CAI_PRIV_RENAMED(cai_view_slice)
-#define cai_view_squeeze CAI_PRIV_RENAMED(cai_view_squeeze)
 #define cai_view_values CAI_PRIV_RENAMED(cai_view_values)
 enum { CAI_PRIV_RENAMED(cai_priv_declared) }; /* the implementation checks it */
 #endif
@@ -364,14 +363,9 @@ enum {
 #define CAI_PRIV_ENUMERATOR(name, kind, bytes, format, text) name = CAI_CODE(kind, bytes, format),
     CAI_DTYPE_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
-    /* the types of C on this platform */
-    CAI_SHORT = CAI_CODE('i', sizeof(short), 0), CAI_UNSIGNED_SHORT = CAI_CODE('u', sizeof(short), 0),
-    CAI_INT = CAI_CODE('i', sizeof(int), 0), CAI_UNSIGNED_INT = CAI_CODE('u', sizeof(int), 0),
+    /* the types of C whose size depends on the platform */
     CAI_LONG = CAI_CODE('i', sizeof(long), 0), CAI_UNSIGNED_LONG = CAI_CODE('u', sizeof(long), 0),
-    CAI_LONG_LONG = CAI_CODE('i', sizeof(long long), 0),
-    CAI_UNSIGNED_LONG_LONG = CAI_CODE('u', sizeof(long long), 0),
     CAI_PTRDIFF = CAI_CODE('i', sizeof(ptrdiff_t), 0), CAI_SIZE = CAI_CODE('u', sizeof(size_t), 0),
-    CAI_FLOAT = CAI_CODE('f', sizeof(float), 0), CAI_DOUBLE = CAI_CODE('f', sizeof(double), 0),
     CAI_LONG_DOUBLE = CAI_CODE('f', sizeof(long double), 0)
 };
 
@@ -741,11 +735,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
  * Views count elements, also along a packed axis. These views of a packed axis are refused (CAI_ERR_VIEW): a
- * slice with a step, an index, a squeeze, a repeat, and a reshape that would tear elements.
+ * slice with a step, an index, a repeat, and a reshape that would tear elements.
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
  * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
-
-enum { CAI_ALL_AXES = INT32_MIN };
 
 /** Makes a view without the mask. The caller must apply the mask. Bit fields are allowed. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err);
@@ -759,13 +751,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_permute(const cai_array *array, const
 CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start,
                                                  int64_t count, int64_t step, cai_array *out, cai_error *err);
 
-/** Takes element `index` along one axis and drops the axis. A negative index counts from the end. */
+/** Takes element `index` along one axis and drops the axis. A negative index counts from the end. The index 0
+ *  squeezes an axis of extent 1. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
                                                  cai_array *out, cai_error *err);
-
-/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them but a packed axis. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
-                                                   cai_error *err);
 
 /** Inserts an axis of extent 1, which becomes axis `axis` of the view. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
@@ -3193,17 +3182,6 @@ static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride
     view->strides[view->ndim++] = stride;
 }
 
-/* Copies the axes but `axis`, or with CAI_ALL_AXES all but those of extent 1 that are not packed. */
-static void cai_priv_drop_axes(const cai_array *array, int32_t axis, cai_array *view)
-{
-    view->ndim = 0;
-    for (int32_t i = 0; i < array->ndim; ++i) {
-        if (axis == CAI_ALL_AXES ? array->shape[i] == 1 && i != array->packed_axis : i == axis) continue;
-        if (i == array->packed_axis) view->packed_axis = view->ndim;
-        cai_priv_append_axis(view, array->shape[i], array->strides[i]);
-    }
-}
-
 CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_priv_view_check(array, out, err));
@@ -3288,22 +3266,11 @@ CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t 
     if (axis == array->packed_axis) return cai_priv_reject_packed(array, "dropped", err);
     if (index < 0) index += extent;
     view.array.data += (uint64_t)cai_priv_wrap_mul(index, array->strides[axis]);
-    cai_priv_drop_axes(array, axis, &view.array);
-    return cai_priv_view_close(&view, 1, out, err);
-}
-
-CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out, cai_error *err)
-{
-    const int all = axis == CAI_ALL_AXES;
-    cai_priv_draft view;
-    CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    if (!all) CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
-    if (!all && array->shape[axis] != 1)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                             "axis %d has extent %lld, only an axis of extent 1 can be removed", axis,
-                             (long long)array->shape[axis]);
-    if (!all && axis == array->packed_axis) return cai_priv_reject_packed(array, "dropped", err);
-    cai_priv_drop_axes(array, axis, &view.array);
+    view.array.ndim = 0;
+    if (array->packed_axis > axis) --view.array.packed_axis;
+    for (int32_t i = 0; i < array->ndim; ++i) {
+        if (i != axis) cai_priv_append_axis(&view.array, array->shape[i], array->strides[i]);
+    }
     return cai_priv_view_close(&view, 1, out, err);
 }
 

@@ -715,8 +715,6 @@ static void check_null_views(void)
     CHECK_NULL(cai_view_slice(&a, 0, 0, 1, 1, NULL, err), "the argument out is NULL");
     CHECK_NULL(cai_view_index(NULL, 0, 0, &out, err), "array is NULL");
     CHECK_NULL(cai_view_index(&a, 0, 0, NULL, err), "the argument out is NULL");
-    CHECK_NULL(cai_view_squeeze(NULL, CAI_ALL_AXES, &out, err), "array is NULL");
-    CHECK_NULL(cai_view_squeeze(&a, CAI_ALL_AXES, NULL, err), "the argument out is NULL");
     CHECK_NULL(cai_view_expand(NULL, 0, &out, err), "array is NULL");
     CHECK_NULL(cai_view_expand(&a, 0, NULL, err), "the argument out is NULL");
     CHECK_NULL(cai_view_broadcast(NULL, 2, shape23, &out, err), "array is NULL");
@@ -879,8 +877,6 @@ static void check_view_errors(void)
                 "slice of axis 1: count = -2 is negative");
     CHECK_FAILS(cai_view_index(&a, 7, 0, &out, err), CAI_ERR_VIEW, 7,
                 "axis 7 does not exist: there are 2 axes");
-    CHECK_FAILS(cai_view_squeeze(&a, 1, &out, err), CAI_ERR_VIEW, 1,
-                "axis 1 has extent 3, only an axis of extent 1 can be removed");
     CHECK_FAILS_AT(cai_view_reinterpret(&a, &wide, &out, err), CAI_ERR_VIEW, CAI_ENTRY_NONE,
                    1, "a last axis of 3 elements is not a whole number of items of 8 bytes");
     CHECK_FAILS_AT(cai_view_field(&a, 0, &out, err), CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
