@@ -735,7 +735,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
  * Views count elements, also along a packed axis. These views of a packed axis are refused (CAI_ERR_VIEW): a
- * slice with a step, an index, a repeat, and a reshape that would tear elements.
+ * slice with a step, an index, a repeat, and a reshape unless it is the last axis.
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
  * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
 
@@ -787,8 +787,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, c
                                                        cai_array *out, cai_error *err);
 
 /** Merges axes for loops and kernels. The view has the fewest axes that visit the same elements in the same
- *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. A packed axis stays, and is
- *  merged only with an axis before it, and not if it has unused bits. */
+ *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. A packed axis stays as
+ *  it is. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
 
 /** Makes a view of one field of a structured array (row `row` of array->fields). The axes of sub-arrays
@@ -3381,28 +3381,24 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
 }
 
 /* Copies the axes of an array with elements. Extents of 1 are dropped, and axes that continue one another are
- * merged. The axis `packed` stays, and is merged only with one before it and without unused bits between. */
+ * merged. The axis `packed` stays as it is. */
 static void cai_priv_merge_axes(const cai_array *array, int32_t packed, cai_array *merged)
 {
-    const int64_t values = cai_dtype_values(&array->dtype);
-    const int full = array->packed_extent % values == 0;
     merged->ndim = 0;
     merged->packed_axis = -1;
     for (int32_t axis = 0; axis < array->ndim; ++axis) {
         const int64_t extent = array->shape[axis], stride = array->strides[axis];
         const int32_t last = merged->ndim - 1;
-        int joins = last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride);
-        const int is_packed = packed >= 0 && axis == packed;
-        if (extent == 1 && !is_packed) continue;
-        if (joins && last == merged->packed_axis) joins = 0;
-        if (joins && is_packed) joins = full && merged->shape[last] * extent <= INT64_MAX / values;
-        if (joins) {
+        if (axis == packed) {
+            merged->packed_axis = merged->ndim;
+        } else if (extent == 1) {
+            continue;
+        } else if (last > merged->packed_axis && merged->strides[last] == cai_priv_wrap_mul(extent, stride)) {
             merged->shape[last] *= extent;
             merged->strides[last] = stride;
-        } else {
-            cai_priv_append_axis(merged, extent, stride);
+            continue;
         }
-        if (is_packed) merged->packed_axis = merged->ndim - 1;
+        cai_priv_append_axis(merged, extent, stride);
     }
 }
 
@@ -3439,37 +3435,21 @@ CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *ar
     return CAI_ERR_VIEW;
 }
 
-/* Stores the values along the packed axis of a view. Unused bits must stay at its end. */
-static cai_status cai_priv_repack(const cai_array *array, cai_array *view, cai_error *err)
-{
-    const int64_t values = cai_dtype_values(&array->dtype), extent = view->shape[view->packed_axis];
-    if (extent == array->shape[array->packed_axis]) return CAI_OK;
-    if (array->size && array->packed_extent % values)
-        return cai_priv_reject_packed(array, "reshaped, as it has unused bits", err);
-    if (cai_priv_mul(extent, values, &view->packed_extent))
-        return cai_priv_reject_packed(array, "so long", err);
-    return CAI_OK;
-}
-
-/* Finds the packed axis of a view that has the elements of the array in C order. The axes after it must have
- * as many elements as in the array. Among those, the same axis comes first, then one of the same extent. */
+/* Packs the last axis of a view that has the elements of the array in C order. Unused bits must stay at its
+ * end. */
 static cai_status cai_priv_reshape_packed(const cai_array *array, cai_array *view, cai_error *err)
 {
-    const int32_t packed = array->packed_axis;
-    int64_t after = 1, inner = 1, extent = 0;
+    const int32_t packed = array->packed_axis, last = view->ndim - 1;
+    const int64_t values = cai_dtype_values(&array->dtype);
     if (packed < 0) return CAI_OK;
-    view->packed_axis = array->size ? -1 : packed;
-    if (!array->size && (packed >= view->ndim || view->shape[packed] != array->shape[packed]))
-        view->packed_axis = view->ndim - 1;
-    for (int32_t axis = packed + 1; axis < array->ndim; ++axis) after *= array->shape[axis];
-    for (int32_t axis = view->ndim; array->size && axis-- > 0 && inner <= after; inner *= view->shape[axis]) {
-        if (inner != after || (extent == array->shape[packed] && axis != packed)) continue;
-        if (extent == array->shape[packed] && view->shape[axis] != extent) continue;
-        view->packed_axis = axis;
-        extent = view->shape[axis];
-    }
-    if (view->packed_axis < 0) return cai_priv_reject_packed(array, "reshaped", err);
-    return cai_priv_repack(array, view, err);
+    if (packed != array->ndim - 1 || last < 0) return cai_priv_reject_packed(array, "reshaped", err);
+    view->packed_axis = last;
+    if (view->shape[last] == array->shape[packed]) return CAI_OK;
+    if (array->size && array->packed_extent % values)
+        return cai_priv_reject_packed(array, "reshaped, as it has unused bits", err);
+    if (cai_priv_mul(view->shape[last], values, &view->packed_extent))
+        return cai_priv_reject_packed(array, "so long", err);
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
@@ -3487,13 +3467,13 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-/* Closes a view with a new dtype. A packed axis stays if the elements have as many values as `from`. */
-static cai_status cai_priv_reinterpreted(cai_priv_draft *view, const cai_dtype *from, cai_array *out,
+/* Closes a view with a new dtype. A packed axis stays if the elements have as many values as before. */
+static cai_status cai_priv_reinterpreted(cai_priv_draft *view, const cai_dtype *before, cai_array *out,
                                          cai_error *err)
 {
     cai_array *array = &view->array;
     const int32_t values = cai_dtype_values(&array->dtype), size = array->dtype.itemsize;
-    if (values == cai_dtype_values(from) && size == from->itemsize)
+    if (values == cai_dtype_values(before) && size == before->itemsize)
         return cai_priv_view_close(view, 0, out, err);
     array->packed_axis = values > 1 ? cai_priv_packed_axis(array->ndim, array->strides, size) : -1;
     array->packed_extent = 0;
@@ -3507,17 +3487,15 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                                         cai_error *err)
 {
     cai_priv_draft view;
-    cai_dtype from;
     int64_t nbytes, size, old_size;
     int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     if (!dtype) return cai_priv_misuse(err, "cai_view_reinterpret: dtype is NULL");
-    from = array->dtype;
     view.array.dtype = *dtype;
     last = array->ndim - 1;
     size = dtype->itemsize;
     old_size = array->dtype.itemsize;
-    if (size == old_size) return cai_priv_reinterpreted(&view, &from, out, err);
+    if (size == old_size) return cai_priv_reinterpreted(&view, &array->dtype, out, err);
     if (size < 1 || last < 0 || (array->size && array->shape[last] != 1 && array->strides[last] != old_size))
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, last,
                              "items of %lld bytes cannot become items of %lld: no contiguous last axis",
@@ -3528,7 +3506,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                              (long long)array->shape[last], (long long)size);
     view.array.shape[last] = nbytes / size;
     view.array.strides[last] = size;
-    return cai_priv_reinterpreted(&view, &from, out, err);
+    return cai_priv_reinterpreted(&view, &array->dtype, out, err);
 }
 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
@@ -3538,7 +3516,6 @@ CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai
     view.array.ndim = 0;
     if (array->size) {
         cai_priv_merge_axes(array, array->packed_axis, &view.array);
-        if (array->packed_axis >= 0) CAI_TRY(cai_priv_repack(array, &view.array, err));
     } else {
         cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
         if (array->packed_axis >= 0) view.array.packed_axis = 0;

@@ -61,13 +61,16 @@ DEFECTS = [
     ("a new axis leaves the number", r"    if \(array->packed_axis >= axis\) \+\+view\.array\.packed_axis;\n", r""),
     ("broadcasting leaves the number", r"    if \(array->packed_axis >= 0\) view\.array\.packed_axis \+= more;\n", r""),
     ("broadcasting repeats elements", r"        if \(!same && axis == view\.array\.packed_axis\) return [^;]*;\n", r""),
-    ("a reshape tears elements", r"    if \(view->packed_axis < 0\) return [^;]*;\n    return cai_priv_repack", r"    if (view->packed_axis < 0) return CAI_OK;\n    return cai_priv_repack"),
-    ("a reshape keeps the extent", r"    if \(cai_priv_mul\(extent, values, &view->packed_extent\)\)\n        return [^;]*;\n", r""),
+    ("a reshape tears elements", r"if \(packed != array->ndim - 1 \|\| last < 0\)", r"if (last < 0)"),
+    ("a packed axis before the first", r"if \(packed != array->ndim - 1 \|\| last < 0\)", r"if (packed != array->ndim - 1)"),
+    ("a reshape keeps the extent", r"    if \(cai_priv_mul\(view->shape\[last\], values, &view->packed_extent\)\)\n        return [^;]*;\n", r""),
     ("a reshape moves unused bits", r"    if \(array->size && array->packed_extent % values\)\n        return [^;]*;\n", r""),
-    ("a reshape of the last axis alone loses unused bits", r"    if \(extent == array->shape\[array->packed_axis\]\) return CAI_OK;\n", r""),
+    ("a reshape of other axes loses unused bits", r"    if \(view->shape\[last\] == array->shape\[packed\]\) return CAI_OK;\n", r""),
     ("bytes stay packed", r"    array->packed_axis = values > 1 \? cai_priv_packed_axis\([^;]*;\n", r""),
     ("new elements have no values", r"    if \(array->packed_axis >= 0 &&\n        cai_priv_mul\(array->shape\[array->packed_axis\], values, &array->packed_extent\)\)\n        return [^;]*;\n", r""),
-    ("merging leaves the number", r"        if \(array->packed_axis >= 0\) CAI_TRY\(cai_priv_repack\(array, &view\.array, err\)\);\n", r""),
+    ("merging leaves the number", r"            merged->packed_axis = merged->ndim;\n", r""),
+    ("merging drops a packed axis", r"        if \(axis == packed\) \{", r"        if (axis == packed && extent > 1) {"),
+    ("an axis is merged into a packed one", r"\(last > merged->packed_axis && ", r"(last >= 0 && "),
 ]  # fmt: skip
 
 

@@ -247,37 +247,22 @@ static void check_ones(const kind *k, const cai_array *a, const model *m)
     (void)check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 0);
 }
 
-/* Returns whether some packed axis of a view with these elements gives the values of the model in C order. */
-static int packed_as(const kind *k, const cai_array *elements, const model *m)
-{
-    static model got;
-    cai_array tried = *elements;
-    for (int32_t axis = 0; axis < tried.ndim; axis++) {
-        const int64_t most = tried.shape[axis] * k->values;
-        tried.packed_axis = axis;
-        for (int64_t unused = 0; unused < k->values && unused <= most; unused++) {
-            tried.packed_extent = most - unused;
-            if (tried.size * k->values > MAX_VALUES) continue;
-            model_of(&tried, k->bits, k->values, &got);
-            if (got.count != m->count) continue;
-            if (!memcmp(got.bit, m->bit, (size_t)m->count * sizeof m->bit[0])) return 1;
-        }
-    }
-    return 0;
-}
-
-/* The values in C order stay, whatever the shape. A reshape is refused only if no packed axis gives them. */
+/* The values in C order stay, whatever the shape. */
 static void reshape_to(const kind *k, const cai_array *a, const model *m, int32_t ndim, const int64_t *shape)
 {
+    const int32_t last = a->ndim - 1;
     cai_array view, elements = *a;
     cai_error err;
     int exists;
     elements.packed_axis = -1;
     elements.packed_extent = 0;
     if (cai_view_reshape(&elements, ndim, shape, &elements, NULL)) return; /* needs a copy */
-    exists = packed_as(k, &elements, m);
-    if (a->packed_extent == 1 && cai_view_reshape(a, ndim, shape, &view, NULL)) return; /* many axes fit */
-    if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) check_view(&view, k, m, 0);
+    exists = a->packed_axis == last &&
+             (!a->size || shape[ndim - 1] == a->shape[last] || a->packed_extent % k->values == 0);
+    if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) {
+        check_view(&view, k, m, 0);
+        CHECK_INT(view.packed_axis, ndim - 1);
+    }
 }
 
 static void check_reshape(const kind *k, const cai_array *a, const model *m)
@@ -286,10 +271,7 @@ static void check_reshape(const kind *k, const cai_array *a, const model *m)
     int64_t shape[4] = {1, 1, 1, 1};
     cai_array view;
     cai_error err;
-    if (check_made(cai_view_reshape(a, a->ndim, a->shape, &view, &err), &err, 1)) {
-        check_view(&view, k, m, 1);
-        CHECK_INT(view.packed_axis, a->packed_axis);
-    }
+    reshape_to(k, a, m, a->ndim, a->shape);
     shape[1] = a->size;
     for (int32_t ndim = 1; ndim < 4; ndim++) reshape_to(k, a, m, ndim, shape + (ndim == 1));
     shape[1] = shape[2] = 1;
@@ -317,7 +299,7 @@ static void check_coalesce(const kind *k, const cai_array *a, const model *m)
     for (int32_t i = 0; i < view.ndim; i++) {
         CHECK(!a->size || view.shape[i] != 1 || i == view.packed_axis);
         if (!i || view.strides[i - 1] != view.shape[i] * view.strides[i]) continue;
-        CHECK(i - 1 == view.packed_axis || (i == view.packed_axis && a->packed_extent % k->values));
+        CHECK(i - 1 == view.packed_axis || i == view.packed_axis);
     }
 }
 
@@ -376,7 +358,7 @@ static void check_views(void)
     }
     cai_test_note("");
     printf("%lld views of packed arrays, %lld refused\n", (long long)made, (long long)refused);
-    CHECK(made > 200000 && refused > 10000);
+    CHECK(made > 100000 && refused > 50000);
 }
 
 /* ------------------------------------------------------------------ single cases */
